@@ -1,0 +1,45 @@
+#include "algorithms/matrix/layout.hpp"
+
+#include <algorithm>
+
+namespace heddle {
+
+std::int32_t TileLayout::tile_columns() const {
+  const std::int32_t wides = wide_columns();
+  if (wides == 0) return 0;
+  const std::int64_t width = columns - (wides - 1) * tile;
+  const std::int64_t in_strip = std::min(width, strip);
+  const std::int64_t pieces =
+      (in_strip > 0 ? (in_strip + small - 1) / small : 0) + (width > strip ? 1 : 0);
+  return (wides - 1) * pieces_per_wide() + static_cast<std::int32_t>(pieces);
+}
+
+std::int64_t TileLayout::row_count(TileRow i) const {
+  return std::min(tile, rows - row_begin(i));
+}
+
+TileColumn TileLayout::wide_begin(std::int32_t wide) const {
+  return TileColumn{std::min(wide * pieces_per_wide(), tile_columns())};
+}
+
+std::int64_t TileLayout::offset_in_wide(TileColumn c) const {
+  return strip > 0 ? piece_of(c) * small : 0;
+}
+
+std::int64_t TileLayout::column_begin(TileColumn c) const {
+  return wide_of(c) * tile + offset_in_wide(c);
+}
+
+std::int64_t TileLayout::column_count(TileColumn c) const {
+  const std::int64_t width = is_remainder(c) ? tile - strip : small;
+  return std::min(width, columns - column_begin(c));
+}
+
+Location Distribution::home(const TileLayout& layout, TileRow i, TileColumn c) const {
+  const std::int32_t wide = layout.wide_of(c);
+  const bool on_device = devices > 0 && layout.is_remainder(c);
+  return {node(i.value(), wide),
+          on_device ? PlaceId{1 + wide / grid_columns % devices} : host_place};
+}
+
+}  // namespace heddle

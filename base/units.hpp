@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace heddle {
+
+/// `bytes` for a person: "1.50 GiB", "320 B".
+[[nodiscard]] std::string format_bytes(std::uint64_t bytes);
+
+/// `seconds` for a person: "1.23 s", "4.5 ms", "12 min 3 s".
+[[nodiscard]] std::string format_seconds(double seconds);
+
+/// Bytes of a size written by a person: "4GiB", "512 MiB", "100kB", "4096".
+/// Throws Error(usage) that names the text when it is no size.
+[[nodiscard]] std::uint64_t parse_bytes(const std::string& text);
+
+}  // namespace heddle

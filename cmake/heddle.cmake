@@ -1,0 +1,53 @@
+# One CMake target per folder. Each library is linked with what it names and nothing else, so a
+# missing dependency fails the link (-Wl,--no-undefined on the shared objects of the debug presets) and a
+# forbidden include fails the header check below.
+
+# heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...])
+# Defines heddle_NAME, and an object target that compiles each header of the folder alone.
+function(heddle_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
+  if(ARG_SOURCES)
+    add_library(heddle_${name} STATIC ${ARG_SOURCES})
+    set(scope PUBLIC)
+    target_link_libraries(heddle_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS}
+                                                                     heddle_warnings)
+  else()
+    add_library(heddle_${name} INTERFACE)
+    set(scope INTERFACE)
+    target_link_libraries(heddle_${name} INTERFACE ${ARG_LINKS})
+  endif()
+  target_include_directories(heddle_${name} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+                                                     "$<INSTALL_INTERFACE:include/heddle>")
+  target_compile_features(heddle_${name} ${scope} cxx_std_20)
+  set_property(GLOBAL APPEND PROPERTY HEDDLE_LIBRARIES heddle_${name})
+
+  if(HEDDLE_CHECK_HEADERS AND headers)
+    set(stubs)
+    foreach(header IN LISTS headers)
+      file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${header}")
+      string(MAKE_C_IDENTIFIER "${path}" id)
+      set(stub "${CMAKE_CURRENT_BINARY_DIR}/alone/${id}.cpp")
+      file(CONFIGURE OUTPUT "${stub}" CONTENT "#include \"${path}\"\n#include \"${path}\"\n" @ONLY)
+      list(APPEND stubs "${stub}")
+    endforeach()
+    add_library(heddle_${name}_headers OBJECT ${stubs})
+    target_link_libraries(heddle_${name}_headers PRIVATE heddle_${name} heddle_warnings)
+  endif()
+endfunction()
+
+# heddle_test(NAME SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test.
+function(heddle_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} heddle_warnings GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE HEDDLE_EXPENSIVE_CHECKS)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace heddle {
+
+/// A column-major block of doubles: element (i, j) is `data[i + j * leading]`. Does not own.
+struct TileView {
+  double* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t leading = 0;  ///< elements from one column to the next, at least max(1, rows)
+
+  [[nodiscard]] double& operator()(std::int64_t i, std::int64_t j) const {
+    return data[i + j * leading];
+  }
+
+  /// Rows [row, row + row_count) of columns [column, column + column_count).
+  [[nodiscard]] TileView block(std::int64_t row, std::int64_t column, std::int64_t row_count,
+                               std::int64_t column_count) const {
+    return {data + row + column * leading, row_count, column_count, leading};
+  }
+};
+
+/// The few plain values a task hands to its kernel (offsets, a pointer to a reduction), by value.
+class KernelParameters {
+ public:
+  static constexpr std::size_t size_max = 32;
+
+  KernelParameters() = default;
+
+  template <class T>
+  requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T> &&
+           !std::is_same_v<T, KernelParameters>) explicit KernelParameters(const T& value) {
+    std::memcpy(bytes_.data(), &value, sizeof(T));
+  }
+
+  template <class T>
+  requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T>) [[nodiscard]] T as() const {
+    T value;
+    std::memcpy(&value, bytes_.data(), sizeof(T));
+    return value;
+  }
+
+ private:
+  alignas(8) std::array<std::byte, size_max> bytes_{};
+};
+
+/// What a kernel sees: its tiles in the order of the task's accesses, and its parameters.
+struct KernelArguments {
+  std::span<const TileView> tiles;
+  const KernelParameters& parameters;
+};
+
+/// A tile kernel, declared once and defined per backend. Kernels are static constants; a task
+/// refers to its kernel by address. Kernels are deterministic: the same input bits give the same
+/// output bits.
+///
+/// A definition returns 0, or a positive index that says where the mathematics failed (LAPACK's
+/// `info`, counted from 1 within the tile). It may run on any thread, uses no threads of its own,
+/// and keeps no state.
+struct Kernel {
+  using Function = std::int64_t (*)(const KernelArguments&);
+
+  std::string_view name;    ///< as the trace shows it: "potrf", "gsmm"
+  Function host = nullptr;  ///< on tiles in host memory, on the calling thread
+  Function emulated =
+      nullptr;  ///< on an emulated device's memory, called by its stream; null: staged on the host
+};
+
+}  // namespace heddle
