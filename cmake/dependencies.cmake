@@ -39,4 +39,8 @@ if(HEDDLE_TESTS)
 endif()
 if(HEDDLE_BENCHMARKS)
   find_package(benchmark REQUIRED)
+  # The peers of bench/peers: each is optional, and its absence is reported there.
+  find_package(OpenMP COMPONENTS CXX)
+  find_library(HEDDLE_SCALAPACK_LIBRARY NAMES scalapack-mpich)
+  pkg_check_modules(STARPU IMPORTED_TARGET starpu-1.3)
 endif()
