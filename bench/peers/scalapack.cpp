@@ -7,6 +7,7 @@
 #include "bench/peers/peer.hpp"
 
 // ScaLAPACK and its BLACS come without headers.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 void Cblacs_get(int context, int what, int* value);
 void Cblacs_gridinit(int* context, const char* order, int rows, int columns);
@@ -19,6 +20,7 @@ void descinit_(int* descriptor, const int* m, const int* n, const int* row_block
 void pdpotrf_(const char* uplo, const int* n, double* a, const int* row, const int* column,
               const int* descriptor, int* info);
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace peer = heddle::peer;
 
