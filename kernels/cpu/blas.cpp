@@ -1,0 +1,180 @@
+#include "kernels/cpu/blas.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace heddle {
+namespace {
+
+constexpr const char* library_name = "libopenblas.so.0";
+
+/// Sets an environment variable for as long as it lives, then restores what was there.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    ::setenv(name_, value.c_str(), 1);
+  }
+  ~ScopedVariable() {
+    if (old_) {
+      ::setenv(name_, old_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+std::string upper_case(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+/// Handle of an OpenBLAS that is in the process already; null when there is none. A statically
+/// linked one is found by its symbols.
+void* loaded_library() {
+  if (void* handle = ::dlopen(library_name, RTLD_NOW | RTLD_NOLOAD)) return handle;
+  if (::dlsym(RTLD_DEFAULT, "openblas_get_config") != nullptr) {
+    return ::dlopen(nullptr, RTLD_NOW);
+  }
+  return nullptr;
+}
+
+void* open_library(const std::string& core_type) {
+  // One thread from the start: otherwise the library starts a thread per core while it loads.
+  const ScopedVariable threads("OPENBLAS_NUM_THREADS", "1");
+  std::optional<ScopedVariable> core;
+  if (!core_type.empty()) core.emplace("OPENBLAS_CORETYPE", core_type);
+  if (void* handle = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL)) return handle;
+  const char* reason = ::dlerror();
+  throw Error(ErrorCode::usage,
+              fmt::format("OpenBLAS cannot be loaded: {}. Install it (on Debian: apt-get install "
+                          "libopenblas0-pthread) or put {} on the library path.",
+                          reason != nullptr ? reason : "no reason given", library_name));
+}
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+  void* symbol = ::dlsym(library, name);
+  if (symbol == nullptr) {
+    throw Error(ErrorCode::usage,
+                fmt::format("{} has no symbol '{}'; it is not a complete OpenBLAS. Install "
+                            "libopenblas0-pthread (Debian) or one with CBLAS.",
+                            library_name, name));
+  }
+  function = reinterpret_cast<Function>(symbol);
+}
+
+/// "0.3.21" of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...".
+std::string version_of(const std::string& configuration) {
+  const auto begin = configuration.find_first_of("0123456789");
+  if (begin == std::string::npos) return "unknown";
+  return configuration.substr(begin, configuration.find(' ', begin) - begin);
+}
+
+Blas load(const BlasOptions& options) {
+  Blas result;
+  void* library = loaded_library();
+  result.preloaded = library != nullptr;
+  if (library == nullptr) library = open_library(options.core_type);
+
+  char* (*get_config)() = nullptr;
+  char* (*get_core_name)() = nullptr;
+  void (*set_thread_count)(int) = nullptr;
+  find(library, "openblas_get_config", get_config);
+  find(library, "openblas_get_corename", get_core_name);
+  find(library, "openblas_set_num_threads", set_thread_count);
+  result.configuration = get_config();
+  result.core_name = upper_case(get_core_name());
+  result.version = version_of(result.configuration);
+  if (result.configuration.find("USE64BITINT") != std::string::npos) {
+    throw Error(ErrorCode::usage,
+                fmt::format("the OpenBLAS in this process ({}) has 64-bit integers; heddle needs "
+                            "the usual one with 32-bit integers (Debian: libopenblas0-pthread)",
+                            result.configuration));
+  }
+  find(library, "cblas_dgemm", result.dgemm);
+  find(library, "cblas_dsyrk", result.dsyrk);
+  find(library, "cblas_dsymm", result.dsymm);
+  find(library, "cblas_dtrsm", result.dtrsm);
+  set_thread_count(1);
+  if (options.micro != MicroUse::off) result.micro = best_micro_kernels();
+  return result;
+}
+
+/// The loaded table and what it was asked for. Written once under `mutex`; `published` lets
+/// kernels read without it. It is never freed: kernels may still run while statics are destroyed.
+struct Loaded {
+  BlasOptions options;
+  Blas blas;
+};
+std::mutex mutex;
+std::atomic<const Loaded*> published{nullptr};
+
+void check_agreement(const Loaded& loaded, const BlasOptions& options) {
+  const std::string core_type = upper_case(options.core_type);
+  if (!core_type.empty() && core_type != loaded.blas.core_name &&
+      core_type != upper_case(loaded.options.core_type)) {
+    throw Error(ErrorCode::usage,
+                fmt::format("OpenBLAS is loaded with the kernels {} and cannot change to {}: a "
+                            "process has one kernel set. Choose it with the first load_blas().",
+                            loaded.blas.core_name, core_type));
+  }
+  const bool micro = loaded.blas.micro != nullptr;
+  if (options.micro != MicroUse::automatic && options.micro != loaded.options.micro &&
+      (options.micro == MicroUse::on) != micro) {
+    throw Error(ErrorCode::usage,
+                fmt::format("heddle's own tile kernels are {} in this process and cannot be "
+                            "switched; choose with the first load_blas()",
+                            micro ? "on" : "off"));
+  }
+}
+
+}  // namespace
+
+const Blas& load_blas(const BlasOptions& options) {
+  const std::lock_guard lock(mutex);
+  // Relaxed: the mutex orders this load after the store of whichever call loaded.
+  const Loaded* loaded = published.load(std::memory_order_relaxed);
+  if (loaded != nullptr) {
+    check_agreement(*loaded, options);
+    return loaded->blas;
+  }
+  auto fresh = std::make_unique<Loaded>(Loaded{options, load(options)});
+  loaded = fresh.release();
+  // Release: blas() acquires it, and so sees the whole table.
+  published.store(loaded, std::memory_order_release);
+  return loaded->blas;
+}
+
+const Blas& blas() {
+  // Acquire: pairs with the release in load_blas().
+  const Loaded* loaded = published.load(std::memory_order_acquire);
+  return loaded != nullptr ? loaded->blas : load_blas({});
+}
+
+bool blas_is_loaded() {
+  // Acquire as in blas(), though only the pointer is looked at.
+  if (published.load(std::memory_order_acquire) != nullptr) return true;
+  return loaded_library() != nullptr;
+}
+
+}  // namespace heddle

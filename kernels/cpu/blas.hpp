@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/cpu/micro/micro.hpp"
+#include "kernels/kernel.hpp"
+
+namespace heddle {
+
+/// Whether heddle's own tile kernels (MicroKernels) replace OpenBLAS where they exist.
+enum class MicroUse : std::uint8_t {
+  automatic,  ///< no opinion: on where this processor has them
+  on,         ///< the same, but later calls must not say off
+  off,        ///< OpenBLAS alone
+};
+
+/// What load_blas() is to choose. A default member has no opinion.
+struct BlasOptions {
+  /// OpenBLAS kernel set, a name that OPENBLAS_CORETYPE takes ("HASWELL", "SKYLAKEX"). Empty: the
+  /// environment's OPENBLAS_CORETYPE if set, otherwise the library's own choice.
+  std::string core_type;
+  MicroUse micro = MicroUse::automatic;
+};
+
+/// The routines of OpenBLAS that the host kernels use, found in the library at run time.
+///
+/// OpenBLAS chooses its kernels (by processor, or by OPENBLAS_CORETYPE) while the dynamic loader
+/// brings it in, once per process. Linking it would make that choice before main() could have a
+/// say; it is therefore loaded by name. The members with BLAS names follow CBLAS; the pointers are
+/// valid for the rest of the process.
+struct Blas {
+  using Dgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k,
+                         double alpha, const double* a, int lda, const double* b, int ldb,
+                         double beta, double* c, int ldc);
+  using Dsyrk = void (*)(int order, int triangle, int transpose, int n, int k, double alpha,
+                         const double* a, int lda, double beta, double* c, int ldc);
+  using Dsymm = void (*)(int order, int side, int triangle, int m, int n, double alpha,
+                         const double* a, int lda, const double* b, int ldb, double beta, double* c,
+                         int ldc);
+  using Dtrsm = void (*)(int order, int side, int triangle, int transpose, int diagonal, int m,
+                         int n, double alpha, const double* a, int lda, double* b, int ldb);
+
+  Dgemm dgemm = nullptr;
+  Dsyrk dsyrk = nullptr;
+  Dsymm dsymm = nullptr;
+  Dtrsm dtrsm = nullptr;
+
+  /// heddle's own tile kernels for this processor; null when there are none or they are off.
+  const MicroKernels* micro = nullptr;
+
+  std::string version;        ///< "0.3.21"
+  std::string core_name;      ///< kernel set in use, upper case: "HASWELL"
+  std::string configuration;  ///< openblas_get_config()'s text
+  /// The hosting program had loaded OpenBLAS before; its kernel set could not be chosen any more.
+  bool preloaded = false;
+};
+
+/// Loads OpenBLAS with the given kernel set and makes it single-threaded: each worker calls it for
+/// itself. Returns the process's table, valid until the process ends.
+///
+/// This is the one process-wide object of the kernels, and it mirrors a process-wide fact: the
+/// dynamic loader holds one OpenBLAS per process, with one kernel set and one thread count, so two
+/// nodes in one process cannot have different ones. Handing a reference through every task would
+/// only pretend otherwise. What remains is made explicit: the program says its choice once, at
+/// start-up; later calls get the same table and must agree. A later call agrees when each of its
+/// options is default, equals the first call's, or describes what is in use; otherwise it throws
+/// Error(usage). Kernels that run before any call load with default options.
+///
+/// If the hosting program has OpenBLAS loaded already (linked or dlopened), that one is used, its
+/// kernel set is reported in `core_name` whatever `core_type` asks for, and its thread count
+/// becomes 1 for the whole program.
+///
+/// Throws Error(usage) when OpenBLAS is missing or unusable (64-bit integers).
+/// Thread: any, but the first call sets environment variables while the library loads and restores
+/// them, so no other thread may use the environment then. Call it before starting threads.
+const Blas& load_blas(const BlasOptions& options = {});
+
+/// The loaded table; loads with default options if nobody has. Any thread; one atomic load.
+[[nodiscard]] const Blas& blas();
+
+/// True when an OpenBLAS is in this process, loaded by heddle or by the hosting program. Loads
+/// nothing.
+[[nodiscard]] bool blas_is_loaded();
+
+}  // namespace heddle

@@ -1,0 +1,300 @@
+#pragma once
+
+// Compiled once per instruction set (avx2.cpp, avx512.cpp), each with its own compiler flags.
+// Everything is in an unnamed namespace and nothing of the standard library is instantiated: an
+// inline function that the linker merges would otherwise drag wide instructions into code that
+// runs on every processor.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace {
+
+/// The three level-3 operations of a tile Cholesky, in vectors of `width` doubles, `vectors_max` of
+/// them down a block and `columns_max` columns across.
+///
+/// A block stays in registers while all its inner products run over k. Every element sees its
+/// products in the order k = 0, 1, 2, ... with one rounding each (fused multiply and subtract), so
+/// the result depends neither on the vectors nor on how the loops around are cut: all
+/// instantiations give the same bits.
+///
+/// A chunk of rows of the left factor is packed (it is read once per block of columns and fits the
+/// first-level cache); the other factor is read in place, about one cache line per k.
+template <std::size_t width, std::size_t vectors_max, std::size_t columns_max>
+struct TileAlgorithms {
+  using Size = std::int64_t;
+  typedef double Vector __attribute__((vector_size(width * 8), aligned(8), may_alias));
+
+  static constexpr std::size_t chunk_max = width * vectors_max;
+  /// Columns of the left factor in one pass: 24 rows of them take 36 KiB.
+  static constexpr std::size_t depth_max = 192;
+  /// Largest triangle solved in one pass; its solved columns are the packed left factor.
+  static constexpr std::size_t triangle_max = 256;
+  /// Rows of the right factor copied at a time where its columns collide in the caches.
+  static constexpr std::size_t copied_max = 64;
+
+  struct Matrix {
+    const double* data;
+    Size leading;
+  };
+
+  static Size smaller(Size a, Size b) { return a < b ? a : b; }
+
+  /// sum -= x * y^T with x (vectors * width rows) x k and y columns x k. `packed`, when not null,
+  /// gets x with its columns side by side: the loads of the first block hide behind its arithmetic.
+  template <std::size_t vectors, std::size_t columns>
+  [[gnu::always_inline]] static void accumulate(Vector (&sum)[columns][vectors], Size k, Matrix x,
+                                                Matrix y, double* packed) {
+    for (Size p = 0; p < k; ++p) {
+      Vector xp[vectors];
+      for (std::size_t v = 0; v < vectors; ++v) {
+        xp[v] = *reinterpret_cast<const Vector*>(x.data + v * width);
+      }
+      for (std::size_t j = 0; j < columns; ++j) {
+        for (std::size_t v = 0; v < vectors; ++v) sum[j][v] -= xp[v] * y.data[j];
+      }
+      if (packed != nullptr) {
+        for (std::size_t v = 0; v < vectors; ++v) {
+          *reinterpret_cast<Vector*>(packed + v * width) = xp[v];
+        }
+        packed += vectors * width;
+      }
+      x.data += x.leading;
+      y.data += y.leading;
+    }
+  }
+
+  template <std::size_t vectors, std::size_t columns>
+  [[gnu::always_inline]] static void load(Vector (&sum)[columns][vectors], const double* c,
+                                          Size ldc) {
+    for (std::size_t j = 0; j < columns; ++j, c += ldc) {
+      for (std::size_t v = 0; v < vectors; ++v) {
+        sum[j][v] = *reinterpret_cast<const Vector*>(c + v * width);
+      }
+    }
+  }
+
+  template <std::size_t vectors, std::size_t columns>
+  [[gnu::always_inline]] static void store(const Vector (&sum)[columns][vectors], double* c,
+                                           Size ldc) {
+    for (std::size_t j = 0; j < columns; ++j, c += ldc) {
+      for (std::size_t v = 0; v < vectors; ++v) {
+        *reinterpret_cast<Vector*>(c + v * width) = sum[j][v];
+      }
+    }
+  }
+
+  template <std::size_t vectors, std::size_t columns>
+  [[gnu::always_inline]] static void update_block(Size k, Matrix x, Matrix y, double* c, Size ldc,
+                                                  double* packed = nullptr) {
+    Vector sum[columns][vectors];
+    load(sum, c, ldc);
+    accumulate(sum, k, x, y, packed);
+    store(sum, c, ldc);
+  }
+
+  /// Any part of a block: `rows` rows, `columns` columns, and of these only the elements (i, j)
+  /// with i + shift >= j. Runs on a copy.
+  template <std::size_t vectors>
+  static void update_part(Size rows, Size columns, Size shift, Size k, Matrix x, Matrix y,
+                          double* c, Size ldc) {
+    constexpr Size chunk = vectors * width;
+    alignas(64) double copy[vectors * width * columns_max] = {};
+    for (Size j = 0; j < columns; ++j) {
+      for (Size i = 0; i < rows; ++i) copy[i + j * chunk] = c[i + j * ldc];
+    }
+    if (columns == static_cast<Size>(columns_max)) {
+      update_block<vectors, columns_max>(k, x, y, copy, chunk);
+    } else {
+      for (Size j = 0; j < columns; ++j) {
+        update_block<vectors, 1>(k, x, {y.data + j, y.leading}, copy + j * chunk, chunk);
+      }
+    }
+    for (Size j = 0; j < columns; ++j) {
+      for (Size i = j > shift ? j - shift : 0; i < rows; ++i) c[i + j * ldc] = copy[i + j * chunk];
+    }
+  }
+
+  /// Copies rows x k into columns of `chunk` elements, zeros below.
+  static void pack(Size rows, Size chunk, Size k, Matrix a, double* packed) {
+    for (Size p = 0; p < k; ++p, a.data += a.leading, packed += chunk) {
+      for (Size i = 0; i < rows; ++i) packed[i] = a.data[i];
+      for (Size i = rows; i < chunk; ++i) packed[i] = 0;
+    }
+  }
+
+  /// Up to vectors * width rows of an update: c (rows x n) -= a * b^T where i + shift >= j.
+  template <std::size_t vectors>
+  static void update_rows(Size rows, Size n, Size k, Matrix a, Matrix b, double* c, Size ldc,
+                          Size shift) {
+    constexpr Size chunk = vectors * width;
+    constexpr Size step = columns_max;
+    alignas(64) double packed[vectors * width * depth_max];
+    const Matrix x{packed, chunk};
+    Size j = 0;
+    if (rows == chunk && n >= step && step <= shift + 1) {
+      update_block<vectors, columns_max>(k, a, b, c, ldc, packed);
+      j = step;
+    } else {
+      pack(rows, chunk, k, a, packed);
+    }
+    for (; j < n && j < rows + shift; j += step) {
+      const Size columns = smaller(step, n - j);
+      const Matrix y{b.data + j, b.leading};
+      double* block = c + j * ldc;
+      if (rows == chunk && columns == step && j + step <= shift + 1) {
+        update_block<vectors, columns_max>(k, x, y, block, ldc);
+      } else {
+        update_part<vectors>(rows, columns, shift - j, k, x, y, block, ldc);
+      }
+    }
+  }
+
+  /// c (m x n) -= a (m x k) * b^T, b (n x k), k <= depth_max, for elements with i + shift >= j.
+  static void update_pass(Size m, Size n, Size k, Matrix a, Matrix b, double* c, Size ldc,
+                          Size shift) {
+    static_assert(vectors_max == 3);
+    constexpr Size one = width;
+    constexpr Size step = chunk_max;
+    for (Size i = 0; i < m; i += step) {
+      const Size rows = smaller(step, m - i);
+      const Matrix x{a.data + i, a.leading};
+      if (rows > 2 * one) {
+        update_rows<3>(rows, n, k, x, b, c + i, ldc, shift + i);
+      } else if (rows > one) {
+        update_rows<2>(rows, n, k, x, b, c + i, ldc, shift + i);
+      } else {
+        update_rows<1>(rows, n, k, x, b, c + i, ldc, shift + i);
+      }
+    }
+  }
+
+  /// True when columns this far apart share few sets of the caches.
+  static bool collides(Size leading) { return leading % 512 == 0; }
+
+  static void update_copied(Size m, Size n, Size k, Matrix a, Matrix b, double* c, Size ldc,
+                            Size shift) {
+    alignas(64) double copy[copied_max * depth_max];
+    constexpr Size step = copied_max;
+    for (Size j = 0; j < n; j += step) {
+      // Rows above the block's first element need nothing.
+      const Size first = j > shift ? j - shift : 0;
+      if (first >= m) break;
+      const Size columns = smaller(step, n - j);
+      pack(columns, step, k, {b.data + j, b.leading}, copy);
+      update_pass(m - first, columns, k, {a.data + first, a.leading}, {copy, step},
+                  c + first + j * ldc, ldc, shift + first - j);
+    }
+  }
+
+  static void update(Size m, Size n, Size k, Matrix a, Matrix b, double* c, Size ldc, Size shift) {
+    constexpr Size depth_limit = depth_max;
+    constexpr Size few_rows = 2 * chunk_max;
+    Size passes = (k + depth_limit - 1) / depth_limit;
+    for (; passes > 0; --passes) {
+      // Equal passes: 320 goes as 160 + 160, not as 192 + 128.
+      const Size depth = (k + passes - 1) / passes;
+      if (collides(b.leading) && m > few_rows) {
+        update_copied(m, n, depth, a, b, c, ldc, shift);
+      } else {
+        update_pass(m, n, depth, a, b, c, ldc, shift);
+      }
+      a.data += depth * a.leading;
+      b.data += depth * b.leading;
+      k -= depth;
+    }
+  }
+
+  /// Columns [k, k + columns) of a chunk: subtracts what the k solved columns contribute, then
+  /// solves with the columns x columns triangle in registers. l starts at row k of the triangle.
+  template <std::size_t vectors, std::size_t columns>
+  [[gnu::always_inline]] static void solve_block(Size k, Matrix l, const double* inverse,
+                                                 double* solved, double* b, Size ldb) {
+    constexpr Size chunk = vectors * width;
+    Vector sum[columns][vectors];
+    load(sum, b, ldb);
+    accumulate(sum, k, {solved, chunk}, l, nullptr);
+    const double* column = l.data + k * l.leading;
+    for (std::size_t j = 0; j < columns; ++j, column += l.leading) {
+      for (std::size_t v = 0; v < vectors; ++v) sum[j][v] *= inverse[j];
+      for (std::size_t i = j + 1; i < columns; ++i) {
+        for (std::size_t v = 0; v < vectors; ++v) sum[i][v] -= sum[j][v] * column[i];
+      }
+    }
+    store(sum, b, ldb);
+    store(sum, solved + k * chunk, chunk);
+  }
+
+  /// vectors * width rows of b (x n) := b * inv(l)^T.
+  template <std::size_t vectors>
+  static void solve_chunk(Size n, Matrix l, const double* inverse, double* b, Size ldb) {
+    alignas(64) double solved[vectors * width * triangle_max];
+    constexpr Size step = columns_max;
+    Size j = 0;
+    for (; j + step <= n; j += step) {
+      solve_block<vectors, columns_max>(j, {l.data + j, l.leading}, inverse + j, solved,
+                                        b + j * ldb, ldb);
+    }
+    for (; j < n; ++j) {
+      solve_block<vectors, 1>(j, {l.data + j, l.leading}, inverse + j, solved, b + j * ldb, ldb);
+    }
+  }
+
+  /// Fewer rows than a vector has: on a copy.
+  static void solve_copied(Size rows, Size n, Matrix l, const double* inverse, double* b,
+                           Size ldb) {
+    constexpr Size chunk = width;
+    alignas(64) double copy[width * triangle_max];
+    pack(rows, chunk, n, {b, ldb}, copy);
+    solve_chunk<1>(n, l, inverse, copy, chunk);
+    for (Size j = 0; j < n; ++j) {
+      for (Size i = 0; i < rows; ++i) b[i + j * ldb] = copy[i + j * chunk];
+    }
+  }
+
+  static void solve_pass(Size m, Size n, Matrix l, double* b, Size ldb) {
+    constexpr Size one = width;
+    constexpr Size step = chunk_max;
+    double inverse[triangle_max];
+    for (Size j = 0; j < n; ++j) inverse[j] = 1 / l.data[j + j * l.leading];
+    Size i = 0;
+    for (; i + step <= m; i += step) solve_chunk<vectors_max>(n, l, inverse, b + i, ldb);
+    if (i + 2 * one <= m) {
+      solve_chunk<2>(n, l, inverse, b + i, ldb);
+      i += 2 * one;
+    }
+    if (i + one <= m) {
+      solve_chunk<1>(n, l, inverse, b + i, ldb);
+      i += one;
+    }
+    if (i < m) solve_copied(m - i, n, l, inverse, b + i, ldb);
+  }
+
+  static void solve(Size m, Size n, Matrix l, double* b, Size ldb) {
+    constexpr Size limit = triangle_max;
+    constexpr Size step = columns_max;
+    if (n <= limit) {
+      solve_pass(m, n, l, b, ldb);
+      return;
+    }
+    const Size half = (n / 2 + step - 1) / step * step;
+    solve(m, half, l, b, ldb);
+    update(m, n - half, half, {b, ldb}, {l.data + half, l.leading}, b + half * ldb, ldb, n);
+    solve(m, n - half, {l.data + half + half * l.leading, l.leading}, b + half * ldb, ldb);
+  }
+
+  /// The entries of MicroKernels.
+  static void update_entry(Size m, Size n, Size k, const double* a, Size lda, const double* b,
+                           Size ldb, double* c, Size ldc) {
+    update(m, n, k, {a, lda}, {b, ldb}, c, ldc, n);
+  }
+  static void update_lower_entry(Size m, Size n, Size k, const double* a, Size lda, double* c,
+                                 Size ldc) {
+    update(m, n, k, {a, lda}, {a, lda}, c, ldc, 0);
+  }
+  static void solve_entry(Size m, Size n, const double* l, Size ldl, double* b, Size ldb) {
+    solve(m, n, {l, ldl}, b, ldb);
+  }
+};
+
+}  // namespace

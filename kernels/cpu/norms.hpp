@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/kernel.hpp"
+
+/// Sums and maxima over tiles for norms and determinants: plain helpers, not kernels. Sums run in
+/// a fixed order (columns left to right, rows top to bottom), so the same tiles give the same bits.
+/// No memory is allocated; any thread.
+namespace heddle::host {
+
+/// columns[j] += sum over i of |tile(i, j)|; at least tile.columns entries.
+void add_column_sums(const TileView& tile, std::span<double> columns);
+
+/// rows[i] += sum over j of |tile(i, j)|; at least tile.rows entries.
+void add_row_sums(const TileView& tile, std::span<double> rows);
+
+/// Absolute row sums (which are the column sums) of the symmetric matrix of which `piece` (rows x
+/// w) stores a part: columns [offset, offset + w) of a diagonal tile, on and below the diagonal.
+/// Adds to sums[i], i counted within the tile (`rows` entries), what the stored columns and their
+/// mirror image contribute; over all pieces of the tile this gives the tile's sums. What lies above
+/// the diagonal is not read.
+void add_symmetric_sums(const TileView& piece, std::int64_t offset, std::span<double> sums);
+
+/// Sum of log(piece(offset + j, j)) over the columns: half of a factored piece's contribution to
+/// the log-determinant of the matrix.
+[[nodiscard]] double sum_of_logs(const TileView& piece, std::int64_t offset);
+
+/// Largest |tile(i, j)|, 0 for an empty tile; not a number if any element is none.
+[[nodiscard]] double max_abs(const TileView& tile);
+
+}  // namespace heddle::host
