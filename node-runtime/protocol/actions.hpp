@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/index.hpp"
+#include "node-runtime/protocol/types.hpp"
+
+namespace heddle::protocol {
+
+struct Task;
+struct Copy;
+struct Job;
+struct Landing;
+struct Send;
+struct SlotHolder;
+struct Sink;
+
+/// Copy a tile between two places of the node; report with Protocol::copy_finished.
+struct CopyAction {
+  enum class Kind : std::uint8_t {
+    replica,  ///< a reader at another place
+    staging,  ///< a minor output to host memory, on its way to another node
+    sink,     ///< a minor output to the place where its tile lives
+  };
+  Kind kind;
+  std::int32_t priority = 0;
+  JobId job;
+  TileId tile;
+  Version number;
+  PlaceId from_place;
+  PlaceId to_place;
+  BlockRef from;
+  BlockRef to;
+  void* record = nullptr;  ///< the protocol's ticket
+};
+
+/// A block is ready for a version that lives on (or is written by) another node: prepare to receive
+/// into it, tell node `from` so; report with Protocol::data_arrived.
+struct GrantAction {
+  NodeId from;
+  JobId job;
+  TileId tile;
+  Version number;
+  BlockRef block;
+  std::uint64_t order = 0;  ///< of the first reader; smaller is more urgent
+  Landing* record = nullptr;
+};
+
+/// Send a version, in host memory, to a node that granted it; report with Protocol::send_finished.
+struct SendAction {
+  NodeId to;
+  std::uint32_t tag = 0;  ///< as given by the receiver with its grant
+  std::int32_t priority = 0;
+  JobId job;
+  TileId tile;
+  Version number;
+  BlockRef block;
+  bool empty = false;  ///< the job is cancelled: send no data, the message says so
+  Send* record = nullptr;
+};
+
+/// What the protocol wants done. Filled by every event; the caller carries the actions out in any
+/// order and any time later, and clears the lists.
+struct Actions {
+  std::vector<Task*>
+      ready;  ///< all inputs and blocks are there: run it, then Protocol::task_finished
+  std::vector<CopyAction> copies;
+  std::vector<GrantAction> grants;
+  std::vector<SendAction> sends;
+  std::vector<BlockRef> freed;  ///< blocks whose content is no longer needed by anyone
+  std::vector<Job*> drained;    ///< jobs of which nothing is left on this node
+
+  [[nodiscard]] bool empty() const {
+    return ready.empty() && copies.empty() && grants.empty() && sends.empty() && drained.empty();
+  }
+  void clear() {
+    ready.clear();
+    copies.clear();
+    grants.clear();
+    sends.clear();
+    freed.clear();
+    drained.clear();
+  }
+};
+
+}  // namespace heddle::protocol

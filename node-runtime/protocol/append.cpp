@@ -1,0 +1,401 @@
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "node-runtime/protocol/protocol.hpp"
+
+/// APPEND: what a new task of the sequential program leaves in the lists of this node (001
+/// section 6.1).
+namespace heddle::protocol {
+
+void Protocol::append(Job& job, const Work& work, std::int32_t priority,
+                      std::span<const Access> accesses, Actions& actions) {
+  HEDDLE_DEBUG(!job.generation_ended && !job.window_is_full(), "job {}", job.id.value());
+  check_contract(accesses);
+  const NodeId me = options_.node;
+  const Access& main = accesses.front();
+  ++job.next_order;  // shared by all items of the statement: they may depend on each other
+
+  if (main.home.node != me) {
+    // The task runs elsewhere: this node only keeps the ends of what it reads and writes here.
+    bool concerned = false;
+    for (const Access& access : accesses) {
+      if (access.home.node != me) {
+        if (access.mode != AccessMode::read) {
+          static_cast<void>(count_remote_write(job, access, actions));
+        }
+        continue;
+      }
+      concerned = true;
+      if (access.mode != AccessMode::write) {
+        add_alien_reader(job, access, main.home.node, priority, actions);
+      }
+      if (access.mode != AccessMode::read) add_sink(job, access, main.home.node, actions);
+    }
+    if (!concerned) ++job.counters.skipped;
+    return;
+  }
+
+  Task& task = *tasks_.create();
+  task.work = work;
+  task.priority = priority;
+  task.place = main.home.place;
+  task.operand_count = static_cast<std::uint8_t>(accesses.size());
+  task.missing = 1;  // holds the task back until all of its operands are entered
+  add_item(job, task, actions);
+  ++job.counters.tasks;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const Access& access = accesses[i];
+    Operand& operand = task.operands[i];
+    operand.instance.target = &task;
+    operand.mode = access.mode;
+    operand.tile = access.tile;
+    if (access.mode == AccessMode::read) {
+      add_input(task, i, access, actions);
+    } else {
+      add_output(task, i, access, actions);
+    }
+  }
+  input_ready(task, actions);
+}
+
+void Protocol::append_alien_reader(Job& job, const Access& access, NodeId reader,
+                                   std::int32_t priority, Actions& actions) {
+  HEDDLE_DEBUG(!job.generation_ended && !job.window_is_full(), "job {}", job.id.value());
+  ++job.next_order;
+  add_alien_reader(job, access, reader, priority, actions);
+}
+
+void Protocol::add_alien_reader(Job& job, const Access& access, NodeId reader,
+                                std::int32_t priority, Actions& actions) {
+  HEDDLE_DEBUG(access.home.node == options_.node && reader != options_.node);
+  LocalVersion& version = current(access);
+  const TileState& tile = matrices_[static_cast<std::size_t>(access.tile.matrix.value())]
+                              ->tiles[static_cast<std::size_t>(access.tile.index)];
+  const Version number = number_in(tile, job.id);
+  HEDDLE_DEBUG(access.version == count_here || access.version == number,
+               "tile {}: the program reads version {}, the list is at {}", access.tile.index,
+               access.version.value(), number.value());
+  for (Send* send = version.sends; send != nullptr; send = send->sibling) {
+    if (send->to == reader && send->job == &job) return;  // it travels once (D2a)
+  }
+  Send& send = add_send(job, access, reader, InstanceKind::internode_alien_input, number, priority);
+  add_item(job, send, actions);
+  send.version = &version;
+  send.sibling = version.sends;
+  version.sends = &send;
+  send.open.insert_before(job.open_sends);
+  send.instance.target = &send;
+  send.instance.target_kind = Instance::Target::send;
+  send.instance.kind = InstanceKind::internode_alien_input;
+  Copy& source = version.place == host_place
+                     ? static_cast<Copy&>(version)
+                     : static_cast<Copy&>(replica(job, version, host_place, send, actions));
+  send.source = &source;
+  attach(source, send.instance, actions);
+}
+
+Send& Protocol::add_send(Job& job, const Access& access, NodeId to, InstanceKind kind,
+                         Version number, std::int32_t priority) {
+  Send& send = *send_records_.create();
+  send.job = &job;
+  send.kind = kind;
+  send.to = to;
+  send.tile = access.tile;
+  send.number = number;
+  send.priority = priority;
+  PendingGrant& pending = sends_[MessageKey{job.id, access.tile, number, to}];
+  HEDDLE_CHECK(pending.send == nullptr, "two sends of tile {} version {} to node {}",
+               access.tile.index, number.value(), to.value());
+  if (pending.arrived) {
+    send.granted = true;
+    send.tag = pending.tag;
+  }
+  pending.send = &send;
+  return send;
+}
+
+void Protocol::release(Job& job, const Access& access, Actions& actions) {
+  if (access.home.node != options_.node) {
+    const Version number =
+        access.version == count_here ? remote_version(job, access) : access.version;
+    const auto found = remotes_.find(MessageKey{job.id, access.tile, number, access.home.node});
+    if (found != remotes_.end()) close(*found->second, actions);
+    return;
+  }
+  Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
+  TileState& tile = matrix.tiles[static_cast<std::size_t>(access.tile.index)];
+  LocalVersion* version = tile.current;
+  if (version == nullptr) return;
+  for (Replica* r = version->replicas; r != nullptr;) {
+    Replica* next = r->sibling;
+    if (r->owner_job == &job) close(*r, actions);
+    r = next;
+  }
+  if (matrix.options.temporary) {
+    tile.current = nullptr;
+    close_version(*version, actions);
+  }
+}
+
+void Protocol::end_generation(Job& job, Actions& actions) {
+  HEDDLE_CHECK(!job.generation_ended);
+  job.generation_ended = true;
+  while (job.open_remotes.linked()) {
+    close(*static_cast<RemoteVersion*>(static_cast<OwnedLinks*>(job.open_remotes.next)->owner),
+          actions);
+  }
+  while (job.open_replicas.linked()) {
+    close(*static_cast<Replica*>(static_cast<OwnedLinks*>(job.open_replicas.next)->owner), actions);
+  }
+  for (Links* link = job.open_sends.next; link != &job.open_sends;) {
+    Send& send = *static_cast<Send*>(static_cast<OwnedLinks*>(link)->owner);
+    link = link->next;
+    if (send.done) drop_send(send);
+  }
+  check_drained(job, actions);
+}
+
+void Protocol::check_contract(std::span<const Access> accesses) const {
+  HEDDLE_DEBUG(!accesses.empty() && accesses.size() <= accesses_max, "{} accesses",
+               accesses.size());
+  HEDDLE_DEBUG(accesses.front().mode != AccessMode::read, "a task needs a main output");
+#ifndef NDEBUG
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      HEDDLE_DEBUG(accesses[i].tile != accesses[j].tile, "tile {} is accessed twice by one task",
+                   accesses[i].tile.index);
+    }
+  }
+#endif
+}
+
+void Protocol::add_item(Job& job, Item& item, Actions& actions) {
+  item.job = &job;
+  item.order = job.next_order;
+  const bool was_empty = !job.items.linked();
+  item.insert_before(job.items);
+  ++job.unfinished;
+  if (was_empty) {
+    item.slots.take_all(job.orphan_slots);
+    oldest_changed(job, actions);
+  }
+}
+
+LocalVersion& Protocol::current(const Access& access) {
+  Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
+  TileState& tile = matrix.tiles[static_cast<std::size_t>(access.tile.index)];
+  if (tile.current == nullptr) {
+    HEDDLE_CHECK(!matrix.options.temporary, "temporary tile {} is read before it is written",
+                 access.tile.index);
+    LocalVersion& version = *versions_.create();
+    version.tile = access.tile;
+    version.job = JobId{-1};
+    version.place = access.home.place;
+    version.present = true;
+    version.home_pool = matrix.options.pools[static_cast<std::size_t>(access.home.place.value())];
+    version.block = {version.home_pool, access.tile.index};
+    tile.current = &version;
+  }
+  return *tile.current;
+}
+
+Version Protocol::number_in(const TileState& tile, JobId job) const {
+  return Version{tile.job == job ? tile.number : 0};
+}
+
+Version Protocol::remote_version(Job& job, const Access& access) {
+  if (access.version != count_here) return access.version;
+  const Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
+  if (matrix.remote_writes.empty()) return Version{0};
+  const RemoteWrites& writes = matrix.remote_writes[static_cast<std::size_t>(access.tile.index)];
+  return Version{writes.job == job.id ? writes.count : 0};
+}
+
+Version Protocol::count_remote_write(Job& job, const Access& access, Actions& actions) {
+  const Version before = remote_version(job, access);
+  if (access.version == count_here) {
+    Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
+    if (matrix.remote_writes.empty()) matrix.remote_writes.resize(matrix.tiles.size());
+    matrix.remote_writes[static_cast<std::size_t>(access.tile.index)] = {job.id,
+                                                                         before.value() + 1};
+  }
+  if (!remotes_.empty()) {  // the version that is replaced will find no new readers
+    const auto found = remotes_.find(MessageKey{job.id, access.tile, before, access.home.node});
+    if (found != remotes_.end()) close(*found->second, actions);
+  }
+  return before;
+}
+
+LocalVersion& Protocol::new_version(Job& job, const Access& access, Item& user, Actions& actions) {
+  Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
+  TileState& tile = matrix.tiles[static_cast<std::size_t>(access.tile.index)];
+  LocalVersion* previous = matrix.options.temporary ? tile.current : &current(access);
+  LocalVersion& version = *versions_.create();
+  version.tile = access.tile;
+  version.job = job.id;
+  version.place = access.home.place;
+  version.number = number_in(tile, job.id) + 1;
+  version.temporary = matrix.options.temporary;
+  if (!version.temporary) {
+    version.home_pool = matrix.options.pools[static_cast<std::size_t>(access.home.place.value())];
+  }
+  tile.job = job.id;
+  tile.number = version.number.value();
+  tile.current = &version;
+  if (previous != nullptr) {
+    version.previous = previous;
+    previous->next = &version;
+    close_version(*previous, actions);
+  } else {
+    TemporarySlot& slot = *temporaries_.create();
+    slot.version = &version;
+    version.slot = &slot;
+    request_slot(job, slot, access.home.place, user, actions);
+  }
+  return version;
+}
+
+RemoteVersion& Protocol::remote(Job& job, const Access& access, Item& user, Actions& actions) {
+  const Version number = remote_version(job, access);
+  RemoteVersion*& record = remotes_[MessageKey{job.id, access.tile, number, access.home.node}];
+  if (record == nullptr) {
+    record = remote_versions_.create();
+    record->tile = access.tile;
+    record->job = job.id;
+    record->number = number;
+    record->from = access.home.node;
+    record->place = host_place;
+    record->open.insert_before(job.open_remotes);
+    ++job.counters.receives;
+    request_slot(job, *record, host_place, user, actions);
+  }
+  return *record;
+}
+
+Replica& Protocol::replica(Job& job, BaseCopy& base, PlaceId place, Item& user, Actions& actions) {
+  for (Replica* r = base.replicas; r != nullptr; r = r->sibling) {
+    if (r->place == place && r->owner_job == &job && !r->closed) return *r;
+  }
+  Replica& created = *replicas_.create();
+  created.source = &base;
+  created.place = place;
+  created.owner_job = &job;
+  created.user = &user;
+  created.sibling = base.replicas;
+  base.replicas = &created;
+  created.open.insert_before(job.open_replicas);
+  created.fetch.target = &created;
+  created.fetch.target_kind = Instance::Target::replica;
+  created.fetch.kind = InstanceKind::intranode_alien_input;
+  attach(base, created.fetch, actions);
+  return created;
+}
+
+void Protocol::add_input(Task& task, std::uint8_t index, const Access& access, Actions& actions) {
+  Operand& operand = task.operands[index];
+  BaseCopy& base = access.home.node == options_.node
+                       ? static_cast<BaseCopy&>(current(access))
+                       : static_cast<BaseCopy&>(remote(*task.job, access, task, actions));
+  HEDDLE_DEBUG(access.home.node != options_.node || access.version == count_here ||
+                   access.version ==
+                       number_in(matrices_[static_cast<std::size_t>(access.tile.matrix.value())]
+                                     ->tiles[static_cast<std::size_t>(access.tile.index)],
+                                 task.job->id),
+               "tile {}: the program reads version {}", access.tile.index, access.version.value());
+  Copy* copy = &base;
+  operand.kind = InstanceKind::native_input;
+  if (base.place != task.place) {
+    copy = &replica(*task.job, base, task.place, task, actions);
+    operand.kind = InstanceKind::intranode_alien_input;
+  }
+  operand.instance.kind = operand.kind;
+  operand.in = copy;
+  ++task.missing;
+  attach(*copy, operand.instance, actions);
+}
+
+void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, Actions& actions) {
+  Operand& operand = task.operands[index];
+  Job& job = *task.job;
+  const bool here = access.home.node == options_.node;
+
+  if (here && access.home.place == task.place) {
+    operand.kind = index == 0 ? InstanceKind::owner : InstanceKind::native_minor_output;
+    if (access.mode == AccessMode::read_write) {
+      LocalVersion& before = current(access);
+      if (!before.present) {  // waits in the list, but is no visit: the block passes on to it
+        operand.instance.kind = operand.kind;
+        ++task.missing;
+        enqueue(before, operand.instance);
+      }
+    }
+    operand.out = &new_version(job, access, task, actions);
+    operand.out->writer = &task;
+    return;
+  }
+
+  // A minor output that lives elsewhere is written to a block at the task's place and leaves from
+  // there.
+  if (access.mode == AccessMode::read_write) add_input(task, index, access, actions);
+  Scratch& scratch = *scratches_.create(SlotHolder::Kind::scratch);
+  scratch.task = &task;
+  scratch.operand = index;
+  operand.scratch = &scratch;
+  ++task.missing;
+  ++task.pending_outputs;
+  if (here) {
+    operand.kind = InstanceKind::intranode_source_minor_output;
+    Sink& sink = *sink_records_.create();
+    sink.source = &task;
+    sink.operand = index;
+    sink.order = task.order;
+    sink.version = &new_version(job, access, task, actions);
+    sink.version->sink = &sink;
+    operand.sink = &sink;
+  } else {
+    operand.kind = InstanceKind::internode_source_minor_output;
+    const Version before = count_remote_write(job, access, actions);
+    Send& send = add_send(job, access, access.home.node, operand.kind, before + 1, task.priority);
+    send.task = &task;
+    send.operand = index;
+    send.order = task.order;
+    operand.send = &send;
+  }
+  request_slot(job, scratch, task.place, task, actions);
+}
+
+void Protocol::add_sink(Job& job, const Access& access, NodeId writer, Actions& actions) {
+  Sink& sink = *sink_records_.create();
+  add_item(job, sink, actions);
+  sink.from = writer;
+  ++job.counters.receives;
+  sink.version = &new_version(job, access, sink, actions);
+  sink.version->sink = &sink;
+  if (access.home.place == host_place) {
+    if (acquire(*sink.version, nullptr, actions)) sink_may_receive(sink, actions);
+  } else {
+    request_slot(job, sink, host_place, sink, actions);
+  }
+}
+
+void Protocol::enqueue(Copy& copy, Instance& instance) {
+  instance.next = nullptr;
+  if (copy.last == nullptr) {
+    copy.first = &instance;
+  } else {
+    copy.last->next = &instance;
+  }
+  copy.last = &instance;
+}
+
+void Protocol::attach(Copy& copy, Instance& instance, Actions& actions) {
+  HEDDLE_DEBUG(!copy.closed, "a reader is added to a version that was released");
+  ++copy.expected;
+  if (copy.present) {
+    trigger(instance, actions);
+  } else {
+    enqueue(copy, instance);
+  }
+}
+
+}  // namespace heddle::protocol

@@ -1,0 +1,369 @@
+#include "base/assert.hpp"
+#include "node-runtime/protocol/protocol.hpp"
+
+/// FIRE: what a finished write sets in motion (001 section 6.2).
+namespace heddle::protocol {
+
+void Protocol::task_finished(Task& task, Actions& actions) {
+  HEDDLE_DEBUG(!task.executed && task.missing == 0 && task.outputs_acquired);
+  Job& job = *task.job;
+  task.executed = true;
+  ++job.counters.finished;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    Operand& operand = task.operands[i];
+    switch (operand.kind) {
+      case InstanceKind::owner:
+      case InstanceKind::native_minor_output: {
+        LocalVersion& out = *operand.out;
+        Copy* renamed_from = operand.in;
+        out.writer = nullptr;
+        fire(out, actions);
+        if (renamed_from != nullptr) visit(*renamed_from, actions);
+        break;
+      }
+      case InstanceKind::native_input:
+      case InstanceKind::intranode_alien_input:
+        visit(*operand.in, actions);
+        break;
+      case InstanceKind::intranode_source_minor_output:
+      case InstanceKind::internode_source_minor_output:
+        if (operand.in != nullptr) visit(*operand.in, actions);
+        break;
+      default:
+        HEDDLE_CHECK(false, "operand of kind {}", name(operand.kind));
+    }
+  }
+  if (task.pending_outputs == 0) {
+    finish_item(task, actions);
+    tasks_.destroy(&task);
+    check_drained(job, actions);
+    return;
+  }
+  ++task.pending_outputs;  // the task stays until all deliveries below are under way
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    if (task.operands[i].scratch != nullptr) {
+      deliver_minor_output(task, task.operands[i], actions);
+    }
+  }
+  output_delivered(task, actions);
+  check_drained(job, actions);
+}
+
+void Protocol::fire(Copy& copy, Actions& actions) {
+  HEDDLE_DEBUG(!copy.present);
+  copy.present = true;
+  Instance* instance = copy.first;
+  copy.first = copy.last = nullptr;
+  while (instance != nullptr) {
+    Instance* next = instance->next;
+    const bool writes = instance->kind == InstanceKind::owner ||
+                        instance->kind == InstanceKind::native_minor_output;
+    trigger(*instance, actions);
+    if (writes)
+      return;  // the last of the list; the block may have passed on to it, and `copy` be gone
+    instance = next;
+  }
+  collect(copy, actions);
+}
+
+void Protocol::trigger(Instance& instance, Actions& actions) {
+  switch (instance.target_kind) {
+    case Instance::Target::task:
+      input_ready(*static_cast<Task*>(instance.target), actions);
+      break;
+    case Instance::Target::replica: {
+      Replica& replica = *static_cast<Replica*>(instance.target);
+      request_slot(*replica.owner_job, replica, replica.place, *replica.user, actions);
+      break;
+    }
+    case Instance::Target::send: {
+      Send& send = *static_cast<Send*>(instance.target);
+      send.has_data = true;
+      try_send(send, actions);
+      break;
+    }
+  }
+}
+
+void Protocol::input_ready(Task& task, Actions& actions) {
+  HEDDLE_DEBUG(task.missing > 0);
+  if (--task.missing > 0) return;
+  if (task.outputs_acquired) {
+    make_ready(task, actions);
+  } else {
+    acquire_outputs(task, actions);
+  }
+}
+
+void Protocol::acquire_outputs(Task& task, Actions& actions) {
+  task.outputs_acquired = true;
+  task.missing = 1;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    Operand& operand = task.operands[i];
+    const bool writes_in_place =
+        operand.kind == InstanceKind::owner || operand.kind == InstanceKind::native_minor_output;
+    if (writes_in_place && !acquire(*operand.out, &operand, actions)) ++task.missing;
+  }
+  if (--task.missing == 0) make_ready(task, actions);
+}
+
+/// Gives `version` a block to be written to: the block of the version it replaces when nobody reads
+/// that any more, else a spare one (renaming, D3), else it waits. Waiting cannot deadlock: whom it
+/// waits for are readers that come earlier in the sequential program.
+bool Protocol::acquire(LocalVersion& version, Operand* operand, Actions& /*actions*/) {
+  if (version.block.valid()) return true;
+  LocalVersion* before = version.previous;
+  if (before != nullptr && before->visited()) {
+    take_block(version);
+    return true;
+  }
+  if (before != nullptr && !version.temporary) {
+    auto& spares = matrices_[static_cast<std::size_t>(version.tile.matrix.value())]
+                       ->spares[static_cast<std::size_t>(version.place.value())];
+    if (!spares.empty()) {
+      version.block = {before->home_pool, spares.back()};
+
+      spares.pop_back();
+      before->superseded = true;
+      ++renamings_;
+      if (operand != nullptr && operand->mode == AccessMode::read_write) {
+        operand->copy_from = before->block;
+        operand->in = before;
+        ++before->expected;
+      }
+      return true;
+    }
+  }
+  version.waits_for_block = true;
+  return false;
+}
+
+void Protocol::take_block(LocalVersion& version) {
+  LocalVersion& before = *version.previous;
+  version.block = before.block;
+
+  version.slot = before.slot;
+  if (version.slot != nullptr) static_cast<TemporarySlot*>(version.slot)->version = &version;
+  before.slot = nullptr;
+  destroy_local(before);
+}
+
+void Protocol::block_is_free(LocalVersion& version, Actions& actions) {
+  version.waits_for_block = false;
+  if (version.writer != nullptr) {
+    input_ready(*version.writer, actions);
+  } else {
+    Sink& sink = *version.sink;
+    if (sink.source != nullptr || sink.arrived) {
+      sink_may_copy(sink, actions);
+    } else {
+      sink_may_receive(sink, actions);
+    }
+  }
+}
+
+void Protocol::make_ready(Task& task, Actions& actions) {
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    Operand& operand = task.operands[i];
+    if (operand.scratch != nullptr) {
+      operand.block = operand.scratch->slot;
+      if (operand.in != nullptr) operand.copy_from = operand.in->block;
+    } else if (operand.out != nullptr) {
+      operand.block = operand.out->block;
+    } else {
+      operand.block = operand.in->block;
+    }
+  }
+  actions.ready.push_back(&task);
+}
+
+// ---- messages --------------------------------------------------------------------------------
+
+void Protocol::grant_arrived(JobId job, TileId tile, Version number, NodeId to, std::uint32_t tag,
+                             Actions& actions) {
+  PendingGrant& pending = sends_[MessageKey{job, tile, number, to}];
+  pending.arrived = true;
+  pending.tag = tag;
+  if (pending.send == nullptr) return;  // the generation has not come here yet
+  pending.send->granted = true;
+  pending.send->tag = tag;
+  try_send(*pending.send, actions);
+}
+
+void Protocol::try_send(Send& send, Actions& actions) {
+  if (!send.has_data || !send.granted || send.posted) return;
+  send.posted = true;
+  sends_.erase(MessageKey{send.job->id, send.tile, send.number, send.to});
+  BlockRef block;
+  if (send.source != nullptr) {
+    block = send.source->block;
+  } else {
+    block = send.staging != nullptr ? send.staging->slot
+                                    : send.task->operands[send.operand].scratch->slot;
+  }
+  ++send.job->counters.sends;
+  actions.sends.push_back({send.to, send.tag, send.priority, send.job->id, send.tile, send.number,
+                           block, send.job->cancelled, &send});
+}
+
+void Protocol::send_finished(Send& send, Actions& actions) {
+  HEDDLE_DEBUG(send.posted && !send.done);
+  Job& job = *send.job;
+  send.done = true;
+  if (send.task != nullptr) {
+    Task& task = *send.task;
+    Operand& operand = task.operands[send.operand];
+    if (send.staging != nullptr) {
+      release_slot(*send.staging, actions);
+      scratches_.destroy(send.staging);
+    } else {
+      release_slot(*operand.scratch, actions);
+    }
+    scratches_.destroy(operand.scratch);
+    operand.scratch = nullptr;
+    send_records_.destroy(&send);
+    output_delivered(task, actions);
+  } else {
+    Copy& source = *send.source;
+    const bool keep = send.version != nullptr && !send.version->closed && !job.generation_ended;
+    finish_item(send, actions);
+    if (!keep) drop_send(send);
+    visit(source, actions);
+  }
+  check_drained(job, actions);
+}
+
+void Protocol::data_arrived(Landing& landing, bool empty, Actions& actions) {
+  if (landing.landing_kind == Landing::Kind::version) {
+    auto& version = static_cast<RemoteVersion&>(landing);
+    Job* job = version.pool_job;
+    if (empty) job->cancelled = true;
+    fire(version, actions);
+    check_drained(*job, actions);
+    return;
+  }
+  auto& sink = static_cast<Sink&>(landing);
+  Job* job = sink.job;
+  if (empty) job->cancelled = true;
+  if (sink.version->place == host_place) {
+    sink_done(sink, actions);
+  } else {
+    sink.arrived = true;
+    if (acquire(*sink.version, nullptr, actions)) sink_may_copy(sink, actions);
+  }
+  check_drained(*job, actions);
+}
+
+// ---- minor outputs ---------------------------------------------------------------------------
+
+void Protocol::deliver_minor_output(Task& task, Operand& operand, Actions& actions) {
+  if (operand.sink != nullptr) {
+    if (acquire(*operand.sink->version, nullptr, actions)) sink_may_copy(*operand.sink, actions);
+    return;
+  }
+  Send& send = *operand.send;
+  if (task.place == host_place) {
+    send.has_data = true;
+    try_send(send, actions);
+    return;
+  }
+  Scratch& staging = *scratches_.create(SlotHolder::Kind::staging);
+  staging.task = &task;
+  staging.operand = send.operand;
+  send.staging = &staging;
+  request_slot(*task.job, staging, host_place, task, actions);
+}
+
+void Protocol::sink_may_receive(Sink& sink, Actions& actions) {
+  const BlockRef block = sink.version->place == host_place ? sink.version->block : sink.slot;
+  actions.grants.push_back({sink.from, sink.job->id, sink.version->tile, sink.version->number,
+                            block, sink.Item::order, &sink});
+}
+
+void Protocol::sink_may_copy(Sink& sink, Actions& actions) {
+  const bool here = sink.source != nullptr;
+  Job& job = here ? *sink.source->job : *sink.job;
+  ++job.counters.copies;
+  actions.copies.push_back({CopyAction::Kind::sink, here ? sink.source->priority : 0, job.id,
+                            sink.version->tile, sink.version->number,
+                            here ? sink.source->place : host_place, sink.version->place,
+                            here ? sink.source->operands[sink.operand].scratch->slot : sink.slot,
+                            sink.version->block, &sink});
+}
+
+void Protocol::sink_done(Sink& sink, Actions& actions) {
+  LocalVersion& version = *sink.version;
+  version.sink = nullptr;
+  fire(version, actions);
+  if (sink.source != nullptr) {
+    Task& task = *sink.source;
+    Operand& operand = task.operands[sink.operand];
+    release_slot(*operand.scratch, actions);
+    scratches_.destroy(operand.scratch);
+    operand.scratch = nullptr;
+    sink_records_.destroy(&sink);
+    output_delivered(task, actions);
+    return;
+  }
+  release_slot(sink, actions);
+  finish_item(sink, actions);
+  sink_records_.destroy(&sink);
+}
+
+void Protocol::output_delivered(Task& task, Actions& actions) {
+  if (--task.pending_outputs > 0) return;
+  finish_item(task, actions);
+  tasks_.destroy(&task);
+}
+
+void Protocol::copy_finished(const CopyAction& copy, Actions& actions) {
+  switch (copy.kind) {
+    case CopyAction::Kind::replica: {
+      Replica& replica = *static_cast<Replica*>(copy.record);
+      Job& job = *replica.owner_job;
+      BaseCopy* source = replica.source;
+      fire(replica, actions);
+      visit(*source, actions);
+      check_drained(job, actions);
+      return;
+    }
+    case CopyAction::Kind::staging: {
+      Scratch& staging = *static_cast<Scratch*>(copy.record);
+      Operand& operand = staging.task->operands[staging.operand];
+      release_slot(*operand.scratch, actions);
+      operand.send->has_data = true;
+      try_send(*operand.send, actions);
+      return;
+    }
+    case CopyAction::Kind::sink: {
+      Sink& sink = *static_cast<Sink*>(copy.record);
+      Job& job = sink.source != nullptr ? *sink.source->job : *sink.job;
+      sink_done(sink, actions);
+      check_drained(job, actions);
+      return;
+    }
+  }
+}
+
+// ---- items -----------------------------------------------------------------------------------
+
+void Protocol::finish_item(Item& item, Actions& actions) {
+  Job& job = *item.job;
+  const bool was_oldest = job.items.next == &item;
+  Links& heir = item.next == &job.items ? job.orphan_slots : static_cast<Item*>(item.next)->slots;
+  heir.take_all(item.slots);
+  item.unlink();
+  --job.unfinished;
+  if (was_oldest) oldest_changed(job, actions);
+}
+
+void Protocol::check_drained(Job& job, Actions& actions) {
+  if (!job.generation_ended || job.unfinished > 0 || job.drained) return;
+  for (const Pool& pool : job.pools) {
+    if (std::cmp_less(pool.free.size(), pool.capacity)) return;
+  }
+  job.drained = true;
+  actions.drained.push_back(&job);
+}
+
+}  // namespace heddle::protocol

@@ -1,0 +1,246 @@
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "node-runtime/protocol/protocol.hpp"
+
+/// How long versions, their copies and their blocks live (DESIGN D3, D8).
+namespace heddle::protocol {
+
+void Protocol::visit(Copy& copy, Actions& actions) {
+  ++copy.actual;
+  HEDDLE_DEBUG(copy.is_valid(), "{} visits of {}", copy.actual, copy.expected);
+  collect(copy, actions);
+}
+
+void Protocol::close(Copy& copy, Actions& actions) {
+  if (copy.closed) return;
+  copy.closed = true;
+  if (copy.kind == Copy::Kind::remote) {
+    auto& version = static_cast<RemoteVersion&>(copy);
+    version.open.unlink();
+    for (Replica* r = version.replicas; r != nullptr;) {
+      Replica* next = r->sibling;
+      close(*r, actions);
+      r = next;
+    }
+  } else if (copy.kind == Copy::Kind::replica) {
+    static_cast<Replica&>(copy).open.unlink();
+  }
+  collect(copy, actions);
+}
+
+void Protocol::close_version(LocalVersion& version, Actions& actions) {
+  version.closed = true;
+  for (Replica* r = version.replicas; r != nullptr;) {
+    Replica* next = r->sibling;
+    close(*r, actions);
+    r = next;
+  }
+  for (Send* send = version.sends; send != nullptr;) {
+    Send* next = send->sibling;
+    if (send->done) drop_send(*send);
+    send = next;
+  }
+  collect_local(version, actions);
+}
+
+void Protocol::collect(Copy& copy, Actions& actions) {
+  if (!copy.visited()) return;
+  switch (copy.kind) {
+    case Copy::Kind::local:
+      collect_local(static_cast<LocalVersion&>(copy), actions);
+      return;
+    case Copy::Kind::remote: {
+      auto& version = static_cast<RemoteVersion&>(copy);
+      for (Replica* r = version.replicas; r != nullptr; r = r->sibling) r->source = nullptr;
+      remotes_.erase(MessageKey{version.job, version.tile, version.number, version.from});
+      release_slot(version, actions);
+      remote_versions_.destroy(&version);
+      return;
+    }
+    case Copy::Kind::replica: {
+      auto& replica = static_cast<Replica&>(copy);
+      if (replica.source != nullptr) {
+        Replica** link = &replica.source->replicas;
+        while (*link != &replica) link = &(*link)->sibling;
+        *link = replica.sibling;
+      }
+      release_slot(replica, actions);
+      replicas_.destroy(&replica);
+      return;
+    }
+  }
+}
+
+/// Frees a version of a tile of this node once it is visited, unless its block is to pass on to a
+/// writer that has not come so far yet: that one will take it (acquire()).
+void Protocol::collect_local(LocalVersion& version, Actions& actions) {
+  if (!version.visited()) return;
+  if (version.superseded) {
+    matrices_[static_cast<std::size_t>(version.tile.matrix.value())]
+        ->spares[static_cast<std::size_t>(version.place.value())]
+        .push_back(version.block.index);
+    actions.freed.push_back(version.block);
+    destroy_local(version);
+    return;
+  }
+  if (LocalVersion* next = version.next; next != nullptr) {
+    if (!next->waits_for_block) return;
+    take_block(*next);
+    block_is_free(*next, actions);
+    return;
+  }
+  if (version.temporary) {
+    auto& slot = static_cast<TemporarySlot&>(*version.slot);
+    version.slot = nullptr;
+    release_slot(slot, actions);
+    temporaries_.destroy(&slot);
+    destroy_local(version);
+  }
+}
+
+void Protocol::destroy_local(LocalVersion& version) {
+  HEDDLE_DEBUG(version.first == nullptr && version.slot == nullptr);
+  for (Send* send = version.sends; send != nullptr; send = send->sibling) {
+    send->version = nullptr;  // it leaves from a staged copy
+  }
+  for (Replica* r = version.replicas; r != nullptr; r = r->sibling) r->source = nullptr;
+  if (version.next != nullptr) version.next->previous = nullptr;
+  if (version.previous != nullptr) version.previous->next = nullptr;
+  versions_.destroy(&version);
+}
+
+void Protocol::drop_send(Send& send) {
+  if (send.version != nullptr) {
+    Send** link = &send.version->sends;
+    while (*link != &send) link = &(*link)->sibling;
+    *link = send.sibling;
+  }
+  send.open.unlink();
+  send_records_.destroy(&send);
+}
+
+// ---- blocks of a job's pools -----------------------------------------------------------------
+
+void Protocol::request_slot(Job& job, SlotHolder& holder, PlaceId place, Item& first_user,
+                            Actions& actions) {
+  HEDDLE_DEBUG(holder.state == SlotHolder::State::idle);
+  holder.pool = &job.pools[static_cast<std::size_t>(place.value())];
+  holder.pool_job = &job;
+  holder.first_user = &first_user;
+  holder.user_order = first_user.order;
+  if (try_take_slot(holder)) {
+    slot_granted(holder, actions);
+  } else {
+    holder.state = SlotHolder::State::waiting;
+    holder.pool->waiting.emplace(holder.user_order, &holder);
+  }
+}
+
+bool Protocol::try_take_slot(SlotHolder& holder) {
+  Pool& pool = *holder.pool;
+  if (pool.free.empty()) return false;
+  const Links& items = holder.pool_job->items;
+  const bool live = static_cast<const Item*>(items.next)->order >= holder.user_order;
+  if (!live) {
+    if (pool.extra >= pool.capacity - pool.minimum) return false;
+    holder.extra = true;
+    ++pool.extra;
+    holder.insert_before(holder.first_user->slots);
+  }
+  holder.state = SlotHolder::State::held;
+  holder.slot = {pool.id, pool.free.back()};
+  pool.free.pop_back();
+  pool.peak = std::max(pool.peak, pool.capacity - static_cast<std::int32_t>(pool.free.size()));
+  return true;
+}
+
+void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
+  Job& job = *holder.pool_job;
+  switch (holder.kind) {
+    case SlotHolder::Kind::replica: {
+      auto& replica = static_cast<Replica&>(holder);
+      replica.block = replica.slot;
+      ++job.counters.copies;
+      const BaseCopy& source = *replica.source;
+      const Instance* reader = replica.first;
+      const std::int32_t priority = reader == nullptr ? 0
+                                    : reader->target_kind == Instance::Target::task
+                                        ? static_cast<const Task*>(reader->target)->priority
+                                        : static_cast<const Send*>(reader->target)->priority;
+      actions.copies.push_back({CopyAction::Kind::replica, priority, job.id, source.tile,
+                                source.number, source.place, replica.place, source.block,
+                                replica.block, &replica});
+      return;
+    }
+    case SlotHolder::Kind::landing: {
+      auto& version = static_cast<RemoteVersion&>(holder);
+      version.block = version.slot;
+      actions.grants.push_back({version.from, job.id, version.tile, version.number, version.block,
+                                holder.user_order, &version});
+      return;
+    }
+    case SlotHolder::Kind::scratch:
+      input_ready(*static_cast<Scratch&>(holder).task, actions);
+      return;
+    case SlotHolder::Kind::staging: {
+      auto& staging = static_cast<Scratch&>(holder);
+      const Task& task = *staging.task;
+      const Operand& operand = task.operands[staging.operand];
+      ++job.counters.copies;
+      actions.copies.push_back({CopyAction::Kind::staging, task.priority, job.id, operand.tile,
+                                operand.send->number, task.place, host_place, operand.scratch->slot,
+                                staging.slot, &staging});
+      return;
+    }
+    case SlotHolder::Kind::temporary: {
+      auto& slot = static_cast<TemporarySlot&>(holder);
+      LocalVersion& version = *slot.version;
+      version.block = slot.slot;
+      if (version.waits_for_block) block_is_free(version, actions);
+      return;
+    }
+    case SlotHolder::Kind::sink:
+      sink_may_receive(static_cast<Sink&>(holder), actions);
+      return;
+  }
+}
+
+void Protocol::release_slot(SlotHolder& holder, Actions& actions) {
+  if (holder.state == SlotHolder::State::idle) return;
+  HEDDLE_DEBUG(holder.state == SlotHolder::State::held);
+  Pool& pool = *holder.pool;
+  if (holder.extra) {
+    holder.extra = false;
+    --pool.extra;
+    holder.unlink();
+  }
+  pool.free.push_back(holder.slot.index);
+  actions.freed.push_back(holder.slot);
+  holder.state = SlotHolder::State::idle;
+  HEDDLE_DEBUG(pool.is_valid());
+  retry_waiting(pool, actions);
+}
+
+void Protocol::retry_waiting(Pool& pool, Actions& actions) {
+  while (!pool.waiting.empty()) {  // granting may change the set; look at its beginning anew
+    SlotHolder& holder = *pool.waiting.begin()->second;
+    if (!try_take_slot(holder)) return;  // whoever comes later in the program is no better off
+    pool.waiting.erase({holder.user_order, &holder});
+    slot_granted(holder, actions);
+  }
+}
+
+void Protocol::oldest_changed(Job& job, Actions& actions) {
+  if (!job.items.linked()) return;
+  Item& oldest = *static_cast<Item*>(job.items.next);
+  while (oldest.slots.linked()) {
+    auto& holder = *static_cast<SlotHolder*>(oldest.slots.next);
+    holder.extra = false;
+    --holder.pool->extra;
+    holder.unlink();
+  }
+  for (Pool& pool : job.pools) retry_waiting(pool, actions);
+}
+
+}  // namespace heddle::protocol

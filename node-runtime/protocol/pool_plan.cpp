@@ -1,0 +1,133 @@
+#include "node-runtime/protocol/pool_plan.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace heddle::protocol {
+
+PoolPlan::PoolPlan(NodeId node, std::int32_t places)
+    : node_(node),
+      alive_(static_cast<std::size_t>(places)),
+      maximum_alive_(static_cast<std::size_t>(places)) {
+  HEDDLE_CHECK(places >= 1 && places <= 64, "{} places", places);
+}
+
+void PoolPlan::set_temporary(MatrixId matrix) {
+  const auto index = static_cast<std::size_t>(matrix.value());
+  if (temporary_.size() <= index) temporary_.resize(index + 1);
+  temporary_[index] = true;
+}
+
+bool PoolPlan::is_temporary(MatrixId matrix) const {
+  const auto index = static_cast<std::size_t>(matrix.value());
+  return index < temporary_.size() && temporary_[index];
+}
+
+void PoolPlan::take(Alive& alive, PlaceId place) {
+  const std::uint64_t bit = std::uint64_t{1} << place.value();
+  if ((alive.places & bit) != 0) return;
+  alive.places |= bit;
+  const auto p = static_cast<std::size_t>(place.value());
+  maximum_alive_[p] = std::max(maximum_alive_[p], ++alive_[p]);
+}
+
+/// A block that lives only while one task or message is the oldest.
+void PoolPlan::pulse(PlaceId place, std::int32_t count) {
+  const auto p = static_cast<std::size_t>(place.value());
+  alive_[p] += count;
+  maximum_alive_[p] = std::max(maximum_alive_[p], alive_[p]);
+  pulses_.emplace_back(place, count);
+}
+
+/// `access` is read at `place` of this node.
+void PoolPlan::use(const Access& access, PlaceId place) {
+  const bool here = access.home.node == node_;
+  if (here && access.home.place == place) return;
+  Alive& alive = copies_[key(access)];
+  if (!here) {
+    if ((alive.places & 1) == 0) ++receives_;
+    take(alive, host_place);
+  }
+  if (place != (here ? access.home.place : host_place)) take(alive, place);
+}
+
+void PoolPlan::close(const Key& key) {
+  const auto found = copies_.find(key);
+  if (found == copies_.end()) return;
+  for (std::size_t p = 0; p < alive_.size(); ++p) {
+    if ((found->second.places >> p & 1) != 0) --alive_[p];
+  }
+  copies_.erase(found);
+}
+
+void PoolPlan::append_alien_reader(const Access& access, NodeId reader) {
+  // The block of a version of a temporary matrix is kept under the same key; it shares the bit of
+  // its home.
+  Alive& alive = copies_[key(access)];
+  if (std::find(alive.readers.begin(), alive.readers.end(), reader) != alive.readers.end()) return;
+  alive.readers.push_back(reader);
+  ++sends_;
+  if (access.home.place != host_place) take(alive, host_place);
+}
+
+void PoolPlan::append(std::span<const Access> accesses) {
+  const Access& main = accesses.front();
+  const bool mine = main.home.node == node_;
+  if (mine) ++tasks_;
+  for (const Access& access : accesses) {
+    const bool here = access.home.node == node_;
+    if (access.mode != AccessMode::write) {
+      if (mine && (access.mode == AccessMode::read || access.home != main.home)) {
+        use(access, main.home.place);
+      } else if (!mine && here) {
+        append_alien_reader(access, main.home.node);
+      }
+    }
+  }
+  for (const Access& access : accesses) {
+    if (access.mode == AccessMode::read) continue;
+    const bool here = access.home.node == node_;
+    if (mine && access.home != main.home) {
+      pulse(main.home.place, 1);
+      if (!here) {
+        ++sends_;
+        if (main.home.place != host_place) pulse(host_place, 1);
+      }
+    } else if (!mine && here) {
+      ++receives_;
+      if (access.home.place != host_place) pulse(host_place, 1);
+    }
+    write(access, here);
+  }
+  for (const auto& [place, count] : pulses_) {
+    alive_[static_cast<std::size_t>(place.value())] -= count;
+  }
+  pulses_.clear();
+}
+
+/// A new version of a tile: the copies of the old one are closed with the task still the oldest, so
+/// they count to its end; the block of a temporary tile passes on.
+void PoolPlan::write(const Access& access, bool here) {
+  const auto found = copies_.find(key(access));
+  const bool temporary = here && is_temporary(access.tile.matrix);
+  const auto home = static_cast<std::size_t>(access.home.place.value());
+  const std::uint64_t home_bit = temporary ? std::uint64_t{1} << home : 0;
+  if (found != copies_.end()) {
+    for (std::size_t p = 0; p < alive_.size(); ++p) {
+      if ((found->second.places & ~home_bit) >> p & 1) {
+        pulses_.emplace_back(PlaceId{static_cast<std::int32_t>(p)}, 1);
+      }
+    }
+    found->second.places &= home_bit;
+    found->second.readers.clear();
+    if (found->second.places == 0 && !temporary) copies_.erase(found);
+  }
+  if (temporary) take(copies_[key(access)], access.home.place);
+}
+
+void PoolPlan::release(const Access& access) {
+  close(key(access));
+}
+
+}  // namespace heddle::protocol

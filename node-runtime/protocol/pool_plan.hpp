@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/index.hpp"
+#include "node-runtime/protocol/types.hpp"
+
+namespace heddle::protocol {
+
+/// Computes how many blocks a job needs at each place of a node so that it can always advance
+/// (Pool::minimum): fed with the same walk of the program as the protocol, it follows which copies
+/// would be alive if the tasks ran one after the other. Costs a fraction of what appending costs;
+/// runs before anything is allocated. Pure.
+class PoolPlan {
+ public:
+  PoolPlan(NodeId node, std::int32_t places);
+
+  /// `temporary(matrix)` tells which matrices take their blocks from the job's pools.
+  void set_temporary(MatrixId matrix);
+
+  void append(std::span<const Access> accesses);
+  void append_alien_reader(const Access& access, NodeId reader);
+  void release(const Access& access);
+
+  /// Blocks needed at each place.
+  [[nodiscard]] const std::vector<std::int32_t>& minimum() const { return maximum_alive_; }
+  /// Tasks that run on this node.
+  [[nodiscard]] std::int64_t tasks() const { return tasks_; }
+  /// Versions that this node sends, and receives.
+  [[nodiscard]] std::int64_t sends() const { return sends_; }
+  [[nodiscard]] std::int64_t receives() const { return receives_; }
+
+ private:
+  /// A tile of this node, or the named version of a tile elsewhere (count_here: the newest one).
+  struct Key {
+    TileId tile;
+    Version version = count_here;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& k) const {
+      const auto tile = static_cast<std::uint64_t>(static_cast<std::uint32_t>(k.tile.index));
+      const auto matrix = static_cast<std::uint64_t>(k.tile.matrix.value());
+      const auto version = static_cast<std::uint64_t>(k.version.value());
+      return std::hash<std::uint64_t>{}((tile | matrix << 32) ^ version * 0x9E3779B97F4A7C15ULL);
+    }
+  };
+  /// The copies of the newest version of a tile that take blocks: one bit per place, and which
+  /// nodes it is sent to.
+  struct Alive {
+    std::uint64_t places = 0;
+    std::vector<NodeId> readers;
+  };
+
+  void use(const Access& access, PlaceId place);
+  void take(Alive& alive, PlaceId place);
+  void write(const Access& access, bool here);
+  void close(const Key& key);
+  [[nodiscard]] Key key(const Access& access) const {
+    return {access.tile, access.home.node == node_ ? count_here : access.version};
+  }
+  void pulse(PlaceId place, std::int32_t count);
+  [[nodiscard]] bool is_temporary(MatrixId matrix) const;
+
+  NodeId node_;
+  std::vector<std::int32_t> alive_;
+  std::vector<std::int32_t> maximum_alive_;
+  std::vector<bool> temporary_;
+  std::unordered_map<Key, Alive, KeyHash> copies_;
+  std::vector<std::pair<PlaceId, std::int32_t>> pulses_;
+  std::int64_t tasks_ = 0;
+  std::int64_t sends_ = 0;
+  std::int64_t receives_ = 0;
+};
+
+}  // namespace heddle::protocol
