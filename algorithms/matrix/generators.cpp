@@ -1,0 +1,346 @@
+#include "algorithms/matrix/generators.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <fmt/format.h>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/matrix/generator_loops.hpp"
+#include "base/error.hpp"
+
+namespace heddle {
+
+namespace {
+
+constexpr std::array<std::pair<GeneratorKind, std::string_view>, 5> kind_names{
+    {{GeneratorKind::random, "random"},
+     {GeneratorKind::spd, "spd"},
+     {GeneratorKind::kriging, "kriging"},
+     {GeneratorKind::lehmer, "lehmer"},
+     {GeneratorKind::identity, "identity"}}};
+
+std::span<double> column_of(const TileView& out, std::int64_t j) {
+  return {&out(0, j), static_cast<std::size_t>(out.rows)};
+}
+
+/// Calls set(element (i, i), i) for the diagonal elements of the block.
+template <class Set>
+void for_diagonal(GlobalRow row, GlobalColumn column, const TileView& out, const Set& set) {
+  const std::int64_t begin = std::max(row.value(), column.value());
+  const std::int64_t end = std::min(row.value() + out.rows, column.value() + out.columns);
+  for (std::int64_t i = begin; i < end; ++i) set(out(i - row.value(), i - column.value()), i);
+}
+
+class RandomSource final : public MatrixSource {
+ public:
+  RandomSource(std::int64_t rows, std::int64_t columns, std::uint64_t seed)
+      : MatrixSource(rows, columns), seed_(seed) {}
+
+  [[nodiscard]] std::string description() const override {
+    return fmt::format("generated: random, {} x {}, seed {}", rows(), columns(), seed_);
+  }
+
+ private:
+  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
+    const GeneratorLoops& loops = generator_loops();
+    for (std::int64_t j = 0; j < out.columns; ++j) {
+      loops.uniform(seed_, RandomStream::entries, row.value(), column.value() + j,
+                    column_of(out, j));
+    }
+  }
+
+  std::uint64_t seed_;
+};
+
+/// x^(numerator / denominator) for 0 <= numerator <= denominator from square roots and products
+/// alone, which round the same way everywhere.
+class RootPower {
+ public:
+  explicit RootPower(double x) : x_(x) {
+    for (double& root : roots_) root = x = std::sqrt(x);
+  }
+
+  [[nodiscard]] double operator()(std::int64_t numerator, std::int64_t denominator) const {
+    if (numerator == denominator) return x_;
+    double power = 1.0;
+    std::int64_t rest = numerator;
+    for (const double root : roots_) {  // one binary digit of the fraction at a time
+      rest *= 2;
+      if (rest < denominator) continue;
+      rest -= denominator;
+      power *= root;
+    }
+    return power;
+  }
+
+ private:
+  double x_;
+  std::array<double, 60> roots_{};
+};
+
+class SpdSource final : public MatrixSource {
+ public:
+  SpdSource(std::int64_t n, double condition, std::uint64_t seed)
+      : MatrixSource(n, n), condition_(condition), seed_(seed), diagonal_(eigenvalues()) {
+    reflect(0, p1_, q1_, {});
+    reflect(1, p2_, q2_, {{p1_, q1_, p1_, q1_}});
+  }
+
+  [[nodiscard]] std::string description() const override {
+    return fmt::format("generated: spd, {} x {}, condition {:g}, seed {}", rows(), columns(),
+                       condition_, seed_);
+  }
+  [[nodiscard]] bool is_symmetric() const override { return true; }
+
+ private:
+  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
+    const GeneratorLoops& loops = generator_loops();
+    const LowRankVectors vectors{p1_, q1_, p2_, q2_};
+    for (std::int64_t j = 0; j < out.columns; ++j) {
+      loops.low_rank(vectors, row.value(), column.value() + j, column_of(out, j));
+    }
+    for_diagonal(row, column, out, [&](double& element, std::int64_t i) {
+      element += diagonal_[static_cast<std::size_t>(i)];
+    });
+  }
+
+  /// Geometric from 1 to 1 / condition, shuffled (Fisher and Yates).
+  [[nodiscard]] std::vector<double> eigenvalues() const {
+    const std::int64_t n = rows();
+    const RootPower power(condition_);
+    std::vector<double> values;
+    for (std::int64_t k = 0; k < n; ++k) {
+      values.push_back(1.0 / (k == 0 ? 1.0 : power(k, n - 1)));
+    }
+    for (std::size_t k = values.size(); k > 1; --k) {
+      std::swap(values[k - 1], values[random_bits(seed_, RandomStream::order, k) % k]);
+    }
+    return values;
+  }
+
+  /// B := H B H with H = I - 2 p p', p random of length 1, for the symmetric matrix B that was
+  /// built so far: diagonal_, less p1 q1' + q1 p1' when `before` is given. With w = B p this is B -
+  /// p q' - q p' where q = 2 w - 2 (p' w) p.
+  void reflect(std::int64_t number, std::vector<double>& p, std::vector<double>& q,
+               std::optional<LowRankVectors> before) const {
+    const auto n = static_cast<std::size_t>(rows());
+    p.resize(n);
+    q.resize(n);
+    generator_loops().uniform(seed_, RandomStream::reflectors, 0, number, p);
+    const double length = std::sqrt(std::inner_product(p.begin(), p.end(), p.begin(), 0.0));
+    for (double& value : p) value /= length;
+    for (std::size_t i = 0; i < n; ++i) q[i] = diagonal_[i] * p[i];
+    if (before) {
+      const auto p1 = before->p1;
+      const auto q1 = before->q1;
+      const double q1_p = std::inner_product(q1.begin(), q1.end(), p.begin(), 0.0);
+      const double p1_p = std::inner_product(p1.begin(), p1.end(), p.begin(), 0.0);
+      for (std::size_t i = 0; i < n; ++i) q[i] -= p1[i] * q1_p + q1[i] * p1_p;
+    }
+    const double p_w = std::inner_product(p.begin(), p.end(), q.begin(), 0.0);
+    for (std::size_t i = 0; i < n; ++i) q[i] = 2.0 * (q[i] - p_w * p[i]);
+  }
+
+  double condition_;
+  std::uint64_t seed_;
+  std::vector<double> diagonal_;
+  std::vector<double> p1_, q1_, p2_, q2_;
+};
+
+class KrigingSource final : public MatrixSource {
+ public:
+  explicit KrigingSource(const GeneratorOptions& options)
+      : MatrixSource(options.n, options.n), options_(options) {
+    place_points();
+    scale_ = std::sqrt(2.0 * options_.smoothness) / options_.range;
+    if (options_.smoothness == 0.5) form_ = MaternForm::half;
+    if (options_.smoothness == 1.5) form_ = MaternForm::three_halves;
+    if (options_.smoothness == 2.5) form_ = MaternForm::five_halves;
+    factor_ = std::pow(2.0, 1.0 - options_.smoothness) / std::tgamma(options_.smoothness);
+  }
+
+  [[nodiscard]] std::string description() const override {
+    return fmt::format(
+        "generated: kriging, {} x {}, range {:g}, smoothness {:g}, nugget {:g}, seed {}", rows(),
+        columns(), options_.range, options_.smoothness, options_.nugget, options_.seed);
+  }
+  [[nodiscard]] bool is_symmetric() const override { return true; }
+
+ private:
+  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
+    const GeneratorLoops& loops = generator_loops();
+    for (std::int64_t j = 0; j < out.columns; ++j) {
+      const std::span<double> values = column_of(out, j);
+      loops.distance(x_, y_, scale_, row.value(), column.value() + j, values);
+      if (form_) {
+        loops.matern(*form_, values);
+      } else {
+        for (double& value : values) value = matern(value);
+      }
+    }
+    for_diagonal(row, column, out,
+                 [this](double& element, std::int64_t) { element = 1.0 + options_.nugget; });
+  }
+
+  /// The correlation at scaled distance s for a smoothness without closed form.
+  [[nodiscard]] double matern(double s) const {
+    constexpr double vanishing = 700.0;  // exp(-700) is 1e-304
+    if (s == 0.0) return 1.0;
+    if (s > vanishing) return 0.0;
+    const double bessel = std::cyl_bessel_k(options_.smoothness, s);
+    // The product tends to 1 as its factors tend to 0 and infinity.
+    if (!std::isfinite(bessel)) return 1.0;
+    return std::min(1.0, factor_ * std::pow(s, options_.smoothness) * bessel);
+  }
+
+  /// Random points in the unit square in the order of a Morton curve.
+  void place_points() {
+    const auto n = static_cast<std::size_t>(rows());
+    std::vector<double> x(n);
+    std::vector<double> y(n);
+    generator_loops().uniform(options_.seed, RandomStream::points, 0, 0, x);
+    generator_loops().uniform(options_.seed, RandomStream::points, 0, 1, y);
+    std::vector<std::pair<std::uint64_t, std::size_t>> order(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = (1.0 + x[i]) / 2.0;
+      y[i] = (1.0 + y[i]) / 2.0;
+      order[i] = {spread_bits(x[i]) | spread_bits(y[i]) << 1, i};
+    }
+    std::sort(order.begin(), order.end());
+    for (const auto& [key, i] : order) {
+      x_.push_back(x[i]);
+      y_.push_back(y[i]);
+    }
+  }
+
+  /// The first 32 binary digits of a number in [0, 1], with a 0 before each.
+  static std::uint64_t spread_bits(double coordinate) {
+    auto bits = static_cast<std::uint64_t>(std::min(coordinate * 0x1p32, 0x1p32 - 1.0));
+    bits = (bits | bits << 16) & 0x0000FFFF0000FFFFU;
+    bits = (bits | bits << 8) & 0x00FF00FF00FF00FFU;
+    bits = (bits | bits << 4) & 0x0F0F0F0F0F0F0F0FU;
+    bits = (bits | bits << 2) & 0x3333333333333333U;
+    return (bits | bits << 1) & 0x5555555555555555U;
+  }
+
+  GeneratorOptions options_;
+  std::vector<double> x_, y_;
+  double scale_ = 0.0;
+  double factor_ = 0.0;
+  std::optional<MaternForm> form_;
+};
+
+class LehmerSource final : public MatrixSource {
+ public:
+  LehmerSource(std::int64_t rows, std::int64_t columns) : MatrixSource(rows, columns) {}
+
+  [[nodiscard]] std::string description() const override {
+    return fmt::format("generated: lehmer, {} x {}", rows(), columns());
+  }
+  [[nodiscard]] bool is_symmetric() const override { return rows() == columns(); }
+
+ private:
+  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
+    for (std::int64_t j = 0; j < out.columns; ++j) {
+      const auto b = static_cast<double>(column.value() + j + 1);
+      const auto first = static_cast<double>(row.value() + 1);
+      double* target = &out(0, j);
+      for (std::int64_t i = 0; i < out.rows; ++i) {
+        const double a = first + static_cast<double>(i);
+        target[i] = std::min(a, b) / std::max(a, b);
+      }
+    }
+  }
+};
+
+class IdentitySource final : public MatrixSource {
+ public:
+  IdentitySource(std::int64_t rows, std::int64_t columns) : MatrixSource(rows, columns) {}
+
+  [[nodiscard]] std::string description() const override {
+    return fmt::format("generated: identity, {} x {}", rows(), columns());
+  }
+  [[nodiscard]] bool is_symmetric() const override { return rows() == columns(); }
+
+ private:
+  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
+    for (std::int64_t j = 0; j < out.columns; ++j) {
+      std::fill_n(&out(0, j), out.rows, 0.0);
+    }
+    for_diagonal(row, column, out, [](double& element, std::int64_t) { element = 1.0; });
+  }
+};
+
+[[noreturn]] void refuse(GeneratorKind kind, const std::string& reason) {
+  throw Error(ErrorCode::usage,
+              fmt::format("cannot generate a {} matrix: {}", generator_name(kind), reason));
+}
+
+void check(const GeneratorOptions& options, std::int64_t m) {
+  constexpr std::int64_t size_max = std::int64_t{1} << 48;  // exact as a double, no sum overflows
+  constexpr double smoothness_max = 20.0;
+  const GeneratorKind kind = options.kind;
+  const auto require = [kind](bool holds, std::string_view name, const auto& value,
+                              std::string_view expected) {
+    if (!holds) refuse(kind, fmt::format("{} is {}; expected {}", name, value, expected));
+  };
+  require(options.n >= 0 && options.n <= size_max, "n", options.n, "0 to 2^48");
+  require(m >= 0 && m <= size_max, "m", m, "0 to 2^48");
+  if (kind == GeneratorKind::spd || kind == GeneratorKind::kriging) {
+    require(m == options.n, "m", m, fmt::format("n ({}), the matrix is square", options.n));
+  }
+  if (kind == GeneratorKind::spd) {
+    require(std::isfinite(options.condition) && options.condition >= 1.0, "condition",
+            options.condition, "a number from 1 on");
+  }
+  if (kind == GeneratorKind::kriging) {
+    require(std::isfinite(options.range) && options.range > 0.0, "range", options.range,
+            "a positive number");
+    require(options.smoothness > 0.0 && options.smoothness <= smoothness_max, "smoothness",
+            options.smoothness, "a number above 0, at most 20");
+    require(std::isfinite(options.nugget) && options.nugget >= 0.0, "nugget", options.nugget,
+            "a number from 0 on");
+  }
+}
+
+}  // namespace
+
+std::optional<GeneratorKind> generator_kind(std::string_view name) {
+  for (const auto& [kind, kind_name] : kind_names) {
+    if (kind_name == name) return kind;
+  }
+  return std::nullopt;
+}
+
+std::string_view generator_name(GeneratorKind kind) {
+  for (const auto& [named, name] : kind_names) {
+    if (named == kind) return name;
+  }
+  return {};
+}
+
+std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options) {
+  const std::int64_t m = options.m.value_or(options.n);
+  check(options, m);
+  switch (options.kind) {
+    case GeneratorKind::random:
+      return std::make_unique<RandomSource>(m, options.n, options.seed);
+    case GeneratorKind::spd:
+      return std::make_unique<SpdSource>(options.n, options.condition, options.seed);
+    case GeneratorKind::kriging:
+      return std::make_unique<KrigingSource>(options);
+    case GeneratorKind::lehmer:
+      return std::make_unique<LehmerSource>(m, options.n);
+    case GeneratorKind::identity:
+      return std::make_unique<IdentitySource>(m, options.n);
+  }
+  refuse(options.kind, "unknown kind");
+}
+
+}  // namespace heddle

@@ -1,0 +1,223 @@
+#include "algorithms/matrix/mtx_file.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+
+namespace heddle {
+
+namespace {
+
+struct Position {
+  std::int64_t row;
+  std::int64_t column;
+};
+
+/// Takes the two indices, counted from 1 in the file, off `line`.
+Position take_position(std::string_view& line, std::int64_t number, const MtxHeader& header,
+                       const std::string& path) {
+  Position position{};
+  const auto take = [&](std::int64_t size, std::string_view what) {
+    const std::string_view word = take_word(line);
+    const auto value = parse_integer(word);
+    if (!value) {
+      refuse_mtx_line(path, number, fmt::format("a {} expected, found {}", what, quote_text(word)));
+    }
+    if (*value < 1 || *value > size) {
+      refuse_mtx_line(path, number, fmt::format("{} {} is outside of 1 to {}", what, *value, size));
+    }
+    return *value - 1;
+  };
+  position.row = take(header.rows, "row");
+  position.column = take(header.columns, "column");
+  return position;
+}
+
+/// The position of the pair's element in the lower triangle.
+Position stored_position(Position position, const MtxHeader& header) {
+  if (header.is_symmetric && position.row < position.column) {
+    std::swap(position.row, position.column);
+  }
+  return position;
+}
+
+}  // namespace
+
+MtxSource::MtxSource(std::string path)
+    : MatrixSource(0, 0),
+      file_(std::move(path)),
+      header_(parse_mtx_header(file_.content(), file_.path())) {
+  set_shape(header_.rows, header_.columns);
+  check_length();
+}
+
+/// Before anything is allocated for a size that is plainly wrong.
+void MtxSource::check_length() const {
+  const std::size_t rest = file_.content().size() - header_.body;
+  // The last line may lack its end.
+  const std::int64_t bytes_per_entry = header_.is_array ? 2 : 6;
+  const auto entries_max = static_cast<std::int64_t>(rest + 1) / bytes_per_entry;
+  if (header_.entries > entries_max) {
+    refuse_mtx_line(file_.path(), header_.body_line - 1,
+                    fmt::format("too few entries: {} are announced, the {} bytes that follow have "
+                                "room for at most {}",
+                                header_.entries, rest, entries_max));
+  }
+}
+
+std::string MtxSource::description() const {
+  return fmt::format("'{}' (Matrix Market, {} x {}, {}, {})", file_.path(), rows(), columns(),
+                     header_.is_array ? "array" : "coordinate",
+                     header_.is_symmetric ? "symmetric" : "general");
+}
+
+void MtxSource::prepare(const WantedRows& wanted) {
+  HEDDLE_CHECK(!is_prepared_, "{}", file_.path());
+  is_prepared_ = true;
+  kept_ = KeptElements(
+      rows(), columns(),
+      header_.is_symmetric ? KeptElements::Stored::lower_triangle : KeptElements::Stored::all,
+      wanted);
+  diagonal_.assign(static_cast<std::size_t>(std::min(rows(), columns())), 0.0);
+  file_.expect_sequential_reading();
+  if (header_.is_array) {
+    scan_array();
+  } else {
+    scan_coordinates();
+  }
+}
+
+void MtxSource::scan_array() {
+  LineReader lines(file_.content(), header_.body, header_.body_line);
+  for (std::int64_t column = 0; column < columns(); ++column) scan_array_column(lines, column);
+  expect_end(lines);
+}
+
+void MtxSource::scan_array_column(LineReader& lines, std::int64_t column) {
+  std::int64_t row = header_.is_symmetric ? column : 0;
+  const std::span<double> values = kept_.values();
+  const auto keep = [&](std::int64_t begin, std::int64_t end) {
+    skip_values(lines, begin - row);
+    const auto first = kept_.find(GlobalRow{begin}, GlobalColumn{column});
+    for (row = begin; row < end; ++row) {
+      const std::int64_t number = lines.line();
+      const double value = parse_value(lines.at_end() ? std::string_view{} : lines.next(), number);
+      if (first) values[*first + static_cast<std::size_t>(row - begin)] = value;
+      if (row == column) diagonal_[static_cast<std::size_t>(row)] = value;
+    }
+  };
+  const bool has_diagonal = column < rows();
+  for (const RowRange& range : kept_.ranges(GlobalColumn{column})) {
+    const std::int64_t begin = std::max(row, range.begin.value());
+    const std::int64_t end = range.end.value();
+    if (has_diagonal && row <= column && column < begin) keep(column, column + 1);
+    if (begin < end) keep(begin, end);
+  }
+  if (has_diagonal && row <= column) keep(column, column + 1);
+  skip_values(lines, rows() - row);
+  row = rows();
+}
+
+void MtxSource::skip_values(LineReader& lines, std::int64_t count) const {
+  if (lines.skip(count) < count) {
+    // What is missing is at the line where the skipping stopped.
+    static_cast<void>(parse_value({}, lines.line()));
+  }
+}
+
+/// The value of one line of an array; an empty word stands for a blank line or the end of the file.
+double MtxSource::parse_value(std::string_view word, std::int64_t line) const {
+  if (word.empty()) {
+    refuse_mtx_line(file_.path(), line,
+                    fmt::format("a value expected, found an empty line or the end of the file; {} "
+                                "values must follow line {}, one per line",
+                                header_.entries, header_.body_line - 1));
+  }
+  const auto value = parse_real(word);
+  if (!value || (header_.is_integer && !parse_integer(word))) {
+    refuse_mtx_line(file_.path(), line,
+                    fmt::format("{} is not {} that fits", quote_text(word),
+                                header_.is_integer ? "an integer" : "a number"));
+  }
+  return *value;
+}
+
+void MtxSource::scan_coordinates() {
+  LineReader lines(file_.content(), header_.body, header_.body_line);
+  std::vector<bool> is_set(kept_.values().size());
+  std::vector<bool> is_diagonal_set(diagonal_.size());
+  for (std::int64_t entry = 0; entry < header_.entries;) {
+    const std::int64_t number = lines.line();
+    if (lines.at_end()) {
+      refuse_mtx_line(file_.path(), number,
+                      fmt::format("too few entries: {} are announced in line {}, the file has {}",
+                                  header_.entries, header_.body_line - 1, entry));
+    }
+    std::string_view line = lines.next();
+    if (line.empty()) continue;
+    ++entry;
+    const auto [row, column] =
+        stored_position(take_position(line, number, header_, file_.path()), header_);
+    const auto place = kept_.find(GlobalRow{row}, GlobalColumn{column});
+    if (!place && row != column) continue;
+    if (line.empty()) refuse_mtx_line(file_.path(), number, "the value is missing");
+    const double value = parse_value(line, number);
+    const auto diagonal = static_cast<std::size_t>(row);
+    if ((place && is_set[*place]) || (row == column && is_diagonal_set[diagonal])) {
+      refuse_duplicate(row, column, number);
+    }
+    if (place) {
+      is_set[*place] = true;
+      kept_.values()[*place] = value;
+    }
+    if (row == column) {
+      is_diagonal_set[diagonal] = true;
+      diagonal_[diagonal] = value;
+    }
+  }
+  expect_end(lines);
+}
+
+void MtxSource::refuse_duplicate(std::int64_t row, std::int64_t column, std::int64_t line) const {
+  LineReader lines(file_.content(), header_.body, header_.body_line);
+  std::int64_t first = 0;
+  while (first == 0) {
+    const std::int64_t number = lines.line();
+    std::string_view text = lines.next();
+    if (text.empty()) continue;
+    const Position found =
+        stored_position(take_position(text, number, header_, file_.path()), header_);
+    if (found.row == row && found.column == column) first = number;
+  }
+  refuse_mtx_line(
+      file_.path(), line,
+      fmt::format("element ({}, {}){} was given before, in line {}", row + 1, column + 1,
+                  header_.is_symmetric ? " of the lower triangle" : "", first));
+}
+
+void MtxSource::expect_end(LineReader& lines) const {
+  while (!lines.at_end()) {
+    const std::int64_t number = lines.line();
+    const std::string_view line = lines.next();
+    if (line.empty()) continue;
+    refuse_mtx_line(file_.path(), number,
+                    fmt::format("too many entries: {} are expected after line {}, then comes {}",
+                                header_.entries, header_.body_line - 1, quote_text(line)));
+  }
+}
+
+void MtxSource::read_block(GlobalRow row, GlobalColumn column, TileView out) const {
+  HEDDLE_CHECK(is_prepared_, "{}", file_.path());
+  kept_.read(row, column, out);
+}
+
+void MtxSource::read_diagonal_part(std::int64_t begin, std::span<double> out) const {
+  HEDDLE_CHECK(is_prepared_, "{}", file_.path());
+  std::copy_n(diagonal_.begin() + begin, out.size(), out.begin());
+}
+
+}  // namespace heddle

@@ -1,0 +1,295 @@
+#include "algorithms/matrix/npy_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <span>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "algorithms/matrix/npy_header.hpp"
+#include "base/assert.hpp"
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace heddle {
+
+namespace {
+
+constexpr auto header_bytes = static_cast<std::int64_t>(npy_header_size);
+constexpr auto element_bytes = static_cast<std::int64_t>(sizeof(double));
+
+[[noreturn]] void fail(ErrorCode code, const std::string& path, const std::string& reason) {
+  throw Error(code, fmt::format("cannot write '{}': {}", path, reason));
+}
+
+std::string text_of(int error) {
+  return std::generic_category().message(error);
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::int64_t file_bytes(const std::string& path, std::int64_t rows, std::int64_t columns) {
+  HEDDLE_CHECK(rows >= 0 && columns >= 0, "{} x {}", rows, columns);
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(rows, columns, &bytes) ||
+      __builtin_mul_overflow(bytes, element_bytes, &bytes) ||
+      __builtin_add_overflow(bytes, header_bytes, &bytes)) {
+    fail(ErrorCode::usage, path,
+         fmt::format("a matrix of {} x {} is too large for any file", rows, columns));
+  }
+  return bytes;
+}
+
+/// Replacing another user's file is not allowed in a folder such as /tmp.
+bool is_protected(const struct stat& file, const struct stat& folder) {
+  const uid_t user = ::geteuid();
+  return (folder.st_mode & S_ISVTX) != 0 && user != 0 && file.st_uid != user &&
+         folder.st_uid != user;
+}
+
+/// Has the file system set the space aside; a full disk shows now and not after the work.
+void reserve(int file, const std::string& path, std::int64_t bytes) {
+  struct statvfs disk {};
+  if (::fstatvfs(file, &disk) == 0) {
+    const std::uint64_t available = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    if (static_cast<std::uint64_t>(bytes) > available) {
+      fail(ErrorCode::usage, path,
+           fmt::format("{} are needed and {} are available in '{}'",
+                       format_bytes(static_cast<std::uint64_t>(bytes)), format_bytes(available),
+                       folder_of(path)));
+    }
+  }
+  int error = EINTR;
+  while (error == EINTR) error = ::posix_fallocate(file, 0, bytes);
+  if (error != 0) {
+    fail(ErrorCode::usage, path,
+         fmt::format("reserving {} failed: {}", format_bytes(static_cast<std::uint64_t>(bytes)),
+                     text_of(error)));
+  }
+}
+
+/// Writes all that the pieces hold, from `position` of the file on; the pieces are used up.
+void write_all(int file, const std::string& path, std::span<iovec> pieces, std::int64_t position) {
+  while (!pieces.empty()) {
+    if (pieces.front().iov_len == 0) {
+      pieces = pieces.subspan(1);
+      continue;
+    }
+    const ssize_t written =
+        ::pwritev(file, pieces.data(), static_cast<int>(pieces.size()), position);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      fail(ErrorCode::internal, path,
+           fmt::format("writing at byte {} failed: {}", position,
+                       written < 0 ? text_of(errno) : "nothing was taken"));
+    }
+    position += written;
+    for (auto left = static_cast<std::size_t>(written); left > 0;) {
+      iovec& first = pieces.front();
+      const std::size_t used = std::min(left, first.iov_len);
+      first.iov_base = static_cast<char*>(first.iov_base) + used;
+      first.iov_len -= used;
+      left -= used;
+      if (first.iov_len == 0) pieces = pieces.subspan(1);
+    }
+  }
+}
+
+void sync_folder(const std::string& path) {
+  const int folder = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;  // a folder that cannot be listed: the name lasts when the system says so
+  ::fsync(folder);
+  ::close(folder);
+}
+
+}  // namespace
+
+void check_output_path(const std::string& path) {
+  if (path.empty()) fail(ErrorCode::usage, path, "the name is empty");
+  struct stat target {};
+  const bool exists = ::stat(path.c_str(), &target) == 0;
+  if (path.back() == '/' || (exists && S_ISDIR(target.st_mode))) {
+    fail(ErrorCode::usage, path, "it is a folder; name a file");
+  }
+  if (exists && !S_ISREG(target.st_mode)) {
+    fail(ErrorCode::usage, path, "it is there and is not a regular file");
+  }
+  const std::string folder = folder_of(path);
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    fail(ErrorCode::usage, path,
+         errno == ENOENT ? fmt::format("there is no folder '{}'", folder)
+                         : fmt::format("folder '{}': {}", folder, text_of(errno)));
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    fail(ErrorCode::usage, path, fmt::format("'{}' is not a folder", folder));
+  }
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    fail(ErrorCode::usage, path,
+         fmt::format("folder '{}' is not writable: {}", folder, text_of(errno)));
+  }
+  if (exists && is_protected(target, status)) {
+    fail(ErrorCode::usage, path,
+         fmt::format("the file belongs to another user and folder '{}' does not let it be replaced",
+                     folder));
+  }
+}
+
+std::string NpyWriter::temporary_path_of(const std::string& final_path,
+                                         const std::string& run_tag) {
+  return fmt::format("{}.{}.heddle-part", final_path, run_tag);
+}
+
+NpyWriter::NpyWriter(int file, std::string temporary_path, std::string final_path,
+                     std::int64_t rows, std::int64_t columns)
+    : file_(file),
+      temporary_path_(std::move(temporary_path)),
+      final_path_(std::move(final_path)),
+      rows_(rows),
+      columns_(columns) {}
+
+NpyWriter::NpyWriter(NpyWriter&& other) noexcept
+    : file_(std::exchange(other.file_, -1)),
+      temporary_path_(std::move(other.temporary_path_)),
+      final_path_(std::exchange(other.final_path_, {})),
+      rows_(other.rows_),
+      columns_(other.columns_) {}
+
+NpyWriter::~NpyWriter() {
+  if (!final_path_.empty()) abandon();
+  close();
+}
+
+void NpyWriter::close() noexcept {
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
+}
+
+NpyWriter NpyWriter::create(const std::string& final_path, std::int64_t rows, std::int64_t columns,
+                            const std::string& run_tag, NpyShape shape) {
+  HEDDLE_CHECK(shape == NpyShape::matrix || columns == 1, "{} columns", columns);
+  HEDDLE_CHECK(!run_tag.empty() && run_tag.find('/') == std::string::npos, "'{}'", run_tag);
+  check_output_path(final_path);
+  const std::int64_t bytes = file_bytes(final_path, rows, columns);
+  const std::string temporary_path = temporary_path_of(final_path, run_tag);
+  const int file = ::open(temporary_path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) {
+    fail(ErrorCode::usage, final_path,
+         errno == EEXIST ? fmt::format("'{}' is there already, left by a run that was killed or "
+                                       "used by one that goes on; remove it if none does",
+                                       temporary_path)
+                         : fmt::format("creating '{}' failed: {}", temporary_path, text_of(errno)));
+  }
+  // From here on the writer removes the file when something fails.
+  NpyWriter writer(file, temporary_path, final_path, rows, columns);
+  reserve(file, final_path, bytes);
+  std::string header =
+      format_npy_header(shape == NpyShape::vector ? std::vector<std::int64_t>{rows}
+                                                  : std::vector<std::int64_t>{rows, columns});
+  std::array<iovec, 1> piece{{{header.data(), header.size()}}};
+  write_all(file, temporary_path, piece, 0);
+  return writer;
+}
+
+NpyWriter NpyWriter::open(const std::string& temporary_path, std::int64_t rows,
+                          std::int64_t columns) {
+  const std::int64_t bytes = file_bytes(temporary_path, rows, columns);
+  const int file = ::open(temporary_path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) {
+    fail(ErrorCode::internal, temporary_path,
+         fmt::format("another process has created it, opening it here failed: {}; do all nodes see "
+                     "the same folder?",
+                     text_of(errno)));
+  }
+  NpyWriter writer(file, temporary_path, {}, rows, columns);
+  struct stat status {};
+  if (::fstat(file, &status) != 0) fail(ErrorCode::internal, temporary_path, text_of(errno));
+  if (status.st_size != bytes) {
+    fail(ErrorCode::internal, temporary_path,
+         fmt::format("it has {} bytes, {} are expected; do all nodes see the same folder?",
+                     status.st_size, bytes));
+  }
+  return writer;
+}
+
+void NpyWriter::write(GlobalRow row, GlobalColumn column, TileView block) const {
+  HEDDLE_CHECK(file_ >= 0, "{} is closed", temporary_path_);
+  HEDDLE_CHECK(row.value() >= 0 && block.rows >= 0 && block.rows <= rows_ - row.value(),
+               "rows {} + {} of {}", row.value(), block.rows, rows_);
+  HEDDLE_CHECK(
+      column.value() >= 0 && block.columns >= 0 && block.columns <= columns_ - column.value(),
+      "columns {} + {} of {}", column.value(), block.columns, columns_);
+  if (block.rows == 0 || block.columns == 0) return;
+  if (block.rows == rows_) {
+    write_columns(column, block);
+    return;
+  }
+  for (std::int64_t j = 0; j < block.columns; ++j) {
+    write_at(&block(0, j), block.rows, row.value() + (column.value() + j) * rows_);
+  }
+}
+
+/// Whole columns follow each other in the file: many go in one call.
+void NpyWriter::write_columns(GlobalColumn column, TileView block) const {
+  if (block.leading == block.rows) {
+    write_at(block.data, block.rows * block.columns, column.value() * rows_);
+    return;
+  }
+  std::array<iovec, 256> pieces;
+  const auto batch = static_cast<std::int64_t>(pieces.size());
+  for (std::int64_t j = 0; j < block.columns; j += batch) {
+    const auto count = static_cast<std::size_t>(std::min(batch, block.columns - j));
+    for (std::size_t k = 0; k < count; ++k) {
+      pieces[k] = {&block(0, j + static_cast<std::int64_t>(k)),
+                   static_cast<std::size_t>(block.rows * element_bytes)};
+    }
+    write_all(file_, temporary_path_, std::span(pieces).first(count),
+              header_bytes + (column.value() + j) * rows_ * element_bytes);
+  }
+}
+
+/// Writes `count` values as the elements from number `first` of the file on.
+void NpyWriter::write_at(const double* values, std::int64_t count, std::int64_t first) const {
+  // The interface of the system call takes writable memory; it only reads it.
+  std::array<iovec, 1> piece{
+      {{const_cast<double*>(values), static_cast<std::size_t>(count * element_bytes)}}};
+  write_all(file_, temporary_path_, piece, header_bytes + first * element_bytes);
+}
+
+void NpyWriter::flush() const {
+  HEDDLE_CHECK(file_ >= 0, "{} is closed", temporary_path_);
+  if (::fsync(file_) != 0) fail(ErrorCode::internal, temporary_path_, text_of(errno));
+}
+
+void NpyWriter::commit() {
+  HEDDLE_CHECK(!final_path_.empty(), "{} is not this process's to commit", temporary_path_);
+  flush();
+  if (std::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) {
+    fail(ErrorCode::internal, final_path_,
+         fmt::format("renaming '{}' failed: {}", temporary_path_, text_of(errno)));
+  }
+  sync_folder(final_path_);
+  final_path_.clear();
+  close();
+}
+
+void NpyWriter::abandon() noexcept {
+  ::unlink(temporary_path_.c_str());
+  final_path_.clear();
+  close();
+}
+
+}  // namespace heddle

@@ -1,0 +1,266 @@
+#include "algorithms/matrix/mtx_file.hpp"
+
+#include <algorithm>
+#include <clocale>
+#include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <random>
+#include <vector>
+
+#include "tests/matrix/files.hpp"
+
+namespace heddle {
+
+namespace {
+
+using testing::expect_error;
+using testing::TemporaryFolder;
+
+std::string banner(const std::string& kind) {
+  return "%%MatrixMarket matrix " + kind + "\n";
+}
+
+/// Reads the whole file, on one node.
+testing::Block read_matrix(const std::string& content) {
+  const TemporaryFolder folder;
+  MtxSource source(folder.write("a.mtx", content));
+  source.prepare(testing::all_rows(source.rows()));
+  return testing::read_all(source);
+}
+
+void expect_refused(const std::string& content, const std::vector<std::string>& parts) {
+  SCOPED_TRACE(content);
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.mtx", content);
+  std::vector<std::string> all = parts;
+  all.push_back(path);
+  expect_error(ErrorCode::usage, all, [&] {
+    MtxSource source(path);
+    source.prepare(testing::all_rows(source.rows()));
+  });
+}
+
+double element(std::int64_t i, std::int64_t j) {
+  return std::sin(static_cast<double>(1 + i * 37 + j));
+}
+
+std::string array_text(std::int64_t rows, std::int64_t columns, bool symmetric) {
+  std::string text = banner(symmetric ? "array real symmetric" : "array real general");
+  text += fmt::format("% a comment\n\n{} {}\n", rows, columns);
+  for (std::int64_t j = 0; j < columns; ++j) {
+    for (std::int64_t i = symmetric ? j : 0; i < rows; ++i)
+      text += fmt::format("{}\n", element(i, j));
+  }
+  return text;
+}
+
+/// All elements of the matrix, or of its lower triangle, in random order; in a symmetric one half
+/// of the elements in the upper triangle's place.
+std::string coordinate_text(std::int64_t rows, std::int64_t columns, bool symmetric) {
+  std::vector<std::string> lines;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    for (std::int64_t i = symmetric ? j : 0; i < rows; ++i) {
+      const bool swap = symmetric && (i + j) % 2 == 0;
+      lines.push_back(
+          fmt::format("{} {} {}\n", (swap ? j : i) + 1, (swap ? i : j) + 1, element(i, j)));
+    }
+  }
+  std::shuffle(lines.begin(), lines.end(), std::mt19937(7));
+  std::string text = banner(symmetric ? "coordinate real symmetric" : "coordinate real general");
+  text += fmt::format("{} {} {}\n", rows, columns, lines.size());
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+/// Every node of the grid, given only its part, reads its tiles and the diagonal as they are.
+void expect_right_parts(const std::string& content, bool symmetric, WantedPart part) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.mtx", content);
+  const Distribution distribution{.grid_rows = 2, .grid_columns = 3};
+  for (std::int32_t node = 0; node < distribution.node_count(); ++node) {
+    MtxSource source(path);
+    const TileLayout layout{.rows = source.rows(), .columns = source.columns(), .tile = 4};
+    source.prepare(wanted_by_node(layout, distribution, NodeId{node}, part));
+    EXPECT_EQ(source.is_symmetric(), symmetric);
+    const auto expected = [&](std::int64_t i, std::int64_t j) {
+      return symmetric && i < j ? element(j, i) : element(i, j);
+    };
+    for (std::int32_t ti = 0; ti < layout.tile_rows(); ++ti) {
+      for (std::int32_t tj = 0; tj < layout.tile_columns(); ++tj) {
+        if (distribution.node(ti, tj) != NodeId{node}) continue;
+        if (part != WantedPart::all_tiles && ti < tj) continue;
+        const std::int64_t row = layout.row_begin(TileRow{ti});
+        const std::int64_t column = layout.column_begin(TileColumn{tj});
+        const std::int64_t rows = layout.row_count(TileRow{ti});
+        const std::int64_t columns = layout.column_count(TileColumn{tj});
+        const auto tile = testing::read_block(source, row, column, rows, columns);
+        for (std::int64_t j = 0; j < columns; ++j) {
+          for (std::int64_t i = 0; i < rows; ++i) {
+            ASSERT_EQ(tile(i, j), expected(row + i, column + j));
+          }
+        }
+        if (part != WantedPart::lower_tiles_and_mirrors) continue;
+        const auto mirror = testing::read_block(source, column, row, columns, rows);
+        ASSERT_EQ(mirror(columns - 1, 0), expected(column + columns - 1, row));
+      }
+    }
+    std::vector<double> diagonal(
+        static_cast<std::size_t>(std::min(source.rows(), source.columns())));
+    source.read_diagonal(0, diagonal);
+    for (std::size_t i = 0; i < diagonal.size(); ++i) {
+      const auto k = static_cast<std::int64_t>(i);
+      ASSERT_EQ(diagonal[i], element(k, k));
+    }
+  }
+}
+
+}  // namespace
+
+TEST(MtxSource, gives_each_node_its_part_of_an_array) {
+  expect_right_parts(array_text(23, 17, false), false, WantedPart::all_tiles);
+  expect_right_parts(array_text(6, 27, false), false, WantedPart::all_tiles);
+  expect_right_parts(array_text(19, 19, false), false, WantedPart::lower_tiles_and_mirrors);
+}
+
+TEST(MtxSource, gives_both_triangles_of_a_symmetric_array) {
+  expect_right_parts(array_text(19, 19, true), true, WantedPart::all_tiles);
+  expect_right_parts(array_text(19, 19, true), true, WantedPart::lower_tiles);
+  expect_right_parts(array_text(22, 22, true), true, WantedPart::lower_tiles_and_mirrors);
+}
+
+TEST(MtxSource, gives_each_node_its_part_of_a_coordinate_file) {
+  expect_right_parts(coordinate_text(23, 17, false), false, WantedPart::all_tiles);
+  expect_right_parts(coordinate_text(19, 19, false), false, WantedPart::lower_tiles);
+}
+
+TEST(MtxSource, gives_both_triangles_of_a_symmetric_coordinate_file) {
+  expect_right_parts(coordinate_text(19, 19, true), true, WantedPart::all_tiles);
+  expect_right_parts(coordinate_text(19, 19, true), true, WantedPart::lower_tiles_and_mirrors);
+}
+
+TEST(MtxSource, reads_an_array_as_people_write_it) {
+  const auto a = read_matrix(
+      "%%matrixmarket MATRIX Array Real GENERAL\r\n%c\r\n\r\n 2  3 \r\n1\r\n  -2.5e-3\t\r\n+3\r\n"
+      "4.\r\n.5\r\n6E+1");
+  EXPECT_EQ(a(0, 0), 1.0);
+  EXPECT_EQ(a(1, 0), -2.5e-3);
+  EXPECT_EQ(a(0, 1), 3.0);
+  EXPECT_EQ(a(0, 2), 0.5);
+  EXPECT_EQ(a(1, 2), 60.0);
+}
+
+TEST(MtxSource, missing_entries_are_zero) {
+  const auto a = read_matrix(banner("coordinate integer general") + "3 2 2\n3 1 -7\n\n1 2 4\n\n");
+  EXPECT_EQ(a(2, 0), -7.0);
+  EXPECT_EQ(a(0, 1), 4.0);
+  EXPECT_EQ(a(0, 0), 0.0);
+  EXPECT_EQ(a(2, 1), 0.0);
+}
+
+TEST(MtxSource, reads_extreme_numbers) {
+  const auto a =
+      read_matrix(banner("array real general") +
+                  "7 1\n1e-400\n-0.0\n4.9e-324\n1.7976931348623157e308\nnan\n-inf\n-1e-999\n");
+  EXPECT_EQ(a(0, 0), 0.0);
+  EXPECT_TRUE(std::signbit(a(1, 0)));
+  EXPECT_EQ(a(2, 0), 4.9e-324);
+  EXPECT_EQ(a(3, 0), 1.7976931348623157e308);
+  EXPECT_TRUE(std::isnan(a(4, 0)));
+  EXPECT_EQ(a(5, 0), -INFINITY);
+  EXPECT_EQ(a(6, 0), 0.0);
+}
+
+TEST(MtxSource, does_not_depend_on_the_locale) {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  for (const char* name : {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8"}) {
+    if (std::setlocale(LC_ALL, name) != nullptr) break;
+  }
+  EXPECT_EQ(read_matrix(banner("array real general") + "1 1\n1.5\n")(0, 0), 1.5);
+  std::setlocale(LC_ALL, before.c_str());
+}
+
+TEST(MtxSource, takes_empty_matrices) {
+  static_cast<void>(read_matrix(banner("array real general") + "0 0\n"));
+  static_cast<void>(read_matrix(banner("array real general") + "5 0"));
+  static_cast<void>(read_matrix(banner("coordinate real symmetric") + "0 0 0\n"));
+  EXPECT_EQ(read_matrix(banner("coordinate real general") + "1 1 0\n")(0, 0), 0.0);
+}
+
+TEST(MtxSource, names_the_kinds_that_it_cannot_use) {
+  expect_refused(banner("array complex general"), {"line 1", "'complex'"});
+  expect_refused(banner("coordinate pattern general"), {"'pattern'"});
+  expect_refused(banner("array real skew-symmetric"), {"'skew-symmetric'"});
+  expect_refused(banner("array real hermitian"), {"'hermitian'"});
+  expect_refused("%%MatrixMarket vector array real general\n", {"'vector'"});
+  expect_refused(banner("dense real general"), {"'dense'"});
+  expect_refused(banner("array real"), {"symmetry"});
+  expect_refused("%MatrixMarket matrix array real general\n", {"not a Matrix Market file"});
+  expect_refused("\x93NUMPY", {"not a Matrix Market file"});
+}
+
+TEST(MtxSource, names_what_is_wrong_with_the_sizes) {
+  const std::string array = banner("array real general");
+  expect_refused(array, {"line 1", "before the line with the sizes"});
+  expect_refused(array + "% 2 2\n", {"line 2", "before the line with the sizes"});
+  expect_refused(array + "2\n1\n2\n", {"line 2", "number of columns"});
+  expect_refused(array + "2 two\n", {"line 2", "'two'"});
+  expect_refused(array + "-2 2\n", {"line 2", "'-2'"});
+  expect_refused(array + "2 2 4\n", {"line 2", "'4'"});
+  expect_refused(array + "1000000000000 1000000000000\n", {"too large"});
+  expect_refused(array + "100000 100000\n1\n2\n", {"too few", "10000000000"});
+  expect_refused(banner("coordinate real general") + "2 2\n", {"number of entries"});
+  expect_refused(banner("array real symmetric") + "2 3\n", {"2 x 3"});
+  expect_refused("", {"empty"});
+}
+
+TEST(MtxSource, names_the_line_of_a_wrong_array_value) {
+  const std::string two = banner("array real general") + "2 1\n";
+  expect_refused(two + "1\nx2\n", {"line 4", "'x2'"});
+  expect_refused(two + "1,5\n2\n", {"line 3", "'1,5'"});
+  expect_refused(two + "1 2\n3\n", {"line 3", "'1 2'"});
+  expect_refused(two + "1e400\n2\n", {"line 3", "'1e400'"});
+  expect_refused(two + "1\n\n2\n", {"line 4", "empty line"});
+  expect_refused(two + "0x10\n2\n", {"line 3"});
+  expect_refused(two + "1234567\n", {"line 4", "end of the file", "2 values"});
+  expect_refused(two + "1\n2\n3\n", {"line 5", "too many", "'3'"});
+  expect_refused(banner("array integer general") + "2 1\n1\n2.5\n", {"line 4", "integer", "2.5"});
+}
+
+TEST(MtxSource, notices_missing_values_and_blank_lines_in_parts_it_does_not_want) {
+  const TemporaryFolder folder;
+  const auto prepare = [&](const std::string& content) {
+    return [path = folder.write("a.mtx", content)] {
+      MtxSource source(path);
+      source.prepare([](GlobalColumn, std::vector<RowRange>&) {});
+    };
+  };
+  // Two values and a comment fill the place of three; the diagonal element is line 3.
+  const std::string head = banner("array real general") + "3 1\n1\n";
+  expect_error(ErrorCode::usage, {"line 5", "end of the file"}, prepare(head + "1234567\n"));
+  expect_error(ErrorCode::usage, {"line 4", "empty line"}, prepare(head + "\n2\n3\n"));
+  expect_error(ErrorCode::usage, {"line 6", "too many"}, prepare(head + "2\n3\n4\n"));
+}
+
+TEST(MtxSource, names_the_line_of_a_wrong_coordinate_entry) {
+  const std::string head = banner("coordinate real general") + "3 3 2\n1 1 1.0\n";
+  expect_refused(head + "4 1 2\n", {"line 4", "row 4", "1 to 3"});
+  expect_refused(head + "1 0 2\n", {"line 4", "column 0", "1 to 3"});
+  expect_refused(head + "1 x 2\n", {"line 4", "'x'"});
+  expect_refused(head + "1.5 1 2\n", {"line 4", "'1.5'"});
+  expect_refused(head + "1 2 abc\n", {"line 4", "'abc'"});
+  expect_refused(head + "1 2      \n", {"line 4", "value is missing"});
+  expect_refused(head + "1 2 3 4\n", {"line 4", "'3 4'"});
+  expect_refused(head + "                \n", {"line 5", "too few", "2 are announced", "has 1"});
+  expect_refused(head + "1 2 3\n1 3 3\n", {"line 5", "too many", "'1 3 3'"});
+}
+
+TEST(MtxSource, names_both_lines_of_a_position_that_comes_twice) {
+  const std::string head = banner("coordinate real general") + "%\n3 3 3\n1 2 1.0\n";
+  expect_refused(head + "\n3 1 2\n1 2 3\n", {"line 7", "(1, 2)", "line 4"});
+  expect_refused(head + "2 2 2\n2 2 3\n", {"line 6", "(2, 2)", "line 5"});
+  expect_refused(banner("coordinate real symmetric") + "3 3 2\n3 1 1\n1 3 1\n",
+                 {"line 4", "(3, 1)", "line 3"});
+}
+
+}  // namespace heddle
