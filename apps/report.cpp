@@ -1,0 +1,255 @@
+#include "apps/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace heddle {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 4> status_names{"ok", "not_positive_definite",
+                                                       "rank_deficient", "failed"};
+
+template <class T>
+json nullable(const std::optional<T>& value) {
+  return value ? json(*value) : json();
+}
+
+// The JSON library writes a number that is not finite as null, but keeps it in memory.
+json nullable(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? json(*value) : json();
+}
+
+json thread_to_json(const Report::Thread& thread) {
+  return {{"role", thread.role},
+          {"node", thread.node},
+          {"busy", thread.busy},
+          {"waiting", thread.waiting},
+          {"tasks", thread.tasks}};
+}
+
+template <class T>
+void read(const json& from, const char* name, T& field) {
+  field = from.at(name).get<T>();
+}
+
+template <class T>
+void read(const json& from, const char* name, std::optional<T>& field) {
+  const json& value = from.at(name);
+  field = value.is_null() ? std::nullopt : std::optional<T>(value.get<T>());
+}
+
+Report::Thread thread_from_json(const json& from) {
+  Report::Thread thread;
+  read(from, "role", thread.role);
+  read(from, "node", thread.node);
+  read(from, "busy", thread.busy);
+  read(from, "waiting", thread.waiting);
+  read(from, "tasks", thread.tasks);
+  return thread;
+}
+
+RunStatus status_from(const std::string& name) {
+  const auto found = std::find(status_names.begin(), status_names.end(), name);
+  if (found == status_names.end()) {
+    throw Error(ErrorCode::usage, fmt::format("report: status '{}' is none of {}", name,
+                                              fmt::join(status_names, ", ")));
+  }
+  return static_cast<RunStatus>(found - status_names.begin());
+}
+
+void read_problem(const json& from, Report& report) {
+  report.status = status_from(from.at("status").get<std::string>());
+  read(from, "info", report.info);
+  read(from, "hint", report.hint);
+  read(from, "m", report.m);
+  read(from, "n", report.n);
+  read(from, "nrhs", report.nrhs);
+  read(from, "factorization", report.factorization);
+  read(from, "nodes", report.nodes);
+  report.grid = {from.at("grid").at(0).get<std::int64_t>(),
+                 from.at("grid").at(1).get<std::int64_t>()};
+  read(from, "tile", report.tile);
+  read(from, "strip", report.strip);
+  read(from, "small", report.small);
+  read(from, "inner", report.inner);
+  read(from, "virtual", report.virtual_tiles);
+  read(from, "cpu_workers", report.cpu_workers);
+  read(from, "devices", report.devices);
+  read(from, "device_backend", report.device_backend);
+  read(from, "blas_kernels", report.blas_kernels);
+  read(from, "machine_file", report.machine_file);
+  read(from, "version", report.version);
+  read(from, "reproducible", report.reproducible);
+}
+
+void read_measurements(const json& from, Report& report) {
+  const json& seconds = from.at("seconds");
+  read(seconds, "total", report.seconds.total);
+  read(seconds, "read", report.seconds.read);
+  read(seconds, "factor", report.seconds.factor);
+  read(seconds, "solve", report.seconds.solve);
+  read(seconds, "verify", report.seconds.verify);
+  read(seconds, "write", report.seconds.write);
+  read(from, "gflops", report.gflops);
+  read(from, "gemm_gflops", report.gemm_gflops);
+  read(from, "efficiency", report.efficiency);
+  read(from, "residual", report.residual);
+  read(from, "factorization_residual", report.factorization_residual);
+  read(from, "solution_residual", report.solution_residual);
+  read(from, "orthogonality", report.orthogonality);
+  read(from, "log_determinant", report.log_determinant);
+  read(from, "tasks", report.tasks);
+  read(from, "messages", report.messages);
+  read(from, "bytes_sent", report.bytes_sent);
+  read(from, "copies", report.copies);
+  read(from, "bytes_copied", report.bytes_copied);
+  read(from, "evictions", report.evictions);
+  read(from.at("peak_bytes"), "host", report.peak_bytes.host);
+  read(from.at("peak_bytes"), "device", report.peak_bytes.device);
+  for (const json& row : from.at("threads")) report.threads.push_back(thread_from_json(row));
+}
+
+/// A file that is removed unless it was renamed to its final name.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path)
+      : path_(path), temporary_(fmt::format("{}.{}.tmp", path, ::getpid())) {
+    file_ = std::fopen(temporary_.c_str(), "wb");
+    if (file_ == nullptr) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("report '{}' cannot be written: '{}' cannot be created: {}", path_,
+                              temporary_, std::strerror(errno)));
+    }
+  }
+  ~TemporaryFile() {
+    if (file_ != nullptr) static_cast<void>(std::fclose(file_));
+    if (!renamed_) static_cast<void>(::unlink(temporary_.c_str()));
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) {
+      fail(ErrorCode::internal, "written");
+    }
+  }
+
+  void rename_to_final() {
+    std::FILE* const file = std::exchange(file_, nullptr);
+    const bool flushed = std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
+    const int error = errno;
+    const bool closed = std::fclose(file) == 0;
+    if (!flushed) errno = error;
+    if (!flushed || !closed) fail(ErrorCode::internal, "written");
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      fail(ErrorCode::usage, "given its final name");
+    }
+    renamed_ = true;
+  }
+
+ private:
+  [[noreturn]] void fail(ErrorCode code, std::string_view what) const {
+    throw Error(code,
+                fmt::format("report '{}' could not be {}: {}", path_, what, std::strerror(errno)));
+  }
+
+  std::string path_;
+  std::string temporary_;
+  std::FILE* file_ = nullptr;
+  bool renamed_ = false;
+};
+
+}  // namespace
+
+std::string_view status_name(RunStatus status) {
+  return status_names.at(static_cast<std::size_t>(status));
+}
+
+std::string_view heddle_version() {
+  return HEDDLE_VERSION;
+}
+
+json to_json(const Report& report) {
+  json threads = json::array();
+  for (const Report::Thread& thread : report.threads) threads.push_back(thread_to_json(thread));
+  const Report::Seconds& seconds = report.seconds;
+  return {{"status", status_name(report.status)},
+          {"info", report.info},
+          {"hint", report.hint},
+          {"m", report.m},
+          {"n", report.n},
+          {"nrhs", report.nrhs},
+          {"factorization", report.factorization},
+          {"nodes", report.nodes},
+          {"grid", json::array({report.grid.rows, report.grid.columns})},
+          {"tile", nullable(report.tile)},
+          {"strip", nullable(report.strip)},
+          {"small", nullable(report.small)},
+          {"inner", nullable(report.inner)},
+          {"virtual", nullable(report.virtual_tiles)},
+          {"cpu_workers", report.cpu_workers},
+          {"devices", report.devices},
+          {"device_backend", report.device_backend},
+          {"blas_kernels", report.blas_kernels},
+          {"machine_file", nullable(report.machine_file)},
+          {"version", report.version},
+          {"reproducible", report.reproducible},
+          {"seconds",
+           {{"total", nullable(seconds.total)},
+            {"read", nullable(seconds.read)},
+            {"factor", nullable(seconds.factor)},
+            {"solve", nullable(seconds.solve)},
+            {"verify", nullable(seconds.verify)},
+            {"write", nullable(seconds.write)}}},
+          {"gflops", nullable(report.gflops)},
+          {"gemm_gflops", nullable(report.gemm_gflops)},
+          {"efficiency", nullable(report.efficiency)},
+          {"residual", nullable(report.residual)},
+          {"factorization_residual", nullable(report.factorization_residual)},
+          {"solution_residual", nullable(report.solution_residual)},
+          {"orthogonality", nullable(report.orthogonality)},
+          {"log_determinant", nullable(report.log_determinant)},
+          {"tasks", report.tasks},
+          {"messages", report.messages},
+          {"bytes_sent", report.bytes_sent},
+          {"copies", report.copies},
+          {"bytes_copied", report.bytes_copied},
+          {"evictions", report.evictions},
+          {"peak_bytes",
+           {{"host", nullable(report.peak_bytes.host)},
+            {"device", nullable(report.peak_bytes.device)}}},
+          {"threads", std::move(threads)}};
+}
+
+Report report_from_json(const json& from) {
+  Report report;
+  try {
+    read_problem(from, report);
+    read_measurements(from, report);
+  } catch (const json::exception& exception) {
+    throw Error(ErrorCode::usage, fmt::format("not a report: {}", exception.what()));
+  }
+  return report;
+}
+
+void write_report(const Report& report, const std::string& path) {
+  // Names from outside (paths, hosts) may hold any bytes; the report stays valid JSON.
+  const std::string text = to_json(report).dump(2, ' ', false, json::error_handler_t::replace);
+  TemporaryFile file(path);
+  file.write(text + "\n");
+  file.rename_to_final();
+}
+
+}  // namespace heddle

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the solver tells about a run: the report (JSON), the final table, and the progress line.
+namespace heddle {
+
+enum class RunStatus : std::uint8_t { ok, not_positive_definite, rank_deficient, failed };
+
+/// The word in the report: "not_positive_definite".
+[[nodiscard]] std::string_view status_name(RunStatus status);
+
+/// A scaled residual below this is as good as rounding allows.
+inline constexpr double residual_limit = 10;
+
+/// Version of the program that was built.
+[[nodiscard]] std::string_view heddle_version();
+
+/// Everything that is known about one run. An empty optional was not computed or does not apply;
+/// it is null in JSON, as is a number that is not finite. Sizes are bytes, times seconds.
+struct Report {
+  struct Seconds {
+    std::optional<double> total, read, factor, solve, verify, write;
+    friend bool operator==(const Seconds&, const Seconds&) = default;
+  };
+  struct Peak {
+    std::optional<std::uint64_t> host, device;
+    friend bool operator==(const Peak&, const Peak&) = default;
+  };
+  struct Thread {
+    std::string role;  ///< "cpu worker 0", "generator"
+    std::int64_t node = 0;
+    double busy = 0;     ///< seconds
+    double waiting = 0;  ///< seconds
+    std::uint64_t tasks = 0;
+    friend bool operator==(const Thread&, const Thread&) = default;
+  };
+  struct NodeGrid {
+    std::int64_t rows = 1;
+    std::int64_t columns = 1;
+    friend bool operator==(const NodeGrid&, const NodeGrid&) = default;
+  };
+
+  RunStatus status = RunStatus::failed;
+  std::int64_t info = 0;  ///< LAPACK's
+  std::string hint;       ///< failures: what it means and what to do
+
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t nrhs = 0;
+  std::string factorization = "cholesky";
+  std::int64_t nodes = 1;
+  NodeGrid grid;
+  std::optional<std::int64_t> tile, strip, small, inner;
+  std::optional<std::int64_t> virtual_tiles;  ///< `virtual`
+  std::int64_t cpu_workers = 0;               ///< per node
+  std::int64_t devices = 0;                   ///< per node
+  std::string device_backend = "none";
+  std::string blas_kernels;                 ///< OpenBLAS kernel set: "Haswell"
+  std::optional<std::string> machine_file;  ///< the measurements that were used
+  std::string version{heddle_version()};
+  bool reproducible = true;  ///< the same input and tiles give the same bits (static placement)
+
+  Seconds seconds;
+  std::optional<double> gflops;                  ///< of the factorization
+  std::optional<double> gemm_gflops;             ///< of DGEMM on the same cores and devices
+  std::optional<double> efficiency;              ///< gflops / gemm_gflops
+  std::optional<double> residual;                ///< the largest of the two below
+  std::optional<double> factorization_residual;  ///< |A - L L'| or |A - Q R|, scaled
+  std::optional<double> solution_residual;       ///< |b - A x|, scaled, largest of all columns
+  std::optional<double> orthogonality;           ///< |I - Q' Q|, scaled; QR
+  std::optional<double> log_determinant;         ///< Cholesky
+
+  std::uint64_t tasks = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t copies = 0;  ///< between host and devices
+  std::uint64_t bytes_copied = 0;
+  std::uint64_t evictions = 0;
+  Peak peak_bytes;
+  std::vector<Thread> threads;
+
+  friend bool operator==(const Report&, const Report&) = default;
+};
+
+/// The report with the names of the documentation; every field is there.
+[[nodiscard]] nlohmann::json to_json(const Report& report);
+
+/// Reads what `to_json` made. Throws Error(usage) that names the field that is missing or wrong.
+[[nodiscard]] Report report_from_json(const nlohmann::json& json);
+
+/// Writes the report as JSON under a temporary name beside `path`, then renames it: `path` holds a
+/// whole report or what it held before. Throws Error(usage) when the file cannot be created or is a
+/// directory, Error(internal) when writing fails; both name the path and the cause and leave
+/// nothing behind.
+void write_report(const Report& report, const std::string& path);
+
+/// The report as a table for a terminal of 80 columns; ends with a line break.
+[[nodiscard]] std::string final_table(const Report& report);
+
+/// How far a phase has come.
+struct Progress {
+  std::string_view phase;  ///< "factorizing"
+  double done = 0;         ///< flops
+  double total = 0;        ///< flops of the phase; 0: nothing to do
+  double elapsed_seconds = 0;
+};
+
+/// "factorizing  43 %  97.1 GFLOP/s  ETA 12 s"; the rate and ETA only once they are known.
+[[nodiscard]] std::string progress_text(const Progress& progress);
+
+/// One line on a terminal that is overwritten as the run goes on. On anything but a terminal it
+/// writes nothing. Not thread-safe; does not own the stream.
+class ProgressLine {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds interval{100};  ///< shortest time between two lines
+
+  explicit ProgressLine(std::FILE* stream);
+  ~ProgressLine();  ///< clears the line
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  [[nodiscard]] bool active() const { return active_; }
+
+  /// Shows `progress` unless a line was shown less than `interval` before `now`; a new phase is
+  /// shown at once. Cut to the terminal's width.
+  void update(const Progress& progress, Clock::time_point now = Clock::now());
+
+  /// Removes the line, so that other output can follow.
+  void clear();
+
+ private:
+  std::FILE* stream_;
+  bool active_;
+  bool shown_ = false;
+  std::string phase_;
+  Clock::time_point last_{};
+};
+
+}  // namespace heddle

@@ -1,0 +1,205 @@
+#include "config/convert.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <fmt/format.h>
+#include <limits>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "config/nearest.hpp"
+
+namespace heddle::config {
+namespace {
+
+constexpr std::int64_t grid_extent_max = 1'000'000;
+
+bool is_scalar(const TreeNode& node, ScalarType type) {
+  return node.type == TreeNode::Type::scalar && scalar_type(node) == type;
+}
+
+std::string_view without_plus(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  return text;
+}
+
+std::optional<std::int64_t> integer_of(const TreeNode& node) {
+  if (!is_scalar(node, ScalarType::integer)) return std::nullopt;
+  const std::string_view text = without_plus(node.text);
+  std::int64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc{}) return std::nullopt;
+  return value;
+}
+
+std::optional<double> number_of(const TreeNode& node) {
+  if (!is_scalar(node, ScalarType::integer) && !is_scalar(node, ScalarType::number)) {
+    return std::nullopt;
+  }
+  const std::string_view text = without_plus(node.text);
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  if (!std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<Value> choice_of(const Option& option, const TreeNode& node, Refusal& refusal) {
+  if (node.type != TreeNode::Type::scalar) return std::nullopt;
+  const auto found = std::find(option.choices.begin(), option.choices.end(), node.text);
+  if (found != option.choices.end()) return Value{node.text};
+  refusal.nearest = nearest(node.text, option.choices);
+  return std::nullopt;
+}
+
+std::optional<Value> boolean_of(const TreeNode& node, Refusal& refusal) {
+  if (is_scalar(node, ScalarType::boolean)) {
+    return Value{node.text[0] == 't' || node.text[0] == 'T'};
+  }
+  // What YAML 1.1 and other formats write.
+  for (const std::string_view word : {"yes", "Yes", "on", "On", "y", "1"}) {
+    if (node.text == word) refusal.nearest = "true";
+  }
+  for (const std::string_view word : {"no", "No", "off", "Off", "n", "0"}) {
+    if (node.text == word) refusal.nearest = "false";
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> bounded_integer(const Option& option, const TreeNode& node, Refusal& refusal) {
+  const auto in_range = [&](std::int64_t value) {
+    return value >= option.integer_min && value <= option.integer_max;
+  };
+  if (const auto value = integer_of(node)) {
+    if (in_range(*value)) return Value{*value};
+    if (*value > option.integer_max) {
+      refusal.message = fmt::format("expected at most {}; found {}", option.integer_max, *value);
+    }
+    return std::nullopt;
+  }
+  // 1e4 and 512.0 are numbers in YAML, but what is meant is clear.
+  const auto number = number_of(node);
+  if (number && *number == std::floor(*number) && std::abs(*number) < 1e15 &&
+      in_range(static_cast<std::int64_t>(*number))) {
+    refusal.nearest = fmt::format("{}", static_cast<std::int64_t>(*number));
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> bounded_number(const Option& option, const TreeNode& node) {
+  const auto value = number_of(node);
+  if (!value || *value < option.number_min || *value > option.number_max) return std::nullopt;
+  if (option.above_min && *value == option.number_min) return std::nullopt;
+  return Value{*value};
+}
+
+std::optional<Value> size_of(const TreeNode& node) {
+  if (node.type != TreeNode::Type::scalar) return std::nullopt;
+  try {
+    const std::uint64_t bytes = parse_bytes(node.text);
+    if (bytes == 0 || bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return std::nullopt;
+    return Value{static_cast<std::int64_t>(bytes)};
+  } catch (const Error&) {
+    return std::nullopt;  // the refusal names the text and what a size looks like
+  }
+}
+
+std::optional<Value> path_of(const Option& option, const TreeNode& node, Refusal& refusal) {
+  if (!is_scalar(node, ScalarType::text) || node.text.empty()) return std::nullopt;
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
+  if (std::any_of(node.text.begin(), node.text.end(), is_control)) {
+    refusal.message = fmt::format(
+        "expected a path on one line, without control characters; "
+        "found {}",
+        describe(node));
+    return std::nullopt;
+  }
+  const bool ends_well = std::any_of(
+      option.extensions.begin(), option.extensions.end(), [&](std::string_view extension) {
+        return node.text.size() > extension.size() && node.text.ends_with(extension);
+      });
+  if (!option.extensions.empty() && !ends_well) return std::nullopt;
+  return Value{node.text};
+}
+
+std::optional<Value> grid_of(const TreeNode& node, Refusal& refusal) {
+  if (node.type == TreeNode::Type::scalar) {  // "2x3"
+    const char* const end = node.text.data() + node.text.size();
+    Grid grid;
+    const auto rows = std::from_chars(node.text.data(), end, grid.rows);
+    if (rows.ec == std::errc{} && rows.ptr != end && *rows.ptr == 'x') {
+      const auto columns = std::from_chars(rows.ptr + 1, end, grid.columns);
+      if (columns.ec == std::errc{} && columns.ptr == end) {
+        refusal.nearest = fmt::format("[{}, {}]", grid.rows, grid.columns);
+      }
+    }
+  }
+  if (node.type != TreeNode::Type::sequence || node.items.size() != 2) return std::nullopt;
+  Grid grid;
+  for (const TreeNode& item : node.items) {
+    const auto extent = integer_of(item);
+    if (!extent || *extent < 1 || *extent > grid_extent_max) {
+      refusal.position = item.position;
+      refusal.message = fmt::format("expected two integers 1..{} in [rows, columns]; found {}",
+                                    grid_extent_max, describe(item));
+      return std::nullopt;
+    }
+    (&item == &node.items.front() ? grid.rows : grid.columns) = static_cast<std::int32_t>(*extent);
+  }
+  return Value{grid};
+}
+
+std::optional<Value> convert_by_kind(const Option& option, const TreeNode& node, Refusal& refusal) {
+  switch (option.kind) {
+    case Kind::choice:
+      return choice_of(option, node, refusal);
+    case Kind::boolean:
+      return boolean_of(node, refusal);
+    case Kind::integer:
+      return bounded_integer(option, node, refusal);
+    case Kind::number:
+      return bounded_number(option, node);
+    case Kind::size:
+      return size_of(node);
+    case Kind::path:
+      return path_of(option, node, refusal);
+    case Kind::grid:
+      return grid_of(node, refusal);
+    case Kind::group:
+      break;
+  }
+  HEDDLE_CHECK(false, "{} is a group, not a leaf", option.path);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Value> convert(const Option& option, const TreeNode& node, Refusal& refusal) {
+  if (option.nullable && node.type == TreeNode::Type::null) return Value{};
+  const bool is_auto = node.type == TreeNode::Type::scalar && node.text == "auto";
+  if (option.automatic && is_auto) return Value{};
+
+  refusal = {node.position, {}, {}};
+  auto value = convert_by_kind(option, node, refusal);
+  if (value) return value;
+  if (refusal.message.empty()) {
+    refusal.message = fmt::format("expected {}; found {}", type_text(option), describe(node));
+  }
+  if (refusal.nearest.empty() && option.automatic && node.type == TreeNode::Type::scalar) {
+    static constexpr std::string_view automatic = "auto";
+    refusal.nearest = nearest(node.text, std::span(&automatic, 1));
+  }
+  if (refusal.nearest.empty() && node.quoted && node.type == TreeNode::Type::scalar) {
+    TreeNode plain = node;
+    plain.quoted = false;
+    Refusal ignored;
+    if (convert_by_kind(option, plain, ignored)) refusal.message += "; write it without quotes";
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle::config

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+/// The closed sets of words that the configuration knows. The name of an enumerator is the word in
+/// the file; `names_of` lists them in the order of the enumerators.
+namespace heddle::config {
+
+enum class Factorization : std::uint8_t { cholesky, qr };
+enum class MatrixKind : std::uint8_t { spd, random, kriging, lehmer, identity };
+enum class RhsKind : std::uint8_t { random };
+enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
+enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
+enum class Wait : std::uint8_t { adaptive, spin, park };
+enum class LogLevel : std::uint8_t { off, error, warning, info, debug, trace };
+
+namespace detail {
+using Names = std::string_view;
+inline constexpr std::array<Names, 2> factorizations{"cholesky", "qr"};
+inline constexpr std::array<Names, 5> matrix_kinds{"spd", "random", "kriging", "lehmer",
+                                                   "identity"};
+inline constexpr std::array<Names, 1> rhs_kinds{"random"};
+inline constexpr std::array<Names, 3> device_backends{"none", "cuda", "emulated"};
+inline constexpr std::array<Names, 2> placements{"static", "dynamic"};
+inline constexpr std::array<Names, 3> waits{"adaptive", "spin", "park"};
+inline constexpr std::array<Names, 6> log_levels{"off",  "error", "warning",
+                                                 "info", "debug", "trace"};
+}  // namespace detail
+
+using NameList = std::span<const std::string_view>;
+
+constexpr NameList names_of(Factorization) {
+  return detail::factorizations;
+}
+constexpr NameList names_of(MatrixKind) {
+  return detail::matrix_kinds;
+}
+constexpr NameList names_of(RhsKind) {
+  return detail::rhs_kinds;
+}
+constexpr NameList names_of(DeviceBackend) {
+  return detail::device_backends;
+}
+constexpr NameList names_of(Placement) {
+  return detail::placements;
+}
+constexpr NameList names_of(Wait) {
+  return detail::waits;
+}
+constexpr NameList names_of(LogLevel) {
+  return detail::log_levels;
+}
+
+/// The word that stands for `value` in a file.
+template <class Enum>
+[[nodiscard]] constexpr std::string_view name_of(Enum value) {
+  return names_of(value)[static_cast<std::size_t>(value)];
+}
+
+}  // namespace heddle::config
