@@ -1,0 +1,17 @@
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "node-runtime/device/cuda/cuda.hpp"
+
+namespace heddle {
+
+CudaProbe probe_cuda() {
+  return {0, "heddle was built without CUDA"};
+}
+
+std::unique_ptr<Device> make_cuda_device(std::int32_t index) {
+  throw Error(ErrorCode::internal,
+              fmt::format("GPU {} cannot be opened: heddle was built without CUDA", index));
+}
+
+}  // namespace heddle

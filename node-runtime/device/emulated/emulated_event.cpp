@@ -1,0 +1,175 @@
+#include "node-runtime/device/emulated/emulated_event.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+#include "node-runtime/device/emulated/emulated_device.hpp"
+
+namespace heddle {
+namespace {
+
+/// Longest time for which a dead exporter, or an interruption, stays unnoticed.
+constexpr std::chrono::milliseconds look_interval{50};
+/// The same for query(), which is called often and must stay cheap.
+constexpr std::chrono::nanoseconds query_look_interval = std::chrono::milliseconds(10);
+
+/// Pairs with the release in complete_record().
+bool is_complete(const EventSlot& slot, std::uint64_t number) {
+  return slot.completed.load(std::memory_order_acquire) >= number;
+}
+
+/// After is_complete(); relaxed, because `completed` has published it.
+bool has_failed(const EventSlot& slot, std::uint64_t number) {
+  return slot.failed.load(std::memory_order_relaxed) >= number;
+}
+
+WaitResult result_of(const EventSlot& slot, std::uint64_t number) {
+  return has_failed(slot, number) ? WaitResult::failed : WaitResult::done;
+}
+
+}  // namespace
+
+WaitResult wait_for_record(const EventWords& words, std::uint64_t number,
+                           const std::function<bool()>& is_interrupted) {
+  const EventSlot& slot = *words.slot;
+  for (;;) {
+    // The futex word is read first: who completes the record changes it last, so either the record
+    // is seen as complete below, or futex_wait() finds the word changed and returns at once.
+    const std::uint32_t wake = slot.wake.load(std::memory_order_acquire);
+    if (is_complete(slot, number)) return result_of(slot, number);
+    if (is_interrupted()) return WaitResult::interrupted;
+    if (words.peer != nullptr && !words.peer->arena->is_alive()) {
+      // It may have completed the record and ended since the look above.
+      return is_complete(slot, number) ? result_of(slot, number) : WaitResult::exporter_gone;
+    }
+    futex_wait(slot.wake, wake, look_interval);
+  }
+}
+
+std::string failure_of(const EventWords& words, bool exporter_gone) {
+  if (exporter_gone && words.peer != nullptr) {
+    return fmt::format("process {}, which exported the event, ended before the event was complete",
+                       words.peer->arena->pid());
+  }
+  std::array<char, EventSlot::message_words * 8 + 1> text{};
+  for (std::size_t i = 0; i < EventSlot::message_words; ++i) {
+    const std::uint64_t word = words.slot->message[i].load(std::memory_order_relaxed);
+    std::memcpy(text.data() + i * 8, &word, 8);
+  }
+  return text.data();
+}
+
+void complete_record(EventSlot& slot, std::uint64_t number, const std::string* failure) {
+  if (failure != nullptr) {
+    // The first failure of an event stays: later ones follow from it.
+    if (slot.message[0].load(std::memory_order_relaxed) == 0) {
+      std::array<char, EventSlot::message_words * 8> text{};
+      std::memcpy(text.data(), failure->data(), std::min(failure->size(), text.size()));
+      for (std::size_t i = EventSlot::message_words; i-- > 0;) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, text.data() + i * 8, 8);
+        slot.message[i].store(word, std::memory_order_relaxed);
+      }
+    }
+    slot.failed.store(number, std::memory_order_relaxed);
+  }
+  // Release: publishes the stream's writes, `failed` and the message to is_complete().
+  slot.completed.store(number, std::memory_order_release);
+  // Release, after `completed`: see wait_for_record().
+  slot.wake.fetch_add(1, std::memory_order_release);
+  futex_wake_all(slot.wake);
+}
+
+EmulatedEvent::EmulatedEvent(EmulatedDevice& device, std::shared_ptr<SharedArena> arena)
+    : device_(device),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      slot_index_(arena->acquire_slot()) {
+  words_.slot = &arena->slot(slot_index_);
+  words_.arena = std::move(arena);
+  device_.event_created();
+}
+
+EmulatedEvent::EmulatedEvent(EmulatedDevice& device, std::shared_ptr<const PeerEvent> peer)
+    : device_(device), exceptions_at_start_(std::uncaught_exceptions()) {
+  words_.slot = reinterpret_cast<const EventSlot*>(peer->words.address());
+  words_.peer = std::move(peer);
+  device_.event_created();
+}
+
+EmulatedEvent::~EmulatedEvent() {
+  if (!is_opened()) {
+    const bool complete = is_complete(*words_.slot, submitted());
+    const bool unwinding = std::uncaught_exceptions() > exceptions_at_start_;
+    HEDDLE_CHECK(complete || unwinding,
+                 "an event of device {} is destroyed before its record {} is complete",
+                 device_.info().index, submitted());
+    // The stream may still complete the record: no other event gets the slot.
+    if (complete) words_.arena->release_slot(slot_index_);
+  }
+  device_.event_destroyed();
+}
+
+const Device& EmulatedEvent::device() const {
+  return device_;
+}
+
+EventState EmulatedEvent::query() const {
+  const std::uint64_t number = submitted();
+  if (is_complete(*words_.slot, number)) {
+    return has_failed(*words_.slot, number) ? EventState::failed : EventState::done;
+  }
+  if (!is_opened()) return EventState::pending;
+  // Relaxed: both words only tell later looks what earlier ones found.
+  if (exporter_gone_.load(std::memory_order_relaxed)) return EventState::failed;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const std::int64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  if (now_ns < next_look_ns_.load(std::memory_order_relaxed)) return EventState::pending;
+  next_look_ns_.store(now_ns + query_look_interval.count(), std::memory_order_relaxed);
+  if (words_.peer->arena->is_alive() || is_complete(*words_.slot, number)) {
+    return EventState::pending;
+  }
+  exporter_gone_.store(true, std::memory_order_relaxed);
+  return EventState::failed;
+}
+
+void EmulatedEvent::synchronize() const {
+  const WaitResult result = wait_for_record(words_, submitted(), [] { return false; });
+  if (result == WaitResult::exporter_gone) exporter_gone_.store(true, std::memory_order_relaxed);
+  if (result != WaitResult::done) throw Error(ErrorCode::internal, failure());
+}
+
+std::string EmulatedEvent::failure() const {
+  return failure_of(words_, exporter_gone_.load(std::memory_order_relaxed));
+}
+
+void EmulatedEvent::check_recordable(std::uint64_t stream) const {
+  if (is_opened()) {
+    throw Error(ErrorCode::internal,
+                fmt::format("device {}, stream {}: an event opened from process {} can be waited "
+                            "for but not recorded",
+                            device_.info().index, stream, words_.peer->arena->pid()));
+  }
+  if (recorded_on_ != 0 && recorded_on_ != stream && !is_complete(*words_.slot, submitted())) {
+    throw Error(
+        ErrorCode::internal,
+        fmt::format("device {}, stream {}: the event's record on stream {} is not complete; "
+                    "record it here after that, or use a second event",
+                    device_.info().index, stream, recorded_on_));
+  }
+}
+
+std::uint64_t EmulatedEvent::begin_record(std::uint64_t stream) {
+  recorded_on_ = stream;
+  EventSlot& slot = own_slot();
+  // Only the recording thread writes it. Release pairs with submitted() in other threads.
+  const std::uint64_t number = slot.submitted.load(std::memory_order_relaxed) + 1;
+  slot.submitted.store(number, std::memory_order_release);
+  return number;
+}
+
+}  // namespace heddle

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/device/emulated/emulated_event.hpp"
+#include "node-runtime/device/emulated/hardware_model.hpp"
+
+namespace heddle {
+
+class EmulatedDevice;
+
+/// A stream of an emulated device: a bounded ring of operations and the thread that executes them.
+///
+/// The thread ("emu0/s1") parks while the ring is empty. It inherits the CPU binding of the thread
+/// that created the stream. Copies and kernels read and write memory when they execute, on this
+/// thread, so an ordering that a program forgot to ask for is really missing; the thread sanitizer
+/// sees it as a data race.
+class EmulatedStream final : public Stream {
+ public:
+  EmulatedStream(EmulatedDevice& device, std::uint64_t id, StreamPriority priority,
+                 Notifier* notifier);
+  ~EmulatedStream() override;
+
+  void copy_strided(Destination to, Source from, const CopyShape& shape) override;
+  void launch(const Kernel& kernel, std::span<const TileView> tiles,
+              const KernelParameters& parameters, std::int64_t* info) override;
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  void synchronize() override;
+  [[nodiscard]] std::optional<std::string> failure() override;
+  void abandon(const std::string& reason) override;
+  [[nodiscard]] Device& device() const override;
+
+ private:
+  enum class OperationKind : std::uint8_t { copy, launch, record, wait };
+
+  /// Copied into the ring; its vector keeps its capacity from one use of the place to the next.
+  struct Operation {
+    OperationKind kind = OperationKind::copy;
+    std::uint64_t number = 0;  ///< on this stream, from 1
+    std::uint64_t serial = 0;  ///< of a copy or launch, on the device, from 1
+    // copy
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    CopyShape shape;
+    Link* link = nullptr;
+    std::string_view direction;
+    // launch
+    const Kernel* kernel = nullptr;
+    std::vector<TileView> tiles;
+    KernelParameters parameters;
+    std::int64_t* info = nullptr;
+    // record, wait
+    EventWords words;
+    EventSlot* record_slot = nullptr;
+    std::uint64_t record_number = 0;
+  };
+
+  template <class Fill>
+  void submit(OperationKind kind, const Fill& fill);
+
+  void run();
+  void execute(Operation& operation);
+  void run_copy(const Operation& operation);
+  void run_launch(const Operation& operation);
+  void run_wait(const Operation& operation);
+  void run_record(const Operation& operation);
+  /// Start of a copy or launch: its random delay, its injected slowness, the latency.
+  [[nodiscard]] bool wait_to_start(const Operation& operation);
+  /// False when abandon() ended the wait.
+  [[nodiscard]] bool wait_until(DeviceClock::time_point deadline);
+  [[nodiscard]] bool is_interrupted();
+  void fail(const std::string& text);
+  [[nodiscard]] std::string describe(const Operation& operation) const;
+  [[nodiscard]] std::string place() const;
+
+  EmulatedDevice& device_;
+  const std::uint64_t id_;
+  const StreamPriority priority_;
+  Notifier* const notifier_;
+  const int exceptions_at_start_;
+
+  std::mutex mutex_;  ///< of everything down to the thread
+  std::condition_variable not_empty_;
+  std::condition_variable not_full_;
+  std::condition_variable empty_;
+  std::condition_variable interrupted_changed_;
+  /// ring_[head_ .. head_ + queued_) are queued; the first of them may be executing. Executing
+  /// touches its operation without the lock; submitters never touch a queued one.
+  std::vector<Operation> ring_;
+  std::size_t head_ = 0;
+  std::size_t queued_ = 0;
+  /// Operations whose effect is not published yet; a record leaves it before its event is complete,
+  /// so that who saw the event may destroy the stream. unfinished_ <= queued_.
+  std::size_t unfinished_ = 0;
+  std::uint64_t submitted_ = 0;  ///< in all
+  bool stop_ = false;
+  bool interrupted_ = false;  ///< abandon(): waits end early
+  std::optional<std::string> failure_;
+  bool failure_passed_on_ = false;
+
+  std::thread thread_;  ///< last: it uses all of the above
+};
+
+}  // namespace heddle

@@ -1,0 +1,59 @@
+#include "node-runtime/device/emulated/hardware_model.hpp"
+
+#include <algorithm>
+
+namespace heddle {
+
+Link::Transfer Link::reserve(DeviceClock::time_point ready, std::uint64_t bytes) {
+  if (!is_paced()) return {ready, DeviceClock::duration::zero()};
+  const auto duration = std::chrono::duration_cast<DeviceClock::duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / rate_));
+  const std::scoped_lock lock(mutex_);
+  const auto begin = std::max(ready, free_at_);
+  free_at_ = begin + duration;
+  return {begin, duration};
+}
+
+bool KernelGate::enter(StreamPriority priority, const std::function<bool()>& is_interrupted) {
+  if (capacity_ == 0) return true;
+  std::unique_lock lock(mutex_);
+  const bool high = priority == StreamPriority::high;
+  if (high) ++waiting_high_;
+  const auto has_room = [&] { return running_ < capacity_ && (high || waiting_high_ == 0); };
+  changed_.wait(lock, [&] { return has_room() || is_interrupted(); });
+  if (high) --waiting_high_;
+  const bool entered = has_room();
+  if (entered) ++running_;
+  // This kernel no longer keeps those of normal priority waiting.
+  if (high) changed_.notify_all();
+  return entered;
+}
+
+void KernelGate::leave() {
+  if (capacity_ == 0) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    --running_;
+  }
+  changed_.notify_all();
+}
+
+void KernelGate::wake() {
+  // The lock makes sure that nobody is between testing its condition and sleeping.
+  { const std::scoped_lock lock(mutex_); }
+  changed_.notify_all();
+}
+
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t stream, std::uint64_t number) {
+  // Three rounds of the splitmix64 finaliser, one per argument.
+  std::uint64_t z = 0;
+  for (const std::uint64_t part : {seed, stream, number}) {
+    z = (z ^ part) + 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    z ^= z >> 31;
+  }
+  return z;
+}
+
+}  // namespace heddle

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node-runtime/device/devices.hpp"
+
+namespace heddle::testing {
+
+/// One way to make devices; the suite runs on each. A further backend joins in backends().
+struct Backend {
+  std::string name;
+  DeviceBackend backend = DeviceBackend::emulated;
+  EmulatedOptions emulated;
+};
+
+inline std::vector<Backend> backends() {
+  EmulatedOptions plain;
+  plain.memory_bytes = 16 << 20;
+  plain.fill_allocations = true;
+
+  // Small and slow in every way, so that orders which nothing enforces do not hold by luck.
+  EmulatedOptions adverse = plain;
+  adverse.host_to_device_rate = 2e9;
+  adverse.device_to_host_rate = 3e9;
+  adverse.peer_rate = 1e9;
+  adverse.local_rate = 4e9;
+  adverse.latency_us = 5;
+  adverse.kernel_slowdown = 1.5;
+  adverse.concurrent_kernels = 1;
+  adverse.queue_capacity = 2;
+  adverse.faults.delay_us_max = 300;
+  adverse.faults.seed = 7;
+  return {{"emulated", DeviceBackend::emulated, plain},
+          {"emulated_adverse", DeviceBackend::emulated, adverse}};
+}
+
+inline DeviceSet make_devices_of(const Backend& backend, std::int32_t count) {
+  return make_devices({backend.backend, count, backend.emulated});
+}
+
+/// Two devices of the backend and a few short words for what the tests do all the time.
+class DeviceTest : public ::testing::TestWithParam<Backend> {
+ protected:
+  DeviceTest() : set_(make_devices_of(GetParam(), 2)) {}
+
+  [[nodiscard]] Device& device() const { return *set_.devices[0]; }
+  [[nodiscard]] Device& other() const { return *set_.devices[1]; }
+
+ private:
+  DeviceSet set_;
+};
+
+#define HEDDLE_ON_ALL_BACKENDS(suite)                                                 \
+  INSTANTIATE_TEST_SUITE_P(backends, suite, ::testing::ValuesIn(testing::backends()), \
+                           [](const auto& test) { return test.param.name; })
+
+/// Host memory of a device, as an array of doubles.
+class HostArray {
+ public:
+  HostArray(Device& device, std::size_t count, double value = 0)
+      : device_(device),
+        data_(static_cast<double*>(device.allocate_host(count * sizeof(double)))),
+        count_(count) {
+    fill(value);
+  }
+  HostArray(const HostArray&) = delete;
+  HostArray& operator=(const HostArray&) = delete;
+  ~HostArray() { device_.free_host(data_); }
+
+  void fill(double value) const {
+    for (std::size_t i = 0; i < count_; ++i) data_[i] = value;
+  }
+  void count_up_from(double value) const {
+    for (std::size_t i = 0; i < count_; ++i) data_[i] = value + static_cast<double>(i);
+  }
+  [[nodiscard]] double* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(double); }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] double& operator[](std::size_t i) const { return data_[i]; }
+  [[nodiscard]] std::vector<double> values() const { return {data_, data_ + count_}; }
+
+ private:
+  Device& device_;
+  double* data_;
+  std::size_t count_;
+};
+
+/// The text of the Error that `call` throws; empty, and a test failure, when it throws none.
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "no Error was thrown";
+  return {};
+}
+
+/// Copies `array` to `address` of `device` and waits.
+inline void upload(Device& device, std::byte* address, const HostArray& array) {
+  const auto stream = device.create_stream();
+  stream->copy({address, &device}, {array.data(), nullptr}, array.bytes());
+  stream->synchronize();
+}
+
+/// Copies from `address` of `device` into `array` and waits.
+inline void download(Device& device, const HostArray& array, const std::byte* address) {
+  const auto stream = device.create_stream();
+  stream->copy({array.data(), nullptr}, {address, &device}, array.bytes());
+  stream->synchronize();
+}
+
+}  // namespace heddle::testing

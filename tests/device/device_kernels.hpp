@@ -1,0 +1,85 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+
+#include "kernels/kernel.hpp"
+
+/// Kernels for the device tests, defined for every backend that the suite runs on.
+namespace heddle::testing {
+
+/// Every element of tile 0 becomes factor * element + addend.
+struct AffineParameters {
+  double factor = 1;
+  double addend = 0;
+};
+
+inline std::int64_t run_affine(const KernelArguments& a) {
+  const auto p = a.parameters.as<AffineParameters>();
+  const TileView& t = a.tiles[0];
+  for (std::int64_t j = 0; j < t.columns; ++j) {
+    for (std::int64_t i = 0; i < t.rows; ++i) t(i, j) = p.factor * t(i, j) + p.addend;
+  }
+  return 0;
+}
+
+/// Tile 1 += tile 0. Returns the 1-based column-major position of the first negative sum, else 0.
+inline std::int64_t run_add(const KernelArguments& a) {
+  const TileView& from = a.tiles[0];
+  const TileView& to = a.tiles[1];
+  std::int64_t info = 0;
+  for (std::int64_t j = 0; j < to.columns; ++j) {
+    for (std::int64_t i = 0; i < to.rows; ++i) {
+      to(i, j) += from(i, j);
+      if (info == 0 && to(i, j) < 0) info = j * to.rows + i + 1;
+    }
+  }
+  return info;
+}
+
+/// Lasts until the flag that the parameter points to is set.
+inline std::int64_t run_hold(const KernelArguments& a) {
+  // Acquire pairs with the release in Gate::open().
+  a.parameters.as<std::atomic<bool>*>()->wait(false, std::memory_order_acquire);
+  return 0;
+}
+
+inline std::int64_t run_broken(const KernelArguments&) {
+  throw std::runtime_error("it is broken");
+}
+
+inline constexpr Kernel affine{"affine", run_affine, run_affine};
+inline constexpr Kernel add{"add", run_add, run_add};
+inline constexpr Kernel hold{"hold", run_hold, run_hold};
+inline constexpr Kernel broken{"broken", run_broken, run_broken};
+inline constexpr Kernel host_only{"host-only", run_affine, nullptr};
+
+/// Holds a stream until the test opens it; opens when it goes out of scope.
+class Gate {
+ public:
+  Gate() = default;
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() { open(); }
+
+  template <class Stream>
+  void close(Stream& stream) {
+    stream.launch(hold, {}, KernelParameters(&is_open_), nullptr);
+  }
+  void open() {
+    is_open_.store(true, std::memory_order_release);
+    is_open_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> is_open_{false};
+};
+
+/// A column of `rows` doubles at `address`.
+inline TileView column(std::byte* address, std::size_t rows) {
+  const auto count = static_cast<std::int64_t>(rows);
+  return {reinterpret_cast<double*>(address), count, 1, count};
+}
+
+}  // namespace heddle::testing

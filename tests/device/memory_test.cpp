@@ -1,0 +1,103 @@
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <set>
+
+#include "tests/device/device_fixture.hpp"
+
+namespace heddle {
+
+using testing::error_of;
+using testing::HostArray;
+
+using DeviceMemoryTest = testing::DeviceTest;
+HEDDLE_ON_ALL_BACKENDS(DeviceMemoryTest);
+
+TEST_P(DeviceMemoryTest, a_device_says_what_it_is) {
+  EXPECT_EQ(device().info().index, 0);
+  EXPECT_EQ(other().info().index, 1);
+  EXPECT_EQ(device().info().backend, GetParam().backend);
+  EXPECT_FALSE(device().info().name.empty());
+  EXPECT_GT(device().info().memory_bytes, 0U);
+  EXPECT_NE(device().info().uuid, other().info().uuid);
+  EXPECT_EQ(to_string(device().info().uuid).size(), 32U);
+}
+
+TEST_P(DeviceMemoryTest, allocations_are_aligned_and_do_not_share_bytes) {
+  const DeviceBuffer a(device(), 1000);
+  const DeviceBuffer b(device(), 3);
+  const DeviceBuffer c(device(), 4096);
+  for (const DeviceBuffer* buffer : {&a, &b, &c}) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->address()) % 256, 0U);
+  }
+  EXPECT_EQ(a.bytes(), 1000U);
+  const HostArray ones(device(), 125, 1);
+  const HostArray twos(device(), 512, 2);
+  testing::upload(device(), a.address(), ones);
+  testing::upload(device(), c.address(), twos);
+  const HostArray back(device(), 125);
+  testing::download(device(), back, a.address());
+  EXPECT_EQ(back.values(), ones.values());
+}
+
+TEST_P(DeviceMemoryTest, freed_memory_can_be_allocated_again) {
+  const std::uint64_t before = device().memory_available();
+  for (int round = 0; round < 3; ++round) {
+    const DeviceBuffer most(device(), before);
+    EXPECT_LT(device().memory_available(), before);
+  }
+  EXPECT_EQ(device().memory_available(), before);
+}
+
+TEST_P(DeviceMemoryTest, exhaustion_is_an_error_with_the_numbers) {
+  const DeviceBuffer some(device(), 1 << 20);
+  const std::string text =
+      error_of([&] { static_cast<void>(device().allocate(device().info().memory_bytes)); });
+  EXPECT_NE(text.find("out of memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("16.00 MiB"), std::string::npos) << text;
+  const DeviceBuffer still_works(device(), 1 << 20);
+}
+
+TEST_P(DeviceMemoryTest, freeing_what_is_not_allocated_is_an_error) {
+  const DeviceMemory memory = device().allocate(512);
+  EXPECT_FALSE(error_of([&] { other().free(memory); }).empty());
+  EXPECT_FALSE(error_of([&] { device().free({memory.address + 256, 256}); }).empty());
+  device().free(memory);
+  EXPECT_NE(error_of([&] { device().free(memory); }).find("free already"), std::string::npos);
+}
+
+TEST_P(DeviceMemoryTest, host_memory_is_page_aligned_and_belongs_to_its_device) {
+  void* memory = device().allocate_host(100);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 4096, 0U);
+  EXPECT_FALSE(error_of([&] { other().free_host(memory); }).empty());
+  device().free_host(memory);
+}
+
+TEST_P(DeviceMemoryTest, an_exported_handle_identifies_the_allocation_not_the_address) {
+  std::set<std::uint64_t> identities;
+  const std::byte* address = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    const DeviceBuffer buffer(device(), 4096);
+    if (round == 0) address = buffer.address();
+    EXPECT_EQ(buffer.address(), address);  // the same place again and again
+    const IpcMemoryHandle handle = device().export_memory(buffer.address() + 1000);
+    EXPECT_EQ(handle.offset, 1000U);
+    EXPECT_EQ(handle.bytes, 3096U);
+    EXPECT_EQ(handle.device, device().info().uuid);
+    identities.insert(handle.allocation);
+  }
+  EXPECT_EQ(identities.size(), 3U);
+}
+
+TEST_P(DeviceMemoryTest, a_process_cannot_open_its_own_handles) {
+  const DeviceBuffer buffer(device(), 4096);
+  const IpcMemoryHandle memory = device().export_memory(buffer.address());
+  EXPECT_NE(error_of([&] { static_cast<void>(other().open_memory(memory)); }).find("this very"),
+            std::string::npos);
+  const auto event = device().create_event();
+  const IpcEventHandle shared = device().export_event(*event);
+  EXPECT_FALSE(error_of([&] { static_cast<void>(other().open_event(shared)); }).empty());
+  EXPECT_FALSE(error_of([&] { static_cast<void>(other().export_event(*event)); }).empty());
+  EXPECT_FALSE(error_of([&] { static_cast<void>(device().export_memory(&memory)); }).empty());
+}
+
+}  // namespace heddle
