@@ -64,7 +64,7 @@ TEST(Tree, RefusesWhatIsNoYamlOrNoConfigurationWithItsPosition) {
       {"a:\n\tb: 1\n", 2, 1, "tab"},
       {"a: \"open\nb: 1\n", 1, 4, "never ends"},
       {"a: 'open''\n", 1, 4, "never ends"},
-      {"a: \"open\\\"", 1, 12, "illegal EOF"},
+      {"a: \"open\\\"", 1, 11, "illegal EOF"},
       {"'a\n: 1\n", 1, 1, "never ends"},
       {"a: &x 1\n", 1, 4, "anchors"},
       {"a: 1\nb: *x\n", 2, 4, "not valid YAML"},
@@ -78,8 +78,6 @@ TEST(Tree, RefusesWhatIsNoYamlOrNoConfigurationWithItsPosition) {
        "a",
        1, 1, "byte 0xFF"},
       {"a: \x1B[0m\n", 1, 4, "byte 0x1B"},
-      {std::string(100'000, '['), 1, 17, "nested too deeply"},
-      {std::string(100'000, '{'), 1, 17, "nested too deeply"},
   };
   for (const BadText& bad : cases) {
     std::vector<TextError> errors;
@@ -89,6 +87,17 @@ TEST(Tree, RefusesWhatIsNoYamlOrNoConfigurationWithItsPosition) {
     EXPECT_EQ(errors[0].position.line, bad.line) << shown_text << errors[0].message;
     EXPECT_EQ(errors[0].position.column, bad.column) << shown_text << errors[0].message;
     EXPECT_NE(errors[0].message.find(bad.message), std::string::npos) << errors[0].message;
+  }
+}
+
+TEST(Tree, RefusesDeepNestingBeforeItNeedsMuchStack) {
+  std::string maps;
+  for (int i = 0; i < 50'000; ++i) maps += "{a: ";
+  for (const std::string& text : {std::string(200'000, '['), std::string(200'000, '{'), maps}) {
+    std::vector<TextError> errors;
+    static_cast<void>(parse_tree(text, 0, errors));
+    ASSERT_EQ(errors.size(), 1U);
+    EXPECT_EQ(errors[0].message, "lists and mappings are nested too deeply");
   }
 }
 
