@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cblas.h>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <lapacke.h>
@@ -38,6 +39,7 @@ std::vector<double> eigenvalues(const MatrixSource& source) {
   std::vector<double> work(static_cast<std::size_t>(40 * n));
   const auto work_size = static_cast<lapack_int>(work.size());
   lapack_int info = -1;
+  openblas_set_num_threads(1);  // its own threads race in the eyes of the thread sanitizer
   // The C interface proper is in a library that not every OpenBLAS brings along.
   LAPACK_dsyev("N", "L", &order, a.data(), &order, values.data(), work.data(), &work_size, &info);
   EXPECT_EQ(info, 0);
