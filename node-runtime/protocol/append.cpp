@@ -45,7 +45,7 @@ void Protocol::append(Job& job, const Work& work, std::int32_t priority,
   ++job.counters.tasks;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     const Access& access = accesses[i];
-    Operand& operand = task.operands[i];
+    Operand& operand = task.operands.emplace(i);
     operand.instance.target = &task;
     operand.mode = access.mode;
     operand.tile = access.tile;

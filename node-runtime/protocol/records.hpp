@@ -1,7 +1,8 @@
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <set>
 #include <utility>
 #include <vector>
@@ -269,6 +270,23 @@ struct Operand {
   BlockRef copy_from;  ///< if valid: copy this block into `block` before the kernel runs (renaming)
 };
 
+/// Room for the operands of a task; only those in use are ever initialised.
+class Operands {
+ public:
+  Operand& emplace(std::uint8_t index) {
+    return *::new (static_cast<void*>(&storage_[index * sizeof(Operand)])) Operand;
+  }
+  Operand& operator[](std::size_t index) {
+    return *std::launder(reinterpret_cast<Operand*>(&storage_[index * sizeof(Operand)]));
+  }
+  const Operand& operator[](std::size_t index) const {
+    return *std::launder(reinterpret_cast<const Operand*>(&storage_[index * sizeof(Operand)]));
+  }
+
+ private:
+  alignas(Operand) std::byte storage_[accesses_max * sizeof(Operand)];
+};
+
 /// An owner instance: the complete information of a task whose main output lives on this node.
 struct Task : Item {
   Work work;
@@ -279,7 +297,7 @@ struct Task : Item {
   std::uint8_t pending_outputs = 0;  ///< minor outputs not yet delivered
   bool outputs_acquired = false;
   bool executed = false;
-  std::array<Operand, accesses_max> operands;
+  Operands operands;
 
   Task() : Item(Item::Kind::task) {}
 };
