@@ -90,6 +90,19 @@ std::string version_of(const std::string& configuration) {
   return configuration.substr(begin, configuration.find(' ', begin) - begin);
 }
 
+const MicroKernels* choose_micro_kernels(const std::string& name) {
+  if (name.empty()) return best_micro_kernels();
+  if (name == "openblas") return nullptr;
+  std::string known = "openblas";
+  for (const MicroKernels* kernels : micro_kernels()) {
+    if (kernels->name == name) return kernels;
+    known += fmt::format(", {}", kernels->name);
+  }
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("tile kernels '{}' do not run on this processor; it has: {}", name, known));
+}
+
 Blas load(const BlasOptions& options) {
   Blas result;
   void* library = loaded_library();
@@ -116,7 +129,7 @@ Blas load(const BlasOptions& options) {
   find(library, "cblas_dsymm", result.dsymm);
   find(library, "cblas_dtrsm", result.dtrsm);
   set_thread_count(1);
-  if (options.micro != MicroUse::off) result.micro = best_micro_kernels();
+  result.micro = choose_micro_kernels(options.tile_kernels);
   return result;
 }
 
@@ -131,20 +144,18 @@ std::atomic<const Loaded*> published{nullptr};
 
 void check_agreement(const Loaded& loaded, const BlasOptions& options) {
   const std::string core_type = upper_case(options.core_type);
-  if (!core_type.empty() && core_type != loaded.blas.core_name &&
+  if (!loaded.blas.preloaded && !core_type.empty() && core_type != loaded.blas.core_name &&
       core_type != upper_case(loaded.options.core_type)) {
     throw Error(ErrorCode::usage,
                 fmt::format("OpenBLAS is loaded with the kernels {} and cannot change to {}: a "
                             "process has one kernel set. Choose it with the first load_blas().",
                             loaded.blas.core_name, core_type));
   }
-  const bool micro = loaded.blas.micro != nullptr;
-  if (options.micro != MicroUse::automatic && options.micro != loaded.options.micro &&
-      (options.micro == MicroUse::on) != micro) {
+  if (!options.tile_kernels.empty() && options.tile_kernels != loaded.blas.tile_kernels()) {
     throw Error(ErrorCode::usage,
-                fmt::format("heddle's own tile kernels are {} in this process and cannot be "
-                            "switched; choose with the first load_blas()",
-                            micro ? "on" : "off"));
+                fmt::format("the tile kernels in use are {} and cannot change to {}: a process has "
+                            "one choice. Make it with the first load_blas().",
+                            loaded.blas.tile_kernels(), options.tile_kernels));
   }
 }
 
@@ -171,10 +182,10 @@ const Blas& blas() {
   return loaded != nullptr ? loaded->blas : load_blas({});
 }
 
-bool blas_is_loaded() {
+BlasPresence blas_presence() {
   // Acquire as in blas(), though only the pointer is looked at.
-  if (published.load(std::memory_order_acquire) != nullptr) return true;
-  return loaded_library() != nullptr;
+  if (published.load(std::memory_order_acquire) != nullptr) return BlasPresence::heddle;
+  return loaded_library() != nullptr ? BlasPresence::hosting_program : BlasPresence::absent;
 }
 
 }  // namespace heddle

@@ -2,25 +2,22 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "kernels/cpu/micro/micro.hpp"
 #include "kernels/kernel.hpp"
 
 namespace heddle {
 
-/// Whether heddle's own tile kernels (MicroKernels) replace OpenBLAS where they exist.
-enum class MicroUse : std::uint8_t {
-  automatic,  ///< no opinion: on where this processor has them
-  on,         ///< the same, but later calls must not say off
-  off,        ///< OpenBLAS alone
-};
-
-/// What load_blas() is to choose. A default member has no opinion.
+/// What load_blas() is to choose. An empty member has no opinion.
 struct BlasOptions {
   /// OpenBLAS kernel set, a name that OPENBLAS_CORETYPE takes ("HASWELL", "SKYLAKEX"). Empty: the
   /// environment's OPENBLAS_CORETYPE if set, otherwise the library's own choice.
   std::string core_type;
-  MicroUse micro = MicroUse::automatic;
+  /// Which kernels do the tile operations that dominate: "openblas", or heddle's own by
+  /// instruction set, "avx2" or "avx512" (MicroKernels). Empty: the widest own ones that this
+  /// processor runs, otherwise OpenBLAS.
+  std::string tile_kernels;
 };
 
 /// The routines of OpenBLAS that the host kernels use, found in the library at run time.
@@ -46,7 +43,7 @@ struct Blas {
   Dsymm dsymm = nullptr;
   Dtrsm dtrsm = nullptr;
 
-  /// heddle's own tile kernels for this processor; null when there are none or they are off.
+  /// heddle's own tile kernels in use; null when OpenBLAS does all.
   const MicroKernels* micro = nullptr;
 
   std::string version;        ///< "0.3.21"
@@ -54,6 +51,11 @@ struct Blas {
   std::string configuration;  ///< openblas_get_config()'s text
   /// The hosting program had loaded OpenBLAS before; its kernel set could not be chosen any more.
   bool preloaded = false;
+
+  /// As BlasOptions::tile_kernels has it: "openblas", "avx2", "avx512".
+  [[nodiscard]] std::string_view tile_kernels() const {
+    return micro != nullptr ? micro->name : "openblas";
+  }
 };
 
 /// Loads OpenBLAS with the given kernel set and makes it single-threaded: each worker calls it for
@@ -64,14 +66,15 @@ struct Blas {
 /// nodes in one process cannot have different ones. Handing a reference through every task would
 /// only pretend otherwise. What remains is made explicit: the program says its choice once, at
 /// start-up; later calls get the same table and must agree. A later call agrees when each of its
-/// options is default, equals the first call's, or describes what is in use; otherwise it throws
+/// options is empty, equals the first call's, or describes what is in use; otherwise it throws
 /// Error(usage). Kernels that run before any call load with default options.
 ///
 /// If the hosting program has OpenBLAS loaded already (linked or dlopened), that one is used, its
-/// kernel set is reported in `core_name` whatever `core_type` asks for, and its thread count
-/// becomes 1 for the whole program.
+/// kernel set is reported in `core_name` whatever any call's `core_type` asks for, and its thread
+/// count becomes 1 for the whole program.
 ///
-/// Throws Error(usage) when OpenBLAS is missing or unusable (64-bit integers).
+/// Throws Error(usage) when OpenBLAS is missing or unusable (64-bit integers), or when this
+/// processor does not run the named tile kernels.
 /// Thread: any, but the first call sets environment variables while the library loads and restores
 /// them, so no other thread may use the environment then. Call it before starting threads.
 const Blas& load_blas(const BlasOptions& options = {});
@@ -79,8 +82,14 @@ const Blas& load_blas(const BlasOptions& options = {});
 /// The loaded table; loads with default options if nobody has. Any thread; one atomic load.
 [[nodiscard]] const Blas& blas();
 
-/// True when an OpenBLAS is in this process, loaded by heddle or by the hosting program. Loads
-/// nothing.
-[[nodiscard]] bool blas_is_loaded();
+/// Who brought OpenBLAS into this process.
+enum class BlasPresence : std::uint8_t {
+  absent,           ///< nobody yet: the kernel set can still be chosen
+  hosting_program,  ///< linked or loaded outside heddle, load_blas() not called yet
+  heddle,           ///< load_blas() has run
+};
+
+/// Looks, loads nothing. Any thread.
+[[nodiscard]] BlasPresence blas_presence();
 
 }  // namespace heddle

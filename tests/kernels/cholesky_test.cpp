@@ -15,14 +15,14 @@
 #include "kernels/cpu/blas.hpp"
 #include "tests/kernels/guarded_tile.hpp"
 
-// Built twice: with heddle's own tile kernels and with OpenBLAS alone (HEDDLE_TEST_MICRO).
+// Built twice: with heddle's own tile kernels and with OpenBLAS alone (HEDDLE_TEST_TILE_KERNELS).
 
 namespace heddle::test {
 namespace {
 
 class LoadBlas : public ::testing::Environment {
  public:
-  void SetUp() override { load_blas({.core_type = "", .micro = MicroUse::HEDDLE_TEST_MICRO}); }
+  void SetUp() override { load_blas({.core_type = "", .tile_kernels = HEDDLE_TEST_TILE_KERNELS}); }
 };
 const auto* const load_blas_first = ::testing::AddGlobalTestEnvironment(new LoadBlas);
 

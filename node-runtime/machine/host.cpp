@@ -1,0 +1,57 @@
+#include "node-runtime/machine/host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sched.h>
+#include <set>
+#include <string>
+#include <unistd.h>
+
+namespace heddle {
+namespace {
+
+std::string trim(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \t");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+/// The lines of /proc/cpuinfo that tell processors apart. Hypervisors hide the marketing name
+/// ("AMD EPYC" for every generation), so family, model and stepping belong to it.
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string name;
+  std::string numbers;
+  std::set<std::string> seen;
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string key = trim(line.substr(0, colon));
+    if (!seen.insert(key).second) break;  // the second processor begins
+    const std::string value = trim(line.substr(colon + 1));
+    if (key == "model name" || key == "Model") name = value;
+    if (key == "cpu family" || key == "model" || key == "stepping" || key == "CPU part") {
+      numbers += (numbers.empty() ? "" : "/") + value;
+    }
+  }
+  if (name.empty()) name = "unknown";
+  return numbers.empty() ? name : name + " (" + numbers + ")";
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+}  // namespace
+
+Host describe_host() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) name = {'l', 'o', 'c', 'a', 'l'};
+  return {name.data(), cpu_model(), usable_cores()};
+}
+
+}  // namespace heddle

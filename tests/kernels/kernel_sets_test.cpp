@@ -1,0 +1,68 @@
+#include "node-runtime/machine/kernel_sets.hpp"
+
+#include <cerrno>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/wait.h>
+
+#include "kernels/cpu/blas.hpp"
+#include "tests/kernels/machine_fixture.hpp"
+
+namespace heddle::test {
+namespace {
+
+TEST(KernelSets, AreMeasuredInProcessesOfTheirOwnThatLeaveNothingBehind) {
+  const KernelChoice choice = measure_blas_kernel_sets();
+
+  EXPECT_TRUE(choice.is_valid());
+  EXPECT_NE(choice.find(choice.library_default), nullptr);
+  EXPECT_EQ(
+      choice.sets.size(), 1 + micro_kernels().size() + [&] {
+        std::size_t others = 0;
+        for (const std::string& name : runnable_core_types())
+          others += name != choice.library_default;
+        return others;
+      }());
+  EXPECT_EQ(blas_presence(), BlasPresence::absent);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(KernelSets, NameTheLibraryWithoutLoadingIt) {
+  const OpenBlasIdentity identity = identify_openblas();
+  EXPECT_NE(identity.configuration.find(identity.version), std::string::npos);
+  EXPECT_EQ(blas_presence(), BlasPresence::absent);
+}
+
+TEST(KernelChoice, TakesTheSetThatIsFastestForAWholeFactorization) {
+  EXPECT_EQ(sample_choice().core_type, "SANDYBRIDGE");
+  EXPECT_EQ(sample_choice().tile_kernels, "openblas");
+}
+
+TEST(KernelChoice, PrefersTheLibrarysOwnChoiceWhenTheDifferenceIsNoise) {
+  KernelChoice choice = sample_choice();
+  choice.sets[0].rates = choice.sets[1].rates;
+  choice.sets[1].rates.gemm *= 1.005;
+  choose_kernels(choice);
+  EXPECT_EQ(choice.core_type, "PRESCOTT");
+}
+
+TEST(KernelChoice, TakesHeddlesOwnKernelsOnlyWhereTheyAreNotSlower) {
+  KernelChoice choice = sample_choice();
+  choice.sets.push_back({"avx2", true, {52.7, 46.8, 44.6, 37.5}});
+  choose_kernels(choice);
+  EXPECT_EQ(choice.tile_kernels, "avx2");
+  EXPECT_EQ(choice.core_type, "SANDYBRIDGE");
+  choice.sets.back().rates.gemm -= 10;
+  choose_kernels(choice);
+  EXPECT_EQ(choice.tile_kernels, "openblas");
+}
+
+TEST(KernelChoice, WeighsKernelsAsAFactorizationOfAboutTwelveTilesDoes) {
+  EXPECT_NEAR(cholesky_rate({50, 50, 50, 50}), 50, 1e-12);
+  // Gemm has 572 of 732 1/3 units of work.
+  EXPECT_NEAR(cholesky_rate({1e30, 50, 50, 50}), 50 / (1 - 572 / (732 + 1.0 / 3)), 1e-9);
+}
+
+}  // namespace
+}  // namespace heddle::test

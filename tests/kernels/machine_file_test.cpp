@@ -1,0 +1,128 @@
+#include "node-runtime/machine/machine_file.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <string>
+
+#include "base/error.hpp"
+#include "tests/kernels/machine_fixture.hpp"
+#include "tests/kernels/scratch_folder.hpp"
+
+namespace heddle::test {
+namespace {
+
+std::string contents_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The message with which reading `text` as a machine file fails; empty if it does not.
+std::string refusal(const std::string& text) {
+  const ScratchFolder folder;
+  const auto path = folder.path() / "m.yaml";
+  std::ofstream(path) << text;
+  try {
+    static_cast<void>(read_machine_file(path));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+/// A sound file with one piece of its text exchanged.
+std::string damaged(const std::string& piece, const std::string& by) {
+  const ScratchFolder folder;
+  const auto path = folder.path() / "m.yaml";
+  write_machine_file(path, sample_machine());
+  std::string text = contents_of(path);
+  const auto at = text.find(piece);
+  EXPECT_NE(at, std::string::npos) << piece << " in\n" << text;
+  return text.replace(at, piece.size(), by);
+}
+
+TEST(MachineFile, ReadsBackWhatItWrote) {
+  const ScratchFolder folder;
+  const auto path = folder.path() / "m.yaml";
+  MachineFile machine = sample_machine();
+  write_machine_file(path, machine);
+  EXPECT_EQ(read_machine_file(path), machine);
+
+  machine.tuned = {.tile = 320, .strip = 0, .small = 64, .inner = {}, .streams = 4};
+  machine.kernels.sets[0].rates.gemm = 1.0 / 3;
+  write_machine_file(path, machine);
+  EXPECT_EQ(read_machine_file(path), machine);
+  // Nothing else is left beside it.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(MachineFile, IsRefusedWithPlaceAndReasonWhenDamaged) {
+  struct Case {
+    std::string piece;
+    std::string by;
+    std::string expected;
+  };
+  for (const Case& c : {Case{"heddle_machine: 1", "heddle_machine: 2", "it has format 2"},
+                        Case{"cores: 2", "cores: two", "'cores' must be a number"},
+                        Case{"cores: 2", "cores: 0", "'cores' must be at least 1"},
+                        Case{"cores: 2", "colours: 2", "no key 'colours'"},
+                        Case{"host: \"12\"\n", "", "the key 'host' is missing"},
+                        Case{"gemm: 50.5", "gemm: .nan", "'gemm' must be positive"},
+                        Case{"gemm: 50.5", "gemm: -1", "'gemm' must be positive"},
+                        Case{"core_type: \"SANDYBRIDGE\"", "core_type: \"ZEN\"", "not in the list"},
+                        Case{"own: false", "own: perhaps", "'own' must be true or false"},
+                        Case{"openblas:", "openblas: 3\nkernels:", "'openblas' must be a map"},
+                        Case{"kernels:", "tuned: {tile: -4}\nkernels:", "'tile' is negative"},
+                        Case{"kernels:", "tuned: {tyle: 4}\nkernels:", "no key 'tyle'"}}) {
+    const std::string message = refusal(damaged(c.piece, c.by));
+    EXPECT_NE(message.find(c.expected), std::string::npos) << c.by << ": '" << message << "'";
+  }
+}
+
+TEST(MachineFile, IsRefusedWhenItIsSomethingElse) {
+  EXPECT_NE(refusal("").find("must be a map"), std::string::npos);
+  EXPECT_NE(refusal("[1, 2").find("no YAML"), std::string::npos);
+  EXPECT_NE(refusal(std::string("\x7f"
+                                "ELF\0\0\1",
+                                7)),
+            "");
+  EXPECT_NE(refusal("heddle_machine: 1\n").find("missing"), std::string::npos);
+  EXPECT_THROW(static_cast<void>(read_machine_file("/nonexistent/m.yaml")), Error);
+  const ScratchFolder folder;
+  EXPECT_THROW(static_cast<void>(read_machine_file(folder.path())), Error);
+}
+
+TEST(MachineFile, NamesTheReasonWhenItCannotBeWrittenAndLeavesNothing) {
+  const ScratchFolder folder;
+  const auto file = folder.path() / "file";
+  std::ofstream(file) << "not a folder";
+  try {
+    write_machine_file(file / "m.yaml", sample_machine());
+    FAIL() << "written below a file";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("Not a directory"), std::string::npos) << error.what();
+  }
+  // A folder in its place lets the rename fail.
+  std::filesystem::create_directory(folder.path() / "taken");
+  EXPECT_THROW(write_machine_file(folder.path() / "taken", sample_machine()), Error);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
+}
+
+TEST(MachineFile, HasAPlaceOfItsOwnForEachHostAndProcessor) {
+  ::setenv("XDG_CACHE_HOME", "/cache", 1);
+  EXPECT_EQ(default_machine_file({"loom", "Weaver(R) X / 5", 4}),
+            std::filesystem::path("/cache/heddle/machine-loom-Weaver-R-X-5.yaml"));
+  ::setenv("XDG_CACHE_HOME", "relative", 1);
+  ::setenv("HOME", "/home/me", 1);
+  EXPECT_EQ(default_machine_file({"loom", "x", 4}),
+            std::filesystem::path("/home/me/.cache/heddle/machine-loom-x.yaml"));
+  ::unsetenv("XDG_CACHE_HOME");
+  ::unsetenv("HOME");
+  EXPECT_EQ(default_machine_file({"loom", "x", 4}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace heddle::test
