@@ -65,7 +65,7 @@ constexpr std::size_t group_rows = 2 * group_blocks;
       target += group_rows;
       left -= group_rows;
     } else {
-      std::array<double, group_rows> part;
+      std::array<double, group_rows> part{};
       uniform_group(counter, key, part.data());
       const std::size_t count = std::min(left, group_rows - skipped);
       target = std::copy_n(part.data() + skipped, count, target);

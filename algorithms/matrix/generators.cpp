@@ -156,13 +156,14 @@ class SpdSource final : public MatrixSource {
 class KrigingSource final : public MatrixSource {
  public:
   explicit KrigingSource(const GeneratorOptions& options)
-      : MatrixSource(options.n, options.n), options_(options) {
+      : MatrixSource(options.n, options.n),
+        options_(options),
+        scale_(std::sqrt(2.0 * options.smoothness) / options.range),
+        factor_(std::pow(2.0, 1.0 - options.smoothness) / std::tgamma(options.smoothness)) {
     place_points();
-    scale_ = std::sqrt(2.0 * options_.smoothness) / options_.range;
     if (options_.smoothness == 0.5) form_ = MaternForm::half;
     if (options_.smoothness == 1.5) form_ = MaternForm::three_halves;
     if (options_.smoothness == 2.5) form_ = MaternForm::five_halves;
-    factor_ = std::pow(2.0, 1.0 - options_.smoothness) / std::tgamma(options_.smoothness);
   }
 
   [[nodiscard]] std::string description() const override {
@@ -231,8 +232,8 @@ class KrigingSource final : public MatrixSource {
 
   GeneratorOptions options_;
   std::vector<double> x_, y_;
-  double scale_ = 0.0;
-  double factor_ = 0.0;
+  double scale_;
+  double factor_;  ///< of the general Matern function
   std::optional<MaternForm> form_;
 };
 

@@ -55,15 +55,16 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   if (address == MAP_FAILED) {
     refuse(path_, fmt::format("mapping it failed: {}", std::generic_category().message(error)));
   }
+  address_ = address;
   content_ = {static_cast<const char*>(address), size};
 }
 
 MappedFile::~MappedFile() {
-  ::munmap(const_cast<char*>(content_.data()), content_.size());
+  ::munmap(address_, content_.size());
 }
 
 void MappedFile::expect_sequential_reading() const {
-  ::madvise(const_cast<char*>(content_.data()), content_.size(), MADV_SEQUENTIAL);
+  ::madvise(address_, content_.size(), MADV_SEQUENTIAL);
 }
 
 }  // namespace heddle

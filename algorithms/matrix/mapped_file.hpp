@@ -24,6 +24,7 @@ class MappedFile {
 
  private:
   std::string path_;
+  void* address_ = nullptr;
   std::string_view content_;
 };
 

@@ -44,7 +44,7 @@ void check_size(const MappedFile& file, const NpyHeader& header, std::int64_t ro
 void transpose(const char* first, std::size_t row_bytes, TileView out) {
   constexpr std::int64_t block_rows = 16;
   constexpr std::int64_t block_columns = 32;
-  std::array<std::array<double, block_columns>, block_rows> buffer;
+  std::array<std::array<double, block_columns>, block_rows> buffer{};
   for (std::int64_t j = 0; j < out.columns; j += block_columns) {
     const auto columns = static_cast<std::size_t>(std::min(block_columns, out.columns - j));
     for (std::int64_t i = 0; i < out.rows; i += block_rows) {

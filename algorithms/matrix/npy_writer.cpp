@@ -109,6 +109,11 @@ void write_all(int file, const std::string& path, std::span<iovec> pieces, std::
   }
 }
 
+/// The `count` elements of `block` from the start of column j on.
+iovec piece_of(const TileView& block, std::int64_t j, std::int64_t count) {
+  return {&block(0, j), static_cast<std::size_t>(count * element_bytes)};
+}
+
 void sync_folder(const std::string& path) {
   const int folder = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;  // a folder that cannot be listed: the name lasts when the system says so
@@ -225,6 +230,11 @@ NpyWriter NpyWriter::open(const std::string& temporary_path, std::int64_t rows,
   return writer;
 }
 
+/// Byte of the file where an element begins.
+std::int64_t NpyWriter::position(GlobalRow row, GlobalColumn column) const {
+  return header_bytes + (row.value() + column.value() * rows_) * element_bytes;
+}
+
 void NpyWriter::write(GlobalRow row, GlobalColumn column, TileView block) const {
   HEDDLE_CHECK(file_ >= 0, "{} is closed", temporary_path_);
   HEDDLE_CHECK(row.value() >= 0 && block.rows >= 0 && block.rows <= rows_ - row.value(),
@@ -238,35 +248,28 @@ void NpyWriter::write(GlobalRow row, GlobalColumn column, TileView block) const 
     return;
   }
   for (std::int64_t j = 0; j < block.columns; ++j) {
-    write_at(&block(0, j), block.rows, row.value() + (column.value() + j) * rows_);
+    std::array<iovec, 1> piece{piece_of(block, j, block.rows)};
+    write_all(file_, temporary_path_, piece, position(row, column + j));
   }
 }
 
 /// Whole columns follow each other in the file: many go in one call.
 void NpyWriter::write_columns(GlobalColumn column, TileView block) const {
   if (block.leading == block.rows) {
-    write_at(block.data, block.rows * block.columns, column.value() * rows_);
+    std::array<iovec, 1> piece{piece_of(block, 0, block.rows * block.columns)};
+    write_all(file_, temporary_path_, piece, position(GlobalRow{0}, column));
     return;
   }
-  std::array<iovec, 256> pieces;
+  std::array<iovec, 256> pieces{};
   const auto batch = static_cast<std::int64_t>(pieces.size());
   for (std::int64_t j = 0; j < block.columns; j += batch) {
     const auto count = static_cast<std::size_t>(std::min(batch, block.columns - j));
     for (std::size_t k = 0; k < count; ++k) {
-      pieces[k] = {&block(0, j + static_cast<std::int64_t>(k)),
-                   static_cast<std::size_t>(block.rows * element_bytes)};
+      pieces[k] = piece_of(block, j + static_cast<std::int64_t>(k), block.rows);
     }
     write_all(file_, temporary_path_, std::span(pieces).first(count),
-              header_bytes + (column.value() + j) * rows_ * element_bytes);
+              position(GlobalRow{0}, column + j));
   }
-}
-
-/// Writes `count` values as the elements from number `first` of the file on.
-void NpyWriter::write_at(const double* values, std::int64_t count, std::int64_t first) const {
-  // The interface of the system call takes writable memory; it only reads it.
-  std::array<iovec, 1> piece{
-      {{const_cast<double*>(values), static_cast<std::size_t>(count * element_bytes)}}};
-  write_all(file_, temporary_path_, piece, header_bytes + first * element_bytes);
 }
 
 void NpyWriter::flush() const {

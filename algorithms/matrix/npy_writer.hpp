@@ -46,6 +46,8 @@ class NpyWriter {
   [[nodiscard]] static std::string temporary_path_of(const std::string& final_path,
                                                      const std::string& run_tag);
 
+  NpyWriter(const NpyWriter&) = delete;
+  NpyWriter& operator=(const NpyWriter&) = delete;
   NpyWriter(NpyWriter&& other) noexcept;
   NpyWriter& operator=(NpyWriter&&) = delete;
 
@@ -73,7 +75,7 @@ class NpyWriter {
   NpyWriter(int file, std::string temporary_path, std::string final_path, std::int64_t rows,
             std::int64_t columns);
 
-  void write_at(const double* values, std::int64_t count, std::int64_t first) const;
+  [[nodiscard]] std::int64_t position(GlobalRow row, GlobalColumn column) const;
   void write_columns(GlobalColumn column, TileView block) const;
   void close() noexcept;
 

@@ -280,7 +280,7 @@ TEST(KrigingMatrix, neighbours_in_the_order_are_near_each_other) {
   double all = 0.0;
   for (std::int64_t i = 0; i + 1 < n; ++i) {
     neighbours += a(i + 1, i) / static_cast<double>(n - 1);
-    for (std::int64_t j = 0; j < i; ++j) all += a(i, j) / static_cast<double>(n * (n - 1) / 2);
+    for (std::int64_t j = 0; j < i; ++j) all += a(i, j) / (static_cast<double>(n * (n - 1)) / 2);
   }
   EXPECT_GT(neighbours, 5 * all);
 }

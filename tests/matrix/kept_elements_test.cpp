@@ -60,8 +60,8 @@ TEST(KeptElements, keeps_one_element_of_each_symmetric_pair) {
     }
     ASSERT_EQ(places.size(), kept.values().size());
     testing::Block block(4, 4);
-    const std::int64_t row = 4 * (node / 3);
-    const std::int64_t column = 4 * (node % 3);
+    const std::int64_t row = std::int64_t{4} * (node / 3);
+    const std::int64_t column = std::int64_t{4} * (node % 3);
     kept.read(GlobalRow{row}, GlobalColumn{column}, block.view());
     for (std::int64_t j = 0; j < 4; ++j) {
       for (std::int64_t i = 0; i < 4; ++i) {

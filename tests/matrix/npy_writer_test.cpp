@@ -109,7 +109,7 @@ TEST(NpyWriter, writes_whole_columns_in_batches) {
   for (const bool packed : {false, true}) {
     const std::string path = folder / "x.npy";
     auto writer = NpyWriter::create(path, 3, 1000, "run1");
-    std::vector<double> elements(3 * 1000);
+    std::vector<double> elements(3000);
     const TileView view{elements.data(), 3, 1000, 3};
     source->read(GlobalRow{0}, GlobalColumn{0}, view);
     auto block = testing::read_all(*source);
@@ -192,7 +192,7 @@ TEST(NpyWriter, finds_a_limit_of_the_file_size_when_it_creates_the_file) {
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   struct rlimit limited = before;
-  limited.rlim_cur = 64 * 1024;
+  limited.rlim_cur = 65536;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
   expect_error(ErrorCode::usage, {"x.npy", "reserving"},
                [&] { static_cast<void>(NpyWriter::create(folder / "x.npy", 100, 100, "run1")); });
