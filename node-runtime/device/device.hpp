@@ -134,7 +134,8 @@ class Event {
   /// everything that the stream wrote before the record, kernels' `info` included.
   [[nodiscard]] virtual EventState query() const = 0;
 
-  /// Blocks until the most recent record is complete. Throws its Error when it failed.
+  /// Blocks until the most recent record is complete. Throws when it failed: Error(communication)
+  /// when the process that exported the event has ended, otherwise Error(internal).
   virtual void synchronize() const = 0;
 
   /// What failed, when query() says `failed`: operation, device, stream, kernel or copy.

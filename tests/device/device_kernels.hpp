@@ -39,9 +39,20 @@ inline std::int64_t run_add(const KernelArguments& a) {
 }
 
 /// Lasts until the flag that the parameter points to is set.
+struct HoldParameters {
+  std::atomic<bool>* is_running = nullptr;
+  std::atomic<bool>* is_open = nullptr;
+};
+
 inline std::int64_t run_hold(const KernelArguments& a) {
-  // Acquire pairs with the release in Gate::open().
-  a.parameters.as<std::atomic<bool>*>()->wait(false, std::memory_order_acquire);
+  const auto p = a.parameters.as<HoldParameters>();
+  p.is_running->store(true, std::memory_order_release);  // for Gate::wait_until_running()
+  p.is_running->notify_all();
+  p.is_open->wait(false, std::memory_order_acquire);  // for the release in Gate::open()
+  return 0;
+}
+
+inline std::int64_t run_nothing(const KernelArguments&) {
   return 0;
 }
 
@@ -52,6 +63,7 @@ inline std::int64_t run_broken(const KernelArguments&) {
 inline constexpr Kernel affine{"affine", run_affine, run_affine};
 inline constexpr Kernel add{"add", run_add, run_add};
 inline constexpr Kernel hold{"hold", run_hold, run_hold};
+inline constexpr Kernel nothing{"nothing", run_nothing, run_nothing};
 inline constexpr Kernel broken{"broken", run_broken, run_broken};
 inline constexpr Kernel host_only{"host-only", run_affine, nullptr};
 
@@ -65,14 +77,16 @@ class Gate {
 
   template <class Stream>
   void close(Stream& stream) {
-    stream.launch(hold, {}, KernelParameters(&is_open_), nullptr);
+    stream.launch(hold, {}, KernelParameters(HoldParameters{&is_running_, &is_open_}), nullptr);
   }
+  void wait_until_running() const { is_running_.wait(false, std::memory_order_acquire); }
   void open() {
     is_open_.store(true, std::memory_order_release);
     is_open_.notify_all();
   }
 
  private:
+  std::atomic<bool> is_running_{false};
   std::atomic<bool> is_open_{false};
 };
 

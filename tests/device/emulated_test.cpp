@@ -135,8 +135,8 @@ TEST(EmulatedFaults, a_planned_kernel_fails_and_refused_peers_are_refused) {
                     stream->copy({b.address(), &other}, {a.address(), &device}, 8);
                   }),
                   "copy through the host"));
-  stream->launch(testing::affine, {}, {}, nullptr);
-  EXPECT_TRUE(has(error_of([&] { stream->synchronize(); }), "kernel 'affine'"));
+  stream->launch(testing::nothing, {}, {}, nullptr);
+  EXPECT_TRUE(has(error_of([&] { stream->synchronize(); }), "kernel 'nothing'"));
 }
 
 TEST(EmulatedStreams, abandoning_ends_waits_that_would_never_end) {
@@ -171,7 +171,8 @@ TEST(EmulatedStreams, abandoning_ends_modelled_time_and_the_queue_for_kernels) {
   const auto queued = device.create_stream(StreamPriority::high);
   copying->copy({a.address(), &device}, {host.data(), nullptr}, host.bytes());
   gate.close(*holding);
-  queued->launch(testing::affine, {}, {}, nullptr);
+  gate.wait_until_running();
+  queued->launch(testing::nothing, {}, {}, nullptr);
   copying->abandon("over");
   queued->abandon("over");
   EXPECT_THROW(copying->synchronize(), Error);
@@ -334,6 +335,46 @@ TEST(EmulatedModel, no_more_kernels_run_at_once_than_the_device_can) {
   for (const auto& stream : streams) stream->synchronize();
   EXPECT_LE(concurrency.most.load(), 2);
   EXPECT_GE(concurrency.most.load(), 1);
+}
+
+namespace {
+
+/// Appends its stream's letter to a text. One kernel at a time does.
+struct Letter {
+  std::string* text = nullptr;
+  char letter = ' ';
+};
+
+std::int64_t run_append(const KernelArguments& a) {
+  const auto p = a.parameters.as<Letter>();
+  p.text->push_back(p.letter);
+  return 0;
+}
+
+constexpr Kernel append{"append", run_append, run_append};
+
+}  // namespace
+
+TEST(EmulatedModel, kernels_of_a_high_priority_stream_go_first) {
+  EmulatedOptions options = small();
+  options.concurrent_kernels = 1;
+  EmulatedDevice device(0, options);
+  std::string order;
+  const auto holding = device.create_stream();
+  const auto normal = device.create_stream();
+  const auto high = device.create_stream(StreamPriority::high);
+  Gate gate;
+  gate.close(*holding);
+  gate.wait_until_running();
+  for (int i = 0; i < 20; ++i) {
+    normal->launch(append, {}, KernelParameters(Letter{&order, 'n'}), nullptr);
+  }
+  high->launch(append, {}, KernelParameters(Letter{&order, 'h'}), nullptr);
+  // Priority means something once the high one stands in line.
+  while (device.gate().waiting_high() == 0) std::this_thread::yield();
+  gate.open();
+  for (Stream* stream : {holding.get(), normal.get(), high.get()}) stream->synchronize();
+  EXPECT_EQ(order, "h" + std::string(20, 'n'));
 }
 
 TEST(EmulatedModel, memory_that_nobody_wrote_reads_as_nan_on_request) {

@@ -139,8 +139,10 @@ EventState EmulatedEvent::query() const {
 
 void EmulatedEvent::synchronize() const {
   const WaitResult result = wait_for_record(words_, submitted(), [] { return false; });
-  if (result == WaitResult::exporter_gone) exporter_gone_.store(true, std::memory_order_relaxed);
-  if (result != WaitResult::done) throw Error(ErrorCode::internal, failure());
+  if (result == WaitResult::done) return;
+  const bool is_gone = result == WaitResult::exporter_gone;
+  if (is_gone) exporter_gone_.store(true, std::memory_order_relaxed);
+  throw Error(is_gone ? ErrorCode::communication : ErrorCode::internal, failure());
 }
 
 std::string EmulatedEvent::failure() const {

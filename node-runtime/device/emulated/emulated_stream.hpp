@@ -21,8 +21,8 @@ class EmulatedDevice;
 ///
 /// The thread ("emu0/s1") parks while the ring is empty. It inherits the CPU binding of the thread
 /// that created the stream. Copies and kernels read and write memory when they execute, on this
-/// thread, so an ordering that a program forgot to ask for is really missing; the thread sanitizer
-/// sees it as a data race.
+/// thread, so an ordering that a program forgot to ask for is really missing; within one process
+/// the thread sanitizer sees it as a data race.
 class EmulatedStream final : public Stream {
  public:
   EmulatedStream(EmulatedDevice& device, std::uint64_t id, StreamPriority priority,

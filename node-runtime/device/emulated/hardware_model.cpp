@@ -44,6 +44,11 @@ void KernelGate::wake() {
   changed_.notify_all();
 }
 
+std::uint32_t KernelGate::waiting_high() {
+  const std::scoped_lock lock(mutex_);
+  return waiting_high_;
+}
+
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t stream, std::uint64_t number) {
   // Three rounds of the splitmix64 finaliser, one per argument.
   std::uint64_t z = 0;

@@ -48,6 +48,8 @@ class KernelGate {
   [[nodiscard]] bool enter(StreamPriority priority, const std::function<bool()>& is_interrupted);
   void leave();
   void wake();
+  /// Kernels of high priority that stand in line.
+  [[nodiscard]] std::uint32_t waiting_high();
 
  private:
   std::uint32_t capacity_;
