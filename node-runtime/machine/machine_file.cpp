@@ -10,9 +10,11 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fstream>
 #include <initializer_list>
-#include <ios>
+#include <sstream>
 #include <string_view>
+#include <system_error>
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
@@ -54,14 +56,17 @@ class Reader {
   }
 
   [[nodiscard]] YAML::Node load() const {
+    std::error_code ignored;
+    std::ifstream file(path_);
+    std::ostringstream text;
+    // Not by yaml-cpp: it leaks memory when reading fails.
+    if (!std::filesystem::is_regular_file(path_, ignored) || !(text << file.rdbuf())) {
+      fail(YAML::Mark::null_mark(), "it is missing, empty, or cannot be read");
+    }
     try {
-      return YAML::LoadFile(path_);
-    } catch (const YAML::BadFile&) {
-      fail(YAML::Mark::null_mark(), "it cannot be read");
+      return YAML::Load(text.str());
     } catch (const YAML::ParserException& error) {
       fail(error.mark, "it is no YAML: " + error.msg);
-    } catch (const std::ios_base::failure& error) {  // a folder, for one
-      fail(YAML::Mark::null_mark(), fmt::format("it cannot be read: {}", error.what()));
     }
   }
 

@@ -83,7 +83,8 @@ TEST(MachineFile, IsRefusedWithPlaceAndReasonWhenDamaged) {
 }
 
 TEST(MachineFile, IsRefusedWhenItIsSomethingElse) {
-  EXPECT_NE(refusal("").find("must be a map"), std::string::npos);
+  EXPECT_NE(refusal("").find("empty"), std::string::npos);
+  EXPECT_NE(refusal("# nothing\n").find("must be a map"), std::string::npos);
   EXPECT_NE(refusal("[1, 2").find("no YAML"), std::string::npos);
   EXPECT_NE(refusal(std::string("\x7f"
                                 "ELF\0\0\1",
