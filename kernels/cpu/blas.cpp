@@ -139,8 +139,9 @@ struct Loaded {
   BlasOptions options;
   Blas blas;
 };
-std::mutex mutex;
-std::atomic<const Loaded*> published{nullptr};
+// Process-wide on purpose, as load_blas() argues.
+std::mutex mutex;                               // NOLINT(*-avoid-non-const-global-variables)
+std::atomic<const Loaded*> published{nullptr};  // NOLINT(*-avoid-non-const-global-variables)
 
 void check_agreement(const Loaded& loaded, const BlasOptions& options) {
   const std::string core_type = upper_case(options.core_type);

@@ -23,7 +23,7 @@ constexpr int rounds_max = 12;
 constexpr int rounds_min = 3;
 /// No further round begins after this; a round takes a few milliseconds per set.
 constexpr auto measuring_time = std::chrono::milliseconds(500);
-constexpr double same_rate = 0.99;
+constexpr double same_rate = 0.97;
 
 /// A set that is being measured.
 struct Candidate {

@@ -70,7 +70,7 @@ struct OpenBlasIdentity {
 /// instructions would end in an illegal instruction.
 [[nodiscard]] std::vector<std::string> runnable_core_types();
 
-/// Completes a choice from its `sets` and `library_default`: sets within 1 % of the best OpenBLAS
+/// Completes a choice from its `sets` and `library_default`: sets within 3 % of the best OpenBLAS
 /// set yield to the library's own choice, and OpenBLAS yields to own kernels that are not slower.
 void choose_kernels(KernelChoice& choice);
 

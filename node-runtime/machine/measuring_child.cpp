@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <span>
 #include <string_view>
 #include <sys/prctl.h>
@@ -26,9 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-template <std::size_t size>
-void put_text(std::array<char, size>& to, std::string_view text) {
-  const std::size_t length = std::min(text.size(), size - 1);
+template <std::size_t Size>
+void put_text(std::array<char, Size>& to, std::string_view text) {
+  const std::size_t length = std::min(text.size(), Size - 1);
   std::copy_n(text.data(), length, to.data());
   to.at(length) = '\0';
 }

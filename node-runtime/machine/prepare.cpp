@@ -19,7 +19,7 @@ constexpr std::chrono::seconds lock_patience{10};
 /// "~/.cache/x" for "/home/me/.cache/x".
 std::string short_path(const std::filesystem::path& path) {
   const char* home = std::getenv("HOME");
-  const std::string text = path.string();
+  std::string text = path.string();
   if (home == nullptr || *home != '/') return text;
   const std::string prefix = std::string(home) + "/";
   return text.starts_with(prefix) ? "~/" + text.substr(prefix.size()) : text;

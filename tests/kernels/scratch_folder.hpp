@@ -1,8 +1,8 @@
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <string>
 #include <system_error>
 

@@ -10,8 +10,8 @@
 
 namespace {
 
-/// The three level-3 operations of a tile Cholesky, in vectors of `width` doubles, `vectors_max` of
-/// them down a block and `columns_max` columns across.
+/// The three level-3 operations of a tile Cholesky, in vectors of `Width` doubles, `VectorsMax` of
+/// them down a block and `ColumnsMax` columns across.
 ///
 /// A block stays in registers while all its inner products run over k. Every element sees its
 /// products in the order k = 0, 1, 2, ... with one rounding each (fused multiply and subtract), so
@@ -20,12 +20,12 @@ namespace {
 ///
 /// A chunk of rows of the left factor is packed (it is read once per block of columns and fits the
 /// first-level cache); the other factor is read in place, about one cache line per k.
-template <std::size_t width, std::size_t vectors_max, std::size_t columns_max>
+template <std::size_t Width, std::size_t VectorsMax, std::size_t ColumnsMax>
 struct TileAlgorithms {
   using Size = std::int64_t;
-  typedef double Vector __attribute__((vector_size(width * 8), aligned(8), may_alias));
+  using Vector [[gnu::vector_size(Width * 8), gnu::aligned(8), gnu::may_alias]] = double;
 
-  static constexpr std::size_t chunk_max = width * vectors_max;
+  static constexpr std::size_t chunk_max = Width * VectorsMax;
   /// Columns of the left factor in one pass: 24 rows of them take 36 KiB.
   static constexpr std::size_t depth_max = 192;
   /// Largest triangle solved in one pass; its solved columns are the packed left factor.
@@ -40,54 +40,54 @@ struct TileAlgorithms {
 
   static Size smaller(Size a, Size b) { return a < b ? a : b; }
 
-  /// sum -= x * y^T with x (vectors * width rows) x k and y columns x k. `packed`, when not null,
+  /// sum -= x * y^T with x (Vectors * Width rows) x k and y columns x k. `packed`, when not null,
   /// gets x with its columns side by side: the loads of the first block hide behind its arithmetic.
-  template <std::size_t vectors, std::size_t columns>
-  [[gnu::always_inline]] static void accumulate(Vector (&sum)[columns][vectors], Size k, Matrix x,
+  template <std::size_t Vectors, std::size_t Columns>
+  [[gnu::always_inline]] static void accumulate(Vector (&sum)[Columns][Vectors], Size k, Matrix x,
                                                 Matrix y, double* packed) {
     for (Size p = 0; p < k; ++p) {
-      Vector xp[vectors];
-      for (std::size_t v = 0; v < vectors; ++v) {
-        xp[v] = *reinterpret_cast<const Vector*>(x.data + v * width);
+      Vector xp[Vectors];
+      for (std::size_t v = 0; v < Vectors; ++v) {
+        xp[v] = *reinterpret_cast<const Vector*>(x.data + v * Width);
       }
-      for (std::size_t j = 0; j < columns; ++j) {
-        for (std::size_t v = 0; v < vectors; ++v) sum[j][v] -= xp[v] * y.data[j];
+      for (std::size_t j = 0; j < Columns; ++j) {
+        for (std::size_t v = 0; v < Vectors; ++v) sum[j][v] -= xp[v] * y.data[j];
       }
       if (packed != nullptr) {
-        for (std::size_t v = 0; v < vectors; ++v) {
-          *reinterpret_cast<Vector*>(packed + v * width) = xp[v];
+        for (std::size_t v = 0; v < Vectors; ++v) {
+          *reinterpret_cast<Vector*>(packed + v * Width) = xp[v];
         }
-        packed += vectors * width;
+        packed += Vectors * Width;
       }
       x.data += x.leading;
       y.data += y.leading;
     }
   }
 
-  template <std::size_t vectors, std::size_t columns>
-  [[gnu::always_inline]] static void load(Vector (&sum)[columns][vectors], const double* c,
+  template <std::size_t Vectors, std::size_t Columns>
+  [[gnu::always_inline]] static void load(Vector (&sum)[Columns][Vectors], const double* c,
                                           Size ldc) {
-    for (std::size_t j = 0; j < columns; ++j, c += ldc) {
-      for (std::size_t v = 0; v < vectors; ++v) {
-        sum[j][v] = *reinterpret_cast<const Vector*>(c + v * width);
+    for (std::size_t j = 0; j < Columns; ++j, c += ldc) {
+      for (std::size_t v = 0; v < Vectors; ++v) {
+        sum[j][v] = *reinterpret_cast<const Vector*>(c + v * Width);
       }
     }
   }
 
-  template <std::size_t vectors, std::size_t columns>
-  [[gnu::always_inline]] static void store(const Vector (&sum)[columns][vectors], double* c,
+  template <std::size_t Vectors, std::size_t Columns>
+  [[gnu::always_inline]] static void store(const Vector (&sum)[Columns][Vectors], double* c,
                                            Size ldc) {
-    for (std::size_t j = 0; j < columns; ++j, c += ldc) {
-      for (std::size_t v = 0; v < vectors; ++v) {
-        *reinterpret_cast<Vector*>(c + v * width) = sum[j][v];
+    for (std::size_t j = 0; j < Columns; ++j, c += ldc) {
+      for (std::size_t v = 0; v < Vectors; ++v) {
+        *reinterpret_cast<Vector*>(c + v * Width) = sum[j][v];
       }
     }
   }
 
-  template <std::size_t vectors, std::size_t columns>
+  template <std::size_t Vectors, std::size_t Columns>
   [[gnu::always_inline]] static void update_block(Size k, Matrix x, Matrix y, double* c, Size ldc,
                                                   double* packed = nullptr) {
-    Vector sum[columns][vectors];
+    Vector sum[Columns][Vectors];
     load(sum, c, ldc);
     accumulate(sum, k, x, y, packed);
     store(sum, c, ldc);
@@ -95,19 +95,19 @@ struct TileAlgorithms {
 
   /// Any part of a block: `rows` rows, `columns` columns, and of these only the elements (i, j)
   /// with i + shift >= j. Runs on a copy.
-  template <std::size_t vectors>
+  template <std::size_t Vectors>
   static void update_part(Size rows, Size columns, Size shift, Size k, Matrix x, Matrix y,
                           double* c, Size ldc) {
-    constexpr Size chunk = vectors * width;
-    alignas(64) double copy[vectors * width * columns_max] = {};
+    constexpr Size chunk = Vectors * Width;
+    alignas(64) double copy[Vectors * Width * ColumnsMax] = {};
     for (Size j = 0; j < columns; ++j) {
       for (Size i = 0; i < rows; ++i) copy[i + j * chunk] = c[i + j * ldc];
     }
-    if (columns == static_cast<Size>(columns_max)) {
-      update_block<vectors, columns_max>(k, x, y, copy, chunk);
+    if (columns == static_cast<Size>(ColumnsMax)) {
+      update_block<Vectors, ColumnsMax>(k, x, y, copy, chunk);
     } else {
       for (Size j = 0; j < columns; ++j) {
-        update_block<vectors, 1>(k, x, {y.data + j, y.leading}, copy + j * chunk, chunk);
+        update_block<Vectors, 1>(k, x, {y.data + j, y.leading}, copy + j * chunk, chunk);
       }
     }
     for (Size j = 0; j < columns; ++j) {
@@ -123,17 +123,17 @@ struct TileAlgorithms {
     }
   }
 
-  /// Up to vectors * width rows of an update: c (rows x n) -= a * b^T where i + shift >= j.
-  template <std::size_t vectors>
+  /// Up to Vectors * Width rows of an update: c (rows x n) -= a * b^T where i + shift >= j.
+  template <std::size_t Vectors>
   static void update_rows(Size rows, Size n, Size k, Matrix a, Matrix b, double* c, Size ldc,
                           Size shift) {
-    constexpr Size chunk = vectors * width;
-    constexpr Size step = columns_max;
-    alignas(64) double packed[vectors * width * depth_max];
+    constexpr Size chunk = Vectors * Width;
+    constexpr Size step = ColumnsMax;
+    alignas(64) double packed[Vectors * Width * depth_max];
     const Matrix x{packed, chunk};
     Size j = 0;
     if (rows == chunk && n >= step && step <= shift + 1) {
-      update_block<vectors, columns_max>(k, a, b, c, ldc, packed);
+      update_block<Vectors, ColumnsMax>(k, a, b, c, ldc, packed);
       j = step;
     } else {
       pack(rows, chunk, k, a, packed);
@@ -143,9 +143,9 @@ struct TileAlgorithms {
       const Matrix y{b.data + j, b.leading};
       double* block = c + j * ldc;
       if (rows == chunk && columns == step && j + step <= shift + 1) {
-        update_block<vectors, columns_max>(k, x, y, block, ldc);
+        update_block<Vectors, ColumnsMax>(k, x, y, block, ldc);
       } else {
-        update_part<vectors>(rows, columns, shift - j, k, x, y, block, ldc);
+        update_part<Vectors>(rows, columns, shift - j, k, x, y, block, ldc);
       }
     }
   }
@@ -153,8 +153,8 @@ struct TileAlgorithms {
   /// c (m x n) -= a (m x k) * b^T, b (n x k), k <= depth_max, for elements with i + shift >= j.
   static void update_pass(Size m, Size n, Size k, Matrix a, Matrix b, double* c, Size ldc,
                           Size shift) {
-    static_assert(vectors_max == 3);
-    constexpr Size one = width;
+    static_assert(VectorsMax == 3);
+    constexpr Size one = Width;
     constexpr Size step = chunk_max;
     for (Size i = 0; i < m; i += step) {
       const Size rows = smaller(step, m - i);
@@ -205,46 +205,46 @@ struct TileAlgorithms {
     }
   }
 
-  /// Columns [k, k + columns) of a chunk: subtracts what the k solved columns contribute, then
-  /// solves with the columns x columns triangle in registers. l starts at row k of the triangle.
-  template <std::size_t vectors, std::size_t columns>
+  /// Columns [k, k + Columns) of a chunk: subtracts what the k solved Columns contribute, then
+  /// solves with the Columns x Columns triangle in registers. l starts at row k of the triangle.
+  template <std::size_t Vectors, std::size_t Columns>
   [[gnu::always_inline]] static void solve_block(Size k, Matrix l, const double* inverse,
                                                  double* solved, double* b, Size ldb) {
-    constexpr Size chunk = vectors * width;
-    Vector sum[columns][vectors];
+    constexpr Size chunk = Vectors * Width;
+    Vector sum[Columns][Vectors];
     load(sum, b, ldb);
     accumulate(sum, k, {solved, chunk}, l, nullptr);
     const double* column = l.data + k * l.leading;
-    for (std::size_t j = 0; j < columns; ++j, column += l.leading) {
-      for (std::size_t v = 0; v < vectors; ++v) sum[j][v] *= inverse[j];
-      for (std::size_t i = j + 1; i < columns; ++i) {
-        for (std::size_t v = 0; v < vectors; ++v) sum[i][v] -= sum[j][v] * column[i];
+    for (std::size_t j = 0; j < Columns; ++j, column += l.leading) {
+      for (std::size_t v = 0; v < Vectors; ++v) sum[j][v] *= inverse[j];
+      for (std::size_t i = j + 1; i < Columns; ++i) {
+        for (std::size_t v = 0; v < Vectors; ++v) sum[i][v] -= sum[j][v] * column[i];
       }
     }
     store(sum, b, ldb);
     store(sum, solved + k * chunk, chunk);
   }
 
-  /// vectors * width rows of b (x n) := b * inv(l)^T.
-  template <std::size_t vectors>
+  /// Vectors * Width rows of b (x n) := b * inv(l)^T.
+  template <std::size_t Vectors>
   static void solve_chunk(Size n, Matrix l, const double* inverse, double* b, Size ldb) {
-    alignas(64) double solved[vectors * width * triangle_max];
-    constexpr Size step = columns_max;
+    alignas(64) double solved[Vectors * Width * triangle_max];
+    constexpr Size step = ColumnsMax;
     Size j = 0;
     for (; j + step <= n; j += step) {
-      solve_block<vectors, columns_max>(j, {l.data + j, l.leading}, inverse + j, solved,
-                                        b + j * ldb, ldb);
+      solve_block<Vectors, ColumnsMax>(j, {l.data + j, l.leading}, inverse + j, solved, b + j * ldb,
+                                       ldb);
     }
     for (; j < n; ++j) {
-      solve_block<vectors, 1>(j, {l.data + j, l.leading}, inverse + j, solved, b + j * ldb, ldb);
+      solve_block<Vectors, 1>(j, {l.data + j, l.leading}, inverse + j, solved, b + j * ldb, ldb);
     }
   }
 
   /// Fewer rows than a vector has: on a copy.
   static void solve_copied(Size rows, Size n, Matrix l, const double* inverse, double* b,
                            Size ldb) {
-    constexpr Size chunk = width;
-    alignas(64) double copy[width * triangle_max];
+    constexpr Size chunk = Width;
+    alignas(64) double copy[Width * triangle_max];
     pack(rows, chunk, n, {b, ldb}, copy);
     solve_chunk<1>(n, l, inverse, copy, chunk);
     for (Size j = 0; j < n; ++j) {
@@ -253,12 +253,12 @@ struct TileAlgorithms {
   }
 
   static void solve_pass(Size m, Size n, Matrix l, double* b, Size ldb) {
-    constexpr Size one = width;
+    constexpr Size one = Width;
     constexpr Size step = chunk_max;
     double inverse[triangle_max];
     for (Size j = 0; j < n; ++j) inverse[j] = 1 / l.data[j + j * l.leading];
     Size i = 0;
-    for (; i + step <= m; i += step) solve_chunk<vectors_max>(n, l, inverse, b + i, ldb);
+    for (; i + step <= m; i += step) solve_chunk<VectorsMax>(n, l, inverse, b + i, ldb);
     if (i + 2 * one <= m) {
       solve_chunk<2>(n, l, inverse, b + i, ldb);
       i += 2 * one;
@@ -272,7 +272,7 @@ struct TileAlgorithms {
 
   static void solve(Size m, Size n, Matrix l, double* b, Size ldb) {
     constexpr Size limit = triangle_max;
-    constexpr Size step = columns_max;
+    constexpr Size step = ColumnsMax;
     if (n <= limit) {
       solve_pass(m, n, l, b, ldb);
       return;
