@@ -205,7 +205,7 @@ struct TileAlgorithms {
     }
   }
 
-  /// Columns [k, k + Columns) of a chunk: subtracts what the k solved Columns contribute, then
+  /// Columns [k, k + Columns) of a chunk: subtracts what the k solved columns contribute, then
   /// solves with the Columns x Columns triangle in registers. l starts at row k of the triangle.
   template <std::size_t Vectors, std::size_t Columns>
   [[gnu::always_inline]] static void solve_block(Size k, Matrix l, const double* inverse,
