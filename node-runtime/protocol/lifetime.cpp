@@ -163,14 +163,15 @@ void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
       replica.block = replica.slot;
       ++job.counters.copies;
       const BaseCopy& source = *replica.source;
+      const Version number = source.job == job.id ? source.number : Version{0};
       const Instance* reader = replica.first;
       const std::int32_t priority = reader == nullptr ? 0
                                     : reader->target_kind == Instance::Target::task
                                         ? static_cast<const Task*>(reader->target)->priority
                                         : static_cast<const Send*>(reader->target)->priority;
-      actions.copies.push_back({CopyAction::Kind::replica, priority, job.id, source.tile,
-                                source.number, source.place, replica.place, source.block,
-                                replica.block, &replica});
+      actions.copies.push_back({CopyAction::Kind::replica, priority, job.id, source.tile, number,
+                                source.place, replica.place, source.block, replica.block,
+                                &replica});
       return;
     }
     case SlotHolder::Kind::landing: {
