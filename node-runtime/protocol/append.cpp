@@ -152,6 +152,15 @@ void Protocol::end_generation(Job& job, Actions& actions) {
     link = link->next;
     if (send.done) drop_send(send);
   }
+  for (const auto& matrix : matrices_) {
+    if (!matrix->options.temporary) continue;
+    for (TileState& tile : matrix->tiles) {
+      if (tile.current == nullptr || tile.job != job.id) continue;
+      LocalVersion& version = *tile.current;
+      tile.current = nullptr;
+      close_version(version, actions);
+    }
+  }
   check_drained(job, actions);
 }
 
