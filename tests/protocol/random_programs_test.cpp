@@ -1,7 +1,4 @@
-#include <chrono>
-#include <cstdlib>
 #include <gtest/gtest.h>
-#include <string>
 
 #include "tests/support/seeds.hpp"
 #include "tests/support/simulated_cluster.hpp"
@@ -30,7 +27,7 @@ Case make_case(std::uint64_t seed) {
   c.cluster.window = windows[below(5)];
   constexpr std::int32_t extras[] = {0, 0, 1, 3, 50};
   c.cluster.extra_blocks = extras[below(5)];
-  c.cluster.pruned = below(2) == 1;
+  c.cluster.walk = static_cast<Walk>(below(3));
   c.cluster.seed = random();
   const std::int32_t matrix_count = 1 + below(3);
   for (std::int32_t m = 0; m < matrix_count; ++m) {
@@ -47,6 +44,7 @@ Case make_case(std::uint64_t seed) {
   for (std::int32_t p = 0; p < programs; ++p) {
     RandomProgramOptions options;
     options.tasks = 5 + below(60);
+    options.accesses_max = below(4) == 0 ? static_cast<std::int32_t>(protocol::accesses_max) : 4;
     options.minor_output = below(3) * 0.3;
     c.programs.push_back(random_program(options, c.matrices, random));
   }
@@ -66,25 +64,22 @@ Outcome run_case(std::uint64_t seed, double cancel_probability) {
 TEST(RandomPrograms, run_as_the_sequential_program_would_under_every_seed) {
   std::set<protocol::InstanceKind> kinds;
   std::int64_t renamings = 0;
-  for (const std::uint64_t seed : seeds(10000)) {
-    SCOPED_TRACE(replay_hint(seed, "RandomPrograms.run_as*"));
+  for (const std::uint64_t seed : seeds(8000)) {
     const Outcome outcome = run_case(seed, 0);
-    ASSERT_TRUE(outcome.ok) << outcome.failure;
+    ASSERT_TRUE(outcome.ok) << outcome.failure << '\n' << replay_hint(seed);
     kinds.insert(outcome.kinds_seen.begin(), outcome.kinds_seen.end());
     renamings += outcome.renamings;
   }
   if (!one_seed_only()) {
-    // Seen in tasks: all but the ends that live with the tile, which these imply.
-    EXPECT_EQ(kinds.size(), 6U);
-    EXPECT_GT(renamings, 10000);
+    EXPECT_EQ(kinds.size(), 8U);
+    EXPECT_GT(renamings, 100);
   }
 }
 
 TEST(RandomPrograms, end_with_every_count_right_when_jobs_are_cancelled_anywhere) {
   for (const std::uint64_t seed : seeds(3000)) {
-    SCOPED_TRACE(replay_hint(seed, "RandomPrograms.end_with*"));
     const Outcome outcome = run_case(seed, 0.01);
-    ASSERT_TRUE(outcome.ok) << outcome.failure;
+    ASSERT_TRUE(outcome.ok) << outcome.failure << '\n' << replay_hint(seed);
   }
 }
 

@@ -1,28 +1,22 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
+/// Seeds of random tests. A failure prints its seed in a command that repeats it.
 namespace heddle::simulation {
 
-/// True when HEDDLE_SEED names the one seed to run (`scripts/test --seed N`).
-inline bool one_seed_only() {
-  return std::getenv("HEDDLE_SEED") != nullptr;
-}
+/// True when one seed is to be repeated: HEDDLE_SEED, which `test_protocol --seed N` and
+/// `scripts/test --seed N` set.
+[[nodiscard]] bool one_seed_only();
 
-/// The seeds a random test runs: 1 .. count, or the one that HEDDLE_SEED names.
-inline std::vector<std::uint64_t> seeds(std::uint64_t count) {
-  if (const char* text = std::getenv("HEDDLE_SEED")) return {std::strtoull(text, nullptr, 10)};
-  std::vector<std::uint64_t> all;
-  for (std::uint64_t s = 1; s <= count; ++s) all.push_back(s);
-  return all;
-}
+/// The seeds a random test runs: 1 .. count, or the one that HEDDLE_SEED names. Under sanitizers,
+/// which slow the tests down tenfold, a sixteenth of them; HEDDLE_SEEDS_PERCENT scales the count
+/// further, for a quick look (1) or a night's run (10000).
+[[nodiscard]] std::vector<std::uint64_t> seeds(std::uint64_t count);
 
-inline std::string replay_hint(std::uint64_t seed, const std::string& test) {
-  return "seed " + std::to_string(seed) + "; repeat with HEDDLE_SEED=" + std::to_string(seed) +
-         " build/release/bin/test_protocol --gtest_filter='" + test + "'";
-}
+/// The one command that repeats `seed` in the test that runs now.
+[[nodiscard]] std::string replay_hint(std::uint64_t seed);
 
 }  // namespace heddle::simulation

@@ -1,12 +1,11 @@
 #include "tests/support/simulated_cluster.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <fmt/format.h>
-#include <numeric>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "tests/support/block_ledger.hpp"
 
 namespace heddle::simulation {
 
@@ -15,34 +14,64 @@ using protocol::AccessMode;
 using protocol::BlockRef;
 using protocol::CopyAction;
 using protocol::GrantAction;
-using protocol::InstanceKind;
 using protocol::Operand;
 using protocol::SendAction;
 using protocol::Task;
+using protocol::TileId;
 
 namespace {
 
 constexpr std::int32_t job_pool_base = 1000;  // pools of jobs, apart from those of matrices
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t h = a * 0x9E3779B97F4A7C15ULL ^ (b + 0x165667B19E3779F9ULL);
-  h ^= h >> 29;
-  h *= 0xBF58476D1CE4E5B9ULL;
-  return h ^ (h >> 32);
+bool touches(NodeId node, const Statement& statement) {
+  return std::any_of(statement.accesses.begin(), statement.accesses.end(),
+                     [&](const Access& a) { return a.home.node == node; });
 }
 
-std::uint64_t initial_content(std::int32_t matrix, std::int32_t tile) {
-  return mix(static_cast<std::uint64_t>(matrix) + 77, static_cast<std::uint64_t>(tile));
+bool only_reads_at(NodeId node, const Statement& statement) {
+  return std::all_of(statement.accesses.begin(), statement.accesses.end(), [&](const Access& a) {
+    return a.home.node != node || a.mode == AccessMode::read;
+  });
+}
+
+/// One walk of a program as a node does it, for the plan and for the protocol.
+template <class Append, class Announce, class Release>
+void walk(const ClusterOptions& options, NodeId node, const Statement& statement, Append append,
+          Announce announce, Release release) {
+  std::vector<Access> accesses = statement.accesses;
+  if (options.walk == Walk::full) {
+    for (Access& a : accesses) a.version = protocol::count_here;
+  }
+  if (statement.kind == Statement::Kind::release) {
+    release(accesses.front());
+    return;
+  }
+  if (options.walk != Walk::full && !touches(node, statement)) return;
+  const NodeId runs_on = accesses.front().home.node;
+  if (options.walk == Walk::announced && runs_on != node && only_reads_at(node, statement)) {
+    for (const Access& a : accesses) {
+      if (a.home.node == node) announce(a, runs_on);
+    }
+    return;
+  }
+  append(accesses);
+}
+
+/// Calls `each` with every block that a ready task may touch and whether it writes it.
+template <class Each>
+void for_blocks(const Task& task, Each each) {
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const Operand& operand = task.operands[i];
+    if (operand.copy_from.valid()) each(operand.copy_from, false);
+    each(operand.block, operand.mode != AccessMode::read);
+  }
 }
 
 }  // namespace
 
 struct SimulatedCluster::JobState {
   Program program;
-  std::size_t index = 0;
-  /// What statement s reads through access a, and leaves there, in the sequential program.
-  std::vector<std::vector<Content>> expected_in;
-  std::vector<std::vector<Content>> expected_out;
+  std::vector<std::vector<std::int32_t>> minimum;  ///< per node and place
   std::vector<std::int32_t> executions;
   std::set<std::int32_t> matrices;
 };
@@ -51,7 +80,7 @@ struct SimulatedCluster::JobState {
 struct SimulatedCluster::Event {
   enum class Kind : std::uint8_t { grant, payload };
   Kind kind = Kind::grant;
-  std::int32_t from = 0;
+  NodeId from;
   GrantAction grant;
   std::uint32_t tag = 0;
   Content data = 0;
@@ -59,40 +88,43 @@ struct SimulatedCluster::Event {
 };
 
 struct SimulatedCluster::Node {
-  std::int32_t id = 0;
+  struct Running {
+    Task* task;
+    std::vector<Content> seen;
+  };
+  struct Landing {
+    GrantAction grant;
+    bool delivered = false;
+  };
+  NodeId id;
   std::unique_ptr<protocol::Protocol> protocol;
   protocol::Actions actions;
-  std::vector<protocol::Job*> jobs;
-  std::vector<std::size_t> position;  ///< next statement of each job
+  std::vector<protocol::Job*> jobs;    ///< begun so far; null once forgotten
+  std::vector<std::size_t> position;   ///< next statement of each
+  std::vector<std::size_t> announced;  ///< alien readers that it has announced already
+  std::vector<std::size_t> drained;    ///< jobs to be forgotten
   std::vector<Task*> ready;
-  std::vector<std::pair<Task*, std::vector<Content>>> running;
+  std::vector<Running> running;
   std::vector<CopyAction> copies;
   std::vector<SendAction> sends;
-  std::vector<protocol::Send*> sent;  ///< delivered, completion not yet reported
+  std::vector<SendAction> sent;  ///< posted, completion not yet reported
   std::vector<Event> inbox;
-  std::vector<GrantAction> landings;  ///< by tag
-  std::map<BlockRef, Content> blocks;
+  std::vector<Landing> landings;  ///< by tag
+  BlockLedger blocks;
+  std::array<double, kind_count> speeds{};
 };
-
-void Program::number_versions() {
-  std::map<protocol::TileId, std::int32_t> writes;
-  for (Statement& statement : statements) {
-    for (Access& access : statement.accesses) access.version = Version{writes[access.tile]};
-    if (statement.kind != Statement::Kind::task) continue;
-    for (const Access& access : statement.accesses) {
-      if (access.mode != AccessMode::read) ++writes[access.tile];
-    }
-  }
-}
 
 SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
                                    std::vector<SimulatedMatrix> matrices)
-    : options_(options), matrices_(std::move(matrices)), random_(options.seed) {
+    : options_(options),
+      matrices_(std::move(matrices)),
+      random_(options.seed),
+      reference_(matrices_) {
   for (std::int32_t n = 0; n < options_.nodes; ++n) {
-    auto node = std::make_unique<Node>();
-    node->id = n;
-    node->protocol = std::make_unique<protocol::Protocol>(
-        protocol::Protocol::Options{NodeId{n}, options_.places});
+    Node& node = *nodes_.emplace_back(std::make_unique<Node>());
+    node.id = NodeId{n};
+    node.protocol =
+        std::make_unique<protocol::Protocol>(protocol::Protocol::Options{node.id, options_.places});
     for (std::size_t m = 0; m < matrices_.size(); ++m) {
       protocol::MatrixOptions matrix;
       matrix.tile_count = static_cast<std::int32_t>(matrices_[m].homes.size());
@@ -101,22 +133,19 @@ SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
       for (std::int32_t p = 0; p < options_.places && !matrix.temporary; ++p) {
         matrix.pools.push_back(static_cast<std::int32_t>(m) * options_.places + p);
       }
-      node->protocol->add_matrix(std::move(matrix));
-    }
-    nodes_.push_back(std::move(node));
-  }
-  for (std::size_t m = 0; m < matrices_.size(); ++m) {
-    if (matrices_[m].temporary) continue;
-    for (std::size_t t = 0; t < matrices_[m].homes.size(); ++t) {
-      const Location home = matrices_[m].homes[t];
-      const auto tile = static_cast<std::int32_t>(t);
-      const auto matrix = static_cast<std::int32_t>(m);
-      const Content value = initial_content(matrix, tile);
-      reference_[{matrix, tile}] = value;
-      Node& node = *nodes_[static_cast<std::size_t>(home.node.value())];
-      node.blocks[{matrix * options_.places + home.place.value(), tile}] = value;
+      const auto count = static_cast<std::size_t>(matrix.tile_count);
+      const protocol::MatrixId id = node.protocol->add_matrix(std::move(matrix));
+      for (std::size_t t = 0; t < count && !matrices_[m].temporary; ++t) {
+        const Location home = matrices_[m].homes[t];
+        const TileId tile{id, static_cast<std::int32_t>(t)};
+        if (home.node != node.id) continue;
+        node.blocks.content(node.protocol->current_block(tile, home.place)) =
+            Reference::initial(tile);
+      }
     }
   }
+  draw_speeds();
+  fault_countdown_ = static_cast<std::int32_t>(random_() % 12);
 }
 
 SimulatedCluster::~SimulatedCluster() {
@@ -124,92 +153,69 @@ SimulatedCluster::~SimulatedCluster() {
   for (const auto& node : nodes_) node->protocol->abandon();  // after a failure counts are off
 }
 
-void SimulatedCluster::fail(std::string text) {
+/// Most seeds treat all events alike; the others starve kinds of events or nodes until hardly
+/// anything else can happen, or rush them.
+void SimulatedCluster::draw_speeds() {
+  constexpr std::array<double, 4> choices{1, 1, 30, 1e-6};
+  const bool by_kind = random_() % 2 == 0;
+  const bool by_node = random_() % 3 == 0;
+  std::array<double, kind_count> kinds{};
+  for (double& speed : kinds) speed = by_kind ? choices[random_() % 4] : 1;
+  for (auto& node : nodes_) {
+    const double speed = by_node ? choices[random_() % 4] : 1;
+    for (std::size_t k = 0; k < kind_count; ++k) node->speeds[k] = speed * kinds[k];
+  }
+}
+
+void SimulatedCluster::fail(Check check, std::string text) {
   if (!outcome_.ok) return;
   outcome_.ok = false;
+  outcome_.check = check;
   outcome_.failure = std::move(text);
 }
 
-SimulatedCluster::Content& SimulatedCluster::content(Node& node, BlockRef block) {
-  const auto [found, added] = node.blocks.try_emplace(block, poisoned);
-  return found->second;
+/// True when the fault of these options is to be injected here and now.
+bool SimulatedCluster::inject(Fault fault) {
+  if (options_.fault != fault || outcome_.fault_injected || fault_countdown_-- > 0) return false;
+  outcome_.fault_injected = true;
+  return true;
 }
 
-/// The reference: the statements one after the other on one memory.
-void SimulatedCluster::run_sequentially(JobState& job) {
-  for (std::size_t s = 0; s < job.program.statements.size(); ++s) {
-    const Statement& statement = job.program.statements[s];
-    std::vector<Content> in;
-    std::vector<Content> out;
-    if (statement.kind == Statement::Kind::task) {
-      Content sum = mix(job.index, s);
-      for (const Access& a : statement.accesses) {
-        const Content value =
-            a.mode == AccessMode::write ? 0 : reference_[{a.tile.matrix.value(), a.tile.index}];
-        in.push_back(value);
-        sum = mix(sum, value);
-      }
-      for (std::size_t i = 0; i < statement.accesses.size(); ++i) {
-        const Access& a = statement.accesses[i];
-        out.push_back(a.mode == AccessMode::read ? 0 : mix(sum, i));
-        if (a.mode != AccessMode::read) {
-          reference_[{a.tile.matrix.value(), a.tile.index}] = out.back();
-        }
-      }
-    }
-    job.expected_in.push_back(std::move(in));
-    job.expected_out.push_back(std::move(out));
-  }
-}
+// ---- jobs and generation ---------------------------------------------------------------------
 
 void SimulatedCluster::submit(Program program) {
-  auto job = std::make_unique<JobState>();
-  job->program = std::move(program);
-  job->program.number_versions();
-  job->index = jobs_.size();
-  job->executions.resize(job->program.statements.size());
-  for (const Statement& s : job->program.statements) {
-    for (const Access& a : s.accesses) job->matrices.insert(a.tile.matrix.value());
+  JobState& job = *jobs_.emplace_back(std::make_unique<JobState>());
+  job.program = std::move(program);
+  job.program.number_versions();
+  job.executions.resize(job.program.statements.size());
+  for (const Statement& s : job.program.statements) {
+    for (const Access& a : s.accesses) job.matrices.insert(a.tile.matrix.value());
   }
-  run_sequentially(*job);
-  for (auto& node : nodes_) {
-    protocol::PoolPlan plan(NodeId{node->id}, options_.places);
+  reference_.run(job.program);
+  for (const auto& node : nodes_) {
+    protocol::PoolPlan plan(node->id, options_.places);
     for (std::size_t m = 0; m < matrices_.size(); ++m) {
       if (matrices_[m].temporary) {
         plan.set_temporary(protocol::MatrixId{static_cast<std::int32_t>(m)});
       }
     }
-    for (const Statement& s : job->program.statements) {
-      std::vector<Access> accesses = s.accesses;
-      if (!options_.pruned) {
-        for (Access& a : accesses) a.version = protocol::count_here;
-      }
-      if (s.kind == Statement::Kind::release) {
-        plan.release(accesses.front());
-      } else if (!options_.pruned || touches(*node, s)) {
-        plan.append(accesses);
-      }
+    for (const Statement& s : job.program.statements) {
+      walk(
+          options_, node->id, s, [&](const auto& accesses) { plan.append(accesses); },
+          [&](const Access& a, NodeId reader) { plan.append_alien_reader(a, reader); },
+          [&](const Access& a) { plan.release(a); });
     }
-    protocol::JobOptions handle;
-    handle.window = options_.window;
-    for (std::int32_t p = 0; p < options_.places; ++p) {
-      const std::int32_t minimum = plan.minimum()[static_cast<std::size_t>(p)];
-      handle.pools.push_back(
-          {job_pool_base + static_cast<std::int32_t>(job->index) * options_.places + p,
-           minimum + options_.extra_blocks, minimum});
-    }
-    node->jobs.push_back(&node->protocol->begin_job(handle));
-    node->position.push_back(0);
+    job.minimum.push_back(plan.minimum());
   }
-  jobs_.push_back(std::move(job));
 }
 
-bool SimulatedCluster::touches(const Node& node, const Statement& statement) const {
-  return std::any_of(statement.accesses.begin(), statement.accesses.end(),
-                     [&](const Access& a) { return a.home.node.value() == node.id; });
+const std::vector<std::int32_t>& SimulatedCluster::planned_minimum(NodeId node) const {
+  return jobs_.back()->minimum[static_cast<std::size_t>(node.value())];
 }
 
 bool SimulatedCluster::may_generate(const Node& node, std::size_t j) const {
+  if (j >= node.jobs.size()) return j == node.jobs.size();
+  if (node.jobs[j] == nullptr) return false;
   const protocol::Job& handle = *node.jobs[j];
   if (handle.generation_ended || handle.window_is_full()) return false;
   for (std::size_t before = 0; before < j; ++before) {
@@ -221,68 +227,160 @@ bool SimulatedCluster::may_generate(const Node& node, std::size_t j) const {
   return true;
 }
 
-void SimulatedCluster::walk(Node& node, JobState& job, const Statement& statement,
-                            protocol::Job& handle) {
-  std::vector<Access> accesses = statement.accesses;
-  if (!options_.pruned) {
-    for (Access& a : accesses) a.version = protocol::count_here;
+std::size_t SimulatedCluster::nth_to_generate(const Node& node, std::size_t n) const {
+  for (std::size_t j = 0;; ++j) {
+    if (may_generate(node, j) && n-- == 0) return j;
   }
-  if (statement.kind == Statement::Kind::release) {
-    node.protocol->release(handle, accesses.front(), node.actions);
-    return;
-  }
-  if (options_.pruned && !touches(node, statement)) return;
-  protocol::Work work;
-  work.parameters[0] = job.index;
-  work.parameters[1] = static_cast<std::uint64_t>(&statement - job.program.statements.data());
-  node.protocol->append(handle, work, statement.priority, accesses, node.actions);
 }
 
 void SimulatedCluster::generate(Node& node, std::size_t j) {
-  JobState& job = *jobs_[j];
-  protocol::Job& handle = *node.jobs[j];
-  if (node.position[j] == job.program.statements.size()) {
-    node.protocol->end_generation(handle, node.actions);
+  if (j == node.jobs.size()) {
+    begin(node, j);
+  } else if (node.position[j] == jobs_[j]->program.statements.size()) {
+    node.protocol->end_generation(*node.jobs[j], node.actions);
   } else {
-    walk(node, job, job.program.statements[node.position[j]++], handle);
+    append(node, j);
   }
   collect(node);
 }
 
-/// Takes over what the protocol wants done.
+void SimulatedCluster::begin(Node& node, std::size_t j) {
+  protocol::JobOptions options;
+  options.window = options_.window;
+  const auto& planned = jobs_[j]->minimum[static_cast<std::size_t>(node.id.value())];
+  for (std::int32_t p = 0; p < options_.places; ++p) {
+    const std::int32_t minimum = planned[static_cast<std::size_t>(p)];
+    const std::int32_t capacity = std::max(0, minimum + options_.extra_blocks);
+    options.pools.push_back({job_pool_base + static_cast<std::int32_t>(j) * options_.places + p,
+                             capacity, std::min(minimum, capacity)});
+  }
+  node.jobs.push_back(&node.protocol->begin_job(options));
+  node.position.push_back(0);
+  node.announced.push_back(0);
+}
+
+void SimulatedCluster::append(Node& node, std::size_t j) {
+  const std::size_t s = node.position[j];
+  const Statement& statement = jobs_[j]->program.statements[s];
+  protocol::Job& handle = *node.jobs[j];
+  protocol::Work work;
+  work.parameters = {j, s};
+  std::size_t announced = 0;
+  walk(
+      options_, node.id, statement,
+      [&](const auto& accesses) {
+        ++outcome_.walked;
+        node.protocol->append(handle, work, statement.priority, accesses, node.actions);
+      },
+      [&](const Access& a, NodeId reader) {  // each needs room in the window
+        if (announced++ != node.announced[j] || handle.window_is_full()) return;
+        ++node.announced[j];
+        ++outcome_.walked;
+        node.protocol->append_alien_reader(handle, a, reader, statement.priority, node.actions);
+      },
+      [&](const Access& a) { node.protocol->release(handle, a, node.actions); });
+  if (node.announced[j] == announced) {
+    node.announced[j] = 0;
+    ++node.position[j];
+  }
+  observe_items(handle, statement);
+}
+
+void SimulatedCluster::observe_items(const protocol::Job& job, const Statement& statement) {
+  // A statement may leave a message and a minor output for each tile that it accesses.
+  const auto items_max = static_cast<std::int32_t>(2 * statement.accesses.size());
+  if (job.unfinished > options_.window - 1 + items_max) {
+    fail(Check::window,
+         fmt::format("{} items are unfinished in a window of {}", job.unfinished, options_.window));
+  }
+  if (!job.items.linked()) return;
+  const auto& last = *static_cast<const protocol::Item*>(job.items.previous);
+  if (last.item_kind == protocol::Item::Kind::sink) {
+    outcome_.kinds_seen.insert(protocol::InstanceKind::sink_minor_output);
+  } else if (last.item_kind == protocol::Item::Kind::send) {
+    outcome_.kinds_seen.insert(protocol::InstanceKind::internode_alien_input);
+  }
+}
+
+// ---- what the protocol wants done ------------------------------------------------------------
+
 void SimulatedCluster::collect(Node& node) {
   protocol::Actions& a = node.actions;
-  for (const BlockRef block : a.freed) content(node, block) = poisoned;
-  node.ready.insert(node.ready.end(), a.ready.begin(), a.ready.end());
-  node.copies.insert(node.copies.end(), a.copies.begin(), a.copies.end());
-  for (const GrantAction& grant : a.grants) {
-    const auto tag = static_cast<std::uint32_t>(node.landings.size());
-    node.landings.push_back(grant);
-    Event event;
-    event.kind = Event::Kind::grant;
-    event.from = node.id;
-    event.grant = grant;
-    event.tag = tag;
-    nodes_[static_cast<std::size_t>(grant.from.value())]->inbox.push_back(event);
+  for (const BlockRef block : a.freed) node.blocks.freed(block);
+  for (Task* task : a.ready) take_ready(node, *task);
+  for (const CopyAction& copy : a.copies) {
+    node.blocks.begin_read(copy.from, {"a copy of tile", copy.tile.index});
+    node.blocks.begin_write(copy.to, {"a copy of tile", copy.tile.index});
+    if (inject(Fault::copy_before_source)) node.blocks.content(copy.from) = poisoned;
+    node.copies.push_back(copy);
   }
-  for (const SendAction& send : a.sends) {
-    if (!sent_
-             .insert({send.job.value(), send.tile.matrix.value(), send.tile.index,
-                      send.number.value(), send.to.value()})
-             .second) {
-      fail(fmt::format("version {} of tile {} travels to node {} twice", send.number.value(),
-                       send.tile.index, send.to.value()));
-    }
-    node.sends.push_back(send);
+  for (const GrantAction& grant : a.grants) take_grant(node, grant);
+  for (const SendAction& send : a.sends) take_send(node, send);
+  for (const protocol::Job* job : a.drained) {
+    node.drained.push_back(static_cast<std::size_t>(job->id.value()));
   }
   a.clear();
   HEDDLE_EXPENSIVE(node.protocol->is_valid());
+  if (!node.blocks.violation().empty()) {
+    fail(Check::blocks, fmt::format("node {}: {}", node.id.value(), node.blocks.violation()));
+  }
 }
 
+void SimulatedCluster::take_ready(Node& node, Task& task) {
+  const auto statement = static_cast<std::int64_t>(task.work.parameters[1]);
+  for_blocks(task, [&](BlockRef block, bool writes) {
+    if (writes) {
+      node.blocks.begin_write(block, {"statement", statement});
+    } else {
+      node.blocks.begin_read(block, {"statement", statement});
+      if (inject(Fault::block_freed_early)) node.blocks.freed(block);
+    }
+  });
+  node.ready.push_back(&task);
+  if (inject(Fault::task_runs_twice)) node.ready.push_back(&task);
+}
+
+void SimulatedCluster::take_grant(Node& node, GrantAction grant) {
+  if (options_.fault == Fault::block_handed_out_twice) {
+    const BlockRef other = node.blocks.written_block_in(grant.block.pool, grant.block);
+    if (other.valid() && inject(Fault::block_handed_out_twice)) grant.block = other;
+  }
+  node.blocks.begin_write(grant.block, {"a message with tile", grant.tile.index});
+  Event event;
+  event.from = node.id;
+  event.grant = grant;
+  event.tag = static_cast<std::uint32_t>(node.landings.size());
+  node.landings.push_back({grant});
+  if (inject(Fault::grant_lost)) return;
+  nodes_[static_cast<std::size_t>(grant.from.value())]->inbox.push_back(event);
+}
+
+void SimulatedCluster::take_send(Node& node, const SendAction& send) {
+  const MessageName name{node.id, send.to, send.job, send.tile, send.number};
+  if (!outcome_.messages.insert(name).second ||
+      (inject(Fault::send_repeated) && !outcome_.messages.insert(name).second)) {
+    fail(Check::messages, fmt::format("version {} of tile {} travels to node {} twice",
+                                      send.number.value(), send.tile.index, send.to.value()));
+  }
+  node.blocks.begin_read(send.block, {"a message with tile", send.tile.index});
+  node.sends.push_back(send);
+}
+
+// ---- events ----------------------------------------------------------------------------------
+
 void SimulatedCluster::start_task(Node& node, Task& task) {
-  std::vector<Content> seen;
-  const JobState& job = *jobs_[task.work.parameters[0]];
+  const std::size_t j = task.work.parameters[0];
   const std::size_t s = task.work.parameters[1];
+  JobState& job = *jobs_[j];
+  if (++job.executions[s] != 1) {
+    fail(Check::executions, fmt::format("statement {} of job {} runs twice", s, j));
+    return;
+  }
+  if (job.program.statements[s].accesses.front().home != Location{node.id, task.place}) {
+    fail(Check::place, fmt::format("statement {} runs at the wrong place", s));
+  }
+  outcome_.tasks.emplace(node.id, j, s);
+  std::vector<Content> seen;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     Operand& operand = task.operands[i];
     outcome_.kinds_seen.insert(operand.kind);
@@ -290,249 +388,267 @@ void SimulatedCluster::start_task(Node& node, Task& task) {
       seen.push_back(0);
       continue;
     }
-    if (operand.copy_from.valid()) content(node, operand.block) = content(node, operand.copy_from);
-    seen.push_back(content(node, operand.block));
-    if (seen.back() != job.expected_in[s][i] && !any_cancelled_) {
-      fail(fmt::format("node {}: statement {} of job {} reads a wrong version of tile {}", node.id,
-                       s, job.index, operand.tile.index));
+    const BlockRef from = operand.copy_from.valid() ? operand.copy_from : operand.block;
+    seen.push_back(node.blocks.content(from));
+    if (seen.back() != reference_.read_by(j, s, i) && !any_cancelled_) {
+      fail(Check::reads, fmt::format("node {}: statement {} of job {} reads a wrong version of "
+                                     "tile {}",
+                                     node.id.value(), s, j, operand.tile.index));
     }
   }
-  const Statement& statement = job.program.statements[s];
-  if (statement.accesses.front().home != Location{NodeId{node.id}, task.place}) {
-    fail(fmt::format("statement {} runs at the wrong place", s));
-  }
-  node.running.emplace_back(&task, std::move(seen));
+  node.running.push_back({&task, std::move(seen)});
 }
 
-void SimulatedCluster::finish_task(Node& node, Task& task) {
-  JobState& job = *jobs_[task.work.parameters[0]];
+void SimulatedCluster::finish_task(Node& node, std::size_t index) {
+  const Node::Running running = std::move(node.running[index]);
+  node.running.erase(node.running.begin() + static_cast<std::ptrdiff_t>(index));
+  Task& task = *running.task;
+  const std::size_t j = task.work.parameters[0];
   const std::size_t s = task.work.parameters[1];
-  const auto entry = std::find_if(node.running.begin(), node.running.end(),
-                                  [&](const auto& r) { return r.first == &task; });
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-    Operand& operand = task.operands[i];
-    if (operand.mode == AccessMode::read) {
-      if (content(node, operand.block) != entry->second[i]) {
-        fail(fmt::format("node {}: tile {} was overwritten while statement {} read it", node.id,
-                         operand.tile.index, s));
-      }
-    } else {
-      content(node, operand.block) = job.expected_out[s][i];
+    const Operand& operand = task.operands[i];
+    Content& content = node.blocks.content(operand.block);
+    if (operand.mode != AccessMode::read) {
+      content = reference_.left_by(j, s, i);
+    } else if (content != running.seen[i]) {
+      fail(Check::reads, fmt::format("node {}: tile {} was overwritten while statement {} read it",
+                                     node.id.value(), operand.tile.index, s));
     }
   }
-  node.running.erase(entry);
-  ++job.executions[s];
-  ++outcome_.tasks;
+  for_blocks(task, [&](BlockRef block, bool writes) {
+    writes ? node.blocks.end_write(block) : node.blocks.end_read(block);
+  });
   node.protocol->task_finished(task, node.actions);
   collect(node);
 }
 
 void SimulatedCluster::finish_copy(Node& node, const CopyAction& copy) {
-  content(node, copy.to) = content(node, copy.from);
+  const Content content = node.blocks.content(copy.from);
+  const auto job = static_cast<std::size_t>(copy.job.value());
+  if (content != reference_.version(job, copy.tile, copy.number) && !any_cancelled_) {
+    fail(Check::reads, fmt::format("node {}: a copy of tile {} is not version {}", node.id.value(),
+                                   copy.tile.index, copy.number.value()));
+  }
+  node.blocks.content(copy.to) = content;
+  node.blocks.end_read(copy.from);
+  node.blocks.end_write(copy.to);
   ++outcome_.copies;
+  if (inject(Fault::copy_report_lost)) return;
   node.protocol->copy_finished(copy, node.actions);
   collect(node);
 }
 
-void SimulatedCluster::deliver(Node& node, Event& event) {
+void SimulatedCluster::post_payload(Node& node, const SendAction& send) {
+  Event event;
+  event.kind = Event::Kind::payload;
+  event.from = node.id;
+  event.tag = send.tag;
+  event.data = node.blocks.content(send.block);
+  event.empty = send.empty;
+  if (inject(Fault::payload_corrupted)) event.data ^= 1;
+  auto& inbox = nodes_[static_cast<std::size_t>(send.to.value())]->inbox;
+  if (!inject(Fault::payload_lost)) inbox.push_back(event);
+  if (inject(Fault::payload_twice)) inbox.push_back(event);
+  node.sent.push_back(send);
+}
+
+void SimulatedCluster::deliver(Node& node, const Event& event) {
   if (event.kind == Event::Kind::grant) {
     const GrantAction& g = event.grant;
-    node.protocol->grant_arrived(g.job, g.tile, g.number, NodeId{event.from}, event.tag,
-                                 node.actions);
-  } else {
-    const GrantAction& landing = node.landings[event.tag];
-    if (!event.empty) content(node, landing.block) = event.data;
-    node.protocol->data_arrived(*landing.record, event.empty, node.actions);
+    node.protocol->grant_arrived(g.job, g.tile, g.number, event.from, event.tag, node.actions);
+    return collect(node);
   }
+  Node::Landing& landing = node.landings[event.tag];
+  const GrantAction& g = landing.grant;
+  if (std::exchange(landing.delivered, true)) {
+    return fail(Check::messages, fmt::format("node {}: tile {} version {} arrives twice",
+                                             node.id.value(), g.tile.index, g.number.value()));
+  }
+  const auto job = static_cast<std::size_t>(g.job.value());
+  if (event.data != reference_.version(job, g.tile, g.number) && !any_cancelled_) {
+    fail(Check::reads, fmt::format("node {}: what arrived is not tile {} version {}",
+                                   node.id.value(), g.tile.index, g.number.value()));
+  }
+  if (!event.empty) node.blocks.content(g.block) = event.data;
+  node.blocks.end_write(g.block);
+  node.protocol->data_arrived(*g.record, event.empty, node.actions);
   collect(node);
+}
+
+// ---- scheduler -------------------------------------------------------------------------------
+
+std::size_t SimulatedCluster::possible(const Node& node, Kind kind) const {
+  switch (kind) {
+    case Kind::generate: {
+      std::size_t count = 0;
+      for (std::size_t j = 0; j < jobs_.size(); ++j) count += may_generate(node, j) ? 1U : 0U;
+      return count;
+    }
+    case Kind::start:
+      return node.ready.size();
+    case Kind::finish:
+      return node.running.size();
+    case Kind::copy:
+      return node.copies.size();
+    case Kind::send:
+      return node.sends.size();
+    case Kind::sent:
+      return node.sent.size();
+    case Kind::receive:
+      return node.inbox.size();
+    case Kind::forget:
+      return node.drained.size();
+  }
+  return 0;
+}
+
+void SimulatedCluster::happen(Node& node, Kind kind, std::size_t index) {
+  const auto take = [&](auto& list) {
+    const auto taken = list[index];
+    list[index] = list.back();
+    list.pop_back();
+    return taken;
+  };
+  switch (kind) {
+    case Kind::generate:
+      return generate(node, nth_to_generate(node, index));
+    case Kind::start:
+      if (inject(Fault::task_does_not_run)) {
+        node.running.push_back({take(node.ready), std::vector<Content>(protocol::accesses_max)});
+        return;
+      }
+      return start_task(node, *take(node.ready));
+    case Kind::finish:
+      return finish_task(node, index);
+    case Kind::copy:
+      return finish_copy(node, take(node.copies));
+    case Kind::send:
+      return post_payload(node, take(node.sends));
+    case Kind::sent: {
+      const SendAction send = take(node.sent);
+      node.blocks.end_read(send.block);
+      node.protocol->send_finished(*send.record, node.actions);
+      return collect(node);
+    }
+    case Kind::receive:
+      return deliver(node, take(node.inbox));
+    case Kind::forget: {
+      const std::size_t j = take(node.drained);
+      node.protocol->forget(*std::exchange(node.jobs[j], nullptr));
+      return;
+    }
+  }
 }
 
 /// One event, chosen at random among all that could happen now. False if there is none.
 bool SimulatedCluster::step() {
-  struct Choice {
-    Node* node;
-    int kind;
-    std::size_t index;
-  };
-  std::vector<Choice> choices;
-  for (auto& owner : nodes_) {
-    Node& node = *owner;
-    const auto add = [&](int kind, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) choices.push_back({&node, kind, i});
-    };
-    for (std::size_t j = 0; j < jobs_.size(); ++j) {
-      if (may_generate(node, j)) choices.push_back({&node, 0, j});
-    }
-    add(1, node.ready.size());
-    add(2, node.running.size());
-    add(3, node.copies.size());
-    add(4, node.sends.size());
-    add(5, node.sent.size());
-    add(6, node.inbox.size());
-  }
-  if (choices.empty()) return false;
-  const Choice chosen = choices[random_() % choices.size()];
-  Node& node = *chosen.node;
-  const auto take = [&](auto& list) {
-    auto value = list[chosen.index];
-    list[chosen.index] = list.back();
-    list.pop_back();
-    return value;
-  };
-  switch (chosen.kind) {
-    case 0:
-      generate(node, chosen.index);
-      break;
-    case 1:
-      start_task(node, *take(node.ready));
-      break;
-    case 2:
-      finish_task(node, *node.running[chosen.index].first);
-      break;
-    case 3:
-      finish_copy(node, take(node.copies));
-      break;
-    case 4: {
-      const SendAction send = take(node.sends);
-      Event event;
-      event.kind = Event::Kind::payload;
-      event.from = node.id;
-      event.tag = send.tag;
-      event.data = content(node, send.block);
-      event.empty = send.empty;
-      nodes_[static_cast<std::size_t>(send.to.value())]->inbox.push_back(event);
-      node.sent.push_back(send.record);
-      ++outcome_.messages;
-      break;
-    }
-    case 5:
-      node.protocol->send_finished(*take(node.sent), node.actions);
-      collect(node);
-      break;
-    default: {
-      Event event = take(node.inbox);
-      deliver(node, event);
+  std::array<double, kind_count> weights{};
+  double total = 0;
+  for (const auto& node : nodes_) {
+    for (std::size_t k = 0; k < kind_count; ++k) {
+      const double weight =
+          node->speeds[k] * static_cast<double>(possible(*node, static_cast<Kind>(k)));
+      weights[k] += weight;
+      total += weight;
     }
   }
+  if (total <= 0) return false;
+  ++outcome_.steps;
+  double left = std::uniform_real_distribution<>(0, total)(random_);
+  Node* chosen_node = nullptr;
+  Kind chosen_kind = Kind::generate;
+  for (const auto& node : nodes_) {
+    for (std::size_t k = 0; k < kind_count; ++k) {
+      const auto count = possible(*node, static_cast<Kind>(k));
+      if (count == 0) continue;
+      chosen_node = node.get();  // the last possible one, should rounding use up nothing
+      chosen_kind = static_cast<Kind>(k);
+      left -= node->speeds[k] * static_cast<double>(count);
+      if (left < 0) break;
+    }
+    if (left < 0) break;
+  }
+  happen(*chosen_node, chosen_kind, random_() % possible(*chosen_node, chosen_kind));
   return true;
+}
+
+void SimulatedCluster::maybe_cancel() {
+  if (std::uniform_real_distribution<>(0, 1)(random_) >= options_.cancel_probability) return;
+  Node& node = *nodes_[random_() % nodes_.size()];
+  const std::size_t j = random_() % jobs_.size();
+  if (j >= node.jobs.size() || node.jobs[j] == nullptr || node.jobs[j]->drained) return;
+  node.protocol->cancel(*node.jobs[j]);
+  any_cancelled_ = true;
 }
 
 Outcome SimulatedCluster::run() {
   while (outcome_.ok && step()) {
-    if (options_.cancel_probability > 0 &&
-        std::uniform_real_distribution<>(0, 1)(random_) < options_.cancel_probability) {
-      const std::size_t j = random_() % jobs_.size();
-      Node& node = *nodes_[random_() % nodes_.size()];
-      if (!node.jobs[j]->drained) {
-        node.protocol->cancel(*node.jobs[j]);
-        any_cancelled_ = true;  // what later jobs read is undefined from here on
-      }
-    }
+    if (options_.cancel_probability > 0) maybe_cancel();
   }
   if (outcome_.ok) check_end();
   return outcome_;
 }
 
+// ---- the end ---------------------------------------------------------------------------------
+
 void SimulatedCluster::check_end() {
-  for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    for (auto& node : nodes_) {
-      if (!node->jobs[j]->drained) {
-        std::string text = fmt::format("node {}: job {} does not advance", node->id, j);
-        for (auto& other : nodes_) {
-          text += fmt::format("\n  node {}: {}", other->id, other->protocol->blockage().text);
-        }
-        return fail(std::move(text));
-      }
+  check_progress();
+  check_executions();
+  check_leftovers();
+  if (!any_cancelled_) check_results();
+}
+
+void SimulatedCluster::check_progress() {
+  for (const auto& node : nodes_) {
+    const bool forgotten = std::all_of(node->jobs.begin(), node->jobs.end(),
+                                       [](const protocol::Job* job) { return job == nullptr; });
+    if (forgotten && node->jobs.size() == jobs_.size()) continue;
+    std::string text = fmt::format("node {} does not advance", node->id.value());
+    for (const auto& other : nodes_) {
+      text += fmt::format("\n  node {}: {}", other->id.value(), other->protocol->blockage().text);
     }
+    return fail(Check::progress, std::move(text));
+  }
+}
+
+void SimulatedCluster::check_executions() {
+  for (std::size_t j = 0; j < jobs_.size(); ++j) {
     for (std::size_t s = 0; s < jobs_[j]->executions.size(); ++s) {
       const bool is_task = jobs_[j]->program.statements[s].kind == Statement::Kind::task;
-      if (jobs_[j]->executions[s] != (is_task ? 1 : 0)) {
-        return fail(
-            fmt::format("statement {} of job {} ran {} times", s, j, jobs_[j]->executions[s]));
-      }
-    }
-  }
-  for (auto& node : nodes_) {
-    if (node->protocol->records_in_use() != 0) {
-      return fail(
-          fmt::format("node {}: {} records are left", node->id, node->protocol->records_in_use()));
-    }
-    outcome_.renamings += node->protocol->renamings();
-    for (std::size_t m = 0; m < matrices_.size(); ++m) {
-      for (std::size_t t = 0; t < matrices_[m].homes.size() && !matrices_[m].temporary; ++t) {
-        const Location home = matrices_[m].homes[t];
-        if (home.node.value() != node->id || any_cancelled_) continue;
-        const auto matrix = static_cast<std::int32_t>(m);
-        const auto tile = static_cast<std::int32_t>(t);
-        const BlockRef block =
-            node->protocol->current_block({protocol::MatrixId{matrix}, tile}, home.place);
-        if (content(*node, block) != reference_[{matrix, tile}]) {
-          return fail(fmt::format("tile {} of matrix {} ends with a wrong version", tile, matrix));
-        }
-      }
+      if (jobs_[j]->executions[s] == (is_task ? 1 : 0)) continue;
+      return fail(Check::executions, fmt::format("statement {} of job {} ran {} times", s, j,
+                                                 jobs_[j]->executions[s]));
     }
   }
 }
 
-Program random_program(const RandomProgramOptions& options,
-                       const std::vector<SimulatedMatrix>& matrices, std::mt19937_64& random) {
-  const auto chance = [&](double p) { return std::uniform_real_distribution<>(0, 1)(random) < p; };
-  std::vector<protocol::TileId> tiles;
-  for (std::size_t m = 0; m < matrices.size(); ++m) {
-    for (std::size_t t = 0; t < matrices[m].homes.size(); ++t) {
-      tiles.push_back(
-          {protocol::MatrixId{static_cast<std::int32_t>(m)}, static_cast<std::int32_t>(t)});
+void SimulatedCluster::check_leftovers() {
+  for (const auto& node : nodes_) {
+    const std::size_t left = node->protocol->records_in_use();
+    if (left != 0 || !node->blocks.idle()) {
+      fail(Check::leftovers, fmt::format("node {}: {} records are left, or a block is in use",
+                                         node->id.value(), left));
     }
+    outcome_.renamings += node->protocol->renamings();
   }
-  const auto matrix_of = [&](protocol::TileId t) -> const SimulatedMatrix& {
-    return matrices[static_cast<std::size_t>(t.matrix.value())];
-  };
-  std::set<protocol::TileId> alive;     // temporaries that have content
-  std::set<protocol::TileId> released;  // versions that may not be read again
-  Program program;
-  for (std::int32_t n = 0; n < options.tasks; ++n) {
-    Statement statement;
-    std::shuffle(tiles.begin(), tiles.end(), random);
-    const auto count =
-        static_cast<std::size_t>(1 + random() % static_cast<std::uint64_t>(options.accesses_max));
-    for (std::size_t i = 0; i < tiles.size() && statement.accesses.size() < count; ++i) {
-      const protocol::TileId tile = tiles[i];
-      const bool empty = matrix_of(tile).temporary && !alive.contains(tile);
-      const bool unreadable = empty || released.contains(tile);
-      Access access{tile, matrix_of(tile).homes[static_cast<std::size_t>(tile.index)],
-                    AccessMode::read};
-      if (statement.accesses.empty() || chance(options.minor_output)) {
-        access.mode =
-            unreadable || chance(options.write_only) ? AccessMode::write : AccessMode::read_write;
-      } else if (unreadable) {
-        continue;
+}
+
+void SimulatedCluster::check_results() {
+  for (const auto& node : nodes_) {
+    for (std::size_t m = 0; m < matrices_.size(); ++m) {
+      if (matrices_[m].temporary) continue;
+      for (std::size_t t = 0; t < matrices_[m].homes.size(); ++t) {
+        const Location home = matrices_[m].homes[t];
+        if (home.node != node->id) continue;
+        const TileId tile{protocol::MatrixId{static_cast<std::int32_t>(m)},
+                          static_cast<std::int32_t>(t)};
+        const BlockRef block = node->protocol->current_block(tile, home.place);
+        if (node->blocks.content(block) == reference_.last(tile)) continue;
+        return fail(Check::results,
+                    fmt::format("tile {} of matrix {} ends with a wrong version", t, m));
       }
-      if (access.mode != AccessMode::read) {
-        alive.insert(tile);
-        released.erase(tile);
-      }
-      statement.accesses.push_back(access);
-    }
-    statement.priority = static_cast<std::int32_t>(random() % 8);
-    program.statements.push_back(statement);
-    if (chance(options.release)) {
-      const Access& a = statement.accesses[random() % statement.accesses.size()];
-      Statement release;
-      release.kind = Statement::Kind::release;
-      release.accesses = {a};
-      program.statements.push_back(release);
-      released.insert(a.tile);
-      alive.erase(a.tile);
     }
   }
-  for (const protocol::TileId tile : alive) {
-    if (!matrix_of(tile).temporary) continue;
-    Statement release;
-    release.kind = Statement::Kind::release;
-    release.accesses = {{tile, matrix_of(tile).homes[static_cast<std::size_t>(tile.index)]}};
-    program.statements.push_back(release);
-  }
-  return program;
 }
 
 }  // namespace heddle::simulation

@@ -1,9 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -12,53 +11,87 @@
 
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/protocol/protocol.hpp"
+#include "tests/support/program.hpp"
 
-/// P nodes of the protocol in one process under a seeded scheduler: appends, firings, copies,
-/// grants and messages happen in an order that the seed decides, arbitrarily late and reordered.
-/// What each task reads is compared with what the sequential program would have read.
+/// P nodes of the protocol in one process under a seeded scheduler: job starts, appends, firings,
+/// copies, grants and messages happen in an order that the seed decides, arbitrarily late and
+/// reordered; per seed some kinds of events, and some nodes, are starved or rushed.
+///
+/// Checked at every event: each task runs once, at its place, and reads exactly what the sequential
+/// program would; each copy and message carries the version that it names; no block is written,
+/// freed or handed out again while it may be read; each version travels once per node; the window
+/// holds. Checked at the end: everything ran (progress), no record or block is left, and the
+/// tiles hold what the sequential program leaves.
 namespace heddle::simulation {
 
-/// A tile matrix of a simulated program; `homes[t]` is where tile t lives.
-struct SimulatedMatrix {
-  std::vector<Location> homes;
-  bool temporary = false;
-  std::int32_t spare_count = 0;
+/// How each node walks a program.
+enum class Walk : std::uint8_t {
+  full,       ///< all statements; versions are counted
+  pruned,     ///< the statements that touch the node; versions are stated
+  announced,  ///< as pruned, but of tasks elsewhere that only read here, the node learns no more
+              ///< than that (append_alien_reader)
 };
 
-/// One statement of a sequential program.
-struct Statement {
-  enum class Kind : std::uint8_t { task, release };
-  Kind kind = Kind::task;
-  std::vector<protocol::Access> accesses;  ///< versions are filled in by `Program::number_versions`
-  std::int32_t priority = 0;
+/// A lie that the simulated machine tells once, at a time that the seed decides; to see that the
+/// checks find it.
+enum class Fault : std::uint8_t {
+  none,
+  task_runs_twice,         ///< a ready task is run by two workers
+  task_does_not_run,       ///< a task is reported as finished that never ran
+  copy_before_source,      ///< a copy starts before its source was written
+  copy_report_lost,        ///< a copy's completion is never reported
+  payload_corrupted,       ///< a message arrives with other content
+  payload_lost,            ///< a message never arrives
+  payload_twice,           ///< a message arrives again
+  grant_lost,              ///< a grant never arrives
+  block_freed_early,       ///< a block is given up that a ready task reads
+  block_handed_out_twice,  ///< a block is granted that another one is being written to
+  send_repeated,           ///< a version is sent again to the same node
 };
 
-struct Program {
-  std::vector<Statement> statements;
-  /// States each access's version as the sequential program has it, so that nodes may walk it
-  /// pruned.
-  void number_versions();
+/// Which of the checks failed first.
+enum class Check : std::uint8_t {
+  none,
+  reads,       ///< what a task reads, what a copy or message carries
+  place,       ///< where a task runs
+  executions,  ///< how often it runs
+  blocks,      ///< who touches a block at what time
+  messages,    ///< each version once per node
+  window,      ///< unfinished items
+  progress,    ///< nothing can happen and something is left to do
+  leftovers,   ///< records, blocks, use counts at the end
+  results,     ///< tiles at the end
 };
 
 struct ClusterOptions {
   std::int32_t nodes = 1;
   std::int32_t places = 1;
   std::int32_t window = 1;
-  std::int32_t extra_blocks = 0;  ///< capacity of every pool beyond the planned minimum
-  bool pruned = false;            ///< nodes walk only what touches them, with stated versions
+  /// Capacity of every pool beyond the planned minimum; below 0 the pools are smaller than planned.
+  std::int32_t extra_blocks = 0;
+  Walk walk = Walk::full;
   std::uint64_t seed = 0;
   /// Probability per step that a running job is cancelled on some node.
   double cancel_probability = 0;
+  Fault fault = Fault::none;
 };
+
+/// A task that ran: (node, job, statement). A message: (from, to, job, tile, version).
+using TaskRun = std::tuple<NodeId, std::size_t, std::size_t>;
+using MessageName = std::tuple<NodeId, NodeId, protocol::JobId, protocol::TileId, Version>;
 
 struct Outcome {
   bool ok = true;
+  Check check = Check::none;
   std::string failure;  ///< what went wrong first, empty if nothing did
-  std::int64_t tasks = 0;
-  std::int64_t messages = 0;
+  bool fault_injected = false;
+  std::int64_t steps = 0;
   std::int64_t copies = 0;
   std::int64_t renamings = 0;
-  std::set<protocol::InstanceKind> kinds_seen;
+  std::int64_t walked = 0;  ///< statements that nodes appended, in total
+  std::set<TaskRun> tasks;
+  std::set<MessageName> messages;
+  std::set<protocol::InstanceKind> kinds_seen;  ///< in tasks and in unfinished items
 };
 
 class SimulatedCluster {
@@ -67,53 +100,61 @@ class SimulatedCluster {
   ~SimulatedCluster();
 
   /// Submits a program to all nodes; programs may be in flight together. Those that share a matrix
-  /// are walked one after the other.
+  /// are walked one after the other. Each node begins it when the scheduler says so.
   void submit(Program program);
+  /// Blocks that the plan asks for at each place of a node, for the job submitted last.
+  [[nodiscard]] const std::vector<std::int32_t>& planned_minimum(NodeId node) const;
   /// Runs until nothing is left to do, and checks.
   Outcome run();
 
  private:
-  using Content = std::uint64_t;
-  static constexpr Content poisoned = ~Content{0};
+  /// What can happen at a node.
+  enum class Kind : std::uint8_t { generate, start, finish, copy, send, sent, receive, forget };
+  static constexpr std::size_t kind_count = 8;
   struct Node;
   struct JobState;
   struct Event;
 
-  void generate(Node& node, std::size_t job);
-  void collect(Node& node);
-  void start_task(Node& node, protocol::Task& task);
-  void finish_task(Node& node, protocol::Task& task);
-  void finish_copy(Node& node, const protocol::CopyAction& copy);
-  void deliver(Node& node, Event& event);
-  void walk(Node& node, JobState& job, const Statement& statement, protocol::Job& handle);
-  [[nodiscard]] bool touches(const Node& node, const Statement& statement) const;
-  [[nodiscard]] bool may_generate(const Node& node, std::size_t job) const;
+  void draw_speeds();
+  [[nodiscard]] std::size_t possible(const Node& node, Kind kind) const;
   bool step();
+  void happen(Node& node, Kind kind, std::size_t index);
+  void maybe_cancel();
+
+  [[nodiscard]] bool may_generate(const Node& node, std::size_t job) const;
+  [[nodiscard]] std::size_t nth_to_generate(const Node& node, std::size_t n) const;
+  void generate(Node& node, std::size_t job);
+  void begin(Node& node, std::size_t job);
+  void append(Node& node, std::size_t job);
+  void observe_items(const protocol::Job& job, const Statement& statement);
+
+  void collect(Node& node);
+  void take_ready(Node& node, protocol::Task& task);
+  void take_grant(Node& node, protocol::GrantAction grant);
+  void take_send(Node& node, const protocol::SendAction& send);
+  void start_task(Node& node, protocol::Task& task);
+  void finish_task(Node& node, std::size_t index);
+  void finish_copy(Node& node, const protocol::CopyAction& copy);
+  void post_payload(Node& node, const protocol::SendAction& send);
+  void deliver(Node& node, const Event& event);
+
+  [[nodiscard]] bool inject(Fault fault);
+  void check_progress();
+  void check_executions();
+  void check_leftovers();
+  void check_results();
   void check_end();
-  void fail(std::string text);
-  void run_sequentially(JobState& job);
-  Content& content(Node& node, protocol::BlockRef block);
+  void fail(Check check, std::string text);
 
   ClusterOptions options_;
   std::vector<SimulatedMatrix> matrices_;
   std::mt19937_64 random_;
+  Reference reference_;
   std::vector<std::unique_ptr<JobState>> jobs_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::map<std::pair<std::int32_t, std::int32_t>, Content> reference_;  ///< (matrix, tile)
-  std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t>> sent_;
-  bool any_cancelled_ = false;
+  std::int32_t fault_countdown_ = 0;
+  bool any_cancelled_ = false;  ///< what tasks read is undefined from then on
   Outcome outcome_;
 };
-
-/// A random program over random tiles: reads, writes, minor outputs on any place, releases.
-struct RandomProgramOptions {
-  std::int32_t tasks = 40;
-  std::int32_t accesses_max = 4;
-  double write_only = 0.2;
-  double minor_output = 0.4;
-  double release = 0.2;
-};
-Program random_program(const RandomProgramOptions& options,
-                       const std::vector<SimulatedMatrix>& matrices, std::mt19937_64& random);
 
 }  // namespace heddle::simulation

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/index.hpp"
+#include "node-runtime/protocol/types.hpp"
+
+/// Sequential programs for the simulated cluster, and what they leave in memory.
+namespace heddle::simulation {
+
+/// A tile matrix of a simulated program; `homes[t]` is where tile t lives.
+struct SimulatedMatrix {
+  std::vector<Location> homes;
+  bool temporary = false;
+  std::int32_t spare_count = 0;
+};
+
+/// One statement of a sequential program.
+struct Statement {
+  enum class Kind : std::uint8_t { task, release };
+  Kind kind = Kind::task;
+  std::vector<protocol::Access> accesses;  ///< versions are filled in by `Program::number_versions`
+  std::int32_t priority = 0;
+};
+
+struct Program {
+  std::vector<Statement> statements;
+  /// States each access's version as the sequential program has it, so that nodes may walk it
+  /// pruned.
+  void number_versions();
+};
+
+/// A random program over random tiles: reads, writes, minor outputs on any place, releases.
+struct RandomProgramOptions {
+  std::int32_t tasks = 40;
+  std::int32_t accesses_max = 4;
+  double write_only = 0.2;
+  double minor_output = 0.4;
+  double release = 0.2;
+};
+[[nodiscard]] Program random_program(const RandomProgramOptions& options,
+                                     const std::vector<SimulatedMatrix>& matrices,
+                                     std::mt19937_64& random);
+
+/// What a simulated block holds: a hash of the whole history that made it, so that two versions
+/// never look alike.
+using Content = std::uint64_t;
+
+/// What a block holds that nobody wrote, or whose content was given up.
+inline constexpr Content poisoned = ~Content{0};
+
+/// The statements of jobs one after the other on one memory: the reference for what every task
+/// reads and every version holds.
+class Reference {
+ public:
+  explicit Reference(const std::vector<SimulatedMatrix>& matrices);
+
+  /// Runs a job's statements after all those of the jobs before it; its versions are numbered.
+  void run(const Program& program);
+
+  /// What `statement` of the job reads through its access; 0 where it only writes.
+  [[nodiscard]] Content read_by(std::size_t job, std::size_t statement, std::size_t access) const;
+  /// What it leaves there; 0 where it only reads.
+  [[nodiscard]] Content left_by(std::size_t job, std::size_t statement, std::size_t access) const;
+  /// What a version holds, counted in writes since the beginning of the job.
+  [[nodiscard]] Content version(std::size_t job, protocol::TileId tile, Version number) const;
+  /// What a tile holds after all jobs, and before any.
+  [[nodiscard]] Content last(protocol::TileId tile) const { return memory_.at(tile); }
+  [[nodiscard]] static Content initial(protocol::TileId tile);
+
+ private:
+  struct JobHistory {
+    std::map<protocol::TileId, Content> before;
+    std::map<std::pair<protocol::TileId, Version>, Content> versions;
+    std::vector<std::vector<Content>> in;
+    std::vector<std::vector<Content>> out;
+  };
+  std::map<protocol::TileId, Content> memory_;
+  std::vector<JobHistory> jobs_;
+};
+
+}  // namespace heddle::simulation
