@@ -194,7 +194,7 @@ void pin_current_thread(std::span<const CpuCore> cores) {
 }
 
 std::vector<std::int32_t> current_thread_binding() {
-  for (std::size_t count = 1024; count <= 1024 * 1024; count *= 4) {
+  for (std::size_t count = 1024; count <= std::size_t{1} << 20; count *= 4) {
     CpuSet set(count);
     const int code = ::pthread_getaffinity_np(::pthread_self(), set.bytes(), set.get());
     if (code == EINVAL) continue;  // the kernel knows more processors

@@ -36,7 +36,7 @@ TEST(BlockAllocator, a_full_allocator_refuses_and_freed_neighbours_merge) {
 }
 
 TEST(BlockAllocator, random_use_never_overlaps_and_never_reuses_an_identity) {
-  BlockAllocator allocator(64 * 1024);
+  BlockAllocator allocator(65536);
   std::mt19937 random(20240611);
   std::map<std::uint64_t, std::uint64_t> live;  // begin -> end
   std::set<std::uint64_t> ids;

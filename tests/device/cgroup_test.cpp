@@ -16,7 +16,7 @@ class CgroupTest : public ::testing::Test {
  protected:
   CgroupTest()
       : root_(fs::temp_directory_path() / ("heddle-cgroup-" + std::to_string(::getpid()))) {}
-  ~CgroupTest() override { fs::remove_all(root_); }
+  void TearDown() override { fs::remove_all(root_); }
 
   void write(const std::string& path, const std::string& text) const {
     fs::create_directories((root_ / path).parent_path());

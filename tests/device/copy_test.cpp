@@ -9,6 +9,8 @@ namespace heddle {
 using testing::error_of;
 using testing::HostArray;
 
+constexpr std::size_t word = sizeof(double);
+
 using DeviceCopyTest = testing::DeviceTest;
 HEDDLE_ON_ALL_BACKENDS(DeviceCopyTest);
 
@@ -39,17 +41,18 @@ TEST_P(DeviceCopyTest, a_copy_of_nothing_does_nothing) {
 TEST_P(DeviceCopyTest, a_strided_copy_touches_its_block_and_nothing_else) {
   // A block of 5 x 7 of a host array with leading dimension 9 goes into a device array with
   // leading dimension 6, and from there into one with leading dimension 8.
-  const HostArray in(device(), 9 * 7);
+  const HostArray in(device(), std::size_t{9} * 7);
   in.count_up_from(100);
-  const HostArray middle(device(), 6 * 7, -1);
-  const HostArray out(device(), 8 * 7, -2);
+  const HostArray middle(device(), std::size_t{6} * 7, -1);
+  const HostArray out(device(), std::size_t{8} * 7, -2);
   const DeviceBuffer a(device(), middle.bytes());
   testing::upload(device(), a.address(), middle);
   const auto stream = device().create_stream();
 
   stream->copy_strided({a.address(), &device()}, {in.data() + 2, nullptr},
-                       {5 * 8, 7, 6 * 8, 9 * 8});
-  stream->copy_strided({out.data(), nullptr}, {a.address(), &device()}, {5 * 8, 7, 8 * 8, 6 * 8});
+                       {5 * word, 7, 6 * word, 9 * word});
+  stream->copy_strided({out.data(), nullptr}, {a.address(), &device()},
+                       {5 * word, 7, 8 * word, 6 * word});
   stream->copy({middle.data(), nullptr}, {a.address(), &device()}, middle.bytes());
   stream->synchronize();
 
@@ -73,9 +76,9 @@ TEST_P(DeviceCopyTest, large_strided_copies_are_whole) {
   const DeviceBuffer a(device(), in.bytes());
   const auto stream = device().create_stream();
   stream->copy_strided({a.address(), &device()}, {in.data(), nullptr},
-                       {rows * 8, columns, rows * 8, rows * 8});
+                       {rows * word, columns, rows * word, rows * word});
   stream->copy_strided({out.data(), nullptr}, {a.address(), &device()},
-                       {rows * 8, columns, (rows + 3) * 8, rows * 8});
+                       {rows * word, columns, (rows + 3) * word, rows * word});
   stream->synchronize();
   std::size_t wrong = 0;
   for (std::size_t j = 0; j < columns; ++j) {

@@ -297,19 +297,19 @@ TEST(EmulatedModel, latency_slow_copies_and_slow_kernels_take_their_time) {
 namespace {
 
 struct Concurrency {
-  std::atomic<int> now{0};
-  std::atomic<int> most{0};
+  std::atomic<int>* now_count;
+  std::atomic<int>* most_count;
 };
 
 std::int64_t run_counted(const KernelArguments& a) {
-  auto& c = *a.parameters.as<Concurrency*>();
-  const int now = c.now.fetch_add(1, std::memory_order_relaxed) + 1;
-  int most = c.most.load(std::memory_order_relaxed);
-  while (most < now && !c.most.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+  const Concurrency& c = a.parameters.as<Concurrency>();
+  const int now = c.now_count->fetch_add(1, std::memory_order_relaxed) + 1;
+  int most = c.most_count->load(std::memory_order_relaxed);
+  while (most < now && !c.most_count->compare_exchange_weak(most, now, std::memory_order_relaxed)) {
   }
   volatile double sum = 0;
   for (int i = 0; i < 20'000; ++i) sum = sum + std::sqrt(static_cast<double>(i));
-  c.now.fetch_sub(1, std::memory_order_relaxed);
+  c.now_count->fetch_sub(1, std::memory_order_relaxed);
   return 0;
 }
 
@@ -321,20 +321,22 @@ TEST(EmulatedModel, no_more_kernels_run_at_once_than_the_device_can) {
   EmulatedOptions options = small();
   options.concurrent_kernels = 2;
   EmulatedDevice device(0, options);
-  Concurrency concurrency;
+  std::atomic<int> now{0};
+  std::atomic<int> most{0};
   std::vector<std::unique_ptr<Stream>> streams;
+  streams.reserve(5);
   for (int s = 0; s < 5; ++s) {
     streams.push_back(
         device.create_stream(s % 2 == 0 ? StreamPriority::normal : StreamPriority::high));
   }
   for (int i = 0; i < 40; ++i) {
     for (const auto& stream : streams) {
-      stream->launch(counted, {}, KernelParameters(&concurrency), nullptr);
+      stream->launch(counted, {}, KernelParameters(Concurrency{&now, &most}), nullptr);
     }
   }
   for (const auto& stream : streams) stream->synchronize();
-  EXPECT_LE(concurrency.most.load(), 2);
-  EXPECT_GE(concurrency.most.load(), 1);
+  EXPECT_LE(most.load(), 2);
+  EXPECT_GE(most.load(), 1);
 }
 
 namespace {

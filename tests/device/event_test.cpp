@@ -93,6 +93,7 @@ TEST_P(DeviceEventTest, events_order_a_chain_through_many_streams_of_two_devices
   const DeviceBuffer b(other(), value.bytes());
   testing::upload(device(), a.address(), value);
   std::vector<std::unique_ptr<Stream>> streams;
+  streams.reserve(6);
   for (int i = 0; i < 3; ++i) streams.push_back(device().create_stream());
   for (int i = 0; i < 3; ++i) streams.push_back(other().create_stream());
   std::vector<std::unique_ptr<Event>> events;

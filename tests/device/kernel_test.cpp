@@ -16,7 +16,7 @@ using DeviceKernelTest = testing::DeviceTest;
 HEDDLE_ON_ALL_BACKENDS(DeviceKernelTest);
 
 TEST_P(DeviceKernelTest, a_kernel_sees_its_tiles_and_its_parameters) {
-  const HostArray array(device(), 6 * 4, 3);
+  const HostArray array(device(), std::size_t{6} * 4, 3);
   const DeviceBuffer a(device(), array.bytes());
   testing::upload(device(), a.address(), array);
   const auto stream = device().create_stream();
@@ -63,8 +63,8 @@ TEST_P(DeviceKernelTest, info_is_there_when_the_event_is_complete_and_is_no_fail
 
 TEST_P(DeviceKernelTest, tiles_must_lie_in_the_devices_memory) {
   const HostArray host(device(), 100);
-  const DeviceBuffer a(device(), 100 * 8);
-  const DeviceBuffer b(other(), 100 * 8);
+  const DeviceBuffer a(device(), 100 * sizeof(double));
+  const DeviceBuffer b(other(), 100 * sizeof(double));
   const auto stream = device().create_stream();
   const auto launch = [&](TileView tile) {
     return error_of([&] { stream->launch(testing::affine, {&tile, 1}, {}, nullptr); });

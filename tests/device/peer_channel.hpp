@@ -19,17 +19,18 @@ class PeerChannel {
   template <class T>
   void send(const T& value) const {
     static_assert(std::is_trivially_copyable_v<T>);
-    transfer(&value, sizeof value,
-             [](int fd, const void* p, std::size_t n) { return ::write(fd, p, n); });
+    const auto* data = reinterpret_cast<const char*>(&value);
+    transfer(sizeof value,
+             [&](std::size_t done) { return ::write(fd_, data + done, sizeof value - done); });
   }
 
   template <class T>
   [[nodiscard]] T receive() const {
     static_assert(std::is_trivially_copyable_v<T>);
-    T value;
-    transfer(&value, sizeof value, [](int fd, const void* p, std::size_t n) {
-      return ::read(fd, const_cast<void*>(p), n);
-    });
+    T value{};
+    auto* data = reinterpret_cast<char*>(&value);
+    transfer(sizeof value,
+             [&](std::size_t done) { return ::read(fd_, data + done, sizeof value - done); });
     return value;
   }
 
@@ -45,14 +46,12 @@ class PeerChannel {
 
  private:
   template <class Call>
-  void transfer(const void* data, std::size_t bytes, const Call& call) const {
-    const auto* position = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t count = call(fd_, position, bytes);
+  static void transfer(std::size_t bytes, const Call& call) {
+    for (std::size_t done = 0; done < bytes;) {
+      const ssize_t count = call(done);
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) throw std::runtime_error("the other process has gone");
-      position += count;
-      bytes -= static_cast<std::size_t>(count);
+      done += static_cast<std::size_t>(count);
     }
   }
 

@@ -1,5 +1,5 @@
+#include <csignal>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <string>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -56,6 +56,7 @@ void pass_round(Device& a, Device& b, unsigned seed, int steps) {
 
 TEST_P(DeviceStressTest, many_threads_use_many_streams_and_events_at_once) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (unsigned seed = 1; seed <= 4; ++seed) {
     threads.emplace_back([&, seed] { pass_round(device(), other(), seed, 150); });
   }
@@ -69,6 +70,7 @@ TEST_P(DeviceStressTest, one_stream_takes_operations_from_many_threads) {
   const auto stream = device().create_stream();
   const TileView tile = column(buffer.address(), count);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {

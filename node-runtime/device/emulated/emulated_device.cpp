@@ -43,7 +43,7 @@ std::array<std::byte, 64> pack(const Token& token) {
 
 template <class Token>
 Token unpack(const std::array<std::byte, 64>& bytes) {
-  Token token;
+  Token token{};
   std::memcpy(&token, bytes.data(), sizeof token);
   return token;
 }

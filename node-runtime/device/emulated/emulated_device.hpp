@@ -25,6 +25,8 @@ class EmulatedDevice final : public Device {
   /// Throws Error(usage) when an option makes no sense, Error(internal) when the memory cannot be
   /// reserved. Pages are taken from the machine when they are first written.
   EmulatedDevice(std::int32_t index, const EmulatedOptions& options);
+  EmulatedDevice(const EmulatedDevice&) = delete;
+  EmulatedDevice& operator=(const EmulatedDevice&) = delete;
   ~EmulatedDevice() override;
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }

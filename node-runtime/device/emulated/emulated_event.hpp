@@ -49,6 +49,8 @@ class EmulatedEvent final : public Event {
   EmulatedEvent(EmulatedDevice& device, std::shared_ptr<SharedArena> arena);
   /// An event of another process, opened by `device`.
   EmulatedEvent(EmulatedDevice& device, std::shared_ptr<const PeerEvent> peer);
+  EmulatedEvent(const EmulatedEvent&) = delete;
+  EmulatedEvent& operator=(const EmulatedEvent&) = delete;
   ~EmulatedEvent() override;
 
   [[nodiscard]] EventState query() const override;

@@ -15,7 +15,7 @@ namespace heddle {
 namespace {
 
 /// Paced copies move this much at a time, so that a reader that does not wait can see half a copy.
-constexpr std::uint64_t fragment_bytes = 256 * 1024;
+constexpr std::uint64_t fragment_bytes = std::uint64_t{256} << 10;
 
 /// Bytes [begin, end) of the block, counted column after column without the gaps.
 void move_bytes(std::byte* to, const std::byte* from, const CopyShape& shape, std::size_t begin,
@@ -31,6 +31,18 @@ void move_bytes(std::byte* to, const std::byte* from, const CopyShape& shape, st
     ++column;
   }
 }
+
+/// A place behind the gate, given back at the end of its scope.
+class KernelPlace {
+ public:
+  explicit KernelPlace(KernelGate& gate) : gate_(gate) {}
+  KernelPlace(const KernelPlace&) = delete;
+  KernelPlace& operator=(const KernelPlace&) = delete;
+  ~KernelPlace() { gate_.leave(); }
+
+ private:
+  KernelGate& gate_;
+};
 
 DeviceClock::duration microseconds(double us) {
   return std::chrono::duration_cast<DeviceClock::duration>(
@@ -339,10 +351,7 @@ void EmulatedStream::run_launch(const Operation& operation) {
   }
   KernelGate& gate = device_.gate();
   if (!gate.enter(priority_, [this] { return is_interrupted(); })) return;
-  struct Leave {
-    KernelGate& gate;
-    ~Leave() { gate.leave(); }
-  } const leave{gate};
+  const KernelPlace place_in_gate(gate);
   const auto begin = DeviceClock::now();
   const std::int64_t info = operation.kernel->emulated({operation.tiles, operation.parameters});
   if (operation.info != nullptr) *operation.info = info;

@@ -27,6 +27,8 @@ class EmulatedStream final : public Stream {
  public:
   EmulatedStream(EmulatedDevice& device, std::uint64_t id, StreamPriority priority,
                  Notifier* notifier);
+  EmulatedStream(const EmulatedStream&) = delete;
+  EmulatedStream& operator=(const EmulatedStream&) = delete;
   ~EmulatedStream() override;
 
   void copy_strided(Destination to, Source from, const CopyShape& shape) override;
