@@ -69,6 +69,13 @@ bool BlockLedger::idle() const {
   });
 }
 
+BlockRef BlockLedger::not_given_up(const std::set<BlockRef>& kept) const {
+  for (const auto& [block, use] : blocks_) {
+    if (use.content != poisoned && !kept.contains(block)) return block;
+  }
+  return {};
+}
+
 BlockRef BlockLedger::written_block_in(std::int32_t pool, BlockRef except) const {
   for (const auto& [block, use] : blocks_) {
     if (use.writer && block.pool == pool && block != except) return block;

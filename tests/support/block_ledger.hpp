@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "node-runtime/protocol/types.hpp"
@@ -33,6 +34,8 @@ class BlockLedger {
   [[nodiscard]] Content& content(protocol::BlockRef block) { return at(block).content; }
   /// True when nothing reads or writes any block.
   [[nodiscard]] bool idle() const;
+  /// A block that still holds something though it is none of `kept`; invalid if there is none.
+  [[nodiscard]] protocol::BlockRef not_given_up(const std::set<protocol::BlockRef>& kept) const;
   /// Some block that a writer holds now, other than `except`; invalid if there is none.
   [[nodiscard]] protocol::BlockRef written_block_in(std::int32_t pool,
                                                     protocol::BlockRef except) const;

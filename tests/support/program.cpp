@@ -31,6 +31,26 @@ void Program::number_versions() {
   }
 }
 
+void ProgramWriter::task(std::vector<Access> accesses) {
+  program_.statements.push_back({Statement::Kind::task, std::move(accesses), 0});
+}
+
+void ProgramWriter::release(TileId tile) {
+  program_.statements.push_back({Statement::Kind::release, {read(tile)}, 0});
+}
+
+TileId ProgramWriter::add(std::size_t matrix, std::int32_t node, std::int32_t place) {
+  auto& homes = matrices_[matrix].homes;
+  homes.push_back({NodeId{node}, PlaceId{place}});
+  return {protocol::MatrixId{static_cast<std::int32_t>(matrix)},
+          static_cast<std::int32_t>(homes.size()) - 1};
+}
+
+Access ProgramWriter::access(TileId tile, AccessMode mode) const {
+  const auto matrix = static_cast<std::size_t>(tile.matrix.value());
+  return {tile, matrices_[matrix].homes[static_cast<std::size_t>(tile.index)], mode};
+}
+
 Reference::Reference(const std::vector<SimulatedMatrix>& matrices) {
   for (std::size_t m = 0; m < matrices.size(); ++m) {
     for (std::size_t t = 0; t < matrices[m].homes.size(); ++t) {

@@ -34,6 +34,37 @@ struct Program {
   void number_versions();
 };
 
+/// Writes small programs by hand, over tiles of a matrix (number 0) and of a temporary one (1).
+class ProgramWriter {
+ public:
+  protocol::TileId tile(std::int32_t node, std::int32_t place) { return add(0, node, place); }
+  protocol::TileId temporary(std::int32_t node, std::int32_t place) { return add(1, node, place); }
+
+  [[nodiscard]] protocol::Access read(protocol::TileId tile) const {
+    return access(tile, protocol::AccessMode::read);
+  }
+  [[nodiscard]] protocol::Access write(protocol::TileId tile) const {
+    return access(tile, protocol::AccessMode::write);
+  }
+  [[nodiscard]] protocol::Access read_write(protocol::TileId tile) const {
+    return access(tile, protocol::AccessMode::read_write);
+  }
+
+  void task(std::vector<protocol::Access> accesses);
+  void release(protocol::TileId tile);
+
+  void set_spare_count(std::int32_t count) { matrices_[0].spare_count = count; }
+  [[nodiscard]] const std::vector<SimulatedMatrix>& matrices() const { return matrices_; }
+  [[nodiscard]] const Program& program() const { return program_; }
+
+ private:
+  protocol::TileId add(std::size_t matrix, std::int32_t node, std::int32_t place);
+  [[nodiscard]] protocol::Access access(protocol::TileId tile, protocol::AccessMode mode) const;
+
+  std::vector<SimulatedMatrix> matrices_{{{}, false, 0}, {{}, true, 0}};
+  Program program_;
+};
+
 /// A random program over random tiles: reads, writes, minor outputs on any place, releases.
 struct RandomProgramOptions {
   std::int32_t tasks = 40;

@@ -87,10 +87,21 @@ struct SimulatedCluster::Event {
   bool empty = false;
 };
 
+/// The names are kept beside the task: its record is gone, or another's, should it run again.
+struct SimulatedCluster::ReadyTask {
+  Task* task;
+  std::size_t job;
+  std::size_t statement;
+};
+
 struct SimulatedCluster::Node {
   struct Running {
     Task* task;
-    std::vector<Content> seen;
+    std::vector<Content> seen;  ///< empty if it never ran
+  };
+  struct Copying {
+    CopyAction action;
+    bool too_early = false;
   };
   struct Landing {
     GrantAction grant;
@@ -103,9 +114,9 @@ struct SimulatedCluster::Node {
   std::vector<std::size_t> position;   ///< next statement of each
   std::vector<std::size_t> announced;  ///< alien readers that it has announced already
   std::vector<std::size_t> drained;    ///< jobs to be forgotten
-  std::vector<Task*> ready;
+  std::vector<ReadyTask> ready;
   std::vector<Running> running;
-  std::vector<CopyAction> copies;
+  std::vector<Copying> copies;
   std::vector<SendAction> sends;
   std::vector<SendAction> sent;  ///< posted, completion not yet reported
   std::vector<Event> inbox;
@@ -311,8 +322,7 @@ void SimulatedCluster::collect(Node& node) {
   for (const CopyAction& copy : a.copies) {
     node.blocks.begin_read(copy.from, {"a copy of tile", copy.tile.index});
     node.blocks.begin_write(copy.to, {"a copy of tile", copy.tile.index});
-    if (inject(Fault::copy_before_source)) node.blocks.content(copy.from) = poisoned;
-    node.copies.push_back(copy);
+    node.copies.push_back({copy, inject(Fault::copy_before_source)});
   }
   for (const GrantAction& grant : a.grants) take_grant(node, grant);
   for (const SendAction& send : a.sends) take_send(node, send);
@@ -327,7 +337,8 @@ void SimulatedCluster::collect(Node& node) {
 }
 
 void SimulatedCluster::take_ready(Node& node, Task& task) {
-  const auto statement = static_cast<std::int64_t>(task.work.parameters[1]);
+  const ReadyTask ready{&task, task.work.parameters[0], task.work.parameters[1]};
+  const auto statement = static_cast<std::int64_t>(ready.statement);
   for_blocks(task, [&](BlockRef block, bool writes) {
     if (writes) {
       node.blocks.begin_write(block, {"statement", statement});
@@ -336,8 +347,8 @@ void SimulatedCluster::take_ready(Node& node, Task& task) {
       if (inject(Fault::block_freed_early)) node.blocks.freed(block);
     }
   });
-  node.ready.push_back(&task);
-  if (inject(Fault::task_runs_twice)) node.ready.push_back(&task);
+  node.ready.push_back(ready);
+  if (inject(Fault::task_runs_twice)) node.ready.push_back(ready);
 }
 
 void SimulatedCluster::take_grant(Node& node, GrantAction grant) {
@@ -368,14 +379,14 @@ void SimulatedCluster::take_send(Node& node, const SendAction& send) {
 
 // ---- events ----------------------------------------------------------------------------------
 
-void SimulatedCluster::start_task(Node& node, Task& task) {
-  const std::size_t j = task.work.parameters[0];
-  const std::size_t s = task.work.parameters[1];
+void SimulatedCluster::start_task(Node& node, const ReadyTask& ready) {
+  const auto [task_record, j, s] = ready;
   JobState& job = *jobs_[j];
   if (++job.executions[s] != 1) {
     fail(Check::executions, fmt::format("statement {} of job {} runs twice", s, j));
     return;
   }
+  Task& task = *task_record;
   if (job.program.statements[s].accesses.front().home != Location{node.id, task.place}) {
     fail(Check::place, fmt::format("statement {} runs at the wrong place", s));
   }
@@ -405,7 +416,7 @@ void SimulatedCluster::finish_task(Node& node, std::size_t index) {
   Task& task = *running.task;
   const std::size_t j = task.work.parameters[0];
   const std::size_t s = task.work.parameters[1];
-  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+  for (std::uint8_t i = 0; i < task.operand_count && !running.seen.empty(); ++i) {
     const Operand& operand = task.operands[i];
     Content& content = node.blocks.content(operand.block);
     if (operand.mode != AccessMode::read) {
@@ -422,8 +433,8 @@ void SimulatedCluster::finish_task(Node& node, std::size_t index) {
   collect(node);
 }
 
-void SimulatedCluster::finish_copy(Node& node, const CopyAction& copy) {
-  const Content content = node.blocks.content(copy.from);
+void SimulatedCluster::finish_copy(Node& node, const CopyAction& copy, bool too_early) {
+  const Content content = too_early ? poisoned : node.blocks.content(copy.from);
   const auto job = static_cast<std::size_t>(copy.job.value());
   if (content != reference_.version(job, copy.tile, copy.number) && !any_cancelled_) {
     fail(Check::reads, fmt::format("node {}: a copy of tile {} is not version {}", node.id.value(),
@@ -514,14 +525,20 @@ void SimulatedCluster::happen(Node& node, Kind kind, std::size_t index) {
       return generate(node, nth_to_generate(node, index));
     case Kind::start:
       if (inject(Fault::task_does_not_run)) {
-        node.running.push_back({take(node.ready), std::vector<Content>(protocol::accesses_max)});
+        node.running.push_back({take(node.ready).task, {}});
         return;
       }
-      return start_task(node, *take(node.ready));
+      if (nodes_.size() > 1 && inject(Fault::task_runs_elsewhere)) {
+        const auto other = static_cast<std::size_t>(node.id.value() + 1) % nodes_.size();
+        return start_task(*nodes_[other], take(node.ready));
+      }
+      return start_task(node, take(node.ready));
     case Kind::finish:
       return finish_task(node, index);
-    case Kind::copy:
-      return finish_copy(node, take(node.copies));
+    case Kind::copy: {
+      const Node::Copying copy = take(node.copies);
+      return finish_copy(node, copy.action, copy.too_early);
+    }
     case Kind::send:
       return post_payload(node, take(node.sends));
     case Kind::sent: {
@@ -622,12 +639,34 @@ void SimulatedCluster::check_executions() {
   }
 }
 
+/// The blocks where the tiles of a node are now.
+std::set<BlockRef> SimulatedCluster::current_blocks(const Node& node) const {
+  std::set<BlockRef> blocks;
+  for (std::size_t m = 0; m < matrices_.size(); ++m) {
+    if (matrices_[m].temporary) continue;
+    for (std::size_t t = 0; t < matrices_[m].homes.size(); ++t) {
+      if (matrices_[m].homes[t].node != node.id) continue;
+      const protocol::MatrixId matrix{static_cast<std::int32_t>(m)};
+      blocks.insert(node.protocol->current_block({matrix, static_cast<std::int32_t>(t)},
+                                                 matrices_[m].homes[t].place));
+    }
+  }
+  return blocks;
+}
+
 void SimulatedCluster::check_leftovers() {
   for (const auto& node : nodes_) {
     const std::size_t left = node->protocol->records_in_use();
-    if (left != 0 || !node->blocks.idle()) {
-      fail(Check::leftovers, fmt::format("node {}: {} records are left, or a block is in use",
-                                         node->id.value(), left));
+    if (left != 0) {
+      fail(Check::leftovers, fmt::format("node {}: {} records are left", node->id.value(), left));
+    }
+    if (!node->blocks.idle()) {
+      fail(Check::leftovers, fmt::format("node {}: a block is still in use", node->id.value()));
+    }
+    const BlockRef block = node->blocks.not_given_up(current_blocks(*node));
+    if (block.valid()) {
+      fail(Check::leftovers, fmt::format("node {}: block {} of pool {} was never freed",
+                                         node->id.value(), block.index, block.pool));
     }
     outcome_.renamings += node->protocol->renamings();
   }

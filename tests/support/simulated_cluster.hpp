@@ -38,6 +38,7 @@ enum class Fault : std::uint8_t {
   none,
   task_runs_twice,         ///< a ready task is run by two workers
   task_does_not_run,       ///< a task is reported as finished that never ran
+  task_runs_elsewhere,     ///< a task is run by another node
   copy_before_source,      ///< a copy starts before its source was written
   copy_report_lost,        ///< a copy's completion is never reported
   payload_corrupted,       ///< a message arrives with other content
@@ -114,6 +115,7 @@ class SimulatedCluster {
   struct Node;
   struct JobState;
   struct Event;
+  struct ReadyTask;
 
   void draw_speeds();
   [[nodiscard]] std::size_t possible(const Node& node, Kind kind) const;
@@ -132,9 +134,9 @@ class SimulatedCluster {
   void take_ready(Node& node, protocol::Task& task);
   void take_grant(Node& node, protocol::GrantAction grant);
   void take_send(Node& node, const protocol::SendAction& send);
-  void start_task(Node& node, protocol::Task& task);
+  void start_task(Node& node, const ReadyTask& ready);
   void finish_task(Node& node, std::size_t index);
-  void finish_copy(Node& node, const protocol::CopyAction& copy);
+  void finish_copy(Node& node, const protocol::CopyAction& copy, bool too_early);
   void post_payload(Node& node, const protocol::SendAction& send);
   void deliver(Node& node, const Event& event);
 
@@ -143,6 +145,7 @@ class SimulatedCluster {
   void check_executions();
   void check_leftovers();
   void check_results();
+  [[nodiscard]] std::set<protocol::BlockRef> current_blocks(const Node& node) const;
   void check_end();
   void fail(Check check, std::string text);
 
