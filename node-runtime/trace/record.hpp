@@ -1,0 +1,179 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/index.hpp"
+
+/// What a trace is made of: records of 64 bytes, the same in memory and in a node's file. Times are
+/// now_ns() of the recording node. Jobs, matrices and tiles are numbered as the protocol does; -1
+/// where a field does not apply.
+namespace heddle::trace {
+
+static_assert(std::endian::native == std::endian::little,
+              "trace files are little-endian and written as they lie in memory");
+
+/// The first byte of every record. New kinds may be added; a reader passes over those it does not
+/// know.
+enum class RecordKind : std::uint8_t { none, task, access, copy, send, receive, wait, counter };
+
+/// A text that is kept once per node (Recorder::intern).
+using NameId = Index<struct NameTag, std::uint32_t>;
+
+/// A tile of a matrix; `index` counts tiles column by column.
+struct Tile {
+  std::int32_t matrix = -1;
+  std::int32_t index = -1;
+  friend bool operator==(const Tile&, const Tile&) = default;
+};
+
+enum class AccessMode : std::uint8_t { read, write, read_write };
+
+/// Why a thread waited.
+enum class WaitCause : std::uint8_t {
+  no_task,      ///< nothing was ready to run
+  window_full,  ///< generation is as far ahead as it may be
+  dependency,   ///< the output of a task
+  message,      ///< data from or to another node
+  copy,         ///< data from or to another place of the node
+  other,
+};
+inline constexpr std::uint8_t wait_cause_count = 6;
+
+[[nodiscard]] const char* name(WaitCause cause);
+[[nodiscard]] const char* name(AccessMode mode);
+
+/// A kernel that was run; `access_count` accesses follow, four to a record.
+struct TaskRecord {
+  RecordKind kind = RecordKind::task;
+  std::uint8_t access_count = 0;  ///< filled in by ThreadTrace::task
+  std::uint16_t reserved_0 = 0;
+  NameId kernel{};
+  std::int32_t job = -1;
+  PlaceId place{};
+  std::uint64_t order = 0;  ///< in the sequential program, as walked by this node
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  Tile tile{};            ///< the main output
+  std::int32_t row = -1;  ///< of tiles, of the main output; -1: as the matrix's description says
+  std::int32_t column = -1;
+  std::int32_t priority = 0;
+  std::uint32_t reserved_1 = 0;
+};
+
+/// One access of the task before it. `version` is the one that was read, or for `write` the one
+/// that was replaced; a task that writes makes version + 1. So the task that made what another one
+/// read is found by (job, tile, version).
+struct TileAccess {
+  RecordKind kind = RecordKind::access;  ///< none: an unused place of the record
+  AccessMode mode = AccessMode::read;
+  std::uint16_t reserved = 0;
+  Tile tile{};
+  Version version{-1};
+};
+
+inline constexpr std::size_t accesses_per_record = 4;
+inline constexpr std::size_t accesses_per_task_max = 255;
+using AccessRecord = std::array<TileAccess, accesses_per_record>;
+
+/// A tile that was copied between two places of the node.
+struct CopyRecord {
+  RecordKind kind = RecordKind::copy;
+  std::uint8_t reserved_0 = 0;
+  std::uint16_t reserved_1 = 0;
+  std::int32_t job = -1;
+  Tile tile{};
+  Version version{-1};
+  PlaceId from{};
+  PlaceId to{};
+  std::uint32_t reserved_2 = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t posted_ns = 0;  ///< when it was asked for
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// A version on its way to (`kind` send) or from (`kind` receive) another node.
+struct MessageRecord {
+  RecordKind kind = RecordKind::send;
+  std::uint8_t reserved_0 = 0;
+  std::uint16_t reserved_1 = 0;
+  std::int32_t job = -1;
+  Tile tile{};
+  Version version{-1};
+  NodeId peer{};
+  std::uint32_t tag = 0;
+  std::uint32_t reserved_2 = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t posted_ns = 0;  ///< when it was asked for
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// Time in which a thread had nothing to do; job, tile and version say what it waited for, where
+/// that is one thing.
+struct WaitRecord {
+  RecordKind kind = RecordKind::wait;
+  WaitCause cause = WaitCause::other;
+  std::uint16_t reserved_0 = 0;
+  std::int32_t job = -1;
+  Tile tile{};
+  Version version{-1};
+  std::uint32_t reserved_1 = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::array<std::uint64_t, 3> reserved_2{};
+};
+
+/// A value that changes over time, such as the number of ready tasks of a place.
+struct CounterRecord {
+  RecordKind kind = RecordKind::counter;
+  std::uint8_t reserved_0 = 0;
+  std::uint16_t reserved_1 = 0;
+  NameId name{};
+  PlaceId place{};
+  std::uint32_t reserved_2 = 0;
+  std::int64_t time_ns = 0;
+  std::int64_t value = 0;
+  std::array<std::uint64_t, 4> reserved_3{};
+};
+
+inline constexpr std::size_t record_bytes = 64;
+
+template <class T>
+inline constexpr bool is_any_record =
+    std::conjunction_v<std::bool_constant<sizeof(T) == record_bytes>, std::is_trivially_copyable<T>,
+                       std::has_unique_object_representations<T>>;
+template <class T>
+concept AnyRecord = is_any_record<T>;
+
+static_assert(AnyRecord<TaskRecord> && AnyRecord<AccessRecord> && AnyRecord<CopyRecord> &&
+              AnyRecord<MessageRecord> && AnyRecord<WaitRecord> && AnyRecord<CounterRecord>);
+
+/// A record of any kind, as it is kept: one cache line.
+struct alignas(record_bytes) Record {
+  std::array<std::byte, record_bytes> bytes;
+
+  [[nodiscard]] RecordKind kind() const { return static_cast<RecordKind>(bytes[0]); }
+
+  template <AnyRecord T>
+  [[nodiscard]] T as() const {
+    return std::bit_cast<T>(*this);
+  }
+  template <AnyRecord T>
+  [[nodiscard]] static Record of(const T& record) {
+    return std::bit_cast<Record>(record);
+  }
+  friend bool operator==(const Record&, const Record&) = default;
+};
+static_assert(AnyRecord<Record>);
+
+/// Records that hold the accesses of a task.
+[[nodiscard]] constexpr std::size_t access_records(std::size_t access_count) {
+  return (access_count + accesses_per_record - 1) / accesses_per_record;
+}
+
+}  // namespace heddle::trace

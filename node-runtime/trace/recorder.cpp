@@ -1,0 +1,166 @@
+#include "node-runtime/trace/recorder.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace heddle::trace {
+
+const char* name(WaitCause cause) {
+  switch (cause) {
+    case WaitCause::no_task:
+      return "no task";
+    case WaitCause::window_full:
+      return "window full";
+    case WaitCause::dependency:
+      return "dependency";
+    case WaitCause::message:
+      return "message";
+    case WaitCause::copy:
+      return "copy";
+    case WaitCause::other:
+      return "other";
+  }
+  return "unknown";
+}
+
+const char* name(AccessMode mode) {
+  switch (mode) {
+    case AccessMode::read:
+      return "read";
+    case AccessMode::write:
+      return "write";
+    case AccessMode::read_write:
+      return "read_write";
+  }
+  return "unknown";
+}
+
+ThreadTrace::ThreadTrace(Recorder& recorder, std::string name, int sort_order, bool enabled,
+                         std::size_t records_max)
+    : recorder_(recorder),
+      name_(std::move(name)),
+      sort_order_(sort_order),
+      enabled_(enabled),
+      room_(records_max) {}
+
+ThreadTrace::~ThreadTrace() {
+  // Acquire, as in for_each_run; the owner is gone by now.
+  Chunk* chunk = first_.load(std::memory_order_acquire);
+  while (chunk != nullptr) {
+    const std::unique_ptr<Chunk> owned(chunk);
+    chunk = chunk->next.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadTrace::warm_up() {
+  if (!enabled_ || last_ != nullptr || room_ == 0) return;
+  if (!add_chunk(0)) return;
+  constexpr std::size_t records_per_page = 4096 / record_bytes;
+  for (std::size_t i = 0; i < limit_; i += records_per_page) records_[i] = Record{};
+}
+
+NameId ThreadTrace::look_up(const void* key, std::string_view text) {
+  const NameId id = recorder_.intern(text);
+  known_names_[slot_of(key)] = {key, id};
+  return id;
+}
+
+bool ThreadTrace::add_chunk(std::size_t count) {
+  const std::size_t size = std::min(room_, chunk_records);
+  std::unique_ptr<Chunk> chunk;
+  if (size >= count && size > 0) {
+    // The pages come from the system when they are first written, a few at a time.
+    chunk.reset(new (std::nothrow) Chunk);
+    if (chunk) chunk->records.reset(new (std::nothrow) Record[size]);
+  }
+  // No room, by the capacity or by the machine: a run must not fail for its trace.
+  if (!chunk || !chunk->records) {
+    increase(dropped_, std::uint64_t{count});
+    return false;
+  }
+  room_ -= size;
+  Chunk* const added = chunk.release();
+  records_ = added->records.get();
+  used_ = 0;
+  limit_ = size;
+  // Release: whoever acquires the link sees the chunk's pointer to its records.
+  (last_ == nullptr ? first_ : last_->next).store(added, std::memory_order_release);
+  last_ = added;
+  return true;
+}
+
+ThreadTotals ThreadTrace::totals() const {
+  return {busy_ns_.load(std::memory_order_relaxed), waiting_ns_.load(std::memory_order_relaxed),
+          tasks_.load(std::memory_order_relaxed)};
+}
+
+std::size_t ThreadTrace::recorded() const {
+  std::size_t records = 0;
+  for_each_run([&](std::span<const Record> run) { records += run.size(); });
+  return records;
+}
+
+void ThreadTrace::for_each_run(const std::function<void(std::span<const Record>)>& use) const {
+  // Both acquires name the releases of add_chunk and publish.
+  for (const Chunk* chunk = first_.load(std::memory_order_acquire); chunk != nullptr;
+       chunk = chunk->next.load(std::memory_order_acquire)) {
+    const std::size_t count = chunk->count.load(std::memory_order_acquire);
+    if (count > 0) use({chunk->records.get(), count});
+  }
+}
+
+ThreadTrace& Recorder::thread(std::string name, int sort_order) {
+  auto added = std::make_unique<ThreadTrace>(*this, std::move(name), sort_order, options_.enabled,
+                                             options_.records_per_thread_max);
+  const std::lock_guard lock(mutex_);
+  return *threads_.emplace_back(std::move(added));
+}
+
+NameId Recorder::intern(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  const auto [entry, added] =
+      ids_.try_emplace(std::string(text), NameId(static_cast<std::uint32_t>(names_.size())));
+  if (added) names_.emplace_back(text);
+  return entry->second;
+}
+
+void Recorder::describe_matrix(MatrixDescription description) {
+  HEDDLE_CHECK(
+      description.matrix >= 0 && description.tile_rows >= 0 && description.tile_columns >= 0,
+      "matrix {}, {} x {} tiles", description.matrix, description.tile_rows,
+      description.tile_columns);
+  const std::lock_guard lock(mutex_);
+  matrices_.insert_or_assign(description.matrix, std::move(description));
+}
+
+std::vector<const ThreadTrace*> Recorder::threads() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<const ThreadTrace*> all;
+  all.reserve(threads_.size());
+  for (const auto& thread : threads_) all.push_back(thread.get());
+  return all;
+}
+
+std::vector<std::string> Recorder::names() const {
+  const std::lock_guard lock(mutex_);
+  return names_;
+}
+
+std::vector<MatrixDescription> Recorder::matrices() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<MatrixDescription> all;
+  all.reserve(matrices_.size());
+  for (const auto& [number, description] : matrices_) all.push_back(description);
+  std::ranges::sort(all, {}, &MatrixDescription::matrix);
+  return all;
+}
+
+std::uint64_t Recorder::dropped() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& thread : threads_) sum += thread->dropped();
+  return sum;
+}
+
+}  // namespace heddle::trace

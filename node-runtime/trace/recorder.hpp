@@ -1,0 +1,247 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "base/index.hpp"
+#include "node-runtime/trace/clock.hpp"
+#include "node-runtime/trace/record.hpp"
+
+namespace heddle::trace {
+
+class Recorder;
+
+/// What one thread did in all; kept whether tracing is on or off.
+struct ThreadTotals {
+  std::int64_t busy_ns = 0;
+  std::int64_t waiting_ns = 0;
+  std::uint64_t tasks = 0;
+  friend bool operator==(const ThreadTotals&, const ThreadTotals&) = default;
+};
+
+/// The recording end of one thread, or of one device stream as its manager sees it.
+///
+/// The recording functions belong to one thread at a time; they take no lock, and allocate only
+/// when a chunk of `chunk_records` is full. When the thread's room is used up, further records are
+/// dropped and counted, the totals go on. With tracing off a call updates the totals and returns.
+/// totals(), recorded(), dropped() and for_each_run() may be called by any thread at any time.
+class ThreadTrace {
+ public:
+  /// 1 MiB; allocated one by one as they are needed.
+  static constexpr std::size_t chunk_records = 16384;
+
+  ThreadTrace(Recorder& recorder, std::string name, int sort_order, bool enabled,
+              std::size_t records_max);
+  ThreadTrace(const ThreadTrace&) = delete;
+  ThreadTrace& operator=(const ThreadTrace&) = delete;
+  ~ThreadTrace();
+
+  [[nodiscard]] bool enabled() const { return enabled_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] int sort_order() const { return sort_order_; }
+
+  /// Allocates the first chunk and makes its pages present, so that the first records do not pay
+  /// for that. The thread calls it before its loop begins (so the memory is near it); optional.
+  void warm_up();
+
+  /// The id of a kernel's name. `key` identifies the name (the kernel's address) for as long as
+  /// the recorder lives; only the first call of this thread with a key takes the recorder's lock.
+  [[nodiscard]] NameId kernel_name(const void* key, std::string_view text) {
+    if (!enabled_) return NameId{};
+    const KnownName& known = known_names_[slot_of(key)];
+    return known.key == key ? known.id : look_up(key, text);
+  }
+
+  /// A task that ran; `access_at(i)` gives access i < access_count <= accesses_per_task_max and is
+  /// called only with tracing on.
+  template <class AccessAt>
+  void task(TaskRecord record, std::size_t access_count, const AccessAt& access_at) {
+    increase(busy_ns_, record.end_ns - record.start_ns);
+    increase(tasks_, std::uint64_t{1});
+    if (!enabled_) return;
+    HEDDLE_CHECK(access_count <= accesses_per_task_max, "{} accesses", access_count);
+    Record* to = claim(1 + access_records(access_count));
+    if (to == nullptr) return;
+    record.access_count = static_cast<std::uint8_t>(access_count);
+    *to = Record::of(record);
+    for (std::size_t first = 0; first < access_count; first += accesses_per_record) {
+      AccessRecord group;
+      for (std::size_t i = 0; i < accesses_per_record; ++i) {
+        if (first + i < access_count) {
+          group[i] = access_at(first + i);
+        } else {
+          group[i].kind = RecordKind::none;
+        }
+      }
+      *++to = Record::of(group);
+    }
+    publish();
+  }
+  void task(const TaskRecord& record, std::span<const TileAccess> accesses) {
+    task(record, accesses.size(), [&](std::size_t i) { return accesses[i]; });
+  }
+
+  void copy(const CopyRecord& record) { put(record); }
+  /// `record.kind` says whether it was sent or received.
+  void message(const MessageRecord& record) { put(record); }
+  void wait(const WaitRecord& record) {
+    increase(waiting_ns_, record.end_ns - record.start_ns);
+    put(record);
+  }
+  void wait(WaitCause cause, std::int64_t start_ns, std::int64_t end_ns) {
+    wait({.cause = cause, .start_ns = start_ns, .end_ns = end_ns});
+  }
+  void counter(NameId name, PlaceId place, std::int64_t time_ns, std::int64_t value) {
+    put(CounterRecord{.name = name, .place = place, .time_ns = time_ns, .value = value});
+  }
+  /// Work that is no task, for the totals only.
+  void add_busy(std::int64_t ns) { increase(busy_ns_, ns); }
+
+  /// Exact once the thread's work is known to be done; before that perhaps a moment old.
+  [[nodiscard]] ThreadTotals totals() const;
+  [[nodiscard]] std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t recorded() const;
+
+  /// The records that are complete by now, in the order of recording, piece by piece; a task and
+  /// its accesses are in one piece. The pieces stay valid and unchanged while the recorder lives.
+  void for_each_run(const std::function<void(std::span<const Record>)>& use) const;
+
+ private:
+  /// `records[0, count)` are complete and never change again.
+  struct Chunk {
+    std::unique_ptr<Record[]> records;
+    std::atomic<std::size_t> count{0};
+    std::atomic<Chunk*> next{nullptr};
+  };
+  struct KnownName {
+    const void* key = nullptr;
+    NameId id{};
+  };
+  static constexpr std::size_t known_names_max = 64;
+
+  /// Relaxed, and not a read-modify-write: only the owner writes, and no other data is read on the
+  /// strength of a total.
+  template <class T>
+  static void increase(std::atomic<T>& total, T by) {
+    total.store(total.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  static std::size_t slot_of(const void* key) {
+    // Kernels are static constants, some 50 bytes apart: the low bits tell nothing.
+    return std::hash<const void*>{}(key) / 16 % known_names_max;
+  }
+  NameId look_up(const void* key, std::string_view text);
+
+  template <AnyRecord T>
+  void put(const T& record) {
+    if (!enabled_) return;
+    Record* to = claim(1);
+    if (to == nullptr) return;
+    *to = Record::of(record);
+    publish();
+  }
+
+  /// Room for `count` consecutive records, or null when they are to be dropped.
+  Record* claim(std::size_t count) {
+    if (count > limit_ - used_) [[unlikely]] {
+      if (!add_chunk(count)) return nullptr;
+    }
+    Record* const to = records_ + used_;
+    used_ += count;
+    return to;
+  }
+  /// Release: whoever acquires the count (for_each_run) sees the records below it. On x86 an
+  /// ordinary store.
+  void publish() { last_->count.store(used_, std::memory_order_release); }
+
+  bool add_chunk(std::size_t count);
+
+  Recorder& recorder_;
+  const std::string name_;
+  const int sort_order_;
+  const bool enabled_;
+
+  // The owner's own. Invariant: used_ <= limit_ <= records of `last_`.
+  Record* records_ = nullptr;  ///< of `last_`
+  std::size_t used_ = 0;
+  std::size_t limit_ = 0;
+  Chunk* last_ = nullptr;
+  std::size_t room_;  ///< records that later chunks may hold in all
+  std::array<KnownName, known_names_max> known_names_{};
+
+  // Written by the owner, read by anyone.
+  std::atomic<Chunk*> first_{nullptr};
+  std::atomic<std::int64_t> busy_ns_{0};
+  std::atomic<std::int64_t> waiting_ns_{0};
+  std::atomic<std::uint64_t> tasks_{0};
+  std::atomic<std::uint64_t> dropped_{0};
+};
+
+/// How a matrix is called and cut, so that tiles can be shown as (row, column).
+struct MatrixDescription {
+  std::int32_t matrix = -1;
+  std::string name;
+  std::int32_t tile_rows = 0;  ///< tile index = row + column * tile_rows
+  std::int32_t tile_columns = 0;
+  friend bool operator==(const MatrixDescription&, const MatrixDescription&) = default;
+};
+
+struct RecorderOptions {
+  /// 64 MiB of records for each thread that needs so much.
+  static constexpr std::size_t records_per_thread_default = std::size_t{1} << 20;
+
+  NodeId node{};
+  std::int32_t node_count = 1;
+  bool enabled = false;
+  std::size_t records_per_thread_max = records_per_thread_default;
+};
+
+/// The trace of one node: hands each runtime thread its ThreadTrace, which live as long as the
+/// recorder. All functions may be called by any thread.
+class Recorder {
+ public:
+  explicit Recorder(const RecorderOptions& options) : options_(options) {}
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  [[nodiscard]] const RecorderOptions& options() const { return options_; }
+  [[nodiscard]] bool enabled() const { return options_.enabled; }
+
+  /// A new row of the trace. Rows are shown by `sort_order`, those alike in order of creation.
+  [[nodiscard]] ThreadTrace& thread(std::string name, int sort_order);
+
+  /// The id of `text`; the same for the same text.
+  [[nodiscard]] NameId intern(std::string_view text);
+
+  /// To be called when a matrix is created; replaces what was said of that number before.
+  void describe_matrix(MatrixDescription description);
+
+  /// In order of creation.
+  [[nodiscard]] std::vector<const ThreadTrace*> threads() const;
+  [[nodiscard]] std::vector<std::string> names() const;
+  /// By number.
+  [[nodiscard]] std::vector<MatrixDescription> matrices() const;
+  /// Records of all threads that found no room.
+  [[nodiscard]] std::uint64_t dropped() const;
+
+ private:
+  const RecorderOptions options_;
+  mutable std::mutex mutex_;  ///< of all below; never taken to record
+  std::vector<std::unique_ptr<ThreadTrace>> threads_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, NameId> ids_;
+  std::unordered_map<std::int32_t, MatrixDescription> matrices_;
+};
+
+}  // namespace heddle::trace
