@@ -1,0 +1,388 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tests/support/script.hpp"
+
+/// The eight kinds of instances of 001 section 6: what each leaves where when a task is appended,
+/// and what it sets in motion when it is fired. See script.hpp for the words.
+namespace heddle::simulation {
+namespace {
+
+using protocol::AccessMode;
+
+class InstanceKinds : public testing::Test {
+ protected:
+  Script s{{.nodes = 3, .places = 3}};
+};
+
+}  // namespace
+
+// ---- 1: owner --------------------------------------------------------------------------------
+
+TEST_F(InstanceKinds, owner_is_left_at_the_node_of_the_main_output_alone) {
+  const auto a = s.tile("a", 1, 0);
+  s.append("T", {s.read_write(a)});
+  EXPECT_EQ(s.instances(0), Lines{});
+  EXPECT_EQ(s.instances(1), Lines{"owner a"});
+  EXPECT_EQ(s.instances(2), Lines{});
+  EXPECT_EQ(s.job(0).counters.skipped, 1);
+  EXPECT_EQ(s.job(1).counters.skipped, 0);
+  EXPECT_EQ(s.job(1).counters.tasks, 1);
+}
+
+TEST_F(InstanceKinds, owner_runs_at_the_place_of_the_main_output) {
+  const auto a = s.tile("a", 0, 2);
+  s.append("T", {s.write(a)});
+  EXPECT_EQ(s.instances(0), Lines{"owner a at 2"});
+  EXPECT_EQ(s.pending(0), Lines{"run T"});
+  EXPECT_EQ(s.ready(0, "T").place, PlaceId{2});
+  s.carry_out(0, "run T");
+  EXPECT_EQ(s.instances(0), Lines{});
+}
+
+TEST_F(InstanceKinds, owner_stops_the_scan_of_the_list) {
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 0, 0);
+  s.append("first", {s.read_write(a)});
+  s.append("second", {s.read_write(a)});
+  s.append("reader of second", {s.write(b), s.read(a)});
+  s.carry_out(0, "run first");
+  EXPECT_EQ(s.pending(0), Lines{"run second"});
+  s.carry_out(0, "run second");
+  EXPECT_EQ(s.pending(0), Lines{"run reader of second"});
+}
+
+// ---- 2, 3, 4: inputs -------------------------------------------------------------------------
+
+TEST_F(InstanceKinds, native_input_makes_its_owner_ready_at_once) {
+  for (const std::int32_t place : {0, 1}) {
+    Script t({.nodes = 2, .places = 2});
+    const auto a = t.tile("a", 0, place);
+    const auto b = t.tile("b", 0, place);
+    const std::string at = place == 0 ? "" : " at 1";
+    t.append("write", {t.write(b)});
+    t.append("read", {t.write(a), t.read(b)});
+    EXPECT_EQ(t.instances(0), (Lines{"owner b" + at, "owner a" + at, "native input b" + at}));
+    EXPECT_EQ(t.instances(1), Lines{});
+    t.carry_out(0, "run write");
+    EXPECT_EQ(t.pending(0), Lines{"run read"});
+  }
+}
+
+TEST_F(InstanceKinds, intranode_alien_input_copies_and_then_makes_its_owner_ready) {
+  const auto a = s.tile("a", 0, 2);
+  const auto b = s.tile("b", 0, 1);
+  s.append("write", {s.write(b)});
+  s.append("read", {s.write(a), s.read(b)});
+  EXPECT_EQ(s.instances(0),
+            (Lines{"owner b at 1", "owner a at 2", "intranode alien input b at 1"}));
+  EXPECT_EQ(s.pending(0), Lines{"run write"});
+  s.carry_out(0, "run write");
+  EXPECT_EQ(s.pending(0), Lines{"copy b.1 1>2"});
+  s.carry_out(0, "copy b.1 1>2");
+  EXPECT_EQ(s.pending(0), Lines{"run read"});
+}
+
+TEST_F(InstanceKinds, intranode_alien_input_is_copied_once_for_all_readers_at_a_place) {
+  const auto b = s.tile("b", 0, 0);
+  const auto a1 = s.tile("a1", 0, 1);
+  const auto c1 = s.tile("c1", 0, 1);
+  const auto a2 = s.tile("a2", 0, 2);
+  s.append("A", {s.write(a1), s.read(b)});
+  s.append("B", {s.write(a2), s.read(b)});
+  s.append("C", {s.write(c1), s.read(b)});
+  EXPECT_EQ(s.pending(0), (Lines{"copy b.0 0>1", "copy b.0 0>2"}));
+  s.carry_out(0, "copy b.0 0>1");
+  EXPECT_EQ(s.pending(0), (Lines{"copy b.0 0>2", "run A", "run C"}));
+}
+
+TEST_F(InstanceKinds, internode_alien_input_is_left_where_the_input_lives_and_becomes_a_message) {
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 1, 0);
+  s.append("write", {s.write(b)});
+  s.append("read", {s.write(a), s.read(b)});
+  EXPECT_EQ(s.instances(1), (Lines{"owner b", "internode alien input b for 0"}));
+  EXPECT_EQ(s.instances(0), (Lines{"owner a", "native input b"}));  // of the arrival record
+  EXPECT_EQ(s.instances(2), Lines{});
+  EXPECT_EQ(s.pending(0), Lines{"grant b.1 from 1"});
+  s.carry_out(1, "run write");
+  EXPECT_EQ(s.pending(1), Lines{});  // the data is at hand, the receiver's block is not known yet
+  s.carry_out(0, "grant b.1 from 1");
+  EXPECT_EQ(s.pending(1), Lines{"send b.1 to 0"});
+  s.carry_out(1, "send b.1 to 0");
+  EXPECT_EQ(s.pending(0), Lines{"run read"});
+  EXPECT_EQ(s.instances(1), Lines{"internode alien input b for 0"});
+  s.carry_out(1, "sent b.1 to 0");
+  EXPECT_EQ(s.instances(1), Lines{});
+}
+
+TEST_F(InstanceKinds, internode_alien_input_between_devices_goes_through_both_hosts) {
+  const auto a = s.tile("a", 0, 2);
+  const auto b = s.tile("b", 1, 1);
+  s.append("T", {s.write(a), s.read(b)});
+  EXPECT_EQ(s.instances(1), Lines{"internode alien input b at 1 for 0"});
+  EXPECT_EQ(s.instances(0), (Lines{"owner a at 2", "intranode alien input b at 1"}));
+  s.carry_out(0, "grant b.0 from 1");
+  EXPECT_EQ(s.pending(1), Lines{"copy b.0 1>0"});
+  s.carry_out(1, "copy b.0 1>0");
+  s.carry_out(1, "send b.0 to 0");
+  EXPECT_EQ(s.pending(0), Lines{"copy b.0 0>2"});
+  s.carry_out(0, "copy b.0 0>2");
+  EXPECT_EQ(s.pending(0), Lines{"run T"});
+}
+
+// ---- 5: native minor output ------------------------------------------------------------------
+
+TEST_F(InstanceKinds, native_minor_output_fires_after_the_main_output) {
+  for (const std::int32_t place : {0, 2}) {
+    Script t({.nodes = 2, .places = 3});
+    const auto a = t.tile("a", 0, place);
+    const auto b = t.tile("b", 0, place);
+    const auto c = t.tile("c", 0, place);
+    const std::string at = place == 0 ? "" : " at 2";
+    t.append("T", {t.write(a), t.write(b)});
+    t.append("U", {t.read_write(c), t.read(b)});
+    EXPECT_EQ(t.instances(0), (Lines{"owner a" + at, "native minor output b" + at, "owner c" + at,
+                                     "native input b" + at}));
+    EXPECT_EQ(t.instances(1), Lines{});
+    EXPECT_EQ(t.pending(0), Lines{"run T"});
+    t.carry_out(0, "run T");
+    EXPECT_EQ(t.pending(0), Lines{"run U"});
+  }
+}
+
+TEST_F(InstanceKinds, native_minor_output_that_is_updated_waits_for_its_old_content) {
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 0, 0);
+  const auto c = s.tile("c", 0, 0);
+  s.append("write", {s.write(b)});
+  s.append("update", {s.write(a), s.read_write(b)});
+  s.append("read", {s.write(c), s.read(b)});
+  EXPECT_EQ(s.pending(0), Lines{"run write"});
+  s.carry_out(0, "run write");
+  EXPECT_EQ(s.pending(0), Lines{"run update"});  // a native minor output stops the scan
+  s.carry_out(0, "run update");
+  EXPECT_EQ(s.pending(0), Lines{"run read"});
+}
+
+// ---- 6, 7: minor output at another place of the node -----------------------------------------
+
+TEST_F(InstanceKinds, intranode_source_is_copied_to_its_sink_which_then_fires) {
+  for (const auto& [from, to] : {std::pair{0, 1}, std::pair{1, 0}, std::pair{1, 2}}) {
+    Script t({.nodes = 2, .places = 3});
+    const auto at = [](std::int32_t place) {
+      return place == 0 ? std::string() : fmt::format(" at {}", place);
+    };
+    const auto a = t.tile("a", 0, from);
+    const auto b = t.tile("b", 0, to);
+    const auto c = t.tile("c", 0, to);
+    t.append("T", {t.write(a), t.write(b)});
+    t.append("U", {t.write(c), t.read(b)});
+    EXPECT_EQ(
+        t.instances(0),
+        (Lines{"owner a" + at(from), "intranode source minor output b" + at(to),
+               "sink minor output b" + at(to), "owner c" + at(to), "native input b" + at(to)}));
+    EXPECT_EQ(t.instances(1), Lines{});
+    EXPECT_EQ(t.pending(0), Lines{"run T"});
+    t.carry_out(0, "run T");
+    const std::string sink = fmt::format("sink b.1 {}>{}", from, to);
+    EXPECT_EQ(t.pending(0), Lines{sink});
+    t.carry_out(0, sink);
+    EXPECT_EQ(t.pending(0), Lines{"run U"});
+    EXPECT_EQ(t.freed(0), Lines{fmt::format("job {}", from)});
+  }
+}
+
+TEST_F(InstanceKinds, intranode_source_that_is_updated_reads_its_old_content_first) {
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 0, 1);
+  s.append("T", {s.write(a), s.read_write(b)});
+  EXPECT_EQ(s.instances(0),
+            (Lines{"owner a", "intranode alien input b at 1",
+                   "intranode source minor output b at 1", "sink minor output b at 1"}));
+  EXPECT_EQ(s.pending(0), Lines{"copy b.0 1>0"});
+  s.carry_out(0, "copy b.0 1>0");
+  const auto& operand = s.ready(0, "T").operands[1];
+  EXPECT_EQ(operand.copy_from, operand.in->block);  // into the block that the kernel updates
+  EXPECT_NE(operand.block, operand.copy_from);
+  s.carry_out(0, "run T");
+  EXPECT_EQ(s.pending(0), Lines{"sink b.1 0>1"});
+  s.carry_out(0, "sink b.1 0>1");
+  EXPECT_EQ(s.freed(0), (Lines{"job 0", "job 0"}));
+}
+
+TEST_F(InstanceKinds, sink_of_a_task_waits_for_readers_of_what_it_replaces) {
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 0, 1);
+  const auto c = s.tile("c", 0, 1);
+  s.append("R", {s.write(c), s.read(b)});
+  s.append("T", {s.write(a), s.write(b)});
+  EXPECT_EQ(s.pending(0), (Lines{"run R", "run T"}));
+  s.carry_out(0, "run T");
+  EXPECT_EQ(s.pending(0), Lines{"run R"});
+  s.carry_out(0, "run R");
+  EXPECT_EQ(s.pending(0), Lines{"sink b.1 0>1"});
+}
+
+// ---- 6, 8: minor output on another node ------------------------------------------------------
+
+TEST_F(InstanceKinds, internode_source_from_host_to_host_is_one_message_into_the_tile_itself) {
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 1, 0);
+  const auto c = s.tile("c", 1, 0);
+  s.append("T", {s.write(a), s.write(b)});
+  s.append("U", {s.write(c), s.read(b)});
+  EXPECT_EQ(s.instances(0), (Lines{"owner a", "internode source minor output b"}));
+  EXPECT_EQ(s.instances(1), (Lines{"sink minor output b from 0", "owner c", "native input b"}));
+  EXPECT_EQ(s.instances(2), Lines{});
+  EXPECT_EQ(s.pending(1), Lines{"grant b.1 from 0"});
+  s.carry_out(1, "grant b.1 from 0");
+  EXPECT_EQ(s.pending(0), Lines{"run T"});
+  s.carry_out(0, "run T");
+  EXPECT_EQ(s.pending(0), Lines{"send b.1 to 1"});
+  s.carry_out(0, "send b.1 to 1");
+  EXPECT_EQ(s.pending(1), Lines{"run U"});
+  EXPECT_EQ(s.instances(0), (Lines{"owner a", "internode source minor output b"}));
+  s.carry_out(0, "sent b.1 to 1");
+  EXPECT_EQ(s.instances(0), Lines{});
+  EXPECT_EQ(s.freed(0), Lines{"job 0"});
+  EXPECT_EQ(s.freed(1), Lines{});
+}
+
+TEST_F(InstanceKinds, internode_source_on_a_device_is_staged_and_its_sink_on_a_device_copied) {
+  const auto a = s.tile("a", 0, 2);
+  const auto b = s.tile("b", 1, 1);
+  s.append("T", {s.write(a), s.write(b)});
+  EXPECT_EQ(s.instances(0), (Lines{"owner a at 2", "internode source minor output b at 1"}));
+  EXPECT_EQ(s.instances(1), Lines{"sink minor output b at 1 from 0"});
+  s.carry_out(0, "run T");
+  EXPECT_EQ(s.pending(0), Lines{"stage b.1 2>0"});
+  s.carry_out(0, "stage b.1 2>0");
+  EXPECT_EQ(s.freed(0), Lines{"job 2"});  // the device's block serves the next task already
+  EXPECT_EQ(s.pending(0), Lines{});
+  s.carry_out(1, "grant b.1 from 0");
+  s.carry_out(0, "send b.1 to 1");
+  EXPECT_EQ(s.pending(1), Lines{"sink b.1 0>1"});
+  s.carry_out(1, "sink b.1 0>1");
+  EXPECT_EQ(s.freed(1), Lines{"job 0"});
+  EXPECT_EQ(s.instances(1), Lines{});
+}
+
+TEST_F(InstanceKinds, internode_source_that_is_updated_also_leaves_an_internode_alien_input) {
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 1, 0);
+  s.append("T", {s.write(a), s.read_write(b)});
+  EXPECT_EQ(s.instances(1), (Lines{"internode alien input b for 0", "sink minor output b from 0"}));
+  EXPECT_EQ(s.pending(1), Lines{});  // the tile's block is still to be sent from
+  s.carry_out(0, "grant b.0 from 1");
+  s.carry_out(1, "send b.0 to 0");
+  s.carry_out(0, "run T");
+  EXPECT_EQ(s.pending(1), Lines{"sent b.0 to 0"});
+  s.carry_out(1, "sent b.0 to 0");
+  EXPECT_EQ(s.pending(1), Lines{"grant b.1 from 0"});
+  s.carry_out(1, "grant b.1 from 0");
+  s.carry_out(0, "send b.1 to 1");
+  EXPECT_EQ(s.instances(1), Lines{});
+}
+
+TEST_F(InstanceKinds, sink_of_a_message_waits_for_readers_of_what_it_replaces) {
+  for (const std::int32_t place : {0, 1}) {
+    Script t({.nodes = 2, .places = 2});
+    const auto a = t.tile("a", 0, 0);
+    const auto b = t.tile("b", 1, place);
+    const auto c = t.tile("c", 1, place);
+    t.append("R", {t.write(c), t.read(b)});
+    t.append("T", {t.write(a), t.write(b)});
+    t.carry_out(0, "run T");
+    if (place == 0) {
+      EXPECT_EQ(t.pending(1), Lines{"run R"});
+      t.carry_out(1, "run R");
+      EXPECT_EQ(t.pending(1), Lines{"grant b.1 from 0"});
+    } else {  // the message may come, as it lands elsewhere; the copy waits
+      t.carry_out(1, "grant b.1 from 0");
+      t.carry_out(0, "send b.1 to 1");
+      EXPECT_EQ(t.pending(1), Lines{"run R"});
+      t.carry_out(1, "run R");
+      EXPECT_EQ(t.pending(1), Lines{"sink b.1 0>1"});
+    }
+  }
+}
+
+// ---- all together ----------------------------------------------------------------------------
+
+namespace {
+
+/// The rules of section 6.1, written down once more: kinds left at `node` by the second access of
+/// a task whose main output is at `main`.
+Lines expected_kinds(std::int32_t node, Location main, Location other, AccessMode mode) {
+  const bool runs_here = main.node == NodeId{node};
+  const bool lives_here = other.node == NodeId{node};
+  Lines kinds;
+  if (mode != AccessMode::write) {
+    if (runs_here && other == main) {
+      if (mode == AccessMode::read) kinds.emplace_back("native input");
+    } else if (runs_here) {  // from elsewhere it lands on the host
+      const PlaceId at = lives_here ? other.place : host_place;
+      kinds.emplace_back(at == main.place ? "native input" : "intranode alien input");
+    } else if (lives_here) {
+      kinds.emplace_back("internode alien input");
+    }
+  }
+  if (mode == AccessMode::read) return kinds;
+  if (other == main) {
+    if (runs_here) kinds.emplace_back("native minor output");
+    return kinds;
+  }
+  if (runs_here) {
+    kinds.emplace_back(lives_here ? "intranode source minor output"
+                                  : "internode source minor output");
+  }
+  if (lives_here) kinds.emplace_back("sink minor output");
+  return kinds;
+}
+
+}  // namespace
+
+TEST(InstanceRules, hold_for_every_mode_and_every_pair_of_locations) {
+  for (std::int32_t main_place = 0; main_place < 3; ++main_place) {
+    for (std::int32_t other_node = 0; other_node < 2; ++other_node) {
+      for (std::int32_t other_place = 0; other_place < 3; ++other_place) {
+        for (const AccessMode mode :
+             {AccessMode::read, AccessMode::write, AccessMode::read_write}) {
+          Script t({.nodes = 3, .places = 3});
+          const auto a = t.tile("a", 0, main_place);
+          auto access = t.read(t.tile("b", other_node, other_place));
+          access.mode = mode;
+          t.append("T", {t.write(a), access});
+          for (std::int32_t node = 0; node < 3; ++node) {
+            Lines kinds;
+            for (const std::string& line : t.instances(node)) {
+              if (!line.starts_with("owner")) kinds.push_back(line.substr(0, line.find(" b")));
+            }
+            EXPECT_EQ(kinds,
+                      expected_kinds(node, {NodeId{0}, PlaceId{main_place}}, access.home, mode))
+                << "node " << node << ", main at " << main_place << ", other at " << other_node
+                << "." << other_place;
+          }
+          t.end();
+          t.carry_out_all();
+          EXPECT_TRUE(t.drained());
+        }
+      }
+    }
+  }
+}
+
+TEST(InstanceKind, has_a_name_of_its_own) {
+  std::set<std::string> names;
+  for (std::uint8_t k = 0; k < 8; ++k) {
+    names.insert(protocol::name(static_cast<protocol::InstanceKind>(k)));
+  }
+  EXPECT_EQ(names.size(), 8U);
+  EXPECT_FALSE(names.contains("unknown"));
+}
+
+}  // namespace heddle::simulation
