@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <span>
-#include <time.h>
 
 namespace heddle::trace {
 

@@ -47,7 +47,7 @@ class MessageFlows {
 
  private:
   struct Message {
-    std::array<std::int32_t, 6> key;  ///< job, matrix, tile index, version, from, to
+    std::array<std::int32_t, 6> key{};  ///< job, matrix, tile index, version, from, to
     bool received = false;
     std::int64_t start = 0;
     std::int64_t end = 0;

@@ -84,7 +84,8 @@ bool ThreadTrace::add_chunk(std::size_t count) {
   records_ = added->records.get();
   used_ = 0;
   limit_ = size;
-  // Release: whoever acquires the link sees the chunk's pointer to its records.
+  // Release: whoever acquires the link sees the chunk's pointer to its records, and the last count
+  // of the chunk before it.
   (last_ == nullptr ? first_ : last_->next).store(added, std::memory_order_release);
   last_ = added;
   return true;
@@ -102,11 +103,14 @@ std::size_t ThreadTrace::recorded() const {
 }
 
 void ThreadTrace::for_each_run(const std::function<void(std::span<const Record>)>& use) const {
-  // Both acquires name the releases of add_chunk and publish.
-  for (const Chunk* chunk = first_.load(std::memory_order_acquire); chunk != nullptr;
-       chunk = chunk->next.load(std::memory_order_acquire)) {
+  // The acquires name the releases of add_chunk and publish. The link is read before the count:
+  // when there is a next chunk this one was complete before, so what is seen has no gaps.
+  const Chunk* chunk = first_.load(std::memory_order_acquire);
+  while (chunk != nullptr) {
+    const Chunk* const next = chunk->next.load(std::memory_order_acquire);
     const std::size_t count = chunk->count.load(std::memory_order_acquire);
     if (count > 0) use({chunk->records.get(), count});
+    chunk = next;
   }
 }
 

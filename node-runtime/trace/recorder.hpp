@@ -113,7 +113,7 @@ class ThreadTrace {
   [[nodiscard]] std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t recorded() const;
 
-  /// The records that are complete by now, in the order of recording, piece by piece; a task and
+  /// All records up to one that is complete by now, in order, piece by piece; a task and
   /// its accesses are in one piece. The pieces stay valid and unchanged while the recorder lives.
   void for_each_run(const std::function<void(std::span<const Record>)>& use) const;
 
@@ -214,6 +214,7 @@ class Recorder {
   explicit Recorder(const RecorderOptions& options) : options_(options) {}
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
+  ~Recorder() = default;
 
   [[nodiscard]] const RecorderOptions& options() const { return options_; }
   [[nodiscard]] bool enabled() const { return options_.enabled; }

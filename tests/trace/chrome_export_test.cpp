@@ -77,6 +77,7 @@ class Exported {
       }
     }
     std::vector<std::string> found;
+    found.reserve(by_index.size());
     for (const auto& [index, row] : by_index) found.push_back(row);
     return found;
   }

@@ -152,7 +152,8 @@ TEST(Recorder, LetsSeveralThreadsRecordWhileAnotherReads) {
   constexpr int thread_count = 4;
   Recorder recorder(switched_on());
   std::atomic<int> running{thread_count};
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
+  threads.reserve(thread_count);
   for (int t = 0; t < thread_count; ++t) {
     threads.emplace_back([&recorder, &running, t] {
       ThreadTrace& mine = recorder.thread(fmt::format("worker {}", t), t);
@@ -185,7 +186,6 @@ TEST(Recorder, LetsSeveralThreadsRecordWhileAnotherReads) {
       }
     }
   }
-  for (std::thread& thread : threads) thread.join();
   EXPECT_GE(readings, 1);
 }
 

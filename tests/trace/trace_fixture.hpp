@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
-#include <stdlib.h>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -18,7 +18,7 @@ namespace heddle::trace::test {
 
 /// A test with a new folder of its own, removed with all it holds.
 class TraceTest : public ::testing::Test {
- protected:
+ public:
   TraceTest() {
     std::string name = (std::filesystem::temp_directory_path() / "heddle-trace-XXXXXX").string();
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
@@ -31,6 +31,7 @@ class TraceTest : public ::testing::Test {
   TraceTest(const TraceTest&) = delete;
   TraceTest& operator=(const TraceTest&) = delete;
 
+ protected:
   [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
 
   [[nodiscard]] std::vector<std::string> files_in_folder() const {
