@@ -7,7 +7,7 @@ namespace heddle {
 std::int32_t TileLayout::tile_columns() const {
   const std::int32_t wides = wide_columns();
   if (wides == 0) return 0;
-  const std::int64_t width = columns - (wides - 1) * tile;
+  const std::int64_t width = columns - (wides - 1) * wide_width();
   const std::int64_t in_strip = std::min(width, strip);
   const std::int64_t pieces =
       (in_strip > 0 ? (in_strip + small - 1) / small : 0) + (width > strip ? 1 : 0);
@@ -18,8 +18,8 @@ std::int64_t TileLayout::row_count(TileRow i) const {
   return std::min(tile, rows - row_begin(i));
 }
 
-TileColumn TileLayout::wide_begin(std::int32_t wide) const {
-  return TileColumn{std::min(wide * pieces_per_wide(), tile_columns())};
+TileColumn TileLayout::wide_begin(std::int32_t wide_column) const {
+  return TileColumn{std::min(wide_column * pieces_per_wide(), tile_columns())};
 }
 
 std::int64_t TileLayout::offset_in_wide(TileColumn c) const {
@@ -27,11 +27,11 @@ std::int64_t TileLayout::offset_in_wide(TileColumn c) const {
 }
 
 std::int64_t TileLayout::column_begin(TileColumn c) const {
-  return wide_of(c) * tile + offset_in_wide(c);
+  return wide_of(c) * wide_width() + offset_in_wide(c);
 }
 
 std::int64_t TileLayout::column_count(TileColumn c) const {
-  const std::int64_t width = is_remainder(c) ? tile - strip : small;
+  const std::int64_t width = is_remainder(c) ? wide_width() - strip : small;
   return std::min(width, columns - column_begin(c));
 }
 

@@ -14,30 +14,36 @@ namespace heddle {
 /// shorter. A *tile column* below is one such piece; pieces of a wide column are numbered left to
 /// right, wide columns follow each other.
 ///
-/// Invariant (`is_valid()`): rows, columns >= 0; tile >= 1; 0 <= strip <= tile; strip > 0 implies
-/// small >= 1 and strip % small == 0.
+/// Invariant (`is_valid()`): rows, columns >= 0; tile >= 1; 0 <= strip <= wide_width(); strip > 0
+/// implies small >= 1 and strip % small == 0.
 struct TileLayout {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t tile = 1;
   std::int64_t strip = 0;
   std::int64_t small = 0;
+  /// Columns of a wide column where they are not as many as a tile has rows (right-hand sides); 0:
+  /// `tile`.
+  std::int64_t wide = 0;
 
   [[nodiscard]] bool is_valid() const {
-    return rows >= 0 && columns >= 0 && tile >= 1 && strip >= 0 && strip <= tile &&
-           (strip == 0 || (small >= 1 && strip % small == 0));
+    return rows >= 0 && columns >= 0 && tile >= 1 && wide >= 0 && strip >= 0 &&
+           strip <= wide_width() && (strip == 0 || (small >= 1 && strip % small == 0));
   }
+
+  [[nodiscard]] std::int64_t wide_width() const { return wide > 0 ? wide : tile; }
 
   /// Pieces that a full wide column is cut into.
   [[nodiscard]] std::int32_t pieces_per_wide() const {
-    return static_cast<std::int32_t>((strip > 0 ? strip / small : 0) + (strip < tile ? 1 : 0));
+    return static_cast<std::int32_t>((strip > 0 ? strip / small : 0) +
+                                     (strip < wide_width() ? 1 : 0));
   }
 
   [[nodiscard]] std::int32_t tile_rows() const {
     return static_cast<std::int32_t>((rows + tile - 1) / tile);
   }
   [[nodiscard]] std::int32_t wide_columns() const {
-    return static_cast<std::int32_t>((columns + tile - 1) / tile);
+    return static_cast<std::int32_t>((columns + wide_width() - 1) / wide_width());
   }
   [[nodiscard]] std::int32_t tile_columns() const;
 
@@ -46,8 +52,8 @@ struct TileLayout {
 
   [[nodiscard]] std::int32_t wide_of(TileColumn c) const { return c.value() / pieces_per_wide(); }
   [[nodiscard]] std::int32_t piece_of(TileColumn c) const { return c.value() % pieces_per_wide(); }
-  /// First tile column of wide column `wide`; `wide == wide_columns()` gives the end.
-  [[nodiscard]] TileColumn wide_begin(std::int32_t wide) const;
+  /// First tile column of a wide column; `wide_columns()` gives the end.
+  [[nodiscard]] TileColumn wide_begin(std::int32_t wide_column) const;
   /// True when the piece is the part of its wide column that a device keeps.
   [[nodiscard]] bool is_remainder(TileColumn c) const {
     return piece_of(c) == (strip > 0 ? static_cast<std::int32_t>(strip / small) : 0);

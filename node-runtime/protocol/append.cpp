@@ -305,12 +305,14 @@ void Protocol::add_input(Task& task, std::uint8_t index, const Access& access, A
   BaseCopy& base = access.home.node == options_.node
                        ? static_cast<BaseCopy&>(current(access))
                        : static_cast<BaseCopy&>(remote(*task.job, access, task, actions));
-  HEDDLE_DEBUG(access.home.node != options_.node || access.version == count_here ||
-                   access.version ==
-                       number_in(matrices_[static_cast<std::size_t>(access.tile.matrix.value())]
-                                     ->tiles[static_cast<std::size_t>(access.tile.index)],
-                                 task.job->id),
-               "tile {}: the program reads version {}", access.tile.index, access.version.value());
+  operand.version = access.home.node == options_.node
+                        ? number_in(matrices_[static_cast<std::size_t>(access.tile.matrix.value())]
+                                        ->tiles[static_cast<std::size_t>(access.tile.index)],
+                                    task.job->id)
+                        : static_cast<RemoteVersion&>(base).number;
+  HEDDLE_DEBUG(access.version == count_here || access.version == operand.version,
+               "tile {}: the program reads version {}, the list is at {}", access.tile.index,
+               access.version.value(), operand.version.value());
   Copy* copy = &base;
   operand.kind = InstanceKind::native_input;
   if (base.place != task.place) {
@@ -340,6 +342,7 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     }
     operand.out = &new_version(job, access, task, actions);
     operand.out->writer = &task;
+    operand.version = operand.out->number - 1;
     return;
   }
 
@@ -361,9 +364,11 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     sink.version = &new_version(job, access, task, actions);
     sink.version->sink = &sink;
     operand.sink = &sink;
+    operand.version = sink.version->number - 1;
   } else {
     operand.kind = InstanceKind::internode_source_minor_output;
     const Version before = count_remote_write(job, access, actions);
+    operand.version = before;
     Send& send = add_send(job, access, access.home.node, operand.kind, before + 1, task.priority);
     send.task = &task;
     send.operand = index;

@@ -19,6 +19,10 @@ void PoolPlan::set_temporary(MatrixId matrix) {
   temporary_[index] = true;
 }
 
+void PoolPlan::require(std::int32_t blocks) {
+  for (std::int32_t& maximum : maximum_alive_) maximum = std::max(maximum, blocks);
+}
+
 bool PoolPlan::is_temporary(MatrixId matrix) const {
   const auto index = static_cast<std::size_t>(matrix.value());
   return index < temporary_.size() && temporary_[index];

@@ -21,6 +21,9 @@ class PoolPlan {
   /// `temporary(matrix)` tells which matrices take their blocks from the job's pools.
   void set_temporary(MatrixId matrix);
 
+  /// Asks for at least `blocks` at each place, whatever the walk needs.
+  void require(std::int32_t blocks);
+
   void append(std::span<const Access> accesses);
   void append_alien_reader(const Access& access, NodeId reader);
   void release(const Access& access);

@@ -54,6 +54,7 @@ struct JobCounters {
 /// One submitted program on this node. Owned by the protocol until forget().
 struct Job {
   JobId id;
+  void* context = nullptr;  ///< the caller's
   std::int32_t window = 1;
   std::int32_t unfinished = 0;  ///< items
   std::uint64_t next_order = 0;
@@ -100,6 +101,10 @@ class Protocol {
 
   /// Makes a matrix known; ids are given in the order of calls, which is the same on all nodes.
   MatrixId add_matrix(MatrixOptions options);
+  /// The id that the next call of add_matrix will give.
+  [[nodiscard]] MatrixId next_matrix() const {
+    return MatrixId{static_cast<std::int32_t>(matrices_.size())};
+  }
   /// Forgets a matrix of which no job uses a tile.
   void remove_matrix(MatrixId matrix);
 

@@ -260,6 +260,7 @@ struct Operand {
   AccessMode mode = AccessMode::read;
   InstanceKind kind = InstanceKind::native_input;
   TileId tile;
+  Version version;  ///< that is read, or replaced
   Copy* in =
       nullptr;  ///< the copy that is read (and counted as visited when the task has finished)
   LocalVersion* out = nullptr;  ///< the version that is written, when its tile lives on this node
@@ -297,6 +298,7 @@ struct Task : Item {
   std::uint8_t pending_outputs = 0;  ///< minor outputs not yet delivered
   bool outputs_acquired = false;
   bool executed = false;
+  Task* queue_next = nullptr;  ///< for whoever holds the ready task
   Operands operands;
 
   Task() : Item(Item::Kind::task) {}

@@ -45,6 +45,7 @@ struct Access {
 struct Work {
   const void* kernel = nullptr;
   std::array<std::uint64_t, 4> parameters{};
+  std::int64_t info_base = 0;  ///< added to the index at which the kernel reports a failure
 };
 
 /// The eight kinds of delegates that a task leaves in the lists of tiles (001 section 6.1).

@@ -1,0 +1,98 @@
+#include "node-runtime/matrix.hpp"
+
+#include <exception>
+#include <mutex>
+
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+namespace {
+
+/// What the tasks of one for_each_tile share.
+struct Visit {
+  Matrix<double>::Visitor visit;
+  std::mutex mutex;
+  std::exception_ptr error;  ///< the first
+  bool failed = false;
+};
+
+struct VisitParameters {
+  Visit* visit;
+  std::int32_t row;
+  std::int32_t column;
+};
+
+/// An exception must not leave a worker's loop: it is kept for the caller, later visits are
+/// skipped.
+std::int64_t run_visit(const KernelArguments& arguments) {
+  const auto p = arguments.parameters.as<VisitParameters>();
+  {
+    const std::lock_guard lock(p.visit->mutex);
+    if (p.visit->failed) return 0;
+  }
+  try {
+    p.visit->visit(TileRow{p.row}, TileColumn{p.column}, arguments.tiles[0]);
+  } catch (...) {
+    const std::lock_guard lock(p.visit->mutex);
+    if (!p.visit->failed) p.visit->error = std::current_exception();
+    p.visit->failed = true;
+  }
+  return 0;
+}
+
+constexpr Kernel visit_kernel{.name = "visit", .host = run_visit};
+
+Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
+  const TileLayout layout = matrix.layout();
+  for (TileColumn c{0}; c.value() < layout.tile_columns(); ++c) {
+    for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
+      if (!matrix.stores(i, c) || matrix.home(i, c).node != tasks.node()) continue;
+      TaskOptions options;
+      options.parameters = KernelParameters(VisitParameters{visit, i.value(), c.value()});
+      co_await tasks.insert(visit_kernel, options, read_write(matrix(i, c)));
+    }
+  }
+}
+
+}  // namespace
+
+MatrixState::~MatrixState() {
+  if (engine != nullptr) engine->remove_matrix(id);
+}
+
+Location Matrix<double>::home(TileRow i, TileColumn c) const {
+  const MatrixSpec& spec = state_->spec;
+  switch (spec.dealing) {
+    case Dealing::cyclic:
+      break;
+    case Dealing::transposed:
+      return {spec.distribution.node(spec.layout.wide_of(c), i.value()), host_place};
+    case Dealing::diagonal:
+      return {spec.distribution.node(i.value(), i.value()), host_place};
+  }
+  return spec.distribution.home(spec.layout, i, c);
+}
+
+Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
+  Visit visit{visitor, {}, nullptr, false};
+  JobSpec spec;
+  spec.name = "visit";
+  spec.matrices = {id()};
+  spec.keep_alive = {state_};
+  spec.program = [matrix = *this, &visit](TaskStream& tasks) {
+    return visit_program(tasks, matrix, &visit);
+  };
+  node().submit(std::move(spec)).wait();
+  if (visit.error) std::rethrow_exception(visit.error);
+  return *this;
+}
+
+Matrix<double>& Matrix<double>::fill(
+    const std::function<void(GlobalRow, GlobalColumn, TileView)>& filler) {
+  const TileLayout l = layout();
+  return for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
+    filler(GlobalRow{l.row_begin(i)}, GlobalColumn{l.column_begin(c)}, tile);
+  });
+}
+
+}  // namespace heddle

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "algorithms/matrix/layout.hpp"
+#include "base/index.hpp"
+#include "kernels/kernel.hpp"
+#include "node-runtime/threads/program.hpp"
+
+namespace heddle {
+
+class Node;
+
+/// Which tiles of a matrix exist.
+enum class Storage : std::uint8_t {
+  full,
+  lower,  ///< those on and below the diagonal tiles: symmetric and lower triangular matrices
+};
+
+/// Which node a tile lives on.
+enum class Dealing : std::uint8_t {
+  cyclic,      ///< by its row and wide column: Distribution::home
+  transposed,  ///< as if row and wide column were exchanged, on the host
+  diagonal,    ///< with the diagonal tile of its row, on the host: right-hand sides
+};
+
+struct MatrixSpec {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  Storage storage = Storage::full;
+  /// How it is cut and where its tiles live; by default as the node was configured to.
+  TileLayout layout{};
+  Distribution distribution{};
+  bool has_layout = false;
+  Dealing dealing = Dealing::cyclic;
+  bool temporary = false;
+  std::int32_t spare_count = 4;  ///< blocks per place for renaming
+};
+
+/// What a matrix is on this node. Made by Node; the memory lives as long as the last handle and the
+/// last job that uses it.
+struct MatrixState {
+  MatrixState() = default;
+  MatrixState(const MatrixState&) = delete;
+  MatrixState& operator=(const MatrixState&) = delete;
+  ~MatrixState();
+
+  Node* node = nullptr;
+  Engine* engine = nullptr;
+  protocol::MatrixId id;
+  MatrixSpec spec;
+};
+
+/// A tile matrix of doubles, distributed over the nodes. A handle: copies name the same matrix.
+template <class T>
+class Matrix;
+
+template <>
+class Matrix<double> {
+ public:
+  explicit Matrix(std::shared_ptr<MatrixState> state) : state_(std::move(state)) {}
+
+  [[nodiscard]] const TileLayout& layout() const { return state_->spec.layout; }
+  [[nodiscard]] const Distribution& distribution() const { return state_->spec.distribution; }
+  [[nodiscard]] Storage storage() const { return state_->spec.storage; }
+  [[nodiscard]] std::int64_t rows() const { return layout().rows; }
+  [[nodiscard]] std::int64_t columns() const { return layout().columns; }
+  [[nodiscard]] protocol::MatrixId id() const { return state_->id; }
+  [[nodiscard]] Node& node() const { return *state_->node; }
+  [[nodiscard]] const std::shared_ptr<MatrixState>& state() const { return state_; }
+
+  /// Tile (i, c) for tasks.
+  [[nodiscard]] TileRef operator()(TileRow i, TileColumn c) const {
+    return {{id(), i.value() + c.value() * layout().tile_rows()}, home(i, c)};
+  }
+  [[nodiscard]] Location home(TileRow i, TileColumn c) const;
+  [[nodiscard]] bool stores(TileRow i, TileColumn c) const {
+    return storage() == Storage::full || i.value() >= layout().wide_of(c);
+  }
+
+  /// What visits a tile: its place in the matrix and its content, in host memory.
+  using Visitor = std::function<void(TileRow, TileColumn, TileView)>;
+
+  /// Lets the CPU workers visit all stored tiles of this node, in any order and in parallel; waits.
+  /// `visit` may change the content. Rethrows what a visit threw. Collective in order: every node
+  /// makes the same calls.
+  Matrix& for_each_tile(const Visitor& visit);
+
+  /// Fills block by block: `fill` gets the global position of the block's first element and the
+  /// block.
+  Matrix& fill(const std::function<void(GlobalRow, GlobalColumn, TileView)>& fill);
+
+ private:
+  std::shared_ptr<MatrixState> state_;
+};
+
+}  // namespace heddle

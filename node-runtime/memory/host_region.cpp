@@ -1,0 +1,30 @@
+#include "node-runtime/memory/host_region.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace heddle {
+
+HostRegion::HostRegion(std::size_t bytes, const char* purpose) : bytes_(bytes) {
+  if (bytes == 0) return;
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) {
+    throw Error(ErrorCode::usage,
+                fmt::format("no {} of host memory for {}: {}; use more nodes or a smaller problem",
+                            format_bytes(bytes), purpose, std::strerror(errno)));
+  }
+  ::madvise(address, bytes, MADV_HUGEPAGE);  // advice: without it everything works, slower
+  address_ = static_cast<std::byte*>(address);
+}
+
+HostRegion::~HostRegion() {
+  if (address_ != nullptr) ::munmap(address_, bytes_);
+}
+
+}  // namespace heddle

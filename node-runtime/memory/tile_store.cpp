@@ -1,0 +1,175 @@
+#include "node-runtime/memory/tile_store.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// Blocks begin on a cache line pair; tiles of a power of two in size do not all begin at the same
+/// cache set.
+constexpr std::size_t block_alignment = 128;
+
+std::size_t padded(std::size_t bytes) {
+  const std::size_t lines = (bytes + block_alignment - 1) / block_alignment;
+  return (lines | 1) * block_alignment;
+}
+
+}  // namespace
+
+TileStore::TileStore(std::vector<Device*> devices) : devices_(std::move(devices)) {
+  for (std::int32_t i = static_cast<std::int32_t>(pools_max); i-- > 0;) free_pools_.push_back(i);
+}
+
+TileStore::~TileStore() {
+  for (auto& slot : pools_) delete slot.load(std::memory_order_acquire);
+  for (auto& slot : matrices_) delete slot.load(std::memory_order_acquire);
+}
+
+std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* purpose) {
+  pool.bytes = bytes;
+  if (bytes == 0) return nullptr;
+  if (pool.place == host_place) {
+    pool.host = HostRegion(bytes, purpose);
+    host_bytes_ += bytes;
+    peak_host_bytes_ = std::max(peak_host_bytes_, host_bytes_);
+    return pool.host.address();
+  }
+  Device& device = *devices_[static_cast<std::size_t>(pool.place.value()) - 1];
+  pool.device.emplace(device, bytes);
+  device_bytes_ += bytes;
+  peak_device_bytes_ = std::max(peak_device_bytes_, device_bytes_);
+  return pool.device->address();
+}
+
+std::int32_t TileStore::add_pool(std::unique_ptr<PoolMemory> pool) {
+  if (free_pools_.empty()) {
+    throw Error(ErrorCode::usage,
+                fmt::format("more than {} matrices and jobs exist at one time; release some",
+                            pools_max / static_cast<std::size_t>(places())));
+  }
+  const std::int32_t id = free_pools_.back();
+  free_pools_.pop_back();
+  pools_[static_cast<std::size_t>(id)].store(pool.release(), std::memory_order_release);
+  return id;
+}
+
+std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable table) {
+  const std::lock_guard lock(mutex_);
+  const auto index = static_cast<std::size_t>(id.value());
+  if (index >= matrices_.size()) {
+    throw Error(ErrorCode::usage,
+                fmt::format("a node can make {} matrices in its life", pools_max));
+  }
+  auto matrix = std::make_unique<Matrix>();
+  matrix->table = std::move(table);
+  const TileTable& t = matrix->table;
+  for (const TileShape& shape : t.shapes) {
+    matrix->largest_bytes = std::max(matrix->largest_bytes, shape.bytes());
+  }
+  for (std::int32_t p = 0; p < places() && !t.temporary; ++p) {
+    auto pool = std::make_unique<PoolMemory>();
+    pool->place = PlaceId{p};
+    std::size_t bytes = 0;
+    std::size_t local = 0;
+    const auto here = [&](std::size_t i) { return t.is_local[i] && t.home_places[i].value() == p; };
+    for (std::size_t i = 0; i < t.shapes.size(); ++i) {
+      if (!here(i)) continue;
+      bytes += padded(t.shapes[i].bytes());
+      ++local;
+    }
+    const auto spares = static_cast<std::size_t>(local > 0 ? t.spare_count : 0);
+    bytes += spares * padded(matrix->largest_bytes);
+    std::byte* next = allocate(*pool, bytes, "a matrix");
+    pool->blocks.resize(t.shapes.size() + spares);
+    for (std::size_t i = 0; i < t.shapes.size(); ++i) {
+      if (!here(i)) continue;
+      pool->blocks[i] = next;
+      next += padded(t.shapes[i].bytes());
+    }
+    for (std::size_t s = 0; s < spares; ++s) {
+      pool->blocks[t.shapes.size() + s] = next;
+      next += padded(matrix->largest_bytes);
+    }
+    matrix->pools.push_back(add_pool(std::move(pool)));
+  }
+  std::vector<std::int32_t> pools = matrix->pools;
+  matrices_[index].store(matrix.release(), std::memory_order_release);
+  return pools;
+}
+
+void TileStore::remove_matrix(protocol::MatrixId id) {
+  Matrix* matrix = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    matrix = matrices_[static_cast<std::size_t>(id.value())].exchange(nullptr,
+                                                                      std::memory_order_acq_rel);
+  }
+  HEDDLE_CHECK(matrix != nullptr, "matrix {} is unknown", id.value());
+  for (const std::int32_t pool : matrix->pools) remove_job_pool(pool);
+  delete matrix;
+}
+
+std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes,
+                                     std::int32_t capacity) {
+  const std::lock_guard lock(mutex_);
+  auto pool = std::make_unique<PoolMemory>();
+  pool->place = place;
+  pool->block_bytes = padded(block_bytes);
+  pool->base =
+      allocate(*pool, pool->block_bytes * static_cast<std::size_t>(capacity), "copies of tiles");
+  return add_pool(std::move(pool));
+}
+
+void TileStore::remove_job_pool(std::int32_t id) {
+  const std::lock_guard lock(mutex_);
+  const std::unique_ptr<PoolMemory> pool(
+      pools_[static_cast<std::size_t>(id)].exchange(nullptr, std::memory_order_acq_rel));
+  HEDDLE_CHECK(pool != nullptr, "pool {} is unknown", id);
+  (pool->place == host_place ? host_bytes_ : device_bytes_) -= pool->bytes;
+  free_pools_.push_back(id);
+}
+
+TileShape TileStore::shape(protocol::TileId tile) const {
+  const Matrix* matrix =
+      matrices_[static_cast<std::size_t>(tile.matrix.value())].load(std::memory_order_acquire);
+  return matrix->table.shapes[static_cast<std::size_t>(tile.index)];
+}
+
+bool TileStore::is_local(protocol::TileId tile) const {
+  const Matrix* matrix =
+      matrices_[static_cast<std::size_t>(tile.matrix.value())].load(std::memory_order_acquire);
+  return matrix->table.is_local[static_cast<std::size_t>(tile.index)];
+}
+
+PlaceId TileStore::home_place(protocol::TileId tile) const {
+  const Matrix* matrix =
+      matrices_[static_cast<std::size_t>(tile.matrix.value())].load(std::memory_order_acquire);
+  return matrix->table.home_places[static_cast<std::size_t>(tile.index)];
+}
+
+std::size_t TileStore::largest_tile_bytes(protocol::MatrixId id) const {
+  return matrices_[static_cast<std::size_t>(id.value())]
+      .load(std::memory_order_acquire)
+      ->largest_bytes;
+}
+
+std::byte* TileStore::address(protocol::BlockRef block) const {
+  const PoolMemory* pool =
+      pools_[static_cast<std::size_t>(block.pool)].load(std::memory_order_acquire);
+  if (pool->blocks.empty()) {
+    return pool->base + static_cast<std::size_t>(block.index) * pool->block_bytes;
+  }
+  return pool->blocks[static_cast<std::size_t>(block.index)];
+}
+
+TileView TileStore::view(protocol::TileId tile, protocol::BlockRef block) const {
+  const TileShape s = shape(tile);
+  return {reinterpret_cast<double*>(address(block)), s.rows, s.columns,
+          std::max<std::int64_t>(1, s.rows)};
+}
+
+}  // namespace heddle

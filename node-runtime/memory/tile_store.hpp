@@ -1,0 +1,116 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/index.hpp"
+#include "kernels/kernel.hpp"
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/memory/host_region.hpp"
+#include "node-runtime/protocol/types.hpp"
+
+namespace heddle {
+
+/// Rows and columns of a tile of doubles; every block holds its tile column by column without gaps.
+struct TileShape {
+  std::int32_t rows = 0;
+  std::int32_t columns = 0;
+  [[nodiscard]] std::size_t bytes() const {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * sizeof(double);
+  }
+};
+
+/// A matrix as the store needs to know it; vectors are indexed by tile.
+struct TileTable {
+  std::vector<TileShape> shapes;
+  std::vector<PlaceId> home_places;  ///< meaningful for tiles of this node
+  std::vector<bool> is_local;
+  bool temporary = false;
+  std::int32_t spare_count = 0;  ///< blocks for renaming, at each place that keeps tiles of it
+};
+
+/// The memory of one node: for each place the indirect table of tile addresses (001 section 5.4)
+/// and the pools of jobs.
+///
+/// Pools held per matrix and place: one block per local tile plus `spare_count` for renaming (a
+/// write that finds none waits for readers, which never wait for it). Per job and place: `capacity`
+/// blocks of the job's largest tile for replicas, arrivals, temporaries and minor outputs on their
+/// way; the protocol's plan shows that `minimum` of them suffice. Nothing else takes memory that
+/// tiles live in.
+///
+/// Thread: registration and removal by one thread at a time; view() and address() by any thread for
+/// pools that exist.
+class TileStore {
+ public:
+  /// Most pools that may exist at one time.
+  static constexpr std::size_t pools_max = 4096;
+
+  /// `devices[d]` is place d + 1. The store outlives no device.
+  explicit TileStore(std::vector<Device*> devices);
+  ~TileStore();
+  TileStore(const TileStore&) = delete;
+  TileStore& operator=(const TileStore&) = delete;
+
+  [[nodiscard]] std::int32_t places() const {
+    return static_cast<std::int32_t>(devices_.size()) + 1;
+  }
+
+  /// Allocates the blocks of a matrix. Returns the pool of each place; empty for a temporary
+  /// matrix. `matrix` must be the next unused id.
+  std::vector<std::int32_t> add_matrix(protocol::MatrixId matrix, TileTable table);
+  void remove_matrix(protocol::MatrixId matrix);
+
+  /// Allocates `capacity` blocks of `block_bytes` at `place`; the pool's id.
+  std::int32_t add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity);
+  void remove_job_pool(std::int32_t pool);
+
+  [[nodiscard]] TileShape shape(protocol::TileId tile) const;
+  [[nodiscard]] std::byte* address(protocol::BlockRef block) const;
+  [[nodiscard]] TileView view(protocol::TileId tile, protocol::BlockRef block) const;
+  [[nodiscard]] std::size_t largest_tile_bytes(protocol::MatrixId matrix) const;
+  [[nodiscard]] bool is_local(protocol::TileId tile) const;
+  [[nodiscard]] PlaceId home_place(protocol::TileId tile) const;
+
+  /// Most bytes of pools that existed at one time.
+  [[nodiscard]] std::uint64_t peak_host_bytes() const { return peak_host_bytes_; }
+  [[nodiscard]] std::uint64_t peak_device_bytes() const { return peak_device_bytes_; }
+
+ private:
+  struct PoolMemory {
+    PlaceId place;
+    std::size_t block_bytes = 0;     ///< of a job's pool
+    std::byte* base = nullptr;       ///< of a job's pool
+    std::vector<std::byte*> blocks;  ///< of a matrix's pool, by block index
+    HostRegion host;
+    std::optional<DeviceBuffer> device;
+    std::size_t bytes = 0;
+  };
+  struct Matrix {
+    TileTable table;
+    std::size_t largest_bytes = 0;
+    std::vector<std::int32_t> pools;
+  };
+
+  std::int32_t add_pool(std::unique_ptr<PoolMemory> pool);
+  std::byte* allocate(PoolMemory& pool, std::size_t bytes, const char* purpose);
+
+  std::vector<Device*> devices_;
+  std::mutex mutex_;  ///< registration
+  /// Release on registration, acquire on use: a reader that has got hold of a pool's id sees the
+  /// pool. Ids are reused only after the job or matrix is gone.
+  std::array<std::atomic<PoolMemory*>, pools_max> pools_{};
+  std::array<std::atomic<Matrix*>, pools_max> matrices_{};
+  std::vector<std::int32_t> free_pools_;
+  std::uint64_t host_bytes_ = 0;
+  std::uint64_t device_bytes_ = 0;
+  std::uint64_t peak_host_bytes_ = 0;
+  std::uint64_t peak_device_bytes_ = 0;
+};
+
+}  // namespace heddle

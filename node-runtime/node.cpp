@@ -1,0 +1,399 @@
+#include "node-runtime/node.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/units.hpp"
+#include "kernels/cpu/blas.hpp"
+#include "node-runtime/device/devices.hpp"
+#include "node-runtime/threads/loops.hpp"
+#include "node-runtime/transport/mpi_progress.hpp"
+#include "node-runtime/tuning.hpp"
+
+namespace heddle {
+
+// ---- jobs ------------------------------------------------------------------------------------
+
+const JobResult& Job::wait() {
+  engine_->wait(*record_);
+  return record_->result;
+}
+
+bool Job::done() const {
+  const std::lock_guard lock(record_->mutex);
+  return record_->is_done;
+}
+
+void Job::cancel() {
+  engine_->cancel(*record_);
+}
+
+double Job::progress() const {
+  if (done()) return 1;
+  const auto finished =
+      static_cast<double>(record_->tasks_finished.load(std::memory_order_relaxed));
+  return record_->tasks_planned == 0 ? 0 : finished / static_cast<double>(record_->tasks_planned);
+}
+
+UserStream::~UserStream() {
+  if (record_ != nullptr && !engine_->failed()) engine_->end_stream(*record_);
+}
+
+Job UserStream::end() {
+  engine_->end_stream(*record_);
+  return {*engine_, std::exchange(record_, nullptr)};
+}
+
+// ---- the parts of a node ---------------------------------------------------------------------
+
+namespace {
+
+/// The grid with the fewest messages: as square as the number of nodes allows, more columns than
+/// rows.
+Distribution grid_of(const Config& config, int nodes) {
+  Distribution d;
+  if (config.layout.grid.has_value()) {
+    d.grid_rows = config.layout.grid->rows;
+    d.grid_columns = config.layout.grid->columns;
+    if (d.node_count() != nodes) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("layout.grid [{}, {}] is for {} nodes, but {} run; start {} nodes or "
+                              "write 'grid: auto'",
+                              d.grid_rows, d.grid_columns, d.node_count(), nodes, d.node_count()));
+    }
+    return d;
+  }
+  for (int r = 1; r * r <= nodes; ++r) {
+    if (nodes % r == 0) d.grid_rows = r;
+  }
+  d.grid_columns = nodes / d.grid_rows;
+  std::swap(d.grid_rows, d.grid_columns);
+  return d;
+}
+
+WaitPolicy wait_policy(config::Wait wait) {
+  switch (wait) {
+    case config::Wait::adaptive:
+      return WaitPolicy::adaptive;
+    case config::Wait::spin:
+      return WaitPolicy::spin;
+    case config::Wait::park:
+      return WaitPolicy::park;
+  }
+  return WaitPolicy::adaptive;
+}
+
+DeviceOptions device_options(const config::Devices& devices) {
+  DeviceOptions options;
+  if (devices.backend.has_value()) {
+    switch (*devices.backend) {
+      case config::DeviceBackend::none:
+        options.backend = DeviceBackend::none;
+        break;
+      case config::DeviceBackend::cuda:
+        options.backend = DeviceBackend::cuda;
+        break;
+      case config::DeviceBackend::emulated:
+        options.backend = DeviceBackend::emulated;
+        break;
+    }
+  }
+  if (devices.per_node.has_value()) options.count = static_cast<std::int32_t>(*devices.per_node);
+  if (devices.memory.has_value()) options.emulated.memory_bytes = *devices.memory;
+  return options;
+}
+
+}  // namespace
+
+struct Node::Parts {
+  Parts(const Config& node_config, Communicator communicator_in)
+      : config(node_config),
+        communicator(std::move(communicator_in)),
+        topology(CpuTopology::detect()),
+        recorder({.node = NodeId{communicator.rank()},
+                  .node_count = communicator.size(),
+                  .enabled = config.trace.file.has_value()}) {}
+
+  ~Parts() { stop_threads(); }
+
+  void agree_on_configuration();
+  void decide();
+  void start();
+  void stop_threads();
+  void launch(const std::string& name, std::vector<CpuCore> cores, int order,
+              std::function<void(trace::ThreadTrace&)> loop);
+  [[nodiscard]] std::vector<CpuCore> own_cores() const;
+
+  Config config;
+  Communicator communicator;
+  CpuTopology topology;
+  NodeFacts facts;
+  DeviceSet devices;
+  trace::Recorder recorder;
+  std::unique_ptr<TileStore> store;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<MpiProgress> progress;
+  std::vector<std::thread> threads;
+  std::uint64_t host_bytes_reserved = 0;
+};
+
+void Node::Parts::agree_on_configuration() {
+  const std::vector<std::uint64_t> all = communicator.all_gather(fingerprint(config));
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("node {} was started with another configuration than node 0 ('{}' here "
+                            "on node {}); give all nodes the same file and options",
+                            r, config.name, communicator.rank()));
+  }
+}
+
+void Node::Parts::decide() {
+  facts.rank = communicator.rank();
+  facts.nodes = communicator.size();
+  facts.nodes_on_host = communicator.local_size();
+  facts.cpu_model = topology.model();
+  facts.memory_available_bytes =
+      topology.memory_available_bytes() / static_cast<std::uint64_t>(facts.nodes_on_host);
+  facts.distribution = grid_of(config, facts.nodes);
+
+  std::optional<std::filesystem::path> machine_file;
+  if (config.machine.has_value()) machine_file = *config.machine;
+  const MachineProfile profile = prepare_machine(machine_file);
+  const Blas& blas = load_blas(profile.blas);
+  facts.blas = profile.explanation;
+  facts.blas_kernels = fmt::format("{} (tile kernels: {})", blas.core_name, blas.tile_kernels());
+  facts.machine_file = profile.file.string();
+  facts.warnings = profile.warnings;
+
+  devices = make_devices(device_options(config.runtime.devices));
+  facts.devices = static_cast<std::int32_t>(devices.devices.size());
+  facts.device_backend = std::string(name_of(devices.backend));
+  facts.device_reason = devices.why;
+  if (facts.devices > 0) facts.device_memory_bytes = devices.devices[0]->info().memory_bytes;
+  facts.distribution.devices = facts.devices;
+
+  const int cores = topology.compute_thread_count();
+  facts.cpu_workers = config.runtime.cpu_workers.has_value()
+                          ? static_cast<std::int32_t>(*config.runtime.cpu_workers)
+                          : std::max(1, cores / facts.nodes_on_host);
+  facts.window = static_cast<std::int32_t>(config.runtime.window.value_or(8192));
+  // Threads that would compute or look for work without rest, on this host.
+  const int hungry =
+      facts.nodes_on_host * (facts.cpu_workers + facts.devices + (facts.nodes > 1 ? 1 : 0));
+  facts.oversubscribed = hungry > cores;
+}
+
+/// This node's share of the host's cores, so that nodes on one host do not sit on each other.
+std::vector<CpuCore> Node::Parts::own_cores() const {
+  const std::span<const CpuCore> all = topology.cores();
+  const auto workers = static_cast<std::size_t>(facts.cpu_workers);
+  if (workers * static_cast<std::size_t>(facts.nodes_on_host) > all.size()) return {};
+  const std::size_t first = static_cast<std::size_t>(communicator.local_rank()) * workers;
+  return {all.begin() + static_cast<std::ptrdiff_t>(first),
+          all.begin() + static_cast<std::ptrdiff_t>(first + workers)};
+}
+
+/// A thread of the node: named, bound, and unable to end the process by an exception.
+void Node::Parts::launch(const std::string& name, std::vector<CpuCore> cores, int order,
+                         std::function<void(trace::ThreadTrace&)> loop) {
+  trace::ThreadTrace& trace = recorder.thread(name, order);
+  threads.emplace_back([this, name, cores = std::move(cores), &trace, loop = std::move(loop)] {
+    try {
+      name_current_thread(name);
+      if (!cores.empty()) pin_current_thread(cores);
+      loop(trace);
+    } catch (const Error& error) {
+      engine->fail(error);
+    } catch (const std::exception& error) {
+      engine->fail(Error(ErrorCode::internal, fmt::format("thread '{}': {}", name, error.what())));
+    }
+  });
+}
+
+void Node::Parts::start() {
+  std::vector<Device*> device_pointers;
+  for (const auto& device : devices.devices) device_pointers.push_back(device.get());
+  store = std::make_unique<TileStore>(device_pointers);
+  EngineOptions options;
+  options.node = NodeId{facts.rank};
+  options.node_count = facts.nodes;
+  options.cpu_workers = facts.cpu_workers;
+  options.devices = device_pointers;
+  options.window = facts.window;
+  options.wait = wait_policy(config.runtime.wait);
+  options.oversubscribed = facts.oversubscribed;
+  options.watchdog_seconds = config.runtime.watchdog_seconds;
+  engine = std::make_unique<Engine>(options, *store, recorder);
+
+  const std::vector<CpuCore> cores = own_cores();
+  launch("generation", cores, 0, [this](auto& trace) { generation_loop(*engine, trace); });
+  for (std::int32_t w = 0; w < facts.cpu_workers; ++w) {
+    std::vector<CpuCore> core;
+    if (!cores.empty()) core.push_back(cores[static_cast<std::size_t>(w)]);
+    launch(fmt::format("worker {}", w), core, 10 + w,
+           [this](auto& trace) { cpu_worker_loop(*engine, trace); });
+  }
+  for (std::int32_t d = 0; d < facts.devices; ++d) {
+    launch(fmt::format("device {}", d), cores, 1000 + d,
+           [this, d](auto& trace) { device_manager_loop(*engine, d, trace); });
+  }
+  if (facts.devices > 0) {
+    launch("copy", cores, 2000, [this](auto& trace) { copy_loop(*engine, trace); });
+  }
+  if (facts.nodes > 1) {
+    trace::ThreadTrace& trace = recorder.thread("mpi", 3000);
+    progress = std::make_unique<MpiProgress>(*engine, communicator, trace);
+    threads.emplace_back([this, cores] {
+      try {
+        name_current_thread("mpi");
+        if (!cores.empty()) pin_current_thread(cores);
+        progress->run();
+      } catch (const Error& error) {
+        engine->fail(error);
+        progress->run_down();
+      }
+    });
+  }
+}
+
+void Node::Parts::stop_threads() {
+  if (threads.empty()) return;
+  if (progress != nullptr && !engine->failed()) {
+    try {
+      progress->barrier();  // nobody stops answering while others still ask
+    } catch (const Error&) {
+      // The node has failed meanwhile: engine->failure() says why, and nobody is waited for.
+    }
+  }
+  engine->stop();
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
+  if (engine->failed()) communicator.abandon();
+}
+
+// ---- the node --------------------------------------------------------------------------------
+
+Node::Node(const Config& config) : parts_(std::make_unique<Parts>(config, Communicator())) {
+  parts_->decide();
+  parts_->start();
+}
+
+Node::Node(const Config& config, MPI_Comm communicator)
+    : parts_(std::make_unique<Parts>(config, Communicator(communicator))) {
+  parts_->agree_on_configuration();
+  parts_->decide();
+  parts_->start();
+}
+
+Node::~Node() = default;
+
+void Node::stop() {
+  parts_->stop_threads();
+}
+
+int Node::rank() const {
+  return parts_->facts.rank;
+}
+int Node::size() const {
+  return parts_->facts.nodes;
+}
+const NodeFacts& Node::facts() const {
+  return parts_->facts;
+}
+Engine& Node::engine() {
+  return *parts_->engine;
+}
+trace::Recorder& Node::recorder() {
+  return parts_->recorder;
+}
+TileStore& Node::store() {
+  return *parts_->store;
+}
+
+TileLayout Node::default_layout(std::int64_t rows, std::int64_t columns) const {
+  const config::Layout& wanted = parts_->config.layout;
+  return choose_layout(rows, columns, wanted, parts_->facts);
+}
+
+template <>
+Matrix<double> Node::matrix<double>(const MatrixSpec& wanted) {
+  auto state = std::make_shared<MatrixState>();
+  MatrixSpec& spec = state->spec;
+  spec = wanted;
+  if (!spec.has_layout) {
+    spec.layout = default_layout(spec.rows, spec.columns);
+    spec.distribution = parts_->facts.distribution;
+    spec.has_layout = true;
+  }
+  spec.layout.rows = spec.rows;
+  spec.layout.columns = spec.columns;
+  HEDDLE_CHECK(spec.layout.is_valid(), "tile {} strip {} small {}", spec.layout.tile,
+               spec.layout.strip, spec.layout.small);
+  state->node = this;
+  const Matrix<double> handle(state);
+  TileTable table;
+  table.temporary = spec.temporary;
+  table.spare_count = spec.spare_count;
+  const TileLayout& l = spec.layout;
+  const auto count =
+      static_cast<std::size_t>(l.tile_rows()) * static_cast<std::size_t>(l.tile_columns());
+  table.shapes.reserve(count);
+  table.home_places.reserve(count);
+  table.is_local.reserve(count);
+  for (TileColumn c{0}; c.value() < l.tile_columns(); ++c) {
+    for (TileRow i{0}; i.value() < l.tile_rows(); ++i) {
+      const Location home = handle.home(i, c);
+      const bool local = home.node.value() == rank() && handle.stores(i, c);
+      table.shapes.push_back({static_cast<std::int32_t>(l.row_count(i)),
+                              static_cast<std::int32_t>(l.column_count(c))});
+      table.home_places.push_back(home.place);
+      table.is_local.push_back(local);
+    }
+  }
+  state->id = parts_->engine->add_matrix(std::move(table));
+  state->engine = parts_->engine.get();
+  parts_->recorder.describe_matrix(
+      {state->id.value(), fmt::format("m{}", state->id.value()), l.tile_rows(), l.tile_columns()});
+  return handle;
+}
+
+Job Node::submit(JobSpec spec) {
+  return {*parts_->engine, parts_->engine->submit(std::move(spec))};
+}
+
+UserStream Node::stream(std::string name, const std::vector<Matrix<double>>& matrices) {
+  JobSpec spec;
+  spec.name = std::move(name);
+  for (const auto& matrix : matrices) {
+    spec.matrices.push_back(matrix.id());
+    spec.keep_alive.push_back(matrix.state());
+  }
+  return {*parts_->engine, parts_->engine->open_stream(std::move(spec), 64)};
+}
+
+void Node::all_reduce(std::span<double> values, Reduction reduction) {
+  if (parts_->progress != nullptr) parts_->progress->all_reduce(values, reduction);
+}
+
+void Node::barrier() {
+  if (parts_->progress != nullptr) parts_->progress->barrier();
+}
+
+std::vector<ThreadReport> Node::threads() const {
+  std::vector<ThreadReport> reports;
+  for (const trace::ThreadTrace* thread : parts_->recorder.threads()) {
+    const trace::ThreadTotals t = thread->totals();
+    reports.push_back({thread->name(), static_cast<double>(t.busy_ns) * 1e-9,
+                       static_cast<double>(t.waiting_ns) * 1e-9,
+                       static_cast<std::int64_t>(t.tasks)});
+  }
+  return reports;
+}
+
+}  // namespace heddle

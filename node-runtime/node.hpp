@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mpi.h>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "node-runtime/machine/prepare.hpp"
+#include "node-runtime/matrix.hpp"
+#include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/program.hpp"
+#include "node-runtime/topology/cpu.hpp"
+#include "node-runtime/transport/communicator.hpp"
+
+namespace heddle {
+
+/// A submitted job. A handle: the job goes on when it is dropped.
+class Job {
+ public:
+  Job(Engine& engine, std::shared_ptr<JobRecord> record)
+      : engine_(&engine), record_(std::move(record)) {}
+
+  /// Blocks until the job has ended on all nodes; the same result everywhere. Throws Error when
+  /// this node or another one fails.
+  const JobResult& wait();
+  [[nodiscard]] bool done() const;
+  /// Ends the job early, on all nodes: tasks that have not begun are skipped. Any node may call it;
+  /// all still wait().
+  void cancel();
+  /// Tasks finished over tasks of this node, 0 to 1.
+  [[nodiscard]] double progress() const;
+  /// What the job did on this node; complete once it is done.
+  [[nodiscard]] const protocol::JobCounters& counters() const { return record_->counters; }
+
+ private:
+  Engine* engine_;
+  std::shared_ptr<JobRecord> record_;
+};
+
+/// A task stream for a user's own algorithm: every node inserts the same tasks in the same order.
+class UserStream {
+ public:
+  UserStream(Engine& engine, std::shared_ptr<JobRecord> record)
+      : engine_(&engine), record_(std::move(record)) {}
+  UserStream(UserStream&& other) noexcept = default;
+  UserStream& operator=(UserStream&&) = delete;
+  /// Ends the stream if `end` was not called.
+  ~UserStream();
+
+  [[nodiscard]] TaskStream& tasks() { return *record_->stream; }
+  TaskStream* operator->() { return &tasks(); }
+  /// No more tasks; the job ends when all are done.
+  Job end();
+
+ private:
+  Engine* engine_;
+  std::shared_ptr<JobRecord> record_;
+};
+
+/// What the node decided from the configuration and the machine; for the plan and the report.
+struct NodeFacts {
+  std::int32_t rank = 0;
+  std::int32_t nodes = 1;
+  std::int32_t nodes_on_host = 1;
+  std::int32_t cpu_workers = 1;
+  std::int32_t devices = 0;
+  std::string device_backend;  ///< none, emulated, cuda
+  std::string device_reason;
+  std::uint64_t device_memory_bytes = 0;
+  Distribution distribution;
+  std::int32_t window = 0;
+  std::string blas;          ///< one line: which kernels and why
+  std::string blas_kernels;  ///< OpenBLAS kernel set and tile kernels in use
+  std::string machine_file;
+  std::vector<std::string> warnings;
+  std::string cpu_model;
+  std::uint64_t memory_available_bytes = 0;
+  bool oversubscribed = false;
+};
+
+/// One node of the cluster: the composition root. Builds topology, devices, memory, protocol,
+/// threads and transport from a configuration, starts them, and stops them in the destructor.
+///
+/// Thread: one thread at a time makes matrices and jobs, in the same order on all nodes; handles
+/// may be used by others.
+class Node {
+ public:
+  /// A node on its own.
+  explicit Node(const Config& config);
+  /// One of the nodes of `communicator`; collective over them. MPI must be initialised with
+  /// MPI_THREAD_SERIALIZED or more, and nobody else may call MPI while the node exists. Throws
+  /// Error(usage) when the nodes' configurations differ or the grid does not have as many nodes.
+  Node(const Config& config, MPI_Comm communicator);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] const NodeFacts& facts() const;
+
+  /// A matrix of `spec.rows` x `spec.columns`; its content is undefined. Throws Error(usage) with
+  /// the numbers when the memory does not suffice.
+  template <class T>
+  [[nodiscard]] Matrix<T> matrix(const MatrixSpec& spec);
+  template <class T>
+  [[nodiscard]] Matrix<T> matrix(std::int64_t rows, std::int64_t columns) {
+    MatrixSpec spec;
+    spec.rows = rows;
+    spec.columns = columns;
+    return matrix<T>(spec);
+  }
+  /// The layout that `matrix` uses for an m x n matrix when none is given.
+  [[nodiscard]] TileLayout default_layout(std::int64_t rows, std::int64_t columns) const;
+
+  /// Starts a job and returns at once; several may be in flight. Jobs that share a matrix take
+  /// effect in the order of submission.
+  Job submit(JobSpec spec);
+  /// A stream of tasks on `matrices`, which must be all that the tasks access.
+  UserStream stream(std::string name, const std::vector<Matrix<double>>& matrices);
+
+  /// Element-wise over all nodes, in place. Same order on all nodes.
+  void all_reduce(std::span<double> values, Reduction reduction);
+  void barrier();
+
+  /// What this node's threads have done so far.
+  [[nodiscard]] std::vector<ThreadReport> threads() const;
+  [[nodiscard]] Engine& engine();
+  [[nodiscard]] trace::Recorder& recorder();
+  [[nodiscard]] TileStore& store();
+  /// Seconds on this node's clock minus node 0's, as measured at start-up.
+  [[nodiscard]] double clock_offset() const;
+  /// Ends all threads, so that their records can be read; nothing may be submitted afterwards. The
+  /// destructor does the same. Collective.
+  void stop();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+template <>
+Matrix<double> Node::matrix<double>(const MatrixSpec& spec);
+
+}  // namespace heddle

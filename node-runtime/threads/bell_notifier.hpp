@@ -1,0 +1,18 @@
+#pragma once
+
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/threads/futex.hpp"
+
+namespace heddle {
+
+/// Rings a bell from a device backend's thread.
+class BellNotifier final : public Notifier {
+ public:
+  explicit BellNotifier(Doorbell& bell) : bell_(bell) {}
+  void notify() noexcept override { bell_.ring(); }
+
+ private:
+  Doorbell& bell_;
+};
+
+}  // namespace heddle

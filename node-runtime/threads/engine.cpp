@@ -1,0 +1,600 @@
+#include "node-runtime/threads/engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+#include "base/units.hpp"
+#include "node-runtime/threads/tile_operands.hpp"
+#include "node-runtime/threads/trace_events.hpp"
+
+namespace heddle {
+
+using protocol::Actions;
+using protocol::BlockRef;
+using protocol::Task;
+
+namespace {
+
+constexpr std::int32_t window_hysteresis = 8;  // a full window is refilled from 7/8 on
+constexpr std::int32_t generation_quantum = 16;
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& recorder)
+    : options_(options),
+      store_(store),
+      recorder_(recorder),
+      protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}) {
+  for (std::size_t p = 0; p <= options_.devices.size(); ++p) {
+    ready_.push_back(std::make_unique<ReadyQueue>());
+    if (p > 0) device_bells.push_back(std::make_unique<Doorbell>());
+  }
+}
+
+Engine::~Engine() {
+  if (failed()) protocol_.abandon();
+}
+
+// ---- matrices --------------------------------------------------------------------------------
+
+protocol::MatrixId Engine::add_matrix(TileTable table) {
+  protocol::MatrixOptions matrix;
+  matrix.tile_count = static_cast<std::int32_t>(table.shapes.size());
+  matrix.temporary = table.temporary;
+  matrix.spare_count = table.temporary ? 0 : table.spare_count;
+  protocol::MatrixId id;
+  {
+    const std::lock_guard lock(mutex_);
+    id = protocol_.next_matrix();
+  }
+  matrix.pools = store_.add_matrix(id, std::move(table));
+  const std::lock_guard lock(mutex_);
+  const protocol::MatrixId given = protocol_.add_matrix(std::move(matrix));
+  HEDDLE_CHECK(given == id, "matrices are made by one thread at a time");
+  return id;
+}
+
+void Engine::remove_matrix(protocol::MatrixId matrix) {
+  if (failed()) return;  // the protocol is abandoned as a whole
+  {
+    const std::lock_guard lock(mutex_);
+    protocol_.remove_matrix(matrix);
+  }
+  store_.remove_matrix(matrix);
+}
+
+BlockRef Engine::current_block(protocol::TileId tile) {
+  const std::lock_guard lock(mutex_);
+  return protocol_.current_block(tile, store_.home_place(tile));
+}
+
+// ---- jobs ------------------------------------------------------------------------------------
+
+std::shared_ptr<JobRecord> Engine::submit(JobSpec spec) {
+  auto job = std::make_shared<JobRecord>();
+  job->spec = std::move(spec);
+  protocol::PoolPlan plan(options_.node, store_.places());
+  for (const protocol::MatrixId m : job->spec.temporaries) plan.set_temporary(m);
+  {
+    TaskStream stream(plan, options_.node);
+    Program walk = job->spec.program(stream);
+    while (walk.resume()) {
+    }
+  }
+  job->tasks_planned = plan.tasks();
+  const std::lock_guard lock(mutex_);
+  begin(*job, plan);
+  job->stream.emplace(*this, *job, options_.node);
+  job->program = job->spec.program(*job->stream);
+  jobs_.push_back(job);
+  generation_bell.ring();
+  return job;
+}
+
+std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks_minimum) {
+  auto job = std::make_shared<JobRecord>();
+  job->spec = std::move(spec);
+  job->external = true;
+  protocol::PoolPlan plan(options_.node, store_.places());
+  const std::lock_guard lock(mutex_);
+  plan.require(blocks_minimum);
+  begin(*job, plan);
+  job->stream.emplace(*this, *job, options_.node);
+  job->stream->blocking_ = true;
+  jobs_.push_back(job);
+  return job;
+}
+
+/// Reserves the job's pools and makes it known to the protocol; with the lock.
+void Engine::begin(JobRecord& job, const protocol::PoolPlan& plan) {
+  std::size_t block_bytes = 0;
+  for (const protocol::MatrixId m : job.spec.matrices) {
+    block_bytes = std::max(block_bytes, store_.largest_tile_bytes(m));
+  }
+  protocol::JobOptions options;
+  options.window = options_.window;
+  for (std::int32_t p = 0; p < store_.places(); ++p) {
+    const std::int32_t minimum = plan.minimum()[static_cast<std::size_t>(p)];
+    const bool needed = minimum > 0;
+    const std::int32_t extra = !needed  ? 0
+                               : p == 0 ? std::min(options_.extra_blocks_max, 2 * minimum + 16)
+                                        : std::min(options_.extra_blocks_device_max, minimum + 4);
+    const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, minimum + extra);
+    job.pools.push_back(pool);
+    options.pools.push_back({pool, minimum + extra, minimum});
+  }
+  protocol::Job& handle = protocol_.begin_job(options);
+  handle.context = &job;
+  job.handle = &handle;
+  job.id = handle.id;
+  job.low_water = options.window - std::max(1, options.window / window_hysteresis);
+}
+
+void Engine::end_stream(JobRecord& job) {
+  Wakes wakes;
+  {
+    const std::lock_guard lock(mutex_);
+    protocol_.end_generation(*job.handle, actions_);
+    wakes = apply();
+  }
+  ring(wakes);
+}
+
+void Engine::cancel(JobRecord& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (job.handle == nullptr) return;
+    job.cancelled.store(true, std::memory_order_relaxed);
+    protocol_.cancel(*job.handle);
+    if (options_.node_count > 1) {
+      outbox_.cancelled.push_back(
+          {job.id, static_cast<std::int32_t>(JobResult::Status::cancelled), 0, 0});
+    }
+    if (job.result.status == JobResult::Status::done) {
+      job.result.status = JobResult::Status::cancelled;
+    }
+  }
+  message_bell.ring();
+}
+
+void Engine::numerical_failure(JobRecord& job, std::int64_t info, double pivot) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (job.handle == nullptr) return;
+    job.cancelled.store(true, std::memory_order_relaxed);
+    protocol_.cancel(*job.handle);
+    JobResult& result = job.result;
+    if (result.status != JobResult::Status::numerical_failure || info < result.info) {
+      result.status = JobResult::Status::numerical_failure;
+      result.info = info;
+      result.pivot = pivot;
+    }
+    if (options_.node_count > 1) {
+      outbox_.cancelled.push_back({job.id, static_cast<std::int32_t>(result.status), info, pivot});
+    }
+  }
+  message_bell.ring();
+}
+
+void Engine::cancel_from_elsewhere(const JobVerdict& verdict) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& job : jobs_) {
+    if (job->id != verdict.job || job->handle == nullptr) continue;
+    job->cancelled.store(true, std::memory_order_relaxed);
+    protocol_.cancel(*job->handle);
+  }
+}
+
+void Engine::wait(JobRecord& job) {
+  std::unique_lock lock(job.mutex);
+  std::uint64_t events = event_count();
+  auto since = std::chrono::steady_clock::now();
+  while (!job.is_done && !failed()) {
+    job.ended.wait_for(lock, std::chrono::milliseconds(100));
+    if (job.is_done || failed()) break;
+    const auto now = std::chrono::steady_clock::now();
+    if (const std::uint64_t seen = event_count(); seen != events || running_hint() > 0) {
+      events = seen;
+      since = now;
+    } else if (options_.watchdog_seconds > 0 &&
+               std::chrono::duration<double>(now - since).count() > options_.watchdog_seconds) {
+      lock.unlock();
+      fail(Error(ErrorCode::internal,
+                 fmt::format("node {}: nothing has advanced for {} s; {}", options_.node.value(),
+                             options_.watchdog_seconds, blockage())));
+      lock.lock();
+    }
+  }
+  if (!job.is_done) {
+    lock.unlock();
+    throw *failure();
+  }
+}
+
+/// All nodes agree; wakes the waiters and gives the pools back. With the lock.
+void Engine::complete(JobRecord& job, const JobResult& result, Wakes& wakes) {
+  job.counters = job.handle->counters;
+  protocol_.forget(*job.handle);
+  job.handle = nullptr;
+  for (const std::int32_t pool : job.pools) store_.remove_job_pool(pool);
+  wakes.remains.push_back({nullptr, std::move(job.spec), std::move(job.program)});
+  wakes.generation = true;
+  const std::lock_guard lock(job.mutex);
+  job.result = result;
+  job.is_done = true;
+  job.ended.notify_all();
+}
+
+void Engine::drained(protocol::Job& handle, Wakes& wakes) {
+  auto& job = *static_cast<JobRecord*>(handle.context);
+  job.is_local_done = true;
+  if (handle.cancelled && job.result.status == JobResult::Status::done) {
+    job.result.status = JobResult::Status::cancelled;
+  }
+  const JobResult result = job.result;
+  if (options_.node_count > 1) {
+    outbox_.done.push_back(
+        {job.id, static_cast<std::int32_t>(result.status), result.info, result.pivot});
+    wakes.message = true;
+    return;
+  }
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& j) { return j.get() == &job; });
+  std::shared_ptr<JobRecord> record = *found;
+  jobs_.erase(found);
+  complete(job, result, wakes);
+  wakes.remains.back().record = std::move(record);
+}
+
+void Engine::job_ended(const JobVerdict& verdict) {
+  Wakes wakes;
+  std::shared_ptr<JobRecord> job;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(jobs_.begin(), jobs_.end(),
+                                    [&](const auto& j) { return j->id == verdict.job; });
+    HEDDLE_CHECK(found != jobs_.end(), "job {} ended twice", verdict.job.value());
+    job = *found;
+    jobs_.erase(found);
+    JobResult result;
+    result.status = static_cast<JobResult::Status>(verdict.status);
+    result.info = verdict.info;
+    result.pivot = verdict.pivot;
+    complete(*job, result, wakes);
+  }
+  ring(wakes);
+}
+
+void Engine::stop() {
+  stopping_.store(true, std::memory_order_release);
+  Wakes wakes;
+  wakes.all = true;
+  ring(wakes);
+}
+
+void Engine::fail(const Error& error) {
+  std::vector<std::shared_ptr<JobRecord>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.has_value()) return;
+    failure_ = error;
+    outbox_.failure = error.what();
+    waiting.assign(jobs_.begin(), jobs_.end());
+    // Release: whoever sees `failed` sees the reason.
+    failed_.store(true, std::memory_order_release);
+  }
+  for (const auto& job : waiting) {
+    const std::lock_guard lock(job->mutex);
+    job->ended.notify_all();
+  }
+  room_bell_.ring_all();
+  message_bell.ring_all();
+}
+
+std::optional<Error> Engine::failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+std::string Engine::blockage() {
+  const std::lock_guard lock(mutex_);
+  return protocol_.blockage().text;
+}
+
+std::int64_t Engine::renamings() {
+  const std::lock_guard lock(mutex_);
+  return protocol_.renamings();
+}
+
+std::size_t Engine::protocol_bytes() {
+  const std::lock_guard lock(mutex_);
+  return protocol_.bytes();
+}
+
+// ---- events ----------------------------------------------------------------------------------
+
+Engine::Wakes Engine::apply() {
+  Wakes wakes;
+  Actions& a = actions_;
+  for (Task* task : a.ready) {
+    const auto place = static_cast<std::size_t>(task->place.value());
+    ready_[place]->push(*task);
+    if (place == 0) {
+      ++wakes.cpu;
+    } else {
+      wakes.devices |= std::uint64_t{1} << (place - 1);
+    }
+  }
+  if (!a.copies.empty()) {
+    copies_.insert(copies_.end(), a.copies.begin(), a.copies.end());
+    wakes.copy = true;
+  }
+  if (!a.grants.empty() || !a.sends.empty()) {
+    outbox_.grants.insert(outbox_.grants.end(), a.grants.begin(), a.grants.end());
+    outbox_.sends.insert(outbox_.sends.end(), a.sends.begin(), a.sends.end());
+    wakes.message = true;
+  }
+  // Jobs drained by this event: completing one changes no other, so the list is stable.
+  for (protocol::Job* job : a.drained) drained(*job, wakes);
+  a.clear();
+  if (generation_waits_) {
+    for (const auto& job : jobs_) {
+      if (job->waits_for_window && job->handle->unfinished <= job->low_water) {
+        job->waits_for_window = false;
+        wakes.generation = true;
+      }
+    }
+  }
+  ready_hint_.store(ready_[0]->count(), std::memory_order_relaxed);
+  event_count_.fetch_add(1, std::memory_order_relaxed);
+  return wakes;
+}
+
+void Engine::ring(const Wakes& wakes) {
+  if (wakes.all) {
+    cpu_bell.ring_all();
+    generation_bell.ring_all();
+    copy_bell.ring_all();
+    message_bell.ring_all();
+    room_bell_.ring_all();
+    for (const auto& bell : device_bells) bell->ring_all();
+    return;
+  }
+  if (wakes.cpu > 0 && cpu_bell.sleepers() > 0) cpu_bell.ring(static_cast<int>(wakes.cpu));
+  for (std::size_t d = 0; d < device_bells.size(); ++d) {
+    if ((wakes.devices >> d & 1) != 0) device_bells[d]->ring();
+  }
+  if (wakes.generation) {
+    generation_bell.ring();
+    room_bell_.ring_all();
+  }
+  if (wakes.copy) copy_bell.ring();
+  if (wakes.message) message_bell.ring();
+}
+
+Task* Engine::finish_and_take(Task* finished, PlaceId place) {
+  Wakes wakes;
+  Task* next = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (finished != nullptr) {
+      running_.fetch_sub(1, std::memory_order_relaxed);
+      static_cast<JobRecord*>(finished->job->context)
+          ->tasks_finished.fetch_add(1, std::memory_order_relaxed);
+      protocol_.task_finished(*finished, actions_);
+      wakes = apply();
+    }
+    next = ready_[static_cast<std::size_t>(place.value())]->pop();
+    if (next != nullptr) {
+      running_.fetch_add(1, std::memory_order_relaxed);
+      if (place == host_place) {
+        if (wakes.cpu > 0) --wakes.cpu;  // the caller takes one itself
+        ready_hint_.store(ready_[0]->count(), std::memory_order_relaxed);
+      }
+    }
+  }
+  ring(wakes);
+  return next;
+}
+
+void Engine::finish(std::span<Task* const> finished) {
+  Wakes wakes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Task* task : finished) {
+      running_.fetch_sub(1, std::memory_order_relaxed);
+      static_cast<JobRecord*>(task->job->context)
+          ->tasks_finished.fetch_add(1, std::memory_order_relaxed);
+      protocol_.task_finished(*task, actions_);
+    }
+    wakes = apply();
+  }
+  ring(wakes);
+}
+
+void Engine::copies_finished(std::span<const protocol::CopyAction> copies) {
+  Wakes wakes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const protocol::CopyAction& copy : copies) protocol_.copy_finished(copy, actions_);
+    wakes = apply();
+  }
+  ring(wakes);
+}
+
+void Engine::deliver(const std::function<void(protocol::Protocol&, Actions&)>& events) {
+  Wakes wakes;
+  {
+    const std::lock_guard lock(mutex_);
+    events(protocol_, actions_);
+    wakes = apply();
+  }
+  ring(wakes);
+}
+
+std::vector<protocol::CopyAction> Engine::take_copies() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(copies_, {});
+}
+
+Outbox Engine::take_outbox() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(outbox_, {});
+}
+
+// ---- kernels on the host ---------------------------------------------------------------------
+
+void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
+  auto& job = *static_cast<JobRecord*>(task.job->context);
+  const std::int64_t start = trace::now_ns();
+  if (!job.cancelled.load(std::memory_order_relaxed)) {
+    const TaskTiles tiles(store_, task);
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      const protocol::Operand& operand = task.operands[i];
+      if (!operand.copy_from.valid())
+        continue;  // else it was renamed, and goes on from the old content
+      std::memcpy(tiles[i].data, store_.address(operand.copy_from),
+                  store_.shape(operand.tile).bytes());
+    }
+    const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
+    const Kernel& kernel = *static_cast<const Kernel*>(task.work.kernel);
+    const std::int64_t info = kernel.host({tiles.span(), parameters});
+    if (info > 0) {
+      numerical_failure(job, task.work.info_base + info,
+                        tiles[0].data[failing_element(tiles[0], task, info)]);
+    }
+  }
+  record_task(trace, task, start, trace::now_ns());
+}
+
+// ---- generation ------------------------------------------------------------------------------
+
+/// The next program, in turn, that may walk on. A program waits until those submitted before it
+/// that use one of its matrices are walked to their end: so each tile's list has the order of
+/// submission on every node. With the lock.
+JobRecord* Engine::next_program() {
+  for (std::size_t turn = 0; turn < jobs_.size(); ++turn) {
+    const std::size_t index = (next_generating_ + turn) % jobs_.size();
+    JobRecord& job = *jobs_[index];
+    if (job.external || job.handle->generation_ended || job.waits_for_window) continue;
+    const bool behind = std::any_of(
+        jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(index), [&](const auto& before) {
+          if (before->handle->generation_ended) return false;
+          return std::any_of(before->spec.matrices.begin(), before->spec.matrices.end(),
+                             [&](protocol::MatrixId m) {
+                               return std::find(job.spec.matrices.begin(), job.spec.matrices.end(),
+                                                m) != job.spec.matrices.end();
+                             });
+        });
+    if (behind) continue;
+    next_generating_ = index + 1;
+    return &job;
+  }
+  return nullptr;
+}
+
+bool Engine::generate() {
+  Wakes wakes;
+  {
+    const std::lock_guard lock(mutex_);
+    generation_waits_ = false;
+    JobRecord* job = next_program();
+    if (job == nullptr) {
+      generation_waits_ = true;
+      return false;
+    }
+    job->stream->quantum_left_ = generation_quantum;
+    if (!job->program.resume()) {
+      protocol_.end_generation(*job->handle, actions_);
+    } else if (job->handle->window_is_full()) {
+      job->waits_for_window = true;
+      generation_waits_ = true;
+    }
+    wakes = apply();
+  }
+  ring(wakes);
+  return true;
+}
+
+void Engine::wait_for_room(JobRecord& job) {
+  for (;;) {
+    const Doorbell::Ticket ticket = room_bell_.ticket();
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_.has_value()) throw *failure_;
+      if (!job.handle->window_is_full()) return;
+      job.waits_for_window = true;
+      generation_waits_ = true;
+    }
+    room_bell_.wait(ticket);
+  }
+}
+
+void Engine::insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
+                           std::span<const protocol::Access> accesses) {
+  protocol_.append(*job.handle, work, priority, accesses, actions_);
+}
+
+TaskStream::Room TaskStream::insert_all(const Kernel& kernel, const TaskOptions& options,
+                                        std::span<const protocol::Access> accesses) {
+  if (plan_ != nullptr) {
+    plan_->append(accesses);
+    return {this};
+  }
+  protocol::Work work;
+  work.kernel = &kernel;
+  work.parameters = std::bit_cast<std::array<std::uint64_t, 4>>(options.parameters);
+  work.info_base = options.info_base;
+  if (blocking_) {
+    engine_->wait_for_room(*job_);
+    Engine::Wakes wakes;
+    {
+      const std::lock_guard lock(engine_->mutex_);
+      engine_->insert_locked(*job_, work, options.priority, accesses);
+      wakes = engine_->apply();
+    }
+    engine_->ring(wakes);
+    return {this};
+  }
+  HEDDLE_CHECK(!job_->handle->window_is_full(),
+               "'{}' inserts without co_await: the window of {} is full", job_->spec.name,
+               job_->handle->window);
+  engine_->insert_locked(*job_, work, options.priority, accesses);
+  --quantum_left_;
+  return {this};
+}
+
+TaskStream::Room TaskStream::announce(const protocol::Access& access, NodeId reader,
+                                      std::int32_t priority) {
+  if (plan_ != nullptr) {
+    plan_->append_alien_reader(access, reader);
+  } else {
+    HEDDLE_CHECK(!blocking_, "a user's stream is walked in full by every node");
+    engine_->protocol_.append_alien_reader(*job_->handle, access, reader, priority,
+                                           engine_->actions_);
+    --quantum_left_;
+  }
+  return {this};
+}
+
+void TaskStream::release(const protocol::Access& access) {
+  if (plan_ != nullptr) {
+    plan_->release(access);
+  } else if (blocking_) {
+    engine_->deliver([&](protocol::Protocol& protocol, Actions& actions) {
+      protocol.release(*job_->handle, access, actions);
+    });
+  } else {
+    engine_->protocol_.release(*job_->handle, access, engine_->actions_);
+  }
+}
+
+bool TaskStream::has_room() const {
+  if (plan_ != nullptr || blocking_) return true;
+  return quantum_left_ > 0 && !job_->handle->window_is_full();
+}
+
+}  // namespace heddle

@@ -1,0 +1,233 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/memory/tile_store.hpp"
+#include "node-runtime/protocol/protocol.hpp"
+#include "node-runtime/threads/futex.hpp"
+#include "node-runtime/threads/job_record.hpp"
+#include "node-runtime/threads/program.hpp"
+#include "node-runtime/threads/ready_queue.hpp"
+#include "node-runtime/trace/recorder.hpp"
+#include "node-runtime/transport/messenger.hpp"
+
+namespace heddle {
+
+enum class WaitPolicy : std::uint8_t { adaptive, spin, park };
+
+struct EngineOptions {
+  NodeId node;
+  std::int32_t node_count = 1;
+  std::int32_t cpu_workers = 1;
+  std::vector<Device*> devices;
+  std::int32_t window = 8192;            ///< items of one job
+  std::int32_t extra_blocks_max = 1024;  ///< of a job's pool beyond the planned minimum
+  std::int32_t extra_blocks_device_max = 16;
+  WaitPolicy wait = WaitPolicy::adaptive;
+  /// Fewer usable cores than computing threads on this host: waiting threads go to sleep at once.
+  bool oversubscribed = false;
+  double watchdog_seconds = 60;
+};
+
+/// What a runtime thread did with its time, for the report.
+struct ThreadReport {
+  std::string role;
+  double busy_seconds = 0;
+  double waiting_seconds = 0;
+  std::int64_t tasks = 0;
+};
+
+/// What the threads of a node share: the protocol, the queues of ready tasks and the mailboxes,
+/// under one lock.
+///
+/// One lock, held for 50 to 150 ns per event, serves tasks from a few microseconds up on some tens
+/// of cores (docs/decisions/012): a finished task, the tasks it fires and the next one to run cost
+/// one acquisition. Lock order: a JobRecord's mutex is taken with the engine's lock held only by
+/// complete(), and never the other way round.
+///
+/// The threads' loops are in cpu_worker.cpp, generation.cpp, device_manager.cpp, copy_thread.cpp
+/// and transport/mpi_progress.cpp.
+class Engine {
+ public:
+  Engine(const EngineOptions& options, TileStore& store, trace::Recorder& recorder);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  [[nodiscard]] const EngineOptions& options() const { return options_; }
+  [[nodiscard]] TileStore& store() { return store_; }
+  [[nodiscard]] trace::Recorder& recorder() { return recorder_; }
+
+  // ---- for the node -------------------------------------------------------------------------
+  protocol::MatrixId add_matrix(TileTable table);
+  void remove_matrix(protocol::MatrixId matrix);
+  [[nodiscard]] protocol::BlockRef current_block(protocol::TileId tile);
+
+  /// Plans and begins a job; any thread, the same order on all nodes. Throws Error(usage) with the
+  /// numbers when its pools do not fit.
+  std::shared_ptr<JobRecord> submit(JobSpec spec);
+  /// A job whose tasks a user's thread inserts; ends with `end_stream`.
+  std::shared_ptr<JobRecord> open_stream(JobSpec spec, std::int32_t blocks_minimum);
+  void end_stream(JobRecord& job);
+  void cancel(JobRecord& job);
+  /// Blocks until the job has ended on all nodes; throws what made the node fail.
+  void wait(JobRecord& job);
+
+  /// Ends all loops; no job may be running unless the node has failed.
+  void stop();
+
+  // ---- for the threads ----------------------------------------------------------------------
+  [[nodiscard]] bool stopping() const { return stopping_.load(std::memory_order_acquire); }
+
+  /// FIREs `finished` (may be null), then takes the next ready task of `place`; null if there is
+  /// none now.
+  protocol::Task* finish_and_take(protocol::Task* finished, PlaceId place);
+  /// The same for several finished tasks; takes none.
+  void finish(std::span<protocol::Task* const> finished);
+  void copies_finished(std::span<const protocol::CopyAction> copies);
+
+  /// Runs the task's kernel on the calling thread, on host memory.
+  void execute_on_host(protocol::Task& task, trace::ThreadTrace& trace);
+  /// A kernel returned `info` > 0.
+  void numerical_failure(JobRecord& job, std::int64_t info, double pivot);
+
+  /// Walks programs for a while; false if there is nothing to walk now. For the generation thread.
+  bool generate();
+
+  std::vector<protocol::CopyAction> take_copies();
+  Outbox take_outbox();
+  /// Hands messages' effects to the protocol under one lock: `events` is called with the protocol
+  /// and the actions.
+  void deliver(const std::function<void(protocol::Protocol&, protocol::Actions&)>& events);
+  /// All nodes have drained the job and agree on `verdict`.
+  void job_ended(const JobVerdict& verdict);
+  /// Another node cancelled the job, or found it failing.
+  void cancel_from_elsewhere(const JobVerdict& verdict);
+
+  /// The node cannot go on: remembers the first reason, wakes all waiters.
+  void fail(const Error& error);
+  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::optional<Error> failure();
+
+  Doorbell cpu_bell;         ///< ready tasks for the CPU workers
+  Doorbell generation_bell;  ///< room in a window, or a new job
+  Doorbell copy_bell;
+  Doorbell message_bell;
+  std::vector<std::unique_ptr<Doorbell>> device_bells;
+
+  /// CPU workers that found nothing to do; the progress thread then looks for messages without
+  /// rest.
+  [[nodiscard]] std::int32_t idle_workers() const {
+    return idle_workers_.load(std::memory_order_relaxed);
+  }
+  void worker_idle(bool idle) { idle_workers_.fetch_add(idle ? 1 : -1, std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t ready_hint() const {
+    return ready_hint_.load(std::memory_order_relaxed);
+  }
+
+  /// Ticks with every event; the watchdog looks at it.
+  [[nodiscard]] std::uint64_t event_count() const {
+    return event_count_.load(std::memory_order_relaxed);
+  }
+  /// Kernels running or queued on devices now.
+  [[nodiscard]] std::int32_t running_hint() const {
+    return running_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::string blockage();
+  [[nodiscard]] std::int64_t renamings();
+  void count_copy(std::size_t bytes) {
+    copies_made_.fetch_add(1, std::memory_order_relaxed);
+    bytes_copied_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void count_message(std::size_t bytes) {
+    messages_.fetch_add(1, std::memory_order_relaxed);
+    bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  /// What has moved so far.
+  struct Traffic {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t copies = 0;
+    std::uint64_t bytes_copied = 0;
+  };
+  [[nodiscard]] Traffic traffic() const {
+    return {messages_.load(std::memory_order_relaxed), bytes_sent_.load(std::memory_order_relaxed),
+            copies_made_.load(std::memory_order_relaxed),
+            bytes_copied_.load(std::memory_order_relaxed)};
+  }
+  [[nodiscard]] std::size_t protocol_bytes();
+
+ private:
+  friend class TaskStream;
+
+  /// What a completed job leaves behind. It may hold the last handles of matrices, whose end takes the lock again, so it
+  /// is dropped without the lock.
+  struct Remains {
+    std::shared_ptr<JobRecord> record;
+    JobSpec spec;
+    Program program;
+  };
+
+  /// Who is to be woken, and what dropped, once the lock is free.
+  struct Wakes {
+    std::vector<Remains> remains;
+    std::size_t cpu = 0;
+    std::uint64_t devices = 0;
+    bool generation = false;
+    bool copy = false;
+    bool message = false;
+    bool all = false;
+  };
+
+  Wakes apply();                  ///< carries out `actions_`; with the lock
+  void ring(const Wakes& wakes);  ///< without the lock
+  void resolve(protocol::Task& task);
+  JobRecord* next_program();
+  void begin(JobRecord& job, const protocol::PoolPlan& plan);
+  void drained(protocol::Job& job, Wakes& wakes);
+  void complete(JobRecord& job, const JobResult& result, Wakes& wakes);
+  void insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
+                     std::span<const protocol::Access> accesses);
+  void wait_for_room(JobRecord& job);
+
+  EngineOptions options_;
+  TileStore& store_;
+  trace::Recorder& recorder_;
+
+  SpinMutex mutex_;
+  protocol::Protocol protocol_;
+  protocol::Actions actions_;
+  std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
+  std::vector<protocol::CopyAction> copies_;
+  Outbox outbox_;
+  std::deque<std::shared_ptr<JobRecord>> jobs_;  ///< not yet complete, in order of submission
+  std::size_t next_generating_ = 0;
+  bool generation_waits_ = false;
+  std::optional<Error> failure_;
+
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> failed_{false};
+  std::atomic<std::int32_t> idle_workers_{0};
+  std::atomic<std::int32_t> running_{0};
+  std::atomic<std::size_t> ready_hint_{0};
+  std::atomic<std::uint64_t> event_count_{0};
+  std::atomic<std::uint64_t> messages_{0};
+  std::atomic<std::uint64_t> bytes_sent_{0};
+  std::atomic<std::uint64_t> copies_made_{0};
+  std::atomic<std::uint64_t> bytes_copied_{0};
+  Doorbell room_bell_;  ///< for users' threads that insert
+};
+
+}  // namespace heddle

@@ -1,0 +1,65 @@
+#include "node-runtime/threads/futex.hpp"
+
+#include <climits>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace heddle {
+namespace {
+
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected,
+            timeout, nullptr, 0);
+}
+
+void futex_wake(std::atomic<std::uint32_t>& word, int count) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr,
+            nullptr, 0);
+}
+
+}  // namespace
+
+void SpinMutex::lock_contended() {
+  // The holder is done within a few hundred nanoseconds unless the system took its processor away;
+  // then sleeping is the only thing that helps it.
+  for (int i = 0; i < 200; ++i) {
+    if (state_.load(std::memory_order_relaxed) == free && try_lock()) return;
+    relax_cpu();
+  }
+  // From here on the word says `awaited`, so that whoever unlocks wakes one; the one that wakes
+  // keeps it so, because others may still sleep.
+  while (state_.exchange(awaited, std::memory_order_acquire) != free) {
+    futex_wait(state_, awaited, nullptr);
+  }
+}
+
+void SpinMutex::wake_one() {
+  futex_wake(state_, 1);
+}
+
+void Doorbell::wait(Ticket ticket, std::int64_t timeout_us) {
+  // Sequential consistency makes "count me as a sleeper, then compare the epoch" (here, the
+  // comparison by the kernel) and "raise the epoch, then look for sleepers" (ring) a pair of which
+  // at least one sees the other.
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  if (epoch_.load(std::memory_order_seq_cst) == ticket) {
+    timespec timeout{};
+    timeout.tv_sec = timeout_us / 1000000;
+    timeout.tv_nsec = timeout_us % 1000000 * 1000;
+    futex_wait(epoch_, ticket, timeout_us > 0 ? &timeout : nullptr);
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Doorbell::ring(int count) {
+  epoch_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(epoch_, count);
+}
+
+void Doorbell::ring_all() {
+  ring(INT_MAX);
+}
+
+}  // namespace heddle

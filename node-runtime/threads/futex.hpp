@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+/// The two primitives on which the runtime's threads meet. Both are one 32-bit word that the kernel
+/// is only asked about when somebody has to sleep.
+namespace heddle {
+
+/// Mutual exclusion for sections of well under a microsecond: spins briefly, then sleeps in the
+/// kernel. Meets the standard's Lockable requirements.
+class SpinMutex {
+ public:
+  void lock() {
+    std::uint32_t expected = free;
+    // Acquire pairs with the release in unlock(): what the last holder wrote is seen.
+    if (!state_.compare_exchange_strong(expected, taken, std::memory_order_acquire,
+                                        std::memory_order_relaxed)) {
+      lock_contended();
+    }
+  }
+  bool try_lock() {
+    std::uint32_t expected = free;
+    return state_.compare_exchange_strong(expected, taken, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
+  }
+  void unlock() {
+    // Release publishes the section's writes; `awaited` means that somebody may sleep on the word.
+    if (state_.exchange(free, std::memory_order_release) == awaited) wake_one();
+  }
+
+ private:
+  static constexpr std::uint32_t free = 0;
+  static constexpr std::uint32_t taken = 1;
+  static constexpr std::uint32_t awaited = 2;
+
+  void lock_contended();
+  void wake_one();
+
+  std::atomic<std::uint32_t> state_{free};
+};
+
+/// Threads wait here until somebody rings. A waiter takes a ticket, then looks whether there is
+/// work, then waits with the ticket: rings after the ticket was taken are not missed.
+class Doorbell {
+ public:
+  using Ticket = std::uint32_t;
+
+  /// Acquire pairs with ring()'s increment: what was published before that ring is seen after this.
+  [[nodiscard]] Ticket ticket() const { return epoch_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool rung_since(Ticket ticket) const { return this->ticket() != ticket; }
+
+  /// Sleeps until a ring after `ticket` was taken, at most `timeout_us` if that is positive. May
+  /// return early.
+  void wait(Ticket ticket, std::int64_t timeout_us = 0);
+
+  /// Wakes up to `count` waiters. Costs no system call when nobody sleeps.
+  void ring(int count = 1);
+  void ring_all();
+
+  /// Threads that sleep, or are about to. A hint.
+  [[nodiscard]] std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<Ticket> epoch_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+};
+
+/// Tells the processor that this is a spin loop.
+inline void relax_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace heddle

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node-runtime/protocol/protocol.hpp"
+#include "node-runtime/threads/program.hpp"
+
+namespace heddle {
+
+/// How a job ended, the same on all nodes.
+struct JobResult {
+  enum class Status : std::uint8_t { done, cancelled, numerical_failure, failed };
+  Status status = Status::done;
+  /// LAPACK's info of a numerical failure: the global index, from 1.
+  std::int64_t info = 0;
+  /// What the failing kernel left at the failing pivot.
+  double pivot = 0;
+  std::string error;  ///< of a failed job
+};
+
+/// One submitted job on this node, shared by the engine and the user's handle.
+struct JobRecord {
+  JobSpec spec;
+  protocol::Job* handle = nullptr;  ///< the engine's lock guards it; null once forgotten
+  protocol::JobId id;
+  std::optional<TaskStream> stream;
+  Program program;
+  bool waits_for_window = false;  ///< guarded by the engine's lock
+  bool external = false;          ///< a user's thread inserts
+  std::int32_t low_water = 0;
+  std::vector<std::int32_t> pools;
+  std::int64_t tasks_planned = 0;
+  protocol::JobCounters counters;
+
+  /// Kernels are skipped from now on. Relaxed: a task that does not see it yet runs for nothing, no
+  /// more.
+  std::atomic<bool> cancelled{false};
+  std::atomic<std::int64_t> tasks_finished{0};
+  std::atomic<std::int64_t> flops_done{0};
+
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool is_local_done = false;
+  bool is_done = false;  ///< on all nodes, result agreed
+  JobResult result;
+};
+
+}  // namespace heddle

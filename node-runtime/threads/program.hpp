@@ -1,0 +1,163 @@
+#pragma once
+
+#include <array>
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "kernels/kernel.hpp"
+#include "node-runtime/protocol/pool_plan.hpp"
+#include "node-runtime/protocol/protocol.hpp"
+
+namespace heddle {
+
+class Engine;
+struct JobRecord;
+
+/// A sequential program that inserts tasks, as a coroutine: it stands still at `co_await
+/// tasks.insert(...)` while the window is full, so that one task generation thread can walk several
+/// programs (DESIGN D7).
+class Program {
+ public:
+  struct promise_type {
+    std::exception_ptr error;
+    Program get_return_object() {
+      return Program(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { error = std::current_exception(); }
+  };
+
+  Program() = default;
+  Program(Program&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Program& operator=(Program&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() {
+    if (handle_) handle_.destroy();
+  }
+
+  /// Walks on to the next stand. False once the end is reached; rethrows what the program threw.
+  bool resume() {
+    handle_.resume();
+    if (!handle_.done()) return true;
+    if (handle_.promise().error) std::rethrow_exception(handle_.promise().error);
+    return false;
+  }
+
+ private:
+  explicit Program(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+  std::coroutine_handle<promise_type> handle_;
+};
+
+/// A tile as programs name it: what the protocol calls it and where it lives.
+struct TileRef {
+  protocol::TileId id;
+  Location home;
+};
+
+/// How a task accesses a tile. `version` counts writes to the tile since the job began; a program
+/// that every node walks in full leaves it out, a pruned one states it for tiles that live on other
+/// nodes.
+[[nodiscard]] inline protocol::Access read(TileRef tile, Version version = protocol::count_here) {
+  return {tile.id, tile.home, protocol::AccessMode::read, version};
+}
+[[nodiscard]] inline protocol::Access write(TileRef tile, Version version = protocol::count_here) {
+  return {tile.id, tile.home, protocol::AccessMode::write, version};
+}
+[[nodiscard]] inline protocol::Access read_write(TileRef tile,
+                                                 Version version = protocol::count_here) {
+  return {tile.id, tile.home, protocol::AccessMode::read_write, version};
+}
+
+struct TaskOptions {
+  KernelParameters parameters{};
+  std::int32_t priority = 0;   ///< 0 .. 1023, higher is more urgent
+  std::int64_t info_base = 0;  ///< added to the index that the kernel returns when it fails
+};
+
+/// Where a program puts its tasks. The same program is walked twice: once to plan (blocks per
+/// place, counts), once to run. Used by one thread at a time.
+class TaskStream {
+ public:
+  /// What `insert` returns: awaiting it stands still until there is room for the next item.
+  struct Room {
+    TaskStream* stream;
+    [[nodiscard]] bool await_ready() const { return stream->has_room(); }
+    void await_suspend(std::coroutine_handle<> /*program*/) const {}
+    void await_resume() const {}
+  };
+
+  /// Plans for `node` of nodes with `places` places.
+  explicit TaskStream(protocol::PoolPlan& plan, NodeId node) : plan_(&plan), node_(node) {}
+  /// Generates, with the engine's lock held by the caller.
+  TaskStream(Engine& engine, JobRecord& job, NodeId node)
+      : engine_(&engine), job_(&job), node_(node) {}
+
+  [[nodiscard]] NodeId node() const { return node_; }
+
+  /// The next task of the program: `kernel` on `accesses`, the main output first. Does nothing on
+  /// nodes that the task does not concern.
+  ///
+  /// From a program: `co_await tasks.insert(...)`. From a user's own thread (Node::stream) the call
+  /// waits for room by itself and the result may be dropped.
+  template <class... Accesses>
+  requires(std::is_same_v<Accesses, protocol::Access>&&...) Room
+      insert(const Kernel& kernel, const TaskOptions& options, const Accesses&... accesses) {
+    const std::array<protocol::Access, sizeof...(Accesses)> all{accesses...};
+    return insert_all(kernel, options, all);
+  }
+  template <class... Accesses>
+  requires(std::is_same_v<Accesses, protocol::Access>&&...) Room
+      insert(const Kernel& kernel, const Accesses&... accesses) {
+    return insert(kernel, TaskOptions{}, accesses...);
+  }
+  /// The same for a number of accesses that is not known when compiling.
+  Room insert_all(const Kernel& kernel, const TaskOptions& options,
+                  std::span<const protocol::Access> accesses);
+
+  /// Stands still until there is room for the next item; for programs that walk others.
+  Room room() { return {this}; }
+
+  /// Pruned walk: tasks that this node does not walk read `tile`, which lives here, on `reader`.
+  Room announce(const protocol::Access& access, NodeId reader, std::int32_t priority);
+
+  /// No later task reads this version of the tile in this job.
+  void release(const protocol::Access& access);
+
+ private:
+  friend class Engine;
+  [[nodiscard]] bool has_room() const;
+
+  protocol::PoolPlan* plan_ = nullptr;
+  Engine* engine_ = nullptr;
+  JobRecord* job_ = nullptr;
+  NodeId node_;
+  bool blocking_ = false;  ///< inserted to by a user's thread, without the lock
+  std::int32_t quantum_left_ =
+      0;  ///< insertions until the generation thread lets others have the lock
+};
+
+/// What `Node::submit` takes: a program and what it is about.
+struct JobSpec {
+  std::string name;                               ///< for progress and errors: "cholesky"
+  std::function<Program(TaskStream&)> program;    ///< called twice, see TaskStream
+  std::vector<protocol::MatrixId> matrices;       ///< all that it uses
+  std::vector<protocol::MatrixId> temporaries;    ///< of these, the temporary ones
+  std::vector<std::shared_ptr<void>> keep_alive;  ///< whatever must live as long as the job
+};
+
+}  // namespace heddle

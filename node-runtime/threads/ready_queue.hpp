@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "node-runtime/protocol/records.hpp"
+
+namespace heddle {
+
+/// Ready tasks of one place by priority, first in first out within a priority; push and pop take
+/// constant time. Not thread-safe. Bounded by the windows of the jobs: the queue links the tasks
+/// themselves and cannot be full.
+///
+/// Invariant: bit l of `occupied_` is set exactly if level l holds a task; `summary_` likewise for
+/// the words.
+class ReadyQueue {
+ public:
+  /// Priorities are 0 .. levels - 1, higher first; others are clamped.
+  static constexpr std::int32_t levels = 1024;
+
+  void push(protocol::Task& task) {
+    const auto level =
+        static_cast<std::size_t>(std::clamp<std::int32_t>(task.priority, 0, levels - 1));
+    task.queue_next = nullptr;
+    Level& l = levels_[level];
+    if (l.last == nullptr) {
+      l.first = &task;
+      occupied_[level / 64] |= std::uint64_t{1} << level % 64;
+      summary_ |= std::uint32_t{1} << level / 64;
+    } else {
+      l.last->queue_next = &task;
+    }
+    l.last = &task;
+    ++count_;
+  }
+
+  /// The first task of the highest priority; null if there is none.
+  protocol::Task* pop() {
+    if (summary_ == 0) return nullptr;
+    const auto word = static_cast<std::size_t>(31 - std::countl_zero(summary_));
+    const auto level = word * 64 + static_cast<std::size_t>(63 - std::countl_zero(occupied_[word]));
+    Level& l = levels_[level];
+    protocol::Task* task = l.first;
+    l.first = task->queue_next;
+    if (l.first == nullptr) {
+      l.last = nullptr;
+      occupied_[word] &= ~(std::uint64_t{1} << level % 64);
+      if (occupied_[word] == 0) summary_ &= ~(std::uint32_t{1} << word);
+    }
+    --count_;
+    return task;
+  }
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+
+ private:
+  struct Level {
+    protocol::Task* first = nullptr;
+    protocol::Task* last = nullptr;
+  };
+  std::array<Level, levels> levels_{};
+  std::array<std::uint64_t, levels / 64> occupied_{};
+  std::uint32_t summary_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,87 @@
+#include "node-runtime/transport/communicator.hpp"
+
+#include <array>
+#include <cstring>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace heddle {
+
+void check_mpi(int status, const char* operation) {
+  if (status == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(status, text.data(), &length);
+  throw Error(ErrorCode::communication, fmt::format("{} failed: {}", operation, text.data()));
+}
+
+Communicator::Communicator(MPI_Comm parent) {
+  int provided = MPI_THREAD_SINGLE;
+  check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
+  if (provided < MPI_THREAD_SERIALIZED) {
+    throw Error(ErrorCode::usage,
+                "MPI was initialised with too little thread support: call MPI_Init_thread with "
+                "MPI_THREAD_SERIALIZED or more");
+  }
+  check_mpi(MPI_Comm_dup(parent, &headers_), "MPI_Comm_dup");
+  check_mpi(MPI_Comm_dup(parent, &payloads_), "MPI_Comm_dup");
+  check_mpi(MPI_Comm_dup(parent, &collectives_), "MPI_Comm_dup");
+  for (MPI_Comm comm : {headers_, payloads_, collectives_}) {
+    check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  }
+  check_mpi(MPI_Comm_rank(headers_, &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(headers_, &size_), "MPI_Comm_size");
+
+  struct Identity {
+    std::int32_t process;
+    std::array<char, 60> host;
+  };
+  Identity mine{static_cast<std::int32_t>(::getpid()), {}};
+  ::gethostname(mine.host.data(), mine.host.size() - 1);
+  std::vector<Identity> all(static_cast<std::size_t>(size_));
+  check_mpi(MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all.data(), sizeof(mine), MPI_BYTE,
+                          collectives_),
+            "MPI_Allgather");
+  local_size_ = 0;
+  for (int r = 0; r < size_; ++r) {
+    const Identity& other = all[static_cast<std::size_t>(r)];
+    const bool here = std::strcmp(other.host.data(), mine.host.data()) == 0;
+    if (r == rank_) local_rank_ = local_size_;
+    local_size_ += here ? 1 : 0;
+    local_processes_.push_back(here ? other.process : 0);
+    hosts_.emplace_back(other.host.data());
+  }
+}
+
+Communicator::Communicator(Communicator&& other) noexcept
+    : rank_(other.rank_),
+      size_(other.size_),
+      local_rank_(other.local_rank_),
+      local_size_(other.local_size_),
+      abandoned_(other.abandoned_),
+      headers_(std::exchange(other.headers_, MPI_COMM_NULL)),
+      payloads_(std::exchange(other.payloads_, MPI_COMM_NULL)),
+      collectives_(std::exchange(other.collectives_, MPI_COMM_NULL)),
+      local_processes_(std::move(other.local_processes_)),
+      hosts_(std::move(other.hosts_)) {}
+
+Communicator::~Communicator() {
+  if (abandoned_) return;
+  for (MPI_Comm* comm : {&headers_, &payloads_, &collectives_}) {
+    if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
+  }
+}
+
+std::vector<std::uint64_t> Communicator::all_gather(std::uint64_t value) const {
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size_), value);
+  if (size_ > 1) {
+    check_mpi(MPI_Allgather(&value, 1, MPI_UINT64_T, all.data(), 1, MPI_UINT64_T, collectives_),
+              "MPI_Allgather");
+  }
+  return all;
+}
+
+}  // namespace heddle

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <mpi.h>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// Who the nodes are. Made once at start-up by the thread that calls MPI then; afterwards only the
+/// progress thread uses the communicators.
+class Communicator {
+ public:
+  /// One node, no MPI.
+  Communicator() = default;
+  /// Duplicates `parent` for headers, payloads and collectives. Collective over its nodes. Needs
+  /// MPI_THREAD_SERIALIZED; throws Error(usage) if MPI was initialised with less.
+  explicit Communicator(MPI_Comm parent);
+  Communicator(Communicator&& other) noexcept;
+  Communicator& operator=(Communicator&&) = delete;
+  /// Collective, like the constructor, unless `abandon` was called.
+  ~Communicator();
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  /// Nodes on this host, and this node's number among them.
+  [[nodiscard]] int local_rank() const { return local_rank_; }
+  [[nodiscard]] int local_size() const { return local_size_; }
+  [[nodiscard]] MPI_Comm headers() const { return headers_; }
+  [[nodiscard]] MPI_Comm payloads() const { return payloads_; }
+  [[nodiscard]] MPI_Comm collectives() const { return collectives_; }
+  /// Process ids of the nodes that run on this host, by rank; 0 for the others.
+  [[nodiscard]] const std::vector<std::int32_t>& local_processes() const {
+    return local_processes_;
+  }
+  /// Host names by rank.
+  [[nodiscard]] const std::vector<std::string>& hosts() const { return hosts_; }
+
+  /// After a failure: do not try to agree with the others on anything any more.
+  void abandon() { abandoned_ = true; }
+
+  // Collective calls for start-up, before the progress thread runs.
+  [[nodiscard]] std::vector<std::uint64_t> all_gather(std::uint64_t value) const;
+
+ private:
+  int rank_ = 0;
+  int size_ = 1;
+  int local_rank_ = 0;
+  int local_size_ = 1;
+  bool abandoned_ = false;
+  MPI_Comm headers_ = MPI_COMM_NULL;
+  MPI_Comm payloads_ = MPI_COMM_NULL;
+  MPI_Comm collectives_ = MPI_COMM_NULL;
+  std::vector<std::int32_t> local_processes_;
+  std::vector<std::string> hosts_;
+};
+
+/// Throws Error(communication) that names the operation when an MPI call failed.
+void check_mpi(int status, const char* operation);
+
+}  // namespace heddle

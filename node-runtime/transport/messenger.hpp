@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/index.hpp"
+#include "node-runtime/protocol/actions.hpp"
+
+namespace heddle {
+
+/// A node's part in how a job ended; merged over all nodes (JobResult).
+struct JobVerdict {
+  protocol::JobId job;
+  std::int32_t status = 0;  ///< JobResult::Status
+  std::int64_t info = 0;
+  double pivot = 0;
+};
+
+/// What the engine hands to the messages between nodes, and hears back. The engine fills an outbox
+/// under its lock; the progress thread takes it as a whole. Bounded by windows and pools: an item
+/// of a job has at most one message.
+struct Outbox {
+  std::vector<protocol::GrantAction> grants;
+  std::vector<protocol::SendAction> sends;
+  std::vector<JobVerdict> done;       ///< jobs that are drained here
+  std::vector<JobVerdict> cancelled;  ///< jobs to be cancelled everywhere
+  std::string failure;                ///< this node fails: tell the others why
+
+  [[nodiscard]] bool empty() const {
+    return grants.empty() && sends.empty() && done.empty() && cancelled.empty() && failure.empty();
+  }
+};
+
+/// A reduction over all nodes, element by element; every node gets the same result.
+enum class Reduction : std::uint8_t { sum, maximum, minimum };
+
+}  // namespace heddle

@@ -1,0 +1,499 @@
+#include "node-runtime/transport/mpi_progress.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/assert.hpp"
+
+namespace heddle {
+namespace {
+
+constexpr std::int64_t heartbeat_ns = 500'000'000;
+constexpr std::int64_t silence_ns_max = 8'000'000'000;
+/// How long after the last event the thread keeps looking without rest.
+constexpr std::int64_t alert_ns = 30'000;
+/// Pauses between looks: while a CPU worker waits for data, while all compute, while nothing is
+/// expected.
+constexpr std::int64_t pause_us_idle_worker = 10;
+constexpr std::int64_t pause_us_busy = 100;
+constexpr std::int64_t pause_us_quiet = 1000;
+
+std::int64_t now_ns() {
+  return trace::now_ns();
+}
+
+}  // namespace
+
+MpiProgress::MpiProgress(Engine& engine, Communicator& communicator, trace::ThreadTrace& trace)
+    : engine_(engine),
+      communicator_(communicator),
+      trace_(trace),
+      rank_(communicator.rank()),
+      size_(communicator.size()),
+      received_(header_receives),
+      failure_text_(failure_text_max) {
+  heard_ns_.assign(static_cast<std::size_t>(size_), now_ns());
+  for (int r = 0; r < size_; ++r) {
+    const std::int32_t process = communicator.local_processes()[static_cast<std::size_t>(r)];
+    peer_processes_.push_back(
+        process == 0 || r == rank_ ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+  }
+}
+
+MpiProgress::~MpiProgress() {
+  for (const int file : peer_processes_) {
+    if (file >= 0) ::close(file);
+  }
+}
+
+void MpiProgress::run() {
+  ::prctl(PR_SET_TIMERSLACK, 1000UL);  // pauses of some microseconds are meant as such
+  for (std::uint32_t slot = 0; slot < header_receives; ++slot) post_header_receive(slot);
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Irecv(failure_text_.data(), failure_text_max, MPI_CHAR, MPI_ANY_SOURCE, failure_tag,
+                      communicator_.headers(), &request),
+            "receiving");
+  add(request, {Operation::receive_failure, 0});
+
+  while (!engine_.stopping()) {
+    const Doorbell::Ticket ticket = engine_.message_bell.ticket();
+    bool progressed = post_outbox();
+    progressed |= post_collective();
+    progressed |= poll();
+    if (engine_.failed()) break;
+    if (progressed) {
+      active_ns_ = now_ns();
+      continue;
+    }
+    watch_peers();
+    wait(ticket);
+  }
+  shut_down();
+}
+
+void MpiProgress::add(MPI_Request request, Flight flight) {
+  requests_.push_back(request);
+  flights_.push_back(flight);
+}
+
+// ---- outgoing --------------------------------------------------------------------------------
+
+bool MpiProgress::post_outbox() {
+  Outbox outbox = engine_.take_outbox();
+  if (outbox.empty()) return false;
+  if (!outbox.failure.empty()) {
+    tell_failure(outbox.failure);
+    return true;
+  }
+  for (const JobVerdict& verdict : outbox.cancelled) {
+    Header header;
+    header.type = Type::cancel;
+    header.job = verdict.job.value();
+    send_to_all(header);
+  }
+  std::sort(outbox.sends.begin(), outbox.sends.end(),
+            [](const auto& a, const auto& b) { return a.priority > b.priority; });
+  for (const protocol::SendAction& send : outbox.sends) post_send(send);
+  for (const protocol::GrantAction& grant : outbox.grants) post_receive(grant);
+  for (const JobVerdict& verdict : outbox.done) {
+    if (rank_ == 0) {
+      merge_verdict(verdict);
+      continue;
+    }
+    Header header;
+    header.type = Type::drained;
+    header.job = verdict.job.value();
+    header.status = verdict.status;
+    header.info = verdict.info;
+    header.pivot = verdict.pivot;
+    send_header(header, 0);
+  }
+  return true;
+}
+
+void MpiProgress::post_receive(const protocol::GrantAction& grant) {
+  std::uint32_t tag = 0;
+  if (free_landings_.empty()) {
+    tag = static_cast<std::uint32_t>(landings_.size());
+    landings_.emplace_back();
+  } else {
+    tag = free_landings_.back();
+    free_landings_.pop_back();
+  }
+  Landing& landing = landings_[tag];
+  landing = {grant, engine_.store().shape(grant.tile).bytes(), now_ns()};
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Irecv_c(engine_.store().address(grant.block), static_cast<MPI_Count>(landing.bytes),
+                        MPI_BYTE, grant.from.value(), static_cast<int>(tag),
+                        communicator_.payloads(), &request),
+            "receiving a tile");
+  add(request, {Operation::receive_payload, tag});
+  ++receives_in_flight_;
+  Header header;
+  header.type = Type::grant;
+  header.tag = tag;
+  header.job = grant.job.value();
+  header.matrix = grant.tile.matrix.value();
+  header.tile = grant.tile.index;
+  header.version = grant.number.value();
+  send_header(header, grant.from.value());
+}
+
+void MpiProgress::post_send(const protocol::SendAction& send) {
+  std::uint32_t slot = 0;
+  if (free_sendings_.empty()) {
+    slot = static_cast<std::uint32_t>(sendings_.size());
+    sendings_.emplace_back();
+  } else {
+    slot = free_sendings_.back();
+    free_sendings_.pop_back();
+  }
+  Sending& sending = sendings_[slot];
+  sending = {send, send.empty ? 0 : engine_.store().shape(send.tile).bytes(), now_ns()};
+  MPI_Request request = MPI_REQUEST_NULL;
+  // A cancelled job's version is an empty message, which a version of an empty tile is too: the
+  // receiver knows which by the size it expects.
+  check_mpi(MPI_Isend_c(engine_.store().address(send.block), static_cast<MPI_Count>(sending.bytes),
+                        MPI_BYTE, send.to.value(), static_cast<int>(send.tag),
+                        communicator_.payloads(), &request),
+            "sending a tile");
+  engine_.count_message(sending.bytes);
+  add(request, {Operation::send_payload, slot});
+  ++payloads_in_flight_;
+}
+
+void MpiProgress::send_header(const Header& header, int to) {
+  std::uint32_t slot = 0;
+  if (free_outgoing_.empty()) {
+    slot = static_cast<std::uint32_t>(outgoing_.size());
+    outgoing_.emplace_back();
+  } else {
+    slot = free_outgoing_.back();
+    free_outgoing_.pop_back();
+  }
+  outgoing_[slot] = header;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Isend(&outgoing_[slot], sizeof(Header), MPI_BYTE, to, header_tag,
+                      communicator_.headers(), &request),
+            "sending a header");
+  add(request, {Operation::send_header, slot});
+}
+
+void MpiProgress::send_to_all(const Header& header) {
+  for (int r = 0; r < size_; ++r) {
+    if (r != rank_) send_header(header, r);
+  }
+}
+
+void MpiProgress::tell_failure(const std::string& text) {
+  std::vector<char> message(failure_text_max);
+  std::strncpy(message.data(), text.c_str(), message.size() - 1);
+  std::vector<MPI_Request> requests;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (MPI_Isend(message.data(), failure_text_max, MPI_CHAR, r, failure_tag,
+                  communicator_.headers(), &request) == MPI_SUCCESS) {
+      requests.push_back(request);
+    }
+  }
+  // Bounded: whoever is gone does not answer any more.
+  const std::int64_t until = now_ns() + 1'000'000'000;
+  int all = 0;
+  while (all == 0 && now_ns() < until) {
+    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, MPI_STATUSES_IGNORE);
+  }
+}
+
+// ---- incoming --------------------------------------------------------------------------------
+
+void MpiProgress::post_header_receive(std::uint32_t slot) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Irecv(&received_[slot], sizeof(Header), MPI_BYTE, MPI_ANY_SOURCE, header_tag,
+                      communicator_.headers(), &request),
+            "receiving a header");
+  add(request, {Operation::receive_header, slot});
+}
+
+bool MpiProgress::poll() {
+  const int count = static_cast<int>(requests_.size());
+  indices_.resize(requests_.size());
+  statuses_.resize(requests_.size());
+  int completed_count = 0;
+  check_mpi(
+      MPI_Testsome(count, requests_.data(), &completed_count, indices_.data(), statuses_.data()),
+      "waiting for messages");
+  if (completed_count <= 0) return false;
+  for (int i = 0; i < completed_count; ++i) {
+    completed(flights_[static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)])],
+              statuses_[static_cast<std::size_t>(i)]);
+  }
+  std::size_t kept = 0;  // completed ones are null now; those posted meanwhile are at the end
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL) continue;
+    requests_[kept] = requests_[i];
+    flights_[kept] = flights_[i];
+    ++kept;
+  }
+  requests_.resize(kept);
+  flights_.resize(kept);
+  hand_over();
+  return true;
+}
+
+void MpiProgress::completed(const Flight& flight, const MPI_Status& status) {
+  switch (flight.operation) {
+    case Operation::receive_header: {
+      const Header header = received_[flight.slot];
+      heard_ns_[static_cast<std::size_t>(status.MPI_SOURCE)] = now_ns();
+      header_arrived(header, status.MPI_SOURCE);
+      post_header_receive(flight.slot);
+      return;
+    }
+    case Operation::send_header:
+      free_outgoing_.push_back(flight.slot);
+      return;
+    case Operation::receive_payload: {
+      Landing& landing = landings_[flight.slot];
+      MPI_Count bytes = 0;
+      MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+      const bool empty = bytes == 0 && landing.bytes > 0;
+      record(trace::RecordKind::receive, landing.grant, landing.grant.from, flight.slot,
+             landing.bytes, landing.posted_ns);
+      arrivals_.landings.emplace_back(landing.grant.record, empty);
+      free_landings_.push_back(flight.slot);
+      --receives_in_flight_;
+      return;
+    }
+    case Operation::send_payload: {
+      const Sending& sending = sendings_[flight.slot];
+      record(trace::RecordKind::send, sending.send, sending.send.to, sending.send.tag,
+             sending.bytes, sending.posted_ns);
+      arrivals_.sent.push_back(sending.send.record);
+      free_sendings_.push_back(flight.slot);
+      --payloads_in_flight_;
+      return;
+    }
+    case Operation::receive_failure:
+      engine_.fail(
+          Error(ErrorCode::communication,
+                fmt::format("node {} failed: {}", status.MPI_SOURCE, failure_text_.data())));
+      engine_.take_outbox();  // the others have heard it from that node
+      return;
+    case Operation::collective: {
+      Collective* collective = collective_.exchange(nullptr, std::memory_order_acq_rel);
+      // Release: the waiting thread sees the result with `done`.
+      collective->done.store(true, std::memory_order_release);
+      collective_bell_.ring_all();
+      return;
+    }
+  }
+}
+
+void MpiProgress::header_arrived(const Header& header, int from) {
+  const JobVerdict verdict{protocol::JobId{header.job}, header.status, header.info, header.pivot};
+  switch (header.type) {
+    case Type::grant:
+      arrivals_.grants.emplace_back(header, NodeId{from});
+      return;
+    case Type::drained:
+      merge_verdict(verdict);
+      return;
+    case Type::ended:
+      arrivals_.ended.push_back(verdict);
+      return;
+    case Type::cancel:
+      arrivals_.cancelled.push_back(verdict);
+      return;
+    case Type::heartbeat:
+      return;
+  }
+}
+
+/// Tells the engine all that has come in, under one lock.
+void MpiProgress::hand_over() {
+  if (arrivals_.empty()) return;
+  Arrivals arrivals = std::exchange(arrivals_, {});
+  for (const JobVerdict& verdict : arrivals.cancelled) engine_.cancel_from_elsewhere(verdict);
+  if (!arrivals.grants.empty() || !arrivals.landings.empty() || !arrivals.sent.empty()) {
+    engine_.deliver([&](protocol::Protocol& protocol, protocol::Actions& actions) {
+      for (const auto& [landing, empty] : arrivals.landings) {
+        protocol.data_arrived(*landing, empty, actions);
+      }
+      for (const auto& [header, from] : arrivals.grants) {
+        protocol.grant_arrived(protocol::JobId{header.job},
+                               {protocol::MatrixId{header.matrix}, header.tile},
+                               Version{header.version}, from, header.tag, actions);
+      }
+      for (protocol::Send* send : arrivals.sent) protocol.send_finished(*send, actions);
+    });
+  }
+  for (const JobVerdict& verdict : arrivals.ended) engine_.job_ended(verdict);
+}
+
+/// On node 0: another node has drained a job. When all have, they are told how it ended: a
+/// numerical failure before a cancellation, the smallest index first, so that it is the same
+/// whatever came first.
+void MpiProgress::merge_verdict(const JobVerdict& verdict) {
+  auto found = std::find_if(agreements_.begin(), agreements_.end(),
+                            [&](const Agreement& a) { return a.verdict.job == verdict.job; });
+  if (found == agreements_.end()) {
+    agreements_.push_back({verdict, 0});
+    found = agreements_.end() - 1;
+  }
+  constexpr auto numerical = static_cast<std::int32_t>(JobResult::Status::numerical_failure);
+  JobVerdict& merged = found->verdict;
+  if (verdict.status == numerical && (merged.status != numerical || verdict.info < merged.info)) {
+    merged = verdict;
+  } else if (merged.status == 0) {
+    merged = verdict;
+  }
+  if (++found->nodes < size_) return;
+  Header header;
+  header.type = Type::ended;
+  header.job = merged.job.value();
+  header.status = merged.status;
+  header.info = merged.info;
+  header.pivot = merged.pivot;
+  send_to_all(header);
+  arrivals_.ended.push_back(merged);
+  agreements_.erase(found);
+  hand_over();
+}
+
+template <class Action>
+void MpiProgress::record(trace::RecordKind kind, const Action& action, NodeId peer,
+                         std::uint32_t tag, std::size_t bytes, std::int64_t posted_ns) {
+  trace_.message({.kind = kind,
+                  .job = action.job.value(),
+                  .tile = {action.tile.matrix.value(), action.tile.index},
+                  .version = action.number,
+                  .peer = peer,
+                  .tag = tag,
+                  .bytes = bytes,
+                  .posted_ns = posted_ns,
+                  .start_ns = posted_ns,
+                  .end_ns = now_ns()});
+}
+
+// ---- collectives -----------------------------------------------------------------------------
+
+void MpiProgress::run_collective(Collective& collective) {
+  // Release publishes the request to the progress thread's acquire in post_collective().
+  collective_.store(&collective, std::memory_order_release);
+  engine_.message_bell.ring();
+  for (;;) {
+    const Doorbell::Ticket ticket = collective_bell_.ticket();
+    if (collective.done.load(std::memory_order_acquire)) return;
+    if (engine_.failed()) throw *engine_.failure();
+    collective_bell_.wait(ticket, 100'000);
+  }
+}
+
+void MpiProgress::all_reduce(std::span<double> values, Reduction reduction) {
+  Collective collective;
+  collective.values = values;
+  collective.reduction = reduction;
+  run_collective(collective);
+}
+
+void MpiProgress::barrier() {
+  double nothing = 0;
+  all_reduce({&nothing, 1}, Reduction::sum);
+}
+
+bool MpiProgress::post_collective() {
+  Collective* collective = collective_.load(std::memory_order_acquire);
+  if (collective == nullptr || collective->posted.load(std::memory_order_relaxed)) return false;
+  collective->posted.store(true, std::memory_order_relaxed);
+  const MPI_Op operation = collective->reduction == Reduction::sum       ? MPI_SUM
+                           : collective->reduction == Reduction::maximum ? MPI_MAX
+                                                                         : MPI_MIN;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, collective->values.data(),
+                           static_cast<int>(collective->values.size()), MPI_DOUBLE, operation,
+                           communicator_.collectives(), &request),
+            "reducing over the nodes");
+  add(request, {Operation::collective, 0});
+  return true;
+}
+
+// ---- waiting ---------------------------------------------------------------------------------
+
+void MpiProgress::wait(Doorbell::Ticket ticket) {
+  const WaitPolicy policy = engine_.options().wait;
+  if (policy == WaitPolicy::spin) {
+    relax_cpu();
+    return;
+  }
+  const bool in_transfer = payloads_in_flight_ > 0 || collective_.load(std::memory_order_relaxed);
+  const bool awaited = engine_.idle_workers() > 0 && (in_transfer || receives_in_flight_ > 0);
+  if (policy == WaitPolicy::adaptive && now_ns() - active_ns_ < alert_ns) {
+    ::sched_yield();
+    return;
+  }
+  const std::int64_t from = now_ns();
+  if (awaited) {
+    if (engine_.options().oversubscribed) {
+      engine_.message_bell.wait(ticket, pause_us_idle_worker);
+    } else {
+      ::sched_yield();
+    }
+  } else {
+    engine_.message_bell.wait(
+        ticket, in_transfer || receives_in_flight_ > 0 ? pause_us_busy : pause_us_quiet);
+  }
+  trace_.wait(trace::WaitCause::message, from, now_ns());
+}
+
+/// A node that is gone is noticed at once when it ran on this host, else by its silence.
+void MpiProgress::watch_peers() {
+  const std::int64_t now = now_ns();
+  if (now - watched_ns_ < heartbeat_ns / 5) return;
+  watched_ns_ = now;
+  for (int r = 0; r < size_; ++r) {
+    pollfd process{peer_processes_[static_cast<std::size_t>(r)], POLLIN, 0};
+    if (process.fd >= 0 && ::poll(&process, 1, 0) > 0) lost(r, "its process has ended");
+  }
+  const int watched = (rank_ + size_ - 1) % size_;
+  if (now - heard_ns_[static_cast<std::size_t>(rank_)] > heartbeat_ns) {
+    heard_ns_[static_cast<std::size_t>(rank_)] = now;
+    send_header(Header{}, (rank_ + 1) % size_);
+  }
+  if (now - heard_ns_[static_cast<std::size_t>(watched)] > silence_ns_max) {
+    lost(watched, "it has been silent for 8 s");
+  }
+}
+
+void MpiProgress::lost(int rank, const char* how) {
+  throw Error(ErrorCode::communication,
+              fmt::format("node {} on host {} was lost: {}", rank,
+                          communicator_.hosts()[static_cast<std::size_t>(rank)], how));
+}
+
+void MpiProgress::run_down() {
+  const Outbox outbox = engine_.take_outbox();
+  if (!outbox.failure.empty()) tell_failure(outbox.failure);
+  collective_bell_.ring_all();
+}
+
+/// Takes back what is still posted. After a failure nobody is there to complete it.
+void MpiProgress::shut_down() {
+  if (engine_.failed()) return run_down();
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (flights_[i].operation == Operation::receive_header ||
+        flights_[i].operation == Operation::receive_failure) {
+      MPI_Cancel(&requests_[i]);
+    }
+  }
+  check_mpi(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
+            "ending");
+}
+
+}  // namespace heddle

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mpi.h>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "node-runtime/threads/engine.hpp"
+#include "node-runtime/transport/communicator.hpp"
+
+namespace heddle {
+
+/// The MPI progress thread's work: everything between nodes, in flight at the same time.
+///
+/// A version travels on demand of its receiver: when the protocol has a block for it (GrantAction),
+/// the receive is posted into that very block and a small header tells the version's home which tag
+/// to send to; the home sends as soon as the version is written. So payloads always find a posted
+/// receive, nothing is buffered or copied on the way, and the critical path holds one message, not
+/// a handshake.
+///
+/// What is bounded: posted payload receives by the blocks of the jobs' pools; payload sends by the
+/// receives they answer; headers in flight by the items in the windows of the peers.
+/// `header_receives` are posted at a time, more wait in MPI's queue of unexpected messages (64
+/// bytes each). Deadlock: a posted send always has a posted receive, so sends complete; which grant
+/// comes first is decided by the pools (protocol::Pool), not here.
+class MpiProgress {
+ public:
+  MpiProgress(Engine& engine, Communicator& communicator, trace::ThreadTrace& trace);
+  ~MpiProgress();
+  MpiProgress(const MpiProgress&) = delete;
+  MpiProgress& operator=(const MpiProgress&) = delete;
+
+  /// The loop; returns when the engine stops or the node has failed and the others know.
+  void run();
+
+  /// After run() has thrown: tells the others what made this node fail, in bounded time.
+  void run_down();
+
+  /// Reduces `values` over all nodes, in place. Any one thread at a time, in the same order on all
+  /// nodes; blocks.
+  void all_reduce(std::span<double> values, Reduction reduction);
+  void barrier();
+
+ private:
+  enum class Type : std::int32_t { grant, drained, ended, cancel, heartbeat };
+  struct Header {
+    Type type = Type::heartbeat;
+    std::uint32_t tag = 0;
+    std::int32_t job = 0;
+    std::int32_t matrix = 0;
+    std::int32_t tile = 0;
+    std::int32_t version = 0;
+    std::int32_t status = 0;
+    std::int32_t padding = 0;
+    std::int64_t info = 0;
+    double pivot = 0;
+    std::uint64_t reserved[2]{};
+  };
+  static_assert(sizeof(Header) == 64);
+
+  enum class Operation : std::uint8_t {
+    receive_header,
+    send_header,
+    receive_payload,
+    send_payload,
+    receive_failure,
+    collective
+  };
+  struct Flight {
+    Operation operation;
+    std::uint32_t slot = 0;  ///< header buffer, landing or send
+  };
+  struct Landing {
+    protocol::GrantAction grant;
+    std::size_t bytes = 0;
+    std::int64_t posted_ns = 0;
+  };
+  struct Sending {
+    protocol::SendAction send;
+    std::size_t bytes = 0;
+    std::int64_t posted_ns = 0;
+  };
+  struct Collective {
+    std::span<double> values;
+    Reduction reduction = Reduction::sum;
+    std::atomic<bool> posted{false};
+    std::atomic<bool> done{false};
+  };
+  /// What others have sent, handed to the engine in one go.
+  struct Arrivals {
+    std::vector<std::pair<Header, NodeId>> grants;
+    std::vector<std::pair<protocol::Landing*, bool>> landings;
+    std::vector<protocol::Send*> sent;
+    std::vector<JobVerdict> drained;
+    std::vector<JobVerdict> ended;
+    std::vector<JobVerdict> cancelled;
+    [[nodiscard]] bool empty() const {
+      return grants.empty() && landings.empty() && sent.empty() && drained.empty() &&
+             ended.empty() && cancelled.empty();
+    }
+  };
+  struct Agreement {
+    JobVerdict verdict;
+    int nodes = 0;
+  };
+
+  void add(MPI_Request request, Flight flight);
+  bool post_outbox();
+  void post_receive(const protocol::GrantAction& grant);
+  void post_send(const protocol::SendAction& send);
+  void send_header(const Header& header, int to);
+  void send_to_all(const Header& header);
+  void post_header_receive(std::uint32_t slot);
+  bool post_collective();
+  bool poll();
+  void completed(const Flight& flight, const MPI_Status& status);
+  void header_arrived(const Header& header, int from);
+  void hand_over();
+  template <class Action>
+  void record(trace::RecordKind kind, const Action& action, NodeId peer, std::uint32_t tag,
+              std::size_t bytes, std::int64_t posted_ns);
+  void merge_verdict(const JobVerdict& verdict);
+  void tell_failure(const std::string& text);
+  void wait(Doorbell::Ticket ticket);
+  void watch_peers();
+  [[noreturn]] void lost(int rank, const char* how);
+  void run_collective(Collective& collective);
+  void shut_down();
+
+  static constexpr std::uint32_t header_receives = 64;
+  static constexpr int failure_text_max = 1024;
+  static constexpr int header_tag = 1;
+  static constexpr int failure_tag = 2;
+
+  Engine& engine_;
+  Communicator& communicator_;
+  trace::ThreadTrace& trace_;
+  int rank_;
+  int size_;
+  std::vector<MPI_Request> requests_;
+  std::vector<Flight> flights_;  ///< of requests_, by index
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<Header> received_;
+  std::deque<Header> outgoing_;
+  std::vector<std::uint32_t> free_outgoing_;
+  std::vector<Landing> landings_;  ///< by tag
+  std::vector<std::uint32_t> free_landings_;
+  std::deque<Sending> sendings_;
+  std::vector<std::uint32_t> free_sendings_;
+  std::size_t payloads_in_flight_ = 0;
+  std::size_t receives_in_flight_ = 0;
+  std::vector<char> failure_text_;
+  Arrivals arrivals_;
+  std::vector<Agreement> agreements_;  ///< on node 0: jobs that some nodes have drained
+
+  std::atomic<Collective*> collective_{nullptr};
+  Doorbell collective_bell_;
+
+  std::vector<int> peer_processes_;  ///< pidfds of the other nodes on this host, -1 elsewhere
+  std::vector<std::int64_t> heard_ns_;
+  std::int64_t watched_ns_ = 0;
+  std::int64_t active_ns_ = 0;
+};
+
+}  // namespace heddle
