@@ -22,7 +22,7 @@ constexpr std::int32_t job_pool_base = 1000;
 
 Script::~Script() {
   for (Node& node : nodes_) {
-    if (!node.drained) node.protocol->abandon();  // a test may stop half-way
+    if (node.drained < node.begun) node.protocol->abandon();  // a test may stop half-way
   }
 }
 
@@ -44,8 +44,6 @@ void Script::start() {
     Node& node = nodes_[n];
     node.protocol = std::make_unique<protocol::Protocol>(
         protocol::Protocol::Options{NodeId{static_cast<std::int32_t>(n)}, options_.places});
-    protocol::JobOptions job;
-    job.window = options_.window;
     for (const SimulatedMatrix& matrix : writer_.matrices()) {
       protocol::MatrixOptions own;
       own.tile_count = static_cast<std::int32_t>(matrix.homes.size());
@@ -54,10 +52,20 @@ void Script::start() {
       for (std::int32_t p = 0; p < options_.places; ++p) own.pools.push_back(p);
       node.protocol->add_matrix(std::move(own));
     }
-    for (std::int32_t p = 0; p < options_.places; ++p) {
-      job.pools.push_back({job_pool_base + p, options_.blocks, options_.minimum});
-    }
-    node.job = &node.protocol->begin_job(job);
+  }
+  begin_job();
+}
+
+void Script::begin_job() {
+  if (nodes_.empty()) return start();
+  protocol::JobOptions options;
+  options.window = options_.window;
+  for (std::int32_t p = 0; p < options_.places; ++p) {
+    options.pools.push_back({job_pool_base + p, options_.blocks, options_.minimum});
+  }
+  for (Node& node : nodes_) {
+    node.job = &node.protocol->begin_job(options);
+    ++node.begun;
   }
 }
 
@@ -113,7 +121,8 @@ void Script::end() {
 }
 
 bool Script::drained() {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.drained; });
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const Node& node) { return node.drained == node.begun; });
 }
 
 // ---- actions as text -------------------------------------------------------------------------
@@ -149,7 +158,7 @@ void Script::collect(std::int32_t n) {
                             }});
   }
   collect_messages(n);
-  if (!node.actions.drained.empty()) node.drained = true;
+  node.drained += node.actions.drained.size();
   node.actions.clear();
   EXPECT_TRUE(node.protocol->is_valid());
 }
@@ -183,9 +192,14 @@ void Script::collect_messages(std::int32_t n) {
   }
 }
 
-Lines Script::pending(std::int32_t node) {
+Lines Script::pending_in_order(std::int32_t node) {
   Lines lines;
   for (const Pending& p : at(node).pending) lines.push_back(p.line);
+  return lines;
+}
+
+Lines Script::pending(std::int32_t node) {
+  Lines lines = pending_in_order(node);
   std::sort(lines.begin(), lines.end());
   return lines;
 }

@@ -57,7 +57,10 @@ class Script {
                  const std::vector<protocol::Access>& accesses);
   void announce(std::int32_t node, protocol::TileId tile, std::int32_t reader);
   void release(protocol::TileId tile);
+  /// Ends the program of the latest job.
   void end();
+  /// Begins another job at every node; what follows belongs to it.
+  void begin_job();
   void cancel(std::int32_t node) { protocol(node).cancel(job(node)); }
 
   /// The instances that the job's unfinished items have left at a node, in program order, each as
@@ -65,6 +68,8 @@ class Script {
   [[nodiscard]] Lines instances(std::int32_t node);
   /// What the protocol of a node wants done, sorted.
   [[nodiscard]] Lines pending(std::int32_t node);
+  /// The same in the order in which it was asked for.
+  [[nodiscard]] Lines pending_in_order(std::int32_t node);
   /// Carries out a pending line. Fails the test if there is no such line.
   void carry_out(std::int32_t node, const std::string& line);
   /// Carries out everything, at all nodes, until nothing is pending.
@@ -77,7 +82,8 @@ class Script {
 
   [[nodiscard]] protocol::Protocol& protocol(std::int32_t node);
   [[nodiscard]] protocol::Job& job(std::int32_t node);
-  /// True once the job is drained at every node.
+  [[nodiscard]] std::string blockage(std::int32_t node) { return protocol(node).blockage().text; }
+  /// True once all jobs are drained at every node.
   [[nodiscard]] bool drained();
 
  private:
@@ -88,12 +94,13 @@ class Script {
   };
   struct Node {
     std::unique_ptr<protocol::Protocol> protocol;
-    protocol::Job* job = nullptr;
+    protocol::Job* job = nullptr;  ///< the latest
+    std::size_t begun = 0;
+    std::size_t drained = 0;
     protocol::Actions actions;
     std::vector<Pending> pending;
     std::vector<protocol::GrantAction> landings;  ///< by tag
     Lines freed;
-    bool drained = false;
   };
 
   void start();
