@@ -24,6 +24,10 @@ const JobResult& Job::wait() {
   return record_->result;
 }
 
+void Job::start() {
+  engine_->start(record_);
+}
+
 bool Job::done() const {
   const std::lock_guard lock(record_->mutex);
   return record_->is_done;
@@ -363,8 +367,14 @@ Matrix<double> Node::matrix<double>(const MatrixSpec& wanted) {
   return handle;
 }
 
+Job Node::prepare(JobSpec spec) {
+  return {*parts_->engine, parts_->engine->prepare(std::move(spec))};
+}
+
 Job Node::submit(JobSpec spec) {
-  return {*parts_->engine, parts_->engine->submit(std::move(spec))};
+  Job job = prepare(std::move(spec));
+  job.start();
+  return job;
 }
 
 UserStream Node::stream(std::string name, const std::vector<Matrix<double>>& matrices) {

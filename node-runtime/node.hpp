@@ -24,6 +24,8 @@ class Job {
   Job(Engine& engine, std::shared_ptr<JobRecord> record)
       : engine_(&engine), record_(std::move(record)) {}
 
+  /// Begins a job that was only prepared (Node::prepare).
+  void start();
   /// Blocks until the job has ended on all nodes; the same result everywhere. Throws Error when
   /// this node or another one fails.
   const JobResult& wait();
@@ -35,6 +37,11 @@ class Job {
   [[nodiscard]] double progress() const;
   /// What the job did on this node; complete once it is done.
   [[nodiscard]] const protocol::JobCounters& counters() const { return record_->counters; }
+  /// Blocks that the job needs at each place of this node at least; their number of tasks here.
+  [[nodiscard]] const std::vector<std::int32_t>& blocks_minimum() const {
+    return record_->blocks_minimum;
+  }
+  [[nodiscard]] std::int64_t tasks_planned() const { return record_->tasks_planned; }
 
  private:
   Engine* engine_;
@@ -120,6 +127,9 @@ class Node {
   /// Starts a job and returns at once; several may be in flight. Jobs that share a matrix take
   /// effect in the order of submission.
   Job submit(JobSpec spec);
+  /// Plans a job (its program is walked once) without starting it: for a plan to look at, or to
+  /// time the run alone.
+  Job prepare(JobSpec spec);
   /// A stream of tasks on `matrices`, which must be all that the tasks access.
   UserStream stream(std::string name, const std::vector<Matrix<double>>& matrices);
 

@@ -66,6 +66,11 @@ void PoolPlan::close(const Key& key) {
 }
 
 void PoolPlan::append_alien_reader(const Access& access, NodeId reader) {
+  ++walked_;
+  add_alien_reader(access, reader);
+}
+
+void PoolPlan::add_alien_reader(const Access& access, NodeId reader) {
   // The block of a version of a temporary matrix is kept under the same key; it shares the bit of
   // its home.
   Alive& alive = copies_[key(access)];
@@ -76,6 +81,7 @@ void PoolPlan::append_alien_reader(const Access& access, NodeId reader) {
 }
 
 void PoolPlan::append(std::span<const Access> accesses) {
+  ++walked_;
   const Access& main = accesses.front();
   const bool mine = main.home.node == node_;
   if (mine) ++tasks_;
@@ -85,7 +91,7 @@ void PoolPlan::append(std::span<const Access> accesses) {
       if (mine && (access.mode == AccessMode::read || access.home != main.home)) {
         use(access, main.home.place);
       } else if (!mine && here) {
-        append_alien_reader(access, main.home.node);
+        add_alien_reader(access, main.home.node);
       }
     }
   }
@@ -131,6 +137,7 @@ void PoolPlan::write(const Access& access, bool here) {
 }
 
 void PoolPlan::release(const Access& access) {
+  ++walked_;
   close(key(access));
 }
 

@@ -32,6 +32,8 @@ class PoolPlan {
   [[nodiscard]] const std::vector<std::int32_t>& minimum() const { return maximum_alive_; }
   /// Tasks that run on this node.
   [[nodiscard]] std::int64_t tasks() const { return tasks_; }
+  /// Calls of append, append_alien_reader and release: what walking costs.
+  [[nodiscard]] std::int64_t walked() const { return walked_; }
   /// Versions that this node sends, and receives.
   [[nodiscard]] std::int64_t sends() const { return sends_; }
   [[nodiscard]] std::int64_t receives() const { return receives_; }
@@ -58,6 +60,7 @@ class PoolPlan {
     std::vector<NodeId> readers;
   };
 
+  void add_alien_reader(const Access& access, NodeId reader);
   void use(const Access& access, PlaceId place);
   void take(Alive& alive, PlaceId place);
   void write(const Access& access, bool here);
@@ -75,6 +78,7 @@ class PoolPlan {
   std::unordered_map<Key, Alive, KeyHash> copies_;
   std::vector<std::pair<PlaceId, std::int32_t>> pulses_;
   std::int64_t tasks_ = 0;
+  std::int64_t walked_ = 0;
   std::int64_t sends_ = 0;
   std::int64_t receives_ = 0;
 };

@@ -73,35 +73,39 @@ BlockRef Engine::current_block(protocol::TileId tile) {
 
 // ---- jobs ------------------------------------------------------------------------------------
 
-std::shared_ptr<JobRecord> Engine::submit(JobSpec spec) {
+std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   auto job = std::make_shared<JobRecord>();
   job->spec = std::move(spec);
   protocol::PoolPlan plan(options_.node, store_.places());
   for (const protocol::MatrixId m : job->spec.temporaries) plan.set_temporary(m);
-  {
-    TaskStream stream(plan, options_.node);
-    Program walk = job->spec.program(stream);
-    while (walk.resume()) {
-    }
+  TaskStream stream(plan, options_.node);
+  Program walk = job->spec.program(stream);
+  while (walk.resume()) {
   }
+  job->blocks_minimum = plan.minimum();
   job->tasks_planned = plan.tasks();
-  const std::lock_guard lock(mutex_);
-  begin(*job, plan);
-  job->stream.emplace(*this, *job, options_.node);
-  job->program = job->spec.program(*job->stream);
-  jobs_.push_back(job);
-  generation_bell.ring();
   return job;
+}
+
+void Engine::start(const std::shared_ptr<JobRecord>& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.has_value()) throw *failure_;
+    begin(*job);
+    job->stream.emplace(*this, *job, options_.node);
+    job->program = job->spec.program(*job->stream);
+    jobs_.push_back(job);
+  }
+  generation_bell.ring();
 }
 
 std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks_minimum) {
   auto job = std::make_shared<JobRecord>();
   job->spec = std::move(spec);
   job->external = true;
-  protocol::PoolPlan plan(options_.node, store_.places());
+  job->blocks_minimum.assign(static_cast<std::size_t>(store_.places()), blocks_minimum);
   const std::lock_guard lock(mutex_);
-  plan.require(blocks_minimum);
-  begin(*job, plan);
+  begin(*job);
   job->stream.emplace(*this, *job, options_.node);
   job->stream->blocking_ = true;
   jobs_.push_back(job);
@@ -109,7 +113,7 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
 }
 
 /// Reserves the job's pools and makes it known to the protocol; with the lock.
-void Engine::begin(JobRecord& job, const protocol::PoolPlan& plan) {
+void Engine::begin(JobRecord& job) {
   std::size_t block_bytes = 0;
   for (const protocol::MatrixId m : job.spec.matrices) {
     block_bytes = std::max(block_bytes, store_.largest_tile_bytes(m));
@@ -117,7 +121,7 @@ void Engine::begin(JobRecord& job, const protocol::PoolPlan& plan) {
   protocol::JobOptions options;
   options.window = options_.window;
   for (std::int32_t p = 0; p < store_.places(); ++p) {
-    const std::int32_t minimum = plan.minimum()[static_cast<std::size_t>(p)];
+    const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
     const bool needed = minimum > 0;
     const std::int32_t extra = !needed  ? 0
                                : p == 0 ? std::min(options_.extra_blocks_max, 2 * minimum + 16)

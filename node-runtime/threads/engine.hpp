@@ -75,9 +75,11 @@ class Engine {
   void remove_matrix(protocol::MatrixId matrix);
   [[nodiscard]] protocol::BlockRef current_block(protocol::TileId tile);
 
-  /// Plans and begins a job; any thread, the same order on all nodes. Throws Error(usage) with the
+  /// Plans a job without beginning it: walks its program once.
+  std::shared_ptr<JobRecord> prepare(JobSpec spec);
+  /// Begins a prepared job; any thread, the same order on all nodes. Throws Error(usage) with the
   /// numbers when its pools do not fit.
-  std::shared_ptr<JobRecord> submit(JobSpec spec);
+  void start(const std::shared_ptr<JobRecord>& job);
   /// A job whose tasks a user's thread inserts; ends with `end_stream`.
   std::shared_ptr<JobRecord> open_stream(JobSpec spec, std::int32_t blocks_minimum);
   void end_stream(JobRecord& job);
@@ -172,8 +174,8 @@ class Engine {
  private:
   friend class TaskStream;
 
-  /// What a completed job leaves behind. It may hold the last handles of matrices, whose end takes the lock again, so it
-  /// is dropped without the lock.
+  /// What a completed job leaves behind. It may hold the last handles of matrices, whose end takes
+  /// the lock again, so it is dropped without the lock.
   struct Remains {
     std::shared_ptr<JobRecord> record;
     JobSpec spec;
@@ -195,7 +197,7 @@ class Engine {
   void ring(const Wakes& wakes);  ///< without the lock
   void resolve(protocol::Task& task);
   JobRecord* next_program();
-  void begin(JobRecord& job, const protocol::PoolPlan& plan);
+  void begin(JobRecord& job);
   void drained(protocol::Job& job, Wakes& wakes);
   void complete(JobRecord& job, const JobResult& result, Wakes& wakes);
   void insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,

@@ -1,0 +1,164 @@
+/// How fast is the Cholesky factorization on CPUs, alone or over several nodes? Prints one line per
+/// figure, as the peers do; bench/run-cholesky puts them side by side.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "algorithms/cholesky/cholesky.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+namespace {
+
+struct Options {
+  std::int64_t n = 4000;
+  std::int64_t tile = 0;
+  std::int64_t strip = 0;
+  std::int64_t small = 0;
+  int repetitions = 5;
+  int warm_up = 1;
+  int workers = 2;
+  int devices = 0;
+  std::string grid;
+  std::string trace;
+  bool check = false;
+  bool nodes_run = false;
+};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Diagonally dominant, from a cheap hash of the position; strictly upper part zero.
+void fill(const Matrix<double>& matrix, std::int64_t n) {
+  Matrix<double> a = matrix;
+  a.fill([n](GlobalRow row, GlobalColumn column, TileView tile) {
+    for (std::int64_t c = 0; c < tile.columns; ++c) {
+      const std::int64_t j = column.value() + c;
+      for (std::int64_t r = 0; r < tile.rows; ++r) {
+        const std::int64_t i = row.value() + r;
+        auto h = static_cast<std::uint64_t>(i) << 32 ^ static_cast<std::uint64_t>(j);
+        h = (h ^ h >> 33) * 0xff51afd7ed558ccdULL;
+        h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53ULL;
+        tile(r, c) = i == j  ? static_cast<double>(n)
+                     : i > j ? static_cast<double>(h >> 11) * 0x1p-53 - 0.5
+                             : 0.0;
+      }
+    }
+  });
+}
+
+double largest(Matrix<double> matrix, Node& node) {
+  double value = 0;
+  std::mutex mutex;
+  matrix.for_each_tile([&](TileRow, TileColumn, TileView tile) {
+    double here = 0;
+    for (std::int64_t c = 0; c < tile.columns; ++c) {
+      for (std::int64_t r = 0; r < tile.rows; ++r) here = std::max(here, std::abs(tile(r, c)));
+    }
+    const std::lock_guard lock(mutex);
+    value = std::max(value, here);
+  });
+  node.all_reduce({&value, 1}, Reduction::maximum);
+  return value;
+}
+
+std::string configuration(const Options& options) {
+  std::string text = fmt::format("runtime: {{cpu_workers: {}", options.workers);
+  if (options.devices > 0) {
+    text += fmt::format(", devices: {{backend: emulated, per_node: {}, memory: 4GiB}}",
+                        options.devices);
+  }
+  text += "}\nlayout: {";
+  if (options.tile > 0) text += fmt::format("tile: {}, ", options.tile);
+  if (options.small > 0)
+    text += fmt::format("small: {}, strip: {}, ", options.small, options.strip);
+  text += fmt::format("grid: {}}}\n", options.grid.empty() ? "auto" : options.grid);
+  if (!options.trace.empty()) text += fmt::format("trace: {{file: {}}}\n", options.trace);
+  return text;
+}
+
+int run(const Options& options, Node& node) {
+  MatrixSpec spec;
+  spec.rows = spec.columns = options.n;
+  spec.storage = Storage::lower;
+  const Matrix<double> a = node.matrix<double>(spec);
+  std::vector<double> times;
+  for (int r = -options.warm_up; r < options.repetitions; ++r) {
+    fill(a, options.n);
+    node.barrier();
+    const double start = now();
+    const JobResult result = node.submit(cholesky(a)).wait();
+    const double seconds = now() - start;
+    if (result.status != JobResult::Status::done) {
+      fmt::print(stderr, "cholesky_cpu: the factorization failed, info {}\n", result.info);
+      return 1;
+    }
+    if (r >= 0) times.push_back(seconds);
+  }
+  if (options.check) {
+    const Matrix<double> residual = node.matrix<double>(spec);
+    fill(residual, options.n);
+    node.submit(subtract_product(residual, a)).wait();
+    const double scaled = largest(residual, node) / (static_cast<double>(options.n) *
+                                                     static_cast<double>(options.n) * 2.2e-16);
+    if (!(scaled < 10)) {
+      fmt::print(stderr, "cholesky_cpu: residual {}\n", scaled);
+      return 1;
+    }
+  }
+  if (node.rank() != 0) return 0;
+  std::sort(times.begin(), times.end());
+  const double middle = times[times.size() / 2];
+  const double flops = cholesky_flops(static_cast<double>(options.n)) * 1e-9;
+  fmt::print(
+      "peer=heddle op=cholesky n={} nb={} nodes={} workers={} devices={} "
+      "gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f}\n",
+      options.n, a.layout().tile, node.size(), node.facts().cpu_workers, node.facts().devices,
+      flops / middle, flops / times.front(), middle);
+  return 0;
+}
+
+}  // namespace
+}  // namespace heddle
+
+int main(int argc, char** argv) {
+  heddle::Options options;
+  CLI::App app{"Cholesky factorization rate"};
+  app.add_option("--n", options.n, "order");
+  app.add_option("--nb", options.tile, "tile; left out: heddle's own choice");
+  app.add_option("--strip", options.strip, "strip of each tile");
+  app.add_option("--small", options.small, "small tiles of the strip");
+  app.add_option("--repetitions", options.repetitions, "timed runs");
+  app.add_option("--warm-up", options.warm_up, "runs before them");
+  app.add_option("--workers", options.workers, "CPU workers of a node");
+  app.add_option("--devices", options.devices, "emulated devices of a node");
+  app.add_option("--grid", options.grid, "[rows, columns] of nodes");
+  app.add_option("--trace", options.trace, "record a trace");
+  app.add_flag("--check", options.check, "compute the residual");
+  app.add_flag("--nodes-run", options.nodes_run, "one of several processes under mpiexec");
+  CLI11_PARSE(app, argc, argv);
+  const heddle::Config config =
+      heddle::Config::from_text(heddle::configuration(options), "cholesky_cpu");
+  if (!options.nodes_run) {
+    heddle::Node node(config);
+    return heddle::run(options, node);
+  }
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  int status = 0;
+  {
+    heddle::Node node(config, MPI_COMM_WORLD);
+    status = heddle::run(options, node);
+  }
+  MPI_Finalize();
+  return status;
+}
