@@ -226,9 +226,11 @@ void Protocol::describe(const Item& item, std::string& text) const {
                                                   : "misses inputs or blocks");
       for (std::uint8_t i = 0; i < task.operand_count; ++i) {
         const Operand& operand = task.operands[i];
-        text += fmt::format("; tile {} of matrix {} ({}): {}", operand.tile.index,
-                            operand.tile.matrix.value(), name(operand.kind),
-                            operand.in != nullptr ? state_of(operand.in) : "output");
+        if (task.executed && operand.scratch == nullptr) continue;  // what it read may be gone
+        text +=
+            fmt::format("; tile {} of matrix {} ({}): {}", operand.tile.index,
+                        operand.tile.matrix.value(), name(operand.kind),
+                        operand.in != nullptr && !task.executed ? state_of(operand.in) : "output");
         if (operand.scratch != nullptr) {
           text += operand.scratch->state == SlotHolder::State::held ? ", block held"
                                                                     : ", no block for it";
@@ -254,20 +256,34 @@ void Protocol::describe(const Item& item, std::string& text) const {
   }
 }
 
+namespace {
+
+std::int32_t extra_slots(const Links& slots) {
+  std::int32_t count = 0;
+  for (const Links* l = slots.next; l != &slots; l = l->next) ++count;
+  return count;
+}
+
+}  // namespace
+
 bool Protocol::is_valid() const {
   for (const auto& job : jobs_) {
     std::int32_t count = 0;
+    std::int32_t extra = extra_slots(job->orphan_slots);
     std::uint64_t last = 0;
     for (const Links* l = job->items.next; l != &job->items; l = l->next) {
       const auto& item = *static_cast<const Item*>(l);
       if (item.order < last) return false;
       last = item.order;
       ++count;
+      extra += extra_slots(item.slots);
     }
     if (count != job->unfinished) return false;
     for (const Pool& pool : job->pools) {
       if (!pool.is_valid()) return false;
+      extra -= pool.extra;
     }
+    if (extra != 0) return false;  // each slot granted ahead of need is some item's
   }
   for (const auto& matrix : matrices_) {
     for (const TileState& tile : matrix->tiles) {
