@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -8,6 +9,10 @@
 #include <vector>
 
 #include "base/assert.hpp"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace heddle::protocol {
 
@@ -32,6 +37,7 @@ class Slab {
   [[nodiscard]] T* create(Arguments&&... arguments) {
     if (free_ == nullptr) grow();
     Cell* cell = free_;
+    allow(*cell);
     free_ = cell->next_free;
     ++in_use_;
     return ::new (static_cast<void*>(cell->storage)) T(std::forward<Arguments>(arguments)...);
@@ -41,9 +47,11 @@ class Slab {
     HEDDLE_DEBUG(in_use_ > 0);
     record->~T();
     auto* cell = reinterpret_cast<Cell*>(record);
+    spoil(*cell);
     cell->next_free = free_;
     free_ = cell;
     --in_use_;
+    forbid(*cell);
   }
 
   [[nodiscard]] std::size_t in_use() const { return in_use_; }
@@ -56,6 +64,24 @@ class Slab {
   }
 
  private:
+  /// Records that are used after their destruction shall fail visibly: with assertions on they hold
+  /// nonsense, under the address sanitizer they may not be touched.
+  static void spoil([[maybe_unused]] Cell& cell) {
+#ifndef NDEBUG
+    std::memset(static_cast<void*>(&cell), 0xDD, sizeof(Cell));
+#endif
+  }
+  static void forbid([[maybe_unused]] Cell& cell) {
+#ifdef __SANITIZE_ADDRESS__
+    ASAN_POISON_MEMORY_REGION(&cell, sizeof(Cell));
+#endif
+  }
+  static void allow([[maybe_unused]] Cell& cell) {
+#ifdef __SANITIZE_ADDRESS__
+    ASAN_UNPOISON_MEMORY_REGION(&cell, sizeof(Cell));
+#endif
+  }
+
   void grow() {
     chunks_.push_back(std::make_unique_for_overwrite<Cell[]>(chunk_count));
     Cell* cells = chunks_.back().get();
