@@ -159,6 +159,39 @@ TEST_F(JobTest, blocks_beyond_the_minimum_are_granted_ahead_of_need_and_no_other
   EXPECT_EQ(s.pending(0), (Lines{"grant b.0 from 1", "grant c.0 from 1"}));
 }
 
+TEST_F(JobTest, block_granted_ahead_becomes_an_ordinary_one_when_older_items_are_finished) {
+  Script s({.nodes = 2, .places = 1, .blocks = 3, .minimum = 2});
+  const auto x = s.tile("x", 0, 0);
+  const auto y = s.tile("y", 0, 0);
+  const auto z = s.tile("z", 0, 0);
+  const auto b = s.tile("b", 1, 0);
+  const auto c = s.tile("c", 1, 0);
+  s.append("old", {s.write(x)});
+  s.append("ahead", {s.write(y), s.read(b)});
+  s.carry_out(0, "grant b.0 from 1");
+  s.carry_out(1, "send b.0 to 0");
+  s.carry_out(0, "run ahead");
+  EXPECT_EQ(s.job(0).pools[0].extra, 1);
+  s.carry_out(0, "run old");
+  EXPECT_EQ(s.job(0).pools[0].extra, 1);  // nothing is older or younger
+  s.append("next", {s.write(x)});
+  EXPECT_EQ(s.job(0).pools[0].extra, 0);
+  s.append("ahead again", {s.write(z), s.read(c)});
+  EXPECT_EQ(s.pending(0), (Lines{"grant c.0 from 1", "run next"}));
+}
+
+TEST_F(JobTest, record_of_a_message_is_dropped_with_its_version) {
+  Script s({.nodes = 2, .places = 1});
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 1, 0);
+  s.append("T", {s.write(a), s.read(b)});
+  s.carry_out_all();
+  EXPECT_EQ(s.protocol(1).records_in_use(), 1U);  // should another task of node 0 read it
+  s.append("B", {s.write(b)});
+  s.carry_out_all();
+  EXPECT_EQ(s.protocol(1).records_in_use(), 0U);
+}
+
 // ---- counts, end, cancellation ---------------------------------------------------------------
 
 TEST_F(JobTest, counts_come_out_at_the_end) {
@@ -232,6 +265,45 @@ TEST_F(JobTest, cancelled_on_one_node_reaches_the_others_with_the_data_and_drain
   for (const std::int32_t node : {0, 1, 2}) {
     EXPECT_EQ(s.job(node).counters.finished, s.job(node).counters.tasks);
   }
+}
+
+TEST_F(JobTest, cancelled_on_one_node_reaches_others_with_minor_outputs) {
+  for (const std::int32_t place : {0, 1}) {
+    Script s({.nodes = 2, .places = 2});
+    const auto a = s.tile("a", 0, 0);
+    const auto b = s.tile("b", 1, place);
+    s.append("T", {s.write(a), s.write(b)});
+    s.cancel(0);
+    s.carry_out(0, "run T");
+    s.carry_out(1, "grant b.1 from 0");
+    s.carry_out(0, "send empty b.1 to 1");
+    EXPECT_TRUE(s.job(1).cancelled);
+    s.end();
+    s.carry_out_all();
+    EXPECT_TRUE(s.drained());
+  }
+}
+
+TEST_F(JobTest, jobs_that_read_the_same_tiles_at_once_have_copies_and_messages_of_their_own) {
+  Script s({.nodes = 2, .places = 2});
+  const auto a = s.tile("a", 0, 0);
+  const auto d = s.tile("d", 0, 1);
+  const auto e = s.tile("e", 0, 1);
+  const auto r = s.tile("r", 1, 0);
+  const auto q = s.tile("q", 1, 0);
+  s.append("D", {s.write(d), s.read(a)});
+  s.append("R", {s.write(r), s.read(a)});
+  s.begin_job();
+  s.append("E", {s.write(e), s.read(a)});
+  s.append("Q", {s.write(q), s.read(a)});
+  EXPECT_EQ(s.pending(0), (Lines{"copy a.0 0>1", "copy a.0 0>1"}));
+  EXPECT_EQ(s.pending(1), (Lines{"grant a.0 from 0", "grant a.0 from 0"}));
+  s.carry_out(0, "copy a.0 0>1");
+  s.carry_out(0, "copy a.0 0>1");
+  s.carry_out(0, "run D");
+  s.carry_out(0, "run E");
+  s.release(a);  // of the second job
+  EXPECT_EQ(s.freed(0), Lines{"job 1"});
 }
 
 TEST_F(JobTest, later_job_counts_versions_from_its_own_beginning) {
@@ -355,23 +427,38 @@ TEST_F(JobTest, blockage_tells_of_minor_outputs_on_their_way) {
   EXPECT_EQ(s.pending(0), Lines{"run U"});
 }
 
-TEST_F(JobTest, blockage_tells_that_a_task_waits_for_what_it_overwrites) {
+TEST_F(JobTest, blockage_of_a_task_that_has_run_names_the_minor_outputs_that_are_left) {
   Script s({.nodes = 2, .places = 1});
   const auto a = s.tile("a", 0, 0);
   const auto b = s.tile("b", 1, 0);
   const auto c = s.tile("c", 1, 0);
-  // At node 1 the message with b is finished before the reader of b that holds up the writes.
-  s.append("first", {s.write(a), s.read(b)});
-  s.append_at(1, "second", {s.write(c), s.read(b)});
-  s.append_at(1, "overwrite", {s.write(b)});
-  s.carry_out(0, "grant b.0 from 1");
-  s.carry_out(1, "send b.0 to 0");
-  s.carry_out(1, "run second");
-  EXPECT_EQ(s.pending(1), Lines{"sent b.0 to 0"});
-  s.append_at(1, "sink", {s.write(a), s.write(c)});
-  EXPECT_TRUE(tells(s.blockage(1), "a message")) << s.blockage(1);
-  s.carry_out(1, "sent b.0 to 0");
-  EXPECT_EQ(s.pending(1), (Lines{"grant c.2 from 0", "run overwrite"}));
+  s.append("T", {s.write(a), s.read(c), s.read_write(b)});
+  s.release(c);
+  for (const char* tile : {"b.0", "c.0"}) {
+    s.carry_out(0, std::string("grant ") + tile + " from 1");
+    s.carry_out(1, std::string("send ") + tile + " to 0");
+  }
+  s.carry_out(0, "run T");  // c is given up; the record is not there any more
+  EXPECT_TRUE(tells(s.blockage(0),
+                    "minor outputs to leave; tile 1 of matrix 0 (internode source "
+                    "minor output): output, block held"))
+      << s.blockage(0);
+}
+
+TEST_F(JobTest, blockage_is_that_of_the_oldest_job_that_later_ones_wait_for) {
+  Script s({.nodes = 2, .places = 1});
+  const auto a = s.tile("a", 0, 0);
+  const auto b = s.tile("b", 1, 0);
+  const auto c = s.tile("c", 1, 0);
+  s.append("R", {s.write(c), s.read(b)});
+  s.end();
+  s.begin_job();
+  s.append("T", {s.write(a), s.write(b)});
+  EXPECT_TRUE(tells(s.blockage(1), "job 0: 1 unfinished")) << s.blockage(1);  // the oldest job
+  EXPECT_EQ(s.pending(1), Lines{"run R"});
+  s.end();
+  s.carry_out_all();
+  EXPECT_TRUE(s.drained());
 }
 
 // ---- contracts and memory --------------------------------------------------------------------

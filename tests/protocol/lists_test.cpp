@@ -155,6 +155,16 @@ TEST_F(List, overwrites_what_was_not_even_written_yet) {
   }
 }
 
+TEST_F(List, does_not_overwrite_in_place_what_is_being_written) {
+  Script s(with_spares(0));
+  const auto a = s.tile("a", 0, 0);
+  s.append("first", {s.write(a)});
+  s.append("second", {s.write(a)});  // depends on nothing but the block
+  EXPECT_EQ(s.pending(0), Lines{"run first"});
+  s.carry_out(0, "run first");
+  EXPECT_EQ(s.pending(0), Lines{"run second"});
+}
+
 TEST_F(List, uses_spare_blocks_of_the_place_of_the_tile_alone) {
   Script s(with_spares(1));
   const auto a = s.tile("a", 0, 0);

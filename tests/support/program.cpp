@@ -154,6 +154,9 @@ Program random_program(const RandomProgramOptions& options,
                        const std::vector<SimulatedMatrix>& matrices, std::mt19937_64& random) {
   const auto chance = [&](double p) { return std::uniform_real_distribution<>(0, 1)(random) < p; };
   RandomTiles tiles(matrices);
+  const auto may_write = [&](TileId tile) {
+    return options.writes.empty() || options.writes.contains(tile.matrix);
+  };
   Program program;
   for (std::int32_t n = 0; n < options.tasks; ++n) {
     Statement statement;
@@ -161,7 +164,8 @@ Program random_program(const RandomProgramOptions& options,
     for (const TileId tile : tiles.shuffled(random)) {
       if (statement.accesses.size() == count) break;
       Access access{tile, tiles.home(tile), AccessMode::read};
-      if (statement.accesses.empty() || chance(options.minor_output)) {
+      if (statement.accesses.empty() && !may_write(tile)) continue;
+      if (statement.accesses.empty() || (may_write(tile) && chance(options.minor_output))) {
         access.mode = !tiles.readable(tile) || chance(options.write_only) ? AccessMode::write
                                                                           : AccessMode::read_write;
         tiles.write(tile);
@@ -170,6 +174,7 @@ Program random_program(const RandomProgramOptions& options,
       }
       statement.accesses.push_back(access);
     }
+    if (statement.accesses.empty()) break;
     statement.priority = static_cast<std::int32_t>(random() % 8);
     program.statements.push_back(statement);
     if (chance(options.release)) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,7 @@ struct RandomProgramOptions {
   double write_only = 0.2;
   double minor_output = 0.4;
   double release = 0.2;
+  std::set<protocol::MatrixId> writes;  ///< matrices that it may write to; none named: all
 };
 [[nodiscard]] Program random_program(const RandomProgramOptions& options,
                                      const std::vector<SimulatedMatrix>& matrices,

@@ -31,11 +31,15 @@ RandomCase::RandomCase(std::uint64_t seed) {
     matrices.push_back(std::move(matrix));
   }
   const std::int32_t count = 1 + below(3);
+  const bool share = below(3) == 0;
   for (std::int32_t p = 0; p < count; ++p) {
     RandomProgramOptions options;
     options.tasks = 5 + below(60);
     options.accesses_max = below(4) == 0 ? static_cast<std::int32_t>(protocol::accesses_max) : 4;
     options.minor_output = below(3) * 0.3;
+    // Sometimes the programs write to a matrix each and share the others, which all may read at
+    // once.
+    if (share && matrix_count > p + 1) options.writes.insert(protocol::MatrixId{p + 1});
     programs.push_back(random_program(options, matrices, random));
   }
 }

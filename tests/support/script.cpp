@@ -259,7 +259,7 @@ void Script::add_instances(const protocol::Task& task, Lines& lines) const {
       lines.push_back(instance(operand.instance.kind, operand.tile));
     }
     lines.push_back(instance(operand.kind, operand.tile));
-    if (operand.sink != nullptr) {
+    if (operand.kind == InstanceKind::intranode_source_minor_output) {
       lines.push_back(instance(InstanceKind::sink_minor_output, operand.tile));
     }
   }

@@ -11,7 +11,7 @@ namespace heddle::simulation {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t sanitizer_divisor = 16;
+constexpr std::uint64_t sanitizer_divisor = 8;
 #else
 constexpr std::uint64_t sanitizer_divisor = 1;
 #endif

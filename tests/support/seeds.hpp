@@ -12,7 +12,7 @@ namespace heddle::simulation {
 [[nodiscard]] bool one_seed_only();
 
 /// The seeds a random test runs: 1 .. count, or the one that HEDDLE_SEED names. Under sanitizers,
-/// which slow the tests down tenfold, a sixteenth of them; HEDDLE_SEEDS_PERCENT scales the count
+/// which slow the tests down tenfold, an eighth of them; HEDDLE_SEEDS_PERCENT scales the count
 /// further, for a quick look (1) or a night's run (10000).
 [[nodiscard]] std::vector<std::uint64_t> seeds(std::uint64_t count);
 

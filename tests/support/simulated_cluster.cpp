@@ -73,7 +73,16 @@ struct SimulatedCluster::JobState {
   Program program;
   std::vector<std::vector<std::int32_t>> minimum;  ///< per node and place
   std::vector<std::int32_t> executions;
-  std::set<std::int32_t> matrices;
+  std::set<protocol::MatrixId> read;
+  std::set<protocol::MatrixId> written;
+
+  /// True when one of them writes what the other accesses.
+  [[nodiscard]] bool conflicts_with(const JobState& other) const {
+    const auto meet = [](const auto& a, const auto& b) {
+      return std::any_of(a.begin(), a.end(), [&](const auto m) { return b.contains(m); });
+    };
+    return meet(written, other.read) || meet(written, other.written) || meet(read, other.written);
+  }
 };
 
 /// Something on its way from one node to another.
@@ -200,7 +209,9 @@ void SimulatedCluster::submit(Program program) {
   job.program.number_versions();
   job.executions.resize(job.program.statements.size());
   for (const Statement& s : job.program.statements) {
-    for (const Access& a : s.accesses) job.matrices.insert(a.tile.matrix.value());
+    for (const Access& a : s.accesses) {
+      (a.mode == AccessMode::read ? job.read : job.written).insert(a.tile.matrix);
+    }
   }
   reference_.run(job.program);
   for (const auto& node : nodes_) {
@@ -231,9 +242,7 @@ bool SimulatedCluster::may_generate(const Node& node, std::size_t j) const {
   if (handle.generation_ended || handle.window_is_full()) return false;
   for (std::size_t before = 0; before < j; ++before) {
     if (node.jobs[before] == nullptr || node.jobs[before]->generation_ended) continue;
-    for (const std::int32_t m : jobs_[j]->matrices) {
-      if (jobs_[before]->matrices.contains(m)) return false;
-    }
+    if (jobs_[j]->conflicts_with(*jobs_[before])) return false;
   }
   return true;
 }

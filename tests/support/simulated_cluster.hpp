@@ -100,8 +100,9 @@ class SimulatedCluster {
   SimulatedCluster(const ClusterOptions& options, std::vector<SimulatedMatrix> matrices);
   ~SimulatedCluster();
 
-  /// Submits a program to all nodes; programs may be in flight together. Those that share a matrix
-  /// are walked one after the other. Each node begins it when the scheduler says so.
+  /// Submits a program to all nodes; programs may be in flight together. Those of which one
+  /// writes to a matrix of the other are walked one after the other. Each node begins it when the
+  /// scheduler says so.
   void submit(Program program);
   /// Blocks that the plan asks for at each place of a node, for the job submitted last.
   [[nodiscard]] const std::vector<std::int32_t>& planned_minimum(NodeId node) const;
