@@ -125,7 +125,7 @@ void read_measurements(const json& from, Report& report) {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& path)
-      : path_(path), temporary_(fmt::format("{}.{}.tmp", path, ::getpid())) {
+      : path_(path), temporary_(report_temporary_path(path)) {
     file_ = std::fopen(temporary_.c_str(), "wb");
     if (file_ == nullptr) {
       throw Error(ErrorCode::usage,
@@ -175,6 +175,10 @@ class TemporaryFile {
 
 std::string_view status_name(RunStatus status) {
   return status_names.at(static_cast<std::size_t>(status));
+}
+
+std::string report_temporary_path(const std::string& path) {
+  return fmt::format("{}.{}.heddle-part", path, ::getpid());
 }
 
 std::string_view heddle_version() {

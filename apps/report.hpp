@@ -102,6 +102,9 @@ struct Report {
 /// nothing behind.
 void write_report(const Report& report, const std::string& path);
 
+/// The temporary name that this process uses meanwhile.
+[[nodiscard]] std::string report_temporary_path(const std::string& path);
+
 /// The report as a table for a terminal of 80 columns; ends with a line break.
 [[nodiscard]] std::string final_table(const Report& report);
 

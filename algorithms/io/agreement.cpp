@@ -1,0 +1,58 @@
+#include "algorithms/io/agreement.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <fmt/format.h>
+#include <limits>
+
+namespace heddle {
+
+namespace {
+
+constexpr double nobody = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+double reduce(Node& node, double value, Reduction reduction) {
+  node.all_reduce({&value, 1}, reduction);
+  return value;
+}
+
+std::vector<std::string> gather_texts(Node& node, const std::string& mine) {
+  const auto length =
+      static_cast<std::size_t>(reduce(node, static_cast<double>(mine.size()), Reduction::maximum));
+  const auto nodes = static_cast<std::size_t>(node.size());
+  // One number per character, 0 where another node's text stands: the sum is all texts in a row.
+  std::vector<double> characters(length * nodes, 0.0);
+  const std::size_t first = length * static_cast<std::size_t>(node.rank());
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    characters[first + i] = static_cast<unsigned char>(mine[i]);
+  }
+  node.all_reduce(characters, Reduction::sum);
+  std::vector<std::string> texts(nodes);
+  for (std::size_t r = 0; r < nodes; ++r) {
+    for (std::size_t i = 0; i < length && characters[r * length + i] != 0; ++i) {
+      texts[r].push_back(static_cast<char>(static_cast<unsigned char>(characters[r * length + i])));
+    }
+  }
+  return texts;
+}
+
+void agree(Node& node, const std::optional<Error>& mine, std::vector<double> order) {
+  order.push_back(node.rank());
+  bool leads = mine.has_value();
+  double winner = nobody;
+  for (const double key : order) {
+    winner = reduce(node, leads ? key : nobody, Reduction::minimum);
+    if (winner == nobody) return;
+    leads = leads && key == winner;
+  }
+  const double code = reduce(node, leads ? static_cast<double>(mine->code()) : 0, Reduction::sum);
+  const std::vector<std::string> texts = gather_texts(node, leads ? mine->what() : "");
+  const auto at = static_cast<std::size_t>(winner);
+  const bool named = node.size() > 1 && order.size() == 1 && winner > 0;
+  throw AgreedError(static_cast<ErrorCode>(static_cast<int>(code)),
+                    named ? fmt::format("node {}: {}", at, texts[at]) : texts[at]);
+}
+
+}  // namespace heddle

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+
+/// An error that all nodes know and throw: they can stop in good order, and one of them tells it.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws AgreedError on all nodes when any of them has an error: that with the smallest `order`
+/// (compared element by element, as many on every node), of equals that of the lowest node. The
+/// message names the node where it is not in `order`, unless there is only one node. Collective.
+void agree(Node& node, const std::optional<Error>& mine, std::vector<double> order = {});
+
+/// The text of every node, by rank. Collective; for short texts.
+[[nodiscard]] std::vector<std::string> gather_texts(Node& node, const std::string& mine);
+
+/// Sums or maxima of a few values over all nodes. Collective.
+[[nodiscard]] double reduce(Node& node, double value, Reduction reduction);
+
+}  // namespace heddle

@@ -1,0 +1,158 @@
+#include "algorithms/io/distributed_read.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "algorithms/io/agreement.hpp"
+#include "base/assert.hpp"
+
+namespace heddle {
+namespace {
+
+/// What the visits of one node have found so far. Shared by them: after a failure of the node some
+/// may go on while the caller has left.
+struct Findings {
+  std::mutex mutex;
+  std::optional<NonFinite> non_finite;
+  std::optional<Asymmetry> asymmetry;
+
+  void add(const std::optional<NonFinite>& found) {
+    if (!found) return;
+    const std::lock_guard lock(mutex);
+    if (!non_finite || comes_before(*found, *non_finite)) non_finite = found;
+  }
+  void add(const std::optional<Asymmetry>& found) {
+    if (!found) return;
+    const std::lock_guard lock(mutex);
+    if (!asymmetry || is_worse(*found, *asymmetry)) asymmetry = found;
+  }
+};
+
+/// Runs `visit` on all own tiles and agrees on what it threw.
+void visit_together(Matrix<double>& matrix, const Matrix<double>::Visitor& visit) {
+  std::optional<Error> trouble;
+  try {
+    matrix.for_each_tile(visit);
+  } catch (const Error& error) {
+    if (matrix.node().engine().failed()) throw;  // the others hear of it by other ways
+    trouble = error;
+  }
+  agree(matrix.node(), trouble);
+}
+
+void agree_on_non_finite(Node& node, const Findings& findings, const std::string& name) {
+  std::optional<Error> trouble;
+  std::vector<double> order{0, 0};
+  if (findings.non_finite) {
+    const NonFinite& element = *findings.non_finite;
+    order = {static_cast<double>(element.column.value()), static_cast<double>(element.row.value())};
+    trouble = Error(ErrorCode::usage, fmt::format("{} has {}", name, describe(element)));
+  }
+  agree(node, trouble, order);
+}
+
+void agree_on_asymmetry(Node& node, const Findings& findings, const std::string& name) {
+  std::optional<Error> trouble;
+  std::vector<double> order{0, 0, 0};
+  if (findings.asymmetry) {
+    const Asymmetry& pair = *findings.asymmetry;
+    order = {-pair.relative, static_cast<double>(pair.column.value()),
+             static_cast<double>(pair.row.value())};
+    trouble = Error(ErrorCode::usage,
+                    fmt::format("{} is not symmetric, as cholesky needs it; the worst pair: {}",
+                                name, describe(pair)));
+  }
+  agree(node, trouble, order);
+}
+
+/// The block of `source` that mirrors `tile`, and what is wrong with the pair.
+void check_mirror(const MatrixSource& source, const TileView& tile, GlobalRow row,
+                  GlobalColumn column, Findings& findings) {
+  const GlobalRow mirror_row{column.value()};
+  const GlobalColumn mirror_column{row.value()};
+  std::vector<double> memory(static_cast<std::size_t>(tile.rows * tile.columns));
+  const TileView mirror{memory.data(), tile.columns, tile.rows,
+                        std::max<std::int64_t>(1, tile.columns)};
+  source.read(mirror_row, mirror_column, mirror);
+  findings.add(find_non_finite(mirror, mirror_row, mirror_column));
+  std::vector<double> row_diagonal(static_cast<std::size_t>(tile.rows));
+  std::vector<double> column_diagonal(static_cast<std::size_t>(tile.columns));
+  source.read_diagonal(row.value(), row_diagonal);
+  source.read_diagonal(column.value(), column_diagonal);
+  findings.add(find_asymmetry(tile, mirror, row, column, row_diagonal, column_diagonal));
+}
+
+/// Zeroes what lies above the diagonal of the matrix.
+void clear_above_diagonal(const TileView& tile, GlobalRow row, GlobalColumn column) {
+  for (std::int64_t j = 0; j < tile.columns; ++j) {
+    const std::int64_t above = std::min(tile.rows, column.value() + j - row.value());
+    for (std::int64_t i = 0; i < above; ++i) tile(i, j) = 0;
+  }
+}
+
+}  // namespace
+
+WantedRows wanted_of_symmetric(const Matrix<double>& a, const MatrixSource& source) {
+  return wanted_by_node(
+      a.layout(), a.distribution(), NodeId{a.node().rank()},
+      source.is_symmetric() ? WantedPart::lower_tiles : WantedPart::lower_tiles_and_mirrors);
+}
+
+WantedRows wanted_of_sides(const Matrix<double>& b) {
+  return [layout = b.layout(), distribution = b.distribution(), me = NodeId{b.node().rank()}](
+             GlobalColumn, std::vector<RowRange>& ranges) {
+    for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
+      if (distribution.node(i.value(), i.value()) != me) continue;
+      const std::int64_t begin = layout.row_begin(i);
+      const GlobalRow end{begin + layout.row_count(i)};
+      if (!ranges.empty() && ranges.back().end.value() == begin) {
+        ranges.back().end = end;
+      } else {
+        ranges.push_back({GlobalRow{begin}, end});
+      }
+    }
+  };
+}
+
+void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,
+                    const std::string& name) {
+  HEDDLE_CHECK(source.rows() == a.rows() && source.columns() == a.columns() &&
+               a.storage() == Storage::lower);
+  const auto findings = std::make_shared<Findings>();
+  const bool check = checked == Checked::yes;
+  visit_together(
+      a, [&source, findings, check, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
+        const GlobalRow row{layout.row_begin(i)};
+        const GlobalColumn column{layout.column_begin(c)};
+        source.read(row, column, tile);
+        if (check) {
+          findings->add(find_non_finite(tile, row, column));
+          if (!source.is_symmetric()) check_mirror(source, tile, row, column, *findings);
+        }
+        if (i.value() == layout.wide_of(c)) clear_above_diagonal(tile, row, column);
+      });
+  if (!check) return;
+  agree_on_non_finite(a.node(), *findings, name);
+  agree_on_asymmetry(a.node(), *findings, name);
+}
+
+void read_sides(const MatrixSource& source, Matrix<double> b, Checked checked,
+                const std::string& name) {
+  HEDDLE_CHECK(source.rows() == b.rows() && source.columns() == b.columns());
+  const auto findings = std::make_shared<Findings>();
+  const bool check = checked == Checked::yes;
+  visit_together(
+      b, [&source, findings, check, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
+        const GlobalRow row{layout.row_begin(i)};
+        const GlobalColumn column{layout.column_begin(c)};
+        source.read(row, column, tile);
+        if (check) findings->add(find_non_finite(tile, row, column));
+      });
+  if (check) agree_on_non_finite(b.node(), *findings, name);
+}
+
+}  // namespace heddle

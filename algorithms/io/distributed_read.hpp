@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+
+#include "algorithms/matrix/checks.hpp"
+#include "algorithms/matrix/source.hpp"
+#include "node-runtime/node.hpp"
+
+/// Filling distributed matrices from a source, each node its own tiles. Collective; errors of any
+/// node are thrown on all of them (AgreedError).
+namespace heddle {
+
+/// What a node tells the source that it will read of the symmetric `a`.
+[[nodiscard]] WantedRows wanted_of_symmetric(const Matrix<double>& a, const MatrixSource& source);
+/// The same for right-hand sides `b` (Dealing::diagonal).
+[[nodiscard]] WantedRows wanted_of_sides(const Matrix<double>& b);
+
+enum class Checked : std::uint8_t {
+  yes,
+  before,  ///< this source was read once and found good
+};
+
+/// Reads the lower triangle of the symmetric matrix `source` into `a` (Storage::lower); strictly
+/// upper parts of diagonal tiles become zero. `source.prepare` has been called with
+/// wanted_of_symmetric.
+///
+/// Checks all elements, the mirrored ones too where the source is not symmetric by construction:
+/// throws Error(usage) that names the first element in column-major order that is NaN or infinite,
+/// or else the worst pair that is not symmetric. `name` begins the messages: "problem.matrix:
+/// 'k.npy'".
+void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,
+                    const std::string& name);
+
+/// Reads all of `source` into the right-hand sides `b`; checks for NaN and infinity.
+void read_sides(const MatrixSource& source, Matrix<double> b, Checked checked,
+                const std::string& name);
+
+}  // namespace heddle

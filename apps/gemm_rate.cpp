@@ -1,0 +1,123 @@
+#include "apps/gemm_rate.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+
+#include "algorithms/io/agreement.hpp"
+#include "kernels/cholesky.hpp"
+
+namespace heddle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t n_min = 1024;     ///< smaller problems are done in less time
+constexpr double seconds_wanted = 0.12;  ///< of the measured burst
+constexpr std::int32_t tiles_each = 3;   ///< that a worker or device has in turn
+constexpr std::int32_t first_rounds = 2;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// `rounds` updates of each tile of `c` that lives on this node, from the tile of `a` beside it.
+Program updates(TaskStream& tasks, Matrix<double> c, Matrix<double> a, std::int32_t rounds) {
+  for (std::int32_t round = 0; round < rounds; ++round) {
+    for (TileColumn j{0}; j.value() < c.layout().tile_columns(); ++j) {
+      for (TileRow i{0}; i.value() < c.layout().tile_rows(); ++i) {
+        if (c.home(i, j).node != tasks.node()) continue;
+        TaskOptions options;
+        options.parameters = KernelParameters(kernel::UpdateParameters{0});
+        co_await tasks.insert(kernel::gsmm, options, read_write(c(i, j)), read(a(i, j)),
+                              read(a(i, j)));
+      }
+    }
+  }
+}
+
+/// Square tiles for the places of one kind: the workers of the host, or the devices.
+class Burst {
+ public:
+  Burst(Node& node, std::int64_t tile, bool on_devices)
+      : flops_each_(2 * std::pow(static_cast<double>(tile), 3)),
+        c_(make(node, tile, on_devices)),
+        a_(make(node, tile, on_devices)) {
+    const auto fill = [](TileRow, TileColumn, TileView view) {
+      for (std::int64_t j = 0; j < view.columns; ++j) {
+        for (std::int64_t i = 0; i < view.rows; ++i)
+          view(i, j) = 0.5 + 1e-3 * static_cast<double>(i - j);
+      }
+    };
+    a_.for_each_tile(fill);
+    c_.for_each_tile(fill);
+  }
+
+  [[nodiscard]] JobSpec job(std::int32_t rounds) const {
+    JobSpec spec;
+    spec.name = "gemm rate";
+    spec.matrices = {c_.id(), a_.id()};
+    spec.keep_alive = {c_.state(), a_.state()};
+    spec.program = [c = c_, a = a_, rounds](TaskStream& tasks) {
+      return updates(tasks, c, a, rounds);
+    };
+    return spec;
+  }
+
+  /// On this node, in one round.
+  [[nodiscard]] double flops() const { return flops_each_ * tiles_; }
+
+ private:
+  Matrix<double> make(Node& node, std::int64_t tile, bool on_devices) {
+    const NodeFacts& facts = node.facts();
+    const std::int64_t places = on_devices ? facts.devices : 1;
+    const std::int64_t rows = tiles_each * (on_devices ? 1 : facts.cpu_workers);
+    MatrixSpec spec;
+    spec.has_layout = true;
+    spec.distribution = facts.distribution;
+    if (!on_devices) spec.distribution.devices = 0;
+    spec.rows = tile * rows * spec.distribution.grid_rows;
+    spec.columns = tile * places * spec.distribution.grid_columns;
+    spec.layout.tile = tile;
+    tiles_ = static_cast<double>(rows * places);
+    return node.matrix<double>(spec);
+  }
+
+  double flops_each_;
+  double tiles_ = 0;
+  Matrix<double> c_;
+  Matrix<double> a_;
+};
+
+}  // namespace
+
+std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, std::int64_t n) {
+  if (n < n_min || layout.tile > n) return std::nullopt;
+  std::vector<Burst> bursts;
+  bursts.emplace_back(node, layout.tile, false);
+  if (node.facts().devices > 0) bursts.emplace_back(node, layout.tile, true);
+
+  double rate = 0;  // of this node
+  std::vector<std::int32_t> rounds(bursts.size(), first_rounds);
+  for (const bool measured : {false, true}) {
+    std::vector<Job> jobs;
+    for (std::size_t b = 0; b < bursts.size(); ++b) {
+      jobs.push_back(node.prepare(bursts[b].job(rounds[b])));
+    }
+    node.barrier();
+    const Clock::time_point begin = Clock::now();
+    for (Job& job : jobs) job.start();
+    for (std::size_t b = 0; b < bursts.size(); ++b) {
+      jobs[b].wait();
+      const double seconds = std::max(seconds_since(begin), 1e-6);
+      if (measured) rate += bursts[b].flops() * rounds[b] / seconds;
+      // The same number on all nodes: they insert the same tasks.
+      const double slowest = reduce(node, seconds / rounds[b], Reduction::maximum);
+      rounds[b] = static_cast<std::int32_t>(std::clamp(seconds_wanted / slowest, 1.0, 10000.0));
+    }
+  }
+  return reduce(node, rate, Reduction::sum) / 1e9;
+}
+
+}  // namespace heddle

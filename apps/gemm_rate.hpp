@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+
+/// GFLOP/s of independent matrix products of the tile's size, C -= A A^T, on all CPU workers and
+/// devices of all nodes at the same time: what the factorization is compared with. Takes about
+/// 0.2 s. Nothing for matrices so small that measuring would take longer than the work (order `n`).
+/// Collective.
+[[nodiscard]] std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout,
+                                                      std::int64_t n);
+
+}  // namespace heddle

@@ -1,0 +1,59 @@
+#include "apps/interrupts.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// Wakes the waiting thread at the end.
+constexpr int wake_signal = SIGURG;  // ignored by default, so a late one does no harm
+
+sigset_t ending_signals() {
+  sigset_t signals{};
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+}  // namespace
+
+Interrupts::Interrupts(std::function<void(const char*)> end) : end_(std::move(end)) {
+  sigset_t signals = ending_signals();
+  sigaddset(&signals, wake_signal);
+  pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  thread_ = std::thread([this] { run(); });
+}
+
+Interrupts::~Interrupts() {
+  // Relaxed: the signal orders it, and the thread looks after each one.
+  stopping_.store(true, std::memory_order_relaxed);
+  pthread_kill(thread_.native_handle(), wake_signal);
+  thread_.join();
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void Interrupts::run() {
+  sigset_t signals = ending_signals();
+  sigaddset(&signals, wake_signal);
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0 || signal == wake_signal) continue;
+    seen_.store(true, std::memory_order_relaxed);
+    end_(signal == SIGINT ? "SIGINT" : "SIGTERM");
+    ::_exit(exit_status(ErrorCode::interrupted));
+  }
+}
+
+bool Interrupts::pending() const {
+  sigset_t waiting{};
+  sigpending(&waiting);
+  return seen_.load(std::memory_order_relaxed) || sigismember(&waiting, SIGINT) == 1 ||
+         sigismember(&waiting, SIGTERM) == 1;
+}
+
+}  // namespace heddle

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <sys/types.h>
+
+namespace heddle {
+
+/// Removes a run's temporary files even when the process is killed: launchers answer the death of
+/// one process with SIGKILL to all others at once, and SIGKILL leaves no time to clean up.
+///
+/// A small child in a session of its own, forked before any thread exists, knows the names from a
+/// pipe and waits for its end. When the pipe closes, because the process ended in whatever way, it
+/// removes what is still on the list and exits. It holds no other file of the parent.
+///
+/// Thread-safe but for construction and destruction.
+class Janitor {
+ public:
+  /// Forks; to be called while the process has one thread. Throws Error(internal).
+  Janitor();
+  Janitor(const Janitor&) = delete;
+  Janitor& operator=(const Janitor&) = delete;
+  /// As finish().
+  ~Janitor();
+
+  /// From now on `path` goes with the process. Relative to the folder of the call. Called before
+  /// the file is made; throws Error(interrupted) after finish().
+  void add(const std::string& path);
+  /// `path` is gone, or has become a result.
+  void remove(const std::string& path);
+
+  /// Removes what is on the list and waits for the child's end. For the last moments of a process;
+  /// any thread, the first call counts.
+  void finish() noexcept;
+
+ private:
+  [[noreturn]] static void serve(int pipe);
+  void tell(char what, const std::string& path);
+
+  std::mutex mutex_;
+  std::set<std::string> paths_;
+  int pipe_ = -1;
+  pid_t child_ = -1;
+};
+
+/// A name on the janitor's list for the life of this object.
+class TemporaryName {
+ public:
+  TemporaryName(Janitor& janitor, std::string path) : janitor_(janitor), path_(std::move(path)) {
+    janitor_.add(path_);
+  }
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  ~TemporaryName() { janitor_.remove(path_); }
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  Janitor& janitor_;
+  std::string path_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/error.hpp"
+
+namespace heddle {
+
+/// Who started this process: an MPI launcher, as one of several processes, or a person.
+struct Launcher {
+  std::int32_t rank = 0;
+  std::int32_t size = 1;
+
+  /// Reads the environment that MPICH's launchers (and those compatible with it) leave. Throws
+  /// Error(usage) when another MPI's launcher has started the process: the nodes would not find
+  /// each other.
+  [[nodiscard]] static Launcher detect();
+};
+
+/// MPI from here to the end of the scope, if there is more than one process; nothing otherwise.
+class MpiSession {
+ public:
+  explicit MpiSession(const Launcher& launcher);
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+  ~MpiSession();
+
+  [[nodiscard]] bool active() const { return active_; }
+
+  /// Throws on all processes when any has an error, the same on all. Before a Node exists.
+  void throw_together(const std::optional<Error>& mine) const;
+
+ private:
+  bool active_ = false;
+};
+
+}  // namespace heddle

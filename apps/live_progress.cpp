@@ -1,0 +1,37 @@
+#include "apps/live_progress.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+namespace heddle {
+
+LiveProgress::LiveProgress(const Job& job, std::string phase, double flops, bool wanted)
+    : job_(job), phase_(std::move(phase)), flops_(flops), line_(stderr) {
+  if (wanted && line_.active()) thread_ = std::thread([this] { run(); });
+}
+
+LiveProgress::~LiveProgress() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  end_.notify_all();
+  thread_.join();
+}
+
+void LiveProgress::run() {
+  const auto begin = ProgressLine::Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!end_.wait_for(lock, ProgressLine::interval, [this] { return ended_; })) {
+    const auto now = ProgressLine::Clock::now();
+    line_.update({.phase = phase_,
+                  .done = flops_ * job_.progress(),
+                  .total = flops_,
+                  .elapsed_seconds = std::chrono::duration<double>(now - begin).count()},
+                 now);
+  }
+}
+
+}  // namespace heddle

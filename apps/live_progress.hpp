@@ -1,0 +1,36 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "apps/report.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+
+/// Shows on a terminal how far a job has come, about ten times a second, from a thread of its own
+/// until the end of the scope. Does nothing, and has no thread, where stderr is no terminal.
+class LiveProgress {
+ public:
+  /// `flops` is the whole job's, of all nodes; this node's tasks stand for the others'.
+  LiveProgress(const Job& job, std::string phase, double flops, bool wanted);
+  LiveProgress(const LiveProgress&) = delete;
+  LiveProgress& operator=(const LiveProgress&) = delete;
+  ~LiveProgress();
+
+ private:
+  void run();
+
+  Job job_;
+  std::string phase_;
+  double flops_;
+  ProgressLine line_;
+  std::mutex mutex_;
+  std::condition_variable end_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,168 @@
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "apps/generate.hpp"
+#include "apps/launcher.hpp"
+#include "apps/report.hpp"
+#include "apps/run.hpp"
+#include "apps/solve.hpp"
+#include "config/describe.hpp"
+
+namespace heddle {
+namespace {
+
+using Work = std::function<int(Run&)>;
+
+/// What the command line asks for.
+struct CommandLine {
+  SolveOptions solve;
+  GenerateOptions generate;
+  Work work;
+};
+
+void add_solve(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("solve", "factorize, solve, check, write");
+  SolveOptions& o = line.solve;
+  command->add_option("file", o.file, "the problem, YAML")->required()->type_name("FILE.yaml");
+  command
+      ->add_option("--set", o.overrides,
+                   "change one key of the file; may be given many times, the last one counts")
+      ->type_name("KEY.PATH=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--report", o.report, "write the report there")->type_name("FILE.json");
+  command->add_option("--trace", o.trace, "write the trace there, as trace.file")
+      ->type_name("FILE.json");
+  command->add_flag("--dry-run", o.dry_run, "stop after the plan");
+  auto* verbose = command->add_flag_callback(
+      "-v,--verbose", [&o] { o.verbosity = Verbosity::verbose; }, "tell more");
+  command
+      ->add_flag_callback(
+          "-q,--quiet", [&o] { o.verbosity = Verbosity::quiet; }, "tell errors only")
+      ->excludes(verbose);
+  command->footer(
+      "Alone, or on P nodes: mpiexec.mpich -n P heddle solve FILE.yaml\n\nKeys of the file:\n" +
+      config::option_help() +
+      "\nExit status: 0 solved, 1 internal failure, 2 bad usage, configuration or input,\n3 "
+      "numerical failure, 4 a node or its communication failed, 130 interrupted.");
+  command->callback([&line] { line.work = [&line](Run& run) { return solve(line.solve, run); }; });
+}
+
+void add_generate(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("generate", "write a generated matrix as a NumPy file");
+  GenerateOptions& o = line.generate;
+  const auto kind = [&o](const std::string& name) {
+    const auto found = generator_kind(name);
+    if (!found) {
+      throw CLI::ValidationError(
+          "--kind",
+          fmt::format("expected spd, random, kriging, lehmer or identity; found '{}'", name));
+    }
+    o.matrix.kind = *found;
+  };
+  command
+      ->add_option_function<std::string>("--kind", kind, "spd, random, kriging, lehmer, identity")
+      ->required()
+      ->type_name("KIND");
+  command->add_option("-n", o.matrix.n, "columns")->required()->check(CLI::NonNegativeNumber);
+  command->add_option("-m", o.matrix.m, "rows, n unless given");
+  command->add_option("--seed", o.matrix.seed, "of random, spd and kriging")->capture_default_str();
+  command->add_option("--condition", o.matrix.condition, "spd: largest over smallest eigenvalue")
+      ->capture_default_str();
+  command->add_option("--range", o.matrix.range, "kriging: correlation length")
+      ->capture_default_str();
+  command->add_option("--smoothness", o.matrix.smoothness, "kriging: order of the covariance")
+      ->capture_default_str();
+  command->add_option("--nugget", o.matrix.nugget, "kriging: added to the diagonal")
+      ->capture_default_str();
+  command->add_option("--matrix", o.matrix_file, "the file to write")
+      ->required()
+      ->type_name("OUT.npy");
+  command->add_option("--rhs", o.sides, "number of right-hand sides")->type_name("COLUMNS");
+  command->add_option("--right-hand-sides", o.sides_file, "the file for them")
+      ->type_name("OUT.npy");
+  command->add_option("--rhs-seed", o.sides_seed, "of the right-hand sides")->capture_default_str();
+  command->callback([&line] {
+    line.work = [&line](Run& run) {
+      generate(line.generate, run);
+      return 0;
+    };
+  });
+}
+
+/// The exit status when there is nothing to do but to print; else `line.work` is set, or an error
+/// is thrown.
+std::optional<int> parse(int count, char** words, CommandLine& line, bool first) {
+  CLI::App app("Dense factorizations on clusters whose nodes mix CPU cores and GPUs.", "heddle");
+  app.set_version_flag("--version", fmt::format("heddle {}", heddle_version()));
+  app.require_subcommand(1);
+  add_solve(app, line);
+  add_generate(app, line);
+  CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of configuration files");
+  app.footer("heddle COMMAND --help tells more.");
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError& stop) {
+    std::ostringstream out;
+    std::ostringstream error;
+    if (app.exit(stop, out, error) == 0) {
+      if (first) static_cast<void>(std::fputs(out.str().c_str(), stdout));
+      return 0;
+    }
+    throw Error(
+        ErrorCode::usage,
+        fmt::format(
+            "{}; heddle{} --help tells more", stop.what(),
+            app.get_subcommands().empty() ? "" : " " + app.get_subcommands().front()->get_name()));
+  }
+  if (schema->parsed()) {
+    if (first) static_cast<void>(std::puts(config::json_schema().dump(2).c_str()));
+    return 0;
+  }
+  return std::nullopt;
+}
+
+int run_program(int count, char** words) {
+  const Launcher launcher = Launcher::detect();
+  CommandLine line;
+  std::optional<Error> trouble;
+  try {
+    if (const auto status = parse(count, words, line, launcher.rank == 0)) return *status;
+  } catch (const Error& error) {
+    trouble = error;
+  }
+  // Whatever one process finds, all know, and one tells.
+  Run run(launcher);
+  try {
+    run.mpi().throw_together(trouble);
+    return line.work(run);
+  } catch (const Error& error) {
+    if (run.interrupted()) run.leave(exit_status(ErrorCode::interrupted));
+    if (launcher.rank == 0) print_error(error.what());
+    return exit_status(error.code());
+  }
+}
+
+}  // namespace
+}  // namespace heddle
+
+int main(int count, char** words) {
+  std::signal(SIGPIPE, SIG_IGN);  // who reads the output decides nothing about the results
+  try {
+    return heddle::run_program(count, words);
+  } catch (const heddle::Error& error) {
+    heddle::print_error(error.what());
+    return heddle::exit_status(error.code());
+  } catch (const std::exception& error) {
+    heddle::print_error(error.what());
+    return heddle::exit_status(heddle::ErrorCode::internal);
+  }
+}

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/problem.hpp"
+#include "config/config.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+
+/// What a run is going to do and take, found out before anything of the problem's size is
+/// allocated.
+class Plan {
+ public:
+  /// Collective. Throws AgreedError(usage) on all nodes, with the numbers, when one of them has
+  /// too little memory for its part.
+  Plan(Node& node, const Problem& problem, const Config& config);
+
+  [[nodiscard]] const TileLayout& layout() const { return layout_; }
+
+  /// For a terminal of 80 columns; ends with a line break.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  /// Bytes on one place of this node.
+  struct Bytes {
+    double matrix = 0;
+    double copy = 0;   ///< for the verification
+    double sides = 0;  ///< solution, and right-hand sides for the verification
+    double pools = 0;  ///< tiles on their way, of the job that needs most
+    double file = 0;   ///< what a text file leaves in memory
+    [[nodiscard]] double total() const { return matrix + copy + sides + pools + file; }
+  };
+
+  void check_total(Node& node) const;
+  void count_tiles(const Matrix<double>& a, const Matrix<double>& x);
+  void plan_jobs(Node& node, const Matrix<double>& a, const Matrix<double>& r,
+                 const Matrix<double>& x);
+  void check_places(Node& node) const;
+  [[nodiscard]] double available(std::size_t place) const;
+  [[nodiscard]] std::string memory_rows() const;
+  [[nodiscard]] std::string idle_text() const;
+
+  const Problem& problem_;
+  const Config& config_;
+  NodeFacts facts_;
+  TileLayout layout_;
+  std::vector<Bytes> bytes_;  ///< by place
+  std::int64_t tiles_ = 0;    ///< stored, on all nodes
+  double tasks_min_ = 0;      ///< of a node's factorization
+  double tasks_max_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "algorithms/matrix/source.hpp"
+#include "config/config.hpp"
+
+namespace heddle {
+
+/// What is to be solved: where matrix and right-hand sides come from, and their sizes, known before
+/// anything of size n is allocated.
+class Problem {
+ public:
+  /// Opens the files and checks that the shapes go together. Throws Error(usage).
+  explicit Problem(const config::Problem& wanted);
+
+  [[nodiscard]] const config::Problem& wanted() const { return wanted_; }
+  [[nodiscard]] std::int64_t n() const { return n_; }
+  [[nodiscard]] std::int64_t sides() const { return sides_; }  ///< right-hand sides, 0 without any
+  [[nodiscard]] bool has_sides() const { return wanted_.rhs.has_value(); }
+  /// The right-hand side came as a one-dimensional array, and so goes the solution.
+  [[nodiscard]] bool side_is_vector() const { return side_is_vector_; }
+  /// The file keeps what was read of it in memory: text.
+  [[nodiscard]] bool keeps_elements() const { return keeps_elements_; }
+  [[nodiscard]] bool is_symmetric_by_construction() const { return is_symmetric_; }
+
+  /// For messages: "problem.matrix: 'k.npy'".
+  [[nodiscard]] std::string matrix_name() const;
+  [[nodiscard]] std::string sides_name() const;
+  /// For the plan: "'k.npy' (NumPy, 400 x 400, C order)".
+  [[nodiscard]] std::string matrix_description() const;
+  [[nodiscard]] std::string sides_description() const;
+
+  /// The sources; those of generated matrices are made at the first call (kriging and spd keep a
+  /// few numbers per row).
+  [[nodiscard]] MatrixSource& matrix();
+  [[nodiscard]] MatrixSource& right_hand_sides();
+
+ private:
+  config::Problem wanted_;
+  std::unique_ptr<MatrixSource> matrix_;
+  std::unique_ptr<MatrixSource> right_hand_sides_;
+  std::int64_t n_ = 0;
+  std::int64_t sides_ = 0;
+  bool side_is_vector_ = false;
+  bool keeps_elements_ = false;
+  bool is_symmetric_ = true;
+};
+
+}  // namespace heddle

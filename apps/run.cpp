@@ -1,0 +1,36 @@
+#include "apps/run.hpp"
+
+#include <cstdio>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace heddle {
+
+void print_error(const std::string& message) {
+  const std::string text = fmt::format("heddle: {}\n", message);
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+  static_cast<void>(std::fflush(stderr));
+}
+
+Run::Run(const Launcher& launcher)
+    : launcher_(launcher),
+      interrupts_([this](const char* name) {
+        if (launcher_.rank == 0) {
+          if (::isatty(STDERR_FILENO) == 1) static_cast<void>(std::fputs("\r\x1b[K", stderr));
+          print_error(fmt::format("interrupted by {}; no results were written", name));
+        }
+        janitor_.finish();
+      }),
+      mpi_(launcher) {}
+
+void Run::complain(const std::string& message) const {
+  print_error(launcher_.size == 1 ? message : fmt::format("node {}: {}", launcher_.rank, message));
+}
+
+void Run::leave(int status) {
+  janitor_.finish();
+  static_cast<void>(std::fflush(nullptr));
+  ::_exit(status);
+}
+
+}  // namespace heddle

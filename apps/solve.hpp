@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/log.hpp"
+#include "apps/run.hpp"
+
+namespace heddle {
+
+struct SolveOptions {
+  std::string file;
+  std::vector<std::string> overrides;  ///< key.path=value
+  std::optional<std::string> report;
+  std::optional<std::string> trace;
+  bool dry_run = false;
+  Verbosity verbosity = Verbosity::normal;
+};
+
+/// `heddle solve`. Collective over the run's processes; returns the exit status, or throws Error
+/// before there is anything to clean up. After the failure of a node it leaves the process at once.
+[[nodiscard]] int solve(const SolveOptions& options, Run& run);
+
+}  // namespace heddle

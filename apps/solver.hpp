@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "algorithms/matrix/npy_writer.hpp"
+#include "apps/plan.hpp"
+#include "apps/problem.hpp"
+#include "apps/report.hpp"
+#include "apps/run.hpp"
+#include "apps/solve.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+
+/// The steps of `heddle solve` from the moment that a node exists, on each node. Collective.
+///
+/// Errors that all nodes know are thrown as AgreedError; anything else that is thrown means that
+/// this node, or the run, cannot go on.
+class Solver {
+ public:
+  Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem, Node& node,
+         spdlog::logger& log);
+
+  /// Plans, reads, factorizes, solves, verifies, writes. A matrix that is not positive definite is
+  /// in the report's status. With --dry-run only plans.
+  void solve();
+
+  /// What is known so far.
+  [[nodiscard]] const Report& report() const { return report_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// A file to be written by all nodes. On node 0 the name is on the janitor's list.
+  struct OutputFile {
+    std::optional<TemporaryName> name;
+    std::optional<NpyWriter> writer;
+  };
+
+  void describe(const Plan& plan);
+  void agree_on_tag();
+  void open_output(OutputFile& output, const std::string& path, std::int64_t columns,
+                   NpyShape shape);
+  void commit(OutputFile& output);
+  void read();
+  [[nodiscard]] bool factorize();
+  void solve_sides();
+  void verify();
+  void write();
+  void run_job(JobSpec spec);
+  void write_trace();
+  void collect_figures();
+  [[nodiscard]] double seconds_since(Clock::time_point begin) const;
+  [[nodiscard]] bool is_first() const { return node_.rank() == 0; }
+  void phase_done(const char* name, std::optional<double>& seconds, Clock::time_point begin);
+
+  Run& run_;
+  const SolveOptions& options_;
+  const Config& config_;
+  Problem& problem_;
+  Node& node_;
+  spdlog::logger& log_;
+  Clock::time_point begin_ = Clock::now();
+  Report report_;
+  std::string tag_;  ///< of temporary files
+  OutputFile solution_;
+  OutputFile factor_;
+  std::optional<Matrix<double>> a_;  ///< the matrix, then its factor
+  std::optional<Matrix<double>> x_;  ///< right-hand sides, then the solution
+};
+
+}  // namespace heddle
