@@ -74,25 +74,19 @@ Location Matrix<double>::home(TileRow i, TileColumn c) const {
 }
 
 Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
-  Visit visit{visitor, {}, nullptr, false};
+  // The job's own: after a failure of the node, workers may go on while the caller has left.
+  const auto visit = std::make_shared<Visit>();
+  visit->visit = visitor;
   JobSpec spec;
   spec.name = "visit";
   spec.matrices = {id()};
-  spec.keep_alive = {state_};
-  spec.program = [matrix = *this, &visit](TaskStream& tasks) {
-    return visit_program(tasks, matrix, &visit);
+  spec.keep_alive = {state_, visit};
+  spec.program = [matrix = *this, visit = visit.get()](TaskStream& tasks) {
+    return visit_program(tasks, matrix, visit);
   };
   node().submit(std::move(spec)).wait();
-  if (visit.error) std::rethrow_exception(visit.error);
+  if (visit->error) std::rethrow_exception(visit->error);
   return *this;
-}
-
-Matrix<double>& Matrix<double>::fill(
-    const std::function<void(GlobalRow, GlobalColumn, TileView)>& filler) {
-  const TileLayout l = layout();
-  return for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
-    filler(GlobalRow{l.row_begin(i)}, GlobalColumn{l.column_begin(c)}, tile);
-  });
 }
 
 }  // namespace heddle

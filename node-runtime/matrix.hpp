@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <type_traits>
+#include <utility>
 
 #include "algorithms/matrix/layout.hpp"
 #include "base/index.hpp"
@@ -88,9 +90,30 @@ class Matrix<double> {
   /// makes the same calls.
   Matrix& for_each_tile(const Visitor& visit);
 
-  /// Fills block by block: `fill` gets the global position of the block's first element and the
-  /// block.
-  Matrix& fill(const std::function<void(GlobalRow, GlobalColumn, TileView)>& fill);
+  /// Fills element by element, `fill(i, j)` counted from 0, or block by block: `fill(row, column,
+  /// block)` with the global position of the block's first element. Of lower storage the part above
+  /// the diagonal becomes zero with the former; the latter must leave it so.
+  template <class Fill>
+  Matrix& fill(const Fill& fill) {
+    const TileLayout l = layout();
+    const bool lower = storage() == Storage::lower;
+    return for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
+      const GlobalRow row{l.row_begin(i)};
+      const GlobalColumn column{l.column_begin(c)};
+      if constexpr (std::is_invocable_v<Fill, GlobalRow, GlobalColumn, TileView>) {
+        fill(row, column, tile);
+      } else {
+        for (std::int64_t b = 0; b < tile.columns; ++b) {
+          for (std::int64_t a = 0; a < tile.rows; ++a) {
+            const std::int64_t global_row = row.value() + a;
+            const std::int64_t global_column = column.value() + b;
+            tile(a, b) =
+                lower && global_row < global_column ? 0.0 : fill(global_row, global_column);
+          }
+        }
+      }
+    });
+  }
 
  private:
   std::shared_ptr<MatrixState> state_;

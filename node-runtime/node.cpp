@@ -143,7 +143,8 @@ struct Node::Parts {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<MpiProgress> progress;
   std::vector<std::thread> threads;
-  std::uint64_t host_bytes_reserved = 0;
+  NodeFaults faults;
+  trace::ClockOffset clock;
 };
 
 void Node::Parts::agree_on_configuration() {
@@ -175,7 +176,9 @@ void Node::Parts::decide() {
   facts.machine_file = profile.file.string();
   facts.warnings = profile.warnings;
 
-  devices = make_devices(device_options(config.runtime.devices));
+  DeviceOptions wanted_devices = device_options(config.runtime.devices);
+  wanted_devices.emulated.faults = faults.devices;
+  devices = make_devices(wanted_devices);
   facts.devices = static_cast<std::int32_t>(devices.devices.size());
   facts.device_backend = std::string(name_of(devices.backend));
   facts.device_reason = devices.why;
@@ -221,6 +224,8 @@ void Node::Parts::launch(const std::string& name, std::vector<CpuCore> cores, in
 }
 
 void Node::Parts::start() {
+  clock.local_ns = trace::now_ns();
+  clock.offset_ns = communicator.clock_offset_ns();
   std::vector<Device*> device_pointers;
   for (const auto& device : devices.devices) device_pointers.push_back(device.get());
   store = std::make_unique<TileStore>(device_pointers);
@@ -233,6 +238,7 @@ void Node::Parts::start() {
   options.wait = wait_policy(config.runtime.wait);
   options.oversubscribed = facts.oversubscribed;
   options.watchdog_seconds = config.runtime.watchdog_seconds;
+  options.faults = faults.messages;
   engine = std::make_unique<Engine>(options, *store, recorder);
 
   const std::vector<CpuCore> cores = own_cores();
@@ -288,10 +294,19 @@ Node::Node(const Config& config) : parts_(std::make_unique<Parts>(config, Commun
   parts_->start();
 }
 
-Node::Node(const Config& config, MPI_Comm communicator)
+Node::Node(const Config& config, MPI_Comm communicator) : Node(config, communicator, {}) {}
+
+Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults)
     : parts_(std::make_unique<Parts>(config, Communicator(communicator))) {
+  parts_->faults = faults;
   parts_->agree_on_configuration();
-  parts_->decide();
+  std::optional<Error> trouble;
+  try {
+    parts_->decide();
+  } catch (const Error& error) {
+    trouble = error;
+  }
+  parts_->communicator.throw_together(trouble);
   parts_->start();
 }
 
@@ -299,6 +314,10 @@ Node::~Node() = default;
 
 void Node::stop() {
   parts_->stop_threads();
+}
+
+trace::ClockOffset Node::clock_offset() const {
+  return parts_->clock;
 }
 
 int Node::rank() const {
@@ -326,7 +345,22 @@ TileLayout Node::default_layout(std::int64_t rows, std::int64_t columns) const {
 }
 
 template <>
-Matrix<double> Node::matrix<double>(const MatrixSpec& wanted) {
+Matrix<double> Node::matrix<double>(const MatrixSpec& spec) {
+  return make(spec, nullptr, 0);
+}
+
+Matrix<double> Node::wrap(double* local, std::int64_t leading, MatrixSpec spec) {
+  if (!spec.has_layout) {
+    spec.layout = default_layout(spec.rows, spec.columns);
+    spec.distribution = parts_->facts.distribution;
+    spec.has_layout = true;
+  }
+  spec.distribution.devices = 0;
+  HEDDLE_CHECK(spec.dealing == Dealing::cyclic && !spec.temporary);
+  return make(spec, local, leading);
+}
+
+Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_t leading) {
   auto state = std::make_shared<MatrixState>();
   MatrixSpec& spec = state->spec;
   spec = wanted;
@@ -343,6 +377,7 @@ Matrix<double> Node::matrix<double>(const MatrixSpec& wanted) {
   const Matrix<double> handle(state);
   TileTable table;
   table.temporary = spec.temporary;
+  table.wrapped_leading = leading;
   table.spare_count = spec.spare_count;
   const TileLayout& l = spec.layout;
   const auto count =
@@ -357,6 +392,12 @@ Matrix<double> Node::matrix<double>(const MatrixSpec& wanted) {
       table.shapes.push_back({static_cast<std::int32_t>(l.row_count(i)),
                               static_cast<std::int32_t>(l.column_count(c))});
       table.home_places.push_back(home.place);
+      if (wrapped != nullptr) {
+        const std::int64_t row = i.value() / spec.distribution.grid_rows * l.tile;
+        const std::int64_t column =
+            l.wide_of(c) / spec.distribution.grid_columns * l.wide_width() + l.offset_in_wide(c);
+        table.wrapped.push_back(local ? wrapped + row + column * leading : nullptr);
+      }
       table.is_local.push_back(local);
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "node-runtime/device/emulated/options.hpp"
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/engine.hpp"
@@ -89,6 +90,12 @@ struct NodeFacts {
   bool oversubscribed = false;
 };
 
+/// What a test makes go wrong, or late.
+struct NodeFaults {
+  MessageFaults messages;
+  FaultPlan devices;  ///< of each emulated device
+};
+
 /// One node of the cluster: the composition root. Builds topology, devices, memory, protocol,
 /// threads and transport from a configuration, starts them, and stops them in the destructor.
 ///
@@ -102,6 +109,8 @@ class Node {
   /// MPI_THREAD_SERIALIZED or more, and nobody else may call MPI while the node exists. Throws
   /// Error(usage) when the nodes' configurations differ or the grid does not have as many nodes.
   Node(const Config& config, MPI_Comm communicator);
+  /// With faults injected, for tests.
+  Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults);
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -121,6 +130,11 @@ class Node {
     spec.columns = columns;
     return matrix<T>(spec);
   }
+  /// A matrix in the caller's own memory, which must outlive it: `local` holds this node's tiles
+  /// column-major with distance `leading`, tile rows and wide columns of the node packed in order
+  /// (the block-cyclic storage that dense libraries use; on one node simply the matrix). Lives on
+  /// the host: devices take no part in its tasks.
+  [[nodiscard]] Matrix<double> wrap(double* local, std::int64_t leading, MatrixSpec spec);
   /// The layout that `matrix` uses for an m x n matrix when none is given.
   [[nodiscard]] TileLayout default_layout(std::int64_t rows, std::int64_t columns) const;
 
@@ -142,14 +156,15 @@ class Node {
   [[nodiscard]] Engine& engine();
   [[nodiscard]] trace::Recorder& recorder();
   [[nodiscard]] TileStore& store();
-  /// Seconds on this node's clock minus node 0's, as measured at start-up.
-  [[nodiscard]] double clock_offset() const;
+  /// How this node's clock compared with node 0's at start-up.
+  [[nodiscard]] trace::ClockOffset clock_offset() const;
   /// Ends all threads, so that their records can be read; nothing may be submitted afterwards. The
   /// destructor does the same. Collective.
   void stop();
 
  private:
   struct Parts;
+  [[nodiscard]] Matrix<double> make(const MatrixSpec& spec, double* wrapped, std::int64_t leading);
   std::unique_ptr<Parts> parts_;
 };
 

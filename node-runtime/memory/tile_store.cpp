@@ -81,12 +81,18 @@ std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable
       bytes += padded(t.shapes[i].bytes());
       ++local;
     }
-    const auto spares = static_cast<std::size_t>(local > 0 ? t.spare_count : 0);
+    const bool wrapped = !t.wrapped.empty() && p == 0;
+    if (wrapped) bytes = 0;
+    const auto spares = static_cast<std::size_t>(local > 0 && !wrapped ? t.spare_count : 0);
     bytes += spares * padded(matrix->largest_bytes);
     std::byte* next = allocate(*pool, bytes, "a matrix");
     pool->blocks.resize(t.shapes.size() + spares);
     for (std::size_t i = 0; i < t.shapes.size(); ++i) {
       if (!here(i)) continue;
+      if (wrapped) {
+        pool->blocks[i] = reinterpret_cast<std::byte*>(t.wrapped[i]);
+        continue;
+      }
       pool->blocks[i] = next;
       next += padded(t.shapes[i].bytes());
     }
@@ -167,9 +173,12 @@ std::byte* TileStore::address(protocol::BlockRef block) const {
 }
 
 TileView TileStore::view(protocol::TileId tile, protocol::BlockRef block) const {
-  const TileShape s = shape(tile);
+  const Matrix* matrix =
+      matrices_[static_cast<std::size_t>(tile.matrix.value())].load(std::memory_order_acquire);
+  const TileShape s = matrix->table.shapes[static_cast<std::size_t>(tile.index)];
+  const bool wrapped = !matrix->table.wrapped.empty() && block.pool == matrix->pools.front();
   return {reinterpret_cast<double*>(address(block)), s.rows, s.columns,
-          std::max<std::int64_t>(1, s.rows)};
+          wrapped ? matrix->table.wrapped_leading : std::max<std::int64_t>(1, s.rows)};
 }
 
 }  // namespace heddle

@@ -17,7 +17,8 @@
 
 namespace heddle {
 
-/// Rows and columns of a tile of doubles; every block holds its tile column by column without gaps.
+/// Rows and columns of a tile of doubles. Blocks hold their tile column by column without gaps,
+/// except where they are the caller's own memory.
 struct TileShape {
   std::int32_t rows = 0;
   std::int32_t columns = 0;
@@ -33,6 +34,10 @@ struct TileTable {
   std::vector<bool> is_local;
   bool temporary = false;
   std::int32_t spare_count = 0;  ///< blocks for renaming, at each place that keeps tiles of it
+  /// The caller's memory instead of the store's own: where each local tile begins, and the distance
+  /// of its columns in doubles. Empty otherwise. Such tiles are not renamed.
+  std::vector<double*> wrapped;
+  std::int64_t wrapped_leading = 0;
 };
 
 /// The memory of one node: for each place the indirect table of tile addresses (001 section 5.4)

@@ -363,7 +363,7 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     sink.order = task.order;
     sink.version = &new_version(job, access, task, actions);
     sink.version->sink = &sink;
-    operand.sink = &sink;
+    operand.way.sink = &sink;
     operand.version = sink.version->number - 1;
   } else {
     operand.kind = InstanceKind::internode_source_minor_output;
@@ -373,7 +373,7 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     send.task = &task;
     send.operand = index;
     send.order = task.order;
-    operand.send = &send;
+    operand.way.send = &send;
   }
   request_slot(job, scratch, task.place, task, actions);
 }

@@ -257,11 +257,12 @@ void Protocol::data_arrived(Landing& landing, bool empty, Actions& actions) {
 // ---- minor outputs ---------------------------------------------------------------------------
 
 void Protocol::deliver_minor_output(Task& task, Operand& operand, Actions& actions) {
-  if (operand.sink != nullptr) {
-    if (acquire(*operand.sink->version, nullptr, actions)) sink_may_copy(*operand.sink, actions);
+  if (operand.kind == InstanceKind::intranode_source_minor_output) {
+    Sink& sink = *operand.way.sink;
+    if (acquire(*sink.version, nullptr, actions)) sink_may_copy(sink, actions);
     return;
   }
-  Send& send = *operand.send;
+  Send& send = *operand.way.send;
   if (task.place == host_place) {
     send.has_data = true;
     try_send(send, actions);
@@ -331,8 +332,8 @@ void Protocol::copy_finished(const CopyAction& copy, Actions& actions) {
       Scratch& staging = *static_cast<Scratch*>(copy.record);
       Operand& operand = staging.task->operands[staging.operand];
       release_slot(*operand.scratch, actions);
-      operand.send->has_data = true;
-      try_send(*operand.send, actions);
+      operand.way.send->has_data = true;
+      try_send(*operand.way.send, actions);
       return;
     }
     case CopyAction::Kind::sink: {

@@ -190,8 +190,8 @@ void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
       const Operand& operand = task.operands[staging.operand];
       ++job.counters.copies;
       actions.copies.push_back({CopyAction::Kind::staging, task.priority, job.id, operand.tile,
-                                operand.send->number, task.place, host_place, operand.scratch->slot,
-                                staging.slot, &staging});
+                                operand.way.send->number, task.place, host_place,
+                                operand.scratch->slot, staging.slot, &staging});
       return;
     }
     case SlotHolder::Kind::temporary: {

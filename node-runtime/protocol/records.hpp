@@ -265,9 +265,11 @@ struct Operand {
       nullptr;  ///< the copy that is read (and counted as visited when the task has finished)
   LocalVersion* out = nullptr;  ///< the version that is written, when its tile lives on this node
   Scratch* scratch = nullptr;   ///< where a minor output that lives elsewhere is written
-  Send* send = nullptr;         ///< how it leaves, when it lives on another node
-  Sink* sink = nullptr;         ///< where it goes, when it lives on another place of this node
-  BlockRef block;               ///< what the kernel is given; valid once the task is ready
+  union Way {                   ///< how a minor output leaves, by `kind`
+    Send* send = nullptr;       ///< internode source: to the node where its tile lives
+    Sink* sink;                 ///< intranode source: to its place
+  } way;
+  BlockRef block;      ///< what the kernel is given; valid once the task is ready
   BlockRef copy_from;  ///< if valid: copy this block into `block` before the kernel runs (renaming)
 };
 

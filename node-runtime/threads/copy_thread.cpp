@@ -121,10 +121,16 @@ class CopyThread {
 
   void start(Stream& stream, Lane::Flight& flight) {
     const protocol::CopyAction& copy = flight.copy;
-    const std::size_t bytes = engine_.store().shape(copy.tile).bytes();
-    if (bytes > 0) {
-      stream.copy({engine_.store().address(copy.to), device_of(copy.to_place)},
-                  {engine_.store().address(copy.from), device_of(copy.from_place)}, bytes);
+    const TileView from = engine_.store().view(copy.tile, copy.from);
+    const TileView to = engine_.store().view(copy.tile, copy.to);
+    constexpr std::size_t element = sizeof(double);
+    const CopyShape shape{static_cast<std::size_t>(from.rows) * element,
+                          static_cast<std::size_t>(from.columns),
+                          static_cast<std::size_t>(to.leading) * element,
+                          static_cast<std::size_t>(from.leading) * element};
+    if (from.rows > 0 && from.columns > 0) {
+      stream.copy_strided({to.data, device_of(copy.to_place)},
+                          {from.data, device_of(copy.from_place)}, shape);
     }
     stream.record(*flight.event);
     flight.busy = true;

@@ -27,7 +27,8 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
     : options_(options),
       store_(store),
       recorder_(recorder),
-      protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}) {
+      protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}),
+      depth_name_(recorder.intern("ready tasks")) {
   for (std::size_t p = 0; p <= options_.devices.size(); ++p) {
     ready_.push_back(std::make_unique<ReadyQueue>());
     if (p > 0) device_bells.push_back(std::make_unique<Doorbell>());
@@ -44,7 +45,7 @@ protocol::MatrixId Engine::add_matrix(TileTable table) {
   protocol::MatrixOptions matrix;
   matrix.tile_count = static_cast<std::int32_t>(table.shapes.size());
   matrix.temporary = table.temporary;
-  matrix.spare_count = table.temporary ? 0 : table.spare_count;
+  matrix.spare_count = table.temporary || !table.wrapped.empty() ? 0 : table.spare_count;
   protocol::MatrixId id;
   {
     const std::lock_guard lock(mutex_);
@@ -112,6 +113,12 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   return job;
 }
 
+std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {
+  if (minimum == 0) return 0;
+  return minimum + (place == host_place ? std::min(options_.extra_blocks_max, 2 * minimum + 16)
+                                        : std::min(options_.extra_blocks_device_max, minimum + 4));
+}
+
 /// Reserves the job's pools and makes it known to the protocol; with the lock.
 void Engine::begin(JobRecord& job) {
   std::size_t block_bytes = 0;
@@ -122,13 +129,10 @@ void Engine::begin(JobRecord& job) {
   options.window = options_.window;
   for (std::int32_t p = 0; p < store_.places(); ++p) {
     const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
-    const bool needed = minimum > 0;
-    const std::int32_t extra = !needed  ? 0
-                               : p == 0 ? std::min(options_.extra_blocks_max, 2 * minimum + 16)
-                                        : std::min(options_.extra_blocks_device_max, minimum + 4);
-    const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, minimum + extra);
+    const std::int32_t capacity = pool_capacity(PlaceId{p}, minimum);
+    const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, capacity);
     job.pools.push_back(pool);
-    options.pools.push_back({pool, minimum + extra, minimum});
+    options.pools.push_back({pool, capacity, minimum});
   }
   protocol::Job& handle = protocol_.begin_job(options);
   handle.context = &job;
@@ -298,6 +302,13 @@ void Engine::fail(const Error& error) {
   message_bell.ring_all();
 }
 
+void Engine::fail_with(int node, const std::string& why) {
+  std::string text = fmt::format("node {} failed: {}", node, why);
+  const std::string here = blockage();
+  if (!here.empty()) text += fmt::format("\n  node {} then: {}", options_.node.value(), here);
+  fail(Error(ErrorCode::communication, text));
+}
+
 std::optional<Error> Engine::failure() {
   const std::lock_guard lock(mutex_);
   return failure_;
@@ -367,7 +378,7 @@ void Engine::ring(const Wakes& wakes) {
     for (const auto& bell : device_bells) bell->ring_all();
     return;
   }
-  if (wakes.cpu > 0 && cpu_bell.sleepers() > 0) cpu_bell.ring(static_cast<int>(wakes.cpu));
+  if (wakes.cpu > 0) cpu_bell.ring(static_cast<int>(wakes.cpu));
   for (std::size_t d = 0; d < device_bells.size(); ++d) {
     if ((wakes.devices >> d & 1) != 0) device_bells[d]->ring();
   }
@@ -460,8 +471,7 @@ void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
       const protocol::Operand& operand = task.operands[i];
       if (!operand.copy_from.valid())
         continue;  // else it was renamed, and goes on from the old content
-      std::memcpy(tiles[i].data, store_.address(operand.copy_from),
-                  store_.shape(operand.tile).bytes());
+      copy_tile(store_.view(operand.tile, operand.copy_from), tiles[i]);
     }
     const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
     const Kernel& kernel = *static_cast<const Kernel*>(task.work.kernel);
@@ -471,7 +481,9 @@ void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
                         tiles[0].data[failing_element(tiles[0], task, info)]);
     }
   }
-  record_task(trace, task, start, trace::now_ns());
+  const std::int64_t end = trace::now_ns();
+  record_task(trace, task, start, end);
+  trace.counter(depth_name_, host_place, end, static_cast<std::int64_t>(ready_hint()));
 }
 
 // ---- generation ------------------------------------------------------------------------------

@@ -27,6 +27,12 @@ namespace heddle {
 
 enum class WaitPolicy : std::uint8_t { adaptive, spin, park };
 
+/// For tests: each message waits a random time, up to `delay_us_max`, before it is posted.
+struct MessageFaults {
+  std::uint64_t delay_us_max = 0;
+  std::uint64_t seed = 0;
+};
+
 struct EngineOptions {
   NodeId node;
   std::int32_t node_count = 1;
@@ -39,6 +45,7 @@ struct EngineOptions {
   /// Fewer usable cores than computing threads on this host: waiting threads go to sleep at once.
   bool oversubscribed = false;
   double watchdog_seconds = 60;
+  MessageFaults faults;
 };
 
 /// What a runtime thread did with its time, for the report.
@@ -77,6 +84,8 @@ class Engine {
 
   /// Plans a job without beginning it: walks its program once.
   std::shared_ptr<JobRecord> prepare(JobSpec spec);
+  /// Blocks that a job gets at a place where it needs `minimum`.
+  [[nodiscard]] std::int32_t pool_capacity(PlaceId place, std::int32_t minimum) const;
   /// Begins a prepared job; any thread, the same order on all nodes. Throws Error(usage) with the
   /// numbers when its pools do not fit.
   void start(const std::shared_ptr<JobRecord>& job);
@@ -120,6 +129,8 @@ class Engine {
 
   /// The node cannot go on: remembers the first reason, wakes all waiters.
   void fail(const Error& error);
+  /// Node `node` has failed and says why.
+  void fail_with(int node, const std::string& why);
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] std::optional<Error> failure();
 
@@ -213,6 +224,7 @@ class Engine {
   protocol::Actions actions_;
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   std::vector<protocol::CopyAction> copies_;
+  trace::NameId depth_name_;
   Outbox outbox_;
   std::deque<std::shared_ptr<JobRecord>> jobs_;  ///< not yet complete, in order of submission
   std::size_t next_generating_ = 0;

@@ -58,9 +58,6 @@ class Doorbell {
   void ring(int count = 1);
   void ring_all();
 
-  /// Threads that sleep, or are about to. A hint.
-  [[nodiscard]] std::uint32_t sleepers() const { return sleepers_.load(std::memory_order_relaxed); }
-
  private:
   std::atomic<Ticket> epoch_{0};
   std::atomic<std::uint32_t> sleepers_{0};

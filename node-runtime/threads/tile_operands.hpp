@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "kernels/kernel.hpp"
@@ -26,6 +27,19 @@ class TaskTiles {
   std::array<TileView, protocol::accesses_max> views_;
   std::uint8_t count_;
 };
+
+/// `to` := `from`, shapes equal, in host memory.
+inline void copy_tile(const TileView& from, const TileView& to) {
+  const auto column_bytes = static_cast<std::size_t>(from.rows) * sizeof(double);
+  if (column_bytes == 0) return;
+  if (from.leading == from.rows && to.leading == to.rows) {
+    std::memcpy(to.data, from.data, column_bytes * static_cast<std::size_t>(from.columns));
+    return;
+  }
+  for (std::int64_t j = 0; j < from.columns; ++j) {
+    std::memcpy(to.data + j * to.leading, from.data + j * from.leading, column_bytes);
+  }
+}
 
 /// Where in its main output a kernel that returned `info` found what stopped it: the diagonal
 /// element of the piece whose first row is the first 64-bit parameter.

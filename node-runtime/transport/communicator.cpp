@@ -1,12 +1,13 @@
 #include "node-runtime/transport/communicator.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <fmt/format.h>
 #include <unistd.h>
 #include <utility>
-
-#include "base/error.hpp"
 
 namespace heddle {
 
@@ -75,6 +76,40 @@ Communicator::~Communicator() {
   }
 }
 
+std::int64_t Communicator::clock_offset_ns() const {
+  constexpr int exchanges = 20;
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  std::int64_t offset = 0;
+  for (int r = 1; r < size_; ++r) {
+    if (rank_ != 0 && rank_ != r) continue;
+    std::int64_t fastest = INT64_MAX;
+    for (int e = 0; e < exchanges; ++e) {
+      std::int64_t theirs = 0;
+      if (rank_ == 0) {
+        check_mpi(MPI_Recv(&theirs, 1, MPI_INT64_T, r, 0, collectives_, MPI_STATUS_IGNORE),
+                  "comparing clocks");
+        theirs = now();
+        check_mpi(MPI_Send(&theirs, 1, MPI_INT64_T, r, 0, collectives_), "comparing clocks");
+        continue;
+      }
+      const std::int64_t sent = now();
+      check_mpi(MPI_Send(&sent, 1, MPI_INT64_T, 0, 0, collectives_), "comparing clocks");
+      check_mpi(MPI_Recv(&theirs, 1, MPI_INT64_T, 0, 0, collectives_, MPI_STATUS_IGNORE),
+                "comparing clocks");
+      const std::int64_t back = now();
+      if (back - sent < fastest) {
+        fastest = back - sent;
+        offset = theirs - (sent + (back - sent) / 2);
+      }
+    }
+  }
+  return offset;
+}
+
 std::vector<std::uint64_t> Communicator::all_gather(std::uint64_t value) const {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(size_), value);
   if (size_ > 1) {
@@ -82,6 +117,34 @@ std::vector<std::uint64_t> Communicator::all_gather(std::uint64_t value) const {
               "MPI_Allgather");
   }
   return all;
+}
+
+void Communicator::throw_together(const std::optional<Error>& mine) const {
+  if (size_ == 1) {
+    if (mine) throw *mine;
+    return;
+  }
+  struct Trouble {
+    std::int32_t code = -1;
+    std::array<char, 2044> text{};
+  };
+  Trouble own;
+  if (mine) {
+    own.code = static_cast<std::int32_t>(mine->code());
+    std::strncpy(own.text.data(), mine->what(), own.text.size() - 1);
+  }
+  std::vector<Trouble> all(static_cast<std::size_t>(size_));
+  check_mpi(
+      MPI_Allgather(&own, sizeof(own), MPI_BYTE, all.data(), sizeof(own), MPI_BYTE, collectives_),
+      "MPI_Allgather");
+  const auto bad = std::find_if(all.begin(), all.end(), [](const auto& t) { return t.code >= 0; });
+  if (bad == all.end()) return;
+  const bool shared =
+      std::all_of(all.begin(), all.end(), [&](const auto& t) { return t.text == bad->text; });
+  if (shared) throw *mine;
+  const std::string text = bad->text.data();
+  throw Error(static_cast<ErrorCode>(bad->code),
+              fmt::format("node {}: {}", bad - all.begin(), text));
 }
 
 }  // namespace heddle

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <mpi.h>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/error.hpp"
 
 namespace heddle {
 
@@ -41,6 +44,12 @@ class Communicator {
 
   // Collective calls for start-up, before the progress thread runs.
   [[nodiscard]] std::vector<std::uint64_t> all_gather(std::uint64_t value) const;
+  /// Throws on all nodes when any has an error: that of the lowest such node, with its number. One
+  /// that all nodes share in the same words is thrown as it is.
+  void throw_together(const std::optional<Error>& mine) const;
+  /// What to add to this node's CLOCK_MONOTONIC to get node 0's, in ns; by the fastest of some
+  /// exchanges.
+  [[nodiscard]] std::int64_t clock_offset_ns() const;
 
  private:
   int rank_ = 0;

@@ -63,7 +63,7 @@ void MpiProgress::run() {
 
   while (!engine_.stopping()) {
     const Doorbell::Ticket ticket = engine_.message_bell.ticket();
-    bool progressed = post_outbox();
+    bool progressed = post_outbox() | post_delayed();
     progressed |= post_collective();
     progressed |= poll();
     if (engine_.failed()) break;
@@ -99,8 +99,12 @@ bool MpiProgress::post_outbox() {
   }
   std::sort(outbox.sends.begin(), outbox.sends.end(),
             [](const auto& a, const auto& b) { return a.priority > b.priority; });
-  for (const protocol::SendAction& send : outbox.sends) post_send(send);
-  for (const protocol::GrantAction& grant : outbox.grants) post_receive(grant);
+  for (const protocol::SendAction& send : outbox.sends) {
+    if (!delay(Delayed{delay_until(), send})) post_send(send);
+  }
+  for (const protocol::GrantAction& grant : outbox.grants) {
+    if (!delay(Delayed{delay_until(), grant})) post_receive(grant);
+  }
   for (const JobVerdict& verdict : outbox.done) {
     if (rank_ == 0) {
       merge_verdict(verdict);
@@ -115,6 +119,45 @@ bool MpiProgress::post_outbox() {
     send_header(header, 0);
   }
   return true;
+}
+
+// ---- injected delays, for tests --------------------------------------------------------------
+
+std::int64_t MpiProgress::delay_until() {
+  const MessageFaults& faults = engine_.options().faults;
+  if (faults.delay_us_max == 0) return 0;
+  delay_state_ =
+      (delay_state_ ^ faults.seed ^ static_cast<std::uint64_t>(rank_ + 1)) * std::uint64_t{0x9E3779B97F4A7C15} +
+      1;
+  const auto delay_us = (delay_state_ >> 33) % (faults.delay_us_max + 1);
+  return now_ns() + static_cast<std::int64_t>(delay_us) * 1000;
+}
+
+bool MpiProgress::delay(Delayed&& action) {
+  if (action.until_ns == 0) return false;
+  delayed_.push_back(std::move(action));
+  return true;
+}
+
+bool MpiProgress::post_delayed() {
+  bool posted = false;
+  const std::int64_t now = delayed_.empty() ? 0 : now_ns();
+  for (std::size_t i = 0; i < delayed_.size();) {
+    if (delayed_[i].until_ns > now) {
+      ++i;
+      continue;
+    }
+    const Delayed action = delayed_[i];
+    delayed_[i] = delayed_.back();
+    delayed_.pop_back();
+    if (const auto* send = std::get_if<protocol::SendAction>(&action.action)) {
+      post_send(*send);
+    } else {
+      post_receive(std::get<protocol::GrantAction>(action.action));
+    }
+    posted = true;
+  }
+  return posted;
 }
 
 void MpiProgress::post_receive(const protocol::GrantAction& grant) {
@@ -247,7 +290,7 @@ bool MpiProgress::poll() {
   return true;
 }
 
-void MpiProgress::completed(const Flight& flight, const MPI_Status& status) {
+void MpiProgress::completed(Flight flight, const MPI_Status& status) {
   switch (flight.operation) {
     case Operation::receive_header: {
       const Header header = received_[flight.slot];
@@ -432,7 +475,8 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
     relax_cpu();
     return;
   }
-  const bool in_transfer = payloads_in_flight_ > 0 || collective_.load(std::memory_order_relaxed);
+  const bool in_transfer =
+      payloads_in_flight_ > 0 || !delayed_.empty() || collective_.load(std::memory_order_relaxed);
   const bool awaited = engine_.idle_workers() > 0 && (in_transfer || receives_in_flight_ > 0);
   if (policy == WaitPolicy::adaptive && now_ns() - active_ns_ < alert_ns) {
     ::sched_yield();

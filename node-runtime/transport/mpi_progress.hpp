@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "node-runtime/threads/engine.hpp"
@@ -112,6 +113,14 @@ class MpiProgress {
 
   void add(MPI_Request request, Flight flight);
   bool post_outbox();
+  /// A message that a test wants to be late.
+  struct Delayed {
+    std::int64_t until_ns = 0;
+    std::variant<protocol::SendAction, protocol::GrantAction> action;
+  };
+  [[nodiscard]] std::int64_t delay_until();
+  bool delay(Delayed&& action);
+  bool post_delayed();
   void post_receive(const protocol::GrantAction& grant);
   void post_send(const protocol::SendAction& send);
   void send_header(const Header& header, int to);
@@ -119,7 +128,7 @@ class MpiProgress {
   void post_header_receive(std::uint32_t slot);
   bool post_collective();
   bool poll();
-  void completed(const Flight& flight, const MPI_Status& status);
+  void completed(Flight flight, const MPI_Status& status);
   void header_arrived(const Header& header, int from);
   void hand_over();
   template <class Action>
@@ -158,6 +167,8 @@ class MpiProgress {
   std::size_t receives_in_flight_ = 0;
   std::vector<char> failure_text_;
   Arrivals arrivals_;
+  std::vector<Delayed> delayed_;
+  std::uint64_t delay_state_ = 0;
   std::vector<Agreement> agreements_;  ///< on node 0: jobs that some nodes have drained
 
   std::atomic<Collective*> collective_{nullptr};
