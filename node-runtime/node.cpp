@@ -289,12 +289,17 @@ void Node::Parts::stop_threads() {
 
 // ---- the node --------------------------------------------------------------------------------
 
-Node::Node(const Config& config) : parts_(std::make_unique<Parts>(config, Communicator())) {
+Node::Node(const Config& config) : Node(config, NodeFaults{}) {}
+
+Node::Node(const Config& config, const NodeFaults& faults)
+    : parts_(std::make_unique<Parts>(config, Communicator())) {
+  parts_->faults = faults;
   parts_->decide();
   parts_->start();
 }
 
-Node::Node(const Config& config, MPI_Comm communicator) : Node(config, communicator, {}) {}
+Node::Node(const Config& config, MPI_Comm communicator)
+    : Node(config, communicator, NodeFaults{}) {}
 
 Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults)
     : parts_(std::make_unique<Parts>(config, Communicator(communicator))) {

@@ -110,6 +110,7 @@ class Node {
   /// Error(usage) when the nodes' configurations differ or the grid does not have as many nodes.
   Node(const Config& config, MPI_Comm communicator);
   /// With faults injected, for tests.
+  Node(const Config& config, const NodeFaults& faults);
   Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults);
   ~Node();
   Node(const Node&) = delete;

@@ -101,7 +101,8 @@ int run_all(bool devices, int repeats) {
       faults.devices.seed = static_cast<std::uint64_t>(r + 1);
       const std::string yaml = fmt::format(
           "layout: {{grid: [{}, {}], tile: 32, strip: 16, small: 8}}\n"
-          "runtime: {{watchdog_seconds: 3, cpu_workers: {}, window: {}, devices: {{backend: {}{}, memory: 64MiB}}}}\n",
+          "runtime: {{watchdog_seconds: 3, cpu_workers: {}, window: {}, devices: {{backend: {}{}, "
+          "memory: 64MiB}}}}\n",
           rows, size / rows, 1 + r % 3, r % 5 == 4 ? 3 : 4096, devices ? "emulated" : "none",
           devices ? fmt::format(", per_node: {}", 1 + r / 3 % 3) : "");
       hashes.insert(run(yaml, faults));
