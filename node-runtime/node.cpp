@@ -228,7 +228,7 @@ void Node::Parts::start() {
   clock.offset_ns = communicator.clock_offset_ns();
   std::vector<Device*> device_pointers;
   for (const auto& device : devices.devices) device_pointers.push_back(device.get());
-  store = std::make_unique<TileStore>(device_pointers);
+  store = std::make_unique<TileStore>(device_pointers, facts.memory_available_bytes);
   EngineOptions options;
   options.node = NodeId{facts.rank};
   options.node_count = facts.nodes;

@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "base/units.hpp"
 
 namespace heddle {
 namespace {
@@ -20,7 +21,8 @@ std::size_t padded(std::size_t bytes) {
 
 }  // namespace
 
-TileStore::TileStore(std::vector<Device*> devices) : devices_(std::move(devices)) {
+TileStore::TileStore(std::vector<Device*> devices, std::uint64_t host_bytes_max)
+    : devices_(std::move(devices)), host_bytes_max_(host_bytes_max) {
   for (std::int32_t i = static_cast<std::int32_t>(pools_max); i-- > 0;) free_pools_.push_back(i);
 }
 
@@ -33,12 +35,26 @@ std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* 
   pool.bytes = bytes;
   if (bytes == 0) return nullptr;
   if (pool.place == host_place) {
+    if (host_bytes_ + bytes > host_bytes_max_) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("{} take {} of host memory, but of the {} that this node may use {} "
+                              "are taken; use more nodes or a smaller problem",
+                              purpose, format_bytes(bytes), format_bytes(host_bytes_max_),
+                              format_bytes(host_bytes_)));
+    }
     pool.host = HostRegion(bytes, purpose);
     host_bytes_ += bytes;
     peak_host_bytes_ = std::max(peak_host_bytes_, host_bytes_);
     return pool.host.address();
   }
   Device& device = *devices_[static_cast<std::size_t>(pool.place.value()) - 1];
+  if (const std::uint64_t available = device.memory_available(); bytes > available) {
+    throw Error(ErrorCode::usage,
+                fmt::format("{} take {} of device {}'s memory, but {} of {} are left; use more "
+                            "devices or nodes, a wider strip or a smaller problem",
+                            purpose, format_bytes(bytes), pool.place.value() - 1,
+                            format_bytes(available), format_bytes(device.info().memory_bytes)));
+  }
   pool.device.emplace(device, bytes);
   device_bytes_ += bytes;
   peak_device_bytes_ = std::max(peak_device_bytes_, device_bytes_);
@@ -85,7 +101,7 @@ std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable
     if (wrapped) bytes = 0;
     const auto spares = static_cast<std::size_t>(local > 0 && !wrapped ? t.spare_count : 0);
     bytes += spares * padded(matrix->largest_bytes);
-    std::byte* next = allocate(*pool, bytes, "a matrix");
+    std::byte* next = allocate(*pool, bytes, "the tiles of a matrix");
     pool->blocks.resize(t.shapes.size() + spares);
     for (std::size_t i = 0; i < t.shapes.size(); ++i) {
       if (!here(i)) continue;
@@ -137,6 +153,15 @@ void TileStore::remove_job_pool(std::int32_t id) {
   HEDDLE_CHECK(pool != nullptr, "pool {} is unknown", id);
   (pool->place == host_place ? host_bytes_ : device_bytes_) -= pool->bytes;
   free_pools_.push_back(id);
+}
+
+std::int64_t TileStore::blocks_available(PlaceId place, std::size_t block_bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t bytes =
+      place == host_place
+          ? host_bytes_max_ - std::min(host_bytes_max_, host_bytes_)
+          : devices_[static_cast<std::size_t>(place.value()) - 1]->memory_available();
+  return static_cast<std::int64_t>(bytes / padded(std::max<std::size_t>(1, block_bytes)));
 }
 
 TileShape TileStore::shape(protocol::TileId tile) const {

@@ -56,8 +56,9 @@ class TileStore {
   /// Most pools that may exist at one time.
   static constexpr std::size_t pools_max = 4096;
 
-  /// `devices[d]` is place d + 1. The store outlives no device.
-  explicit TileStore(std::vector<Device*> devices);
+  /// `devices[d]` is place d + 1. The store outlives no device. At most `host_bytes_max` of host
+  /// memory are taken.
+  TileStore(std::vector<Device*> devices, std::uint64_t host_bytes_max);
   ~TileStore();
   TileStore(const TileStore&) = delete;
   TileStore& operator=(const TileStore&) = delete;
@@ -71,9 +72,13 @@ class TileStore {
   std::vector<std::int32_t> add_matrix(protocol::MatrixId matrix, TileTable table);
   void remove_matrix(protocol::MatrixId matrix);
 
-  /// Allocates `capacity` blocks of `block_bytes` at `place`; the pool's id.
+  /// Allocates `capacity` blocks of `block_bytes` at `place`; the pool's id. Throws, like
+  /// add_matrix, Error(usage) that says what was asked for and what there is.
   std::int32_t add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity);
   void remove_job_pool(std::int32_t pool);
+
+  /// Blocks of `block_bytes` that add_job_pool would get at `place` now.
+  [[nodiscard]] std::int64_t blocks_available(PlaceId place, std::size_t block_bytes);
 
   [[nodiscard]] TileShape shape(protocol::TileId tile) const;
   [[nodiscard]] std::byte* address(protocol::BlockRef block) const;
@@ -106,6 +111,7 @@ class TileStore {
   std::byte* allocate(PoolMemory& pool, std::size_t bytes, const char* purpose);
 
   std::vector<Device*> devices_;
+  const std::uint64_t host_bytes_max_;
   std::mutex mutex_;  ///< registration
   /// Release on registration, acquire on use: a reader that has got hold of a pool's id sees the
   /// pool. Ids are reused only after the job or matrix is gone.

@@ -119,6 +119,18 @@ std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {
                                         : std::min(options_.extra_blocks_device_max, minimum + 4));
 }
 
+/// Blocks beyond the planned minimum, so that data can come ahead of need: as many as are useful
+/// and half of what is left allows.
+std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size_t block_bytes) {
+  if (minimum == 0) return 0;
+  const std::int64_t useful =
+      place == host_place
+          ? std::min<std::int64_t>(options_.extra_blocks_max, 2 * std::int64_t{minimum} + 16)
+          : std::min<std::int64_t>(options_.extra_blocks_device_max, std::int64_t{minimum} + 4);
+  const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(left / 2, 0, useful));
+}
+
 /// Reserves the job's pools and makes it known to the protocol; with the lock.
 void Engine::begin(JobRecord& job) {
   std::size_t block_bytes = 0;
@@ -127,12 +139,17 @@ void Engine::begin(JobRecord& job) {
   }
   protocol::JobOptions options;
   options.window = options_.window;
-  for (std::int32_t p = 0; p < store_.places(); ++p) {
-    const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
-    const std::int32_t capacity = pool_capacity(PlaceId{p}, minimum);
-    const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, capacity);
-    job.pools.push_back(pool);
-    options.pools.push_back({pool, capacity, minimum});
+  try {
+    for (std::int32_t p = 0; p < store_.places(); ++p) {
+      const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
+      const std::int32_t extra = extra_blocks(PlaceId{p}, minimum, block_bytes);
+      const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, minimum + extra);
+      job.pools.push_back(pool);
+      options.pools.push_back({pool, minimum + extra, minimum});
+    }
+  } catch (...) {
+    for (const std::int32_t pool : job.pools) store_.remove_job_pool(pool);
+    throw;
   }
   protocol::Job& handle = protocol_.begin_job(options);
   handle.context = &job;

@@ -208,6 +208,8 @@ class Engine {
   void ring(const Wakes& wakes);  ///< without the lock
   void resolve(protocol::Task& task);
   JobRecord* next_program();
+  [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum,
+                                          std::size_t block_bytes);
   void begin(JobRecord& job);
   void drained(protocol::Job& job, Wakes& wakes);
   void complete(JobRecord& job, const JobResult& result, Wakes& wakes);

@@ -126,9 +126,9 @@ bool MpiProgress::post_outbox() {
 std::int64_t MpiProgress::delay_until() {
   const MessageFaults& faults = engine_.options().faults;
   if (faults.delay_us_max == 0) return 0;
-  delay_state_ =
-      (delay_state_ ^ faults.seed ^ static_cast<std::uint64_t>(rank_ + 1)) * std::uint64_t{0x9E3779B97F4A7C15} +
-      1;
+  delay_state_ = (delay_state_ ^ faults.seed ^ static_cast<std::uint64_t>(rank_ + 1)) *
+                     std::uint64_t{0x9E3779B97F4A7C15} +
+                 1;
   const auto delay_us = (delay_state_ >> 33) % (faults.delay_us_max + 1);
   return now_ns() + static_cast<std::int64_t>(delay_us) * 1000;
 }
