@@ -36,7 +36,7 @@ ClusterOptions cluster_for(const Distribution& distribution, std::uint64_t seed)
 /// Layouts with whole tiles, strips of several pieces, strips alone, and edges cut anywhere.
 TileLayout layout_of(std::int64_t tiles, std::int32_t shape) {
   constexpr std::int64_t strips[] = {0, 2, 4, 8};
-  const std::int64_t n = tiles * 8 - (shape / 4 % 3) * 3;
+  const std::int64_t n = tiles * 8 - std::int64_t{shape / 4 % 3} * 3;
   return {.rows = n, .columns = n, .tile = 8, .strip = strips[shape % 4], .small = 2};
 }
 
@@ -135,7 +135,7 @@ TEST(CholeskyProgram, sends_a_finished_tile_once_to_each_node_that_reads_it) {
 TEST(CholeskyProgram, lets_a_node_walk_only_a_part_of_the_statements_when_it_is_pruned) {
   CholeskyCase c;
   c.distribution = {.grid_rows = 5, .grid_columns = 3, .devices = 0};
-  c.layout = {.rows = 15 * 8, .columns = 15 * 8, .tile = 8};
+  c.layout = {.rows = 120, .columns = 120, .tile = 8};
   c.cluster = cluster_for(c.distribution, 1);
   c.cluster.window = 50;
   const Outcome full = c.run();

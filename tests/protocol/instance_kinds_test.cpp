@@ -15,7 +15,7 @@ using protocol::AccessMode;
 
 class InstanceKinds : public testing::Test {
  protected:
-  Script s{{.nodes = 3, .places = 3}};
+  Script s_{{.nodes = 3, .places = 3}};
 };
 
 }  // namespace
@@ -23,36 +23,36 @@ class InstanceKinds : public testing::Test {
 // ---- 1: owner --------------------------------------------------------------------------------
 
 TEST_F(InstanceKinds, owner_is_left_at_the_node_of_the_main_output_alone) {
-  const auto a = s.tile("a", 1, 0);
-  s.append("T", {s.read_write(a)});
-  EXPECT_EQ(s.instances(0), Lines{});
-  EXPECT_EQ(s.instances(1), Lines{"owner a"});
-  EXPECT_EQ(s.instances(2), Lines{});
-  EXPECT_EQ(s.job(0).counters.skipped, 1);
-  EXPECT_EQ(s.job(1).counters.skipped, 0);
-  EXPECT_EQ(s.job(1).counters.tasks, 1);
+  const auto a = s_.tile("a", 1, 0);
+  s_.append("T", {s_.read_write(a)});
+  EXPECT_EQ(s_.instances(0), Lines{});
+  EXPECT_EQ(s_.instances(1), Lines{"owner a"});
+  EXPECT_EQ(s_.instances(2), Lines{});
+  EXPECT_EQ(s_.job(0).counters.skipped, 1);
+  EXPECT_EQ(s_.job(1).counters.skipped, 0);
+  EXPECT_EQ(s_.job(1).counters.tasks, 1);
 }
 
 TEST_F(InstanceKinds, owner_runs_at_the_place_of_the_main_output) {
-  const auto a = s.tile("a", 0, 2);
-  s.append("T", {s.write(a)});
-  EXPECT_EQ(s.instances(0), Lines{"owner a at 2"});
-  EXPECT_EQ(s.pending(0), Lines{"run T"});
-  EXPECT_EQ(s.ready(0, "T").place, PlaceId{2});
-  s.carry_out(0, "run T");
-  EXPECT_EQ(s.instances(0), Lines{});
+  const auto a = s_.tile("a", 0, 2);
+  s_.append("T", {s_.write(a)});
+  EXPECT_EQ(s_.instances(0), Lines{"owner a at 2"});
+  EXPECT_EQ(s_.pending(0), Lines{"run T"});
+  EXPECT_EQ(s_.ready(0, "T").place, PlaceId{2});
+  s_.carry_out(0, "run T");
+  EXPECT_EQ(s_.instances(0), Lines{});
 }
 
 TEST_F(InstanceKinds, owner_stops_the_scan_of_the_list) {
-  const auto a = s.tile("a", 0, 0);
-  const auto b = s.tile("b", 0, 0);
-  s.append("first", {s.read_write(a)});
-  s.append("second", {s.read_write(a)});
-  s.append("reader of second", {s.write(b), s.read(a)});
-  s.carry_out(0, "run first");
-  EXPECT_EQ(s.pending(0), Lines{"run second"});
-  s.carry_out(0, "run second");
-  EXPECT_EQ(s.pending(0), Lines{"run reader of second"});
+  const auto a = s_.tile("a", 0, 0);
+  const auto b = s_.tile("b", 0, 0);
+  s_.append("first", {s_.read_write(a)});
+  s_.append("second", {s_.read_write(a)});
+  s_.append("reader of second", {s_.write(b), s_.read(a)});
+  s_.carry_out(0, "run first");
+  EXPECT_EQ(s_.pending(0), Lines{"run second"});
+  s_.carry_out(0, "run second");
+  EXPECT_EQ(s_.pending(0), Lines{"run reader of second"});
 }
 
 // ---- 2, 3, 4: inputs -------------------------------------------------------------------------
@@ -73,65 +73,65 @@ TEST_F(InstanceKinds, native_input_makes_its_owner_ready_at_once) {
 }
 
 TEST_F(InstanceKinds, intranode_alien_input_copies_and_then_makes_its_owner_ready) {
-  const auto a = s.tile("a", 0, 2);
-  const auto b = s.tile("b", 0, 1);
-  s.append("write", {s.write(b)});
-  s.append("read", {s.write(a), s.read(b)});
-  EXPECT_EQ(s.instances(0),
+  const auto a = s_.tile("a", 0, 2);
+  const auto b = s_.tile("b", 0, 1);
+  s_.append("write", {s_.write(b)});
+  s_.append("read", {s_.write(a), s_.read(b)});
+  EXPECT_EQ(s_.instances(0),
             (Lines{"owner b at 1", "owner a at 2", "intranode alien input b at 1"}));
-  EXPECT_EQ(s.pending(0), Lines{"run write"});
-  s.carry_out(0, "run write");
-  EXPECT_EQ(s.pending(0), Lines{"copy b.1 1>2"});
-  s.carry_out(0, "copy b.1 1>2");
-  EXPECT_EQ(s.pending(0), Lines{"run read"});
+  EXPECT_EQ(s_.pending(0), Lines{"run write"});
+  s_.carry_out(0, "run write");
+  EXPECT_EQ(s_.pending(0), Lines{"copy b.1 1>2"});
+  s_.carry_out(0, "copy b.1 1>2");
+  EXPECT_EQ(s_.pending(0), Lines{"run read"});
 }
 
 TEST_F(InstanceKinds, intranode_alien_input_is_copied_once_for_all_readers_at_a_place) {
-  const auto b = s.tile("b", 0, 0);
-  const auto a1 = s.tile("a1", 0, 1);
-  const auto c1 = s.tile("c1", 0, 1);
-  const auto a2 = s.tile("a2", 0, 2);
-  s.append("A", {s.write(a1), s.read(b)});
-  s.append("B", {s.write(a2), s.read(b)});
-  s.append("C", {s.write(c1), s.read(b)});
-  EXPECT_EQ(s.pending(0), (Lines{"copy b.0 0>1", "copy b.0 0>2"}));
-  s.carry_out(0, "copy b.0 0>1");
-  EXPECT_EQ(s.pending(0), (Lines{"copy b.0 0>2", "run A", "run C"}));
+  const auto b = s_.tile("b", 0, 0);
+  const auto a1 = s_.tile("a1", 0, 1);
+  const auto c1 = s_.tile("c1", 0, 1);
+  const auto a2 = s_.tile("a2", 0, 2);
+  s_.append("A", {s_.write(a1), s_.read(b)});
+  s_.append("B", {s_.write(a2), s_.read(b)});
+  s_.append("C", {s_.write(c1), s_.read(b)});
+  EXPECT_EQ(s_.pending(0), (Lines{"copy b.0 0>1", "copy b.0 0>2"}));
+  s_.carry_out(0, "copy b.0 0>1");
+  EXPECT_EQ(s_.pending(0), (Lines{"copy b.0 0>2", "run A", "run C"}));
 }
 
 TEST_F(InstanceKinds, internode_alien_input_is_left_where_the_input_lives_and_becomes_a_message) {
-  const auto a = s.tile("a", 0, 0);
-  const auto b = s.tile("b", 1, 0);
-  s.append("write", {s.write(b)});
-  s.append("read", {s.write(a), s.read(b)});
-  EXPECT_EQ(s.instances(1), (Lines{"owner b", "internode alien input b for 0"}));
-  EXPECT_EQ(s.instances(0), (Lines{"owner a", "native input b"}));  // of the arrival record
-  EXPECT_EQ(s.instances(2), Lines{});
-  EXPECT_EQ(s.pending(0), Lines{"grant b.1 from 1"});
-  s.carry_out(1, "run write");
-  EXPECT_EQ(s.pending(1), Lines{});  // the data is at hand, the receiver's block is not known yet
-  s.carry_out(0, "grant b.1 from 1");
-  EXPECT_EQ(s.pending(1), Lines{"send b.1 to 0"});
-  s.carry_out(1, "send b.1 to 0");
-  EXPECT_EQ(s.pending(0), Lines{"run read"});
-  EXPECT_EQ(s.instances(1), Lines{"internode alien input b for 0"});
-  s.carry_out(1, "sent b.1 to 0");
-  EXPECT_EQ(s.instances(1), Lines{});
+  const auto a = s_.tile("a", 0, 0);
+  const auto b = s_.tile("b", 1, 0);
+  s_.append("write", {s_.write(b)});
+  s_.append("read", {s_.write(a), s_.read(b)});
+  EXPECT_EQ(s_.instances(1), (Lines{"owner b", "internode alien input b for 0"}));
+  EXPECT_EQ(s_.instances(0), (Lines{"owner a", "native input b"}));  // of the arrival record
+  EXPECT_EQ(s_.instances(2), Lines{});
+  EXPECT_EQ(s_.pending(0), Lines{"grant b.1 from 1"});
+  s_.carry_out(1, "run write");
+  EXPECT_EQ(s_.pending(1), Lines{});  // the data is at hand, the receiver's block is not known yet
+  s_.carry_out(0, "grant b.1 from 1");
+  EXPECT_EQ(s_.pending(1), Lines{"send b.1 to 0"});
+  s_.carry_out(1, "send b.1 to 0");
+  EXPECT_EQ(s_.pending(0), Lines{"run read"});
+  EXPECT_EQ(s_.instances(1), Lines{"internode alien input b for 0"});
+  s_.carry_out(1, "sent b.1 to 0");
+  EXPECT_EQ(s_.instances(1), Lines{});
 }
 
 TEST_F(InstanceKinds, internode_alien_input_between_devices_goes_through_both_hosts) {
-  const auto a = s.tile("a", 0, 2);
-  const auto b = s.tile("b", 1, 1);
-  s.append("T", {s.write(a), s.read(b)});
-  EXPECT_EQ(s.instances(1), Lines{"internode alien input b at 1 for 0"});
-  EXPECT_EQ(s.instances(0), (Lines{"owner a at 2", "intranode alien input b at 1"}));
-  s.carry_out(0, "grant b.0 from 1");
-  EXPECT_EQ(s.pending(1), Lines{"copy b.0 1>0"});
-  s.carry_out(1, "copy b.0 1>0");
-  s.carry_out(1, "send b.0 to 0");
-  EXPECT_EQ(s.pending(0), Lines{"copy b.0 0>2"});
-  s.carry_out(0, "copy b.0 0>2");
-  EXPECT_EQ(s.pending(0), Lines{"run T"});
+  const auto a = s_.tile("a", 0, 2);
+  const auto b = s_.tile("b", 1, 1);
+  s_.append("T", {s_.write(a), s_.read(b)});
+  EXPECT_EQ(s_.instances(1), Lines{"internode alien input b at 1 for 0"});
+  EXPECT_EQ(s_.instances(0), (Lines{"owner a at 2", "intranode alien input b at 1"}));
+  s_.carry_out(0, "grant b.0 from 1");
+  EXPECT_EQ(s_.pending(1), Lines{"copy b.0 1>0"});
+  s_.carry_out(1, "copy b.0 1>0");
+  s_.carry_out(1, "send b.0 to 0");
+  EXPECT_EQ(s_.pending(0), Lines{"copy b.0 0>2"});
+  s_.carry_out(0, "copy b.0 0>2");
+  EXPECT_EQ(s_.pending(0), Lines{"run T"});
 }
 
 // ---- 5: native minor output ------------------------------------------------------------------
@@ -155,17 +155,17 @@ TEST_F(InstanceKinds, native_minor_output_fires_after_the_main_output) {
 }
 
 TEST_F(InstanceKinds, native_minor_output_that_is_updated_waits_for_its_old_content) {
-  const auto a = s.tile("a", 0, 0);
-  const auto b = s.tile("b", 0, 0);
-  const auto c = s.tile("c", 0, 0);
-  s.append("write", {s.write(b)});
-  s.append("update", {s.write(a), s.read_write(b)});
-  s.append("read", {s.write(c), s.read(b)});
-  EXPECT_EQ(s.pending(0), Lines{"run write"});
-  s.carry_out(0, "run write");
-  EXPECT_EQ(s.pending(0), Lines{"run update"});  // a native minor output stops the scan
-  s.carry_out(0, "run update");
-  EXPECT_EQ(s.pending(0), Lines{"run read"});
+  const auto a = s_.tile("a", 0, 0);
+  const auto b = s_.tile("b", 0, 0);
+  const auto c = s_.tile("c", 0, 0);
+  s_.append("write", {s_.write(b)});
+  s_.append("update", {s_.write(a), s_.read_write(b)});
+  s_.append("read", {s_.write(c), s_.read(b)});
+  EXPECT_EQ(s_.pending(0), Lines{"run write"});
+  s_.carry_out(0, "run write");
+  EXPECT_EQ(s_.pending(0), Lines{"run update"});  // a native minor output stops the scan
+  s_.carry_out(0, "run update");
+  EXPECT_EQ(s_.pending(0), Lines{"run read"});
 }
 
 // ---- 6, 7: minor output at another place of the node -----------------------------------------
@@ -197,95 +197,96 @@ TEST_F(InstanceKinds, intranode_source_is_copied_to_its_sink_which_then_fires) {
 }
 
 TEST_F(InstanceKinds, intranode_source_that_is_updated_reads_its_old_content_first) {
-  const auto a = s.tile("a", 0, 0);
-  const auto b = s.tile("b", 0, 1);
-  s.append("T", {s.write(a), s.read_write(b)});
-  EXPECT_EQ(s.instances(0),
+  const auto a = s_.tile("a", 0, 0);
+  const auto b = s_.tile("b", 0, 1);
+  s_.append("T", {s_.write(a), s_.read_write(b)});
+  EXPECT_EQ(s_.instances(0),
             (Lines{"owner a", "intranode alien input b at 1",
                    "intranode source minor output b at 1", "sink minor output b at 1"}));
-  EXPECT_EQ(s.pending(0), Lines{"copy b.0 1>0"});
-  s.carry_out(0, "copy b.0 1>0");
-  const auto& operand = s.ready(0, "T").operands[1];
+  EXPECT_EQ(s_.pending(0), Lines{"copy b.0 1>0"});
+  s_.carry_out(0, "copy b.0 1>0");
+  const auto& operand = s_.ready(0, "T").operands[1];
   EXPECT_EQ(operand.copy_from, operand.in->block);  // into the block that the kernel updates
   EXPECT_NE(operand.block, operand.copy_from);
-  s.carry_out(0, "run T");
-  EXPECT_EQ(s.pending(0), Lines{"sink b.1 0>1"});
-  s.carry_out(0, "sink b.1 0>1");
-  EXPECT_EQ(s.freed(0), (Lines{"job 0", "job 0"}));
+  s_.carry_out(0, "run T");
+  EXPECT_EQ(s_.pending(0), Lines{"sink b.1 0>1"});
+  s_.carry_out(0, "sink b.1 0>1");
+  EXPECT_EQ(s_.freed(0), (Lines{"job 0", "job 0"}));
 }
 
 TEST_F(InstanceKinds, sink_of_a_task_waits_for_readers_of_what_it_replaces) {
-  const auto a = s.tile("a", 0, 0);
-  const auto b = s.tile("b", 0, 1);
-  const auto c = s.tile("c", 0, 1);
-  s.append("R", {s.write(c), s.read(b)});
-  s.append("T", {s.write(a), s.write(b)});
-  EXPECT_EQ(s.pending(0), (Lines{"run R", "run T"}));
-  s.carry_out(0, "run T");
-  EXPECT_EQ(s.pending(0), Lines{"run R"});
-  s.carry_out(0, "run R");
-  EXPECT_EQ(s.pending(0), Lines{"sink b.1 0>1"});
+  const auto a = s_.tile("a", 0, 0);
+  const auto b = s_.tile("b", 0, 1);
+  const auto c = s_.tile("c", 0, 1);
+  s_.append("R", {s_.write(c), s_.read(b)});
+  s_.append("T", {s_.write(a), s_.write(b)});
+  EXPECT_EQ(s_.pending(0), (Lines{"run R", "run T"}));
+  s_.carry_out(0, "run T");
+  EXPECT_EQ(s_.pending(0), Lines{"run R"});
+  s_.carry_out(0, "run R");
+  EXPECT_EQ(s_.pending(0), Lines{"sink b.1 0>1"});
 }
 
 // ---- 6, 8: minor output on another node ------------------------------------------------------
 
 TEST_F(InstanceKinds, internode_source_from_host_to_host_is_one_message_into_the_tile_itself) {
-  const auto a = s.tile("a", 0, 0);
-  const auto b = s.tile("b", 1, 0);
-  const auto c = s.tile("c", 1, 0);
-  s.append("T", {s.write(a), s.write(b)});
-  s.append("U", {s.write(c), s.read(b)});
-  EXPECT_EQ(s.instances(0), (Lines{"owner a", "internode source minor output b"}));
-  EXPECT_EQ(s.instances(1), (Lines{"sink minor output b from 0", "owner c", "native input b"}));
-  EXPECT_EQ(s.instances(2), Lines{});
-  EXPECT_EQ(s.pending(1), Lines{"grant b.1 from 0"});
-  s.carry_out(1, "grant b.1 from 0");
-  EXPECT_EQ(s.pending(0), Lines{"run T"});
-  s.carry_out(0, "run T");
-  EXPECT_EQ(s.pending(0), Lines{"send b.1 to 1"});
-  s.carry_out(0, "send b.1 to 1");
-  EXPECT_EQ(s.pending(1), Lines{"run U"});
-  EXPECT_EQ(s.instances(0), (Lines{"owner a", "internode source minor output b"}));
-  s.carry_out(0, "sent b.1 to 1");
-  EXPECT_EQ(s.instances(0), Lines{});
-  EXPECT_EQ(s.freed(0), Lines{"job 0"});
-  EXPECT_EQ(s.freed(1), Lines{});
+  const auto a = s_.tile("a", 0, 0);
+  const auto b = s_.tile("b", 1, 0);
+  const auto c = s_.tile("c", 1, 0);
+  s_.append("T", {s_.write(a), s_.write(b)});
+  s_.append("U", {s_.write(c), s_.read(b)});
+  EXPECT_EQ(s_.instances(0), (Lines{"owner a", "internode source minor output b"}));
+  EXPECT_EQ(s_.instances(1), (Lines{"sink minor output b from 0", "owner c", "native input b"}));
+  EXPECT_EQ(s_.instances(2), Lines{});
+  EXPECT_EQ(s_.pending(1), Lines{"grant b.1 from 0"});
+  s_.carry_out(1, "grant b.1 from 0");
+  EXPECT_EQ(s_.pending(0), Lines{"run T"});
+  s_.carry_out(0, "run T");
+  EXPECT_EQ(s_.pending(0), Lines{"send b.1 to 1"});
+  s_.carry_out(0, "send b.1 to 1");
+  EXPECT_EQ(s_.pending(1), Lines{"run U"});
+  EXPECT_EQ(s_.instances(0), (Lines{"owner a", "internode source minor output b"}));
+  s_.carry_out(0, "sent b.1 to 1");
+  EXPECT_EQ(s_.instances(0), Lines{});
+  EXPECT_EQ(s_.freed(0), Lines{"job 0"});
+  EXPECT_EQ(s_.freed(1), Lines{});
 }
 
 TEST_F(InstanceKinds, internode_source_on_a_device_is_staged_and_its_sink_on_a_device_copied) {
-  const auto a = s.tile("a", 0, 2);
-  const auto b = s.tile("b", 1, 1);
-  s.append("T", {s.write(a), s.write(b)});
-  EXPECT_EQ(s.instances(0), (Lines{"owner a at 2", "internode source minor output b at 1"}));
-  EXPECT_EQ(s.instances(1), Lines{"sink minor output b at 1 from 0"});
-  s.carry_out(0, "run T");
-  EXPECT_EQ(s.pending(0), Lines{"stage b.1 2>0"});
-  s.carry_out(0, "stage b.1 2>0");
-  EXPECT_EQ(s.freed(0), Lines{"job 2"});  // the device's block serves the next task already
-  EXPECT_EQ(s.pending(0), Lines{});
-  s.carry_out(1, "grant b.1 from 0");
-  s.carry_out(0, "send b.1 to 1");
-  EXPECT_EQ(s.pending(1), Lines{"sink b.1 0>1"});
-  s.carry_out(1, "sink b.1 0>1");
-  EXPECT_EQ(s.freed(1), Lines{"job 0"});
-  EXPECT_EQ(s.instances(1), Lines{});
+  const auto a = s_.tile("a", 0, 2);
+  const auto b = s_.tile("b", 1, 1);
+  s_.append("T", {s_.write(a), s_.write(b)});
+  EXPECT_EQ(s_.instances(0), (Lines{"owner a at 2", "internode source minor output b at 1"}));
+  EXPECT_EQ(s_.instances(1), Lines{"sink minor output b at 1 from 0"});
+  s_.carry_out(0, "run T");
+  EXPECT_EQ(s_.pending(0), Lines{"stage b.1 2>0"});
+  s_.carry_out(0, "stage b.1 2>0");
+  EXPECT_EQ(s_.freed(0), Lines{"job 2"});  // the device's block serves the next task already
+  EXPECT_EQ(s_.pending(0), Lines{});
+  s_.carry_out(1, "grant b.1 from 0");
+  s_.carry_out(0, "send b.1 to 1");
+  EXPECT_EQ(s_.pending(1), Lines{"sink b.1 0>1"});
+  s_.carry_out(1, "sink b.1 0>1");
+  EXPECT_EQ(s_.freed(1), Lines{"job 0"});
+  EXPECT_EQ(s_.instances(1), Lines{});
 }
 
 TEST_F(InstanceKinds, internode_source_that_is_updated_also_leaves_an_internode_alien_input) {
-  const auto a = s.tile("a", 0, 0);
-  const auto b = s.tile("b", 1, 0);
-  s.append("T", {s.write(a), s.read_write(b)});
-  EXPECT_EQ(s.instances(1), (Lines{"internode alien input b for 0", "sink minor output b from 0"}));
-  EXPECT_EQ(s.pending(1), Lines{});  // the tile's block is still to be sent from
-  s.carry_out(0, "grant b.0 from 1");
-  s.carry_out(1, "send b.0 to 0");
-  s.carry_out(0, "run T");
-  EXPECT_EQ(s.pending(1), Lines{"sent b.0 to 0"});
-  s.carry_out(1, "sent b.0 to 0");
-  EXPECT_EQ(s.pending(1), Lines{"grant b.1 from 0"});
-  s.carry_out(1, "grant b.1 from 0");
-  s.carry_out(0, "send b.1 to 1");
-  EXPECT_EQ(s.instances(1), Lines{});
+  const auto a = s_.tile("a", 0, 0);
+  const auto b = s_.tile("b", 1, 0);
+  s_.append("T", {s_.write(a), s_.read_write(b)});
+  EXPECT_EQ(s_.instances(1),
+            (Lines{"internode alien input b for 0", "sink minor output b from 0"}));
+  EXPECT_EQ(s_.pending(1), Lines{});  // the tile's block is still to be sent from
+  s_.carry_out(0, "grant b.0 from 1");
+  s_.carry_out(1, "send b.0 to 0");
+  s_.carry_out(0, "run T");
+  EXPECT_EQ(s_.pending(1), Lines{"sent b.0 to 0"});
+  s_.carry_out(1, "sent b.0 to 0");
+  EXPECT_EQ(s_.pending(1), Lines{"grant b.1 from 0"});
+  s_.carry_out(1, "grant b.1 from 0");
+  s_.carry_out(0, "send b.1 to 1");
+  EXPECT_EQ(s_.instances(1), Lines{});
 }
 
 TEST_F(InstanceKinds, sink_of_a_message_waits_for_readers_of_what_it_replaces) {

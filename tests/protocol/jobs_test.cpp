@@ -178,6 +178,10 @@ TEST_F(JobTest, block_granted_ahead_becomes_an_ordinary_one_when_older_items_are
   EXPECT_EQ(s.job(0).pools[0].extra, 0);
   s.append("ahead again", {s.write(z), s.read(c)});
   EXPECT_EQ(s.pending(0), (Lines{"grant c.0 from 1", "run next"}));
+  EXPECT_EQ(s.job(0).pools[0].peak, 2);
+  s.release(b);
+  EXPECT_EQ(s.job(0).pools[0].peak, 2);
+  EXPECT_EQ(s.job(0).pools[0].free.size(), 2U);
 }
 
 TEST_F(JobTest, record_of_a_message_is_dropped_with_its_version) {

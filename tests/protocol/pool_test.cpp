@@ -15,8 +15,8 @@ class Pools : public testing::Test {
   [[nodiscard]] Minimum planned(std::int32_t node, Walk walk = Walk::full) {
     ClusterOptions options{.nodes = 3, .places = 2};
     options.walk = walk;
-    SimulatedCluster cluster(options, w.matrices());
-    cluster.submit(w.program());
+    SimulatedCluster cluster(options, w_.matrices());
+    cluster.submit(w_.program());
     return cluster.planned_minimum(NodeId{node});
   }
 
@@ -24,8 +24,8 @@ class Pools : public testing::Test {
   [[nodiscard]] Outcome run(std::int32_t extra, Walk walk = Walk::full) {
     ClusterOptions options{.nodes = 3, .places = 2, .window = 1, .extra_blocks = extra};
     options.walk = walk;
-    SimulatedCluster cluster(options, w.matrices());
-    cluster.submit(w.program());
+    SimulatedCluster cluster(options, w_.matrices());
+    cluster.submit(w_.program());
     return cluster.run();
   }
 
@@ -35,137 +35,137 @@ class Pools : public testing::Test {
     EXPECT_EQ(run(-1, walk).check, Check::progress) << "one block less should block";
   }
 
-  ProgramWriter w;
+  ProgramWriter w_;
 };
 
 }  // namespace
 
 TEST_F(Pools, need_nothing_where_all_tiles_are_at_hand) {
-  const auto a = w.tile(0, 0);
-  const auto b = w.tile(0, 0);
-  w.task({w.read_write(a), w.read(b)});
-  w.task({w.write(b), w.read_write(a)});
+  const auto a = w_.tile(0, 0);
+  const auto b = w_.tile(0, 0);
+  w_.task({w_.read_write(a), w_.read(b)});
+  w_.task({w_.write(b), w_.read_write(a)});
   EXPECT_EQ(planned(0), (Minimum{0, 0}));
   EXPECT_EQ(planned(1), (Minimum{0, 0}));
   EXPECT_TRUE(run(0).ok);
 }
 
 TEST_F(Pools, need_a_block_for_each_version_from_elsewhere_that_one_task_reads) {
-  const auto a = w.tile(0, 0);
-  w.task({w.write(a), w.read(w.tile(1, 0)), w.read(w.tile(1, 0)), w.read(w.tile(2, 0))});
+  const auto a = w_.tile(0, 0);
+  w_.task({w_.write(a), w_.read(w_.tile(1, 0)), w_.read(w_.tile(1, 0)), w_.read(w_.tile(2, 0))});
   EXPECT_EQ(planned(0), (Minimum{3, 0}));
   EXPECT_EQ(planned(1), (Minimum{0, 0}));
   expect_tight();
 }
 
 TEST_F(Pools, keep_a_version_from_elsewhere_until_it_is_released) {
-  const auto a = w.tile(0, 0);
-  const auto b = w.tile(1, 0);
-  const auto c = w.tile(1, 0);
-  w.task({w.write(a), w.read(b)});
-  w.task({w.read_write(a), w.read(c)});
-  w.task({w.read_write(a), w.read(b)});
+  const auto a = w_.tile(0, 0);
+  const auto b = w_.tile(1, 0);
+  const auto c = w_.tile(1, 0);
+  w_.task({w_.write(a), w_.read(b)});
+  w_.task({w_.read_write(a), w_.read(c)});
+  w_.task({w_.read_write(a), w_.read(b)});
   EXPECT_EQ(planned(0), (Minimum{2, 0}));
   expect_tight();
 }
 
 TEST_F(Pools, need_one_block_for_versions_that_are_released_one_after_the_other) {
-  const auto a = w.tile(0, 0);
+  const auto a = w_.tile(0, 0);
   for (int i = 0; i < 3; ++i) {
-    const auto b = w.tile(1, 0);
-    w.task({w.read_write(a), w.read(b)});
-    w.release(b);
+    const auto b = w_.tile(1, 0);
+    w_.task({w_.read_write(a), w_.read(b)});
+    w_.release(b);
   }
   EXPECT_EQ(planned(0), (Minimum{1, 0}));
   expect_tight();
 }
 
 TEST_F(Pools, need_one_block_at_each_place_that_a_version_passes) {
-  const auto d = w.tile(0, 1);
-  w.task({w.write(d), w.read(w.tile(1, 1))});
+  const auto d = w_.tile(0, 1);
+  w_.task({w_.write(d), w_.read(w_.tile(1, 1))});
   EXPECT_EQ(planned(0), (Minimum{1, 1}));  // lands on the host, is copied to the device
   EXPECT_EQ(planned(1), (Minimum{1, 0}));  // is staged on the host
   expect_tight();
 }
 
 TEST_F(Pools, stage_a_version_once_for_all_the_nodes_that_read_it) {
-  const auto d = w.tile(0, 1);
-  w.task({w.write(w.tile(1, 0)), w.read(d)});
-  w.task({w.write(w.tile(2, 0)), w.read(d)});
+  const auto d = w_.tile(0, 1);
+  w_.task({w_.write(w_.tile(1, 0)), w_.read(d)});
+  w_.task({w_.write(w_.tile(2, 0)), w_.read(d)});
   EXPECT_EQ(planned(0), (Minimum{1, 0}));
   expect_tight();
 }
 
 TEST_F(Pools, need_a_block_to_write_a_minor_output_of_another_place) {
-  const auto a = w.tile(0, 0);
-  const auto d = w.tile(0, 1);
-  w.task({w.write(a), w.write(d)});
+  const auto a = w_.tile(0, 0);
+  const auto d = w_.tile(0, 1);
+  w_.task({w_.write(a), w_.write(d)});
   EXPECT_EQ(planned(0), (Minimum{1, 0}));
   expect_tight();
 }
 
 TEST_F(Pools, need_another_one_for_the_old_content_of_a_minor_output_that_is_updated) {
-  const auto a = w.tile(0, 0);
-  const auto d = w.tile(0, 1);
-  w.task({w.write(a), w.read_write(d)});
+  const auto a = w_.tile(0, 0);
+  const auto d = w_.tile(0, 1);
+  w_.task({w_.write(a), w_.read_write(d)});
   EXPECT_EQ(planned(0), (Minimum{2, 0}));
   expect_tight();
 }
 
 TEST_F(Pools, need_blocks_at_both_ends_of_a_minor_output_between_devices_of_two_nodes) {
-  const auto here = w.tile(0, 1);
-  const auto there = w.tile(1, 1);
-  w.task({w.write(here), w.write(there)});
+  const auto here = w_.tile(0, 1);
+  const auto there = w_.tile(1, 1);
+  w_.task({w_.write(here), w_.write(there)});
   EXPECT_EQ(planned(0), (Minimum{1, 1}));  // written on the device, staged on the host
   EXPECT_EQ(planned(1), (Minimum{1, 0}));  // received on the host
   expect_tight();
 }
 
 TEST_F(Pools, receive_a_minor_output_for_a_host_in_its_own_block) {
-  const auto here = w.tile(0, 0);
-  const auto there = w.tile(1, 0);
-  w.task({w.write(here), w.write(there)});
+  const auto here = w_.tile(0, 0);
+  const auto there = w_.tile(1, 0);
+  w_.task({w_.write(here), w_.write(there)});
   EXPECT_EQ(planned(0), (Minimum{1, 0}));
   EXPECT_EQ(planned(1), (Minimum{0, 0}));
   expect_tight();
 }
 
 TEST_F(Pools, hold_temporaries_from_the_first_write_to_the_release) {
-  const auto x = w.temporary(0, 1);
-  const auto y = w.temporary(0, 1);
-  const auto z = w.temporary(0, 1);
-  w.task({w.write(x)});
-  w.task({w.write(y), w.read(x)});
-  w.release(x);
-  w.task({w.write(z), w.read(y)});
+  const auto x = w_.temporary(0, 1);
+  const auto y = w_.temporary(0, 1);
+  const auto z = w_.temporary(0, 1);
+  w_.task({w_.write(x)});
+  w_.task({w_.write(y), w_.read(x)});
+  w_.release(x);
+  w_.task({w_.write(z), w_.read(y)});
   EXPECT_EQ(planned(0), (Minimum{0, 2}));
   expect_tight();
 }
 
 TEST_F(Pools, pass_the_block_of_a_temporary_on_to_its_next_version) {
-  const auto x = w.temporary(0, 0);
-  w.task({w.write(x)});
-  w.task({w.read_write(x)});
-  w.task({w.write(x)});
+  const auto x = w_.temporary(0, 0);
+  w_.task({w_.write(x)});
+  w_.task({w_.read_write(x)});
+  w_.task({w_.write(x)});
   EXPECT_EQ(planned(0), (Minimum{1, 0}));
   expect_tight();
 }
 
 TEST_F(Pools, count_copies_of_what_a_task_overwrites_until_the_task_has_ended) {
-  const auto a = w.tile(0, 0);
-  const auto d = w.tile(0, 1);
-  w.task({w.write(d), w.read(a)});        // a copy of a on the device
-  w.task({w.read_write(d), w.write(a)});  // a is also written on the device
+  const auto a = w_.tile(0, 0);
+  const auto d = w_.tile(0, 1);
+  w_.task({w_.write(d), w_.read(a)});        // a copy of a on the device
+  w_.task({w_.read_write(d), w_.write(a)});  // a is also written on the device
   EXPECT_EQ(planned(0), (Minimum{0, 2}));
   EXPECT_TRUE(run(0).ok);
 }
 
 TEST_F(Pools, keep_old_versions_that_a_pruned_walk_does_not_see_overwritten) {
-  const auto a = w.tile(0, 0);
-  const auto b = w.tile(1, 0);
-  w.task({w.write(a), w.read(b)});
-  w.task({w.write(b)});
-  w.task({w.read_write(a), w.read(b)});
+  const auto a = w_.tile(0, 0);
+  const auto b = w_.tile(1, 0);
+  w_.task({w_.write(a), w_.read(b)});
+  w_.task({w_.write(b)});
+  w_.task({w_.read_write(a), w_.read(b)});
   EXPECT_EQ(planned(0, Walk::full), (Minimum{1, 0}));
   EXPECT_EQ(planned(0, Walk::pruned), (Minimum{2, 0}));
   expect_tight(Walk::full);
@@ -173,11 +173,11 @@ TEST_F(Pools, keep_old_versions_that_a_pruned_walk_does_not_see_overwritten) {
 }
 
 TEST_F(Pools, need_the_same_whether_readers_elsewhere_are_walked_or_announced) {
-  const auto d = w.tile(0, 1);
-  const auto e = w.tile(0, 1);
-  w.task({w.write(w.tile(1, 0)), w.read(d), w.read(e)});
-  w.release(d);
-  w.task({w.write(w.tile(2, 0)), w.read(e)});
+  const auto d = w_.tile(0, 1);
+  const auto e = w_.tile(0, 1);
+  w_.task({w_.write(w_.tile(1, 0)), w_.read(d), w_.read(e)});
+  w_.release(d);
+  w_.task({w_.write(w_.tile(2, 0)), w_.read(e)});
   EXPECT_EQ(planned(0, Walk::full), (Minimum{2, 0}));
   EXPECT_EQ(planned(0, Walk::announced), (Minimum{2, 0}));
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "tests/support/block_ledger.hpp"
+#include "tests/support/simulated_cluster_state.hpp"
 
 namespace heddle::simulation {
 
@@ -68,71 +68,6 @@ void for_blocks(const Task& task, Each each) {
 }
 
 }  // namespace
-
-struct SimulatedCluster::JobState {
-  Program program;
-  std::vector<std::vector<std::int32_t>> minimum;  ///< per node and place
-  std::vector<std::int32_t> executions;
-  std::set<protocol::MatrixId> read;
-  std::set<protocol::MatrixId> written;
-
-  /// True when one of them writes what the other accesses.
-  [[nodiscard]] bool conflicts_with(const JobState& other) const {
-    const auto meet = [](const auto& a, const auto& b) {
-      return std::any_of(a.begin(), a.end(), [&](const auto m) { return b.contains(m); });
-    };
-    return meet(written, other.read) || meet(written, other.written) || meet(read, other.written);
-  }
-};
-
-/// Something on its way from one node to another.
-struct SimulatedCluster::Event {
-  enum class Kind : std::uint8_t { grant, payload };
-  Kind kind = Kind::grant;
-  NodeId from;
-  GrantAction grant;
-  std::uint32_t tag = 0;
-  Content data = 0;
-  bool empty = false;
-};
-
-/// The names are kept beside the task: its record is gone, or another's, should it run again.
-struct SimulatedCluster::ReadyTask {
-  Task* task;
-  std::size_t job;
-  std::size_t statement;
-};
-
-struct SimulatedCluster::Node {
-  struct Running {
-    Task* task;
-    std::vector<Content> seen;  ///< empty if it never ran
-  };
-  struct Copying {
-    CopyAction action;
-    bool too_early = false;
-  };
-  struct Landing {
-    GrantAction grant;
-    bool delivered = false;
-  };
-  NodeId id;
-  std::unique_ptr<protocol::Protocol> protocol;
-  protocol::Actions actions;
-  std::vector<protocol::Job*> jobs;    ///< begun so far; null once forgotten
-  std::vector<std::size_t> position;   ///< next statement of each
-  std::vector<std::size_t> announced;  ///< alien readers that it has announced already
-  std::vector<std::size_t> drained;    ///< jobs to be forgotten
-  std::vector<ReadyTask> ready;
-  std::vector<Running> running;
-  std::vector<Copying> copies;
-  std::vector<SendAction> sends;
-  std::vector<SendAction> sent;  ///< posted, completion not yet reported
-  std::vector<Event> inbox;
-  std::vector<Landing> landings;  ///< by tag
-  BlockLedger blocks;
-  std::array<double, kind_count> speeds{};
-};
 
 SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
                                    std::vector<SimulatedMatrix> matrices)
@@ -613,90 +548,6 @@ Outcome SimulatedCluster::run() {
   }
   if (outcome_.ok) check_end();
   return outcome_;
-}
-
-// ---- the end ---------------------------------------------------------------------------------
-
-void SimulatedCluster::check_end() {
-  check_progress();
-  check_executions();
-  check_leftovers();
-  if (!any_cancelled_) check_results();
-}
-
-void SimulatedCluster::check_progress() {
-  for (const auto& node : nodes_) {
-    const bool forgotten = std::all_of(node->jobs.begin(), node->jobs.end(),
-                                       [](const protocol::Job* job) { return job == nullptr; });
-    if (forgotten && node->jobs.size() == jobs_.size()) continue;
-    std::string text = fmt::format("node {} does not advance", node->id.value());
-    for (const auto& other : nodes_) {
-      text += fmt::format("\n  node {}: {}", other->id.value(), other->protocol->blockage().text);
-    }
-    return fail(Check::progress, std::move(text));
-  }
-}
-
-void SimulatedCluster::check_executions() {
-  for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    for (std::size_t s = 0; s < jobs_[j]->executions.size(); ++s) {
-      const bool is_task = jobs_[j]->program.statements[s].kind == Statement::Kind::task;
-      if (jobs_[j]->executions[s] == (is_task ? 1 : 0)) continue;
-      return fail(Check::executions, fmt::format("statement {} of job {} ran {} times", s, j,
-                                                 jobs_[j]->executions[s]));
-    }
-  }
-}
-
-/// The blocks where the tiles of a node are now.
-std::set<BlockRef> SimulatedCluster::current_blocks(const Node& node) const {
-  std::set<BlockRef> blocks;
-  for (std::size_t m = 0; m < matrices_.size(); ++m) {
-    if (matrices_[m].temporary) continue;
-    for (std::size_t t = 0; t < matrices_[m].homes.size(); ++t) {
-      if (matrices_[m].homes[t].node != node.id) continue;
-      const protocol::MatrixId matrix{static_cast<std::int32_t>(m)};
-      blocks.insert(node.protocol->current_block({matrix, static_cast<std::int32_t>(t)},
-                                                 matrices_[m].homes[t].place));
-    }
-  }
-  return blocks;
-}
-
-void SimulatedCluster::check_leftovers() {
-  for (const auto& node : nodes_) {
-    const std::size_t left = node->protocol->records_in_use();
-    if (left != 0) {
-      fail(Check::leftovers, fmt::format("node {}: {} records are left", node->id.value(), left));
-    }
-    if (!node->blocks.idle()) {
-      fail(Check::leftovers, fmt::format("node {}: a block is still in use", node->id.value()));
-    }
-    const BlockRef block = node->blocks.not_given_up(current_blocks(*node));
-    if (block.valid()) {
-      fail(Check::leftovers, fmt::format("node {}: block {} of pool {} was never freed",
-                                         node->id.value(), block.index, block.pool));
-    }
-    outcome_.renamings += node->protocol->renamings();
-  }
-}
-
-void SimulatedCluster::check_results() {
-  for (const auto& node : nodes_) {
-    for (std::size_t m = 0; m < matrices_.size(); ++m) {
-      if (matrices_[m].temporary) continue;
-      for (std::size_t t = 0; t < matrices_[m].homes.size(); ++t) {
-        const Location home = matrices_[m].homes[t];
-        if (home.node != node->id) continue;
-        const TileId tile{protocol::MatrixId{static_cast<std::int32_t>(m)},
-                          static_cast<std::int32_t>(t)};
-        const BlockRef block = node->protocol->current_block(tile, home.place);
-        if (node->blocks.content(block) == reference_.last(tile)) continue;
-        return fail(Check::results,
-                    fmt::format("tile {} of matrix {} ends with a wrong version", t, m));
-      }
-    }
-  }
 }
 
 }  // namespace heddle::simulation

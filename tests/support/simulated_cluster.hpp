@@ -99,6 +99,8 @@ class SimulatedCluster {
  public:
   SimulatedCluster(const ClusterOptions& options, std::vector<SimulatedMatrix> matrices);
   ~SimulatedCluster();
+  SimulatedCluster(const SimulatedCluster&) = delete;
+  SimulatedCluster& operator=(const SimulatedCluster&) = delete;
 
   /// Submits a program to all nodes; programs may be in flight together. Those of which one
   /// writes to a matrix of the other are walked one after the other. Each node begins it when the

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "tests/support/block_ledger.hpp"
+#include "tests/support/simulated_cluster.hpp"
+
+/// What the simulated cluster keeps; for its own files alone.
+namespace heddle::simulation {
+
+struct SimulatedCluster::JobState {
+  Program program;
+  std::vector<std::vector<std::int32_t>> minimum;  ///< per node and place
+  std::vector<std::int32_t> executions;
+  std::set<protocol::MatrixId> read;
+  std::set<protocol::MatrixId> written;
+
+  /// True when one of them writes what the other accesses.
+  [[nodiscard]] bool conflicts_with(const JobState& other) const {
+    const auto meet = [](const auto& a, const auto& b) {
+      return std::any_of(a.begin(), a.end(), [&](const auto m) { return b.contains(m); });
+    };
+    return meet(written, other.read) || meet(written, other.written) || meet(read, other.written);
+  }
+};
+
+/// Something on its way from one node to another.
+struct SimulatedCluster::Event {
+  enum class Kind : std::uint8_t { grant, payload };
+  Kind kind = Kind::grant;
+  NodeId from;
+  protocol::GrantAction grant;
+  std::uint32_t tag = 0;
+  Content data = 0;
+  bool empty = false;
+};
+
+/// The names are kept beside the task: its record is gone, or another's, should it run again.
+struct SimulatedCluster::ReadyTask {
+  protocol::Task* task;
+  std::size_t job;
+  std::size_t statement;
+};
+
+struct SimulatedCluster::Node {
+  struct Running {
+    protocol::Task* task;
+    std::vector<Content> seen;  ///< empty if it never ran
+  };
+  struct Copying {
+    protocol::CopyAction action;
+    bool too_early = false;
+  };
+  struct Landing {
+    protocol::GrantAction grant;
+    bool delivered = false;
+  };
+  NodeId id;
+  std::unique_ptr<protocol::Protocol> protocol;
+  protocol::Actions actions;
+  std::vector<protocol::Job*> jobs;    ///< begun so far; null once forgotten
+  std::vector<std::size_t> position;   ///< next statement of each
+  std::vector<std::size_t> announced;  ///< alien readers that it has announced already
+  std::vector<std::size_t> drained;    ///< jobs to be forgotten
+  std::vector<ReadyTask> ready;
+  std::vector<Running> running;
+  std::vector<Copying> copies;
+  std::vector<protocol::SendAction> sends;
+  std::vector<protocol::SendAction> sent;  ///< posted, completion not yet reported
+  std::vector<Event> inbox;
+  std::vector<Landing> landings;  ///< by tag
+  BlockLedger blocks;
+  std::array<double, kind_count> speeds{};
+};
+
+}  // namespace heddle::simulation
