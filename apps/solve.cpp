@@ -1,9 +1,12 @@
 #include "apps/solve.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
@@ -11,6 +14,7 @@
 #include <mpi.h>
 #include <mutex>
 #include <thread>
+#include <unistd.h>
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/matrix/npy_writer.hpp"
@@ -39,6 +43,19 @@ std::map<std::string, std::string> written_files(const SolveOptions& options,
   return files;
 }
 
+/// Makes a file beside `path` and removes it: permissions do not tell everything (root, file
+/// systems without room for files).
+void probe(const std::string& path) {
+  const std::string name = fmt::format("{}.{}.probe.heddle-part", path, ::getpid());
+  const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) {
+    throw Error(ErrorCode::usage, fmt::format("cannot write '{}': creating '{}' failed: {}", path,
+                                              name, std::strerror(errno)));
+  }
+  ::close(file);
+  ::unlink(name.c_str());
+}
+
 void check_written_files(const SolveOptions& options, const Config& config, std::int32_t rank) {
   std::map<std::string, std::string> uses;  // by file
   const auto use = [&](const std::string& name, const std::string& path) {
@@ -59,6 +76,7 @@ void check_written_files(const SolveOptions& options, const Config& config, std:
     if (rank != 0) continue;
     try {
       check_output_path(path);
+      probe(path);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
     }
@@ -70,9 +88,10 @@ struct Preparation {
   Config config;
   std::unique_ptr<Problem> problem;
   std::shared_ptr<spdlog::logger> log;
+  bool may_report = false;  ///< the report's name was checked
 
-  Preparation(const SolveOptions& options, const Launcher& launcher)
-      : config(Config::from_file(options.file, options.overrides)) {
+  void run(const SolveOptions& options, const Launcher& launcher) {
+    config = Config::from_file(options.file, options.overrides);
     static_cast<void>(config.require_problem());
     if (options.trace) config.trace.file = options.trace;
     if (config.runtime.placement != config::Placement::fixed) {
@@ -80,6 +99,7 @@ struct Preparation {
                   "runtime.placement: dynamic is not in this version; use static");
     }
     check_written_files(options, config, launcher.rank);
+    may_report = true;
     problem = std::make_unique<Problem>(*config.problem);
     log = make_log(config.logging, options.verbosity, launcher.rank, launcher.size);
   }
@@ -185,23 +205,23 @@ int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, 
 }  // namespace
 
 int solve(const SolveOptions& options, Run& run) {
-  std::optional<Preparation> preparation;
+  Preparation preparation;
   std::unique_ptr<Node> node;
   try {
     std::optional<Error> trouble;
     try {
-      preparation.emplace(options, run.launcher());
+      preparation.run(options, run.launcher());
     } catch (const Error& error) {
       trouble = error;
     }
     run.mpi().throw_together(trouble);
-    node = run.mpi().active() ? std::make_unique<Node>(preparation->config, MPI_COMM_WORLD)
-                              : std::make_unique<Node>(preparation->config);
+    node = run.mpi().active() ? std::make_unique<Node>(preparation.config, MPI_COMM_WORLD)
+                              : std::make_unique<Node>(preparation.config);
   } catch (const Error& error) {
-    save_failure({}, error.what(), options, run);
+    if (preparation.may_report) save_failure({}, error.what(), options, run);
     throw;
   }
-  return solve_on(*node, *preparation, options, run);
+  return solve_on(*node, preparation, options, run);
 }
 
 }  // namespace heddle

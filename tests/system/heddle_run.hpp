@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/matrix/files.hpp"
+#include "tests/system/process.hpp"
+
+namespace heddle::testing {
+
+/// A dense matrix in memory, column by column.
+struct Dense {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<double> elements;
+
+  Dense() = default;
+  Dense(std::int64_t m, std::int64_t n)
+      : rows(m), columns(n), elements(static_cast<std::size_t>(m * n), 0.0) {}
+  double& operator()(std::int64_t i, std::int64_t j) {
+    return elements[static_cast<std::size_t>(i + j * rows)];
+  }
+  double operator()(std::int64_t i, std::int64_t j) const {
+    return elements[static_cast<std::size_t>(i + j * rows)];
+  }
+};
+
+enum class NpyOrder : std::uint8_t { c, fortran };
+enum class NpyDimensions : std::uint8_t { two, one };
+
+[[nodiscard]] std::string npy(const Dense& matrix, NpyOrder order = NpyOrder::fortran,
+                              NpyDimensions dimensions = NpyDimensions::two);
+[[nodiscard]] std::string mtx(const Dense& matrix, bool symmetric);
+[[nodiscard]] Dense read_npy(const std::string& path);
+
+/// Symmetric positive definite: 1 / (1 + |i - j|) and n on the diagonal.
+[[nodiscard]] Dense spd(std::int64_t n);
+[[nodiscard]] Dense sides(std::int64_t n, std::int64_t columns);
+
+/// LAPACK's dpotrf and dposv: info, factor (zeros above) and solution.
+struct Reference {
+  std::int64_t info = 0;
+  Dense factor;
+  Dense solution;
+};
+[[nodiscard]] Reference reference(const Dense& matrix, const Dense& right_hand_sides);
+
+/// Runs heddle in a folder of its own. Afterwards no process of it and no temporary file is there.
+class HeddleRun : public ::testing::Test {
+ protected:
+  HeddleRun();
+  ~HeddleRun() override;
+
+  /// Words of a command that runs heddle alone, or on `nodes` nodes.
+  [[nodiscard]] static std::vector<std::string> alone(std::vector<std::string> words);
+  [[nodiscard]] static std::vector<std::string> on(int nodes, std::vector<std::string> words);
+  [[nodiscard]] Ended run(const std::vector<std::string>& words) const;
+
+  /// Writes the problem file and runs it: `nodes` 0 is alone, without mpiexec.
+  [[nodiscard]] Ended solve(const std::string& yaml, int nodes = 0,
+                            const std::vector<std::string>& options = {}) const;
+  /// The same, and expects status 0 and residuals below 10; the report.
+  [[nodiscard]] nlohmann::json solved(const std::string& yaml, int nodes = 0,
+                                      std::vector<std::string> options = {}) const;
+  /// Expects exit status 2 and the parts in the one message on stderr; nothing was written.
+  void expect_refused(const Ended& ended, const std::vector<std::string>& parts) const;
+
+  TemporaryFolder folder;
+};
+
+}  // namespace heddle::testing

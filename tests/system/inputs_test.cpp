@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include "tests/system/heddle_run.hpp"
+
+/// Sources, sizes, layouts and options through the binary.
+namespace heddle {
+namespace {
+
+using testing::Dense;
+using testing::Ended;
+using testing::HeddleRun;
+
+class Inputs : public HeddleRun {};
+
+std::string generated(const std::string& matrix, const std::string& more = "") {
+  return fmt::format(
+      "problem:\n  matrix: {{{}}}\n  rhs: {{generate: random, columns: 2}}\n"
+      "  output: {{solution: x.npy}}\n{}",
+      matrix, more);
+}
+
+}  // namespace
+
+TEST_F(Inputs, from_matrix_market_files_give_what_numpy_files_give) {
+  const Dense a = testing::spd(60);
+  const Dense b = testing::sides(60, 1);
+  folder.write("k.npy", testing::npy(a));
+  folder.write("general.mtx", testing::mtx(a, false));
+  folder.write("symmetric.mtx", testing::mtx(a, true));
+  folder.write("b.npy", testing::npy(b));
+  folder.write("b.mtx", testing::mtx(b, false));
+  std::vector<std::string> solutions;
+  for (const auto& [matrix, sides] :
+       {std::pair{"k.npy", "b.npy"}, {"general.mtx", "b.mtx"}, {"symmetric.mtx", "b.mtx"}}) {
+    for (const int nodes : {0, 3}) {
+      static_cast<void>(solved(fmt::format("problem:\n  matrix: {{file: {}}}\n  rhs: {{file: {}}}\n"
+                                           "  output: {{solution: x.npy}}\nlayout: {{tile: 16}}\n",
+                                           matrix, sides),
+                               nodes));
+      solutions.push_back(testing::read_file(folder / "x.npy"));
+    }
+  }
+  for (const std::string& solution : solutions) EXPECT_EQ(solution, solutions.front());
+}
+
+TEST_F(Inputs, of_one_dimension_give_a_solution_of_one_dimension) {
+  folder.write("k.npy", testing::npy(testing::spd(30)));
+  folder.write("b.npy", testing::npy(testing::sides(30, 1), testing::NpyOrder::c,
+                                     testing::NpyDimensions::one));
+  static_cast<void>(
+      solved("problem:\n  matrix: {file: k.npy}\n  rhs: {file: b.npy}\n"
+             "  output: {solution: x.npy}\n"));
+  EXPECT_NE(testing::read_file(folder / "x.npy").find("(30,)"), std::string::npos);
+}
+
+TEST_F(Inputs, of_all_generated_kinds_are_solved) {
+  for (const char* matrix :
+       {"generate: spd, n: 120, condition: 1.0e6, seed: 3", "generate: lehmer, n: 120",
+        "generate: kriging, n: 120, range: 0.2, smoothness: 2.5, nugget: 0.05, seed: 4",
+        "generate: identity, n: 120"}) {
+    SCOPED_TRACE(matrix);
+    static_cast<void>(solved(generated(matrix, "layout: {tile: 32}\n"), 2));
+  }
+}
+
+TEST_F(Inputs, of_any_size_are_solved_on_any_number_of_nodes) {
+  for (const int n : {0, 1, 2, 33, 97}) {
+    for (const int nodes : {0, 3}) {
+      SCOPED_TRACE(fmt::format("n {} nodes {}", n, nodes));
+      const auto report =
+          solved(generated(fmt::format("generate: spd, n: {}", n), "layout: {tile: 32}\n"), nodes);
+      EXPECT_EQ(report["n"], n);
+      const Dense x = testing::read_npy(folder / "x.npy");
+      EXPECT_EQ(x.rows, n);
+      EXPECT_EQ(x.columns, 2);
+    }
+  }
+}
+
+TEST_F(Inputs, may_be_smaller_than_a_tile_and_the_plan_says_which_nodes_idle) {
+  const Ended ended =
+      solve(generated("generate: spd, n: 20", "layout: {tile: 500, grid: [2, 2]}\n"), 4);
+  EXPECT_EQ(ended.status, 0) << ended.error;
+  EXPECT_NE(ended.out.find("3 of 4 nodes idle"), std::string::npos) << ended.out;
+}
+
+TEST_F(Inputs, may_leave_out_right_hand_sides_and_verification) {
+  const auto report =
+      solved("problem: {matrix: {generate: spd, n: 50}, verify: false, output: {factor: l.npy}}\n");
+  EXPECT_EQ(report["nrhs"], 0);
+  EXPECT_TRUE(report["residual"].is_null());
+  EXPECT_EQ(testing::read_npy(folder / "l.npy").rows, 50);
+}
+
+TEST_F(Inputs, are_changed_by_set_and_a_dry_run_writes_nothing) {
+  const Ended ended = solve(generated("generate: spd, n: 50"), 2,
+                            {"--set", "problem.matrix.n=77", "--set", "layout.tile=16", "--dry-run",
+                             "--report", "report.json"});
+  EXPECT_EQ(ended.status, 0) << ended.error;
+  EXPECT_NE(ended.out.find("77 x 77"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("16 x 16"), std::string::npos) << ended.out;
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"problem.yaml"});
+}
+
+TEST_F(Inputs, run_quietly_when_asked_to) {
+  const Ended ended = solve(generated("generate: spd, n: 50"), 2, {"-q"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(ended.error, "");
+}
+
+TEST_F(Inputs, give_a_report_with_every_field) {
+  const auto report = solved(generated("generate: spd, n: 60", "layout: {tile: 16}\n"), 2);
+  for (const char* field : {"status",
+                            "info",
+                            "m",
+                            "n",
+                            "nrhs",
+                            "factorization",
+                            "nodes",
+                            "grid",
+                            "tile",
+                            "strip",
+                            "small",
+                            "inner",
+                            "virtual",
+                            "cpu_workers",
+                            "devices",
+                            "device_backend",
+                            "seconds",
+                            "gflops",
+                            "gemm_gflops",
+                            "efficiency",
+                            "residual",
+                            "orthogonality",
+                            "log_determinant",
+                            "tasks",
+                            "messages",
+                            "bytes_sent",
+                            "copies",
+                            "bytes_copied",
+                            "evictions",
+                            "peak_bytes",
+                            "threads"}) {
+    EXPECT_TRUE(report.contains(field)) << field;
+  }
+  EXPECT_EQ(report["nodes"], 2);
+  EXPECT_EQ(report["tile"], 16);
+  EXPECT_GT(report["gflops"].get<double>(), 0);
+  EXPECT_GT(report["messages"].get<int>(), 0);
+  EXPECT_GT(report["seconds"]["factor"].get<double>(), 0);
+  EXPECT_GE(report["seconds"]["total"].get<double>(), report["seconds"]["factor"].get<double>());
+  EXPECT_GE(report["threads"].size(), 6U);  // generation, a worker, messages on each node
+}
+
+TEST_F(Inputs, written_by_generate_are_what_a_run_generates) {
+  const Ended ended =
+      run(alone({"generate", "--kind", "kriging", "-n", "70", "--seed", "5", "--matrix", "k.npy",
+                 "--rhs", "2", "--right-hand-sides", "b.npy", "--rhs-seed", "9"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  static_cast<void>(
+      solved("problem:\n  matrix: {file: k.npy}\n  rhs: {file: b.npy}\n"
+             "  output: {solution: x.npy}\nlayout: {tile: 32}\n"));
+  const std::string from_file = testing::read_file(folder / "x.npy");
+  static_cast<void>(
+      solved("problem:\n  matrix: {generate: kriging, n: 70, seed: 5}\n"
+             "  rhs: {generate: random, columns: 2, seed: 9}\n"
+             "  output: {solution: x.npy}\nlayout: {tile: 32}\n",
+             2));
+  EXPECT_EQ(testing::read_file(folder / "x.npy"), from_file);
+}
+
+TEST_F(Inputs, are_explained_by_help_version_and_schema) {
+  const Ended help = run(alone({"--help"}));
+  EXPECT_EQ(help.status, 0);
+  EXPECT_NE(help.out.find("solve"), std::string::npos);
+  const Ended solve_help = run(alone({"solve", "--help"}));
+  EXPECT_EQ(solve_help.status, 0);
+  EXPECT_NE(solve_help.out.find("layout.tile"), std::string::npos) << solve_help.out;
+  EXPECT_EQ(run(alone({"--version"})).out.substr(0, 7), "heddle ");
+  const Ended schema = run(alone({"schema"}));
+  EXPECT_TRUE(nlohmann::json::parse(schema.out).contains("properties"));
+}
+
+}  // namespace heddle
