@@ -3,7 +3,8 @@
 # forbidden include fails the header check below.
 
 # heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...])
-# Defines heddle_NAME, and an object target that compiles each header of the folder alone.
+# Defines heddle_NAME, and an object target that compiles each header of the folder alone. Outside
+# apps/ the library is part of the installed package, as heddle::NAME (CMakeLists.txt, "installing").
 function(heddle_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
@@ -11,7 +12,7 @@ function(heddle_library name)
     add_library(heddle_${name} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
     target_link_libraries(heddle_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS}
-                                                                     heddle_warnings)
+                                                                     $<BUILD_INTERFACE:heddle_warnings>)
   else()
     add_library(heddle_${name} INTERFACE)
     set(scope INTERFACE)
@@ -21,6 +22,12 @@ function(heddle_library name)
                                                      "$<INSTALL_INTERFACE:include/heddle>")
   target_compile_features(heddle_${name} ${scope} cxx_std_20)
   set_property(GLOBAL APPEND PROPERTY HEDDLE_LIBRARIES heddle_${name})
+
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(NOT folder MATCHES "^apps")
+    set_target_properties(heddle_${name} PROPERTIES EXPORT_NAME ${name})
+    install(TARGETS heddle_${name} EXPORT heddle ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  endif()
 
   if(HEDDLE_CHECK_HEADERS AND headers)
     set(stubs)

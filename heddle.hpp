@@ -1,0 +1,17 @@
+#pragma once
+
+/// All that a program on the library needs: the node, matrices and jobs; Cholesky and the solves
+/// with it; norms, determinants and files. `find_package(heddle)` and the target heddle::heddle
+/// bring it along; apps/examples/driver.cpp shows how to use it.
+
+#include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/io/agreement.hpp"
+#include "algorithms/io/distributed_read.hpp"
+#include "algorithms/io/distributed_write.hpp"
+#include "algorithms/io/measures.hpp"
+#include "algorithms/matrix/generators.hpp"
+#include "algorithms/matrix/matrix_file.hpp"
+#include "algorithms/solve/triangular.hpp"
+#include "base/error.hpp"
+#include "config/config.hpp"
+#include "node-runtime/node.hpp"

@@ -1,0 +1,36 @@
+# Installs into a prefix of its own, then configures, builds and runs an outside project that finds
+# heddle there. Called by CTest with: build, project, scratch, compiler, launcher, generator, mpiexec.
+cmake_minimum_required(VERSION 3.25)
+
+# step(WHAT COMMAND...): runs it; a failure ends the test with the command's whole output.
+function(step what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${what} failed (${status}):\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+  message(STATUS "${what}: passed")
+endfunction()
+
+file(REMOVE_RECURSE "${scratch}")
+set(prefix "${scratch}/prefix")
+step("installing" ${CMAKE_COMMAND} --install "${build}" --prefix "${prefix}")
+
+# A moved installation works too: nothing of it may remember where it was.
+file(RENAME "${prefix}" "${scratch}/moved")
+set(prefix "${scratch}/moved")
+
+step("the installed program" "${prefix}/bin/heddle" --version)
+step("an installed preset" "${prefix}/bin/heddle" solve "${prefix}/share/heddle/presets/generated.yaml"
+     --set problem.matrix.n=200 --set problem.matrix.m=200 --set runtime.cpu_workers=1)
+if(NOT output MATCHES "solved")
+  message(FATAL_ERROR "the preset was not solved:\n${output}")
+endif()
+
+step("configuring the outside project" ${CMAKE_COMMAND} -S "${project}" -B "${scratch}/outside"
+     -G "${generator}" "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_CXX_COMPILER=${compiler}"
+     "-DCMAKE_CXX_COMPILER_LAUNCHER=${launcher}")
+step("building it" ${CMAKE_COMMAND} --build "${scratch}/outside")
+step("running it" "${scratch}/outside/outside")
+step("running it on two nodes" "${mpiexec}" -n 2 "${scratch}/outside/outside")
+file(REMOVE_RECURSE "${scratch}")
