@@ -10,6 +10,7 @@
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/plan_listener.hpp"
 
 namespace heddle {
 namespace {
@@ -147,7 +148,8 @@ void pruned_walk(Node& node, std::int32_t tiles, std::int32_t rows, std::int32_t
   double seconds_worst = 0;
   for (std::int32_t n = 0; n < rows * columns; ++n) {
     protocol::PoolPlan plan(NodeId{n}, 1);
-    TaskStream stream(plan, NodeId{n});
+    PlanListener listener(plan);
+    TaskStream stream(listener, NodeId{n});
     Program program = job.program(stream);
     const double start = now();
     while (program.resume()) {

@@ -239,6 +239,9 @@ void Node::Parts::start() {
   options.oversubscribed = facts.oversubscribed;
   options.watchdog_seconds = config.runtime.watchdog_seconds;
   options.faults = faults.messages;
+  if (faults.extra_blocks_max.has_value()) {
+    options.extra_blocks_max = options.extra_blocks_device_max = *faults.extra_blocks_max;
+  }
   engine = std::make_unique<Engine>(options, *store, recorder);
 
   const std::vector<CpuCore> cores = own_cores();

@@ -1,8 +1,8 @@
 #include "algorithms/cholesky/cholesky.hpp"
 
 #include <algorithm>
+#include <array>
 
-#include "algorithms/cholesky/panel_readers.hpp"
 #include "base/assert.hpp"
 #include "kernels/cholesky.hpp"
 
@@ -44,6 +44,77 @@ void release_column(TaskStream& tasks, const Matrix<double>& l, const OwnPart& o
   }
 }
 
+/// The updates of one step: column c of `l` is applied to the columns of `r` from `first` on.
+/// Shared by the factorization (r and l the same matrix) and its check. Walks the own tiles of r
+/// and, where column c is this node's, also whatever reads it elsewhere for the first time, in the
+/// order of the sequential program: wide column by wide column, piece by piece, downwards.
+struct Update {
+  TaskStream& tasks;
+  const Matrix<double>& r;
+  const Matrix<double>& l;
+  const OwnPart& own;
+  TileColumn c;
+  Version version;
+  TileColumn first;
+
+  [[nodiscard]] bool announces() const { return own.has_wide(l.layout().wide_of(c)); }
+
+  [[nodiscard]] std::int32_t first_wide() const {
+    const std::int32_t wide = r.layout().wide_of(first);
+    return announces() ? wide : own.first_wide(wide);
+  }
+  [[nodiscard]] std::int32_t next_wide(std::int32_t wide) const {
+    return wide + (announces() ? 1 : own.grid_columns);
+  }
+  /// The first piece of wide column j that is updated.
+  [[nodiscard]] TileColumn begin(std::int32_t j) const {
+    return std::max(r.layout().wide_begin(j), first);
+  }
+
+  /// To whom tiles (i, c) and (j, c) go because of the first update of tile (i, j). At most two.
+  [[nodiscard]] std::int32_t readers_at(std::int32_t i, std::int32_t j,
+                                        std::array<std::int32_t, 2>& sources) const {
+    const NodeId reader = r.distribution().node(i, j);
+    std::int32_t count = 0;
+    if (!announces() || reader == tasks.node()) return 0;
+    const bool new_along_row = j < r.layout().wide_of(first) + own.grid_columns;
+    const bool new_down_column = i < j + own.grid_rows;
+    if (own.has_row(i) && new_along_row) sources[static_cast<std::size_t>(count++)] = i;
+    if (own.has_row(j) && new_down_column && i != j) {
+      sources[static_cast<std::size_t>(count++)] = j;
+    }
+    return count;
+  }
+  /// Rows at which something is to be done for piece d of wide column j: all while there may be new
+  /// readers, then own.
+  [[nodiscard]] std::int32_t next_row(std::int32_t i, std::int32_t j, TileColumn d) const {
+    const bool dense = announces() && d == begin(j) && i + 1 < j + own.grid_rows;
+    return dense ? i + 1 : own.first_row(i + 1);
+  }
+  [[nodiscard]] std::int32_t start_row(std::int32_t j, TileColumn d) const {
+    return announces() && d == begin(j) ? j : own.first_row(j);
+  }
+
+  [[nodiscard]] TaskOptions options(std::int32_t i, std::int32_t j, TileColumn d,
+                                    std::int32_t priority) const {
+    const std::int64_t offset = r.layout().offset_in_wide(d);
+    TaskOptions o;
+    o.priority = priority;
+    o.parameters = i == j ? KernelParameters(kernel::PieceParameters{offset})
+                          : KernelParameters(kernel::UpdateParameters{offset});
+    return o;
+  }
+  TaskStream::Room insert(std::int32_t i, std::int32_t j, TileColumn d,
+                          std::int32_t priority) const {
+    if (i == j) {
+      return tasks.insert(kernel::syrk, options(i, j, d, priority), read_write(r(TileRow{i}, d)),
+                          read(l(TileRow{i}, c), version));
+    }
+    return tasks.insert(kernel::gsmm, options(i, j, d, priority), read_write(r(TileRow{i}, d)),
+                        read(l(TileRow{i}, c), version), read(l(TileRow{j}, c), version));
+  }
+};
+
 /// 001 section 3.1, with each node walking only the tasks that write its own tiles, and announcing
 /// to whom the tiles of its part of a finished column go.
 Program factorize(TaskStream& tasks, Matrix<double> a) {
@@ -56,44 +127,39 @@ Program factorize(TaskStream& tasks, Matrix<double> a) {
     const std::int32_t k = layout.wide_of(c);  // the diagonal tile's row
     const Version factored{c.value() + 1};     // each column before it has updated the tile once
     const bool has_panel = own.has_wide(k);
+    const bool has_diagonal = has_panel && own.has_row(k);
     TaskOptions options;
+    options.parameters = KernelParameters(kernel::PieceParameters{layout.offset_in_wide(c)});
 
-    if (has_panel && own.has_row(k)) {
-      options.parameters = KernelParameters(kernel::PieceParameters{layout.offset_in_wide(c)});
+    if (has_diagonal) {
       options.priority = column_priority(columns, c.value(), 2);
       options.info_base = layout.column_begin(c);
       co_await tasks.insert(kernel::potrf, options, read_write(a(TileRow{k}, c)));
-      for (const NodeId reader : panel_readers(a, k, c, Reads::later_columns)) {
-        co_await tasks.announce(read(a(TileRow{k}, c), factored), reader, options.priority);
-      }
+      options.info_base = 0;
     }
-    options.info_base = 0;
-    for (std::int32_t i = own.first_row(k + 1); has_panel && i < rows; i += own.grid_rows) {
-      options.parameters = KernelParameters(kernel::PieceParameters{layout.offset_in_wide(c)});
-      options.priority = column_priority(columns, c.value(), 1);
+    options.priority = column_priority(columns, c.value(), 1);
+    for (std::int32_t i = k + 1; has_panel && i < rows; ++i) {
+      if (has_diagonal && i <= k + own.grid_rows && !own.has_row(i)) {
+        co_await tasks.announce(read(a(TileRow{k}, c), factored), a.distribution().node(i, k),
+                                options.priority);
+      }
+      if (!own.has_row(i)) continue;
       co_await tasks.insert(kernel::trsm, options, read_write(a(TileRow{i}, c)),
                             read(a(TileRow{k}, c), factored));
-      for (const NodeId reader : panel_readers(a, i, c, Reads::later_columns)) {
-        co_await tasks.announce(read(a(TileRow{i}, c), factored), reader, options.priority);
-      }
     }
-    for (std::int32_t j = own.first_wide(k); j < rows; j += own.grid_columns) {
-      const std::int32_t end = layout.wide_begin(j + 1).value();
-      for (TileColumn d{std::max(layout.wide_begin(j).value(), c.value() + 1)}; d.value() < end;
-           ++d) {
-        options.priority = column_priority(columns, d.value(), 0);
-        const std::int64_t offset = layout.offset_in_wide(d);
-        for (std::int32_t i = own.first_row(j); i < rows; i += own.grid_rows) {
-          if (i == j) {
-            options.parameters = KernelParameters(kernel::PieceParameters{offset});
-            co_await tasks.insert(kernel::syrk, options, read_write(a(TileRow{i}, d)),
-                                  read(a(TileRow{i}, c), factored));
-          } else {
-            options.parameters = KernelParameters(kernel::UpdateParameters{offset});
-            co_await tasks.insert(kernel::gsmm, options, read_write(a(TileRow{i}, d)),
-                                  read(a(TileRow{i}, c), factored),
-                                  read(a(TileRow{j}, c), factored));
+    const Update update{tasks, a, a, own, c, factored, c + 1};
+    for (std::int32_t j = update.first_wide(); j < rows; j = update.next_wide(j)) {
+      for (TileColumn d = update.begin(j); d < layout.wide_begin(j + 1); ++d) {
+        const std::int32_t priority = column_priority(columns, d.value(), 0);
+        for (std::int32_t i = update.start_row(j, d); i < rows; i = update.next_row(i, j, d)) {
+          std::array<std::int32_t, 2> sources{};
+          const std::int32_t readers = d == update.begin(j) ? update.readers_at(i, j, sources) : 0;
+          for (std::int32_t s = 0; s < readers; ++s) {
+            co_await tasks.announce(
+                read(a(TileRow{sources[static_cast<std::size_t>(s)]}, c), factored),
+                a.distribution().node(i, j), priority);
           }
+          if (own.has_row(i) && own.has_wide(j)) co_await update.insert(i, j, d, priority);
         }
       }
     }
@@ -110,28 +176,19 @@ Program subtract(TaskStream& tasks, Matrix<double> r, Matrix<double> l) {
   const Version given{0};
 
   for (TileColumn c{0}; c.value() < columns; ++c) {
-    const std::int32_t k = layout.wide_of(c);
-    TaskOptions options;
-    options.priority = column_priority(columns, c.value(), 0);
-    for (std::int32_t i = own.first_row(k); own.has_wide(k) && i < rows; i += own.grid_rows) {
-      for (const NodeId reader : panel_readers(l, i, c, Reads::own_column_too)) {
-        co_await tasks.announce(read(l(TileRow{i}, c), given), reader, options.priority);
-      }
-    }
-    for (std::int32_t j = own.first_wide(k); j < rows; j += own.grid_columns) {
-      const std::int32_t end = layout.wide_begin(j + 1).value();
-      for (TileColumn d{std::max(layout.wide_begin(j).value(), c.value())}; d.value() < end; ++d) {
-        const std::int64_t offset = layout.offset_in_wide(d);
-        for (std::int32_t i = own.first_row(j); i < rows; i += own.grid_rows) {
-          if (i == j) {
-            options.parameters = KernelParameters(kernel::PieceParameters{offset});
-            co_await tasks.insert(kernel::syrk, options, read_write(r(TileRow{i}, d)),
-                                  read(l(TileRow{i}, c), given));
-          } else {
-            options.parameters = KernelParameters(kernel::UpdateParameters{offset});
-            co_await tasks.insert(kernel::gsmm, options, read_write(r(TileRow{i}, d)),
-                                  read(l(TileRow{i}, c), given), read(l(TileRow{j}, c), given));
+    const std::int32_t priority = column_priority(columns, c.value(), 0);
+    const Update update{tasks, r, l, own, c, given, c};
+    for (std::int32_t j = update.first_wide(); j < rows; j = update.next_wide(j)) {
+      for (TileColumn d = update.begin(j); d < layout.wide_begin(j + 1); ++d) {
+        for (std::int32_t i = update.start_row(j, d); i < rows; i = update.next_row(i, j, d)) {
+          std::array<std::int32_t, 2> sources{};
+          const std::int32_t readers = d == update.begin(j) ? update.readers_at(i, j, sources) : 0;
+          for (std::int32_t s = 0; s < readers; ++s) {
+            co_await tasks.announce(
+                read(l(TileRow{sources[static_cast<std::size_t>(s)]}, c), given),
+                r.distribution().node(i, j), priority);
           }
+          if (own.has_row(i) && own.has_wide(j)) co_await update.insert(i, j, d, priority);
         }
       }
     }

@@ -81,14 +81,6 @@ struct Walk {
   /// The version of a product's tile after its `use`-th use (from 0), each of which writes `pieces`
   /// times.
   [[nodiscard]] Version after(std::int32_t use) const { return Version{(use + 1) * pieces}; }
-
-  /// The other nodes among `nodes`, each once.
-  [[nodiscard]] std::vector<NodeId> others(std::vector<NodeId> nodes) const {
-    std::sort(nodes.begin(), nodes.end());
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    std::erase(nodes, me);
-    return nodes;
-  }
 };
 
 TaskOptions product_options(const Walk& w, std::int32_t piece, bool accumulate,
@@ -123,18 +115,12 @@ Program solve(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn 
       co_await tasks.insert(kernel::solve_lower, options, read_write(w.sides(x, j)),
                             read(l(TileRow{j}, TileColumn{c}), Version{0}));
     }
-    if (mine) {
-      std::vector<NodeId> readers;
-      for (std::int32_t i = j + 1; i < std::min(w.rows, j + 1 + d.grid_rows); ++i) {
-        readers.push_back(w.node(i, j));
-      }
-      for (const NodeId reader : w.others(std::move(readers))) {
-        co_await tasks.announce(read(w.sides(x, j), solved), reader, 1023);
-      }
-    }
     for (std::int32_t i = j + 1; i < w.rows; ++i) {
       const Version ready = w.after(j / d.grid_columns);
       const NodeId to = w.node(i, i);
+      if (mine && i <= j + d.grid_rows && w.node(i, j) != w.me) {  // who reads x(j) here first
+        co_await tasks.announce(read(w.sides(x, j), solved), w.node(i, j), 1023);
+      }
       const std::int32_t priority = row_priority(w, i - j);
       if (w.node(i, j) == w.me) {
         for (std::int32_t c = w.begin(j); c < w.begin(j + 1); ++c) {
@@ -170,18 +156,12 @@ Program solve(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn 
       co_await tasks.insert(kernel::solve_lower_transposed, options, read_write(w.sides(x, i)),
                             read(l(TileRow{i}, TileColumn{c}), Version{0}));
     }
-    if (mine) {
-      std::vector<NodeId> readers;
-      for (std::int32_t j = std::max(0, i - d.grid_columns); j < i; ++j) {
-        readers.push_back(w.node(i, j));
-      }
-      for (const NodeId reader : w.others(std::move(readers))) {
-        co_await tasks.announce(read(w.sides(x, i), solved), reader, 1023);
-      }
-    }
     for (std::int32_t j = i; j-- > 0;) {
       const Version ready = w.after((w.rows - 1 - i) / d.grid_rows);
       const NodeId to = w.node(j, j);
+      if (mine && j >= i - d.grid_columns && w.node(i, j) != w.me) {
+        co_await tasks.announce(read(w.sides(x, i), solved), w.node(i, j), 1023);
+      }
       const std::int32_t priority = row_priority(w, i - j);
       if (w.node(i, j) == w.me) {
         for (std::int32_t c = w.begin(j); c < w.begin(j + 1); ++c) {
@@ -214,23 +194,17 @@ Program multiply(TaskStream& tasks, Matrix<double> y, Matrix<double> a, Matrix<d
   const Distribution& d = a.distribution();
   const Version given{0};
 
-  for (std::int32_t i = 0; i < w.rows; ++i) {  // who reads row i of x
-    if (w.node(i, i) != w.me) continue;
-    std::vector<NodeId> readers;
-    for (std::int32_t k = i; k < std::min(w.rows, i + d.grid_rows); ++k) {
-      readers.push_back(w.node(k, i));
-    }
-    for (std::int32_t j = std::max(0, i - d.grid_columns); j < i; ++j) {
-      readers.push_back(w.node(i, j));
-    }
-    for (const NodeId reader : w.others(std::move(readers))) {
-      co_await tasks.announce(read(w.sides(x, i), given), reader, 1023);
-    }
-  }
   for (std::int32_t j = 0; j < w.rows; ++j) {
     for (std::int32_t i = j; i < w.rows; ++i) {
       const bool diagonal = i == j;
       const bool mine = w.node(i, j) == w.me;
+      if (!mine && w.node(j, j) == w.me &&
+          i < j + d.grid_rows) {  // who reads x(j), x(i) here first
+        co_await tasks.announce(read(w.sides(x, j), given), w.node(i, j), 0);
+      }
+      if (!mine && !diagonal && w.node(i, i) == w.me && j < d.grid_columns) {
+        co_await tasks.announce(read(w.sides(x, i), given), w.node(i, j), 0);
+      }
       const Version down_ready{j / d.grid_columns * w.pieces + w.pieces_of(j)};
       const Version across_ready = w.after(diagonal ? 0 : (i - j - 1) / d.grid_rows);
       TaskOptions plain;

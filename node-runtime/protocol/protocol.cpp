@@ -169,11 +169,17 @@ void Protocol::abandon() {
 Blockage Protocol::blockage() const {
   Blockage blockage;
   for (const auto& job : jobs_) {
-    if (!job->items.linked()) continue;
+    if (!job->items.linked()) {
+      if (job->drained) continue;
+      blockage.text += fmt::format("job {}: nothing unfinished of {} tasks, its program {}; ",
+                                   job->id.value(), job->counters.tasks,
+                                   job->generation_ended ? "has ended" : "is not walked further");
+      continue;
+    }
     const Item& item = *static_cast<const Item*>(job->items.next);
     blockage.any = true;
     blockage.order = item.order;
-    blockage.text = fmt::format("job {}: {} unfinished, the oldest is number {} of its program",
+    blockage.text += fmt::format("job {}: {} unfinished, the oldest is number {} of its program",
                                 job->id.value(), job->unfinished, item.order);
     describe(item, blockage.text);
     for (const Pool& pool : job->pools) {

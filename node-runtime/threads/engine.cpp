@@ -7,6 +7,7 @@
 
 #include "base/assert.hpp"
 #include "base/units.hpp"
+#include "node-runtime/threads/plan_listener.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
 #include "node-runtime/threads/trace_events.hpp"
 
@@ -79,7 +80,8 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   job->spec = std::move(spec);
   protocol::PoolPlan plan(options_.node, store_.places());
   for (const protocol::MatrixId m : job->spec.temporaries) plan.set_temporary(m);
-  TaskStream stream(plan, options_.node);
+  PlanListener listener(plan);
+  TaskStream stream(listener, options_.node);
   Program walk = job->spec.program(stream);
   while (walk.resume()) {
   }
@@ -573,8 +575,8 @@ void Engine::insert_locked(JobRecord& job, const protocol::Work& work, std::int3
 
 TaskStream::Room TaskStream::insert_all(const Kernel& kernel, const TaskOptions& options,
                                         std::span<const protocol::Access> accesses) {
-  if (plan_ != nullptr) {
-    plan_->append(accesses);
+  if (listener_ != nullptr) {
+    listener_->insert(kernel, options, accesses);
     return {this};
   }
   protocol::Work work;
@@ -602,8 +604,8 @@ TaskStream::Room TaskStream::insert_all(const Kernel& kernel, const TaskOptions&
 
 TaskStream::Room TaskStream::announce(const protocol::Access& access, NodeId reader,
                                       std::int32_t priority) {
-  if (plan_ != nullptr) {
-    plan_->append_alien_reader(access, reader);
+  if (listener_ != nullptr) {
+    listener_->announce(access, reader, priority);
   } else {
     HEDDLE_CHECK(!blocking_, "a user's stream is walked in full by every node");
     engine_->protocol_.append_alien_reader(*job_->handle, access, reader, priority,
@@ -614,8 +616,8 @@ TaskStream::Room TaskStream::announce(const protocol::Access& access, NodeId rea
 }
 
 void TaskStream::release(const protocol::Access& access) {
-  if (plan_ != nullptr) {
-    plan_->release(access);
+  if (listener_ != nullptr) {
+    listener_->release(access);
   } else if (blocking_) {
     engine_->deliver([&](protocol::Protocol& protocol, Actions& actions) {
       protocol.release(*job_->handle, access, actions);
@@ -626,7 +628,7 @@ void TaskStream::release(const protocol::Access& access) {
 }
 
 bool TaskStream::has_room() const {
-  if (plan_ != nullptr || blocking_) return true;
+  if (listener_ != nullptr || blocking_) return true;
   return quantum_left_ > 0 && !job_->handle->window_is_full();
 }
 

@@ -14,7 +14,6 @@
 
 #include "base/assert.hpp"
 #include "kernels/kernel.hpp"
-#include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 
 namespace heddle {
@@ -89,6 +88,21 @@ struct TaskOptions {
   std::int64_t info_base = 0;  ///< added to the index that the kernel returns when it fails
 };
 
+/// Who hears what a program does when it is walked without being run: the plan, a test, a
+/// simulator.
+class ProgramListener {
+ public:
+  ProgramListener() = default;
+  ProgramListener(const ProgramListener&) = delete;
+  ProgramListener& operator=(const ProgramListener&) = delete;
+  virtual ~ProgramListener() = default;
+
+  virtual void insert(const Kernel& kernel, const TaskOptions& options,
+                      std::span<const protocol::Access> accesses) = 0;
+  virtual void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) = 0;
+  virtual void release(const protocol::Access& access) = 0;
+};
+
 /// Where a program puts its tasks. The same program is walked twice: once to plan (blocks per
 /// place, counts), once to run. Used by one thread at a time.
 class TaskStream {
@@ -101,8 +115,8 @@ class TaskStream {
     void await_resume() const {}
   };
 
-  /// Plans for `node` of nodes with `places` places.
-  explicit TaskStream(protocol::PoolPlan& plan, NodeId node) : plan_(&plan), node_(node) {}
+  /// Tells `listener` what the program does on `node`.
+  TaskStream(ProgramListener& listener, NodeId node) : listener_(&listener), node_(node) {}
   /// Generates, with the engine's lock held by the caller.
   TaskStream(Engine& engine, JobRecord& job, NodeId node)
       : engine_(&engine), job_(&job), node_(node) {}
@@ -132,7 +146,13 @@ class TaskStream {
   /// Stands still until there is room for the next item; for programs that walk others.
   Room room() { return {this}; }
 
-  /// Pruned walk: tasks that this node does not walk read `tile`, which lives here, on `reader`.
+  /// Pruned walk: tasks that this node does not walk read the tile, which lives here, on `reader`.
+  /// May be repeated.
+  ///
+  /// Must stand where the first of those tasks stands in the sequential program. What is announced
+  /// waits for its receiver, and what comes after it in this node's walk may wait for it: announced
+  /// too early, two nodes whose pools are at their minimum could each wait for what the other one
+  /// only does later (protocol::Pool).
   Room announce(const protocol::Access& access, NodeId reader, std::int32_t priority);
 
   /// No later task reads this version of the tile in this job.
@@ -142,7 +162,7 @@ class TaskStream {
   friend class Engine;
   [[nodiscard]] bool has_room() const;
 
-  protocol::PoolPlan* plan_ = nullptr;
+  ProgramListener* listener_ = nullptr;
   Engine* engine_ = nullptr;
   JobRecord* job_ = nullptr;
   NodeId node_;

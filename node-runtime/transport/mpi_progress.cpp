@@ -324,9 +324,7 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
       return;
     }
     case Operation::receive_failure:
-      engine_.fail(
-          Error(ErrorCode::communication,
-                fmt::format("node {} failed: {}", status.MPI_SOURCE, failure_text_.data())));
+      engine_.fail_with(status.MPI_SOURCE, failure_text_.data());
       engine_.take_outbox();  // the others have heard it from that node
       return;
     case Operation::collective: {

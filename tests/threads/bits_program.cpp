@@ -99,11 +99,14 @@ int run_all(bool devices, int repeats) {
                          static_cast<std::uint64_t>(r + 1)};
       faults.devices.delay_us_max = r % 3 == 0 ? 100 : 0;
       faults.devices.seed = static_cast<std::uint64_t>(r + 1);
+      if (r % 4 == 1) faults.extra_blocks_max = 0;
       const std::string yaml = fmt::format(
           "layout: {{grid: [{}, {}], tile: 32, strip: 16, small: 8}}\n"
-          "runtime: {{watchdog_seconds: 3, cpu_workers: {}, window: {}, devices: {{backend: {}{}, "
+          "runtime: {{watchdog_seconds: 4, wait: {}, cpu_workers: {}, window: {}, devices: "
+          "{{backend: {}{}, "
           "memory: 64MiB}}}}\n",
-          rows, size / rows, 1 + r % 3, r % 5 == 4 ? 3 : 4096, devices ? "emulated" : "none",
+          rows, size / rows, r % 2 == 0 ? "adaptive" : "park", 1 + r % 3, r % 5 == 4 ? 3 : 4096,
+          devices ? "emulated" : "none",
           devices ? fmt::format(", per_node: {}", 1 + r / 3 % 3) : "");
       hashes.insert(run(yaml, faults));
       ++runs;
