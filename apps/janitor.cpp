@@ -3,10 +3,13 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,6 +19,46 @@
 #include "base/error.hpp"
 
 namespace heddle {
+namespace {
+
+/// How long the parent may take from closing its files to its end.
+constexpr int parent_time_max_ms = 5000;
+/// How long a launcher may take from the loss of its connection to asking for the exit status.
+constexpr int fetching_time_max_ms = 200;
+
+/// The file by which a launcher's process manager is reached; -1 without one.
+int launcher_connection() {
+  const char* text = std::getenv("PMI_FD");
+  return text == nullptr ? -1 : static_cast<int>(std::strtol(text, nullptr, 10));
+}
+
+void close_all_but(std::set<int> kept) {
+  unsigned first = 0;
+  for (const int file : kept) {
+    if (file < 0) continue;
+    const auto next = static_cast<unsigned>(file);
+    if (next > first) ::syscall(SYS_close_range, first, next - 1, 0U);
+    first = next + 1;
+  }
+  ::syscall(SYS_close_range, first, ~0U, 0U);
+}
+
+/// Lets go of the launcher only when `parent` has ended, and of the outputs only when the launcher
+/// has fetched its exit status: see the class's comment. Bounded, for launchers that do otherwise.
+void outlive(int parent) {
+  pollfd ended{parent, POLLIN, 0};
+  ::poll(&ended, 1, parent_time_max_ms);
+  const int connection = launcher_connection();
+  if (connection < 0) return;
+  ::close(connection);
+  constexpr timespec pause{0, 1'000'000};
+  for (int i = 0; i < fetching_time_max_ms; ++i) {
+    if (::syscall(SYS_pidfd_send_signal, parent, 0, nullptr, 0U) != 0) return;  // there no more
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+}  // namespace
 
 Janitor::Janitor() {
   std::array<int, 2> ends{};
@@ -23,13 +66,15 @@ Janitor::Janitor() {
     throw Error(ErrorCode::internal,
                 fmt::format("no pipe for the cleaning process: {}", std::strerror(errno)));
   }
+  const auto parent = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
   child_ = ::fork();
   if (child_ == 0) {
     ::close(ends[1]);
-    serve(ends[0]);
+    serve(ends[0], parent);
   }
   const int error = errno;
   ::close(ends[0]);
+  if (parent >= 0) ::close(parent);
   pipe_ = ends[1];
   if (child_ < 0) {
     ::close(pipe_);
@@ -39,39 +84,45 @@ Janitor::Janitor() {
 
 Janitor::~Janitor() {
   finish();
+  {
+    const std::lock_guard lock(mutex_);
+    tell('.', "");
+    ::close(std::exchange(pipe_, -1));
+  }
+  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
-/// The child. Messages are '+' or '-', the path, and a zero byte.
-void Janitor::serve(int pipe) {
+/// The child. Messages are '+' or '-', the path, and a zero byte; '.' says that the parent waits.
+/// `parent` becomes readable when the parent has ended.
+void Janitor::serve(int pipe, int parent) {
   ::setsid();  // signals to the parent's group are not meant for it
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
   ::prctl(PR_SET_NAME, "heddle-cleanup");
   static_cast<void>(::chdir("/"));
-  // The launcher waits for the end of its processes' output and control connections.
-  ::dup2(pipe, 0);
-  ::syscall(SYS_close_range, 1U, ~0U, 0U);
+  close_all_but({pipe, parent, 1, 2, launcher_connection()});
 
   std::set<std::string> paths;
   std::string message;
+  bool is_awaited = false;
   std::array<char, 4096> buffer{};
   for (;;) {
-    const ssize_t count = ::read(0, buffer.data(), buffer.size());
+    const ssize_t count = ::read(pipe, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(count))) {
       if (c != '\0') {
         message.push_back(c);
       } else if (!message.empty()) {
-        if (message[0] == '+') {
-          paths.insert(message.substr(1));
-        } else {
-          paths.erase(message.substr(1));
-        }
+        if (message[0] == '+') paths.insert(message.substr(1));
+        if (message[0] == '-') paths.erase(message.substr(1));
+        is_awaited = is_awaited || message[0] == '.';
         message.clear();
       }
     }
   }
   for (const std::string& path : paths) ::unlink(path.c_str());
+  if (!is_awaited && parent >= 0) outlive(parent);
   ::_exit(0);
 }
 
@@ -88,7 +139,7 @@ void Janitor::tell(char what, const std::string& path) {
 void Janitor::add(const std::string& path) {
   const std::string name = std::filesystem::absolute(path).string();
   const std::lock_guard lock(mutex_);
-  if (pipe_ < 0) throw Error(ErrorCode::interrupted, "the process is ending");
+  if (is_finished_) throw Error(ErrorCode::interrupted, "the process is ending");
   if (paths_.insert(name).second) tell('+', name);
 }
 
@@ -100,11 +151,8 @@ void Janitor::remove(const std::string& path) {
 
 void Janitor::finish() noexcept {
   const std::lock_guard lock(mutex_);
-  if (pipe_ < 0) return;
+  is_finished_ = true;
   for (const std::string& path : paths_) ::unlink(path.c_str());
-  ::close(std::exchange(pipe_, -1));
-  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-  }
 }
 
 }  // namespace heddle

@@ -12,7 +12,11 @@ namespace heddle {
 ///
 /// A small child in a session of its own, forked before any thread exists, knows the names from a
 /// pipe and waits for its end. When the pipe closes, because the process ended in whatever way, it
-/// removes what is still on the list and exits. It holds no other file of the parent.
+/// removes what is still on the list and exits.
+///
+/// Of the parent's files it holds the outputs and the connection to the launcher, until the parent
+/// is gone: MPICH's hydra takes a process's exit status into account only if it finds the process
+/// ended when these close, but a process closes its files a moment before it can be waited for.
 ///
 /// Thread-safe but for construction and destruction.
 class Janitor {
@@ -21,7 +25,7 @@ class Janitor {
   Janitor();
   Janitor(const Janitor&) = delete;
   Janitor& operator=(const Janitor&) = delete;
-  /// As finish().
+  /// Removes what is on the list and waits for the child's end.
   ~Janitor();
 
   /// From now on `path` goes with the process. Relative to the folder of the call. Called before
@@ -30,16 +34,17 @@ class Janitor {
   /// `path` is gone, or has become a result.
   void remove(const std::string& path);
 
-  /// Removes what is on the list and waits for the child's end. For the last moments of a process;
-  /// any thread, the first call counts.
+  /// Removes what is on the list, for the last moments of a process that does not end in good
+  /// order: nothing can be added any more, and the child goes when the process has. Any thread.
   void finish() noexcept;
 
  private:
-  [[noreturn]] static void serve(int pipe);
+  [[noreturn]] static void serve(int pipe, int parent);
   void tell(char what, const std::string& path);
 
   std::mutex mutex_;
   std::set<std::string> paths_;
+  bool is_finished_ = false;
   int pipe_ = -1;
   pid_t child_ = -1;
 };

@@ -24,7 +24,7 @@ std::optional<std::int32_t> number(const char* variable) {
 Launcher Launcher::detect() {
   const auto rank = number("PMI_RANK");
   const auto size = number("PMI_SIZE");
-  if (rank && size && *rank < *size) return {*rank, *size};
+  if (rank && size && *rank < *size) return {*rank, *size, true};
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"}) {
     if (std::getenv(variable) == nullptr) continue;
     throw Error(
@@ -38,7 +38,7 @@ Launcher Launcher::detect() {
 }
 
 MpiSession::MpiSession(const Launcher& launcher) {
-  if (launcher.size == 1) return;
+  if (!launcher.launched) return;
   int provided = MPI_THREAD_SINGLE;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   active_ = true;

@@ -11,6 +11,7 @@ namespace heddle {
 struct Launcher {
   std::int32_t rank = 0;
   std::int32_t size = 1;
+  bool launched = false;  ///< by a launcher, be it as one process
 
   /// Reads the environment that MPICH's launchers (and those compatible with it) leave. Throws
   /// Error(usage) when another MPI's launcher has started the process: the nodes would not find
@@ -18,7 +19,8 @@ struct Launcher {
   [[nodiscard]] static Launcher detect();
 };
 
-/// MPI from here to the end of the scope, if there is more than one process; nothing otherwise.
+/// MPI from here to the end of the scope if a launcher started the process (which then learns how
+/// it ends); nothing otherwise.
 class MpiSession {
  public:
   explicit MpiSession(const Launcher& launcher);
