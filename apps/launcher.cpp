@@ -1,9 +1,13 @@
 #include "apps/launcher.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <mpi.h>
 #include <string>
+#include <system_error>
+#include <unistd.h>
 
 #include "node-runtime/transport/communicator.hpp"
 
@@ -19,7 +23,39 @@ std::optional<std::int32_t> number(const char* variable) {
   return static_cast<std::int32_t>(value);
 }
 
+/// Name and parent of a process; false when it cannot be seen.
+bool look_up(pid_t process, std::string& name, pid_t& parent) {
+  std::ifstream file(fmt::format("/proc/{}/status", process));
+  std::string word;
+  parent = 0;
+  while (file >> word) {
+    if (word == "Name:") file >> name;
+    if (word == "PPid:") {
+      file >> parent;
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+bool stderr_is_watched(const Launcher& launcher) {
+  if (::isatty(STDERR_FILENO) == 1) return true;
+  if (!launcher.launched) return false;
+  constexpr int generations_max = 4;  // shells may stand between the launcher, its proxy and this
+  pid_t process = ::getppid();
+  std::string name;
+  pid_t parent = 0;
+  for (int g = 0; g < generations_max && look_up(process, name, parent); ++g, process = parent) {
+    if (!name.starts_with("mpiexec") && !name.starts_with("mpirun")) continue;
+    std::error_code unreadable;
+    const std::string target =
+        std::filesystem::read_symlink(fmt::format("/proc/{}/fd/2", process), unreadable).string();
+    return target.starts_with("/dev/pts/") || target.starts_with("/dev/tty");
+  }
+  return false;
+}
 
 Launcher Launcher::detect() {
   const auto rank = number("PMI_RANK");

@@ -19,6 +19,10 @@ struct Launcher {
   [[nodiscard]] static Launcher detect();
 };
 
+/// Whether somebody watches this process's stderr: it is a terminal, or a launcher on this host
+/// passes it on to its own, which is one.
+[[nodiscard]] bool stderr_is_watched(const Launcher& launcher);
+
 /// MPI from here to the end of the scope if a launcher started the process (which then learns how
 /// it ends); nothing otherwise.
 class MpiSession {

@@ -7,8 +7,8 @@
 namespace heddle {
 
 LiveProgress::LiveProgress(const Job& job, std::string phase, double flops, bool wanted)
-    : job_(job), phase_(std::move(phase)), flops_(flops), line_(stderr) {
-  if (wanted && line_.active()) thread_ = std::thread([this] { run(); });
+    : job_(job), phase_(std::move(phase)), flops_(flops), line_(stderr, wanted) {
+  if (wanted) thread_ = std::thread([this] { run(); });
 }
 
 LiveProgress::~LiveProgress() {

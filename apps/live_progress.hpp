@@ -11,10 +11,11 @@
 namespace heddle {
 
 /// Shows on a terminal how far a job has come, about ten times a second, from a thread of its own
-/// until the end of the scope. Does nothing, and has no thread, where stderr is no terminal.
+/// until the end of the scope. Does nothing, and has no thread, where it is not wanted.
 class LiveProgress {
  public:
-  /// `flops` is the whole job's, of all nodes; this node's tasks stand for the others'.
+  /// `flops` is the whole job's, of all nodes; this node's tasks stand for the others'. `wanted`:
+  /// there is a terminal and a person at it.
   LiveProgress(const Job& job, std::string phase, double flops, bool wanted);
   LiveProgress(const LiveProgress&) = delete;
   LiveProgress& operator=(const LiveProgress&) = delete;

@@ -127,6 +127,8 @@ class ProgressLine {
   static constexpr std::chrono::milliseconds interval{100};  ///< shortest time between two lines
 
   explicit ProgressLine(std::FILE* stream);
+  /// For a stream that somebody else passes on to a terminal, or to nobody.
+  ProgressLine(std::FILE* stream, bool active) : stream_(stream), active_(active) {}
   ~ProgressLine();  ///< clears the line
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

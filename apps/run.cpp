@@ -16,7 +16,7 @@ Run::Run(const Launcher& launcher)
     : launcher_(launcher),
       interrupts_([this](const char* name) {
         if (launcher_.rank == 0) {
-          if (::isatty(STDERR_FILENO) == 1) static_cast<void>(std::fputs("\r\x1b[K", stderr));
+          if (stderr_is_watched(launcher_)) static_cast<void>(std::fputs("\r\x1b[K", stderr));
           print_error(fmt::format("interrupted by {}; no results were written", name));
         }
         janitor_.finish();

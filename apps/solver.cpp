@@ -169,8 +169,9 @@ bool Solver::factorize() {
   const Clock::time_point begin = Clock::now();
   JobResult result;
   {
-    const LiveProgress progress(job, "factorizing", flops,
-                                is_first() && options_.verbosity != Verbosity::quiet);
+    const LiveProgress progress(
+        job, "factorizing", flops,
+        is_first() && options_.verbosity != Verbosity::quiet && stderr_is_watched(run_.launcher()));
     job.start();
     result = job.wait();
   }
