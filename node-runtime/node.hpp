@@ -94,7 +94,8 @@ struct NodeFacts {
 struct NodeFaults {
   MessageFaults messages;
   FaultPlan devices;  ///< of each emulated device
-  /// Most blocks of a job's pools beyond the planned minimum; 0 is the least with which a job can run.
+  /// Most blocks of a job's pools beyond the planned minimum; 0 is the least with which a job can
+  /// run.
   std::optional<std::int32_t> extra_blocks_max;
 };
 

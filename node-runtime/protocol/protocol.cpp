@@ -180,7 +180,7 @@ Blockage Protocol::blockage() const {
     blockage.any = true;
     blockage.order = item.order;
     blockage.text += fmt::format("job {}: {} unfinished, the oldest is number {} of its program",
-                                job->id.value(), job->unfinished, item.order);
+                                 job->id.value(), job->unfinished, item.order);
     describe(item, blockage.text);
     for (const Pool& pool : job->pools) {
       if (!pool.waiting.empty()) {

@@ -74,9 +74,10 @@ void Reference::run(const Program& program) {
     auto& in = job.in.emplace_back();
     auto& out = job.out.emplace_back();
     if (statement.kind != Statement::Kind::task) continue;
-    Content sum = mix(index, s);
+    Content sum = statement.work != 0 ? statement.work : mix(index, s);
     for (const Access& access : statement.accesses) {
-      in.push_back(access.mode == AccessMode::write ? 0 : memory_.at(access.tile));
+      in.push_back(access.mode == AccessMode::write ? 0
+                                                    : version(index, access.tile, access.version));
       sum = mix(sum, in.back());
     }
     for (std::size_t i = 0; i < statement.accesses.size(); ++i) {

@@ -26,6 +26,9 @@ struct Statement {
   Kind kind = Kind::task;
   std::vector<protocol::Access> accesses;  ///< versions are filled in by `Program::number_versions`
   std::int32_t priority = 0;
+  /// What the task computes: equal work on equal contents leaves equal contents, wherever and
+  /// whenever it is done. 0: something that only this statement does.
+  std::uint64_t work = 0;
 };
 
 struct Program {
@@ -33,6 +36,24 @@ struct Program {
   /// States each access's version as the sequential program has it, so that nodes may walk it
   /// pruned.
   void number_versions();
+};
+
+/// What a node does next as it walks a program: one call of the protocol.
+struct Step {
+  enum class Kind : std::uint8_t { append, announce, release };
+  Kind kind = Kind::append;
+  std::size_t statement = 0;               ///< that is appended
+  std::vector<protocol::Access> accesses;  ///< of the statement, or the one announced or released
+  NodeId reader;                           ///< to whom it is announced
+  std::int32_t priority = 0;
+};
+using NodeWalk = std::vector<Step>;
+
+/// A program and how each node walks it. The statements are tasks with stated versions; each stands
+/// somewhere behind those that write what it reads, and the writes of a tile stand in their order.
+struct WalkedProgram {
+  Program program;
+  std::vector<NodeWalk> walks;
 };
 
 /// Writes small programs by hand, over tiles of a matrix (number 0) and of a temporary one (1).
@@ -93,6 +114,7 @@ class Reference {
   explicit Reference(const std::vector<SimulatedMatrix>& matrices);
 
   /// Runs a job's statements after all those of the jobs before it; its versions are numbered.
+  /// Versions that were replaced can still be read, so that the order need not be the program's.
   void run(const Program& program);
 
   /// What `statement` of the job reads through its access; 0 where it only writes.

@@ -34,27 +34,31 @@ bool only_reads_at(NodeId node, const Statement& statement) {
   });
 }
 
-/// One walk of a program as a node does it, for the plan and for the protocol.
-template <class Append, class Announce, class Release>
-void walk(const ClusterOptions& options, NodeId node, const Statement& statement, Append append,
-          Announce announce, Release release) {
-  std::vector<Access> accesses = statement.accesses;
-  if (options.walk == Walk::full) {
-    for (Access& a : accesses) a.version = protocol::count_here;
-  }
-  if (statement.kind == Statement::Kind::release) {
-    release(accesses.front());
-    return;
-  }
-  if (options.walk != Walk::full && !touches(node, statement)) return;
-  const NodeId runs_on = accesses.front().home.node;
-  if (options.walk == Walk::announced && runs_on != node && only_reads_at(node, statement)) {
-    for (const Access& a : accesses) {
-      if (a.home.node == node) announce(a, runs_on);
+/// A program as a node walks it.
+NodeWalk walk_of(const Program& program, Walk walk, NodeId node) {
+  NodeWalk steps;
+  for (std::size_t s = 0; s < program.statements.size(); ++s) {
+    const Statement& statement = program.statements[s];
+    std::vector<Access> accesses = statement.accesses;
+    if (walk == Walk::full) {
+      for (Access& a : accesses) a.version = protocol::count_here;
     }
-    return;
+    if (statement.kind == Statement::Kind::release) {
+      steps.push_back({Step::Kind::release, s, {accesses.front()}, {}, 0});
+      continue;
+    }
+    if (walk != Walk::full && !touches(node, statement)) continue;
+    const NodeId runs_on = accesses.front().home.node;
+    if (walk == Walk::announced && runs_on != node && only_reads_at(node, statement)) {
+      for (const Access& a : accesses) {
+        if (a.home.node != node) continue;
+        steps.push_back({Step::Kind::announce, s, {a}, runs_on, statement.priority});
+      }
+      continue;
+    }
+    steps.push_back({Step::Kind::append, s, std::move(accesses), {}, statement.priority});
   }
-  append(accesses);
+  return steps;
 }
 
 /// Calls `each` with every block that a ready task may touch and whether it writes it.
@@ -139,9 +143,20 @@ bool SimulatedCluster::inject(Fault fault) {
 // ---- jobs and generation ---------------------------------------------------------------------
 
 void SimulatedCluster::submit(Program program) {
+  program.number_versions();
+  WalkedProgram walked;
+  for (const auto& node : nodes_) {
+    walked.walks.push_back(walk_of(program, options_.walk, node->id));
+  }
+  walked.program = std::move(program);
+  submit(std::move(walked));
+}
+
+void SimulatedCluster::submit(WalkedProgram walked) {
+  HEDDLE_CHECK(walked.walks.size() == nodes_.size(), "{} walks", walked.walks.size());
   JobState& job = *jobs_.emplace_back(std::make_unique<JobState>());
-  job.program = std::move(program);
-  job.program.number_versions();
+  job.program = std::move(walked.program);
+  job.walks = std::move(walked.walks);
   job.executions.resize(job.program.statements.size());
   for (const Statement& s : job.program.statements) {
     for (const Access& a : s.accesses) {
@@ -149,18 +164,25 @@ void SimulatedCluster::submit(Program program) {
     }
   }
   reference_.run(job.program);
-  for (const auto& node : nodes_) {
-    protocol::PoolPlan plan(node->id, options_.places);
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    protocol::PoolPlan plan(nodes_[n]->id, options_.places);
     for (std::size_t m = 0; m < matrices_.size(); ++m) {
       if (matrices_[m].temporary) {
         plan.set_temporary(protocol::MatrixId{static_cast<std::int32_t>(m)});
       }
     }
-    for (const Statement& s : job.program.statements) {
-      walk(
-          options_, node->id, s, [&](const auto& accesses) { plan.append(accesses); },
-          [&](const Access& a, NodeId reader) { plan.append_alien_reader(a, reader); },
-          [&](const Access& a) { plan.release(a); });
+    for (const Step& step : job.walks[n]) {
+      switch (step.kind) {
+        case Step::Kind::append:
+          plan.append(step.accesses);
+          break;
+        case Step::Kind::announce:
+          plan.append_alien_reader(step.accesses.front(), step.reader);
+          break;
+        case Step::Kind::release:
+          plan.release(step.accesses.front());
+          break;
+      }
     }
     job.minimum.push_back(plan.minimum());
   }
@@ -168,6 +190,10 @@ void SimulatedCluster::submit(Program program) {
 
 const std::vector<std::int32_t>& SimulatedCluster::planned_minimum(NodeId node) const {
   return jobs_.back()->minimum[static_cast<std::size_t>(node.value())];
+}
+
+const NodeWalk& SimulatedCluster::walk_of_node(const Node& node, std::size_t j) const {
+  return jobs_[j]->walks[static_cast<std::size_t>(node.id.value())];
 }
 
 bool SimulatedCluster::may_generate(const Node& node, std::size_t j) const {
@@ -191,7 +217,7 @@ std::size_t SimulatedCluster::nth_to_generate(const Node& node, std::size_t n) c
 void SimulatedCluster::generate(Node& node, std::size_t j) {
   if (j == node.jobs.size()) {
     begin(node, j);
-  } else if (node.position[j] == jobs_[j]->program.statements.size()) {
+  } else if (node.position[j] == walk_of_node(node, j).size()) {
     node.protocol->end_generation(*node.jobs[j], node.actions);
   } else {
     append(node, j);
@@ -211,39 +237,34 @@ void SimulatedCluster::begin(Node& node, std::size_t j) {
   }
   node.jobs.push_back(&node.protocol->begin_job(options));
   node.position.push_back(0);
-  node.announced.push_back(0);
 }
 
 void SimulatedCluster::append(Node& node, std::size_t j) {
-  const std::size_t s = node.position[j];
-  const Statement& statement = jobs_[j]->program.statements[s];
+  const Step& step = walk_of_node(node, j)[node.position[j]++];
   protocol::Job& handle = *node.jobs[j];
-  protocol::Work work;
-  work.parameters = {j, s};
-  std::size_t announced = 0;
-  walk(
-      options_, node.id, statement,
-      [&](const auto& accesses) {
-        ++outcome_.walked;
-        node.protocol->append(handle, work, statement.priority, accesses, node.actions);
-      },
-      [&](const Access& a, NodeId reader) {  // each needs room in the window
-        if (announced++ != node.announced[j] || handle.window_is_full()) return;
-        ++node.announced[j];
-        ++outcome_.walked;
-        node.protocol->append_alien_reader(handle, a, reader, statement.priority, node.actions);
-      },
-      [&](const Access& a) { node.protocol->release(handle, a, node.actions); });
-  if (node.announced[j] == announced) {
-    node.announced[j] = 0;
-    ++node.position[j];
+  switch (step.kind) {
+    case Step::Kind::append: {
+      protocol::Work work;
+      work.parameters = {j, step.statement};
+      ++outcome_.walked;
+      node.protocol->append(handle, work, step.priority, step.accesses, node.actions);
+      break;
+    }
+    case Step::Kind::announce:
+      ++outcome_.walked;
+      node.protocol->append_alien_reader(handle, step.accesses.front(), step.reader, step.priority,
+                                         node.actions);
+      break;
+    case Step::Kind::release:
+      node.protocol->release(handle, step.accesses.front(), node.actions);
+      break;
   }
-  observe_items(handle, statement);
+  observe_items(handle, step);
 }
 
-void SimulatedCluster::observe_items(const protocol::Job& job, const Statement& statement) {
-  // A statement may leave a message and a minor output for each tile that it accesses.
-  const auto items_max = static_cast<std::int32_t>(2 * statement.accesses.size());
+void SimulatedCluster::observe_items(const protocol::Job& job, const Step& step) {
+  // A step may leave a message and a minor output for each tile that it accesses.
+  const auto items_max = static_cast<std::int32_t>(2 * step.accesses.size());
   if (job.unfinished > options_.window - 1 + items_max) {
     fail(Check::window,
          fmt::format("{} items are unfinished in a window of {}", job.unfinished, options_.window));

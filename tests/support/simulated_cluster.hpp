@@ -89,7 +89,7 @@ struct Outcome {
   std::int64_t steps = 0;
   std::int64_t copies = 0;
   std::int64_t renamings = 0;
-  std::int64_t walked = 0;  ///< statements that nodes appended, in total
+  std::int64_t walked = 0;  ///< statements that nodes appended or announced, in total
   std::set<TaskRun> tasks;
   std::set<MessageName> messages;
   std::set<protocol::InstanceKind> kinds_seen;  ///< in tasks and in unfinished items
@@ -106,6 +106,8 @@ class SimulatedCluster {
   /// writes to a matrix of the other are walked one after the other. Each node begins it when the
   /// scheduler says so.
   void submit(Program program);
+  /// The same for a program whose walks are given; the options' `walk` is not looked at.
+  void submit(WalkedProgram program);
   /// Blocks that the plan asks for at each place of a node, for the job submitted last.
   [[nodiscard]] const std::vector<std::int32_t>& planned_minimum(NodeId node) const;
   /// Runs until nothing is left to do, and checks.
@@ -126,12 +128,13 @@ class SimulatedCluster {
   void happen(Node& node, Kind kind, std::size_t index);
   void maybe_cancel();
 
+  [[nodiscard]] const NodeWalk& walk_of_node(const Node& node, std::size_t job) const;
   [[nodiscard]] bool may_generate(const Node& node, std::size_t job) const;
   [[nodiscard]] std::size_t nth_to_generate(const Node& node, std::size_t n) const;
   void generate(Node& node, std::size_t job);
   void begin(Node& node, std::size_t job);
   void append(Node& node, std::size_t job);
-  void observe_items(const protocol::Job& job, const Statement& statement);
+  void observe_items(const protocol::Job& job, const Step& step);
 
   void collect(Node& node);
   void take_ready(Node& node, protocol::Task& task);

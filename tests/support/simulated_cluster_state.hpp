@@ -15,6 +15,7 @@ namespace heddle::simulation {
 
 struct SimulatedCluster::JobState {
   Program program;
+  std::vector<NodeWalk> walks;                     ///< per node
   std::vector<std::vector<std::int32_t>> minimum;  ///< per node and place
   std::vector<std::int32_t> executions;
   std::set<protocol::MatrixId> read;
@@ -63,10 +64,9 @@ struct SimulatedCluster::Node {
   NodeId id;
   std::unique_ptr<protocol::Protocol> protocol;
   protocol::Actions actions;
-  std::vector<protocol::Job*> jobs;    ///< begun so far; null once forgotten
-  std::vector<std::size_t> position;   ///< next statement of each
-  std::vector<std::size_t> announced;  ///< alien readers that it has announced already
-  std::vector<std::size_t> drained;    ///< jobs to be forgotten
+  std::vector<protocol::Job*> jobs;   ///< begun so far; null once forgotten
+  std::vector<std::size_t> position;  ///< next step of each
+  std::vector<std::size_t> drained;   ///< jobs to be forgotten
   std::vector<ReadyTask> ready;
   std::vector<Running> running;
   std::vector<Copying> copies;
