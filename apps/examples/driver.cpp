@@ -26,7 +26,6 @@
 #include <numbers>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
