@@ -531,7 +531,7 @@ JobRecord* Engine::next_program() {
   return nullptr;
 }
 
-bool Engine::generate() {
+Engine::Walked Engine::generate() {
   Wakes wakes;
   {
     const std::lock_guard lock(mutex_);
@@ -539,7 +539,9 @@ bool Engine::generate() {
     JobRecord* job = next_program();
     if (job == nullptr) {
       generation_waits_ = true;
-      return false;
+      const bool full = std::any_of(jobs_.begin(), jobs_.end(),
+                                    [](const auto& waiting) { return waiting->waits_for_window; });
+      return full ? Walked::window_full : Walked::no_program;
     }
     job->stream->quantum_left_ = generation_quantum;
     if (!job->program.resume()) {
@@ -551,7 +553,7 @@ bool Engine::generate() {
     wakes = apply();
   }
   ring(wakes);
-  return true;
+  return Walked::some;
 }
 
 void Engine::wait_for_room(JobRecord& job) {

@@ -114,8 +114,9 @@ class Engine {
   /// A kernel returned `info` > 0.
   void numerical_failure(JobRecord& job, std::int64_t info, double pivot);
 
-  /// Walks programs for a while; false if there is nothing to walk now. For the generation thread.
-  bool generate();
+  /// Walks a program for a while, if there is one that may go on. For the generation thread.
+  enum class Walked : std::uint8_t { some, no_program, window_full };
+  Walked generate();
 
   std::vector<protocol::CopyAction> take_copies();
   Outbox take_outbox();

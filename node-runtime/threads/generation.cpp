@@ -5,10 +5,17 @@ namespace heddle {
 void generation_loop(Engine& engine, trace::ThreadTrace& trace) {
   while (!engine.stopping()) {
     const Doorbell::Ticket ticket = engine.generation_bell.ticket();
-    if (engine.generate()) continue;
+    const std::int64_t begin = trace::now_ns();
+    const Engine::Walked walked = engine.generate();
     const std::int64_t from = trace::now_ns();
+    if (walked == Engine::Walked::some) {
+      trace.add_busy(from - begin);
+      continue;
+    }
     engine.generation_bell.wait(ticket);
-    trace.wait(trace::WaitCause::window_full, from, trace::now_ns());
+    trace.wait(walked == Engine::Walked::window_full ? trace::WaitCause::window_full
+                                                     : trace::WaitCause::no_task,
+               from, trace::now_ns());
   }
 }
 

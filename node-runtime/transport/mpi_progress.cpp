@@ -63,12 +63,14 @@ void MpiProgress::run() {
 
   while (!engine_.stopping()) {
     const Doorbell::Ticket ticket = engine_.message_bell.ticket();
+    const std::int64_t begin = now_ns();
     bool progressed = post_outbox() | post_delayed();
     progressed |= post_collective();
     progressed |= poll();
     if (engine_.failed()) break;
     if (progressed) {
       active_ns_ = now_ns();
+      trace_.add_busy(active_ns_ - begin);
       continue;
     }
     watch_peers();
