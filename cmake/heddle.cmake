@@ -1,18 +1,17 @@
-# One CMake target per folder. Each library is linked with what it names and nothing else, so a
-# missing dependency fails the link (-Wl,--no-undefined on the shared objects of the debug presets) and a
-# forbidden include fails the header check below.
+# One CMake target per folder. Each library is linked with what it names and nothing else, so what
+# it may not use its own tests do not find; docs/decisions/001-build-and-layers.md.
 
 # heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...])
 # Defines heddle_NAME, and an object target that compiles each header of the folder alone. Outside
-# apps/ the library is part of the installed package, as heddle::NAME (CMakeLists.txt, "installing").
+# apps/ the library is part of the installed package, as heddle::NAME.
 function(heddle_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
   if(ARG_SOURCES)
     add_library(heddle_${name} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
-    target_link_libraries(heddle_${name} PUBLIC ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS}
-                                                                     $<BUILD_INTERFACE:heddle_warnings>)
+    target_link_libraries(heddle_${name} PUBLIC ${ARG_LINKS}
+                          PRIVATE ${ARG_PRIVATE_LINKS} $<BUILD_INTERFACE:heddle_warnings>)
   else()
     add_library(heddle_${name} INTERFACE)
     set(scope INTERFACE)
