@@ -48,6 +48,7 @@ Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
     for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
       if (!matrix.stores(i, c) || matrix.home(i, c).node != tasks.node()) continue;
       TaskOptions options;
+      options.priority = 1023;  // somebody waits for it
       options.parameters = KernelParameters(VisitParameters{visit, i.value(), c.value()});
       co_await tasks.insert(visit_kernel, options, read_write(matrix(i, c)));
     }

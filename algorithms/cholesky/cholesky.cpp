@@ -71,16 +71,19 @@ struct Update {
     return std::max(r.layout().wide_begin(j), first);
   }
 
+  /// Tiles of column c meet the nodes of this wide column's grid column for the first time.
+  [[nodiscard]] bool new_along_row(std::int32_t j) const {
+    return j < r.layout().wide_of(first) + own.grid_columns;
+  }
+
   /// To whom tiles (i, c) and (j, c) go because of the first update of tile (i, j). At most two.
   [[nodiscard]] std::int32_t readers_at(std::int32_t i, std::int32_t j,
                                         std::array<std::int32_t, 2>& sources) const {
-    const NodeId reader = r.distribution().node(i, j);
     std::int32_t count = 0;
-    if (!announces() || reader == tasks.node()) return 0;
-    const bool new_along_row = j < r.layout().wide_of(first) + own.grid_columns;
     const bool new_down_column = i < j + own.grid_rows;
-    if (own.has_row(i) && new_along_row) sources[static_cast<std::size_t>(count++)] = i;
-    if (own.has_row(j) && new_down_column && i != j) {
+    if (!announces() || (own.has_row(i) && own.has_wide(j))) return 0;
+    if (new_along_row(j) && own.has_row(i)) sources[static_cast<std::size_t>(count++)] = i;
+    if (new_down_column && i != j && own.has_row(j)) {
       sources[static_cast<std::size_t>(count++)] = j;
     }
     return count;
@@ -88,8 +91,10 @@ struct Update {
   /// Rows at which something is to be done for piece d of wide column j: all while there may be new
   /// readers, then own.
   [[nodiscard]] std::int32_t next_row(std::int32_t i, std::int32_t j, TileColumn d) const {
-    const bool dense = announces() && d == begin(j) && i + 1 < j + own.grid_rows;
-    return dense ? i + 1 : own.first_row(i + 1);
+    const bool first_piece = announces() && d == begin(j);
+    if (first_piece && i + 1 < j + own.grid_rows) return i + 1;
+    if (own.has_wide(j) || (first_piece && new_along_row(j))) return own.first_row(i + 1);
+    return r.layout().tile_rows();
   }
   [[nodiscard]] std::int32_t start_row(std::int32_t j, TileColumn d) const {
     return announces() && d == begin(j) ? j : own.first_row(j);

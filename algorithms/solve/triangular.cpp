@@ -229,12 +229,12 @@ Program multiply(TaskStream& tasks, Matrix<double> y, Matrix<double> a, Matrix<d
       if (mine && to_down != w.me) {
         co_await tasks.announce(read(w.down(i, j), down_ready), to_down, 0);
       }
-      if (mine && !diagonal && to_across != w.me) {
-        co_await tasks.announce(read(w.across(j, i), across_ready), to_across, 0);
-      }
       if (to_down == w.me) {
         co_await tasks.insert(kernel::subtract, plain, read_write(w.sides(y, i)),
                               read(w.down(i, j), down_ready));
+      }
+      if (mine && !diagonal && to_across != w.me) {
+        co_await tasks.announce(read(w.across(j, i), across_ready), to_across, 0);
       }
       if (!diagonal && to_across == w.me) {
         co_await tasks.insert(kernel::subtract, plain, read_write(w.sides(y, j)),

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <fmt/format.h>
+#include <iterator>
 
 #include "base/assert.hpp"
 #include "base/units.hpp"
@@ -161,13 +162,11 @@ void Engine::begin(JobRecord& job) {
 }
 
 void Engine::end_stream(JobRecord& job) {
-  Wakes wakes;
   {
     const std::lock_guard lock(mutex_);
-    protocol_.end_generation(*job.handle, actions_);
-    wakes = apply();
+    job.stream_ended = true;  // the generation thread ends it in its turn
   }
-  ring(wakes);
+  generation_bell.ring();
 }
 
 void Engine::cancel(JobRecord& job) {
@@ -387,6 +386,16 @@ Engine::Wakes Engine::apply() {
   return wakes;
 }
 
+void Engine::Wakes::merge(Wakes&& other) {
+  std::move(other.remains.begin(), other.remains.end(), std::back_inserter(remains));
+  cpu += other.cpu;
+  devices |= other.devices;
+  generation |= other.generation;
+  copy |= other.copy;
+  message |= other.message;
+  all |= other.all;
+}
+
 void Engine::ring(const Wakes& wakes) {
   if (wakes.all) {
     cpu_bell.ring_all();
@@ -507,24 +516,30 @@ void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
 
 // ---- generation ------------------------------------------------------------------------------
 
-/// The next program, in turn, that may walk on. A program waits until those submitted before it
-/// that use one of its matrices are walked to their end: so each tile's list has the order of
-/// submission on every node. With the lock.
+/// True while a job submitted before `job` that uses one of its matrices is still being walked: so
+/// each tile's list has the order of submission on every node. With the lock.
+bool Engine::is_behind(const JobRecord& job) const {
+  for (const auto& before : jobs_) {
+    if (before.get() == &job) return false;
+    if (before->handle->generation_ended) continue;
+    for (const protocol::MatrixId m : before->spec.matrices) {
+      if (std::find(job.spec.matrices.begin(), job.spec.matrices.end(), m) !=
+          job.spec.matrices.end()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// The next program, in turn, that may walk on. With the lock.
 JobRecord* Engine::next_program() {
   for (std::size_t turn = 0; turn < jobs_.size(); ++turn) {
     const std::size_t index = (next_generating_ + turn) % jobs_.size();
     JobRecord& job = *jobs_[index];
-    if (job.external || job.handle->generation_ended || job.waits_for_window) continue;
-    const bool behind = std::any_of(
-        jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(index), [&](const auto& before) {
-          if (before->handle->generation_ended) return false;
-          return std::any_of(before->spec.matrices.begin(), before->spec.matrices.end(),
-                             [&](protocol::MatrixId m) {
-                               return std::find(job.spec.matrices.begin(), job.spec.matrices.end(),
-                                                m) != job.spec.matrices.end();
-                             });
-        });
-    if (behind) continue;
+    if (job.handle->generation_ended || job.waits_for_window) continue;
+    if (job.external && !job.stream_ended) continue;
+    if (is_behind(job)) continue;
     next_generating_ = index + 1;
     return &job;
   }
@@ -544,27 +559,33 @@ Engine::Walked Engine::generate() {
       return full ? Walked::window_full : Walked::no_program;
     }
     job->stream->quantum_left_ = generation_quantum;
-    if (!job->program.resume()) {
+    if (job->external || !job->program.resume()) {
       protocol_.end_generation(*job->handle, actions_);
+      wakes.generation = true;  // others may have waited for it
     } else if (job->handle->window_is_full()) {
       job->waits_for_window = true;
       generation_waits_ = true;
     }
-    wakes = apply();
+    wakes.merge(apply());
   }
   ring(wakes);
   return Walked::some;
 }
 
-void Engine::wait_for_room(JobRecord& job) {
+/// Blocks a user's thread until its stream may insert: there is room, and the jobs before it are
+/// walked.
+void Engine::wait_for_turn(JobRecord& job) {
   for (;;) {
     const Doorbell::Ticket ticket = room_bell_.ticket();
     {
       const std::lock_guard lock(mutex_);
       if (failure_.has_value()) throw *failure_;
-      if (!job.handle->window_is_full()) return;
-      job.waits_for_window = true;
-      generation_waits_ = true;
+      if (job.handle->window_is_full()) {
+        job.waits_for_window = true;
+        generation_waits_ = true;
+      } else if (!is_behind(job)) {
+        return;
+      }
     }
     room_bell_.wait(ticket);
   }
@@ -586,7 +607,7 @@ TaskStream::Room TaskStream::insert_all(const Kernel& kernel, const TaskOptions&
   work.parameters = std::bit_cast<std::array<std::uint64_t, 4>>(options.parameters);
   work.info_base = options.info_base;
   if (blocking_) {
-    engine_->wait_for_room(*job_);
+    engine_->wait_for_turn(*job_);
     Engine::Wakes wakes;
     {
       const std::lock_guard lock(engine_->mutex_);

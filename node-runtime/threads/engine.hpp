@@ -60,7 +60,7 @@ struct ThreadReport {
 /// under one lock.
 ///
 /// One lock, held for 50 to 150 ns per event, serves tasks from a few microseconds up on some tens
-/// of cores (docs/decisions/012): a finished task, the tasks it fires and the next one to run cost
+/// of cores docs/decisions/003: a finished task, the tasks it fires and the next one to run cost
 /// one acquisition. Lock order: a JobRecord's mutex is taken with the engine's lock held only by
 /// complete(), and never the other way round.
 ///
@@ -203,11 +203,14 @@ class Engine {
     bool copy = false;
     bool message = false;
     bool all = false;
+
+    void merge(Wakes&& other);
   };
 
   Wakes apply();                  ///< carries out `actions_`; with the lock
   void ring(const Wakes& wakes);  ///< without the lock
   void resolve(protocol::Task& task);
+  [[nodiscard]] bool is_behind(const JobRecord& job) const;
   JobRecord* next_program();
   [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum,
                                           std::size_t block_bytes);
@@ -216,7 +219,7 @@ class Engine {
   void complete(JobRecord& job, const JobResult& result, Wakes& wakes);
   void insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
                      std::span<const protocol::Access> accesses);
-  void wait_for_room(JobRecord& job);
+  void wait_for_turn(JobRecord& job);
 
   EngineOptions options_;
   TileStore& store_;

@@ -35,6 +35,7 @@ struct JobRecord {
   Program program;
   bool waits_for_window = false;  ///< guarded by the engine's lock
   bool external = false;          ///< a user's thread inserts
+  bool stream_ended = false;      ///< and has inserted all; guarded by the engine's lock
   std::int32_t low_water = 0;
   std::vector<std::int32_t> pools;
   std::vector<std::int32_t> blocks_minimum;  ///< by place, from the plan

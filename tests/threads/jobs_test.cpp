@@ -196,6 +196,21 @@ TEST(Streams, write_to_fresh_copies_while_old_ones_are_read) {
   EXPECT_EQ(all[1], expected);
 }
 
+TEST(Streams, come_after_the_jobs_that_were_submitted_before_them) {
+  Node node(configuration("cpu_workers: 2, window: 16"));
+  Matrix<double> a = dominant(node, 400);
+  Matrix<double> b = dominant(node, 400);
+  node.submit(cholesky(b)).wait();
+  Job factorization = node.submit(cholesky(a));
+  UserStream stream = node.stream("after", {a});
+  stream->insert(increment, read_write(a(TileRow{12}, TileColumn{0})));
+  stream.end().wait();
+  EXPECT_EQ(factorization.wait().status, JobResult::Status::done);
+  std::vector<double> expected = dense(b);
+  expected[384] += 1;
+  EXPECT_EQ(dense(a), expected);
+}
+
 TEST(Streams, stop_at_a_kernel_that_fails) {
   Node node(configuration("cpu_workers: 2"));
   Matrix<double> m = cells(node, 1);

@@ -1,0 +1,165 @@
+#include "tests/programs/checks.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <set>
+
+namespace heddle::simulation {
+
+using protocol::Access;
+using protocol::AccessMode;
+using protocol::TileId;
+
+namespace {
+
+constexpr std::size_t nowhere = std::numeric_limits<std::size_t>::max();
+
+/// Version `number` of a tile, as `node` reads it.
+using Reading = std::tuple<TileId, Version, NodeId>;
+
+TaskName name_of(const Call& call, const MatrixTable& table) {
+  TaskName name{call.kernel, call.parameters, call.info_base, {}};
+  for (std::size_t i = 0; i < call.accesses.size(); ++i) {
+    const TileId tile = call.accesses[i].tile;
+    if (!table.is_temporary(tile.matrix)) name.accesses.emplace_back(tile, call.versions[i]);
+  }
+  return name;
+}
+
+std::string at(std::size_t node, std::size_t index, const Call& call) {
+  return fmt::format("node {}, call {}: {}", node, index, describe(call));
+}
+
+/// Calls `each` for what tasks on each node read of tiles elsewhere.
+template <class Each>
+void for_remote_reads(const RecordedJob& job, Each each) {
+  for (std::size_t p = 0; p < job.nodes.size(); ++p) {
+    const NodeId me{static_cast<std::int32_t>(p)};
+    for (const Call& call : job.nodes[p]) {
+      if (call.kind != Step::Kind::append) continue;
+      for (std::size_t i = 0; i < call.accesses.size(); ++i) {
+        const Access& access = call.accesses[i];
+        if (access.mode == AccessMode::write || access.home.node == me) continue;
+        each(Reading{access.tile, call.versions[i], me}, call);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+SequentialOrder::SequentialOrder(const RecordedJob& job, const MatrixTable& table) {
+  for (std::size_t i = 0; i < job.nodes.front().size(); ++i) {
+    const Call& call = job.nodes.front()[i];
+    if (call.kind == Step::Kind::append && !positions_.emplace(name_of(call, table), i).second) {
+      defect_ = at(0, i, call) + " has the name of an earlier task";
+    }
+  }
+}
+
+std::size_t SequentialOrder::position(const Call& call, const MatrixTable& table) const {
+  const auto found = positions_.find(name_of(call, table));
+  return found == positions_.end() ? nowhere : found->second;
+}
+
+std::string SequentialOrder::check_tasks(const RecordedJob& job, const MatrixTable& table) const {
+  if (!defect_.empty()) return defect_;
+  std::set<std::size_t> seen;
+  for (std::size_t p = 0; p < job.nodes.size(); ++p) {
+    for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
+      const Call& call = job.nodes[p][i];
+      if (call.kind != Step::Kind::append) continue;
+      const std::size_t where = position(call, table);
+      if (where == nowhere) return at(p, i, call) + " is no task of the sequential program";
+      if (!seen.insert(where).second) return at(p, i, call) + " is inserted twice";
+    }
+  }
+  for (const auto& [name, where] : positions_) {
+    if (!seen.contains(where)) {
+      return fmt::format("no node inserts task {} of the sequential program, {}", where,
+                         name.kernel);
+    }
+  }
+  return {};
+}
+
+std::string SequentialOrder::check_order(const RecordedJob& job, const MatrixTable& table) const {
+  std::map<Reading, std::size_t> first_reads;
+  for_remote_reads(job, [&](const Reading& reading, const Call& call) {
+    const auto [entry, fresh] = first_reads.emplace(reading, position(call, table));
+    if (!fresh) entry->second = std::min(entry->second, position(call, table));
+  });
+  std::set<Reading> announced;
+  for (std::size_t p = 0; p < job.nodes.size(); ++p) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
+      const Call& call = job.nodes[p][i];
+      if (call.kind == Step::Kind::release) continue;
+      std::size_t where = nowhere;
+      if (call.kind == Step::Kind::append) {
+        where = position(call, table);
+      } else {
+        const Reading reading{call.accesses.front().tile, call.versions.front(), call.reader};
+        const auto read = first_reads.find(reading);
+        if (read == first_reads.end()) continue;          // check_announcements says so
+        if (!announced.insert(reading).second) continue;  // a repetition changes nothing
+        where = read->second;
+      }
+      if (where < before) {
+        return fmt::format(
+            "{} stands behind position {} of the sequential program, but its place "
+            "there is {}",
+            at(p, i, call), before, where);
+      }
+      before = where;
+    }
+  }
+  return {};
+}
+
+std::string check_announcements(const RecordedJob& job) {
+  std::set<Reading> needed;
+  for_remote_reads(job,
+                   [&](const Reading& reading, const Call& /*call*/) { needed.insert(reading); });
+  std::set<Reading> announced;
+  for (std::size_t p = 0; p < job.nodes.size(); ++p) {
+    for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
+      const Call& call = job.nodes[p][i];
+      if (call.kind != Step::Kind::announce) continue;
+      const Reading reading{call.accesses.front().tile, call.versions.front(), call.reader};
+      if (!needed.contains(reading)) return at(p, i, call) + ", which does not read it";
+      announced.insert(reading);
+    }
+  }
+  for (const auto& [tile, number, reader] : needed) {
+    if (announced.contains({tile, number, reader})) continue;
+    return fmt::format(
+        "nobody announces tile {} of matrix {} version {} to node {}, which reads it", tile.index,
+        tile.matrix.value(), number.value(), reader.value());
+  }
+  return {};
+}
+
+std::string check_releases(const RecordedJob& job, const MatrixTable& table) {
+  for (std::size_t p = 0; p < job.nodes.size(); ++p) {
+    std::set<std::pair<TileId, Version>> released;
+    for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
+      const Call& call = job.nodes[p][i];
+      for (std::size_t a = 0; a < call.accesses.size(); ++a) {
+        const Access& access = call.accesses[a];
+        const bool here = access.home.node == NodeId{static_cast<std::int32_t>(p)};
+        if (here && !table.is_temporary(access.tile.matrix)) continue;
+        const auto version = std::pair(access.tile, call.versions[a]);
+        if (call.kind == Step::Kind::release) {
+          released.insert(version);
+        } else if (access.mode != AccessMode::write && released.contains(version)) {
+          return at(p, i, call) + " uses a version that was released";
+        }
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace heddle::simulation

@@ -1,0 +1,152 @@
+#include "tests/programs/program_case.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+#include <random>
+
+#include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/solve/triangular.hpp"
+#include "base/assert.hpp"
+
+namespace heddle::simulation {
+
+namespace {
+
+/// The handle of a square lower matrix that has no memory, on any grid. Its number is one that no
+/// node gives.
+Matrix<double> without_memory(Node& node, const TileLayout& layout, const Distribution& grid,
+                              std::int32_t number) {
+  auto state = std::make_shared<MatrixState>();
+  state->node = &node;
+  state->id = protocol::MatrixId{number};
+  state->spec.rows = layout.rows;
+  state->spec.columns = layout.columns;
+  state->spec.storage = Storage::lower;
+  state->spec.layout = layout;
+  state->spec.distribution = grid;
+  state->spec.has_layout = true;
+  return Matrix<double>(std::move(state));
+}
+
+}  // namespace
+
+std::string Recording::defect() const {
+  for (const RecordedJob& job : jobs) {
+    if (!job.defect.empty()) return job.defect;
+  }
+  return {};
+}
+
+ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
+    : jobs(std::move(algorithms)) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  distribution = {1 + below(5), 1 + below(3), below(4)};
+  layout.tile = 1 + below(6);
+  layout.small = 1 + below(layout.tile);
+  if (below(3) != 0) layout.strip = layout.small * below(layout.tile / layout.small + 1);
+  // Fewer tile rows where each wide column has many pieces: the tasks grow with pieces squared.
+  constexpr std::int64_t rows_max[] = {8, 6, 5, 4};
+  const std::int64_t rows = rows_max[std::clamp(layout.pieces_per_wide(), 1, 4) - 1];
+  layout.rows = layout.columns =
+      below(16) == 0 ? below(layout.tile) : 1 + below(layout.tile * rows);
+  sides = below(8) == 0 ? 0 : 1 + below(2 * layout.tile + 1);
+  spare_count = below(2) * 4;
+  cluster.nodes = distribution.node_count();
+  cluster.places = 1 + distribution.devices;
+  constexpr std::int32_t windows[] = {1, 2, 5, 1000};
+  cluster.window = windows[below(4)];
+  constexpr std::int32_t extras[] = {0, 0, 1, 100};
+  cluster.extra_blocks = extras[below(4)];
+  cluster.seed = random();
+}
+
+Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
+  const Matrix<double> a = without_memory(node, layout, grid, -1);
+  const Matrix<double> r = without_memory(node, layout, grid, -2);
+  const Matrix<double> x = right_hand_sides(a, sides);
+  const Matrix<double> y = right_hand_sides(a, sides);
+  Recording recording;
+  for (const Matrix<double>& m : {a, r, x, y}) recording.table.add(m, spare_count);
+  for (const Algorithm algorithm : jobs) {
+    const JobSpec spec = [&] {
+      switch (algorithm) {
+        case Algorithm::cholesky:
+          return cholesky(a);
+        case Algorithm::solve_cholesky:
+          return solve_cholesky(a, x);
+        case Algorithm::subtract_symmetric_product:
+          return subtract_symmetric_product(y, r, x);
+        case Algorithm::subtract_product:
+          return subtract_product(r, a);
+      }
+      return JobSpec{};
+    }();
+    recording.jobs.push_back(simulation::record(spec, grid.node_count(), recording.table));
+  }
+  return recording;
+}
+
+Outcome ProgramCase::run(const Recording& recording) const {
+  SimulatedCluster simulated(cluster, recording.table.matrices());
+  for (const RecordedJob& job : recording.jobs) {
+    std::string defect;
+    WalkedProgram walked = walked_program(job, recording.table, defect);
+    if (!defect.empty()) {
+      Outcome outcome;
+      outcome.ok = false;
+      outcome.failure = std::move(defect);
+      return outcome;
+    }
+    simulated.submit(std::move(walked));
+  }
+  return simulated.run();
+}
+
+std::string ProgramCase::describe() const {
+  std::string text = fmt::format(
+      "{} x {} nodes with {} devices; n = {}, tile {}, strip {}, small {}; {} right-hand sides; "
+      "window {}, {} extra blocks; programs:",
+      distribution.grid_rows, distribution.grid_columns, distribution.devices, layout.rows,
+      layout.tile, layout.strip, layout.small, sides, cluster.window, cluster.extra_blocks);
+  constexpr std::string_view names[] = {"cholesky", "solve_cholesky", "subtract_symmetric_product",
+                                        "subtract_product"};
+  for (const Algorithm a : jobs) text += fmt::format(" {}", names[static_cast<std::size_t>(a)]);
+  return text;
+}
+
+Node& HandleLender::node() {
+  constexpr std::int32_t uses_max = 100;
+  if (node_ == nullptr || uses_++ == uses_max) {
+    const Config config =
+        Config::from_text("runtime: {cpu_workers: 1, devices: {backend: none}}\n", "test_programs");
+    node_.reset();
+    node_ = std::make_unique<Node>(config);
+    uses_ = 0;
+  }
+  return *node_;
+}
+
+std::vector<Content> final_contents(const Recording& recording) {
+  const std::vector<SimulatedMatrix>& matrices = recording.table.matrices();
+  Reference reference(matrices);
+  for (const RecordedJob& job : recording.jobs) {
+    std::string defect;
+    const WalkedProgram walked = walked_program(job, recording.table, defect);
+    HEDDLE_CHECK(defect.empty(), "{}", defect);
+    reference.run(walked.program);
+  }
+  std::vector<Content> contents;
+  for (std::size_t m = 0; m < matrices.size(); ++m) {
+    for (std::size_t t = 0; t < matrices[m].homes.size() && !matrices[m].temporary; ++t) {
+      contents.push_back(reference.last(
+          {protocol::MatrixId{static_cast<std::int32_t>(m)}, static_cast<std::int32_t>(t)}));
+    }
+  }
+  return contents;
+}
+
+}  // namespace heddle::simulation

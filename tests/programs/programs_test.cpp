@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include "tests/programs/checks.hpp"
+#include "tests/programs/program_case.hpp"
+#include "tests/support/seeds.hpp"
+
+namespace heddle::simulation {
+namespace {
+
+class ProductPrograms : public testing::Test {
+ protected:
+  HandleLender lender_;
+};
+
+ProgramCase single(std::uint64_t seed) {
+  return {seed, {static_cast<Algorithm>(seed % algorithm_count)}};
+}
+
+/// Two to four programs on the same matrices, in the order of a solve that is checked.
+ProgramCase several(std::uint64_t seed) {
+  std::vector<Algorithm> jobs{Algorithm::cholesky, Algorithm::solve_cholesky};
+  if (seed % 3 == 0) jobs.push_back(Algorithm::subtract_symmetric_product);
+  if (seed % 5 == 0) jobs.push_back(Algorithm::subtract_product);
+  return {seed, std::move(jobs)};
+}
+
+std::string where(const ProgramCase& c, std::uint64_t seed) {
+  return '\n' + c.describe() + '\n' + replay_hint(seed);
+}
+
+}  // namespace
+
+TEST_F(ProductPrograms, are_walked_by_the_nodes_as_parts_of_one_sequential_program) {
+  for (const std::uint64_t seed : seeds(2000)) {
+    const ProgramCase c = single(seed);
+    const Recording one = c.record_on_one(lender_.node());
+    const Recording many = c.record(lender_.node());
+    ASSERT_EQ(one.defect(), "") << where(c, seed);
+    ASSERT_EQ(many.defect(), "") << where(c, seed);
+    const SequentialOrder order(one.jobs.front(), one.table);
+    ASSERT_EQ(order.check_tasks(many.jobs.front(), many.table), "") << where(c, seed);
+    ASSERT_EQ(order.check_order(many.jobs.front(), many.table), "") << where(c, seed);
+  }
+}
+
+TEST_F(ProductPrograms, announce_each_version_to_each_node_that_reads_it_and_to_no_other) {
+  for (const std::uint64_t seed : seeds(2000)) {
+    const ProgramCase c = single(seed);
+    const Recording recording = c.record(lender_.node());
+    ASSERT_EQ(check_announcements(recording.jobs.front()), "") << where(c, seed);
+    ASSERT_EQ(check_releases(recording.jobs.front(), recording.table), "") << where(c, seed);
+  }
+}
+
+TEST_F(ProductPrograms, leave_the_same_history_in_every_tile_on_every_grid) {
+  for (const std::uint64_t seed : seeds(1000)) {
+    const ProgramCase c = several(seed);
+    ASSERT_EQ(final_contents(c.record(lender_.node())),
+              final_contents(c.record_on_one(lender_.node())))
+        << where(c, seed);
+  }
+}
+
+TEST_F(ProductPrograms, run_on_simulated_nodes_as_the_sequential_program_would_under_every_seed) {
+  for (const std::uint64_t seed : seeds(2000)) {
+    const ProgramCase c = single(seed);
+    const Outcome outcome = c.run(c.record(lender_.node()));
+    ASSERT_TRUE(outcome.ok) << outcome.failure << where(c, seed);
+  }
+}
+
+TEST_F(ProductPrograms, advance_with_pools_of_the_planned_minimum) {
+  for (const std::uint64_t seed : seeds(1000)) {
+    ProgramCase c = single(seed);
+    c.cluster.extra_blocks = 0;
+    c.cluster.window = seed % 2 == 0 ? 1 : 1000;
+    c.spare_count = 0;
+    const Outcome outcome = c.run(c.record(lender_.node()));
+    ASSERT_TRUE(outcome.ok) << outcome.failure << where(c, seed);
+  }
+}
+
+TEST_F(ProductPrograms, run_one_behind_the_other_on_the_same_matrices) {
+  for (const std::uint64_t seed : seeds(400)) {
+    const ProgramCase c = several(seed);
+    const Outcome outcome = c.run(c.record(lender_.node()));
+    ASSERT_TRUE(outcome.ok) << outcome.failure << where(c, seed);
+  }
+}
+
+TEST_F(ProductPrograms, end_with_every_count_right_when_they_are_cancelled_anywhere) {
+  for (const std::uint64_t seed : seeds(300)) {
+    ProgramCase c = several(seed);
+    c.cluster.cancel_probability = 0.003;
+    const Outcome outcome = c.run(c.record(lender_.node()));
+    ASSERT_TRUE(outcome.ok) << outcome.failure << where(c, seed);
+  }
+}
+
+}  // namespace heddle::simulation

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "node-runtime/matrix.hpp"
+#include "node-runtime/threads/program.hpp"
+#include "tests/support/program.hpp"
+
+/// What the product's own programs do on each node when they are walked, for the simulated cluster.
+namespace heddle::simulation {
+
+/// A call of a program to its stream on one node.
+struct Call {
+  Step::Kind kind = Step::Kind::append;
+  std::string_view kernel;  ///< of an insertion
+  std::array<std::uint64_t, 4> parameters{};
+  std::int64_t info_base = 0;
+  std::int32_t priority = 0;
+  std::vector<protocol::Access> accesses;  ///< as the program gave them
+  std::vector<Version> versions;           ///< of each: as stated, or counted on its home node
+  NodeId reader;                           ///< of an announcement
+};
+
+/// Numbers the matrices of programs as the simulated cluster does, in the order in which they are
+/// added, and learns where the tiles of temporary ones live.
+class MatrixTable {
+ public:
+  void add(const Matrix<double>& matrix, std::int32_t spare_count);
+  void add_temporary(protocol::MatrixId matrix);
+
+  /// The access with the table's number of the matrix. Says what is wrong in `defect` when its home
+  /// is not where the tile lives, or for a temporary one not where another access saw it.
+  protocol::Access renumbered(protocol::Access access, std::string& defect);
+  [[nodiscard]] bool is_temporary(protocol::MatrixId number) const {
+    return matrices_[static_cast<std::size_t>(number.value())].temporary;
+  }
+  [[nodiscard]] const std::vector<SimulatedMatrix>& matrices() const { return matrices_; }
+
+ private:
+  std::map<protocol::MatrixId, protocol::MatrixId> numbers_;
+  std::vector<SimulatedMatrix> matrices_;
+};
+
+/// A job as its nodes walk it.
+struct RecordedJob {
+  std::vector<std::vector<Call>> nodes;
+  /// The first thing that no program may do: a task on another node than its main output's, a write
+  /// to a tile that lives elsewhere, a version that is not the one that the tile is at, a version
+  /// left out of an access to a tile elsewhere. Empty if there is none.
+  std::string defect;
+};
+
+/// Walks the program once for each of `nodes` nodes.
+[[nodiscard]] RecordedJob record(const JobSpec& spec, std::int32_t nodes, MatrixTable& table);
+
+/// The recorded tasks in an order in which each reads only what is written, for the simulated
+/// cluster. Says so in `defect` when there is no such order.
+[[nodiscard]] WalkedProgram walked_program(const RecordedJob& job, const MatrixTable& table,
+                                           std::string& defect);
+
+/// "gsmm of tile 3 of matrix 0 version 2", for messages.
+[[nodiscard]] std::string describe(const Call& call);
+
+}  // namespace heddle::simulation
