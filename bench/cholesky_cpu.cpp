@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <fmt/format.h>
 #include <mpi.h>
 #include <mutex>
@@ -130,7 +131,7 @@ int run(const Options& options, Node& node) {
 }  // namespace
 }  // namespace heddle
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   heddle::Options options;
   CLI::App app{"Cholesky factorization rate"};
   app.add_option("--n", options.n, "order");
@@ -161,4 +162,7 @@ int main(int argc, char** argv) {
   }
   MPI_Finalize();
   return status;
+} catch (const std::exception& error) {
+  std::fputs(error.what(), stderr);
+  return 1;
 }

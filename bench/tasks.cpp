@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <ctime>
+#include <exception>
 #include <fmt/format.h>
 #include <vector>
 
@@ -178,7 +180,7 @@ void pruned_walk(Node& node, std::int32_t tiles, std::int32_t rows, std::int32_t
 }  // namespace
 }  // namespace heddle
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   int workers = 2;
   int repetitions = 5;
   std::int64_t tasks = 200000;
@@ -204,4 +206,7 @@ int main(int argc, char** argv) {
   heddle::generation(tasks);
   heddle::pruned_walk(node, 100, 8, 8);
   return 0;
+} catch (const std::exception& error) {
+  std::fputs(error.what(), stderr);
+  return 1;
 }

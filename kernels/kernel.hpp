@@ -43,7 +43,7 @@ class KernelParameters {
 
   template <class T>
   requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T>) [[nodiscard]] T as() const {
-    T value;
+    T value{};
     std::memcpy(&value, bytes_.data(), sizeof(T));
     return value;
   }

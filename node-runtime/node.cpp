@@ -123,6 +123,8 @@ struct Node::Parts {
                   .node_count = communicator.size(),
                   .enabled = config.trace.file.has_value()}) {}
 
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
   ~Parts() { stop_threads(); }
 
   void agree_on_configuration();
@@ -382,7 +384,7 @@ Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_
   HEDDLE_CHECK(spec.layout.is_valid(), "tile {} strip {} small {}", spec.layout.tile,
                spec.layout.strip, spec.layout.small);
   state->node = this;
-  const Matrix<double> handle(state);
+  Matrix<double> handle(state);
   TileTable table;
   table.temporary = spec.temporary;
   table.wrapped_leading = leading;

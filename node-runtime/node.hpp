@@ -56,6 +56,8 @@ class UserStream {
       : engine_(&engine), record_(std::move(record)) {}
   UserStream(UserStream&& other) noexcept = default;
   UserStream& operator=(UserStream&&) = delete;
+  UserStream(const UserStream&) = delete;
+  UserStream& operator=(const UserStream&) = delete;
   /// Ends the stream if `end` was not called.
   ~UserStream();
 
@@ -168,7 +170,8 @@ class Node {
 
  private:
   struct Parts;
-  [[nodiscard]] Matrix<double> make(const MatrixSpec& spec, double* wrapped, std::int64_t leading);
+  [[nodiscard]] Matrix<double> make(const MatrixSpec& wanted, double* wrapped,
+                                    std::int64_t leading);
   std::unique_ptr<Parts> parts_;
 };
 

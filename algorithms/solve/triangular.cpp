@@ -98,9 +98,9 @@ std::int32_t row_priority(const Walk& w, std::int32_t distance) {
       1000);
 }
 
-/// L x = b, top to bottom, then L^T x = b, bottom to top.
-Program solve(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn side,
-              Products temporaries) {
+/// L x = b, top to bottom.
+Program solve_down(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn side,
+                   Products temporaries) {
   const Walk w(tasks, l, x, side, std::move(temporaries));
   const Distribution& d = l.distribution();
 
@@ -144,6 +144,13 @@ Program solve(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn 
     }
     tasks.release(read(w.sides(x, j), solved));
   }
+}
+
+/// L^T x = b, bottom to top, after solve_down in the same job.
+Program solve_up(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn side,
+                 Products temporaries) {
+  const Walk w(tasks, l, x, side, std::move(temporaries));
+  const Distribution& d = l.distribution();
 
   for (std::int32_t i = w.rows; i-- > 0;) {
     const bool mine = w.node(i, i) == w.me;
@@ -298,8 +305,9 @@ JobSpec solve_cholesky(const Matrix<double>& l, const Matrix<double>& x) {
   const std::vector<Products> products = make_products(l, x);
   std::vector<std::function<Program(TaskStream&)>> programs;
   for (TileColumn c{0}; c.value() < x.layout().tile_columns(); ++c) {
-    programs.emplace_back([=, p = products[static_cast<std::size_t>(c.value())]](
-                              TaskStream& tasks) { return solve(tasks, l, x, c, p); });
+    const Products& p = products[static_cast<std::size_t>(c.value())];
+    programs.emplace_back([=](TaskStream& tasks) { return solve_down(tasks, l, x, c, p); });
+    programs.emplace_back([=](TaskStream& tasks) { return solve_up(tasks, l, x, c, p); });
   }
   return job_of("solve", {l, x}, products, std::move(programs));
 }

@@ -68,14 +68,14 @@ class TileStore {
   }
 
   /// Allocates the blocks of a matrix. Returns the pool of each place; empty for a temporary
-  /// matrix. `matrix` must be the next unused id.
-  std::vector<std::int32_t> add_matrix(protocol::MatrixId matrix, TileTable table);
-  void remove_matrix(protocol::MatrixId matrix);
+  /// matrix. `id` must be the next unused one.
+  std::vector<std::int32_t> add_matrix(protocol::MatrixId id, TileTable table);
+  void remove_matrix(protocol::MatrixId id);
 
   /// Allocates `capacity` blocks of `block_bytes` at `place`; the pool's id. Throws, like
   /// add_matrix, Error(usage) that says what was asked for and what there is.
   std::int32_t add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity);
-  void remove_job_pool(std::int32_t pool);
+  void remove_job_pool(std::int32_t id);
 
   /// Blocks of `block_bytes` that add_job_pool would get at `place` now.
   [[nodiscard]] std::int64_t blocks_available(PlaceId place, std::size_t block_bytes);
@@ -83,7 +83,7 @@ class TileStore {
   [[nodiscard]] TileShape shape(protocol::TileId tile) const;
   [[nodiscard]] std::byte* address(protocol::BlockRef block) const;
   [[nodiscard]] TileView view(protocol::TileId tile, protocol::BlockRef block) const;
-  [[nodiscard]] std::size_t largest_tile_bytes(protocol::MatrixId matrix) const;
+  [[nodiscard]] std::size_t largest_tile_bytes(protocol::MatrixId id) const;
   [[nodiscard]] bool is_local(protocol::TileId tile) const;
   [[nodiscard]] PlaceId home_place(protocol::TileId tile) const;
 

@@ -23,7 +23,7 @@ struct CopyAction {
     staging,  ///< a minor output to host memory, on its way to another node
     sink,     ///< a minor output to the place where its tile lives
   };
-  Kind kind;
+  Kind kind = Kind::replica;
   std::int32_t priority = 0;
   JobId job;
   TileId tile;

@@ -106,7 +106,7 @@ class Protocol {
     return MatrixId{static_cast<std::int32_t>(matrices_.size())};
   }
   /// Forgets a matrix of which no job uses a tile.
-  void remove_matrix(MatrixId matrix);
+  void remove_matrix(MatrixId id);
 
   /// Begins a job; ids are given in the order of calls, which is the same on all nodes.
   Job& begin_job(const JobOptions& options);
@@ -144,7 +144,7 @@ class Protocol {
 
   [[nodiscard]] Job* find_job(JobId id);
   /// Where the tile's newest content is, when no task is in flight that writes it.
-  [[nodiscard]] BlockRef current_block(TileId tile, PlaceId place) const;
+  [[nodiscard]] BlockRef current_block(TileId id, PlaceId place) const;
   [[nodiscard]] NodeId node() const { return options_.node; }
   /// The oldest unfinished item of the oldest job and what it waits for.
   [[nodiscard]] Blockage blockage() const;

@@ -30,6 +30,9 @@ struct Links {
   Links() = default;
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
+  Links(Links&&) = delete;
+  Links& operator=(Links&&) = delete;
+  ~Links() = default;
 
   [[nodiscard]] bool linked() const { return next != this; }
   void unlink() {
@@ -303,6 +306,7 @@ struct Task : Item {
   Task* queue_next = nullptr;  ///< for whoever holds the ready task
   Operands operands;
 
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): operands are made one by one
   Task() : Item(Item::Kind::task) {}
 };
 

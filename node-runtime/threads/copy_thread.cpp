@@ -47,6 +47,8 @@ class CopyThread {
     }
   }
 
+  CopyThread(const CopyThread&) = delete;
+  CopyThread& operator=(const CopyThread&) = delete;
   ~CopyThread() {
     if (!engine_.failed()) return;
     for (Lane& lane : lanes_) lane.stream->abandon("the node has failed");
@@ -56,8 +58,9 @@ class CopyThread {
     for (;;) {
       const Doorbell::Ticket ticket = engine_.copy_bell.ticket();
       sort_mail();
-      const bool progressed = collect() | post();
-      if (progressed) continue;
+      const bool collected = collect();
+      const bool posted = post();
+      if (collected || posted) continue;
       if (engine_.stopping() && in_flight_ == 0) return;
       const std::int64_t from = trace::now_ns();
       engine_.copy_bell.wait(ticket, polls_ && in_flight_ > 0 ? 20 : 0);

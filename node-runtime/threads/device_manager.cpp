@@ -41,6 +41,8 @@ class DeviceManager {
     }
   }
 
+  DeviceManager(const DeviceManager&) = delete;
+  DeviceManager& operator=(const DeviceManager&) = delete;
   ~DeviceManager() {
     if (engine_.failed()) {
       for (auto& stream : streams_) stream->abandon("the node has failed");
@@ -50,8 +52,9 @@ class DeviceManager {
   void run() {
     for (;;) {
       const Doorbell::Ticket ticket = bell_.ticket();
-      const bool progressed = collect() | launch();
-      if (progressed) continue;
+      const bool collected = collect();
+      const bool launched = launch();
+      if (collected || launched) continue;
       if (engine_.stopping() && in_flight_ == 0) return;
       const std::int64_t from = trace::now_ns();
       // Without notices the events are polled; the pause bounds how late a finished kernel is seen.

@@ -215,7 +215,7 @@ class Engine {
   [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum,
                                           std::size_t block_bytes);
   void begin(JobRecord& job);
-  void drained(protocol::Job& job, Wakes& wakes);
+  void drained(protocol::Job& handle, Wakes& wakes);
   void complete(JobRecord& job, const JobResult& result, Wakes& wakes);
   void insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
                      std::span<const protocol::Access> accesses);

@@ -26,7 +26,7 @@ struct JobRecord;
 /// programs (DESIGN D7).
 class Program {
  public:
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language wants this name
     std::exception_ptr error;
     Program get_return_object() {
       return Program(std::coroutine_handle<promise_type>::from_promise(*this));

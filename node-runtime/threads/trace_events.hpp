@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "kernels/kernel.hpp"
-#include "node-runtime/protocol/records.hpp"
+#include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/trace/recorder.hpp"
 
 /// From what the threads know to what the trace keeps.

@@ -21,6 +21,8 @@ class Communicator {
   explicit Communicator(MPI_Comm parent);
   Communicator(Communicator&& other) noexcept;
   Communicator& operator=(Communicator&&) = delete;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
   /// Collective, like the constructor, unless `abandon` was called.
   ~Communicator();
 

@@ -64,7 +64,8 @@ void MpiProgress::run() {
   while (!engine_.stopping()) {
     const Doorbell::Ticket ticket = engine_.message_bell.ticket();
     const std::int64_t begin = now_ns();
-    bool progressed = post_outbox() | post_delayed();
+    bool progressed = post_outbox();
+    progressed |= post_delayed();
     progressed |= post_collective();
     progressed |= poll();
     if (engine_.failed()) break;
@@ -135,9 +136,9 @@ std::int64_t MpiProgress::delay_until() {
   return now_ns() + static_cast<std::int64_t>(delay_us) * 1000;
 }
 
-bool MpiProgress::delay(Delayed&& action) {
+bool MpiProgress::delay(const Delayed& action) {
   if (action.until_ns == 0) return false;
-  delayed_.push_back(std::move(action));
+  delayed_.push_back(action);
   return true;
 }
 
@@ -455,9 +456,9 @@ bool MpiProgress::post_collective() {
   Collective* collective = collective_.load(std::memory_order_acquire);
   if (collective == nullptr || collective->posted.load(std::memory_order_relaxed)) return false;
   collective->posted.store(true, std::memory_order_relaxed);
-  const MPI_Op operation = collective->reduction == Reduction::sum       ? MPI_SUM
-                           : collective->reduction == Reduction::maximum ? MPI_MAX
-                                                                         : MPI_MIN;
+  MPI_Op operation = MPI_SUM;
+  if (collective->reduction == Reduction::maximum) operation = MPI_MAX;
+  if (collective->reduction == Reduction::minimum) operation = MPI_MIN;
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Iallreduce(MPI_IN_PLACE, collective->values.data(),
                            static_cast<int>(collective->values.size()), MPI_DOUBLE, operation,

@@ -74,7 +74,7 @@ class MpiProgress {
     collective
   };
   struct Flight {
-    Operation operation;
+    Operation operation = Operation::receive_header;
     std::uint32_t slot = 0;  ///< header buffer, landing or send
   };
   struct Landing {
@@ -119,7 +119,7 @@ class MpiProgress {
     std::variant<protocol::SendAction, protocol::GrantAction> action;
   };
   [[nodiscard]] std::int64_t delay_until();
-  bool delay(Delayed&& action);
+  bool delay(const Delayed& action);
   bool post_delayed();
   void post_receive(const protocol::GrantAction& grant);
   void post_send(const protocol::SendAction& send);

@@ -1,6 +1,7 @@
 #include "tests/programs/program_case.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <memory>
 #include <random>
@@ -30,6 +31,12 @@ Matrix<double> without_memory(Node& node, const TileLayout& layout, const Distri
 }
 
 }  // namespace
+
+std::string_view name(Algorithm algorithm) {
+  constexpr std::array<std::string_view, algorithm_count> names{
+      "cholesky", "solve_cholesky", "subtract_symmetric_product", "subtract_product"};
+  return names.at(static_cast<std::size_t>(algorithm));
+}
 
 std::string Recording::defect() const {
   for (const RecordedJob& job : jobs) {
@@ -112,9 +119,7 @@ std::string ProgramCase::describe() const {
       "window {}, {} extra blocks; programs:",
       distribution.grid_rows, distribution.grid_columns, distribution.devices, layout.rows,
       layout.tile, layout.strip, layout.small, sides, cluster.window, cluster.extra_blocks);
-  constexpr std::string_view names[] = {"cholesky", "solve_cholesky", "subtract_symmetric_product",
-                                        "subtract_product"};
-  for (const Algorithm a : jobs) text += fmt::format(" {}", names[static_cast<std::size_t>(a)]);
+  for (const Algorithm a : jobs) text += fmt::format(" {}", name(a));
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "node-runtime/node.hpp"
@@ -19,6 +20,7 @@ enum class Algorithm : std::uint8_t {
   subtract_product,            ///< r -= a a^T
 };
 inline constexpr std::int32_t algorithm_count = 4;
+[[nodiscard]] std::string_view name(Algorithm algorithm);
 
 /// Jobs as recorded on some grid.
 struct Recording {
