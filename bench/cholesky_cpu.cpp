@@ -87,18 +87,42 @@ std::string configuration(const Options& options) {
   return text;
 }
 
+/// Seconds that this node's threads have spent in kernels (workers and device managers) and in
+/// copies.
+struct Work {
+  double kernels = 0;
+  double copies = 0;
+};
+
+Work work_of(const Node& node) {
+  Work work;
+  for (const ThreadReport& thread : node.threads()) {
+    const bool computes = thread.role.starts_with("worker") || thread.role.starts_with("device");
+    if (computes) work.kernels += thread.busy_seconds;
+    if (thread.role == "copy") work.copies += thread.busy_seconds;
+  }
+  return work;
+}
+
 int run(const Options& options, Node& node) {
   MatrixSpec spec;
   spec.rows = spec.columns = options.n;
   spec.storage = Storage::lower;
   const Matrix<double> a = node.matrix<double>(spec);
   std::vector<double> times;
+  Work work;
   for (int r = -options.warm_up; r < options.repetitions; ++r) {
     fill(a, options.n);
     node.barrier();
+    const Work before = work_of(node);
     const double start = now();
     const JobResult result = node.submit(cholesky(a)).wait();
     const double seconds = now() - start;
+    if (r >= 0) {
+      const Work after = work_of(node);
+      work.kernels += (after.kernels - before.kernels) / options.repetitions;
+      work.copies += (after.copies - before.copies) / options.repetitions;
+    }
     if (result.status != JobResult::Status::done) {
       fmt::print(stderr, "cholesky_cpu: the factorization failed, info {}\n", result.info);
       return 1;
@@ -124,7 +148,7 @@ int run(const Options& options, Node& node) {
       "peer=heddle op=cholesky n={} nb={} nodes={} workers={} devices={} "
       "gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f}\n",
       options.n, a.layout().tile, node.size(), node.facts().cpu_workers, node.facts().devices,
-      flops / middle, flops / times.front(), middle);
+      flops / middle, flops / times.front(), middle, work.kernels, work.copies);
   return 0;
 }
 

@@ -25,6 +25,7 @@ struct Lane {
     bool busy = false;
   };
   std::array<Flight, in_flight_per_stream> flights;
+  std::int64_t free_since_ns = 0;  ///< end of the last finished copy
 };
 
 bool less_urgent(const protocol::CopyAction& a, const protocol::CopyAction& b) {
@@ -92,7 +93,7 @@ class CopyThread {
         }
         flight.busy = false;
         --in_flight_;
-        trace_copy(flight);
+        trace_copy(lane, flight);
         finished.push_back(flight.copy);
       }
     }
@@ -140,12 +141,14 @@ class CopyThread {
     ++in_flight_;
   }
 
-  void trace_copy(const Lane::Flight& flight) {
+  void trace_copy(Lane& lane, const Lane::Flight& flight) {
     const protocol::CopyAction& copy = flight.copy;
     const std::size_t bytes = engine_.store().shape(copy.tile).bytes();
     engine_.count_copy(bytes);
     const std::int64_t now = trace::now_ns();
-    trace_.add_busy(now - flight.posted_ns);
+    const std::int64_t start = std::max(flight.posted_ns, lane.free_since_ns);
+    lane.free_since_ns = now;
+    trace_.add_busy(now - start);
     trace_.copy({.job = copy.job.value(),
                  .tile = {copy.tile.matrix.value(), copy.tile.index},
                  .version = copy.number,
@@ -153,7 +156,7 @@ class CopyThread {
                  .to = copy.to_place,
                  .bytes = bytes,
                  .posted_ns = flight.posted_ns,
-                 .start_ns = flight.posted_ns,
+                 .start_ns = start,
                  .end_ns = now});
   }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <memory>
@@ -21,8 +22,19 @@ struct Flight {
   protocol::Task* task = nullptr;
   std::unique_ptr<Event> event;
   std::int64_t info = 0;
-  std::int64_t begin_ns = 0;
-  bool busy = false;
+  std::int64_t launched_ns = 0;
+};
+
+/// One compute stream and what it holds, oldest first: a stream works in order.
+struct Lane {
+  std::unique_ptr<Stream> stream;
+  std::array<Flight, in_flight_per_stream> flights;
+  std::size_t first = 0;
+  std::size_t count = 0;
+  std::int64_t free_since_ns = 0;  ///< end of the last finished kernel
+
+  [[nodiscard]] Flight& oldest() { return flights.at(first); }
+  [[nodiscard]] Flight& next() { return flights.at((first + count) % flights.size()); }
 };
 
 class DeviceManager {
@@ -34,10 +46,9 @@ class DeviceManager {
         bell_(*engine.device_bells[static_cast<std::size_t>(index)]),
         notifier_(bell_),
         trace_(trace) {
-    for (auto& stream : streams_) {
-      stream = device_.create_stream(StreamPriority::normal, &notifier_);
-      flights_.emplace_back(in_flight_per_stream);
-      for (Flight& flight : flights_.back()) flight.event = device_.create_event();
+    for (Lane& lane : lanes_) {
+      lane.stream = device_.create_stream(StreamPriority::normal, &notifier_);
+      for (Flight& flight : lane.flights) flight.event = device_.create_event();
     }
   }
 
@@ -45,7 +56,7 @@ class DeviceManager {
   DeviceManager& operator=(const DeviceManager&) = delete;
   ~DeviceManager() {
     if (engine_.failed()) {
-      for (auto& stream : streams_) stream->abandon("the node has failed");
+      for (Lane& lane : lanes_) lane.stream->abandon("the node has failed");
     }
   }
 
@@ -69,43 +80,47 @@ class DeviceManager {
   /// FIREs what has finished.
   bool collect() {
     std::vector<protocol::Task*> finished;
-    for (std::size_t s = 0; s < stream_count; ++s) {
-      for (Flight& flight : flights_[s]) {
-        if (!flight.busy) continue;
+    for (Lane& lane : lanes_) {
+      for (; lane.count > 0; --lane.count, --in_flight_) {
+        Flight& flight = lane.oldest();
         const EventState state = flight.event->query();
-        if (state == EventState::pending) continue;
+        if (state == EventState::pending) break;
         if (state == EventState::failed) {
           throw Error(ErrorCode::internal, flight.event->failure());
         }
-        flight.busy = false;
-        --in_flight_;
-        if (flight.info > 0) report_failure(*flight.task, flight.info);
-        record_task(trace_, *flight.task, flight.begin_ns, trace::now_ns());
+        if (flight.info > 0) report_failure(*lane.stream, *flight.task, flight.info);
+        const std::int64_t now = trace::now_ns();
+        record_task(trace_, *flight.task, std::max(flight.launched_ns, lane.free_since_ns), now);
+        lane.free_since_ns = now;
         finished.push_back(flight.task);
+        lane.first = (lane.first + 1) % lane.flights.size();
       }
     }
     if (!finished.empty()) engine_.finish(finished);
     return !finished.empty();
   }
 
+  /// Gives ready tasks to the streams, always to the one with the least to do.
   bool launch() {
     bool launched = false;
-    for (std::size_t s = 0; s < stream_count; ++s) {
-      for (Flight& flight : flights_[s]) {
-        if (flight.busy) continue;
-        protocol::Task* task = engine_.finish_and_take(nullptr, place_);
-        if (task == nullptr) return launched;
-        start(*streams_[s], flight, *task);
-        launched = true;
-      }
+    for (;;) {
+      Lane& lane =
+          *std::min_element(lanes_.begin(), lanes_.end(),
+                            [](const Lane& a, const Lane& b) { return a.count < b.count; });
+      if (lane.count == lane.flights.size()) return launched;
+      protocol::Task* task = engine_.finish_and_take(nullptr, place_);
+      if (task == nullptr) return launched;
+      start(*lane.stream, lane.next(), *task);
+      ++lane.count;
+      ++in_flight_;
+      launched = true;
     }
-    return launched;
   }
 
   void start(Stream& stream, Flight& flight, protocol::Task& task) {
     flight.task = &task;
     flight.info = 0;
-    flight.begin_ns = trace::now_ns();
+    flight.launched_ns = trace::now_ns();
     const auto& job = *static_cast<const JobRecord*>(task.job->context);
     if (!job.cancelled.load(std::memory_order_relaxed)) {
       const TaskTiles tiles(engine_.store(), task);
@@ -125,8 +140,6 @@ class DeviceManager {
       }
     }
     stream.record(*flight.event);
-    flight.busy = true;
-    ++in_flight_;
   }
 
   /// A kernel that only the host has (reading files, checking input): its tiles go there and back.
@@ -155,12 +168,12 @@ class DeviceManager {
     stream.synchronize();
   }
 
-  void report_failure(const protocol::Task& task, std::int64_t info) {
+  void report_failure(Stream& stream, const protocol::Task& task, std::int64_t info) {
     const TaskTiles tiles(engine_.store(), task);
     const std::int64_t at = failing_element(tiles[0], task, info);
     double pivot = 0;
-    streams_[0]->copy({&pivot, nullptr}, {tiles[0].data + at, &device_}, sizeof(double));
-    streams_[0]->synchronize();
+    stream.copy({&pivot, nullptr}, {tiles[0].data + at, &device_}, sizeof(double));
+    stream.synchronize();
     engine_.numerical_failure(*static_cast<JobRecord*>(task.job->context),
                               task.work.info_base + info, pivot);
   }
@@ -171,8 +184,7 @@ class DeviceManager {
   Doorbell& bell_;
   BellNotifier notifier_;
   trace::ThreadTrace& trace_;
-  std::array<std::unique_ptr<Stream>, stream_count> streams_;
-  std::vector<std::vector<Flight>> flights_;
+  std::array<Lane, stream_count> lanes_;
   std::size_t in_flight_ = 0;
   std::vector<double> staging_;
 };
