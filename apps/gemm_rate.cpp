@@ -72,7 +72,7 @@ class Burst {
   Matrix<double> make(Node& node, std::int64_t tile, bool on_devices) {
     const NodeFacts& facts = node.facts();
     const std::int64_t places = on_devices ? facts.devices : 1;
-    const std::int64_t rows = tiles_each * (on_devices ? 1 : facts.cpu_workers);
+    const std::int64_t rows = std::int64_t{tiles_each} * (on_devices ? 1 : facts.cpu_workers);
     MatrixSpec spec;
     spec.has_layout = true;
     spec.distribution = facts.distribution;

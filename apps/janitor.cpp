@@ -32,7 +32,7 @@ int launcher_connection() {
   return text == nullptr ? -1 : static_cast<int>(std::strtol(text, nullptr, 10));
 }
 
-void close_all_but(std::set<int> kept) {
+void close_all_but(const std::set<int>& kept) {
   unsigned first = 0;
   for (const int file : kept) {
     if (file < 0) continue;

@@ -306,6 +306,7 @@ void Solver::write_trace() {
   together(node_, [&] {
     if (!is_first()) return;
     std::vector<std::filesystem::path> files;
+    files.reserve(static_cast<std::size_t>(node_.size()));
     for (std::int32_t node = 0; node < node_.size(); ++node) files.emplace_back(node_file(node));
     const TemporaryName half(run_.janitor(), temporary_of(path));
     const trace::ExportSummary summary = trace::merge_to_chrome(files, path);

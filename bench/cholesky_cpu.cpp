@@ -146,7 +146,8 @@ int run(const Options& options, Node& node) {
   const double flops = cholesky_flops(static_cast<double>(options.n)) * 1e-9;
   fmt::print(
       "peer=heddle op=cholesky n={} nb={} nodes={} workers={} devices={} "
-      "gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f}\n",
+      "gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f} kernel_seconds={:.5f} "
+      "copy_seconds={:.5f}\n",
       options.n, a.layout().tile, node.size(), node.facts().cpu_workers, node.facts().devices,
       flops / middle, flops / times.front(), middle, work.kernels, work.copies);
   return 0;

@@ -10,7 +10,7 @@
 namespace heddle::simulation {
 namespace {
 
-using Walk = std::vector<Call>;
+using Calls = std::vector<Call>;
 
 bool is_announcement(const Call& call) {
   return call.kind == Step::Kind::announce;
@@ -45,7 +45,7 @@ bool may_go_ahead(const Call& announcement, const Call& before) {
 
 /// Moves every announcement ahead of what is not needed for it.
 void announce_early(RecordedJob& job) {
-  for (Walk& walk : job.nodes) {
+  for (Calls& walk : job.nodes) {
     for (std::size_t i = 1; i < walk.size(); ++i) {
       for (std::size_t k = i; k > 0 && is_announcement(walk[k]) && is_task(walk[k - 1]) &&
                               may_go_ahead(walk[k], walk[k - 1]);
@@ -69,11 +69,11 @@ class ProgramChecks : public testing::TestWithParam<Algorithm> {
   [[nodiscard]] RecordedJob& job() { return recording_.jobs.front(); }
   /// The walk with the most calls for which `wanted` holds, and the one of them in the middle.
   template <class Wanted>
-  std::pair<Walk&, Walk::iterator> some(Wanted wanted) {
-    const auto count = [&](const Walk& w) { return std::count_if(w.begin(), w.end(), wanted); };
-    Walk& walk =
+  std::pair<Calls&, Calls::iterator> some(Wanted wanted) {
+    const auto count = [&](const Calls& w) { return std::count_if(w.begin(), w.end(), wanted); };
+    Calls& walk =
         *std::max_element(job().nodes.begin(), job().nodes.end(),
-                          [&](const Walk& a, const Walk& b) { return count(a) < count(b); });
+                          [&](const Calls& a, const Calls& b) { return count(a) < count(b); });
     auto left = count(walk) / 2;
     return {walk, std::find_if(walk.begin(), walk.end(),
                                [&](const Call& c) { return wanted(c) && left-- == 0; })};
@@ -130,7 +130,7 @@ TEST_P(ProgramChecks, find_a_task_that_no_node_inserts_and_one_that_is_inserted_
 }
 
 TEST_P(ProgramChecks, find_a_use_after_the_release) {
-  for (Walk& walk : job().nodes) {  // all releases at the beginning
+  for (Calls& walk : job().nodes) {  // all releases at the beginning
     std::stable_partition(walk.begin(), walk.end(),
                           [](const Call& c) { return c.kind == Step::Kind::release; });
   }
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(, ProgramChecks,
                          testing::Values(Algorithm::cholesky, Algorithm::solve_cholesky,
                                          Algorithm::subtract_symmetric_product,
                                          Algorithm::subtract_product),
-                         [](const auto& info) { return std::string(name(info.param)); });
+                         [](const auto& a) { return std::string(name(a.param)); });
 
 /// Why it matters where an announcement stands: nodes whose pools are at their minimum can wait for
 /// each other.

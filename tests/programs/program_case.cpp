@@ -56,7 +56,7 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
   layout.small = 1 + below(layout.tile);
   if (below(3) != 0) layout.strip = layout.small * below(layout.tile / layout.small + 1);
   // Fewer tile rows where each wide column has many pieces: the tasks grow with pieces squared.
-  constexpr std::int64_t rows_max[] = {8, 6, 5, 4};
+  constexpr std::int64_t rows_max[] = {10, 8, 6, 5};
   const std::int64_t rows = rows_max[std::clamp(layout.pieces_per_wide(), 1, 4) - 1];
   layout.rows = layout.columns =
       below(16) == 0 ? below(layout.tile) : 1 + below(layout.tile * rows);

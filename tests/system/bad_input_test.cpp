@@ -19,9 +19,10 @@ constexpr const char* problem =
 
 class BadInput : public HeddleRun {
  protected:
-  BadInput() {
-    folder.write("k.npy", testing::npy(testing::spd(50)));
-    folder.write("b.npy", testing::npy(testing::sides(50, 2)));
+  void SetUp() override {
+    HeddleRun::SetUp();
+    folder_.write("k.npy", testing::npy(testing::spd(50)));
+    folder_.write("b.npy", testing::npy(testing::sides(50, 2)));
   }
 
   /// Alone and on three nodes.
@@ -37,27 +38,27 @@ class BadInput : public HeddleRun {
 }  // namespace
 
 TEST_F(BadInput, a_missing_matrix_file) {
-  std::filesystem::remove(folder / "k.npy");
+  std::filesystem::remove(folder_ / "k.npy");
   refused({"k.npy", "no such file"});
 }
 
 TEST_F(BadInput, an_empty_matrix_file) {
-  folder.write("k.npy", "");
+  folder_.write("k.npy", "");
   refused({"k.npy"});
 }
 
 TEST_F(BadInput, a_truncated_matrix_file) {
-  folder.write("k.npy", testing::npy(testing::spd(50)).substr(0, 5000));
+  folder_.write("k.npy", testing::npy(testing::spd(50)).substr(0, 5000));
   refused({"k.npy", "bytes"});
 }
 
 TEST_F(BadInput, a_file_that_is_no_numpy_file) {
-  folder.write("k.npy", "these are not the bytes you are looking for");
+  folder_.write("k.npy", "these are not the bytes you are looking for");
   refused({"k.npy"});
 }
 
 TEST_F(BadInput, words_where_numbers_should_be) {
-  folder.write("k.mtx", "%%MatrixMarket matrix array real general\n2 2\n1\ntwo\n3\n4\n");
+  folder_.write("k.mtx", "%%MatrixMarket matrix array real general\n2 2\n1\ntwo\n3\n4\n");
   refused({"k.mtx", "4", "two"},
           "problem: {matrix: {file: k.mtx}, output: {factor: l.npy}}\nlayout: {tile: 16}\n");
 }
@@ -65,23 +66,23 @@ TEST_F(BadInput, words_where_numbers_should_be) {
 TEST_F(BadInput, another_data_type) {
   std::string text = testing::npy(testing::spd(50));
   text.replace(text.find("<f8"), 3, "<f4");
-  folder.write("k.npy", text);
+  folder_.write("k.npy", text);
   refused({"k.npy", "f4"});
 }
 
 TEST_F(BadInput, a_matrix_of_one_dimension) {
-  folder.write("k.npy", testing::npy(testing::sides(50, 1), testing::NpyOrder::c,
-                                     testing::NpyDimensions::one));
+  folder_.write("k.npy", testing::npy(testing::sides(50, 1), testing::NpyOrder::c,
+                                      testing::NpyDimensions::one));
   refused({"k.npy"});
 }
 
 TEST_F(BadInput, a_matrix_that_is_not_square) {
-  folder.write("k.npy", testing::npy(Dense(50, 40)));
+  folder_.write("k.npy", testing::npy(Dense(50, 40)));
   refused({"k.npy", "50 x 40", "square"});
 }
 
 TEST_F(BadInput, right_hand_sides_of_another_length) {
-  folder.write("b.npy", testing::npy(testing::sides(49, 2)));
+  folder_.write("b.npy", testing::npy(testing::sides(49, 2)));
   refused({"b.npy", "49", "50"});
 }
 
@@ -89,21 +90,21 @@ TEST_F(BadInput, nan_and_infinity_with_the_position_of_the_first) {
   Dense a = testing::spd(50);
   a(40, 30) = a(30, 40) = std::numeric_limits<double>::quiet_NaN();
   a(45, 3) = a(3, 45) = std::numeric_limits<double>::infinity();
-  folder.write("k.npy", testing::npy(a));
+  folder_.write("k.npy", testing::npy(a));
   refused({"k.npy", "inf", "row 46, column 4"});
 }
 
 TEST_F(BadInput, nan_above_the_diagonal) {
   Dense a = testing::spd(50);
   a(2, 47) = std::numeric_limits<double>::quiet_NaN();
-  folder.write("k.npy", testing::npy(a));
+  folder_.write("k.npy", testing::npy(a));
   refused({"k.npy", "nan", "row 3, column 48"});
 }
 
 TEST_F(BadInput, nan_in_the_right_hand_sides) {
   Dense b = testing::sides(50, 2);
   b(33, 1) = std::numeric_limits<double>::quiet_NaN();
-  folder.write("b.npy", testing::npy(b));
+  folder_.write("b.npy", testing::npy(b));
   refused({"b.npy", "nan", "row 34, column 2"});
 }
 
@@ -111,7 +112,7 @@ TEST_F(BadInput, a_matrix_that_is_not_symmetric_with_the_worst_pair) {
   Dense a = testing::spd(50);
   a(10, 2) += 0.25;
   a(20, 40) += 0.5;
-  folder.write("k.npy", testing::npy(a));
+  folder_.write("k.npy", testing::npy(a));
   refused({"k.npy", "not symmetric", "(41, 21)", "(21, 41)"});
 }
 
@@ -151,8 +152,8 @@ TEST_F(BadInput, an_output_folder_that_cannot_be_written) {
             {"--set", "problem.output.factor=/proc/l.npy"});
     return;
   }
-  std::filesystem::create_directory(folder / "locked");
-  std::filesystem::permissions(folder / "locked", std::filesystem::perms::owner_read);
+  std::filesystem::create_directory(folder_ / "locked");
+  std::filesystem::permissions(folder_ / "locked", std::filesystem::perms::owner_read);
   refused({"problem.output.factor", "not writable"}, problem,
           {"--set", "problem.output.factor=locked/l.npy"});
 }
@@ -195,15 +196,15 @@ TEST_F(BadInput, words_that_are_no_command_line) {
 }
 
 TEST_F(BadInput, nodes_that_were_started_with_different_configurations) {
-  folder.write("one.yaml", problem);
-  folder.write("two.yaml", std::string(problem) + "runtime: {window: 77}\n");
+  folder_.write("one.yaml", problem);
+  folder_.write("two.yaml", std::string(problem) + "runtime: {window: 77}\n");
   expect_refused(run({HEDDLE_MPIEXEC, "-n", "1", HEDDLE_BINARY, "solve", "one.yaml", ":", "-n", "1",
                       HEDDLE_BINARY, "solve", "two.yaml"}),
                  {"configuration", "node 1"});
 }
 
 TEST_F(BadInput, a_file_that_only_one_node_misses) {
-  folder.write("one.yaml", problem);
+  folder_.write("one.yaml", problem);
   expect_refused(run({HEDDLE_MPIEXEC, "-n", "2", HEDDLE_BINARY, "solve", "one.yaml", ":", "-n", "1",
                       HEDDLE_BINARY, "solve", "none.yaml"}),
                  {"node 2", "none.yaml"});

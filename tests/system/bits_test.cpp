@@ -11,9 +11,10 @@ using testing::HeddleRun;
 
 class Bits : public HeddleRun {
  protected:
-  Bits() {
-    folder.write("k.npy", testing::npy(testing::spd(200)));
-    folder.write("b.npy", testing::npy(testing::sides(200, 3)));
+  void SetUp() override {
+    HeddleRun::SetUp();
+    folder_.write("k.npy", testing::npy(testing::spd(200)));
+    folder_.write("b.npy", testing::npy(testing::sides(200, 3)));
   }
 
   void expect_equal_bits(int nodes, const std::string& grid, int workers, int devices) {
@@ -31,11 +32,11 @@ class Bits : public HeddleRun {
               nodes);
     ASSERT_EQ(ended.status, 0) << ended.error;
     for (const char* name : {"x.npy", "l.npy"}) {
-      const std::string bytes = testing::read_file(folder / name);
+      const std::string bytes = testing::read_file(folder_ / name);
       std::string& first = name[0] == 'x' ? solution_ : factor_;
       if (first.empty()) first = bytes;
       EXPECT_TRUE(bytes == first) << name << " differs";
-      std::filesystem::remove(folder / name);
+      std::filesystem::remove(folder_ / name);
     }
   }
 

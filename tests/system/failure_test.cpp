@@ -18,7 +18,7 @@ using testing::Process;
 class Failure : public HeddleRun {
  protected:
   [[nodiscard]] std::set<std::string> files() const {
-    const auto names = folder.names();
+    const auto names = folder_.names();
     return {names.begin(), names.end()};
   }
 };
@@ -71,8 +71,8 @@ TEST_F(Failure, of_a_matrix_that_is_not_positive_definite_gives_lapacks_info_on_
   for (const std::int64_t pivot : {std::int64_t{0}, n / 2, n - 1}) {
     Dense a = testing::spd(n);
     a(pivot, pivot) = -1.5;
-    folder.write("k.npy", testing::npy(a));
-    folder.write("b.npy", testing::npy(testing::sides(n, 1)));
+    folder_.write("k.npy", testing::npy(a));
+    folder_.write("b.npy", testing::npy(testing::sides(n, 1)));
     const std::int64_t info = testing::reference(a, testing::sides(n, 1)).info;
     ASSERT_EQ(info, pivot + 1);
     for (const auto& [nodes, grid] :
@@ -86,7 +86,7 @@ TEST_F(Failure, of_a_matrix_that_is_not_positive_definite_gives_lapacks_info_on_
                 nodes, {"--report", "report.json"});
       EXPECT_EQ(ended.status, 3) << ended.error;
       EXPECT_NE(ended.error.find(fmt::format("pivot {} ", info)), std::string::npos) << ended.error;
-      const auto report = nlohmann::json::parse(testing::read_file(folder / "report.json"));
+      const auto report = nlohmann::json::parse(testing::read_file(folder_ / "report.json"));
       EXPECT_EQ(report["status"], "not_positive_definite");
       EXPECT_EQ(report["info"], info);
       EXPECT_NE(report["hint"].get<std::string>().find("-1.5"), std::string::npos)
@@ -99,21 +99,21 @@ TEST_F(Failure, of_a_matrix_that_is_not_positive_definite_gives_lapacks_info_on_
 TEST_F(Failure, of_a_device_that_finds_the_bad_pivot_gives_the_same_info) {
   Dense a = testing::spd(90);
   a(70, 70) = -2;
-  folder.write("k.npy", testing::npy(a));
+  folder_.write("k.npy", testing::npy(a));
   const Ended ended = solve(
       "problem: {matrix: {file: k.npy}}\nlayout: {tile: 32, strip: 0}\n"
       "runtime: {devices: {backend: emulated, per_node: 2, memory: 64MiB}}\n",
       2, {"--report", "report.json"});
   EXPECT_EQ(ended.status, 3) << ended.error;
-  EXPECT_EQ(nlohmann::json::parse(testing::read_file(folder / "report.json"))["info"], 71);
+  EXPECT_EQ(nlohmann::json::parse(testing::read_file(folder_ / "report.json"))["info"], 71);
 }
 
 TEST_F(Failure, of_a_killed_node_ends_the_run_and_leaves_nothing_behind) {
-  folder.write("problem.yaml", long_problem);
+  folder_.write("problem.yaml", long_problem);
   for (const int rank : {0, 1, 2}) {
     for (const int signal : {SIGKILL, SIGSEGV}) {
       SCOPED_TRACE(fmt::format("rank {} signal {}", rank, signal));
-      Process run(launch(3), folder.path());
+      Process run(launch(3), folder_.path());
       ASSERT_TRUE(run.wait_for_output("  trace  ")) << run.wait().error;
       ASSERT_EQ(::kill(process_of_rank(rank), signal), 0);
       const auto begin = std::chrono::steady_clock::now();
@@ -131,14 +131,14 @@ TEST_F(Failure, of_a_killed_node_ends_the_run_and_leaves_nothing_behind) {
 /// MPICH's launcher kills all others within a millisecond of a node's death, so each heddle runs
 /// below a shell that keeps the launcher's connection and waits for the others' shells.
 TEST_F(Failure, of_a_node_is_told_by_the_others_where_the_launcher_leaves_them_the_time) {
-  folder.write("problem.yaml", long_problem);
-  folder.write("patient",
-               "#!/bin/bash\n\"$@\"\necho $? >status.$PMI_RANK\n"
-               "for i in {1..100}; do\n"
-               "  [[ -s status.0 && -s status.1 && -s status.2 ]] && exit 4\n  sleep 0.1\ndone\n");
+  folder_.write("problem.yaml", long_problem);
+  folder_.write("patient",
+                "#!/bin/bash\n\"$@\"\necho $? >status.$PMI_RANK\n"
+                "for i in {1..100}; do\n"
+                "  [[ -s status.0 && -s status.1 && -s status.2 ]] && exit 4\n  sleep 0.1\ndone\n");
   Process run({HEDDLE_MPIEXEC, "-n", "3", "bash", "patient", HEDDLE_BINARY, "solve", "problem.yaml",
                "--report", "report.json"},
-              folder.path());
+              folder_.path());
   ASSERT_TRUE(run.wait_for_output("  trace  ")) << run.wait().error;
   ASSERT_EQ(::kill(process_of_rank(1), SIGKILL), 0);
   const auto begin = std::chrono::steady_clock::now();
@@ -148,21 +148,21 @@ TEST_F(Failure, of_a_node_is_told_by_the_others_where_the_launcher_leaves_them_t
   for (const char* part : {"heddle: node 0: ", "heddle: node 2: ", "node 1 on host", "was lost"}) {
     EXPECT_NE(ended.error.find(part), std::string::npos) << part << " in: " << ended.error;
   }
-  EXPECT_EQ(testing::read_file(folder / "status.0"), "4\n");
-  EXPECT_EQ(testing::read_file(folder / "status.1"), "137\n");
-  EXPECT_EQ(testing::read_file(folder / "status.2"), "4\n");
+  EXPECT_EQ(testing::read_file(folder_ / "status.0"), "4\n");
+  EXPECT_EQ(testing::read_file(folder_ / "status.1"), "137\n");
+  EXPECT_EQ(testing::read_file(folder_ / "status.2"), "4\n");
   EXPECT_EQ(files(),
             (std::set<std::string>{"patient", "problem.yaml", "status.0", "status.1", "status.2"}));
 }
 
 TEST_F(Failure, by_interruption_ends_with_130_alone_and_on_several_nodes) {
-  folder.write("problem.yaml", long_problem);
+  folder_.write("problem.yaml", long_problem);
   for (const int nodes : {0, 1, 3}) {
     for (const int signal : {SIGINT, SIGTERM}) {
       SCOPED_TRACE(fmt::format("nodes {} signal {}", nodes, signal));
       Process run(
           nodes == 0 ? alone({"solve", "problem.yaml", "--report", "report.json"}) : launch(nodes),
-          folder.path());
+          folder_.path());
       ASSERT_TRUE(run.wait_for_output("  trace  ")) << run.wait().error;
       const auto begin = std::chrono::steady_clock::now();
       run.signal(signal);

@@ -29,16 +29,16 @@ class GoodRun : public HeddleRun {
     SCOPED_TRACE(fmt::format("n {} sides {} nodes {} {}", n, columns, nodes, layout));
     const Dense a = testing::spd(n);
     const Dense b = testing::sides(n, columns);
-    folder.write("k.npy", testing::npy(a, order));
-    folder.write("b.npy", testing::npy(b, order));
+    folder_.write("k.npy", testing::npy(a, order));
+    folder_.write("b.npy", testing::npy(b, order));
     const auto report = solved(
         "problem:\n  matrix: {file: k.npy}\n  rhs: {file: b.npy}\n"
         "  output: {solution: x.npy, factor: l.npy}\n" +
             layout,
         nodes);
     const testing::Reference expected = testing::reference(a, b);
-    expect_close(testing::read_npy(folder / "x.npy"), expected.solution, 1e-12);
-    expect_close(testing::read_npy(folder / "l.npy"), expected.factor, 1e-11);
+    expect_close(testing::read_npy(folder_ / "x.npy"), expected.solution, 1e-12);
+    expect_close(testing::read_npy(folder_ / "l.npy"), expected.factor, 1e-11);
     double log_determinant = 0;
     for (std::int64_t i = 0; i < n; ++i) log_determinant += 2 * std::log(expected.factor(i, i));
     EXPECT_NEAR(report["log_determinant"].get<double>(), log_determinant, 1e-9);
@@ -65,7 +65,7 @@ TEST_F(GoodRun, solves_with_devices_on_two_nodes) {
 TEST_F(GoodRun, writes_a_trace_with_the_rows_of_both_nodes) {
   static_cast<void>(solved("problem:\n  matrix: {generate: spd, n: 150}\nlayout: {tile: 48}\n", 2,
                            {"--trace", "trace.json"}));
-  const auto trace = nlohmann::json::parse(testing::read_file(folder / "trace.json"));
+  const auto trace = nlohmann::json::parse(testing::read_file(folder_ / "trace.json"));
   const auto& events = trace.at("traceEvents");
   bool arrow = false;
   std::set<std::string> nodes;

@@ -5,14 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <lapacke.h>
 
 #include "algorithms/matrix/npy_file.hpp"
-
-extern "C" {
-void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info);
-void dpotrs_(const char* uplo, const int* n, const int* nrhs, const double* a, const int* lda,
-             double* b, const int* ldb, int* info);
-}
 
 namespace heddle::testing {
 
@@ -86,11 +81,11 @@ Reference reference(const Dense& matrix, const Dense& right_hand_sides) {
   const int columns = static_cast<int>(right_hand_sides.columns);
   const int leading = std::max(1, n);
   int info = 0;
-  dpotrf_("L", &n, result.factor.elements.data(), &leading, &info);
+  LAPACK_dpotrf("L", &n, result.factor.elements.data(), &leading, &info);
   result.info = info;
   if (info == 0) {
-    dpotrs_("L", &n, &columns, result.factor.elements.data(), &leading,
-            result.solution.elements.data(), &leading, &info);
+    LAPACK_dpotrs("L", &n, &columns, result.factor.elements.data(), &leading,
+                  result.solution.elements.data(), &leading, &info);
   }
   for (std::int64_t j = 0; j < matrix.columns; ++j) {
     for (std::int64_t i = 0; i < j; ++i) result.factor(i, j) = 0;
@@ -98,19 +93,19 @@ Reference reference(const Dense& matrix, const Dense& right_hand_sides) {
   return result;
 }
 
-HeddleRun::HeddleRun() {
+void HeddleRun::SetUp() {
   adopt_orphans();
   // The kernels are measured once for all tests, not once for each.
   static const TemporaryFolder cache;
   ::setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
 }
 
-HeddleRun::~HeddleRun() {
+void HeddleRun::TearDown() {
   for (const char* name : {"heddle", "heddle-cleanup"}) {
     EXPECT_TRUE(eventually([&] { return processes_named(name).empty(); }, std::chrono::seconds(5)))
         << "a process called " << name << " is still there";
   }
-  for (const std::string& name : folder.names()) {
+  for (const std::string& name : folder_.names()) {
     EXPECT_EQ(name.find("heddle-part"), std::string::npos) << name << " was left behind";
   }
 }
@@ -127,14 +122,14 @@ std::vector<std::string> HeddleRun::on(int nodes, std::vector<std::string> words
 }
 
 Ended HeddleRun::run(const std::vector<std::string>& words) const {
-  const Ended ended = Process(words, folder.path()).wait();
+  Ended ended = Process(words, folder_.path()).wait();
   EXPECT_FALSE(ended.timed_out) << fmt::format("{}", fmt::join(words, " "));
   return ended;
 }
 
 Ended HeddleRun::solve(const std::string& yaml, int nodes,
                        const std::vector<std::string>& options) const {
-  std::ofstream(folder / "problem.yaml", std::ios::binary) << yaml;
+  std::ofstream(folder_ / "problem.yaml", std::ios::binary) << yaml;
   std::vector<std::string> words{"solve", "problem.yaml"};
   words.insert(words.end(), options.begin(), options.end());
   return run(nodes == 0 ? alone(words) : on(nodes, words));
@@ -145,7 +140,7 @@ nlohmann::json HeddleRun::solved(const std::string& yaml, int nodes,
   options.insert(options.end(), {"--report", "report.json"});
   const Ended ended = solve(yaml, nodes, options);
   EXPECT_EQ(ended.status, 0) << ended.error;
-  const auto report = nlohmann::json::parse(read_file(folder / "report.json"), nullptr, false);
+  auto report = nlohmann::json::parse(read_file(folder_ / "report.json"), nullptr, false);
   if (report.is_discarded()) {
     ADD_FAILURE() << "no report; " << ended.error;
     return {};
@@ -170,7 +165,7 @@ void HeddleRun::expect_refused(const Ended& ended, const std::vector<std::string
     messages += at == 0 || ended.error[at - 1] == '\n' ? 1U : 0U;
   }
   EXPECT_EQ(messages, 1U) << ended.error;
-  for (const std::string& name : folder.names()) {
+  for (const std::string& name : folder_.names()) {
     EXPECT_FALSE(name == "x.npy" || name == "l.npy") << name << " was written";
   }
 }

@@ -52,8 +52,8 @@ struct Reference {
 /// Runs heddle in a folder of its own. Afterwards no process of it and no temporary file is there.
 class HeddleRun : public ::testing::Test {
  protected:
-  HeddleRun();
-  ~HeddleRun() override;
+  void SetUp() override;
+  void TearDown() override;
 
   /// Words of a command that runs heddle alone, or on `nodes` nodes.
   [[nodiscard]] static std::vector<std::string> alone(std::vector<std::string> words);
@@ -69,7 +69,7 @@ class HeddleRun : public ::testing::Test {
   /// Expects exit status 2 and the parts in the one message on stderr; nothing was written.
   void expect_refused(const Ended& ended, const std::vector<std::string>& parts) const;
 
-  TemporaryFolder folder;
+  TemporaryFolder folder_;
 };
 
 }  // namespace heddle::testing

@@ -24,11 +24,11 @@ std::string generated(const std::string& matrix, const std::string& more = "") {
 TEST_F(Inputs, from_matrix_market_files_give_what_numpy_files_give) {
   const Dense a = testing::spd(60);
   const Dense b = testing::sides(60, 1);
-  folder.write("k.npy", testing::npy(a));
-  folder.write("general.mtx", testing::mtx(a, false));
-  folder.write("symmetric.mtx", testing::mtx(a, true));
-  folder.write("b.npy", testing::npy(b));
-  folder.write("b.mtx", testing::mtx(b, false));
+  folder_.write("k.npy", testing::npy(a));
+  folder_.write("general.mtx", testing::mtx(a, false));
+  folder_.write("symmetric.mtx", testing::mtx(a, true));
+  folder_.write("b.npy", testing::npy(b));
+  folder_.write("b.mtx", testing::mtx(b, false));
   std::vector<std::string> solutions;
   for (const auto& [matrix, sides] :
        {std::pair{"k.npy", "b.npy"}, {"general.mtx", "b.mtx"}, {"symmetric.mtx", "b.mtx"}}) {
@@ -37,20 +37,20 @@ TEST_F(Inputs, from_matrix_market_files_give_what_numpy_files_give) {
                                            "  output: {{solution: x.npy}}\nlayout: {{tile: 16}}\n",
                                            matrix, sides),
                                nodes));
-      solutions.push_back(testing::read_file(folder / "x.npy"));
+      solutions.push_back(testing::read_file(folder_ / "x.npy"));
     }
   }
   for (const std::string& solution : solutions) EXPECT_EQ(solution, solutions.front());
 }
 
 TEST_F(Inputs, of_one_dimension_give_a_solution_of_one_dimension) {
-  folder.write("k.npy", testing::npy(testing::spd(30)));
-  folder.write("b.npy", testing::npy(testing::sides(30, 1), testing::NpyOrder::c,
-                                     testing::NpyDimensions::one));
+  folder_.write("k.npy", testing::npy(testing::spd(30)));
+  folder_.write("b.npy", testing::npy(testing::sides(30, 1), testing::NpyOrder::c,
+                                      testing::NpyDimensions::one));
   static_cast<void>(
       solved("problem:\n  matrix: {file: k.npy}\n  rhs: {file: b.npy}\n"
              "  output: {solution: x.npy}\n"));
-  EXPECT_NE(testing::read_file(folder / "x.npy").find("(30,)"), std::string::npos);
+  EXPECT_NE(testing::read_file(folder_ / "x.npy").find("(30,)"), std::string::npos);
 }
 
 TEST_F(Inputs, of_all_generated_kinds_are_solved) {
@@ -70,7 +70,7 @@ TEST_F(Inputs, of_any_size_are_solved_on_any_number_of_nodes) {
       const auto report =
           solved(generated(fmt::format("generate: spd, n: {}", n), "layout: {tile: 32}\n"), nodes);
       EXPECT_EQ(report["n"], n);
-      const Dense x = testing::read_npy(folder / "x.npy");
+      const Dense x = testing::read_npy(folder_ / "x.npy");
       EXPECT_EQ(x.rows, n);
       EXPECT_EQ(x.columns, 2);
     }
@@ -89,7 +89,7 @@ TEST_F(Inputs, may_leave_out_right_hand_sides_and_verification) {
       solved("problem: {matrix: {generate: spd, n: 50}, verify: false, output: {factor: l.npy}}\n");
   EXPECT_EQ(report["nrhs"], 0);
   EXPECT_TRUE(report["residual"].is_null());
-  EXPECT_EQ(testing::read_npy(folder / "l.npy").rows, 50);
+  EXPECT_EQ(testing::read_npy(folder_ / "l.npy").rows, 50);
 }
 
 TEST_F(Inputs, are_changed_by_set_and_a_dry_run_writes_nothing) {
@@ -99,7 +99,7 @@ TEST_F(Inputs, are_changed_by_set_and_a_dry_run_writes_nothing) {
   EXPECT_EQ(ended.status, 0) << ended.error;
   EXPECT_NE(ended.out.find("77 x 77"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("16 x 16"), std::string::npos) << ended.out;
-  EXPECT_EQ(folder.names(), std::vector<std::string>{"problem.yaml"});
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"problem.yaml"});
 }
 
 TEST_F(Inputs, run_quietly_when_asked_to) {
@@ -161,13 +161,13 @@ TEST_F(Inputs, written_by_generate_are_what_a_run_generates) {
   static_cast<void>(
       solved("problem:\n  matrix: {file: k.npy}\n  rhs: {file: b.npy}\n"
              "  output: {solution: x.npy}\nlayout: {tile: 32}\n"));
-  const std::string from_file = testing::read_file(folder / "x.npy");
+  const std::string from_file = testing::read_file(folder_ / "x.npy");
   static_cast<void>(
       solved("problem:\n  matrix: {generate: kriging, n: 70, seed: 5}\n"
              "  rhs: {generate: random, columns: 2, seed: 9}\n"
              "  output: {solution: x.npy}\nlayout: {tile: 32}\n",
              2));
-  EXPECT_EQ(testing::read_file(folder / "x.npy"), from_file);
+  EXPECT_EQ(testing::read_file(folder_ / "x.npy"), from_file);
 }
 
 TEST_F(Inputs, are_explained_by_help_version_and_schema) {

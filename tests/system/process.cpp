@@ -67,8 +67,10 @@ Process::Process(const std::vector<std::string>& words, const std::string& folde
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(error.data(), O_CLOEXEC) != 0) {
     throw std::runtime_error("no pipes");
   }
+  std::vector<std::string> copies = words;
   std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.reserve(copies.size() + 1);
+  for (std::string& word : copies) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   id_ = ::fork();
   if (id_ == 0) {
