@@ -32,25 +32,23 @@ ProgramCase roomy_case(std::uint64_t seed, Algorithm algorithm) {
   return c;
 }
 
-/// The call at `index` and the one before it: whether they may change places in a walk. What is
-/// announced must have been written; releases stay where they are.
+/// Whether an announcement may change places with the call before it: other announcements keep
+/// their order, and what is announced must have been written.
 bool may_go_ahead(const Call& announcement, const Call& before) {
-  if (before.kind == Step::Kind::announce) return true;
-  if (before.kind == Step::Kind::release) return false;
-  return std::none_of(before.accesses.begin(), before.accesses.end(), [&](const auto& access) {
-    return access.mode != protocol::AccessMode::read &&
-           access.tile == announcement.accesses.front().tile;
-  });
+  const protocol::TileId tile = announcement.accesses.front().tile;
+  return is_announcement(announcement) && !is_announcement(before) &&
+         std::none_of(before.accesses.begin(), before.accesses.end(), [&](const auto& access) {
+           return access.tile == tile &&
+                  (before.kind == Step::Kind::release || access.mode != protocol::AccessMode::read);
+         });
 }
 
 /// Moves every announcement ahead of what is not needed for it.
 void announce_early(RecordedJob& job) {
-  for (Calls& walk : job.nodes) {
-    for (std::size_t i = 1; i < walk.size(); ++i) {
-      for (std::size_t k = i; k > 0 && is_announcement(walk[k]) && is_task(walk[k - 1]) &&
-                              may_go_ahead(walk[k], walk[k - 1]);
-           --k) {
-        std::swap(walk[k], walk[k - 1]);
+  for (Calls& calls : job.nodes) {
+    for (std::size_t i = 1; i < calls.size(); ++i) {
+      for (std::size_t k = i; k > 0 && may_go_ahead(calls[k], calls[k - 1]); --k) {
+        std::swap(calls[k], calls[k - 1]);
       }
     }
   }
@@ -67,16 +65,16 @@ class ProgramChecks : public testing::TestWithParam<Algorithm> {
     return SequentialOrder(one.jobs.front(), one.table).check_tasks(job(), recording_.table);
   }
   [[nodiscard]] RecordedJob& job() { return recording_.jobs.front(); }
-  /// The walk with the most calls for which `wanted` holds, and the one of them in the middle.
+  /// The node with the most calls for which `wanted` holds, and the middle one of these.
   template <class Wanted>
   std::pair<Calls&, Calls::iterator> some(Wanted wanted) {
     const auto count = [&](const Calls& w) { return std::count_if(w.begin(), w.end(), wanted); };
-    Calls& walk =
+    Calls& calls =
         *std::max_element(job().nodes.begin(), job().nodes.end(),
                           [&](const Calls& a, const Calls& b) { return count(a) < count(b); });
-    auto left = count(walk) / 2;
-    return {walk, std::find_if(walk.begin(), walk.end(),
-                               [&](const Call& c) { return wanted(c) && left-- == 0; })};
+    auto left = count(calls) / 2;
+    return {calls, std::find_if(calls.begin(), calls.end(),
+                                [&](const Call& c) { return wanted(c) && left-- == 0; })};
   }
 
   HandleLender lender_;
@@ -96,9 +94,9 @@ TEST_P(ProgramChecks, find_nothing_in_the_program_as_it_is) {
 }
 
 TEST_P(ProgramChecks, find_a_version_that_is_not_announced) {
-  const auto [walk, call] = some(is_announcement);
+  const auto [calls, call] = some(is_announcement);
   const Call lost = *call;
-  std::erase_if(walk, [&](const Call& c) {  // with its repetitions
+  std::erase_if(calls, [&](const Call& c) {  // with its repetitions
     return is_announcement(c) && c.reader == lost.reader && c.versions == lost.versions &&
            c.accesses.front().tile == lost.accesses.front().tile;
   });
@@ -111,7 +109,7 @@ TEST_P(ProgramChecks, find_a_version_that_is_announced_to_a_node_that_does_not_r
   std::string defect;
   for (std::int32_t reader = 0; reader < case_.cluster.nodes && defect.empty(); ++reader) {
     recording_ = case_.record(lender_.node());
-    const auto [walk, call] = some(is_announcement);
+    const auto [calls, call] = some(is_announcement);
     call->reader = NodeId{reader};
     defect = check_announcements(job());
   }
@@ -119,29 +117,29 @@ TEST_P(ProgramChecks, find_a_version_that_is_announced_to_a_node_that_does_not_r
 }
 
 TEST_P(ProgramChecks, find_a_task_that_no_node_inserts_and_one_that_is_inserted_twice) {
-  const auto [walk, call] = some(is_task);
+  const auto [calls, call] = some(is_task);
   const Call twice = *call;
-  walk.erase(call);
+  calls.erase(call);
   EXPECT_NE(tasks_defect(), "");
-  walk.push_back(twice);
+  calls.push_back(twice);
   EXPECT_EQ(tasks_defect(), "");
-  walk.push_back(twice);
+  calls.push_back(twice);
   EXPECT_NE(tasks_defect(), "");
 }
 
 TEST_P(ProgramChecks, find_a_use_after_the_release) {
-  for (Calls& walk : job().nodes) {  // all releases at the beginning
-    std::stable_partition(walk.begin(), walk.end(),
+  for (Calls& calls : job().nodes) {  // all releases at the beginning
+    std::stable_partition(calls.begin(), calls.end(),
                           [](const Call& c) { return c.kind == Step::Kind::release; });
   }
   EXPECT_NE(check_releases(job(), recording_.table), "");
 }
 
-TEST_P(ProgramChecks, find_announcements_that_stand_too_early) {
-  announce_early(job());
-
+TEST_P(ProgramChecks, find_a_task_that_stands_behind_a_later_one) {
+  const auto [calls, call] = some(is_task);
+  calls.push_back(*call);
+  calls.erase(call);
   EXPECT_NE(order_defect(), "");
-  EXPECT_EQ(check_announcements(job()), "");  // they are the right ones
 }
 
 INSTANTIATE_TEST_SUITE_P(, ProgramChecks,
@@ -150,14 +148,33 @@ INSTANTIATE_TEST_SUITE_P(, ProgramChecks,
                                          Algorithm::subtract_product),
                          [](const auto& a) { return std::string(name(a.param)); });
 
-/// Why it matters where an announcement stands: nodes whose pools are at their minimum can wait for
-/// each other.
-TEST(AnnouncementsThatStandTooEarly, make_nodes_wait_for_each_other_under_some_seed) {
-  if (one_seed_only()) GTEST_SKIP() << "needs many seeds";
+/// Where nodes announce when they announce as early as they can. A solve does so as it is: what it
+/// announces has only then been written.
+class EarlyAnnouncements : public testing::TestWithParam<Algorithm> {};
+
+TEST_P(EarlyAnnouncements, are_found_to_be_out_of_order) {
+  HandleLender lender;
+  const ProgramCase c = roomy_case(1, GetParam());
+  const Recording one = c.record_on_one(lender.node());
+  Recording recording = c.record(lender.node());
+  announce_early(recording.jobs.front());
+
+  const SequentialOrder order(one.jobs.front(), one.table);
+  EXPECT_NE(order.check_order(recording.jobs.front(), recording.table), "");
+  EXPECT_EQ(check_announcements(recording.jobs.front()), "");  // they are the right ones
+}
+
+INSTANTIATE_TEST_SUITE_P(, EarlyAnnouncements,
+                         testing::Values(Algorithm::cholesky, Algorithm::subtract_symmetric_product,
+                                         Algorithm::subtract_product),
+                         [](const auto& a) { return std::string(name(a.param)); });
+
+TEST(EarlyAnnouncementsOfCholesky,
+     make_nodes_with_pools_of_the_planned_minimum_wait_for_each_other) {
   HandleLender lender;
   std::int32_t stuck = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    ProgramCase c = roomy_case(seed, Algorithm::cholesky);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const ProgramCase c = roomy_case(seed, Algorithm::cholesky);
     Recording recording = c.record(lender.node());
     announce_early(recording.jobs.front());
     const Outcome outcome = c.run(recording);
@@ -165,7 +182,6 @@ TEST(AnnouncementsThatStandTooEarly, make_nodes_wait_for_each_other_under_some_s
     stuck += outcome.ok ? 0 : 1;
   }
   EXPECT_GT(stuck, 0);
-  std::printf("stuck %d\n", stuck);
 }
 
 }  // namespace heddle::simulation

@@ -31,7 +31,7 @@ std::string where(const ProgramCase& c, std::uint64_t seed) {
 }  // namespace
 
 TEST_F(ProductPrograms, are_walked_by_the_nodes_as_parts_of_one_sequential_program) {
-  for (const std::uint64_t seed : seeds(2000)) {
+  for (const std::uint64_t seed : seeds(3000)) {
     const ProgramCase c = single(seed);
     const Recording one = c.record_on_one(lender_.node());
     const Recording many = c.record(lender_.node());
@@ -44,7 +44,7 @@ TEST_F(ProductPrograms, are_walked_by_the_nodes_as_parts_of_one_sequential_progr
 }
 
 TEST_F(ProductPrograms, announce_each_version_to_each_node_that_reads_it_and_to_no_other) {
-  for (const std::uint64_t seed : seeds(2000)) {
+  for (const std::uint64_t seed : seeds(3000)) {
     const ProgramCase c = single(seed);
     const Recording recording = c.record(lender_.node());
     ASSERT_EQ(check_announcements(recording.jobs.front()), "") << where(c, seed);
@@ -62,7 +62,7 @@ TEST_F(ProductPrograms, leave_the_same_history_in_every_tile_on_every_grid) {
 }
 
 TEST_F(ProductPrograms, run_on_simulated_nodes_as_the_sequential_program_would_under_every_seed) {
-  for (const std::uint64_t seed : seeds(2000)) {
+  for (const std::uint64_t seed : seeds(3000)) {
     const ProgramCase c = single(seed);
     const Outcome outcome = c.run(c.record(lender_.node()));
     ASSERT_TRUE(outcome.ok) << outcome.failure << where(c, seed);
@@ -70,7 +70,7 @@ TEST_F(ProductPrograms, run_on_simulated_nodes_as_the_sequential_program_would_u
 }
 
 TEST_F(ProductPrograms, advance_with_pools_of_the_planned_minimum) {
-  for (const std::uint64_t seed : seeds(1000)) {
+  for (const std::uint64_t seed : seeds(2000)) {
     ProgramCase c = single(seed);
     c.cluster.extra_blocks = 0;
     c.cluster.window = seed % 2 == 0 ? 1 : 1000;
@@ -81,7 +81,7 @@ TEST_F(ProductPrograms, advance_with_pools_of_the_planned_minimum) {
 }
 
 TEST_F(ProductPrograms, run_one_behind_the_other_on_the_same_matrices) {
-  for (const std::uint64_t seed : seeds(400)) {
+  for (const std::uint64_t seed : seeds(800)) {
     const ProgramCase c = several(seed);
     const Outcome outcome = c.run(c.record(lender_.node()));
     ASSERT_TRUE(outcome.ok) << outcome.failure << where(c, seed);
@@ -89,7 +89,7 @@ TEST_F(ProductPrograms, run_one_behind_the_other_on_the_same_matrices) {
 }
 
 TEST_F(ProductPrograms, end_with_every_count_right_when_they_are_cancelled_anywhere) {
-  for (const std::uint64_t seed : seeds(300)) {
+  for (const std::uint64_t seed : seeds(400)) {
     ProgramCase c = several(seed);
     c.cluster.cancel_probability = 0.003;
     const Outcome outcome = c.run(c.record(lender_.node()));
