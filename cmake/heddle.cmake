@@ -1,11 +1,30 @@
 # One CMake target per folder. Each library is linked with what it names and nothing else, so what
 # it may not use its own tests do not find; docs/decisions/001-build-and-layers.md.
 
-# heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...])
-# Defines heddle_NAME, and an object target that compiles each header of the folder alone. Outside
+# heddle_check_headers(NAME HEADERS ... LINKS ...): compiles each of the headers alone with what is linked.
+function(heddle_check_headers name)
+  cmake_parse_arguments(ARG "" "" "HEADERS;LINKS" ${ARGN})
+  if(NOT HEDDLE_CHECK_HEADERS OR NOT ARG_HEADERS)
+    return()
+  endif()
+  set(stubs)
+  foreach(header IN LISTS ARG_HEADERS)
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${header}")
+    string(MAKE_C_IDENTIFIER "${path}" id)
+    set(stub "${CMAKE_CURRENT_BINARY_DIR}/alone/${id}.cpp")
+    file(CONFIGURE OUTPUT "${stub}" CONTENT "#include \"${path}\"\n#include \"${path}\"\n" @ONLY)
+    list(APPEND stubs "${stub}")
+  endforeach()
+  add_library(heddle_${name}_headers OBJECT ${stubs})
+  target_link_libraries(heddle_${name}_headers PRIVATE ${ARG_LINKS} heddle_warnings)
+  target_compile_options(heddle_${name}_headers PRIVATE -O0)  # nothing of it runs
+endfunction()
+
+# heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...] [HEADERS ...])
+# Defines heddle_NAME, and an object target that compiles each header of the folder (or HEADERS) alone. Outside
 # apps/ the library is part of the installed package, as heddle::NAME.
 function(heddle_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS;HEADERS" ${ARGN})
   file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
   if(ARG_SOURCES)
     add_library(heddle_${name} STATIC ${ARG_SOURCES})
@@ -28,18 +47,13 @@ function(heddle_library name)
     install(TARGETS heddle_${name} EXPORT heddle ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()
 
-  if(HEDDLE_CHECK_HEADERS AND headers)
-    set(stubs)
-    foreach(header IN LISTS headers)
-      file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${header}")
-      string(MAKE_C_IDENTIFIER "${path}" id)
-      set(stub "${CMAKE_CURRENT_BINARY_DIR}/alone/${id}.cpp")
-      file(CONFIGURE OUTPUT "${stub}" CONTENT "#include \"${path}\"\n#include \"${path}\"\n" @ONLY)
-      list(APPEND stubs "${stub}")
+  if(ARG_HEADERS)
+    set(headers)
+    foreach(header IN LISTS ARG_HEADERS)
+      list(APPEND headers "${CMAKE_CURRENT_SOURCE_DIR}/${header}")
     endforeach()
-    add_library(heddle_${name}_headers OBJECT ${stubs})
-    target_link_libraries(heddle_${name}_headers PRIVATE heddle_${name} heddle_warnings)
   endif()
+  heddle_check_headers(${name} HEADERS ${headers} LINKS heddle_${name})
 endfunction()
 
 # heddle_test(NAME SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test.
