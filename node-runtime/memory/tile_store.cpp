@@ -28,7 +28,11 @@ TileStore::TileStore(std::vector<Device*> devices, std::uint64_t host_bytes_max)
 
 TileStore::~TileStore() {
   for (auto& slot : pools_) delete slot.load(std::memory_order_acquire);
-  for (auto& slot : matrices_) delete slot.load(std::memory_order_acquire);
+  for (auto& slot : chunks_) {
+    const std::unique_ptr<Chunk> chunk(slot.load(std::memory_order_acquire));
+    if (chunk == nullptr) continue;
+    for (auto& matrix : *chunk) delete matrix.load(std::memory_order_acquire);
+  }
 }
 
 std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* purpose) {
@@ -76,15 +80,19 @@ std::int32_t TileStore::add_pool(std::unique_ptr<PoolMemory> pool) {
 std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable table) {
   const std::lock_guard lock(mutex_);
   const auto index = static_cast<std::size_t>(id.value());
-  if (index >= matrices_.size()) {
-    throw Error(ErrorCode::usage,
-                fmt::format("a node can make {} matrices in its life", pools_max));
+  if (index >= chunk_count * matrices_per_chunk) {
+    throw Error(ErrorCode::usage, fmt::format("a node can make {} matrices in its life",
+                                              chunk_count * matrices_per_chunk));
   }
-  auto matrix = std::make_unique<Matrix>();
-  matrix->table = std::move(table);
-  const TileTable& t = matrix->table;
+  std::atomic<Chunk*>& chunk = chunks_[index / matrices_per_chunk];
+  if (chunk.load(std::memory_order_acquire) == nullptr) {
+    chunk.store(std::make_unique<Chunk>().release(), std::memory_order_release);
+  }
+  auto created = std::make_unique<Matrix>();
+  created->table = std::move(table);
+  const TileTable& t = created->table;
   for (const TileShape& shape : t.shapes) {
-    matrix->largest_bytes = std::max(matrix->largest_bytes, shape.bytes());
+    created->largest_bytes = std::max(created->largest_bytes, shape.bytes());
   }
   for (std::int32_t p = 0; p < places() && !t.temporary; ++p) {
     auto pool = std::make_unique<PoolMemory>();
@@ -100,7 +108,7 @@ std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable
     const bool wrapped = !t.wrapped.empty() && p == 0;
     if (wrapped) bytes = 0;
     const auto spares = static_cast<std::size_t>(local > 0 && !wrapped ? t.spare_count : 0);
-    bytes += spares * padded(matrix->largest_bytes);
+    bytes += spares * padded(created->largest_bytes);
     std::byte* next = allocate(*pool, bytes, "the tiles of a matrix");
     pool->blocks.resize(t.shapes.size() + spares);
     for (std::size_t i = 0; i < t.shapes.size(); ++i) {
@@ -114,25 +122,24 @@ std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable
     }
     for (std::size_t s = 0; s < spares; ++s) {
       pool->blocks[t.shapes.size() + s] = next;
-      next += padded(matrix->largest_bytes);
+      next += padded(created->largest_bytes);
     }
-    matrix->pools.push_back(add_pool(std::move(pool)));
+    created->pools.push_back(add_pool(std::move(pool)));
   }
-  std::vector<std::int32_t> pools = matrix->pools;
-  matrices_[index].store(matrix.release(), std::memory_order_release);
+  std::vector<std::int32_t> pools = created->pools;
+  slot(id).store(created.release(), std::memory_order_release);
   return pools;
 }
 
 void TileStore::remove_matrix(protocol::MatrixId id) {
-  Matrix* matrix = nullptr;
+  Matrix* removed = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    matrix = matrices_[static_cast<std::size_t>(id.value())].exchange(nullptr,
-                                                                      std::memory_order_acq_rel);
+    removed = slot(id).exchange(nullptr, std::memory_order_acq_rel);
   }
-  HEDDLE_CHECK(matrix != nullptr, "matrix {} is unknown", id.value());
-  for (const std::int32_t pool : matrix->pools) remove_job_pool(pool);
-  delete matrix;
+  HEDDLE_CHECK(removed != nullptr, "matrix {} is unknown", id.value());
+  for (const std::int32_t pool : removed->pools) remove_job_pool(pool);
+  delete removed;
 }
 
 std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes,
@@ -165,27 +172,19 @@ std::int64_t TileStore::blocks_available(PlaceId place, std::size_t block_bytes)
 }
 
 TileShape TileStore::shape(protocol::TileId tile) const {
-  const Matrix* matrix =
-      matrices_[static_cast<std::size_t>(tile.matrix.value())].load(std::memory_order_acquire);
-  return matrix->table.shapes[static_cast<std::size_t>(tile.index)];
+  return matrix(tile.matrix).table.shapes[static_cast<std::size_t>(tile.index)];
 }
 
 bool TileStore::is_local(protocol::TileId tile) const {
-  const Matrix* matrix =
-      matrices_[static_cast<std::size_t>(tile.matrix.value())].load(std::memory_order_acquire);
-  return matrix->table.is_local[static_cast<std::size_t>(tile.index)];
+  return matrix(tile.matrix).table.is_local[static_cast<std::size_t>(tile.index)];
 }
 
 PlaceId TileStore::home_place(protocol::TileId tile) const {
-  const Matrix* matrix =
-      matrices_[static_cast<std::size_t>(tile.matrix.value())].load(std::memory_order_acquire);
-  return matrix->table.home_places[static_cast<std::size_t>(tile.index)];
+  return matrix(tile.matrix).table.home_places[static_cast<std::size_t>(tile.index)];
 }
 
 std::size_t TileStore::largest_tile_bytes(protocol::MatrixId id) const {
-  return matrices_[static_cast<std::size_t>(id.value())]
-      .load(std::memory_order_acquire)
-      ->largest_bytes;
+  return matrix(id).largest_bytes;
 }
 
 std::byte* TileStore::address(protocol::BlockRef block) const {
@@ -198,12 +197,11 @@ std::byte* TileStore::address(protocol::BlockRef block) const {
 }
 
 TileView TileStore::view(protocol::TileId tile, protocol::BlockRef block) const {
-  const Matrix* matrix =
-      matrices_[static_cast<std::size_t>(tile.matrix.value())].load(std::memory_order_acquire);
-  const TileShape s = matrix->table.shapes[static_cast<std::size_t>(tile.index)];
-  const bool wrapped = !matrix->table.wrapped.empty() && block.pool == matrix->pools.front();
+  const Matrix& m = matrix(tile.matrix);
+  const TileShape s = m.table.shapes[static_cast<std::size_t>(tile.index)];
+  const bool wrapped = !m.table.wrapped.empty() && block.pool == m.pools.front();
   return {reinterpret_cast<double*>(address(block)), s.rows, s.columns,
-          wrapped ? matrix->table.wrapped_leading : std::max<std::int64_t>(1, s.rows)};
+          wrapped ? m.table.wrapped_leading : std::max<std::int64_t>(1, s.rows)};
 }
 
 }  // namespace heddle

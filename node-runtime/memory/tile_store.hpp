@@ -107,6 +107,14 @@ class TileStore {
     std::vector<std::int32_t> pools;
   };
 
+  [[nodiscard]] std::atomic<Matrix*>& slot(protocol::MatrixId id) const {
+    const auto index = static_cast<std::size_t>(id.value());
+    Chunk* chunk = chunks_[index / matrices_per_chunk].load(std::memory_order_acquire);
+    return (*chunk)[index % matrices_per_chunk];
+  }
+  [[nodiscard]] const Matrix& matrix(protocol::MatrixId id) const {
+    return *slot(id).load(std::memory_order_acquire);
+  }
   std::int32_t add_pool(std::unique_ptr<PoolMemory> pool);
   std::byte* allocate(PoolMemory& pool, std::size_t bytes, const char* purpose);
 
@@ -116,7 +124,12 @@ class TileStore {
   /// Release on registration, acquire on use: a reader that has got hold of a pool's id sees the
   /// pool. Ids are reused only after the job or matrix is gone.
   std::array<std::atomic<PoolMemory*>, pools_max> pools_{};
-  std::array<std::atomic<Matrix*>, pools_max> matrices_{};
+  /// Matrices are never renumbered (all nodes count alike), so their table grows, by chunks that
+  /// stay where they are.
+  static constexpr std::size_t chunk_count = 4096;
+  static constexpr std::size_t matrices_per_chunk = 1024;
+  using Chunk = std::array<std::atomic<Matrix*>, matrices_per_chunk>;
+  std::array<std::atomic<Chunk*>, chunk_count> chunks_{};
   std::vector<std::int32_t> free_pools_;
   std::uint64_t host_bytes_ = 0;
   std::uint64_t device_bytes_ = 0;

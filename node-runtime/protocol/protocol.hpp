@@ -119,9 +119,9 @@ class Protocol {
   /// (which lives here). May be repeated; the version travels once.
   void append_alien_reader(Job& job, const Access& access, NodeId reader, std::int32_t priority,
                            Actions& actions);
-  /// Release marker: no task after this one reads this version of the tile in this job; copies of
-  /// it away from home, and for temporary matrices the version itself, are freed after their last
-  /// visit.
+  /// Release marker: no task after this one reads this version of the tile in this job away from
+  /// its home; copies of it away from home, and for temporary matrices the version itself, are
+  /// freed after their last visit.
   void release(Job& job, const Access& access, Actions& actions);
   /// The job's program has ended; everything is released. The job appears in Actions::drained once
   /// all is done.

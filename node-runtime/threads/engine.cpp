@@ -308,6 +308,7 @@ void Engine::fail(const Error& error) {
     if (failure_.has_value()) return;
     failure_ = error;
     outbox_.failure = error.what();
+    outbox_.failure_elsewhere = error.code() == ErrorCode::communication;
     waiting.assign(jobs_.begin(), jobs_.end());
     // Release: whoever sees `failed` sees the reason.
     failed_.store(true, std::memory_order_release);
@@ -320,8 +321,8 @@ void Engine::fail(const Error& error) {
   message_bell.ring_all();
 }
 
-void Engine::fail_with(int node, const std::string& why) {
-  std::string text = fmt::format("node {} failed: {}", node, why);
+void Engine::fail_with(int node, const std::string& why, bool elsewhere) {
+  std::string text = elsewhere ? why : fmt::format("node {} failed: {}", node, why);
   const std::string here = blockage();
   if (!here.empty()) text += fmt::format("\n  node {} then: {}", options_.node.value(), here);
   fail(Error(ErrorCode::communication, text));

@@ -130,8 +130,8 @@ class Engine {
 
   /// The node cannot go on: remembers the first reason, wakes all waiters.
   void fail(const Error& error);
-  /// Node `node` has failed and says why.
-  void fail_with(int node, const std::string& why);
+  /// Node `node` says that it has failed and why, or what it knows of a failure elsewhere.
+  void fail_with(int node, const std::string& why, bool elsewhere);
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] std::optional<Error> failure();
 

@@ -155,7 +155,8 @@ class TaskStream {
   /// only does later (protocol::Pool).
   Room announce(const protocol::Access& access, NodeId reader, std::int32_t priority);
 
-  /// No later task reads this version of the tile in this job.
+  /// No later task reads this version of the tile in this job, other than where it lives: copies of
+  /// it are given up.
   void release(const protocol::Access& access);
 
  private:

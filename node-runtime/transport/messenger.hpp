@@ -27,6 +27,7 @@ struct Outbox {
   std::vector<JobVerdict> done;       ///< jobs that are drained here
   std::vector<JobVerdict> cancelled;  ///< jobs to be cancelled everywhere
   std::string failure;                ///< this node fails: tell the others why
+  bool failure_elsewhere = false;     ///< `failure` speaks of another node already
 
   [[nodiscard]] bool empty() const {
     return grants.empty() && sends.empty() && done.empty() && cancelled.empty() && failure.empty();

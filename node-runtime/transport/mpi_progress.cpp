@@ -24,6 +24,10 @@ constexpr std::int64_t pause_us_idle_worker = 10;
 constexpr std::int64_t pause_us_busy = 100;
 constexpr std::int64_t pause_us_quiet = 1000;
 
+/// First character of a failure's text: whose failure it is.
+constexpr char own = 'o';
+constexpr char relayed = 'r';
+
 std::int64_t now_ns() {
   return trace::now_ns();
 }
@@ -91,7 +95,7 @@ bool MpiProgress::post_outbox() {
   Outbox outbox = engine_.take_outbox();
   if (outbox.empty()) return false;
   if (!outbox.failure.empty()) {
-    tell_failure(outbox.failure);
+    tell_failure(outbox.failure, outbox.failure_elsewhere);
     return true;
   }
   for (const JobVerdict& verdict : outbox.cancelled) {
@@ -237,9 +241,10 @@ void MpiProgress::send_to_all(const Header& header) {
   }
 }
 
-void MpiProgress::tell_failure(const std::string& text) {
+void MpiProgress::tell_failure(const std::string& text, bool elsewhere) {
   std::vector<char> message(failure_text_max);
-  std::strncpy(message.data(), text.c_str(), message.size() - 1);
+  message[0] = elsewhere ? relayed : own;
+  std::strncpy(message.data() + 1, text.c_str(), message.size() - 2);
   std::vector<MPI_Request> requests;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
@@ -327,7 +332,7 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
       return;
     }
     case Operation::receive_failure:
-      engine_.fail_with(status.MPI_SOURCE, failure_text_.data());
+      engine_.fail_with(status.MPI_SOURCE, failure_text_.data() + 1, failure_text_[0] == relayed);
       engine_.take_outbox();  // the others have heard it from that node
       return;
     case Operation::collective: {
@@ -524,7 +529,7 @@ void MpiProgress::lost(int rank, const char* how) {
 
 void MpiProgress::run_down() {
   const Outbox outbox = engine_.take_outbox();
-  if (!outbox.failure.empty()) tell_failure(outbox.failure);
+  if (!outbox.failure.empty()) tell_failure(outbox.failure, outbox.failure_elsewhere);
   collective_bell_.ring_all();
 }
 

@@ -135,7 +135,7 @@ class MpiProgress {
   void record(trace::RecordKind kind, const Action& action, NodeId peer, std::uint32_t tag,
               std::size_t bytes, std::int64_t posted_ns);
   void merge_verdict(const JobVerdict& verdict);
-  void tell_failure(const std::string& text);
+  void tell_failure(const std::string& text, bool elsewhere);
   void wait(Doorbell::Ticket ticket);
   void watch_peers();
   [[noreturn]] void lost(int rank, const char* how);
