@@ -76,7 +76,6 @@ Distribution grid_of(const Config& config, int nodes) {
     if (nodes % r == 0) d.grid_rows = r;
   }
   d.grid_columns = nodes / d.grid_rows;
-  std::swap(d.grid_rows, d.grid_columns);
   return d;
 }
 
@@ -239,6 +238,7 @@ void Node::Parts::start() {
   options.window = facts.window;
   options.wait = wait_policy(config.runtime.wait);
   options.oversubscribed = facts.oversubscribed;
+  options.has_own_cores = !own_cores().empty();
   options.watchdog_seconds = config.runtime.watchdog_seconds;
   options.faults = faults.messages;
   if (faults.extra_blocks_max.has_value()) {

@@ -15,9 +15,9 @@ namespace {
 /// keep all cores busy. Measured by bench/cholesky_cpu (bench/results): about n / 20 for two cores,
 /// between 128 and 384.
 std::int64_t cpu_tile(std::int64_t n, std::int64_t cores) {
-  const double wanted = static_cast<double>(n) / (14.0 + 3.0 * static_cast<double>(cores));
+  const double wanted = static_cast<double>(n) / (6.0 + 2.0 * static_cast<double>(cores));
   const auto rounded = static_cast<std::int64_t>(std::lround(wanted / 32)) * 32;
-  return std::clamp<std::int64_t>(rounded, 96, 320);
+  return std::clamp<std::int64_t>(rounded, 96, n < 6000 ? 192 : 320);
 }
 
 }  // namespace

@@ -156,6 +156,7 @@ void Engine::begin(JobRecord& job) {
   }
   protocol::Job& handle = protocol_.begin_job(options);
   handle.context = &job;
+  active_jobs_.fetch_add(1, std::memory_order_relaxed);
   job.handle = &handle;
   job.id = handle.id;
   job.low_water = options.window - std::max(1, options.window / window_hysteresis);
@@ -244,6 +245,7 @@ void Engine::wait(JobRecord& job) {
 void Engine::complete(JobRecord& job, const JobResult& result, Wakes& wakes) {
   job.counters = job.handle->counters;
   protocol_.forget(*job.handle);
+  active_jobs_.fetch_sub(1, std::memory_order_relaxed);
   job.handle = nullptr;
   for (const std::int32_t pool : job.pools) store_.remove_job_pool(pool);
   wakes.remains.push_back({nullptr, std::move(job.spec), std::move(job.program)});

@@ -44,6 +44,9 @@ struct EngineOptions {
   WaitPolicy wait = WaitPolicy::adaptive;
   /// Fewer usable cores than computing threads on this host: waiting threads go to sleep at once.
   bool oversubscribed = false;
+  /// This node's threads have cores that no other node on the host uses: what an idle worker leaves
+  /// is free for others.
+  bool has_own_cores = false;
   double watchdog_seconds = 60;
   MessageFaults faults;
 };
@@ -147,6 +150,10 @@ class Engine {
     return idle_workers_.load(std::memory_order_relaxed);
   }
   void worker_idle(bool idle) { idle_workers_.fetch_add(idle ? 1 : -1, std::memory_order_relaxed); }
+  /// Jobs begun and not yet ended on all nodes.
+  [[nodiscard]] std::int32_t active_jobs() const {
+    return active_jobs_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] std::size_t ready_hint() const {
     return ready_hint_.load(std::memory_order_relaxed);
   }
@@ -241,6 +248,7 @@ class Engine {
   std::atomic<bool> failed_{false};
   std::atomic<std::int32_t> idle_workers_{0};
   std::atomic<std::int32_t> running_{0};
+  std::atomic<std::int32_t> active_jobs_{0};
   std::atomic<std::size_t> ready_hint_{0};
   std::atomic<std::uint64_t> event_count_{0};
   std::atomic<std::uint64_t> messages_{0};

@@ -483,21 +483,22 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
   }
   const bool in_transfer =
       payloads_in_flight_ > 0 || !delayed_.empty() || collective_.load(std::memory_order_relaxed);
-  const bool awaited = engine_.idle_workers() > 0 && (in_transfer || receives_in_flight_ > 0);
+  const bool at_work = in_transfer || receives_in_flight_ > 0 || engine_.active_jobs() > 0;
+  const bool awaited = engine_.idle_workers() > 0 && at_work;
   if (policy == WaitPolicy::adaptive && now_ns() - active_ns_ < alert_ns) {
     ::sched_yield();
     return;
   }
   const std::int64_t from = now_ns();
   if (awaited) {
-    if (engine_.options().oversubscribed) {
+    // A worker sleeps, so its core has nothing better to do than to look for what it waits for.
+    if (engine_.options().oversubscribed && !engine_.options().has_own_cores) {
       engine_.message_bell.wait(ticket, pause_us_idle_worker);
     } else {
       ::sched_yield();
     }
   } else {
-    engine_.message_bell.wait(
-        ticket, in_transfer || receives_in_flight_ > 0 ? pause_us_busy : pause_us_quiet);
+    engine_.message_bell.wait(ticket, at_work ? pause_us_busy : pause_us_quiet);
   }
   trace_.wait(trace::WaitCause::message, from, now_ns());
 }
