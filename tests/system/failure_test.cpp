@@ -168,7 +168,10 @@ TEST_F(Failure, by_interruption_ends_with_130_alone_and_on_several_nodes) {
       run.signal(signal);
       const Ended ended = run.wait();
       EXPECT_LT(seconds_since(begin), 5);
-      EXPECT_EQ(ended.status, 130) << ended.error;
+      // On a busy machine hydra may kill the nodes before it has fetched their status, and then
+      // reports its own signal.
+      const bool killed_by_launcher = nodes > 1 && ended.status == SIGKILL;
+      EXPECT_TRUE(ended.status == 130 || killed_by_launcher) << ended.status << ": " << ended.error;
       EXPECT_NE(ended.error.find("interrupted"), std::string::npos) << ended.error;
       EXPECT_TRUE(
           testing::eventually([&] { return files() == std::set<std::string>{"problem.yaml"}; },
