@@ -23,6 +23,8 @@ namespace {
 
 /// How long the parent may take from closing its files to its end.
 constexpr int parent_time_max_ms = 5000;
+/// How long after a process's end the launcher is kept from noticing it.
+constexpr int others_time_ms = 500;
 /// How long a launcher may take from the loss of its connection to asking for the exit status.
 constexpr int fetching_time_max_ms = 200;
 
@@ -45,11 +47,12 @@ void close_all_but(const std::set<int>& kept) {
 
 /// Lets go of the launcher only when `parent` has ended, and of the outputs only when the launcher
 /// has fetched its exit status: see the class's comment. Bounded, for launchers that do otherwise.
-void outlive(int parent) {
+void outlive(int parent, bool has_others) {
   pollfd ended{parent, POLLIN, 0};
   ::poll(&ended, 1, parent_time_max_ms);
   const int connection = launcher_connection();
   if (connection < 0) return;
+  if (has_others) ::poll(nullptr, 0, others_time_ms);
   ::close(connection);
   constexpr timespec pause{0, 1'000'000};
   for (int i = 0; i < fetching_time_max_ms; ++i) {
@@ -60,7 +63,7 @@ void outlive(int parent) {
 
 }  // namespace
 
-Janitor::Janitor() {
+Janitor::Janitor(bool has_others) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw Error(ErrorCode::internal,
@@ -70,7 +73,7 @@ Janitor::Janitor() {
   child_ = ::fork();
   if (child_ == 0) {
     ::close(ends[1]);
-    serve(ends[0], parent);
+    serve(ends[0], parent, has_others);
   }
   const int error = errno;
   ::close(ends[0]);
@@ -95,7 +98,7 @@ Janitor::~Janitor() {
 
 /// The child. Messages are '+' or '-', the path, and a zero byte; '.' says that the parent waits.
 /// `parent` becomes readable when the parent has ended.
-void Janitor::serve(int pipe, int parent) {
+void Janitor::serve(int pipe, int parent, bool has_others) {
   ::setsid();  // signals to the parent's group are not meant for it
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
   ::prctl(PR_SET_NAME, "heddle-cleanup");
@@ -122,7 +125,7 @@ void Janitor::serve(int pipe, int parent) {
     }
   }
   for (const std::string& path : paths) ::unlink(path.c_str());
-  if (!is_awaited && parent >= 0) outlive(parent);
+  if (!is_awaited && parent >= 0) outlive(parent, has_others);
   ::_exit(0);
 }
 

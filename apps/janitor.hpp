@@ -17,12 +17,16 @@ namespace heddle {
 /// Of the parent's files it holds the outputs and the connection to the launcher, until the parent
 /// is gone: MPICH's hydra takes a process's exit status into account only if it finds the process
 /// ended when these close, but a process closes its files a moment before it can be waited for.
+/// Where there are other processes it holds them half a second longer, because hydra kills these as
+/// soon as it misses one: in that time they see the loss themselves, say so, and end with their own
+/// status, and interrupted ones get their signal and end with theirs.
 ///
 /// Thread-safe but for construction and destruction.
 class Janitor {
  public:
-  /// Forks; to be called while the process has one thread. Throws Error(internal).
-  Janitor();
+  /// Forks; to be called while the process has one thread. `has_others` where the launcher started
+  /// more than one. Throws Error(internal).
+  explicit Janitor(bool has_others);
   Janitor(const Janitor&) = delete;
   Janitor& operator=(const Janitor&) = delete;
   /// Removes what is on the list and waits for the child's end.
@@ -39,7 +43,7 @@ class Janitor {
   void finish() noexcept;
 
  private:
-  [[noreturn]] static void serve(int pipe, int parent);
+  [[noreturn]] static void serve(int pipe, int parent, bool has_others);
   void tell(char what, const std::string& path);
 
   std::mutex mutex_;

@@ -14,6 +14,7 @@ void print_error(const std::string& message) {
 
 Run::Run(const Launcher& launcher)
     : launcher_(launcher),
+      janitor_(launcher.size > 1),
       interrupts_([this](const char* name) {
         if (launcher_.rank == 0) {
           if (stderr_is_watched(launcher_)) static_cast<void>(std::fputs("\r\x1b[K", stderr));
