@@ -1,7 +1,7 @@
 #pragma once
 
 /// All that a program on the library needs: the node, matrices and jobs; Cholesky and the solves
-/// with it; norms, determinants and files. `find_package(heddle)` and the target heddle::heddle
+/// with it; norms, determinants, files and traces. `find_package(heddle)` and the target heddle::heddle
 /// bring it along; apps/examples/driver.cpp shows how to use it.
 
 #include "algorithms/cholesky/cholesky.hpp"
@@ -9,6 +9,7 @@
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/io/distributed_write.hpp"
 #include "algorithms/io/measures.hpp"
+#include "algorithms/io/trace_file.hpp"
 #include "algorithms/matrix/generators.hpp"
 #include "algorithms/matrix/matrix_file.hpp"
 #include "algorithms/solve/triangular.hpp"

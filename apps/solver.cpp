@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <fmt/format.h>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -13,28 +13,14 @@
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/io/distributed_write.hpp"
 #include "algorithms/io/measures.hpp"
+#include "algorithms/io/trace_file.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "apps/gemm_rate.hpp"
 #include "apps/live_progress.hpp"
 #include "base/units.hpp"
-#include "node-runtime/trace/chrome_export.hpp"
-#include "node-runtime/trace/node_file.hpp"
 
 namespace heddle {
 namespace {
-
-/// Runs what only this node does, or each for itself, and agrees on what went wrong.
-template <class Work>
-void together(Node& node, const Work& work) {
-  std::optional<Error> trouble;
-  try {
-    work();
-  } catch (const Error& error) {
-    if (node.engine().failed()) throw;
-    trouble = error;
-  }
-  agree(node, trouble);
-}
 
 void print(const std::string& text) {
   // A run goes on when nobody reads what it says.
@@ -83,7 +69,7 @@ void Solver::solve() {
   }
   report_.seconds.total = seconds_since(begin_);
   collect_figures();
-  write_trace();
+  save_trace();
 }
 
 void Solver::describe(const Plan& plan) {
@@ -286,36 +272,17 @@ void Solver::collect_figures() {
   if (node_.facts().devices > 0) report_.peak_bytes.device = device;
 }
 
-/// Each node writes its records beside the final name, node 0 merges them.
-void Solver::write_trace() {
+void Solver::save_trace() {
   if (!config_.trace.file) return;
-  const std::string& path = *config_.trace.file;
-  const auto temporary_of = [](const std::string& file) {
-    return fmt::format("{}.{}.heddle-part", file, ::getpid());
-  };
-  const auto node_file = [&](std::int32_t node) {
-    return fmt::format("{}.node-{}.{}.heddle-part", path, node, tag_);
-  };
-  const TemporaryName mine(run_.janitor(), node_file(node_.rank()));
-  node_.barrier();  // the threads are idle from here on
-  together(node_, [&] {
-    const TemporaryName half(run_.janitor(), temporary_of(mine.path()));
-    trace::write_node_file(mine.path(), node_.recorder(),
-                           {.clock_offsets = {node_.clock_offset()}});
-  });
-  together(node_, [&] {
-    if (!is_first()) return;
-    std::vector<std::filesystem::path> files;
-    files.reserve(static_cast<std::size_t>(node_.size()));
-    for (std::int32_t node = 0; node < node_.size(); ++node) files.emplace_back(node_file(node));
-    const TemporaryName half(run_.janitor(), temporary_of(path));
-    const trace::ExportSummary summary = trace::merge_to_chrome(files, path);
-    log_.info("trace: {} slices, {} arrows", summary.slices, summary.arrows);
-    if (summary.records_dropped > 0) {
-      log_.warn("the trace lacks {} records, which found no room", summary.records_dropped);
-    }
-  });
-  static_cast<void>(::unlink(mine.path().c_str()));
+  const trace::ExportSummary summary =
+      write_trace(node_, *config_.trace.file, [this](const std::string& path) {
+        return std::make_shared<TemporaryName>(run_.janitor(), path);
+      });
+  if (!is_first()) return;
+  log_.info("trace: {} slices, {} arrows", summary.slices, summary.arrows);
+  if (summary.records_dropped > 0) {
+    log_.warn("the trace lacks {} records, which found no room", summary.records_dropped);
+  }
 }
 
 }  // namespace heddle

@@ -51,7 +51,7 @@ class Solver {
   void verify();
   void write();
   void run_job(JobSpec spec);
-  void write_trace();
+  void save_trace();
   void collect_figures();
   [[nodiscard]] double seconds_since(Clock::time_point begin) const;
   [[nodiscard]] bool is_first() const { return node_.rank() == 0; }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/io/trace_file.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -140,6 +141,7 @@ int run(const Options& options, Node& node) {
       return 1;
     }
   }
+  if (!options.trace.empty()) write_trace(node, options.trace);
   if (node.rank() != 0) return 0;
   std::sort(times.begin(), times.end());
   const double middle = times[times.size() / 2];
@@ -168,7 +170,7 @@ int main(int argc, char** argv) try {
   app.add_option("--workers", options.workers, "CPU workers of a node");
   app.add_option("--devices", options.devices, "emulated devices of a node");
   app.add_option("--grid", options.grid, "[rows, columns] of nodes");
-  app.add_option("--trace", options.trace, "record a trace");
+  app.add_option("--trace", options.trace, "record a trace of all runs, and write it");
   app.add_flag("--check", options.check, "compute the residual");
   app.add_flag("--nodes-run", options.nodes_run, "one of several processes under mpiexec");
   CLI11_PARSE(app, argc, argv);

@@ -22,6 +22,19 @@ class AgreedError : public Error {
 /// message names the node where it is not in `order`, unless there is only one node. Collective.
 void agree(Node& node, const std::optional<Error>& mine, std::vector<double> order = {});
 
+/// Runs what only this node does, or each for itself, and agrees on what went wrong. Collective.
+template <class Work>
+void together(Node& node, const Work& work) {
+  std::optional<Error> trouble;
+  try {
+    work();
+  } catch (const Error& error) {
+    if (node.engine().failed()) throw;
+    trouble = error;
+  }
+  agree(node, trouble);
+}
+
 /// The text of every node, by rank. Collective; for short texts.
 [[nodiscard]] std::vector<std::string> gather_texts(Node& node, const std::string& mine);
 
