@@ -18,10 +18,11 @@ constexpr std::int64_t heartbeat_ns = 500'000'000;
 constexpr std::int64_t silence_ns_max = 8'000'000'000;
 /// How long after the last event the thread keeps looking without rest.
 constexpr std::int64_t alert_ns = 30'000;
-/// Pauses between looks: while a CPU worker waits for data, while all compute, while nothing is
-/// expected.
+/// Pauses between looks: while a CPU worker waits for data, while all compute (on cores that it
+/// shares with them the workers call it between tasks), while nothing is expected.
 constexpr std::int64_t pause_us_idle_worker = 10;
 constexpr std::int64_t pause_us_busy = 100;
+constexpr std::int64_t pause_us_busy_shared = 1000;
 constexpr std::int64_t pause_us_quiet = 1000;
 
 /// First character of a failure's text: whose failure it is.
@@ -498,7 +499,9 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
       ::sched_yield();
     }
   } else {
-    engine_.message_bell.wait(ticket, at_work ? pause_us_busy : pause_us_quiet);
+    const bool shared = engine_.options().oversubscribed;
+    const std::int64_t busy_us = shared ? pause_us_busy_shared : pause_us_busy;
+    engine_.message_bell.wait(ticket, at_work ? busy_us : pause_us_quiet);
   }
   trace_.wait(trace::WaitCause::message, from, now_ns());
 }
