@@ -135,7 +135,7 @@ void generation(std::int64_t count) {
   const double skip = now() - start;
   const auto per = [&](double seconds) { return seconds * 1e9 / static_cast<double>(count); };
   fmt::print(
-      "peer=heddle op=tasks kind=protocol ns_append={:.1f} ns_finish={:.1f} ns_skip={:.1f} "
+      "peer=heddle op=protocol ns_append={:.1f} ns_finish={:.1f} ns_skip={:.1f} "
       "bytes_per_task={:.0f}\n",
       per(append), per(finish), per(skip), static_cast<double>(bytes) / window);
   node.end_generation(job, actions);
@@ -171,7 +171,7 @@ void pruned_walk(Node& node, std::int32_t tiles, std::int32_t rows, std::int32_t
   }
   const double share = all / (rows * columns);
   fmt::print(
-      "peer=heddle op=tasks kind=pruned_walk tiles={} nodes={} all={:.0f} "
+      "peer=heddle op=pruned_walk tiles={} nodes={} all={:.0f} "
       "ratio_worst={:.2f} ratio_mean={:.2f} ns_walk_worst={:.1f}\n",
       tiles, rows * columns, all, worst / share, total / (rows * columns) / share,
       seconds_worst * 1e9 / share);
@@ -184,13 +184,18 @@ int main(int argc, char** argv) try {
   int workers = 2;
   int repetitions = 5;
   std::int64_t tasks = 200000;
+  bool traced = false;
   CLI::App app{"Cost of empty tasks"};
   app.add_option("--workers", workers, "CPU workers");
   app.add_option("--repetitions", repetitions, "timed runs");
   app.add_option("--tasks", tasks, "tasks of a run");
+  app.add_flag("--trace", traced, "with the trace on; empty tasks alone");
   CLI11_PARSE(app, argc, argv);
+  // Nobody writes the file: this measures recording.
   const heddle::Config config =
-      heddle::Config::from_text(fmt::format("runtime: {{cpu_workers: {}}}\n", workers), "tasks");
+      heddle::Config::from_text(fmt::format("runtime: {{cpu_workers: {}}}\n{}", workers,
+                                            traced ? "trace: {file: unwritten.json}\n" : ""),
+                                "tasks");
   heddle::Node node(config);
   heddle::MatrixSpec spec;
   spec.rows = 4096;
@@ -200,9 +205,12 @@ int main(int argc, char** argv) try {
   const auto matrix = node.matrix<double>(spec);
   for (const bool three : {false, true}) {
     const heddle::Measured m = heddle::measure(node, matrix, three, tasks, repetitions);
-    fmt::print("peer=heddle op=tasks kind={} workers={} tasks={} us_median={:.3f} us_best={:.3f}\n",
-               three ? "three_handles" : "independent", workers, tasks, m.us_median, m.us_best);
+    fmt::print(
+        "peer=heddle{} op=tasks kind={} workers={} tasks={} us_median={:.3f} us_best={:.3f}\n",
+        traced ? "-traced" : "", three ? "three_handles" : "independent", workers, tasks,
+        m.us_median, m.us_best);
   }
+  if (traced) return 0;
   heddle::generation(tasks);
   heddle::pruned_walk(node, 100, 8, 8);
   return 0;

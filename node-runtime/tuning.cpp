@@ -11,13 +11,14 @@
 namespace heddle {
 namespace {
 
-/// Square tiles for CPUs: large enough for the kernels, small enough that the last tile columns
-/// keep all cores busy. Measured by bench/cholesky_cpu (bench/results): about n / 20 for two cores,
-/// between 128 and 384.
+/// Square tiles for CPUs: large enough for the kernels and for the memory that all cores share,
+/// small enough that the last tile columns keep all cores busy. Fitted to bench/cholesky_cpu on two
+/// cores (bench/results), where 128 was best for n = 500, 192 for 1000, 256 for 2000, 320 for 4000
+/// and 384 from 6000 on; more cores want more tiles.
 std::int64_t cpu_tile(std::int64_t n, std::int64_t cores) {
-  const double wanted = static_cast<double>(n) / (6.0 + 2.0 * static_cast<double>(cores));
-  const auto rounded = static_cast<std::int64_t>(std::lround(wanted / 32)) * 32;
-  return std::clamp<std::int64_t>(rounded, 96, n < 6000 ? 192 : 320);
+  const double wanted = 140 * std::pow(static_cast<double>(n) / 500, 0.38) *
+                        std::pow(2 / static_cast<double>(cores), 0.25);
+  return std::clamp<std::int64_t>(std::lround(wanted / 64) * 64, 64, 384);
 }
 
 }  // namespace
