@@ -1,6 +1,7 @@
 #include "node-runtime/node.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <functional>
@@ -12,6 +13,7 @@
 #include "kernels/cpu/blas.hpp"
 #include "node-runtime/device/devices.hpp"
 #include "node-runtime/threads/loops.hpp"
+#include "node-runtime/topology/core_share.hpp"
 #include "node-runtime/transport/mpi_progress.hpp"
 #include "node-runtime/tuning.hpp"
 
@@ -127,7 +129,9 @@ struct Node::Parts {
   ~Parts() { stop_threads(); }
 
   void agree_on_configuration();
+  void share_cores_of_host();
   void decide();
+  void agree_on_shape();
   void start();
   void stop_threads();
   void launch(const std::string& name, std::vector<CpuCore> cores, int order,
@@ -137,6 +141,7 @@ struct Node::Parts {
   Config config;
   Communicator communicator;
   CpuTopology topology;
+  CoreShare core_share;
   NodeFacts facts;
   DeviceSet devices;
   trace::Recorder recorder;
@@ -156,6 +161,38 @@ void Node::Parts::agree_on_configuration() {
                 fmt::format("node {} was started with another configuration than node 0 ('{}' here "
                             "on node {}); give all nodes the same file and options",
                             r, config.name, communicator.rank()));
+  }
+}
+
+/// Launchers may bind each process to cores of its own or leave all of them to all.
+void Node::Parts::share_cores_of_host() {
+  const CpuMask mine = mask_of(topology.cores());
+  const std::vector<std::uint64_t> all = communicator.all_gather(mine);
+  std::vector<CpuMask> masks;
+  std::size_t self = 0;
+  for (int r = 0; r < communicator.size(); ++r) {
+    if (communicator.local_processes()[static_cast<std::size_t>(r)] == 0) continue;
+    if (r == communicator.rank()) self = masks.size();
+    CpuMask& mask = masks.emplace_back();
+    std::copy_n(all.begin() + r * static_cast<std::ptrdiff_t>(mask.size()), mask.size(),
+                mask.begin());
+  }
+  core_share = share_cores(masks, self);
+}
+
+/// What the layout of matrices follows from must be the same on all nodes.
+void Node::Parts::agree_on_shape() {
+  const std::array<std::uint64_t, 2> mine{static_cast<std::uint64_t>(facts.cpu_workers),
+                                          static_cast<std::uint64_t>(facts.devices)};
+  const std::vector<std::uint64_t> all = communicator.all_gather(mine);
+  facts.cpu_workers_of_all = 0;
+  for (std::size_t r = 0; r * 2 < all.size(); ++r) {
+    facts.cpu_workers_of_all += static_cast<std::int32_t>(all[r * 2]);
+    if (all[r * 2 + 1] == all[1]) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("node {} has {} devices, node 0 has {}, and all nodes must have as "
+                            "many; set runtime.devices.per_node to what every node has",
+                            r, all[r * 2 + 1], all[1]));
   }
 }
 
@@ -189,22 +226,18 @@ void Node::Parts::decide() {
   const int cores = topology.compute_thread_count();
   facts.cpu_workers = config.runtime.cpu_workers.has_value()
                           ? static_cast<std::int32_t>(*config.runtime.cpu_workers)
-                          : std::max(1, cores / facts.nodes_on_host);
+                          : std::max(1, cores / core_share.sharers);
   facts.window = static_cast<std::int32_t>(config.runtime.window.value_or(8192));
-  // Threads that would compute or look for work without rest, on this host.
+  // Threads that would compute or look for work without rest, on the cores that this node may use.
   const int hungry =
-      facts.nodes_on_host * (facts.cpu_workers + facts.devices + (facts.nodes > 1 ? 1 : 0));
+      core_share.sharers * (facts.cpu_workers + facts.devices + (facts.nodes > 1 ? 1 : 0));
   facts.oversubscribed = hungry > cores;
 }
 
-/// This node's share of the host's cores, so that nodes on one host do not sit on each other.
+/// This node's share of the host's cores, so that nodes on one host do not sit on each other; empty
+/// where there are fewer than workers.
 std::vector<CpuCore> Node::Parts::own_cores() const {
-  const std::span<const CpuCore> all = topology.cores();
-  const auto workers = static_cast<std::size_t>(facts.cpu_workers);
-  if (workers * static_cast<std::size_t>(facts.nodes_on_host) > all.size()) return {};
-  const std::size_t first = static_cast<std::size_t>(communicator.local_rank()) * workers;
-  return {all.begin() + static_cast<std::ptrdiff_t>(first),
-          all.begin() + static_cast<std::ptrdiff_t>(first + workers)};
+  return core_share.part_of(topology.cores(), facts.cpu_workers);
 }
 
 /// A thread of the node: named, bound, and unable to end the process by an exception.
@@ -300,6 +333,7 @@ Node::Node(const Config& config, const NodeFaults& faults)
     : parts_(std::make_unique<Parts>(config, Communicator())) {
   parts_->faults = faults;
   parts_->decide();
+  parts_->agree_on_shape();
   parts_->start();
 }
 
@@ -310,6 +344,7 @@ Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults
     : parts_(std::make_unique<Parts>(config, Communicator(communicator))) {
   parts_->faults = faults;
   parts_->agree_on_configuration();
+  parts_->share_cores_of_host();
   std::optional<Error> trouble;
   try {
     parts_->decide();
@@ -317,6 +352,7 @@ Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults
     trouble = error;
   }
   parts_->communicator.throw_together(trouble);
+  parts_->agree_on_shape();
   parts_->start();
 }
 

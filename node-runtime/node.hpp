@@ -77,7 +77,8 @@ struct NodeFacts {
   std::int32_t nodes = 1;
   std::int32_t nodes_on_host = 1;
   std::int32_t cpu_workers = 1;
-  std::int32_t devices = 0;
+  std::int32_t cpu_workers_of_all = 1;  ///< nodes together; the same number on all of them
+  std::int32_t devices = 0;             ///< of each node
   std::string device_backend;  ///< none, emulated, cuda
   std::string device_reason;
   std::uint64_t device_memory_bytes = 0;
@@ -112,7 +113,8 @@ class Node {
   explicit Node(const Config& config);
   /// One of the nodes of `communicator`; collective over them. MPI must be initialised with
   /// MPI_THREAD_SERIALIZED or more, and nobody else may call MPI while the node exists. Throws
-  /// Error(usage) when the nodes' configurations differ or the grid does not have as many nodes.
+  /// Error(usage) when the nodes' configurations or numbers of devices differ or the grid does not
+  /// have as many nodes.
   Node(const Config& config, MPI_Comm communicator);
   /// With faults injected, for tests.
   Node(const Config& config, const NodeFaults& faults);

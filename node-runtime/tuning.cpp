@@ -29,7 +29,7 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   layout.rows = rows;
   layout.columns = columns;
   const std::int64_t order = std::max<std::int64_t>({rows, columns, 1});
-  const std::int64_t cores = std::int64_t{facts.cpu_workers} * facts.nodes;
+  const std::int64_t cores = facts.cpu_workers_of_all;
   if (wanted.tile.has_value()) {
     layout.tile = *wanted.tile;
   } else if (facts.devices > 0) {

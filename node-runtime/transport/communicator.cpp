@@ -111,10 +111,13 @@ std::int64_t Communicator::clock_offset_ns() const {
   return offset;
 }
 
-std::vector<std::uint64_t> Communicator::all_gather(std::uint64_t value) const {
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(size_), value);
+std::vector<std::uint64_t> Communicator::all_gather(std::span<const std::uint64_t> values) const {
+  std::vector<std::uint64_t> all(values.begin(), values.end());
   if (size_ > 1) {
-    check_mpi(MPI_Allgather(&value, 1, MPI_UINT64_T, all.data(), 1, MPI_UINT64_T, collectives_),
+    all.resize(values.size() * static_cast<std::size_t>(size_));
+    const int count = static_cast<int>(values.size());
+    check_mpi(MPI_Allgather(values.data(), count, MPI_UINT64_T, all.data(), count, MPI_UINT64_T,
+                            collectives_),
               "MPI_Allgather");
   }
   return all;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <mpi.h>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,11 @@ class Communicator {
   void abandon() { abandoned_ = true; }
 
   // Collective calls for start-up, before the progress thread runs.
-  [[nodiscard]] std::vector<std::uint64_t> all_gather(std::uint64_t value) const;
+  /// `values` of all nodes, by rank; as many on each.
+  [[nodiscard]] std::vector<std::uint64_t> all_gather(std::span<const std::uint64_t> values) const;
+  [[nodiscard]] std::vector<std::uint64_t> all_gather(std::uint64_t value) const {
+    return all_gather(std::span(&value, 1));
+  }
   /// Throws on all nodes when any has an error: that of the lowest such node, with its number. One
   /// that all nodes share in the same words is thrown as it is.
   void throw_together(const std::optional<Error>& mine) const;
