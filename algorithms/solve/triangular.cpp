@@ -98,99 +98,67 @@ std::int32_t row_priority(const Walk& w, std::int32_t distance) {
       1000);
 }
 
-/// L x = b, top to bottom.
-Program solve_down(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn side,
-                   Products temporaries) {
+enum class Sweep : std::uint8_t {
+  down,  ///< L x = b, top to bottom
+  up,    ///< L^T x = b, bottom to top, after the other in the same job
+};
+
+/// Solves row by row; what a solved row contributes to the others is computed where the tiles of L
+/// live.
+Program substitute(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn side,
+                   Products temporaries, Sweep sweep) {
   const Walk w(tasks, l, x, side, std::move(temporaries));
   const Distribution& d = l.distribution();
+  const bool up = sweep == Sweep::up;
+  const Kernel& step = up ? kernel::solve_lower_transposed : kernel::solve_lower;
+  const Kernel& multiply = up ? kernel::product_transposed : kernel::product;
+  // Tiles that a solved row is multiplied with lie on so many nodes, which come round in turn.
+  const std::int32_t readers = up ? d.grid_columns : d.grid_rows;
 
-  for (std::int32_t j = 0; j < w.rows; ++j) {
-    const bool mine = w.node(j, j) == w.me;
-    const Version solved{j + w.pieces_of(j)};  // one subtraction per row above, one step per piece
+  for (std::int32_t turn = 0; turn < w.rows; ++turn) {
+    const std::int32_t row = up ? w.rows - 1 - turn : turn;
+    const bool mine = w.node(row, row) == w.me;
+    // Each sweep subtracts once per row before this one and takes one step per piece.
+    const Version solved{up ? w.rows - 1 + 2 * w.pieces_of(row) : row + w.pieces_of(row)};
     TaskOptions options;
     options.priority = 1023;
-    for (std::int32_t c = w.begin(j); mine && c < w.begin(j + 1); ++c) {
+    for (std::int32_t k = 0; mine && k < w.pieces_of(row); ++k) {
+      const std::int32_t c = up ? w.begin(row + 1) - 1 - k : w.begin(row) + k;
       options.parameters =
           KernelParameters(kernel::PieceParameters{l.layout().offset_in_wide(TileColumn{c})});
-      co_await tasks.insert(kernel::solve_lower, options, read_write(w.sides(x, j)),
-                            read(l(TileRow{j}, TileColumn{c}), Version{0}));
+      co_await tasks.insert(step, options, read_write(w.sides(x, row)),
+                            read(l(TileRow{row}, TileColumn{c}), Version{0}));
     }
-    for (std::int32_t i = j + 1; i < w.rows; ++i) {
-      const Version ready = w.after(j / d.grid_columns);
-      const NodeId to = w.node(i, i);
-      if (mine && i <= j + d.grid_rows && w.node(i, j) != w.me) {  // who reads x(j) here first
-        co_await tasks.announce(read(w.sides(x, j), solved), w.node(i, j), 1023);
+    for (std::int32_t distance = 1; distance < w.rows - turn; ++distance) {
+      const std::int32_t other = up ? row - distance : row + distance;
+      const std::int32_t i = std::max(row, other);
+      const std::int32_t j = std::min(row, other);
+      const NodeId at = w.node(i, j);
+      const NodeId to = w.node(other, other);
+      const TileRef product = up ? w.across(j, i) : w.down(i, j);
+      const Version ready = w.after(turn / (up ? d.grid_rows : d.grid_columns));
+      const std::int32_t priority = row_priority(w, distance);
+      if (mine && distance <= readers && at != w.me) {  // who reads this row there first
+        co_await tasks.announce(read(w.sides(x, row), solved), at, 1023);
       }
-      const std::int32_t priority = row_priority(w, i - j);
-      if (w.node(i, j) == w.me) {
-        for (std::int32_t c = w.begin(j); c < w.begin(j + 1); ++c) {
-          const bool first = c == w.begin(j);
-          const TileRef product = w.down(i, j);
-          co_await tasks.insert(kernel::product, product_options(w, c, !first, priority),
-                                first ? write(product) : read_write(product),
-                                read(l(TileRow{i}, TileColumn{c}), Version{0}),
-                                read(w.sides(x, j), solved));
-          tasks.release(read(l(TileRow{i}, TileColumn{c}), Version{0}));
-        }
-        if (to != w.me) co_await tasks.announce(read(w.down(i, j), ready), to, priority);
+      for (std::int32_t c = w.begin(j); at == w.me && c < w.begin(j + 1); ++c) {
+        const bool first = c == w.begin(j);
+        co_await tasks.insert(multiply, product_options(w, c, !first && !up, priority),
+                              first ? write(product) : read_write(product),
+                              read(l(TileRow{i}, TileColumn{c}), Version{0}),
+                              read(w.sides(x, row), solved));
+        tasks.release(read(l(TileRow{i}, TileColumn{c}), Version{0}));
       }
+      if (at == w.me && to != w.me) co_await tasks.announce(read(product, ready), to, priority);
       if (to == w.me) {
         options.priority = priority;
         options.parameters = KernelParameters();
-        co_await tasks.insert(kernel::subtract, options, read_write(w.sides(x, i)),
-                              read(w.down(i, j), ready));
+        co_await tasks.insert(kernel::subtract, options, read_write(w.sides(x, other)),
+                              read(product, ready));
       }
-      if (to == w.me || w.node(i, j) == w.me) tasks.release(read(w.down(i, j), ready));
+      if (to == w.me || at == w.me) tasks.release(read(product, ready));
     }
-    tasks.release(read(w.sides(x, j), solved));
-  }
-}
-
-/// L^T x = b, bottom to top, after solve_down in the same job.
-Program solve_up(TaskStream& tasks, Matrix<double> l, Matrix<double> x, TileColumn side,
-                 Products temporaries) {
-  const Walk w(tasks, l, x, side, std::move(temporaries));
-  const Distribution& d = l.distribution();
-
-  for (std::int32_t i = w.rows; i-- > 0;) {
-    const bool mine = w.node(i, i) == w.me;
-    const Version solved{w.rows - 1 + 2 * w.pieces_of(i)};
-    TaskOptions options;
-    options.priority = 1023;
-    for (std::int32_t c = w.begin(i + 1); mine && c-- > w.begin(i);) {
-      options.parameters =
-          KernelParameters(kernel::PieceParameters{l.layout().offset_in_wide(TileColumn{c})});
-      co_await tasks.insert(kernel::solve_lower_transposed, options, read_write(w.sides(x, i)),
-                            read(l(TileRow{i}, TileColumn{c}), Version{0}));
-    }
-    for (std::int32_t j = i; j-- > 0;) {
-      const Version ready = w.after((w.rows - 1 - i) / d.grid_rows);
-      const NodeId to = w.node(j, j);
-      if (mine && j >= i - d.grid_columns && w.node(i, j) != w.me) {
-        co_await tasks.announce(read(w.sides(x, i), solved), w.node(i, j), 1023);
-      }
-      const std::int32_t priority = row_priority(w, i - j);
-      if (w.node(i, j) == w.me) {
-        for (std::int32_t c = w.begin(j); c < w.begin(j + 1); ++c) {
-          const bool first = c == w.begin(j);
-          const TileRef product = w.across(j, i);
-          co_await tasks.insert(kernel::product_transposed, product_options(w, c, false, priority),
-                                first ? write(product) : read_write(product),
-                                read(l(TileRow{i}, TileColumn{c}), Version{0}),
-                                read(w.sides(x, i), solved));
-          tasks.release(read(l(TileRow{i}, TileColumn{c}), Version{0}));
-        }
-        if (to != w.me) co_await tasks.announce(read(w.across(j, i), ready), to, priority);
-      }
-      if (to == w.me) {
-        options.priority = priority;
-        options.parameters = KernelParameters();
-        co_await tasks.insert(kernel::subtract, options, read_write(w.sides(x, j)),
-                              read(w.across(j, i), ready));
-      }
-      if (to == w.me || w.node(i, j) == w.me) tasks.release(read(w.across(j, i), ready));
-    }
-    tasks.release(read(w.sides(x, i), solved));
+    tasks.release(read(w.sides(x, row), solved));
   }
 }
 
@@ -306,8 +274,10 @@ JobSpec solve_cholesky(const Matrix<double>& l, const Matrix<double>& x) {
   std::vector<std::function<Program(TaskStream&)>> programs;
   for (TileColumn c{0}; c.value() < x.layout().tile_columns(); ++c) {
     const Products& p = products[static_cast<std::size_t>(c.value())];
-    programs.emplace_back([=](TaskStream& tasks) { return solve_down(tasks, l, x, c, p); });
-    programs.emplace_back([=](TaskStream& tasks) { return solve_up(tasks, l, x, c, p); });
+    for (const Sweep sweep : {Sweep::down, Sweep::up}) {
+      programs.emplace_back(
+          [=](TaskStream& tasks) { return substitute(tasks, l, x, c, p, sweep); });
+    }
   }
   return job_of("solve", {l, x}, products, std::move(programs));
 }
