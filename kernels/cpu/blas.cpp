@@ -127,6 +127,7 @@ Blas load(const BlasOptions& options) {
   find(library, "cblas_dgemm", result.dgemm);
   find(library, "cblas_dsyrk", result.dsyrk);
   find(library, "cblas_dsymm", result.dsymm);
+  find(library, "cblas_dtrmm", result.dtrmm);
   find(library, "cblas_dtrsm", result.dtrsm);
   set_thread_count(1);
   result.micro = choose_micro_kernels(options.tile_kernels);

@@ -35,12 +35,15 @@ struct Blas {
   using Dsymm = void (*)(int order, int side, int triangle, int m, int n, double alpha,
                          const double* a, int lda, const double* b, int ldb, double beta, double* c,
                          int ldc);
+  using Dtrmm = void (*)(int order, int side, int triangle, int transpose, int diagonal, int m,
+                         int n, double alpha, const double* a, int lda, double* b, int ldb);
   using Dtrsm = void (*)(int order, int side, int triangle, int transpose, int diagonal, int m,
                          int n, double alpha, const double* a, int lda, double* b, int ldb);
 
   Dgemm dgemm = nullptr;
   Dsyrk dsyrk = nullptr;
   Dsymm dsymm = nullptr;
+  Dtrmm dtrmm = nullptr;
   Dtrsm dtrsm = nullptr;
 
   /// heddle's own tile kernels in use; null when OpenBLAS does all.

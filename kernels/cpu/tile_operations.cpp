@@ -15,8 +15,10 @@ enum Cblas : int {
   column_major = 102,
   no_transpose = 111,
   transpose = 112,
+  upper = 121,
   lower = 122,
   non_unit = 131,
+  unit = 132,
   left = 141,
   right = 142,
 };
@@ -186,6 +188,27 @@ void multiply_symmetric(const TileView& a, const TileView& b, const TileView& c)
   if (is_empty(c)) return;
   blas().dsymm(column_major, left, lower, to_int(c.rows), to_int(c.columns), 1.0, a.data,
                leading(a), b.data, leading(b), 1.0, c.data, leading(c));
+}
+
+namespace {
+
+void trmm(double alpha, const TileView& a, Triangle shape, int side, const TileView& b) {
+  HEDDLE_CHECK(a.rows == a.columns && a.rows == (side == left ? b.rows : b.columns),
+               "a triangle of {} x {} and {} x {}", a.rows, a.columns, b.rows, b.columns);
+  if (is_empty(b)) return;
+  blas().dtrmm(column_major, side, shape.part == Triangle::Part::lower ? lower : upper,
+               shape.transposed ? transpose : no_transpose, shape.unit ? unit : non_unit,
+               to_int(b.rows), to_int(b.columns), alpha, a.data, leading(a), b.data, leading(b));
+}
+
+}  // namespace
+
+void multiply_by_triangle(const TileView& b, const TileView& a, Triangle shape) {
+  trmm(1.0, a, shape, right, b);
+}
+
+void multiply_triangle(double alpha, const TileView& a, Triangle shape, const TileView& b) {
+  trmm(alpha, a, shape, left, b);
 }
 
 void clear(const TileView& c) {

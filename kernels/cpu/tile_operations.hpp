@@ -35,6 +35,20 @@ void multiply_transposed(double alpha, const TileView& a, const TileView& b, dou
 /// c (m x n) += a * b with a (m x m) symmetric, lower part stored.
 void multiply_symmetric(const TileView& a, const TileView& b, const TileView& c);
 
+/// A triangle as an operand: which part of the square view, and what its diagonal is.
+struct Triangle {
+  enum class Part : std::uint8_t { lower, upper };
+  Part part = Part::upper;
+  bool unit = false;        ///< ones on the diagonal, which are not read
+  bool transposed = false;  ///< multiply with the transpose
+};
+
+/// b (m x n) := b * op(a), a (n x n) triangular.
+void multiply_by_triangle(const TileView& b, const TileView& a, Triangle shape);
+
+/// b (m x n) := alpha * op(a) * b, a (m x m) triangular.
+void multiply_triangle(double alpha, const TileView& a, Triangle shape, const TileView& b);
+
 /// Every element := 0.
 void clear(const TileView& c);
 

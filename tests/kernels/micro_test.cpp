@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <random>
+#include <vector>
 
 #include "tests/kernels/guarded_tile.hpp"
 
@@ -43,6 +44,13 @@ TEST(MicroKernels, GiveTheSameBitsForAllInstructionSets) {
     });
     compare([&](const MicroKernels& table, const TileView& c) {
       table.update_lower(m, n, k, a.view().data, a.view().leading, c.data, c.leading);
+    });
+    GuardedTile x(m, 1);
+    x.fill_random(random);
+    compare([&](const MicroKernels& table, const TileView& c) {
+      std::vector<double> sums(static_cast<std::size_t>(n));
+      table.dots(m, n, x.view().data, c.data, c.leading, sums.data());
+      table.subtract_multiples(m, n, x.view().data, sums.data(), c.data, c.leading);
     });
     compare([&](const MicroKernels& table, const TileView& c) {
       table.solve(m, n, l.view().data, l.view().leading, c.data, c.leading);

@@ -7,7 +7,11 @@ namespace heddle {
 // part of the instruction.
 using Algorithms = TileAlgorithms<8, 3, 8>;
 
-constinit const MicroKernels micro_avx512{
-    "avx512", &Algorithms::update_entry, &Algorithms::update_lower_entry, &Algorithms::solve_entry};
+constinit const MicroKernels micro_avx512{"avx512",
+                                          &Algorithms::update_entry,
+                                          &Algorithms::update_lower_entry,
+                                          &Algorithms::solve_entry,
+                                          &Algorithms::dots_entry,
+                                          &Algorithms::subtract_multiples_entry};
 
 }  // namespace heddle

@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-/// Level-3 operations written for tiles, one table per instruction set. They beat a general BLAS
-/// where operands are a few hundred rows: nothing is packed that need not be, and no buffer is
+/// Operations written for tiles, one table per instruction set. Those of level 3 beat a general
+/// BLAS where operands are a few hundred rows: nothing is packed that need not be, and no buffer is
 /// asked for. All matrices are column-major with their leading dimension; sizes may be 0.
 ///
 /// All tables give the same bits: every element sees its products in the same order, with fused
@@ -24,6 +24,11 @@ struct MicroKernels {
   void (*update_lower)(Size m, Size n, Size k, const double* a, Size lda, double* c, Size ldc);
   /// b (m x n) := b * inv(l)^T, l (n x n) lower triangular.
   void (*solve)(Size m, Size n, const double* l, Size ldl, double* b, Size ldb);
+  /// results[j] := x^T * (column j of a), a (m x n): what reflectors are made of.
+  void (*dots)(Size m, Size n, const double* x, const double* a, Size lda, double* results);
+  /// Column j of a (m x n) -= x * factors[j].
+  void (*subtract_multiples)(Size m, Size n, const double* x, const double* factors, double* a,
+                             Size lda);
 };
 
 /// The tables that this processor and operating system can run, the widest last.

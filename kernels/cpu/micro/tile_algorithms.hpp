@@ -283,6 +283,71 @@ struct TileAlgorithms {
     solve(m, n - half, {l.data + half + half * l.leading, l.leading}, b + half * ldb, ldb);
   }
 
+  /// results[j] := x^T a(:, j) for `Columns` columns: 16 sums each, whatever the vectors' width,
+  /// then added in halves, so that all instantiations give the same bits.
+  template <std::size_t Columns>
+  static void dot_block(Size m, const double* x, Matrix a, double* results) {
+    constexpr std::size_t lanes = 16;
+    constexpr std::size_t vectors = lanes / Width;
+    Vector sum[Columns][vectors] = {};
+    Size i = 0;
+    for (; i + Size{lanes} <= m; i += Size{lanes}) {
+      for (std::size_t v = 0; v < vectors; ++v) {
+        const Vector xi = *reinterpret_cast<const Vector*>(x + i + v * Width);
+        for (std::size_t j = 0; j < Columns; ++j) {
+          const double* column = a.data + static_cast<Size>(j) * a.leading;
+          sum[j][v] += xi * *reinterpret_cast<const Vector*>(column + i + v * Width);
+        }
+      }
+    }
+    for (std::size_t j = 0; j < Columns; ++j) {
+      const double* column = a.data + static_cast<Size>(j) * a.leading;
+      double part[lanes];
+      for (std::size_t v = 0; v < vectors; ++v) {
+        for (std::size_t l = 0; l < Width; ++l) part[v * Width + l] = sum[j][v][l];
+      }
+      for (Size r = i; r < m; ++r) {
+        part[r - i] = __builtin_fma(x[r], column[r], part[r - i]);
+      }
+      for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+        for (std::size_t l = 0; l < half; ++l) part[l] += part[l + half];
+      }
+      results[j] = part[0];
+    }
+  }
+
+  static void dots_entry(Size m, Size n, const double* x, const double* a, Size lda,
+                         double* results) {
+    Size j = 0;
+    for (; j + 4 <= n; j += 4) dot_block<4>(m, x, {a + j * lda, lda}, results + j);
+    for (; j < n; ++j) dot_block<1>(m, x, {a + j * lda, lda}, results + j);
+  }
+
+  template <std::size_t Columns>
+  static void subtract_block(Size m, const double* x, const double* factors, double* a, Size lda) {
+    Size i = 0;
+    for (; i + Size{Width} <= m; i += Size{Width}) {
+      const Vector xi = *reinterpret_cast<const Vector*>(x + i);
+      for (std::size_t j = 0; j < Columns; ++j) {
+        Vector& to = *reinterpret_cast<Vector*>(a + static_cast<Size>(j) * lda + i);
+        to -= xi * factors[j];
+      }
+    }
+    for (; i < m; ++i) {
+      for (std::size_t j = 0; j < Columns; ++j) {
+        double& to = a[static_cast<Size>(j) * lda + i];
+        to = __builtin_fma(-x[i], factors[j], to);
+      }
+    }
+  }
+
+  static void subtract_multiples_entry(Size m, Size n, const double* x, const double* factors,
+                                       double* a, Size lda) {
+    Size j = 0;
+    for (; j + 4 <= n; j += 4) subtract_block<4>(m, x, factors + j, a + j * lda, lda);
+    for (; j < n; ++j) subtract_block<1>(m, x, factors + j, a + j * lda, lda);
+  }
+
   /// The entries of MicroKernels.
   static void update_entry(Size m, Size n, Size k, const double* a, Size lda, const double* b,
                            Size ldb, double* c, Size ldc) {
