@@ -17,6 +17,10 @@
 /// the upper triangular factor of each block at its columns, so that a block is I - V T V^T; what
 /// is below these triangles is zero. Q is the product of the blocks from left to right.
 ///
+/// On its way down a panel R, and what Q^T makes of the rows beside it, passes from tile to tile.
+/// Kernels below take it from where it was in a last, additional tile (in), if there is one: rows
+/// [row, row + w) of tile1 are then an output alone.
+///
 /// All sizes may be 0. Shapes that do not match are defects and abort. Kernels run on the calling
 /// thread alone, keep one scratch buffer per thread, and give the same bits for the same input,
 /// wherever the tiles lie. Columns of any scale that double holds are safe. All return 0.

@@ -19,6 +19,7 @@ class Node;
 enum class Storage : std::uint8_t {
   full,
   lower,  ///< those on and below the diagonal tiles: symmetric and lower triangular matrices
+  upper,  ///< those on and above the diagonal tiles
 };
 
 /// Which node a tile lives on.
@@ -79,7 +80,15 @@ class Matrix<double> {
   }
   [[nodiscard]] Location home(TileRow i, TileColumn c) const;
   [[nodiscard]] bool stores(TileRow i, TileColumn c) const {
-    return storage() == Storage::full || i.value() >= layout().wide_of(c);
+    switch (storage()) {
+      case Storage::full:
+        break;
+      case Storage::lower:
+        return i.value() >= layout().wide_of(c);
+      case Storage::upper:
+        return i.value() <= layout().wide_of(c);
+    }
+    return true;
   }
 
   /// What visits a tile: its place in the matrix and its content, in host memory.

@@ -3,37 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "algorithms/matrix/walk.hpp"
 #include "base/assert.hpp"
 #include "kernels/cholesky.hpp"
 
 namespace heddle {
 namespace {
-
-/// The tiles of a lower matrix as a node walks them: its own rows and wide columns of the grid.
-struct OwnPart {
-  std::int32_t grid_row;
-  std::int32_t grid_column;
-  std::int32_t grid_rows;
-  std::int32_t grid_columns;
-
-  OwnPart(const Distribution& d, NodeId node)
-      : grid_row(node.value() / d.grid_columns),
-        grid_column(node.value() % d.grid_columns),
-        grid_rows(d.grid_rows),
-        grid_columns(d.grid_columns) {}
-
-  /// First own tile row at or after `row`; the next ones follow at distance grid_rows.
-  [[nodiscard]] std::int32_t first_row(std::int32_t row) const {
-    return row + ((grid_row - row) % grid_rows + grid_rows) % grid_rows;
-  }
-  [[nodiscard]] std::int32_t first_wide(std::int32_t wide) const {
-    return wide + ((grid_column - wide) % grid_columns + grid_columns) % grid_columns;
-  }
-  [[nodiscard]] bool has_row(std::int32_t row) const { return row % grid_rows == grid_row; }
-  [[nodiscard]] bool has_wide(std::int32_t wide) const {
-    return wide % grid_columns == grid_column;
-  }
-};
 
 /// Copies of column c's tiles that this node may hold are not needed after step c.
 void release_column(TaskStream& tasks, const Matrix<double>& l, const OwnPart& own, TileColumn c,
@@ -207,12 +182,6 @@ void check_square_lower(const Matrix<double>& a) {
 }
 
 }  // namespace
-
-std::int32_t column_priority(std::int32_t columns, std::int32_t column, int step) {
-  const std::int64_t rank = std::int64_t{columns - column} * 4 + step;
-  const std::int64_t most = std::int64_t{columns} * 4 + 3;
-  return static_cast<std::int32_t>(most <= 1023 ? rank : rank * 1023 / most);
-}
 
 JobSpec cholesky(const Matrix<double>& a) {
   check_square_lower(a);

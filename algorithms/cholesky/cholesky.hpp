@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/program.hpp"
 
@@ -22,10 +20,5 @@ namespace heddle {
 [[nodiscard]] inline double cholesky_flops(double n) {
   return n * n * n / 3;
 }
-
-/// Urgency of a task that works on tile column `column` of `columns`: left columns first, and
-/// within a column what others wait for. `step` is 0 for updates, 1 for solves with the diagonal, 2
-/// for its factorization. 0 .. 1023.
-[[nodiscard]] std::int32_t column_priority(std::int32_t columns, std::int32_t column, int step);
 
 }  // namespace heddle

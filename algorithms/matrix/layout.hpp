@@ -75,11 +75,12 @@ struct TileLayout {
 struct Distribution {
   std::int32_t grid_rows = 1;
   std::int32_t grid_columns = 1;
-  std::int32_t devices = 0;  ///< devices per node that hold remainders
+  std::int32_t devices = 0;    ///< devices per node that hold remainders
+  std::int32_t row_group = 1;  ///< tile rows that stay together: those that lie in one tall tile
 
   [[nodiscard]] std::int32_t node_count() const { return grid_rows * grid_columns; }
   [[nodiscard]] NodeId node(std::int32_t tile_row, std::int32_t wide_column) const {
-    return NodeId{tile_row % grid_rows * grid_columns + wide_column % grid_columns};
+    return NodeId{tile_row / row_group % grid_rows * grid_columns + wide_column % grid_columns};
   }
   [[nodiscard]] Location home(const TileLayout& layout, TileRow i, TileColumn c) const;
 

@@ -54,6 +54,26 @@ void clear_below(const TileView& t, Block block) {
   host::clear(t.block(block.count, block.begin, t.rows - block.count, block.count));
 }
 
+void copy_block(const TileView& from, const TileView& to) {
+  HEDDLE_CHECK(from.rows == to.rows && from.columns == to.columns, "{} x {} := {} x {}", to.rows,
+               to.columns, from.rows, from.columns);
+  for (std::int64_t j = 0; j < from.columns; ++j) {
+    std::copy_n(from.data + j * from.leading, from.rows, to.data + j * to.leading);
+  }
+}
+
+/// Rows [row, row + count) of tile1, taken from tile `last` if the task has that.
+TileView taken_rows(const KernelArguments& arguments, std::size_t last, std::int64_t row,
+                    std::int64_t count) {
+  const TileView rows = rows_of(arguments.tiles[1], row, count);
+  if (arguments.tiles.size() == last + 1) {
+    copy_block(rows_of(arguments.tiles[last], row, count), rows);
+  } else {
+    check_tiles(arguments, last);
+  }
+  return rows;
+}
+
 std::int64_t run_geqrt(const KernelArguments& arguments) {
   check_tiles(arguments, 3);
   const auto p = arguments.parameters.as<PanelParameters>();
@@ -75,14 +95,6 @@ std::int64_t run_geqrt(const KernelArguments& arguments) {
     for (std::int64_t i = 0; i < w; ++i) r(i, j) = i <= j ? a(i, j) : 0.0;
   }
   return 0;
-}
-
-void copy_block(const TileView& from, const TileView& to) {
-  HEDDLE_CHECK(from.rows == to.rows && from.columns == to.columns, "{} x {} := {} x {}", to.rows,
-               to.columns, from.rows, from.columns);
-  for (std::int64_t j = 0; j < from.columns; ++j) {
-    std::copy_n(from.data + j * from.leading, from.rows, to.data + j * to.leading);
-  }
 }
 
 void apply(Side side, const TileView& c, const TileView& v, const TileView& t, std::int64_t inner) {
@@ -114,11 +126,10 @@ std::int64_t run_unmqr_back(const KernelArguments& arguments) {
 }
 
 void factor_below(const KernelArguments& arguments, bool triangular) {
-  check_tiles(arguments, 3);
   const auto p = arguments.parameters.as<PanelParameters>();
   const TileView& a = arguments.tiles[0];
   const std::int64_t w = a.columns;
-  const TileView r = rows_of(arguments.tiles[1], p.row, w);
+  const TileView r = taken_rows(arguments, 3, p.row, w);
   const TileView& t = arguments.tiles[2];
   HEDDLE_CHECK(r.columns == w, "R of {} columns for a panel of {}", r.columns, w);
   for_blocks(w, p.inner, true, [&](Block block) {
@@ -146,11 +157,10 @@ std::int64_t run_ttqrt(const KernelArguments& arguments) {
 }
 
 void apply_below(const KernelArguments& arguments, Side side) {
-  check_tiles(arguments, 4);
   const auto p = arguments.parameters.as<PanelParameters>();
   const TileView& c = arguments.tiles[0];
   const TileView& v = arguments.tiles[2];
-  const TileView d = rows_of(arguments.tiles[1], p.row, v.columns);
+  const TileView d = taken_rows(arguments, 4, p.row, v.columns);
   for_blocks(v.columns, p.inner, side == Side::transposed, [&](Block block) {
     host::apply_reflectors_below(side, v.block(0, block.begin, v.rows, block.count),
                                  t_of(arguments.tiles[3], block),

@@ -14,27 +14,31 @@ namespace heddle::simulation {
 
 namespace {
 
-/// The handle of a square lower matrix that has no memory, on any grid. Its number is one that no
-/// node gives.
-Matrix<double> without_memory(Node& node, const TileLayout& layout, const Distribution& grid,
-                              std::int32_t number) {
+/// The handle of a matrix that has no memory, on any grid. Its number is one that no node gives.
+Matrix<double> without_memory(Node& node, const MatrixSpec& spec, std::int32_t number) {
   auto state = std::make_shared<MatrixState>();
   state->node = &node;
   state->id = protocol::MatrixId{number};
-  state->spec.rows = layout.rows;
-  state->spec.columns = layout.columns;
-  state->spec.storage = Storage::lower;
-  state->spec.layout = layout;
-  state->spec.distribution = grid;
-  state->spec.has_layout = true;
+  state->spec = spec;
   return Matrix<double>(std::move(state));
+}
+
+MatrixSpec lower(const TileLayout& layout, const Distribution& grid) {
+  MatrixSpec spec;
+  spec.rows = layout.rows;
+  spec.columns = layout.columns;
+  spec.storage = Storage::lower;
+  spec.layout = layout;
+  spec.distribution = grid;
+  spec.has_layout = true;
+  return spec;
 }
 
 }  // namespace
 
 std::string_view name(Algorithm algorithm) {
   constexpr std::array<std::string_view, algorithm_count> names{
-      "cholesky", "solve_cholesky", "subtract_symmetric_product", "subtract_product"};
+      "cholesky", "solve_cholesky", "subtract_symmetric_product", "subtract_product", "qr"};
   return names.at(static_cast<std::size_t>(algorithm));
 }
 
@@ -61,6 +65,11 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
   layout.rows = layout.columns =
       below(16) == 0 ? below(layout.tile) : 1 + below(layout.tile * rows);
   sides = below(8) == 0 ? 0 : 1 + below(2 * layout.tile + 1);
+  qr_layout = {.tile = layout.tile, .strip = layout.strip, .small = layout.small};
+  qr_layout.virtual_tiles = 1 + below(4);
+  qr_layout.inner = 1 + below(layout.tile);
+  qr_columns = std::min<std::int64_t>(layout.columns, 5 * layout.tile);
+  qr_rows = qr_columns + below(3) * below(1 + 4 * layout.tile);
   spare_count = below(2) * 4;
   cluster.nodes = distribution.node_count();
   cluster.places = 1 + distribution.devices;
@@ -72,12 +81,16 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
 }
 
 Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
-  const Matrix<double> a = without_memory(node, layout, grid, -1);
-  const Matrix<double> r = without_memory(node, layout, grid, -2);
+  const Matrix<double> a = without_memory(node, lower(layout, grid), -1);
+  const Matrix<double> r = without_memory(node, lower(layout, grid), -2);
   const Matrix<double> x = right_hand_sides(a, sides);
   const Matrix<double> y = right_hand_sides(a, sides);
+  const QrSpecs specs = qr_specs(qr_rows, qr_columns, qr_layout, grid);
+  const QrMatrix q{without_memory(node, specs.a, -3), without_memory(node, specs.t, -4),
+                   without_memory(node, specs.r, -5), node.matrix<double>(specs.moving),
+                   qr_layout.virtual_tiles,           qr_layout.inner};
   Recording recording;
-  for (const Matrix<double>& m : {a, r, x, y}) recording.table.add(m, spare_count);
+  for (const Matrix<double>& m : {a, r, x, y, q.a, q.t, q.r}) recording.table.add(m, spare_count);
   for (const Algorithm algorithm : jobs) {
     const JobSpec spec = [&] {
       switch (algorithm) {
@@ -89,6 +102,8 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
           return subtract_symmetric_product(y, r, x);
         case Algorithm::subtract_product:
           return subtract_product(r, a);
+        case Algorithm::qr:
+          return heddle::qr(q);
       }
       return JobSpec{};
     }();
@@ -119,6 +134,8 @@ std::string ProgramCase::describe() const {
       "window {}, {} extra blocks; programs:",
       distribution.grid_rows, distribution.grid_columns, distribution.devices, layout.rows,
       layout.tile, layout.strip, layout.small, sides, cluster.window, cluster.extra_blocks);
+  text += fmt::format(" (qr: {} x {} in virtual tiles of {})", qr_rows, qr_columns,
+                      qr_layout.virtual_tiles);
   for (const Algorithm a : jobs) text += fmt::format(" {}", name(a));
   return text;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/qr/qr.hpp"
 #include "node-runtime/node.hpp"
 #include "tests/programs/recording.hpp"
 #include "tests/support/simulated_cluster.hpp"
@@ -18,8 +19,9 @@ enum class Algorithm : std::uint8_t {
   solve_cholesky,              ///< x with a
   subtract_symmetric_product,  ///< y -= r x
   subtract_product,            ///< r -= a a^T
+  qr,                          ///< of a matrix of its own
 };
-inline constexpr std::int32_t algorithm_count = 4;
+inline constexpr std::int32_t algorithm_count = 5;
 [[nodiscard]] std::string_view name(Algorithm algorithm);
 
 /// Jobs as recorded on some grid.
@@ -40,6 +42,9 @@ struct ProgramCase {
   Distribution distribution;
   TileLayout layout;  ///< of a and r
   std::int64_t sides = 0;
+  std::int64_t qr_rows = 0;
+  std::int64_t qr_columns = 0;
+  QrLayout qr_layout;
   std::int32_t spare_count = 0;
   ClusterOptions cluster;
   std::vector<Algorithm> jobs;
