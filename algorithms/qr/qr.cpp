@@ -1,6 +1,8 @@
 #include "algorithms/qr/qr.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "algorithms/matrix/walk.hpp"
 #include "base/assert.hpp"
@@ -10,28 +12,32 @@
 namespace heddle {
 namespace {
 
-/// One panel: tile column c of a factorization, and who holds what of it.
+enum class Work : std::uint8_t {
+  factorize,         ///< the panel, then Q^T on the columns to its right
+  apply_transposed,  ///< Q^T on another matrix, with panels that are factored
+  apply,             ///< Q on another matrix: from the last panel and the last tile to the first
+};
+
+/// One panel: tile column c of a factorization.
 struct Panel {
   const QrMatrix& q;
+  Work work;
   TileColumn c;
-  std::int32_t wide;   ///< its wide column, and R's tile row
-  std::int32_t top;    ///< the tall tile that the diagonal passes through
-  std::int32_t rows;   ///< tall tiles of A
-  Version factored;    ///< of V: each panel before has written the tile once
-  Version top_solved;  ///< of R's tile, when the top tile has written it
-  TaskOptions options;
+  std::int32_t wide;  ///< its wide column, and R's tile row
+  std::int32_t top;   ///< the tall tile that the diagonal passes through
+  std::int32_t rows;  ///< tall tiles of A
+  Version v_version;
+  Version t_version;
 
-  Panel(const QrMatrix& matrix, TileColumn column)
+  Panel(const QrMatrix& matrix, Work what, TileColumn column)
       : q(matrix),
+        work(what),
         c(column),
         wide(matrix.a.layout().wide_of(column)),
         top(wide / matrix.virtual_tiles),
         rows(matrix.a.layout().tile_rows()),
-        factored(column.value() + 1) {
-    // Of each panel R's tile is written by the top tile, and again when the last one has passed.
-    const std::int32_t writes = has_chain() ? 2 : 1;
-    top_solved = Version{matrix.a.layout().piece_of(column) * writes + 1};
-  }
+        v_version(work == Work::factorize ? column.value() + 1 : 0),  // each panel before wrote it
+        t_version(work == Work::factorize ? 1 : 0) {}
 
   [[nodiscard]] bool has_chain() const { return top + 1 < rows; }
   [[nodiscard]] KernelParameters parameters(std::int32_t i) const {
@@ -47,44 +53,59 @@ struct Panel {
   [[nodiscard]] TileRef t(std::int32_t i) const { return q.t(TileRow{i}, c); }
 };
 
-/// A matrix that a panel's reflectors are applied to, and where the rows go that become final.
-struct Target {
-  const Matrix<double>& a;
-  const Matrix<double>& r;
-  const Matrix<double>& moving;
+/// Tile columns of A whose diagonal lies above tall tile i.
+std::int32_t panels_above(const QrMatrix& q, std::int32_t i) {
+  const TileLayout& l = q.a.layout();
+  const std::int32_t wide = std::min(i * q.virtual_tiles, l.wide_columns());
+  return l.wide_begin(wide).value();
+}
 
-  /// What tall tile i hands on to the next one, in column d.
-  [[nodiscard]] protocol::Access handed_on(const Panel& p, std::int32_t i, TileColumn d) const {
-    if (i == p.top) return read(r(TileRow{p.wide}, d), p.top_solved);
-    return read(moving(TileRow{i}, d), p.factored);
-  }
-};
-
-/// The tasks on column d of one panel, downwards: the panel itself or the application to another
-/// column. Walked by the nodes of the wide column of d, which see their own tiles and what they
-/// hand on to the next.
+/// The tasks of one panel on column d of a matrix. They go down the tall tiles, or up when Q is
+/// applied, and each takes the rows beside R from the one before. Walked by the nodes of d's wide
+/// column, which see their own tiles and what they hand on.
 struct Chain {
   TaskStream& tasks;
   const Panel& p;
-  const Target& to;
+  const QrSides& to;
   const OwnPart& own;
   TileColumn d;
   std::int32_t wide;
   std::int32_t priority;
 
-  [[nodiscard]] bool is_panel() const { return &to.a == &p.q.a && d == p.c; }
-  [[nodiscard]] NodeId node(std::int32_t i) const { return to.a.distribution().node(i, wide); }
+  [[nodiscard]] bool is_up() const { return p.work == Work::apply; }
+  [[nodiscard]] bool is_panel() const { return p.work == Work::factorize && d == p.c; }
+  [[nodiscard]] NodeId node(std::int32_t i) const { return to.x.distribution().node(i, wide); }
+  [[nodiscard]] TileRef moving(std::int32_t i) const { return to.moving(TileRow{i}, d); }
+  [[nodiscard]] TileRef above() const { return to.top(TileRow{p.wide}, d); }
 
-  /// Tall tile i gets what the one before has handed on, or has it already.
-  [[nodiscard]] bool hands_over(std::int32_t i) const {
-    return i > p.top && own.has_row(i - 1) && !own.has_row(i);
+  /// The tile whose task hands on to that of tile i; for the first one, where R lives.
+  [[nodiscard]] std::int32_t before(std::int32_t i) const {
+    if (is_up()) return i + 1 < p.rows ? i + 1 : p.top;
+    return i - 1;
   }
-  TaskStream::Room announce(std::int32_t i) const {
-    return tasks.announce(to.handed_on(p, i - 1, d), node(i), priority);
+  /// What tile i's task hands on.
+  [[nodiscard]] protocol::Access handed_on(std::int32_t i) const {
+    if (is_up()) {
+      return i == p.top ? read(above(), Version{0})
+                        : read(moving(i), Version{panels_above(p.q, i) - p.c.value()});
+    }
+    if (i > p.top) return read(moving(i), Version{p.c.value() + 1});
+    // Of each panel R's tile is written by the top tile, and again when the last one has passed.
+    const std::int32_t writes = p.has_chain() ? 2 : 1;
+    return read(above(), Version{p.q.a.layout().piece_of(p.c) * writes + 1});
   }
-  void release(std::int32_t i) const {
-    if (i > p.top && (own.has_row(i - 1) || own.has_row(i))) {
-      tasks.release(to.handed_on(p, i - 1, d));
+  [[nodiscard]] bool takes(std::int32_t i) const { return is_up() || i > p.top; }
+  [[nodiscard]] bool sends_before(std::int32_t i) const {
+    return takes(i) && own.has_row(before(i)) && !own.has_row(i);
+  }
+  TaskStream::Room announce_before(std::int32_t i) const {
+    return tasks.announce(handed_on(before(i)), node(i), priority);
+  }
+  void release_before(std::int32_t i) const {
+    // On the way up all pieces of a wide column take from the same tile of R's rows.
+    const bool again = is_up() && i + 1 == p.rows && p.q.a.layout().piece_of(p.c) > 0;
+    if (!again && takes(i) && (own.has_row(before(i)) || own.has_row(i))) {
+      tasks.release(handed_on(before(i)));
     }
   }
 
@@ -92,86 +113,116 @@ struct Chain {
     TaskOptions options;
     options.parameters = p.parameters(i);
     options.priority = priority;
-    const protocol::Access tile = read_write(to.a(TileRow{i}, d));
-    const protocol::Access above = read_write(to.r(TileRow{p.wide}, d));
-    const protocol::Access v = read(p.v(i), p.factored);
-    const protocol::Access t = read(p.t(i), Version{1});
-    if (i == p.top) {
-      if (is_panel()) return tasks.insert(kernel::geqrt, options, tile, above, write(p.t(i)));
-      return tasks.insert(kernel::unmqr, options, tile, above, v, t);
+    const protocol::Access tile = read_write(to.x(TileRow{i}, d));
+    const protocol::Access v = read(p.v(i), p.v_version);
+    const protocol::Access t = read(p.t(i), p.t_version);
+    if (i > p.top) {
+      const protocol::Access out = write(moving(i));
+      const protocol::Access in = handed_on(before(i));
+      if (is_panel()) return tasks.insert(kernel::tsqrt, options, tile, out, write(p.t(i)), in);
+      const Kernel& kernel = is_up() ? kernel::tsmqr_back : kernel::tsmqr;
+      return tasks.insert(kernel, options, tile, out, v, t, in);
     }
-    const protocol::Access before = to.handed_on(p, i - 1, d);
-    const protocol::Access out = write(to.moving(TileRow{i}, d));
-    if (is_panel()) return tasks.insert(kernel::tsqrt, options, tile, out, write(p.t(i)), before);
-    return tasks.insert(kernel::tsmqr, options, tile, out, v, t, before);
+    if (is_up()) {
+      return tasks.insert(kernel::unmqr_back, options, tile, handed_on(before(i)), v, t);
+    }
+    const protocol::Access out = read_write(above());
+    if (is_panel()) return tasks.insert(kernel::geqrt, options, tile, out, write(p.t(i)));
+    return tasks.insert(kernel::unmqr, options, tile, out, v, t);
   }
 
-  // After the last tile what was on its way goes to where R lives.
-  [[nodiscard]] bool hands_home() const {
-    return p.has_chain() && own.has_row(p.rows - 1) && !own.has_row(p.top);
-  }
+  // On the way down, what has passed the last tile goes to where R lives.
+  [[nodiscard]] bool comes_home() const { return !is_up() && p.has_chain(); }
+  [[nodiscard]] bool sends_home() const { return own.has_row(p.rows - 1) && !own.has_row(p.top); }
   TaskStream::Room announce_home() const {
-    return tasks.announce(to.handed_on(p, p.rows - 1, d), node(p.top), priority);
+    return tasks.announce(handed_on(p.rows - 1), node(p.top), priority);
   }
   TaskStream::Room insert_home() const {
     TaskOptions options;
     options.parameters = p.copied_rows();
     options.priority = priority;
-    return tasks.insert(kernel::copy_rows, options, read_write(to.r(TileRow{p.wide}, d)),
-                        to.handed_on(p, p.rows - 1, d));
+    return tasks.insert(kernel::copy_rows, options, read_write(above()), handed_on(p.rows - 1));
   }
   void release_home() const {
-    if (own.has_row(p.rows - 1) || own.has_row(p.top)) {
-      tasks.release(to.handed_on(p, p.rows - 1, d));
-    }
+    if (own.has_row(p.rows - 1) || own.has_row(p.top)) tasks.release(handed_on(p.rows - 1));
   }
 };
 
 /// Each node walks the tasks that write its own tiles, and announces to whom its part of a panel
-/// goes where the first task that reads it there stands.
-Program factorize(TaskStream& tasks, QrMatrix q) {
-  const TileLayout layout = q.a.layout();
+/// goes where the first task that reads it there stands. To factorize, `x` is A itself.
+Program walk(TaskStream& tasks, QrMatrix q, QrSides x, Work work) {
+  const TileLayout layout = x.x.layout();
   const OwnPart own(q.a.distribution(), tasks.node());
+  const std::int32_t panels = q.a.layout().tile_columns();
   const std::int32_t columns = layout.tile_columns();
   const std::int32_t wides = layout.wide_columns();
-  const Target target{q.a, q.r, q.moving};
 
-  for (TileColumn c{0}; c.value() < columns; ++c) {
-    const Panel p(q, c);
+  for (std::int32_t turn = 0; turn < panels; ++turn) {
+    const bool up = work == Work::apply;
+    const Panel p(q, work, TileColumn{up ? panels - 1 - turn : turn});
     const bool has_panel = own.has_wide(p.wide);
-    const TileColumn next = c + 1;
-    const std::int32_t first_wide = next.value() < columns ? layout.wide_of(next) : wides;
-    // The panel, then each column to its right: from the top tile down.
-    for (std::int32_t j = p.wide; j < wides; ++j) {
+    // In a factorization the panel comes first, then the columns to its right.
+    const TileColumn first{work == Work::factorize ? turn : 0};
+    const TileColumn readers{work == Work::factorize ? turn + 1 : 0};
+    const std::int32_t first_reader = readers.value() < columns ? layout.wide_of(readers) : wides;
+    for (std::int32_t j = first.value() < columns ? layout.wide_of(first) : wides; j < wides; ++j) {
       // Nodes of the panel's column send it along their row when another column's turn first comes.
-      const bool sends = has_panel && j >= first_wide && j < first_wide + own.grid_columns;
-      if (!own.has_wide(j) && !sends) continue;
-      const TileColumn begin = std::max(layout.wide_begin(j), c);
+      const bool has_column = own.has_wide(j);
+      const bool sends =
+          has_panel && !has_column && j >= first_reader && j < first_reader + own.grid_columns;
+      if (!has_column && !sends) continue;
+      const TileColumn begin = std::max(layout.wide_begin(j), first);
       for (TileColumn d = begin; d < layout.wide_begin(j + 1); ++d) {
-        const std::int32_t priority = column_priority(columns, d.value(), d == c ? 1 : 0);
-        const Chain chain{tasks, p, target, own, d, j, priority};
-        for (std::int32_t i = p.top; i < p.rows; ++i) {
-          if (sends && d == begin && own.has_row(i) && !own.has_wide(j)) {
-            const NodeId reader = q.a.distribution().node(i, j);
-            co_await tasks.announce(read(p.v(i), p.factored), reader, priority);
-            co_await tasks.announce(read(p.t(i), Version{1}), reader, priority);
+        const bool is_panel = work == Work::factorize && d == p.c;
+        const std::int32_t priority = work == Work::factorize
+                                          ? column_priority(columns, d.value(), is_panel ? 1 : 0)
+                                          : column_priority(panels, turn, 0);
+        const Chain chain{tasks, p, x, own, d, j, priority};
+        for (std::int32_t k = p.top; k < p.rows; ++k) {
+          const std::int32_t i = up ? p.rows - 1 - (k - p.top) : k;
+          if (sends && d == begin && own.has_row(i)) {
+            const NodeId reader = x.x.distribution().node(i, j);
+            co_await tasks.announce(read(p.v(i), p.v_version), reader, priority);
+            co_await tasks.announce(read(p.t(i), p.t_version), reader, priority);
           }
-          if (!own.has_wide(j)) continue;
-          if (chain.hands_over(i)) co_await chain.announce(i);
+          if (!has_column) continue;
+          if (chain.sends_before(i)) co_await chain.announce_before(i);
           if (own.has_row(i)) co_await chain.insert(i);
-          chain.release(i);
+          chain.release_before(i);
         }
-        if (!own.has_wide(j) || !p.has_chain()) continue;
-        if (chain.hands_home()) co_await chain.announce_home();
+        if (!has_column || !chain.comes_home()) continue;
+        if (chain.sends_home()) co_await chain.announce_home();
         if (own.has_row(p.top)) co_await chain.insert_home();
         chain.release_home();
       }
     }
     for (std::int32_t i = own.first_row(p.top); i < p.rows; i += own.grid_rows) {
-      tasks.release(read(p.v(i), p.factored));
-      tasks.release(read(p.t(i), Version{1}));
+      tasks.release(read(p.v(i), p.v_version));
+      tasks.release(read(p.t(i), p.t_version));
     }
   }
+}
+
+JobSpec job_of(std::string name, const QrMatrix& q, const QrSides& x, Work work) {
+  JobSpec spec;
+  spec.name = std::move(name);
+  for (const Matrix<double>& m : {q.a, q.t, x.x, x.top, x.moving}) {
+    const bool known =
+        std::find(spec.matrices.begin(), spec.matrices.end(), m.id()) != spec.matrices.end();
+    if (known) continue;
+    spec.matrices.push_back(m.id());
+    spec.keep_alive.push_back(m.state());
+  }
+  spec.temporaries = {x.moving.id()};
+  spec.program = [q, x, work](TaskStream& tasks) { return walk(tasks, q, x, work); };
+  return spec;
+}
+
+void check_sides(const QrMatrix& q, const QrSides& x) {
+  HEDDLE_CHECK(x.x.rows() == q.a.rows() && x.x.layout().tile == q.a.layout().tile &&
+                   x.top.rows() == q.a.columns() && x.top.columns() == x.x.columns(),
+               "{} x {} and {} x {} beside a factorization of {} x {}", x.x.rows(), x.x.columns(),
+               x.top.rows(), x.top.columns(), q.a.rows(), q.a.columns());
 }
 
 }  // namespace
@@ -219,15 +270,39 @@ QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns, const Qr
 }
 
 JobSpec qr(const QrMatrix& q) {
-  JobSpec spec;
-  spec.name = "qr";
-  for (const Matrix<double>& m : {q.a, q.t, q.r, q.moving}) {
-    spec.matrices.push_back(m.id());
-    spec.keep_alive.push_back(m.state());
-  }
-  spec.temporaries = {q.moving.id()};
-  spec.program = [q](TaskStream& tasks) { return factorize(tasks, q); };
-  return spec;
+  return job_of("qr", q, {q.a, q.r, q.moving}, Work::factorize);
+}
+
+QrSidesSpecs qr_sides_specs(const QrMatrix& q, std::int64_t columns) {
+  const std::int64_t tile = q.a.layout().wide_width();
+  const std::int64_t parts = std::max<std::int64_t>(1, (columns + tile - 1) / tile);
+  const auto like = [&](const Matrix<double>& m) {
+    MatrixSpec spec = m.state()->spec;
+    spec.storage = Storage::full;
+    spec.distribution.devices = 0;
+    spec.columns = spec.layout.columns = columns;
+    spec.layout.strip = spec.layout.small = 0;
+    spec.layout.wide = std::max<std::int64_t>(1, (columns + parts - 1) / parts);
+    return spec;
+  };
+  return {like(q.a), like(q.r), like(q.moving)};
+}
+
+QrSides qr_sides(const QrMatrix& q, std::int64_t columns) {
+  const QrSidesSpecs specs = qr_sides_specs(q, columns);
+  Node& node = q.a.node();
+  return {node.matrix<double>(specs.x), node.matrix<double>(specs.top),
+          node.matrix<double>(specs.moving)};
+}
+
+JobSpec apply_q_transposed(const QrMatrix& q, const QrSides& x) {
+  check_sides(q, x);
+  return job_of("Q^T x", q, x, Work::apply_transposed);
+}
+
+JobSpec apply_q(const QrMatrix& q, const QrSides& x) {
+  check_sides(q, x);
+  return job_of("Q x", q, x, Work::apply);
 }
 
 }  // namespace heddle

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/program.hpp"
@@ -49,6 +48,31 @@ struct QrSpecs {
 /// Factorizes A = Q R in place: the heterogeneous tile QR of 001 sections 3 and 7.2.2, flat tree
 /// over virtual tiles.
 [[nodiscard]] JobSpec qr(const QrMatrix& q);
+
+/// Columns that Q or Q^T is applied to: m x k in the tall tiles of A, and its first n rows in the
+/// tiles of R, which is where they are taken from or left.
+struct QrSides {
+  Matrix<double> x;       ///< m x k
+  Matrix<double> top;     ///< n x k
+  Matrix<double> moving;  ///< temporary
+};
+struct QrSidesSpecs {
+  MatrixSpec x;
+  MatrixSpec top;
+  MatrixSpec moving;
+};
+[[nodiscard]] QrSidesSpecs qr_sides_specs(const QrMatrix& q, std::int64_t columns);
+
+/// Makes the matrices; their content is undefined. Same order on all nodes.
+[[nodiscard]] QrSides qr_sides(const QrMatrix& q, std::int64_t columns);
+
+/// x := Q^T x with the factored `q`. The first n rows of the result are in `top`, the others in x,
+/// whose rows above them are undefined.
+[[nodiscard]] JobSpec apply_q_transposed(const QrMatrix& q, const QrSides& x);
+
+/// x := Q x. The first n rows of the operand are taken from `top`, the others from x, whose rows
+/// above them are not read.
+[[nodiscard]] JobSpec apply_q(const QrMatrix& q, const QrSides& x);
 
 /// 2 n^2 (m - n / 3): the standard count.
 [[nodiscard]] inline double qr_flops(double m, double n) {

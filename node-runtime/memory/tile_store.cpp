@@ -35,6 +35,18 @@ TileStore::~TileStore() {
   }
 }
 
+TileClasses classes_of(const std::vector<TileShape>& shapes) {
+  TileClasses classes;
+  for (const TileShape& shape : shapes) {
+    const auto found = std::find(classes.bytes.begin(), classes.bytes.end(), shape.bytes());
+    classes.of_tile.push_back(static_cast<std::int32_t>(found - classes.bytes.begin()));
+    if (found == classes.bytes.end()) classes.bytes.push_back(shape.bytes());
+  }
+  if (classes.bytes.empty()) classes.bytes.push_back(0);
+  if (classes.bytes.size() == 1) classes.of_tile.clear();
+  return classes;
+}
+
 std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* purpose) {
   pool.bytes = bytes;
   if (bytes == 0) return nullptr;
@@ -94,23 +106,26 @@ std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable
   for (const TileShape& shape : t.shapes) {
     created->largest_bytes = std::max(created->largest_bytes, shape.bytes());
   }
+  const TileClasses classes = classes_of(t.shapes);
   for (std::int32_t p = 0; p < places() && !t.temporary; ++p) {
     auto pool = std::make_unique<PoolMemory>();
     pool->place = PlaceId{p};
     std::size_t bytes = 0;
-    std::size_t local = 0;
+    std::vector<bool> has_class(classes.bytes.size(), false);
     const auto here = [&](std::size_t i) { return t.is_local[i] && t.home_places[i].value() == p; };
     for (std::size_t i = 0; i < t.shapes.size(); ++i) {
       if (!here(i)) continue;
       bytes += padded(t.shapes[i].bytes());
-      ++local;
+      has_class[classes.of_tile.empty() ? 0 : static_cast<std::size_t>(classes.of_tile[i])] = true;
     }
     const bool wrapped = !t.wrapped.empty() && p == 0;
     if (wrapped) bytes = 0;
-    const auto spares = static_cast<std::size_t>(local > 0 && !wrapped ? t.spare_count : 0);
-    bytes += spares * padded(created->largest_bytes);
+    const auto spares = static_cast<std::size_t>(wrapped ? 0 : t.spare_count);
+    for (std::size_t k = 0; k < has_class.size(); ++k) {
+      if (has_class[k]) bytes += spares * padded(classes.bytes[k]);
+    }
     std::byte* next = allocate(*pool, bytes, "the tiles of a matrix");
-    pool->blocks.resize(t.shapes.size() + spares);
+    pool->blocks.resize(t.shapes.size() + has_class.size() * spares);
     for (std::size_t i = 0; i < t.shapes.size(); ++i) {
       if (!here(i)) continue;
       if (wrapped) {
@@ -120,9 +135,11 @@ std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable
       pool->blocks[i] = next;
       next += padded(t.shapes[i].bytes());
     }
-    for (std::size_t s = 0; s < spares; ++s) {
-      pool->blocks[t.shapes.size() + s] = next;
-      next += padded(created->largest_bytes);
+    for (std::size_t k = 0; k < has_class.size(); ++k) {
+      for (std::size_t s = 0; s < spares && has_class[k]; ++s) {
+        pool->blocks[t.shapes.size() + k * spares + s] = next;
+        next += padded(classes.bytes[k]);
+      }
     }
     created->pools.push_back(add_pool(std::move(pool)));
   }

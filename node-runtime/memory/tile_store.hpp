@@ -33,21 +33,29 @@ struct TileTable {
   std::vector<PlaceId> home_places;  ///< meaningful for tiles of this node
   std::vector<bool> is_local;
   bool temporary = false;
-  std::int32_t spare_count = 0;  ///< blocks for renaming, at each place that keeps tiles of it
+  /// Blocks for renaming of each size, at each place that keeps tiles of that size.
+  std::int32_t spare_count = 0;
   /// The caller's memory instead of the store's own: where each local tile begins, and the distance
   /// of its columns in doubles. Empty otherwise. Such tiles are not renamed.
   std::vector<double*> wrapped;
   std::int64_t wrapped_leading = 0;
 };
 
+/// Tiles of equal size, which may take each other's blocks when they are renamed.
+struct TileClasses {
+  std::vector<std::int32_t> of_tile;  ///< by tile; empty where all are of one class
+  std::vector<std::size_t> bytes;     ///< by class, at least one
+};
+[[nodiscard]] TileClasses classes_of(const std::vector<TileShape>& shapes);
+
 /// The memory of one node: for each place the indirect table of tile addresses (001 section 5.4)
 /// and the pools of jobs.
 ///
-/// Pools held per matrix and place: one block per local tile plus `spare_count` for renaming (a
-/// write that finds none waits for readers, which never wait for it). Per job and place: `capacity`
-/// blocks of the job's largest tile for replicas, arrivals, temporaries and minor outputs on their
-/// way; the protocol's plan shows that `minimum` of them suffice. Nothing else takes memory that
-/// tiles live in.
+/// Pools held per matrix and place: one block per local tile plus `spare_count` for renaming of
+/// each size of tile (a write that finds none waits for readers, which never wait for it). Per job
+/// and place: `capacity` blocks of the job's largest tile for replicas, arrivals, temporaries and
+/// minor outputs on their way; the protocol's plan shows that `minimum` of them suffice. Nothing
+/// else takes memory that tiles live in.
 ///
 /// Thread: registration and removal by one thread at a time; view() and address() by any thread for
 /// pools that exist.

@@ -118,11 +118,10 @@ bool Protocol::acquire(LocalVersion& version, Operand* operand, Actions& /*actio
     return true;
   }
   if (before != nullptr && !version.temporary) {
-    auto& spares = matrices_[static_cast<std::size_t>(version.tile.matrix.value())]
-                       ->spares[static_cast<std::size_t>(version.place.value())];
+    auto& spares = matrices_[static_cast<std::size_t>(version.tile.matrix.value())]->spares_for(
+        version.place, version.tile.index);
     if (!spares.empty()) {
       version.block = {before->home_pool, spares.back()};
-
       spares.pop_back();
       before->superseded = true;
       ++renamings_;

@@ -78,7 +78,7 @@ void Protocol::collect_local(LocalVersion& version, Actions& actions) {
   if (!version.visited()) return;
   if (version.superseded) {
     matrices_[static_cast<std::size_t>(version.tile.matrix.value())]
-        ->spares[static_cast<std::size_t>(version.place.value())]
+        ->spares_for(version.place, version.tile.index)
         .push_back(version.block.index);
     actions.freed.push_back(version.block);
     destroy_local(version);

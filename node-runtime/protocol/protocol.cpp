@@ -60,13 +60,18 @@ Protocol::~Protocol() {
 }
 
 MatrixId Protocol::add_matrix(MatrixOptions options) {
-  HEDDLE_CHECK(options.tile_count >= 0 && options.spare_count >= 0);
+  HEDDLE_CHECK(options.tile_count >= 0 && options.spare_count >= 0 && options.class_count >= 1);
+  HEDDLE_CHECK(options.classes.empty() ||
+               std::cmp_equal(options.classes.size(), options.tile_count));
   HEDDLE_CHECK(options.temporary || std::cmp_equal(options.pools.size(), options_.places));
   auto matrix = std::make_unique<Matrix>();
   matrix->tiles.resize(static_cast<std::size_t>(options.tile_count));
-  matrix->spares.resize(static_cast<std::size_t>(options_.places));
-  for (auto& spares : matrix->spares) {
-    for (std::int32_t i = options.spare_count; i-- > 0;) spares.push_back(options.tile_count + i);
+  for (std::int32_t p = 0; p < options_.places; ++p) {
+    for (std::int32_t k = 0; k < options.class_count; ++k) {
+      const std::int32_t first = options.tile_count + k * options.spare_count;
+      auto& spares = matrix->spares.emplace_back();
+      for (std::int32_t i = options.spare_count; i-- > 0;) spares.push_back(first + i);
+    }
   }
   matrix->options = std::move(options);
   matrices_.push_back(std::move(matrix));

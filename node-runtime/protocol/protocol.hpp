@@ -23,10 +23,14 @@ struct MatrixOptions {
   /// lives on the node.
   bool temporary = false;
   /// For each place of the node: the pool of the matrix's own blocks. Block t of it belongs to tile
-  /// t at the beginning; blocks tile_count .. tile_count + spare_count - 1 serve renaming.
+  /// t at the beginning; blocks from tile_count on serve renaming, `spare_count` of each class.
   std::vector<std::int32_t> pools;
-  /// Most tiles of this matrix that may be renamed at one place at one time; without a spare block
-  /// a write waits for the readers of what it replaces.
+  /// The class of each tile: tiles of one class have blocks of equal size, and no tile is renamed
+  /// into a block of another class. Empty: all are of one class.
+  std::vector<std::int32_t> classes;
+  std::int32_t class_count = 1;
+  /// Most tiles of a class that may be renamed at one place at one time; without a spare block a
+  /// write waits for the readers of what it replaces.
   std::int32_t spare_count = 0;
 };
 
@@ -173,7 +177,14 @@ class Protocol {
     bool in_use = true;
     std::vector<TileState> tiles;
     std::vector<RemoteWrites> remote_writes;        ///< sized with the first counted access
-    std::vector<std::vector<std::int32_t>> spares;  ///< per place, free spare block indices
+    std::vector<std::vector<std::int32_t>> spares;  ///< free blocks, per place and class
+
+    /// Of the class of tile `index` at `place`.
+    [[nodiscard]] std::vector<std::int32_t>& spares_for(PlaceId place, std::int32_t index) {
+      const auto at = static_cast<std::size_t>(index);
+      const std::int32_t tile_class = options.classes.empty() ? 0 : options.classes[at];
+      return spares[static_cast<std::size_t>(place.value() * options.class_count + tile_class)];
+    }
     std::int32_t live_temporaries = 0;
   };
   /// Names a version on its way between two nodes.

@@ -48,6 +48,9 @@ protocol::MatrixId Engine::add_matrix(TileTable table) {
   matrix.tile_count = static_cast<std::int32_t>(table.shapes.size());
   matrix.temporary = table.temporary;
   matrix.spare_count = table.temporary || !table.wrapped.empty() ? 0 : table.spare_count;
+  TileClasses classes = classes_of(table.shapes);
+  matrix.classes = std::move(classes.of_tile);
+  matrix.class_count = static_cast<std::int32_t>(classes.bytes.size());
   protocol::MatrixId id;
   {
     const std::lock_guard lock(mutex_);

@@ -37,8 +37,13 @@ MatrixSpec lower(const TileLayout& layout, const Distribution& grid) {
 }  // namespace
 
 std::string_view name(Algorithm algorithm) {
-  constexpr std::array<std::string_view, algorithm_count> names{
-      "cholesky", "solve_cholesky", "subtract_symmetric_product", "subtract_product", "qr"};
+  constexpr std::array<std::string_view, algorithm_count> names{"cholesky",
+                                                                "solve_cholesky",
+                                                                "subtract_symmetric_product",
+                                                                "subtract_product",
+                                                                "qr",
+                                                                "apply_q_transposed",
+                                                                "apply_q"};
   return names.at(static_cast<std::size_t>(algorithm));
 }
 
@@ -89,8 +94,12 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const QrMatrix q{without_memory(node, specs.a, -3), without_memory(node, specs.t, -4),
                    without_memory(node, specs.r, -5), node.matrix<double>(specs.moving),
                    qr_layout.virtual_tiles,           qr_layout.inner};
+  const QrSidesSpecs beside = qr_sides_specs(q, sides);
+  const QrSides z{without_memory(node, beside.x, -6), without_memory(node, beside.top, -7),
+                  node.matrix<double>(beside.moving)};
   Recording recording;
-  for (const Matrix<double>& m : {a, r, x, y, q.a, q.t, q.r}) recording.table.add(m, spare_count);
+  for (const Matrix<double>& m : {a, r, x, y, q.a, q.t, q.r, z.x, z.top})
+    recording.table.add(m, spare_count);
   for (const Algorithm algorithm : jobs) {
     const JobSpec spec = [&] {
       switch (algorithm) {
@@ -104,6 +113,10 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
           return subtract_product(r, a);
         case Algorithm::qr:
           return heddle::qr(q);
+        case Algorithm::apply_q_transposed:
+          return heddle::apply_q_transposed(q, z);
+        case Algorithm::apply_q:
+          return heddle::apply_q(q, z);
       }
       return JobSpec{};
     }();

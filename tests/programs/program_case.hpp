@@ -19,9 +19,11 @@ enum class Algorithm : std::uint8_t {
   solve_cholesky,              ///< x with a
   subtract_symmetric_product,  ///< y -= r x
   subtract_product,            ///< r -= a a^T
-  qr,                          ///< of a matrix of its own
+  qr,                          ///< of a matrix q of its own
+  apply_q_transposed,          ///< with q
+  apply_q,                     ///< with q
 };
-inline constexpr std::int32_t algorithm_count = 5;
+inline constexpr std::int32_t algorithm_count = 7;
 [[nodiscard]] std::string_view name(Algorithm algorithm);
 
 /// Jobs as recorded on some grid.

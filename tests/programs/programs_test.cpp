@@ -21,6 +21,9 @@ ProgramCase several(std::uint64_t seed) {
   std::vector<Algorithm> jobs{Algorithm::cholesky, Algorithm::solve_cholesky};
   if (seed % 3 == 0) jobs.push_back(Algorithm::subtract_symmetric_product);
   if (seed % 5 == 0) jobs.push_back(Algorithm::subtract_product);
+  if (seed % 4 == 1) {
+    jobs = {Algorithm::qr, Algorithm::apply_q_transposed, Algorithm::apply_q};
+  }
   return {seed, std::move(jobs)};
 }
 

@@ -138,9 +138,13 @@ void MatrixTable::add(const Matrix<double>& matrix, std::int32_t spare_count) {
   SimulatedMatrix& simulated = matrices_.emplace_back();
   simulated.spare_count = spare_count;
   const TileLayout& layout = matrix.layout();
+  std::map<std::int64_t, std::int32_t> sizes;
   for (TileColumn c{0}; c.value() < layout.tile_columns(); ++c) {
     for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
       simulated.homes.push_back(matrix.home(i, c));
+      const std::int64_t size = layout.row_count(i) * layout.column_count(c);
+      const auto found = sizes.emplace(size, static_cast<std::int32_t>(sizes.size())).first;
+      simulated.classes.push_back(found->second);
     }
   }
 }

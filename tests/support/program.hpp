@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -18,6 +19,20 @@ struct SimulatedMatrix {
   std::vector<Location> homes;
   bool temporary = false;
   std::int32_t spare_count = 0;
+  /// Of each tile, by the size of its blocks; empty: all are alike.
+  std::vector<std::int32_t> classes;
+
+  [[nodiscard]] std::int32_t class_count() const {
+    return classes.empty() ? 1 : 1 + *std::max_element(classes.begin(), classes.end());
+  }
+  [[nodiscard]] std::int32_t class_of_tile(std::int32_t tile) const {
+    return classes.empty() ? 0 : classes[static_cast<std::size_t>(tile)];
+  }
+  /// The class that a block of the matrix is large enough for.
+  [[nodiscard]] std::int32_t class_of_block(std::int32_t block) const {
+    const auto tiles = static_cast<std::int32_t>(homes.size());
+    return block < tiles ? class_of_tile(block) : (block - tiles) / std::max(1, spare_count);
+  }
 };
 
 /// One statement of a sequential program.
@@ -83,7 +98,7 @@ class ProgramWriter {
   protocol::TileId add(std::size_t matrix, std::int32_t node, std::int32_t place);
   [[nodiscard]] protocol::Access access(protocol::TileId tile, protocol::AccessMode mode) const;
 
-  std::vector<SimulatedMatrix> matrices_{{{}, false, 0}, {{}, true, 0}};
+  std::vector<SimulatedMatrix> matrices_{{{}, false, 0, {}}, {{}, true, 0, {}}};
   Program program_;
 };
 

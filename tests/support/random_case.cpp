@@ -27,6 +27,7 @@ RandomCase::RandomCase(std::uint64_t seed) {
     const std::int32_t tiles = 2 + below(14);
     for (std::int32_t t = 0; t < tiles; ++t) {
       matrix.homes.push_back({NodeId{below(cluster.nodes)}, PlaceId{below(cluster.places)}});
+      matrix.classes.push_back(below(3));
     }
     matrices.push_back(std::move(matrix));
   }

@@ -89,6 +89,8 @@ SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
       matrix.tile_count = static_cast<std::int32_t>(matrices_[m].homes.size());
       matrix.temporary = matrices_[m].temporary;
       matrix.spare_count = matrices_[m].spare_count;
+      matrix.classes = matrices_[m].classes;
+      matrix.class_count = matrices_[m].class_count();
       for (std::int32_t p = 0; p < options_.places && !matrix.temporary; ++p) {
         matrix.pools.push_back(static_cast<std::int32_t>(m) * options_.places + p);
       }
@@ -304,6 +306,19 @@ void SimulatedCluster::collect(Node& node) {
 void SimulatedCluster::take_ready(Node& node, Task& task) {
   const ReadyTask ready{&task, task.work.parameters[0], task.work.parameters[1]};
   const auto statement = static_cast<std::int64_t>(ready.statement);
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const protocol::Operand& operand = task.operands[i];
+    const SimulatedMatrix& matrix =
+        matrices_[static_cast<std::size_t>(operand.tile.matrix.value())];
+    if (matrix.temporary || operand.out == nullptr) continue;
+    const BlockRef block = operand.out->block;
+    const bool own = block.valid() && block.pool / options_.places == operand.tile.matrix.value();
+    if (!own) continue;  // of a job's pool, or not there yet
+    if (matrix.class_of_block(block.index) != matrix.class_of_tile(operand.tile.index)) {
+      fail(Check::blocks, fmt::format("tile {} is renamed into block {}, which is of another size",
+                                      operand.tile.index, block.index));
+    }
+  }
   for_blocks(task, [&](BlockRef block, bool writes) {
     if (writes) {
       node.blocks.begin_write(block, {"statement", statement});

@@ -17,6 +17,7 @@
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/matrix/generators.hpp"
+#include "algorithms/qr/qr.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "node-runtime/node.hpp"
 
@@ -58,6 +59,23 @@ std::uint64_t hash(Node& node, Matrix<double> matrix) {
   return total;
 }
 
+/// A tall matrix in virtual tiles, its factorization, and Q applied to something.
+std::uint64_t run_qr(Node& node) {
+  const QrLayout layout{.tile = 32, .strip = 16, .small = 8, .virtual_tiles = 2, .inner = 12};
+  const QrMatrix q = qr_matrix(node, 203, 90, layout, node.facts().distribution);
+  Matrix<double>(q.a).fill([](std::int64_t i, std::int64_t j) {
+    return static_cast<double>((i * 31 + j * 17) % 101) - 50 + (i == j ? 100.0 : 0.0);
+  });
+  QrSides x = qr_sides(q, 5);
+  x.x.fill([](std::int64_t i, std::int64_t j) { return 1.0 / static_cast<double>(1 + i + j); });
+  for (const JobSpec& spec : {qr(q), apply_q_transposed(q, x), apply_q(q, x)}) {
+    if (node.submit(spec).wait().status != JobResult::Status::done) {
+      throw Error(ErrorCode::internal, "the QR job did not end well");
+    }
+  }
+  return mix(hash(node, q.a)) ^ mix(hash(node, q.r) + 1) ^ hash(node, x.x);
+}
+
 std::uint64_t run(const std::string& yaml, const NodeFaults& faults) {
   Node node(Config::from_text(yaml, "bits"), MPI_COMM_WORLD, faults);
   GeneratorOptions generator;
@@ -81,7 +99,7 @@ std::uint64_t run(const std::string& yaml, const NodeFaults& faults) {
       solution.wait().status != JobResult::Status::done) {
     throw Error(ErrorCode::internal, "the job did not end well");
   }
-  return mix(hash(node, a)) ^ hash(node, x);
+  return mix(hash(node, a)) ^ hash(node, x) ^ mix(run_qr(node));
 }
 
 int run_all(bool devices, int repeats) {

@@ -1,0 +1,140 @@
+#include "algorithms/qr/qr.hpp"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+namespace {
+
+/// Column-major.
+struct Dense {
+  std::int64_t rows;
+  std::int64_t columns;
+  std::vector<double> values;
+
+  Dense(std::int64_t m, std::int64_t n)
+      : rows(m), columns(n), values(static_cast<std::size_t>(m * n), 0.0) {}
+  double& operator()(std::int64_t i, std::int64_t j) {
+    return values[static_cast<std::size_t>(i + j * rows)];
+  }
+  double operator()(std::int64_t i, std::int64_t j) const {
+    return values[static_cast<std::size_t>(i + j * rows)];
+  }
+};
+
+/// A matrix of one node as a whole; zero where it has no tiles.
+Dense gather(Matrix<double> matrix) {
+  Dense all(matrix.rows(), matrix.columns());
+  const TileLayout l = matrix.layout();
+  matrix.for_each_tile([&](TileRow i, TileColumn c, TileView tile) {  // tiles do not overlap
+    for (std::int64_t b = 0; b < tile.columns; ++b) {
+      for (std::int64_t a = 0; a < tile.rows; ++a) {
+        all(l.row_begin(i) + a, l.column_begin(c) + b) = tile(a, b);
+      }
+    }
+  });
+  return all;
+}
+
+double element(std::int64_t i, std::int64_t j) {
+  const double x = static_cast<double>(i * 7919 + j * 104729);
+  return std::sin(x) + (i == j ? 1.0 : 0.0);
+}
+
+/// Largest element of q r - a, r upper triangular.
+double worst_of_product(const Dense& q, const Dense& r, const Dense& a) {
+  double worst = 0;
+  for (std::int64_t j = 0; j < a.columns; ++j) {
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      double sum = -a(i, j);
+      for (std::int64_t k = 0; k <= std::min(j, q.columns - 1); ++k) sum += q(i, k) * r(k, j);
+      worst = std::max(worst, std::abs(sum));
+    }
+  }
+  return worst;
+}
+
+/// Largest element of q^T q - 1.
+double worst_of_orthogonality(const Dense& q) {
+  double worst = 0;
+  for (std::int64_t j = 0; j < q.columns; ++j) {
+    for (std::int64_t i = 0; i <= j; ++i) {
+      double sum = i == j ? -1 : 0;
+      for (std::int64_t k = 0; k < q.rows; ++k) sum += q(k, i) * q(k, j);
+      worst = std::max(worst, std::abs(sum));
+    }
+  }
+  return worst;
+}
+
+void check(std::int64_t m, std::int64_t n, const QrLayout& layout, const std::string& yaml) {
+  SCOPED_TRACE(fmt::format("{} x {}, tile {} strip {} small {} virtual {} inner {}; {}", m, n,
+                           layout.tile, layout.strip, layout.small, layout.virtual_tiles,
+                           layout.inner, yaml));
+  Node node(Config::from_text(yaml, "test"));
+  const QrMatrix q = qr_matrix(node, m, n, layout, node.facts().distribution);
+  Matrix<double>(q.a).fill(element);
+  const Dense a = gather(q.a);
+  Job factorization = node.submit(qr(q));
+  ASSERT_EQ(factorization.wait().status, JobResult::Status::done);
+  const Dense r = gather(q.r);
+  const double within =
+      50 * std::numeric_limits<double>::epsilon() * static_cast<double>(m + n + 10);
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = j + 1; i < n; ++i) ASSERT_EQ(r(i, j), 0) << i << ", " << j;
+  }
+
+  // Q as a matrix, from the identity.
+  QrSides thin = qr_sides(q, n);
+  thin.x.fill([](std::int64_t, std::int64_t) { return 0.0; });
+  thin.top.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
+  ASSERT_EQ(node.submit(apply_q(q, thin)).wait().status, JobResult::Status::done);
+  const Dense explicit_q = gather(thin.x);
+  EXPECT_LT(worst_of_orthogonality(explicit_q), within);
+  EXPECT_LT(worst_of_product(explicit_q, r, a), within);
+
+  // Q^T A is R over nothing, from a matrix that is cut like A but has no panels.
+  QrSides other = qr_sides(q, n);
+  other.x.fill(element);
+  ASSERT_EQ(node.submit(apply_q_transposed(q, other)).wait().status, JobResult::Status::done);
+  const Dense top = gather(other.top);
+  const Dense rest = gather(other.x);
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < n; ++i) ASSERT_NEAR(top(i, j), r(i, j), within);
+    for (std::int64_t i = n; i < m; ++i) ASSERT_NEAR(rest(i, j), 0, within);
+  }
+}
+
+}  // namespace
+
+TEST(Qr, gives_q_and_r_on_cpus) {
+  const std::string two = "runtime: {cpu_workers: 2}\n";
+  for (const std::int32_t v : {1, 2, 3, 100}) {
+    check(150, 150, {.tile = 32, .virtual_tiles = v, .inner = 32}, two);
+    check(233, 117, {.tile = 32, .virtual_tiles = v, .inner = 10}, two);
+    check(400, 30, {.tile = 32, .virtual_tiles = v, .inner = 16}, two);
+  }
+  check(120, 100, {.tile = 40, .strip = 16, .small = 8, .virtual_tiles = 2, .inner = 7}, two);
+  check(5, 5, {.tile = 64, .virtual_tiles = 4, .inner = 64}, two);
+  check(1, 1, {.tile = 8, .virtual_tiles = 1, .inner = 8}, two);
+  check(9, 0, {.tile = 8, .virtual_tiles = 1, .inner = 8}, two);
+}
+
+TEST(Qr, gives_q_and_r_with_emulated_devices) {
+  for (const int devices : {1, 3}) {
+    const std::string yaml = fmt::format(
+        "runtime: {{cpu_workers: 2, devices: {{backend: emulated, per_node: {}, memory: "
+        "64MiB}}}}\n",
+        devices);
+    check(200, 150, {.tile = 40, .strip = 16, .small = 8, .virtual_tiles = 2, .inner = 20}, yaml);
+    check(150, 150, {.tile = 32, .virtual_tiles = 3, .inner = 32}, yaml);
+  }
+}
+
+}  // namespace heddle
