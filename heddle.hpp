@@ -1,8 +1,8 @@
 #pragma once
 
 /// All that a program on the library needs: the node, matrices and jobs; Cholesky and the solves
-/// with it; norms, determinants, files and traces. `find_package(heddle)` and the target heddle::heddle
-/// bring it along; apps/examples/driver.cpp shows how to use it.
+/// with it; norms, determinants, files and traces. `find_package(heddle)` and the target
+/// heddle::heddle bring it along; apps/examples/driver.cpp shows how to use it.
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/agreement.hpp"

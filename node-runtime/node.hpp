@@ -79,7 +79,7 @@ struct NodeFacts {
   std::int32_t cpu_workers = 1;
   std::int32_t cpu_workers_of_all = 1;  ///< nodes together; the same number on all of them
   std::int32_t devices = 0;             ///< of each node
-  std::string device_backend;  ///< none, emulated, cuda
+  std::string device_backend;           ///< none, emulated, cuda
   std::string device_reason;
   std::uint64_t device_memory_bytes = 0;
   Distribution distribution;

@@ -128,8 +128,8 @@ TEST_F(Failure, of_a_killed_node_ends_the_run_and_leaves_nothing_behind) {
   }
 }
 
-/// The janitors keep MPICH's launcher from killing all others at once, but not for as long as a busy
-/// machine may need, so each heddle runs below a shell that waits for the others' shells.
+/// The janitors keep MPICH's launcher from killing all others at once, but not for as long as a
+/// busy machine may need, so each heddle runs below a shell that waits for the others' shells.
 TEST_F(Failure, of_a_node_is_told_by_the_others_where_the_launcher_leaves_them_the_time) {
   folder_.write("problem.yaml", long_problem);
   folder_.write("patient",
