@@ -1,7 +1,7 @@
 #pragma once
 
 /// All that a program on the library needs: the node, matrices and jobs; Cholesky and the solves
-/// with it; norms, determinants, files and traces. `find_package(heddle)` and the target
+/// with it, QR; norms, determinants, files and traces. `find_package(heddle)` and the target
 /// heddle::heddle bring it along; apps/examples/driver.cpp shows how to use it.
 
 #include "algorithms/cholesky/cholesky.hpp"
@@ -12,6 +12,7 @@
 #include "algorithms/io/trace_file.hpp"
 #include "algorithms/matrix/generators.hpp"
 #include "algorithms/matrix/matrix_file.hpp"
+#include "algorithms/qr/qr.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "base/error.hpp"
 #include "config/config.hpp"
