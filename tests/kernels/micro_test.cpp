@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/kernels/guarded_tile.hpp"
@@ -45,6 +46,14 @@ TEST(MicroKernels, GiveTheSameBitsForAllInstructionSets) {
     compare([&](const MicroKernels& table, const TileView& c) {
       table.update_lower(m, n, k, a.view().data, a.view().leading, c.data, c.leading);
     });
+    GuardedTile tall(k, m);
+    GuardedTile beside(k, n);
+    tall.fill_random(random);
+    beside.fill_random(random);
+    compare([&](const MicroKernels& table, const TileView& c) {
+      table.inner(m, n, k, 0.5, tall.view().data, tall.view().leading, beside.view().data,
+                  beside.view().leading, c.data, c.leading);
+    });
     GuardedTile x(m, 1);
     x.fill_random(random);
     compare([&](const MicroKernels& table, const TileView& c) {
@@ -55,6 +64,32 @@ TEST(MicroKernels, GiveTheSameBitsForAllInstructionSets) {
     compare([&](const MicroKernels& table, const TileView& c) {
       table.solve(m, n, l.view().data, l.view().leading, c.data, c.leading);
     });
+  }
+}
+
+TEST(MicroKernels, InnerProductsAreThoseOfThePlainLoop) {
+  std::mt19937_64 random(78);
+  for (const MicroKernels* table : micro_kernels()) {
+    for (const std::int64_t k : {0, 1, 7, 8, 9, 511, 512, 513, 1400}) {
+      for (const auto& [m, n] : {std::pair{0, 3}, {1, 1}, {5, 13}, {16, 12}, {33, 7}}) {
+        SCOPED_TRACE(testing::Message() << table->name << ": " << m << " x " << n << ", " << k);
+        GuardedTile a(k, m);
+        GuardedTile b(k, n);
+        GuardedTile c(m, n);
+        for (GuardedTile* tile : {&a, &b, &c}) tile->fill_random(random);
+        GuardedTile before(m, n);
+        before.copy_from(c);
+        table->inner(m, n, k, -2, a.view().data, a.view().leading, b.view().data, b.view().leading,
+                     c.view().data, c.view().leading);
+        for (std::int64_t j = 0; j < n; ++j) {
+          for (std::int64_t i = 0; i < m; ++i) {
+            double sum = 0;
+            for (std::int64_t p = 0; p < k; ++p) sum += a(p, i) * b(p, j);
+            ASSERT_NEAR(c(i, j), before(i, j) - 2 * sum, 1e-12) << i << ", " << j;
+          }
+        }
+      }
+    }
   }
 }
 

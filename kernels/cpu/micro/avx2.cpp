@@ -10,6 +10,7 @@ constinit const MicroKernels micro_avx2{"avx2",
                                         &Algorithms::update_entry,
                                         &Algorithms::update_lower_entry,
                                         &Algorithms::solve_entry,
+                                        &Algorithms::inner_entry,
                                         &Algorithms::dots_entry,
                                         &Algorithms::subtract_multiples_entry};
 

@@ -11,6 +11,7 @@ constinit const MicroKernels micro_avx512{"avx512",
                                           &Algorithms::update_entry,
                                           &Algorithms::update_lower_entry,
                                           &Algorithms::solve_entry,
+                                          &Algorithms::inner_entry,
                                           &Algorithms::dots_entry,
                                           &Algorithms::subtract_multiples_entry};
 

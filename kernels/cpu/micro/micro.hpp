@@ -24,6 +24,9 @@ struct MicroKernels {
   void (*update_lower)(Size m, Size n, Size k, const double* a, Size lda, double* c, Size ldc);
   /// b (m x n) := b * inv(l)^T, l (n x n) lower triangular.
   void (*solve)(Size m, Size n, const double* l, Size ldl, double* b, Size ldb);
+  /// c (m x n) += alpha * a^T b, a (k x m), b (k x n); made for k far larger than m and n.
+  void (*inner)(Size m, Size n, Size k, double alpha, const double* a, Size lda, const double* b,
+                Size ldb, double* c, Size ldc);
   /// results[j] := x^T * (column j of a), a (m x n): what reflectors are made of.
   void (*dots)(Size m, Size n, const double* x, const double* a, Size lda, double* results);
   /// Column j of a (m x n) -= x * factors[j].

@@ -348,6 +348,122 @@ struct TileAlgorithms {
     for (; j < n; ++j) subtract_block<1>(m, x, factors + j, a + j * lda, lda);
   }
 
+  // ---- c += alpha a^T b ------------------------------------------------------------------------
+  //
+  // Inner products along the columns, in eight sums whatever the vectors' width, so that all
+  // instantiations give the same bits: lanes l and l + 4 are added first, then l and l + 2, then
+  // the last two. Rows are cut into chunks, whose products are added to c in turn: a chunk of a
+  // fits the second-level cache, that of a few columns of b the first.
+
+  static constexpr std::size_t lanes = 8;
+  static constexpr std::size_t parts = lanes / Width;
+  static constexpr Size inner_chunk = 512;
+  static constexpr Size inner_width = 128;  ///< columns of a at one time
+  static constexpr std::size_t inner_columns = VectorsMax * 2 * Width / lanes;  ///< of b: 6 or 3
+  static constexpr std::size_t inner_rows = 4 * Width / lanes;                  ///< of a: 4 or 2
+
+  using Four [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
+  using FourIndices [[gnu::vector_size(32)]] = long long;
+
+  static Four halves_of(const Vector (&sum)[parts]) {
+    if constexpr (parts == 2) {
+      return sum[0] + sum[1];
+    } else {
+      const auto& all = reinterpret_cast<const Four(&)[2]>(sum);
+      return all[0] + all[1];
+    }
+  }
+
+  /// The sums of four times four lanes.
+  static Four add_lanes(Four a, Four b, Four c, Four d) {
+    constexpr FourIndices low{0, 4, 1, 5};
+    constexpr FourIndices high{2, 6, 3, 7};
+    const Four ab = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high);
+    const Four cd = __builtin_shuffle(c, d, low) + __builtin_shuffle(c, d, high);
+    constexpr FourIndices first{0, 1, 4, 5};
+    constexpr FourIndices second{2, 3, 6, 7};
+    return __builtin_shuffle(ab, cd, first) + __builtin_shuffle(ab, cd, second);
+  }
+
+  /// c (Rows x Columns) += alpha * (k rows of Rows columns of a)^T (k rows of Columns columns of
+  /// b).
+  template <std::size_t Rows, std::size_t Columns>
+  [[gnu::always_inline]] static void inner_block(Size k, double alpha, Matrix a, Matrix b,
+                                                 double* c, Size ldc) {
+    Vector sum[Rows * Columns][parts] = {};
+    Size p = 0;
+    for (; p + Size{lanes} <= k; p += Size{lanes}) {
+      for (std::size_t part = 0; part < parts; ++part) {
+        const Size at = p + static_cast<Size>(part * Width);
+        Vector left[Rows];
+        for (std::size_t i = 0; i < Rows; ++i) {
+          left[i] =
+              *reinterpret_cast<const Vector*>(a.data + static_cast<Size>(i) * a.leading + at);
+        }
+        for (std::size_t j = 0; j < Columns; ++j) {
+          const Vector right =
+              *reinterpret_cast<const Vector*>(b.data + static_cast<Size>(j) * b.leading + at);
+          for (std::size_t i = 0; i < Rows; ++i) sum[j * Rows + i][part] += left[i] * right;
+        }
+      }
+    }
+    double products[(Rows * Columns + 3) / 4 * 4];
+    for (std::size_t v = 0; v < Rows * Columns; v += 4) {
+      Four four[4] = {};
+      for (std::size_t l = 0; l < 4 && v + l < Rows * Columns; ++l) four[l] = halves_of(sum[v + l]);
+      *reinterpret_cast<Four*>(products + v) = add_lanes(four[0], four[1], four[2], four[3]);
+    }
+    for (std::size_t j = 0; j < Columns; ++j) {
+      for (std::size_t i = 0; i < Rows; ++i) {
+        double product = products[j * Rows + i];
+        const double* left = a.data + static_cast<Size>(i) * a.leading;
+        const double* right = b.data + static_cast<Size>(j) * b.leading;
+        for (Size r = p; r < k; ++r) product = __builtin_fma(left[r], right[r], product);
+        double& to = c[static_cast<Size>(i) + static_cast<Size>(j) * ldc];
+        to = __builtin_fma(alpha, product, to);
+      }
+    }
+  }
+
+  /// Columns of b at one time, all of a.
+  template <std::size_t Columns>
+  static void inner_columns_of(Size m, Size k, double alpha, Matrix a, Matrix b, double* c,
+                               Size ldc) {
+    constexpr Size step = inner_rows;
+    Size i = 0;
+    for (; i + step <= m; i += step) {
+      inner_block<inner_rows, Columns>(k, alpha, {a.data + i * a.leading, a.leading}, b, c + i,
+                                       ldc);
+    }
+    for (; i < m; ++i) {
+      inner_block<1, Columns>(k, alpha, {a.data + i * a.leading, a.leading}, b, c + i, ldc);
+    }
+  }
+
+  static void inner_entry(Size m, Size n, Size k, double alpha, const double* a, Size lda,
+                          const double* b, Size ldb, double* c, Size ldc) {
+    constexpr Size chunk = inner_chunk;
+    constexpr Size columns = inner_width;
+    constexpr Size step = inner_columns;
+    for (Size p = 0; p < k; p += chunk) {
+      const Size depth = smaller(chunk, k - p);
+      for (Size i = 0; i < m; i += columns) {
+        const Size width = smaller(columns, m - i);
+        const Matrix left{a + p + i * lda, lda};
+        double* to = c + i;
+        Size j = 0;
+        for (; j + step <= n; j += step) {
+          inner_columns_of<inner_columns>(width, depth, alpha, left, {b + p + j * ldb, ldb},
+                                          to + j * ldc, ldc);
+        }
+        for (; j < n; ++j) {
+          inner_columns_of<1>(width, depth, alpha, left, {b + p + j * ldb, ldb}, to + j * ldc,
+                              ldc);
+        }
+      }
+    }
+  }
+
   /// The entries of MicroKernels.
   static void update_entry(Size m, Size n, Size k, const double* a, Size lda, const double* b,
                            Size ldb, double* c, Size ldc) {
