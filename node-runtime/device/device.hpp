@@ -134,6 +134,10 @@ class Event {
   /// everything that the stream wrote before the record, kernels' `info` included.
   [[nodiscard]] virtual EventState query() const = 0;
 
+  /// When the most recent record completed, in ns of CLOCK_MONOTONIC, once query() has said so: for
+  /// what a trace tells of work that was found to be over some time later.
+  [[nodiscard]] virtual std::int64_t completed_ns() const = 0;
+
   /// Blocks until the most recent record is complete. Throws when it failed: Error(communication)
   /// when the process that exported the event has ended, otherwise Error(internal).
   virtual void synchronize() const = 0;

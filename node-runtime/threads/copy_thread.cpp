@@ -26,6 +26,16 @@ struct Lane {
   };
   std::array<Flight, in_flight_per_stream> flights;
   std::int64_t free_since_ns = 0;  ///< end of the last finished copy
+
+  /// The copy that the stream does next or is at; null without one.
+  [[nodiscard]] Flight* oldest() {
+    Flight* first = nullptr;
+    for (Flight& flight : flights) {
+      const bool earlier = first == nullptr || flight.posted_ns < first->posted_ns;
+      if (flight.busy && earlier) first = &flight;
+    }
+    return first;
+  }
 };
 
 bool less_urgent(const protocol::CopyAction& a, const protocol::CopyAction& b) {
@@ -84,10 +94,10 @@ class CopyThread {
   bool collect() {
     std::vector<protocol::CopyAction> finished;
     for (Lane& lane : lanes_) {
-      for (Lane::Flight& flight : lane.flights) {
-        if (!flight.busy) continue;
+      while (Lane::Flight* oldest = lane.oldest()) {
+        Lane::Flight& flight = *oldest;
         const EventState state = flight.event->query();
-        if (state == EventState::pending) continue;
+        if (state == EventState::pending) break;
         if (state == EventState::failed) {
           throw Error(ErrorCode::internal, flight.event->failure());
         }
@@ -145,10 +155,10 @@ class CopyThread {
     const protocol::CopyAction& copy = flight.copy;
     const std::size_t bytes = engine_.store().shape(copy.tile).bytes();
     engine_.count_copy(bytes);
-    const std::int64_t now = trace::now_ns();
+    const std::int64_t end = flight.event->completed_ns();
     const std::int64_t start = std::max(flight.posted_ns, lane.free_since_ns);
-    lane.free_since_ns = now;
-    trace_.add_busy(now - start);
+    lane.free_since_ns = end;
+    trace_.add_busy(end - start);
     trace_.copy({.job = copy.job.value(),
                  .tile = {copy.tile.matrix.value(), copy.tile.index},
                  .version = copy.number,
@@ -157,7 +167,7 @@ class CopyThread {
                  .bytes = bytes,
                  .posted_ns = flight.posted_ns,
                  .start_ns = start,
-                 .end_ns = now});
+                 .end_ns = end});
   }
 
   Engine& engine_;

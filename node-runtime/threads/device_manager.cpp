@@ -89,9 +89,9 @@ class DeviceManager {
           throw Error(ErrorCode::internal, flight.event->failure());
         }
         if (flight.info > 0) report_failure(*lane.stream, *flight.task, flight.info);
-        const std::int64_t now = trace::now_ns();
-        record_task(trace_, *flight.task, std::max(flight.launched_ns, lane.free_since_ns), now);
-        lane.free_since_ns = now;
+        const std::int64_t end = flight.event->completed_ns();
+        record_task(trace_, *flight.task, std::max(flight.launched_ns, lane.free_since_ns), end);
+        lane.free_since_ns = end;
         finished.push_back(flight.task);
         lane.first = (lane.first + 1) % lane.flights.size();
       }

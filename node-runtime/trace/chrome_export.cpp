@@ -113,6 +113,19 @@ class Labels {
 
   void put_name(JsonText& to, NameId id) const { to << names_[id.value()]; }
 
+  /// One of the viewer's colours for each kernel, the same on all nodes and in all runs; viewers
+  /// that know none of these names choose for themselves.
+  [[nodiscard]] std::string_view color(NameId kernel) const {
+    static constexpr std::array<std::string_view, 8> colors{
+        "thread_state_running", "rail_response",   "rail_animation",        "rail_load",
+        "cq_build_running",     "cq_build_passed", "vsync_highlight_color", "startup"};
+    std::uint64_t hash = 0xCBF29CE484222325ULL;
+    for (const char c : names_[kernel.value()]) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    }
+    return colors[hash % colors.size()];
+  }
+
   /// "gsmm (5, 3)"
   void put_task(JsonText& to, const TaskRecord& task) const {
     put_name(to, task.kernel);
@@ -330,7 +343,7 @@ class ChromeExport {
 
   void put_task(const std::vector<Record>& records, std::size_t i, const Labels& labels) {
     const auto task = records[i].as<TaskRecord>();
-    json_ << R"(,"cat":"task","name":")";
+    json_ << R"(,"cat":"task","cname":")" << labels.color(task.kernel) << R"(","name":")";
     labels.put_task(json_, task);
     json_ << R"(","args":{"job":)" << task.job << R"(,"order":)" << task.order << R"(,"priority":)"
           << task.priority << R"(,"place":")";

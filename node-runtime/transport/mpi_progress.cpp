@@ -25,6 +25,9 @@ constexpr std::int64_t pause_us_busy = 100;
 constexpr std::int64_t pause_us_busy_shared = 1000;
 constexpr std::int64_t pause_us_quiet = 1000;
 
+/// Longest wait that is one record, so that totals are never much behind.
+constexpr std::int64_t wait_recorded_ns_max = 50'000'000;
+
 /// First character of a failure's text: whose failure it is.
 constexpr char own = 'o';
 constexpr char relayed = 'r';
@@ -75,6 +78,7 @@ void MpiProgress::run() {
     progressed |= poll();
     if (engine_.failed()) break;
     if (progressed) {
+      record_wait(begin);
       active_ns_ = now_ns();
       trace_.add_busy(active_ns_ - begin);
       continue;
@@ -82,6 +86,7 @@ void MpiProgress::run() {
     watch_peers();
     wait(ticket);
   }
+  record_wait(now_ns());
   shut_down();
 }
 
@@ -503,7 +508,15 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
     const std::int64_t busy_us = shared ? pause_us_busy_shared : pause_us_busy;
     engine_.message_bell.wait(ticket, at_work ? busy_us : pause_us_quiet);
   }
-  trace_.wait(trace::WaitCause::message, from, now_ns());
+  if (waiting_since_ns_ == 0) waiting_since_ns_ = from;
+  if (from - waiting_since_ns_ > wait_recorded_ns_max) record_wait(from);
+}
+
+/// One wait from the first pause to the next event, whatever was looked at in between.
+void MpiProgress::record_wait(std::int64_t end_ns) {
+  if (waiting_since_ns_ == 0) return;
+  trace_.wait(trace::WaitCause::message, waiting_since_ns_, end_ns);
+  waiting_since_ns_ = 0;
 }
 
 /// A node that is gone is noticed at once when it ran on this host, else by its silence.

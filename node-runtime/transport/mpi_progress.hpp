@@ -137,6 +137,7 @@ class MpiProgress {
   void merge_verdict(const JobVerdict& verdict);
   void tell_failure(const std::string& text, bool elsewhere);
   void wait(Doorbell::Ticket ticket);
+  void record_wait(std::int64_t end_ns);
   void watch_peers();
   [[noreturn]] void lost(int rank, const char* how);
   void run_collective(Collective& collective);
@@ -178,6 +179,7 @@ class MpiProgress {
   std::vector<std::int64_t> heard_ns_;
   std::int64_t watched_ns_ = 0;
   std::int64_t active_ns_ = 0;
+  std::int64_t waiting_since_ns_ = 0;  ///< 0: not waiting
 };
 
 }  // namespace heddle

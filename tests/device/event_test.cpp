@@ -1,6 +1,8 @@
+#include <chrono>
 #include <condition_variable>
 #include <gtest/gtest.h>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "tests/device/device_fixture.hpp"
@@ -37,6 +39,28 @@ TEST_P(DeviceEventTest, an_event_is_pending_until_what_is_before_it_has_finished
   gate.open();
   event->synchronize();
   EXPECT_EQ(event->query(), EventState::done);
+}
+
+TEST_P(DeviceEventTest, an_event_says_when_it_completed_however_late_it_is_asked) {
+  const auto now_ns = [] {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  };
+  Gate gate;
+  const auto stream = device().create_stream();
+  const auto first = device().create_event();
+  const auto second = device().create_event();
+  gate.close(*stream);
+  stream->record(*first);
+  const std::int64_t before = now_ns();
+  gate.open();
+  stream->record(*second);
+  second->synchronize();
+  const std::int64_t after = now_ns();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_LE(before, first->completed_ns());
+  EXPECT_LE(first->completed_ns(), second->completed_ns());
+  EXPECT_LE(second->completed_ns(), after);
 }
 
 TEST_P(DeviceEventTest, a_stream_that_does_not_wait_sees_the_old_data) {

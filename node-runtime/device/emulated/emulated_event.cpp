@@ -18,6 +18,12 @@ constexpr std::chrono::milliseconds look_interval{50};
 /// The same for query(), which is called often and must stay cheap.
 constexpr std::chrono::nanoseconds query_look_interval = std::chrono::milliseconds(10);
 
+/// CLOCK_MONOTONIC.
+std::int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
 /// Pairs with the release in complete_record().
 bool is_complete(const EventSlot& slot, std::uint64_t number) {
   return slot.completed.load(std::memory_order_acquire) >= number;
@@ -78,7 +84,8 @@ void complete_record(EventSlot& slot, std::uint64_t number, const std::string* f
     }
     slot.failed.store(number, std::memory_order_relaxed);
   }
-  // Release: publishes the stream's writes, `failed` and the message to is_complete().
+  slot.completed_ns.store(now_ns(), std::memory_order_relaxed);
+  // Release: publishes the stream's writes, `failed`, the time and the message to is_complete().
   slot.completed.store(number, std::memory_order_release);
   // Release, after `completed`: see wait_for_record().
   slot.wake.fetch_add(1, std::memory_order_release);
@@ -126,15 +133,18 @@ EventState EmulatedEvent::query() const {
   if (!is_opened()) return EventState::pending;
   // Relaxed: both words only tell later looks what earlier ones found.
   if (exporter_gone_.load(std::memory_order_relaxed)) return EventState::failed;
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const std::int64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  if (now_ns < next_look_ns_.load(std::memory_order_relaxed)) return EventState::pending;
-  next_look_ns_.store(now_ns + query_look_interval.count(), std::memory_order_relaxed);
+  const std::int64_t now = now_ns();
+  if (now < next_look_ns_.load(std::memory_order_relaxed)) return EventState::pending;
+  next_look_ns_.store(now + query_look_interval.count(), std::memory_order_relaxed);
   if (words_.peer->arena->is_alive() || is_complete(*words_.slot, number)) {
     return EventState::pending;
   }
   exporter_gone_.store(true, std::memory_order_relaxed);
   return EventState::failed;
+}
+
+std::int64_t EmulatedEvent::completed_ns() const {
+  return words_.slot->completed_ns.load(std::memory_order_relaxed);  // published by `completed`
 }
 
 void EmulatedEvent::synchronize() const {

@@ -54,6 +54,7 @@ class EmulatedEvent final : public Event {
   ~EmulatedEvent() override;
 
   [[nodiscard]] EventState query() const override;
+  [[nodiscard]] std::int64_t completed_ns() const override;
   void synchronize() const override;
   [[nodiscard]] std::string failure() const override;
   [[nodiscard]] const Device& device() const override;

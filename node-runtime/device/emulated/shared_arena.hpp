@@ -27,13 +27,14 @@ namespace heddle {
 ///
 /// Invariant: completed <= submitted; failed <= completed except while a failing record completes.
 struct EventSlot {
-  static constexpr std::size_t message_words = 28;
+  static constexpr std::size_t message_words = 27;
 
   std::atomic<std::uint64_t> submitted;  ///< written by the recording process alone
   std::atomic<std::uint64_t> completed;
-  std::atomic<std::uint64_t> failed;      ///< number of the last record that failed
-  std::atomic<std::uint32_t> wake;        ///< futex word, changes after `completed`
-  std::atomic<std::uint32_t> generation;  ///< of the event that has the slot; odd while it lives
+  std::atomic<std::uint64_t> failed;       ///< number of the last record that failed
+  std::atomic<std::int64_t> completed_ns;  ///< when `completed` was written
+  std::atomic<std::uint32_t> wake;         ///< futex word, changes after `completed`
+  std::atomic<std::uint32_t> generation;   ///< of the event that has the slot; odd while it lives
   /// Text of the first failure, zero-filled. Relaxed words published by `completed`; a reader that
   /// is late by a whole event sees a newer failure's text, or a mixture, never anything worse.
   std::array<std::atomic<std::uint64_t>, message_words> message;
