@@ -457,8 +457,7 @@ struct TileAlgorithms {
                                           to + j * ldc, ldc);
         }
         for (; j < n; ++j) {
-          inner_columns_of<1>(width, depth, alpha, left, {b + p + j * ldb, ldb}, to + j * ldc,
-                              ldc);
+          inner_columns_of<1>(width, depth, alpha, left, {b + p + j * ldb, ldb}, to + j * ldc, ldc);
         }
       }
     }
