@@ -69,8 +69,8 @@ struct Chain {
   const QrSides& to;
   const OwnPart& own;
   TileColumn d;
-  std::int32_t wide;
-  std::int32_t priority;
+  std::int32_t wide = 0;
+  std::int32_t priority = 0;
 
   [[nodiscard]] bool is_up() const { return p.work == Work::apply; }
   [[nodiscard]] bool is_panel() const { return p.work == Work::factorize && d == p.c; }

@@ -54,11 +54,11 @@ void subtract_multiples(std::int64_t m, std::int64_t n, const double* x, const d
 }
 
 /// The 2-norm of `x`, without overflow or loss where squares leave the range of double.
-double norm(const double* x, std::int64_t count) {
+double norm(double* x, std::int64_t count) {
   constexpr double small = 1e-280;
   constexpr double large = 1e280;
   double square = 0;
-  dots(count, 1, x, {const_cast<double*>(x), count, 1, std::max<std::int64_t>(count, 1)}, &square);
+  dots(count, 1, x, {x, count, 1, std::max<std::int64_t>(count, 1)}, &square);
   if (square > small && square < large) return std::sqrt(square);
   double most = 0;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -183,7 +183,8 @@ class Protocol {
     [[nodiscard]] std::vector<std::int32_t>& spares_for(PlaceId place, std::int32_t index) {
       const auto at = static_cast<std::size_t>(index);
       const std::int32_t tile_class = options.classes.empty() ? 0 : options.classes[at];
-      return spares[static_cast<std::size_t>(place.value() * options.class_count + tile_class)];
+      const std::int32_t list = place.value() * options.class_count + tile_class;
+      return spares[static_cast<std::size_t>(list)];
     }
     std::int32_t live_temporaries = 0;
   };

@@ -404,11 +404,9 @@ void MpiProgress::merge_verdict(const JobVerdict& verdict) {
   }
   constexpr auto numerical = static_cast<std::int32_t>(JobResult::Status::numerical_failure);
   JobVerdict& merged = found->verdict;
-  if (verdict.status == numerical && (merged.status != numerical || verdict.info < merged.info)) {
-    merged = verdict;
-  } else if (merged.status == 0) {
-    merged = verdict;
-  }
+  const bool is_worse =
+      verdict.status == numerical && (merged.status != numerical || verdict.info < merged.info);
+  if (is_worse || merged.status == 0) merged = verdict;
   if (++found->nodes < size_) return;
   Header header;
   header.type = Type::ended;
