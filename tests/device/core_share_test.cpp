@@ -15,6 +15,7 @@ std::vector<CpuCore> cores(std::int32_t first, std::int32_t last) {
 
 std::vector<std::int32_t> first_threads(const std::vector<CpuCore>& part) {
   std::vector<std::int32_t> numbers;
+  numbers.reserve(part.size());
   for (const CpuCore& core : part) numbers.push_back(core.hardware_threads[0]);
   return numbers;
 }

@@ -74,7 +74,8 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
   qr_layout.virtual_tiles = 1 + below(4);
   qr_layout.inner = 1 + below(layout.tile);
   qr_columns = std::min<std::int64_t>(layout.columns, 5 * layout.tile);
-  qr_rows = qr_columns + below(3) * below(1 + 4 * layout.tile);
+  const std::int64_t more = below(1 + 4 * layout.tile);
+  qr_rows = qr_columns + below(3) * more;
   spare_count = below(2) * 4;
   cluster.nodes = distribution.node_count();
   cluster.places = 1 + distribution.devices;

@@ -107,7 +107,7 @@ class SimulatedCluster {
   /// scheduler says so.
   void submit(Program program);
   /// The same for a program whose walks are given; the options' `walk` is not looked at.
-  void submit(WalkedProgram program);
+  void submit(WalkedProgram walked);
   /// Blocks that the plan asks for at each place of a node, for the job submitted last.
   [[nodiscard]] const std::vector<std::int32_t>& planned_minimum(NodeId node) const;
   /// Runs until nothing is left to do, and checks.

@@ -113,10 +113,11 @@ int run_all(bool devices, int repeats) {
     if (size % rows != 0) continue;
     for (int r = 0; r < repeats; ++r) {
       NodeFaults faults;
+      const std::int64_t seed = std::int64_t{r} + 1;
       faults.messages = {static_cast<std::uint64_t>(r % 2 == 0 ? 300 : 0),
-                         static_cast<std::uint64_t>(r + 1)};
+                         static_cast<std::uint64_t>(seed)};
       faults.devices.delay_us_max = r % 3 == 0 ? 100 : 0;
-      faults.devices.seed = static_cast<std::uint64_t>(r + 1);
+      faults.devices.seed = static_cast<std::uint64_t>(seed);
       if (r % 4 == 1) faults.extra_blocks_max = 0;
       const std::string yaml = fmt::format(
           "layout: {{grid: [{}, {}], tile: 32, strip: 16, small: 8}}\n"

@@ -82,6 +82,8 @@ TEST(Jobs, in_flight_together_give_what_they_give_alone) {
   Node node(configuration("cpu_workers: 3"));
   std::vector<Matrix<double>> together;
   std::vector<Job> jobs;
+  together.reserve(4);
+  jobs.reserve(4);
   for (int k = 0; k < 4; ++k) together.push_back(dominant(node, 150 + 13 * k));
   for (auto& a : together) jobs.push_back(node.submit(cholesky(a)));
   for (Job& job : jobs) EXPECT_EQ(job.wait().status, JobResult::Status::done);
