@@ -70,10 +70,10 @@ std::string setup_rows(const Report& report) {
     out += row("tiles", tiles);
   }
   if (!report.blas_kernels.empty()) {
-    out += row("kernels",
-               fmt::format("OpenBLAS {}, {}", report.blas_kernels,
-                           report.machine_file ? fmt::format("measured in {}", *report.machine_file)
-                                               : "no machine file"));
+    out += row("kernels", fmt::format("OpenBLAS {}, {}", report.blas_kernels,
+                                      report.machine_file
+                                          ? fmt::format("machine file {}", *report.machine_file)
+                                          : "no machine file"));
   }
   if (!report.reproducible) {
     out += row("reproducible", "no: dynamic placement depends on timing");

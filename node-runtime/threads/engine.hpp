@@ -67,6 +67,7 @@ struct ThreadReport {
 /// one acquisition. Lock order: a JobRecord's mutex is taken with the engine's lock held only by
 /// complete(), and never the other way round.
 ///
+/// Jobs and failures are in jobs.cpp, events and generation in engine.cpp.
 /// The threads' loops are in cpu_worker.cpp, generation.cpp, device_manager.cpp, copy_thread.cpp
 /// and transport/mpi_progress.cpp.
 class Engine {

@@ -202,7 +202,7 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   status              solved
   nodes               2 (grid 1 x 2), 1 CPU worker and 1 emulated device each
   tiles               512, strip 128 in pieces of 64
-  kernels             OpenBLAS Haswell, measured in machine.json
+  kernels             OpenBLAS Haswell, machine file machine.json
 
   phase                  seconds
   read                     0.120

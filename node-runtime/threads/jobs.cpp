@@ -1,0 +1,291 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+#include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/plan_listener.hpp"
+
+/// The engine's jobs: how they are planned, begun, cancelled, waited for and agreed to be over, and
+/// how a node fails.
+namespace heddle {
+namespace {
+
+constexpr std::int32_t window_hysteresis = 8;  // a full window is refilled from 7/8 on
+
+}  // namespace
+
+std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
+  auto job = std::make_shared<JobRecord>();
+  job->spec = std::move(spec);
+  protocol::PoolPlan plan(options_.node, store_.places());
+  for (const protocol::MatrixId m : job->spec.temporaries) plan.set_temporary(m);
+  PlanListener listener(plan);
+  TaskStream stream(listener, options_.node);
+  Program walk = job->spec.program(stream);
+  while (walk.resume()) {
+  }
+  job->blocks_minimum = plan.minimum();
+  job->tasks_planned = plan.tasks();
+  return job;
+}
+
+void Engine::start(const std::shared_ptr<JobRecord>& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.has_value()) throw *failure_;
+    begin(*job);
+    job->stream.emplace(*this, *job, options_.node);
+    job->program = job->spec.program(*job->stream);
+    jobs_.push_back(job);
+  }
+  generation_bell.ring();
+}
+
+std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks_minimum) {
+  auto job = std::make_shared<JobRecord>();
+  job->spec = std::move(spec);
+  job->external = true;
+  job->blocks_minimum.assign(static_cast<std::size_t>(store_.places()), blocks_minimum);
+  const std::lock_guard lock(mutex_);
+  begin(*job);
+  job->stream.emplace(*this, *job, options_.node);
+  job->stream->blocking_ = true;
+  jobs_.push_back(job);
+  return job;
+}
+
+std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {
+  if (minimum == 0) return 0;
+  return minimum + (place == host_place ? std::min(options_.extra_blocks_max, 2 * minimum + 16)
+                                        : std::min(options_.extra_blocks_device_max, minimum + 4));
+}
+
+/// Blocks beyond the planned minimum, so that data can come ahead of need: as many as are useful
+/// and half of what is left allows.
+std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size_t block_bytes) {
+  if (minimum == 0) return 0;
+  const std::int64_t useful =
+      place == host_place
+          ? std::min<std::int64_t>(options_.extra_blocks_max, 2 * std::int64_t{minimum} + 16)
+          : std::min<std::int64_t>(options_.extra_blocks_device_max, std::int64_t{minimum} + 4);
+  const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(left / 2, 0, useful));
+}
+
+/// Reserves the job's pools and makes it known to the protocol; with the lock.
+void Engine::begin(JobRecord& job) {
+  std::size_t block_bytes = 0;
+  for (const protocol::MatrixId m : job.spec.matrices) {
+    block_bytes = std::max(block_bytes, store_.largest_tile_bytes(m));
+  }
+  protocol::JobOptions options;
+  options.window = options_.window;
+  try {
+    for (std::int32_t p = 0; p < store_.places(); ++p) {
+      const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
+      const std::int32_t extra = extra_blocks(PlaceId{p}, minimum, block_bytes);
+      const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, minimum + extra);
+      job.pools.push_back(pool);
+      options.pools.push_back({pool, minimum + extra, minimum});
+    }
+  } catch (...) {
+    for (const std::int32_t pool : job.pools) store_.remove_job_pool(pool);
+    throw;
+  }
+  protocol::Job& handle = protocol_.begin_job(options);
+  handle.context = &job;
+  active_jobs_.fetch_add(1, std::memory_order_relaxed);
+  job.handle = &handle;
+  job.id = handle.id;
+  job.low_water = options.window - std::max(1, options.window / window_hysteresis);
+}
+
+void Engine::end_stream(JobRecord& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    job.stream_ended = true;  // the generation thread ends it in its turn
+  }
+  generation_bell.ring();
+}
+
+void Engine::cancel(JobRecord& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (job.handle == nullptr) return;
+    job.cancelled.store(true, std::memory_order_relaxed);
+    protocol_.cancel(*job.handle);
+    if (options_.node_count > 1) {
+      outbox_.cancelled.push_back(
+          {job.id, static_cast<std::int32_t>(JobResult::Status::cancelled), 0, 0});
+    }
+    if (job.result.status == JobResult::Status::done) {
+      job.result.status = JobResult::Status::cancelled;
+    }
+  }
+  message_bell.ring();
+}
+
+void Engine::numerical_failure(JobRecord& job, std::int64_t info, double pivot) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (job.handle == nullptr) return;
+    job.cancelled.store(true, std::memory_order_relaxed);
+    protocol_.cancel(*job.handle);
+    JobResult& result = job.result;
+    if (result.status != JobResult::Status::numerical_failure || info < result.info) {
+      result.status = JobResult::Status::numerical_failure;
+      result.info = info;
+      result.pivot = pivot;
+    }
+    if (options_.node_count > 1) {
+      outbox_.cancelled.push_back({job.id, static_cast<std::int32_t>(result.status), info, pivot});
+    }
+  }
+  message_bell.ring();
+}
+
+void Engine::cancel_from_elsewhere(const JobVerdict& verdict) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& job : jobs_) {
+    if (job->id != verdict.job || job->handle == nullptr) continue;
+    job->cancelled.store(true, std::memory_order_relaxed);
+    protocol_.cancel(*job->handle);
+  }
+}
+
+void Engine::wait(JobRecord& job) {
+  std::unique_lock lock(job.mutex);
+  std::uint64_t events = event_count();
+  auto since = std::chrono::steady_clock::now();
+  while (!job.is_done && !failed()) {
+    job.ended.wait_for(lock, std::chrono::milliseconds(100));
+    if (job.is_done || failed()) break;
+    const auto now = std::chrono::steady_clock::now();
+    if (const std::uint64_t seen = event_count(); seen != events || running_hint() > 0) {
+      events = seen;
+      since = now;
+    } else if (options_.watchdog_seconds > 0 &&
+               std::chrono::duration<double>(now - since).count() > options_.watchdog_seconds) {
+      lock.unlock();
+      fail(Error(ErrorCode::internal,
+                 fmt::format("node {}: nothing has advanced for {} s; {}", options_.node.value(),
+                             options_.watchdog_seconds, blockage())));
+      lock.lock();
+    }
+  }
+  if (!job.is_done) {
+    lock.unlock();
+    throw *failure();
+  }
+}
+
+/// All nodes agree; wakes the waiters and gives the pools back. With the lock.
+void Engine::complete(JobRecord& job, const JobResult& result, Wakes& wakes) {
+  job.counters = job.handle->counters;
+  protocol_.forget(*job.handle);
+  active_jobs_.fetch_sub(1, std::memory_order_relaxed);
+  job.handle = nullptr;
+  for (const std::int32_t pool : job.pools) store_.remove_job_pool(pool);
+  wakes.remains.push_back({nullptr, std::move(job.spec), std::move(job.program)});
+  wakes.generation = true;
+  const std::lock_guard lock(job.mutex);
+  job.result = result;
+  job.is_done = true;
+  job.ended.notify_all();
+}
+
+void Engine::drained(protocol::Job& handle, Wakes& wakes) {
+  auto& job = *static_cast<JobRecord*>(handle.context);
+  job.is_local_done = true;
+  if (handle.cancelled && job.result.status == JobResult::Status::done) {
+    job.result.status = JobResult::Status::cancelled;
+  }
+  const JobResult result = job.result;
+  if (options_.node_count > 1) {
+    outbox_.done.push_back(
+        {job.id, static_cast<std::int32_t>(result.status), result.info, result.pivot});
+    wakes.message = true;
+    return;
+  }
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& j) { return j.get() == &job; });
+  std::shared_ptr<JobRecord> record = *found;
+  jobs_.erase(found);
+  complete(job, result, wakes);
+  wakes.remains.back().record = std::move(record);
+}
+
+void Engine::job_ended(const JobVerdict& verdict) {
+  Wakes wakes;
+  std::shared_ptr<JobRecord> job;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(jobs_.begin(), jobs_.end(),
+                                    [&](const auto& j) { return j->id == verdict.job; });
+    HEDDLE_CHECK(found != jobs_.end(), "job {} ended twice", verdict.job.value());
+    job = *found;
+    jobs_.erase(found);
+    JobResult result;
+    result.status = static_cast<JobResult::Status>(verdict.status);
+    result.info = verdict.info;
+    result.pivot = verdict.pivot;
+    complete(*job, result, wakes);
+  }
+  ring(wakes);
+}
+
+void Engine::stop() {
+  stopping_.store(true, std::memory_order_release);
+  Wakes wakes;
+  wakes.all = true;
+  ring(wakes);
+}
+
+void Engine::fail(const Error& error) {
+  std::vector<std::shared_ptr<JobRecord>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.has_value()) return;
+    failure_ = error;
+    outbox_.failure = error.what();
+    outbox_.failure_elsewhere = error.code() == ErrorCode::communication;
+    waiting.assign(jobs_.begin(), jobs_.end());
+    // Release: whoever sees `failed` sees the reason.
+    failed_.store(true, std::memory_order_release);
+  }
+  for (const auto& job : waiting) {
+    const std::lock_guard lock(job->mutex);
+    job->ended.notify_all();
+  }
+  room_bell_.ring_all();
+  message_bell.ring_all();
+}
+
+void Engine::fail_with(int node, const std::string& why, bool elsewhere) {
+  std::string text = elsewhere ? why : fmt::format("node {} failed: {}", node, why);
+  const std::string here = blockage();
+  if (!here.empty()) text += fmt::format("\n  node {} then: {}", options_.node.value(), here);
+  fail(Error(ErrorCode::communication, text));
+}
+
+std::optional<Error> Engine::failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+std::string Engine::blockage() {
+  const std::lock_guard lock(mutex_);
+  return protocol_.blockage().text;
+}
+
+std::int64_t Engine::renamings() {
+  const std::lock_guard lock(mutex_);
+  return protocol_.renamings();
+}
+
+std::size_t Engine::protocol_bytes() {
+  const std::lock_guard lock(mutex_);
+  return protocol_.bytes();
+}
+
+}  // namespace heddle
