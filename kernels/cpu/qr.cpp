@@ -54,20 +54,12 @@ void clear_below(const TileView& t, Block block) {
   host::clear(t.block(block.count, block.begin, t.rows - block.count, block.count));
 }
 
-void copy_block(const TileView& from, const TileView& to) {
-  HEDDLE_CHECK(from.rows == to.rows && from.columns == to.columns, "{} x {} := {} x {}", to.rows,
-               to.columns, from.rows, from.columns);
-  for (std::int64_t j = 0; j < from.columns; ++j) {
-    std::copy_n(from.data + j * from.leading, from.rows, to.data + j * to.leading);
-  }
-}
-
 /// Rows [row, row + count) of tile1, taken from tile `last` if the task has that.
 TileView taken_rows(const KernelArguments& arguments, std::size_t last, std::int64_t row,
                     std::int64_t count) {
   const TileView rows = rows_of(arguments.tiles[1], row, count);
   if (arguments.tiles.size() == last + 1) {
-    copy_block(rows_of(arguments.tiles[last], row, count), rows);
+    host::copy(rows_of(arguments.tiles[last], row, count), rows);
   } else {
     check_tiles(arguments, last);
   }
@@ -111,7 +103,7 @@ std::int64_t run_unmqr(const KernelArguments& arguments) {
   const TileView c = active(arguments.tiles[0], p.first);
   const TileView v = active(arguments.tiles[2], p.first);
   apply(Side::transposed, c, v, arguments.tiles[3], p.inner);
-  copy_block(rows_of(c, 0, v.columns), rows_of(arguments.tiles[1], p.row, v.columns));
+  host::copy(rows_of(c, 0, v.columns), rows_of(arguments.tiles[1], p.row, v.columns));
   return 0;
 }
 
@@ -120,7 +112,7 @@ std::int64_t run_unmqr_back(const KernelArguments& arguments) {
   const auto p = arguments.parameters.as<PanelParameters>();
   const TileView c = active(arguments.tiles[0], p.first);
   const TileView v = active(arguments.tiles[2], p.first);
-  copy_block(rows_of(arguments.tiles[1], p.row, v.columns), rows_of(c, 0, v.columns));
+  host::copy(rows_of(arguments.tiles[1], p.row, v.columns), rows_of(c, 0, v.columns));
   apply(Side::plain, c, v, arguments.tiles[3], p.inner);
   return 0;
 }
@@ -181,7 +173,7 @@ std::int64_t run_tsmqr_back(const KernelArguments& arguments) {
 std::int64_t run_copy_rows(const KernelArguments& arguments) {
   check_tiles(arguments, 2);
   const auto p = arguments.parameters.as<PanelParameters>();
-  copy_block(rows_of(arguments.tiles[1], p.row, p.inner),
+  host::copy(rows_of(arguments.tiles[1], p.row, p.inner),
              rows_of(arguments.tiles[0], p.row, p.inner));
   return 0;
 }

@@ -221,6 +221,14 @@ void multiply_triangle(double alpha, const TileView& a, Triangle shape, const Ti
   trmm(alpha, a, shape, left, b);
 }
 
+void copy(const TileView& from, const TileView& to) {
+  HEDDLE_CHECK(from.rows == to.rows && from.columns == to.columns, "{} x {} := {} x {}", to.rows,
+               to.columns, from.rows, from.columns);
+  for (std::int64_t j = 0; j < from.columns; ++j) {
+    std::copy_n(from.data + j * from.leading, from.rows, to.data + j * to.leading);
+  }
+}
+
 void clear(const TileView& c) {
   for (std::int64_t j = 0; j < c.columns; ++j) {
     std::fill_n(c.data + j * c.leading, c.rows, 0.0);

@@ -49,6 +49,9 @@ void multiply_by_triangle(const TileView& b, const TileView& a, Triangle shape);
 /// b (m x n) := alpha * op(a) * b, a (m x m) triangular.
 void multiply_triangle(double alpha, const TileView& a, Triangle shape, const TileView& b);
 
+/// to := from, shapes equal.
+void copy(const TileView& from, const TileView& to);
+
 /// Every element := 0.
 void clear(const TileView& c);
 

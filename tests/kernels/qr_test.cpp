@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/kernels/guarded_tile.hpp"
+#include "tests/support/dense.hpp"
 
 // Built twice: with heddle's own tile kernels and with OpenBLAS alone, which cholesky_test.cpp in
 // the same program loads.
@@ -20,24 +21,9 @@ namespace heddle::test {
 namespace {
 
 using kernel::PanelParameters;
+using testing::Dense;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-
-/// A column-major matrix of a reference computation.
-struct Dense {
-  std::int64_t rows;
-  std::int64_t columns;
-  std::vector<double> values;
-
-  Dense(std::int64_t m, std::int64_t n)
-      : rows(m), columns(n), values(static_cast<std::size_t>(m * n), 0.0) {}
-  double& operator()(std::int64_t i, std::int64_t j) {
-    return values[static_cast<std::size_t>(i + j * rows)];
-  }
-  double operator()(std::int64_t i, std::int64_t j) const {
-    return values[static_cast<std::size_t>(i + j * rows)];
-  }
-};
 
 /// R of LAPACK's dgeqrf, n x n.
 Dense lapack_r(Dense a) {
@@ -52,7 +38,7 @@ Dense lapack_r(Dense a) {
   std::vector<double> tau(static_cast<std::size_t>(std::max(1, n)));
   std::vector<double> work(static_cast<std::size_t>(size));
   int info = 0;
-  dgeqrf(&m, &n, a.values.data(), &leading, tau.data(), work.data(), &size, &info);
+  dgeqrf(&m, &n, a.elements.data(), &leading, tau.data(), work.data(), &size, &info);
   EXPECT_EQ(info, 0);
   Dense r(n, n);
   for (std::int64_t j = 0; j < n; ++j) {
@@ -95,7 +81,7 @@ std::vector<Shape> shapes(bool tall) {
 void for_shapes(bool tall, const std::function<void(const Shape&, std::mt19937_64&)>& body) {
   std::uint64_t seed = 1;
   for (const Shape& s : shapes(tall)) {
-    SCOPED_TRACE(testing::Message()
+    SCOPED_TRACE(::testing::Message()
                  << "rows " << s.rows << " w " << s.w << " n " << s.n << " inner " << s.inner
                  << " first " << s.first << " row " << s.row);
     std::mt19937_64 random(seed++);

@@ -8,26 +8,10 @@
 #include <vector>
 
 #include "tests/matrix/files.hpp"
+#include "tests/support/dense.hpp"
 #include "tests/system/process.hpp"
 
 namespace heddle::testing {
-
-/// A dense matrix in memory, column by column.
-struct Dense {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::vector<double> elements;
-
-  Dense() = default;
-  Dense(std::int64_t m, std::int64_t n)
-      : rows(m), columns(n), elements(static_cast<std::size_t>(m * n), 0.0) {}
-  double& operator()(std::int64_t i, std::int64_t j) {
-    return elements[static_cast<std::size_t>(i + j * rows)];
-  }
-  double operator()(std::int64_t i, std::int64_t j) const {
-    return elements[static_cast<std::size_t>(i + j * rows)];
-  }
-};
 
 enum class NpyOrder : std::uint8_t { c, fortran };
 enum class NpyDimensions : std::uint8_t { two, one };

@@ -8,25 +8,12 @@
 #include <vector>
 
 #include "node-runtime/node.hpp"
+#include "tests/support/dense.hpp"
 
 namespace heddle {
 namespace {
 
-/// Column-major.
-struct Dense {
-  std::int64_t rows;
-  std::int64_t columns;
-  std::vector<double> values;
-
-  Dense(std::int64_t m, std::int64_t n)
-      : rows(m), columns(n), values(static_cast<std::size_t>(m * n), 0.0) {}
-  double& operator()(std::int64_t i, std::int64_t j) {
-    return values[static_cast<std::size_t>(i + j * rows)];
-  }
-  double operator()(std::int64_t i, std::int64_t j) const {
-    return values[static_cast<std::size_t>(i + j * rows)];
-  }
-};
+using testing::Dense;
 
 /// A matrix of one node as a whole; zero where it has no tiles.
 Dense gather(Matrix<double> matrix) {
