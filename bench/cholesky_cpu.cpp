@@ -3,19 +3,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <fmt/format.h>
-#include <mpi.h>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/trace_file.hpp"
+#include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -35,10 +33,6 @@ struct Options {
   bool check = false;
   bool nodes_run = false;
 };
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Diagonally dominant, from a cheap hash of the position; strictly upper part zero.
 void fill(const Matrix<double>& matrix, std::int64_t n) {
@@ -87,27 +81,6 @@ std::string configuration(const Options& options) {
   text += fmt::format("grid: {}}}\n", options.grid.empty() ? "auto" : options.grid);
   if (!options.trace.empty()) text += fmt::format("trace: {{file: {}}}\n", options.trace);
   return text;
-}
-
-/// Seconds that this node's threads have spent in kernels (workers and device managers) and in
-/// copies, by the clock, and that all of them have computed.
-struct Work {
-  double kernels = 0;
-  double copies = 0;
-  double processor = 0;
-};
-
-Work work_of(const Node& node) {
-  Work work;
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  work.processor = static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  for (const ThreadReport& thread : node.threads()) {
-    const bool computes = thread.role.starts_with("worker") || thread.role.starts_with("device");
-    if (computes) work.kernels += thread.busy_seconds;
-    if (thread.role == "copy") work.copies += thread.busy_seconds;
-  }
-  return work;
 }
 
 int run(const Options& options, Node& node) {
@@ -182,19 +155,8 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
   const heddle::Config config =
       heddle::Config::from_text(heddle::configuration(options), "cholesky_cpu");
-  if (!options.nodes_run) {
-    heddle::Node node(config);
-    return heddle::run(options, node);
-  }
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
-  int status = 0;
-  {
-    heddle::Node node(config, MPI_COMM_WORLD);
-    status = heddle::run(options, node);
-  }
-  MPI_Finalize();
-  return status;
+  return heddle::run_on_node(config, options.nodes_run,
+                             [&](heddle::Node& node) { return heddle::run(options, node); });
 } catch (const std::exception& error) {
   std::fputs(error.what(), stderr);
   return 1;

@@ -3,17 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
-#include <mpi.h>
 #include <string>
 #include <vector>
 
 #include "algorithms/io/trace_file.hpp"
 #include "algorithms/qr/qr.hpp"
+#include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -33,24 +32,12 @@ struct Options {
   bool nodes_run = false;
 };
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 /// From a cheap hash of the position, with a heavier diagonal.
 double element(std::int64_t i, std::int64_t j) {
   auto h = static_cast<std::uint64_t>(i) << 32 ^ static_cast<std::uint64_t>(j);
   h = (h ^ h >> 33) * 0xff51afd7ed558ccdULL;
   h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53ULL;
   return static_cast<double>(h >> 11) * 0x1p-53 - 0.5 + (i == j ? 2.0 : 0.0);
-}
-
-double kernel_seconds(const Node& node) {
-  double sum = 0;
-  for (const ThreadReport& thread : node.threads()) {
-    if (thread.role.starts_with("worker")) sum += thread.busy_seconds;
-  }
-  return sum;
 }
 
 int run(const Options& options, Node& node) {
@@ -65,13 +52,13 @@ int run(const Options& options, Node& node) {
   for (int r = -options.warm_up; r < options.repetitions; ++r) {
     Matrix<double>(q.a).fill(element);
     node.barrier();
-    const double before = kernel_seconds(node);
+    const double before = work_of(node).kernels;
     const double start = now();
     Job job = node.submit(qr(q));
     const JobResult result = job.wait();
     if (r >= 0) {
       times.push_back(now() - start);
-      kernels += (kernel_seconds(node) - before) / options.repetitions;
+      kernels += (work_of(node).kernels - before) / options.repetitions;
     }
     messages = job.counters().sends;
     if (result.status != JobResult::Status::done) {
@@ -122,19 +109,8 @@ int main(int argc, char** argv) try {
                   options.grid.empty() ? "auto" : options.grid,
                   options.trace.empty() ? "" : fmt::format("trace: {{file: {}}}\n", options.trace));
   const heddle::Config config = heddle::Config::from_text(text, "qr_cpu");
-  if (!options.nodes_run) {
-    heddle::Node node(config);
-    return heddle::run(options, node);
-  }
-  int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
-  int status = 0;
-  {
-    heddle::Node node(config, MPI_COMM_WORLD);
-    status = heddle::run(options, node);
-  }
-  MPI_Finalize();
-  return status;
+  return heddle::run_on_node(config, options.nodes_run,
+                             [&](heddle::Node& node) { return heddle::run(options, node); });
 } catch (const std::exception& error) {
   std::fputs(error.what(), stderr);
   return 1;

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
 
@@ -19,10 +19,6 @@ namespace heddle {
 namespace {
 
 using protocol::Access;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Seconds that this thread has computed, whatever else the machine does.
 double cpu_now() {
