@@ -19,10 +19,11 @@
 ///
 /// On its way down a panel R, and what Q^T makes of the rows beside it, passes from tile to tile.
 /// Kernels below take it from where it was in a last, additional tile (in), if there is one: rows
-/// [row, row + w) of tile1 are then an output alone.
+/// [row, row + w) of tile1 are then an output alone. Of a triangle they read what is on and above
+/// its diagonal: nothing else travels between nodes.
 ///
 /// All sizes may be 0. Shapes that do not match are defects and abort. Kernels run on the calling
-/// thread alone, keep one scratch buffer per thread, and give the same bits for the same input,
+/// thread alone, keep two scratch buffers per thread, and give the same bits for the same input,
 /// wherever the tiles lie. Columns of any scale that double holds are safe. All return 0.
 namespace heddle::kernel {
 
@@ -51,16 +52,33 @@ extern const Kernel unmqr_back;
 extern const Kernel tsqrt;
 
 /// [D; C] := Q^T [D; C]. tile0 = C (m x n, in/out); D = rows [row, row + w) of tile1 (in/out);
-/// tile2 = V (m x w), tile3 = T of tsqrt or ttqrt.
+/// tile2 = V (m x w), tile3 = T of tsqrt.
 extern const Kernel tsmqr;
 
 /// [D; C] := Q [D; C], tiles as for tsmqr.
 extern const Kernel tsmqr_back;
 
-/// Two triangles: as tsqrt, of a tile0 whose part below the diagonal is zero, and stays so.
+/// Two triangles, R and another one under it. tile0 (rows [0, w) of w columns, out): V, an upper
+/// triangle, zeros below it there; tile1 (out): R in rows [row, row + w), zeros below its diagonal
+/// there; tile2 (inner x w, out): T; tile3 (in): R and tile4 (in): the other triangle, both in rows
+/// [row, row + w), of which nothing below the diagonal is read.
 extern const Kernel ttqrt;
+
+/// [D; C] := Q^T [D; C], D and C with as many rows as the panel has columns. tile0 (in/out): rows
+/// [0, w) := the new C; tile1 (out): rows [row, row + w) := the new D; tile2 = V (its upper
+/// triangle is read), tile3 = T of ttqrt; tile4 (in): D and tile5 (in): C in rows [row, row + w).
+extern const Kernel ttmqr;
+
+/// [D; C] := Q [D; C]. tile0 (out): rows [row, row + w) := the new C; tile1 (out): the same rows :=
+/// the new D; tile2 and tile3 as for ttmqr; tile4 (in): D in rows [row, row + w); tile5 (in): C in
+/// rows [0, w).
+extern const Kernel ttmqr_back;
 
 /// Rows [row, row + inner) of tile0 (in/out) := the same rows of tile1, with as many columns.
 extern const Kernel copy_rows;
+
+/// Rows [row, row + inner) of tile0 (in/out) := the upper triangle of the same rows of tile1, which
+/// has `inner` columns, and zeros below it.
+extern const Kernel copy_triangle;
 
 }  // namespace heddle::kernel

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "algorithms/matrix/walk.hpp"
 #include "base/assert.hpp"
@@ -16,7 +17,119 @@ enum class Work : std::uint8_t {
   factorize,         ///< the panel, then Q^T on the columns to its right
   apply_transposed,  ///< Q^T on another matrix, with panels that are factored
   apply,             ///< Q on another matrix: from the last panel and the last tile to the first
+  generate,          ///< the same on a square upper triangle over nothing
 };
+
+bool goes_up(Work work) {
+  return work == Work::apply || work == Work::generate;
+}
+
+/// Tile columns of A whose diagonal lies above tall tile i.
+std::int32_t panels_above(const QrMatrix& q, std::int32_t i) {
+  const TileLayout& l = q.a.layout();
+  const std::int32_t wide = std::min(i * q.virtual_tiles, l.wide_columns());
+  return l.wide_begin(wide).value();
+}
+
+/// True of a last tall tile with too few rows for an R of its own: in a binomial tree it goes with
+/// the tile before it.
+bool is_short(const QrMatrix& q, std::int32_t i) {
+  const TileLayout& l = q.a.layout();
+  return l.row_count(TileRow{i}) < l.wide_width();
+}
+
+/// Where the rows beside R stand on their way down a panel: as many as the panel is wide, of one
+/// tile column.
+struct Rows {
+  enum class Slot : std::uint8_t { r, kept, carried };
+  std::int32_t tile = 0;  ///< whose task left them there; with Slot::r the top one, and R's tile
+  Slot slot = Slot::r;
+};
+
+/// Tiles of `moving` for each tall tile.
+std::int32_t slots(QrTree tree) {
+  return tree == QrTree::flat ? 1 : 2;
+}
+
+/// A task of a panel on some tile column.
+struct Step {
+  enum class Kind : std::uint8_t {
+    leaf,   ///< a tile by itself
+    below,  ///< a whole tile under the R of others
+    pair,   ///< two Rs to one
+    home,   ///< R back to its own tile
+  };
+  Kind kind = Kind::leaf;
+  std::int32_t tile = 0;
+  Rows in;   ///< of leaf only when Q is applied
+  Rows own;  ///< pair: the rows of its own tile
+  Rows out;  ///< of leaf only when Q is not applied
+};
+
+/// The tasks of a panel whose diagonal passes through tall tile `top`, in sequential order. A
+/// binomial tree pairs tiles far from each other first: where the tall tiles go round a power of
+/// two of grid rows, all but its last levels stay on one node.
+std::vector<Step> make_steps(const QrMatrix& q, Work work, std::int32_t top) {
+  const std::int32_t rows = q.a.layout().tile_rows();
+  const bool up = goes_up(work);
+  const auto kept = [](std::int32_t i) { return Rows{i, Rows::Slot::kept}; };
+  const auto carried = [](std::int32_t i) { return Rows{i, Rows::Slot::carried}; };
+  const Rows r{top, Rows::Slot::r};
+  std::vector<Step> steps;
+
+  if (q.tree == QrTree::flat) {
+    Rows at = r;
+    for (std::int32_t k = top + 1; k < rows; ++k) {
+      const std::int32_t i = up ? rows + top - k : k;
+      steps.push_back({Step::Kind::below, i, at, {}, kept(i)});
+      at = kept(i);
+    }
+    const Step leaf{Step::Kind::leaf, top, at, {}, r};
+    steps.insert(up ? steps.end() : steps.begin(), leaf);
+    if (!up && top + 1 < rows) steps.push_back({Step::Kind::home, top, at, {}, {}});
+    return steps;
+  }
+
+  const bool has_short = top + 1 < rows && is_short(q, rows - 1);
+  const std::int32_t count = rows - top - (has_short ? 1 : 0);  // that have an R of their own
+  std::vector<Rows> at(static_cast<std::size_t>(count));        // each one's rows, by distance
+  const auto at_of = [&](std::int32_t distance) -> Rows& {
+    return at[static_cast<std::size_t>(distance)];
+  };
+  const auto add_leaves = [&] {
+    for (std::int32_t k = 0; k < count; ++k) {
+      if (!up) at_of(k) = k == 0 ? r : kept(top + k);
+      steps.push_back({Step::Kind::leaf, top + k, at_of(k), {}, at_of(k)});
+    }
+  };
+  const auto add_short = [&] {
+    if (!has_short) return;
+    steps.push_back({Step::Kind::below, rows - 1, at_of(count - 1), {}, kept(rows - 1)});
+    at_of(count - 1) = kept(rows - 1);
+  };
+  const auto add_pairs = [&](std::int32_t stride) {
+    for (std::int32_t k = stride; k < std::min(2 * stride, count); ++k) {
+      const std::int32_t i = top + k;
+      if (up) at_of(k) = kept(i);
+      steps.push_back({Step::Kind::pair, i, at_of(k - stride), at_of(k), carried(i)});
+      at_of(k - stride) = carried(i);
+    }
+  };
+  std::int32_t half = 1;
+  while (2 * half < count) half *= 2;
+  if (up) {
+    at_of(0) = r;
+    for (std::int32_t stride = 1; stride <= half; stride *= 2) add_pairs(stride);
+    add_short();
+    add_leaves();
+    return steps;
+  }
+  add_leaves();
+  add_short();
+  for (std::int32_t stride = half; stride >= 1; stride /= 2) add_pairs(stride);
+  if (top + 1 < rows) steps.push_back({Step::Kind::home, top, at_of(0), {}, {}});
+  return steps;
+}
 
 /// One panel: tile column c of a factorization.
 struct Panel {
@@ -26,20 +139,19 @@ struct Panel {
   std::int32_t wide;  ///< its wide column, and R's tile row
   std::int32_t top;   ///< the tall tile that the diagonal passes through
   std::int32_t rows;  ///< tall tiles of A
-  Version v_version;
-  Version t_version;
+  const std::vector<Step>& steps;
 
-  Panel(const QrMatrix& matrix, Work what, TileColumn column)
+  Panel(const QrMatrix& matrix, Work what, TileColumn column, const std::vector<Step>& tasks)
       : q(matrix),
         work(what),
         c(column),
         wide(matrix.a.layout().wide_of(column)),
         top(wide / matrix.virtual_tiles),
         rows(matrix.a.layout().tile_rows()),
-        v_version(work == Work::factorize ? column.value() + 1 : 0),  // each panel before wrote it
-        t_version(work == Work::factorize ? 1 : 0) {}
+        steps(tasks) {}
 
-  [[nodiscard]] bool has_chain() const { return top + 1 < rows; }
+  [[nodiscard]] bool has_others() const { return top + 1 < rows; }
+  [[nodiscard]] bool factorizes() const { return work == Work::factorize; }
   [[nodiscard]] KernelParameters parameters(std::int32_t i) const {
     const TileLayout& l = q.a.layout();
     const std::int64_t first = i == top ? l.column_begin(c) - l.row_begin(TileRow{top}) : 0;
@@ -49,20 +161,46 @@ struct Panel {
     const TileLayout& l = q.a.layout();
     return KernelParameters(kernel::PanelParameters{0, l.offset_in_wide(c), l.column_count(c)});
   }
-  [[nodiscard]] TileRef v(std::int32_t i) const { return q.a(TileRow{i}, c); }
-  [[nodiscard]] TileRef t(std::int32_t i) const { return q.t(TileRow{i}, c); }
+  /// Reflectors of tall tile i. A panel before has written the tile once, and once more where it
+  /// was one of a pair.
+  [[nodiscard]] protocol::Access v(std::int32_t i) const {
+    std::int32_t writes = 0;
+    if (factorizes()) {
+      writes = c.value() + 1;
+      if (has_pair(i)) writes += std::min(c.value(), panels_above(q, i));
+    }
+    return read(q.a(TileRow{i}, c), Version{writes});
+  }
+  [[nodiscard]] protocol::Access t(std::int32_t i) const {
+    return read(q.t(TileRow{i}, c), Version{factorizes() ? 1 : 0});
+  }
+  /// Of the pair that ends with tall tile i, i > top.
+  [[nodiscard]] protocol::Access pair_v(std::int32_t i) const {
+    return read((*q.pair_v)(TileRow{i}, c), Version{factorizes() ? 1 : 0});
+  }
+  [[nodiscard]] protocol::Access pair_t(std::int32_t i) const {
+    return read((*q.pair_t)(TileRow{i}, c), Version{factorizes() ? 1 : 0});
+  }
+  [[nodiscard]] protocol::Access v_of(const Step& step) const {
+    return step.kind == Step::Kind::pair ? pair_v(step.tile) : v(step.tile);
+  }
+  [[nodiscard]] protocol::Access t_of(const Step& step) const {
+    return step.kind == Step::Kind::pair ? pair_t(step.tile) : t(step.tile);
+  }
+  [[nodiscard]] bool has_pair(std::int32_t i) const {
+    return q.tree == QrTree::binomial && !(i + 1 == rows && is_short(q, i));
+  }
 };
 
-/// Tile columns of A whose diagonal lies above tall tile i.
-std::int32_t panels_above(const QrMatrix& q, std::int32_t i) {
-  const TileLayout& l = q.a.layout();
-  const std::int32_t wide = std::min(i * q.virtual_tiles, l.wide_columns());
-  return l.wide_begin(wide).value();
+protocol::Access written(protocol::Access a) {
+  a.mode = protocol::AccessMode::write;
+  a.version = protocol::count_here;
+  return a;
 }
 
-/// The tasks of one panel on column d of a matrix. They go down the tall tiles, or up when Q is
-/// applied, and each takes the rows beside R from the one before. Walked by the nodes of d's wide
-/// column, which see their own tiles and what they hand on.
+/// The tasks of one panel on column d of a matrix. Each takes the rows beside R from where an
+/// earlier one left them. Walked by the nodes of d's wide column, which see their own tiles and
+/// what they hand on.
 struct Chain {
   TaskStream& tasks;
   const Panel& p;
@@ -72,79 +210,109 @@ struct Chain {
   std::int32_t wide = 0;
   std::int32_t priority = 0;
 
-  [[nodiscard]] bool is_up() const { return p.work == Work::apply; }
-  [[nodiscard]] bool is_panel() const { return p.work == Work::factorize && d == p.c; }
+  [[nodiscard]] bool is_up() const { return goes_up(p.work); }
+  [[nodiscard]] bool is_panel() const { return p.factorizes() && d == p.c; }
   [[nodiscard]] NodeId node(std::int32_t i) const { return to.x.distribution().node(i, wide); }
-  [[nodiscard]] TileRef moving(std::int32_t i) const { return to.moving(TileRow{i}, d); }
   [[nodiscard]] TileRef above() const { return to.top(TileRow{p.wide}, d); }
-
-  /// The tile whose task hands on to that of tile i; for the first one, where R lives.
-  [[nodiscard]] std::int32_t before(std::int32_t i) const {
-    if (is_up()) return i + 1 < p.rows ? i + 1 : p.top;
-    return i - 1;
+  [[nodiscard]] TileRef moving(Rows rows) const {
+    const std::int32_t slot = rows.slot == Rows::Slot::carried ? 1 : 0;
+    return to.moving(TileRow{rows.tile * slots(p.q.tree) + slot}, d);
   }
-  /// What tile i's task hands on.
-  [[nodiscard]] protocol::Access handed_on(std::int32_t i) const {
-    if (is_up()) {
-      return i == p.top ? read(above(), Version{0})
-                        : read(moving(i), Version{panels_above(p.q, i) - p.c.value()});
+
+  /// Each panel so far has written what tall tile i hands on once.
+  [[nodiscard]] std::int32_t writes_of_moving(std::int32_t i) const {
+    if (!is_up()) return p.c.value() + 1;
+    const std::int32_t all = panels_above(p.q, i);
+    return (p.work == Work::generate ? std::min(all, d.value() + 1) : all) - p.c.value();
+  }
+
+  /// The rows as the task after reads them.
+  [[nodiscard]] protocol::Access taken(Rows rows) const {
+    if (rows.slot != Rows::Slot::r) {
+      return read(moving(rows), Version{writes_of_moving(rows.tile)});
     }
-    if (i > p.top) return read(moving(i), Version{p.c.value() + 1});
-    // Of each panel R's tile is written by the top tile, and again when the last one has passed.
-    const std::int32_t writes = p.has_chain() ? 2 : 1;
+    if (is_up()) return read(above(), Version{0});
+    // Of each panel R's tile is written by the top tile, and again when R comes home.
+    const std::int32_t writes = p.has_others() ? 2 : 1;
     return read(above(), Version{p.q.a.layout().piece_of(p.c) * writes + 1});
   }
-  [[nodiscard]] bool takes(std::int32_t i) const { return is_up() || i > p.top; }
-  [[nodiscard]] bool sends_before(std::int32_t i) const {
-    return takes(i) && own.has_row(before(i)) && !own.has_row(i);
-  }
-  TaskStream::Room announce_before(std::int32_t i) const {
-    return tasks.announce(handed_on(before(i)), node(i), priority);
-  }
-  void release_before(std::int32_t i) const {
-    // On the way up all pieces of a wide column take from the same tile of R's rows.
-    const bool again = is_up() && i + 1 == p.rows && p.q.a.layout().piece_of(p.c) > 0;
-    if (!again && takes(i) && (own.has_row(before(i)) || own.has_row(i))) {
-      tasks.release(handed_on(before(i)));
-    }
+  [[nodiscard]] protocol::Access left(Rows rows) const {
+    return rows.slot == Rows::Slot::r ? read_write(above()) : write(moving(rows));
   }
 
-  TaskStream::Room insert(std::int32_t i) const {
+  // What the step reads of rows that another task left, perhaps on another node.
+  [[nodiscard]] bool takes_in(const Step& step) const {
+    return is_up() || step.kind != Step::Kind::leaf;
+  }
+  [[nodiscard]] bool takes_own(const Step& step) const {
+    return !is_up() && step.kind == Step::Kind::pair;
+  }
+  [[nodiscard]] bool sends(const Step& step, Rows rows) const {
+    return own.has_row(rows.tile) && !own.has_row(step.tile);
+  }
+  TaskStream::Room announce(const Step& step, Rows rows) const {
+    return tasks.announce(taken(rows), node(step.tile), priority);
+  }
+  void release(const Step& step, Rows rows) const {
+    if (own.has_row(rows.tile) || own.has_row(step.tile)) tasks.release(taken(rows));
+  }
+  void release(const Step& step) const {
+    // On the way up all pieces of a wide column take from the same tile of R's rows, from the right
+    // to the left; of a triangle, those that the column has part in.
+    const bool again = is_up() && step.in.slot == Rows::Slot::r && p.q.a.layout().piece_of(p.c) > 0;
+    if (takes_in(step) && !again) release(step, step.in);
+    if (takes_own(step)) release(step, step.own);
+  }
+
+  TaskStream::Room insert(const Step& step) const {
     TaskOptions options;
-    options.parameters = p.parameters(i);
+    options.parameters = p.parameters(step.tile);
     options.priority = priority;
-    const protocol::Access tile = read_write(to.x(TileRow{i}, d));
-    const protocol::Access v = read(p.v(i), p.v_version);
-    const protocol::Access t = read(p.t(i), p.t_version);
-    if (i > p.top) {
-      const protocol::Access out = write(moving(i));
-      const protocol::Access in = handed_on(before(i));
-      if (is_panel()) return tasks.insert(kernel::tsqrt, options, tile, out, write(p.t(i)), in);
-      const Kernel& kernel = is_up() ? kernel::tsmqr_back : kernel::tsmqr;
-      return tasks.insert(kernel, options, tile, out, v, t, in);
+    const TileRef tile = to.x(TileRow{step.tile}, d);
+    switch (step.kind) {
+      case Step::Kind::leaf:
+        break;
+      case Step::Kind::below:
+        return insert_below(step, options, tile);
+      case Step::Kind::pair:
+        return insert_pair(step, options, tile);
+      case Step::Kind::home:
+        options.parameters = p.copied_rows();
+        return tasks.insert(is_panel() ? kernel::copy_triangle : kernel::copy_rows, options,
+                            read_write(above()), taken(step.in));
+    }
+    const std::int32_t i = step.tile;
+    if (is_up()) {
+      return tasks.insert(kernel::unmqr_back, options, read_write(tile), taken(step.in), p.v(i),
+                          p.t(i));
+    }
+    if (is_panel()) {
+      return tasks.insert(kernel::geqrt, options, read_write(tile), left(step.out),
+                          written(p.t(i)));
+    }
+    return tasks.insert(kernel::unmqr, options, read_write(tile), left(step.out), p.v(i), p.t(i));
+  }
+  TaskStream::Room insert_below(const Step& step, const TaskOptions& options, TileRef tile) const {
+    const std::int32_t i = step.tile;
+    if (is_panel()) {
+      return tasks.insert(kernel::tsqrt, options, read_write(tile), left(step.out), written(p.t(i)),
+                          taken(step.in));
+    }
+    return tasks.insert(is_up() ? kernel::tsmqr_back : kernel::tsmqr, options, read_write(tile),
+                        left(step.out), p.v(i), p.t(i), taken(step.in));
+  }
+  TaskStream::Room insert_pair(const Step& step, const TaskOptions& options, TileRef tile) const {
+    const std::int32_t i = step.tile;
+    if (is_panel()) {
+      return tasks.insert(kernel::ttqrt, options, written(p.pair_v(i)), left(step.out),
+                          written(p.pair_t(i)), taken(step.in), taken(step.own));
     }
     if (is_up()) {
-      return tasks.insert(kernel::unmqr_back, options, tile, handed_on(before(i)), v, t);
+      return tasks.insert(kernel::ttmqr_back, options, left(step.own), left(step.out), p.pair_v(i),
+                          p.pair_t(i), taken(step.in), read(tile));
     }
-    const protocol::Access out = read_write(above());
-    if (is_panel()) return tasks.insert(kernel::geqrt, options, tile, out, write(p.t(i)));
-    return tasks.insert(kernel::unmqr, options, tile, out, v, t);
-  }
-
-  // On the way down, what has passed the last tile goes to where R lives.
-  [[nodiscard]] bool comes_home() const { return !is_up() && p.has_chain(); }
-  [[nodiscard]] bool sends_home() const { return own.has_row(p.rows - 1) && !own.has_row(p.top); }
-  TaskStream::Room announce_home() const {
-    return tasks.announce(handed_on(p.rows - 1), node(p.top), priority);
-  }
-  TaskStream::Room insert_home() const {
-    TaskOptions options;
-    options.parameters = p.copied_rows();
-    options.priority = priority;
-    return tasks.insert(kernel::copy_rows, options, read_write(above()), handed_on(p.rows - 1));
-  }
-  void release_home() const {
-    if (own.has_row(p.rows - 1) || own.has_row(p.top)) tasks.release(handed_on(p.rows - 1));
+    return tasks.insert(kernel::ttmqr, options, read_write(tile), left(step.out), p.pair_v(i),
+                        p.pair_t(i), taken(step.in), taken(step.own));
   }
 };
 
@@ -156,14 +324,21 @@ Program walk(TaskStream& tasks, QrMatrix q, QrSides x, Work work) {
   const std::int32_t panels = q.a.layout().tile_columns();
   const std::int32_t columns = layout.tile_columns();
   const std::int32_t wides = layout.wide_columns();
+  const bool up = goes_up(work);
+  std::vector<Step> steps;
+  std::int32_t steps_top = -1;
 
   for (std::int32_t turn = 0; turn < panels; ++turn) {
-    const bool up = work == Work::apply;
-    const Panel p(q, work, TileColumn{up ? panels - 1 - turn : turn});
+    const TileColumn c{up ? panels - 1 - turn : turn};
+    const std::int32_t top = q.a.layout().wide_of(c) / q.virtual_tiles;
+    if (top != steps_top) steps = make_steps(q, work, top);
+    steps_top = top;
+    const Panel p(q, work, c, steps);
     const bool has_panel = own.has_wide(p.wide);
-    // In a factorization the panel comes first, then the columns to its right.
-    const TileColumn first{work == Work::factorize ? turn : 0};
-    const TileColumn readers{work == Work::factorize ? turn + 1 : 0};
+    // In a factorization the panel comes first, then the columns to its right. A triangle that Q is
+    // applied to has nothing in this panel's rows but in its column and to the right.
+    const TileColumn first{work == Work::factorize || work == Work::generate ? c.value() : 0};
+    const TileColumn readers{work == Work::factorize ? c.value() + 1 : first.value()};
     const std::int32_t first_reader = readers.value() < columns ? layout.wide_of(readers) : wides;
     for (std::int32_t j = first.value() < columns ? layout.wide_of(first) : wides; j < wides; ++j) {
       // Nodes of the panel's column send it along their row when another column's turn first comes.
@@ -178,27 +353,32 @@ Program walk(TaskStream& tasks, QrMatrix q, QrSides x, Work work) {
                                           ? column_priority(columns, d.value(), is_panel ? 1 : 0)
                                           : column_priority(panels, turn, 0);
         const Chain chain{tasks, p, x, own, d, j, priority};
-        for (std::int32_t k = p.top; k < p.rows; ++k) {
-          const std::int32_t i = up ? p.rows - 1 - (k - p.top) : k;
-          if (sends && d == begin && own.has_row(i)) {
+        for (const Step& step : steps) {
+          const std::int32_t i = step.tile;
+          if (sends && d == begin && own.has_row(i) && step.kind != Step::Kind::home) {
             const NodeId reader = x.x.distribution().node(i, j);
-            co_await tasks.announce(read(p.v(i), p.v_version), reader, priority);
-            co_await tasks.announce(read(p.t(i), p.t_version), reader, priority);
+            co_await tasks.announce(p.v_of(step), reader, priority);
+            co_await tasks.announce(p.t_of(step), reader, priority);
           }
           if (!has_column) continue;
-          if (chain.sends_before(i)) co_await chain.announce_before(i);
-          if (own.has_row(i)) co_await chain.insert(i);
-          chain.release_before(i);
+          if (chain.takes_in(step) && chain.sends(step, step.in)) {
+            co_await chain.announce(step, step.in);
+          }
+          if (chain.takes_own(step) && chain.sends(step, step.own)) {
+            co_await chain.announce(step, step.own);
+          }
+          if (own.has_row(i)) co_await chain.insert(step);
+          chain.release(step);
         }
-        if (!has_column || !chain.comes_home()) continue;
-        if (chain.sends_home()) co_await chain.announce_home();
-        if (own.has_row(p.top)) co_await chain.insert_home();
-        chain.release_home();
       }
     }
     for (std::int32_t i = own.first_row(p.top); i < p.rows; i += own.grid_rows) {
-      tasks.release(read(p.v(i), p.v_version));
-      tasks.release(read(p.t(i), p.t_version));
+      tasks.release(p.v(i));
+      tasks.release(p.t(i));
+      if (i > p.top && p.has_pair(i)) {
+        tasks.release(p.pair_v(i));
+        tasks.release(p.pair_t(i));
+      }
     }
   }
 }
@@ -206,7 +386,9 @@ Program walk(TaskStream& tasks, QrMatrix q, QrSides x, Work work) {
 JobSpec job_of(std::string name, const QrMatrix& q, const QrSides& x, Work work) {
   JobSpec spec;
   spec.name = std::move(name);
-  for (const Matrix<double>& m : {q.a, q.t, x.x, x.top, x.moving}) {
+  std::vector<Matrix<double>> matrices{q.a, q.t, x.x, x.top, x.moving};
+  if (q.pair_v) matrices.insert(matrices.end(), {*q.pair_v, *q.pair_t});
+  for (const Matrix<double>& m : matrices) {
     const bool known =
         std::find(spec.matrices.begin(), spec.matrices.end(), m.id()) != spec.matrices.end();
     if (known) continue;
@@ -223,6 +405,11 @@ void check_sides(const QrMatrix& q, const QrSides& x) {
                    x.top.rows() == q.a.columns() && x.top.columns() == x.x.columns(),
                "{} x {} and {} x {} beside a factorization of {} x {}", x.x.rows(), x.x.columns(),
                x.top.rows(), x.top.columns(), q.a.rows(), q.a.columns());
+}
+
+QrSides make_sides(Node& node, const QrSidesSpecs& specs) {
+  return {node.matrix<double>(specs.x), node.matrix<double>(specs.top),
+          node.matrix<double>(specs.moving)};
 }
 
 }  // namespace
@@ -245,26 +432,40 @@ QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout
               .small = layout.small,
               .wide = layout.tile};
   const std::int64_t tall = a.layout.tile_rows();
+  const std::int32_t moving = slots(layout.tree);
   const auto with_rows = [&](std::int64_t each, std::int64_t count) {
     MatrixSpec spec = a;
     spec.rows = spec.layout.rows = count;
     spec.layout.tile = each;
     return spec;
   };
-  QrSpecs specs{a, with_rows(layout.inner, tall * layout.inner), with_rows(layout.tile, columns),
-                with_rows(layout.tile, tall * layout.tile)};
+  QrSpecs specs{.a = a,
+                .t = with_rows(layout.inner, tall * layout.inner),
+                .r = with_rows(layout.tile, columns),
+                .moving = with_rows(layout.tile, tall * moving * layout.tile),
+                .pair_v = with_rows(layout.tile, tall * layout.tile),
+                .pair_t = with_rows(layout.inner, tall * layout.inner)};
   specs.r.storage = Storage::upper;
   specs.r.distribution.row_group = layout.virtual_tiles;
   specs.moving.temporary = true;
+  specs.moving.distribution.row_group = moving;
   return specs;
 }
 
 QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns, const QrLayout& layout,
                    const Distribution& distribution) {
   const QrSpecs specs = qr_specs(rows, columns, layout, distribution);
-  QrMatrix q{node.matrix<double>(specs.a), node.matrix<double>(specs.t),
-             node.matrix<double>(specs.r), node.matrix<double>(specs.moving),
-             layout.virtual_tiles,         layout.inner};
+  QrMatrix q{.a = node.matrix<double>(specs.a),
+             .t = node.matrix<double>(specs.t),
+             .r = node.matrix<double>(specs.r),
+             .moving = node.matrix<double>(specs.moving),
+             .virtual_tiles = layout.virtual_tiles,
+             .inner = layout.inner,
+             .tree = layout.tree};
+  if (layout.tree == QrTree::binomial) {
+    q.pair_v = node.matrix<double>(specs.pair_v);
+    q.pair_t = node.matrix<double>(specs.pair_t);
+  }
   q.r.fill([](std::int64_t /*i*/, std::int64_t /*j*/) { return 0.0; });
   return q;
 }
@@ -289,10 +490,15 @@ QrSidesSpecs qr_sides_specs(const QrMatrix& q, std::int64_t columns) {
 }
 
 QrSides qr_sides(const QrMatrix& q, std::int64_t columns) {
-  const QrSidesSpecs specs = qr_sides_specs(q, columns);
-  Node& node = q.a.node();
-  return {node.matrix<double>(specs.x), node.matrix<double>(specs.top),
-          node.matrix<double>(specs.moving)};
+  return make_sides(q.a.node(), qr_sides_specs(q, columns));
+}
+
+QrSidesSpecs explicit_q_sides_specs(const QrMatrix& q) {
+  return {q.a.state()->spec, q.r.state()->spec, q.moving.state()->spec};
+}
+
+QrSides explicit_q_sides(const QrMatrix& q) {
+  return make_sides(q.a.node(), explicit_q_sides_specs(q));
 }
 
 JobSpec apply_q_transposed(const QrMatrix& q, const QrSides& x) {
@@ -303,6 +509,13 @@ JobSpec apply_q_transposed(const QrMatrix& q, const QrSides& x) {
 JobSpec apply_q(const QrMatrix& q, const QrSides& x) {
   check_sides(q, x);
   return job_of("Q x", q, x, Work::apply);
+}
+
+JobSpec apply_q_to_triangle(const QrMatrix& q, const QrSides& x) {
+  check_sides(q, x);
+  HEDDLE_CHECK(x.x.layout() == q.a.layout() && x.top.layout() == q.r.layout(),
+               "a triangle of {} columns in tiles of {}", x.x.columns(), x.x.layout().tile);
+  return job_of("Q [R; 0]", q, x, Work::generate);
 }
 
 }  // namespace heddle

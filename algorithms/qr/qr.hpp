@@ -1,11 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/program.hpp"
 
 namespace heddle {
+
+/// In which order the tall tiles of a panel become one R.
+enum class QrTree : std::uint8_t {
+  flat,      ///< one after the other, from the top down
+  binomial,  ///< each by itself, then in pairs: a path as long as the logarithm of their number
+};
 
 /// A matrix A (m x n, m >= n) with room for its QR factorization: Householder reflectors V in the
 /// place of A, their triangular factors T, and R.
@@ -19,6 +26,11 @@ struct QrMatrix {
   Matrix<double> moving;  ///< temporary: the part of R that is on its way down a panel
   std::int32_t virtual_tiles = 1;
   std::int32_t inner = 1;
+  QrTree tree = QrTree::flat;
+  /// Binomial tree: the reflectors of the pairs (upper triangles in `tile` rows for each of a's
+  /// tile rows) and their T.
+  std::optional<Matrix<double>> pair_v = std::nullopt;
+  std::optional<Matrix<double>> pair_t = std::nullopt;
 };
 
 /// How a QR matrix is cut: `tile`, `strip` and `small` as in TileLayout for square tiles.
@@ -28,6 +40,7 @@ struct QrLayout {
   std::int64_t small = 0;
   std::int32_t virtual_tiles = 1;
   std::int32_t inner = 1;  ///< columns of a block of reflectors, 1 .. tile
+  QrTree tree = QrTree::flat;
 };
 
 /// What the matrices of a QrMatrix look like.
@@ -36,6 +49,8 @@ struct QrSpecs {
   MatrixSpec t;
   MatrixSpec r;
   MatrixSpec moving;
+  MatrixSpec pair_v;  ///< binomial tree only, and pair_t
+  MatrixSpec pair_t;
 };
 [[nodiscard]] QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout,
                                const Distribution& distribution);
@@ -45,8 +60,8 @@ struct QrSpecs {
 [[nodiscard]] QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns,
                                  const QrLayout& layout, const Distribution& distribution);
 
-/// Factorizes A = Q R in place: the heterogeneous tile QR of 001 sections 3 and 7.2.2, flat tree
-/// over virtual tiles.
+/// Factorizes A = Q R in place: the heterogeneous tile QR of 001 sections 3 and 7.2.2 over virtual
+/// tiles. The bits follow from the layout, tree included, and not from the grid.
 [[nodiscard]] JobSpec qr(const QrMatrix& q);
 
 /// Columns that Q or Q^T is applied to: m x k in the tall tiles of A, and its first n rows in the
@@ -66,6 +81,11 @@ struct QrSidesSpecs {
 /// Makes the matrices; their content is undefined. Same order on all nodes.
 [[nodiscard]] QrSides qr_sides(const QrMatrix& q, std::int64_t columns);
 
+/// The same for n columns that are cut and distributed as A itself: for Q as a matrix. `top` has
+/// only tiles on and above the diagonal.
+[[nodiscard]] QrSidesSpecs explicit_q_sides_specs(const QrMatrix& q);
+[[nodiscard]] QrSides explicit_q_sides(const QrMatrix& q);
+
 /// x := Q^T x with the factored `q`. The first n rows of the result are in `top`, the others in x,
 /// whose rows above them are undefined.
 [[nodiscard]] JobSpec apply_q_transposed(const QrMatrix& q, const QrSides& x);
@@ -73,6 +93,11 @@ struct QrSidesSpecs {
 /// x := Q x. The first n rows of the operand are taken from `top`, the others from x, whose rows
 /// above them are not read.
 [[nodiscard]] JobSpec apply_q(const QrMatrix& q, const QrSides& x);
+
+/// x := Q [top; 0] with an upper triangle `top`, for sides that explicit_q_sides() made and an x
+/// that is zero: with the identity the thin Q, with R what A was. As much work as the
+/// factorization.
+[[nodiscard]] JobSpec apply_q_to_triangle(const QrMatrix& q, const QrSides& x);
 
 /// 2 n^2 (m - n / 3): the standard count.
 [[nodiscard]] inline double qr_flops(double m, double n) {

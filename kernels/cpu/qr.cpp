@@ -1,6 +1,7 @@
 #include "kernels/qr.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/assert.hpp"
 #include "kernels/cpu/householder.hpp"
@@ -54,16 +55,14 @@ void clear_below(const TileView& t, Block block) {
   host::clear(t.block(block.count, block.begin, t.rows - block.count, block.count));
 }
 
-/// Rows [row, row + count) of tile1, taken from tile `last` if the task has that.
-TileView taken_rows(const KernelArguments& arguments, std::size_t last, std::int64_t row,
-                    std::int64_t count) {
-  const TileView rows = rows_of(arguments.tiles[1], row, count);
-  if (arguments.tiles.size() == last + 1) {
-    host::copy(rows_of(arguments.tiles[last], row, count), rows);
-  } else {
-    check_tiles(arguments, last);
+/// to := the upper triangle of `from`, square, and zeros below it.
+void copy_upper(const TileView& from, const TileView& to) {
+  HEDDLE_CHECK(from.rows == to.rows && from.columns == to.columns && to.rows == to.columns,
+               "{} x {} to {} x {}", from.rows, from.columns, to.rows, to.columns);
+  for (std::int64_t j = 0; j < to.columns; ++j) {
+    std::copy_n(&from(0, j), j + 1, &to(0, j));
+    std::fill_n(&to(0, j) + j + 1, to.rows - j - 1, 0.0);
   }
-  return rows;
 }
 
 std::int64_t run_geqrt(const KernelArguments& arguments) {
@@ -83,9 +82,7 @@ std::int64_t run_geqrt(const KernelArguments& arguments) {
                            a.block(block.begin, end, rows, w - end));
     clear_below(t, block);
   });
-  for (std::int64_t j = 0; j < w; ++j) {
-    for (std::int64_t i = 0; i < w; ++i) r(i, j) = i <= j ? a(i, j) : 0.0;
-  }
+  copy_upper(rows_of(a, 0, w), r);
   return 0;
 }
 
@@ -117,14 +114,11 @@ std::int64_t run_unmqr_back(const KernelArguments& arguments) {
   return 0;
 }
 
-void factor_below(const KernelArguments& arguments, bool triangular) {
-  const auto p = arguments.parameters.as<PanelParameters>();
-  const TileView& a = arguments.tiles[0];
+/// Factors a tile under R: `a` becomes V.
+void factor_below(const TileView& r, const TileView& a, const TileView& t, std::int64_t inner,
+                  bool triangular) {
   const std::int64_t w = a.columns;
-  const TileView r = taken_rows(arguments, 3, p.row, w);
-  const TileView& t = arguments.tiles[2];
-  HEDDLE_CHECK(r.columns == w, "R of {} columns for a panel of {}", r.columns, w);
-  for_blocks(w, p.inner, true, [&](Block block) {
+  for_blocks(w, inner, true, [&](Block block) {
     const std::int64_t end = block.begin + block.count;
     // Of two triangles, rows past the block's last column are zero.
     const std::int64_t rows = triangular ? std::min(a.rows, end) : a.rows;
@@ -139,34 +133,94 @@ void factor_below(const KernelArguments& arguments, bool triangular) {
 }
 
 std::int64_t run_tsqrt(const KernelArguments& arguments) {
-  factor_below(arguments, false);
+  const auto p = arguments.parameters.as<PanelParameters>();
+  const TileView& a = arguments.tiles[0];
+  const TileView r = rows_of(arguments.tiles[1], p.row, a.columns);
+  if (arguments.tiles.size() == 4) {
+    copy_upper(rows_of(arguments.tiles[3], p.row, a.columns), r);
+  } else {
+    check_tiles(arguments, 3);
+  }
+  factor_below(r, a, arguments.tiles[2], p.inner, false);
   return 0;
 }
 
 std::int64_t run_ttqrt(const KernelArguments& arguments) {
-  factor_below(arguments, true);
+  check_tiles(arguments, 5);
+  const auto p = arguments.parameters.as<PanelParameters>();
+  const std::int64_t w = arguments.tiles[0].columns;
+  const TileView v = rows_of(arguments.tiles[0], 0, w);
+  const TileView r = rows_of(arguments.tiles[1], p.row, w);
+  copy_upper(rows_of(arguments.tiles[3], p.row, w), r);
+  copy_upper(rows_of(arguments.tiles[4], p.row, w), v);
+  factor_below(r, v, arguments.tiles[2], p.inner, true);
   return 0;
 }
 
-void apply_below(const KernelArguments& arguments, Side side) {
-  const auto p = arguments.parameters.as<PanelParameters>();
-  const TileView& c = arguments.tiles[0];
-  const TileView& v = arguments.tiles[2];
-  const TileView d = taken_rows(arguments, 4, p.row, v.columns);
-  for_blocks(v.columns, p.inner, side == Side::transposed, [&](Block block) {
-    host::apply_reflectors_below(side, v.block(0, block.begin, v.rows, block.count),
-                                 t_of(arguments.tiles[3], block),
-                                 d.block(block.begin, 0, block.count, d.columns), c);
+void apply_below(Side side, const TileView& d, const TileView& c, const TileView& v,
+                 const TileView& t, std::int64_t inner, bool triangular) {
+  for_blocks(v.columns, inner, side == Side::transposed, [&](Block block) {
+    const std::int64_t rows = triangular ? block.begin + block.count : v.rows;
+    host::apply_reflectors_below(side, v.block(0, block.begin, rows, block.count), t_of(t, block),
+                                 d.block(block.begin, 0, block.count, d.columns),
+                                 c.block(0, 0, rows, c.columns));
   });
 }
 
+void run_on_tile_below(const KernelArguments& arguments, Side side) {
+  const auto p = arguments.parameters.as<PanelParameters>();
+  const TileView& v = arguments.tiles[2];
+  const TileView d = rows_of(arguments.tiles[1], p.row, v.columns);
+  if (arguments.tiles.size() == 5) {
+    host::copy(rows_of(arguments.tiles[4], p.row, v.columns), d);
+  } else {
+    check_tiles(arguments, 4);
+  }
+  apply_below(side, d, arguments.tiles[0], v, arguments.tiles[3], p.inner, false);
+}
+
 std::int64_t run_tsmqr(const KernelArguments& arguments) {
-  apply_below(arguments, Side::transposed);
+  run_on_tile_below(arguments, Side::transposed);
   return 0;
 }
 
 std::int64_t run_tsmqr_back(const KernelArguments& arguments) {
-  apply_below(arguments, Side::plain);
+  run_on_tile_below(arguments, Side::plain);
+  return 0;
+}
+
+/// The reflectors of a pair as a whole square: what is below the triangle need not be there.
+TileView triangle_of(const TileView& tile) {
+  thread_local std::vector<double> memory;
+  const std::int64_t w = tile.columns;
+  const auto size = static_cast<std::size_t>(w * w);
+  if (memory.size() < size) memory.resize(size);
+  const TileView v{memory.data(), w, w, std::max<std::int64_t>(1, w)};
+  copy_upper(rows_of(tile, 0, w), v);
+  return v;
+}
+
+/// On the way down C stands in its own tile afterwards, on the way up before.
+void run_on_pair(const KernelArguments& arguments, Side side) {
+  check_tiles(arguments, 6);
+  const auto p = arguments.parameters.as<PanelParameters>();
+  const TileView v = triangle_of(arguments.tiles[2]);
+  const std::int64_t out = side == Side::transposed ? 0 : p.row;
+  const std::int64_t in = side == Side::transposed ? p.row : 0;
+  const TileView c = rows_of(arguments.tiles[0], out, v.columns);
+  const TileView d = rows_of(arguments.tiles[1], p.row, v.columns);
+  host::copy(rows_of(arguments.tiles[4], p.row, v.columns), d);
+  host::copy(rows_of(arguments.tiles[5], in, v.columns), c);
+  apply_below(side, d, c, v, arguments.tiles[3], p.inner, true);
+}
+
+std::int64_t run_ttmqr(const KernelArguments& arguments) {
+  run_on_pair(arguments, Side::transposed);
+  return 0;
+}
+
+std::int64_t run_ttmqr_back(const KernelArguments& arguments) {
+  run_on_pair(arguments, Side::plain);
   return 0;
 }
 
@@ -174,6 +228,14 @@ std::int64_t run_copy_rows(const KernelArguments& arguments) {
   check_tiles(arguments, 2);
   const auto p = arguments.parameters.as<PanelParameters>();
   host::copy(rows_of(arguments.tiles[1], p.row, p.inner),
+             rows_of(arguments.tiles[0], p.row, p.inner));
+  return 0;
+}
+
+std::int64_t run_copy_triangle(const KernelArguments& arguments) {
+  check_tiles(arguments, 2);
+  const auto p = arguments.parameters.as<PanelParameters>();
+  copy_upper(rows_of(arguments.tiles[1], p.row, p.inner),
              rows_of(arguments.tiles[0], p.row, p.inner));
   return 0;
 }
@@ -188,6 +250,9 @@ constinit const Kernel tsqrt{"tsqrt", run_tsqrt, run_tsqrt};
 constinit const Kernel tsmqr{"tsmqr", run_tsmqr, run_tsmqr};
 constinit const Kernel tsmqr_back{"tsmqr_back", run_tsmqr_back, run_tsmqr_back};
 constinit const Kernel ttqrt{"ttqrt", run_ttqrt, run_ttqrt};
+constinit const Kernel ttmqr{"ttmqr", run_ttmqr, run_ttmqr};
+constinit const Kernel ttmqr_back{"ttmqr_back", run_ttmqr_back, run_ttmqr_back};
 constinit const Kernel copy_rows{"copy_rows", run_copy_rows, run_copy_rows};
+constinit const Kernel copy_triangle{"copy_triangle", run_copy_triangle, run_copy_triangle};
 
 }  // namespace heddle::kernel

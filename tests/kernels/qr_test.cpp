@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/kernels/guarded_tile.hpp"
@@ -189,10 +190,8 @@ TEST(QrKernels, Unmqr_IsOrthogonalAndKeepsTheTopRowsInRsTile) {
   });
 }
 
-void check_below(const Kernel& factor, bool triangular) {
-  for_shapes(triangular, [&](const Shape& shape, std::mt19937_64& random) {
-    Shape s = shape;
-    if (triangular) s.rows = s.w;
+TEST(QrKernels, Tsqrt_AgreesWithLapackOfTheTwoStacked) {
+  for_shapes(false, [](const Shape& s, std::mt19937_64& random) {
     const PanelParameters p{0, s.row, s.inner};
     GuardedTile a(s.rows, s.w);
     GuardedTile r(s.row + s.w + 2, s.w);
@@ -205,18 +204,12 @@ void check_below(const Kernel& factor, bool triangular) {
         if (i > j) r(s.row + i, j) = 0;
         stacked(i, j) = r(s.row + i, j);
       }
-      for (std::int64_t i = 0; i < s.rows; ++i) {
-        if (triangular && i > j) a(i, j) = 0;
-        stacked(s.w + i, j) = a(i, j);
-      }
+      for (std::int64_t i = 0; i < s.rows; ++i) stacked(s.w + i, j) = a(i, j);
     }
-    ASSERT_EQ(run(factor, p, {a.view(), r.view(), t.view()}), 0);
+    ASSERT_EQ(run(kernel::tsqrt, p, {a.view(), r.view(), t.view()}), 0);
     const Dense expected = lapack_r(stacked);
     expect_near([&](auto i, auto j) { return r(s.row + i, j); }, expected, s.w, s.w, tolerance(s),
                 "R");
-    for (std::int64_t j = 0; triangular && j < s.w; ++j) {
-      for (std::int64_t i = j + 1; i < s.rows; ++i) ASSERT_EQ(a(i, j), 0) << "the zeros stay";
-    }
     // Q [R; 0] is what was stacked.
     GuardedTile c(s.rows, s.w);
     GuardedTile d(s.row + s.w + 2, s.w);
@@ -242,12 +235,95 @@ void check_below(const Kernel& factor, bool triangular) {
   });
 }
 
-TEST(QrKernels, Tsqrt_AgreesWithLapackOfTheTwoStacked) {
-  check_below(kernel::tsqrt, false);
+TEST(QrKernels, Tsqrt_TakesTheTriangleOfAnotherTileAndNothingElseOfIt) {
+  for_shapes(false, [](const Shape& s, std::mt19937_64& random) {
+    const PanelParameters p{0, s.row, s.inner};
+    GuardedTile a(s.rows, s.w);
+    GuardedTile r(s.row + s.w + 1, s.w);
+    GuardedTile t(std::min(s.inner, s.w), s.w);
+    a.fill_random(random);
+    r.fill_random(random);
+    GuardedTile a_again(s.rows, s.w);
+    a_again.copy_from(a);
+    GuardedTile r_taken(r.rows(), s.w);
+    r_taken.copy_from(r);
+    GuardedTile r_again(r.rows(), s.w);
+    r_again.fill_random(random);
+    for (std::int64_t j = 0; j < s.w; ++j) {
+      for (std::int64_t i = j + 1; i < s.w; ++i) {
+        r(s.row + i, j) = 0;
+        r_taken(s.row + i, j) = std::numeric_limits<double>::quiet_NaN();
+      }
+    }
+    GuardedTile t_again(t.rows(), s.w);
+    ASSERT_EQ(run(kernel::tsqrt, p, {a.view(), r.view(), t.view()}), 0);
+    ASSERT_EQ(
+        run(kernel::tsqrt, p, {a_again.view(), r_again.view(), t_again.view(), r_taken.view()}), 0);
+    ASSERT_TRUE(a.same_bits(a_again) && t.same_bits(t_again));
+    for (std::int64_t j = 0; j < s.w; ++j) {
+      for (std::int64_t i = 0; i < s.w; ++i) ASSERT_EQ(r(s.row + i, j), r_again(s.row + i, j));
+    }
+  });
 }
 
-TEST(QrKernels, Ttqrt_AgreesWithLapackAndKeepsTheTriangle) {
-  check_below(kernel::ttqrt, true);
+TEST(QrKernels, Ttqrt_AgreesWithLapackOfTwoTrianglesAndItsQIsUndone) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for_shapes(true, [](const Shape& s, std::mt19937_64& random) {
+    const PanelParameters p{0, s.row, s.inner};
+    const std::int64_t w = s.w;
+    GuardedTile upper(s.row + w + 2, w);
+    GuardedTile lower(s.row + w + 1, w);
+    GuardedTile v(w + 3, w);
+    GuardedTile r(s.row + w, w);
+    GuardedTile t(std::min(s.inner, w), w);
+    Dense stacked(2 * w, w);
+    for (GuardedTile* tile : {&upper, &lower, &v, &r, &t}) tile->fill_random(random);
+    for (std::int64_t j = 0; j < w; ++j) {
+      for (std::int64_t i = 0; i < w; ++i) {
+        stacked(i, j) = i <= j ? upper(s.row + i, j) : 0;
+        stacked(w + i, j) = i <= j ? lower(s.row + i, j) : 0;
+        if (i > j) upper(s.row + i, j) = lower(s.row + i, j) = nan;  // does not travel
+      }
+    }
+    ASSERT_EQ(run(kernel::ttqrt, p, {v.view(), r.view(), t.view(), upper.view(), lower.view()}), 0);
+    const Dense expected = lapack_r(stacked);
+    expect_near([&](auto i, auto j) { return r(s.row + i, j); }, expected, w, w, tolerance(s), "R");
+    for (std::int64_t j = 0; j < w; ++j) {
+      for (std::int64_t i = j + 1; i < w; ++i) {
+        ASSERT_EQ(v(i, j), 0);
+        v(i, j) = nan;  // nor does this
+      }
+    }
+    // Q [R; 0] is what was stacked.
+    GuardedTile d(s.row + w, w);
+    GuardedTile c(s.row + w, w);
+    GuardedTile nothing(w + 5, w);
+    ASSERT_EQ(run(kernel::ttmqr_back, p,
+                  {c.view(), d.view(), v.view(), t.view(), r.view(), nothing.view()}),
+              0);
+    expect_near([&](auto i, auto j) { return i < w ? d(s.row + i, j) : c(s.row + i - w, j); },
+                stacked, 2 * w, w, tolerance(s), "QR");
+    // Q Q^T of anything is that again.
+    GuardedTile x(s.row + w, s.n);
+    GuardedTile y(s.row + w, s.n);
+    x.fill_random(random);
+    y.fill_random(random);
+    GuardedTile x_down(w + 7, s.n);
+    GuardedTile y_down(s.row + w, s.n);
+    GuardedTile x_up(s.row + w, s.n);
+    GuardedTile y_up(s.row + w, s.n);
+    ASSERT_EQ(run(kernel::ttmqr, p,
+                  {x_down.view(), y_down.view(), v.view(), t.view(), y.view(), x.view()}),
+              0);
+    ASSERT_EQ(run(kernel::ttmqr_back, p,
+                  {x_up.view(), y_up.view(), v.view(), t.view(), y_down.view(), x_down.view()}),
+              0);
+    for (const auto& [up, before] : {std::pair(&x_up, &x), std::pair(&y_up, &y)}) {
+      expect_near([&, tile = up](auto i, auto j) { return (*tile)(s.row + i, j); },
+                  [&, tile = before](auto i, auto j) { return (*tile)(s.row + i, j); }, w, s.n,
+                  tolerance(s), "QQ^T");
+    }
+  });
 }
 
 TEST(QrKernels, TakeColumnsOfAnyScale) {
@@ -332,10 +408,27 @@ TEST(QrKernels, CopyRows_CopiesThese) {
   }
 }
 
+TEST(QrKernels, CopyTriangle_CopiesItAndClearsWhatIsBelow) {
+  std::mt19937_64 random(9);
+  GuardedTile from(12, 5);
+  GuardedTile to(12, 5);
+  from.fill_random(random);
+  to.fill_random(random);
+  GuardedTile before(12, 5);
+  before.copy_from(to);
+  ASSERT_EQ(run(kernel::copy_triangle, PanelParameters{0, 3, 5}, {to.view(), from.view()}), 0);
+  for (std::int64_t j = 0; j < 5; ++j) {
+    for (std::int64_t i = 0; i < 12; ++i) {
+      const double expected = i < 3 || i >= 8 ? before(i, j) : i - 3 <= j ? from(i, j) : 0.0;
+      ASSERT_EQ(to(i, j), expected);
+    }
+  }
+}
+
 TEST(QrKernels, HaveTheSameFunctionOnTheHostAndOnEmulatedDevices) {
-  for (const Kernel* k :
-       {&kernel::geqrt, &kernel::unmqr, &kernel::unmqr_back, &kernel::tsqrt, &kernel::tsmqr,
-        &kernel::tsmqr_back, &kernel::ttqrt, &kernel::copy_rows}) {
+  for (const Kernel* k : {&kernel::geqrt, &kernel::unmqr, &kernel::unmqr_back, &kernel::tsqrt,
+                          &kernel::tsmqr, &kernel::tsmqr_back, &kernel::ttqrt, &kernel::ttmqr,
+                          &kernel::ttmqr_back, &kernel::copy_rows, &kernel::copy_triangle}) {
     EXPECT_NE(k->host, nullptr) << k->name;
     EXPECT_EQ(k->host, k->emulated) << k->name;
   }

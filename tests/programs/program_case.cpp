@@ -43,7 +43,8 @@ std::string_view name(Algorithm algorithm) {
                                                                 "subtract_product",
                                                                 "qr",
                                                                 "apply_q_transposed",
-                                                                "apply_q"};
+                                                                "apply_q",
+                                                                "apply_q_to_triangle"};
   return names.at(static_cast<std::size_t>(algorithm));
 }
 
@@ -73,6 +74,7 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
   qr_layout = {.tile = layout.tile, .strip = layout.strip, .small = layout.small};
   qr_layout.virtual_tiles = 1 + below(4);
   qr_layout.inner = 1 + below(layout.tile);
+  if (below(2) == 0) qr_layout.tree = QrTree::binomial;
   qr_columns = std::min<std::int64_t>(layout.columns, 5 * layout.tile);
   const std::int64_t more = below(1 + 4 * layout.tile);
   qr_rows = qr_columns + below(3) * more;
@@ -92,15 +94,26 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const Matrix<double> x = right_hand_sides(a, sides);
   const Matrix<double> y = right_hand_sides(a, sides);
   const QrSpecs specs = qr_specs(qr_rows, qr_columns, qr_layout, grid);
-  const QrMatrix q{without_memory(node, specs.a, -3), without_memory(node, specs.t, -4),
-                   without_memory(node, specs.r, -5), node.matrix<double>(specs.moving),
-                   qr_layout.virtual_tiles,           qr_layout.inner};
+  QrMatrix q{.a = without_memory(node, specs.a, -3),
+             .t = without_memory(node, specs.t, -4),
+             .r = without_memory(node, specs.r, -5),
+             .moving = node.matrix<double>(specs.moving),
+             .virtual_tiles = qr_layout.virtual_tiles,
+             .inner = qr_layout.inner,
+             .tree = qr_layout.tree};
   const QrSidesSpecs beside = qr_sides_specs(q, sides);
   const QrSides z{without_memory(node, beside.x, -6), without_memory(node, beside.top, -7),
                   node.matrix<double>(beside.moving)};
+  const QrSidesSpecs like_a = explicit_q_sides_specs(q);
+  const QrSides square{without_memory(node, like_a.x, -8), without_memory(node, like_a.top, -9),
+                       node.matrix<double>(like_a.moving)};
+  std::vector<Matrix<double>> all{a, r, x, y, q.a, q.t, q.r, z.x, z.top, square.x, square.top};
+  if (q.tree == QrTree::binomial) {
+    all.push_back(q.pair_v.emplace(without_memory(node, specs.pair_v, -10)));
+    all.push_back(q.pair_t.emplace(without_memory(node, specs.pair_t, -11)));
+  }
   Recording recording;
-  for (const Matrix<double>& m : {a, r, x, y, q.a, q.t, q.r, z.x, z.top})
-    recording.table.add(m, spare_count);
+  for (const Matrix<double>& m : all) recording.table.add(m, spare_count);
   for (const Algorithm algorithm : jobs) {
     const JobSpec spec = [&] {
       switch (algorithm) {
@@ -118,6 +131,8 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
           return heddle::apply_q_transposed(q, z);
         case Algorithm::apply_q:
           return heddle::apply_q(q, z);
+        case Algorithm::apply_q_to_triangle:
+          return heddle::apply_q_to_triangle(q, square);
       }
       return JobSpec{};
     }();
@@ -148,8 +163,9 @@ std::string ProgramCase::describe() const {
       "window {}, {} extra blocks; programs:",
       distribution.grid_rows, distribution.grid_columns, distribution.devices, layout.rows,
       layout.tile, layout.strip, layout.small, sides, cluster.window, cluster.extra_blocks);
-  text += fmt::format(" (qr: {} x {} in virtual tiles of {})", qr_rows, qr_columns,
-                      qr_layout.virtual_tiles);
+  text +=
+      fmt::format(" (qr: {} x {} in virtual tiles of {}, {})", qr_rows, qr_columns,
+                  qr_layout.virtual_tiles, qr_layout.tree == QrTree::flat ? "flat" : "binomial");
   for (const Algorithm a : jobs) text += fmt::format(" {}", name(a));
   return text;
 }

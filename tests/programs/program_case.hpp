@@ -22,8 +22,9 @@ enum class Algorithm : std::uint8_t {
   qr,                          ///< of a matrix q of its own
   apply_q_transposed,          ///< with q
   apply_q,                     ///< with q
+  apply_q_to_triangle,         ///< with q
 };
-inline constexpr std::int32_t algorithm_count = 7;
+inline constexpr std::int32_t algorithm_count = 8;
 [[nodiscard]] std::string_view name(Algorithm algorithm);
 
 /// Jobs as recorded on some grid.

@@ -23,6 +23,7 @@ ProgramCase several(std::uint64_t seed) {
   if (seed % 5 == 0) jobs.push_back(Algorithm::subtract_product);
   if (seed % 4 == 1) {
     jobs = {Algorithm::qr, Algorithm::apply_q_transposed, Algorithm::apply_q};
+    if (seed % 8 == 1) jobs.back() = Algorithm::apply_q_to_triangle;
   }
   return {seed, std::move(jobs)};
 }

@@ -60,8 +60,9 @@ std::uint64_t hash(Node& node, Matrix<double> matrix) {
 }
 
 /// A tall matrix in virtual tiles, its factorization, and Q applied to something.
-std::uint64_t run_qr(Node& node) {
-  const QrLayout layout{.tile = 32, .strip = 16, .small = 8, .virtual_tiles = 2, .inner = 12};
+std::uint64_t run_qr(Node& node, QrTree tree) {
+  const QrLayout layout{
+      .tile = 32, .strip = 16, .small = 8, .virtual_tiles = 1, .inner = 12, .tree = tree};
   const QrMatrix q = qr_matrix(node, 203, 90, layout, node.facts().distribution);
   Matrix<double>(q.a).fill([](std::int64_t i, std::int64_t j) {
     return static_cast<double>((i * 31 + j * 17) % 101) - 50 + (i == j ? 100.0 : 0.0);
@@ -99,7 +100,8 @@ std::uint64_t run(const std::string& yaml, const NodeFaults& faults) {
       solution.wait().status != JobResult::Status::done) {
     throw Error(ErrorCode::internal, "the job did not end well");
   }
-  return mix(hash(node, a)) ^ hash(node, x) ^ mix(run_qr(node));
+  return mix(hash(node, a)) ^ hash(node, x) ^ mix(run_qr(node, QrTree::flat)) ^
+         mix(run_qr(node, QrTree::binomial) + 1);
 }
 
 int run_all(bool devices, int repeats) {

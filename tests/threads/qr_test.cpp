@@ -60,10 +60,10 @@ double worst_of_orthogonality(const Dense& q) {
   return worst;
 }
 
-void check(std::int64_t m, std::int64_t n, const QrLayout& layout, const std::string& yaml) {
-  SCOPED_TRACE(fmt::format("{} x {}, tile {} strip {} small {} virtual {} inner {}; {}", m, n,
+void check_tree(std::int64_t m, std::int64_t n, const QrLayout& layout, const std::string& yaml) {
+  SCOPED_TRACE(fmt::format("{} x {}, tile {} strip {} small {} virtual {} inner {} {}; {}", m, n,
                            layout.tile, layout.strip, layout.small, layout.virtual_tiles,
-                           layout.inner, yaml));
+                           layout.inner, layout.tree == QrTree::flat ? "flat" : "binomial", yaml));
   Node node(Config::from_text(yaml, "test"));
   const QrMatrix q = qr_matrix(node, m, n, layout, node.facts().distribution);
   Matrix<double>(q.a).fill(element);
@@ -86,6 +86,15 @@ void check(std::int64_t m, std::int64_t n, const QrLayout& layout, const std::st
   EXPECT_LT(worst_of_orthogonality(explicit_q), within);
   EXPECT_LT(worst_of_product(explicit_q, r, a), within);
 
+  // And from the identity as a triangle, cut like A.
+  QrSides square = explicit_q_sides(q);
+  square.x.fill([](std::int64_t, std::int64_t) { return 0.0; });
+  square.top.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
+  ASSERT_EQ(node.submit(apply_q_to_triangle(q, square)).wait().status, JobResult::Status::done);
+  const Dense again = gather(square.x);
+  EXPECT_LT(worst_of_orthogonality(again), within);
+  EXPECT_LT(worst_of_product(again, r, a), within);
+
   // Q^T A is R over nothing, from a matrix that is cut like A but has no panels.
   QrSides other = qr_sides(q, n);
   other.x.fill(element);
@@ -98,6 +107,13 @@ void check(std::int64_t m, std::int64_t n, const QrLayout& layout, const std::st
   }
 }
 
+void check(std::int64_t m, std::int64_t n, QrLayout layout, const std::string& yaml) {
+  for (const QrTree tree : {QrTree::flat, QrTree::binomial}) {
+    layout.tree = tree;
+    check_tree(m, n, layout, yaml);
+  }
+}
+
 }  // namespace
 
 TEST(Qr, gives_q_and_r_on_cpus) {
@@ -106,6 +122,7 @@ TEST(Qr, gives_q_and_r_on_cpus) {
     check(150, 150, {.tile = 32, .virtual_tiles = v, .inner = 32}, two);
     check(233, 117, {.tile = 32, .virtual_tiles = v, .inner = 10}, two);
     check(400, 30, {.tile = 32, .virtual_tiles = v, .inner = 16}, two);
+    check(399, 40, {.tile = 32, .virtual_tiles = v, .inner = 32}, two);
   }
   check(120, 100, {.tile = 40, .strip = 16, .small = 8, .virtual_tiles = 2, .inner = 7}, two);
   check(5, 5, {.tile = 64, .virtual_tiles = 4, .inner = 64}, two);
