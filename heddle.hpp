@@ -13,6 +13,7 @@
 #include "algorithms/matrix/generators.hpp"
 #include "algorithms/matrix/matrix_file.hpp"
 #include "algorithms/qr/qr.hpp"
+#include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "base/error.hpp"
 #include "config/config.hpp"

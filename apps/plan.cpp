@@ -7,6 +7,7 @@
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/agreement.hpp"
+#include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "base/units.hpp"
 

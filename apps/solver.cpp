@@ -14,6 +14,7 @@
 #include "algorithms/io/distributed_write.hpp"
 #include "algorithms/io/measures.hpp"
 #include "algorithms/io/trace_file.hpp"
+#include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "apps/gemm_rate.hpp"
 #include "apps/live_progress.hpp"

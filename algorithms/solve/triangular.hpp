@@ -1,9 +1,6 @@
 #pragma once
 
-#include <vector>
-
 #include "node-runtime/matrix.hpp"
-#include "node-runtime/node.hpp"
 #include "node-runtime/threads/program.hpp"
 
 namespace heddle {
@@ -16,8 +13,10 @@ namespace heddle {
 /// the tiles, so the bits do not depend on the grid.
 [[nodiscard]] JobSpec solve_cholesky(const Matrix<double>& l, const Matrix<double>& x);
 
-/// y -= A x with the symmetric `a` (Storage::lower).
-[[nodiscard]] JobSpec subtract_symmetric_product(const Matrix<double>& y, const Matrix<double>& a,
-                                                 const Matrix<double>& x);
+/// x := inv(R) b with an upper triangle `r` of which the tiles on and above the diagonal are stored.
+/// x as right_hand_sides(r, ...) makes it; b is cut like it and may lie on other nodes. Where R's
+/// diagonal has a zero, x becomes infinite or not a number.
+[[nodiscard]] JobSpec solve_upper(const Matrix<double>& r, const Matrix<double>& x,
+                                  const Matrix<double>& b);
 
 }  // namespace heddle

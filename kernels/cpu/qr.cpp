@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "kernels/cpu/arguments.hpp"
 #include "kernels/cpu/householder.hpp"
 #include "kernels/cpu/tile_operations.hpp"
 
@@ -11,17 +12,6 @@ namespace heddle::kernel {
 namespace {
 
 using host::Side;
-
-void check_tiles(const KernelArguments& arguments, std::size_t count) {
-  HEDDLE_CHECK(arguments.tiles.size() == count, "{} tiles, {} expected", arguments.tiles.size(),
-               count);
-}
-
-TileView rows_of(const TileView& a, std::int64_t begin, std::int64_t count) {
-  HEDDLE_CHECK(begin >= 0 && count >= 0 && begin + count <= a.rows, "rows [{}, {}) of {}", begin,
-               begin + count, a.rows);
-  return a.block(begin, 0, count, a.columns);
-}
 
 TileView active(const TileView& a, std::int64_t first) {
   return rows_of(a, first, a.rows - first);

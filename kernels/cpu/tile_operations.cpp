@@ -161,6 +161,14 @@ void solve_left_transposed(const TileView& l, const TileView& x) {
                1.0, l.data, leading(l), x.data, leading(x));
 }
 
+void solve_left_upper(const TileView& u, const TileView& x) {
+  HEDDLE_CHECK(u.rows == u.columns && x.rows == u.rows, "{} x {} under {} x {}", u.rows, u.columns,
+               x.rows, x.columns);
+  if (is_empty(x)) return;
+  blas().dtrsm(column_major, left, upper, no_transpose, non_unit, to_int(x.rows), to_int(x.columns),
+               1.0, u.data, leading(u), x.data, leading(x));
+}
+
 void multiply(double alpha, const TileView& a, const TileView& b, double beta, const TileView& c) {
   HEDDLE_CHECK(c.rows == a.rows && a.columns == b.rows && c.columns == b.columns,
                "{} x {} := {} x {} * {} x {}", c.rows, c.columns, a.rows, a.columns, b.rows,

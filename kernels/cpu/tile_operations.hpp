@@ -25,6 +25,9 @@ void solve_right_transposed(const TileView& l, const TileView& b);
 void solve_left(const TileView& l, const TileView& x);
 void solve_left_transposed(const TileView& l, const TileView& x);
 
+/// x := inv(u) * x with the upper triangle of u (n x n).
+void solve_left_upper(const TileView& u, const TileView& x);
+
 /// c (m x n) := alpha * a * b + beta * c, a (m x k), b (k x n).
 void multiply(double alpha, const TileView& a, const TileView& b, double beta, const TileView& c);
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "base/assert.hpp"
 
@@ -44,7 +45,10 @@ std::string_view name(Algorithm algorithm) {
                                                                 "qr",
                                                                 "apply_q_transposed",
                                                                 "apply_q",
-                                                                "apply_q_to_triangle"};
+                                                                "apply_q_to_triangle",
+                                                                "solve_upper",
+                                                                "subtract_general_product",
+                                                                "subtract_transposed_product"};
   return names.at(static_cast<std::size_t>(algorithm));
 }
 
@@ -107,7 +111,9 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const QrSidesSpecs like_a = explicit_q_sides_specs(q);
   const QrSides square{without_memory(node, like_a.x, -8), without_memory(node, like_a.top, -9),
                        node.matrix<double>(like_a.moving)};
-  std::vector<Matrix<double>> all{a, r, x, y, q.a, q.t, q.r, z.x, z.top, square.x, square.top};
+  const Matrix<double> solution = right_hand_sides(q.r, sides);
+  std::vector<Matrix<double>> all{a,   r,   x,     y,        q.a,        q.t,
+                                  q.r, z.x, z.top, square.x, square.top, solution};
   if (q.tree == QrTree::binomial) {
     all.push_back(q.pair_v.emplace(without_memory(node, specs.pair_v, -10)));
     all.push_back(q.pair_t.emplace(without_memory(node, specs.pair_t, -11)));
@@ -133,6 +139,12 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
           return heddle::apply_q(q, z);
         case Algorithm::apply_q_to_triangle:
           return heddle::apply_q_to_triangle(q, square);
+        case Algorithm::solve_upper:
+          return heddle::solve_upper(q.r, solution, z.top);
+        case Algorithm::subtract_general_product:
+          return subtract_product(z.x, q.a, z.top);
+        case Algorithm::subtract_transposed_product:
+          return subtract_transposed_product(z.top, q.a, z.x);
       }
       return JobSpec{};
     }();

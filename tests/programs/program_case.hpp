@@ -23,8 +23,11 @@ enum class Algorithm : std::uint8_t {
   apply_q_transposed,          ///< with q
   apply_q,                     ///< with q
   apply_q_to_triangle,         ///< with q
+  solve_upper,                 ///< with q's r and z's top
+  subtract_general_product,    ///< z's x -= q's a times z's top
+  subtract_transposed_product  ///< z's top -= q's a transposed times z's x
 };
-inline constexpr std::int32_t algorithm_count = 8;
+inline constexpr std::int32_t algorithm_count = 11;
 [[nodiscard]] std::string_view name(Algorithm algorithm);
 
 /// Jobs as recorded on some grid.

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/assert.hpp"
+#include "kernels/kernel.hpp"
+
+/// How the host kernels take their arguments apart. What does not match is a defect and aborts.
+namespace heddle::kernel {
+
+inline void check_tiles(const KernelArguments& arguments, std::size_t count) {
+  HEDDLE_CHECK(arguments.tiles.size() == count, "{} tiles, {} expected", arguments.tiles.size(),
+               count);
+  for (const TileView& tile : arguments.tiles) {
+    HEDDLE_CHECK(tile.rows >= 0 && tile.columns >= 0 && tile.leading >= tile.rows,
+                 "a tile of {} x {} with leading dimension {}", tile.rows, tile.columns,
+                 tile.leading);
+  }
+}
+
+/// A piece of a diagonal tile (PieceParameters): L11 and L21.
+struct Piece {
+  TileView square;
+  TileView below;
+};
+
+[[nodiscard]] inline Piece split(const TileView& piece, std::int64_t offset) {
+  const std::int64_t w = piece.columns;
+  HEDDLE_CHECK(offset >= 0 && offset + w <= piece.rows,
+               "a piece of {} columns at {} in a tile of {} rows", w, offset, piece.rows);
+  return {piece.block(offset, 0, w, w), piece.block(offset + w, 0, piece.rows - offset - w, w)};
+}
+
+/// Rows [begin, begin + count).
+[[nodiscard]] inline TileView rows_of(const TileView& x, std::int64_t begin, std::int64_t count) {
+  HEDDLE_CHECK(begin >= 0 && begin + count <= x.rows, "rows [{}, {}) of {}", begin, begin + count,
+               x.rows);
+  return x.block(begin, 0, count, x.columns);
+}
+
+}  // namespace heddle::kernel

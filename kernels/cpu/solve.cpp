@@ -1,0 +1,120 @@
+#include "kernels/solve.hpp"
+
+#include "base/assert.hpp"
+#include "kernels/cpu/arguments.hpp"
+#include "kernels/cpu/tile_operations.hpp"
+
+namespace heddle::kernel {
+namespace {
+
+std::int64_t run_solve_lower(const KernelArguments& arguments) {
+  check_tiles(arguments, 2);
+  const auto parameters = arguments.parameters.as<PieceParameters>();
+  const TileView& x = arguments.tiles[0];
+  const Piece l = split(arguments.tiles[1], parameters.offset);
+  const TileView x1 = rows_of(x, parameters.offset, l.square.rows);
+  const TileView x2 = rows_of(x, parameters.offset + l.square.rows, l.below.rows);
+  host::solve_left(l.square, x1);
+  host::multiply(-1.0, l.below, x1, 1.0, x2);
+  return 0;
+}
+
+std::int64_t run_solve_lower_transposed(const KernelArguments& arguments) {
+  check_tiles(arguments, 2);
+  const auto parameters = arguments.parameters.as<PieceParameters>();
+  const TileView& x = arguments.tiles[0];
+  const Piece l = split(arguments.tiles[1], parameters.offset);
+  const TileView x1 = rows_of(x, parameters.offset, l.square.rows);
+  const TileView x2 = rows_of(x, parameters.offset + l.square.rows, l.below.rows);
+  host::multiply_transposed(-1.0, l.below, x2, 1.0, x1);
+  host::solve_left_transposed(l.square, x1);
+  return 0;
+}
+
+std::int64_t run_solve_upper(const KernelArguments& arguments) {
+  check_tiles(arguments, 2);
+  const auto parameters = arguments.parameters.as<PieceParameters>();
+  const TileView& x = arguments.tiles[0];
+  const TileView& u = arguments.tiles[1];
+  const std::int64_t w = u.columns;
+  const TileView x1 = rows_of(x, parameters.offset, w);
+  host::solve_left_upper(rows_of(u, parameters.offset, w), x1);
+  host::multiply(-1.0, rows_of(u, 0, parameters.offset), x1, 1.0, rows_of(x, 0, parameters.offset));
+  return 0;
+}
+
+std::int64_t run_product(const KernelArguments& arguments) {
+  check_tiles(arguments, 3);
+  const auto parameters = arguments.parameters.as<ProductParameters>();
+  const TileView& a = arguments.tiles[1];
+  host::multiply(1.0, a, rows_of(arguments.tiles[2], parameters.offset, a.columns),
+                 parameters.accumulate != 0 ? 1.0 : 0.0, arguments.tiles[0]);
+  return 0;
+}
+
+std::int64_t run_product_transposed(const KernelArguments& arguments) {
+  check_tiles(arguments, 3);
+  const auto parameters = arguments.parameters.as<ProductParameters>();
+  const TileView& a = arguments.tiles[1];
+  host::multiply_transposed(1.0, a, arguments.tiles[2], parameters.accumulate != 0 ? 1.0 : 0.0,
+                            rows_of(arguments.tiles[0], parameters.offset, a.columns));
+  return 0;
+}
+
+std::int64_t run_product_symmetric(const KernelArguments& arguments) {
+  check_tiles(arguments, 3);
+  const auto parameters = arguments.parameters.as<ProductParameters>();
+  const TileView& p = arguments.tiles[0];
+  const TileView& x = arguments.tiles[2];
+  const Piece a = split(arguments.tiles[1], parameters.offset);
+  HEDDLE_CHECK(p.rows == arguments.tiles[1].rows && x.rows == p.rows,
+               "{} rows += {} rows * {} rows", p.rows, arguments.tiles[1].rows, x.rows);
+  const std::int64_t w = a.square.rows;
+  const std::int64_t below = parameters.offset + w;
+  const TileView p1 = rows_of(p, parameters.offset, w);
+  const TileView x1 = rows_of(x, parameters.offset, w);
+  if (parameters.accumulate == 0) host::clear(p);
+  host::multiply_symmetric(a.square, x1, p1);
+  host::multiply_transposed(1.0, a.below, rows_of(x, below, a.below.rows), 1.0, p1);
+  host::multiply(1.0, a.below, x1, 1.0, rows_of(p, below, a.below.rows));
+  return 0;
+}
+
+void check_equal_shapes(const TileView& a, const TileView& b) {
+  HEDDLE_CHECK(a.rows == b.rows && a.columns == b.columns, "{} x {} and {} x {}", a.rows, a.columns,
+               b.rows, b.columns);
+}
+
+std::int64_t run_subtract(const KernelArguments& arguments) {
+  check_tiles(arguments, 2);
+  const TileView& to = arguments.tiles[0];
+  const TileView& from = arguments.tiles[1];
+  check_equal_shapes(to, from);
+  for (std::int64_t j = 0; j < to.columns; ++j) {
+    for (std::int64_t i = 0; i < to.rows; ++i) to(i, j) -= from(i, j);
+  }
+  return 0;
+}
+
+std::int64_t run_copy(const KernelArguments& arguments) {
+  check_tiles(arguments, 2);
+  host::copy(arguments.tiles[1], arguments.tiles[0]);
+  return 0;
+}
+
+}  // namespace
+
+// An emulated device computes on the processor too: both definitions are the same function.
+constinit const Kernel solve_lower{"solve_lower", run_solve_lower, run_solve_lower};
+constinit const Kernel solve_lower_transposed{"solve_lower_transposed", run_solve_lower_transposed,
+                                              run_solve_lower_transposed};
+constinit const Kernel solve_upper{"solve_upper", run_solve_upper, run_solve_upper};
+constinit const Kernel product{"product", run_product, run_product};
+constinit const Kernel product_transposed{"product_transposed", run_product_transposed,
+                                          run_product_transposed};
+constinit const Kernel product_symmetric{"product_symmetric", run_product_symmetric,
+                                         run_product_symmetric};
+constinit const Kernel subtract{"subtract", run_subtract, run_subtract};
+constinit const Kernel copy{"copy", run_copy, run_copy};
+
+}  // namespace heddle::kernel

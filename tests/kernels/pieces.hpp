@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/guarded_tile.hpp"
+
+/// Shapes of pieces of diagonal tiles (kernels/piece.hpp), and what tests on them share.
+namespace heddle::test {
+
+inline constexpr double epsilon = std::numeric_limits<double>::epsilon();
+
+/// One case: a tile of `rows`, a piece of `w` columns at `offset`, another extent `n`.
+struct Shape {
+  std::int64_t rows;
+  std::int64_t w;
+  std::int64_t offset;
+  std::int64_t n;
+};
+
+inline std::string shape_name(const Shape& s) {
+  return "rows " + std::to_string(s.rows) + " w " + std::to_string(s.w) + " offset " +
+         std::to_string(s.offset) + " n " + std::to_string(s.n);
+}
+
+/// Corners, then random ones from a fixed seed.
+inline std::vector<Shape> shapes() {
+  std::vector<Shape> result{
+      {0, 0, 0, 0},      {1, 1, 0, 1},      {1, 0, 0, 1},       {1, 0, 1, 3},
+      {5, 0, 2, 0},      {5, 5, 0, 1},      {8, 8, 0, 8},       {24, 24, 0, 24},
+      {25, 8, 9, 31},    {32, 16, 16, 5},   {33, 32, 1, 48},    {64, 40, 24, 1},
+      {96, 96, 0, 96},   {100, 33, 67, 17}, {130, 1, 129, 2},   {193, 193, 0, 7},
+      {200, 64, 64, 96}, {257, 257, 0, 40}, {320, 300, 20, 33}, {509, 509, 0, 509}};
+  std::mt19937_64 random(20240717);
+  const auto below = [&](std::int64_t end) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end));
+  };
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t rows = 1 + below(140);
+    const std::int64_t w = below(rows + 1);
+    result.push_back({rows, w, below(rows - w + 1), below(90)});
+  }
+  return result;
+}
+
+/// Calls `body` for every shape with a fresh generator, the failing shape in the messages.
+inline void for_shapes(const std::function<void(const Shape&, std::mt19937_64&)>& body) {
+  std::uint64_t seed = 1;
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape_name(shape));
+    std::mt19937_64 random(seed++);
+    body(shape, random);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+inline void expect_close(const GuardedTile& actual, const GuardedTile& expected, double tolerance) {
+  for (std::int64_t j = 0; j < actual.columns(); ++j) {
+    for (std::int64_t i = 0; i < actual.rows(); ++i) {
+      ASSERT_NEAR(actual(i, j), expected(i, j), tolerance) << "at (" << i << ", " << j << ")";
+    }
+  }
+}
+
+/// A piece with a well-conditioned lower triangle at row `offset`, zeros above, random below.
+inline void fill_lower_piece(GuardedTile& tile, std::int64_t offset, std::mt19937_64& random) {
+  tile.fill_random(random);
+  const double size = static_cast<double>(tile.columns()) + 1;
+  for (std::int64_t j = 0; j < tile.columns(); ++j) {
+    for (std::int64_t i = 0; i < tile.rows(); ++i) {
+      if (i < offset + j) {
+        tile(i, j) = 0;
+      } else if (i == offset + j) {
+        tile(i, j) = 2 + std::abs(tile(i, j));
+      } else {
+        tile(i, j) /= size;
+      }
+    }
+  }
+}
+
+/// Runs twice on equal inputs (and different leading dimensions); the results must agree in bits.
+/// Returns the result in `output`.
+template <class Parameters>
+void run_twice(const Kernel& kernel, const Parameters& parameters, GuardedTile& output,
+               const std::vector<TileView>& inputs) {
+  GuardedTile again(output.rows(), output.columns(), 8);
+  again.copy_from(output);
+  for (GuardedTile* tile : {&output, &again}) {
+    std::vector<TileView> tiles{tile->view()};
+    tiles.insert(tiles.end(), inputs.begin(), inputs.end());
+    ASSERT_EQ(run(kernel, parameters, tiles), 0);
+  }
+  ASSERT_TRUE(output.same_bits(again)) << kernel.name << " is not deterministic";
+}
+
+}  // namespace heddle::test
