@@ -67,6 +67,7 @@ std::string setup_rows(const Report& report) {
     }
     if (report.inner) tiles += fmt::format(", inner {}", *report.inner);
     if (report.virtual_tiles) tiles += fmt::format(", virtual {}", *report.virtual_tiles);
+    if (report.tree) tiles += fmt::format(", {} tree", *report.tree);
     out += row("tiles", tiles);
   }
   if (!report.blas_kernels.empty()) {
@@ -122,6 +123,15 @@ std::string check_rows(const Report& report) {
     out += residual_row("residual", report.residual);
   }
   out += residual_row("orthogonality", report.orthogonality);
+  if (report.residual_norms && !report.residual_norms->empty()) {
+    const auto [least, most] =
+        std::minmax_element(report.residual_norms->begin(), report.residual_norms->end());
+    std::string norms = fmt::format("{:>10.6g}", *least);
+    if (report.nrhs > 1) {
+      norms += fmt::format(" to {:.6g}, of {} right-hand sides", *most, report.nrhs);
+    }
+    out += row("|b - A x|", norms);
+  }
   if (report.log_determinant) {
     out += row("log-determinant", fmt::format("{:>10.12g}", *report.log_determinant));
   }

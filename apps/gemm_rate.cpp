@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t n_min = 1024;     ///< smaller problems are done in less time
+constexpr double flops_min = 3.5e8;      ///< less is done in less time: Cholesky of order 1000
 constexpr double seconds_wanted = 0.12;  ///< of the measured burst
 constexpr std::int32_t tiles_each = 3;   ///< that a worker or device has in turn
 constexpr std::int32_t first_rounds = 2;
@@ -92,8 +92,9 @@ class Burst {
 
 }  // namespace
 
-std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, std::int64_t n) {
-  if (n < n_min || layout.tile > n) return std::nullopt;
+std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, double flops) {
+  const double product = 2 * std::pow(static_cast<double>(layout.tile), 3);
+  if (flops < flops_min || flops < product) return std::nullopt;
   std::vector<Burst> bursts;
   bursts.emplace_back(node, layout.tile, false);
   if (node.facts().devices > 0) bursts.emplace_back(node, layout.tile, true);

@@ -8,9 +8,9 @@ namespace heddle {
 
 /// GFLOP/s of independent matrix products of the tile's size, C -= A A^T, on all CPU workers and
 /// devices of all nodes at the same time: what the factorization is compared with. Takes about
-/// 0.2 s. Nothing for matrices so small that measuring would take longer than the work (order `n`).
+/// 0.2 s. Nothing where measuring would take longer than the work, which has so many `flops`.
 /// Collective.
 [[nodiscard]] std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout,
-                                                      std::int64_t n);
+                                                      double flops);
 
 }  // namespace heddle

@@ -5,16 +5,11 @@
 #include <fmt/format.h>
 #include <iterator>
 
-#include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/agreement.hpp"
-#include "algorithms/solve/products.hpp"
-#include "algorithms/solve/triangular.hpp"
 #include "base/units.hpp"
 
 namespace heddle {
 namespace {
-
-constexpr std::int32_t first_shadow_id = 1 << 24;  // beyond the ids that nodes give
 
 std::string bytes_text(double bytes) {
   return format_bytes(static_cast<std::uint64_t>(std::min(bytes, 9e18)));
@@ -41,54 +36,35 @@ double largest_block_bytes(const TileLayout& layout) {
   return most;
 }
 
-/// A matrix for planning alone: no memory, unknown to the node.
-Matrix<double> shadow(Node& node, const MatrixSpec& spec, std::int32_t id) {
-  auto state = std::make_shared<MatrixState>();
-  state->node = &node;
-  state->id = protocol::MatrixId{first_shadow_id + id};
-  state->spec = spec;
-  return Matrix<double>(std::move(state));
-}
-
 }  // namespace
 
-Plan::Plan(Node& node, const Problem& problem, const Config& config)
+Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& config)
     : problem_(problem),
       config_(config),
+      method_(method),
       facts_(node.facts()),
-      layout_(node.default_layout(problem.n(), problem.n())),
       bytes_(static_cast<std::size_t>(facts_.devices) + 1) {
   check_total(node);
-  MatrixSpec lower;
-  lower.rows = lower.columns = problem.n();
-  lower.storage = Storage::lower;
-  lower.layout = layout_;
-  lower.distribution = facts_.distribution;
-  const Matrix<double> a = shadow(node, lower, 0);
-  const Matrix<double> r = shadow(node, lower, 1);
-  const Matrix<double> x = right_hand_sides(a, problem.sides());  // pages that nobody touches
-  count_tiles(a, x);
-  plan_jobs(node, a, r, x);
+  Undertaking undertaking = method.undertaking();
+  count_tiles(undertaking);
+  plan_jobs(node, undertaking);
   check_places(node);
 }
 
 /// All nodes together against all that is available: quick, before tiles are counted one by one.
 void Plan::check_total(Node& node) const {
-  const auto n = static_cast<double>(problem_.n());
-  const double matrices = problem_.wanted().verify ? 2 : 1;
-  const double needed = 8 * (matrices * n * n / 2 + 2 * n * static_cast<double>(problem_.sides()));
+  const double needed = method_.bytes_in_all();
   double all = 0;
   for (std::size_t p = 0; p < bytes_.size(); ++p) all += available(p);
   all = reduce(node, all, Reduction::sum);
   if (needed <= all) return;
   throw AgreedError(
       ErrorCode::usage,
-      fmt::format("not enough memory: {} for the lower triangle of {} x {} doubles{} and {} "
-                  "right-hand sides, but {} of {} available on {} nodes; use more nodes{}",
-                  bytes_text(needed), problem_.n(), problem_.n(),
-                  problem_.wanted().verify ? " twice (problem.verify)" : "", problem_.sides(),
-                  bytes_text(all), facts_.devices > 0 ? "host and device memory are" : "memory is",
-                  facts_.nodes, problem_.wanted().verify ? " or set problem.verify=false" : ""));
+      fmt::format("not enough memory: {} for {}, but {} of {} available on {} nodes; use more "
+                  "nodes{}",
+                  bytes_text(needed), method_.bytes_text(), bytes_text(all),
+                  facts_.devices > 0 ? "host and device memory are" : "memory is", facts_.nodes,
+                  problem_.wanted().verify ? " or set problem.verify=false" : ""));
 }
 
 double Plan::available(std::size_t place) const {
@@ -96,54 +72,77 @@ double Plan::available(std::size_t place) const {
                                         : facts_.device_memory_bytes);
 }
 
-void Plan::count_tiles(const Matrix<double>& a, const Matrix<double>& x) {
-  const double copies = problem_.wanted().verify ? 1 : 0;
-  for (TileColumn c{0}; c.value() < layout_.tile_columns(); ++c) {
-    for (TileRow i{layout_.wide_of(c)}; i.value() < layout_.tile_rows(); ++i) {
-      ++tiles_;
-      const Location home = a.home(i, c);
-      if (home.node.value() != facts_.rank) continue;
-      const auto tile = block_bytes(layout_, i, c);
-      Bytes& place = bytes_[static_cast<std::size_t>(home.place.value())];
-      place.matrix += tile;
-      place.copy += copies * tile;
-      if (problem_.keeps_elements()) {
-        bytes_[0].file += tile * (problem_.is_symmetric_by_construction() ? 1 : 2);
+void Plan::count_tiles(const Undertaking& undertaking) {
+  std::vector<bool> works(static_cast<std::size_t>(facts_.nodes), false);
+  for (const Undertaking::Held& held : undertaking.held) {
+    const Matrix<double>& m = held.matrix;
+    const bool is_first = &held == &undertaking.held.front();
+    for (TileColumn c{0}; c.value() < m.layout().tile_columns(); ++c) {
+      for (TileRow i{0}; i.value() < m.layout().tile_rows(); ++i) {
+        if (!m.stores(i, c)) continue;
+        const Location home = m.home(i, c);
+        if (is_first) {
+          ++tiles_;
+          works[static_cast<std::size_t>(home.node.value())] = true;
+        }
+        if (home.node.value() != facts_.rank) continue;
+        const auto tile = block_bytes(m.layout(), i, c);
+        Bytes& place = bytes_[static_cast<std::size_t>(home.place.value())];
+        switch (held.use) {
+          case Undertaking::Use::matrix:
+            place.matrix += tile;
+            break;
+          case Undertaking::Use::copy:
+            place.copy += tile;
+            break;
+          case Undertaking::Use::sides:
+            place.sides += tile;
+            break;
+        }
+        if (is_first && problem_.keeps_elements()) {
+          // Of a symmetric matrix the mirrored block is read too, unless it is so by construction.
+          const bool mirrored =
+              m.storage() == Storage::lower && !problem_.is_symmetric_by_construction();
+          bytes_[0].file += mirrored ? 2 * tile : tile;
+        }
       }
     }
   }
-  for (TileColumn c{0}; c.value() < x.layout().tile_columns(); ++c) {
-    for (TileRow i{0}; i.value() < x.layout().tile_rows(); ++i) {
-      if (x.home(i, c).node.value() != facts_.rank) continue;
-      bytes_[0].sides += (1 + copies) * block_bytes(x.layout(), i, c);
-    }
+  for (std::int32_t node = 0; node < facts_.nodes; ++node) {
+    if (!works[static_cast<std::size_t>(node)]) idle_.push_back(fmt::format("{}", node));
   }
 }
 
-void Plan::plan_jobs(Node& node, const Matrix<double>& a, const Matrix<double>& r,
-                     const Matrix<double>& x) {
-  const double block = largest_block_bytes(layout_);
-  const double side = std::max(block, largest_block_bytes(x.layout()));
-  const auto add = [&](const Job& job, double block_size) {
+void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
+  const auto largest_block = [&](const JobSpec& spec) {
+    double most = 0;
+    for (const protocol::MatrixId id : spec.matrices) {
+      if (!Shadows::is_shadow(id)) {
+        most = std::max(most, static_cast<double>(node.store().largest_tile_bytes(id)));
+      }
+      for (const Undertaking::Held& held : undertaking.held) {
+        if (held.matrix.id() == id) {
+          most = std::max(most, largest_block_bytes(held.matrix.layout()));
+        }
+      }
+    }
+    return most;
+  };
+  const auto add = [&](JobSpec spec) {
+    const double block = largest_block(spec);
+    const Job job = node.prepare(std::move(spec));
     for (std::size_t p = 0; p < bytes_.size(); ++p) {
       const std::int32_t minimum = job.blocks_minimum()[p];
       const std::int32_t blocks =
           node.engine().pool_capacity(PlaceId{static_cast<std::int32_t>(p)}, minimum);
-      bytes_[p].pools = std::max(bytes_[p].pools, blocks * block_size);
+      bytes_[p].pools = std::max(bytes_[p].pools, blocks * block);
     }
+    return static_cast<double>(job.tasks_planned());
   };
-  const Job factorization = node.prepare(cholesky(a));
-  add(factorization, block);
-  const auto tasks = static_cast<double>(factorization.tasks_planned());
+  const double tasks = add(std::move(*undertaking.factorization));
   tasks_min_ = reduce(node, tasks, Reduction::minimum);
   tasks_max_ = reduce(node, tasks, Reduction::maximum);
-  if (problem_.has_sides()) add(node.prepare(solve_cholesky(a, x)), side);
-  if (!problem_.wanted().verify) return;
-  add(node.prepare(subtract_product(r, a)), block);
-  if (problem_.has_sides()) {
-    add(node.prepare(subtract_symmetric_product(right_hand_sides(a, problem_.sides()), r, x)),
-        side);
-  }
+  for (JobSpec& spec : undertaking.others) add(std::move(spec));
 }
 
 void Plan::check_places(Node& node) const {
@@ -168,24 +167,17 @@ void Plan::check_places(Node& node) const {
 // ---- the text --------------------------------------------------------------------------------
 
 std::string Plan::idle_text() const {
-  const Distribution& d = facts_.distribution;
-  const std::int32_t rows = layout_.tile_rows();
-  std::vector<std::string> idle;
-  for (std::int32_t node = 0; node < facts_.nodes; ++node) {
-    // The lower triangle's rows of tiles and wide columns that this node has part in.
-    bool works = false;
-    for (std::int32_t i = node / d.grid_columns; i < rows && !works; i += d.grid_rows) {
-      works = node % d.grid_columns <= i;
-    }
-    if (!works) idle.push_back(fmt::format("{}", node));
-  }
-  if (idle.empty()) return "";
+  if (idle_.empty()) return "";
   constexpr std::size_t shown = 8;
-  const bool many = idle.size() > shown;
-  const std::size_t count = idle.size();
-  if (many) idle.resize(shown);
-  return fmt::format("{} of {} nodes idle, there are too few tiles for them: {}{}", count,
-                     facts_.nodes, fmt::join(idle, ", "), many ? ", ..." : "");
+  const std::vector<std::string> names(
+      idle_.begin(), idle_.begin() + static_cast<std::ptrdiff_t>(std::min(shown, idle_.size())));
+  return fmt::format("{} of {} nodes idle, there are too few tiles for them: {}{}", idle_.size(),
+                     facts_.nodes, fmt::join(names, ", "), idle_.size() > shown ? ", ..." : "");
+}
+
+/// Its copy is there to verify, or to be Q.
+std::string_view Plan::copy_name() const {
+  return problem_.wanted().verify ? "its copy to verify" : "thin Q";
 }
 
 std::string Plan::memory_rows() const {
@@ -201,7 +193,7 @@ std::string Plan::memory_rows() const {
                fmt::format("{} of {} available on node {}{}", bytes_text(b.total()),
                            bytes_text(available(p)), facts_.rank, p == 0 ? "" : ", each device"));
     std::string parts = fmt::format("matrix {}", bytes_text(b.matrix));
-    if (b.copy > 0) parts += fmt::format(", its copy to verify {}", bytes_text(b.copy));
+    if (b.copy > 0) parts += fmt::format(", {} {}", copy_name(), bytes_text(b.copy));
     if (b.sides > 0) parts += fmt::format(", right-hand sides {}", bytes_text(b.sides));
     out += row("", parts);
     std::string more = fmt::format("tiles on their way {}", bytes_text(b.pools));
@@ -212,8 +204,9 @@ std::string Plan::memory_rows() const {
 }
 
 std::string Plan::text() const {
-  const Distribution& d = facts_.distribution;
-  std::string out = fmt::format("heddle: cholesky of {} x {}, {} right-hand side{}\n", problem_.n(),
+  const Distribution& d = method_.distribution();
+  std::string out = fmt::format("heddle: {} of {} x {}, {} right-hand side{}\n",
+                                config::name_of(problem_.wanted().factorization), problem_.m(),
                                 problem_.n(), problem_.sides(), problem_.sides() == 1 ? "" : "s");
   out += row("matrix", problem_.matrix_description());
   out += row("right-hand sides", problem_.sides_description());
@@ -226,12 +219,7 @@ std::string Plan::text() const {
                             ? facts_.device_reason
                             : fmt::format("{} {} each; {}", facts_.devices, facts_.device_backend,
                                           facts_.device_reason));
-  std::string tiles = fmt::format("{} of {} x {}", tiles_, layout_.tile, layout_.tile);
-  if (layout_.strip > 0) {
-    tiles = fmt::format("{}; {} x {}, of which {} columns in pieces of {} for the CPUs", tiles_,
-                        layout_.tile, layout_.tile, layout_.strip, layout_.small);
-  }
-  out += row("tiles", tiles);
+  out += row("tiles", method_.tiles_text(tiles_));
   out += row("tasks", tasks_min_ == tasks_max_
                           ? fmt::format("{:.0f} on each node", tasks_max_)
                           : fmt::format("{:.0f} to {:.0f} on a node", tasks_min_, tasks_max_));
@@ -241,6 +229,7 @@ std::string Plan::text() const {
   const config::Output& output = problem_.wanted().output;
   if (output.solution) out += row("solution", *output.solution);
   if (output.factor) out += row("factor", *output.factor);
+  if (output.q) out += row("thin Q", *output.q);
   out += row("trace", config_.trace.file ? *config_.trace.file : "off");
   return out;
 }

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "apps/method.hpp"
 #include "apps/problem.hpp"
 #include "config/config.hpp"
 #include "node-runtime/node.hpp"
@@ -16,9 +18,7 @@ class Plan {
  public:
   /// Collective. Throws AgreedError(usage) on all nodes, with the numbers, when one of them has
   /// too little memory for its part.
-  Plan(Node& node, const Problem& problem, const Config& config);
-
-  [[nodiscard]] const TileLayout& layout() const { return layout_; }
+  Plan(Node& node, const Problem& problem, Method& method, const Config& config);
 
   /// For a terminal of 80 columns; ends with a line break.
   [[nodiscard]] std::string text() const;
@@ -35,21 +35,22 @@ class Plan {
   };
 
   void check_total(Node& node) const;
-  void count_tiles(const Matrix<double>& a, const Matrix<double>& x);
-  void plan_jobs(Node& node, const Matrix<double>& a, const Matrix<double>& r,
-                 const Matrix<double>& x);
+  void count_tiles(const Undertaking& undertaking);
+  void plan_jobs(Node& node, Undertaking& undertaking);
   void check_places(Node& node) const;
   [[nodiscard]] double available(std::size_t place) const;
+  [[nodiscard]] std::string_view copy_name() const;
   [[nodiscard]] std::string memory_rows() const;
   [[nodiscard]] std::string idle_text() const;
 
   const Problem& problem_;
   const Config& config_;
+  Method& method_;
   NodeFacts facts_;
-  TileLayout layout_;
-  std::vector<Bytes> bytes_;  ///< by place
-  std::int64_t tiles_ = 0;    ///< stored, on all nodes
-  double tasks_min_ = 0;      ///< of a node's factorization
+  std::vector<Bytes> bytes_;       ///< by place
+  std::vector<std::string> idle_;  ///< nodes without a tile of the matrix
+  std::int64_t tiles_ = 0;         ///< of the matrix that are stored, on all nodes
+  double tasks_min_ = 0;           ///< of a node's factorization
   double tasks_max_ = 0;
 };
 

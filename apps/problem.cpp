@@ -26,22 +26,15 @@ GeneratorOptions generator_options(const config::Matrix& matrix) {
 }  // namespace
 
 Problem::Problem(const config::Problem& wanted) : wanted_(wanted) {
-  if (wanted.factorization != config::Factorization::cholesky) {
-    throw Error(ErrorCode::usage,
-                "problem.factorization: qr is not in this version; use cholesky for a symmetric "
-                "positive definite matrix");
-  }
   if (wanted.matrix.file) {
     matrix_ = open_matrix_file(*wanted.matrix.file);
-    if (matrix_->rows() != matrix_->columns()) {
-      throw Error(ErrorCode::usage,
-                  fmt::format("{} is {} x {}; cholesky needs a square matrix", matrix_name(),
-                              matrix_->rows(), matrix_->columns()));
-    }
+    m_ = matrix_->rows();
     n_ = matrix_->columns();
+    check_shape();
     is_symmetric_ = matrix_->is_symmetric();
     keeps_elements_ = dynamic_cast<const MtxSource*>(matrix_.get()) != nullptr;
   } else {
+    m_ = wanted.matrix.rows();
     n_ = wanted.matrix.n;
   }
   if (!wanted.rhs) return;
@@ -51,14 +44,31 @@ Problem::Problem(const config::Problem& wanted) : wanted_(wanted) {
   }
   right_hand_sides_ = open_matrix_file(*wanted.rhs->file, OneDimensional::as_column);
   sides_ = right_hand_sides_->columns();
-  if (right_hand_sides_->rows() != n_) {
+  if (right_hand_sides_->rows() != m_) {
     throw Error(ErrorCode::usage,
                 fmt::format("{} has {} rows, but the matrix has {}; each column of it is one "
                             "right-hand side",
-                            sides_name(), right_hand_sides_->rows(), n_));
+                            sides_name(), right_hand_sides_->rows(), m_));
   }
   const auto* numpy = dynamic_cast<const NpySource*>(right_hand_sides_.get());
   side_is_vector_ = numpy != nullptr && numpy->is_vector();
+}
+
+/// Generated matrices were checked with the configuration.
+void Problem::check_shape() const {
+  if (wanted_.factorization == config::Factorization::qr) {
+    if (m_ >= n_) return;
+    throw Error(ErrorCode::usage,
+                fmt::format("{} is {} x {}; qr needs at least as many rows as columns. For the "
+                            "solution of least norm of such a system, factorize the transposed "
+                            "matrix",
+                            matrix_name(), m_, n_));
+  }
+  if (m_ == n_) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("{} is {} x {}; cholesky needs a square matrix, qr takes one with more "
+                          "rows than columns",
+                          matrix_name(), m_, n_));
 }
 
 std::string Problem::matrix_name() const {
@@ -74,13 +84,13 @@ std::string Problem::sides_name() const {
 
 std::string Problem::matrix_description() const {
   if (matrix_ != nullptr) return matrix_->description();
-  return fmt::format("generated: {}, {} x {}", config::name_of(*wanted_.matrix.generate), n_, n_);
+  return fmt::format("generated: {}, {} x {}", config::name_of(*wanted_.matrix.generate), m_, n_);
 }
 
 std::string Problem::sides_description() const {
   if (!has_sides()) return "none";
   if (right_hand_sides_ != nullptr) return right_hand_sides_->description();
-  return fmt::format("generated: random, {} x {}, seed {}", n_, sides_, wanted_.rhs->seed);
+  return fmt::format("generated: random, {} x {}, seed {}", m_, sides_, wanted_.rhs->seed);
 }
 
 MatrixSource& Problem::matrix() {
@@ -92,7 +102,7 @@ MatrixSource& Problem::right_hand_sides() {
   if (right_hand_sides_ == nullptr) {
     GeneratorOptions options;
     options.kind = GeneratorKind::random;
-    options.m = n_;
+    options.m = m_;
     options.n = sides_;
     options.seed = wanted_.rhs->seed;
     right_hand_sides_ = make_generator(options);

@@ -17,7 +17,8 @@ class Problem {
   explicit Problem(const config::Problem& wanted);
 
   [[nodiscard]] const config::Problem& wanted() const { return wanted_; }
-  [[nodiscard]] std::int64_t n() const { return n_; }
+  [[nodiscard]] std::int64_t m() const { return m_; }          ///< rows
+  [[nodiscard]] std::int64_t n() const { return n_; }          ///< columns
   [[nodiscard]] std::int64_t sides() const { return sides_; }  ///< right-hand sides, 0 without any
   [[nodiscard]] bool has_sides() const { return wanted_.rhs.has_value(); }
   /// The right-hand side came as a one-dimensional array, and so goes the solution.
@@ -39,9 +40,12 @@ class Problem {
   [[nodiscard]] MatrixSource& right_hand_sides();
 
  private:
+  void check_shape() const;
+
   config::Problem wanted_;
   std::unique_ptr<MatrixSource> matrix_;
   std::unique_ptr<MatrixSource> right_hand_sides_;
+  std::int64_t m_ = 0;
   std::int64_t n_ = 0;
   std::int64_t sides_ = 0;
   bool side_is_vector_ = false;

@@ -85,6 +85,7 @@ void read_problem(const json& from, Report& report) {
   read(from, "small", report.small);
   read(from, "inner", report.inner);
   read(from, "virtual", report.virtual_tiles);
+  read(from, "tree", report.tree);
   read(from, "cpu_workers", report.cpu_workers);
   read(from, "devices", report.devices);
   read(from, "device_backend", report.device_backend);
@@ -108,6 +109,7 @@ void read_measurements(const json& from, Report& report) {
   read(from, "residual", report.residual);
   read(from, "factorization_residual", report.factorization_residual);
   read(from, "solution_residual", report.solution_residual);
+  read(from, "residual_norms", report.residual_norms);
   read(from, "orthogonality", report.orthogonality);
   read(from, "log_determinant", report.log_determinant);
   read(from, "tasks", report.tasks);
@@ -203,6 +205,7 @@ json to_json(const Report& report) {
           {"small", nullable(report.small)},
           {"inner", nullable(report.inner)},
           {"virtual", nullable(report.virtual_tiles)},
+          {"tree", nullable(report.tree)},
           {"cpu_workers", report.cpu_workers},
           {"devices", report.devices},
           {"device_backend", report.device_backend},
@@ -223,6 +226,7 @@ json to_json(const Report& report) {
           {"residual", nullable(report.residual)},
           {"factorization_residual", nullable(report.factorization_residual)},
           {"solution_residual", nullable(report.solution_residual)},
+          {"residual_norms", nullable(report.residual_norms)},
           {"orthogonality", nullable(report.orthogonality)},
           {"log_determinant", nullable(report.log_determinant)},
           {"tasks", report.tasks},

@@ -60,6 +60,7 @@ struct Report {
   NodeGrid grid;
   std::optional<std::int64_t> tile, strip, small, inner;
   std::optional<std::int64_t> virtual_tiles;  ///< `virtual`
+  std::optional<std::string> tree;            ///< QR: flat, binomial
   std::int64_t cpu_workers = 0;               ///< per node
   std::int64_t devices = 0;                   ///< per node
   std::string device_backend = "none";
@@ -74,9 +75,11 @@ struct Report {
   std::optional<double> efficiency;              ///< gflops / gemm_gflops
   std::optional<double> residual;                ///< the largest of the two below
   std::optional<double> factorization_residual;  ///< |A - L L'| or |A - Q R|, scaled
-  std::optional<double> solution_residual;       ///< |b - A x|, scaled, largest of all columns
-  std::optional<double> orthogonality;           ///< |I - Q' Q|, scaled; QR
-  std::optional<double> log_determinant;         ///< Cholesky
+  /// |b - A x|, scaled, largest of all columns; least squares: |A' (b - A x)|.
+  std::optional<double> solution_residual;
+  std::optional<std::vector<double>> residual_norms;  ///< least squares: |b - A x|_2 of each column
+  std::optional<double> orthogonality;                ///< |I - Q' Q|, scaled; QR
+  std::optional<double> log_determinant;              ///< Cholesky
 
   std::uint64_t tasks = 0;
   std::uint64_t messages = 0;

@@ -40,6 +40,7 @@ std::map<std::string, std::string> written_files(const SolveOptions& options,
   add("logging.file", config.logging.file);
   add("problem.output.solution", config.problem->output.solution);
   add("problem.output.factor", config.problem->output.factor);
+  add("problem.output.q", config.problem->output.q);
   return files;
 }
 

@@ -8,14 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/agreement.hpp"
-#include "algorithms/io/distributed_read.hpp"
 #include "algorithms/io/distributed_write.hpp"
-#include "algorithms/io/measures.hpp"
 #include "algorithms/io/trace_file.hpp"
-#include "algorithms/solve/products.hpp"
-#include "algorithms/solve/triangular.hpp"
 #include "apps/gemm_rate.hpp"
 #include "apps/live_progress.hpp"
 #include "base/units.hpp"
@@ -46,43 +41,40 @@ void Solver::phase_done(const char* name, std::optional<double>& seconds, Clock:
 }
 
 void Solver::solve() {
-  const Plan plan(node_, problem_, config_);
-  describe(plan);
+  method_ = make_method(node_, problem_);
+  const Plan plan(node_, problem_, *method_, config_);
+  describe();
   if (is_first() && options_.verbosity != Verbosity::quiet) print(plan.text());
   if (options_.dry_run) {
     report_.status = RunStatus::ok;
     return;
   }
   agree_on_tag();
-  const config::Output& output = problem_.wanted().output;
-  if (output.solution) {
-    open_output(solution_, *output.solution, problem_.sides(),
-                problem_.side_is_vector() ? NpyShape::vector : NpyShape::matrix);
-  }
-  if (output.factor) open_output(factor_, *output.factor, problem_.n(), NpyShape::matrix);
-  report_.gemm_gflops = measure_gemm_rate(node_, plan.layout(), problem_.n());
+  open_outputs();
+  report_.gemm_gflops = measure_gemm_rate(node_, method_->product_layout(), method_->flops());
 
   read();
-  if (factorize()) {
-    solve_sides();
-    verify();
-    if (report_.status == RunStatus::ok) write();
+  const Method::Prospect prospect = factorize();
+  if (prospect != Method::Prospect::nothing) {
+    if (prospect == Method::Prospect::solution) solve_sides();
+    verify(prospect);
+    if (report_.status != RunStatus::failed) write(prospect);
   }
   report_.seconds.total = seconds_since(begin_);
   collect_figures();
   save_trace();
 }
 
-void Solver::describe(const Plan& plan) {
+void Solver::describe() {
   const NodeFacts& facts = node_.facts();
-  const TileLayout& layout = plan.layout();
-  report_.m = report_.n = problem_.n();
+  const Distribution& distribution = method_->distribution();
+  report_.m = problem_.m();
+  report_.n = problem_.n();
   report_.nrhs = problem_.sides();
+  report_.factorization = config::name_of(problem_.wanted().factorization);
   report_.nodes = facts.nodes;
-  report_.grid = {facts.distribution.grid_rows, facts.distribution.grid_columns};
-  report_.tile = layout.tile;
-  report_.strip = layout.strip;
-  report_.small = layout.small;
+  report_.grid = {distribution.grid_rows, distribution.grid_columns};
+  method_->describe(report_);
   report_.cpu_workers = facts.cpu_workers;
   report_.devices = facts.devices;
   report_.device_backend = facts.device_backend;
@@ -105,18 +97,27 @@ void Solver::agree_on_tag() {
 }
 
 /// Node 0 makes the file, with all its space, before the work begins: a full disk shows now.
-void Solver::open_output(OutputFile& output, const std::string& path, std::int64_t columns,
-                         NpyShape shape) {
-  const std::string temporary = NpyWriter::temporary_path_of(path, tag_);
+void Solver::open_output(OutputFile& output, const std::optional<std::string>& path,
+                         std::int64_t rows, std::int64_t columns, NpyShape shape) {
+  if (!path) return;
+  const std::string temporary = NpyWriter::temporary_path_of(*path, tag_);
   together(node_, [&] {
     if (!is_first()) return;
     output.name.emplace(run_.janitor(), temporary);
-    output.writer.emplace(NpyWriter::create(path, problem_.n(), columns, tag_, shape));
+    output.writer.emplace(NpyWriter::create(*path, rows, columns, tag_, shape));
   });
   together(node_, [&] {
     if (is_first()) return;
-    output.writer.emplace(NpyWriter::open(temporary, problem_.n(), columns));
+    output.writer.emplace(NpyWriter::open(temporary, rows, columns));
   });
+}
+
+void Solver::open_outputs() {
+  const config::Output& output = problem_.wanted().output;
+  open_output(solution_, output.solution, problem_.n(), problem_.sides(),
+              problem_.side_is_vector() ? NpyShape::vector : NpyShape::matrix);
+  open_output(factor_, output.factor, problem_.n(), problem_.n(), NpyShape::matrix);
+  open_output(q_, output.q, problem_.m(), problem_.n(), NpyShape::matrix);
 }
 
 void Solver::commit(OutputFile& output) {
@@ -129,29 +130,13 @@ void Solver::commit(OutputFile& output) {
 
 void Solver::read() {
   const Clock::time_point begin = Clock::now();
-  MatrixSpec spec;
-  spec.rows = spec.columns = problem_.n();
-  spec.storage = Storage::lower;
-  together(node_, [&] {
-    a_ = node_.matrix<double>(spec);
-    MatrixSource& source = problem_.matrix();
-    source.prepare(wanted_of_symmetric(*a_, source));
-  });
-  read_symmetric(problem_.matrix(), *a_, Checked::yes, problem_.matrix_name());
-  if (problem_.has_sides()) {
-    together(node_, [&] {
-      x_ = right_hand_sides(*a_, problem_.sides());
-      problem_.right_hand_sides().prepare(wanted_of_sides(*x_));
-    });
-    read_sides(problem_.right_hand_sides(), *x_, Checked::yes, problem_.sides_name());
-  }
+  method_->read();
   phase_done("read", report_.seconds.read, begin);
 }
 
-/// False when the matrix is not positive definite.
-bool Solver::factorize() {
-  const double flops = cholesky_flops(static_cast<double>(problem_.n()));
-  Job job = node_.prepare(cholesky(*a_));
+Method::Prospect Solver::factorize() {
+  const double flops = method_->flops();
+  Job job = node_.prepare(method_->factorization());
   node_.barrier();
   const Clock::time_point begin = Clock::now();
   JobResult result;
@@ -163,81 +148,54 @@ bool Solver::factorize() {
     result = job.wait();
   }
   phase_done("factor", report_.seconds.factor, begin);
-  if (result.status == JobResult::Status::numerical_failure) {
-    report_.status = RunStatus::not_positive_definite;
-    report_.info = result.info;
-    report_.hint = fmt::format(
-        "the matrix is not positive definite: its leading minor of order {} is not, pivot {} "
-        "(counted from 1) is {:.17g} and must be > 0. No results were written. Check the matrix "
-        "there, or add a larger nugget to its diagonal.",
-        result.info, result.info, result.pivot);
-    return false;
-  }
-  if (result.status != JobResult::Status::done) {
+  if (result.status == JobResult::Status::cancelled || result.status == JobResult::Status::failed) {
     throw Error(ErrorCode::internal, "the factorization ended without a result");
   }
-  report_.status = RunStatus::ok;
+  const Method::Prospect prospect = method_->judge(result, report_);
+  if (prospect == Method::Prospect::nothing) return prospect;
   report_.gflops = flops / std::max(*report_.seconds.factor, 1e-9) / 1e9;
   if (report_.gemm_gflops) report_.efficiency = *report_.gflops / *report_.gemm_gflops;
-  report_.log_determinant = log_determinant_of_factor(*a_);
-  return true;
-}
-
-void Solver::run_job(JobSpec spec) {
-  const JobResult result = node_.submit(std::move(spec)).wait();
-  if (result.status != JobResult::Status::done) {
-    throw Error(ErrorCode::internal, fmt::format("a job ended without a result: {}", result.error));
-  }
+  return prospect;
 }
 
 void Solver::solve_sides() {
   if (!problem_.has_sides()) return;
   const Clock::time_point begin = Clock::now();
-  run_job(solve_cholesky(*a_, *x_));
+  method_->solve(report_);
   phase_done("solve", report_.seconds.solve, begin);
 }
 
-/// |A - L L^T| and |b - A x|, with A and b read once more.
-void Solver::verify() {
+void Solver::verify(Method::Prospect prospect) {
   if (!problem_.wanted().verify) return;
   const Clock::time_point begin = Clock::now();
-  const auto n = static_cast<double>(problem_.n());
-  MatrixSpec spec;
-  spec.rows = spec.columns = problem_.n();
-  spec.storage = Storage::lower;
-  Matrix<double> r = node_.matrix<double>(spec);
-  read_symmetric(problem_.matrix(), r, Checked::before, problem_.matrix_name());
-  const double a_norm = symmetric_one_norm(r);
-  if (problem_.has_sides()) {
-    Matrix<double> y = right_hand_sides(*a_, problem_.sides());
-    read_sides(problem_.right_hand_sides(), y, Checked::before, problem_.sides_name());
-    const std::vector<double> b_norms = column_norms(y);
-    run_job(subtract_symmetric_product(y, r, *x_));
-    report_.solution_residual =
-        scaled_solution_residual(column_norms(y), column_norms(*x_), b_norms, a_norm, n);
-  }
-  run_job(subtract_product(r, *a_));
-  report_.factorization_residual = scaled_factor_residual(symmetric_one_norm(r), a_norm, n);
+  method_->verify(prospect, report_);
   report_.residual = report_.factorization_residual;
   if (const auto other = report_.solution_residual; other && !(*other <= *report_.residual)) {
     report_.residual = other;
   }
   phase_done("verify", report_.seconds.verify, begin);
-  if (*report_.residual < residual_limit) return;
+  const double worst = std::isnan(*report_.residual)
+                           ? *report_.residual
+                           : std::max(*report_.residual, report_.orthogonality.value_or(0));
+  const bool is_orthogonal = !report_.orthogonality || *report_.orthogonality < residual_limit;
+  if (*report_.residual < residual_limit && is_orthogonal) return;
   report_.status = RunStatus::failed;
   report_.hint = fmt::format(
-      "the verification failed: scaled residual {:.3g}, expected < {}. No results were written. "
+      "the verification failed: scaled {} {:.3g}, expected < {}. No results were written. "
       "Numbers beyond the range of doubles, faulty memory or a defect of heddle can be the cause.",
-      *report_.residual, residual_limit);
+      is_orthogonal ? "residual" : "residual or loss of orthogonality", worst, residual_limit);
 }
 
-void Solver::write() {
+void Solver::write(Method::Prospect prospect) {
   const Clock::time_point begin = Clock::now();
-  if (solution_.writer) write_tiles(*x_, *solution_.writer);
-  if (factor_.writer) write_tiles(*a_, *factor_.writer);
+  const bool solved = prospect == Method::Prospect::solution;
+  if (solution_.writer && solved) write_tiles(method_->solution(), *solution_.writer);
+  if (factor_.writer) write_tiles(method_->factor(), *factor_.writer);
+  if (q_.writer) write_tiles(method_->explicit_q(), *q_.writer);
   // Nothing gets its final name before everything is on the disk.
-  if (solution_.writer) commit(solution_);
+  if (solution_.writer && solved) commit(solution_);
   if (factor_.writer) commit(factor_);
+  if (q_.writer) commit(q_);
   phase_done("write", report_.seconds.write, begin);
 }
 

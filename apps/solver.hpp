@@ -6,6 +6,7 @@
 #include <string>
 
 #include "algorithms/matrix/npy_writer.hpp"
+#include "apps/method.hpp"
 #include "apps/plan.hpp"
 #include "apps/problem.hpp"
 #include "apps/report.hpp"
@@ -24,8 +25,8 @@ class Solver {
   Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem, Node& node,
          spdlog::logger& log);
 
-  /// Plans, reads, factorizes, solves, verifies, writes. A matrix that is not positive definite is
-  /// in the report's status. With --dry-run only plans.
+  /// Plans, reads, factorizes, solves, verifies, writes. A matrix that is not positive definite or
+  /// not of full rank is in the report's status. With --dry-run only plans.
   void solve();
 
   /// What is known so far.
@@ -40,17 +41,17 @@ class Solver {
     std::optional<NpyWriter> writer;
   };
 
-  void describe(const Plan& plan);
+  void describe();
   void agree_on_tag();
-  void open_output(OutputFile& output, const std::string& path, std::int64_t columns,
-                   NpyShape shape);
+  void open_output(OutputFile& output, const std::optional<std::string>& path, std::int64_t rows,
+                   std::int64_t columns, NpyShape shape);
+  void open_outputs();
   void commit(OutputFile& output);
   void read();
-  [[nodiscard]] bool factorize();
+  [[nodiscard]] Method::Prospect factorize();
   void solve_sides();
-  void verify();
-  void write();
-  void run_job(JobSpec spec);
+  void verify(Method::Prospect prospect);
+  void write(Method::Prospect prospect);
   void save_trace();
   void collect_figures();
   [[nodiscard]] double seconds_since(Clock::time_point begin) const;
@@ -68,8 +69,8 @@ class Solver {
   std::string tag_;  ///< of temporary files
   OutputFile solution_;
   OutputFile factor_;
-  std::optional<Matrix<double>> a_;  ///< the matrix, then its factor
-  std::optional<Matrix<double>> x_;  ///< right-hand sides, then the solution
+  OutputFile q_;
+  std::unique_ptr<Method> method_;
 };
 
 }  // namespace heddle

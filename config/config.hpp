@@ -43,7 +43,8 @@ struct Rhs {
 /// What is written; each may be left out.
 struct Output {
   std::optional<std::string> solution;  ///< .npy
-  std::optional<std::string> factor;    ///< .npy
+  std::optional<std::string> factor;    ///< .npy; of QR: R, n x n
+  std::optional<std::string> q;         ///< .npy; QR only: the thin Q, m x n
 };
 
 struct Problem {
@@ -68,6 +69,7 @@ struct Layout {
   std::optional<std::int64_t> small;          ///< b
   std::optional<std::int64_t> inner;          ///< inner blocking of QR kernels
   std::optional<std::int64_t> virtual_tiles;  ///< `virtual`: tiles per virtual tile in QR
+  std::optional<Tree> tree;                   ///< how the virtual tiles of a QR panel become one R
 };
 
 struct Devices {

@@ -13,6 +13,7 @@ namespace heddle::config {
 enum class Factorization : std::uint8_t { cholesky, qr };
 enum class MatrixKind : std::uint8_t { spd, random, kriging, lehmer, identity };
 enum class RhsKind : std::uint8_t { random };
+enum class Tree : std::uint8_t { flat, binomial };
 enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
 enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
 enum class Wait : std::uint8_t { adaptive, spin, park };
@@ -24,6 +25,7 @@ inline constexpr std::array<Names, 2> factorizations{"cholesky", "qr"};
 inline constexpr std::array<Names, 5> matrix_kinds{"spd", "random", "kriging", "lehmer",
                                                    "identity"};
 inline constexpr std::array<Names, 1> rhs_kinds{"random"};
+inline constexpr std::array<Names, 2> trees{"flat", "binomial"};
 inline constexpr std::array<Names, 3> device_backends{"none", "cuda", "emulated"};
 inline constexpr std::array<Names, 2> placements{"static", "dynamic"};
 inline constexpr std::array<Names, 3> waits{"adaptive", "spin", "park"};
@@ -41,6 +43,9 @@ constexpr NameList names_of(MatrixKind) {
 }
 constexpr NameList names_of(RhsKind) {
   return detail::rhs_kinds;
+}
+constexpr NameList names_of(Tree) {
+  return detail::trees;
 }
 constexpr NameList names_of(DeviceBackend) {
   return detail::device_backends;

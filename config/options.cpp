@@ -247,8 +247,12 @@ constexpr auto rhs_and_output_options() {
                  [](auto& c) -> auto& { return c.problem->output.solution; })),
              numpy_files),
       writes(with_null(leaf(
-                 "problem.output.factor", Kind::path, "where the factor goes",
+                 "problem.output.factor", Kind::path, "where the factor goes: L or R",
                  [](auto& c) -> auto& { return c.problem->output.factor; })),
+             numpy_files),
+      writes(with_null(leaf(
+                 "problem.output.q", Kind::path, "where the thin Q of QR goes, m x n",
+                 [](auto& c) -> auto& { return c.problem->output.q; })),
              numpy_files),
       leaf(
           "problem.verify", Kind::boolean, "compute the residuals afterwards",
@@ -284,6 +288,9 @@ constexpr auto layout_options() {
                            "layout.virtual", Kind::integer, "tiles per virtual tile in QR",
                            [](auto& c) -> auto& { return c.layout.virtual_tiles; }),
                        1, extent_max)),
+      with_auto(leaf(
+          "layout.tree", Kind::choice, "QR: virtual tiles joined in turn or in pairs",
+          [](auto& c) -> auto& { return c.layout.tree; })),
   };
 }
 

@@ -147,10 +147,17 @@ void check_devices(const Draft& draft, Findings& findings) {
 
 void check_output(const Draft& draft, Findings& findings) {
   const Seen* solution = draft.valid("problem.output.solution");
-  if (solution == nullptr || !draft.config.problem->output.solution) return;
-  if (draft.seen.contains("problem.rhs")) return;
-  findings.add(solution->value, "problem.output.solution",
-               "there is no solution without right-hand sides; give problem.rhs, or leave it out");
+  if (solution != nullptr && draft.config.problem->output.solution &&
+      !draft.seen.contains("problem.rhs")) {
+    findings.add(solution->value, "problem.output.solution",
+                 "there is no solution without right-hand sides; give problem.rhs, or leave it "
+                 "out");
+  }
+  const Seen* q = draft.valid("problem.output.q");
+  if (q != nullptr && draft.config.problem->output.q &&
+      draft.config.problem->factorization != Factorization::qr) {
+    findings.add(q->value, "problem.output.q", "goes only with factorization: qr; leave it out");
+  }
 }
 
 /// A file that is written is used for nothing else: neither read nor written a second time.

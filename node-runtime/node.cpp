@@ -378,6 +378,9 @@ const NodeFacts& Node::facts() const {
 Engine& Node::engine() {
   return *parts_->engine;
 }
+const Config& Node::config() const {
+  return parts_->config;
+}
 trace::Recorder& Node::recorder() {
   return parts_->recorder;
 }

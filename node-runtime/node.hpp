@@ -126,6 +126,7 @@ class Node {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   [[nodiscard]] const NodeFacts& facts() const;
+  [[nodiscard]] const Config& config() const;
 
   /// A matrix of `spec.rows` x `spec.columns`; its content is undefined. Throws Error(usage) with
   /// the numbers when the memory does not suffice.

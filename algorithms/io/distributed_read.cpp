@@ -102,11 +102,15 @@ WantedRows wanted_of_symmetric(const Matrix<double>& a, const MatrixSource& sour
       source.is_symmetric() ? WantedPart::lower_tiles : WantedPart::lower_tiles_and_mirrors);
 }
 
-WantedRows wanted_of_sides(const Matrix<double>& b) {
-  return [layout = b.layout(), distribution = b.distribution(), me = NodeId{b.node().rank()}](
-             GlobalColumn, std::vector<RowRange>& ranges) {
+WantedRows wanted_of_tiles(const Matrix<double>& matrix) {
+  return [matrix, me = NodeId{matrix.node().rank()}](GlobalColumn column,
+                                                     std::vector<RowRange>& ranges) {
+    const TileLayout& layout = matrix.layout();
+    // All pieces of a wide column are on the same node.
+    const auto wide = static_cast<std::int32_t>(column.value() / layout.wide_width());
+    const TileColumn c = layout.wide_begin(wide);
     for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
-      if (distribution.node(i.value(), i.value()) != me) continue;
+      if (!matrix.stores(i, c) || matrix.home(i, c).node != me) continue;
       const std::int64_t begin = layout.row_begin(i);
       const GlobalRow end{begin + layout.row_count(i)};
       if (!ranges.empty() && ranges.back().end.value() == begin) {
@@ -140,19 +144,19 @@ void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checke
   agree_on_asymmetry(a.node(), *findings, name);
 }
 
-void read_sides(const MatrixSource& source, Matrix<double> b, Checked checked,
+void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked checked,
                 const std::string& name) {
-  HEDDLE_CHECK(source.rows() == b.rows() && source.columns() == b.columns());
+  HEDDLE_CHECK(source.rows() == matrix.rows() && source.columns() == matrix.columns());
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
-  visit_together(
-      b, [&source, findings, check, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
-        const GlobalRow row{layout.row_begin(i)};
-        const GlobalColumn column{layout.column_begin(c)};
-        source.read(row, column, tile);
-        if (check) findings->add(find_non_finite(tile, row, column));
-      });
-  if (check) agree_on_non_finite(b.node(), *findings, name);
+  visit_together(matrix, [&source, findings, check, layout = matrix.layout()](
+                             TileRow i, TileColumn c, TileView tile) {
+    const GlobalRow row{layout.row_begin(i)};
+    const GlobalColumn column{layout.column_begin(c)};
+    source.read(row, column, tile);
+    if (check) findings->add(find_non_finite(tile, row, column));
+  });
+  if (check) agree_on_non_finite(matrix.node(), *findings, name);
 }
 
 }  // namespace heddle

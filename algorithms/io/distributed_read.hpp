@@ -12,8 +12,8 @@ namespace heddle {
 
 /// What a node tells the source that it will read of the symmetric `a`.
 [[nodiscard]] WantedRows wanted_of_symmetric(const Matrix<double>& a, const MatrixSource& source);
-/// The same for right-hand sides `b` (Dealing::diagonal).
-[[nodiscard]] WantedRows wanted_of_sides(const Matrix<double>& b);
+/// The same for a matrix of which it reads all tiles that are its own.
+[[nodiscard]] WantedRows wanted_of_tiles(const Matrix<double>& matrix);
 
 enum class Checked : std::uint8_t {
   yes,
@@ -31,8 +31,9 @@ enum class Checked : std::uint8_t {
 void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,
                     const std::string& name);
 
-/// Reads all of `source` into the right-hand sides `b`; checks for NaN and infinity.
-void read_sides(const MatrixSource& source, Matrix<double> b, Checked checked,
+/// Reads all of `source` into `matrix`; checks for NaN and infinity. `source.prepare` has been
+/// called with wanted_of_tiles.
+void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked checked,
                 const std::string& name);
 
 }  // namespace heddle

@@ -13,7 +13,7 @@ using solve::Walk;
 
 /// y -= A x: each stored tile off the diagonal is used twice, as it is and transposed.
 Program multiply_symmetric(TaskStream& tasks, Matrix<double> y, Matrix<double> a, Matrix<double> x,
-                 TileColumn side, Products temporaries) {
+                           TileColumn side, Products temporaries) {
   const Walk w(tasks, a, x, side, std::move(temporaries));
   const Distribution& d = a.distribution();
   const Version given{0};
@@ -73,8 +73,9 @@ Program multiply_symmetric(TaskStream& tasks, Matrix<double> y, Matrix<double> a
 }
 
 /// to -= op(A) from: each tile of A makes a product of its part of `from`, where it lives.
-Program multiply_general(TaskStream& tasks, Matrix<double> to, Matrix<double> a, Matrix<double> from,
-                         TileColumn side, Products temporaries, bool transposed) {
+Program multiply_general(TaskStream& tasks, Matrix<double> to, TileColumn to_side, Matrix<double> a,
+                         Matrix<double> from, TileColumn side, Products temporaries,
+                         bool transposed) {
   const Walk w(tasks, a, from, side, std::move(temporaries));
   const Distribution& d = a.distribution();
   const Version given{0};
@@ -92,7 +93,7 @@ Program multiply_general(TaskStream& tasks, Matrix<double> to, Matrix<double> a,
       const std::int32_t i = transposed ? k : o;
       const std::int32_t j = transposed ? o : k;
       const NodeId at = w.node(i, j);
-      const NodeId receiver = w.home(to, o);
+      const NodeId receiver = to.home(TileRow{o}, to_side).node;
       if (has_operand && at != w.me && o < nodes) co_await tasks.announce(operand, at, 0);
       const TileRef product = transposed ? w.across(j, i) : w.down(i, j);
       for (std::int32_t c = w.begin(j); at == w.me && c < w.begin(j + 1); ++c) {
@@ -104,13 +105,13 @@ Program multiply_general(TaskStream& tasks, Matrix<double> to, Matrix<double> a,
         tasks.release(tile);
       }
       // A product's tile is used again by every row of `from` whose turn comes round to it.
-      const std::int32_t writes = transposed
-                                      ? (k / d.grid_rows + 1) * w.pieces_of(j)
-                                      : k / d.grid_columns * w.pieces + w.pieces_of(k);
+      const std::int32_t writes = transposed ? (k / d.grid_rows + 1) * w.pieces_of(j)
+                                             : k / d.grid_columns * w.pieces + w.pieces_of(k);
       const protocol::Access ready = read(product, Version{writes});
       if (at == w.me && receiver != w.me) co_await tasks.announce(ready, receiver, 0);
       if (receiver == w.me) {
-        co_await tasks.insert(kernel::subtract, TaskOptions{}, read_write(w.sides(to, o)), ready);
+        co_await tasks.insert(kernel::subtract, TaskOptions{}, read_write(to(TileRow{o}, to_side)),
+                              ready);
       }
       if (at == w.me || receiver == w.me) tasks.release(ready);
     }
@@ -153,7 +154,7 @@ JobSpec subtract_product(const Matrix<double>& y, const Matrix<double>& a,
                          const Matrix<double>& x) {
   check_product(y, a, x);
   return product_job("product", y, a, x, [=](TaskStream& tasks, TileColumn c, const Products& p) {
-    return multiply_general(tasks, y, a, x, c, p, false);
+    return multiply_general(tasks, y, c, a, x, c, p, false);
   });
 }
 
@@ -162,8 +163,22 @@ JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double
   check_product(y, a, x);
   return product_job("transposed product", x, a, y,
                      [=](TaskStream& tasks, TileColumn c, const Products& p) {
-                       return multiply_general(tasks, x, a, y, c, p, true);
+                       return multiply_general(tasks, x, c, a, y, c, p, true);
                      });
+}
+
+JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double>& a,
+                                    const Matrix<double>& y, TileColumn side) {
+  HEDDLE_CHECK(y.rows() == a.rows() && y.layout().tile == a.layout().tile &&
+                   x.rows() == a.columns() && x.layout().tile == a.layout().wide_width() &&
+                   x.columns() == y.layout().column_count(side) && x.layout().tile_columns() == 1,
+               "{} x {}, {} x {} and column {} of {} x {}", x.rows(), x.columns(), a.rows(),
+               a.columns(), side.value(), y.rows(), y.columns());
+  const std::vector<Products> products{solve::make_products_for(a, x.columns())};
+  return solve::job_of("transposed product", {x, a, y}, products,
+                       {[=, p = products.front()](TaskStream& tasks) {
+                         return multiply_general(tasks, x, TileColumn{0}, a, y, side, p, true);
+                       }});
 }
 
 }  // namespace heddle

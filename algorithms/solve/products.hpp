@@ -19,4 +19,9 @@ namespace heddle {
 [[nodiscard]] JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double>& a,
                                                   const Matrix<double>& y);
 
+/// The same with tile column `side` of y alone, for an x of this one tile column; y may be `a`
+/// itself.
+[[nodiscard]] JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double>& a,
+                                                  const Matrix<double>& y, TileColumn side);
+
 }  // namespace heddle

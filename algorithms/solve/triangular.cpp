@@ -21,9 +21,9 @@ std::int32_t row_priority(const Walk& w, std::int32_t distance) {
 }
 
 enum class Sweep : std::uint8_t {
-  down,             ///< L x = b, top to bottom
-  up_transposed,    ///< L^T x = b, bottom to top, after the other in the same job
-  up,               ///< U x = b, bottom to top
+  down,           ///< L x = b, top to bottom
+  up_transposed,  ///< L^T x = b, bottom to top, after the other in the same job
+  up,             ///< U x = b, bottom to top
 };
 
 const Kernel& step_of(Sweep sweep) {
@@ -31,8 +31,8 @@ const Kernel& step_of(Sweep sweep) {
   return sweep == Sweep::up ? kernel::solve_upper : kernel::solve_lower_transposed;
 }
 
-/// Solves row by row; what a solved row contributes to the others is computed where the tiles of the
-/// triangle live.
+/// Solves row by row; what a solved row contributes to the others is computed where the tiles of
+/// the triangle live.
 struct Substitution {
   const Walk& w;
   Sweep sweep;
@@ -78,9 +78,7 @@ struct Substitution {
     const Distribution& d = w.a.distribution();
     const std::int32_t group = is_transposed() ? 1 : d.row_group;
     const std::int32_t nodes = is_transposed() ? d.grid_columns : d.grid_rows;
-    const auto turn_of = [&](std::int32_t at) {
-      return (is_up() ? row - at : row + at) / group;
-    };
+    const auto turn_of = [&](std::int32_t at) { return (is_up() ? row - at : row + at) / group; };
     return std::abs(turn_of(distance) - turn_of(1)) < nodes &&
            (distance == 1 || turn_of(distance) != turn_of(distance - 1));
   }
@@ -118,10 +116,10 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
       }
       for (std::int32_t c = w.begin(j); at == w.me && c < w.begin(j + 1); ++c) {
         const bool first = c == w.begin(j);
-        co_await tasks.insert(
-            multiply, product_options(w, c, !first && !s.is_transposed(), priority),
-            first ? write(product) : read_write(product),
-            read(t(TileRow{i}, TileColumn{c}), given), solved);
+        co_await tasks.insert(multiply,
+                              product_options(w, c, !first && !s.is_transposed(), priority),
+                              first ? write(product) : read_write(product),
+                              read(t(TileRow{i}, TileColumn{c}), given), solved);
         tasks.release(read(t(TileRow{i}, TileColumn{c}), given));
       }
       const protocol::Access ready = read(product, s.ready(turn));
@@ -155,16 +153,16 @@ Program take(TaskStream& tasks, Matrix<double> x, Matrix<double> b, TileColumn s
 }
 
 void check_triangle(const Matrix<double>& t, const Matrix<double>& x) {
-  HEDDLE_CHECK(t.rows() == t.columns() && t.rows() == x.rows() &&
-                   t.layout().tile == x.layout().tile,
-               "{} x {} in tiles of {} and {} rows in tiles of {}", t.rows(), t.columns(),
-               t.layout().tile, x.rows(), x.layout().tile);
+  HEDDLE_CHECK(
+      t.rows() == t.columns() && t.rows() == x.rows() && t.layout().tile == x.layout().tile,
+      "{} x {} in tiles of {} and {} rows in tiles of {}", t.rows(), t.columns(), t.layout().tile,
+      x.rows(), x.layout().tile);
   HEDDLE_CHECK(x.state()->spec.dealing == Dealing::diagonal, "x is not beside the diagonal");
 }
 
 }  // namespace
 
-Matrix<double> right_hand_sides(const Matrix<double>& a, std::int64_t columns) {
+MatrixSpec right_hand_sides_spec(const Matrix<double>& a, std::int64_t columns) {
   MatrixSpec spec;
   spec.rows = a.rows();
   spec.columns = columns;
@@ -175,7 +173,11 @@ Matrix<double> right_hand_sides(const Matrix<double>& a, std::int64_t columns) {
       std::max<std::int64_t>(1, (columns + a.layout().tile - 1) / a.layout().tile);
   spec.layout = {.tile = a.layout().tile,
                  .wide = std::max<std::int64_t>(1, (columns + parts - 1) / parts)};
-  return a.node().matrix<double>(spec);
+  return spec;
+}
+
+Matrix<double> right_hand_sides(const Matrix<double>& a, std::int64_t columns) {
+  return a.node().matrix<double>(right_hand_sides_spec(a, columns));
 }
 
 JobSpec solve_cholesky(const Matrix<double>& l, const Matrix<double>& x) {

@@ -18,25 +18,28 @@ Program in_turn(TaskStream& tasks, std::vector<MakeProgram> programs) {
 
 }  // namespace
 
+Products make_products_for(const Matrix<double>& a, std::int64_t width) {
+  const Distribution& d = a.distribution();
+  MatrixSpec spec;
+  spec.rows = a.rows();
+  spec.has_layout = true;
+  spec.distribution = d;
+  spec.distribution.devices = 0;
+  spec.layout = {.tile = a.layout().tile, .wide = std::max<std::int64_t>(1, width)};
+  spec.temporary = true;
+  spec.columns = width * d.grid_columns;
+  Matrix<double> down = a.node().matrix<double>(spec);
+  spec.rows = a.columns();
+  spec.columns = width * d.grid_rows;
+  spec.layout.tile = a.layout().wide_width();
+  spec.dealing = Dealing::transposed;
+  return {std::move(down), a.node().matrix<double>(spec)};
+}
+
 std::vector<Products> make_products(const Matrix<double>& a, const Matrix<double>& x) {
   std::vector<Products> all;
-  const Distribution& d = a.distribution();
   for (TileColumn c{0}; c.value() < x.layout().tile_columns(); ++c) {
-    const std::int64_t width = x.layout().column_count(c);
-    MatrixSpec spec;
-    spec.rows = a.rows();
-    spec.has_layout = true;
-    spec.distribution = d;
-    spec.distribution.devices = 0;
-    spec.layout = {.tile = a.layout().tile, .wide = std::max<std::int64_t>(1, width)};
-    spec.temporary = true;
-    spec.columns = width * d.grid_columns;
-    Matrix<double> down = a.node().matrix<double>(spec);
-    spec.rows = a.columns();
-    spec.columns = width * d.grid_rows;
-    spec.layout.tile = a.layout().wide_width();
-    spec.dealing = Dealing::transposed;
-    all.push_back({std::move(down), a.node().matrix<double>(spec)});
+    all.push_back(make_products_for(a, x.layout().column_count(c)));
   }
   return all;
 }
@@ -51,8 +54,7 @@ TaskOptions product_options(const Walk& w, std::int32_t piece, bool accumulate,
 }
 
 JobSpec job_of(std::string name, std::vector<Matrix<double>> matrices,
-               const std::vector<Products>& products,
-               std::vector<MakeProgram> programs) {
+               const std::vector<Products>& products, std::vector<MakeProgram> programs) {
   JobSpec spec;
   spec.name = std::move(name);
   for (const Products& p : products) {

@@ -10,8 +10,8 @@
 #include "node-runtime/threads/program.hpp"
 
 /// What the programs of solves and products share. Tiles of the matrix stay where they are: what a
-/// tile makes of a row of x is a product tile beside it, which travels to the row that it belongs to
-/// (docs/decisions/006).
+/// tile makes of a row of x is a product tile beside it, which travels to the row that it belongs
+/// to (docs/decisions/006).
 namespace heddle::solve {
 
 /// Temporaries for one wide column of right-hand sides. Products of tile (i, j) with rows of x
@@ -22,6 +22,8 @@ struct Products {
   Matrix<double> across;
 };
 
+/// For `width` columns, of which none is cut.
+[[nodiscard]] Products make_products_for(const Matrix<double>& a, std::int64_t width);
 /// For each wide column of `x`.
 [[nodiscard]] std::vector<Products> make_products(const Matrix<double>& a, const Matrix<double>& x);
 

@@ -90,7 +90,7 @@ TEST(Override, ErrorsNameTheOverrideAndTheNearestKey) {
                 "layout.tile.x=1", "trace={file: a, file: b}"});
   const std::vector<std::string> expected{
       "--set 1: layout.tlie=7: unknown key; expected one of grid, tile, strip, small, inner, "
-      "virtual; did you mean 'tile'?",
+      "virtual, tree; did you mean 'tile'?",
       "--set 3: layout.tile=0: expected auto | integer >= 1; found 0",
       "--set 4: tile=9: unknown key; expected one of problem, layout, runtime, machine, logging, "
       "trace; did you mean 'layout.tile'?",
@@ -106,7 +106,7 @@ TEST(Override, ErrorsNameTheOverrideAndTheNearestKey) {
       "--set 10: nonsense: expected key.path=value, such as layout.tile=512",
       "--set 11: =1: expected key.path=value, such as layout.tile=512",
       "--set 12: layout..tile=1: layout.: unknown key; expected one of grid, tile, strip, small, "
-      "inner, virtual",
+      "inner, virtual, tree",
       "--set 13: layout.tile.x=1: layout.tile holds a value and has no keys below it",
       "--set 14: trace={file: a, file: b}: trace.file: key given twice; the first is at --set 14: "
       "trace={file: a, file: b}; keep one",

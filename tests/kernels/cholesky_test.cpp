@@ -28,8 +28,7 @@ class LoadBlas : public ::testing::Environment {
 const auto* const load_blas_first = ::testing::AddGlobalTestEnvironment(new LoadBlas);
 
 TEST(CholeskyKernels, HaveTheSameFunctionOnTheHostAndOnEmulatedDevices) {
-  for (const Kernel* k :
-       {&kernel::potrf, &kernel::trsm, &kernel::gsmm, &kernel::syrk}) {
+  for (const Kernel* k : {&kernel::potrf, &kernel::trsm, &kernel::gsmm, &kernel::syrk}) {
     EXPECT_NE(k->host, nullptr) << k->name;
     EXPECT_EQ(k->host, k->emulated) << k->name;
   }

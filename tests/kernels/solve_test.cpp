@@ -17,10 +17,9 @@ namespace heddle::test {
 namespace {
 
 TEST(SolveKernels, HaveTheSameFunctionOnTheHostAndOnEmulatedDevices) {
-  for (const Kernel* k :
-       {&kernel::solve_lower, &kernel::solve_lower_transposed, &kernel::solve_upper,
-        &kernel::product, &kernel::product_transposed, &kernel::product_symmetric,
-        &kernel::subtract, &kernel::copy}) {
+  for (const Kernel* k : {&kernel::solve_lower, &kernel::solve_lower_transposed,
+                          &kernel::solve_upper, &kernel::product, &kernel::product_transposed,
+                          &kernel::product_symmetric, &kernel::subtract, &kernel::copy}) {
     EXPECT_NE(k->host, nullptr) << k->name;
     EXPECT_EQ(k->host, k->emulated) << k->name;
   }

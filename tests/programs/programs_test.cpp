@@ -24,7 +24,8 @@ ProgramCase several(std::uint64_t seed) {
   if (seed % 4 == 1) {
     jobs = {Algorithm::qr, Algorithm::apply_q_transposed, Algorithm::apply_q};
     if (seed % 8 == 1) jobs.back() = Algorithm::apply_q_to_triangle;
-    if (seed % 3 == 0) jobs = {Algorithm::qr, Algorithm::apply_q_transposed, Algorithm::solve_upper};
+    if (seed % 3 == 0)
+      jobs = {Algorithm::qr, Algorithm::apply_q_transposed, Algorithm::solve_upper};
     if (seed % 5 == 0) {
       jobs = {Algorithm::qr, Algorithm::subtract_general_product,
               Algorithm::subtract_transposed_product};

@@ -4,6 +4,7 @@
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/matrix/generators.hpp"
+#include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "node-runtime/node.hpp"
 

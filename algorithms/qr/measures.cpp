@@ -1,0 +1,85 @@
+#include "algorithms/qr/measures.hpp"
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "algorithms/io/agreement.hpp"
+#include "algorithms/io/measures.hpp"
+#include "algorithms/solve/products.hpp"
+#include "base/error.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+namespace {
+
+/// The diagonal of R, by absolute value.
+std::vector<double> diagonal_of(const QrMatrix& q) {
+  // Each element is set by the one node that has it.
+  const auto values =
+      std::make_shared<std::vector<double>>(static_cast<std::size_t>(q.r.columns()), 0.0);
+  Matrix<double> r = q.r;
+  r.for_each_tile([values, layout = r.layout()](TileRow i, TileColumn c, TileView tile) {
+    if (i.value() != layout.wide_of(c)) return;
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
+      (*values)[static_cast<std::size_t>(layout.column_begin(c) + j)] =
+          std::abs(tile(layout.offset_in_wide(c) + j, j));
+    }
+  });
+  r.node().all_reduce(*values, Reduction::sum);
+  return *values;
+}
+
+}  // namespace
+
+std::optional<DependentColumn> first_dependent_column(const QrMatrix& q) {
+  const std::vector<double> diagonal = diagonal_of(q);
+  const std::vector<double> norms = column_two_norms(q.r, GlobalRow{0});
+  const double limit = static_cast<double>(q.a.rows()) * std::numeric_limits<double>::epsilon();
+  for (std::size_t j = 0; j < diagonal.size(); ++j) {
+    if (diagonal[j] <= limit * norms[j]) {
+      return DependentColumn{static_cast<std::int64_t>(j) + 1, diagonal[j], norms[j]};
+    }
+  }
+  return std::nullopt;
+}
+
+bool has_finite_r(const QrMatrix& q) {
+  const auto others = std::make_shared<std::atomic<std::int64_t>>(0);
+  Matrix<double>(q.r).for_each_tile([others](TileRow, TileColumn, TileView tile) {
+    std::int64_t here = 0;
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
+      for (std::int64_t i = 0; i < tile.rows; ++i) here += std::isfinite(tile(i, j)) ? 0 : 1;
+    }
+    *others += here;
+  });
+  return reduce(q.r.node(), static_cast<double>(others->load()), Reduction::sum) == 0;
+}
+
+double loss_of_orthogonality(const Matrix<double>& q) {
+  Node& node = q.node();
+  std::vector<double> sums;
+  for (TileColumn c{0}; c.value() < q.layout().tile_columns(); ++c) {
+    MatrixSpec spec;
+    spec.rows = q.columns();
+    spec.columns = q.layout().column_count(c);
+    spec.has_layout = true;
+    spec.distribution = q.distribution();
+    spec.distribution.devices = 0;
+    spec.layout = {.tile = q.layout().wide_width(), .wide = spec.columns};
+    Matrix<double> product = node.matrix<double>(spec);
+    const std::int64_t first = q.layout().column_begin(c);
+    product.fill([first](std::int64_t i, std::int64_t j) { return i == first + j ? 1.0 : 0.0; });
+    const JobResult result = node.submit(subtract_transposed_product(product, q, q, c)).wait();
+    if (result.status != JobResult::Status::done) {
+      throw Error(ErrorCode::internal, "the product Q^T Q ended without a result");
+    }
+    const std::vector<double> columns = column_norms(product);
+    sums.insert(sums.end(), columns.begin(), columns.end());
+  }
+  return largest_of(sums);
+}
+
+}  // namespace heddle

@@ -1,0 +1,37 @@
+#include "apps/method.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace heddle {
+
+std::unique_ptr<Method> make_method(Node& node, Problem& problem) {
+  switch (problem.wanted().factorization) {
+    case config::Factorization::cholesky:
+      break;
+    case config::Factorization::qr:
+      return make_qr(node, problem);
+  }
+  return make_cholesky(node, problem);
+}
+
+void run_job(Node& node, JobSpec spec) {
+  const JobResult result = node.submit(std::move(spec)).wait();
+  if (result.status != JobResult::Status::done) {
+    throw Error(ErrorCode::internal, fmt::format("a job ended without a result: {}", result.error));
+  }
+}
+
+Matrix<double> Shadows::operator()(const MatrixSpec& spec) {
+  auto state = std::make_shared<MatrixState>();
+  state->node = &node_;
+  state->id = protocol::MatrixId{next_++};
+  state->spec = spec;
+  state->spec.layout.rows = spec.rows;
+  state->spec.layout.columns = spec.columns;
+  return Matrix<double>(std::move(state));
+}
+
+}  // namespace heddle

@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+
+#include "algorithms/io/agreement.hpp"
+#include "algorithms/io/distributed_read.hpp"
+#include "algorithms/io/measures.hpp"
+#include "algorithms/qr/layout.hpp"
+#include "algorithms/qr/measures.hpp"
+#include "algorithms/qr/qr.hpp"
+#include "algorithms/solve/products.hpp"
+#include "algorithms/solve/triangular.hpp"
+#include "apps/method.hpp"
+#include "base/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// Tiles of products that the factorization's rate is compared with: no narrower than these, for
+/// the updates of tall tiles are wide products.
+constexpr std::int64_t product_tile_min = 256;
+
+class QrMethod final : public Method {
+ public:
+  QrMethod(Node& node, Problem& problem)
+      : node_(node), problem_(problem), cut_(choose_qr_cut(node, problem.m(), problem.n())) {}
+
+  void describe(Report& report) const override {
+    const QrLayout& l = cut_.layout;
+    report.tile = l.tile;
+    report.strip = l.strip;
+    report.small = l.small;
+    report.inner = l.inner;
+    report.virtual_tiles = l.virtual_tiles;
+    report.tree = tree_name();
+  }
+  [[nodiscard]] const Distribution& distribution() const override { return cut_.distribution; }
+  [[nodiscard]] std::string tiles_text(std::int64_t tiles) const override {
+    const QrLayout& l = cut_.layout;
+    std::string text = fmt::format("{} of {} x {}", tiles, l.tile * l.virtual_tiles, l.tile);
+    if (l.strip > 0)
+      text += fmt::format(" ({} columns in pieces of {} for the CPUs)", l.strip, l.small);
+    return text + fmt::format(", inner {}, {} tree", l.inner, tree_name());
+  }
+  [[nodiscard]] double bytes_in_all() const override {
+    const auto m = static_cast<double>(problem_.m());
+    const auto n = static_cast<double>(problem_.n());
+    const auto k = static_cast<double>(problem_.sides());
+    return 8 * ((needs_copy() ? 2 : 1) * m * n + n * n / 2 + 2 * k * (m + n));
+  }
+  [[nodiscard]] std::string bytes_text() const override {
+    return fmt::format("{} x {} doubles{}, R and {} right-hand sides", problem_.m(), problem_.n(),
+                       needs_copy() ? " twice (problem.verify, problem.output.q)" : "",
+                       problem_.sides());
+  }
+  [[nodiscard]] TileLayout product_layout() const override {
+    TileLayout layout;
+    layout.tile = std::max(cut_.layout.tile, product_tile_min);
+    return layout;
+  }
+
+  [[nodiscard]] Undertaking undertaking() override {
+    using Use = Undertaking::Use;
+    Shadows shadow(node_);
+    const QrSpecs specs = qr_specs(problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
+    QrMatrix q{.a = shadow(specs.a),
+               .t = shadow(specs.t),
+               .r = shadow(specs.r),
+               .moving = node_.matrix<double>(specs.moving),
+               .virtual_tiles = cut_.layout.virtual_tiles,
+               .inner = cut_.layout.inner,
+               .tree = cut_.layout.tree};
+    Undertaking u;
+    u.held = {{q.a, Use::matrix}, {q.t, Use::matrix}, {q.r, Use::matrix}};
+    if (q.tree == QrTree::binomial) {
+      u.held.push_back({q.pair_v.emplace(shadow(specs.pair_v)), Use::matrix});
+      u.held.push_back({q.pair_t.emplace(shadow(specs.pair_t)), Use::matrix});
+    }
+    u.factorization = qr(q);
+    const QrSidesSpecs beside = qr_sides_specs(q, problem_.sides());
+    const QrSides b{shadow(beside.x), shadow(beside.top), node_.matrix<double>(beside.moving)};
+    const Matrix<double> x = shadow(right_hand_sides_spec(q.r, problem_.sides()));
+    if (problem_.has_sides()) {
+      for (const Matrix<double>& m : {b.x, b.top, x}) u.held.push_back({m, Use::sides});
+      u.others.push_back(apply_q_transposed(q, b));
+      u.others.push_back(solve_upper(q.r, x, b.top));
+    }
+    if (!needs_copy()) return u;
+    const QrSidesSpecs like_a = explicit_q_sides_specs(q);
+    const QrSides copy{shadow(like_a.x), shadow(like_a.top), node_.matrix<double>(like_a.moving)};
+    u.held.push_back({copy.x, Use::copy});
+    u.held.push_back({copy.top, Use::copy});
+    u.others.push_back(apply_q_to_triangle(q, copy));
+    if (problem_.wanted().verify && problem_.has_sides()) {
+      u.others.push_back(subtract_product(b.x, copy.x, x));
+      if (is_tall()) u.others.push_back(subtract_transposed_product(b.top, copy.x, b.x));
+    }
+    return u;
+  }
+
+  void read() override {
+    together(node_, [&] {
+      q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
+      problem_.matrix().prepare(wanted_of_tiles(q_->a));
+    });
+    read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name());
+    if (!problem_.has_sides()) return;
+    together(node_, [&] {
+      b_ = qr_sides(*q_, problem_.sides());
+      x_ = right_hand_sides(q_->r, problem_.sides());
+      problem_.right_hand_sides().prepare(wanted_of_tiles(b_->x));
+    });
+    read_tiles(problem_.right_hand_sides(), b_->x, Checked::yes, problem_.sides_name());
+  }
+
+  [[nodiscard]] JobSpec factorization() override { return qr(*q_); }
+  [[nodiscard]] double flops() const override {
+    return qr_flops(static_cast<double>(problem_.m()), static_cast<double>(problem_.n()));
+  }
+
+  [[nodiscard]] Prospect judge(const JobResult& /*result*/, Report& report) override {
+    if (!has_finite_r(*q_)) {
+      report.status = RunStatus::failed;
+      report.hint =
+          "R has elements that are not finite: the numbers of the problem leave the range of "
+          "doubles. No results were written. Scale the matrix down.";
+      return Prospect::nothing;
+    }
+    if (const auto dependent = first_dependent_column(*q_)) {
+      report.status = RunStatus::rank_deficient;
+      report.info = dependent->index;
+      report.hint = fmt::format(
+          "the matrix is rank deficient: column {} (counted from 1) is, to rounding, a combination "
+          "of those before it: |R({}, {})| is {:.3g}, the column's norm {:.3g}. No solution was "
+          "computed; the factor is as good as any. Leave that column out, or regularise.",
+          dependent->index, dependent->index, dependent->index, dependent->diagonal,
+          dependent->norm);
+      return Prospect::factor;
+    }
+    report.status = RunStatus::ok;
+    return Prospect::solution;
+  }
+
+  void solve(Report& report) override {
+    run_job(node_, apply_q_transposed(*q_, *b_));
+    run_job(node_, solve_upper(q_->r, *x_, b_->top));
+    if (is_tall()) report.residual_norms = column_two_norms(b_->x, GlobalRow{problem_.n()});
+  }
+
+  void verify(Prospect prospect, Report& report) override {
+    const auto m = static_cast<double>(problem_.m());
+    // |A - Q R|
+    Matrix<double> copy = make_copy();
+    apply_to(copy, q_->r);
+    const Comparison a = compare(copy, problem_.matrix());
+    report.factorization_residual = scaled_factor_residual(a.difference, a.norm, m);
+    if (problem_.has_sides() && prospect == Prospect::solution)
+      verify_solution(copy, a.norm, report);
+    // |I - Q^T Q|
+    make_q(copy);
+    report.orthogonality = problem_.m() == 0 ? 0
+                                             : loss_of_orthogonality(copy) /
+                                                   (m * std::numeric_limits<double>::epsilon());
+  }
+
+  [[nodiscard]] Matrix<double> solution() override { return *x_; }
+  [[nodiscard]] Matrix<double> factor() override { return q_->r; }
+  [[nodiscard]] Matrix<double> explicit_q() override {
+    Matrix<double> copy = make_copy();
+    make_q(copy);
+    return copy;
+  }
+
+ private:
+  [[nodiscard]] bool needs_copy() const {
+    return problem_.wanted().verify || problem_.wanted().output.q;
+  }
+  [[nodiscard]] bool is_tall() const { return problem_.m() > problem_.n(); }
+  [[nodiscard]] const char* tree_name() const {
+    return cut_.layout.tree == QrTree::binomial ? "binomial" : "flat";
+  }
+
+  [[nodiscard]] Matrix<double> make_copy() {
+    std::optional<Matrix<double>> made;
+    together(node_, [&] { made = node_.matrix<double>(q_->a.state()->spec); });
+    return *made;
+  }
+  /// copy := Q [top; 0].
+  void apply_to(Matrix<double>& copy, const Matrix<double>& top) {
+    copy.fill([](std::int64_t, std::int64_t) { return 0.0; });
+    run_job(node_, apply_q_to_triangle(*q_, {copy, top, q_->moving}));
+  }
+  void make_q(Matrix<double>& copy) {
+    std::optional<Matrix<double>> identity;
+    together(node_, [&] { identity = node_.matrix<double>(q_->r.state()->spec); });
+    identity->fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
+    apply_to(copy, *identity);
+  }
+
+  /// |b - A x| of a square system; otherwise |A^T (b - A x)|. Both read again.
+  void verify_solution(Matrix<double>& a, double a_norm, Report& report) {
+    read_tiles(problem_.matrix(), a, Checked::before, problem_.matrix_name());
+    read_tiles(problem_.right_hand_sides(), b_->x, Checked::before, problem_.sides_name());
+    if (!is_tall()) {
+      const std::vector<double> b_norms = column_norms(b_->x);
+      run_job(node_, subtract_product(b_->x, a, *x_));
+      report.solution_residual =
+          scaled_solution_residual(column_norms(b_->x), column_norms(*x_), b_norms, a_norm,
+                                   static_cast<double>(problem_.n()));
+      return;
+    }
+    const std::vector<double> b_norms = column_two_norms(b_->x, GlobalRow{0});
+    run_job(node_, subtract_product(b_->x, a, *x_));
+    b_->top.fill([](std::int64_t, std::int64_t) { return 0.0; });
+    run_job(node_, subtract_transposed_product(b_->top, a, b_->x));
+    report.solution_residual = scaled_normal_residual(
+        column_two_norms(b_->top, GlobalRow{0}), column_two_norms(*x_, GlobalRow{0}), b_norms,
+        frobenius_norm(a), static_cast<double>(problem_.m()));
+  }
+
+  [[nodiscard]] static double frobenius_norm(const Matrix<double>& a) {
+    const std::vector<double> columns = column_two_norms(a, GlobalRow{0});
+    double norm = 0;
+    for (const double column : columns) norm = std::hypot(norm, column);
+    return norm;
+  }
+
+  Node& node_;
+  Problem& problem_;
+  QrCut cut_;
+  std::optional<QrMatrix> q_;
+  std::optional<QrSides> b_;         ///< right-hand sides, then Q^T b
+  std::optional<Matrix<double>> x_;  ///< the solution
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_qr(Node& node, Problem& problem) {
+  return std::make_unique<QrMethod>(node, problem);
+}
+
+}  // namespace heddle
