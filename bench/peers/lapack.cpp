@@ -8,9 +8,9 @@
 namespace peer = heddle::peer;
 
 int main(int argc, char** argv) {
-  peer::CholeskyOptions options;
+  peer::FactorOptions options;
   CLI::App app{"dpotrf of threaded OpenBLAS"};
-  peer::add_cholesky_options(app, options);
+  peer::add_factor_options(app, options);
   CLI11_PARSE(app, argc, argv);
   options.block = 0;  // LAPACK chooses
   openblas_set_num_threads(options.threads);

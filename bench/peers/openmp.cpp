@@ -14,7 +14,7 @@ enum Priority { update = 0, update_of_next_column = 1, solve = 2, factor = 3 };
 
 /// Right-looking: all tasks of a step are submitted by one thread, in the sequential order.
 void factorize(peer::TileMatrix& a) {
-  const int count = a.count();
+  const int count = a.tile_rows();
 #pragma omp parallel
 #pragma omp single
   for (int k = 0; k < count; ++k) {
@@ -49,16 +49,17 @@ void factorize(peer::TileMatrix& a) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  peer::CholeskyOptions options;
+  peer::FactorOptions options;
   CLI::App app{"tile Cholesky with OpenMP tasks"};
-  peer::add_cholesky_options(app, options);
+  peer::add_factor_options(app, options);
   CLI11_PARSE(app, argc, argv);
   openblas_set_num_threads(1);
   omp_set_num_threads(options.threads);
 
-  peer::TileMatrix a(options.n, options.block);
+  peer::TileMatrix a = peer::cholesky_tiles(options);
   const auto seconds = peer::measure(
-      options.warm_up, options.repetitions, [&] { a.generate(); }, [&] { factorize(a); });
+      options.warm_up, options.repetitions, [&] { peer::generate_spd(a, options.n); },
+      [&] { factorize(a); });
   peer::print_cholesky("openmp", "threads=" + std::to_string(options.threads), options, seconds);
-  return !options.check || peer::judge_factor(options.n, a.error()) ? 0 : 1;
+  return !options.check || peer::judge_factor(options.n, peer::factor_error(options.n, a)) ? 0 : 1;
 }

@@ -77,8 +77,8 @@ inline double cholesky_flops(std::int64_t n) {
   return x * x * x / 3;
 }
 
-/// The options of every Cholesky driver.
-struct CholeskyOptions {
+/// The options of every factorization driver.
+struct FactorOptions {
   std::int64_t n = 1000;
   std::int64_t block = 200;
   int repetitions = 3;
@@ -87,13 +87,13 @@ struct CholeskyOptions {
   bool check = false;
 };
 
-inline void add_cholesky_options(CLI::App& app, CholeskyOptions& options) {
-  app.add_option("--n", options.n, "order of the matrix")->check(CLI::Range(1, 1 << 20));
+inline void add_factor_options(CLI::App& app, FactorOptions& options) {
+  app.add_option("--n", options.n, "columns of the matrix")->check(CLI::Range(1, 1 << 20));
   app.add_option("--nb", options.block, "tile or block size")->check(CLI::Range(1, 1 << 20));
   app.add_option("--repetitions", options.repetitions, "timed runs")->check(CLI::Range(1, 1000));
   app.add_option("--warm-up", options.warm_up, "runs before the first timed one");
   app.add_option("--threads", options.threads, "computing threads")->check(CLI::Range(1, 1024));
-  app.add_flag("--check", options.check, "compare L L^T with the matrix; exit 1 if it is wrong");
+  app.add_flag("--check", options.check, "compare the factors with the matrix; exit 1 if wrong");
 }
 
 /// Seconds of each of `repetitions` calls of `run`, after `warm_up` untimed ones; `prepare` comes
@@ -111,18 +111,35 @@ std::vector<double> measure(int warm_up, int repetitions, Prepare prepare, Run r
   return seconds;
 }
 
-/// Prints the one line of a Cholesky figure.
-inline void print_cholesky(const std::string& peer, const std::string& details,
-                           const CholeskyOptions& options, const std::vector<double>& seconds) {
+/// Prints the one line of a factorization's figure; `what` says which one: operation, shape,
+/// blocks.
+inline void print_rate(const std::string& peer, const std::string& what, double flops,
+                       const std::vector<double>& seconds) {
   const double middle = median(seconds);
   const double best = *std::min_element(seconds.begin(), seconds.end());
-  const double gflop = cholesky_flops(options.n) * 1e-9;
-  std::printf(
-      "peer=%s op=cholesky n=%lld nb=%lld %s gflops_median=%.2f gflops_best=%.2f "
-      "seconds=%.6f\n",
-      peer.c_str(), static_cast<long long>(options.n), static_cast<long long>(options.block),
-      details.c_str(), gflop / middle, gflop / best, middle);
+  std::printf("peer=%s %s gflops_median=%.2f gflops_best=%.2f seconds=%.6f\n", peer.c_str(),
+              what.c_str(), flops * 1e-9 / middle, flops * 1e-9 / best, middle);
   std::fflush(stdout);
+}
+
+inline void print_cholesky(const std::string& peer, const std::string& details,
+                           const FactorOptions& options, const std::vector<double>& seconds) {
+  print_rate(peer,
+             "op=cholesky n=" + std::to_string(options.n) + " nb=" + std::to_string(options.block) +
+                 " " + details,
+             cholesky_flops(options.n), seconds);
+}
+
+/// ‖expected − actual‖ / ‖expected‖.
+inline double relative_difference(const std::vector<double>& expected,
+                                  const std::vector<double>& actual) {
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += (expected[i] - actual[i]) * (expected[i] - actual[i]);
+    norm += expected[i] * expected[i];
+  }
+  return std::sqrt(difference / norm);
 }
 
 /// ‖A x − L Lᵀ x‖ / ‖A x‖ for a fixed x, A the SPD test matrix. `factor(i, j)` gives L's element
@@ -150,13 +167,7 @@ double factor_error(std::int64_t n, Factor factor) {
       actual[static_cast<std::size_t>(i)] += factor(i, j) * transposed[static_cast<std::size_t>(j)];
     }
   }
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    difference += (expected[i] - actual[i]) * (expected[i] - actual[i]);
-    norm += expected[i] * expected[i];
-  }
-  return std::sqrt(difference / norm);
+  return relative_difference(expected, actual);
 }
 
 /// Says on standard error how far the factor is off; true when it is right.

@@ -39,7 +39,7 @@ void update(void** buffers, void*) {
 /// The tiles of a matrix as StarPU knows them, from construction to destruction.
 class Handles {
  public:
-  explicit Handles(const peer::TileMatrix& a) : count_(a.count()) {
+  explicit Handles(const peer::TileMatrix& a) : count_(a.tile_rows()) {
     const auto count = static_cast<std::size_t>(count_);
     handles_.resize(count * count);
     for (int j = 0; j < count_; ++j) {
@@ -103,28 +103,28 @@ void factorize(Codelets& codelets, const Handles& a, int count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  peer::CholeskyOptions options;
+  peer::FactorOptions options;
   std::string scheduler = "lws";
   CLI::App app{"tile Cholesky with StarPU"};
-  peer::add_cholesky_options(app, options);
+  peer::add_factor_options(app, options);
   app.add_option("--scheduler", scheduler, "StarPU's scheduling policy");
   CLI11_PARSE(app, argc, argv);
   openblas_set_num_threads(1);
 
-  peer::TileMatrix a(options.n, options.block);
+  peer::TileMatrix a = peer::cholesky_tiles(options);
   Codelets codelets;
   const peer::StarpuSession session(options.threads, scheduler);
   if (!session.started()) return 1;
   std::vector<double> seconds;
   for (int i = -options.warm_up; i < options.repetitions; ++i) {
-    a.generate();
+    peer::generate_spd(a, options.n);
     const Handles handles(a);
     const double begin = peer::now();
-    factorize(codelets, handles, a.count());
+    factorize(codelets, handles, a.tile_rows());
     if (i >= 0) seconds.push_back(peer::now() - begin);
   }
   peer::print_cholesky("starpu",
                        "threads=" + std::to_string(options.threads) + " scheduler=" + scheduler,
                        options, seconds);
-  return !options.check || peer::judge_factor(options.n, a.error()) ? 0 : 1;
+  return !options.check || peer::judge_factor(options.n, peer::factor_error(options.n, a)) ? 0 : 1;
 }
