@@ -4,8 +4,8 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=$root/build/release/bin
 load_at_start=$(cut -d" " -f1-3 /proc/loadavg)
-# The longest one run may take.
-limited() { timeout 300 "$@"; }
+time_limit=300 # seconds that one run may take
+limited() { timeout "$time_limit" "$@"; }
 
 export STARPU_SILENT=1
 # StarPU keeps machine files in the home folder otherwise.
