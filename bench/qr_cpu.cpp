@@ -7,10 +7,15 @@
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
+#include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "algorithms/io/measures.hpp"
 #include "algorithms/io/trace_file.hpp"
+#include "algorithms/qr/layout.hpp"
+#include "algorithms/qr/measures.hpp"
 #include "algorithms/qr/qr.hpp"
 #include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
@@ -21,14 +26,12 @@ namespace {
 struct Options {
   std::int64_t m = 0;
   std::int64_t n = 4000;
-  std::int64_t tile = 192;
-  std::int32_t virtual_tiles = 1000;
-  std::int32_t inner = 0;
+  std::string layout;  ///< what is not heddle's own choice, in YAML
   int repetitions = 5;
   int warm_up = 1;
   int workers = 2;
-  std::string grid;
   std::string trace;
+  bool check = false;
   bool nodes_run = false;
 };
 
@@ -40,12 +43,41 @@ double element(std::int64_t i, std::int64_t j) {
   return static_cast<double>(h >> 11) * 0x1p-53 - 0.5 + (i == j ? 2.0 : 0.0);
 }
 
+/// |A - Q R| and |I - Q^T Q|, scaled as the report of a run has them. Leaves Q in a matrix like A.
+int check(const QrMatrix& q, Node& node) {
+  const auto m = static_cast<double>(q.a.rows());
+  QrSides x = explicit_q_sides(q);
+  const auto apply_to = [&](const Matrix<double>& top) {
+    x.x.fill([](std::int64_t, std::int64_t) { return 0.0; });
+    node.submit(apply_q_to_triangle(q, {x.x, top, x.moving})).wait();
+  };
+  apply_to(q.r);
+  Matrix<double> a = node.matrix<double>(q.a.state()->spec);
+  a.fill(element);
+  const double a_norm = largest_of(column_norms(a));
+  x.x.for_each_tile([layout = x.x.layout()](TileRow i, TileColumn c, TileView tile) {
+    for (std::int64_t k = 0; k < tile.columns; ++k) {
+      for (std::int64_t l = 0; l < tile.rows; ++l) {
+        tile(l, k) -= element(layout.row_begin(i) + l, layout.column_begin(c) + k);
+      }
+    }
+  });
+  const double difference = largest_of(column_norms(x.x));
+  x.top.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
+  apply_to(x.top);
+  const double residual = scaled_factor_residual(difference, a_norm, m);
+  const double orthogonality =
+      loss_of_orthogonality(x.x) / (m * std::numeric_limits<double>::epsilon());
+  if (node.rank() == 0) {
+    fmt::print("residual={:.3g} orthogonality={:.3g}\n", residual, orthogonality);
+  }
+  return residual < 10 && orthogonality < 10 ? 0 : 1;
+}
+
 int run(const Options& options, Node& node) {
-  const QrLayout layout{.tile = options.tile,
-                        .virtual_tiles = static_cast<std::int32_t>(std::min<std::int64_t>(
-                            options.virtual_tiles, (options.m + options.tile - 1) / options.tile)),
-                        .inner = options.inner};
-  const QrMatrix q = qr_matrix(node, options.m, options.n, layout, node.facts().distribution);
+  const QrCut cut = choose_qr_cut(node, options.m, options.n);
+  const QrLayout& layout = cut.layout;
+  const QrMatrix q = qr_matrix(node, options.m, options.n, layout, cut.distribution);
   std::vector<double> times;
   double kernels = 0;
   std::int64_t messages = 0;
@@ -75,11 +107,14 @@ int run(const Options& options, Node& node) {
   const double flops =
       qr_flops(static_cast<double>(options.m), static_cast<double>(options.n)) * 1e-9;
   fmt::print(
-      "peer=heddle op=qr m={} n={} nb={} virtual={} inner={} nodes={} workers={} "
-      "gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f} kernel_seconds={:.5f} "
+      "peer=heddle op=qr m={} n={} nb={} virtual={} inner={} tree={} grid={}x{} nodes={} "
+      "workers={} gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f} kernel_seconds={:.5f} "
       "messages={:.0f}\n",
-      options.m, options.n, options.tile, layout.virtual_tiles, options.inner, node.size(),
-      node.facts().cpu_workers, flops / middle, flops / times.front(), middle, kernels, sent);
+      options.m, options.n, layout.tile, layout.virtual_tiles, layout.inner,
+      layout.tree == QrTree::binomial ? "binomial" : "flat", cut.distribution.grid_rows,
+      cut.distribution.grid_columns, node.size(), node.facts().cpu_workers, flops / middle,
+      flops / times.front(), middle, kernels, sent);
+  if (options.check) return check(q, node);
   return 0;
 }
 
@@ -91,22 +126,27 @@ int main(int argc, char** argv) try {
   CLI::App app{"QR factorization rate"};
   app.add_option("--m", options.m, "rows; left out: as many as columns");
   app.add_option("--n", options.n, "columns");
-  app.add_option("--nb", options.tile, "tile");
-  app.add_option("--virtual", options.virtual_tiles, "tiles of a virtual tile; left out: all");
-  app.add_option("--inner", options.inner,
-                 "columns of a block of reflectors; left out: the tile's");
+  std::map<std::string, std::string> layout{
+      {"tile", ""}, {"virtual", ""}, {"inner", ""}, {"tree", ""}, {"grid", ""}};
+  app.add_option("--nb", layout["tile"], "tile");
+  app.add_option("--virtual", layout["virtual"], "tiles of a virtual tile");
+  app.add_option("--inner", layout["inner"], "columns of a block of reflectors");
+  app.add_option("--tree", layout["tree"], "flat, binomial");
+  app.add_option("--grid", layout["grid"], "[rows, columns] of nodes");
   app.add_option("--repetitions", options.repetitions, "timed runs");
   app.add_option("--warm-up", options.warm_up, "runs before them");
   app.add_option("--workers", options.workers, "CPU workers of a node");
-  app.add_option("--grid", options.grid, "[rows, columns] of nodes");
   app.add_option("--trace", options.trace, "record a trace of all runs, and write it");
+  app.add_flag("--check", options.check, "afterwards, untimed: residual and orthogonality");
   app.add_flag("--nodes-run", options.nodes_run, "one of several processes under mpiexec");
   CLI11_PARSE(app, argc, argv);
   if (options.m == 0) options.m = options.n;
-  if (options.inner == 0) options.inner = static_cast<std::int32_t>(options.tile);
+  for (const auto& [key, value] : layout) {
+    if (!value.empty()) options.layout += fmt::format("  {}: {}\n", key, value);
+  }
   const std::string text =
-      fmt::format("runtime: {{cpu_workers: {}}}\nlayout: {{grid: {}}}\n{}", options.workers,
-                  options.grid.empty() ? "auto" : options.grid,
+      fmt::format("runtime: {{cpu_workers: {}}}\n{}{}", options.workers,
+                  options.layout.empty() ? "" : "layout:\n" + options.layout,
                   options.trace.empty() ? "" : fmt::format("trace: {{file: {}}}\n", options.trace));
   const heddle::Config config = heddle::Config::from_text(text, "qr_cpu");
   return heddle::run_on_node(config, options.nodes_run,

@@ -107,6 +107,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "peak_bytes",
                                           "reproducible",
                                           "residual",
+                                          "residual_norms",
                                           "seconds",
                                           "small",
                                           "solution_residual",
@@ -115,6 +116,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "tasks",
                                           "threads",
                                           "tile",
+                                          "tree",
                                           "version",
                                           "virtual"};
   EXPECT_EQ(names, expected);
@@ -228,6 +230,28 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   progress                     1      0.100        3.200     3.0 %           0
 )";
   EXPECT_EQ(final_table(full_report()), expected);
+}
+
+TEST(FinalTable, ShowsWhatBelongsToQr) {
+  Report report;
+  report.factorization = "qr";
+  report.status = RunStatus::rank_deficient;
+  report.info = 4;
+  report.m = 900;
+  report.n = 30;
+  report.nrhs = 2;
+  report.tile = 16;
+  report.inner = 8;
+  report.virtual_tiles = 5;
+  report.tree = "binomial";
+  report.residual_norms = std::vector<double>{0.25, 1.5};
+  EXPECT_EQ(report_from_json(json::parse(to_json(report).dump())), report);
+  const std::string table = final_table(report);
+  for (const char* row : {"qr of 900 x 30, 2 right-hand sides\n", "RANK DEFICIENT, info = 4\n",
+                          "tiles               16, inner 8, virtual 5, binomial tree\n",
+                          "|b - A x|                 0.25 to 1.5, of 2 right-hand sides\n"}) {
+    EXPECT_NE(table.find(row), std::string::npos) << row << table;
+  }
 }
 
 TEST(FinalTable, ShowsAFailureWithItsHintAndNothingThatWasNotComputed) {

@@ -33,6 +33,18 @@ struct Reference {
 };
 [[nodiscard]] Reference reference(const Dense& matrix, const Dense& right_hand_sides);
 
+/// LAPACK's dgeqrf and dgels for m >= n of full rank: R (signs are LAPACK's choice), least-squares
+/// solutions, 2-norms of the residuals.
+struct LeastSquares {
+  Dense r;
+  Dense solution;
+  std::vector<double> residual_norms;
+};
+[[nodiscard]] LeastSquares least_squares(const Dense& matrix, const Dense& right_hand_sides);
+
+/// m x n, well-conditioned, no symmetry.
+[[nodiscard]] Dense tall(std::int64_t m, std::int64_t n);
+
 /// Runs heddle in a folder of its own. Afterwards no process of it and no temporary file is there.
 class HeddleRun : public ::testing::Test {
  protected:
