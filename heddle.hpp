@@ -12,6 +12,8 @@
 #include "algorithms/io/trace_file.hpp"
 #include "algorithms/matrix/generators.hpp"
 #include "algorithms/matrix/matrix_file.hpp"
+#include "algorithms/qr/layout.hpp"
+#include "algorithms/qr/measures.hpp"
 #include "algorithms/qr/qr.hpp"
 #include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"

@@ -2,8 +2,9 @@
 ///
 /// It keeps one node runtime alive and works with it as a long-running program would: it makes
 /// three matrices, submits their factorizations at once, watches them, solves with those that are
-/// finished while others run, cancels one, checks the results, and then runs an algorithm of its
-/// own, with a kernel of its own, on the same runtime.
+/// finished while others run, cancels one, checks the results, fits a model to measurements by least
+/// squares, twice with one factorization, and then runs an algorithm of its own, with a kernel of
+/// its own, on the same runtime.
 ///
 ///   heddle_driver [N]                       one node; N is the order of the largest matrix
 ///   mpiexec.mpich -n 3 heddle_driver [N]    three nodes
@@ -223,6 +224,62 @@ bool three_systems(heddle::Node& node, std::int64_t n_max) {
   return good;
 }
 
+// ---- least squares ------------------------------------------------------------------------------
+
+/// One column of the model: a wave over the measurements' times, 0 to 1.
+double wave(std::int64_t i, std::int64_t column, std::int64_t rows) {
+  const double time = (static_cast<double>(i) + 0.5) / static_cast<double>(rows);
+  return std::cos(std::numbers::pi * static_cast<double>(column) * time);
+}
+
+/// Fits so many waves to measurements: first to some whose parts we know, then to others, with the
+/// same factorization. Returns the largest error of a part.
+double fit_waves(heddle::Node& node, std::int64_t rows, std::int64_t waves) {
+  // A, room for its reflectors and their factors, and R. Cut and dealt out as the node sees fit: a
+  // tall matrix by rows.
+  heddle::QrMatrix q = heddle::qr_matrix(node, rows, waves);
+  q.a.fill([rows](std::int64_t i, std::int64_t j) { return wave(i, j, rows); });
+  heddle::Job factorization = node.submit(heddle::qr(q));
+
+  // Right-hand sides lie beside A; their first rows, after Q^T, beside R.
+  heddle::QrSides b = heddle::qr_sides(q, 2);
+  heddle::Matrix<double> x = heddle::right_hand_sides(q.r, 2);
+  double worst = 0;
+  for (const double scale : {1.0, 3.0}) {
+    b.x.fill([=](std::int64_t i, std::int64_t column) {
+      // The second column has a part that no wave of the model can explain.
+      const double other = column == 0 ? 0.0 : wave(i, waves + 5, rows);
+      return scale * wave(i, 2, rows) - wave(i, waves - 1, rows) + other;
+    });
+    // x = inv(R) Q^T b. No waiting in between: these jobs share matrices, and take effect in the
+    // order in which they were submitted.
+    node.submit(heddle::apply_q_transposed(q, b));
+    expect_done(node.submit(heddle::solve_upper(q.r, x, b.top)).wait(), "the fit");
+
+    std::mutex mutex;
+    x.for_each_tile([&](heddle::TileRow row, heddle::TileColumn, heddle::TileView parts) {
+      double here = 0;
+      for (std::int64_t j = 0; j < parts.columns; ++j) {
+        for (std::int64_t i = 0; i < parts.rows; ++i) {
+          const std::int64_t k = x.layout().row_begin(row) + i;
+          const double expected = k == 2 ? scale : k == waves - 1 ? -1.0 : 0.0;
+          here = std::max(here, std::abs(parts(i, j) - expected));
+        }
+      }
+      const std::lock_guard lock(mutex);
+      worst = std::max(worst, here);
+    });
+    // What is left of Q^T b below R is what the model cannot explain.
+    const std::vector<double> rest = heddle::column_two_norms(b.x, heddle::GlobalRow{waves});
+    worst = std::max(worst, std::abs(rest[0]));
+    worst = std::max(worst, std::abs(rest[1] - std::sqrt(static_cast<double>(rows) / 2)));
+  }
+  expect_done(factorization.wait(), "the factorization");
+  std::array<double, 1> all{worst};
+  node.all_reduce(all, heddle::Reduction::maximum);
+  return all[0];
+}
+
 // ---- an algorithm of our own -------------------------------------------------------------------
 
 /// Heat in a ring: each step replaces a point by itself plus `rate` times what its neighbours have
@@ -318,6 +375,13 @@ int run(std::int64_t n_max) {
     std::printf("three factorizations at once:\n");
   }
   bool good = three_systems(node, n_max);
+
+  const double misfit = fit_waves(node, 20 * n_max, 32);
+  good = good && misfit < 1e-9;
+  if (first) {
+    std::printf("least squares:\n  32 waves in %lld measurements, error %.2g\n",
+                static_cast<long long>(20 * n_max), misfit);
+  }
 
   constexpr int steps = 500;
   const double error = heat_in_a_ring(node, 12'000, steps);
