@@ -2,9 +2,9 @@
 ///
 /// It keeps one node runtime alive and works with it as a long-running program would: it makes
 /// three matrices, submits their factorizations at once, watches them, solves with those that are
-/// finished while others run, cancels one, checks the results, fits a model to measurements by least
-/// squares, twice with one factorization, and then runs an algorithm of its own, with a kernel of
-/// its own, on the same runtime.
+/// finished while others run, cancels one, checks the results, fits a model to measurements by
+/// least squares, twice with one factorization, and then runs an algorithm of its own, with a
+/// kernel of its own, on the same runtime.
 ///
 ///   heddle_driver [N]                       one node; N is the order of the largest matrix
 ///   mpiexec.mpich -n 3 heddle_driver [N]    three nodes

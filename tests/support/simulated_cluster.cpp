@@ -71,6 +71,22 @@ void for_blocks(const Task& task, Each each) {
   }
 }
 
+/// True if a task that is running or about to run has the block as an input.
+template <class Node>
+bool is_read_by_a_task(const Node& node, BlockRef block) {
+  const auto reads = [block](const Task& task) {
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      const Operand& operand = task.operands[i];
+      if (operand.mode == AccessMode::read && operand.block == block) return true;
+    }
+    return false;
+  };
+  return std::any_of(node.running.begin(), node.running.end(),
+                     [&](const auto& running) { return reads(*running.task); }) ||
+         std::any_of(node.ready.begin(), node.ready.end(),
+                     [&](const auto& ready) { return reads(*ready.task); });
+}
+
 }  // namespace
 
 SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
@@ -401,6 +417,10 @@ void SimulatedCluster::finish_task(Node& node, std::size_t index) {
     Content& content = node.blocks.content(operand.block);
     if (operand.mode != AccessMode::read) {
       content = reference_.left_by(j, s, i);
+      const BlockRef old = operand.copy_from;
+      if (old.valid() && is_read_by_a_task(node, old) && inject(Fault::old_version_overwritten)) {
+        node.blocks.content(old) = content;
+      }
     } else if (content != running.seen[i]) {
       fail(Check::reads, fmt::format("node {}: tile {} was overwritten while statement {} read it",
                                      node.id.value(), operand.tile.index, s));

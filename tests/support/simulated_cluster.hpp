@@ -36,18 +36,19 @@ enum class Walk : std::uint8_t {
 /// checks find it.
 enum class Fault : std::uint8_t {
   none,
-  task_runs_twice,         ///< a ready task is run by two workers
-  task_does_not_run,       ///< a task is reported as finished that never ran
-  task_runs_elsewhere,     ///< a task is run by another node
-  copy_before_source,      ///< a copy starts before its source was written
-  copy_report_lost,        ///< a copy's completion is never reported
-  payload_corrupted,       ///< a message arrives with other content
-  payload_lost,            ///< a message never arrives
-  payload_twice,           ///< a message arrives again
-  grant_lost,              ///< a grant never arrives
-  block_freed_early,       ///< a block is given up that a ready task reads
-  block_handed_out_twice,  ///< a block is granted that another one is being written to
-  send_repeated,           ///< a version is sent again to the same node
+  task_runs_twice,          ///< a ready task is run by two workers
+  task_does_not_run,        ///< a task is reported as finished that never ran
+  task_runs_elsewhere,      ///< a task is run by another node
+  copy_before_source,       ///< a copy starts before its source was written
+  copy_report_lost,         ///< a copy's completion is never reported
+  payload_corrupted,        ///< a message arrives with other content
+  payload_lost,             ///< a message never arrives
+  payload_twice,            ///< a message arrives again
+  grant_lost,               ///< a grant never arrives
+  block_freed_early,        ///< a block is given up that a ready task reads
+  block_handed_out_twice,   ///< a block is granted that another one is being written to
+  send_repeated,            ///< a version is sent again to the same node
+  old_version_overwritten,  ///< a write that was renamed goes to the block that others still read
 };
 
 /// Which of the checks failed first.

@@ -1,14 +1,21 @@
 #include "algorithms/qr/qr.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <mutex>
+#include <random>
+#include <thread>
 #include <vector>
 
+#include "kernels/qr.hpp"
 #include "node-runtime/node.hpp"
 #include "tests/support/dense.hpp"
+#include "tests/support/seeds.hpp"
 
 namespace heddle {
 namespace {
@@ -114,7 +121,129 @@ void check(std::int64_t m, std::int64_t n, QrLayout layout, const std::string& y
   }
 }
 
+/// LAPACK's R of `a`, up to signs; loaded by the node before.
+Dense lapack_r(Dense a) {
+  using Dgeqrf =
+      void (*)(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
+  void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
+  const auto dgeqrf = reinterpret_cast<Dgeqrf>(::dlsym(library, "dgeqrf_"));
+  const int m = static_cast<int>(a.rows);
+  const int n = static_cast<int>(a.columns);
+  const int leading = std::max(1, m);
+  const int size = 64 * std::max(1, n);
+  std::vector<double> tau(static_cast<std::size_t>(std::max(1, n)));
+  std::vector<double> work(static_cast<std::size_t>(size));
+  int info = 0;
+  dgeqrf(&m, &n, a.elements.data(), &leading, tau.data(), work.data(), &size, &info);
+  EXPECT_EQ(info, 0);
+  return a;
+}
+
+// ---- V is read while its tile is overwritten ----
+
+std::atomic<bool> is_overwritten{false};
+std::atomic<bool> was_overwritten_meanwhile{false};
+
+/// Applies V once its tile's next version is written; without renaming that would never be, and it
+/// goes on after a while.
+std::int64_t apply_late(const KernelArguments& arguments) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!is_overwritten && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  was_overwritten_meanwhile = is_overwritten.load();
+  return kernel::unmqr.host(arguments);
+}
+std::int64_t overwrite(const KernelArguments& arguments) {
+  for (std::int64_t j = 0; j < arguments.tiles[0].columns; ++j) {
+    for (std::int64_t i = 0; i < arguments.tiles[0].rows; ++i) {
+      arguments.tiles[0](i, j) = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  is_overwritten = true;
+  return 0;
+}
+constexpr Kernel late_unmqr{.name = "late unmqr", .host = apply_late};
+constexpr Kernel overwriting{.name = "overwriting", .host = overwrite};
+
 }  // namespace
+
+TEST(Qr, keeps_v_for_an_update_that_reads_it_while_its_tile_is_overwritten) {
+  Node node(Config::from_text("runtime: {cpu_workers: 2}\n", "test"));
+  const auto tile = [&] {
+    MatrixSpec spec;
+    spec.rows = spec.columns = 24;
+    spec.has_layout = true;
+    spec.layout.tile = 24;
+    Matrix<double> matrix = node.matrix<double>(spec);
+    matrix.fill(element);
+    return matrix;
+  };
+  Matrix<double> v = tile();
+  Matrix<double> r = tile();
+  Matrix<double> t = tile();
+  Matrix<double> c = tile();
+  Matrix<double> d = tile();
+  Matrix<double> expected = tile();
+  const auto of = [](const Matrix<double>& m) { return m(TileRow{0}, TileColumn{0}); };
+  TaskOptions options;
+  options.parameters = KernelParameters(kernel::PanelParameters{0, 0, 24});
+  UserStream stream = node.stream("renaming", {v, r, t, c, d, expected});
+  stream->insert(kernel::geqrt, options, read_write(of(v)), read_write(of(r)), write(of(t)));
+  stream->insert(kernel::unmqr, options, read_write(of(expected)), read_write(of(d)), read(of(v)),
+                 read(of(t)));
+  stream->insert(late_unmqr, options, read_write(of(c)), read_write(of(d)), read(of(v)),
+                 read(of(t)));
+  stream->insert(overwriting, options, write(of(v)));
+  ASSERT_EQ(stream.end().wait().status, JobResult::Status::done);
+  EXPECT_TRUE(was_overwritten_meanwhile) << "the write waited for the reader";
+  EXPECT_EQ(gather(c).elements, gather(expected).elements);
+  EXPECT_TRUE(std::isnan(gather(v)(3, 3)));
+}
+
+TEST(Qr, agrees_with_lapack_on_random_shapes) {
+  for (const std::uint64_t seed : simulation::seeds(120)) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::int64_t end) {
+      return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end));
+    };
+    const std::int64_t n = 1 + below(70);
+    const std::int64_t m = n + below(3) * below(100);
+    QrLayout layout;
+    layout.tile = 1 + below(40);
+    layout.small = 1 + below(layout.tile);
+    layout.strip = layout.small * below(layout.tile / layout.small + 1);
+    layout.inner = static_cast<std::int32_t>(1 + below(layout.tile));
+    layout.virtual_tiles = static_cast<std::int32_t>(1 + below(4));
+    layout.tree = below(2) == 0 ? QrTree::flat : QrTree::binomial;
+    const std::int64_t devices = below(3);
+    Node node(Config::from_text(
+        devices == 0 ? "runtime: {cpu_workers: 2}\n"
+                     : fmt::format("runtime: {{cpu_workers: 1, devices: {{backend: emulated, "
+                                   "per_node: {}, memory: 16MiB}}}}\n",
+                                   devices),
+        "test"));
+    const QrMatrix q = qr_matrix(node, m, n, layout, node.facts().distribution);
+    Matrix<double>(q.a).fill([&](std::int64_t i, std::int64_t j) {
+      return element(i + static_cast<std::int64_t>(seed), j);
+    });
+    const Dense expected = lapack_r(gather(q.a));
+    ASSERT_EQ(node.submit(qr(q)).wait().status, JobResult::Status::done);
+    const Dense r = gather(q.r);
+    const double within =
+        50 * std::numeric_limits<double>::epsilon() * static_cast<double>(m + n + 10);
+    for (std::int64_t i = 0; i < n; ++i) {
+      // A row's sign is free; where R is nearly singular, rows are sensitive to rounding.
+      if (std::abs(expected(i, i)) < 1e-3) break;
+      const double sign = expected(i, i) * r(i, i) < 0 ? -1 : 1;
+      for (std::int64_t j = i; j < n; ++j) {
+        ASSERT_NEAR(r(i, j), sign * expected(i, j), 1e3 * within)
+            << m << " x " << n << " (" << i << ", " << j << ")\n"
+            << simulation::replay_hint(seed);
+      }
+    }
+  }
+}
 
 TEST(Qr, gives_q_and_r_on_cpus) {
   const std::string two = "runtime: {cpu_workers: 2}\n";
