@@ -127,6 +127,9 @@ class Engine {
   /// Hands messages' effects to the protocol under one lock: `events` is called with the protocol
   /// and the actions.
   void deliver(const std::function<void(protocol::Protocol&, protocol::Actions&)>& events);
+  /// What travels of a version of a tile. For the progress thread, from when it was told of the
+  /// message until it has reported its end.
+  [[nodiscard]] TilePart part_of(protocol::JobId job, protocol::TileId tile, Version number);
   /// All nodes have drained the job and agree on `verdict`.
   void job_ended(const JobVerdict& verdict);
   /// Another node cancelled the job, or found it failing.

@@ -234,6 +234,25 @@ void Engine::job_ended(const JobVerdict& verdict) {
   ring(wakes);
 }
 
+/// The lock guards the search alone; the job's function is called without it. What it is called on
+/// stays: the record moves nowhere (the list holds pointers), its spec is written before the job is
+/// in the list and taken away by complete(), which needs all nodes to have drained the job. This
+/// one has not: a version to be sent is an item of the job, or part of one, until send_finished;
+/// one to be received holds a block of the job's pool, or is an item, until data_arrived; and a job
+/// with an item or a block in use is not drained (Protocol::check_drained).
+TilePart Engine::part_of(protocol::JobId job, protocol::TileId tile, Version number) {
+  const JobSpec* spec = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& j) { return j->id == job; });
+    HEDDLE_CHECK(found != jobs_.end(), "job {} has ended before its message of tile {}, version {}",
+                 job.value(), tile.index, number.value());
+    spec = &(*found)->spec;
+  }
+  return spec->part ? spec->part(tile, number) : TilePart{};
+}
+
 void Engine::stop() {
   stopping_.store(true, std::memory_order_release);
   Wakes wakes;

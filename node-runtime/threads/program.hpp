@@ -15,6 +15,7 @@
 #include "base/assert.hpp"
 #include "kernels/kernel.hpp"
 #include "node-runtime/protocol/protocol.hpp"
+#include "node-runtime/threads/tile_part.hpp"
 
 namespace heddle {
 
@@ -179,6 +180,11 @@ struct JobSpec {
   std::vector<protocol::MatrixId> matrices;       ///< all that it uses
   std::vector<protocol::MatrixId> temporaries;    ///< of these, the temporary ones
   std::vector<std::shared_ptr<void>> keep_alive;  ///< whatever must live as long as the job
+  /// What other nodes need of this version of a tile, all of them together; nothing else travels,
+  /// and the rest of the tile is undefined where it arrives. That holds for a tile's own home too
+  /// when another node writes it (a minor output). Empty: whole tiles. Versions count writes since
+  /// the job began. Must be pure, the same on all nodes, and not throw; any thread may call it.
+  std::function<TilePart(protocol::TileId, Version)> part;
 };
 
 }  // namespace heddle

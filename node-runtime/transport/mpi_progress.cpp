@@ -173,6 +173,13 @@ bool MpiProgress::post_delayed() {
   return posted;
 }
 
+/// What a grant or a send is about, in the memory that it names.
+template <class Action>
+TileMessage MpiProgress::message_of(const Action& action) {
+  return messages_.message(engine_.store().view(action.tile, action.block),
+                           engine_.part_of(action.job, action.tile, action.number));
+}
+
 void MpiProgress::post_receive(const protocol::GrantAction& grant) {
   std::uint32_t tag = 0;
   if (free_landings_.empty()) {
@@ -182,12 +189,11 @@ void MpiProgress::post_receive(const protocol::GrantAction& grant) {
     tag = free_landings_.back();
     free_landings_.pop_back();
   }
-  Landing& landing = landings_[tag];
-  landing = {grant, engine_.store().shape(grant.tile).bytes(), now_ns()};
+  const TileMessage message = message_of(grant);
+  landings_[tag] = {grant, message.elements, now_ns()};
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv_c(engine_.store().address(grant.block), static_cast<MPI_Count>(landing.bytes),
-                        MPI_BYTE, grant.from.value(), static_cast<int>(tag),
-                        communicator_.payloads(), &request),
+  check_mpi(MPI_Irecv_c(message.data, message.count, message.type, grant.from.value(),
+                        static_cast<int>(tag), communicator_.payloads(), &request),
             "receiving a tile");
   add(request, {Operation::receive_payload, tag});
   ++receives_in_flight_;
@@ -210,16 +216,16 @@ void MpiProgress::post_send(const protocol::SendAction& send) {
     slot = free_sendings_.back();
     free_sendings_.pop_back();
   }
-  Sending& sending = sendings_[slot];
-  sending = {send, send.empty ? 0 : engine_.store().shape(send.tile).bytes(), now_ns()};
+  // A cancelled job's version is an empty message, which an empty part of a tile is too: the
+  // receiver knows which by the size it expects. Where it expects nothing it cannot tell, and need
+  // not: its tasks read nothing of this version, and a cancellation is told to all nodes anyway.
+  const TileMessage message = send.empty ? TileMessage{} : message_of(send);
+  sendings_[slot] = {send, message.bytes(), now_ns()};
   MPI_Request request = MPI_REQUEST_NULL;
-  // A cancelled job's version is an empty message, which a version of an empty tile is too: the
-  // receiver knows which by the size it expects.
-  check_mpi(MPI_Isend_c(engine_.store().address(send.block), static_cast<MPI_Count>(sending.bytes),
-                        MPI_BYTE, send.to.value(), static_cast<int>(send.tag),
-                        communicator_.payloads(), &request),
+  check_mpi(MPI_Isend_c(message.data, message.count, message.type, send.to.value(),
+                        static_cast<int>(send.tag), communicator_.payloads(), &request),
             "sending a tile");
-  engine_.count_message(sending.bytes);
+  engine_.count_message(message.bytes());
   add(request, {Operation::send_payload, slot});
   ++payloads_in_flight_;
 }
@@ -317,13 +323,18 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
       free_outgoing_.push_back(flight.slot);
       return;
     case Operation::receive_payload: {
-      Landing& landing = landings_[flight.slot];
-      MPI_Count bytes = 0;
-      MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
-      const bool empty = bytes == 0 && landing.bytes > 0;
-      record(trace::RecordKind::receive, landing.grant, landing.grant.from, flight.slot,
-             landing.bytes, landing.posted_ns);
-      arrivals_.landings.emplace_back(landing.grant.record, empty);
+      const Landing& landing = landings_[flight.slot];
+      MPI_Count elements = 0;
+      MPI_Get_elements_x(&status, MPI_DOUBLE, &elements);  // all types are made of doubles
+      const protocol::GrantAction& grant = landing.grant;
+      HEDDLE_CHECK(elements == landing.elements || elements == 0,
+                   "job {}, matrix {}, tile {}, version {}: {} doubles from node {}, {} expected; "
+                   "the job's part of it is not the same on both",
+                   grant.job.value(), grant.tile.matrix.value(), grant.tile.index,
+                   grant.number.value(), elements, grant.from.value(), landing.elements);
+      record(trace::RecordKind::receive, grant, grant.from, flight.slot,
+             static_cast<std::size_t>(elements) * sizeof(double), landing.posted_ns);
+      arrivals_.landings.emplace_back(grant.record, elements == 0 && landing.elements > 0);
       free_landings_.push_back(flight.slot);
       --receives_in_flight_;
       return;
@@ -559,6 +570,7 @@ void MpiProgress::shut_down() {
   }
   check_mpi(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
             "ending");
+  messages_.clear();
 }
 
 }  // namespace heddle

@@ -14,6 +14,7 @@
 
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/transport/communicator.hpp"
+#include "node-runtime/transport/tile_messages.hpp"
 
 namespace heddle {
 
@@ -24,6 +25,9 @@ namespace heddle {
 /// to send to; the home sends as soon as the version is written. So payloads always find a posted
 /// receive, nothing is buffered or copied on the way, and the critical path holds one message, not
 /// a handshake.
+///
+/// Of a version travels what its job says is needed elsewhere (JobSpec::part), at its place in the
+/// tile. Both ends ask the job, so the message says nothing about it.
 ///
 /// What is bounded: posted payload receives by the blocks of the jobs' pools; payload sends by the
 /// receives they answer; headers in flight by the items in the windows of the peers.
@@ -79,7 +83,7 @@ class MpiProgress {
   };
   struct Landing {
     protocol::GrantAction grant;
-    std::size_t bytes = 0;
+    std::int64_t elements = 0;  ///< doubles, if the job goes on
     std::int64_t posted_ns = 0;
   };
   struct Sending {
@@ -121,6 +125,8 @@ class MpiProgress {
   [[nodiscard]] std::int64_t delay_until();
   bool delay(const Delayed& action);
   bool post_delayed();
+  template <class Action>
+  [[nodiscard]] TileMessage message_of(const Action& action);
   void post_receive(const protocol::GrantAction& grant);
   void post_send(const protocol::SendAction& send);
   void send_header(const Header& header, int to);
@@ -164,6 +170,7 @@ class MpiProgress {
   std::vector<std::uint32_t> free_landings_;
   std::deque<Sending> sendings_;
   std::vector<std::uint32_t> free_sendings_;
+  TileMessages messages_;
   std::size_t payloads_in_flight_ = 0;
   std::size_t receives_in_flight_ = 0;
   std::vector<char> failure_text_;

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mpi.h>
+#include <vector>
+
+#include "kernels/kernel.hpp"
+#include "node-runtime/threads/tile_part.hpp"
+
+namespace heddle {
+
+/// Part of a tile as MPI takes it: straight from, or into, the tile's memory.
+struct TileMessage {
+  double* data = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype type = MPI_DOUBLE;  ///< owned by TileMessages; good until its next call
+  std::int64_t elements = 0;       ///< doubles that travel; the same at both ends
+
+  [[nodiscard]] std::size_t bytes() const {
+    return static_cast<std::size_t>(elements) * sizeof(double);
+  }
+};
+
+/// Makes messages of parts of tiles. What lies in one piece travels as a run of doubles, anything
+/// else as a derived datatype, so that nothing is packed here. Both ends may differ in it: only the
+/// order of the elements, column by column, must agree.
+///
+/// Datatypes are kept for the next tile of their kind: at most `capacity`, then the one that was
+/// not used for longest is freed. MPI lets communication that uses a freed type come to its end.
+///
+/// Invariant: types_.size() <= capacity; most recently used first.
+///
+/// Thread: the one that calls MPI.
+class TileMessages {
+ public:
+  /// More than the kinds of tiles that a factorization sends at one time. A type of some hundred
+  /// columns takes some kilobytes.
+  static constexpr std::size_t capacity_default = 256;
+
+  explicit TileMessages(std::size_t capacity = capacity_default) : capacity_(capacity) {}
+  TileMessages(const TileMessages&) = delete;
+  TileMessages& operator=(const TileMessages&) = delete;
+  /// Frees nothing: a node that fails calls MPI no more.
+  ~TileMessages() = default;
+
+  [[nodiscard]] TileMessage message(const TileView& tile, const TilePart& wanted);
+  /// Frees all types; to be called before MPI ends.
+  void clear();
+  [[nodiscard]] std::size_t types() const { return types_.size(); }
+
+ private:
+  /// What a type depends on; where the part begins is left to the address.
+  struct Key {
+    TilePart::Shape shape;
+    std::int64_t row_count;
+    std::int64_t columns;
+    std::int64_t leading;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Kept {
+    Key key;
+    MPI_Datatype type;
+  };
+  [[nodiscard]] MPI_Datatype type_of(const Key& key, const TilePart& part);
+
+  std::size_t capacity_;
+  std::vector<Kept> types_;
+};
+
+}  // namespace heddle
