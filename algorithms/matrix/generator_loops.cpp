@@ -77,19 +77,18 @@ constexpr std::size_t group_rows = 2 * group_blocks;
 [[gnu::always_inline]] inline void low_rank_body(const LowRankVectors& vectors, std::int64_t row,
                                                  std::int64_t column, std::span<double> out) {
   const auto j = static_cast<std::size_t>(column);
-  const double p1 = vectors.p1[j];
-  const double q1 = vectors.q1[j];
-  const double p2 = vectors.p2[j];
-  const double q2 = vectors.q2[j];
-  const double* p1_row = vectors.p1.data() + row;
-  const double* q1_row = vectors.q1.data() + row;
-  const double* p2_row = vectors.p2.data() + row;
-  const double* q2_row = vectors.q2.data() + row;
+  const double r0 = vectors.right[0][j];
+  const double r1 = vectors.right[1][j];
+  const double r2 = vectors.right[2][j];
+  const double r3 = vectors.right[3][j];
+  const double* l0 = vectors.left[0].data() + row;
+  const double* l1 = vectors.left[1].data() + row;
+  const double* l2 = vectors.left[2].data() + row;
+  const double* l3 = vectors.left[3].data() + row;
   double* __restrict target = out.data();
   const std::size_t count = out.size();
   for (std::size_t i = 0; i < count; ++i) {
-    // Exchanging row and column exchanges the terms of each inner sum: the same bits.
-    target[i] = -((p1_row[i] * q1 + q1_row[i] * p1) + (p2_row[i] * q2 + q2_row[i] * p2));
+    target[i] = -((l0[i] * r0 + l1[i] * r1) + (l2[i] * r2 + l3[i] * r3));
   }
 }
 

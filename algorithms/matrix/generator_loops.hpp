@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -8,14 +9,22 @@
 namespace heddle {
 
 /// Random numbers of one seed are parted into streams that never meet.
-enum class RandomStream : std::uint32_t { entries, order, reflectors, points };
+enum class RandomStream : std::uint32_t {
+  entries,
+  order,
+  reflectors,
+  points,
+  combinations,
+  coefficients
+};
 
 /// Closed forms of the Matern correlation by their smoothness.
 enum class MaternForm : std::uint8_t { half, three_halves, five_halves };
 
-/// The vectors of A = -(p1 q1' + q1 p1' + p2 q2' + q2 p2') + diagonal.
+/// The vectors of A = -((l0 r0' + l1 r1') + (l2 r2' + l3 r3')) + diagonal: `left` has an element
+/// for each row of A, `right` one for each column.
 struct LowRankVectors {
-  std::span<const double> p1, q1, p2, q2;
+  std::array<std::span<const double>, 4> left, right;
 };
 
 /// Inner loops of the generators, once for any processor and once for processors with wider

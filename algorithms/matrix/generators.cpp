@@ -12,30 +12,18 @@
 #include <vector>
 
 #include "algorithms/matrix/generator_loops.hpp"
+#include "algorithms/matrix/generator_parts.hpp"
+#include "algorithms/matrix/qr_generators.hpp"
 #include "base/error.hpp"
 
 namespace heddle {
 
 namespace {
 
-constexpr std::array<std::pair<GeneratorKind, std::string_view>, 5> kind_names{
-    {{GeneratorKind::random, "random"},
-     {GeneratorKind::spd, "spd"},
-     {GeneratorKind::kriging, "kriging"},
-     {GeneratorKind::lehmer, "lehmer"},
-     {GeneratorKind::identity, "identity"}}};
-
-std::span<double> column_of(const TileView& out, std::int64_t j) {
-  return {&out(0, j), static_cast<std::size_t>(out.rows)};
-}
-
-/// Calls set(element (i, i), i) for the diagonal elements of the block.
-template <class Set>
-void for_diagonal(GlobalRow row, GlobalColumn column, const TileView& out, const Set& set) {
-  const std::int64_t begin = std::max(row.value(), column.value());
-  const std::int64_t end = std::min(row.value() + out.rows, column.value() + out.columns);
-  for (std::int64_t i = begin; i < end; ++i) set(out(i - row.value(), i - column.value()), i);
-}
+/// In the order of the enumerators.
+constexpr std::array<std::string_view, 9> names{"spd",    "random",    "kriging",
+                                                "lehmer", "identity",  "conditioned",
+                                                "graded", "dependent", "polynomial"};
 
 class RandomSource final : public MatrixSource {
  public:
@@ -58,38 +46,15 @@ class RandomSource final : public MatrixSource {
   std::uint64_t seed_;
 };
 
-/// x^(numerator / denominator) for 0 <= numerator <= denominator from square roots and products
-/// alone, which round the same way everywhere.
-class RootPower {
- public:
-  explicit RootPower(double x) : x_(x) {
-    for (double& root : roots_) root = x = std::sqrt(x);
-  }
-
-  [[nodiscard]] double operator()(std::int64_t numerator, std::int64_t denominator) const {
-    if (numerator == denominator) return x_;
-    double power = 1.0;
-    std::int64_t rest = numerator;
-    for (const double root : roots_) {  // one binary digit of the fraction at a time
-      rest *= 2;
-      if (rest < denominator) continue;
-      rest -= denominator;
-      power *= root;
-    }
-    return power;
-  }
-
- private:
-  double x_;
-  std::array<double, 60> roots_{};
-};
-
 class SpdSource final : public MatrixSource {
  public:
   SpdSource(std::int64_t n, double condition, std::uint64_t seed)
-      : MatrixSource(n, n), condition_(condition), seed_(seed), diagonal_(eigenvalues()) {
-    reflect(0, p1_, q1_, {});
-    reflect(1, p2_, q2_, {{p1_, q1_, p1_, q1_}});
+      : MatrixSource(n, n),
+        condition_(condition),
+        seed_(seed),
+        diagonal_(shuffled_sequence(n, condition, seed)) {
+    reflect(0, p1_, q1_);
+    reflect(1, p2_, q2_);
   }
 
   [[nodiscard]] std::string description() const override {
@@ -101,7 +66,8 @@ class SpdSource final : public MatrixSource {
  private:
   void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
     const GeneratorLoops& loops = generator_loops();
-    const LowRankVectors vectors{p1_, q1_, p2_, q2_};
+    // Exchanging row and column exchanges p and q in both pairs of terms: the same bits.
+    const LowRankVectors vectors{{p1_, q1_, p2_, q2_}, {q1_, p1_, q2_, p2_}};
     for (std::int64_t j = 0; j < out.columns; ++j) {
       loops.low_rank(vectors, row.value(), column.value() + j, column_of(out, j));
     }
@@ -110,25 +76,10 @@ class SpdSource final : public MatrixSource {
     });
   }
 
-  /// Geometric from 1 to 1 / condition, shuffled (Fisher and Yates).
-  [[nodiscard]] std::vector<double> eigenvalues() const {
-    const std::int64_t n = rows();
-    const RootPower power(condition_);
-    std::vector<double> values;
-    for (std::int64_t k = 0; k < n; ++k) {
-      values.push_back(1.0 / (k == 0 ? 1.0 : power(k, n - 1)));
-    }
-    for (std::size_t k = values.size(); k > 1; --k) {
-      std::swap(values[k - 1], values[random_bits(seed_, RandomStream::order, k) % k]);
-    }
-    return values;
-  }
-
   /// B := H B H with H = I - 2 p p', p random of length 1, for the symmetric matrix B that was
-  /// built so far: diagonal_, less p1 q1' + q1 p1' when `before` is given. With w = B p this is B -
-  /// p q' - q p' where q = 2 w - 2 (p' w) p.
-  void reflect(std::int64_t number, std::vector<double>& p, std::vector<double>& q,
-               std::optional<LowRankVectors> before) const {
+  /// built so far: diagonal_, less p1 q1' + q1 p1' from the second reflector on. With w = B p this
+  /// is B - p q' - q p' where q = 2 w - 2 (p' w) p.
+  void reflect(std::int64_t number, std::vector<double>& p, std::vector<double>& q) const {
     const auto n = static_cast<std::size_t>(rows());
     p.resize(n);
     q.resize(n);
@@ -136,12 +87,10 @@ class SpdSource final : public MatrixSource {
     const double length = std::sqrt(std::inner_product(p.begin(), p.end(), p.begin(), 0.0));
     for (double& value : p) value /= length;
     for (std::size_t i = 0; i < n; ++i) q[i] = diagonal_[i] * p[i];
-    if (before) {
-      const auto p1 = before->p1;
-      const auto q1 = before->q1;
-      const double q1_p = std::inner_product(q1.begin(), q1.end(), p.begin(), 0.0);
-      const double p1_p = std::inner_product(p1.begin(), p1.end(), p.begin(), 0.0);
-      for (std::size_t i = 0; i < n; ++i) q[i] -= p1[i] * q1_p + q1[i] * p1_p;
+    if (number > 0) {
+      const double q1_p = std::inner_product(q1_.begin(), q1_.end(), p.begin(), 0.0);
+      const double p1_p = std::inner_product(p1_.begin(), p1_.end(), p.begin(), 0.0);
+      for (std::size_t i = 0; i < n; ++i) q[i] -= p1_[i] * q1_p + q1_[i] * p1_p;
     }
     const double p_w = std::inner_product(p.begin(), p.end(), q.begin(), 0.0);
     for (std::size_t i = 0; i < n; ++i) q[i] = 2.0 * (q[i] - p_w * p[i]);
@@ -296,7 +245,8 @@ void check(const GeneratorOptions& options, std::int64_t m) {
   if (kind == GeneratorKind::spd || kind == GeneratorKind::kriging) {
     require(m == options.n, "m", m, fmt::format("n ({}), the matrix is square", options.n));
   }
-  if (kind == GeneratorKind::spd) {
+  if (kind == GeneratorKind::spd || kind == GeneratorKind::conditioned ||
+      kind == GeneratorKind::graded) {
     require(std::isfinite(options.condition) && options.condition >= 1.0, "condition",
             options.condition, "a number from 1 on");
   }
@@ -308,22 +258,28 @@ void check(const GeneratorOptions& options, std::int64_t m) {
     require(std::isfinite(options.nugget) && options.nugget >= 0.0, "nugget", options.nugget,
             "a number from 0 on");
   }
+  if (kind == GeneratorKind::dependent) {
+    const std::int64_t rank = options.rank.value_or(0);
+    require(rank >= 0 && rank <= options.n, "rank", rank, fmt::format("0 to n ({})", options.n));
+    require(std::isfinite(options.distance) && options.distance >= 0.0, "distance",
+            options.distance, "a number from 0 on");
+  }
 }
 
 }  // namespace
 
+std::span<const std::string_view> generator_names() {
+  return names;
+}
+
 std::optional<GeneratorKind> generator_kind(std::string_view name) {
-  for (const auto& [kind, kind_name] : kind_names) {
-    if (kind_name == name) return kind;
-  }
-  return std::nullopt;
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<GeneratorKind>(found - names.begin());
 }
 
 std::string_view generator_name(GeneratorKind kind) {
-  for (const auto& [named, name] : kind_names) {
-    if (named == kind) return name;
-  }
-  return {};
+  return names.at(static_cast<std::size_t>(kind));
 }
 
 std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options) {
@@ -340,6 +296,14 @@ std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options) {
       return std::make_unique<LehmerSource>(m, options.n);
     case GeneratorKind::identity:
       return std::make_unique<IdentitySource>(m, options.n);
+    case GeneratorKind::conditioned:
+      return make_conditioned(m, options);
+    case GeneratorKind::graded:
+      return make_graded(m, options);
+    case GeneratorKind::dependent:
+      return make_dependent(m, options);
+    case GeneratorKind::polynomial:
+      return make_polynomial(m, options);
   }
   refuse(options.kind, "unknown kind");
 }

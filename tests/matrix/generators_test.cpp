@@ -18,14 +18,25 @@ namespace heddle {
 
 namespace {
 
-constexpr std::array<GeneratorKind, 5> all_kinds{GeneratorKind::random, GeneratorKind::spd,
-                                                 GeneratorKind::kriging, GeneratorKind::lehmer,
-                                                 GeneratorKind::identity};
+constexpr std::array<GeneratorKind, 9> all_kinds{
+    GeneratorKind::spd,    GeneratorKind::random,    GeneratorKind::kriging,
+    GeneratorKind::lehmer, GeneratorKind::identity,  GeneratorKind::conditioned,
+    GeneratorKind::graded, GeneratorKind::dependent, GeneratorKind::polynomial};
 
-std::unique_ptr<MatrixSource> make(GeneratorKind kind, std::int64_t n) {
+constexpr bool is_always_square(GeneratorKind kind) {
+  return kind == GeneratorKind::spd || kind == GeneratorKind::kriging;
+}
+
+constexpr bool is_symmetric_when_square(GeneratorKind kind) {
+  return is_always_square(kind) || kind == GeneratorKind::lehmer || kind == GeneratorKind::identity;
+}
+
+std::unique_ptr<MatrixSource> make(GeneratorKind kind, std::int64_t n,
+                                   std::optional<std::int64_t> m = {}) {
   GeneratorOptions options;
   options.kind = kind;
   options.n = n;
+  options.m = m;
   return make_generator(options);
 }
 
@@ -57,6 +68,7 @@ TEST(Generators, names_and_kinds_are_two_ways_to_say_the_same) {
     EXPECT_EQ(generator_kind(generator_name(kind)), kind);
     EXPECT_NE(make(kind, 3)->description().find(generator_name(kind)), std::string::npos);
   }
+  EXPECT_EQ(generator_names().size(), all_kinds.size());
   EXPECT_EQ(generator_kind("hilbert"), std::nullopt);
 }
 
@@ -64,33 +76,82 @@ TEST(Generators, any_block_has_the_bits_of_the_whole_matrix) {
   constexpr std::int64_t n = 71;
   std::mt19937 random(3);
   for (const GeneratorKind kind : all_kinds) {
-    const auto source = make(kind, n);
-    const auto whole = testing::read_all(*source);
-    for (int repeat = 0; repeat < 50; ++repeat) {
-      const auto up_to = [&](std::int64_t most) {
-        return std::uniform_int_distribution<std::int64_t>(0, most)(random);
-      };
-      const std::int64_t row = up_to(n);
-      const std::int64_t column = up_to(n);
-      const std::int64_t rows = up_to(n - row);
-      const std::int64_t columns = up_to(n - column);
-      const auto block = testing::read_block(*source, row, column, rows, columns);
-      for (std::int64_t j = 0; j < columns; ++j) {
-        for (std::int64_t i = 0; i < rows; ++i) {
-          ASSERT_TRUE(same_bits(block(i, j), whole(row + i, column + j)))
-              << generator_name(kind) << " " << row + i << " " << column + j;
+    for (const std::int64_t m : {71, 1700, 40}) {
+      if (is_always_square(kind) && m != n) continue;
+      const auto source = make(kind, n, m);
+      const auto whole = testing::read_all(*source);
+      for (int repeat = 0; repeat < 50; ++repeat) {
+        const auto up_to = [&](std::int64_t most) {
+          return std::uniform_int_distribution<std::int64_t>(0, most)(random);
+        };
+        const std::int64_t row = up_to(m);
+        const std::int64_t column = up_to(n);
+        const std::int64_t rows = up_to(m - row);
+        const std::int64_t columns = up_to(n - column);
+        const auto block = testing::read_block(*source, row, column, rows, columns);
+        for (std::int64_t j = 0; j < columns; ++j) {
+          for (std::int64_t i = 0; i < rows; ++i) {
+            ASSERT_TRUE(same_bits(block(i, j), whole(row + i, column + j)))
+                << source->description() << ": " << row + i << " " << column + j;
+          }
         }
       }
     }
   }
 }
 
-TEST(Generators, all_but_random_are_symmetric_to_the_bit) {
+TEST(Generators, of_any_shape_have_that_shape_and_finite_elements) {
   for (const GeneratorKind kind : all_kinds) {
+    for (const std::int64_t n : {0, 1, 2, 9}) {
+      for (const std::int64_t m : {0, 1, 2, 9, 30}) {
+        if (is_always_square(kind) && m != n) continue;
+        const auto source = make(kind, n, m);
+        EXPECT_EQ(source->rows(), m);
+        EXPECT_EQ(source->columns(), n);
+        const auto a = testing::read_all(*source);
+        for (std::int64_t j = 0; j < n; ++j) {
+          for (std::int64_t i = 0; i < m; ++i) {
+            ASSERT_TRUE(std::isfinite(a(i, j))) << source->description();
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Generators, have_the_same_bits_on_every_machine) {
+  // FNV-1a of the elements, column by column.
+  const auto hash_of = [](GeneratorKind kind) {
+    const auto source = make(kind, 33, is_always_square(kind) ? 33 : 41);
+    const auto a = testing::read_all(*source);
+    std::uint64_t hash = 14695981039346656037ULL;
+    for (std::int64_t j = 0; j < source->columns(); ++j) {
+      for (std::int64_t i = 0; i < source->rows(); ++i) {
+        const auto bits = std::bit_cast<std::uint64_t>(a(i, j));
+        for (int shift = 0; shift < 64; shift += 8) {
+          hash = (hash ^ (bits >> shift & 0xFFU)) * 1099511628211ULL;
+        }
+      }
+    }
+    return hash;
+  };
+  EXPECT_EQ(hash_of(GeneratorKind::spd), 0xDB12F7D8DEB08516U);
+  EXPECT_EQ(hash_of(GeneratorKind::random), 0x30CE64D8A86CD42DU);
+  EXPECT_EQ(hash_of(GeneratorKind::kriging), 0x9A3E96C4A1BD7DE1U);
+  EXPECT_EQ(hash_of(GeneratorKind::lehmer), 0x70CE848CED311EA4U);
+  EXPECT_EQ(hash_of(GeneratorKind::conditioned), 0xCD05CEA4D558AB1BU);
+  EXPECT_EQ(hash_of(GeneratorKind::graded), 0x81DE39F93B234EAEU);
+  EXPECT_EQ(hash_of(GeneratorKind::dependent), 0x9A03283BAB0C69C3U);
+  EXPECT_EQ(hash_of(GeneratorKind::polynomial), 0xA8F0195255236280U);
+}
+
+TEST(Generators, that_say_so_are_symmetric_to_the_bit) {
+  for (const GeneratorKind kind : all_kinds) {
+    EXPECT_TRUE(is_always_square(kind) || !make(kind, 67, 68)->is_symmetric());
     for (const double smoothness : {0.5, 1.5, 2.5, 0.8}) {
       const auto source =
           make_generator({.kind = kind, .n = 67, .m = {}, .smoothness = smoothness});
-      EXPECT_EQ(source->is_symmetric(), kind != GeneratorKind::random);
+      EXPECT_EQ(source->is_symmetric(), is_symmetric_when_square(kind));
       if (!source->is_symmetric()) continue;
       const auto a = testing::read_all(*source);
       for (std::int64_t j = 0; j < 67; ++j) {
@@ -103,8 +164,9 @@ TEST(Generators, all_but_random_are_symmetric_to_the_bit) {
 TEST(Generators, all_processors_loops_give_the_same_bits) {
   std::vector<double> vector(300);
   generator_loops().uniform(1, RandomStream::points, 0, 0, vector);
-  const LowRankVectors vectors{vector, std::span(vector).subspan(10), std::span(vector).subspan(20),
-                               std::span(vector).subspan(30)};
+  const auto from = [&](std::size_t begin) { return std::span(vector).subspan(begin); };
+  const LowRankVectors vectors{{from(0), from(10), from(20), from(30)},
+                               {from(10), from(0), from(5), from(15)}};
   const auto run = [&](const GeneratorLoops& loops) {
     std::vector<double> all;
     std::vector<double> out(253);
@@ -313,6 +375,17 @@ TEST(Generators, refuse_impossible_options_by_name_and_value) {
   refused({.kind = GeneratorKind::kriging, .n = 4, .m = {}, .smoothness = 21.0},
           {"smoothness is 21", "20"});
   refused({.kind = GeneratorKind::kriging, .n = 4, .m = {}, .nugget = -1.0}, {"nugget is -1"});
+  refused({.kind = GeneratorKind::conditioned, .n = 4, .m = 9, .condition = 0.5},
+          {"conditioned", "condition is 0.5", "from 1 on"});
+  refused({.kind = GeneratorKind::graded, .n = 4, .m = 9, .condition = nan},
+          {"graded", "condition is nan"});
+  refused({.kind = GeneratorKind::dependent, .n = 4, .m = 9, .rank = 5},
+          {"dependent", "rank is 5", "0 to n (4)"});
+  refused({.kind = GeneratorKind::dependent, .n = 4, .m = 9, .rank = -1}, {"rank is -1"});
+  refused({.kind = GeneratorKind::dependent, .n = 4, .m = 9, .distance = -1e-3},
+          {"dependent", "distance is -0.001", "from 0 on"});
+  refused({.kind = GeneratorKind::dependent, .n = 4, .m = 9, .distance = nan}, {"distance is nan"});
+  refused({.kind = GeneratorKind::polynomial, .n = 4, .m = -9}, {"polynomial", "m is -9"});
 }
 
 }  // namespace heddle
