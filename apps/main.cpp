@@ -59,29 +59,36 @@ void add_solve(CLI::App& app, CommandLine& line) {
 void add_generate(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("generate", "write a generated matrix as a NumPy file");
   GenerateOptions& o = line.generate;
-  const auto kind = [&o](const std::string& name) {
+  const std::string kinds = fmt::format("{}", fmt::join(generator_names(), ", "));
+  const auto kind = [&o, kinds](const std::string& name) {
     const auto found = generator_kind(name);
     if (!found) {
-      throw CLI::ValidationError(
-          "--kind",
-          fmt::format("expected spd, random, kriging, lehmer or identity; found '{}'", name));
+      throw CLI::ValidationError("--kind",
+                                 fmt::format("expected one of {}; found '{}'", kinds, name));
     }
     o.matrix.kind = *found;
   };
-  command
-      ->add_option_function<std::string>("--kind", kind, "spd, random, kriging, lehmer, identity")
-      ->required()
-      ->type_name("KIND");
+  command->add_option_function<std::string>("--kind", kind, kinds)->required()->type_name("KIND");
   command->add_option("-n", o.matrix.n, "columns")->required()->check(CLI::NonNegativeNumber);
   command->add_option("-m", o.matrix.m, "rows, n unless given");
-  command->add_option("--seed", o.matrix.seed, "of random, spd and kriging")->capture_default_str();
-  command->add_option("--condition", o.matrix.condition, "spd: largest over smallest eigenvalue")
+  command->add_option("--seed", o.matrix.seed, "of all kinds that are random")
+      ->capture_default_str();
+  command
+      ->add_option("--condition", o.matrix.condition,
+                   "spd: largest over smallest eigenvalue; conditioned: singular value; graded: "
+                   "scale of a column")
       ->capture_default_str();
   command->add_option("--range", o.matrix.range, "kriging: correlation length")
       ->capture_default_str();
   command->add_option("--smoothness", o.matrix.smoothness, "kriging: order of the covariance")
       ->capture_default_str();
   command->add_option("--nugget", o.matrix.nugget, "kriging: added to the diagonal")
+      ->capture_default_str();
+  command->add_option("--rank", o.matrix.rank,
+                      "dependent: independent columns, n - 1 unless given");
+  command
+      ->add_option("--distance", o.matrix.distance,
+                   "dependent: largest deviation from the linear dependence")
       ->capture_default_str();
   command->add_option("--matrix", o.matrix_file, "the file to write")
       ->required()

@@ -20,6 +20,8 @@ GeneratorOptions generator_options(const config::Matrix& matrix) {
   options.range = matrix.range;
   options.smoothness = matrix.smoothness;
   options.nugget = matrix.nugget;
+  options.rank = matrix.rank;
+  options.distance = matrix.distance;
   return options;
 }
 

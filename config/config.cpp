@@ -144,6 +144,9 @@ json to_json(const Config& config) {
     if (value.is_null() && option.path == "problem.matrix.m") {
       value = config.problem->matrix.rows();
     }
+    if (value.is_null() && option.path == "problem.matrix.rank") {
+      value = config.problem->matrix.independent_columns();
+    }
     if (!value.is_null() || option.nullable) out[pointer] = std::move(value);
   }
   return out;

@@ -23,13 +23,19 @@ struct Matrix {
   std::optional<MatrixKind> generate;  ///< made tile by tile from `seed`
   std::int64_t n = 0;                  ///< columns
   std::optional<std::int64_t> m;       ///< rows; a loaded configuration always has them
-  double condition = 1.0e4;            ///< spd: 2-norm condition number
+  double condition = 1.0e4;            ///< spd, conditioned: 2-norm condition number; graded:
+                                       ///< largest over smallest scale of a column
   std::uint64_t seed = 1;
-  double range = 0.1;       ///< kriging: correlation length, points lie in the unit square
-  double smoothness = 1.5;  ///< kriging: Matern order
-  double nugget = 1.0e-2;   ///< kriging: added to the diagonal
+  double range = 0.1;                ///< kriging: correlation length, points lie in the unit square
+  double smoothness = 1.5;           ///< kriging: Matern order
+  double nugget = 1.0e-2;            ///< kriging: added to the diagonal
+  std::optional<std::int64_t> rank;  ///< dependent: independent columns; always there once loaded
+  double distance = 1.0e-10;         ///< dependent: largest deviation from the linear dependence
 
   [[nodiscard]] std::int64_t rows() const { return m.value_or(n); }
+  [[nodiscard]] std::int64_t independent_columns() const {
+    return rank.value_or(n > 0 ? n - 1 : 0);
+  }
 };
 
 /// Where the right-hand sides come from. Exactly one of `file` and `generate` is set.

@@ -15,6 +15,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t width_max = 80;
+constexpr std::size_t meaning_column = 28;  // where a key's type and meaning begin
+
 constexpr std::string_view intro =
     "Keys of the configuration file (YAML): what each accepts, its [default], its\n"
     "meaning. --set key.path=value replaces one, such as --set layout.tile=512 or\n"
@@ -37,6 +40,20 @@ std::string default_text(const Option& option, const Config& defaults) {
     }
   };
   return std::visit(Visitor{option}, option.get(defaults));
+}
+
+/// Appends `text` to a line that has `column` characters, and goes on below the column of the
+/// meanings where it grows too long.
+void append_wrapped(std::string& out, std::size_t column, std::string_view text) {
+  while (column + text.size() > width_max) {
+    const auto space = text.rfind(' ', width_max - column);
+    if (space == std::string_view::npos) break;
+    out += fmt::format("{}\n{:{}}", text.substr(0, text.find_last_not_of(' ', space) + 1), "",
+                       meaning_column);
+    text.remove_prefix(space + 1);
+    column = meaning_column;
+  }
+  out += fmt::format("{}\n", text);
 }
 
 json with_alternative(json schema, json alternative) {
@@ -151,11 +168,17 @@ std::string option_help() {
       continue;
     }
     if (parent_of(option.path).empty()) text += '\n';
-    text += fmt::format("  {:<26}{}  [{}]\n", option.path, type_text(option),
-                        default_text(option, defaults));
-    text += fmt::format("  {:<26}{}\n", "", option.help);
-    if (const std::string kinds = kinds_text(option); !kinds.empty())
-      text += fmt::format("  {:<26}with generate: {}\n", "", kinds);
+    text += fmt::format("  {:<{}}", option.path, meaning_column - 2);
+    append_wrapped(text, meaning_column,
+                   fmt::format("{}  [{}]", type_text(option), default_text(option, defaults)));
+    const auto append_line = [&](std::string_view line) {
+      text.append(meaning_column, ' ');
+      append_wrapped(text, meaning_column, line);
+    };
+    append_line(option.help);
+    if (const std::string kinds = kinds_text(option); !kinds.empty()) {
+      append_line(fmt::format("with generate: {}", kinds));
+    }
   }
   return text;
 }

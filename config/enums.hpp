@@ -11,7 +11,17 @@
 namespace heddle::config {
 
 enum class Factorization : std::uint8_t { cholesky, qr };
-enum class MatrixKind : std::uint8_t { spd, random, kriging, lehmer, identity };
+enum class MatrixKind : std::uint8_t {
+  spd,
+  random,
+  kriging,
+  lehmer,
+  identity,
+  conditioned,
+  graded,
+  dependent,
+  polynomial
+};
 enum class RhsKind : std::uint8_t { random };
 enum class Tree : std::uint8_t { flat, binomial };
 enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
@@ -22,8 +32,9 @@ enum class LogLevel : std::uint8_t { off, error, warning, info, debug, trace };
 namespace detail {
 using Names = std::string_view;
 inline constexpr std::array<Names, 2> factorizations{"cholesky", "qr"};
-inline constexpr std::array<Names, 5> matrix_kinds{"spd", "random", "kriging", "lehmer",
-                                                   "identity"};
+inline constexpr std::array<Names, 9> matrix_kinds{"spd",    "random",    "kriging",
+                                                   "lehmer", "identity",  "conditioned",
+                                                   "graded", "dependent", "polynomial"};
 inline constexpr std::array<Names, 1> rhs_kinds{"random"};
 inline constexpr std::array<Names, 2> trees{"flat", "binomial"};
 inline constexpr std::array<Names, 3> device_backends{"none", "cuda", "emulated"};

@@ -268,6 +268,7 @@ Config load(const std::string& text, const std::string& source_name,
   if (draft.config.problem && draft.config.problem->matrix.generate) {
     Matrix& matrix = draft.config.problem->matrix;
     matrix.m = matrix.rows();
+    if (matrix.generate == MatrixKind::dependent) matrix.rank = matrix.independent_columns();
   }
   return draft.config;
 }

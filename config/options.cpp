@@ -155,7 +155,6 @@ constexpr Option only_for(Option option, Enum... kinds) {
 }
 
 constexpr auto problem_options() {
-  using enum MatrixKind;
   return std::array{
       optional_group(
           "problem", "what to solve; left out in files for driver programs",
@@ -172,29 +171,38 @@ constexpr auto problem_options() {
       leaf(
           "problem.matrix.generate", Kind::choice, "make it instead, tile by tile, from the seed",
           [](auto& c) -> auto& { return c.problem->matrix.generate; }),
+  };
+}
+
+constexpr auto generated_matrix_options() {
+  using enum MatrixKind;
+  return std::array{
       required(
           within(only_for(leaf(
                               "problem.matrix.n", Kind::integer, "columns of a generated matrix",
                               [](auto& c) -> auto& { return c.problem->matrix.n; }),
-                          spd, random, kriging, lehmer, identity),
+                          spd, random, kriging, lehmer, identity, conditioned, graded, dependent,
+                          polynomial),
                  0, extent_max)),
       note(within(only_for(leaf(
                                "problem.matrix.m", Kind::integer, "rows of a generated matrix",
                                [](auto& c) -> auto& { return c.problem->matrix.m; }),
-                           spd, random, kriging, lehmer, identity),
+                           spd, random, kriging, lehmer, identity, conditioned, graded, dependent,
+                           polynomial),
                   0, extent_max),
            "n"),
-      at_least(
-          only_for(leaf(
-                       "problem.matrix.condition", Kind::number, "largest over smallest eigenvalue",
-                       [](auto& c) -> auto& { return c.problem->matrix.condition; }),
-                   spd),
-          1),
+      at_least(only_for(leaf(
+                            "problem.matrix.condition", Kind::number,
+                            "largest over smallest eigenvalue (spd), singular value (conditioned), "
+                            "or scale of a column (graded)",
+                            [](auto& c) -> auto& { return c.problem->matrix.condition; }),
+                        spd, conditioned, graded),
+               1),
       within(only_for(leaf(
                           "problem.matrix.seed", Kind::integer,
                           "the same seed gives the same bits on any layout",
                           [](auto& c) -> auto& { return c.problem->matrix.seed; }),
-                      spd, random, kriging),
+                      spd, random, kriging, conditioned, graded, dependent),
              0, any_integer),
       above(only_for(leaf(
                          "problem.matrix.range", Kind::number,
@@ -213,6 +221,19 @@ constexpr auto problem_options() {
                             "measurement variance added to the diagonal",
                             [](auto& c) -> auto& { return c.problem->matrix.nugget; }),
                         kriging),
+               0),
+      note(within(only_for(leaf(
+                               "problem.matrix.rank", Kind::integer,
+                               "independent columns, the first ones; at most n",
+                               [](auto& c) -> auto& { return c.problem->matrix.rank; }),
+                           dependent),
+                  0, extent_max),
+           "n - 1"),
+      at_least(only_for(leaf(
+                            "problem.matrix.distance", Kind::number,
+                            "largest deviation from the linear dependence",
+                            [](auto& c) -> auto& { return c.problem->matrix.distance; }),
+                        dependent),
                0),
   };
 }
@@ -354,8 +375,8 @@ constexpr auto joined(const Parts&... parts) {
   return all;
 }
 
-constexpr auto table =
-    joined(problem_options(), rhs_and_output_options(), layout_options(), node_options());
+constexpr auto table = joined(problem_options(), generated_matrix_options(),
+                              rhs_and_output_options(), layout_options(), node_options());
 
 std::string integer_text(const Option& option) {
   if (option.integer_max >= extent_max) return fmt::format("integer >= {}", option.integer_min);

@@ -27,7 +27,7 @@ enum class FileUse : std::uint8_t { none, read, written };
 struct Option {
   std::string_view path;  ///< dotted
   Kind kind = Kind::group;
-  std::string_view help;  ///< one line
+  std::string_view help;  ///< one sentence without a full stop
 
   bool automatic = false;  ///< accepts `auto`
   bool nullable = false;   ///< accepts `null`, which means left out

@@ -81,16 +81,37 @@ void check_source(const Draft& draft, const Option& group, Findings& findings) {
   }
 }
 
+/// `smaller` may not exceed `larger` where both are given.
+void check_order(const Draft& draft, const std::optional<std::int64_t>& smaller,
+                 std::string_view smaller_path, const std::optional<std::int64_t>& larger,
+                 std::string_view larger_path, Findings& findings) {
+  const Seen* place = draft.valid(smaller_path);
+  if (place == nullptr || !smaller || !larger || *smaller <= *larger) return;
+  findings.add(
+      place->value, smaller_path,
+      fmt::format("expected at most {} = {}; found {}", leaf_of(larger_path), *larger, *smaller));
+}
+
+bool is_positive_definite(MatrixKind kind) {
+  using enum MatrixKind;
+  return kind == spd || kind == kriging || kind == lehmer || kind == identity;
+}
+
 void check_matrix(const Draft& draft, Findings& findings) {
   const Seen* generate = draft.valid("problem.matrix.generate");
   if (generate == nullptr || draft.seen.contains("problem.matrix.file")) return;
   const Problem& problem = *draft.config.problem;
   const MatrixKind kind = problem.matrix.generate.value();
   const bool cholesky = problem.factorization == Factorization::cholesky;
-  if (cholesky && kind == MatrixKind::random) {
+  if (kind == MatrixKind::dependent && draft.valid("problem.matrix.n") != nullptr) {
+    check_order(draft, problem.matrix.rank, "problem.matrix.rank", problem.matrix.n,
+                "problem.matrix.n", findings);
+  }
+  if (cholesky && !is_positive_definite(kind)) {
     findings.add(generate->value, "problem.matrix.generate",
-                 "a random matrix is not symmetric positive definite, so cholesky cannot "
-                 "factorize it; use spd, or factorization: qr");
+                 fmt::format("a {} matrix is not symmetric positive definite, so cholesky cannot "
+                             "factorize it; use spd, or factorization: qr",
+                             name_of(kind)));
     return;
   }
   const Seen* m = draft.valid("problem.matrix.m");
@@ -109,17 +130,6 @@ void check_matrix(const Draft& draft, Findings& findings) {
                              "columns; found {}",
                              matrix.n, matrix.rows()));
   }
-}
-
-/// `smaller` may not exceed `larger`; both are optional lengths of the layout.
-void check_order(const Draft& draft, const std::optional<std::int64_t>& smaller,
-                 std::string_view smaller_path, const std::optional<std::int64_t>& larger,
-                 std::string_view larger_path, Findings& findings) {
-  const Seen* place = draft.valid(smaller_path);
-  if (place == nullptr || !smaller || !larger || *smaller <= *larger) return;
-  findings.add(
-      place->value, smaller_path,
-      fmt::format("expected at most {} = {}; found {}", leaf_of(larger_path), *larger, *smaller));
 }
 
 void check_layout(const Draft& draft, Findings& findings) {

@@ -101,6 +101,39 @@ TEST(Config, ReadsEveryKey) {
   EXPECT_EQ(config.trace.file, "t.json");
 }
 
+/// The matrix of a QR problem from its keys.
+Matrix matrix_of(const std::string& keys) {
+  return Config::from_text("problem: {factorization: qr, matrix: {" + keys + "}}", "t")
+      .problem->matrix;
+}
+
+TEST(Config, ReadsTheKeysOfMatricesForQr) {
+  const Matrix conditioned =
+      matrix_of("generate: conditioned, n: 6, m: 9, condition: 1e7, seed: 3");
+  EXPECT_EQ(conditioned.generate, MatrixKind::conditioned);
+  EXPECT_EQ(conditioned.condition, 1e7);
+  EXPECT_EQ(conditioned.seed, 3U);
+  const Matrix graded = matrix_of("generate: graded, n: 6, condition: 1e9, seed: 4");
+  EXPECT_EQ(graded.generate, MatrixKind::graded);
+  EXPECT_EQ(graded.condition, 1e9);
+  const Matrix dependent =
+      matrix_of("generate: dependent, n: 6, m: 9, rank: 4, distance: 1e-6, seed: 5");
+  EXPECT_EQ(dependent.generate, MatrixKind::dependent);
+  EXPECT_EQ(dependent.rank, 4);
+  EXPECT_EQ(dependent.distance, 1e-6);
+  const Matrix polynomial = matrix_of("generate: polynomial, n: 6, m: 9");
+  EXPECT_EQ(polynomial.generate, MatrixKind::polynomial);
+  EXPECT_EQ(polynomial.rows(), 9);
+}
+
+TEST(Config, ADependentMatrixHasOneDependentColumnUnlessTold) {
+  EXPECT_EQ(matrix_of("generate: dependent, n: 6").rank, 5);
+  EXPECT_EQ(matrix_of("generate: dependent, n: 6").distance, 1e-10);
+  EXPECT_EQ(matrix_of("generate: dependent, n: 6, rank: 0, distance: 0").rank, 0);
+  EXPECT_EQ(matrix_of("generate: dependent, n: 6, rank: 6").rank, 6);
+  EXPECT_EQ(matrix_of("generate: dependent, n: 0").rank, 0);
+}
+
 TEST(Config, LeftOutKeysHaveTheirDefaults) {
   const Config config = Config::from_text("problem: {matrix: {file: k.npy}}", "t");
   EXPECT_EQ(config.problem->factorization, Factorization::cholesky);
@@ -142,7 +175,9 @@ TEST(Config, EffectiveValuesAreAFileThatLoadsToTheSame) {
   for (const char* text :
        {"{}", full_text, "problem: {matrix: {file: k.npy}, rhs: {file: b.mtx}}",
         "problem: {matrix: {generate: kriging, n: 12, range: 0.123456789012345678}}",
-        "problem: {matrix: {generate: lehmer, n: 7}, rhs: {generate: random}}"}) {
+        "problem: {matrix: {generate: lehmer, n: 7}, rhs: {generate: random}}",
+        "problem: {factorization: qr, matrix: {generate: dependent, n: 7, m: 9}}",
+        "problem: {factorization: qr, matrix: {generate: graded, n: 7, condition: 1e9}}"}) {
     const Config config = Config::from_text(text, "t");
     const auto effective = to_json(config);
     const Config again = Config::from_text(effective.dump(), "again");
@@ -155,6 +190,14 @@ TEST(Config, EffectiveValuesNameOnlyWhatApplies) {
   const auto json = to_json(Config::from_text("problem: {matrix: {generate: lehmer, n: 7}}", "t"));
   EXPECT_EQ(json["problem"]["matrix"],
             (nlohmann::json{{"generate", "lehmer"}, {"n", 7}, {"m", 7}}));
+  const auto dependent = to_json(Config::from_text(
+      "problem: {factorization: qr, matrix: {generate: dependent, n: 7, m: 9}}", "t"));
+  EXPECT_EQ(dependent["problem"]["matrix"], (nlohmann::json{{"generate", "dependent"},
+                                                            {"n", 7},
+                                                            {"m", 9},
+                                                            {"seed", 1},
+                                                            {"rank", 6},
+                                                            {"distance", 1e-10}}));
   EXPECT_TRUE(json["problem"]["rhs"].is_null());
   EXPECT_EQ(json["layout"]["grid"], "auto");
 }
@@ -168,6 +211,10 @@ TEST(Config, FingerprintChangesWithEveryEffectiveValueAndWithNothingElse) {
   EXPECT_NE(of("layout: {tile: 64}", "a"), of("layout: {tile: 65}", "a"));
   EXPECT_NE(of("layout: {tile: 64}", "a"), of("layout: {small: 64}", "a"));
   EXPECT_NE(of("{}", "a"), of("trace: {file: t.json}", "a"));
+  const std::string dependent = "problem: {factorization: qr, matrix: {generate: dependent, n: 7";
+  EXPECT_EQ(of(dependent + "}}", "a"), of(dependent + ", rank: 6}}", "b"));
+  EXPECT_NE(of(dependent + "}}", "a"), of(dependent + ", rank: 5}}", "a"));
+  EXPECT_NE(of(dependent + "}}", "a"), of(dependent + ", distance: 1e-9}}", "a"));
 }
 
 TEST(Config, ReadsAFileAndNamesItInErrors) {

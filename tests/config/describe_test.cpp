@@ -61,6 +61,8 @@ TEST(Options, AreExactlyTheDocumentedKeys) {
                                                "problem.matrix.range",
                                                "problem.matrix.smoothness",
                                                "problem.matrix.nugget",
+                                               "problem.matrix.rank",
+                                               "problem.matrix.distance",
                                                "problem.rhs.file",
                                                "problem.rhs.generate",
                                                "problem.rhs.columns",
@@ -108,13 +110,22 @@ TEST(Options, ReadBackWhatWasSet) {
   }
 }
 
+/// `text` with single spaces for line breaks and indentation.
+std::string unwrapped(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += word + ' ';
+  return line;
+}
+
 TEST(Help, ListsEveryKeyWithTypeDefaultAndMeaningWithin80Columns) {
   const std::string help = option_help();
+  const std::string line_of_help = unwrapped(help);
   for (const Option& option : options()) {
-    EXPECT_NE(help.find(option.path), std::string::npos) << option.path;
-    EXPECT_NE(help.find(option.help), std::string::npos) << option.path;
+    EXPECT_NE(line_of_help.find(option.path), std::string::npos) << option.path;
+    EXPECT_NE(line_of_help.find(option.help), std::string::npos) << option.path;
     if (!option.is_group()) {
-      EXPECT_NE(help.find(type_text(option)), std::string::npos) << option.path;
+      EXPECT_NE(line_of_help.find(type_text(option)), std::string::npos) << option.path;
     }
   }
   std::istringstream lines(help);
@@ -122,6 +133,12 @@ TEST(Help, ListsEveryKeyWithTypeDefaultAndMeaningWithin80Columns) {
   EXPECT_NE(help.find("  layout.tile               auto | integer >= 1  [auto]\n"
                       "                            rows and columns of a tile, B\n"),
             std::string::npos);
+  EXPECT_NE(
+      help.find("  problem.matrix.generate   spd | random | kriging | lehmer | identity |\n"
+                "                            conditioned | graded | dependent | polynomial  [-]\n"
+                "                            make it instead"),
+      std::string::npos);
+  EXPECT_NE(help.find("  problem.matrix.rank       integer >= 0  [n - 1]\n"), std::string::npos);
   EXPECT_NE(help.find("relative to the current directory"), std::string::npos);
 }
 
@@ -151,6 +168,8 @@ TEST(Schema, AcceptsEffectiveConfigurations) {
                            "problem: {matrix: {file: k.mtx}, "
                            "rhs: {file: b.npy}, output: {solution: x.npy}}",
                            "problem: {matrix: {generate: kriging, n: 5}, rhs: {generate: random}}",
+                           "problem: {factorization: qr, matrix: {generate: dependent, n: 5}}",
+                           "problem: {factorization: qr, matrix: {generate: polynomial, n: 5}}",
                            "{layout: {grid: [2, 2]}, runtime: {devices: {memory: 1GiB}}}"}) {
     EXPECT_EQ(schema_violation(schema, to_json(Config::from_text(text, "t")), ""), "") << text;
   }
@@ -169,6 +188,9 @@ TEST(Schema, RefusesWhatTheLoaderRefuses) {
            R"({"problem": {"matrix": {"generate": "spd", "n": 4, "file": "k.npy"}}})",
            R"({"problem": {"matrix": {"file": "k.csv"}}})",
            R"({"problem": {"matrix": {"generate": "kriging", "n": 4, "range": 0}}})",
+           R"({"problem": {"matrix": {"generate": "dependent", "n": 4, "rank": -1}}})",
+           R"({"problem": {"matrix": {"generate": "dependent", "n": 4, "rank": "auto"}}})",
+           R"({"problem": {"matrix": {"generate": "dependent", "n": 4, "distance": -1}}})",
            R"({"problem": {"matrix": {"file": "k.npy"}, "rhs": {}}})",
            R"({"problem": {"matrix": {"file": "k.npy"}, "output": {"factor": "l.mtx"}}})",
            R"({"runtime": {"wait": "nap"}})",

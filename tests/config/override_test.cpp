@@ -98,7 +98,7 @@ TEST(Override, ErrorsNameTheOverrideAndTheNearestKey) {
       "machine, logging, trace; did you mean 'layout'?",
       "--set 6: layout.grid=[2, 0]: expected two integers 1..1000000 in [rows, columns]; found 0",
       "--set 7: problem={matrix: {file: k.npy, mm: 1}}: problem.matrix.mm: unknown key; expected "
-      "one of file, generate, n, m, condition, seed, range, smoothness, nugget",
+      "one of file, generate, n, m, condition, seed, range, smoothness, nugget, rank, distance",
       "--set 8: logging.level=\"info: not valid YAML: illegal EOF in scalar (at character 6 of the "
       "value)",
       "--set 9: runtime.window=*x: not valid YAML: the referenced anchor is not defined (at "

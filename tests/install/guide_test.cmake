@@ -5,7 +5,7 @@ file(READ "${guide}" text)
 set(missing)
 
 execute_process(COMMAND "${heddle}" solve --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
-string(REGEX MATCHALL "\n  [a-z_]+(\\.[a-z_]+)* +[^\n]*\\[[^\n]*\\]\n" lines "${help}")
+string(REGEX MATCHALL "\n  [a-z_]+(\\.[a-z_]+)* +[^\n[]*(\n   +[^\n[]*)*\\[[^\n]*\\]\n" lines "${help}")
 foreach(line IN LISTS lines)
   string(REGEX MATCH "[a-z_]+(\\.[a-z_]+)*" key "${line}")
   list(APPEND names ${key})

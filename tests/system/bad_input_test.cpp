@@ -195,6 +195,22 @@ TEST_F(BadInput, words_that_are_no_command_line) {
   expect_refused(run(on(2, {"solve"})), {"--help"});
 }
 
+TEST_F(BadInput, options_that_no_generated_matrix_can_have) {
+  const auto generate = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "generate");
+    words.insert(words.end(), {"--matrix", "m.npy"});
+    return alone(words);
+  };
+  expect_refused(run(generate({"--kind", "odd", "-n", "3"})),
+                 {"--kind", "spd, random", "dependent, polynomial", "'odd'"});
+  expect_refused(run(generate({"--kind", "dependent", "-n", "3", "--rank", "4"})),
+                 {"dependent", "rank is 4", "0 to n (3)"});
+  expect_refused(run(generate({"--kind", "dependent", "-n", "3", "--distance", "-1"})),
+                 {"dependent", "distance is -1"});
+  expect_refused(run(generate({"--kind", "graded", "-n", "3", "--condition", "0"})),
+                 {"graded", "condition is 0"});
+}
+
 TEST_F(BadInput, nodes_that_were_started_with_different_configurations) {
   folder_.write("one.yaml", problem);
   folder_.write("two.yaml", std::string(problem) + "runtime: {window: 77}\n");

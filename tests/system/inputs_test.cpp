@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include "algorithms/matrix/generators.hpp"
+#include "config/enums.hpp"
 #include "tests/system/heddle_run.hpp"
 
 /// Sources, sizes, layouts and options through the binary.
@@ -170,6 +172,40 @@ TEST_F(Inputs, written_by_generate_are_what_a_run_generates) {
   EXPECT_EQ(testing::read_file(folder_ / "x.npy"), from_file);
 }
 
+TEST_F(Inputs, of_every_kind_are_written_by_generate) {
+  const std::vector<std::string> common{"-n",          "12",   "--seed",   "6",
+                                        "--condition", "1e5",  "--rank",   "7",
+                                        "--distance",  "1e-3", "--matrix", "a.npy"};
+  for (const std::string_view name : config::names_of(config::MatrixKind{})) {
+    for (const std::int64_t rows : {12, 31}) {
+      GeneratorOptions options;
+      ASSERT_TRUE(generator_kind(name)) << name;
+      options.kind = *generator_kind(name);
+      options.n = 12;
+      options.m = rows;
+      options.seed = 6;
+      options.condition = 1e5;
+      options.rank = 7;
+      options.distance = 1e-3;
+      const bool is_square =
+          options.kind == GeneratorKind::spd || options.kind == GeneratorKind::kriging;
+      if (is_square && rows != 12) continue;
+      std::vector<std::string> words{"generate", "--kind", std::string(name)};
+      if (rows != 12) words.insert(words.end(), {"-m", std::to_string(rows)});
+      words.insert(words.end(), common.begin(), common.end());
+      const Ended ended = run(alone(words));
+      ASSERT_EQ(ended.status, 0) << ended.error;
+      const Dense written = testing::read_npy(folder_ / "a.npy");
+      Dense expected(rows, 12);
+      make_generator(options)->read(GlobalRow{0}, GlobalColumn{0},
+                                    {expected.elements.data(), rows, 12, rows});
+      EXPECT_EQ(written.rows, rows) << name;
+      EXPECT_EQ(written.columns, 12) << name;
+      EXPECT_EQ(written.elements, expected.elements) << name;
+    }
+  }
+}
+
 TEST_F(Inputs, are_explained_by_help_version_and_schema) {
   const Ended help = run(alone({"--help"}));
   EXPECT_EQ(help.status, 0);
@@ -178,6 +214,11 @@ TEST_F(Inputs, are_explained_by_help_version_and_schema) {
   EXPECT_EQ(solve_help.status, 0);
   EXPECT_NE(solve_help.out.find("layout.tile"), std::string::npos) << solve_help.out;
   EXPECT_EQ(run(alone({"--version"})).out.substr(0, 7), "heddle ");
+  const Ended generate_help = run(alone({"generate", "--help"}));
+  EXPECT_EQ(generate_help.status, 0);
+  for (const std::string_view name : config::names_of(config::MatrixKind{})) {
+    EXPECT_NE(generate_help.out.find(name), std::string::npos) << name;
+  }
   const Ended schema = run(alone({"schema"}));
   EXPECT_TRUE(nlohmann::json::parse(schema.out).contains("properties"));
 }
