@@ -31,11 +31,17 @@ std::int32_t panels_above(const QrMatrix& q, std::int32_t i) {
   return l.wide_begin(wide).value();
 }
 
+/// Panels that pass on what stands in tall tile i beside tile column d when Q is applied.
+std::int32_t panels_on(const QrMatrix& q, Work work, std::int32_t i, TileColumn d) {
+  const std::int32_t all = panels_above(q, i);
+  return work == Work::generate ? std::min(all, d.value() + 1) : all;
+}
+
 /// True of a last tall tile with too few rows for an R of its own: in a binomial tree it goes with
 /// the tile before it.
-bool is_short(const QrMatrix& q, std::int32_t i) {
+bool is_last_and_short(const QrMatrix& q, std::int32_t i) {
   const TileLayout& l = q.a.layout();
-  return l.row_count(TileRow{i}) < l.wide_width();
+  return i + 1 == l.tile_rows() && l.row_count(TileRow{i}) < l.wide_width();
 }
 
 /// Where the rows beside R stand on their way down a panel: as many as the panel is wide, of one
@@ -90,7 +96,7 @@ std::vector<Step> make_steps(const QrMatrix& q, Work work, std::int32_t top) {
     return steps;
   }
 
-  const bool has_short = top + 1 < rows && is_short(q, rows - 1);
+  const bool has_short = top + 1 < rows && is_last_and_short(q, rows - 1);
   const std::int32_t count = rows - top - (has_short ? 1 : 0);  // that have an R of their own
   std::vector<Rows> at(static_cast<std::size_t>(count));        // each one's rows, by distance
   const auto at_of = [&](std::int32_t distance) -> Rows& {
@@ -188,7 +194,7 @@ struct Panel {
     return step.kind == Step::Kind::pair ? pair_t(step.tile) : t(step.tile);
   }
   [[nodiscard]] bool has_pair(std::int32_t i) const {
-    return q.tree == QrTree::binomial && !(i + 1 == rows && is_short(q, i));
+    return q.tree == QrTree::binomial && !is_last_and_short(q, i);
   }
 };
 
@@ -221,9 +227,7 @@ struct Chain {
 
   /// Each panel so far has written what tall tile i hands on once.
   [[nodiscard]] std::int32_t writes_of_moving(std::int32_t i) const {
-    if (!is_up()) return p.c.value() + 1;
-    const std::int32_t all = panels_above(p.q, i);
-    return (p.work == Work::generate ? std::min(all, d.value() + 1) : all) - p.c.value();
+    return is_up() ? panels_on(p.q, p.work, i, d) - p.c.value() : p.c.value() + 1;
   }
 
   /// The rows as the task after reads them.
@@ -383,6 +387,66 @@ Program walk(TaskStream& tasks, QrMatrix q, QrSides x, Work work) {
   }
 }
 
+/// What of each tile other nodes need: the reflectors without what is above them, triangles, and
+/// the rows of a panel alone.
+struct Parts {
+  QrMatrix q;
+  QrSides x;
+  Work work;
+
+  [[nodiscard]] TilePart operator()(protocol::TileId tile, Version version) const {
+    using enum TilePart::Shape;
+    if (tile.matrix == q.a.id()) return of_v(tile);
+    if (q.pair_v && tile.matrix == q.pair_v->id()) {
+      return {upper, 0, q.a.layout().column_count(column(*q.pair_v, tile))};
+    }
+    if (tile.matrix == x.top.id() && !goes_up(work)) {
+      // R's tile is written once or twice for each piece, and read in between.
+      const TileColumn d = column(x.top, tile);
+      const std::int32_t wide = tile.index % x.top.layout().tile_rows();
+      const std::int32_t writes = has_others(wide) ? 2 : 1;
+      const TileColumn c = q.a.layout().wide_begin(wide) + (version.value() - 1) / writes;
+      return rows_of_panel(c, d);
+    }
+    if (tile.matrix == x.moving.id()) {
+      const TileColumn d = column(x.moving, tile);
+      const std::int32_t i = tile.index % x.moving.layout().tile_rows() / slots(q.tree);
+      return rows_of_panel(panel_of_moving(i, d, version), d);
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] static TileColumn column(const Matrix<double>& m, protocol::TileId tile) {
+    return TileColumn{tile.index / m.layout().tile_rows()};
+  }
+  [[nodiscard]] bool has_others(std::int32_t wide) const {
+    return wide / q.virtual_tiles + 1 < q.a.layout().tile_rows();
+  }
+  /// A tile of A travels once its column is factored.
+  [[nodiscard]] TilePart of_v(protocol::TileId tile) const {
+    const TileLayout& l = q.a.layout();
+    const TileColumn c = column(q.a, tile);
+    const std::int32_t i = tile.index % l.tile_rows();
+    const std::int32_t top = l.wide_of(c) / q.virtual_tiles;
+    const bool is_leaf = i == top || (q.tree == QrTree::binomial && !is_last_and_short(q, i));
+    if (!is_leaf) return {};
+    const std::int64_t first = i == top ? l.column_begin(c) - l.row_begin(TileRow{top}) : 0;
+    return {TilePart::Shape::lower, first};
+  }
+  /// Of a panel in its own column, R; of a panel beside it, whole rows.
+  [[nodiscard]] TilePart rows_of_panel(TileColumn c, TileColumn d) const {
+    const TileLayout& l = q.a.layout();
+    const bool triangle = work == Work::factorize && c == d;
+    return {triangle ? TilePart::Shape::upper : TilePart::Shape::full, l.offset_in_wide(c),
+            l.column_count(c)};
+  }
+  [[nodiscard]] TileColumn panel_of_moving(std::int32_t i, TileColumn d, Version version) const {
+    if (!goes_up(work)) return TileColumn{version.value() - 1};
+    return TileColumn{panels_on(q, work, i, d) - version.value()};
+  }
+};
+
 JobSpec job_of(std::string name, const QrMatrix& q, const QrSides& x, Work work) {
   JobSpec spec;
   spec.name = std::move(name);
@@ -396,6 +460,7 @@ JobSpec job_of(std::string name, const QrMatrix& q, const QrSides& x, Work work)
     spec.keep_alive.push_back(m.state());
   }
   spec.temporaries = {x.moving.id()};
+  spec.part = Parts{q, x, work};
   spec.program = [q, x, work](TaskStream& tasks) { return walk(tasks, q, x, work); };
   return spec;
 }

@@ -188,6 +188,29 @@ TEST_F(Qr, gives_the_same_bits_on_any_nodes_grid_workers_and_devices) {
   }
 }
 
+TEST_F(Qr, sends_of_r_its_triangle_and_of_v_its_lower_part) {
+  const auto traffic = [&](int m, int n, const std::string& layout) {
+    const auto report = solved(
+        fmt::format("problem: {{factorization: qr, matrix: {{generate: random, m: {}, n: {}}}, "
+                    "verify: false}}\nlayout: {{tile: 16, inner: 16, {}}}\n",
+                    m, n, layout),
+        2);
+    return std::pair(report["messages"].get<int>(), report["bytes_sent"].get<int>());
+  };
+  constexpr int triangle = 8 * 16 * 17 / 2;
+  // R passes to the other node and comes home.
+  for (const char* tree : {"flat", "binomial"}) {
+    EXPECT_EQ(traffic(32, 16, fmt::format("virtual: 1, grid: [2, 1], tree: {}", tree)),
+              std::pair(2, 2 * triangle));
+  }
+  // V of one tall tile, what is below the diagonal of each panel, and T of each.
+  constexpr int first = 8 * (16 * 47 - 16 * 15 / 2);
+  EXPECT_EQ(traffic(48, 32, "virtual: 3, grid: [1, 2]"), std::pair(2, first + 8 * 16 * 16));
+  // Two columns: beside R its rows travel as they are.
+  EXPECT_EQ(traffic(32, 32, "virtual: 1, grid: [2, 1]"),
+            std::pair(4, 2 * triangle + 2 * 8 * 16 * 16));
+}
+
 TEST_F(Qr, takes_columns_of_any_scale) {
   Dense a = testing::tall(80, 30);
   Dense plain = a;
