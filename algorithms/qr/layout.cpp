@@ -13,13 +13,20 @@ namespace {
 /// Rows over columns from which on a matrix counts as tall.
 constexpr std::int64_t tall_ratio = 4;
 
-/// Columns of a tile on CPUs. Panels are factored by one worker each, updates run at the speed of
-/// products as soon as tiles have some width: narrow tiles where there are few columns for many
-/// rows, wider ones as the matrix grows (bench/results).
-std::int64_t cpu_tile(std::int64_t rows, std::int64_t columns) {
-  if (rows >= tall_ratio * columns) return columns <= 1024 ? 64 : 96;
-  return columns <= 6000 ? 128 : 192;
+/// Columns of a tile on CPUs. A panel is factored by one worker at a time, at half the speed of the
+/// updates: narrow tiles where there are few columns, so that panels and updates overlap, wider
+/// ones as the matrix grows. Fitted to bench/qr_cpu on two cores (bench/results).
+std::int64_t cpu_tile(std::int64_t columns) {
+  if (columns <= 64) return std::max<std::int64_t>(16, (columns + 15) / 16 * 16);
+  if (columns <= 300) return 48;
+  if (columns <= 5000) return 96;
+  return columns <= 9000 ? 128 : 192;
 }
+
+/// Rows of a tall tile on CPUs: its V stays in the last cache of a core while a column of tiles is
+/// updated; pairs of a binomial tree take a second pass over the tops, so fewer of them.
+constexpr std::int64_t cpu_height_flat = 2048;
+constexpr std::int64_t cpu_height_binomial = 4096;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -40,7 +47,7 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
   const std::int64_t nodes = cut.distribution.grid_rows;
 
   config::Layout squares = wanted;
-  if (!wanted.tile && facts.devices == 0) squares.tile = cpu_tile(rows, columns);
+  if (!wanted.tile && facts.devices == 0) squares.tile = cpu_tile(columns);
   const TileLayout tiles = choose_layout(columns, columns, squares, facts);
   QrLayout& layout = cut.layout;
   layout.tile = tiles.tile;
@@ -54,18 +61,27 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
 
   const std::int64_t tile_rows = std::max<std::int64_t>(1, quotient_up(rows, layout.tile));
   const std::int64_t tile_columns = std::max<std::int64_t>(1, quotient_up(columns, layout.tile));
-  const std::int64_t places = facts.cpu_workers + facts.devices;  // of a node, that compute
-  // Tall tiles of each node in a column: enough tasks for all its places beside each other.
-  const std::int64_t share = quotient_up(tile_rows, nodes);
-  const std::int64_t pieces = std::clamp<std::int64_t>(
-      quotient_up(4 * places * cut.distribution.grid_columns, tile_columns), 1, share);
-  layout.virtual_tiles = static_cast<std::int32_t>(
-      std::min(wanted.virtual_tiles.value_or(quotient_up(share, pieces)), tile_rows));
   if (wanted.tree) {
     layout.tree = *wanted.tree == config::Tree::binomial ? QrTree::binomial : QrTree::flat;
   } else {
-    layout.tree = tall && nodes > 1 ? QrTree::binomial : QrTree::flat;
+    // Without columns to update meanwhile, a flat tree is a chain of panels.
+    const bool is_chain = tile_columns == 1 && tall;
+    layout.tree = (tall && nodes > 1) || is_chain ? QrTree::binomial : QrTree::flat;
   }
+
+  // Tall tiles of each node in a column: enough tasks for all its places beside each other, and no
+  // more rows than are good for the caches.
+  const std::int64_t places = facts.cpu_workers + facts.devices;
+  const std::int64_t share = quotient_up(tile_rows, nodes);
+  const std::int64_t pieces = std::clamp<std::int64_t>(
+      quotient_up(4 * places * cut.distribution.grid_columns, tile_columns), 1, share);
+  std::int64_t most = quotient_up(share, pieces);
+  if (facts.devices == 0) {
+    const std::int64_t height = layout.tree == QrTree::flat ? cpu_height_flat : cpu_height_binomial;
+    most = std::min(most, std::max<std::int64_t>(1, height / layout.tile));
+  }
+  layout.virtual_tiles =
+      static_cast<std::int32_t>(std::min(wanted.virtual_tiles.value_or(most), tile_rows));
   return cut;
 }
 

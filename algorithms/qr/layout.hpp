@@ -16,9 +16,9 @@ struct QrCut {
 
 /// What the node's configuration says, and measured choices where it says `auto`: tall matrices are
 /// dealt out by rows and their panels joined in pairs, others lie on a grid that is as square as
-/// can be; a virtual tile is a node's whole part of a column, or less where its columns alone do
-/// not keep its workers busy. The same on all nodes. Throws Error(usage) when a wanted combination
-/// is impossible.
+/// can be; a virtual tile is as much of a node's part of a column as caches hold and its workers
+/// can do without. The same on all nodes. Throws Error(usage) when a wanted combination is
+/// impossible.
 [[nodiscard]] QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns);
 
 /// Makes the matrices, cut like that.

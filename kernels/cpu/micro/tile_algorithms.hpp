@@ -407,6 +407,16 @@ struct TileAlgorithms {
         }
       }
     }
+    if constexpr (Rows == 4) {
+      if (p == k) {  // each sum of four is a piece of a column of c
+        for (std::size_t j = 0; j < Columns; ++j) {
+          Four* to = reinterpret_cast<Four*>(c + static_cast<Size>(j) * ldc);
+          *to += alpha * add_lanes(halves_of(sum[4 * j]), halves_of(sum[4 * j + 1]),
+                                   halves_of(sum[4 * j + 2]), halves_of(sum[4 * j + 3]));
+        }
+        return;
+      }
+    }
     double products[(Rows * Columns + 3) / 4 * 4];
     for (std::size_t v = 0; v < Rows * Columns; v += 4) {
       Four four[4] = {};
@@ -440,6 +450,17 @@ struct TileAlgorithms {
     }
   }
 
+  /// The last `count` columns of b, at most Most.
+  template <std::size_t Most>
+  static void inner_rest(Size count, Size m, Size k, double alpha, Matrix a, Matrix b, double* c,
+                         Size ldc) {
+    if constexpr (Most > 0) {
+      if (count == static_cast<Size>(Most))
+        return inner_columns_of<Most>(m, k, alpha, a, b, c, ldc);
+      inner_rest<Most - 1>(count, m, k, alpha, a, b, c, ldc);
+    }
+  }
+
   static void inner_entry(Size m, Size n, Size k, double alpha, const double* a, Size lda,
                           const double* b, Size ldb, double* c, Size ldc) {
     constexpr Size chunk = inner_chunk;
@@ -456,9 +477,8 @@ struct TileAlgorithms {
           inner_columns_of<inner_columns>(width, depth, alpha, left, {b + p + j * ldb, ldb},
                                           to + j * ldc, ldc);
         }
-        for (; j < n; ++j) {
-          inner_columns_of<1>(width, depth, alpha, left, {b + p + j * ldb, ldb}, to + j * ldc, ldc);
-        }
+        inner_rest<inner_columns - 1>(n - j, width, depth, alpha, left, {b + p + j * ldb, ldb},
+                                      to + j * ldc, ldc);
       }
     }
   }
