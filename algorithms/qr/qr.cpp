@@ -6,12 +6,19 @@
 #include <vector>
 
 #include "algorithms/matrix/walk.hpp"
+#include "algorithms/qr/steps.hpp"
 #include "base/assert.hpp"
 #include "kernels/qr.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
 namespace {
+
+using qr_tree::make_steps;
+using qr_tree::Rows;
+using qr_tree::slots;
+using qr_tree::Step;
+using qr_tree::Way;
 
 enum class Work : std::uint8_t {
   factorize,         ///< the panel, then Q^T on the columns to its right
@@ -44,97 +51,11 @@ bool is_last_and_short(const QrMatrix& q, std::int32_t i) {
   return i + 1 == l.tile_rows() && l.row_count(TileRow{i}) < l.wide_width();
 }
 
-/// Where the rows beside R stand on their way down a panel: as many as the panel is wide, of one
-/// tile column.
-struct Rows {
-  enum class Slot : std::uint8_t { r, kept, carried };
-  std::int32_t tile = 0;  ///< whose task left them there; with Slot::r the top one, and R's tile
-  Slot slot = Slot::r;
-};
-
-/// Tiles of `moving` for each tall tile.
-std::int32_t slots(QrTree tree) {
-  return tree == QrTree::flat ? 1 : 2;
-}
-
-/// A task of a panel on some tile column.
-struct Step {
-  enum class Kind : std::uint8_t {
-    leaf,   ///< a tile by itself
-    below,  ///< a whole tile under the R of others
-    pair,   ///< two Rs to one
-    home,   ///< R back to its own tile
-  };
-  Kind kind = Kind::leaf;
-  std::int32_t tile = 0;
-  Rows in;   ///< of leaf only when Q is applied
-  Rows own;  ///< pair: the rows of its own tile
-  Rows out;  ///< of leaf only when Q is not applied
-};
-
-/// The tasks of a panel whose diagonal passes through tall tile `top`, in sequential order. A
-/// binomial tree pairs tiles far from each other first: where the tall tiles go round a power of
-/// two of grid rows, all but its last levels stay on one node.
-std::vector<Step> make_steps(const QrMatrix& q, Work work, std::int32_t top) {
+/// The tasks of a panel whose diagonal passes through tall tile `top`.
+std::vector<Step> steps_of(const QrMatrix& q, Work work, std::int32_t top) {
   const std::int32_t rows = q.a.layout().tile_rows();
-  const bool up = goes_up(work);
-  const auto kept = [](std::int32_t i) { return Rows{i, Rows::Slot::kept}; };
-  const auto carried = [](std::int32_t i) { return Rows{i, Rows::Slot::carried}; };
-  const Rows r{top, Rows::Slot::r};
-  std::vector<Step> steps;
-
-  if (q.tree == QrTree::flat) {
-    Rows at = r;
-    for (std::int32_t k = top + 1; k < rows; ++k) {
-      const std::int32_t i = up ? rows + top - k : k;
-      steps.push_back({Step::Kind::below, i, at, {}, kept(i)});
-      at = kept(i);
-    }
-    const Step leaf{Step::Kind::leaf, top, at, {}, r};
-    steps.insert(up ? steps.end() : steps.begin(), leaf);
-    if (!up && top + 1 < rows) steps.push_back({Step::Kind::home, top, at, {}, {}});
-    return steps;
-  }
-
   const bool has_short = top + 1 < rows && is_last_and_short(q, rows - 1);
-  const std::int32_t count = rows - top - (has_short ? 1 : 0);  // that have an R of their own
-  std::vector<Rows> at(static_cast<std::size_t>(count));        // each one's rows, by distance
-  const auto at_of = [&](std::int32_t distance) -> Rows& {
-    return at[static_cast<std::size_t>(distance)];
-  };
-  const auto add_leaves = [&] {
-    for (std::int32_t k = 0; k < count; ++k) {
-      if (!up) at_of(k) = k == 0 ? r : kept(top + k);
-      steps.push_back({Step::Kind::leaf, top + k, at_of(k), {}, at_of(k)});
-    }
-  };
-  const auto add_short = [&] {
-    if (!has_short) return;
-    steps.push_back({Step::Kind::below, rows - 1, at_of(count - 1), {}, kept(rows - 1)});
-    at_of(count - 1) = kept(rows - 1);
-  };
-  const auto add_pairs = [&](std::int32_t stride) {
-    for (std::int32_t k = stride; k < std::min(2 * stride, count); ++k) {
-      const std::int32_t i = top + k;
-      if (up) at_of(k) = kept(i);
-      steps.push_back({Step::Kind::pair, i, at_of(k - stride), at_of(k), carried(i)});
-      at_of(k - stride) = carried(i);
-    }
-  };
-  std::int32_t half = 1;
-  while (2 * half < count) half *= 2;
-  if (up) {
-    at_of(0) = r;
-    for (std::int32_t stride = 1; stride <= half; stride *= 2) add_pairs(stride);
-    add_short();
-    add_leaves();
-    return steps;
-  }
-  add_leaves();
-  add_short();
-  for (std::int32_t stride = half; stride >= 1; stride /= 2) add_pairs(stride);
-  if (top + 1 < rows) steps.push_back({Step::Kind::home, top, at_of(0), {}, {}});
-  return steps;
+  return make_steps(q.tree, top, rows, has_short, goes_up(work) ? Way::up : Way::down);
 }
 
 /// One panel: tile column c of a factorization.
@@ -335,7 +256,7 @@ Program walk(TaskStream& tasks, QrMatrix q, QrSides x, Work work) {
   for (std::int32_t turn = 0; turn < panels; ++turn) {
     const TileColumn c{up ? panels - 1 - turn : turn};
     const std::int32_t top = q.a.layout().wide_of(c) / q.virtual_tiles;
-    if (top != steps_top) steps = make_steps(q, work, top);
+    if (top != steps_top) steps = steps_of(q, work, top);
     steps_top = top;
     const Panel p(q, work, c, steps);
     const bool has_panel = own.has_wide(p.wide);

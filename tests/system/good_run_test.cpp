@@ -62,6 +62,24 @@ TEST_F(GoodRun, solves_with_devices_on_two_nodes) {
                      testing::NpyOrder::fortran);
 }
 
+TEST_F(GoodRun, solves_least_squares_alone_and_with_devices_on_two_nodes) {
+  const Dense a = testing::tall(150, 61);
+  const Dense b = testing::sides(150, 2);
+  folder_.write("a.npy", testing::npy(a));
+  folder_.write("b.npy", testing::npy(b));
+  const std::string problem =
+      "problem:\n  factorization: qr\n  matrix: {file: a.npy}\n  rhs: {file: b.npy}\n"
+      "  output: {solution: x.npy, q: q.npy}\n";
+  const Dense expected = testing::least_squares(a, b).solution;
+  static_cast<void>(solved(problem + "layout: {tile: 16, virtual: 3}\n"));
+  expect_close(testing::read_npy(folder_ / "x.npy"), expected, 1e-12);
+  static_cast<void>(
+      solved(problem + "layout: {tile: 16, strip: 8, small: 4, virtual: 2, tree: binomial}\n"
+                       "runtime: {devices: {backend: emulated, per_node: 2, memory: 64MiB}}\n",
+             2));
+  expect_close(testing::read_npy(folder_ / "x.npy"), expected, 1e-12);
+}
+
 TEST_F(GoodRun, writes_a_trace_with_the_rows_of_both_nodes) {
   static_cast<void>(solved("problem:\n  matrix: {generate: spd, n: 150}\nlayout: {tile: 48}\n", 2,
                            {"--trace", "trace.json"}));

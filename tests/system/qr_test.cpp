@@ -133,6 +133,57 @@ TEST_F(Qr, solves_least_squares_and_square_systems_like_lapack) {
                      "runtime: {devices: {backend: emulated, per_node: 2, memory: 64MiB}}\n");
 }
 
+TEST_F(Qr, reads_matrix_market_files_and_solutions_of_one_dimension) {
+  const Dense a = testing::tall(70, 33);
+  const Dense b = testing::sides(70, 1);
+  folder_.write("a.mtx", testing::mtx(a, false));
+  folder_.write("b.npy", testing::npy(b, testing::NpyOrder::c, testing::NpyDimensions::one));
+  for (const int nodes : {0, 3}) {
+    for (const char* tree : {"flat", "binomial"}) {
+      static_cast<void>(
+          solved(fmt::format("problem:\n  factorization: qr\n  matrix: {{file: a.mtx}}\n"
+                             "  rhs: {{file: b.npy}}\n  output: {{solution: x.npy}}\n"
+                             "layout: {{tile: 8, virtual: 2, tree: {}}}\n",
+                             tree),
+                 nodes));
+      EXPECT_LT(largest_difference(testing::read_npy(folder_ / "x.npy"),
+                                   testing::least_squares(a, b).solution),
+                1e-12);
+      EXPECT_NE(testing::read_file(folder_ / "x.npy").find("(33,)"), std::string::npos);
+    }
+  }
+  // The lower half of a symmetric matrix is all that the file has.
+  const Dense square = testing::spd(40);
+  folder_.write("a.mtx", testing::mtx(square, true));
+  folder_.write("b.npy", testing::npy(testing::sides(40, 1)));
+  const auto report = solved(
+      "problem: {factorization: qr, matrix: {file: a.mtx}, rhs: {file: b.npy}}\n"
+      "layout: {tile: 8, virtual: 2, grid: [3, 1]}\n",
+      3);
+  EXPECT_LT(report["solution_residual"].get<double>(), 10);
+}
+
+TEST_F(Qr, solves_all_generated_kinds) {
+  for (const char* matrix :
+       {"generate: random, n: 60, m: 200", "generate: conditioned, n: 60, m: 90, condition: 1.0e8",
+        "generate: graded, n: 60, m: 90, condition: 1.0e12",
+        "generate: dependent, n: 60, m: 90, rank: 40, distance: 1.0e-6",
+        "generate: polynomial, n: 9, m: 300", "generate: lehmer, n: 60, m: 70",
+        "generate: identity, n: 30, m: 50", "generate: spd, n: 50", "generate: kriging, n: 50"}) {
+    SCOPED_TRACE(matrix);
+    static_cast<void>(
+        solved(fmt::format("problem:\n  factorization: qr\n  matrix: {{{}}}\n"
+                           "  rhs: {{generate: random, columns: 2}}\nlayout: {{tile: 16}}\n",
+                           matrix),
+               2));
+  }
+  const Ended ended = solve(
+      "problem:\n  factorization: qr\n"
+      "  matrix: {generate: dependent, n: 60, m: 90, rank: 40, distance: 0}\n");
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_NE(ended.error.find("column 41 "), std::string::npos) << ended.error;
+}
+
 TEST_F(Qr, is_good_on_all_grids_with_all_sizes_of_tiles_and_both_trees) {
   write_problem(119, 45, 2);
   const std::map<int, std::vector<const char*>> grids{

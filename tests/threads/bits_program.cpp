@@ -63,7 +63,7 @@ std::uint64_t hash(Node& node, Matrix<double> matrix) {
 std::uint64_t run_qr(Node& node, QrTree tree) {
   const QrLayout layout{
       .tile = 32, .strip = 16, .small = 8, .virtual_tiles = 1, .inner = 12, .tree = tree};
-  const QrMatrix q = qr_matrix(node, 203, 90, layout, node.facts().distribution);
+  const QrMatrix q = qr_matrix(node, 139, 60, layout, node.facts().distribution);
   Matrix<double>(q.a).fill([](std::int64_t i, std::int64_t j) {
     return static_cast<double>((i * 31 + j * 17) % 101) - 50 + (i == j ? 100.0 : 0.0);
   });

@@ -1,0 +1,111 @@
+#include "algorithms/qr/steps.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace heddle::qr_tree {
+namespace {
+
+Rows kept(std::int32_t tile) {
+  return {tile, Rows::Slot::kept};
+}
+Rows carried(std::int32_t tile) {
+  return {tile, Rows::Slot::carried};
+}
+
+std::vector<Step> flat_steps(std::int32_t top, std::int32_t rows, Way way) {
+  const Rows r{top, Rows::Slot::r};
+  Rows at = r;
+  std::vector<Step> steps;
+  if (way == Way::down) steps.push_back({Step::Kind::leaf, top, {}, {}, r});
+  for (std::int32_t k = top + 1; k < rows; ++k) {
+    const std::int32_t i = way == Way::up ? rows + top - k : k;
+    steps.push_back({Step::Kind::below, i, at, {}, kept(i)});
+    at = kept(i);
+  }
+  if (way == Way::up) steps.push_back({Step::Kind::leaf, top, at, {}, {}});
+  if (way == Way::down && top + 1 < rows) steps.push_back({Step::Kind::home, top, at, {}, {}});
+  return steps;
+}
+
+/// Writes the steps of a binomial tree and knows where each tile's rows are meanwhile.
+class BinomialTree {
+ public:
+  BinomialTree(std::int32_t top, std::int32_t rows, bool has_short)
+      : top_(top),
+        last_(rows - 1),
+        has_short_(has_short),
+        count_(rows - top - (has_short ? 1 : 0)),
+        at_(static_cast<std::size_t>(count_)) {}
+
+  std::vector<Step> down() {
+    for (std::int32_t k = 0; k < count_; ++k) {
+      at(k) = k == 0 ? Rows{top_, Rows::Slot::r} : kept(top_ + k);
+      steps_.push_back({Step::Kind::leaf, top_ + k, {}, {}, at(k)});
+    }
+    add_short();
+    for (std::int32_t stride = widest(); stride >= 1; stride /= 2) {
+      for_pairs(stride, [&](std::int32_t k) { add_pair(k, k - stride); });
+    }
+    if (top_ < last_) steps_.push_back({Step::Kind::home, top_, at(0), {}, {}});
+    return std::move(steps_);
+  }
+
+  std::vector<Step> up() {
+    at(0) = {top_, Rows::Slot::r};
+    for (std::int32_t stride = 1; stride <= widest(); stride *= 2) {
+      for_pairs(stride, [&](std::int32_t k) {
+        at(k) = kept(top_ + k);
+        add_pair(k, k - stride);
+      });
+    }
+    add_short();
+    for (std::int32_t k = 0; k < count_; ++k) {
+      steps_.push_back({Step::Kind::leaf, top_ + k, at(k), {}, {}});
+    }
+    return std::move(steps_);
+  }
+
+ private:
+  /// Where the rows of the tile at this distance from the top are.
+  [[nodiscard]] Rows& at(std::int32_t distance) { return at_[static_cast<std::size_t>(distance)]; }
+
+  /// Distance of the pairs that are furthest apart: a power of two.
+  [[nodiscard]] std::int32_t widest() const {
+    std::int32_t stride = 1;
+    while (2 * stride < count_) stride *= 2;
+    return stride;
+  }
+  template <class Visit>
+  void for_pairs(std::int32_t stride, const Visit& visit) const {
+    for (std::int32_t k = stride; k < std::min(2 * stride, count_); ++k) visit(k);
+  }
+  /// Ends the rows of k, or begins them on the way up.
+  void add_pair(std::int32_t k, std::int32_t partner) {
+    steps_.push_back({Step::Kind::pair, top_ + k, at(partner), at(k), carried(top_ + k)});
+    at(partner) = carried(top_ + k);
+  }
+  void add_short() {
+    if (!has_short_) return;
+    steps_.push_back({Step::Kind::below, last_, at(count_ - 1), {}, kept(last_)});
+    at(count_ - 1) = kept(last_);
+  }
+
+  std::int32_t top_;
+  std::int32_t last_;
+  bool has_short_;
+  std::int32_t count_;  ///< tiles with an R of their own
+  std::vector<Rows> at_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+std::vector<Step> make_steps(QrTree tree, std::int32_t top, std::int32_t rows, bool has_short,
+                             Way way) {
+  if (tree == QrTree::flat) return flat_steps(top, rows, way);
+  BinomialTree binomial(top, rows, has_short);
+  return way == Way::down ? binomial.down() : binomial.up();
+}
+
+}  // namespace heddle::qr_tree
