@@ -14,13 +14,23 @@ namespace {
 constexpr std::int64_t tall_ratio = 4;
 
 /// Columns of a tile on CPUs. A panel is factored by one worker at a time, at half the speed of the
-/// updates: narrow tiles where there are few columns, so that panels and updates overlap, wider
-/// ones as the matrix grows. Fitted to bench/qr_cpu on two cores (bench/results).
-std::int64_t cpu_tile(std::int64_t columns) {
+/// updates: narrow tiles where there are few of them, so that panels and updates overlap, wide ones
+/// for the kernels where there are enough. Fitted to bench/qr_cpu on two cores (bench/results);
+/// more cores want more tiles.
+std::int64_t cpu_tile(std::int64_t columns, bool tall, std::int64_t cores) {
   if (columns <= 64) return std::max<std::int64_t>(16, (columns + 15) / 16 * 16);
-  if (columns <= 300) return 48;
-  if (columns <= 5000) return 96;
-  return columns <= 9000 ? 128 : 192;
+  if (columns <= 300) return 64;
+  const double wanted = columns > 3000 || tall ? 192 : columns > 1500 ? 144 : 96;
+  const double shared =
+      wanted * std::pow(2 / static_cast<double>(std::max<std::int64_t>(cores, 2)), 0.25);
+  return std::max<std::int64_t>(48, std::lround(shared / 48) * 48);
+}
+
+/// Reflectors that are applied together on CPUs: their triangular factor costs the panel as much as
+/// half its own work, with all of a wide panel in one block.
+std::int64_t cpu_inner(std::int64_t tile) {
+  if (tile >= 96) return 48;
+  return tile >= 48 ? std::min<std::int64_t>(32, tile) : tile;
 }
 
 /// Rows of a tall tile on CPUs: its V stays in the last cache of a core while a column of tiles is
@@ -47,13 +57,15 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
   const std::int64_t nodes = cut.distribution.grid_rows;
 
   config::Layout squares = wanted;
-  if (!wanted.tile && facts.devices == 0) squares.tile = cpu_tile(columns);
+  if (!wanted.tile && facts.devices == 0)
+    squares.tile = cpu_tile(columns, tall, facts.cpu_workers_of_all);
   const TileLayout tiles = choose_layout(columns, columns, squares, facts);
   QrLayout& layout = cut.layout;
   layout.tile = tiles.tile;
   layout.strip = tiles.strip;
   layout.small = tiles.small;
-  layout.inner = static_cast<std::int32_t>(wanted.inner.value_or(layout.tile));
+  layout.inner = static_cast<std::int32_t>(
+      wanted.inner.value_or(facts.devices > 0 ? layout.tile : cpu_inner(layout.tile)));
   if (layout.inner > layout.tile) {
     throw Error(ErrorCode::usage, fmt::format("layout.inner {} is more than the tile of {}",
                                               layout.inner, layout.tile));
