@@ -13,6 +13,10 @@ namespace {
 /// Rows over columns from which on a matrix counts as tall.
 constexpr std::int64_t tall_ratio = 4;
 
+std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
 /// Columns of a tile on CPUs. A panel is factored by one worker at a time, at half the speed of the
 /// updates: narrow tiles where there are few of them, so that panels and updates overlap, wide ones
 /// for the kernels where there are enough. Fitted to bench/qr_cpu on two cores (bench/results);
@@ -23,7 +27,10 @@ std::int64_t cpu_tile(std::int64_t columns, bool tall, std::int64_t cores) {
   const double wanted = columns > 3000 || tall ? 192 : columns > 1500 ? 144 : 96;
   const double shared =
       wanted * std::pow(2 / static_cast<double>(std::max<std::int64_t>(cores, 2)), 0.25);
-  return std::max<std::int64_t>(48, std::lround(shared / 48) * 48);
+  const auto most = std::max<std::int64_t>(48, std::lround(shared / 48) * 48);
+  // Of equal width as far as can be: a narrow last column would be all panel.
+  const std::int64_t count = quotient_up(columns, most);
+  return quotient_up(quotient_up(columns, count), 24) * 24;
 }
 
 /// Reflectors that are applied together on CPUs: their triangular factor costs the panel as much as
@@ -37,10 +44,6 @@ std::int64_t cpu_inner(std::int64_t tile) {
 /// updated; pairs of a binomial tree take a second pass over the tops, so fewer of them.
 constexpr std::int64_t cpu_height_flat = 2048;
 constexpr std::int64_t cpu_height_binomial = 4096;
-
-std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 }  // namespace
 
