@@ -386,8 +386,8 @@ struct TileAlgorithms {
   }
 
   /// c (Rows x Columns) += alpha * (k rows of Rows columns of a)^T (k rows of Columns columns of
-  /// b).
-  template <std::size_t Rows, std::size_t Columns>
+  /// b). First: a comes from memory, and the block after this one is asked for.
+  template <std::size_t Rows, std::size_t Columns, bool First>
   [[gnu::always_inline]] static void inner_block(Size k, double alpha, Matrix a, Matrix b,
                                                  double* c, Size ldc) {
     Vector sum[Rows * Columns][parts] = {};
@@ -397,8 +397,9 @@ struct TileAlgorithms {
         const Size at = p + static_cast<Size>(part * Width);
         Vector left[Rows];
         for (std::size_t i = 0; i < Rows; ++i) {
-          left[i] =
-              *reinterpret_cast<const Vector*>(a.data + static_cast<Size>(i) * a.leading + at);
+          const double* from = a.data + static_cast<Size>(i) * a.leading + at;
+          left[i] = *reinterpret_cast<const Vector*>(from);
+          if constexpr (First) __builtin_prefetch(from + static_cast<Size>(Rows) * a.leading);
         }
         for (std::size_t j = 0; j < Columns; ++j) {
           const Vector right =
@@ -436,17 +437,17 @@ struct TileAlgorithms {
   }
 
   /// Columns of b at one time, all of a.
-  template <std::size_t Columns>
+  template <std::size_t Columns, bool First>
   static void inner_columns_of(Size m, Size k, double alpha, Matrix a, Matrix b, double* c,
                                Size ldc) {
     constexpr Size step = inner_rows;
     Size i = 0;
     for (; i + step <= m; i += step) {
-      inner_block<inner_rows, Columns>(k, alpha, {a.data + i * a.leading, a.leading}, b, c + i,
-                                       ldc);
+      inner_block<inner_rows, Columns, First>(k, alpha, {a.data + i * a.leading, a.leading}, b,
+                                              c + i, ldc);
     }
     for (; i < m; ++i) {
-      inner_block<1, Columns>(k, alpha, {a.data + i * a.leading, a.leading}, b, c + i, ldc);
+      inner_block<1, Columns, false>(k, alpha, {a.data + i * a.leading, a.leading}, b, c + i, ldc);
     }
   }
 
@@ -456,7 +457,7 @@ struct TileAlgorithms {
                          Size ldc) {
     if constexpr (Most > 0) {
       if (count == static_cast<Size>(Most))
-        return inner_columns_of<Most>(m, k, alpha, a, b, c, ldc);
+        return inner_columns_of<Most, false>(m, k, alpha, a, b, c, ldc);
       inner_rest<Most - 1>(count, m, k, alpha, a, b, c, ldc);
     }
   }
@@ -473,9 +474,13 @@ struct TileAlgorithms {
         const Matrix left{a + p + i * lda, lda};
         double* to = c + i;
         Size j = 0;
+        if (step <= n) {
+          inner_columns_of<inner_columns, true>(width, depth, alpha, left, {b + p, ldb}, to, ldc);
+          j = step;
+        }
         for (; j + step <= n; j += step) {
-          inner_columns_of<inner_columns>(width, depth, alpha, left, {b + p + j * ldb, ldb},
-                                          to + j * ldc, ldc);
+          inner_columns_of<inner_columns, false>(width, depth, alpha, left, {b + p + j * ldb, ldb},
+                                                 to + j * ldc, ldc);
         }
         inner_rest<inner_columns - 1>(n - j, width, depth, alpha, left, {b + p + j * ldb, ldb},
                                       to + j * ldc, ldc);
