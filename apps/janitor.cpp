@@ -102,7 +102,8 @@ void Janitor::serve(int pipe, int parent, bool has_others) {
   ::setsid();  // signals to the parent's group are not meant for it
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
   ::prctl(PR_SET_NAME, "heddle-cleanup");
-  static_cast<void>(::chdir("/"));
+  [[maybe_unused]] const int moved =
+      ::chdir("/");  // or a file system stays busy: no more than that
   close_all_but({pipe, parent, 1, 2, launcher_connection()});
 
   std::set<std::string> paths;

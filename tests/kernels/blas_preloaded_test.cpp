@@ -27,7 +27,8 @@ TEST(PreloadedBlas, IsUsedAsItIsAndReported) {
 
   EXPECT_EQ(profile.source, ProfileSource::process);
   EXPECT_NE(profile.explanation.find("hosting program"), std::string::npos) << profile.explanation;
-  const Blas& loaded = load_blas({.core_type = "CORE2", .tile_kernels = ""});
+  const BlasOptions wanted{.core_type = "CORE2", .tile_kernels = ""};
+  const Blas& loaded = load_blas(wanted);
   EXPECT_TRUE(loaded.preloaded);
   EXPECT_EQ(loaded.core_name, linked_core_name());
   EXPECT_EQ(openblas_get_num_threads(), 1);

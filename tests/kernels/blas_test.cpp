@@ -44,7 +44,8 @@ TEST(LoadBlas, TakesTheKernelSetThatItIsAskedFor) {
   // SSE3 at least is on every x86-64 of this century.
 #if defined(__x86_64__)
   EXPECT_TRUE(in_own_process([] {
-    const Blas& loaded = load_blas({.core_type = "NEHALEM", .tile_kernels = ""});
+    const BlasOptions wanted{.core_type = "NEHALEM", .tile_kernels = ""};
+    const Blas& loaded = load_blas(wanted);
     return loaded.core_name == "NEHALEM" && !loaded.preloaded && loaded.version.size() >= 3;
   }));
 #endif
@@ -69,7 +70,8 @@ TEST(LoadBlas, FollowsTheEnvironmentWithoutAnOpinionOfItsOwn) {
 
 TEST(LoadBlas, GivesTheSameTableToLaterCallsThatAgree) {
   EXPECT_TRUE(in_own_process([] {
-    const Blas& first = load_blas({.core_type = "nehalem", .tile_kernels = "openblas"});
+    const BlasOptions wanted{.core_type = "nehalem", .tile_kernels = "openblas"};
+    const Blas& first = load_blas(wanted);
     return &first == &load_blas() && &first == &blas() &&
            &first == &load_blas({.core_type = "NEHALEM", .tile_kernels = ""}) &&
            &first == &load_blas({.core_type = "", .tile_kernels = "openblas"}) &&

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <utility>
+#include <vector>
 
 #include "tests/programs/checks.hpp"
 #include "tests/programs/program_case.hpp"
@@ -18,19 +20,15 @@ ProgramCase single(std::uint64_t seed) {
 
 /// Two to four programs on the same matrices, in the order of a solve that is checked.
 ProgramCase several(std::uint64_t seed) {
-  std::vector<Algorithm> jobs{Algorithm::cholesky, Algorithm::solve_cholesky};
-  if (seed % 3 == 0) jobs.push_back(Algorithm::subtract_symmetric_product);
-  if (seed % 5 == 0) jobs.push_back(Algorithm::subtract_product);
+  using enum Algorithm;
   if (seed % 4 == 1) {
-    jobs = {Algorithm::qr, Algorithm::apply_q_transposed, Algorithm::apply_q};
-    if (seed % 8 == 1) jobs.back() = Algorithm::apply_q_to_triangle;
-    if (seed % 3 == 0)
-      jobs = {Algorithm::qr, Algorithm::apply_q_transposed, Algorithm::solve_upper};
-    if (seed % 5 == 0) {
-      jobs = {Algorithm::qr, Algorithm::subtract_general_product,
-              Algorithm::subtract_transposed_product};
-    }
+    if (seed % 5 == 0) return {seed, {qr, subtract_general_product, subtract_transposed_product}};
+    if (seed % 3 == 0) return {seed, {qr, apply_q_transposed, solve_upper}};
+    return {seed, {qr, apply_q_transposed, seed % 8 == 1 ? apply_q_to_triangle : apply_q}};
   }
+  std::vector<Algorithm> jobs{cholesky, solve_cholesky};
+  if (seed % 3 == 0) jobs.push_back(subtract_symmetric_product);
+  if (seed % 5 == 0) jobs.push_back(subtract_product);
   return {seed, std::move(jobs)};
 }
 
