@@ -274,6 +274,9 @@ void Node::Parts::start() {
   options.has_own_cores = !own_cores().empty();
   options.watchdog_seconds = config.runtime.watchdog_seconds;
   options.faults = faults.messages;
+  // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
+  // wait for their readers.
+  options.extra_blocks_wanted = std::max(16, 8 * facts.cpu_workers);
   if (faults.extra_blocks_max.has_value()) {
     options.extra_blocks_max = options.extra_blocks_device_max = *faults.extra_blocks_max;
   }

@@ -18,16 +18,15 @@ std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
 }
 
 /// Columns of a tile on CPUs. A panel is factored by one worker at a time, at half the speed of the
-/// updates: narrow tiles where there are few of them, so that panels and updates overlap, wide ones
-/// for the kernels where there are enough. Fitted to bench/qr_cpu on two cores (bench/results);
-/// more cores want more tiles.
-std::int64_t cpu_tile(std::int64_t columns, bool tall, std::int64_t cores) {
+/// updates: narrow tiles where there are few of them for the `workers` that share the columns, so
+/// that panels and updates overlap, wide ones for the kernels where there are enough. Fitted to
+/// bench/qr_cpu on 2 and 16 cores (bench/results).
+std::int64_t cpu_tile(std::int64_t columns, bool tall, std::int64_t workers) {
   if (columns <= 64) return std::max<std::int64_t>(16, (columns + 15) / 16 * 16);
   if (columns <= 300) return 64;
-  const double wanted = columns > 3000 || tall ? 192 : columns > 1500 ? 144 : 96;
-  const double shared =
-      wanted * std::pow(2 / static_cast<double>(std::max<std::int64_t>(cores, 2)), 0.25);
-  const auto most = std::max<std::int64_t>(48, std::lround(shared / 48) * 48);
+  const std::int64_t wanted = columns > 3000 || tall ? 192 : columns > 1500 ? 144 : 96;
+  const std::int64_t shared = columns / (tall ? workers : 2 * workers);
+  const std::int64_t most = std::max<std::int64_t>(48, std::min(wanted, shared) / 48 * 48);
   // Of equal width as far as can be: a narrow last column would be all panel.
   const std::int64_t count = quotient_up(columns, most);
   return quotient_up(quotient_up(columns, count), 24) * 24;
@@ -58,10 +57,10 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
     cut.distribution.grid_columns = 1;
   }
   const std::int64_t nodes = cut.distribution.grid_rows;
+  const std::int64_t workers = std::int64_t{facts.cpu_workers} * cut.distribution.grid_columns;
 
   config::Layout squares = wanted;
-  if (!wanted.tile && facts.devices == 0)
-    squares.tile = cpu_tile(columns, tall, facts.cpu_workers_of_all);
+  if (!wanted.tile && facts.devices == 0) squares.tile = cpu_tile(columns, tall, workers);
   const TileLayout tiles = choose_layout(columns, columns, squares, facts);
   QrLayout& layout = cut.layout;
   layout.tile = tiles.tile;
@@ -79,8 +78,8 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
   if (wanted.tree) {
     layout.tree = *wanted.tree == config::Tree::binomial ? QrTree::binomial : QrTree::flat;
   } else {
-    // Without columns to update meanwhile, a flat tree is a chain of panels.
-    const bool is_chain = tile_columns == 1 && tall;
+    // Without columns for all to update meanwhile, a flat tree is a chain of panels.
+    const bool is_chain = tall && (tile_columns == 1 || tile_columns < workers);
     layout.tree = (tall && nodes > 1) || is_chain ? QrTree::binomial : QrTree::flat;
   }
 
@@ -88,8 +87,10 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
   // more rows than are good for the caches.
   const std::int64_t places = facts.cpu_workers + facts.devices;
   const std::int64_t share = quotient_up(tile_rows, nodes);
+  const std::int64_t leaves = layout.tree == QrTree::binomial ? quotient_up(3 * places, 2) : 1;
   const std::int64_t pieces = std::clamp<std::int64_t>(
-      quotient_up(4 * places * cut.distribution.grid_columns, tile_columns), 1, share);
+      std::max(leaves, quotient_up(2 * places * cut.distribution.grid_columns, tile_columns)), 1,
+      share);
   std::int64_t most = quotient_up(share, pieces);
   if (facts.devices == 0) {
     const std::int64_t height = layout.tree == QrTree::flat ? cpu_height_flat : cpu_height_binomial;

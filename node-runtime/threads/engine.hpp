@@ -40,6 +40,8 @@ struct EngineOptions {
   std::vector<Device*> devices;
   std::int32_t window = 8192;            ///< items of one job
   std::int32_t extra_blocks_max = 1024;  ///< of a job's pool beyond the planned minimum
+  std::int32_t extra_blocks_wanted =
+      16;  ///< on the host, beside twice the minimum: what workers use
   std::int32_t extra_blocks_device_max = 16;
   WaitPolicy wait = WaitPolicy::adaptive;
   /// Fewer usable cores than computing threads on this host: waiting threads go to sleep at once.

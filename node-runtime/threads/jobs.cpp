@@ -56,7 +56,8 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
 
 std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {
   if (minimum == 0) return 0;
-  return minimum + (place == host_place ? std::min(options_.extra_blocks_max, 2 * minimum + 16)
+  return minimum + (place == host_place ? std::min(options_.extra_blocks_max,
+                                                   2 * minimum + options_.extra_blocks_wanted)
                                         : std::min(options_.extra_blocks_device_max, minimum + 4));
 }
 
@@ -66,7 +67,8 @@ std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size
   if (minimum == 0) return 0;
   const std::int64_t useful =
       place == host_place
-          ? std::min<std::int64_t>(options_.extra_blocks_max, 2 * std::int64_t{minimum} + 16)
+          ? std::min<std::int64_t>(options_.extra_blocks_max,
+                                   2 * std::int64_t{minimum} + options_.extra_blocks_wanted)
           : std::min<std::int64_t>(options_.extra_blocks_device_max, std::int64_t{minimum} + 4);
   const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(left / 2, 0, useful));

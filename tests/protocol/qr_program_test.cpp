@@ -75,15 +75,17 @@ TEST(QrProgram, meets_all_kinds_of_instances_but_that_of_minor_outputs_elsewhere
 
 TEST(QrProgram, renames_the_tile_of_r_while_updates_read_v_there) {
   std::int64_t renamings = 0;
-  for (const std::uint64_t seed : seeds(60)) renamings += QrCase(seed).run().renamings;
+  const auto all = seeds(60);
+  for (const std::uint64_t seed : all) renamings += QrCase(seed).run().renamings;
   if (!one_seed_only()) {
-    EXPECT_GT(renamings, 100);
+    EXPECT_GT(renamings, std::ssize(all));
   }
 }
 
 TEST(QrProgram, is_found_to_be_wrong_when_v_is_overwritten_while_an_update_still_reads_it) {
   std::int32_t injected = 0;
-  for (const std::uint64_t seed : seeds(300)) {
+  const auto all = seeds(400);
+  for (const std::uint64_t seed : all) {
     QrCase c(seed);
     c.layout.columns = 24;
     c.layout.rows = 28;
@@ -97,7 +99,7 @@ TEST(QrProgram, is_found_to_be_wrong_when_v_is_overwritten_while_an_update_still
     EXPECT_EQ(outcome.check, Check::reads) << outcome.failure << '\n' << replay_hint(seed);
   }
   if (!one_seed_only()) {
-    EXPECT_GT(injected, 5);
+    EXPECT_GE(injected, std::ssize(all) / 50);
   }
 }
 

@@ -418,7 +418,9 @@ void SimulatedCluster::finish_task(Node& node, std::size_t index) {
     if (operand.mode != AccessMode::read) {
       content = reference_.left_by(j, s, i);
       const BlockRef old = operand.copy_from;
-      if (old.valid() && is_read_by_a_task(node, old) && inject(Fault::old_version_overwritten)) {
+      // Looked at for this fault alone: after others, tasks that ended may be among the ready ones.
+      if (options_.fault == Fault::old_version_overwritten && old.valid() &&
+          is_read_by_a_task(node, old) && inject(Fault::old_version_overwritten)) {
         node.blocks.content(old) = content;
       }
     } else if (content != running.seen[i]) {
