@@ -174,16 +174,16 @@ void Solver::verify(Method::Prospect prospect) {
     report_.residual = other;
   }
   phase_done("verify", report_.seconds.verify, begin);
-  const double worst = std::isnan(*report_.residual)
-                           ? *report_.residual
-                           : std::max(*report_.residual, report_.orthogonality.value_or(0));
+  // Not a number is no good residual: hence the negations.
+  const bool is_solved = *report_.residual < residual_limit;
   const bool is_orthogonal = !report_.orthogonality || *report_.orthogonality < residual_limit;
-  if (*report_.residual < residual_limit && is_orthogonal) return;
+  if (is_solved && is_orthogonal) return;
   report_.status = RunStatus::failed;
   report_.hint = fmt::format(
       "the verification failed: scaled {} {:.3g}, expected < {}. No results were written. "
       "Numbers beyond the range of doubles, faulty memory or a defect of heddle can be the cause.",
-      is_orthogonal ? "residual" : "residual or loss of orthogonality", worst, residual_limit);
+      is_solved ? "loss of orthogonality" : "residual",
+      is_solved ? *report_.orthogonality : *report_.residual, residual_limit);
 }
 
 void Solver::write(Method::Prospect prospect) {

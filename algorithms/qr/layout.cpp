@@ -1,7 +1,6 @@
 #include "algorithms/qr/layout.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -57,7 +56,9 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
     cut.distribution.grid_columns = 1;
   }
   const std::int64_t nodes = cut.distribution.grid_rows;
-  const std::int64_t workers = std::int64_t{facts.cpu_workers} * cut.distribution.grid_columns;
+  // Of a node on average: nodes may have different numbers, and must come to the same choice.
+  const std::int64_t of_node = std::max(1, facts.cpu_workers_of_all / facts.nodes);
+  const std::int64_t workers = of_node * cut.distribution.grid_columns;
 
   config::Layout squares = wanted;
   if (!wanted.tile && facts.devices == 0) squares.tile = cpu_tile(columns, tall, workers);
@@ -79,13 +80,13 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
     layout.tree = *wanted.tree == config::Tree::binomial ? QrTree::binomial : QrTree::flat;
   } else {
     // Without columns for all to update meanwhile, a flat tree is a chain of panels.
-    const bool is_chain = tall && (tile_columns == 1 || tile_columns < workers);
+    const bool is_chain = tall && tile_columns < std::max<std::int64_t>(2, workers);
     layout.tree = (tall && nodes > 1) || is_chain ? QrTree::binomial : QrTree::flat;
   }
 
   // Tall tiles of each node in a column: enough tasks for all its places beside each other, and no
   // more rows than are good for the caches.
-  const std::int64_t places = facts.cpu_workers + facts.devices;
+  const std::int64_t places = of_node + facts.devices;
   const std::int64_t share = quotient_up(tile_rows, nodes);
   const std::int64_t leaves = layout.tree == QrTree::binomial ? quotient_up(3 * places, 2) : 1;
   const std::int64_t pieces = std::clamp<std::int64_t>(

@@ -66,16 +66,14 @@ struct Panel {
   std::int32_t wide;  ///< its wide column, and R's tile row
   std::int32_t top;   ///< the tall tile that the diagonal passes through
   std::int32_t rows;  ///< tall tiles of A
-  const std::vector<Step>& steps;
 
-  Panel(const QrMatrix& matrix, Work what, TileColumn column, const std::vector<Step>& tasks)
+  Panel(const QrMatrix& matrix, Work what, TileColumn column)
       : q(matrix),
         work(what),
         c(column),
         wide(matrix.a.layout().wide_of(column)),
         top(wide / matrix.virtual_tiles),
-        rows(matrix.a.layout().tile_rows()),
-        steps(tasks) {}
+        rows(matrix.a.layout().tile_rows()) {}
 
   [[nodiscard]] bool has_others() const { return top + 1 < rows; }
   [[nodiscard]] bool factorizes() const { return work == Work::factorize; }
@@ -258,7 +256,7 @@ Program walk(TaskStream& tasks, QrMatrix q, QrSides x, Work work) {
     const std::int32_t top = q.a.layout().wide_of(c) / q.virtual_tiles;
     if (top != steps_top) steps = steps_of(q, work, top);
     steps_top = top;
-    const Panel p(q, work, c, steps);
+    const Panel p(q, work, c);
     const bool has_panel = own.has_wide(p.wide);
     // In a factorization the panel comes first, then the columns to its right. A triangle that Q is
     // applied to has nothing in this panel's rows but in its column and to the right.

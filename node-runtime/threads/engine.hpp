@@ -225,6 +225,7 @@ class Engine {
   void resolve(protocol::Task& task);
   [[nodiscard]] bool is_behind(const JobRecord& job) const;
   JobRecord* next_program();
+  [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum) const;
   [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum,
                                           std::size_t block_bytes);
   void begin(JobRecord& job);

@@ -54,24 +54,23 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   return job;
 }
 
-std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {
+/// Blocks beyond a job's planned minimum that are of use: data can come ahead of need.
+std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum) const {
   if (minimum == 0) return 0;
-  return minimum + (place == host_place ? std::min(options_.extra_blocks_max,
-                                                   2 * minimum + options_.extra_blocks_wanted)
-                                        : std::min(options_.extra_blocks_device_max, minimum + 4));
+  return place == host_place
+             ? std::min(options_.extra_blocks_max, 2 * minimum + options_.extra_blocks_wanted)
+             : std::min(options_.extra_blocks_device_max, minimum + 4);
 }
 
-/// Blocks beyond the planned minimum, so that data can come ahead of need: as many as are useful
-/// and half of what is left allows.
+std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {
+  return minimum + useful_blocks(place, minimum);
+}
+
+/// As many as are useful and half of what is left allows.
 std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size_t block_bytes) {
-  if (minimum == 0) return 0;
-  const std::int64_t useful =
-      place == host_place
-          ? std::min<std::int64_t>(options_.extra_blocks_max,
-                                   2 * std::int64_t{minimum} + options_.extra_blocks_wanted)
-          : std::min<std::int64_t>(options_.extra_blocks_device_max, std::int64_t{minimum} + 4);
   const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(left / 2, 0, useful));
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(left / 2, 0, useful_blocks(place, minimum)));
 }
 
 /// Reserves the job's pools and makes it known to the protocol; with the lock.
