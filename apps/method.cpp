@@ -24,7 +24,8 @@ void run_job(Node& node, JobSpec spec) {
   }
 }
 
-Matrix<double> Shadows::operator()(const MatrixSpec& spec) {
+Matrix<double> Shadows::operator()(const MatrixSpec& spec) const {
+  if (spec.temporary) return node_.matrix<double>(spec);
   auto state = std::make_shared<MatrixState>();
   state->node = &node_;
   state->id = protocol::MatrixId{next_++};

@@ -84,17 +84,18 @@ class Method {
 /// Runs a job that cannot fail numerically.
 void run_job(Node& node, JobSpec spec);
 
-/// Numbers matrices for planning alone: no memory, unknown to the node.
+/// Numbers matrices for planning alone: no memory, unknown to the node. Temporary ones have no
+/// memory anyway, and are the node's.
 class Shadows {
  public:
   explicit Shadows(Node& node) : node_(node) {}
-  [[nodiscard]] Matrix<double> operator()(const MatrixSpec& spec);
+  [[nodiscard]] Matrix<double> operator()(const MatrixSpec& spec) const;
   [[nodiscard]] static bool is_shadow(protocol::MatrixId id) { return id.value() >= first_id; }
 
  private:
   static constexpr std::int32_t first_id = 1 << 24;  // beyond the ids that nodes give
   Node& node_;
-  std::int32_t next_ = first_id;
+  mutable std::int32_t next_ = first_id;
 };
 
 }  // namespace heddle

@@ -24,7 +24,9 @@ constexpr std::int64_t product_tile_min = 256;
 class QrMethod final : public Method {
  public:
   QrMethod(Node& node, Problem& problem)
-      : node_(node), problem_(problem), cut_(choose_qr_cut(node, problem.m(), problem.n())) {}
+      : node_(node),
+        problem_(problem),
+        cut_(choose_qr_cut(problem.m(), problem.n(), node.config().layout, node.facts())) {}
 
   void describe(Report& report) const override {
     const QrLayout& l = cut_.layout;
@@ -62,24 +64,17 @@ class QrMethod final : public Method {
 
   [[nodiscard]] Undertaking undertaking() override {
     using Use = Undertaking::Use;
-    Shadows shadow(node_);
+    const Shadows shadow(node_);
     const QrSpecs specs = qr_specs(problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
-    QrMatrix q{.a = shadow(specs.a),
-               .t = shadow(specs.t),
-               .r = shadow(specs.r),
-               .moving = node_.matrix<double>(specs.moving),
-               .virtual_tiles = cut_.layout.virtual_tiles,
-               .inner = cut_.layout.inner,
-               .tree = cut_.layout.tree};
+    const QrMatrix q = qr_matrix_of(specs, cut_.layout, shadow);
     Undertaking u;
     u.held = {{q.a, Use::matrix}, {q.t, Use::matrix}, {q.r, Use::matrix}};
-    if (q.tree == QrTree::binomial) {
-      u.held.push_back({q.pair_v.emplace(shadow(specs.pair_v)), Use::matrix});
-      u.held.push_back({q.pair_t.emplace(shadow(specs.pair_t)), Use::matrix});
+    if (q.pair_v) {
+      u.held.push_back({*q.pair_v, Use::matrix});
+      u.held.push_back({*q.pair_t, Use::matrix});
     }
     u.factorization = qr(q);
-    const QrSidesSpecs beside = qr_sides_specs(q, problem_.sides());
-    const QrSides b{shadow(beside.x), shadow(beside.top), node_.matrix<double>(beside.moving)};
+    const QrSides b = qr_sides_of(qr_sides_specs(q, problem_.sides()), shadow);
     const Matrix<double> x = shadow(right_hand_sides_spec(q.r, problem_.sides()));
     if (problem_.has_sides()) {
       for (const Matrix<double>& m : {b.x, b.top, x}) u.held.push_back({m, Use::sides});
@@ -87,8 +82,7 @@ class QrMethod final : public Method {
       u.others.push_back(solve_upper(q.r, x, b.top));
     }
     if (!needs_copy()) return u;
-    const QrSidesSpecs like_a = explicit_q_sides_specs(q);
-    const QrSides copy{shadow(like_a.x), shadow(like_a.top), node_.matrix<double>(like_a.moving)};
+    const QrSides copy = qr_sides_of(explicit_q_sides_specs(q), shadow);
     u.held.push_back({copy.x, Use::copy});
     u.held.push_back({copy.top, Use::copy});
     u.others.push_back(apply_q_to_triangle(q, copy));

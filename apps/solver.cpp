@@ -41,7 +41,7 @@ void Solver::phase_done(const char* name, std::optional<double>& seconds, Clock:
 }
 
 void Solver::solve() {
-  method_ = make_method(node_, problem_);
+  together(node_, [&] { method_ = make_method(node_, problem_); });
   const Plan plan(node_, problem_, *method_, config_);
   describe();
   if (is_first() && options_.verbosity != Verbosity::quiet) print(plan.text());

@@ -75,7 +75,7 @@ int check(const QrMatrix& q, Node& node) {
 }
 
 int run(const Options& options, Node& node) {
-  const QrCut cut = choose_qr_cut(node, options.m, options.n);
+  const QrCut cut = choose_qr_cut(options.m, options.n, node.config().layout, node.facts());
   const QrLayout& layout = cut.layout;
   const QrMatrix q = qr_matrix(node, options.m, options.n, layout, cut.distribution);
   std::vector<double> times;

@@ -45,9 +45,8 @@ constexpr std::int64_t cpu_height_binomial = 4096;
 
 }  // namespace
 
-QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
-  const config::Layout& wanted = node.config().layout;
-  const NodeFacts& facts = node.facts();
+QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layout& wanted,
+                    const NodeFacts& facts) {
   const bool tall = rows >= tall_ratio * std::max<std::int64_t>(1, columns);
   QrCut cut;
   cut.distribution = facts.distribution;
@@ -103,7 +102,7 @@ QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns) {
 }
 
 QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns) {
-  const QrCut cut = choose_qr_cut(node, rows, columns);
+  const QrCut cut = choose_qr_cut(rows, columns, node.config().layout, node.facts());
   return qr_matrix(node, rows, columns, cut.layout, cut.distribution);
 }
 

@@ -14,14 +14,15 @@ struct QrCut {
   Distribution distribution;
 };
 
-/// What the node's configuration says, and measured choices where it says `auto`: tall matrices are
+/// What the configuration says, and measured choices where it says `auto`: tall matrices are
 /// dealt out by rows and their panels joined in pairs, others lie on a grid that is as square as
 /// can be; a virtual tile is as much of a node's part of a column as caches hold and its workers
 /// can do without. The same on all nodes. Throws Error(usage) when a wanted combination is
 /// impossible.
-[[nodiscard]] QrCut choose_qr_cut(const Node& node, std::int64_t rows, std::int64_t columns);
+[[nodiscard]] QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns,
+                                  const config::Layout& wanted, const NodeFacts& facts);
 
-/// Makes the matrices, cut like that.
+/// Makes the matrices, cut as the node's configuration wants it.
 [[nodiscard]] QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns);
 
 }  // namespace heddle

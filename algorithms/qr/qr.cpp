@@ -391,9 +391,8 @@ void check_sides(const QrMatrix& q, const QrSides& x) {
                x.top.rows(), x.top.columns(), q.a.rows(), q.a.columns());
 }
 
-QrSides make_sides(Node& node, const QrSidesSpecs& specs) {
-  return {node.matrix<double>(specs.x), node.matrix<double>(specs.top),
-          node.matrix<double>(specs.moving)};
+auto maker(Node& node) {
+  return [&node](const MatrixSpec& spec) { return node.matrix<double>(spec); };
 }
 
 }  // namespace
@@ -439,17 +438,7 @@ QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout
 QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns, const QrLayout& layout,
                    const Distribution& distribution) {
   const QrSpecs specs = qr_specs(rows, columns, layout, distribution);
-  QrMatrix q{.a = node.matrix<double>(specs.a),
-             .t = node.matrix<double>(specs.t),
-             .r = node.matrix<double>(specs.r),
-             .moving = node.matrix<double>(specs.moving),
-             .virtual_tiles = layout.virtual_tiles,
-             .inner = layout.inner,
-             .tree = layout.tree};
-  if (layout.tree == QrTree::binomial) {
-    q.pair_v = node.matrix<double>(specs.pair_v);
-    q.pair_t = node.matrix<double>(specs.pair_t);
-  }
+  QrMatrix q = qr_matrix_of(specs, layout, maker(node));
   q.r.fill([](std::int64_t /*i*/, std::int64_t /*j*/) { return 0.0; });
   return q;
 }
@@ -474,7 +463,7 @@ QrSidesSpecs qr_sides_specs(const QrMatrix& q, std::int64_t columns) {
 }
 
 QrSides qr_sides(const QrMatrix& q, std::int64_t columns) {
-  return make_sides(q.a.node(), qr_sides_specs(q, columns));
+  return qr_sides_of(qr_sides_specs(q, columns), maker(q.a.node()));
 }
 
 QrSidesSpecs explicit_q_sides_specs(const QrMatrix& q) {
@@ -482,7 +471,7 @@ QrSidesSpecs explicit_q_sides_specs(const QrMatrix& q) {
 }
 
 QrSides explicit_q_sides(const QrMatrix& q) {
-  return make_sides(q.a.node(), explicit_q_sides_specs(q));
+  return qr_sides_of(explicit_q_sides_specs(q), maker(q.a.node()));
 }
 
 JobSpec apply_q_transposed(const QrMatrix& q, const QrSides& x) {

@@ -55,6 +55,24 @@ struct QrSpecs {
 [[nodiscard]] QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout,
                                const Distribution& distribution);
 
+/// The handles, each from its spec: for whoever has matrices of another kind than a node's.
+template <class Make>
+[[nodiscard]] QrMatrix qr_matrix_of(const QrSpecs& specs, const QrLayout& layout,
+                                    const Make& make) {
+  QrMatrix q{.a = make(specs.a),
+             .t = make(specs.t),
+             .r = make(specs.r),
+             .moving = make(specs.moving),
+             .virtual_tiles = layout.virtual_tiles,
+             .inner = layout.inner,
+             .tree = layout.tree};
+  if (layout.tree == QrTree::binomial) {
+    q.pair_v = make(specs.pair_v);
+    q.pair_t = make(specs.pair_t);
+  }
+  return q;
+}
+
 /// Makes the matrices; R's are zero, A's content is undefined. Throws Error(usage) when the memory
 /// does not suffice. Same order on all nodes.
 [[nodiscard]] QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns,
@@ -77,6 +95,11 @@ struct QrSidesSpecs {
   MatrixSpec moving;
 };
 [[nodiscard]] QrSidesSpecs qr_sides_specs(const QrMatrix& q, std::int64_t columns);
+
+template <class Make>
+[[nodiscard]] QrSides qr_sides_of(const QrSidesSpecs& specs, const Make& make) {
+  return {make(specs.x), make(specs.top), make(specs.moving)};
+}
 
 /// Makes the matrices; their content is undefined. Same order on all nodes.
 [[nodiscard]] QrSides qr_sides(const QrMatrix& q, std::int64_t columns);

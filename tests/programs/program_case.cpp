@@ -97,27 +97,18 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const Matrix<double> r = without_memory(node, lower(layout, grid), -2);
   const Matrix<double> x = right_hand_sides(a, sides);
   const Matrix<double> y = right_hand_sides(a, sides);
+  std::int32_t number = -2;
+  const auto make = [&](const MatrixSpec& spec) {
+    return spec.temporary ? node.matrix<double>(spec) : without_memory(node, spec, --number);
+  };
   const QrSpecs specs = qr_specs(qr_rows, qr_columns, qr_layout, grid);
-  QrMatrix q{.a = without_memory(node, specs.a, -3),
-             .t = without_memory(node, specs.t, -4),
-             .r = without_memory(node, specs.r, -5),
-             .moving = node.matrix<double>(specs.moving),
-             .virtual_tiles = qr_layout.virtual_tiles,
-             .inner = qr_layout.inner,
-             .tree = qr_layout.tree};
-  const QrSidesSpecs beside = qr_sides_specs(q, sides);
-  const QrSides z{without_memory(node, beside.x, -6), without_memory(node, beside.top, -7),
-                  node.matrix<double>(beside.moving)};
-  const QrSidesSpecs like_a = explicit_q_sides_specs(q);
-  const QrSides square{without_memory(node, like_a.x, -8), without_memory(node, like_a.top, -9),
-                       node.matrix<double>(like_a.moving)};
+  const QrMatrix q = qr_matrix_of(specs, qr_layout, make);
+  const QrSides z = qr_sides_of(qr_sides_specs(q, sides), make);
+  const QrSides square = qr_sides_of(explicit_q_sides_specs(q), make);
   const Matrix<double> solution = right_hand_sides(q.r, sides);
   std::vector<Matrix<double>> all{a,   r,   x,     y,        q.a,        q.t,
                                   q.r, z.x, z.top, square.x, square.top, solution};
-  if (q.tree == QrTree::binomial) {
-    all.push_back(q.pair_v.emplace(without_memory(node, specs.pair_v, -10)));
-    all.push_back(q.pair_t.emplace(without_memory(node, specs.pair_t, -11)));
-  }
+  if (q.pair_v) all.insert(all.end(), {*q.pair_v, *q.pair_t});
   Recording recording;
   for (const Matrix<double>& m : all) recording.table.add(m, spare_count);
   for (const Algorithm algorithm : jobs) {

@@ -346,6 +346,14 @@ TEST_F(Qr, refuses_more_columns_than_rows_and_sides_of_another_length) {
                  {"problem.output.q", "qr"});
 }
 
+TEST_F(Qr, refuses_blocks_of_reflectors_wider_than_its_own_choice_of_tile) {
+  write_problem(30, 20, 1);
+  for (const int nodes : {0, 3}) {
+    expect_refused(solve(problem + std::string("layout: {inner: 5000}\n"), nodes),
+                   {"layout.inner 5000", "tile"});
+  }
+}
+
 TEST_F(Qr, names_what_is_no_number) {
   Dense a = testing::tall(50, 20);
   a(41, 7) = std::numeric_limits<double>::quiet_NaN();
