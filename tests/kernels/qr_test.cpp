@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <dlfcn.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <limits>
@@ -14,6 +13,7 @@
 
 #include "tests/kernels/guarded_tile.hpp"
 #include "tests/support/dense.hpp"
+#include "tests/support/lapack.hpp"
 
 // Built twice: with heddle's own tile kernels and with OpenBLAS alone, which cholesky_test.cpp in
 // the same program loads.
@@ -23,30 +23,9 @@ namespace {
 
 using kernel::PanelParameters;
 using testing::Dense;
+using testing::lapack_r;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-
-/// R of LAPACK's dgeqrf, n x n.
-Dense lapack_r(Dense a) {
-  using Dgeqrf =
-      void (*)(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
-  void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
-  const auto dgeqrf = reinterpret_cast<Dgeqrf>(::dlsym(library, "dgeqrf_"));
-  const int m = static_cast<int>(a.rows);
-  const int n = static_cast<int>(a.columns);
-  const int leading = std::max(1, m);
-  const int size = std::max(1, 64 * n);
-  std::vector<double> tau(static_cast<std::size_t>(std::max(1, n)));
-  std::vector<double> work(static_cast<std::size_t>(size));
-  int info = 0;
-  dgeqrf(&m, &n, a.elements.data(), &leading, tau.data(), work.data(), &size, &info);
-  EXPECT_EQ(info, 0);
-  Dense r(n, n);
-  for (std::int64_t j = 0; j < n; ++j) {
-    for (std::int64_t i = 0; i <= j; ++i) r(i, j) = a(i, j);
-  }
-  return r;
-}
 
 struct Shape {
   std::int64_t rows;  ///< that take part
@@ -392,35 +371,24 @@ TEST(QrKernels, PassOnWhatIsNoNumber) {
   EXPECT_TRUE(std::isnan(r(4, 4)));
 }
 
-TEST(QrKernels, CopyRows_CopiesThese) {
+TEST(QrKernels, CopyRowsAndCopyTriangle_LeaveOtherRowsAlone) {
   std::mt19937_64 random(9);
   GuardedTile from(12, 5);
-  GuardedTile to(12, 5);
-  from.fill_random(random);
-  to.fill_random(random);
   GuardedTile before(12, 5);
-  before.copy_from(to);
-  ASSERT_EQ(run(kernel::copy_rows, PanelParameters{0, 3, 4}, {to.view(), from.view()}), 0);
-  for (std::int64_t j = 0; j < 5; ++j) {
-    for (std::int64_t i = 0; i < 12; ++i) {
-      ASSERT_EQ(to(i, j), i >= 3 && i < 7 ? from(i, j) : before(i, j));
-    }
-  }
-}
-
-TEST(QrKernels, CopyTriangle_CopiesItAndClearsWhatIsBelow) {
-  std::mt19937_64 random(9);
-  GuardedTile from(12, 5);
-  GuardedTile to(12, 5);
   from.fill_random(random);
-  to.fill_random(random);
-  GuardedTile before(12, 5);
-  before.copy_from(to);
-  ASSERT_EQ(run(kernel::copy_triangle, PanelParameters{0, 3, 5}, {to.view(), from.view()}), 0);
-  for (std::int64_t j = 0; j < 5; ++j) {
-    for (std::int64_t i = 0; i < 12; ++i) {
-      const double expected = i < 3 || i >= 8 ? before(i, j) : i - 3 <= j ? from(i, j) : 0.0;
-      ASSERT_EQ(to(i, j), expected);
+  before.fill_random(random);
+  for (const bool triangle : {false, true}) {
+    GuardedTile to(12, 5);
+    to.copy_from(before);
+    ASSERT_EQ(run(triangle ? kernel::copy_triangle : kernel::copy_rows, PanelParameters{0, 3, 5},
+                  {to.view(), from.view()}),
+              0);
+    for (std::int64_t j = 0; j < 5; ++j) {
+      for (std::int64_t i = 0; i < 12; ++i) {
+        const bool inside = i >= 3 && i < 8;
+        const double taken = triangle && i - 3 > j ? 0.0 : from(i, j);
+        ASSERT_EQ(to(i, j), inside ? taken : before(i, j));
+      }
     }
   }
 }

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -15,12 +14,14 @@
 #include "kernels/qr.hpp"
 #include "node-runtime/node.hpp"
 #include "tests/support/dense.hpp"
+#include "tests/support/lapack.hpp"
 #include "tests/support/seeds.hpp"
 
 namespace heddle {
 namespace {
 
 using testing::Dense;
+using testing::lapack_r;
 
 /// A matrix of one node as a whole; zero where it has no tiles.
 Dense gather(Matrix<double> matrix) {
@@ -119,24 +120,6 @@ void check(std::int64_t m, std::int64_t n, QrLayout layout, const std::string& y
     layout.tree = tree;
     check_tree(m, n, layout, yaml);
   }
-}
-
-/// LAPACK's R of `a`, up to signs; loaded by the node before.
-Dense lapack_r(Dense a) {
-  using Dgeqrf =
-      void (*)(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
-  void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
-  const auto dgeqrf = reinterpret_cast<Dgeqrf>(::dlsym(library, "dgeqrf_"));
-  const int m = static_cast<int>(a.rows);
-  const int n = static_cast<int>(a.columns);
-  const int leading = std::max(1, m);
-  const int size = 64 * std::max(1, n);
-  std::vector<double> tau(static_cast<std::size_t>(std::max(1, n)));
-  std::vector<double> work(static_cast<std::size_t>(size));
-  int info = 0;
-  dgeqrf(&m, &n, a.elements.data(), &leading, tau.data(), work.data(), &size, &info);
-  EXPECT_EQ(info, 0);
-  return a;
 }
 
 // ---- V is read while its tile is overwritten ----

@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "tests/support/simulated_cluster_state.hpp"
+
+/// The machine under the simulated nodes: takes what the protocol wants done, does it when the
+/// scheduler says so, and checks both against the sequential program.
+namespace heddle::simulation {
+
+using protocol::AccessMode;
+using protocol::BlockRef;
+using protocol::CopyAction;
+using protocol::GrantAction;
+using protocol::Operand;
+using protocol::SendAction;
+using protocol::Task;
+
+namespace {
+
+/// Calls `each` with every block that a ready task may touch and whether it writes it.
+template <class Each>
+void for_blocks(const Task& task, Each each) {
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const Operand& operand = task.operands[i];
+    if (operand.copy_from.valid()) each(operand.copy_from, false);
+    each(operand.block, operand.mode != AccessMode::read);
+  }
+}
+
+/// True if a task that is running or about to run has the block as an input.
+template <class Node>
+bool is_read_by_a_task(const Node& node, BlockRef block) {
+  const auto reads = [block](const Task& task) {
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      const Operand& operand = task.operands[i];
+      if (operand.mode == AccessMode::read && operand.block == block) return true;
+    }
+    return false;
+  };
+  return std::any_of(node.running.begin(), node.running.end(),
+                     [&](const auto& running) { return reads(*running.task); }) ||
+         std::any_of(node.ready.begin(), node.ready.end(),
+                     [&](const auto& ready) { return reads(*ready.task); });
+}
+
+}  // namespace
+
+void SimulatedCluster::collect(Node& node) {
+  protocol::Actions& a = node.actions;
+  for (const BlockRef block : a.freed) node.blocks.freed(block);
+  for (Task* task : a.ready) take_ready(node, *task);
+  for (const CopyAction& copy : a.copies) {
+    node.blocks.begin_read(copy.from, {"a copy of tile", copy.tile.index});
+    node.blocks.begin_write(copy.to, {"a copy of tile", copy.tile.index});
+    node.copies.push_back({copy, inject(Fault::copy_before_source)});
+  }
+  for (const GrantAction& grant : a.grants) take_grant(node, grant);
+  for (const SendAction& send : a.sends) take_send(node, send);
+  for (const protocol::Job* job : a.drained) {
+    node.drained.push_back(static_cast<std::size_t>(job->id.value()));
+  }
+  a.clear();
+  HEDDLE_EXPENSIVE(node.protocol->is_valid());
+  if (!node.blocks.violation().empty()) {
+    fail(Check::blocks, fmt::format("node {}: {}", node.id.value(), node.blocks.violation()));
+  }
+}
+
+void SimulatedCluster::take_ready(Node& node, Task& task) {
+  const ReadyTask ready{&task, task.work.parameters[0], task.work.parameters[1]};
+  const auto statement = static_cast<std::int64_t>(ready.statement);
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const protocol::Operand& operand = task.operands[i];
+    const SimulatedMatrix& matrix =
+        matrices_[static_cast<std::size_t>(operand.tile.matrix.value())];
+    if (matrix.temporary || operand.out == nullptr) continue;
+    const BlockRef block = operand.out->block;
+    const bool own = block.valid() && block.pool / options_.places == operand.tile.matrix.value();
+    if (!own) continue;  // of a job's pool, or not there yet
+    if (matrix.class_of_block(block.index) != matrix.class_of_tile(operand.tile.index)) {
+      fail(Check::blocks, fmt::format("tile {} is renamed into block {}, which is of another size",
+                                      operand.tile.index, block.index));
+    }
+  }
+  for_blocks(task, [&](BlockRef block, bool writes) {
+    if (writes) {
+      node.blocks.begin_write(block, {"statement", statement});
+    } else {
+      node.blocks.begin_read(block, {"statement", statement});
+      if (inject(Fault::block_freed_early)) node.blocks.freed(block);
+    }
+  });
+  node.ready.push_back(ready);
+  if (inject(Fault::task_runs_twice)) node.ready.push_back(ready);
+}
+
+void SimulatedCluster::take_grant(Node& node, GrantAction grant) {
+  if (options_.fault == Fault::block_handed_out_twice) {
+    const BlockRef other = node.blocks.written_block_in(grant.block.pool, grant.block);
+    if (other.valid() && inject(Fault::block_handed_out_twice)) grant.block = other;
+  }
+  node.blocks.begin_write(grant.block, {"a message with tile", grant.tile.index});
+  Event event;
+  event.from = node.id;
+  event.grant = grant;
+  event.tag = static_cast<std::uint32_t>(node.landings.size());
+  node.landings.push_back({grant});
+  if (inject(Fault::grant_lost)) return;
+  nodes_[static_cast<std::size_t>(grant.from.value())]->inbox.push_back(event);
+}
+
+void SimulatedCluster::take_send(Node& node, const SendAction& send) {
+  const MessageName name{node.id, send.to, send.job, send.tile, send.number};
+  if (!outcome_.messages.insert(name).second ||
+      (inject(Fault::send_repeated) && !outcome_.messages.insert(name).second)) {
+    fail(Check::messages, fmt::format("version {} of tile {} travels to node {} twice",
+                                      send.number.value(), send.tile.index, send.to.value()));
+  }
+  node.blocks.begin_read(send.block, {"a message with tile", send.tile.index});
+  node.sends.push_back(send);
+}
+
+// ---- what happens ------------------------------------------------------------------------------
+
+void SimulatedCluster::start_task(Node& node, const ReadyTask& ready) {
+  const auto [task_record, j, s] = ready;
+  JobState& job = *jobs_[j];
+  if (++job.executions[s] != 1) {
+    fail(Check::executions, fmt::format("statement {} of job {} runs twice", s, j));
+    return;
+  }
+  Task& task = *task_record;
+  if (job.program.statements[s].accesses.front().home != Location{node.id, task.place}) {
+    fail(Check::place, fmt::format("statement {} runs at the wrong place", s));
+  }
+  outcome_.tasks.emplace(node.id, j, s);
+  std::vector<Content> seen;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    Operand& operand = task.operands[i];
+    outcome_.kinds_seen.insert(operand.kind);
+    if (operand.mode == AccessMode::write) {
+      seen.push_back(0);
+      continue;
+    }
+    const BlockRef from = operand.copy_from.valid() ? operand.copy_from : operand.block;
+    seen.push_back(node.blocks.content(from));
+    if (seen.back() != reference_.read_by(j, s, i) && !any_cancelled_) {
+      fail(Check::reads, fmt::format("node {}: statement {} of job {} reads a wrong version of "
+                                     "tile {}",
+                                     node.id.value(), s, j, operand.tile.index));
+    }
+  }
+  node.running.push_back({&task, std::move(seen)});
+}
+
+void SimulatedCluster::finish_task(Node& node, std::size_t index) {
+  const Node::Running running = std::move(node.running[index]);
+  node.running.erase(node.running.begin() + static_cast<std::ptrdiff_t>(index));
+  Task& task = *running.task;
+  const std::size_t j = task.work.parameters[0];
+  const std::size_t s = task.work.parameters[1];
+  for (std::uint8_t i = 0; i < task.operand_count && !running.seen.empty(); ++i) {
+    const Operand& operand = task.operands[i];
+    Content& content = node.blocks.content(operand.block);
+    if (operand.mode != AccessMode::read) {
+      content = reference_.left_by(j, s, i);
+      const BlockRef old = operand.copy_from;
+      // Looked at for this fault alone: after others, tasks that ended may be among the ready ones.
+      if (options_.fault == Fault::old_version_overwritten && old.valid() &&
+          is_read_by_a_task(node, old) && inject(Fault::old_version_overwritten)) {
+        node.blocks.content(old) = content;
+      }
+    } else if (content != running.seen[i]) {
+      fail(Check::reads, fmt::format("node {}: tile {} was overwritten while statement {} read it",
+                                     node.id.value(), operand.tile.index, s));
+    }
+  }
+  for_blocks(task, [&](BlockRef block, bool writes) {
+    writes ? node.blocks.end_write(block) : node.blocks.end_read(block);
+  });
+  node.protocol->task_finished(task, node.actions);
+  collect(node);
+}
+
+void SimulatedCluster::finish_copy(Node& node, const CopyAction& copy, bool too_early) {
+  const Content content = too_early ? poisoned : node.blocks.content(copy.from);
+  const auto job = static_cast<std::size_t>(copy.job.value());
+  if (content != reference_.version(job, copy.tile, copy.number) && !any_cancelled_) {
+    fail(Check::reads, fmt::format("node {}: a copy of tile {} is not version {}", node.id.value(),
+                                   copy.tile.index, copy.number.value()));
+  }
+  node.blocks.content(copy.to) = content;
+  node.blocks.end_read(copy.from);
+  node.blocks.end_write(copy.to);
+  ++outcome_.copies;
+  if (inject(Fault::copy_report_lost)) return;
+  node.protocol->copy_finished(copy, node.actions);
+  collect(node);
+}
+
+void SimulatedCluster::post_payload(Node& node, const SendAction& send) {
+  Event event;
+  event.kind = Event::Kind::payload;
+  event.from = node.id;
+  event.tag = send.tag;
+  event.data = node.blocks.content(send.block);
+  event.empty = send.empty;
+  if (inject(Fault::payload_corrupted)) event.data ^= 1;
+  auto& inbox = nodes_[static_cast<std::size_t>(send.to.value())]->inbox;
+  if (!inject(Fault::payload_lost)) inbox.push_back(event);
+  if (inject(Fault::payload_twice)) inbox.push_back(event);
+  node.sent.push_back(send);
+}
+
+void SimulatedCluster::deliver(Node& node, const Event& event) {
+  if (event.kind == Event::Kind::grant) {
+    const GrantAction& g = event.grant;
+    node.protocol->grant_arrived(g.job, g.tile, g.number, event.from, event.tag, node.actions);
+    return collect(node);
+  }
+  Node::Landing& landing = node.landings[event.tag];
+  const GrantAction& g = landing.grant;
+  if (std::exchange(landing.delivered, true)) {
+    return fail(Check::messages, fmt::format("node {}: tile {} version {} arrives twice",
+                                             node.id.value(), g.tile.index, g.number.value()));
+  }
+  const auto job = static_cast<std::size_t>(g.job.value());
+  if (event.data != reference_.version(job, g.tile, g.number) && !any_cancelled_) {
+    fail(Check::reads, fmt::format("node {}: what arrived is not tile {} version {}",
+                                   node.id.value(), g.tile.index, g.number.value()));
+  }
+  if (!event.empty) node.blocks.content(g.block) = event.data;
+  node.blocks.end_write(g.block);
+  node.protocol->data_arrived(*g.record, event.empty, node.actions);
+  collect(node);
+}
+
+}  // namespace heddle::simulation
