@@ -1,6 +1,7 @@
 #include "tests/system/heddle_run.hpp"
 
 #include <algorithm>
+#include <cblas.h>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -131,6 +132,7 @@ Dense tall(std::int64_t m, std::int64_t n) {
 
 void HeddleRun::SetUp() {
   adopt_orphans();
+  openblas_set_num_threads(1);  // its own threads race in the eyes of the thread sanitizer
   // The kernels are measured once for all tests, not once for each.
   static const TemporaryFolder cache;
   ::setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
