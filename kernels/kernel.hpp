@@ -58,6 +58,9 @@ struct KernelArguments {
   const KernelParameters& parameters;
 };
 
+/// What a kernel's CUDA definition sees (kernels/cuda/launch.hpp).
+struct CudaLaunch;
+
 /// A tile kernel, declared once and defined per backend. Kernels are static constants; a task
 /// refers to its kernel by address. Kernels are deterministic: the same input bits give the same
 /// output bits.
@@ -72,6 +75,9 @@ struct Kernel {
   Function host = nullptr;  ///< on tiles in host memory, on the calling thread
   Function emulated =
       nullptr;  ///< on an emulated device's memory, called by its stream; null: staged on the host
+  /// On a GPU's memory: queues its work on a CUDA stream and returns; null: staged on the host. In
+  /// a build without CUDA it is never called.
+  void (*cuda)(const CudaLaunch&) = nullptr;
 };
 
 }  // namespace heddle

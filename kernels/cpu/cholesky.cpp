@@ -3,6 +3,7 @@
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cpu/tile_operations.hpp"
+#include "kernels/cuda/definitions.hpp"
 
 namespace heddle::kernel {
 namespace {
@@ -46,8 +47,8 @@ std::int64_t run_syrk(const KernelArguments& arguments) {
 }  // namespace
 
 // An emulated device computes on the processor too: both definitions are the same function.
-constinit const Kernel potrf{"potrf", run_potrf, run_potrf};
-constinit const Kernel trsm{"trsm", run_trsm, run_trsm};
-constinit const Kernel gsmm{"gsmm", run_gsmm, run_gsmm};
-constinit const Kernel syrk{"syrk", run_syrk, run_syrk};
+constinit const Kernel potrf{"potrf", run_potrf, run_potrf, cuda::potrf};
+constinit const Kernel trsm{"trsm", run_trsm, run_trsm, cuda::trsm};
+constinit const Kernel gsmm{"gsmm", run_gsmm, run_gsmm, cuda::gsmm};
+constinit const Kernel syrk{"syrk", run_syrk, run_syrk, cuda::syrk};
 }  // namespace heddle::kernel

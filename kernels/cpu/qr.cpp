@@ -7,6 +7,7 @@
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cpu/householder.hpp"
 #include "kernels/cpu/tile_operations.hpp"
+#include "kernels/cuda/definitions.hpp"
 
 namespace heddle::kernel {
 namespace {
@@ -233,16 +234,17 @@ std::int64_t run_copy_triangle(const KernelArguments& arguments) {
 }  // namespace
 
 // An emulated device computes on the processor too: both definitions are the same function.
-constinit const Kernel geqrt{"geqrt", run_geqrt, run_geqrt};
-constinit const Kernel unmqr{"unmqr", run_unmqr, run_unmqr};
-constinit const Kernel unmqr_back{"unmqr_back", run_unmqr_back, run_unmqr_back};
-constinit const Kernel tsqrt{"tsqrt", run_tsqrt, run_tsqrt};
-constinit const Kernel tsmqr{"tsmqr", run_tsmqr, run_tsmqr};
-constinit const Kernel tsmqr_back{"tsmqr_back", run_tsmqr_back, run_tsmqr_back};
-constinit const Kernel ttqrt{"ttqrt", run_ttqrt, run_ttqrt};
-constinit const Kernel ttmqr{"ttmqr", run_ttmqr, run_ttmqr};
-constinit const Kernel ttmqr_back{"ttmqr_back", run_ttmqr_back, run_ttmqr_back};
-constinit const Kernel copy_rows{"copy_rows", run_copy_rows, run_copy_rows};
-constinit const Kernel copy_triangle{"copy_triangle", run_copy_triangle, run_copy_triangle};
+constinit const Kernel geqrt{"geqrt", run_geqrt, run_geqrt, cuda::geqrt};
+constinit const Kernel unmqr{"unmqr", run_unmqr, run_unmqr, cuda::unmqr};
+constinit const Kernel unmqr_back{"unmqr_back", run_unmqr_back, run_unmqr_back, cuda::unmqr_back};
+constinit const Kernel tsqrt{"tsqrt", run_tsqrt, run_tsqrt, cuda::tsqrt};
+constinit const Kernel tsmqr{"tsmqr", run_tsmqr, run_tsmqr, cuda::tsmqr};
+constinit const Kernel tsmqr_back{"tsmqr_back", run_tsmqr_back, run_tsmqr_back, cuda::tsmqr_back};
+constinit const Kernel ttqrt{"ttqrt", run_ttqrt, run_ttqrt, cuda::ttqrt};
+constinit const Kernel ttmqr{"ttmqr", run_ttmqr, run_ttmqr, cuda::ttmqr};
+constinit const Kernel ttmqr_back{"ttmqr_back", run_ttmqr_back, run_ttmqr_back, cuda::ttmqr_back};
+constinit const Kernel copy_rows{"copy_rows", run_copy_rows, run_copy_rows, cuda::copy_rows};
+constinit const Kernel copy_triangle{"copy_triangle", run_copy_triangle, run_copy_triangle,
+                                     cuda::copy_triangle};
 
 }  // namespace heddle::kernel

@@ -3,6 +3,7 @@
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cpu/tile_operations.hpp"
+#include "kernels/cuda/definitions.hpp"
 
 namespace heddle::kernel {
 namespace {
@@ -105,16 +106,19 @@ std::int64_t run_copy(const KernelArguments& arguments) {
 }  // namespace
 
 // An emulated device computes on the processor too: both definitions are the same function.
-constinit const Kernel solve_lower{"solve_lower", run_solve_lower, run_solve_lower};
+constinit const Kernel solve_lower{"solve_lower", run_solve_lower, run_solve_lower,
+                                   cuda::solve_lower};
 constinit const Kernel solve_lower_transposed{"solve_lower_transposed", run_solve_lower_transposed,
-                                              run_solve_lower_transposed};
-constinit const Kernel solve_upper{"solve_upper", run_solve_upper, run_solve_upper};
-constinit const Kernel product{"product", run_product, run_product};
+                                              run_solve_lower_transposed,
+                                              cuda::solve_lower_transposed};
+constinit const Kernel solve_upper{"solve_upper", run_solve_upper, run_solve_upper,
+                                   cuda::solve_upper};
+constinit const Kernel product{"product", run_product, run_product, cuda::product};
 constinit const Kernel product_transposed{"product_transposed", run_product_transposed,
-                                          run_product_transposed};
+                                          run_product_transposed, cuda::product_transposed};
 constinit const Kernel product_symmetric{"product_symmetric", run_product_symmetric,
-                                         run_product_symmetric};
-constinit const Kernel subtract{"subtract", run_subtract, run_subtract};
-constinit const Kernel copy{"copy", run_copy, run_copy};
+                                         run_product_symmetric, cuda::product_symmetric};
+constinit const Kernel subtract{"subtract", run_subtract, run_subtract, cuda::subtract};
+constinit const Kernel copy{"copy", run_copy, run_copy, cuda::copy};
 
 }  // namespace heddle::kernel

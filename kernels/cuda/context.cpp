@@ -1,0 +1,113 @@
+#include "kernels/cuda/context.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace heddle::kernel::cuda {
+namespace {
+
+/// What cuBLAS recommends on Hopper; smaller ones cost it algorithms.
+constexpr std::size_t blas_workspace_bytes = std::size_t{32} << 20;
+
+[[noreturn]] void fail(std::string_view operation, std::string_view what) {
+  throw Error(ErrorCode::internal, fmt::format("{}: {}", operation, what));
+}
+
+}  // namespace
+
+void check(cudaError_t status, std::string_view operation) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // what is not sticky is told once
+  fail(operation, fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+void check(cublasStatus_t status, std::string_view operation) {
+  if (status != CUBLAS_STATUS_SUCCESS) fail(operation, cublasGetStatusString(status));
+}
+
+void check(cusolverStatus_t status, std::string_view operation) {
+  if (status == CUSOLVER_STATUS_SUCCESS) return;
+  fail(operation, fmt::format("cuSOLVER status {}", static_cast<int>(status)));
+}
+
+namespace {
+
+template <class T>
+T* allocate(std::size_t count, std::string_view purpose) {
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, count * sizeof(T)), purpose);
+  return static_cast<T*>(memory);
+}
+
+}  // namespace
+
+struct Context::Handles {
+  cublasHandle_t blas = nullptr;
+  cusolverDnHandle_t solver = nullptr;
+  std::byte* blas_workspace = nullptr;
+  double* scratch = nullptr;
+  std::size_t scratch_count = 0;
+  int* status = nullptr;
+};
+
+Context::Context(int device, cudaStream_t stream)
+    : device_(device), stream_(stream), handles_(std::make_unique<Handles>()) {
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device_),
+        "cudaDeviceGetAttribute");
+}
+
+/// After a fault of the GPU everything here fails too; there is nothing more to say then.
+Context::~Context() {
+  if (handles_->solver != nullptr) static_cast<void>(cusolverDnDestroy(handles_->solver));
+  if (handles_->blas != nullptr) static_cast<void>(cublasDestroy(handles_->blas));
+  for (void* memory :
+       {static_cast<void*>(handles_->blas_workspace), static_cast<void*>(handles_->scratch),
+        static_cast<void*>(handles_->status)}) {
+    if (memory != nullptr) static_cast<void>(cudaFree(memory));
+  }
+}
+
+cublasHandle_t Context::blas() {
+  if (handles_->blas == nullptr) {
+    check(cublasCreate(&handles_->blas), "cublasCreate");
+    handles_->blas_workspace =
+        allocate<std::byte>(blas_workspace_bytes, "cudaMalloc of cuBLAS's workspace");
+    check(cublasSetStream(handles_->blas, stream_), "cublasSetStream");
+    // After cublasSetStream, which takes the workspace away.
+    check(cublasSetWorkspace(handles_->blas, handles_->blas_workspace, blas_workspace_bytes),
+          "cublasSetWorkspace");
+  }
+  return handles_->blas;
+}
+
+cusolverDnHandle_t Context::solver() {
+  if (handles_->solver == nullptr) {
+    check(cusolverDnCreate(&handles_->solver), "cusolverDnCreate");
+    check(cusolverDnSetStream(handles_->solver, stream_), "cusolverDnSetStream");
+  }
+  return handles_->solver;
+}
+
+double* Context::scratch(std::size_t count) {
+  if (count > handles_->scratch_count) {
+    count = std::max(count, handles_->scratch_count + handles_->scratch_count / 2);
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    check(cudaFree(handles_->scratch), "cudaFree of scratch memory");
+    handles_->scratch = nullptr;
+    handles_->scratch_count = 0;
+    handles_->scratch = allocate<double>(count, "cudaMalloc of kernels' scratch memory");
+    handles_->scratch_count = count;
+  }
+  return handles_->scratch;
+}
+
+int* Context::status() {
+  if (handles_->status == nullptr) {
+    handles_->status = allocate<int>(4, "cudaMalloc of a status");
+  }
+  return handles_->status;
+}
+
+}  // namespace heddle::kernel::cuda

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cusolverDn.h>
+#include <memory>
+#include <string_view>
+
+namespace heddle::kernel::cuda {
+
+/// Throws Error(internal) that names `operation` and what CUDA says; does nothing on success.
+void check(cudaError_t status, std::string_view operation);
+void check(cublasStatus_t status, std::string_view operation);
+void check(cusolverStatus_t status, std::string_view operation);
+
+/// What kernels on one stream of one GPU share: the libraries' handles, bound to the stream with
+/// workspace of their own (so that results do not depend on what other streams do), and scratch
+/// memory.
+///
+/// Thread: one at a time, the GPU current. Everything is made when it is first asked for.
+class Context {
+ public:
+  Context(int device, cudaStream_t stream);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
+  [[nodiscard]] cublasHandle_t blas();
+  [[nodiscard]] cusolverDnHandle_t solver();
+
+  /// At least `count` doubles of device memory, aligned to 256 bytes; what an earlier call
+  /// returned is the same memory. Kernels of the stream use it one after the other. Growing waits
+  /// for the stream: kernels ask once for all that they need, by sizes that repeat.
+  [[nodiscard]] double* scratch(std::size_t count);
+
+  /// Four device integers for the libraries' `devInfo`.
+  [[nodiscard]] int* status();
+
+ private:
+  struct Handles;
+  int device_;
+  cudaStream_t stream_;
+  int multiprocessors_ = 0;
+  std::unique_ptr<Handles> handles_;
+};
+
+}  // namespace heddle::kernel::cuda
