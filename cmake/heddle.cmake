@@ -71,3 +71,17 @@ function(heddle_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
+
+# heddle_cuda_test(NAME): what heddle_test NAME instantiates for the cuda backend becomes a test of its own, with the
+# label cuda, reported as skipped where there is no GPU.
+function(heddle_cuda_test name)
+  set_property(TEST ${name} PROPERTY ENVIRONMENT "GTEST_FILTER=-*/cuda")
+  add_test(NAME ${name}_cuda COMMAND ${name} --gtest_filter=*/cuda)
+  heddle_needs_gpu(${name}_cuda)
+endfunction()
+
+# heddle_needs_gpu(TEST): where its program says that there is no GPU, it is skipped.
+function(heddle_needs_gpu name)
+  set_tests_properties(${name} PROPERTIES LABELS cuda TIMEOUT 300
+                                          SKIP_REGULAR_EXPRESSION "no GPU to test on")
+endfunction()

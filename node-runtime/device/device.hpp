@@ -57,25 +57,28 @@ struct DeviceMemory {
   std::size_t bytes = 0;
 };
 
+/// What a backend adds to a handle for its own use.
+using IpcToken = std::array<std::byte, 96>;
+
 /// Names a piece of a device's memory in a message to another process of the same machine.
 struct IpcMemoryHandle {
   DeviceUuid device;
   /// Identity of the allocation: no two allocations of one device ever share it, even at the same
   /// address. (device, allocation) is therefore the key under which an importer may keep a mapping.
   std::uint64_t allocation = 0;
-  std::uint64_t offset = 0;           ///< of the exported address in its allocation
-  std::uint64_t bytes = 0;            ///< from the exported address to the allocation's end
-  std::array<std::byte, 64> token{};  ///< for the backend
+  std::uint64_t offset = 0;  ///< of the exported address in its allocation
+  std::uint64_t bytes = 0;   ///< from the exported address to the allocation's end
+  IpcToken token{};
 };
 
 /// Names an event in a message to another process of the same machine.
 struct IpcEventHandle {
   DeviceUuid device;
-  std::array<std::byte, 64> token{};  ///< for the backend
+  IpcToken token{};
 };
 
-static_assert(std::is_trivially_copyable_v<IpcMemoryHandle> && sizeof(IpcMemoryHandle) == 104);
-static_assert(std::is_trivially_copyable_v<IpcEventHandle> && sizeof(IpcEventHandle) == 80);
+static_assert(std::is_trivially_copyable_v<IpcMemoryHandle> && sizeof(IpcMemoryHandle) == 136);
+static_assert(std::is_trivially_copyable_v<IpcEventHandle> && sizeof(IpcEventHandle) == 112);
 
 class Device;
 
@@ -240,6 +243,12 @@ class Device {
   /// Host memory that copies are fastest with (page-locked where that matters), page-aligned.
   [[nodiscard]] virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* address) = 0;
+
+  /// Makes host memory of the caller, whole pages of it, as good for copies as allocate_host()
+  /// does; until unregister_host() with the same address. Throws Error(internal) when the system
+  /// refuses: copies work all the same, slower.
+  virtual void register_host(void* address, std::size_t bytes) = 0;
+  virtual void unregister_host(void* address) = 0;
 
   /// `notifier` (may be null) is told of every completed record, if info().notifies.
   [[nodiscard]] virtual std::unique_ptr<Stream> create_stream(

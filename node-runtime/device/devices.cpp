@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/device/emulated/emulated_device.hpp"
+#include "node-runtime/device/gpu_share.hpp"
 
 namespace heddle {
 namespace {
@@ -21,10 +23,20 @@ DeviceSet make_emulated(const DeviceOptions& options) {
   return set;
 }
 
+std::string describe(const GpuShare& share, std::int32_t gpus, const DeviceSet& set,
+                     const std::string& which) {
+  std::string text =
+      fmt::format("{} of {} GPU{} ({})", share.gpus.size(), gpus, gpus == 1 ? "" : "s", which);
+  text += fmt::format(", {} of memory each", format_bytes(set.devices[0]->info().memory_bytes));
+  if (share.sharers > 1) text += fmt::format(", shared by {} nodes", share.sharers);
+  return text;
+}
+
 DeviceSet make_cuda(const DeviceOptions& options) {
   const CudaProbe probe = probe_cuda();
+  const auto present = static_cast<std::int32_t>(probe.gpus.size());
   DeviceSet set;
-  if (options.backend == DeviceBackend::automatic && probe.count == 0) {
+  if (options.backend == DeviceBackend::automatic && present == 0) {
     if (options.count.value_or(0) > 0) {
       throw Error(
           ErrorCode::usage,
@@ -35,21 +47,28 @@ DeviceSet make_cuda(const DeviceOptions& options) {
     set.why = fmt::format("no devices: {}", probe.why);
     return set;
   }
-  if (probe.count == 0) {
+  if (present == 0) {
     throw Error(ErrorCode::usage,
                 fmt::format("the cuda backend was asked for, but {}; use auto, none or emulated",
                             probe.why));
   }
-  const std::int32_t count = options.count.value_or(probe.count);
-  if (count > probe.count) {
+  GpuShare share;
+  if (!options.cuda.gpus.empty()) {
+    share.gpus = options.cuda.gpus;
+  } else if (options.count.value_or(0) > present) {
     throw Error(ErrorCode::usage,
-                fmt::format("{} GPUs per node asked for, but there are {}", count, probe.count));
+                fmt::format("{} GPUs per node asked for, but there {} ({})", *options.count,
+                            present == 1 ? "is 1" : fmt::format("are {}", present), probe.why));
+  } else {
+    share = share_gpus(present, options.count, options.cuda);
   }
+  CudaOptions cuda = options.cuda;
+  cuda.sharers = share.sharers;
   set.backend = DeviceBackend::cuda;
-  for (std::int32_t index = 0; index < count; ++index) {
-    set.devices.push_back(make_cuda_device(index));
+  for (std::size_t d = 0; d < share.gpus.size(); ++d) {
+    set.devices.push_back(make_cuda_device(static_cast<std::int32_t>(d), share.gpus[d], cuda));
   }
-  set.why = fmt::format("{} of {} GPUs: {}", count, probe.count, probe.why);
+  set.why = describe(share, present, set, probe.why);
   return set;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "node-runtime/device/cuda/options.hpp"
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/device/emulated/options.hpp"
 
@@ -14,9 +15,10 @@ namespace heddle {
 /// Which devices a node wants.
 struct DeviceOptions {
   DeviceBackend backend = DeviceBackend::automatic;
-  /// Devices of this node. Unset: every GPU for cuda and auto, one device for emulated.
+  /// Devices of this node. Unset: its share of the GPUs for cuda and auto, one device for emulated.
   std::optional<std::int32_t> count;
-  EmulatedOptions emulated;  ///< of each device, for that backend alone
+  EmulatedOptions emulated = {};  ///< of each device, for that backend alone
+  CudaOptions cuda = {};          ///< likewise
 };
 
 /// The devices of a node and why they are these.

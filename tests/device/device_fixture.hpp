@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/device/devices.hpp"
 
 namespace heddle::testing {
@@ -38,17 +39,34 @@ inline std::vector<Backend> backends() {
   adverse.faults.delay_us_max = 300;
   adverse.faults.seed = 7;
   return {{"emulated", DeviceBackend::emulated, plain},
-          {"emulated_adverse", DeviceBackend::emulated, adverse}};
+          {"emulated_adverse", DeviceBackend::emulated, adverse},
+          {"cuda", DeviceBackend::cuda, plain}};
 }
 
+/// Devices of the backend; GPUs are dealt out in turn, so that one is enough for two devices.
 inline DeviceSet make_devices_of(const Backend& backend, std::int32_t count) {
-  return make_devices({backend.backend, count, backend.emulated});
+  DeviceOptions options{backend.backend, count, backend.emulated, {}};
+  options.cuda.memory_bytes = backend.emulated.memory_bytes;
+  const auto gpus = static_cast<std::int32_t>(probe_cuda().gpus.size());
+  for (std::int32_t d = 0; gpus > 0 && d < count; ++d) options.cuda.gpus.push_back(d % gpus);
+  return make_devices(options);
+}
+
+/// Why tests of the backend cannot run here; empty where they can. CTest looks for these words.
+inline std::string why_not(DeviceBackend backend) {
+  if (backend != DeviceBackend::cuda) return {};
+  const CudaProbe probe = probe_cuda();
+  return probe.gpus.empty() ? "no GPU to test on: " + probe.why : std::string();
 }
 
 /// Two devices of the backend and a few short words for what the tests do all the time.
 class DeviceTest : public ::testing::TestWithParam<Backend> {
  protected:
-  DeviceTest() : set_(make_devices_of(GetParam(), 2)) {}
+  void SetUp() override {
+    const std::string why = why_not(GetParam().backend);
+    if (!why.empty()) GTEST_SKIP() << why;
+    set_ = make_devices_of(GetParam(), 2);
+  }
 
   [[nodiscard]] Device& device() const { return *set_.devices[0]; }
   [[nodiscard]] Device& other() const { return *set_.devices[1]; }

@@ -60,12 +60,20 @@ inline std::int64_t run_broken(const KernelArguments&) {
   throw std::runtime_error("it is broken");
 }
 
-inline constexpr Kernel affine{"affine", run_affine, run_affine};
-inline constexpr Kernel add{"add", run_add, run_add};
-inline constexpr Kernel hold{"hold", run_hold, run_hold};
-inline constexpr Kernel nothing{"nothing", run_nothing, run_nothing};
-inline constexpr Kernel broken{"broken", run_broken, run_broken};
-inline constexpr Kernel host_only{"host-only", run_affine, nullptr};
+// device_kernels.cu
+void affine_cuda(const CudaLaunch& launch);
+void add_cuda(const CudaLaunch& launch);
+void hold_cuda(const CudaLaunch& launch);
+void nothing_cuda(const CudaLaunch& launch);
+void fault_cuda(const CudaLaunch& launch);
+
+inline constexpr Kernel affine{"affine", run_affine, run_affine, affine_cuda};
+inline constexpr Kernel add{"add", run_add, run_add, add_cuda};
+inline constexpr Kernel hold{"hold", run_hold, run_hold, hold_cuda};
+inline constexpr Kernel nothing{"nothing", run_nothing, run_nothing, nothing_cuda};
+/// Fails: by an exception, on a GPU by an access to memory that is not there.
+inline constexpr Kernel broken{"broken", run_broken, run_broken, fault_cuda};
+inline constexpr Kernel host_only{"host-only", run_affine, nullptr, nullptr};
 
 /// Holds a stream until the test opens it; opens when it goes out of scope.
 class Gate {

@@ -105,6 +105,8 @@ int main(int count, char** arguments) {
         arguments[1] == std::string("cuda") ? DeviceBackend::cuda : DeviceBackend::emulated;
     options.count = 1;
     options.emulated.memory_bytes = 8 << 20;
+    options.cuda.memory_bytes = 8 << 20;
+    options.cuda.gpus = {0};
     options.emulated.faults.refuse_mappings = role == "refuse";
     const testing::PeerChannel channel(std::atoi(arguments[3]));
     const DeviceSet set = make_devices(options);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "node-runtime/device/gpu_share.hpp"
 #include "tests/device/device_fixture.hpp"
 
 namespace heddle {
@@ -32,6 +33,27 @@ TEST(Devices, emulated_ones_are_as_many_as_asked_for_and_one_by_default) {
   EXPECT_EQ(three.devices[2]->info().memory_bytes, 1U << 20);
   options.count.reset();
   EXPECT_EQ(make_devices(options).devices.size(), 1U);
+}
+
+TEST(Devices, nodes_of_one_host_divide_its_gpus_and_share_them_where_they_must) {
+  const auto share = [](std::int32_t gpus, std::optional<std::int32_t> each, std::int32_t nodes,
+                        std::int32_t node) {
+    CudaOptions options;
+    options.nodes = nodes;
+    options.node = node;
+    return share_gpus(gpus, each, options);
+  };
+  using Gpus = std::vector<std::int32_t>;
+  EXPECT_EQ(share(4, {}, 1, 0).gpus, (Gpus{0, 1, 2, 3}));
+  EXPECT_EQ(share(4, {}, 2, 1).gpus, (Gpus{2, 3}));
+  EXPECT_EQ(share(4, {}, 2, 1).sharers, 1);
+  EXPECT_EQ(share(4, 1, 2, 1).gpus, (Gpus{1}));
+  EXPECT_EQ(share(1, {}, 3, 2).gpus, (Gpus{0}));
+  EXPECT_EQ(share(1, {}, 3, 2).sharers, 3);
+  EXPECT_EQ(share(2, {}, 3, 0).sharers, 2);
+  EXPECT_EQ(share(2, {}, 3, 1).sharers, 1);
+  EXPECT_EQ(share(2, 2, 2, 1).gpus, (Gpus{0, 1}));
+  EXPECT_EQ(share(2, 2, 2, 1).sharers, 2);
 }
 
 TEST(Devices, contradictions_are_usage_errors) {

@@ -6,12 +6,12 @@
 namespace heddle {
 
 CudaProbe probe_cuda() {
-  return {0, "heddle was built without CUDA"};
+  return {{}, "heddle was built without CUDA"};
 }
 
-std::unique_ptr<Device> make_cuda_device(std::int32_t index) {
+std::unique_ptr<Device> make_cuda_device(std::int32_t, std::int32_t gpu, const CudaOptions&) {
   throw Error(ErrorCode::internal,
-              fmt::format("GPU {} cannot be opened: heddle was built without CUDA", index));
+              fmt::format("GPU {} cannot be opened: heddle was built without CUDA", gpu));
 }
 
 }  // namespace heddle

@@ -34,15 +34,15 @@ struct EventToken {
 };
 
 template <class Token>
-std::array<std::byte, 64> pack(const Token& token) {
-  static_assert(sizeof(Token) <= 64 && std::is_trivially_copyable_v<Token>);
-  std::array<std::byte, 64> bytes{};
+IpcToken pack(const Token& token) {
+  static_assert(sizeof(Token) <= sizeof(IpcToken) && std::is_trivially_copyable_v<Token>);
+  IpcToken bytes{};
   std::memcpy(bytes.data(), &token, sizeof token);
   return bytes;
 }
 
 template <class Token>
-Token unpack(const std::array<std::byte, 64>& bytes) {
+Token unpack(const IpcToken& bytes) {
   Token token{};
   std::memcpy(&token, bytes.data(), sizeof token);
   return token;
@@ -183,6 +183,23 @@ void EmulatedDevice::free_host(void* address) {
     }
   }
   ::operator delete(address, host_alignment);
+}
+
+/// All host memory is alike to it, but who registers twice or forgets is found out as on a GPU.
+void EmulatedDevice::register_host(void* address, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (!registered_.emplace(address, bytes).second) {
+    throw Error(ErrorCode::internal, fmt::format("{}: host memory at {} is registered already",
+                                                 label(), fmt::ptr(address)));
+  }
+}
+
+void EmulatedDevice::unregister_host(void* address) {
+  const std::scoped_lock lock(mutex_);
+  if (registered_.erase(address) == 0) {
+    throw Error(ErrorCode::internal, fmt::format("{}: host memory at {} was not registered here",
+                                                 label(), fmt::ptr(address)));
+  }
 }
 
 std::unique_ptr<Stream> EmulatedDevice::create_stream(StreamPriority priority, Notifier* notifier) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "node-runtime/device/block_allocator.hpp"
 #include "node-runtime/device/device.hpp"
-#include "node-runtime/device/emulated/block_allocator.hpp"
 #include "node-runtime/device/emulated/hardware_model.hpp"
 #include "node-runtime/device/emulated/options.hpp"
 #include "node-runtime/device/emulated/shared_arena.hpp"
@@ -35,6 +35,8 @@ class EmulatedDevice final : public Device {
   void free(const DeviceMemory& memory) override;
   [[nodiscard]] void* allocate_host(std::size_t bytes) override;
   void free_host(void* address) override;
+  void register_host(void* address, std::size_t bytes) override;
+  void unregister_host(void* address) override;
   [[nodiscard]] std::unique_ptr<Stream> create_stream(
       StreamPriority priority = StreamPriority::normal, Notifier* notifier = nullptr) override;
   [[nodiscard]] std::unique_ptr<Event> create_event() override;
@@ -103,6 +105,7 @@ class EmulatedDevice final : public Device {
   BlockAllocator allocator_;
   std::map<const std::byte*, Opened> opened_;  ///< by address
   std::map<void*, std::size_t> host_;
+  std::map<void*, std::size_t> registered_;  ///< by register_host()
 };
 
 }  // namespace heddle

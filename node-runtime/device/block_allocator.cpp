@@ -1,4 +1,4 @@
-#include "node-runtime/device/emulated/block_allocator.hpp"
+#include "node-runtime/device/block_allocator.hpp"
 
 #include <algorithm>
 #include <iterator>

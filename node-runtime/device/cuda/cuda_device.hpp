@@ -1,0 +1,125 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cuda_runtime_api.h>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "node-runtime/device/block_allocator.hpp"
+#include "node-runtime/device/cuda/options.hpp"
+#include "node-runtime/device/device.hpp"
+
+namespace heddle {
+
+/// Makes a GPU the calling thread's current one, and gives the former back.
+class CurrentGpu {
+ public:
+  explicit CurrentGpu(int gpu);
+  CurrentGpu(const CurrentGpu&) = delete;
+  CurrentGpu& operator=(const CurrentGpu&) = delete;
+  ~CurrentGpu();
+
+ private:
+  int former_ = 0;
+};
+
+/// A moment that both the GPU's clock and the host's know: an event and when it was complete.
+struct ClockAnchor {
+  ClockAnchor(int gpu, cudaStream_t stream);
+  ClockAnchor(const ClockAnchor&) = delete;
+  ClockAnchor& operator=(const ClockAnchor&) = delete;
+  ~ClockAnchor();
+
+  cudaEvent_t event = nullptr;
+  std::int64_t host_ns = 0;
+};
+
+/// A GPU. Its memory is one allocation, taken once: allocate() and free() only keep books of it,
+/// and other processes map it once, whatever they open of it.
+///
+/// Asynchronous errors of CUDA are the whole GPU's: after one, every operation of this process on
+/// it fails. Each is told with the operation that met it; what caused it may be any that was queued
+/// before.
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& options);
+  ~CudaDevice() override;
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] std::uint64_t memory_available() const override;
+  [[nodiscard]] DeviceMemory allocate(std::size_t bytes) override;
+  void free(const DeviceMemory& memory) override;
+  [[nodiscard]] void* allocate_host(std::size_t bytes) override;
+  void free_host(void* address) override;
+  void register_host(void* address, std::size_t bytes) override;
+  void unregister_host(void* address) override;
+  [[nodiscard]] std::unique_ptr<Stream> create_stream(StreamPriority priority,
+                                                      Notifier* notifier) override;
+  [[nodiscard]] std::unique_ptr<Event> create_event() override;
+  [[nodiscard]] bool can_access_peer(const Device& other) const override;
+  [[nodiscard]] IpcMemoryHandle export_memory(const void* address) override;
+  [[nodiscard]] DeviceMemory open_memory(const IpcMemoryHandle& handle) override;
+  void close_memory(const DeviceMemory& memory) override;
+  [[nodiscard]] IpcEventHandle export_event(const Event& event) override;
+  [[nodiscard]] std::unique_ptr<Event> open_event(const IpcEventHandle& handle) override;
+
+  // ---- for its streams and events -------------------------------------------------------------
+  [[nodiscard]] int gpu() const { return gpu_; }
+  /// "GPU 0 (NVIDIA H200)".
+  [[nodiscard]] std::string label() const;
+  /// Throws Error(internal) that names the device, the operation and what CUDA says.
+  void check(cudaError_t status, std::string_view operation) const;
+  /// [address, address + bytes) lies in one allocation of this device or one mapping that it
+  /// opened.
+  [[nodiscard]] bool holds(const void* address, std::size_t bytes) const;
+  /// Throws Error(internal) when the ends do not fit; otherwise says which way the copy goes.
+  [[nodiscard]] std::string_view route(const Destination& to, const Source& from,
+                                       const CopyShape& shape, std::uint64_t stream) const;
+  /// When `event`, which is complete, was, in ns of CLOCK_MONOTONIC.
+  [[nodiscard]] std::int64_t completed_ns(cudaEvent_t event);
+  void stream_destroyed() { streams_.fetch_sub(1, std::memory_order_relaxed); }
+  void event_created() { events_.fetch_add(1, std::memory_order_relaxed); }
+  void event_destroyed() { events_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  /// Another process's pool, mapped here, and how many pieces of it are open.
+  struct Mapped {
+    std::byte* base = nullptr;
+    std::uint64_t bytes = 0;
+    std::int32_t opened = 0;
+  };
+  struct Opened {
+    std::uint64_t bytes = 0;
+    std::int32_t count = 0;  ///< calls of open_memory() that gave this very address
+    IpcToken pool{};         ///< key of `mapped_`
+  };
+
+  void take_pool(const CudaOptions& options);
+  [[nodiscard]] bool is_own(const void* address) const;
+  void enable_peer(const CudaDevice& peer) const;
+
+  DeviceInfo info_;
+  const int gpu_;
+  const int exceptions_at_start_;
+  std::byte* pool_ = nullptr;
+  cudaStream_t clock_stream_ = nullptr;
+
+  mutable std::mutex mutex_;  ///< all that follows, except the counters
+  BlockAllocator allocator_{BlockAllocator::alignment};
+  std::map<void*, std::size_t> host_;
+  std::map<void*, std::size_t> registered_;
+  std::map<IpcToken, Mapped> mapped_;
+  std::map<std::byte*, Opened> opened_;
+  std::shared_ptr<const ClockAnchor> anchor_;
+
+  std::atomic<std::int32_t> streams_{0};
+  std::atomic<std::int32_t> events_{0};
+  std::atomic<std::uint64_t> streams_created_{0};
+};
+
+}  // namespace heddle

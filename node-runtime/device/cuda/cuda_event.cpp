@@ -1,0 +1,164 @@
+#include "node-runtime/device/cuda/cuda_event.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <fmt/format.h>
+#include <thread>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+#include "node-runtime/device/cuda/cuda_stream.hpp"
+
+namespace heddle {
+namespace {
+
+/// How long a dead exporter stays unnoticed by who polls.
+constexpr std::int64_t look_interval_ns = 10'000'000;
+
+std::int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+}  // namespace
+
+CudaEvent::CudaEvent(CudaDevice& device)
+    : device_(device), exceptions_at_start_(std::uncaught_exceptions()) {
+  const CurrentGpu current(device_.gpu());
+  device_.check(cudaEventCreate(&event_), "cudaEventCreate");
+  device_.event_created();
+}
+
+CudaEvent::CudaEvent(CudaDevice& device, cudaEvent_t opened, std::int64_t exporter_pid)
+    : device_(device),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      exporter_pid_(exporter_pid),
+      event_(opened) {
+  device_.event_created();
+}
+
+CudaEvent::~CudaEvent() {
+  if (!is_opened()) {
+    const bool unwinding = std::uncaught_exceptions() > exceptions_at_start_;
+    const bool complete = cudaEventQuery(event_) != cudaErrorNotReady;
+    HEDDLE_CHECK(complete || unwinding || known_failure().has_value(),
+                 "an event of {} is destroyed before its record is complete", device_.label());
+  }
+  // CUDA gives an event's resources back when it is complete.
+  static_cast<void>(cudaEventDestroy(event_));
+  if (shared_ != nullptr) static_cast<void>(cudaEventDestroy(shared_));
+  static_cast<void>(cudaGetLastError());
+  device_.event_destroyed();
+}
+
+bool CudaEvent::exporter_is_gone() const {
+  return ::kill(static_cast<pid_t>(exporter_pid_), 0) != 0 && errno == ESRCH;
+}
+
+/// What `status` of the event means, its stream's results delivered when it is complete.
+EventState CudaEvent::settle(cudaError_t status) const {
+  if (status == cudaErrorNotReady) return EventState::pending;
+  const std::scoped_lock lock(mutex_);
+  if (stream_ == nullptr) return status == cudaSuccess ? EventState::done : EventState::failed;
+  if (status != cudaSuccess) stream_->fail(status, number_);
+  stream_->deliver(number_);
+  if (!stream_->failure().has_value()) return EventState::done;
+  stream_->pass_on();
+  return EventState::failed;
+}
+
+EventState CudaEvent::query() const {
+  const cudaError_t status = cudaEventQuery(event_);
+  static_cast<void>(cudaGetLastError());
+  const EventState state = settle(status);
+  if (state != EventState::pending || !is_opened()) return state;
+  // Relaxed: both words only tell later looks what earlier ones found.
+  if (exporter_gone_.load(std::memory_order_relaxed)) return EventState::failed;
+  const std::int64_t now = now_ns();
+  if (now < next_look_ns_.load(std::memory_order_relaxed)) return EventState::pending;
+  next_look_ns_.store(now + look_interval_ns, std::memory_order_relaxed);
+  if (!exporter_is_gone()) return EventState::pending;
+  exporter_gone_.store(true, std::memory_order_relaxed);
+  return EventState::failed;
+}
+
+std::int64_t CudaEvent::completed_ns() const {
+  return is_opened() ? now_ns() : device_.completed_ns(event_);
+}
+
+void CudaEvent::synchronize() const {
+  if (is_opened()) {
+    // Its process may end: CUDA would wait for ever.
+    while (query() == EventState::pending) std::this_thread::yield();
+  } else {
+    const cudaError_t status = cudaEventSynchronize(event_);
+    static_cast<void>(cudaGetLastError());
+    static_cast<void>(settle(status));
+  }
+  if (query() != EventState::failed) return;
+  throw Error(exporter_gone_.load(std::memory_order_relaxed) ? ErrorCode::communication
+                                                             : ErrorCode::internal,
+              failure());
+}
+
+std::optional<std::string> CudaEvent::known_failure() const {
+  const std::scoped_lock lock(mutex_);
+  return stream_ == nullptr ? std::nullopt : stream_->failure();
+}
+
+std::string CudaEvent::failure() const {
+  if (exporter_gone_.load(std::memory_order_relaxed)) {
+    return fmt::format("process {}, which exported the event, ended before the event was complete",
+                       exporter_pid_);
+  }
+  return known_failure().value_or(
+      fmt::format("{}: an event that another process recorded has failed", device_.label()));
+}
+
+void CudaEvent::check_recordable(const StreamRecord& stream) const {
+  if (is_opened()) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: an event opened from process {} can be waited for but not "
+                            "recorded",
+                            stream.place(), exporter_pid_));
+  }
+  const std::scoped_lock lock(mutex_);
+  if (stream_ == nullptr || stream_.get() == &stream) return;
+  if (cudaEventQuery(event_) == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: the event's record on stream {} is not complete; record it here "
+                            "after that, or use a second event",
+                            stream.place(), stream_->id()));
+  }
+}
+
+void CudaEvent::record(cudaStream_t queue, std::shared_ptr<StreamRecord> stream,
+                       std::uint64_t number) {
+  const std::scoped_lock lock(mutex_);
+  // What the record before was to deliver is not lost when nobody asked for it.
+  if (stream_ != nullptr && stream_ != stream) stream_->deliver(number_);
+  device_.check(cudaEventRecord(event_, queue), "cudaEventRecord");
+  if (shared_ != nullptr) device_.check(cudaEventRecord(shared_, queue), "cudaEventRecord");
+  queue_ = queue;
+  stream_ = std::move(stream);
+  number_ = number;
+}
+
+cudaEvent_t CudaEvent::shared() const {
+  const std::scoped_lock lock(mutex_);
+  if (shared_ != nullptr) return shared_;
+  device_.check(cudaEventCreateWithFlags(&shared_, cudaEventDisableTiming | cudaEventInterprocess),
+                "cudaEventCreateWithFlags");
+  // A record that is not complete yet: its twin is complete a little later, if there is more behind
+  // it on its stream.
+  if (queue_ != nullptr && cudaEventQuery(event_) == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    device_.check(cudaEventRecord(shared_, queue_), "cudaEventRecord");
+  }
+  return shared_;
+}
+
+}  // namespace heddle

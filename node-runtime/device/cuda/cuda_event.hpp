@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cuda_runtime_api.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "node-runtime/device/cuda/cuda_device.hpp"
+#include "node-runtime/device/device.hpp"
+
+namespace heddle {
+
+class StreamRecord;
+
+/// An event, created here or opened from another process.
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(CudaDevice& device);
+  CudaEvent(CudaDevice& device, cudaEvent_t opened, std::int64_t exporter_pid);
+  ~CudaEvent() override;
+
+  [[nodiscard]] EventState query() const override;
+  [[nodiscard]] std::int64_t completed_ns() const override;
+  void synchronize() const override;
+  [[nodiscard]] std::string failure() const override;
+  [[nodiscard]] const Device& device() const override { return device_; }
+
+  // ---- for streams and the device -------------------------------------------------------------
+  [[nodiscard]] bool is_opened() const { return exporter_pid_ != 0; }
+  /// What other streams wait for.
+  [[nodiscard]] cudaEvent_t handle() const { return event_; }
+  /// Throws Error(internal) when `stream` may not record it now.
+  void check_recordable(const StreamRecord& stream) const;
+  /// `stream` has queued `number` operations up to this record of it.
+  void record(cudaStream_t queue, std::shared_ptr<StreamRecord> stream, std::uint64_t number);
+  /// The failure of the stream that has recorded it, if it is known by now.
+  [[nodiscard]] std::optional<std::string> known_failure() const;
+  /// An event that other processes can open, made when it is first asked for and recorded with this
+  /// one from then on.
+  [[nodiscard]] cudaEvent_t shared() const;
+
+ private:
+  [[nodiscard]] EventState settle(cudaError_t status) const;
+  [[nodiscard]] bool exporter_is_gone() const;
+
+  CudaDevice& device_;
+  const int exceptions_at_start_;
+  const std::int64_t exporter_pid_ = 0;  ///< of an opened event
+  cudaEvent_t event_ = nullptr;
+  mutable std::mutex mutex_;              ///< what follows
+  mutable cudaEvent_t shared_ = nullptr;  ///< timing and sharing exclude each other
+  cudaStream_t queue_ = nullptr;          ///< of the last record
+  std::shared_ptr<StreamRecord> stream_;
+  std::uint64_t number_ = 0;
+  mutable std::atomic<bool> exporter_gone_{false};
+  mutable std::atomic<std::int64_t> next_look_ns_{0};
+};
+
+}  // namespace heddle

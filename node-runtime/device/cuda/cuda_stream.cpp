@@ -1,0 +1,255 @@
+#include "node-runtime/device/cuda/cuda_stream.hpp"
+
+#include <exception>
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "kernels/cuda/launch.hpp"
+#include "node-runtime/device/cuda/cuda_event.hpp"
+
+namespace heddle {
+
+// ---- what outlives the stream ----------------------------------------------------------------
+
+StreamRecord::StreamRecord(CudaDevice& device, std::uint64_t id)
+    : device_(device), id_(id), place_(fmt::format("{}, stream {}", device.label(), id)) {
+  void* memory = nullptr;
+  device_.check(cudaHostAlloc(&memory, slot_count * sizeof(std::int64_t), cudaHostAllocPortable),
+                "cudaHostAlloc of result words");
+  slots_ = static_cast<std::int64_t*>(memory);
+  for (std::size_t slot = slot_count; slot-- > 0;) free_slots_.push_back(slot);
+}
+
+StreamRecord::~StreamRecord() {
+  static_cast<void>(cudaFreeHost(slots_));
+  static_cast<void>(cudaGetLastError());
+}
+
+std::uint64_t StreamRecord::count(std::string_view what) {
+  const std::scoped_lock lock(mutex_);
+  ++counted_;
+  recent_[counted_ % recent_.size()] = what;
+  return counted_;
+}
+
+std::uint64_t StreamRecord::counted() const {
+  const std::scoped_lock lock(mutex_);
+  return counted_;
+}
+
+std::int64_t* StreamRecord::take_slot(std::int64_t* info) {
+  const std::scoped_lock lock(mutex_);
+  if (free_slots_.empty()) return nullptr;
+  const std::size_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  slots_[slot] = 0;
+  results_.push_back({counted_ + 1, slot, info});
+  return slots_ + slot;
+}
+
+void StreamRecord::deliver(std::uint64_t number) {
+  const std::scoped_lock lock(mutex_);
+  while (!results_.empty() && results_.front().number <= number) {
+    const Result& result = results_.front();
+    if (result.info != nullptr) *result.info = slots_[result.slot];
+    free_slots_.push_back(result.slot);
+    results_.pop_front();
+  }
+}
+
+void StreamRecord::fail(cudaError_t status, std::uint64_t number) {
+  const std::scoped_lock lock(mutex_);
+  if (failure_.has_value()) return;
+  failure_ = fmt::format(
+      "{}: {} ({}), found behind operation {}, {}; it, or what was queued before "
+      "it on this GPU, is the cause",
+      place_, cudaGetErrorString(status), cudaGetErrorName(status), number,
+      recent_[number % recent_.size()]);
+}
+
+void StreamRecord::abandon(const std::string& reason) {
+  const std::scoped_lock lock(mutex_);
+  if (!failure_) failure_ = fmt::format("{}: abandoned: {}", place_, reason);
+  passed_on_ = true;
+}
+
+std::optional<std::string> StreamRecord::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return failure_;
+}
+
+void StreamRecord::pass_on() const {
+  const std::scoped_lock lock(mutex_);
+  passed_on_ = passed_on_ || failure_.has_value();
+}
+
+bool StreamRecord::is_passed_on() const {
+  const std::scoped_lock lock(mutex_);
+  return passed_on_ || !failure_.has_value();
+}
+
+// ---- the stream ------------------------------------------------------------------------------
+
+CudaStream::CudaStream(CudaDevice& device, std::uint64_t id, StreamPriority priority)
+    : device_(device),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      record_(std::make_shared<StreamRecord>(device, id)) {
+  const CurrentGpu current(device_.gpu());
+  int least = 0;
+  int greatest = 0;
+  device_.check(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                "cudaDeviceGetStreamPriorityRange");
+  device_.check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                             priority == StreamPriority::high ? greatest : least),
+                "cudaStreamCreateWithPriority");
+}
+
+CudaStream::~CudaStream() {
+  const bool unwinding = std::uncaught_exceptions() > exceptions_at_start_;
+  const cudaError_t status = cudaStreamQuery(stream_);
+  static_cast<void>(cudaGetLastError());
+  HEDDLE_CHECK(
+      status != cudaErrorNotReady || unwinding || record_->failure().has_value(),
+      "{} is destroyed with unfinished operations; wait for an event or call synchronize() "
+      "or abandon() first",
+      record_->place());
+  if (status == cudaSuccess) record_->deliver(record_->counted());
+  HEDDLE_CHECK(record_->is_passed_on() || unwinding,
+               "{} is destroyed and nobody was told of its failure: {}", record_->place(),
+               record_->failure().value_or(""));
+  const CurrentGpu current(device_.gpu());
+  // Its scratch memory and result words are in use until the end.
+  if (status == cudaErrorNotReady) static_cast<void>(cudaStreamSynchronize(stream_));
+  context_.reset();
+  static_cast<void>(cudaStreamDestroy(stream_));
+  static_cast<void>(cudaGetLastError());
+  device_.stream_destroyed();
+}
+
+void CudaStream::copy_strided(Destination to, Source from, const CopyShape& shape) {
+  if (shape.column_bytes == 0 || shape.columns == 0) return;
+  const std::uint64_t id = record_->id();
+  const std::string_view way = device_.route(to, from, shape, id);
+  const bool packed = shape.columns == 1 || (shape.destination_leading == shape.column_bytes &&
+                                             shape.source_leading == shape.column_bytes);
+  const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
+  record_->count(way);
+  const cudaError_t status =
+      packed ? cudaMemcpyAsync(to.address, from.address, shape.column_bytes * shape.columns,
+                               cudaMemcpyDefault, stream_)
+             : cudaMemcpy2DAsync(to.address, shape.destination_leading, from.address,
+                                 shape.source_leading, shape.column_bytes, shape.columns,
+                                 cudaMemcpyDefault, stream_);
+  device_.check(status, fmt::format("stream {}: {} of {}", id, way,
+                                    format_bytes(shape.column_bytes * shape.columns)));
+}
+
+void CudaStream::check_tiles(const Kernel& kernel, std::span<const TileView> tiles) const {
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const TileView& tile = tiles[i];
+    if (tile.rows == 0 || tile.columns == 0) continue;
+    const bool is_shaped = tile.rows > 0 && tile.columns > 0 && tile.leading >= tile.rows;
+    const auto elements = static_cast<std::size_t>((tile.columns - 1) * tile.leading + tile.rows);
+    if (is_shaped && device_.holds(tile.data, elements * sizeof(double))) continue;
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: tile {} of kernel '{}', {} x {} with leading dimension {} at {}, "
+                            "does not lie in one allocation of the device or one mapping that it "
+                            "opened",
+                            record_->place(), i, kernel.name, tile.rows, tile.columns, tile.leading,
+                            fmt::ptr(tile.data)));
+  }
+}
+
+void CudaStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
+                        const KernelParameters& parameters, std::int64_t* info) {
+  if (kernel.cuda == nullptr) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: kernel '{}' has no definition for GPUs; run it on the host",
+                            record_->place(), kernel.name));
+  }
+  check_tiles(kernel, tiles);
+  const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
+  if (context_ == nullptr) {
+    context_ = std::make_unique<kernel::cuda::Context>(device_.gpu(), stream_);
+  }
+  std::int64_t* slot = record_->take_slot(info);
+  if (slot == nullptr) {
+    const std::uint64_t queued = record_->counted();
+    device_.check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    record_->deliver(queued);
+    slot = record_->take_slot(info);
+  }
+  record_->count(kernel.name);
+  try {
+    kernel.cuda({tiles, parameters, *context_, slot});
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}: kernel '{}': {}", record_->place(), kernel.name, error.what()));
+  }
+}
+
+void CudaStream::record(Event& event) {
+  auto* own = dynamic_cast<CudaEvent*>(&event);
+  if (own == nullptr || &own->device() != &device_) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: an event of device {} ({}) cannot be recorded here; a stream "
+                            "records events of its own device",
+                            record_->place(), event.device().info().index,
+                            name_of(event.device().info().backend)));
+  }
+  own->check_recordable(*record_);
+  const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
+  // The operation before it is what a failure found by this event is named after.
+  own->record(stream_, record_, record_->counted());
+}
+
+void CudaStream::wait(const Event& event) {
+  const auto* cuda = dynamic_cast<const CudaEvent*>(&event);
+  if (cuda == nullptr) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: cannot wait for an event of the {} backend", record_->place(),
+                            name_of(event.device().info().backend)));
+  }
+  if (const auto failure = cuda->known_failure()) record_->abandon(*failure);
+  const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
+  record_->count("wait for an event");
+  device_.check(cudaStreamWaitEvent(stream_, cuda->handle()), "cudaStreamWaitEvent");
+}
+
+void CudaStream::synchronize() {
+  std::uint64_t number = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    number = record_->counted();
+  }
+  const cudaError_t status = cudaStreamSynchronize(stream_);
+  static_cast<void>(cudaGetLastError());
+  if (status != cudaSuccess) record_->fail(status, number);
+  record_->deliver(number);
+  if (const auto failure = record_->failure()) {
+    record_->pass_on();
+    throw Error(ErrorCode::internal, *failure);
+  }
+}
+
+std::optional<std::string> CudaStream::failure() {
+  const cudaError_t status = cudaStreamQuery(stream_);
+  static_cast<void>(cudaGetLastError());
+  if (status != cudaSuccess && status != cudaErrorNotReady) {
+    record_->fail(status, record_->counted());
+  }
+  record_->pass_on();
+  return record_->failure();
+}
+
+void CudaStream::abandon(const std::string& reason) {
+  record_->abandon(reason);
+}
+
+}  // namespace heddle

@@ -1,0 +1,24 @@
+#include <cstdlib>
+
+#include "tests/device/device_kernels.hpp"
+
+// Without CUDA nothing calls these.
+namespace heddle::testing {
+
+void affine_cuda(const CudaLaunch&) {
+  std::abort();
+}
+void add_cuda(const CudaLaunch&) {
+  std::abort();
+}
+void hold_cuda(const CudaLaunch&) {
+  std::abort();
+}
+void nothing_cuda(const CudaLaunch&) {
+  std::abort();
+}
+void fault_cuda(const CudaLaunch&) {
+  std::abort();
+}
+
+}  // namespace heddle::testing
