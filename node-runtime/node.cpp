@@ -109,7 +109,10 @@ DeviceOptions device_options(const config::Devices& devices) {
     }
   }
   if (devices.per_node.has_value()) options.count = static_cast<std::int32_t>(*devices.per_node);
-  if (devices.memory.has_value()) options.emulated.memory_bytes = *devices.memory;
+  if (devices.memory.has_value()) {
+    options.emulated.memory_bytes = *devices.memory;
+    options.cuda.memory_bytes = *devices.memory;
+  }
   return options;
 }
 
@@ -130,6 +133,7 @@ struct Node::Parts {
 
   void agree_on_configuration();
   void share_cores_of_host();
+  void share_gpus_of_host();
   void decide();
   void agree_on_shape();
   void start();
@@ -142,6 +146,8 @@ struct Node::Parts {
   Communicator communicator;
   CpuTopology topology;
   CoreShare core_share;
+  std::int32_t gpu_nodes = 1;  ///< nodes on this host that see the same GPUs
+  std::int32_t gpu_node = 0;   ///< which of them this is
   NodeFacts facts;
   DeviceSet devices;
   trace::Recorder recorder;
@@ -180,6 +186,23 @@ void Node::Parts::share_cores_of_host() {
   core_share = share_cores(masks, self);
 }
 
+/// Launchers may show each process GPUs of its own or all of them to all. Those that see the same
+/// ones divide them.
+void Node::Parts::share_gpus_of_host() {
+  const auto& devices_wanted = config.runtime.devices;
+  const bool wants_gpus =
+      !devices_wanted.backend.has_value() || *devices_wanted.backend == config::DeviceBackend::cuda;
+  const std::uint64_t mine = wants_gpus ? std::hash<std::string>{}(visible_gpus()) : 0;
+  const std::vector<std::uint64_t> all = communicator.all_gather(mine);
+  gpu_nodes = 0;
+  for (int r = 0; r < communicator.size(); ++r) {
+    const auto index = static_cast<std::size_t>(r);
+    if (communicator.local_processes()[index] == 0 || all[index] != mine) continue;
+    if (r == communicator.rank()) gpu_node = gpu_nodes;
+    ++gpu_nodes;
+  }
+}
+
 /// What the layout of matrices follows from must be the same on all nodes.
 void Node::Parts::agree_on_shape() {
   const std::array<std::uint64_t, 2> mine{static_cast<std::uint64_t>(facts.cpu_workers),
@@ -216,6 +239,8 @@ void Node::Parts::decide() {
 
   DeviceOptions wanted_devices = device_options(config.runtime.devices);
   wanted_devices.emulated.faults = faults.devices;
+  wanted_devices.cuda.nodes = gpu_nodes;
+  wanted_devices.cuda.node = gpu_node;
   devices = make_devices(wanted_devices);
   facts.devices = static_cast<std::int32_t>(devices.devices.size());
   facts.device_backend = std::string(name_of(devices.backend));
@@ -348,6 +373,7 @@ Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults
   parts_->faults = faults;
   parts_->agree_on_configuration();
   parts_->share_cores_of_host();
+  parts_->share_gpus_of_host();
   std::optional<Error> trouble;
   try {
     parts_->decide();

@@ -228,6 +228,9 @@ class Device {
 
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
+  /// Streams of this device can launch it. Otherwise it runs on the host, on copies of its tiles.
+  [[nodiscard]] virtual bool runs(const Kernel& kernel) const = 0;
+
   /// Largest allocation that would succeed now, other processes' use of the device considered.
   [[nodiscard]] virtual std::uint64_t memory_available() const = 0;
 

@@ -93,4 +93,10 @@ DeviceSet make_devices(const DeviceOptions& options) {
   return make_cuda(options);
 }
 
+std::string visible_gpus() {
+  std::string all;
+  for (const DeviceUuid& gpu : probe_cuda().gpus) all += to_string(gpu);
+  return all;
+}
+
 }  // namespace heddle

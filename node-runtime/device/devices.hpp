@@ -33,4 +33,7 @@ struct DeviceSet {
 /// Throws Error(usage) when what was asked for by name is not there, with the reason.
 [[nodiscard]] DeviceSet make_devices(const DeviceOptions& options);
 
+/// The identities of the GPUs that this process sees, in order; empty where there is none.
+[[nodiscard]] std::string visible_gpus();
+
 }  // namespace heddle

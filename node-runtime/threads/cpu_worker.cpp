@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "node-runtime/threads/loops.hpp"
+#include "node-runtime/threads/staged_runner.hpp"
 
 namespace heddle {
 namespace {
@@ -64,6 +65,7 @@ class Courtesy {
 void cpu_worker_loop(Engine& engine, trace::ThreadTrace& trace) {
   protocol::Task* finished = nullptr;
   Courtesy courtesy(engine);
+  StagedRunner staged(engine);
   for (;;) {
     const Doorbell::Ticket ticket = engine.cpu_bell.ticket();
     protocol::Task* task = engine.finish_and_take(finished, host_place);
@@ -75,7 +77,11 @@ void cpu_worker_loop(Engine& engine, trace::ThreadTrace& trace) {
       trace.wait(trace::WaitCause::no_task, from, trace::now_ns());
       continue;
     }
-    engine.execute_on_host(*task, trace);
+    if (task->place == host_place) {
+      engine.execute_on_host(*task, trace);
+    } else {
+      staged.run(*task, trace);
+    }
     finished = task;
   }
 }

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <fmt/format.h>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "node-runtime/threads/bell_notifier.hpp"
@@ -15,7 +17,8 @@ namespace {
 /// Kernels that one stream holds at a time: one runs, the others are behind it, so that the device
 /// does not wait for the manager. More would only take the freedom to choose by priority.
 constexpr std::size_t in_flight_per_stream = 3;
-constexpr std::size_t stream_count = 2;
+/// Below any task's priority.
+constexpr std::int32_t nothing = -1;
 
 /// A task on its way through a stream.
 struct Flight {
@@ -35,8 +38,20 @@ struct Lane {
 
   [[nodiscard]] Flight& oldest() { return flights.at(first); }
   [[nodiscard]] Flight& next() { return flights.at((first + count) % flights.size()); }
+  [[nodiscard]] bool is_full() const { return count == flights.size(); }
+
+  /// The highest priority in it.
+  [[nodiscard]] std::int32_t priority() const {
+    std::int32_t highest = nothing;
+    for (std::size_t i = 0; i < count; ++i) {
+      highest = std::max(highest, flights.at((first + i) % flights.size()).task->priority);
+    }
+    return highest;
+  }
 };
 
+/// The management thread of one device: several compute streams for what comes next by priority,
+/// and one, which the device prefers, for what is more urgent than all that these hold.
 class DeviceManager {
  public:
   DeviceManager(Engine& engine, std::int32_t index, trace::ThreadTrace& trace)
@@ -45,9 +60,11 @@ class DeviceManager {
         place_(index + 1),
         bell_(*engine.device_bells[static_cast<std::size_t>(index)]),
         notifier_(bell_),
-        trace_(trace) {
+        trace_(trace),
+        lanes_(static_cast<std::size_t>(engine.options().device_streams) + 1) {
     for (Lane& lane : lanes_) {
-      lane.stream = device_.create_stream(StreamPriority::normal, &notifier_);
+      lane.stream = device_.create_stream(
+          &lane == &urgent() ? StreamPriority::high : StreamPriority::normal, &notifier_);
       for (Flight& flight : lane.flights) flight.event = device_.create_event();
     }
   }
@@ -68,15 +85,28 @@ class DeviceManager {
       if (collected || launched) continue;
       if (engine_.stopping() && in_flight_ == 0) return;
       const std::int64_t from = trace::now_ns();
-      // Without notices the events are polled; the pause bounds how late a finished kernel is seen.
-      const bool poll = in_flight_ > 0 && !device_.info().notifies;
-      bell_.wait(ticket, poll ? 20 : 0);
+      wait(ticket);
       trace_.wait(in_flight_ > 0 ? trace::WaitCause::other : trace::WaitCause::no_task, from,
                   trace::now_ns());
     }
   }
 
  private:
+  [[nodiscard]] Lane& urgent() { return lanes_.back(); }
+
+  /// Until there may be something to do. Without notices the events are polled; where threads share
+  /// cores, with a pause that bounds how late a finished kernel is seen.
+  void wait(Doorbell::Ticket ticket) {
+    const bool polls = in_flight_ > 0 && !device_.info().notifies;
+    if (!polls) {
+      bell_.wait(ticket);
+    } else if (engine_.options().oversubscribed || engine_.options().wait == WaitPolicy::park) {
+      bell_.wait(ticket, 20);
+    } else {
+      for (int i = 0; i < 20 && !bell_.rung_since(ticket); ++i) relax_cpu();
+    }
+  }
+
   /// FIREs what has finished.
   bool collect() {
     std::vector<protocol::Task*> finished;
@@ -86,7 +116,8 @@ class DeviceManager {
         const EventState state = flight.event->query();
         if (state == EventState::pending) break;
         if (state == EventState::failed) {
-          throw Error(ErrorCode::internal, flight.event->failure());
+          throw Error(ErrorCode::internal, fmt::format("{}; its task: {}", flight.event->failure(),
+                                                       describe(*flight.task)));
         }
         if (flight.info > 0) report_failure(*lane.stream, *flight.task, flight.info);
         const std::int64_t end = flight.event->completed_ns();
@@ -100,21 +131,47 @@ class DeviceManager {
     return !finished.empty();
   }
 
-  /// Gives ready tasks to the streams, always to the one with the least to do.
+  /// Gives ready tasks to the streams: the next by priority to the one with the least to do, and
+  /// what is more urgent than everything there to the stream that overtakes them.
   bool launch() {
     bool launched = false;
-    for (;;) {
-      Lane& lane =
-          *std::min_element(lanes_.begin(), lanes_.end(),
-                            [](const Lane& a, const Lane& b) { return a.count < b.count; });
-      if (lane.count == lane.flights.size()) return launched;
-      protocol::Task* task = engine_.finish_and_take(nullptr, place_);
+    while (Lane* lane = choose()) {
+      const std::int32_t above = lane == &urgent() ? held_priority() : nothing;
+      protocol::Task* task = engine_.take_above(place_, above);
       if (task == nullptr) return launched;
-      start(*lane.stream, lane.next(), *task);
-      ++lane.count;
-      ++in_flight_;
       launched = true;
+      if (!device_.runs(*static_cast<const Kernel*>(task->work.kernel))) {
+        engine_.stage(*task);
+        continue;
+      }
+      // What waits behind a full stream's kernels need not be urgent; what overtakes them must be.
+      if (lane != &urgent() && !urgent().is_full() && in_flight_ > 0 &&
+          task->priority > held_priority()) {
+        lane = &urgent();
+      }
+      start(*lane->stream, lane->next(), *task);
+      ++lane->count;
+      ++in_flight_;
     }
+    return launched;
+  }
+
+  /// The stream with the least to do; the urgent one when the others are full; null when all are.
+  [[nodiscard]] Lane* choose() {
+    const auto least =
+        std::min_element(lanes_.begin(), lanes_.end() - 1,
+                         [](const Lane& a, const Lane& b) { return a.count < b.count; });
+    if (!least->is_full()) return &*least;
+    return urgent().is_full() ? nullptr : &urgent();
+  }
+
+  /// The highest priority that the other streams hold.
+  [[nodiscard]] std::int32_t held_priority() const {
+    std::int32_t highest = nothing;
+    for (auto lane = lanes_.begin(); lane + 1 != lanes_.end(); ++lane) {
+      highest = std::max(highest, lane->priority());
+    }
+    return highest;
   }
 
   void start(Stream& stream, Flight& flight, protocol::Task& task) {
@@ -132,40 +189,18 @@ class DeviceManager {
                     engine_.store().shape(operand.tile).bytes());
       }
       const Kernel& kernel = *static_cast<const Kernel*>(task.work.kernel);
-      const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
-      if (kernel.emulated != nullptr) {
-        stream.launch(kernel, tiles.span(), parameters, &flight.info);
-      } else {
-        run_staged(stream, kernel, tiles, parameters, task, flight);
-      }
+      stream.launch(kernel, tiles.span(), std::bit_cast<KernelParameters>(task.work.parameters),
+                    &flight.info);
     }
     stream.record(*flight.event);
   }
 
-  /// A kernel that only the host has (reading files, checking input): its tiles go there and back.
-  void run_staged(Stream& stream, const Kernel& kernel, const TaskTiles& tiles,
-                  const KernelParameters& parameters, const protocol::Task& task, Flight& flight) {
-    std::size_t doubles = 0;
-    for (const TileView& tile : tiles.span()) {
-      doubles += static_cast<std::size_t>(tile.rows * tile.columns);
-    }
-    if (staging_.size() < doubles) staging_.resize(doubles);
-    std::vector<TileView> host(tiles.span().begin(), tiles.span().end());
-    double* next = staging_.data();
-    for (TileView& tile : host) {
-      const auto bytes = static_cast<std::size_t>(tile.rows * tile.columns) * sizeof(double);
-      if (bytes > 0) stream.copy({next, nullptr}, {tile.data, &device_}, bytes);
-      tile.data = next;
-      next += tile.rows * tile.columns;
-    }
-    stream.synchronize();
-    flight.info = kernel.host({host, parameters});
-    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-      const auto bytes = static_cast<std::size_t>(host[i].rows * host[i].columns) * sizeof(double);
-      if (task.operands[i].mode == protocol::AccessMode::read || bytes == 0) continue;
-      stream.copy({tiles[i].data, &device_}, {host[i].data, nullptr}, bytes);
-    }
-    stream.synchronize();
+  /// "gsmm on tile 17 of matrix 2".
+  [[nodiscard]] static std::string describe(const protocol::Task& task) {
+    const protocol::TileId tile = task.operands[0].tile;
+    return fmt::format("{} on tile {} of matrix {}",
+                       static_cast<const Kernel*>(task.work.kernel)->name, tile.index,
+                       tile.matrix.value());
   }
 
   void report_failure(Stream& stream, const protocol::Task& task, std::int64_t info) {
@@ -184,9 +219,8 @@ class DeviceManager {
   Doorbell& bell_;
   BellNotifier notifier_;
   trace::ThreadTrace& trace_;
-  std::array<Lane, stream_count> lanes_;
+  std::vector<Lane> lanes_;  ///< the urgent one last
   std::size_t in_flight_ = 0;
-  std::vector<double> staging_;
 };
 
 }  // namespace

@@ -110,7 +110,7 @@ Engine::Wakes Engine::apply() {
       }
     }
   }
-  ready_hint_.store(ready_[0]->count(), std::memory_order_relaxed);
+  update_ready_hint();
   event_count_.fetch_add(1, std::memory_order_relaxed);
   return wakes;
 }
@@ -159,17 +159,37 @@ Task* Engine::finish_and_take(Task* finished, PlaceId place) {
       protocol_.task_finished(*finished, actions_);
       wakes = apply();
     }
-    next = ready_[static_cast<std::size_t>(place.value())]->pop();
+    // A device waits for what is staged.
+    if (place == host_place) next = staged_.pop();
+    const bool is_taken_already = next != nullptr;
+    if (next == nullptr) next = ready_[static_cast<std::size_t>(place.value())]->pop();
     if (next != nullptr) {
-      running_.fetch_add(1, std::memory_order_relaxed);
+      if (!is_taken_already) running_.fetch_add(1, std::memory_order_relaxed);
       if (place == host_place) {
         if (wakes.cpu > 0) --wakes.cpu;  // the caller takes one itself
-        ready_hint_.store(ready_[0]->count(), std::memory_order_relaxed);
+        update_ready_hint();
       }
     }
   }
   ring(wakes);
   return next;
+}
+
+Task* Engine::take_above(PlaceId place, std::int32_t above) {
+  const std::lock_guard lock(mutex_);
+  ReadyQueue& ready = *ready_[static_cast<std::size_t>(place.value())];
+  if (ready.top() <= above) return nullptr;
+  running_.fetch_add(1, std::memory_order_relaxed);
+  return ready.pop();
+}
+
+void Engine::stage(Task& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    staged_.push(task);
+    update_ready_hint();
+  }
+  cpu_bell.ring();
 }
 
 void Engine::finish(std::span<Task* const> finished) {

@@ -50,6 +50,8 @@ struct EngineOptions {
   /// is free for others.
   bool has_own_cores = false;
   double watchdog_seconds = 60;
+  /// Compute streams of each device, beside the one for urgent kernels.
+  std::int32_t device_streams = 2;
   MessageFaults faults;
 };
 
@@ -111,6 +113,12 @@ class Engine {
   /// FIREs `finished` (may be null), then takes the next ready task of `place`; null if there is
   /// none now.
   protocol::Task* finish_and_take(protocol::Task* finished, PlaceId place);
+  /// Takes the next ready task of a device's place if its priority is above `above`; null if there
+  /// is none.
+  protocol::Task* take_above(PlaceId place, std::int32_t above);
+  /// Hands a task of a device's place to the CPU workers, because only the host has its kernel: one
+  /// of them runs it on copies of its tiles. It stays taken.
+  void stage(protocol::Task& task);
   /// The same for several finished tasks; takes none.
   void finish(std::span<protocol::Task* const> finished);
   void copies_finished(std::span<const protocol::CopyAction> copies);
@@ -222,7 +230,10 @@ class Engine {
 
   Wakes apply();                  ///< carries out `actions_`; with the lock
   void ring(const Wakes& wakes);  ///< without the lock
-  void resolve(protocol::Task& task);
+  /// With the lock.
+  void update_ready_hint() {
+    ready_hint_.store(ready_[0]->count() + staged_.count(), std::memory_order_relaxed);
+  }
   [[nodiscard]] bool is_behind(const JobRecord& job) const;
   JobRecord* next_program();
   [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum) const;
@@ -243,6 +254,7 @@ class Engine {
   protocol::Protocol protocol_;
   protocol::Actions actions_;
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
+  ReadyQueue staged_;                               ///< of devices' places, for CPU workers
   std::vector<protocol::CopyAction> copies_;
   trace::NameId depth_name_;
   Outbox outbox_;

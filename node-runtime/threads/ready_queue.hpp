@@ -37,11 +37,16 @@ class ReadyQueue {
     ++count_;
   }
 
+  /// The highest priority of a task in it; -1 when it is empty.
+  [[nodiscard]] std::int32_t top() const {
+    return summary_ == 0 ? -1 : static_cast<std::int32_t>(top_level());
+  }
+
   /// The first task of the highest priority; null if there is none.
   protocol::Task* pop() {
     if (summary_ == 0) return nullptr;
-    const auto word = static_cast<std::size_t>(31 - std::countl_zero(summary_));
-    const auto level = word * 64 + static_cast<std::size_t>(63 - std::countl_zero(occupied_[word]));
+    const std::size_t level = top_level();
+    const std::size_t word = level / 64;
     Level& l = levels_[level];
     protocol::Task* task = l.first;
     l.first = task->queue_next;
@@ -57,6 +62,11 @@ class ReadyQueue {
   [[nodiscard]] std::size_t count() const { return count_; }
 
  private:
+  [[nodiscard]] std::size_t top_level() const {
+    const auto word = static_cast<std::size_t>(31 - std::countl_zero(summary_));
+    return word * 64 + static_cast<std::size_t>(63 - std::countl_zero(occupied_[word]));
+  }
+
   struct Level {
     protocol::Task* first = nullptr;
     protocol::Task* last = nullptr;

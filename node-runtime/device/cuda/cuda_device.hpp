@@ -51,6 +51,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override;
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] bool runs(const Kernel& kernel) const override { return kernel.cuda != nullptr; }
   [[nodiscard]] std::uint64_t memory_available() const override;
   [[nodiscard]] DeviceMemory allocate(std::size_t bytes) override;
   void free(const DeviceMemory& memory) override;

@@ -30,6 +30,9 @@ class EmulatedDevice final : public Device {
   ~EmulatedDevice() override;
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] bool runs(const Kernel& kernel) const override {
+    return kernel.emulated != nullptr;
+  }
   [[nodiscard]] std::uint64_t memory_available() const override;
   [[nodiscard]] DeviceMemory allocate(std::size_t bytes) override;
   void free(const DeviceMemory& memory) override;

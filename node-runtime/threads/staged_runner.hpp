@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "node-runtime/threads/engine.hpp"
+#include "node-runtime/trace/recorder.hpp"
+
+namespace heddle {
+
+/// Runs tasks of devices' places on the host, for kernels that only the host has (generators,
+/// reading files, checks): their tiles come to memory of this worker and go back. Thread: one CPU
+/// worker.
+class StagedRunner {
+ public:
+  explicit StagedRunner(Engine& engine)
+      : engine_(engine), sides_(engine.options().devices.size()) {}
+  StagedRunner(const StagedRunner&) = delete;
+  StagedRunner& operator=(const StagedRunner&) = delete;
+  ~StagedRunner();
+
+  /// Returns when the task's outputs are on the device.
+  void run(protocol::Task& task, trace::ThreadTrace& trace);
+
+ private:
+  /// What this worker has on one device; made when it is first needed.
+  struct Side {
+    std::unique_ptr<Stream> stream;
+    double* memory = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  Side& side_of(std::size_t device, std::size_t bytes);
+  void run_kernel(protocol::Task& task, Device& device, Side& side);
+
+  Engine& engine_;
+  std::vector<Side> sides_;  ///< by device
+};
+
+}  // namespace heddle
