@@ -59,6 +59,10 @@ Job UserStream::end() {
 
 namespace {
 
+/// On GPUs: wide enough for products at their full rate, narrow enough that inverting costs little
+/// and rounds like the triangular solve that it stands for.
+constexpr std::int64_t gpu_inverse_block = 512;
+
 /// The grid with the fewest messages: as square as the number of nodes allows, more columns than
 /// rows.
 Distribution grid_of(const Config& config, int nodes) {
@@ -247,6 +251,11 @@ void Node::Parts::decide() {
   facts.device_reason = devices.why;
   if (facts.devices > 0) facts.device_memory_bytes = devices.devices[0]->info().memory_bytes;
   facts.distribution.devices = facts.devices;
+  if (facts.devices > 0 && config.layout.inner.has_value()) {
+    facts.inverse_block = *config.layout.inner;
+  } else if (devices.backend == DeviceBackend::cuda) {
+    facts.inverse_block = gpu_inverse_block;
+  }
 
   const int cores = topology.compute_thread_count();
   facts.cpu_workers = config.runtime.cpu_workers.has_value()

@@ -82,6 +82,8 @@ struct NodeFacts {
   std::string device_backend;           ///< none, emulated, cuda
   std::string device_reason;
   std::uint64_t device_memory_bytes = 0;
+  /// Columns of an inverse block in Cholesky (kernels/cholesky.hpp); 0: devices do without.
+  std::int64_t inverse_block = 0;
   Distribution distribution;
   std::int32_t window = 0;
   std::string blas;          ///< one line: which kernels and why

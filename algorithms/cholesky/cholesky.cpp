@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "algorithms/matrix/walk.hpp"
 #include "base/assert.hpp"
 #include "kernels/cholesky.hpp"
+#include "node-runtime/node.hpp"
 
 namespace heddle {
 namespace {
@@ -95,9 +97,41 @@ struct Update {
   }
 };
 
+/// The panel of one step: the diagonal piece, and the tiles under it, which it divides.
+struct Panel {
+  TaskStream& tasks;
+  const Matrix<double>& a;
+  const std::optional<Matrix<double>>& inverses;
+  TileColumn c;
+  std::int32_t k;    ///< the diagonal tile's row
+  Version factored;  ///< of tiles of column c
+  TaskOptions options;
+
+  [[nodiscard]] bool has_inverses() const {
+    return inverses.has_value() && a.layout().is_remainder(c);
+  }
+  [[nodiscard]] protocol::Access diagonal() const { return read(a(TileRow{k}, c), factored); }
+  [[nodiscard]] protocol::Access blocks() const {
+    return read((*inverses)(TileRow{k}, c), Version{1});
+  }
+  TaskStream::Room factorize() const {
+    const TileRef tile = a(TileRow{k}, c);
+    if (!has_inverses()) return tasks.insert(kernel::potrf, options, read_write(tile));
+    return tasks.insert(kernel::potrf, options, read_write(tile),
+                        write((*inverses)(TileRow{k}, c)));
+  }
+  TaskStream::Room divide(std::int32_t i) const {
+    const TileRef tile = a(TileRow{i}, c);
+    if (!has_inverses()) {
+      return tasks.insert(kernel::trsm, options, read_write(tile), diagonal());
+    }
+    return tasks.insert(kernel::trsm, options, read_write(tile), diagonal(), blocks());
+  }
+};
+
 /// 001 section 3.1, with each node walking only the tasks that write its own tiles, and announcing
 /// to whom the tiles of its part of a finished column go.
-Program factorize(TaskStream& tasks, Matrix<double> a) {
+Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<double>> inverses) {
   const TileLayout layout = a.layout();
   const OwnPart own(a.distribution(), tasks.node());
   const std::int32_t rows = layout.tile_rows();
@@ -108,25 +142,27 @@ Program factorize(TaskStream& tasks, Matrix<double> a) {
     const Version factored{c.value() + 1};     // each column before it has updated the tile once
     const bool has_panel = own.has_wide(k);
     const bool has_diagonal = has_panel && own.has_row(k);
-    TaskOptions options;
-    options.parameters = KernelParameters(kernel::PieceParameters{layout.offset_in_wide(c)});
+    Panel panel{tasks, a, inverses, c, k, factored, {}};
+    panel.options.parameters = KernelParameters(kernel::PieceParameters{layout.offset_in_wide(c)});
 
     if (has_diagonal) {
-      options.priority = column_priority(columns, c.value(), 2);
-      options.info_base = layout.column_begin(c);
-      co_await tasks.insert(kernel::potrf, options, read_write(a(TileRow{k}, c)));
-      options.info_base = 0;
+      panel.options.priority = column_priority(columns, c.value(), 2);
+      panel.options.info_base = layout.column_begin(c);
+      co_await panel.factorize();
+      panel.options.info_base = 0;
     }
-    options.priority = column_priority(columns, c.value(), 1);
+    panel.options.priority = column_priority(columns, c.value(), 1);
     for (std::int32_t i = k + 1; has_panel && i < rows; ++i) {
       if (has_diagonal && i <= k + own.grid_rows && !own.has_row(i)) {
-        co_await tasks.announce(read(a(TileRow{k}, c), factored), a.distribution().node(i, k),
-                                options.priority);
+        const NodeId reader = a.distribution().node(i, k);
+        co_await tasks.announce(panel.diagonal(), reader, panel.options.priority);
+        if (panel.has_inverses()) {
+          co_await tasks.announce(panel.blocks(), reader, panel.options.priority);
+        }
       }
-      if (!own.has_row(i)) continue;
-      co_await tasks.insert(kernel::trsm, options, read_write(a(TileRow{i}, c)),
-                            read(a(TileRow{k}, c), factored));
+      if (own.has_row(i)) co_await panel.divide(i);
     }
+    if (has_panel && panel.has_inverses()) tasks.release(panel.blocks());
     const Update update{tasks, a, a, own, c, factored, c + 1};
     for (std::int32_t j = update.first_wide(); j < rows; j = update.next_wide(j)) {
       for (TileColumn d = update.begin(j); d < layout.wide_begin(j + 1); ++d) {
@@ -184,12 +220,40 @@ void check_square_lower(const Matrix<double>& a) {
 }  // namespace
 
 JobSpec cholesky(const Matrix<double>& a) {
+  const std::int64_t inner = a.node().facts().inverse_block;
+  std::optional<Matrix<double>> inverses;
+  if (inner > 0) inverses = a.node().matrix<double>(inverses_spec(a, inner));
+  return cholesky(a, inverses);
+}
+
+JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& inverses) {
   check_square_lower(a);
   JobSpec spec;
   spec.name = "cholesky";
   spec.matrices = {a.id()};
   spec.keep_alive = {a.state()};
-  spec.program = [a](TaskStream& tasks) { return factorize(tasks, a); };
+  if (inverses.has_value()) {
+    HEDDLE_CHECK(inverses->layout().wide_width() == a.layout().wide_width() &&
+                     inverses->columns() == a.columns(),
+                 "inverse blocks for wide columns of {}, not {}", inverses->layout().wide_width(),
+                 a.layout().wide_width());
+    spec.matrices.push_back(inverses->id());
+    spec.temporaries = {inverses->id()};
+    spec.keep_alive.push_back(inverses->state());
+  }
+  spec.program = [a, inverses](TaskStream& tasks) { return factorize(tasks, a, inverses); };
+  return spec;
+}
+
+MatrixSpec inverses_spec(const Matrix<double>& a, std::int64_t inner) {
+  HEDDLE_CHECK(inner >= 1, "inverse blocks of {} columns", inner);
+  const TileLayout& l = a.layout();
+  MatrixSpec spec = a.state()->spec;
+  spec.storage = Storage::full;
+  spec.temporary = true;
+  spec.layout.wide = l.wide_width();
+  spec.layout.tile = std::min(inner, l.wide_width());
+  spec.rows = spec.layout.rows = spec.layout.tile * l.tile_rows();
   return spec;
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/program.hpp"
 
@@ -11,7 +14,18 @@ namespace heddle {
 ///
 /// The heterogeneous tile algorithm of 001 section 3.1. The job's result is `numerical_failure`
 /// with LAPACK's info when a leading minor is not positive definite; the matrix is then undefined.
+/// On GPUs the panel's triangular solves become products with inverse blocks
+/// (kernels/cholesky.hpp); they are a temporary matrix then, so calls come in the same order on all
+/// nodes.
 [[nodiscard]] JobSpec cholesky(const Matrix<double>& a);
+
+/// The same with or without inverse blocks: those of the remainders (TileLayout), which devices
+/// factorize, go to `inverses`.
+[[nodiscard]] JobSpec cholesky(const Matrix<double>& a,
+                               const std::optional<Matrix<double>>& inverses);
+
+/// What a matrix for inverse blocks of `inner` columns looks like, `inner` >= 1.
+[[nodiscard]] MatrixSpec inverses_spec(const Matrix<double>& a, std::int64_t inner);
 
 /// `r` -= L L^T, lower part, with the factor `l`; both alike in layout. For the residual A - L L^T.
 [[nodiscard]] JobSpec subtract_product(const Matrix<double>& r, const Matrix<double>& l);

@@ -82,6 +82,7 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
   qr_columns = std::min<std::int64_t>(layout.columns, 5 * layout.tile);
   const std::int64_t more = below(1 + 4 * layout.tile);
   qr_rows = qr_columns + below(3) * more;
+  if (below(2) == 0) inverse_block = 1 + below(layout.tile);
   spare_count = below(2) * 4;
   cluster.nodes = distribution.node_count();
   cluster.places = 1 + distribution.devices;
@@ -101,6 +102,8 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const auto make = [&](const MatrixSpec& spec) {
     return spec.temporary ? node.matrix<double>(spec) : without_memory(node, spec, --number);
   };
+  std::optional<Matrix<double>> inverses;
+  if (inverse_block > 0) inverses = make(inverses_spec(a, inverse_block));
   const QrSpecs specs = qr_specs(qr_rows, qr_columns, qr_layout, grid);
   const QrMatrix q = qr_matrix_of(specs, qr_layout, make);
   const QrSides z = qr_sides_of(qr_sides_specs(q, sides), make);
@@ -115,7 +118,7 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
     const JobSpec spec = [&] {
       switch (algorithm) {
         case Algorithm::cholesky:
-          return cholesky(a);
+          return cholesky(a, inverses);
         case Algorithm::solve_cholesky:
           return solve_cholesky(a, x);
         case Algorithm::subtract_symmetric_product:
@@ -162,10 +165,12 @@ Outcome ProgramCase::run(const Recording& recording) const {
 
 std::string ProgramCase::describe() const {
   std::string text = fmt::format(
-      "{} x {} nodes with {} devices; n = {}, tile {}, strip {}, small {}; {} right-hand sides; "
-      "window {}, {} extra blocks; programs:",
+      "{} x {} nodes with {} devices; n = {}, tile {}, strip {}, small {}, inverse blocks of {}; "
+      "{} "
+      "right-hand sides; window {}, {} extra blocks; programs:",
       distribution.grid_rows, distribution.grid_columns, distribution.devices, layout.rows,
-      layout.tile, layout.strip, layout.small, sides, cluster.window, cluster.extra_blocks);
+      layout.tile, layout.strip, layout.small, inverse_block, sides, cluster.window,
+      cluster.extra_blocks);
   text +=
       fmt::format(" (qr: {} x {} in virtual tiles of {}, {})", qr_rows, qr_columns,
                   qr_layout.virtual_tiles, qr_layout.tree == QrTree::flat ? "flat" : "binomial");

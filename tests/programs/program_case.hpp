@@ -48,6 +48,7 @@ struct ProgramCase {
   Distribution distribution;
   TileLayout layout;  ///< of a and r
   std::int64_t sides = 0;
+  std::int64_t inverse_block = 0;  ///< 0: Cholesky without inverse blocks
   std::int64_t qr_rows = 0;
   std::int64_t qr_columns = 0;
   QrLayout qr_layout;
