@@ -93,6 +93,8 @@ struct NodeFacts {
   std::string cpu_model;
   std::uint64_t memory_available_bytes = 0;
   bool oversubscribed = false;
+
+  [[nodiscard]] bool has_gpus() const { return device_backend == "cuda"; }
 };
 
 /// What a test makes go wrong, or late.

@@ -21,6 +21,15 @@ std::int64_t cpu_tile(std::int64_t n, std::int64_t cores) {
   return std::clamp<std::int64_t>(std::lround(wanted / 64) * 64, 64, 384);
 }
 
+/// Square tiles for GPUs: large enough for products at the full rate, small enough that the panels,
+/// which one GPU at a time works on, hide behind the updates of all.
+std::int64_t gpu_tile(std::int64_t n, std::int64_t gpus) {
+  const std::int64_t wanted = n / 16 / (gpus > 1 ? 2 : 1);
+  std::int64_t tile = 256;
+  while (tile < 4096 && tile * 3 / 2 <= wanted) tile *= 2;
+  return tile;
+}
+
 }  // namespace
 
 TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::Layout& wanted,
@@ -32,6 +41,8 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   const std::int64_t cores = facts.cpu_workers_of_all;
   if (wanted.tile.has_value()) {
     layout.tile = *wanted.tile;
+  } else if (facts.has_gpus()) {
+    layout.tile = gpu_tile(order, std::int64_t{facts.devices} * facts.nodes);
   } else if (facts.devices > 0) {
     layout.tile = std::clamp<std::int64_t>(order / 8 / 64 * 64, 128, 1024);
   } else {
@@ -48,9 +59,11 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
     layout.small = std::min<std::int64_t>(layout.tile, 64);
   }
   // An emulated device computes on the host's own cores: an eighth for the strip keeps both kinds
-  // of workers going.
+  // of workers going. Beside a GPU all cores together are a few percent, less than it costs to cut
+  // tiles and to move them.
+  const bool has_strip = facts.devices > 0 && !facts.has_gpus();
   layout.strip =
-      wanted.strip.value_or(facts.devices > 0 ? layout.tile / 8 / layout.small * layout.small : 0);
+      wanted.strip.value_or(has_strip ? layout.tile / 8 / layout.small * layout.small : 0);
   if (layout.strip > layout.tile) {
     throw Error(ErrorCode::usage, fmt::format("layout.strip {} is wider than the tile of {}",
                                               layout.strip, layout.tile));

@@ -43,6 +43,15 @@ std::int64_t cpu_inner(std::int64_t tile) {
 constexpr std::int64_t cpu_height_flat = 2048;
 constexpr std::int64_t cpu_height_binomial = 4096;
 
+/// Columns of a tile on GPUs: a panel's columns are factored at the speed of memory and hide behind
+/// the updates of the other columns, which are products at the full rate from some hundred
+/// reflectors on.
+std::int64_t gpu_tile(std::int64_t columns, std::int64_t gpus) {
+  const std::int64_t wanted = columns / (gpus > 1 ? 16 : 12);
+  return wanted >= 1024 ? 1024 : wanted >= 512 ? 512 : 256;
+}
+constexpr std::int64_t gpu_inner = 512;
+
 }  // namespace
 
 QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layout& wanted,
@@ -61,13 +70,18 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
 
   config::Layout squares = wanted;
   if (!wanted.tile && facts.devices == 0) squares.tile = cpu_tile(columns, tall, workers);
+  if (!wanted.tile && facts.has_gpus()) {
+    squares.tile = gpu_tile(columns, std::int64_t{facts.devices} * cut.distribution.grid_columns);
+  }
   const TileLayout tiles = choose_layout(columns, columns, squares, facts);
   QrLayout& layout = cut.layout;
   layout.tile = tiles.tile;
   layout.strip = tiles.strip;
   layout.small = tiles.small;
   layout.inner = static_cast<std::int32_t>(
-      wanted.inner.value_or(facts.devices > 0 ? layout.tile : cpu_inner(layout.tile)));
+      wanted.inner.value_or(facts.has_gpus()    ? std::min(gpu_inner, layout.tile)
+                            : facts.devices > 0 ? layout.tile
+                                                : cpu_inner(layout.tile)));
   if (layout.inner > layout.tile) {
     throw Error(ErrorCode::usage, fmt::format("layout.inner {} is more than the tile of {}",
                                               layout.inner, layout.tile));
@@ -91,7 +105,8 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   const std::int64_t pieces = std::clamp<std::int64_t>(
       std::max(leaves, quotient_up(2 * places * cut.distribution.grid_columns, tile_columns)), 1,
       share);
-  std::int64_t most = quotient_up(share, pieces);
+  // A GPU factors a panel of any height as fast as the memory allows: nothing is won by cutting it.
+  std::int64_t most = facts.has_gpus() ? share : quotient_up(share, pieces);
   if (facts.devices == 0) {
     const std::int64_t height = layout.tree == QrTree::flat ? cpu_height_flat : cpu_height_binomial;
     most = std::min(most, std::max<std::int64_t>(1, height / layout.tile));
