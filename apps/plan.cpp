@@ -48,6 +48,7 @@ Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& con
   Undertaking undertaking = method.undertaking();
   count_tiles(undertaking);
   plan_jobs(node, undertaking);
+  plan_out_of_core();
   check_places(node);
 }
 
@@ -130,6 +131,7 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
   };
   const auto add = [&](JobSpec spec) {
     const double block = largest_block(spec);
+    largest_block_ = std::max(largest_block_, block);
     const Job job = node.prepare(std::move(spec));
     for (std::size_t p = 0; p < bytes_.size(); ++p) {
       const std::int32_t minimum = job.blocks_minimum()[p];
@@ -145,22 +147,47 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
   for (JobSpec& spec : undertaking.others) add(std::move(spec));
 }
 
+/// What a device has no room for is in host memory meanwhile: all of its tiles have a place there
+/// then.
+void Plan::plan_out_of_core() {
+  for (std::size_t p = 1; p < bytes_.size(); ++p) {
+    if (bytes_[p].total() > available(p)) bytes_[0].backing += bytes_[p].total();
+  }
+}
+
+std::optional<Error> Plan::trouble_at(std::size_t p) const {
+  const Bytes& b = bytes_[p];
+  if (b.total() <= available(p)) return std::nullopt;
+  const std::string parts = fmt::format(
+      "matrix {}, copy for the verification {}, right-hand sides {}, tiles on their "
+      "way {}, text of the file {}",
+      bytes_text(b.matrix), bytes_text(b.copy), bytes_text(b.sides), bytes_text(b.pools),
+      bytes_text(b.file));
+  const std::string_view advice = b.copy > 0 || b.backing > 0
+                                      ? "; use more nodes or set problem.verify=false"
+                                      : "; use more nodes";
+  if (p == 0) {
+    return Error(ErrorCode::usage,
+                 fmt::format("not enough memory on the host: {} are needed ({}, tiles of devices "
+                             "that have no room for them {}), {} are available{}",
+                             bytes_text(b.total()), parts, bytes_text(b.backing),
+                             bytes_text(available(p)), advice));
+  }
+  const double least = static_cast<double>(TileStore::least_device_bytes(
+      static_cast<std::size_t>(largest_block_), static_cast<std::size_t>(facts_.devices)));
+  if (available(p) >= least) return std::nullopt;
+  return Error(
+      ErrorCode::usage,
+      fmt::format("not enough memory on device {}: {} are needed ({}), or {} to work out of core "
+                  "with tiles of up to {}; {} are available{}, choose smaller tiles (layout.tile), "
+                  "or widen runtime.devices.memory",
+                  p - 1, bytes_text(b.total()), parts, bytes_text(least),
+                  bytes_text(largest_block_), bytes_text(available(p)), advice));
+}
+
 void Plan::check_places(Node& node) const {
   std::optional<Error> trouble;
-  for (std::size_t p = 0; p < bytes_.size() && !trouble; ++p) {
-    const Bytes& b = bytes_[p];
-    if (b.total() <= available(p)) continue;
-    trouble = Error(
-        ErrorCode::usage,
-        fmt::format("not enough memory on {}: {} are needed (matrix {}, copy for the verification "
-                    "{}, right-hand sides {}, tiles on their way {}, text of the file {}), {} are "
-                    "available; use more nodes{}{}",
-                    p == 0 ? "the host" : fmt::format("device {}", p - 1), bytes_text(b.total()),
-                    bytes_text(b.matrix), bytes_text(b.copy), bytes_text(b.sides),
-                    bytes_text(b.pools), bytes_text(b.file), bytes_text(available(p)),
-                    b.copy > 0 ? ", set problem.verify=false" : "",
-                    p == 0 ? "" : ", or widen layout.strip or runtime.devices.memory"));
-  }
+  for (std::size_t p = 0; p < bytes_.size() && !trouble; ++p) trouble = trouble_at(p);
   agree(node, trouble);
 }
 
@@ -199,6 +226,10 @@ std::string Plan::memory_rows() const {
     std::string more = fmt::format("tiles on their way {}", bytes_text(b.pools));
     if (b.file > 0) more += fmt::format(", text of the file {}", bytes_text(b.file));
     out += row("", more);
+    if (b.backing > 0) {
+      out += row(
+          "", fmt::format("tiles of devices, which work out of core, {}", bytes_text(b.backing)));
+    }
   }
   return out;
 }

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "apps/method.hpp"
 #include "apps/problem.hpp"
+#include "base/error.hpp"
 #include "config/config.hpp"
 #include "node-runtime/node.hpp"
 
@@ -27,16 +29,19 @@ class Plan {
   /// Bytes on one place of this node.
   struct Bytes {
     double matrix = 0;
-    double copy = 0;   ///< for the verification
-    double sides = 0;  ///< solution, and right-hand sides for the verification
-    double pools = 0;  ///< tiles on their way, of the job that needs most
-    double file = 0;   ///< what a text file leaves in memory
-    [[nodiscard]] double total() const { return matrix + copy + sides + pools + file; }
+    double copy = 0;     ///< for the verification
+    double sides = 0;    ///< solution, and right-hand sides for the verification
+    double pools = 0;    ///< tiles on their way, of the job that needs most
+    double file = 0;     ///< what a text file leaves in memory
+    double backing = 0;  ///< of the host: for tiles of devices that work out of core
+    [[nodiscard]] double total() const { return matrix + copy + sides + pools + file + backing; }
   };
 
   void check_total(Node& node) const;
   void count_tiles(const Undertaking& undertaking);
   void plan_jobs(Node& node, Undertaking& undertaking);
+  void plan_out_of_core();
+  [[nodiscard]] std::optional<Error> trouble_at(std::size_t place) const;
   void check_places(Node& node) const;
   [[nodiscard]] double available(std::size_t place) const;
   [[nodiscard]] std::string_view copy_name() const;
@@ -48,6 +53,7 @@ class Plan {
   Method& method_;
   NodeFacts facts_;
   std::vector<Bytes> bytes_;       ///< by place
+  double largest_block_ = 0;       ///< of any pool
   std::vector<std::string> idle_;  ///< nodes without a tile of the matrix
   std::int64_t tiles_ = 0;         ///< of the matrix that are stored, on all nodes
   double tasks_min_ = 0;           ///< of a node's factorization

@@ -226,6 +226,7 @@ void Solver::collect_figures() {
     return static_cast<std::uint64_t>(
         reduce(node_, static_cast<double>(value), Reduction::maximum));
   };
+  report_.evictions = sum(node_.store().evictions());
   report_.peak_bytes.host = most(node_.store().peak_host_bytes());
   const std::uint64_t device = most(node_.store().peak_device_bytes());
   if (node_.facts().devices > 0) report_.peak_bytes.device = device;

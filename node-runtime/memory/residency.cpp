@@ -288,6 +288,15 @@ void Residency::release(std::span<const Use> uses, Actions& actions) {
   serve(actions);
 }
 
+void Residency::adopt(ResidentBlock id) {
+  Block& b = existing(id);
+  HEDDLE_CHECK(b.content == Content::invalid && b.pins == 0, "block {} has {} pins", id.value(),
+               b.pins);
+  set_content(b, b.extent == none || b.fetching ? Content::backed : Content::modified);
+  if (b.content == Content::modified && b.writing_back) writing_bytes_ += b.frame_bytes;
+  relist(id);
+}
+
 void Residency::discard(ResidentBlock id, Actions& actions) {
   Block& b = existing(id);
   HEDDLE_CHECK(b.pins == 0, "block {} is discarded with {} pins", id.value(), b.pins);

@@ -173,6 +173,9 @@ class Residency {
   bool cancel(TicketId ticket, Actions& actions);
   /// Ends uses that were handed out, with the modes of then; written blocks are modified.
   void release(std::span<const Use> uses, Actions& actions);
+  /// Gives a block without content, which nobody uses, whatever its frame or else its backing
+  /// holds: for readers of what was never written.
+  void adopt(ResidentBlock block);
   /// The content is no longer needed; the block is not in use. A transfer under way goes on to its
   /// end, which the caller still reports.
   void discard(ResidentBlock id, Actions& actions);

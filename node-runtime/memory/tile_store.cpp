@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
@@ -24,6 +25,10 @@ std::size_t padded(std::size_t bytes) {
 TileStore::TileStore(std::vector<Device*> devices, std::uint64_t host_bytes_max)
     : devices_(std::move(devices)), host_bytes_max_(host_bytes_max) {
   for (std::int32_t i = static_cast<std::int32_t>(pools_max); i-- > 0;) free_pools_.push_back(i);
+  for (Device* device : devices_) {
+    caches_.push_back(std::make_unique<DeviceCache>(
+        *device, [this, device](std::size_t bytes) { return make_backing(*device, bytes); }));
+  }
 }
 
 TileStore::~TileStore() {
@@ -47,34 +52,81 @@ TileClasses classes_of(const std::vector<TileShape>& shapes) {
   return classes;
 }
 
-std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* purpose) {
-  pool.bytes = bytes;
-  if (bytes == 0) return nullptr;
-  if (pool.place == host_place) {
-    if (host_bytes_ + bytes > host_bytes_max_) {
+void TileStore::reserve_host(std::size_t bytes, const char* purpose) {
+  std::uint64_t taken = host_bytes_.load(std::memory_order_relaxed);
+  do {
+    if (taken + bytes > host_bytes_max_) {
       throw Error(ErrorCode::usage,
                   fmt::format("{} take {} of host memory, but of the {} that this node may use {} "
                               "are taken; use more nodes or a smaller problem",
                               purpose, format_bytes(bytes), format_bytes(host_bytes_max_),
-                              format_bytes(host_bytes_)));
+                              format_bytes(taken)));
     }
+  } while (!host_bytes_.compare_exchange_weak(taken, taken + bytes, std::memory_order_relaxed));
+  std::uint64_t peak = peak_host_bytes_.load(std::memory_order_relaxed);
+  while (peak < taken + bytes &&
+         !peak_host_bytes_.compare_exchange_weak(peak, taken + bytes, std::memory_order_relaxed)) {
+  }
+}
+
+std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* purpose) {
+  if (bytes == 0) return nullptr;
+  reserve_host(bytes, purpose);
+  pool.bytes = bytes;
+  try {
     pool.host = HostRegion(bytes, purpose);
-    host_bytes_ += bytes;
-    peak_host_bytes_ = std::max(peak_host_bytes_, host_bytes_);
-    return pool.host.address();
+  } catch (...) {
+    host_bytes_.fetch_sub(std::exchange(pool.bytes, 0), std::memory_order_relaxed);
+    throw;
   }
-  Device& device = *devices_[static_cast<std::size_t>(pool.place.value()) - 1];
-  if (const std::uint64_t available = device.memory_available(); bytes > available) {
-    throw Error(ErrorCode::usage,
-                fmt::format("{} take {} of device {}'s memory, but {} of {} are left; use more "
-                            "devices or nodes, a wider strip or a smaller problem",
-                            purpose, format_bytes(bytes), pool.place.value() - 1,
-                            format_bytes(available), format_bytes(device.info().memory_bytes)));
+  return pool.host.address();
+}
+
+std::shared_ptr<Backing> TileStore::make_backing(Device& device, std::size_t bytes) {
+  constexpr const char* purpose = "tiles for which a device has no room";
+  reserve_host(bytes, purpose);
+  const auto give_back = [this, bytes](Backing* backing) {
+    delete backing;
+    host_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  };
+  std::unique_ptr<Backing> backing;
+  try {
+    backing = std::make_unique<Backing>(HostRegion(bytes, purpose), device);
+  } catch (...) {
+    host_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    throw;
   }
-  pool.device.emplace(device, bytes);
-  device_bytes_ += bytes;
-  peak_device_bytes_ = std::max(peak_device_bytes_, device_bytes_);
-  return pool.device->address();
+  return {backing.release(), give_back};
+}
+
+void TileStore::add_to_device(PoolMemory& pool, const std::vector<std::size_t>& bytes,
+                              const char* purpose) {
+  DeviceCache& cache = this->cache(pool.place);
+  std::vector<std::size_t> sizes;
+  for (const std::size_t size : bytes) {
+    if (size > 0) sizes.push_back(size);
+  }
+  const std::vector<ResidentBlock> added = cache.add_pool(sizes);
+  auto next = added.begin();
+  for (const std::size_t size : bytes) pool.residents.push_back(size > 0 ? *next++ : no_block);
+  if (cache.block_bytes() <= cache.bytes()) return;
+  try {
+    const std::size_t largest = cache.largest_block_bytes();
+    const std::uint64_t least = least_device_bytes(largest, devices_.size());
+    if (cache.bytes() < least) {
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("{} make {} at device {}, which has {} of memory for them; out of "
+                      "core it needs {} at least with tiles of up to {}; use smaller tiles, "
+                      "more devices or nodes, or a smaller problem",
+                      purpose, format_bytes(cache.block_bytes()), pool.place.value() - 1,
+                      format_bytes(cache.bytes()), format_bytes(least), format_bytes(largest)));
+    }
+    cache.back_all();
+  } catch (...) {
+    cache.remove_pool(added);
+    throw;
+  }
 }
 
 std::int32_t TileStore::add_pool(std::unique_ptr<PoolMemory> pool) {
@@ -87,6 +139,49 @@ std::int32_t TileStore::add_pool(std::unique_ptr<PoolMemory> pool) {
   free_pools_.pop_back();
   pools_[static_cast<std::size_t>(id)].store(pool.release(), std::memory_order_release);
   return id;
+}
+
+/// The blocks of a matrix at one place: its tiles there, then the spare ones of each size that
+/// occurs there.
+std::unique_ptr<TileStore::PoolMemory> TileStore::matrix_pool(const TileTable& t,
+                                                              const TileClasses& classes,
+                                                              PlaceId place) {
+  constexpr const char* purpose = "the tiles of a matrix";
+  auto pool = std::make_unique<PoolMemory>();
+  pool->place = place;
+  const bool wrapped = !t.wrapped.empty() && place == host_place;
+  const auto spares = static_cast<std::size_t>(wrapped ? 0 : t.spare_count);
+  const std::size_t tiles = t.shapes.size();
+  std::vector<std::size_t> bytes(tiles + classes.bytes.size() * spares, 0);
+  for (std::size_t i = 0; i < tiles; ++i) {
+    if (!t.is_local[i] || t.home_places[i] != place) continue;
+    bytes[i] = t.shapes[i].bytes();
+    const auto of_class =
+        classes.of_tile.empty() ? 0 : static_cast<std::size_t>(classes.of_tile[i]);
+    for (std::size_t k = 0; k < spares; ++k) {
+      bytes[tiles + of_class * spares + k] = classes.bytes[of_class];
+    }
+  }
+  if (place != host_place) {
+    add_to_device(*pool, bytes, purpose);
+    return pool;
+  }
+  pool->blocks.resize(bytes.size());
+  if (wrapped) {
+    for (std::size_t i = 0; i < tiles; ++i) {
+      pool->blocks[i] = reinterpret_cast<std::byte*>(t.wrapped[i]);
+    }
+    return pool;
+  }
+  std::size_t total = 0;
+  for (const std::size_t size : bytes) total += size > 0 ? padded(size) : 0;
+  std::byte* next = allocate(*pool, total, purpose);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == 0) continue;
+    pool->blocks[i] = next;
+    next += padded(bytes[i]);
+  }
+  return pool;
 }
 
 std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable table) {
@@ -107,42 +202,16 @@ std::vector<std::int32_t> TileStore::add_matrix(protocol::MatrixId id, TileTable
     created->largest_bytes = std::max(created->largest_bytes, shape.bytes());
   }
   const TileClasses classes = classes_of(t.shapes);
-  for (std::int32_t p = 0; p < places() && !t.temporary; ++p) {
-    auto pool = std::make_unique<PoolMemory>();
-    pool->place = PlaceId{p};
-    std::size_t bytes = 0;
-    std::vector<bool> has_class(classes.bytes.size(), false);
-    const auto here = [&](std::size_t i) { return t.is_local[i] && t.home_places[i].value() == p; };
-    for (std::size_t i = 0; i < t.shapes.size(); ++i) {
-      if (!here(i)) continue;
-      bytes += padded(t.shapes[i].bytes());
-      has_class[classes.of_tile.empty() ? 0 : static_cast<std::size_t>(classes.of_tile[i])] = true;
+  std::vector<std::unique_ptr<PoolMemory>> memories;
+  try {
+    for (std::int32_t p = 0; p < places() && !t.temporary; ++p) {
+      memories.push_back(matrix_pool(t, classes, PlaceId{p}));
     }
-    const bool wrapped = !t.wrapped.empty() && p == 0;
-    if (wrapped) bytes = 0;
-    const auto spares = static_cast<std::size_t>(wrapped ? 0 : t.spare_count);
-    for (std::size_t k = 0; k < has_class.size(); ++k) {
-      if (has_class[k]) bytes += spares * padded(classes.bytes[k]);
-    }
-    std::byte* next = allocate(*pool, bytes, "the tiles of a matrix");
-    pool->blocks.resize(t.shapes.size() + has_class.size() * spares);
-    for (std::size_t i = 0; i < t.shapes.size(); ++i) {
-      if (!here(i)) continue;
-      if (wrapped) {
-        pool->blocks[i] = reinterpret_cast<std::byte*>(t.wrapped[i]);
-        continue;
-      }
-      pool->blocks[i] = next;
-      next += padded(t.shapes[i].bytes());
-    }
-    for (std::size_t k = 0; k < has_class.size(); ++k) {
-      for (std::size_t s = 0; s < spares && has_class[k]; ++s) {
-        pool->blocks[t.shapes.size() + k * spares + s] = next;
-        next += padded(classes.bytes[k]);
-      }
-    }
-    created->pools.push_back(add_pool(std::move(pool)));
+  } catch (...) {
+    for (auto& memory : memories) give_back(*memory);
+    throw;
   }
+  for (auto& memory : memories) created->pools.push_back(add_pool(std::move(memory)));
   std::vector<std::int32_t> pools = created->pools;
   slot(id).store(created.release(), std::memory_order_release);
   return pools;
@@ -165,9 +234,22 @@ std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes,
   auto pool = std::make_unique<PoolMemory>();
   pool->place = place;
   pool->block_bytes = padded(block_bytes);
-  pool->base =
-      allocate(*pool, pool->block_bytes * static_cast<std::size_t>(capacity), "copies of tiles");
+  constexpr const char* purpose = "copies of tiles";
+  const auto count = static_cast<std::size_t>(capacity);
+  if (place == host_place) {
+    pool->base = allocate(*pool, pool->block_bytes * count, purpose);
+  } else {
+    add_to_device(*pool, std::vector<std::size_t>(count, block_bytes), purpose);
+  }
   return add_pool(std::move(pool));
+}
+
+void TileStore::give_back(PoolMemory& pool) {
+  host_bytes_.fetch_sub(pool.bytes, std::memory_order_relaxed);
+  if (pool.place == host_place) return;
+  std::vector<ResidentBlock> blocks = pool.residents;
+  std::erase(blocks, no_block);
+  cache(pool.place).remove_pool(blocks);
 }
 
 void TileStore::remove_job_pool(std::int32_t id) {
@@ -175,17 +257,55 @@ void TileStore::remove_job_pool(std::int32_t id) {
   const std::unique_ptr<PoolMemory> pool(
       pools_[static_cast<std::size_t>(id)].exchange(nullptr, std::memory_order_acq_rel));
   HEDDLE_CHECK(pool != nullptr, "pool {} is unknown", id);
-  (pool->place == host_place ? host_bytes_ : device_bytes_) -= pool->bytes;
+  give_back(*pool);
   free_pools_.push_back(id);
 }
 
 std::int64_t TileStore::blocks_available(PlaceId place, std::size_t block_bytes) {
   const std::lock_guard lock(mutex_);
+  const auto difference = [](std::uint64_t all, std::uint64_t taken) {
+    return all - std::min(all, taken);
+  };
+  const std::size_t size = padded(std::max<std::size_t>(1, block_bytes));
   const std::uint64_t bytes =
-      place == host_place
-          ? host_bytes_max_ - std::min(host_bytes_max_, host_bytes_)
-          : devices_[static_cast<std::size_t>(place.value()) - 1]->memory_available();
-  return static_cast<std::int64_t>(bytes / padded(std::max<std::size_t>(1, block_bytes)));
+      place == host_place ? difference(host_bytes_max_, host_bytes_.load(std::memory_order_relaxed))
+                          : difference(cache(place).bytes(), cache(place).block_bytes());
+  return static_cast<std::int64_t>(bytes / size);
+}
+
+ResidentBlock TileStore::resident(protocol::BlockRef block) const {
+  const PoolMemory* pool =
+      pools_[static_cast<std::size_t>(block.pool)].load(std::memory_order_acquire);
+  return pool->residents[static_cast<std::size_t>(block.index)];
+}
+
+void TileStore::discard(protocol::BlockRef block) {
+  const PoolMemory* pool =
+      pools_[static_cast<std::size_t>(block.pool)].load(std::memory_order_acquire);
+  if (pool->place == host_place) return;
+  const ResidentBlock resident = pool->residents[static_cast<std::size_t>(block.index)];
+  if (resident != no_block) cache(pool->place).discard(resident);
+}
+
+/// One task's tiles, one of them renamed, and the tiles of copies that wait for their end at
+/// another device.
+std::uint64_t TileStore::least_device_bytes(std::size_t block_bytes, std::size_t devices) {
+  return Residency::minimum_bytes(block_bytes, protocol::accesses_max + 1,
+                                  devices > 1 ? 2 * devices : 0);
+}
+
+std::uint64_t TileStore::out_of_core_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& cache : caches_) {
+    bytes += cache->block_bytes() - std::min(cache->block_bytes(), cache->bytes());
+  }
+  return bytes;
+}
+
+std::uint64_t TileStore::peak_device_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& cache : caches_) bytes += cache->statistics().resident_bytes_max;
+  return bytes;
 }
 
 TileShape TileStore::shape(protocol::TileId tile) const {
@@ -207,6 +327,10 @@ std::size_t TileStore::largest_tile_bytes(protocol::MatrixId id) const {
 std::byte* TileStore::address(protocol::BlockRef block) const {
   const PoolMemory* pool =
       pools_[static_cast<std::size_t>(block.pool)].load(std::memory_order_acquire);
+  if (!pool->residents.empty()) {
+    const ResidentBlock resident = pool->residents[static_cast<std::size_t>(block.index)];
+    return resident == no_block ? nullptr : cache(pool->place).address(resident);
+  }
   if (pool->blocks.empty()) {
     return pool->base + static_cast<std::size_t>(block.index) * pool->block_bytes;
   }
@@ -219,6 +343,12 @@ TileView TileStore::view(protocol::TileId tile, protocol::BlockRef block) const 
   const bool wrapped = !m.table.wrapped.empty() && block.pool == m.pools.front();
   return {reinterpret_cast<double*>(address(block)), s.rows, s.columns,
           wrapped ? m.table.wrapped_leading : std::max<std::int64_t>(1, s.rows)};
+}
+
+std::uint64_t TileStore::evictions() const {
+  std::int64_t count = 0;
+  for (const auto& cache : caches_) count += cache->statistics().evictions;
+  return static_cast<std::uint64_t>(count);
 }
 
 }  // namespace heddle

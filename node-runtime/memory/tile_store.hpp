@@ -12,6 +12,7 @@
 #include "base/index.hpp"
 #include "kernels/kernel.hpp"
 #include "node-runtime/device/device.hpp"
+#include "node-runtime/memory/device_cache.hpp"
 #include "node-runtime/memory/host_region.hpp"
 #include "node-runtime/protocol/types.hpp"
 
@@ -57,6 +58,11 @@ struct TileClasses {
 /// minor outputs on their way; the protocol's plan shows that `minimum` of them suffice. Nothing
 /// else takes memory that tiles live in.
 ///
+/// Blocks of a device's place share the device's memory (DeviceCache): those that are not in use
+/// may be in host memory instead, so that all of them together can be more than the device has.
+/// Pools are refused when their backing does not fit in host memory, or when the device's memory is
+/// too small for tasks to advance.
+///
 /// Thread: registration and removal by one thread at a time; view() and address() by any thread for
 /// pools that exist.
 class TileStore {
@@ -89,15 +95,36 @@ class TileStore {
   [[nodiscard]] std::int64_t blocks_available(PlaceId place, std::size_t block_bytes);
 
   [[nodiscard]] TileShape shape(protocol::TileId tile) const;
+  /// Of a device's place: while the block is acquired.
   [[nodiscard]] std::byte* address(protocol::BlockRef block) const;
   [[nodiscard]] TileView view(protocol::TileId tile, protocol::BlockRef block) const;
   [[nodiscard]] std::size_t largest_tile_bytes(protocol::MatrixId id) const;
   [[nodiscard]] bool is_local(protocol::TileId tile) const;
   [[nodiscard]] PlaceId home_place(protocol::TileId tile) const;
 
-  /// Most bytes of pools that existed at one time.
-  [[nodiscard]] std::uint64_t peak_host_bytes() const { return peak_host_bytes_; }
-  [[nodiscard]] std::uint64_t peak_device_bytes() const { return peak_device_bytes_; }
+  /// The memory of a device's place, and a block of it there.
+  [[nodiscard]] DeviceCache& cache(PlaceId place) const {
+    return *caches_[static_cast<std::size_t>(place.value()) - 1];
+  }
+  [[nodiscard]] ResidentBlock resident(protocol::BlockRef block) const;
+  /// The protocol has freed the block: nobody needs its content any more.
+  void discard(protocol::BlockRef block);
+
+  /// Memory that a device needs at least for tasks to advance when not all blocks fit, the largest
+  /// of `block_bytes`.
+  [[nodiscard]] static std::uint64_t least_device_bytes(std::size_t block_bytes,
+                                                        std::size_t devices);
+
+  /// Bytes that devices' places have beyond the devices' memory: what is out of core.
+  [[nodiscard]] std::uint64_t out_of_core_bytes() const;
+
+  /// Most bytes of pools that existed at one time; of devices, that were in their memory.
+  [[nodiscard]] std::uint64_t peak_host_bytes() const {
+    return peak_host_bytes_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t peak_device_bytes() const;
+  /// Times that a block left a device's memory for another one to have room.
+  [[nodiscard]] std::uint64_t evictions() const;
 
  private:
   struct PoolMemory {
@@ -106,8 +133,8 @@ class TileStore {
     std::byte* base = nullptr;       ///< of a job's pool
     std::vector<std::byte*> blocks;  ///< of a matrix's pool, by block index
     HostRegion host;
-    std::optional<DeviceBuffer> device;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0;                 ///< of host memory
+    std::vector<ResidentBlock> residents;  ///< of a device's pool, by block index
   };
   struct Matrix {
     TileTable table;
@@ -124,7 +151,14 @@ class TileStore {
     return *slot(id).load(std::memory_order_acquire);
   }
   std::int32_t add_pool(std::unique_ptr<PoolMemory> pool);
+  void reserve_host(std::size_t bytes, const char* purpose);
   std::byte* allocate(PoolMemory& pool, std::size_t bytes, const char* purpose);
+  std::unique_ptr<PoolMemory> matrix_pool(const TileTable& table, const TileClasses& classes,
+                                          PlaceId place);
+  /// Gives the blocks (0 bytes: there is none) of a device's pool to its cache.
+  void add_to_device(PoolMemory& pool, const std::vector<std::size_t>& bytes, const char* purpose);
+  void give_back(PoolMemory& pool);
+  std::shared_ptr<Backing> make_backing(Device& device, std::size_t bytes);
 
   std::vector<Device*> devices_;
   const std::uint64_t host_bytes_max_;
@@ -139,10 +173,11 @@ class TileStore {
   using Chunk = std::array<std::atomic<Matrix*>, matrices_per_chunk>;
   std::array<std::atomic<Chunk*>, chunk_count> chunks_{};
   std::vector<std::int32_t> free_pools_;
-  std::uint64_t host_bytes_ = 0;
-  std::uint64_t device_bytes_ = 0;
-  std::uint64_t peak_host_bytes_ = 0;
-  std::uint64_t peak_device_bytes_ = 0;
+  /// Relaxed: sums for refusals and the report. Changed with caches' locks held, so not under
+  /// `mutex_`, which is taken before those.
+  std::atomic<std::uint64_t> host_bytes_{0};
+  std::atomic<std::uint64_t> peak_host_bytes_{0};
+  std::vector<std::unique_ptr<DeviceCache>> caches_;  ///< by device; gone before what they count in
 };
 
 }  // namespace heddle

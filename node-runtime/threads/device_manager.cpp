@@ -19,10 +19,16 @@ namespace {
 constexpr std::size_t in_flight_per_stream = 3;
 /// Below any task's priority.
 constexpr std::int32_t nothing = -1;
+/// Tasks whose tiles are not all in the device's memory that the manager looks through for one that
+/// can run: enough to find those that share what is there.
+constexpr std::size_t waiting_max = 256;
+/// Of the device's memory, what tasks whose tiles are on their way may hold.
+constexpr double ahead_share_max = 0.5;
 
 /// A task on its way through a stream.
 struct Flight {
   protocol::Task* task = nullptr;
+  bool is_acquired = false;
   std::unique_ptr<Event> event;
   std::int64_t info = 0;
   std::int64_t launched_ns = 0;
@@ -60,6 +66,7 @@ class DeviceManager {
         place_(index + 1),
         bell_(*engine.device_bells[static_cast<std::size_t>(index)]),
         notifier_(bell_),
+        cache_(engine.store().cache(place_)),
         trace_(trace),
         lanes_(static_cast<std::size_t>(engine.options().device_streams) + 1) {
     for (Lane& lane : lanes_) {
@@ -82,7 +89,8 @@ class DeviceManager {
       const Doorbell::Ticket ticket = bell_.ticket();
       const bool collected = collect();
       const bool launched = launch();
-      if (collected || launched) continue;
+      const bool asked = ask_ahead();
+      if (collected || launched || asked) continue;
       if (engine_.stopping() && in_flight_ == 0) return;
       const std::int64_t from = trace::now_ns();
       wait(ticket);
@@ -120,6 +128,7 @@ class DeviceManager {
                                                        describe(*flight.task)));
         }
         if (flight.info > 0) report_failure(*lane.stream, *flight.task, flight.info);
+        if (flight.is_acquired) cache_.release(TaskUses(engine_.store(), *flight.task).span());
         const std::int64_t end = flight.event->completed_ns();
         record_task(trace_, *flight.task, std::max(flight.launched_ns, lane.free_since_ns), end);
         lane.free_since_ns = end;
@@ -127,20 +136,23 @@ class DeviceManager {
         lane.first = (lane.first + 1) % lane.flights.size();
       }
     }
-    if (!finished.empty()) engine_.finish(finished);
-    return !finished.empty();
+    if (finished.empty()) return false;
+    look_again_ = true;  // what they held may be what others wait for
+    engine_.finish(finished);
+    return true;
   }
 
   /// Gives ready tasks to the streams: the next by priority to the one with the least to do, and
   /// what is more urgent than everything there to the stream that overtakes them.
   bool launch() {
+    take_arrived();
     bool launched = false;
     while (Lane* lane = choose()) {
-      const std::int32_t above = lane == &urgent() ? held_priority() : nothing;
-      protocol::Task* task = engine_.take_above(place_, above);
+      protocol::Task* task = next_task(lane == &urgent() ? held_priority() : nothing);
       if (task == nullptr) return launched;
       launched = true;
-      if (!device_.runs(*static_cast<const Kernel*>(task->work.kernel))) {
+      const bool is_acquired = !is_cancelled(*task);
+      if (is_acquired && !device_.runs(*static_cast<const Kernel*>(task->work.kernel))) {
         engine_.stage(*task);
         continue;
       }
@@ -149,11 +161,92 @@ class DeviceManager {
           task->priority > held_priority()) {
         lane = &urgent();
       }
+      lane->next().is_acquired = is_acquired;
       start(*lane->stream, lane->next(), *task);
       ++lane->count;
       ++in_flight_;
     }
     return launched;
+  }
+
+  [[nodiscard]] static bool is_cancelled(const protocol::Task& task) {
+    return static_cast<const JobRecord*>(task.job->context)
+        ->cancelled.load(std::memory_order_relaxed);
+  }
+
+  /// The next task above a priority whose tiles are in the device's memory, acquired (unless its
+  /// job is cancelled): one that has waited for them, or else one that is ready now. What has to
+  /// wait goes to `waiting_`.
+  protocol::Task* next_task(std::int32_t above) {
+    if (!arrived_.empty() && arrived_.front()->priority > above) {
+      protocol::Task* task = arrived_.front();
+      arrived_.erase(arrived_.begin());
+      return task;
+    }
+    if (look_again_) {
+      for (auto at = waiting_.begin(); at != waiting_.end() && (*at)->priority > above; ++at) {
+        protocol::Task* task = *at;
+        if (!is_cancelled(*task) && !cache_.try_acquire(TaskUses(engine_.store(), *task).span())) {
+          continue;
+        }
+        waiting_.erase(at);
+        return task;
+      }
+      look_again_ = false;
+    }
+    while (waiting_.size() < waiting_max) {
+      protocol::Task* task = engine_.take_above(place_, above);
+      if (task == nullptr || is_cancelled(*task) ||
+          cache_.try_acquire(TaskUses(engine_.store(), *task).span())) {
+        return task;
+      }
+      insert_by_priority(waiting_, *task);
+    }
+    return nullptr;
+  }
+
+  /// Behind those of the same priority: first in, first out.
+  static void insert_by_priority(std::vector<protocol::Task*>& tasks, protocol::Task& task) {
+    const auto at = std::upper_bound(
+        tasks.begin(), tasks.end(), &task,
+        [](const protocol::Task* a, const protocol::Task* b) { return a->priority > b->priority; });
+    tasks.insert(at, &task);
+  }
+
+  /// Tasks whose tiles have come.
+  void take_arrived() {
+    for (void* cookie : cache_.take_ready(DeviceCache::Requester::manager)) {
+      auto& task = *static_cast<protocol::Task*>(cookie);
+      ahead_bytes_ -= bytes_of(task);
+      insert_by_priority(arrived_, task);
+      look_again_ = true;
+    }
+  }
+
+  /// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.
+  bool ask_ahead() {
+    bool asked = false;
+    const auto most =
+        static_cast<std::uint64_t>(ahead_share_max * static_cast<double>(cache_.bytes()));
+    while (!waiting_.empty()) {
+      protocol::Task& task = *waiting_.front();
+      const std::uint64_t bytes = bytes_of(task);
+      if (ahead_bytes_ > 0 && ahead_bytes_ + bytes > most) break;
+      waiting_.erase(waiting_.begin());
+      ahead_bytes_ += bytes;
+      cache_.request(TaskUses(engine_.store(), task).span(), DeviceCache::Requester::manager,
+                     &task);
+      asked = true;
+    }
+    return asked;
+  }
+
+  [[nodiscard]] std::uint64_t bytes_of(const protocol::Task& task) const {
+    std::uint64_t bytes = 0;
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      bytes += engine_.store().shape(task.operands[i].tile).bytes();
+    }
+    return bytes;
   }
 
   /// The stream with the least to do; the urgent one when the others are full; null when all are.
@@ -178,8 +271,7 @@ class DeviceManager {
     flight.task = &task;
     flight.info = 0;
     flight.launched_ns = trace::now_ns();
-    const auto& job = *static_cast<const JobRecord*>(task.job->context);
-    if (!job.cancelled.load(std::memory_order_relaxed)) {
+    if (flight.is_acquired) {
       const TaskTiles tiles(engine_.store(), task);
       for (std::uint8_t i = 0; i < task.operand_count; ++i) {
         const protocol::Operand& operand = task.operands[i];
@@ -218,9 +310,15 @@ class DeviceManager {
   PlaceId place_;
   Doorbell& bell_;
   BellNotifier notifier_;
+  DeviceCache& cache_;
   trace::ThreadTrace& trace_;
   std::vector<Lane> lanes_;  ///< the urgent one last
   std::size_t in_flight_ = 0;
+  /// Taken, but not all of their tiles are in the device's memory; by priority.
+  std::vector<protocol::Task*> waiting_;
+  std::vector<protocol::Task*> arrived_;  ///< acquired, not started; by priority
+  std::uint64_t ahead_bytes_ = 0;         ///< of tasks whose tiles were asked for
+  bool look_again_ = false;               ///< some of `waiting_` may be able to run
 };
 
 }  // namespace

@@ -34,6 +34,14 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
     ready_.push_back(std::make_unique<ReadyQueue>());
     if (p > 0) device_bells.push_back(std::make_unique<Doorbell>());
   }
+  for (std::size_t d = 0; d < options_.devices.size(); ++d) {
+    const auto ready = [this, d](DeviceCache::Requester requester) {
+      (requester == DeviceCache::Requester::manager ? *device_bells[d] : copy_bell).ring();
+    };
+    store_.cache(PlaceId{static_cast<std::int32_t>(d) + 1}).tell(ready, [this] {
+      copy_bell.ring();
+    });
+  }
 }
 
 Engine::~Engine() {
@@ -81,6 +89,8 @@ BlockRef Engine::current_block(protocol::TileId tile) {
 Engine::Wakes Engine::apply() {
   Wakes wakes;
   Actions& a = actions_;
+  // First: a task that is ready now may be about to write the same block again.
+  for (const BlockRef block : a.freed) store_.discard(block);
   for (Task* task : a.ready) {
     const auto place = static_cast<std::size_t>(task->place.value());
     ready_[place]->push(*task);

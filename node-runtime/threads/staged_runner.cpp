@@ -43,6 +43,8 @@ void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
     run_kernel(task, *engine_.options().devices[device],
                side_of(device, std::max<std::size_t>(bytes, 1)));
   }
+  // The manager has acquired its tiles.
+  engine_.store().cache(task.place).release(TaskUses(engine_.store(), task).span());
   record_task(trace, task, start, trace::now_ns());
 }
 

@@ -28,6 +28,35 @@ class TaskTiles {
   std::uint8_t count_;
 };
 
+/// The blocks of a device's place that a task uses, each once.
+class TaskUses {
+ public:
+  TaskUses() = default;
+  TaskUses(const TileStore& store, const protocol::Task& task) {
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      const protocol::Operand& operand = task.operands[i];
+      const bool is_renamed = operand.copy_from.valid();
+      // A renamed output gets the old content first.
+      add(store.resident(operand.block), is_renamed ? protocol::AccessMode::write : operand.mode);
+      if (is_renamed) add(store.resident(operand.copy_from), protocol::AccessMode::read);
+    }
+  }
+
+  [[nodiscard]] std::span<const DeviceCache::Use> span() const { return {uses_.data(), count_}; }
+
+ private:
+  void add(ResidentBlock block, protocol::AccessMode mode) {
+    if (block == no_block) return;  // a tile without elements
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (uses_[i].block == block) return;  // read twice
+    }
+    uses_[count_++] = {block, mode};
+  }
+
+  std::array<DeviceCache::Use, 2 * protocol::accesses_max> uses_;
+  std::size_t count_ = 0;
+};
+
 /// `to` := `from`, shapes equal, in host memory.
 inline void copy_tile(const TileView& from, const TileView& to) {
   const auto column_bytes = static_cast<std::size_t>(from.rows) * sizeof(double);

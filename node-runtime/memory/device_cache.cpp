@@ -1,0 +1,239 @@
+#include "node-runtime/memory/device_cache.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+
+namespace heddle {
+
+using protocol::AccessMode;
+
+Backing::Backing(HostRegion region, Device& device) : region_(std::move(region)), device_(device) {
+  if (region_.bytes() == 0) return;
+  try {
+    device_.register_host(region_.address(), region_.bytes());
+    is_registered_ = true;
+  } catch (const Error&) {
+    // Page-locked memory may be limited; copies work without, slower.
+  }
+}
+
+Backing::~Backing() {
+  if (is_registered_) device_.unregister_host(region_.address());
+}
+
+DeviceCache::DeviceCache(Device& device, Provider provider)
+    : device_(device),
+      provider_(std::move(provider)),
+      pool_(device, device.memory_available()),
+      residency_({.bytes = pool_.bytes()}) {}
+
+void DeviceCache::tell(std::function<void(Requester)> ready, std::function<void()> transfers) {
+  on_ready_ = std::move(ready);
+  on_transfers_ = std::move(transfers);
+}
+
+void DeviceCache::tell(const News& news) {
+  for (std::size_t r = 0; r < requester_count; ++r) {
+    if (news.ready[r]) on_ready_(static_cast<Requester>(r));
+  }
+  if (news.transfers) on_transfers_();
+}
+
+// ---- blocks ----------------------------------------------------------------------------------
+
+std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> bytes) {
+  auto pool = std::make_shared<Pool>();
+  std::vector<ResidentBlock> added;
+  added.reserve(bytes.size());
+  const std::scoped_lock lock(mutex_);
+  for (const std::size_t size : bytes) {
+    const ResidentBlock block = residency_.add_block(size);
+    const auto index = static_cast<std::size_t>(block.value());
+    if (blocks_.size() <= index) blocks_.resize(index + 1);
+    blocks_[index] = {pool, pool->bytes, false};
+    pool->bytes += size;
+    pool->largest = std::max(pool->largest, size);
+    added.push_back(block);
+  }
+  block_bytes_ += pool->bytes;
+  if (!added.empty()) largest_.insert(pool->largest);
+  return added;
+}
+
+void DeviceCache::remove(ResidentBlock block) {
+  residency_.remove_block(block);
+  at(block) = {};
+}
+
+void DeviceCache::remove_pool(std::span<const ResidentBlock> blocks) {
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const ResidentBlock block : blocks) residency_.discard(block, actions_);
+    // Before blocks go, so that no transfer of them is left behind in the actions.
+    news = collect();
+    if (!blocks.empty()) {
+      const Pool& pool = *at(blocks.front()).pool;
+      block_bytes_ -= pool.bytes;
+      largest_.erase(largest_.find(pool.largest));
+    }
+    for (const ResidentBlock block : blocks) {
+      if (residency_.is_in_transfer(block)) {
+        at(block).is_removed = true;
+      } else {
+        remove(block);
+      }
+    }
+  }
+  tell(news);
+}
+
+std::uint64_t DeviceCache::block_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return block_bytes_;
+}
+
+std::size_t DeviceCache::largest_block_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return largest_.empty() ? 0 : *largest_.rbegin();
+}
+
+void DeviceCache::ensure_backing(Pool& pool) {
+  if (pool.backing == nullptr) pool.backing = provider_(pool.bytes);
+}
+
+void DeviceCache::back_all() {
+  const std::scoped_lock lock(mutex_);
+  for (const Block& block : blocks_) {
+    if (block.pool != nullptr && !block.is_removed) ensure_backing(*block.pool);
+  }
+}
+
+// ---- use -------------------------------------------------------------------------------------
+
+bool DeviceCache::is_undefined(const Use& use) const {
+  return use.mode != AccessMode::write &&
+         residency_.content(use.block) == Residency::Content::invalid;
+}
+
+/// What is read without ever having been written (by jobs after a cancelled one, whose results are
+/// undefined) gets a content: whatever its backing holds. With the lock.
+void DeviceCache::define(std::span<const Use> uses) {
+  for (const Use& use : uses) {
+    if (!is_undefined(use)) continue;
+    ensure_backing(*at(use.block).pool);
+    residency_.adopt(use.block);
+  }
+}
+
+bool DeviceCache::try_acquire(std::span<const Use> uses) {
+  const std::scoped_lock lock(mutex_);
+  if (std::any_of(uses.begin(), uses.end(), [this](const Use& use) { return is_undefined(use); })) {
+    return false;
+  }
+  return residency_.try_acquire(uses);
+}
+
+void DeviceCache::request(std::span<const Use> uses, Requester requester, void* cookie) {
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    define(uses);
+    const Residency::TicketId ticket = residency_.request(uses, actions_);
+    pending_.emplace(ticket.value(), Pending{requester, cookie});
+    news = collect();
+  }
+  tell(news);
+}
+
+std::vector<void*> DeviceCache::take_ready(Requester requester) {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(ready_[static_cast<std::size_t>(requester)], {});
+}
+
+void DeviceCache::release(std::span<const Use> uses) {
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    residency_.release(uses, actions_);
+    news = collect();
+  }
+  tell(news);
+}
+
+std::byte* DeviceCache::address(ResidentBlock block) const {
+  const std::scoped_lock lock(mutex_);
+  return pool_.address() + residency_.offset_of(block);
+}
+
+void DeviceCache::discard(ResidentBlock block) {
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    residency_.discard(block, actions_);
+    news = collect();
+  }
+  tell(news);
+}
+
+std::uint64_t DeviceCache::missing_bytes(std::span<const Use> uses) const {
+  const std::scoped_lock lock(mutex_);
+  return residency_.missing_bytes(uses);
+}
+
+// ---- transfers -------------------------------------------------------------------------------
+
+/// Hands the actions of an event on. With the lock.
+DeviceCache::News DeviceCache::collect() {
+  News news;
+  if (actions_.empty()) return news;
+  for (const Residency::TicketId ticket : actions_.ready) {
+    const auto found = pending_.find(ticket.value());
+    HEDDLE_CHECK(found != pending_.end(), "ticket {}", ticket.value());
+    const auto requester = static_cast<std::size_t>(found->second.requester);
+    ready_[requester].push_back(found->second.cookie);
+    news.ready[requester] = true;
+    pending_.erase(found);
+  }
+  const auto add = [&](const Residency::Transfer& transfer, bool is_fetch) {
+    Block& block = at(transfer.block);
+    ensure_backing(*block.pool);
+    transfers_.push_back({transfer.block, is_fetch, pool_.address() + transfer.offset,
+                          block.pool->backing->address() + block.offset, transfer.bytes});
+    news.transfers = true;
+  };
+  for (const Residency::Transfer& transfer : actions_.write_backs) add(transfer, false);
+  for (const Residency::Transfer& transfer : actions_.fetches) add(transfer, true);
+  actions_.clear();
+  return news;
+}
+
+std::vector<DeviceCache::Transfer> DeviceCache::take_transfers() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(transfers_, {});
+}
+
+void DeviceCache::transfer_finished(const Transfer& transfer) {
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (transfer.is_fetch) {
+      residency_.fetch_finished(transfer.block, actions_);
+    } else {
+      residency_.write_back_finished(transfer.block, actions_);
+    }
+    news = collect();
+    if (at(transfer.block).is_removed) remove(transfer.block);
+  }
+  tell(news);
+}
+
+Residency::Statistics DeviceCache::statistics() const {
+  const std::scoped_lock lock(mutex_);
+  return residency_.statistics();
+}
+
+}  // namespace heddle

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/memory/host_region.hpp"
+#include "node-runtime/memory/residency.hpp"
+
+namespace heddle {
+
+/// Host memory that holds what a device's memory has no room for, one after the other for the
+/// blocks of a pool.
+class Backing {
+ public:
+  /// `device` makes the memory good for its copies, if it can.
+  Backing(HostRegion region, Device& device);
+  ~Backing();
+  Backing(const Backing&) = delete;
+  Backing& operator=(const Backing&) = delete;
+
+  [[nodiscard]] std::byte* address() const { return region_.address(); }
+  [[nodiscard]] std::size_t bytes() const { return region_.bytes(); }
+
+ private:
+  HostRegion region_;
+  Device& device_;
+  bool is_registered_ = false;
+};
+
+/// The memory of one device: taken once, as a whole, and shared by all blocks of the device's place
+/// (Residency). While they fit, each keeps the frame that its first use gave it, and nothing here
+/// moves data; beyond that they come and go.
+///
+/// Who uses blocks acquires them first and releases them afterwards; the copy thread carries the
+/// transfers out. Thread: any, except where said otherwise. Its lock is taken with the engine's
+/// held and never the other way round; what it calls outside only rings bells.
+class DeviceCache {
+ public:
+  using Use = Residency::Use;
+  /// Who is told that a request is ready.
+  enum class Requester : std::uint8_t { manager, copies };
+
+  /// A block's content between its frame and its backing.
+  struct Transfer {
+    ResidentBlock block;
+    bool is_fetch = false;
+    std::byte* device = nullptr;
+    std::byte* host = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  /// Host memory for a pool's backing. May throw Error(usage).
+  using Provider = std::function<std::shared_ptr<Backing>(std::size_t bytes)>;
+
+  /// Takes all memory of the device that is left.
+  DeviceCache(Device& device, Provider provider);
+  DeviceCache(const DeviceCache&) = delete;
+  DeviceCache& operator=(const DeviceCache&) = delete;
+
+  /// Before any thread uses it: who is told of ready requests and of transfers to do.
+  void tell(std::function<void(Requester)> ready, std::function<void()> transfers);
+
+  // ---- blocks: by one thread at a time --------------------------------------------------------
+  /// The blocks of a pool; `bytes` of each.
+  [[nodiscard]] std::vector<ResidentBlock> add_pool(std::span<const std::size_t> bytes);
+  /// Nobody uses the blocks any more.
+  void remove_pool(std::span<const ResidentBlock> blocks);
+  /// Bytes of all blocks, whether they fit or not.
+  [[nodiscard]] std::uint64_t block_bytes() const;
+  [[nodiscard]] std::size_t largest_block_bytes() const;
+  [[nodiscard]] std::uint64_t bytes() const { return pool_.bytes(); }
+  /// Gives every pool its backing now rather than when it is first needed: since not all blocks
+  /// fit.
+  void back_all();
+
+  // ---- use ------------------------------------------------------------------------------------
+  /// Pins the blocks if they can be used at once. Blocks are distinct.
+  [[nodiscard]] bool try_acquire(std::span<const Use> uses);
+  /// Asks for them; take_ready() gives `cookie` back when they are pinned.
+  void request(std::span<const Use> uses, Requester requester, void* cookie);
+  [[nodiscard]] std::vector<void*> take_ready(Requester requester);
+  void release(std::span<const Use> uses);
+  /// Where a pinned block is.
+  [[nodiscard]] std::byte* address(ResidentBlock block) const;
+  /// Nobody needs the content any more.
+  void discard(ResidentBlock block);
+  /// Bytes that would have to be fetched first.
+  [[nodiscard]] std::uint64_t missing_bytes(std::span<const Use> uses) const;
+
+  // ---- for the copy thread --------------------------------------------------------------------
+  [[nodiscard]] std::vector<Transfer> take_transfers();
+  void transfer_finished(const Transfer& transfer);
+
+  [[nodiscard]] Residency::Statistics statistics() const;
+
+ private:
+  static constexpr std::size_t requester_count = 2;
+  struct Pool {
+    std::size_t bytes = 0;
+    std::size_t largest = 0;  ///< of its blocks
+    std::shared_ptr<Backing> backing;
+  };
+  struct Block {
+    std::shared_ptr<Pool> pool;
+    std::size_t offset = 0;   ///< in the pool's backing
+    bool is_removed = false;  ///< as soon as its transfer ends
+  };
+  struct Pending {
+    Requester requester;
+    void* cookie;
+  };
+  /// Whom to tell once the lock is free.
+  struct News {
+    std::array<bool, requester_count> ready{};
+    bool transfers = false;
+  };
+
+  [[nodiscard]] Block& at(ResidentBlock block) {
+    return blocks_[static_cast<std::size_t>(block.value())];
+  }
+  void ensure_backing(Pool& pool);
+  [[nodiscard]] bool is_undefined(const Use& use) const;
+  void define(std::span<const Use> uses);
+  void remove(ResidentBlock block);
+  [[nodiscard]] News collect();
+  void tell(const News& news);
+
+  Device& device_;
+  Provider provider_;
+  DeviceBuffer pool_;
+  std::function<void(Requester)> on_ready_ = [](Requester) {};
+  std::function<void()> on_transfers_ = [] {};
+
+  mutable std::mutex mutex_;  ///< all that follows
+  Residency residency_;
+  Residency::Actions actions_;
+  std::vector<Block> blocks_;  ///< by ResidentBlock
+  std::uint64_t block_bytes_ = 0;
+  std::multiset<std::size_t> largest_;                 ///< of each pool's blocks
+  std::unordered_map<std::int64_t, Pending> pending_;  ///< by ticket
+  std::array<std::vector<void*>, requester_count> ready_;
+  std::vector<Transfer> transfers_;
+};
+
+}  // namespace heddle
