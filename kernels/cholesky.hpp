@@ -21,13 +21,22 @@ struct UpdateParameters {
   std::int64_t row = 0;
 };
 
+/// *Inverse blocks* of a factored piece of width w: a tile of `inner` x w, inner at least 1, that
+/// beside L11 holds the inverses of its diagonal blocks of `inner` columns from the left, the last
+/// perhaps narrower. A block of `count` columns has its inverse, a lower triangle, in rows [0,
+/// count) of its columns; all else is zero. They turn the triangular solve of trsm, which is slow
+/// on GPUs, into products.
+
 /// PieceParameters. tile0 (rows x w, in/out): L11 := Cholesky factor of the w x w block at row
 /// `offset` (lower part read and written), L21 := L21 * inv(L11)^T. 001's POTF2'.
+/// tile1 (inner x w, out), which may be left out, := the inverse blocks of L11.
 /// Returns 0, or LAPACK's info: the first column (from 1, within the piece) whose pivot is not
-/// positive or not a number; the tile's content is undefined then, upper part excepted.
+/// positive or not a number; the content of both tiles is undefined then, tile0's upper part
+/// excepted.
 extern const Kernel potrf;
 
 /// PieceParameters. tile0 (m x w, in/out) := tile0 * inv(L11)^T, L11 of tile1 (a factored piece).
+/// tile2 (inner x w), which may be left out: the inverse blocks of L11. The host does not read it.
 extern const Kernel trsm;
 
 /// UpdateParameters. tile0 (m x w', in/out) -= tile1 (m x w) * (rows [row, row + w') of tile2)^T,

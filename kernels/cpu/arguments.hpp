@@ -19,6 +19,22 @@ inline void check_tiles(const KernelArguments& arguments, std::size_t count) {
   }
 }
 
+/// The same for a factored piece as the last of `count` tiles that its inverse blocks may follow
+/// (kernels/cholesky.hpp). Returns whether they do.
+[[nodiscard]] inline bool check_tiles_and_inverses(const KernelArguments& arguments,
+                                                   std::size_t count) {
+  const bool given = arguments.tiles.size() == count + 1;
+  check_tiles(arguments, given ? count + 1 : count);
+  if (given) {
+    const TileView& piece = arguments.tiles[count - 1];
+    const TileView& inverses = arguments.tiles[count];
+    HEDDLE_CHECK(inverses.rows >= 1 && inverses.columns == piece.columns,
+                 "inverse blocks of {} x {} beside a piece of {} columns", inverses.rows,
+                 inverses.columns, piece.columns);
+  }
+  return given;
+}
+
 /// A piece of a diagonal tile (PieceParameters): L11 and L21.
 struct Piece {
   TileView square;

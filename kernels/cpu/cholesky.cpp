@@ -1,5 +1,7 @@
 #include "kernels/cholesky.hpp"
 
+#include <algorithm>
+
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cpu/tile_operations.hpp"
@@ -8,17 +10,29 @@
 namespace heddle::kernel {
 namespace {
 
+/// The inverse blocks of l, in steps of their own width.
+void invert_diagonal_blocks(const TileView& l, const TileView& inverses) {
+  host::clear(inverses);
+  for (std::int64_t begin = 0; begin < l.columns; begin += inverses.rows) {
+    const std::int64_t count = std::min(inverses.rows, l.columns - begin);
+    const TileView inverse = inverses.block(0, begin, count, count);
+    for (std::int64_t i = 0; i < count; ++i) inverse(i, i) = 1;
+    host::solve_left(l.block(begin, begin, count, count), inverse);
+  }
+}
+
 std::int64_t run_potrf(const KernelArguments& arguments) {
-  check_tiles(arguments, 1);
+  const bool with_inverses = check_tiles_and_inverses(arguments, 1);
   const auto parameters = arguments.parameters.as<PieceParameters>();
   const Piece piece = split(arguments.tiles[0], parameters.offset);
   if (const std::int64_t info = host::factor(piece.square); info != 0) return info;
   host::solve_right_transposed(piece.square, piece.below);
+  if (with_inverses) invert_diagonal_blocks(piece.square, arguments.tiles[1]);
   return 0;
 }
 
 std::int64_t run_trsm(const KernelArguments& arguments) {
-  check_tiles(arguments, 2);
+  static_cast<void>(check_tiles_and_inverses(arguments, 2));
   const auto parameters = arguments.parameters.as<PieceParameters>();
   host::solve_right_transposed(split(arguments.tiles[1], parameters.offset).square,
                                arguments.tiles[0]);

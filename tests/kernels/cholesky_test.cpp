@@ -106,6 +106,43 @@ TEST(Potrf, ReportsTheSameInfoAsLapackForMatricesThatAreNotPositiveDefinite) {
   }
 }
 
+TEST(Potrf, GivesTheInversesOfTheDiagonalBlocksWhenTheyAreAskedFor) {
+  for_shapes([](const Shape& s, std::mt19937_64& random) {
+    GuardedTile original(s.rows, s.w);
+    fill_lower_piece(original, s.offset, random);
+    for (std::int64_t j = 0; j < s.w; ++j) original(s.offset + j, j) += 3;
+    GuardedTile without(s.rows, s.w);
+    without.copy_from(original);
+    ASSERT_EQ(run(kernel::potrf, kernel::PieceParameters{s.offset}, {without.view()}), 0);
+    for (const std::int64_t inner : {std::int64_t{1}, std::int64_t{5}, std::int64_t{64}, s.w + 2}) {
+      GuardedTile l(s.rows, s.w);
+      l.copy_from(original);
+      GuardedTile inverses(inner, s.w);
+      inverses.fill_random(random);
+      ASSERT_EQ(run(kernel::potrf, kernel::PieceParameters{s.offset}, {l.view(), inverses.view()}),
+                0);
+      ASSERT_TRUE(l.same_bits(without));
+      expect_inverse_blocks(l, s.offset, inverses, 100 * epsilon);
+    }
+  });
+}
+
+TEST(Trsm, GivesTheSameBitsWithInverseBlocksAndWithout) {
+  std::mt19937_64 random(9);
+  GuardedTile l(90, 70);
+  fill_lower_piece(l, 15, random);
+  GuardedTile inverses(32, 70);
+  inverses.fill_random(random);
+  GuardedTile x(41, 70);
+  x.fill_random(random);
+  GuardedTile again(41, 70);
+  again.copy_from(x);
+  ASSERT_EQ(run(kernel::trsm, kernel::PieceParameters{15}, {x.view(), l.view()}), 0);
+  ASSERT_EQ(
+      run(kernel::trsm, kernel::PieceParameters{15}, {again.view(), l.view(), inverses.view()}), 0);
+  EXPECT_TRUE(x.same_bits(again));
+}
+
 TEST(Trsm, DividesByTheTransposedTriangleOfThePiece) {
   for_shapes([](const Shape& s, std::mt19937_64& random) {
     GuardedTile l(s.rows, s.w);
@@ -197,6 +234,9 @@ TEST(CholeskyKernels, AbortOnShapesThatDoNotMatch) {
   GuardedTile a(4, 4);
   EXPECT_DEATH(run(kernel::potrf, kernel::PieceParameters{1}, {a.view()}), "piece of 4 columns");
   EXPECT_DEATH(run(kernel::trsm, kernel::PieceParameters{0}, {a.view()}), "1 tiles, 2 expected");
+  GuardedTile none(0, 4);
+  EXPECT_DEATH(run(kernel::potrf, kernel::PieceParameters{0}, {a.view(), none.view()}),
+               "inverse blocks of 0 x 4");
 }
 
 }  // namespace

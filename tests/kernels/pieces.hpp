@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -81,6 +82,32 @@ inline void fill_lower_piece(GuardedTile& tile, std::int64_t offset, std::mt1993
       } else {
         tile(i, j) /= size;
       }
+    }
+  }
+}
+
+/// `inverses` holds the inverse blocks (kernels/cholesky.hpp) of the piece `l`: each times its
+/// block of L11 is the identity within `tolerance` times the block's width, and the rest is zero.
+inline void expect_inverse_blocks(const GuardedTile& l, std::int64_t offset,
+                                  const GuardedTile& inverses, double tolerance) {
+  const std::int64_t w = l.columns();
+  for (std::int64_t j = 0; j < w; ++j) {
+    const std::int64_t begin = j / inverses.rows() * inverses.rows();
+    const std::int64_t count = std::min(inverses.rows(), w - begin);
+    std::vector<double> column(static_cast<std::size_t>(count));
+    for (std::int64_t k = 0; k < inverses.rows(); ++k) {
+      if (k < j - begin || k >= count) {
+        ASSERT_EQ(inverses(k, j), 0) << "at (" << k << ", " << j << ")";
+        continue;
+      }
+      for (std::int64_t i = k; i < count; ++i) {
+        column[static_cast<std::size_t>(i)] += l(offset + begin + i, begin + k) * inverses(k, j);
+      }
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      ASSERT_NEAR(column[static_cast<std::size_t>(i)], i == j - begin ? 1 : 0,
+                  tolerance * static_cast<double>(count + 1))
+          << "at (" << i << ", " << j << ") of L times its inverse";
     }
   }
 }
