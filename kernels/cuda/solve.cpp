@@ -1,0 +1,129 @@
+#include "kernels/solve.hpp"
+
+#include "base/assert.hpp"
+#include "kernels/cpu/arguments.hpp"
+#include "kernels/cuda/definitions.hpp"
+#include "kernels/cuda/launch.hpp"
+#include "kernels/cuda/tile_operations.hpp"
+
+/// Right-hand sides are few: these kernels live by the memory's bandwidth, and cuBLAS serves.
+namespace heddle::kernel::cuda {
+namespace {
+
+/// x := inv(op(a)) * x with a triangle of a.
+void solve_left(Context& context, cublasFillMode_t part, cublasOperation_t operation,
+                const TileView& a, const TileView& x) {
+  HEDDLE_CHECK(a.rows == a.columns && x.rows == a.rows, "{} x {} under {} x {}", a.rows, a.columns,
+               x.rows, x.columns);
+  if (x.rows == 0 || x.columns == 0) return;
+  constexpr double one = 1;
+  check(cublasDtrsm(context.blas(), CUBLAS_SIDE_LEFT, part, operation, CUBLAS_DIAG_NON_UNIT,
+                    to_int(x.rows), to_int(x.columns), &one, a.data, leading_dimension(a), x.data,
+                    leading_dimension(x)),
+        "cublasDtrsm");
+}
+
+/// c += a * b with a symmetric, lower part stored.
+void multiply_symmetric(Context& context, const TileView& a, const TileView& b, const TileView& c) {
+  HEDDLE_CHECK(
+      a.rows == a.columns && b.rows == a.rows && c.rows == a.rows && b.columns == c.columns,
+      "{} x {} += {} x {} * {} x {}", c.rows, c.columns, a.rows, a.columns, b.rows, b.columns);
+  if (c.rows == 0 || c.columns == 0) return;
+  constexpr double one = 1;
+  check(cublasDsymm(context.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, to_int(c.rows),
+                    to_int(c.columns), &one, a.data, leading_dimension(a), b.data,
+                    leading_dimension(b), &one, c.data, leading_dimension(c)),
+        "cublasDsymm");
+}
+
+/// A piece of a lower triangle, and the rows of X that its square and the rows beneath meet.
+struct LowerSolve {
+  Piece l;
+  TileView x1;
+  TileView x2;
+};
+
+LowerSolve lower_solve(const CudaLaunch& launch) {
+  check_tiles({launch.tiles, launch.parameters}, 2);
+  const std::int64_t offset = launch.parameters.as<PieceParameters>().offset;
+  const TileView& x = launch.tiles[0];
+  const Piece l = split(launch.tiles[1], offset);
+  const std::int64_t w = l.square.rows;
+  return {l, rows_of(x, offset, w), rows_of(x, offset + w, l.below.rows)};
+}
+
+}  // namespace
+
+void solve_lower(const CudaLaunch& launch) {
+  const LowerSolve at = lower_solve(launch);
+  solve_left(launch.context, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, at.l.square, at.x1);
+  multiply(launch.context, -1, at.l.below, CUBLAS_OP_N, at.x1, CUBLAS_OP_N, 1, at.x2);
+}
+
+void solve_lower_transposed(const CudaLaunch& launch) {
+  const LowerSolve at = lower_solve(launch);
+  multiply(launch.context, -1, at.l.below, CUBLAS_OP_T, at.x2, CUBLAS_OP_N, 1, at.x1);
+  solve_left(launch.context, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, at.l.square, at.x1);
+}
+
+void solve_upper(const CudaLaunch& launch) {
+  check_tiles({launch.tiles, launch.parameters}, 2);
+  const std::int64_t offset = launch.parameters.as<PieceParameters>().offset;
+  const TileView& x = launch.tiles[0];
+  const TileView& u = launch.tiles[1];
+  const TileView x1 = rows_of(x, offset, u.columns);
+  solve_left(launch.context, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, rows_of(u, offset, u.columns),
+             x1);
+  multiply(launch.context, -1, rows_of(u, 0, offset), CUBLAS_OP_N, x1, CUBLAS_OP_N, 1,
+           rows_of(x, 0, offset));
+}
+
+void product(const CudaLaunch& launch) {
+  check_tiles({launch.tiles, launch.parameters}, 3);
+  const auto parameters = launch.parameters.as<ProductParameters>();
+  const TileView& a = launch.tiles[1];
+  multiply(launch.context, 1, a, CUBLAS_OP_N,
+           rows_of(launch.tiles[2], parameters.offset, a.columns), CUBLAS_OP_N,
+           parameters.accumulate != 0 ? 1 : 0, launch.tiles[0]);
+}
+
+void product_transposed(const CudaLaunch& launch) {
+  check_tiles({launch.tiles, launch.parameters}, 3);
+  const auto parameters = launch.parameters.as<ProductParameters>();
+  const TileView& a = launch.tiles[1];
+  multiply(launch.context, 1, a, CUBLAS_OP_T, launch.tiles[2], CUBLAS_OP_N,
+           parameters.accumulate != 0 ? 1 : 0,
+           rows_of(launch.tiles[0], parameters.offset, a.columns));
+}
+
+void product_symmetric(const CudaLaunch& launch) {
+  check_tiles({launch.tiles, launch.parameters}, 3);
+  const auto parameters = launch.parameters.as<ProductParameters>();
+  const TileView& p = launch.tiles[0];
+  const TileView& x = launch.tiles[2];
+  const Piece a = split(launch.tiles[1], parameters.offset);
+  HEDDLE_CHECK(p.rows == launch.tiles[1].rows && x.rows == p.rows, "{} rows += {} rows * {} rows",
+               p.rows, launch.tiles[1].rows, x.rows);
+  const std::int64_t w = a.square.rows;
+  const std::int64_t below = parameters.offset + w;
+  const TileView p1 = rows_of(p, parameters.offset, w);
+  const TileView x1 = rows_of(x, parameters.offset, w);
+  if (parameters.accumulate == 0) clear_tile(launch.context, p);
+  multiply_symmetric(launch.context, a.square, x1, p1);
+  multiply(launch.context, 1, a.below, CUBLAS_OP_T, rows_of(x, below, a.below.rows), CUBLAS_OP_N, 1,
+           p1);
+  multiply(launch.context, 1, a.below, CUBLAS_OP_N, x1, CUBLAS_OP_N, 1,
+           rows_of(p, below, a.below.rows));
+}
+
+void subtract(const CudaLaunch& launch) {
+  check_tiles({launch.tiles, launch.parameters}, 2);
+  subtract_tile(launch.context, launch.tiles[1], launch.tiles[0]);
+}
+
+void copy(const CudaLaunch& launch) {
+  check_tiles({launch.tiles, launch.parameters}, 2);
+  copy_tile(launch.context, launch.tiles[1], launch.tiles[0]);
+}
+
+}  // namespace heddle::kernel::cuda
