@@ -1,0 +1,346 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/cholesky.hpp"
+#include "kernels/cpu/blas.hpp"
+#include "kernels/cuda/factor.hpp"
+#include "kernels/solve.hpp"
+#include "tests/kernels/cuda_fixture.hpp"
+#include "tests/kernels/guarded_tile.hpp"
+#include "tests/kernels/pieces.hpp"
+
+// The CUDA definitions of the kernels of Cholesky and of the solves, against the host's.
+
+namespace heddle::test {
+namespace {
+
+class LoadBlas : public ::testing::Environment {
+ public:
+  void SetUp() override { load_blas({.core_type = "", .tile_kernels = ""}); }
+};
+const auto* const load_blas_first = ::testing::AddGlobalTestEnvironment(new LoadBlas);
+
+using kernel::cuda::FactorMethod;
+
+/// Past one 64 x 64 block, one multiprocessor, one block column of potrf, and the widths at which
+/// kernels change their ways; ends that are no multiples of anything.
+std::vector<Shape> large_shapes() {
+  return {{512, 512, 0, 512},   {777, 777, 0, 100},   {1061, 1024, 37, 513},  {1500, 700, 300, 64},
+          {1700, 1600, 50, 33}, {2048, 2048, 0, 256}, {2300, 2048, 100, 1100}};
+}
+
+void for_large_shapes(const std::function<void(const Shape&, std::mt19937_64&)>& body) {
+  std::uint64_t seed = 100;
+  for (const Shape& shape : large_shapes()) {
+    SCOPED_TRACE(shape_name(shape));
+    std::mt19937_64 random(seed++);
+    body(shape, random);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+/// The lower part of a piece of a positive definite matrix.
+void fill_definite_piece(GuardedTile& tile, std::int64_t offset, std::mt19937_64& random) {
+  fill_lower_piece(tile, offset, random);
+  for (std::int64_t j = 0; j < tile.columns(); ++j) tile(offset + j, j) += 3;
+}
+
+double tolerance(std::int64_t depth) {
+  return 100 * epsilon * (static_cast<double>(depth) + 1);
+}
+
+class CudaPotrf : public CudaKernels, public ::testing::WithParamInterface<FactorMethod> {
+ protected:
+  [[nodiscard]] static Definition potrf() {
+    return [](const CudaLaunch& launch) { kernel::cuda::potrf_by(GetParam(), launch); };
+  }
+
+  void expect_factor_like_host(const Shape& s, const std::vector<std::int64_t>& inners,
+                               std::mt19937_64& random) {
+    const kernel::PieceParameters parameters{s.offset};
+    GuardedTile original(s.rows, s.w);
+    fill_definite_piece(original, s.offset, random);
+    GuardedTile plain(s.rows, s.w);
+    plain.copy_from(original);
+    ASSERT_NO_FATAL_FAILURE(
+        expect_like_host(kernel::potrf, potrf(), parameters, {&plain}, 1, tolerance(s.w)));
+    for (const std::int64_t inner : inners) {
+      SCOPED_TRACE("inner " + std::to_string(inner));
+      GuardedTile tile(s.rows, s.w);
+      tile.copy_from(original);
+      GuardedTile inverses(inner, s.w);
+      inverses.fill_random(random);
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::potrf, potrf(), parameters,
+                                               {&tile, &inverses}, 2, tolerance(s.w)));
+      for (std::int64_t j = 0; j < s.w; ++j) {
+        const std::int64_t begin = j / inner * inner;
+        const std::int64_t count = std::min(inner, s.w - begin);
+        for (std::int64_t i = 0; i < inner; ++i) {
+          if (i >= j - begin && i < count) continue;
+          ASSERT_EQ(inverses(i, j), 0) << "at (" << i << ", " << j << ") of the inverses";
+        }
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Methods, CudaPotrf,
+                         ::testing::Values(FactorMethod::own, FactorMethod::cusolver),
+                         [](const auto& method) {
+                           return method.param == FactorMethod::own ? "own" : "cusolver";
+                         });
+
+TEST_P(CudaPotrf, FactorsAndInvertsAsTheHostDoes) {
+  for_shapes([&](const Shape& s, std::mt19937_64& random) {
+    expect_factor_like_host(s, {1, 5, 64, 100, 128, s.w + 1}, random);
+  });
+}
+
+TEST_P(CudaPotrf, FactorsAndInvertsLargePiecesAsTheHostDoes) {
+  for_large_shapes([&](const Shape& s, std::mt19937_64& random) {
+    expect_factor_like_host(s, {64, 192, 256, 512, 700, s.w}, random);
+  });
+}
+
+TEST_P(CudaPotrf, LeavesTheUpperPartAlone) {
+  for_large_shapes([&](const Shape& s, std::mt19937_64& random) {
+    GuardedTile tile(s.rows, s.w);
+    fill_definite_piece(tile, s.offset, random);
+    for (std::int64_t j = 0; j < s.w; ++j) {
+      for (std::int64_t i = 0; i < s.offset + j; ++i) tile(i, j) = 1000 + static_cast<double>(i);
+    }
+    GuardedTile inverses(256, s.w);
+    ASSERT_NO_FATAL_FAILURE(
+        run_cuda_twice(potrf(), kernel::PieceParameters{s.offset}, {&tile, &inverses}, 2));
+    for (std::int64_t j = 0; j < s.w; ++j) {
+      for (std::int64_t i = 0; i < s.offset + j; ++i) {
+        ASSERT_EQ(tile(i, j), 1000 + static_cast<double>(i)) << i << ", " << j;
+      }
+    }
+  });
+}
+
+TEST_P(CudaPotrf, ReportsTheFirstPivotThatIsNotPositive) {
+  std::mt19937_64 random(11);
+  for (const std::int64_t w : {1, 2, 63, 64, 65, 130, 320, 777, 1100}) {
+    for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{63}, std::int64_t{64}, w / 2,
+                                   std::int64_t{1024}, w - 2, w - 1}) {
+      if (bad < 0 || bad >= w) continue;
+      for (const double pivot : {-3.0, 0.0, std::numeric_limits<double>::quiet_NaN()}) {
+        GuardedTile tile(w + 9, w);
+        fill_definite_piece(tile, 5, random);
+        // A zero pivot must stay zero: nothing may be subtracted from it.
+        for (std::int64_t k = 0; k < bad; ++k) tile(5 + bad, k) = 0;
+        tile(5 + bad, bad) = pivot;
+        // A later one is not the first.
+        if (bad + 1 < w) tile(5 + w - 1, w - 1) = -1;
+        const GuardedTile inverses(128, w);
+        const DeviceTile device(tile);
+        const DeviceTile device_inverses(inverses);
+        const kernel::PieceParameters parameters{5};
+        EXPECT_EQ(run_cuda(potrf(), parameters, {device.view()}), bad + 1)
+            << "w " << w << " pivot " << pivot;
+        const DeviceTile again(tile);
+        EXPECT_EQ(run_cuda(potrf(), parameters, {again.view(), device_inverses.view()}), bad + 1)
+            << "w " << w << " pivot " << pivot << " with inverse blocks";
+      }
+    }
+  }
+}
+
+class CudaCholesky : public CudaKernels {
+ protected:
+  /// trsm without inverse blocks, and with those of several widths that the host's potrf gives.
+  void expect_trsm_like_host(const Shape& s, const std::vector<std::int64_t>& inners,
+                             std::mt19937_64& random) {
+    const kernel::PieceParameters parameters{s.offset};
+    GuardedTile l(s.rows, s.w);
+    fill_definite_piece(l, s.offset, random);
+    GuardedTile original(s.n, s.w);
+    original.fill_random(random);
+    GuardedTile definite(s.rows, s.w);
+    definite.copy_from(l);
+    ASSERT_EQ(run(kernel::potrf, parameters, {l.view()}), 0);
+    GuardedTile x(s.n, s.w);
+    x.copy_from(original);
+    ASSERT_NO_FATAL_FAILURE(
+        expect_like_host(kernel::trsm, kernel::trsm.cuda, parameters, {&x, &l}, 1, tolerance(s.w)));
+    for (const std::int64_t inner : inners) {
+      SCOPED_TRACE("inner " + std::to_string(inner));
+      GuardedTile factor(s.rows, s.w);
+      factor.copy_from(definite);
+      GuardedTile inverses(inner, s.w);
+      ASSERT_EQ(run(kernel::potrf, parameters, {factor.view(), inverses.view()}), 0);
+      x.copy_from(original);
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::trsm, kernel::trsm.cuda, parameters,
+                                               {&x, &l, &inverses}, 1, tolerance(s.w)));
+    }
+  }
+
+  void expect_gsmm_like_host(const Shape& s, const std::vector<std::int64_t>& depths,
+                             std::mt19937_64& random) {
+    for (const std::int64_t depth : depths) {
+      GuardedTile c(s.n, s.w);
+      GuardedTile a(s.n, depth);
+      GuardedTile b(s.rows, depth);
+      for (GuardedTile* tile : {&c, &a, &b}) tile->fill_random(random);
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::gsmm, kernel::gsmm.cuda,
+                                               kernel::UpdateParameters{s.offset}, {&c, &a, &b}, 1,
+                                               tolerance(depth)));
+    }
+  }
+
+  void expect_syrk_like_host(const Shape& s, const std::vector<std::int64_t>& depths,
+                             std::mt19937_64& random) {
+    for (const std::int64_t depth : depths) {
+      SCOPED_TRACE("depth " + std::to_string(depth));
+      GuardedTile c(s.rows, s.w);
+      GuardedTile a(s.rows, depth);
+      c.fill_random(random);
+      a.fill_random(random);
+      GuardedTile before(s.rows, s.w);
+      before.copy_from(c);
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::syrk, kernel::syrk.cuda,
+                                               kernel::PieceParameters{s.offset}, {&c, &a}, 1,
+                                               tolerance(depth)));
+      for (std::int64_t j = 0; j < s.w; ++j) {
+        for (std::int64_t i = 0; i < s.offset + j; ++i) ASSERT_EQ(c(i, j), before(i, j));
+      }
+    }
+  }
+};
+
+TEST_F(CudaCholesky, TrsmDividesAsTheHostDoes) {
+  for_shapes([&](const Shape& s, std::mt19937_64& random) {
+    expect_trsm_like_host(s, {1, 32, 64, 100, s.w + 1}, random);
+  });
+  if (HasFatalFailure()) return;
+  for_large_shapes([&](const Shape& s, std::mt19937_64& random) {
+    expect_trsm_like_host(s, {64, 256, 512, 700}, random);
+  });
+}
+
+TEST_F(CudaCholesky, GsmmUpdatesAsTheHostDoes) {
+  for_shapes([&](const Shape& s, std::mt19937_64& random) {
+    expect_gsmm_like_host(s, {0, s.w, s.n + 3, 211}, random);
+  });
+  if (HasFatalFailure()) return;
+  for_large_shapes([&](const Shape& s, std::mt19937_64& random) {
+    expect_gsmm_like_host(s, {s.w, 1030}, random);
+  });
+}
+
+TEST_F(CudaCholesky, SyrkUpdatesTheLowerPartAsTheHostDoes) {
+  for_shapes([&](const Shape& s, std::mt19937_64& random) {
+    expect_syrk_like_host(s, {0, 1, 17, s.n, 195}, random);
+  });
+  if (HasFatalFailure()) return;
+  for_large_shapes([&](const Shape& s, std::mt19937_64& random) {
+    expect_syrk_like_host(s, {s.n, 1024}, random);
+  });
+}
+
+class CudaSolve : public CudaKernels {
+ protected:
+  using ForShapes = std::function<void(const std::function<void(const Shape&, std::mt19937_64&)>&)>;
+
+  /// On small and on large shapes.
+  static void for_all_shapes(const std::function<void(const Shape&, std::mt19937_64&)>& body) {
+    for_shapes(body);
+    if (!HasFatalFailure()) for_large_shapes(body);
+  }
+  static std::int64_t columns(const Shape& s) { return std::min<std::int64_t>(s.n, 20); }
+};
+
+TEST_F(CudaSolve, LowerPiecesSolveAsTheHostDoes) {
+  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
+    GuardedTile l(s.rows, s.w);
+    fill_lower_piece(l, s.offset, random);
+    for (const Kernel* k : {&kernel::solve_lower, &kernel::solve_lower_transposed}) {
+      GuardedTile x(s.rows, columns(s));
+      x.fill_random(random);
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(*k, k->cuda, kernel::PieceParameters{s.offset},
+                                               {&x, &l}, 1, tolerance(s.rows)));
+    }
+  });
+}
+
+TEST_F(CudaSolve, UpperPiecesSolveAsTheHostDoes) {
+  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
+    GuardedTile u(s.rows, s.w);
+    u.fill_random(random);
+    const double size = static_cast<double>(s.w) + 1;
+    for (std::int64_t j = 0; j < s.w; ++j) {
+      for (std::int64_t i = 0; i < s.rows; ++i) {
+        double& value = u(i, j);
+        value = i == s.offset + j ? 2 + std::abs(value) : value / size;
+        if (i > s.offset + j) value = std::numeric_limits<double>::quiet_NaN();
+      }
+    }
+    GuardedTile x(s.rows, columns(s));
+    x.fill_random(random);
+    ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::solve_upper, kernel::solve_upper.cuda,
+                                             kernel::PieceParameters{s.offset}, {&x, &u}, 1,
+                                             tolerance(s.rows)));
+  });
+}
+
+TEST_F(CudaSolve, ProductsAddOrOverwriteAsTheHostDoes) {
+  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
+    for (const std::int64_t accumulate : {0, 1}) {
+      const kernel::ProductParameters parameters{s.offset, accumulate};
+      GuardedTile a(s.n, s.w);
+      GuardedTile x(s.rows, columns(s));
+      GuardedTile p(s.n, columns(s));
+      for (GuardedTile* tile : {&a, &x, &p}) tile->fill_random(random);
+      if (accumulate == 0 && s.n > 0) p(s.n - 1, 0) = std::numeric_limits<double>::quiet_NaN();
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::product, kernel::product.cuda, parameters,
+                                               {&p, &a, &x}, 1, tolerance(s.w)));
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::product_transposed,
+                                               kernel::product_transposed.cuda, parameters,
+                                               {&x, &a, &p}, 1, tolerance(s.n)));
+    }
+  });
+}
+
+TEST_F(CudaSolve, SymmetricProductsReadTheLowerPartAlone) {
+  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
+    for (const std::int64_t accumulate : {0, 1}) {
+      GuardedTile a(s.rows, s.w);
+      a.fill_random(random);
+      for (std::int64_t j = 0; j < s.w; ++j) {
+        for (std::int64_t i = 0; i < s.offset + j; ++i) {
+          a(i, j) = std::numeric_limits<double>::quiet_NaN();
+        }
+      }
+      GuardedTile x(s.rows, columns(s));
+      GuardedTile p(s.rows, columns(s));
+      x.fill_random(random);
+      p.fill_random(random);
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(
+          kernel::product_symmetric, kernel::product_symmetric.cuda,
+          kernel::ProductParameters{s.offset, accumulate}, {&p, &a, &x}, 1, tolerance(s.rows)));
+    }
+  });
+}
+
+TEST_F(CudaSolve, SubtractAndCopyGiveTheHostsBits) {
+  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
+    GuardedTile from(s.rows, s.w);
+    from.fill_random(random);
+    for (const Kernel* k : {&kernel::subtract, &kernel::copy}) {
+      GuardedTile to(s.rows, s.w);
+      to.fill_random(random);
+      ASSERT_NO_FATAL_FAILURE(expect_like_host(*k, k->cuda, 0, {&to, &from}, 1, 0));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace heddle::test
