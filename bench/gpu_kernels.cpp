@@ -90,8 +90,8 @@ double GpuBench::repetition_us(const Case& timed) {
 
 void GpuBench::time(const Case& timed) {
   static_cast<void>(repetition_us(timed));  // scratch memory grows, libraries load their kernels
-  std::vector<double> times;
-  for (int r = 0; r < options_.repetitions; ++r) times.push_back(repetition_us(timed));
+  std::vector<double> times(static_cast<std::size_t>(options_.repetitions));
+  std::generate(times.begin(), times.end(), [&] { return repetition_us(timed); });
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
   fmt::print("{:<18} {:<32} {:>10.1f} {:>10.1f} {:>9.2f}\n", timed.kernel, timed.shape, median,

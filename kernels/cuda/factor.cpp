@@ -61,10 +61,10 @@ void factor_cusolver(Context& context, const TileView& a, double* scratch, std::
 
 /// Where in scratch memory the factorization of a piece has what.
 struct FactorMemory {
-  double* factor;
-  std::int64_t factor_count;
+  double* factor = nullptr;
+  std::int64_t factor_count = 0;
   TileView inverses;
-  double* solve;
+  double* solve = nullptr;
 };
 
 FactorMemory factor_memory(FactorMethod method, Context& context, const Piece& piece,

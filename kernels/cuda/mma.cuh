@@ -83,9 +83,18 @@ __device__ inline void multiply_add(BlockShare& share, const double* a, const do
   }
 }
 
+/// Starts to copy one double into shared memory, a zero unless `inside`. `from` need not be
+/// readable then. pipeline_memcpy_async of the toolkit would branch.
+__device__ inline void copy_async(double* to, const double* from, bool inside) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+               :
+               : "r"(address), "l"(from), "r"(inside ? 8 : 0)
+               : "memory");
+}
+
 /// Starts to copy the rows x columns block at `from` into shared memory, with zeros around it.
-/// rows and columns are at least 1, so that `from` can be read. Complete for the thread's own
-/// share after wait_for_blocks, for all after __syncthreads too.
+/// Complete for the thread's own share after wait_for_blocks, for all after __syncthreads too.
 __device__ inline void load_block(double* block, const double* from, std::int64_t leading, int rows,
                                   int columns) {
 #pragma unroll 4
@@ -93,8 +102,7 @@ __device__ inline void load_block(double* block, const double* from, std::int64_
     const int i = at % block_size;
     const int j = at / block_size;
     const bool inside = i < rows && j < columns;
-    __pipeline_memcpy_async(block + j * block_stride + i, inside ? from + i + j * leading : from,
-                            sizeof(double), inside ? 0 : sizeof(double));
+    copy_async(block + j * block_stride + i, inside ? from + i + j * leading : from, inside);
   }
 }
 

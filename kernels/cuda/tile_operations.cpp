@@ -107,7 +107,8 @@ std::int64_t solve_scratch(std::int64_t m, std::int64_t w) {
 }
 
 void solve_right_transposed(Context& context, const TileView& l, const TileView& inverses,
-                            const TileView& x, double* scratch) {
+                            const TileView& x,
+                            double* scratch) {  // NOLINT(readability-non-const-parameter)
   HEDDLE_CHECK(l.rows == l.columns && x.columns == l.columns && inverses.columns == l.columns,
                "{} x {} over {} x {} with inverse blocks of {} columns", x.rows, x.columns, l.rows,
                l.columns, inverses.columns);

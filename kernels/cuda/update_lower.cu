@@ -38,8 +38,7 @@ __device__ void load_operand(double* operand, const LowerUpdate& update, int row
     const int j = at / block_size;
     const bool inside = row + i < row_end && k + j < update.depth;
     const double* from = update.a + (row + i) + (k + j) * update.lda;
-    __pipeline_memcpy_async(operand + j * block_stride + i, inside ? from : update.a,
-                            sizeof(double), inside ? 0 : sizeof(double));
+    device::copy_async(operand + j * block_stride + i, inside ? from : update.a, inside);
   }
 }
 
