@@ -1,7 +1,8 @@
+#include "tests/device/device_kernels.hpp"
+
 #include <cstdlib>
 
 #include "kernels/cuda/launch.hpp"
-#include "tests/device/device_kernels.hpp"
 
 namespace heddle::testing {
 namespace {
