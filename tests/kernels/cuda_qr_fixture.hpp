@@ -52,13 +52,15 @@ class TwinTile {
         [&](double& element, std::int64_t i, std::int64_t j) { element = other.view_(i, j); });
   }
 
-  /// The GPU's tile := the host's. Both wait for the GPU.
+  /// The GPU's tile := the host's. Waits until it has arrived, which cudaMemcpy from pageable
+  /// memory does not, nor do the kernels' streams.
   void upload() {
     kernel::cuda::check(cudaMemcpy(device_, buffer_.data(), bytes(), cudaMemcpyHostToDevice),
                         "cudaMemcpy");
+    kernel::cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
-  /// What is on the GPU, in a tile of its own kind.
+  /// The whole buffer on the GPU, sentinels included.
   [[nodiscard]] std::vector<double> download() const {
     std::vector<double> all(buffer_.size());
     kernel::cuda::check(cudaMemcpy(all.data(), device_, bytes(), cudaMemcpyDeviceToHost),
@@ -69,9 +71,8 @@ class TwinTile {
   /// The host's tile := the GPU's.
   void fetch() {
     const std::vector<double> all = download();
-    for_elements([&](double& element, std::int64_t i, std::int64_t j) {
-      element = all[static_cast<std::size_t>(guard + i + j * view_.leading)];
-    });
+    for_elements(
+        [&](double& element, std::int64_t i, std::int64_t j) { element = all[place(i, j)]; });
   }
 
   /// Whether the GPU's buffers are equal in every bit; leading dimensions must be.
@@ -83,6 +84,11 @@ class TwinTile {
       if (bits(mine[at]) != bits(others[at])) return false;
     }
     return true;
+  }
+
+  /// Where element (i, j) is in download().
+  [[nodiscard]] std::size_t place(std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(guard + i + j * view_.leading);
   }
 
  private:

@@ -55,8 +55,8 @@ double tolerance(const Shape& s) {
   return 100 * epsilon * static_cast<double>(s.rows + s.w + 8);
 }
 
-/// The GPU's tile is the host's within `within` times the host's largest element or 1, and rows
-/// outside [begin, begin + count) are untouched, equal to the host's.
+/// The GPU's tile is the host's within `within` times the host's largest element or 1: also where
+/// neither may have written.
 void expect_agreement(const TwinTile& tile, double within, const char* what) {
   const std::vector<double> all = tile.download();
   double largest = 1;
@@ -65,9 +65,7 @@ void expect_agreement(const TwinTile& tile, double within, const char* what) {
       largest = std::max(largest, std::abs(tile(i, j)));
     }
   }
-  const auto at = [&](std::int64_t i, std::int64_t j) {
-    return all[static_cast<std::size_t>(16 + i + j * tile.host().leading)];
-  };
+  const auto at = [&](std::int64_t i, std::int64_t j) { return all[tile.place(i, j)]; };
   for (std::int64_t j = 0; j < tile.columns(); ++j) {
     for (std::int64_t i = 0; i < tile.rows(); ++i) {
       if (std::isnan(tile(i, j)) && std::isnan(at(i, j))) continue;
@@ -88,7 +86,7 @@ double distance(const TwinTile& a, const TwinTile& b) {
   return result;
 }
 
-/// Columns after the first of a matrix whose rank is far below its width.
+/// A matrix of three independent columns and their multiples, with rounding-like noise or without.
 void fill_nearly_dependent(TwinTile& a, std::mt19937_64& random) {
   a.fill_random(random);
   std::uniform_real_distribution<double> noise(-1e-13, 1e-13);
@@ -282,8 +280,8 @@ void CudaQr::ttqrt_and_ttmqr(const Shape& s, std::mt19937_64& random) {
   expect_agreement(y_up, tolerance(s), "Q [D; C]: D");
 }
 
-/// Column by column Q [R; 0] is what was factored, and Q^T Q is the identity, both in the GPU's
-/// arithmetic. For matrices whose reflectors rounding decides.
+/// Column by column Q [R; 0] is what was factored, and Q Q^T is the identity. For matrices whose
+/// reflectors rounding decides.
 void CudaQr::geqrt_is_backward_stable(TwinTile& a, std::int64_t inner, double within) {
   const std::int64_t m = a.rows();
   const std::int64_t w = a.columns();
@@ -295,12 +293,7 @@ void CudaQr::geqrt_is_backward_stable(TwinTile& a, std::int64_t inner, double wi
   a.upload();
   run_cuda(kernel::geqrt, p, {&a, &r, &t});
   TwinTile c(m, w);
-  TwinTile top(w, w);
-  top.copy_from(r);
-  r.fetch();
-  top.copy_from(r);
-  top.upload();
-  run_cuda(kernel::unmqr_back, p, {&c, &top, &a, &t});
+  run_cuda(kernel::unmqr_back, p, {&c, &r, &a, &t});
   c.fetch();
   for (std::int64_t j = 0; j < w; ++j) {
     double largest = 0;
