@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/trace_file.hpp"
@@ -19,19 +18,14 @@
 namespace heddle {
 namespace {
 
-struct Options {
+struct Options : RunOptions {
   std::int64_t n = 4000;
   std::int64_t tile = 0;
   std::int64_t strip = 0;
   std::int64_t small = 0;
-  int repetitions = 5;
-  int warm_up = 1;
   int workers = 2;
   int devices = 0;
   std::string grid;
-  std::string trace;
-  bool check = false;
-  bool nodes_run = false;
 };
 
 /// Diagonally dominant, from a cheap hash of the position; strictly upper part zero.
@@ -88,27 +82,8 @@ int run(const Options& options, Node& node) {
   spec.rows = spec.columns = options.n;
   spec.storage = Storage::lower;
   const Matrix<double> a = node.matrix<double>(spec);
-  std::vector<double> times;
-  Work work;
-  for (int r = -options.warm_up; r < options.repetitions; ++r) {
-    fill(a, options.n);
-    node.barrier();
-    const Work before = work_of(node);
-    const double start = now();
-    const JobResult result = node.submit(cholesky(a)).wait();
-    const double seconds = now() - start;
-    if (r >= 0) {
-      const Work after = work_of(node);
-      work.kernels += (after.kernels - before.kernels) / options.repetitions;
-      work.copies += (after.copies - before.copies) / options.repetitions;
-      work.processor += (after.processor - before.processor) / options.repetitions;
-    }
-    if (result.status != JobResult::Status::done) {
-      fmt::print(stderr, "cholesky_cpu: the factorization failed, info {}\n", result.info);
-      return 1;
-    }
-    if (r >= 0) times.push_back(seconds);
-  }
+  const Timings timings = time_job(
+      node, options, [&] { fill(a, options.n); }, [&] { return cholesky(a); });
   if (options.check) {
     const Matrix<double> residual = node.matrix<double>(spec);
     fill(residual, options.n);
@@ -122,15 +97,9 @@ int run(const Options& options, Node& node) {
   }
   if (!options.trace.empty()) write_trace(node, options.trace);
   if (node.rank() != 0) return 0;
-  std::sort(times.begin(), times.end());
-  const double middle = times[times.size() / 2];
-  const double flops = cholesky_flops(static_cast<double>(options.n)) * 1e-9;
-  fmt::print(
-      "peer=heddle op=cholesky n={} nb={} nodes={} workers={} devices={} "
-      "gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f} kernel_seconds={:.5f} "
-      "copy_seconds={:.5f} processor_seconds={:.5f}\n",
-      options.n, a.layout().tile, node.size(), node.facts().cpu_workers, node.facts().devices,
-      flops / middle, flops / times.front(), middle, work.kernels, work.copies, work.processor);
+  fmt::print("peer=heddle op=cholesky n={} nb={} nodes={} workers={} devices={} {}\n", options.n,
+             a.layout().tile, node.size(), node.facts().cpu_workers, node.facts().devices,
+             figures(cholesky_flops(static_cast<double>(options.n)), timings));
   return 0;
 }
 
@@ -144,14 +113,10 @@ int main(int argc, char** argv) try {
   app.add_option("--nb", options.tile, "tile; left out: heddle's own choice");
   app.add_option("--strip", options.strip, "strip of each tile");
   app.add_option("--small", options.small, "small tiles of the strip");
-  app.add_option("--repetitions", options.repetitions, "timed runs");
-  app.add_option("--warm-up", options.warm_up, "runs before them");
   app.add_option("--workers", options.workers, "CPU workers of a node");
   app.add_option("--devices", options.devices, "emulated devices of a node");
   app.add_option("--grid", options.grid, "[rows, columns] of nodes");
-  app.add_option("--trace", options.trace, "record a trace of all runs, and write it");
-  app.add_flag("--check", options.check, "compute the residual");
-  app.add_flag("--nodes-run", options.nodes_run, "one of several processes under mpiexec");
+  heddle::add_run_options(app, options);
   CLI11_PARSE(app, argc, argv);
   const heddle::Config config =
       heddle::Config::from_text(heddle::configuration(options), "cholesky_cpu");

@@ -1,9 +1,15 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <fmt/format.h>
 #include <mpi.h>
+#include <string>
+#include <vector>
 
+#include "base/error.hpp"
 #include "node-runtime/node.hpp"
 
 /// What heddle's own drivers share.
@@ -31,6 +37,23 @@ int run_on_node(const Config& config, bool is_one_of_several, const Run& run) {
   return status;
 }
 
+/// The options of every factorization driver.
+struct RunOptions {
+  int repetitions = 5;
+  int warm_up = 1;
+  std::string trace;
+  bool check = false;
+  bool nodes_run = false;
+};
+
+inline void add_run_options(CLI::App& app, RunOptions& options) {
+  app.add_option("--repetitions", options.repetitions, "timed runs")->check(CLI::Range(1, 1000));
+  app.add_option("--warm-up", options.warm_up, "runs before them");
+  app.add_option("--trace", options.trace, "record a trace of all runs, and write it");
+  app.add_flag("--check", options.check, "see whether the factors are right; not timed");
+  app.add_flag("--nodes-run", options.nodes_run, "one of several processes under mpiexec");
+}
+
 /// Seconds that this node's threads have spent in kernels (workers and device managers) and in
 /// copies, by the clock, and that all of them have computed.
 struct Work {
@@ -50,6 +73,54 @@ inline Work work_of(const Node& node) {
     if (thread.role == "copy") work.copies += thread.busy_seconds;
   }
   return work;
+}
+
+/// What the timed runs of a job gave.
+struct Timings {
+  std::vector<double> seconds;  ///< sorted
+  Work work;                    ///< of one run on average, on this node
+  std::int64_t sends = 0;       ///< of the last run, on this node
+
+  [[nodiscard]] double best() const { return seconds.front(); }
+  [[nodiscard]] double median() const { return seconds[seconds.size() / 2]; }
+};
+
+/// Runs the job that `make()` describes, `options.repetitions` times after those to warm up;
+/// `prepare()` comes before each run and is not timed. Throws Error(internal) when the job fails.
+template <class Prepare, class Make>
+Timings time_job(Node& node, const RunOptions& options, const Prepare& prepare, const Make& make) {
+  Timings timings;
+  for (int r = -options.warm_up; r < options.repetitions; ++r) {
+    prepare();
+    node.barrier();
+    const Work before = work_of(node);
+    const double start = now();
+    Job job = node.submit(make());
+    const JobResult result = job.wait();
+    const double seconds = now() - start;
+    if (result.status != JobResult::Status::done) {
+      throw Error(ErrorCode::internal,
+                  fmt::format("the factorization failed, info {}\n", result.info));
+    }
+    timings.sends = job.counters().sends;
+    if (r < 0) continue;
+    timings.seconds.push_back(seconds);
+    const Work after = work_of(node);
+    timings.work.kernels += (after.kernels - before.kernels) / options.repetitions;
+    timings.work.copies += (after.copies - before.copies) / options.repetitions;
+    timings.work.processor += (after.processor - before.processor) / options.repetitions;
+  }
+  std::sort(timings.seconds.begin(), timings.seconds.end());
+  return timings;
+}
+
+/// The figures at the end of a driver's line.
+inline std::string figures(double flops, const Timings& timings) {
+  return fmt::format(
+      "gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f} kernel_seconds={:.5f} "
+      "copy_seconds={:.5f} processor_seconds={:.5f}",
+      flops * 1e-9 / timings.median(), flops * 1e-9 / timings.best(), timings.median(),
+      timings.work.kernels, timings.work.copies, timings.work.processor);
 }
 
 }  // namespace heddle

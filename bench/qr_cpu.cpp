@@ -2,15 +2,12 @@
 /// figure, as cholesky_cpu does.
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
 #include <limits>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "algorithms/io/measures.hpp"
 #include "algorithms/io/trace_file.hpp"
@@ -23,16 +20,11 @@
 namespace heddle {
 namespace {
 
-struct Options {
+struct Options : RunOptions {
   std::int64_t m = 0;
   std::int64_t n = 4000;
   std::string layout;  ///< what is not heddle's own choice, in YAML
-  int repetitions = 5;
-  int warm_up = 1;
   int workers = 2;
-  std::string trace;
-  bool check = false;
-  bool nodes_run = false;
 };
 
 /// From a cheap hash of the position, with a heavier diagonal.
@@ -78,42 +70,21 @@ int run(const Options& options, Node& node) {
   const QrCut cut = choose_qr_cut(options.m, options.n, node.config().layout, node.facts());
   const QrLayout& layout = cut.layout;
   const QrMatrix q = qr_matrix(node, options.m, options.n, layout, cut.distribution);
-  std::vector<double> times;
-  double kernels = 0;
-  std::int64_t messages = 0;
-  for (int r = -options.warm_up; r < options.repetitions; ++r) {
-    Matrix<double>(q.a).fill(element);
-    node.barrier();
-    const double before = work_of(node).kernels;
-    const double start = now();
-    Job job = node.submit(qr(q));
-    const JobResult result = job.wait();
-    if (r >= 0) {
-      times.push_back(now() - start);
-      kernels += (work_of(node).kernels - before) / options.repetitions;
-    }
-    messages = job.counters().sends;
-    if (result.status != JobResult::Status::done) {
-      fmt::print(stderr, "qr_cpu: the factorization failed\n");
-      return 1;
-    }
-  }
+  const Timings timings = time_job(
+      node, options, [&] { Matrix<double>(q.a).fill(element); }, [&] { return qr(q); });
   if (!options.trace.empty()) write_trace(node, options.trace);
-  auto sent = static_cast<double>(messages);
+  auto sent = static_cast<double>(timings.sends);
   node.all_reduce({&sent, 1}, Reduction::sum);
-  if (node.rank() != 0) return 0;
-  std::sort(times.begin(), times.end());
-  const double middle = times[times.size() / 2];
-  const double flops =
-      qr_flops(static_cast<double>(options.m), static_cast<double>(options.n)) * 1e-9;
-  fmt::print(
-      "peer=heddle op=qr m={} n={} nb={} virtual={} inner={} tree={} grid={}x{} nodes={} "
-      "workers={} gflops_median={:.2f} gflops_best={:.2f} seconds={:.5f} kernel_seconds={:.5f} "
-      "messages={:.0f}\n",
-      options.m, options.n, layout.tile, layout.virtual_tiles, layout.inner,
-      layout.tree == QrTree::binomial ? "binomial" : "flat", cut.distribution.grid_rows,
-      cut.distribution.grid_columns, node.size(), node.facts().cpu_workers, flops / middle,
-      flops / times.front(), middle, kernels, sent);
+  if (node.rank() == 0) {
+    fmt::print(
+        "peer=heddle op=qr m={} n={} nb={} virtual={} inner={} tree={} grid={}x{} nodes={} "
+        "workers={} {} messages={:.0f}\n",
+        options.m, options.n, layout.tile, layout.virtual_tiles, layout.inner,
+        layout.tree == QrTree::binomial ? "binomial" : "flat", cut.distribution.grid_rows,
+        cut.distribution.grid_columns, node.size(), node.facts().cpu_workers,
+        figures(qr_flops(static_cast<double>(options.m), static_cast<double>(options.n)), timings),
+        sent);
+  }
   if (options.check) return check(q, node);
   return 0;
 }
@@ -133,12 +104,8 @@ int main(int argc, char** argv) try {
   app.add_option("--inner", layout["inner"], "columns of a block of reflectors");
   app.add_option("--tree", layout["tree"], "flat, binomial");
   app.add_option("--grid", layout["grid"], "[rows, columns] of nodes");
-  app.add_option("--repetitions", options.repetitions, "timed runs");
-  app.add_option("--warm-up", options.warm_up, "runs before them");
   app.add_option("--workers", options.workers, "CPU workers of a node");
-  app.add_option("--trace", options.trace, "record a trace of all runs, and write it");
-  app.add_flag("--check", options.check, "afterwards, untimed: residual and orthogonality");
-  app.add_flag("--nodes-run", options.nodes_run, "one of several processes under mpiexec");
+  heddle::add_run_options(app, options);
   CLI11_PARSE(app, argc, argv);
   if (options.m == 0) options.m = options.n;
   for (const auto& [key, value] : layout) {
