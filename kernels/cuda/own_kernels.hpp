@@ -14,12 +14,6 @@ namespace heddle::kernel::cuda {
 void launch_copy(Context& context, const TileView& from, const TileView& to);
 void launch_subtract(Context& context, const TileView& from, const TileView& to);
 
-/// c (m x n, m >= n) -= a (m x k) * (first n rows of a)^T, on and below the diagonal of c.
-void launch_update_lower(Context& context, const TileView& c, const TileView& a);
-
-/// Thread blocks of launch_update_lower for an m x n output.
-[[nodiscard]] std::int64_t update_lower_blocks(std::int64_t m, std::int64_t n);
-
 /// The inverse blocks (kernels/cholesky.hpp) of the lower triangle of l.
 void launch_invert_diagonal_blocks(Context& context, const TileView& l, const TileView& inverses);
 

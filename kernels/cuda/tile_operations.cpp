@@ -10,10 +10,6 @@
 namespace heddle::kernel::cuda {
 namespace {
 
-/// cuBLAS's DSYRK fills a GPU only from some 2000 columns on. Up to this many thread blocks, those
-/// of a square of 1536, the own kernel is taken.
-constexpr std::int64_t own_blocks_max = 300;
-
 void check_equal_shapes(const TileView& a, const TileView& b) {
   HEDDLE_CHECK(a.rows == b.rows && a.columns == b.columns, "{} x {} and {} x {}", a.rows, a.columns,
                b.rows, b.columns);
@@ -21,10 +17,6 @@ void check_equal_shapes(const TileView& a, const TileView& b) {
 
 /// The square part of update_lower.
 void update_lower_square(Context& context, const TileView& c, const TileView& a) {
-  if (update_lower_blocks(c.columns, c.columns) <= own_blocks_max) {
-    launch_update_lower(context, c, a);
-    return;
-  }
   constexpr double minus_one = -1;
   constexpr double one = 1;
   check(cublasDsyrk(context.blas(), CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, to_int(c.columns),
@@ -63,12 +55,6 @@ void update_lower(Context& context, const TileView& c, const TileView& a) {
   HEDDLE_CHECK(c.rows == a.rows && c.columns <= c.rows, "{} x {} -= {} x {} times its transpose",
                c.rows, c.columns, a.rows, a.columns);
   if (c.columns == 0 || a.columns == 0) return;
-  static_cast<void>(to_int(c.rows));
-  static_cast<void>(to_int(a.columns));
-  if (update_lower_blocks(c.rows, c.columns) <= own_blocks_max) {
-    launch_update_lower(context, c, a);
-    return;
-  }
   const TileView top = a.block(0, 0, c.columns, a.columns);
   update_lower_square(context, c.block(0, 0, c.columns, c.columns), top);
   const std::int64_t below = c.rows - c.columns;

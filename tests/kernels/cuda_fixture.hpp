@@ -37,6 +37,8 @@ class DeviceTile {
     memory_ = static_cast<double*>(memory);
     kernel::cuda::check(cudaMemcpy(memory_, buffer_.data(), bytes(), cudaMemcpyHostToDevice),
                         "cudaMemcpy");
+    // From pageable memory it returns before all has arrived, and other streams do not wait for it.
+    kernel::cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   DeviceTile(const DeviceTile&) = delete;
   DeviceTile& operator=(const DeviceTile&) = delete;
