@@ -6,13 +6,18 @@
 
 #include "kernels/cuda/grid_exchange.cuh"
 
-// Column j takes one meeting of all CTAs. They sum the products of the column's part x below the
-// diagonal with all columns: with itself it gives the norm, with later columns what the reflector
-// v = (1, x / (alpha - beta)) takes from them, with earlier reflectors the next column of T.
+// CTAs meet once for up to four columns j, j + 1, ..., those that share a slot (below). They sum
+// the products of these columns' parts below the four's own rows with all columns, and learn these
+// rows. From that every CTA eliminates the columns in the same arithmetic: the products of column j
+// with itself give its norm, those with later columns what the reflector v = (1, x / (alpha -
+// beta)) takes from them, those with earlier reflectors the next column of T; and what the other
+// columns' products become when v has been applied follows from the products themselves. Where that
+// cancels, the columns left over wait for another meeting, so that no more than a few bits are ever
+// lost.
 //
 // A warp's lanes stand in 8 rows by 4 columns: lane (down, across) keeps the elements (down + 8 q,
 // across + 4 s) of its warp's rows, q < depth, s < slots, in registers. After every fourth column
-// the slots rotate, so that the current column is always in slot 0 and every register's index is
+// the slots rotate, so that the current columns are always in slot 0 and every register's index is
 // known to the compiler. `position` s * 4 + across counts columns from the rotation's start.
 
 namespace heddle::kernel::cuda {
@@ -22,20 +27,31 @@ constexpr int warps = 8;
 constexpr int threads = 32 * warps;
 constexpr int across_count = 4;
 constexpr int down_count = 8;
-/// Elements that a thread keeps; with as many other values 255 registers suffice.
-constexpr int elements = 64;
+/// Most columns that one meeting serves.
+constexpr int group = across_count;
 /// CTAs that a panel takes if it can: other streams keep the other multiprocessors.
 constexpr int ctas_preferred = 64;
+/// Up to so many CTAs, halving their rows saves more time than hearing twice as many costs.
+constexpr int ctas_quick = 32;
 constexpr int width_max = 32;
 constexpr int width_min = 16;
-
+/// Most rows of a lane: with the products of a group, 64 elements are what 255 registers have room
+/// for.
 template <int width>
-constexpr std::int64_t cta_rows = warps* down_count*(elements / (width / across_count));
+constexpr int depth_max = 64 / (width / across_count);
+/// Where the panel is not resident: no more than keeps the memory busy.
+constexpr int depth_of_chunks = 4;
+
+template <int depth>
+constexpr std::int64_t cta_rows = std::int64_t{depth} * down_count* warps;
 
 /// Below this a sum of squares of a column near 1 has lost bits to underflow.
 constexpr double square_min = 0x1p-800;
 /// From here on alpha's square overflows, and the part below alpha is nothing beside it.
 constexpr double dominant_min = 1e150;
+
+/// A norm's square that is this much less than the terms it was computed from is not used.
+constexpr double cancellation_max = 0.1;
 
 struct Launch {
   Panel panel;
@@ -64,23 +80,25 @@ __device__ __forceinline__ int exponent_of(double largest) {
   return largest > 0 && largest <= DBL_MAX ? ilogb(largest) : 0;
 }
 
-/// What threads of a CTA share. Arrays of two alternate by the epoch's parity: a warp may be in the
-/// next epoch while another one still reads this one's.
-template <int width>
-struct Shared {
-  double partial[2][warps][width];  ///< a warp's share, by position
-  double gathered[warps][width];    ///< what a warp has received, by position
-  double row[2][width];             ///< the head's row of the current column, by position
-  double factor[warps][width];      ///< a warp's copy of what later columns lose, by position
-  double common[width];             ///< what the last reflector has in common, by column
-  double t[width][width];           ///< T by columns
-  int exponent[width];              ///< of the power of two that a column was divided by
-};
-
 struct Reflector {
   double beta;
   double tau;
   double inverse;  ///< 1 / (alpha - beta)
+};
+
+/// What threads of a CTA share. Arrays of two alternate by the epoch's parity: a warp may be in the
+/// next epoch while another one still reads this one's. What is made of a meeting each warp makes
+/// for itself: that needs no __syncthreads.
+template <int width>
+struct Shared {
+  double partial[2][warps][group][width];  ///< a warp's share, by position
+  double gathered[warps][group][width];    ///< what a warp has received, by position
+  double rows[2][group][width];            ///< the head's rows of the columns in hand, by position
+  double factor[warps][group][width];      ///< what reflectors take from columns, by position
+  Reflector reflectors[warps][group];
+  double common[group][width];  ///< what reflectors have in common with earlier ones, by column
+  double t[width][width];       ///< T by columns
+  int exponent[width];          ///< of the power of two that a column was divided by
 };
 
 /// The rows of a chunk that a lane keeps: first + 8 q. `near` counts them from the head's top if
@@ -93,7 +111,7 @@ struct Rows {
 
 /// A thread's part. With `resident` the CTAs' registers hold the whole panel; otherwise chunks of
 /// it pass through them once per column.
-template <int width, bool resident>
+template <int width, int depth, bool resident>
 class Factorization {
  public:
   __device__ __forceinline__ Factorization(const Launch& launch, Shared<width>& shared)
@@ -111,26 +129,24 @@ class Factorization {
         cta_(static_cast<int>(blockIdx.x)) {}
 
   __device__ __forceinline__ void run() {
-    double dots[slots];
-    scale(dots);
-    Reflector reflector{};
-    for (int j = 0; j < n_; ++j) {
-      double sum = meet(dots, Sum{}, [&] {
-        if (j > 0) extend_t(j - 1, reflector.tau);
-      });
-      int shift = 0;
-      if (__shfl_sync(all, sum, j % across_count) < square_min) shift = rescue(j, sum);
-      reflector = reflect(j, sum, shift);
-      advance(j, reflector, dots);
+    double products[group][slots];
+    scale(products);
+    int done = 0;  // columns that the last meeting served
+    for (int j = 0; j < n_; j += done) {
+      double sums[group];
+      meet<group, true>(products, sums, Sum{}, [&] { extend_t(j - done, done); });
+      done = eliminate(j, sums);
+      apply(j, done, products);
     }
-    extend_t(n_ - 1, reflector.tau);
+    extend_t(n_ - done, done);
     finish();
   }
 
  private:
   static constexpr unsigned all = 0xffffffffU;
   static constexpr int slots = width / across_count;
-  static constexpr int depth = elements / slots;
+  static_assert(down_count * depth >= width, "the head's rows are in one warp");
+  static_assert(warps == 2 * group, "half of the warps send sums, the other half rows");
   static_assert(slots == 4 || slots == 8, "add_down() leaves one position per lane, or per pair");
 
   [[nodiscard]] __device__ __forceinline__ int column_at(int position) const {
@@ -145,7 +161,7 @@ class Factorization {
     if constexpr (resident) {
       work(rows_at(0));
     } else {
-      const std::int64_t step = ctas_ * cta_rows<width>;
+      const std::int64_t step = ctas_ * cta_rows<depth>;
       for (std::int64_t chunk = 0; chunk * step < rows_; ++chunk) {
         const Rows rows = rows_at(chunk);
         load(rows);
@@ -158,7 +174,7 @@ class Factorization {
 
   [[nodiscard]] __device__ __forceinline__ Rows rows_at(std::int64_t chunk) const {
     const std::int64_t index = chunk * ctas_ + cta_;
-    return {index * cta_rows<width> + warp_ * (down_count * depth) + down_,
+    return {index * cta_rows<depth> + warp_ * (down_count * depth) + down_,
             index == 0 && warp_ == 0 ? down_ : Rows::far};
   }
 
@@ -198,32 +214,40 @@ class Factorization {
     }
   }
 
-  /// x_ := the elements of column j in this lane's rows.
-  __device__ __forceinline__ void broadcast(int j) {
-    const int source = down_ * across_count + j % across_count;
-#pragma unroll
-    for (int q = 0; q < depth; ++q) x_[q] = __shfl_sync(all, a_[q][0], source);
+  /// How many columns from j on share a meeting.
+  [[nodiscard]] __device__ __forceinline__ int group_at(int j) const {
+    return min(group - j % group, n_ - j);
   }
 
-  /// Adds the products of column j's part below the diagonal with all columns.
-  __device__ __forceinline__ void add_products(const Rows& rows, int j, double (&dots)[slots]) {
+  /// Row q's element in the column that slot 0 has for `across`.
+  [[nodiscard]] __device__ __forceinline__ double in_row(int q, int across) const {
+    return __shfl_sync(all, a_[q][0], down_ * across_count + across % across_count);
+  }
+
+  /// For the next meeting: adds the products of the columns from j on, below their own rows, with
+  /// all columns, and shows the head's rows of these columns.
+  __device__ __forceinline__ void prepare(const Rows& rows, int j,
+                                          double (&products)[group][slots]) {
+    const int count = group_at(j);
 #pragma unroll
     for (int q = 0; q < depth; ++q) {
-      const double x = rows.near + q * down_count > j ? x_[q] : 0.0;
+      const bool below = rows.near + q * down_count >= j + count;
 #pragma unroll
-      for (int s = 0; s < slots; ++s) dots[s] = fma(x, a_[q][s], dots[s]);
+      for (int i = 0; i < group; ++i) {
+        const double element = in_row(q, j + i);
+        const double x = below && i < count ? element : 0.0;
+#pragma unroll
+        for (int s = 0; s < slots; ++s) products[i][s] = fma(x, a_[q][s], products[i][s]);
+      }
     }
-  }
-
-  /// For the next meeting: the head's row j, from who keeps it.
-  __device__ __forceinline__ void show_row(const Rows& rows, int j) {
     if (rows.near == Rows::far) return;
-    double(&row)[width] = shared_.row[(epoch_ + 1) % 2];
+    double(&shown)[group][width] = shared_.rows[(epoch_ + 1) % 2];
 #pragma unroll
     for (int q = 0; q < depth; ++q) {
-      if (rows.near + q * down_count != j) continue;
+      const int i = rows.near + q * down_count - j;
+      if (i < 0 || i >= count) continue;
 #pragma unroll
-      for (int s = 0; s < slots; ++s) row[s * across_count + across_] = a_[q][s];
+      for (int s = 0; s < slots; ++s) shown[i][s * across_count + across_] = a_[q][s];
     }
   }
 
@@ -252,92 +276,112 @@ class Factorization {
     return values[0];
   }
 
-  [[nodiscard]] __device__ __forceinline__ GridWords* slot(int cta) const {
-    return words_ + ((epoch_ % 2) * (ctas_ + 1) + cta) * width;
+  /// Where a CTA sends its i-th values to; the head's rows go where one more CTA would send.
+  [[nodiscard]] __device__ __forceinline__ GridWords* slot(int cta, int i) const {
+    const int index = static_cast<int>(epoch_ % 2) * (ctas_ + 1) + cta;
+    return words_ + (index * group + i) * width + lane_ % width;
   }
 
-  /// All CTAs combine their `values`, in the same order everywhere; returns those of position
-  /// lane % width. Afterwards everybody has the row that show_row() gave. `meanwhile` runs while
-  /// other CTAs are waited for.
-  template <class Operation, class Meanwhile>
-  __device__ __forceinline__ double meet(double (&values)[slots], Operation operation,
-                                         const Meanwhile& meanwhile) {
+  /// All CTAs combine `count` sets of `values`, in the same order everywhere; the results are those
+  /// of position lane % width. With `rows` everybody has the rows that prepare() has shown
+  /// afterwards. `meanwhile` runs while other CTAs are waited for.
+  template <int count, bool rows, class Operation, class Meanwhile>
+  __device__ __forceinline__ void meet(double (&values)[count][slots], double (&results)[count],
+                                       Operation operation, const Meanwhile& meanwhile) {
     ++epoch_;
-    const int position = lane_ % width;
-    double(&partial)[warps][width] = shared_.partial[epoch_ % 2];
-    const double mine = add_down(values, operation);
+    double(&partial)[warps][group][width] = shared_.partial[epoch_ % 2];
     constexpr int lanes_per_position = 32 / width;
-    if (down_ % lanes_per_position == 0) {
-      partial[warp_][down_ / lanes_per_position * across_count + across_] = mine;
-    }
-    __syncthreads();
-    double total = partial[0][position];
 #pragma unroll
-    for (int w = 1; w < warps; ++w) total = operation(total, partial[w][position]);
-    if (ctas_ == 1) {
-      meanwhile();
-      return total;
-    }
-    double& row = shared_.row[epoch_ % 2][position];
-    if (lane_ < width) {
-      if (warp_ == 0) send(slot(cta_) + lane_, total, epoch_);
-      if (warp_ == 1 && cta_ == 0) send(slot(ctas_) + lane_, row, epoch_);
-    }
-    meanwhile();
-    const double received = gather(position, operation);
-    if (lane_ < width) {
-      shared_.gathered[warp_][lane_] = received;
-      if (warp_ == 0 && cta_ != 0) {
-        const GridWords* from = slot(ctas_) + lane_;
-        row = receive(from, load_words(from), epoch_);
+    for (int i = 0; i < count; ++i) {
+      const double mine = add_down(values[i], operation);
+      if (down_ % lanes_per_position == 0) {
+        partial[warp_][i][down_ / lanes_per_position * across_count + across_] = mine;
       }
     }
     __syncthreads();
-    total = shared_.gathered[0][position];
+    if (ctas_ == 1) {
 #pragma unroll
-    for (int w = 1; w < warps; ++w) total = operation(total, shared_.gathered[w][position]);
+      for (int i = 0; i < count; ++i) results[i] = over_warps(partial, i, operation);
+      meanwhile();
+      return;
+    }
+    double(&shown)[group][width] = shared_.rows[epoch_ % 2];
+    const int row = warp_ - group;
+    if (warp_ < count) {
+      const double total = over_warps(partial, warp_, operation);
+      if (lane_ < width) send(slot(cta_, warp_), total, epoch_);
+    } else if (rows && cta_ == 0 && row >= 0 && lane_ < width) {
+      send(slot(ctas_, row), shown[row][lane_], epoch_);
+    }
+    meanwhile();
+    gather(results, operation);
+    if (lane_ < width) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) shared_.gathered[warp_][i][lane_] = results[i];
+      if (rows && cta_ != 0 && row >= 0) {
+        const GridWords* from = slot(ctas_, row);
+        shown[row][lane_] = receive(from, load_words(from), epoch_);
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < count; ++i) results[i] = over_warps(shared_.gathered, i, operation);
+  }
+
+  /// The warps' i-th values of this lane's position, combined.
+  template <class Operation>
+  [[nodiscard]] __device__ __forceinline__ double over_warps(
+      const double (&values)[warps][group][width], int i, Operation operation) const {
+    double total = values[0][i][lane_ % width];
+#pragma unroll
+    for (int w = 1; w < warps; ++w) total = operation(total, values[w][i][lane_ % width]);
     return total;
   }
 
-  /// The CTAs' values of a position, combined over every eighth CTA from this warp's number on.
-  template <class Operation>
-  [[nodiscard]] __device__ __forceinline__ double gather(int position, Operation operation) const {
-    constexpr int batch = 4;  // loads under way at a time
-    double result = 0;        // neutral: of maxima all are of absolute values
-    for (int first = warp_; first < ctas_; first += batch * warps) {
-      GridWords words[batch];
+  /// The CTAs' values, combined over every eighth CTA from this warp's number on.
+  template <int count, class Operation>
+  __device__ __forceinline__ void gather(double (&results)[count], Operation operation) const {
+    constexpr int batch = 8 / count;  // CTAs of which loads are under way at a time
 #pragma unroll
-      for (int i = 0; i < batch; ++i) {
-        const int cta = min(first + i * warps, ctas_ - 1);
-        words[i] = load_words(slot(cta) + position);
+    for (int i = 0; i < count; ++i)
+      results[i] = 0;  // neutral: of maxima all are of absolute values
+    for (int first = warp_; first < ctas_; first += batch * warps) {
+      GridWords words[batch][count];
+#pragma unroll
+      for (int b = 0; b < batch; ++b) {
+        const int cta = min(first + b * warps, ctas_ - 1);
+#pragma unroll
+        for (int i = 0; i < count; ++i) words[b][i] = load_words(slot(cta, i));
       }
 #pragma unroll
-      for (int i = 0; i < batch; ++i) {
-        const int cta = first + i * warps;
+      for (int b = 0; b < batch; ++b) {
+        const int cta = first + b * warps;
         if (cta >= ctas_) break;
-        result = operation(result, receive(slot(cta) + position, words[i], epoch_));
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+          results[i] = operation(results[i], receive(slot(cta, i), words[b][i], epoch_));
+        }
       }
     }
-    return result;
   }
 
   /// Loads the panel, divides each column by the power of two that its largest element has, and
-  /// begins the first column.
-  __device__ __forceinline__ void scale(double (&dots)[slots]) {
+  /// prepares the first meeting for columns.
+  __device__ __forceinline__ void scale(double (&products)[group][slots]) {
     if constexpr (resident) load(rows_at(0));
-    double largest[slots] = {};
-    for_chunks(false, [&](const Rows& rows) {
+    double largest[1][slots] = {};
+    for_chunks(false, [&](const Rows&) {
 #pragma unroll
       for (int q = 0; q < depth; ++q) {
 #pragma unroll
-        for (int s = 0; s < slots; ++s) largest[s] = fmax(largest[s], fabs(a_[q][s]));
+        for (int s = 0; s < slots; ++s) largest[0][s] = fmax(largest[0][s], fabs(a_[q][s]));
       }
-      show_row(rows, 0);
     });
-    const double most = meet(largest, Maximum{}, Nothing{});
-    if (warp_ == 0 && lane_ < width) shared_.exponent[lane_] = exponent_of(most);
+    double most[1];
+    meet<1, false>(largest, most, Maximum{}, Nothing{});
+    if (warp_ == 0 && lane_ < width) shared_.exponent[lane_] = exponent_of(most[0]);
     __syncthreads();
-    clear(dots);
+    clear(products);
     for_chunks(false, [&](const Rows& rows) {
 #pragma unroll
       for (int s = 0; s < slots; ++s) {
@@ -345,94 +389,156 @@ class Factorization {
 #pragma unroll
         for (int q = 0; q < depth; ++q) a_[q][s] = times_power(a_[q][s], exponent);
       }
-      broadcast(0);
-      add_products(rows, 0, dots);
-      show_row(rows, 0);
+      prepare(rows, 0, products);
     });
+  }
+
+  /// Makes reflectors of columns j, j + 1, ... from what the meeting gave: `sums` of products by
+  /// position and the head's rows. Returns how many, at least one.
+  __device__ __forceinline__ int eliminate(int j, double (&sums)[group]) {
+    const int count = group_at(j);
+    const int position = lane_ % width;
+    double rows[group];
+    double terms[group];  // of the columns' own squares: what they have cancelled from
+#pragma unroll
+    for (int i = 0; i < group; ++i) {
+      rows[i] = i < count ? shared_.rows[epoch_ % 2][i][position] : 0.0;
+      terms[i] = __shfl_sync(all, sums[i], (j + i) % across_count);
+    }
+    for (int done = 0;;) {
+      const int own = j % across_count + done;  // the column's position
+      double sum = sums[0];
+#pragma unroll
+      for (int i = 1; i < group; ++i) sum = fma(__shfl_sync(all, rows[i], own), rows[i], sum);
+      const double square = __shfl_sync(all, sum, own);
+      if (done > 0 && !(square >= square_min && square >= cancellation_max * terms[0])) return done;
+      int shift = 0;
+      if (square < square_min) shift = rescue(j, sum);
+      const Reflector h = reflect(j + done, rows[0], sum, shift, done);
+      ++done;
+      // What rescue() has changed is not in the other products.
+      if (done == count || square < square_min) return done;
+      pass_on(h, own, done - 1, rows, sums);
+#pragma unroll
+      for (int i = 1; i < group; ++i) terms[i - 1] = terms[i];
+    }
+  }
+
+  /// The rows and the products of the columns that follow become what they are when reflector h, of
+  /// the column at position `own`, has been applied; they move to the front.
+  __device__ __forceinline__ void pass_on(const Reflector& h, int own, int index,
+                                          double (&rows)[group], double (&sums)[group]) const {
+    const bool is_own = lane_ % width == own;
+    const double factor = shared_.factor[warp_][index][lane_ % width];
+    const double mine = h.inverse * sums[0];                      // v with this lane's column
+    const double norm = h.inverse * __shfl_sync(all, mine, own);  // v with itself
+#pragma unroll
+    for (int i = 1; i < group; ++i) {
+      const int other = (own + i) % width;
+      const double others = __shfl_sync(all, mine, other);
+      const double others_factor = __shfl_sync(all, factor, other);
+      const double v = h.inverse * __shfl_sync(all, rows[i], own);
+      rows[i - 1] = is_own ? v : fma(-v, factor, rows[i]);
+      const double applied = sums[i] - others_factor * fma(-factor, norm, mine) - factor * others;
+      sums[i - 1] = is_own ? fma(-others_factor, norm, others) : applied;
+    }
+    rows[group - 1] = 0;
+    sums[group - 1] = 0;
   }
 
   /// What is below the diagonal of column j is zero, or so small that its squares are not to be
   /// trusted: divides it by the power of two of its largest element, whose exponent it returns, and
-  /// replaces the column's products.
+  /// replaces the sums of its products with all columns.
   __device__ __forceinline__ int rescue(int j, double& sum) {
     const int current = j % across_count;
-    double values[slots] = {};
+    double values[1][slots] = {};
+    double result[1];
     for_chunks(false, [&](const Rows& rows) {
-      broadcast(j);
 #pragma unroll
       for (int q = 0; q < depth; ++q) {
-        if (rows.near + q * down_count > j) values[0] = fmax(values[0], fabs(x_[q]));
+        const double x = in_row(q, current);
+        if (rows.near + q * down_count > j) values[0][0] = fmax(values[0][0], fabs(x));
       }
-      show_row(rows, j);
     });
-    const double most = __shfl_sync(all, meet(values, Maximum{}, Nothing{}), current);
+    meet<1, false>(values, result, Maximum{}, Nothing{});
+    const double most = __shfl_sync(all, result[0], current);
     if (most == 0) return 0;
     const int exponent = exponent_of(most);
     clear(values);
     for_chunks(false, [&](const Rows& rows) {
-      broadcast(j);
 #pragma unroll
       for (int q = 0; q < depth; ++q) {
-        if (rows.near + q * down_count > j) x_[q] = times_power(x_[q], -exponent);
-        if (across_ == current) a_[q][0] = x_[q];
+        const bool below = rows.near + q * down_count > j;
+        const double element = in_row(q, current);  // all lanes take part
+        const double x = below ? times_power(element, -exponent) : 0.0;
+        if (below && across_ == current) a_[q][0] = x;
+#pragma unroll
+        for (int s = 0; s < slots; ++s) values[0][s] = fma(x, a_[q][s], values[0][s]);
       }
-      add_products(rows, j, values);
-      show_row(rows, j);
     });
-    sum = meet(values, Sum{}, Nothing{});
+    meet<1, false>(values, result, Sum{}, Nothing{});
+    sum = result[0];
     return exponent;
   }
 
-  /// The reflector of column j from the products of x * 2^-shift, and what it takes from later
-  /// columns; for T, what it has in common with earlier ones.
-  __device__ __forceinline__ Reflector reflect(int j, double sum, int shift) {
-    const double(&row)[width] = shared_.row[epoch_ % 2];
+  /// The reflector of column j from its row of the head and the sums of the products of what is
+  /// below, which were made with x * 2^-shift; kept as the index-th one for apply() and extend_t().
+  __device__ __forceinline__ Reflector reflect(int j, double row, double sum, int shift,
+                                               int index) {
     const int current = j % across_count;
-    const int position = lane_ % width;
     const double square = __shfl_sync(all, sum, current);
-    const double alpha = times_power(row[current], -shift);
-    Reflector h{row[current], 0, 0};
+    const double diagonal = __shfl_sync(all, row, current);
+    const double alpha = times_power(diagonal, -shift);
+    Reflector h{diagonal, 0, 0};
     if (square != 0) {
       const bool dominant = fabs(alpha) > dominant_min;
       const double norm = dominant ? fabs(alpha) : sqrt(fma(alpha, alpha, square));
       const double beta = -copysign(norm, alpha);
-      h.beta = dominant ? -row[current] : times_power(beta, shift);
+      h.beta = dominant ? -diagonal : times_power(beta, shift);
       h.tau = dominant ? 2 : (beta - alpha) / beta;
       h.inverse = 1 / (alpha - beta);
     }
-    const int column = column_at(position);
-    const double product = fma(h.inverse, sum, row[position]);
+    const int column = column_at(lane_ % width);
+    const double product = fma(h.inverse, sum, row);
     if (lane_ < width) {
-      shared_.factor[warp_][lane_] = column > j ? h.tau * product : 0.0;
-      if (keeps_t() && column < j) shared_.common[column] = product;
+      shared_.factor[warp_][index][lane_] = column > j ? h.tau * product : 0.0;
+      if (keeps_t() && column < j) shared_.common[index][column] = product;
     }
+    if (lane_ == 0) shared_.reflectors[warp_][index] = h;
     __syncwarp();
     return h;
   }
 
-  /// Applies reflector j, puts it in its column's place, and begins column j + 1.
-  __device__ __forceinline__ void advance(int j, const Reflector& h, double (&dots)[slots]) {
+  /// Applies `count` reflectors from j on, puts them in their columns' place, and prepares the next
+  /// meeting.
+  __device__ __forceinline__ void apply(int j, int count, double (&products)[group][slots]) {
+    const bool rotates = (j + count) % across_count == 0;
+    clear(products);
+    for_chunks(rotates, [&](const Rows& rows) {
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) apply_one(rows, j + i, i);
+      if (rotates) rotate();
+      if (j + count < n_) prepare(rows, j + count, products);
+    });
+  }
+
+  __device__ __forceinline__ void apply_one(const Rows& rows, int j, int index) {
     const int current = j % across_count;
-    const bool rotates = current == across_count - 1;
+    const Reflector h = shared_.reflectors[warp_][index];
     double factor[slots];
 #pragma unroll
-    for (int s = 0; s < slots; ++s) factor[s] = shared_.factor[warp_][s * across_count + across_];
-    clear(dots);
-    for_chunks(rotates, [&](const Rows& rows) {
-      if constexpr (!resident) broadcast(j);
+    for (int s = 0; s < slots; ++s) {
+      factor[s] = shared_.factor[warp_][index][s * across_count + across_];
+    }
 #pragma unroll
-      for (int q = 0; q < depth; ++q) {
-        const int row = rows.near + q * down_count;
-        const double v = row > j ? x_[q] * h.inverse : (row == j ? 1.0 : 0.0);
+    for (int q = 0; q < depth; ++q) {
+      const int row = rows.near + q * down_count;
+      const double x = in_row(q, current);
+      const double v = row > j ? x * h.inverse : (row == j ? 1.0 : 0.0);
 #pragma unroll
-        for (int s = 0; s < slots; ++s) a_[q][s] = fma(-v, factor[s], a_[q][s]);
-        if (across_ == current && row >= j) a_[q][0] = row > j ? v : h.beta;
-      }
-      if (rotates) rotate();
-      broadcast(j + 1);
-      add_products(rows, j + 1, dots);
-      show_row(rows, j + 1);
-    });
+      for (int s = 0; s < slots; ++s) a_[q][s] = fma(-v, factor[s], a_[q][s]);
+      if (across_ == current && row >= j) a_[q][0] = row > j ? v : h.beta;
+    }
   }
 
   __device__ __forceinline__ void rotate() {
@@ -445,9 +551,13 @@ class Factorization {
     }
   }
 
-  static __device__ __forceinline__ void clear(double (&values)[slots]) {
+  template <int count>
+  static __device__ __forceinline__ void clear(double (&values)[count][slots]) {
 #pragma unroll
-    for (int s = 0; s < slots; ++s) values[s] = 0;
+    for (int i = 0; i < count; ++i) {
+#pragma unroll
+      for (int s = 0; s < slots; ++s) values[i][s] = 0;
+    }
   }
 
   /// The warp that makes T, while others wait for other CTAs.
@@ -455,15 +565,19 @@ class Factorization {
     return cta_ == 0 && warp_ == warps - 1;
   }
 
-  /// Column j of T from tau and what earlier reflectors have in common with this one.
-  __device__ __forceinline__ void extend_t(int j, double tau) {
+  /// Columns [begin, begin + count) of T, those of the last reflectors, from tau and what earlier
+  /// reflectors have in common with them.
+  __device__ __forceinline__ void extend_t(int begin, int count) {
     if (!keeps_t()) return;
     const int i = lane_ % width;
-    double sum = 0;
+    for (int j = begin; j < begin + count; ++j) {
+      const double tau = shared_.reflectors[warp_][j - begin].tau;
+      double sum = 0;
 #pragma unroll 4
-    for (int k = 0; k < j; ++k) sum = fma(shared_.t[k][i], shared_.common[k], sum);
-    if (lane_ < width) shared_.t[j][i] = i < j ? -tau * sum : (i == j ? tau : 0.0);
-    __syncwarp();
+      for (int k = 0; k < j; ++k) sum = fma(shared_.t[k][i], shared_.common[j - begin][k], sum);
+      if (lane_ < width) shared_.t[j][i] = i < j ? -tau * sum : (i == j ? tau : 0.0);
+      __syncwarp();
+    }
   }
 
   /// Everything to where it belongs.
@@ -515,14 +629,13 @@ class Factorization {
   const int cta_;
   int base_ = 0;  ///< how far the slots are rotated
   double a_[depth][slots];
-  double x_[depth];  ///< the current column in this lane's rows
 };
 
-template <int width, bool resident>
+template <int width, int depth, bool resident>
 __global__ void __launch_bounds__(threads, 1)
     factor_panel_kernel(const __grid_constant__ Launch launch) {
   __shared__ Shared<width> shared;
-  Factorization<width, resident>(launch, shared).run();
+  Factorization<width, depth, resident>(launch, shared).run();
 }
 
 /// Epochs of one panel at most: one for the scales, and per column one, and two where its part
@@ -531,14 +644,14 @@ constexpr std::uint32_t epochs(std::int64_t columns) {
   return static_cast<std::uint32_t>(1 + 3 * columns);
 }
 
-template <int width, bool resident>
+template <int width, int depth, bool resident>
 void launch_panel(Context& context, const Launch& launch, std::int64_t rows) {
-  const std::int64_t ctas = std::min<std::int64_t>((rows + cta_rows<width> - 1) / cta_rows<width>,
+  const std::int64_t ctas = std::min<std::int64_t>((rows + cta_rows<depth> - 1) / cta_rows<depth>,
                                                    context.multiprocessors());
   Launch copy = launch;
   void* arguments[] = {&copy};
   // Cooperative: the CTAs wait for each other, so that all of them must be running.
-  check(cudaLaunchCooperativeKernel(factor_panel_kernel<width, resident>,
+  check(cudaLaunchCooperativeKernel(factor_panel_kernel<width, depth, resident>,
                                     dim3(static_cast<unsigned>(ctas)), dim3(threads), arguments, 0,
                                     context.stream()),
         "launch of a QR panel");
@@ -547,12 +660,13 @@ void launch_panel(Context& context, const Launch& launch, std::int64_t rows) {
 }  // namespace
 
 std::int64_t panel_columns(std::int64_t rows, int multiprocessors) {
-  return rows <= std::min(ctas_preferred, multiprocessors) * cta_rows<width_max> ? width_max
-                                                                                 : width_min;
+  return rows <= std::min(ctas_preferred, multiprocessors) * cta_rows<depth_max<width_max>>
+             ? width_max
+             : width_min;
 }
 
 std::size_t panel_exchange_count(int multiprocessors) {
-  const auto slots = 2 * (static_cast<std::size_t>(multiprocessors) + 1) * width_max;
+  const auto slots = 2 * (static_cast<std::size_t>(multiprocessors) + 1) * group * width_max;
   return slots * sizeof(GridWords) / sizeof(double);
 }
 
@@ -560,12 +674,16 @@ void factor_panel(Context& context, const Panel& panel, PanelExchange& exchange)
   const std::int64_t rows = panel.columns + panel.body_rows;
   const Launch launch{panel, reinterpret_cast<GridWords*>(exchange.memory_), exchange.epoch_};
   exchange.epoch_ += epochs(panel.columns);
-  if (panel.columns > width_min) {
-    launch_panel<width_max, true>(context, launch, rows);
-  } else if (rows <= context.multiprocessors() * cta_rows<width_min>) {
-    launch_panel<width_min, true>(context, launch, rows);
+  const int multiprocessors = context.multiprocessors();
+  if (panel.columns > width_min &&
+      rows <= std::min(ctas_quick, multiprocessors) * cta_rows<depth_max<width_max> / 2>) {
+    launch_panel<width_max, depth_max<width_max> / 2, true>(context, launch, rows);
+  } else if (panel.columns > width_min) {
+    launch_panel<width_max, depth_max<width_max>, true>(context, launch, rows);
+  } else if (rows <= multiprocessors * cta_rows<depth_max<width_min>>) {
+    launch_panel<width_min, depth_max<width_min>, true>(context, launch, rows);
   } else {
-    launch_panel<width_min, false>(context, launch, rows);
+    launch_panel<width_min, depth_of_chunks, false>(context, launch, rows);
   }
 }
 
