@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/grid_exchange.cuh"
+#include "kernels/cuda/grid_meeting.cuh"
 
 // CTAs meet once for up to four columns j, j + 1, ..., those that share a slot (below). They sum
 // the products of these columns' parts below the four's own rows with all columns, and learn these
@@ -23,12 +23,10 @@
 namespace heddle::kernel::cuda {
 namespace {
 
-constexpr int warps = 8;
-constexpr int threads = 32 * warps;
-constexpr int across_count = 4;
-constexpr int down_count = 8;
-/// Most columns that one meeting serves.
-constexpr int group = across_count;
+using namespace meeting;
+
+static_assert(group == across_count, "a meeting serves the columns of a slot");
+
 /// CTAs that a panel takes if it can: other streams keep the other multiprocessors.
 constexpr int ctas_preferred = 64;
 /// Up to so many CTAs, halving their rows saves more time than hearing twice as many costs.
@@ -43,7 +41,7 @@ constexpr int depth_max = 64 / (width / across_count);
 constexpr int depth_of_chunks = 4;
 
 template <int depth>
-constexpr std::int64_t cta_rows = std::int64_t{depth} * down_count* warps;
+constexpr std::int64_t cta_rows{warps * down_count * depth};
 
 /// Below this a sum of squares of a column near 1 has lost bits to underflow.
 constexpr double square_min = 0x1p-800;
@@ -57,16 +55,6 @@ struct Launch {
   Panel panel;
   GridWords* words;
   std::uint32_t epoch;
-};
-
-struct Sum {
-  __device__ __forceinline__ double operator()(double a, double b) const { return a + b; }
-};
-struct Maximum {
-  __device__ __forceinline__ double operator()(double a, double b) const { return fmax(a, b); }
-};
-struct Nothing {
-  __device__ __forceinline__ void operator()() const {}
 };
 
 /// x * 2^exponent, exact unless the result is out of range; |exponent| <= 2000.
@@ -86,15 +74,12 @@ struct Reflector {
   double inverse;  ///< 1 / (alpha - beta)
 };
 
-/// What threads of a CTA share. Arrays of two alternate by the epoch's parity: a warp may be in the
-/// next epoch while another one still reads this one's. What is made of a meeting each warp makes
-/// for itself: that needs no __syncthreads.
+/// What threads of a CTA share. What is made of a meeting each warp makes for itself: that needs no
+/// __syncthreads.
 template <int width>
-struct Shared {
-  double partial[2][warps][group][width];  ///< a warp's share, by position
-  double gathered[warps][group][width];    ///< what a warp has received, by position
-  double rows[2][group][width];            ///< the head's rows of the columns in hand, by position
-  double factor[warps][group][width];      ///< what reflectors take from columns, by position
+struct PanelShared {
+  Shared<width> meeting;
+  double factor[warps][group][width];  ///< what reflectors take from columns, by position
   Reflector reflectors[warps][group];
   double common[group][width];  ///< what reflectors have in common with earlier ones, by column
   double t[width][width];       ///< T by columns
@@ -110,23 +95,16 @@ struct Rows {
 };
 
 /// A thread's part. With `resident` the CTAs' registers hold the whole panel; otherwise chunks of
-/// it pass through them once per column.
+/// it pass through them once per meeting.
 template <int width, int depth, bool resident>
 class Factorization {
  public:
-  __device__ __forceinline__ Factorization(const Launch& launch, Shared<width>& shared)
+  __device__ __forceinline__ Factorization(const Launch& launch, PanelShared<width>& shared)
       : p_(launch.panel),
         n_(static_cast<int>(launch.panel.columns)),
         rows_(launch.panel.columns + launch.panel.body_rows),
-        words_(launch.words),
-        epoch_(launch.epoch),
         shared_(shared),
-        lane_(static_cast<int>(threadIdx.x) % 32),
-        warp_(static_cast<int>(threadIdx.x) / 32),
-        across_(lane_ % across_count),
-        down_(lane_ / across_count),
-        ctas_(static_cast<int>(gridDim.x)),
-        cta_(static_cast<int>(blockIdx.x)) {}
+        meeting_(place_, launch.words, launch.epoch, shared.meeting) {}
 
   __device__ __forceinline__ void run() {
     double products[group][slots];
@@ -134,7 +112,7 @@ class Factorization {
     int done = 0;  // columns that the last meeting served
     for (int j = 0; j < n_; j += done) {
       double sums[group];
-      meet<group, true>(products, sums, Sum{}, [&] { extend_t(j - done, done); });
+      meeting_.template meet<group, true>(products, sums, Sum{}, [&] { extend_t(j - done, done); });
       done = eliminate(j, sums);
       apply(j, done, products);
     }
@@ -146,8 +124,6 @@ class Factorization {
   static constexpr unsigned all = 0xffffffffU;
   static constexpr int slots = width / across_count;
   static_assert(down_count * depth >= width, "the head's rows are in one warp");
-  static_assert(warps == 2 * group, "half of the warps send sums, the other half rows");
-  static_assert(slots == 4 || slots == 8, "add_down() leaves one position per lane, or per pair");
 
   [[nodiscard]] __device__ __forceinline__ int column_at(int position) const {
     return (base_ + position / across_count) % slots * across_count + position % across_count;
@@ -161,7 +137,7 @@ class Factorization {
     if constexpr (resident) {
       work(rows_at(0));
     } else {
-      const std::int64_t step = ctas_ * cta_rows<depth>;
+      const std::int64_t step = place_.ctas * cta_rows<depth>;
       for (std::int64_t chunk = 0; chunk * step < rows_; ++chunk) {
         const Rows rows = rows_at(chunk);
         load(rows);
@@ -173,9 +149,9 @@ class Factorization {
   }
 
   [[nodiscard]] __device__ __forceinline__ Rows rows_at(std::int64_t chunk) const {
-    const std::int64_t index = chunk * ctas_ + cta_;
-    return {index * cta_rows<depth> + warp_ * (down_count * depth) + down_,
-            index == 0 && warp_ == 0 ? down_ : Rows::far};
+    const std::int64_t index = chunk * place_.ctas + place_.cta;
+    return {index * cta_rows<depth> + place_.warp * (down_count * depth) + place_.down,
+            index == 0 && place_.warp == 0 ? place_.down : Rows::far};
   }
 
   [[nodiscard]] __device__ __forceinline__ double* address(std::int64_t row, int column) const {
@@ -192,7 +168,7 @@ class Factorization {
   __device__ __forceinline__ void load(const Rows& rows) {
 #pragma unroll
     for (int s = 0; s < slots; ++s) {
-      const int column = column_at(s * across_count + across_);
+      const int column = column_at(s * across_count + place_.across);
 #pragma unroll
       for (int q = 0; q < depth; ++q) {
         const std::int64_t row = rows.first + q * down_count;
@@ -205,7 +181,7 @@ class Factorization {
   __device__ __forceinline__ void store(const Rows& rows, int base) const {
 #pragma unroll
     for (int s = 0; s < slots; ++s) {
-      const int column = (base + s) % slots * across_count + across_;
+      const int column = (base + s) % slots * across_count + place_.across;
 #pragma unroll
       for (int q = 0; q < depth; ++q) {
         const std::int64_t row = rows.first + q * down_count;
@@ -221,7 +197,7 @@ class Factorization {
 
   /// Row q's element in the column that slot 0 has for `across`.
   [[nodiscard]] __device__ __forceinline__ double in_row(int q, int across) const {
-    return __shfl_sync(all, a_[q][0], down_ * across_count + across % across_count);
+    return __shfl_sync(all, a_[q][0], place_.down * across_count + across % across_count);
   }
 
   /// For the next meeting: adds the products of the columns from j on, below their own rows, with
@@ -241,127 +217,13 @@ class Factorization {
       }
     }
     if (rows.near == Rows::far) return;
-    double(&shown)[group][width] = shared_.rows[(epoch_ + 1) % 2];
+    auto& shown = meeting_.rows_to_show();
 #pragma unroll
     for (int q = 0; q < depth; ++q) {
       const int i = rows.near + q * down_count - j;
       if (i < 0 || i >= count) continue;
 #pragma unroll
-      for (int s = 0; s < slots; ++s) shown[i][s * across_count + across_] = a_[q][s];
-    }
-  }
-
-  /// Combines `values` over the lanes of equal `across`, halving their number with each step. With
-  /// 8 slots a lane is left with the one whose position is the lane's number, with 4 slots pairs of
-  /// lanes are left with the same one.
-  template <class Operation>
-  [[nodiscard]] __device__ __forceinline__ double add_down(double (&values)[slots],
-                                                           Operation operation) const {
-#pragma unroll
-    for (int bit = down_count / 2, half = slots / 2; bit > 0; bit /= 2, half /= 2) {
-      if (half == 0) {
-        const double other = __shfl_xor_sync(all, values[0], bit * across_count);
-        values[0] = operation(values[0], other);
-        continue;
-      }
-      const bool upper = (down_ & bit) != 0;
-#pragma unroll
-      for (int i = 0; i < slots / 2; ++i) {
-        if (i >= half) break;
-        const double keep = upper ? values[i + half] : values[i];
-        const double give = upper ? values[i] : values[i + half];
-        values[i] = operation(keep, __shfl_xor_sync(all, give, bit * across_count));
-      }
-    }
-    return values[0];
-  }
-
-  /// Where a CTA sends its i-th values to; the head's rows go where one more CTA would send.
-  [[nodiscard]] __device__ __forceinline__ GridWords* slot(int cta, int i) const {
-    const int index = static_cast<int>(epoch_ % 2) * (ctas_ + 1) + cta;
-    return words_ + (index * group + i) * width + lane_ % width;
-  }
-
-  /// All CTAs combine `count` sets of `values`, in the same order everywhere; the results are those
-  /// of position lane % width. With `rows` everybody has the rows that prepare() has shown
-  /// afterwards. `meanwhile` runs while other CTAs are waited for.
-  template <int count, bool rows, class Operation, class Meanwhile>
-  __device__ __forceinline__ void meet(double (&values)[count][slots], double (&results)[count],
-                                       Operation operation, const Meanwhile& meanwhile) {
-    ++epoch_;
-    double(&partial)[warps][group][width] = shared_.partial[epoch_ % 2];
-    constexpr int lanes_per_position = 32 / width;
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const double mine = add_down(values[i], operation);
-      if (down_ % lanes_per_position == 0) {
-        partial[warp_][i][down_ / lanes_per_position * across_count + across_] = mine;
-      }
-    }
-    __syncthreads();
-    if (ctas_ == 1) {
-#pragma unroll
-      for (int i = 0; i < count; ++i) results[i] = over_warps(partial, i, operation);
-      meanwhile();
-      return;
-    }
-    double(&shown)[group][width] = shared_.rows[epoch_ % 2];
-    const int row = warp_ - group;
-    if (warp_ < count) {
-      const double total = over_warps(partial, warp_, operation);
-      if (lane_ < width) send(slot(cta_, warp_), total, epoch_);
-    } else if (rows && cta_ == 0 && row >= 0 && lane_ < width) {
-      send(slot(ctas_, row), shown[row][lane_], epoch_);
-    }
-    meanwhile();
-    gather(results, operation);
-    if (lane_ < width) {
-#pragma unroll
-      for (int i = 0; i < count; ++i) shared_.gathered[warp_][i][lane_] = results[i];
-      if (rows && cta_ != 0 && row >= 0) {
-        const GridWords* from = slot(ctas_, row);
-        shown[row][lane_] = receive(from, load_words(from), epoch_);
-      }
-    }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < count; ++i) results[i] = over_warps(shared_.gathered, i, operation);
-  }
-
-  /// The warps' i-th values of this lane's position, combined.
-  template <class Operation>
-  [[nodiscard]] __device__ __forceinline__ double over_warps(
-      const double (&values)[warps][group][width], int i, Operation operation) const {
-    double total = values[0][i][lane_ % width];
-#pragma unroll
-    for (int w = 1; w < warps; ++w) total = operation(total, values[w][i][lane_ % width]);
-    return total;
-  }
-
-  /// The CTAs' values, combined over every eighth CTA from this warp's number on.
-  template <int count, class Operation>
-  __device__ __forceinline__ void gather(double (&results)[count], Operation operation) const {
-    constexpr int batch = 8 / count;  // CTAs of which loads are under way at a time
-#pragma unroll
-    for (int i = 0; i < count; ++i)
-      results[i] = 0;  // neutral: of maxima all are of absolute values
-    for (int first = warp_; first < ctas_; first += batch * warps) {
-      GridWords words[batch][count];
-#pragma unroll
-      for (int b = 0; b < batch; ++b) {
-        const int cta = min(first + b * warps, ctas_ - 1);
-#pragma unroll
-        for (int i = 0; i < count; ++i) words[b][i] = load_words(slot(cta, i));
-      }
-#pragma unroll
-      for (int b = 0; b < batch; ++b) {
-        const int cta = first + b * warps;
-        if (cta >= ctas_) break;
-#pragma unroll
-        for (int i = 0; i < count; ++i) {
-          results[i] = operation(results[i], receive(slot(cta, i), words[b][i], epoch_));
-        }
-      }
+      for (int s = 0; s < slots; ++s) shown[i][s * across_count + place_.across] = a_[q][s];
     }
   }
 
@@ -378,14 +240,15 @@ class Factorization {
       }
     });
     double most[1];
-    meet<1, false>(largest, most, Maximum{}, Nothing{});
-    if (warp_ == 0 && lane_ < width) shared_.exponent[lane_] = exponent_of(most[0]);
+    meeting_.template meet<1, false>(largest, most, Maximum{}, Nothing{});
+    if (place_.warp == 0 && place_.lane < width)
+      shared_.exponent[place_.lane] = exponent_of(most[0]);
     __syncthreads();
     clear(products);
     for_chunks(false, [&](const Rows& rows) {
 #pragma unroll
       for (int s = 0; s < slots; ++s) {
-        const int exponent = -shared_.exponent[s * across_count + across_];
+        const int exponent = -shared_.exponent[s * across_count + place_.across];
 #pragma unroll
         for (int q = 0; q < depth; ++q) a_[q][s] = times_power(a_[q][s], exponent);
       }
@@ -397,12 +260,12 @@ class Factorization {
   /// position and the head's rows. Returns how many, at least one.
   __device__ __forceinline__ int eliminate(int j, double (&sums)[group]) {
     const int count = group_at(j);
-    const int position = lane_ % width;
+    const int position = place_.lane % width;
     double rows[group];
     double terms[group];  // of the columns' own squares: what they have cancelled from
 #pragma unroll
     for (int i = 0; i < group; ++i) {
-      rows[i] = i < count ? shared_.rows[epoch_ % 2][i][position] : 0.0;
+      rows[i] = i < count ? meeting_.rows()[i][position] : 0.0;
       terms[i] = __shfl_sync(all, sums[i], (j + i) % across_count);
     }
     for (int done = 0;;) {
@@ -428,8 +291,8 @@ class Factorization {
   /// the column at position `own`, has been applied; they move to the front.
   __device__ __forceinline__ void pass_on(const Reflector& h, int own, int index,
                                           double (&rows)[group], double (&sums)[group]) const {
-    const bool is_own = lane_ % width == own;
-    const double factor = shared_.factor[warp_][index][lane_ % width];
+    const bool is_own = place_.lane % width == own;
+    const double factor = shared_.factor[place_.warp][index][place_.lane % width];
     const double mine = h.inverse * sums[0];                      // v with this lane's column
     const double norm = h.inverse * __shfl_sync(all, mine, own);  // v with itself
 #pragma unroll
@@ -460,7 +323,7 @@ class Factorization {
         if (rows.near + q * down_count > j) values[0][0] = fmax(values[0][0], fabs(x));
       }
     });
-    meet<1, false>(values, result, Maximum{}, Nothing{});
+    meeting_.template meet<1, false>(values, result, Maximum{}, Nothing{});
     const double most = __shfl_sync(all, result[0], current);
     if (most == 0) return 0;
     const int exponent = exponent_of(most);
@@ -471,12 +334,12 @@ class Factorization {
         const bool below = rows.near + q * down_count > j;
         const double element = in_row(q, current);  // all lanes take part
         const double x = below ? times_power(element, -exponent) : 0.0;
-        if (below && across_ == current) a_[q][0] = x;
+        if (below && place_.across == current) a_[q][0] = x;
 #pragma unroll
         for (int s = 0; s < slots; ++s) values[0][s] = fma(x, a_[q][s], values[0][s]);
       }
     });
-    meet<1, false>(values, result, Sum{}, Nothing{});
+    meeting_.template meet<1, false>(values, result, Sum{}, Nothing{});
     sum = result[0];
     return exponent;
   }
@@ -498,13 +361,13 @@ class Factorization {
       h.tau = dominant ? 2 : (beta - alpha) / beta;
       h.inverse = 1 / (alpha - beta);
     }
-    const int column = column_at(lane_ % width);
+    const int column = column_at(place_.lane % width);
     const double product = fma(h.inverse, sum, row);
-    if (lane_ < width) {
-      shared_.factor[warp_][index][lane_] = column > j ? h.tau * product : 0.0;
+    if (place_.lane < width) {
+      shared_.factor[place_.warp][index][place_.lane] = column > j ? h.tau * product : 0.0;
       if (keeps_t() && column < j) shared_.common[index][column] = product;
     }
-    if (lane_ == 0) shared_.reflectors[warp_][index] = h;
+    if (place_.lane == 0) shared_.reflectors[place_.warp][index] = h;
     __syncwarp();
     return h;
   }
@@ -524,11 +387,11 @@ class Factorization {
 
   __device__ __forceinline__ void apply_one(const Rows& rows, int j, int index) {
     const int current = j % across_count;
-    const Reflector h = shared_.reflectors[warp_][index];
+    const Reflector h = shared_.reflectors[place_.warp][index];
     double factor[slots];
 #pragma unroll
     for (int s = 0; s < slots; ++s) {
-      factor[s] = shared_.factor[warp_][index][s * across_count + across_];
+      factor[s] = shared_.factor[place_.warp][index][s * across_count + place_.across];
     }
 #pragma unroll
     for (int q = 0; q < depth; ++q) {
@@ -537,7 +400,7 @@ class Factorization {
       const double v = row > j ? x * h.inverse : (row == j ? 1.0 : 0.0);
 #pragma unroll
       for (int s = 0; s < slots; ++s) a_[q][s] = fma(-v, factor[s], a_[q][s]);
-      if (across_ == current && row >= j) a_[q][0] = row > j ? v : h.beta;
+      if (place_.across == current && row >= j) a_[q][0] = row > j ? v : h.beta;
     }
   }
 
@@ -562,20 +425,20 @@ class Factorization {
 
   /// The warp that makes T, while others wait for other CTAs.
   [[nodiscard]] __device__ __forceinline__ bool keeps_t() const {
-    return cta_ == 0 && warp_ == warps - 1;
+    return place_.cta == 0 && place_.warp == warps - 1;
   }
 
   /// Columns [begin, begin + count) of T, those of the last reflectors, from tau and what earlier
   /// reflectors have in common with them.
   __device__ __forceinline__ void extend_t(int begin, int count) {
     if (!keeps_t()) return;
-    const int i = lane_ % width;
+    const int i = place_.lane % width;
     for (int j = begin; j < begin + count; ++j) {
-      const double tau = shared_.reflectors[warp_][j - begin].tau;
+      const double tau = shared_.reflectors[place_.warp][j - begin].tau;
       double sum = 0;
 #pragma unroll 4
       for (int k = 0; k < j; ++k) sum = fma(shared_.t[k][i], shared_.common[j - begin][k], sum);
-      if (lane_ < width) shared_.t[j][i] = i < j ? -tau * sum : (i == j ? tau : 0.0);
+      if (place_.lane < width) shared_.t[j][i] = i < j ? -tau * sum : (i == j ? tau : 0.0);
       __syncwarp();
     }
   }
@@ -583,12 +446,12 @@ class Factorization {
   /// Everything to where it belongs.
   __device__ __forceinline__ void finish() {
     for_chunks(false, [&](const Rows& rows) { deliver(rows); });
-    if (keeps_t() && lane_ < n_) {
-      for (int j = 0; j < n_; ++j) p_.t[lane_ + j * p_.t_leading] = shared_.t[j][lane_];
+    if (keeps_t() && place_.lane < n_) {
+      for (int j = 0; j < n_; ++j) p_.t[place_.lane + j * p_.t_leading] = shared_.t[j][place_.lane];
     }
     const std::int64_t above = p_.rows_above * n_;
-    for (std::int64_t e = cta_ * threads + static_cast<int>(threadIdx.x); e < above;
-         e += ctas_ * threads) {
+    for (std::int64_t e = place_.cta * threads + static_cast<int>(threadIdx.x); e < above;
+         e += place_.ctas * threads) {
       const std::int64_t row = e % p_.rows_above - p_.rows_above;
       const std::int64_t column = e / p_.rows_above;
       double& element = p_.head[row + column * p_.head_leading];
@@ -601,7 +464,7 @@ class Factorization {
   __device__ __forceinline__ void deliver(const Rows& rows) {
 #pragma unroll
     for (int s = 0; s < slots; ++s) {
-      const int column = column_at(s * across_count + across_);
+      const int column = column_at(s * across_count + place_.across);
       const int exponent = shared_.exponent[column];
 #pragma unroll
       for (int q = 0; q < depth; ++q) {
@@ -618,15 +481,9 @@ class Factorization {
   const Panel& p_;
   const int n_;
   const std::int64_t rows_;
-  GridWords* const words_;
-  std::uint32_t epoch_;
-  Shared<width>& shared_;
-  const int lane_;
-  const int warp_;
-  const int across_;
-  const int down_;
-  const int ctas_;
-  const int cta_;
+  const Place place_;
+  PanelShared<width>& shared_;
+  Meeting<width> meeting_;
   int base_ = 0;  ///< how far the slots are rotated
   double a_[depth][slots];
 };
@@ -634,7 +491,7 @@ class Factorization {
 template <int width, int depth, bool resident>
 __global__ void __launch_bounds__(threads, 1)
     factor_panel_kernel(const __grid_constant__ Launch launch) {
-  __shared__ Shared<width> shared;
+  __shared__ PanelShared<width> shared;
   Factorization<width, depth, resident>(launch, shared).run();
 }
 
