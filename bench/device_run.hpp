@@ -26,6 +26,7 @@ struct DeviceOptions : RunOptions {
   std::string inner;
   std::string virtual_tiles;
   std::string tree;
+  std::string streams;
   std::string grid;
   bool regenerate = false;
 };
@@ -39,6 +40,7 @@ inline void add_device_options(CLI::App& app, DeviceOptions& options) {
   app.add_option("--tile", options.tile, "rows and columns of a tile");
   app.add_option("--strip", options.strip, "columns of each tile that the CPUs keep");
   app.add_option("--small", options.small, "columns of a piece of the strip");
+  app.add_option("--streams", options.streams, "streams of a device for kernels");
   app.add_option("--grid", options.grid, "[rows, columns] of nodes");
   app.add_flag("--regenerate", options.regenerate,
                "make the matrix anew before each run, where there is no memory to keep a copy");
@@ -51,13 +53,13 @@ inline Config configuration(const DeviceOptions& options) {
     return value.empty() ? std::string() : fmt::format("{}: {}, ", key, value);
   };
   const std::string text =
-      fmt::format("runtime: {{{}devices: {{{}{}{}}}}}\nlayout: {{{}{}{}{}{}{}{}}}\n{}",
+      fmt::format("runtime: {{{}devices: {{{}{}{}{}}}}}\nlayout: {{{}{}{}{}{}{}{}}}\n{}",
                   setting("cpu_workers", options.workers), setting("backend", options.backend),
                   setting("per_node", options.devices), setting("memory", options.memory),
-                  setting("tile", options.tile), setting("strip", options.strip),
-                  setting("small", options.small), setting("inner", options.inner),
-                  setting("virtual", options.virtual_tiles), setting("tree", options.tree),
-                  setting("grid", options.grid),
+                  setting("streams", options.streams), setting("tile", options.tile),
+                  setting("strip", options.strip), setting("small", options.small),
+                  setting("inner", options.inner), setting("virtual", options.virtual_tiles),
+                  setting("tree", options.tree), setting("grid", options.grid),
                   options.trace.empty() ? "" : fmt::format("trace: {{file: {}}}\n", options.trace));
   return Config::from_text(text, "the command line");
 }

@@ -82,6 +82,7 @@ struct Devices {
   std::optional<DeviceBackend> backend;
   std::optional<std::int64_t> per_node;
   std::optional<std::uint64_t> memory;  ///< bytes of each device that may be used
+  std::optional<std::int64_t> streams;  ///< of each device that kernels run on side by side
 };
 
 struct Runtime {

@@ -334,6 +334,11 @@ constexpr auto node_options() {
       with_auto(leaf(
           "runtime.devices.memory", Kind::size, "memory of each device that may be used",
           [](auto& c) -> auto& { return c.runtime.devices.memory; })),
+      with_auto(within(leaf(
+                           "runtime.devices.streams", Kind::integer,
+                           "streams of each device that kernels run on side by side",
+                           [](auto& c) -> auto& { return c.runtime.devices.streams; }),
+                       1, 16)),
       with_auto(within(
           leaf(
               "runtime.window", Kind::integer, "generated, unfinished tasks that a node may hold",

@@ -307,6 +307,8 @@ void Node::Parts::start() {
   options.oversubscribed = facts.oversubscribed;
   options.has_own_cores = !own_cores().empty();
   options.watchdog_seconds = config.runtime.watchdog_seconds;
+  options.device_streams =
+      static_cast<std::int32_t>(config.runtime.devices.streams.value_or(options.device_streams));
   options.faults = faults.messages;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
   // wait for their readers.

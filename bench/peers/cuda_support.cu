@@ -1,7 +1,8 @@
+#include "bench/peers/cuda_support.hpp"
+
 #include <cstdio>
 #include <stdexcept>
 
-#include "bench/peers/cuda_support.hpp"
 #include "bench/peers/normal.hpp"
 
 namespace heddle::peer {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "kernels/cuda/gemm_plans.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {
@@ -50,6 +51,7 @@ struct Context::Handles {
   double* scratch = nullptr;
   std::size_t scratch_count = 0;
   int* status = nullptr;
+  GemmPlans gemm_plans;
 };
 
 Context::Context(int device, cudaStream_t stream)
@@ -88,6 +90,14 @@ cusolverDnHandle_t Context::solver() {
     check(cusolverDnSetStream(handles_->solver, stream_), "cusolverDnSetStream");
   }
   return handles_->solver;
+}
+
+std::span<std::byte> Context::blas_workspace() const {
+  return {handles_->blas_workspace, blas_workspace_bytes};
+}
+
+GemmPlans& Context::gemm_plans() const {
+  return handles_->gemm_plans;
 }
 
 double* Context::scratch(std::size_t count) {

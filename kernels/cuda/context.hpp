@@ -5,9 +5,12 @@
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace heddle::kernel::cuda {
+
+class GemmPlans;
 
 /// Throws Error(internal) that names `operation` and what CUDA says; does nothing on success.
 void check(cudaError_t status, std::string_view operation);
@@ -30,6 +33,9 @@ class Context {
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
   [[nodiscard]] cublasHandle_t blas();
   [[nodiscard]] cusolverDnHandle_t solver();
+  /// What blas() works with; cublasLt calls on the stream may use it too.
+  [[nodiscard]] std::span<std::byte> blas_workspace() const;
+  [[nodiscard]] GemmPlans& gemm_plans() const;
 
   /// At least `count` doubles of device memory, aligned to 256 bytes; what an earlier call
   /// returned is the same memory. Kernels of the stream use it one after the other. Growing waits

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/assert.hpp"
+#include "kernels/cuda/gemm_plans.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {
@@ -44,8 +45,20 @@ void gemm(Context& context, cublasOperation_t transa, cublasOperation_t transb, 
           const double* b, std::int64_t ldb, double beta, double* c, std::int64_t ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale(context, m, n, beta, c, ldc);
-  check(cublasDgemm(context.blas(), transa, transb, narrow(m), narrow(n), narrow(k), &alpha, a,
-                    leading(lda), b, leading(ldb), &beta, c, leading(ldc)),
+  const GemmShape shape{transa,    transb,       narrow(m),    narrow(n),
+                        narrow(k), leading(lda), leading(ldb), leading(ldc)};
+  // A cuBLAS handle is one of cublasLt too.
+  auto* lt = reinterpret_cast<cublasLtHandle_t>(context.blas());
+  const auto workspace = context.blas_workspace();
+  if (const auto* algorithm = context.gemm_plans().algorithm(lt, shape, workspace.size())) {
+    GemmDescription d(shape);
+    check(cublasLtMatmul(lt, &d.operation, &alpha, a, &d.a, b, &d.b, &beta, c, &d.c, c, &d.c,
+                         algorithm, workspace.data(), workspace.size(), context.stream()),
+          "cublasLtMatmul");
+    return;
+  }
+  check(cublasDgemm(context.blas(), transa, transb, shape.m, shape.n, shape.k, &alpha, a, shape.lda,
+                    b, shape.ldb, &beta, c, shape.ldc),
         "cublasDgemm");
 }
 

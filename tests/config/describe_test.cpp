@@ -82,6 +82,7 @@ TEST(Options, AreExactlyTheDocumentedKeys) {
                                                "runtime.devices.backend",
                                                "runtime.devices.per_node",
                                                "runtime.devices.memory",
+                                               "runtime.devices.streams",
                                                "runtime.window",
                                                "runtime.placement",
                                                "runtime.watchdog_seconds",

@@ -54,7 +54,7 @@ TEST(Diagnostics, UnknownKeysNameTheirSiblingsAndTheNearest) {
       {"layout: {tlie: 5}\n", 1, 10, "layout.tlie",
        "expected one of grid, tile, strip, small, inner, virtual, tree", "tile"},
       {"runtime:\n  devices:\n    per-node: 1\n", 3, 5, "runtime.devices.per-node",
-       "expected one of backend, per_node, memory", "per_node"},
+       "expected one of backend, per_node, memory, streams", "per_node"},
       {"tile: 5\n", 1, 1, "tile", "expected one of problem, layout", "layout.tile"},
       {"layuot: {tile: 5}\n", 1, 1, "layuot", "unknown key", "layout"},
       {"layout.tile: 5\n", 1, 1, "layout.tile", "unknown key", "layout: {tile: ...}"},
