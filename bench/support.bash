@@ -63,19 +63,27 @@ use_coretype() {
 
 package_version() { dpkg-query --show --showformat='${Version}' "$1" 2>/dev/null || echo "absent"; }
 
-describe_machine() {
-  local commit
-  commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
-  [[ -z $(git -C "$root" status --porcelain 2>/dev/null) ]] || commit+=" with local changes"
+describe_processor() {
   lscpu | awk -F': *' '/^(Model name|CPU\(s\)|L2 cache|L3 cache)/ { printf "%s%s %s", s, $1, $2; s = "; " }
     END { print "" }' | sed 's/^/- machine: /'
   echo "- processor: $(lscpu | awk -F': *' '/^CPU family/ { f = $2 } /^Model:/ { m = $2 }
     END { print "family " f " model " m }'), $(grep -qw avx512f /proc/cpuinfo && echo with || echo without) AVX-512"
   echo "- load averages at the start: $load_at_start"
+}
+
+describe_heddle() {
+  local commit
+  commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
+  [[ -z $(git -C "$root" status --porcelain 2>/dev/null) ]] || commit+=" with local changes"
+  echo "- heddle $commit, $(date -u +%Y-%m-%d)"
+}
+
+describe_machine() {
+  describe_processor
   echo "- environment: $(env | grep "^OPENBLAS_" | sort | paste -s -d " ")"
   echo "- OpenBLAS $(package_version libopenblas0-pthread), kernel set $(field coretype \
     "$("$bin/dgemm_peak" --n 64 --repetitions 1)")"
   echo "- g++ $(package_version g++-12), MPICH $(package_version libmpich12)," \
     "ScaLAPACK $(package_version libscalapack-mpich2.2), StarPU $(package_version libstarpu-1.3-9)"
-  echo "- heddle $commit, $(date -u +%Y-%m-%d)"
+  describe_heddle
 }

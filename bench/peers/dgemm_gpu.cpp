@@ -290,19 +290,21 @@ class Contest {
   void run(const Contender& contender, double seconds, const std::string& pass) {
     operands_.generate_c();
     const double residual = check_.residual(contender, lanes_.front(), operands_);
-    if (!(residual < peer::residual_max)) is_right_ = false;
+    const bool is_right = residual < peer::residual_max;
+    is_right_ = is_right_ && is_right;
     const Rate rate = measure(contender, seconds);
     const std::string line = contender.details + " streams=" + std::to_string(contender.streams) +
                              " pass=" + pass + peer::figure("residual", residual) +
                              peer::figure("sm_mhz", rate.clock);
     print(contender.peer, "dgemm", line, rate);
-    if (rate.median > best_rate_.median && pass != "first") {
+    if (is_right && rate.median > best_rate_.median && pass != "first") {
       best_rate_ = rate;
       best_line_ = " of=" + contender.peer + line;
     }
-    last_ = rate.median;
+    last_ = is_right ? rate.median : 0;
   }
 
+  /// Of the last contender; 0 if its result was wrong.
   [[nodiscard]] double last_rate() const { return last_; }
   [[nodiscard]] bool is_right() const { return is_right_; }
   void print_best() const {
@@ -379,7 +381,7 @@ void run_algorithms(Contest& contest, const LtProducts& products, const Options&
                     double seconds) {
   struct Candidate {
     Contender contender;
-    double rate;
+    double rate = 0;
   };
   std::vector<Candidate> candidates;
   for (const Contender& contender : products.contenders()) {
