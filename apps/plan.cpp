@@ -138,6 +138,7 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
       const std::int32_t blocks =
           node.engine().pool_capacity(PlaceId{static_cast<std::int32_t>(p)}, minimum);
       bytes_[p].pools = std::max(bytes_[p].pools, blocks * block);
+      bytes_[p].pools_min = std::max(bytes_[p].pools_min, minimum * block);
     }
     return static_cast<double>(job.tasks_planned());
   };
@@ -151,7 +152,11 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
 /// then.
 void Plan::plan_out_of_core() {
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
-    if (bytes_[p].total() > available(p)) bytes_[0].backing += bytes_[p].total();
+    Bytes& b = bytes_[p];
+    // More tiles on their way than are needed are only kept where there is room for them.
+    const double rest = b.total() - b.pools;
+    if (b.total() > available(p)) b.pools = std::max(b.pools_min, available(p) - rest);
+    if (b.total() > available(p)) bytes_[0].backing += b.total();
   }
 }
 

@@ -29,11 +29,12 @@ class Plan {
   /// Bytes on one place of this node.
   struct Bytes {
     double matrix = 0;
-    double copy = 0;     ///< for the verification
-    double sides = 0;    ///< solution, and right-hand sides for the verification
-    double pools = 0;    ///< tiles on their way, of the job that needs most
-    double file = 0;     ///< what a text file leaves in memory
-    double backing = 0;  ///< of the host: for tiles of devices that work out of core
+    double copy = 0;       ///< for the verification
+    double sides = 0;      ///< solution, and right-hand sides for the verification
+    double pools = 0;      ///< tiles on their way, of the job that needs most
+    double pools_min = 0;  ///< with which the jobs can still advance
+    double file = 0;       ///< what a text file leaves in memory
+    double backing = 0;    ///< of the host: for tiles of devices that work out of core
     [[nodiscard]] double total() const { return matrix + copy + sides + pools + file + backing; }
   };
 

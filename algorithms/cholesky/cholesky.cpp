@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "algorithms/matrix/walk.hpp"
 #include "base/assert.hpp"
@@ -97,6 +99,51 @@ struct Update {
   }
 };
 
+/// For each tile column the one by whose priority it is updated: itself in core. Out of core, the
+/// columns that a device's memory holds together are updated together, all of them by one panel
+/// before the next: each panel then comes to the device once for the group and not for each column.
+using Groups = std::vector<TileColumn>;
+
+/// Of a device's memory, what the columns of a group may take beside a panel that passes by.
+constexpr double group_share = 0.75;
+
+Groups column_groups(const Matrix<double>& a) {
+  const TileLayout& l = a.layout();
+  Groups groups;
+  for (TileColumn c{0}; c.value() < l.tile_columns(); ++c) groups.push_back(c);
+  const NodeFacts& facts = a.node().facts();
+  const std::int32_t devices = a.distribution().devices;
+  if (devices == 0 || facts.devices == 0) return groups;
+  // What all devices of this node have, and what a wide column takes of it.
+  const OwnPart own(a.distribution(), NodeId{facts.rank});
+  const double memory = static_cast<double>(facts.device_memory_bytes) * devices;
+  std::vector<double> bytes(static_cast<std::size_t>(l.wide_columns()), 0.0);
+  double all = 0;
+  for (std::int32_t j = own.first_wide(0); j < l.wide_columns(); j += own.grid_columns) {
+    double& column = bytes[static_cast<std::size_t>(j)];
+    for (std::int32_t i = own.first_row(j); i < l.tile_rows(); i = own.first_row(i + 1)) {
+      column += 8.0 * static_cast<double>(l.row_count(TileRow{i}) * (l.wide_width() - l.strip));
+    }
+    all += column;
+  }
+  if (all <= memory) return groups;
+  const double most = group_share * memory - *std::max_element(bytes.begin(), bytes.end());
+  TileColumn first{0};
+  double taken = 0;
+  for (std::int32_t j = 0; j < l.wide_columns(); ++j) {
+    taken += bytes[static_cast<std::size_t>(j)];
+    if (taken > most) {
+      first = l.wide_begin(j);
+      taken = bytes[static_cast<std::size_t>(j)];
+    }
+    for (TileColumn c = l.wide_begin(j); c < l.wide_begin(j + 1); ++c) {
+      // Of several pieces each keeps its place behind the first.
+      groups[static_cast<std::size_t>(c.value())] = first + l.piece_of(c);
+    }
+  }
+  return groups;
+}
+
 /// The panel of one step: the diagonal piece, and the tiles under it, which it divides.
 struct Panel {
   TaskStream& tasks;
@@ -131,7 +178,8 @@ struct Panel {
 
 /// 001 section 3.1, with each node walking only the tasks that write its own tiles, and announcing
 /// to whom the tiles of its part of a finished column go.
-Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<double>> inverses) {
+Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<double>> inverses,
+                  Groups groups) {
   const TileLayout layout = a.layout();
   const OwnPart own(a.distribution(), tasks.node());
   const std::int32_t rows = layout.tile_rows();
@@ -166,7 +214,8 @@ Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<doub
     const Update update{tasks, a, a, own, c, factored, c + 1};
     for (std::int32_t j = update.first_wide(); j < rows; j = update.next_wide(j)) {
       for (TileColumn d = update.begin(j); d < layout.wide_begin(j + 1); ++d) {
-        const std::int32_t priority = column_priority(columns, d.value(), 0);
+        const std::int32_t priority =
+            column_priority(columns, groups[static_cast<std::size_t>(d.value())].value(), 0);
         for (std::int32_t i = update.start_row(j, d); i < rows; i = update.next_row(i, j, d)) {
           std::array<std::int32_t, 2> sources{};
           const std::int32_t readers = d == update.begin(j) ? update.readers_at(i, j, sources) : 0;
@@ -184,7 +233,7 @@ Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<doub
 }
 
 /// The same updates without the factorization in between, each column's own included.
-Program subtract(TaskStream& tasks, Matrix<double> r, Matrix<double> l) {
+Program subtract(TaskStream& tasks, Matrix<double> r, Matrix<double> l, Groups groups) {
   const TileLayout layout = r.layout();
   const OwnPart own(r.distribution(), tasks.node());
   const std::int32_t rows = layout.tile_rows();
@@ -192,10 +241,11 @@ Program subtract(TaskStream& tasks, Matrix<double> r, Matrix<double> l) {
   const Version given{0};
 
   for (TileColumn c{0}; c.value() < columns; ++c) {
-    const std::int32_t priority = column_priority(columns, c.value(), 0);
     const Update update{tasks, r, l, own, c, given, c};
     for (std::int32_t j = update.first_wide(); j < rows; j = update.next_wide(j)) {
       for (TileColumn d = update.begin(j); d < layout.wide_begin(j + 1); ++d) {
+        const std::int32_t priority =
+            column_priority(columns, groups[static_cast<std::size_t>(d.value())].value(), 0);
         for (std::int32_t i = update.start_row(j, d); i < rows; i = update.next_row(i, j, d)) {
           std::array<std::int32_t, 2> sources{};
           const std::int32_t readers = d == update.begin(j) ? update.readers_at(i, j, sources) : 0;
@@ -241,7 +291,9 @@ JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& i
     spec.temporaries = {inverses->id()};
     spec.keep_alive.push_back(inverses->state());
   }
-  spec.program = [a, inverses](TaskStream& tasks) { return factorize(tasks, a, inverses); };
+  spec.program = [a, inverses, groups = column_groups(a)](TaskStream& tasks) {
+    return factorize(tasks, a, inverses, groups);
+  };
   return spec;
 }
 
@@ -264,7 +316,9 @@ JobSpec subtract_product(const Matrix<double>& r, const Matrix<double>& l) {
   spec.name = "residual";
   spec.matrices = {r.id(), l.id()};
   spec.keep_alive = {r.state(), l.state()};
-  spec.program = [r, l](TaskStream& tasks) { return subtract(tasks, r, l); };
+  spec.program = [r, l, groups = column_groups(r)](TaskStream& tasks) {
+    return subtract(tasks, r, l, groups);
+  };
   return spec;
 }
 

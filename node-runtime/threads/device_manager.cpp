@@ -22,8 +22,10 @@ constexpr std::int32_t nothing = -1;
 /// Tasks whose tiles are not all in the device's memory that the manager looks through for one that
 /// can run: enough to find those that share what is there.
 constexpr std::size_t waiting_max = 256;
-/// Of the device's memory, what tasks whose tiles are on their way may hold.
-constexpr double ahead_share_max = 0.5;
+/// Tasks whose tiles are on their way: enough to keep the link busy while kernels run. They are
+/// served in the order in which they were asked for, so each of them is what a more urgent task
+/// waits for.
+constexpr std::size_t ahead_max = 4;
 
 /// A task on its way through a stream.
 struct Flight {
@@ -217,7 +219,7 @@ class DeviceManager {
   void take_arrived() {
     for (void* cookie : cache_.take_ready(DeviceCache::Requester::manager)) {
       auto& task = *static_cast<protocol::Task*>(cookie);
-      ahead_bytes_ -= bytes_of(task);
+      --ahead_;
       insert_by_priority(arrived_, task);
       look_again_ = true;
     }
@@ -226,27 +228,15 @@ class DeviceManager {
   /// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.
   bool ask_ahead() {
     bool asked = false;
-    const auto most =
-        static_cast<std::uint64_t>(ahead_share_max * static_cast<double>(cache_.bytes()));
-    while (!waiting_.empty()) {
+    while (!waiting_.empty() && ahead_ < ahead_max) {
       protocol::Task& task = *waiting_.front();
-      const std::uint64_t bytes = bytes_of(task);
-      if (ahead_bytes_ > 0 && ahead_bytes_ + bytes > most) break;
       waiting_.erase(waiting_.begin());
-      ahead_bytes_ += bytes;
+      ++ahead_;
       cache_.request(TaskUses(engine_.store(), task).span(), DeviceCache::Requester::manager,
                      &task);
       asked = true;
     }
     return asked;
-  }
-
-  [[nodiscard]] std::uint64_t bytes_of(const protocol::Task& task) const {
-    std::uint64_t bytes = 0;
-    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-      bytes += engine_.store().shape(task.operands[i].tile).bytes();
-    }
-    return bytes;
   }
 
   /// The stream with the least to do; the urgent one when the others are full; null when all are.
@@ -317,7 +307,7 @@ class DeviceManager {
   /// Taken, but not all of their tiles are in the device's memory; by priority.
   std::vector<protocol::Task*> waiting_;
   std::vector<protocol::Task*> arrived_;  ///< acquired, not started; by priority
-  std::uint64_t ahead_bytes_ = 0;         ///< of tasks whose tiles were asked for
+  std::size_t ahead_ = 0;                 ///< tasks whose tiles were asked for
   bool look_again_ = false;               ///< some of `waiting_` may be able to run
 };
 

@@ -42,7 +42,7 @@ struct EngineOptions {
   std::int32_t extra_blocks_max = 1024;  ///< of a job's pool beyond the planned minimum
   std::int32_t extra_blocks_wanted =
       16;  ///< on the host, beside twice the minimum: what workers use
-  std::int32_t extra_blocks_device_max = 16;
+  std::int32_t extra_blocks_device_max = 1024;
   WaitPolicy wait = WaitPolicy::adaptive;
   /// Fewer usable cores than computing threads on this host: waiting threads go to sleep at once.
   bool oversubscribed = false;

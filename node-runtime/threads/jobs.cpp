@@ -59,7 +59,7 @@ std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum) const {
   if (minimum == 0) return 0;
   return place == host_place
              ? std::min(options_.extra_blocks_max, 2 * minimum + options_.extra_blocks_wanted)
-             : std::min(options_.extra_blocks_device_max, minimum + 4);
+             : std::min(options_.extra_blocks_device_max, 2 * minimum + 4);
 }
 
 std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {

@@ -171,6 +171,7 @@ CudaDevice::~CudaDevice() {
   // Abandoned streams may still be at work. After a fault of the GPU all of these calls fail, and
   // the end of the process is what gives the memory back.
   const CurrentGpu current(gpu_);
+  if (left_.load(std::memory_order_relaxed)) return;
   static_cast<void>(cudaDeviceSynchronize());
   for (const auto& [address, bytes] : host_) static_cast<void>(cudaFreeHost(address));
   for (const auto& [address, bytes] : registered_) static_cast<void>(cudaHostUnregister(address));

@@ -83,6 +83,8 @@ class CudaDevice final : public Device {
                                        const CopyShape& shape, std::uint64_t stream) const;
   /// When `event`, which is complete, was, in ns of CLOCK_MONOTONIC.
   [[nodiscard]] std::int64_t completed_ns(cudaEvent_t event);
+  /// A stream cannot come to its end: nothing on the GPU is waited for or given back any more.
+  void leave_memory() { left_.store(true, std::memory_order_relaxed); }
   void stream_destroyed() { streams_.fetch_sub(1, std::memory_order_relaxed); }
   void event_created() { events_.fetch_add(1, std::memory_order_relaxed); }
   void event_destroyed() { events_.fetch_sub(1, std::memory_order_relaxed); }
@@ -118,6 +120,7 @@ class CudaDevice final : public Device {
   std::map<std::byte*, Opened> opened_;
   std::shared_ptr<const ClockAnchor> anchor_;
 
+  std::atomic<bool> left_{false};
   std::atomic<std::int32_t> streams_{0};
   std::atomic<std::int32_t> events_{0};
   std::atomic<std::uint64_t> streams_created_{0};

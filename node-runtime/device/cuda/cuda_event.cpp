@@ -59,8 +59,14 @@ bool CudaEvent::exporter_is_gone() const {
 
 /// What `status` of the event means, its stream's results delivered when it is complete.
 EventState CudaEvent::settle(cudaError_t status) const {
-  if (status == cudaErrorNotReady) return EventState::pending;
   const std::scoped_lock lock(mutex_);
+  if (status == cudaErrorNotReady) {
+    if (stream_ == nullptr) return EventState::pending;
+    stream_->look_at_exporters(number_);
+    if (!stream_->failure().has_value()) return EventState::pending;
+    stream_->pass_on();
+    return EventState::failed;
+  }
   if (stream_ == nullptr) return status == cudaSuccess ? EventState::done : EventState::failed;
   if (status != cudaSuccess) stream_->fail(status, number_);
   stream_->deliver(number_);
@@ -89,14 +95,8 @@ std::int64_t CudaEvent::completed_ns() const {
 }
 
 void CudaEvent::synchronize() const {
-  if (is_opened()) {
-    // Its process may end: CUDA would wait for ever.
-    while (query() == EventState::pending) std::this_thread::yield();
-  } else {
-    const cudaError_t status = cudaEventSynchronize(event_);
-    static_cast<void>(cudaGetLastError());
-    static_cast<void>(settle(status));
-  }
+  // Not cudaEventSynchronize, which waits for ever for a process that has gone.
+  while (query() == EventState::pending) std::this_thread::yield();
   if (query() != EventState::failed) return;
   throw Error(exporter_gone_.load(std::memory_order_relaxed) ? ErrorCode::communication
                                                              : ErrorCode::internal,

@@ -30,6 +30,8 @@ class CudaEvent final : public Event {
 
   // ---- for streams and the device -------------------------------------------------------------
   [[nodiscard]] bool is_opened() const { return exporter_pid_ != 0; }
+  /// The process that an opened event comes from.
+  [[nodiscard]] std::int64_t exporter() const { return exporter_pid_; }
   /// What other streams wait for.
   [[nodiscard]] cudaEvent_t handle() const { return event_; }
   /// Throws Error(internal) when `stream` may not record it now.

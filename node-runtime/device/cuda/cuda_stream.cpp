@@ -1,7 +1,12 @@
 #include "node-runtime/device/cuda/cuda_stream.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <exception>
 #include <fmt/format.h>
+#include <thread>
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
@@ -10,6 +15,19 @@
 #include "node-runtime/device/cuda/cuda_event.hpp"
 
 namespace heddle {
+namespace {
+
+/// How long a dead exporter stays unnoticed.
+constexpr std::int64_t look_interval_ns = 10'000'000;
+/// How long an abandoned stream is given to come to its end.
+constexpr std::int64_t drain_ns_max = 1'000'000'000;
+
+std::int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+}  // namespace
 
 // ---- what outlives the stream ----------------------------------------------------------------
 
@@ -69,6 +87,29 @@ void StreamRecord::fail(cudaError_t status, std::uint64_t number) {
       recent_[number % recent_.size()]);
 }
 
+void StreamRecord::await(std::int64_t exporter) {
+  const std::scoped_lock lock(mutex_);
+  if (std::find(exporters_.begin(), exporters_.end(), exporter) == exporters_.end()) {
+    exporters_.push_back(exporter);
+  }
+}
+
+void StreamRecord::look_at_exporters(std::uint64_t number) {
+  const std::scoped_lock lock(mutex_);
+  if (exporters_.empty() || failure_.has_value()) return;
+  const std::int64_t now = now_ns();
+  if (now < next_look_ns_) return;
+  next_look_ns_ = now + look_interval_ns;
+  for (const std::int64_t exporter : exporters_) {
+    if (::kill(static_cast<pid_t>(exporter), 0) == 0 || errno != ESRCH) continue;
+    failure_ = fmt::format(
+        "{}: process {}, which exported an event that operation {} or one before "
+        "it waits for, ended before the event was complete",
+        place_, exporter, number);
+    return;
+  }
+}
+
 void StreamRecord::abandon(const std::string& reason) {
   const std::scoped_lock lock(mutex_);
   if (!failure_) failure_ = fmt::format("{}: abandoned: {}", place_, reason);
@@ -120,12 +161,25 @@ CudaStream::~CudaStream() {
                "{} is destroyed and nobody was told of its failure: {}", record_->place(),
                record_->failure().value_or(""));
   const CurrentGpu current(device_.gpu());
-  // Its scratch memory and result words are in use until the end.
-  if (status == cudaErrorNotReady) static_cast<void>(cudaStreamSynchronize(stream_));
+  // Its scratch memory and result words are in use until the end. If that does not come, because it
+  // waits for a process that has gone, they are left to the end of this process.
+  if (status == cudaErrorNotReady && !drain_within(drain_ns_max)) {
+    static_cast<void>(context_.release());
+    device_.leave_memory();
+  }
   context_.reset();
   static_cast<void>(cudaStreamDestroy(stream_));
   static_cast<void>(cudaGetLastError());
   device_.stream_destroyed();
+}
+
+bool CudaStream::drain_within(std::int64_t limit_ns) const {
+  const std::int64_t end = now_ns() + limit_ns;
+  while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+    if (now_ns() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 void CudaStream::copy_strided(Destination to, Source from, const CopyShape& shape) {
@@ -216,6 +270,7 @@ void CudaStream::wait(const Event& event) {
                             name_of(event.device().info().backend)));
   }
   if (const auto failure = cuda->known_failure()) record_->abandon(*failure);
+  if (cuda->is_opened()) record_->await(cuda->exporter());
   const CurrentGpu current(device_.gpu());
   const std::scoped_lock lock(mutex_);
   record_->count("wait for an event");
@@ -228,9 +283,14 @@ void CudaStream::synchronize() {
     const std::scoped_lock lock(mutex_);
     number = record_->counted();
   }
-  const cudaError_t status = cudaStreamSynchronize(stream_);
+  cudaError_t status = cudaStreamQuery(stream_);
+  while (status == cudaErrorNotReady && !record_->failure().has_value()) {
+    std::this_thread::yield();
+    record_->look_at_exporters(number);
+    status = cudaStreamQuery(stream_);
+  }
   static_cast<void>(cudaGetLastError());
-  if (status != cudaSuccess) record_->fail(status, number);
+  if (status != cudaSuccess && status != cudaErrorNotReady) record_->fail(status, number);
   record_->deliver(number);
   if (const auto failure = record_->failure()) {
     record_->pass_on();

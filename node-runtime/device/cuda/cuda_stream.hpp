@@ -44,6 +44,11 @@ class StreamRecord {
   /// The stream is to fail from operation `number` on.
   void abandon(const std::string& reason);
   [[nodiscard]] std::optional<std::string> failure() const;
+  /// The stream waits for an event of process `exporter`.
+  void await(std::int64_t exporter);
+  /// Fails when a process whose event the stream has waited for is gone: CUDA would wait for ever.
+  /// For who finds operation `number` unfinished; looks now and then only.
+  void look_at_exporters(std::uint64_t number);
   void pass_on() const;
   /// Somebody was told of the failure, or there is none.
   [[nodiscard]] bool is_passed_on() const;
@@ -67,6 +72,9 @@ class StreamRecord {
   std::deque<Result> results_;
   std::optional<std::string> failure_;
   mutable bool passed_on_ = false;
+  std::vector<std::int64_t>
+      exporters_;  ///< whose events operations since the last drained wait for
+  std::int64_t next_look_ns_ = 0;
 };
 
 /// A CUDA stream. CUDA keeps its queue and blocks the caller when it is full.
@@ -87,6 +95,7 @@ class CudaStream final : public Stream {
 
  private:
   void check_tiles(const Kernel& kernel, std::span<const TileView> tiles) const;
+  [[nodiscard]] bool drain_within(std::int64_t limit_ns) const;
 
   CudaDevice& device_;
   const int exceptions_at_start_;
