@@ -104,6 +104,16 @@ struct Update {
 /// before the next: each panel then comes to the device once for the group and not for each column.
 using Groups = std::vector<TileColumn>;
 
+/// Priorities between the updates of a group and those of the next one, or more.
+std::int32_t span_of(const Groups& groups) {
+  std::int32_t widest = 1;
+  for (std::size_t c = 0; c < groups.size(); ++c) {
+    widest = std::max(widest, static_cast<std::int32_t>(c) - groups[c].value() + 1);
+  }
+  const auto columns = static_cast<std::int32_t>(groups.size());
+  return column_priority(columns, columns - widest, 3) + 1;
+}
+
 /// Of a device's memory, what the columns of a group may take beside a panel that passes by.
 constexpr double group_share = 0.75;
 
@@ -291,7 +301,9 @@ JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& i
     spec.temporaries = {inverses->id()};
     spec.keep_alive.push_back(inverses->state());
   }
-  spec.program = [a, inverses, groups = column_groups(a)](TaskStream& tasks) {
+  const Groups groups = column_groups(a);
+  spec.priority_span = span_of(groups);
+  spec.program = [a, inverses, groups](TaskStream& tasks) {
     return factorize(tasks, a, inverses, groups);
   };
   return spec;
@@ -316,9 +328,9 @@ JobSpec subtract_product(const Matrix<double>& r, const Matrix<double>& l) {
   spec.name = "residual";
   spec.matrices = {r.id(), l.id()};
   spec.keep_alive = {r.state(), l.state()};
-  spec.program = [r, l, groups = column_groups(r)](TaskStream& tasks) {
-    return subtract(tasks, r, l, groups);
-  };
+  const Groups groups = column_groups(r);
+  spec.priority_span = span_of(groups);
+  spec.program = [r, l, groups](TaskStream& tasks) { return subtract(tasks, r, l, groups); };
   return spec;
 }
 

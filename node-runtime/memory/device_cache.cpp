@@ -10,6 +10,14 @@ namespace heddle {
 
 using protocol::AccessMode;
 
+namespace {
+
+/// Writing back ahead of need begins late: a tile that is updated again and again would be written
+/// each time, and its next update would wait for that.
+constexpr double dirty_share_max = 0.9;
+
+}  // namespace
+
 Backing::Backing(HostRegion region, Device& device) : region_(std::move(region)), device_(device) {
   if (region_.bytes() == 0) return;
   try {
@@ -28,7 +36,7 @@ DeviceCache::DeviceCache(Device& device, Provider provider)
     : device_(device),
       provider_(std::move(provider)),
       pool_(device, device.memory_available()),
-      residency_({.bytes = pool_.bytes()}) {}
+      residency_({.bytes = pool_.bytes(), .dirty_share_max = dirty_share_max}) {}
 
 void DeviceCache::tell(std::function<void(Requester)> ready, std::function<void()> transfers) {
   on_ready_ = std::move(ready);
@@ -120,12 +128,14 @@ bool DeviceCache::is_undefined(const Use& use) const {
 }
 
 /// What is read without ever having been written (by jobs after a cancelled one, whose results are
-/// undefined) gets a content: whatever its backing holds. With the lock.
+/// undefined, and by who visits new tiles) gets a content: whatever is in the memory that it has,
+/// or is given. With the lock.
 void DeviceCache::define(std::span<const Use> uses) {
   for (const Use& use : uses) {
     if (!is_undefined(use)) continue;
+    if (residency_.adopt_frame(use.block)) continue;
     ensure_backing(*at(use.block).pool);
-    residency_.adopt(use.block);
+    residency_.adopt_backing(use.block);
   }
 }
 

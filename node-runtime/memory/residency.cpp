@@ -288,12 +288,27 @@ void Residency::release(std::span<const Use> uses, Actions& actions) {
   serve(actions);
 }
 
-void Residency::adopt(ResidentBlock id) {
+bool Residency::adopt_frame(ResidentBlock id) {
   Block& b = existing(id);
   HEDDLE_CHECK(b.content == Content::invalid && b.pins == 0, "block {} has {} pins", id.value(),
                b.pins);
-  set_content(b, b.extent == none || b.fetching ? Content::backed : Content::modified);
-  if (b.content == Content::modified && b.writing_back) writing_bytes_ += b.frame_bytes;
+  if (b.fetching) return false;
+  if (b.extent == none) {
+    const Extent extent = somebody_waits() ? none : allocate_unused(id);
+    if (extent == none) return false;
+    give_frame(id, extent);
+  }
+  set_content(b, Content::modified);
+  if (b.writing_back) writing_bytes_ += b.frame_bytes;
+  relist(id);
+  return true;
+}
+
+void Residency::adopt_backing(ResidentBlock id) {
+  Block& b = existing(id);
+  HEDDLE_CHECK(b.content == Content::invalid && b.pins == 0 && (b.extent == none || b.fetching),
+               "block {} has {} pins", id.value(), b.pins);
+  set_content(b, Content::backed);
   relist(id);
 }
 

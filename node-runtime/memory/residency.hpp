@@ -173,9 +173,11 @@ class Residency {
   bool cancel(TicketId ticket, Actions& actions);
   /// Ends uses that were handed out, with the modes of then; written blocks are modified.
   void release(std::span<const Use> uses, Actions& actions);
-  /// Gives a block without content, which nobody uses, whatever its frame or else its backing
-  /// holds: for readers of what was never written.
-  void adopt(ResidentBlock block);
+  /// Gives a block without content, which nobody uses, whatever its frame holds, one that costs
+  /// nobody anything if it has none: for readers of what was never written. False if there is none.
+  [[nodiscard]] bool adopt_frame(ResidentBlock block);
+  /// The same with what its backing holds.
+  void adopt_backing(ResidentBlock block);
   /// The content is no longer needed; the block is not in use. A transfer under way goes on to its
   /// end, which the caller still reports.
   void discard(ResidentBlock id, Actions& actions);

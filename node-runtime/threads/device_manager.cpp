@@ -26,6 +26,8 @@ constexpr std::size_t waiting_max = 256;
 /// served in the order in which they were asked for, so each of them is what a more urgent task
 /// waits for.
 constexpr std::size_t ahead_max = 4;
+/// A chain of urgent tasks pauses no longer than this between two of them.
+constexpr std::int64_t front_pause_ns = 1'000'000;
 
 /// A task on its way through a stream.
 struct Flight {
@@ -109,7 +111,8 @@ class DeviceManager {
   void wait(Doorbell::Ticket ticket) {
     const bool polls = in_flight_ > 0 && !device_.info().notifies;
     if (!polls) {
-      bell_.wait(ticket);
+      // Tasks that were held back for what is under way may go when that has paused for long.
+      bell_.wait(ticket, waiting_.empty() ? 0 : front_pause_ns / 1000);
     } else if (engine_.options().oversubscribed || engine_.options().wait == WaitPolicy::park) {
       bell_.wait(ticket, 20);
     } else {
@@ -225,11 +228,26 @@ class DeviceManager {
     }
   }
 
+  /// How urgent what is under way is. A chain of tasks with pauses between them counts as under way
+  /// for a while longer.
+  void follow_front() {
+    const std::int64_t now = trace::now_ns();
+    std::int32_t highest = arrived_.empty() ? nothing : arrived_.front()->priority;
+    for (const Lane& lane : lanes_) highest = std::max(highest, lane.priority());
+    if (highest >= front_ || now - front_ns_ > front_pause_ns) {
+      front_ = highest;
+      front_ns_ = now;
+    }
+  }
+
   /// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.
   bool ask_ahead() {
     bool asked = false;
+    follow_front();
     while (!waiting_.empty() && ahead_ < ahead_max) {
       protocol::Task& task = *waiting_.front();
+      const auto& job = *static_cast<const JobRecord*>(task.job->context);
+      if (std::int64_t{front_} - task.priority > job.spec.priority_span) break;
       waiting_.erase(waiting_.begin());
       ++ahead_;
       cache_.request(TaskUses(engine_.store(), task).span(), DeviceCache::Requester::manager,
@@ -308,6 +326,8 @@ class DeviceManager {
   std::vector<protocol::Task*> waiting_;
   std::vector<protocol::Task*> arrived_;  ///< acquired, not started; by priority
   std::size_t ahead_ = 0;                 ///< tasks whose tiles were asked for
+  std::int32_t front_ = nothing;          ///< priority of the most urgent task under way lately
+  std::int64_t front_ns_ = 0;             ///< when it was
   bool look_again_ = false;               ///< some of `waiting_` may be able to run
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -185,6 +186,9 @@ struct JobSpec {
   /// when another node writes it (a minor output). Empty: whole tiles. Versions count writes since
   /// the job began. Must be pure, the same on all nodes, and not throw; any thread may call it.
   std::function<TilePart(protocol::TileId, Version)> part;
+  /// Out of core, tiles are not fetched for tasks whose priority is lower by more than this than
+  /// that of what is under way: fetching them early would drive out what is needed sooner.
+  std::int32_t priority_span = std::numeric_limits<std::int32_t>::max();
 };
 
 }  // namespace heddle
