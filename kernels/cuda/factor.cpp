@@ -87,10 +87,9 @@ FactorMemory factor_memory(FactorMethod method, Context& context, const Piece& p
 
 }  // namespace
 
-/// Measured on an H200 (bench/gpu_kernels): with the inverse blocks that belong to it cuSOLVER's is
-/// the faster one from some 2500 columns on.
+/// Past this width the time is that of large products, whoever calls them.
 FactorMethod factor_method(std::int64_t w) {
-  return w <= 2560 ? FactorMethod::own : FactorMethod::cusolver;
+  return w <= 2 * factor_width_max ? FactorMethod::own : FactorMethod::cusolver;
 }
 
 void potrf_by(FactorMethod method, const CudaLaunch& launch) {

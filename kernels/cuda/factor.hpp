@@ -8,7 +8,7 @@
 namespace heddle::kernel::cuda {
 
 enum class FactorMethod : std::uint8_t {
-  own,      ///< one kernel per 64 columns, which leaves the inverse blocks on its way
+  own,      ///< factor_square, which leaves the inverse blocks on its way
   cusolver  ///< cuSOLVER's potrf of the whole square, its inverse blocks afterwards
 };
 

@@ -2,25 +2,34 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/block_grid.cuh"
+#include "kernels/cuda/diagonal_block.cuh"
 #include "kernels/cuda/mma.cuh"
 
-/// Cholesky of a square in 64 x 64 blocks, one launch per block column ("step"). A step costs what
-/// its diagonal block costs, which one thread block updates, factors and inverts, while the other
-/// multiprocessors bring the rest of the square up to date.
+/// Cholesky of a square in 64 x 64 blocks, in one launch. CTA 0 goes along the diagonal, the time
+/// this takes is the kernel's; all that can be done aside is tasks for the other CTAs, one per
+/// block of the factor or of the inverse blocks. A task gathers all products that its block needs,
+/// in the order of their index, each as soon as its operands are there, and writes the block once:
 ///
-/// Step s, with the panel p = s - 1 whose diagonal block step s - 1 has inverted, has these thread
-/// blocks, none of which reads what another one writes:
+///   x(i, j), i > j + 1   (a(i, j) - sum over k < j of x(i, k) * x(j, k)^T) * inv(l(j, j))^T
+///   b(i, i - 1), b(i, i) a(i, .) - the same sum over k < i - 1, for CTA 0
+///   e(i, j), i > j       -inv(l(i, i)) * sum over j <= k < i of x(i, k) * e(k, j), the inverse,
+///   where
+///                        both are in one inverse block; e(j, j) is inv(l(j, j))
 ///
-///   update   a(i, j) -= x(i) * x(j)^T for s <= j <= i, where x(i) = a(i, p) * inv(l(p, p))^T is
-///            computed where it is needed; those of j = s keep x(i) in a panel aside, because
-///            others still read a(i, p). The first one, (s, s), factors and inverts.
-///   inverse  e(i, j) -= x(i) * f(j) for rows i > p of p's inverse block and j <= p, where
-///            f(j) = inv(l(p, p)) * e(p, j) is final: forward substitution on the identity, as far
-///            as it has got, in the memory of the inverse blocks.
-///   finish   e(p, j) := f(j), a step after its last reader.
-///   keep     a(i, p - 1) := x(i) from the panel that the step before has left.
+/// CTA 0 makes x(i, i - 1) = b(i, i - 1) * inv(l(i - 1, i - 1))^T, takes x(i, i - 1) * x(i, i -
+/// 1)^T from b(i, i), factors and inverts that. Thus the others have the time of one of its steps
+/// to bring b(i + 1, i) and b(i + 1, i + 1) up to date.
 ///
-/// Step 0 factors the first diagonal block and clears the inverse blocks.
+/// Finished blocks are handed over in a grid (block_grid.cuh): x(i, j) at (i, j), e(i, j) at (j,
+/// i), inv(l(j, j)) at (j, j), and b where x or the inverse will replace it, which is for CTA 0
+/// alone to do once it has read b. Rows and columns beyond the square are zero there, or those of
+/// the identity.
+///
+/// Nobody waits in a circle: tasks are handed out in an order in which each needs only earlier ones
+/// and steps of CTA 0 that need only earlier ones, and whoever has got one works on it until it is
+/// done. The launch is cooperative, so that CTA 0 and who has got a task are running. Who does a
+/// task does not change its bits.
 namespace heddle::kernel::cuda {
 namespace {
 
@@ -30,20 +39,23 @@ using device::block_stride;
 using device::block_threads;
 using device::BlockShare;
 
-struct Step {
+/// Stages of the grid's blocks.
+constexpr int stage_begun = 1;  ///< b
+constexpr int stage_final = 2;
+
+struct Square {
   double* a;
   std::int64_t lda;
   double* inverses;
   std::int64_t ldi;
-  double* panels;  ///< two panels of 64 columns and ldp rows, used in turns
-  std::int64_t ldp;
+  device::BlockGrid grid;
+  int* tickets;  ///< how many tasks are handed out
   std::int64_t* info;
   std::int64_t first_column;
   int w;
   int blocks;        ///< along the diagonal
   int inverse_rows;  ///< of the memory of the inverse blocks
   int per_inverse;   ///< 64 x 64 blocks along an inverse block's diagonal
-  int step;
 
   /// Rows, or columns, of block i: 64 unless it is the last.
   [[nodiscard]] __device__ int extent(int i) const { return min(block_size, w - i * block_size); }
@@ -54,318 +66,357 @@ struct Step {
   [[nodiscard]] __device__ double* inverse(int i, int j) const {
     return inverses + i % per_inverse * block_size + j * block_size * ldi;
   }
-  [[nodiscard]] __device__ double* panel(int p, int i) const {
-    return panels + p % 2 * block_size * ldp + i * block_size;
+  /// Whether an element of block (i, j) of the matrix is read and written.
+  [[nodiscard]] __device__ bool inside(int i, int j, int row, int column) const {
+    return row < extent(i) && column < extent(j) && (i != j || row >= column);
   }
-  /// First block of the inverse block that block i is in, and one past its last.
+  /// First block of the inverse block that block i is in.
   [[nodiscard]] __host__ __device__ int inverse_begin(int i) const {
     return i / per_inverse * per_inverse;
   }
-  [[nodiscard]] __host__ __device__ int inverse_end(int i) const {
-    const int end = inverse_begin(i) + per_inverse;
-    return end < blocks ? end : blocks;
+  /// Tasks of column j: b(j + 1, j) and b(j + 1, j + 1), which CTA 0 waits for, the x below, and
+  /// row j of the inverse.
+  [[nodiscard]] __host__ __device__ int factor_tasks(int j) const {
+    return j + 1 < blocks ? blocks - j : 0;
   }
+  [[nodiscard]] __host__ __device__ int inverse_tasks(int j) const { return j - inverse_begin(j); }
 };
 
-/// How many thread blocks a step has of each sort, in this order.
-struct StepWork {
-  int update = 0;
-  int inverse = 0;
-  int finish_before = 0;  ///< of row p - 1
-  int finish = 0;         ///< of row p, if it is the last of its inverse block: nobody reads it
-  int keep = 0;
-  int clear = 0;
+struct Task {
+  enum class Kind : std::uint8_t { factor, inverse, clear, none };
+  Kind kind;
+  int i;
+  int j;
+};
 
-  __host__ __device__ explicit StepWork(const Step& s) {
-    const int p = s.step - 1;
-    if (p < 0) {
-      update = 1;
-      clear = (s.inverse_rows + block_size - 1) / block_size * s.blocks;
-      return;
+/// The tasks in the order in which they are handed out; the zeros of the inverse blocks come last,
+/// when many CTAs have nothing else to do.
+__device__ Task task_of(const Square& s, int ticket) {
+  for (int j = 0; j < s.blocks; ++j) {
+    if (ticket < s.factor_tasks(j)) {
+      if (ticket == 1) return {Task::Kind::factor, j + 1, j + 1};
+      return {Task::Kind::factor, j + max(1, ticket), j};
     }
-    const int left = s.blocks - s.step;
-    update = left * (left + 1) / 2;
-    inverse = (s.inverse_end(p) - s.step) * (p - s.inverse_begin(p) + 1);
-    if (p + 1 == s.inverse_end(p)) finish = p - s.inverse_begin(p);
-    if (p > s.inverse_begin(p)) finish_before = p - 1 - s.inverse_begin(p);
-    if (p > 0) keep = s.blocks - p;
+    ticket -= s.factor_tasks(j);
+    if (ticket < s.inverse_tasks(j)) {
+      return {Task::Kind::inverse, j, s.inverse_begin(j) + ticket};
+    }
+    ticket -= s.inverse_tasks(j);
   }
-  [[nodiscard]] __host__ __device__ int total() const {
-    return update + inverse + finish_before + finish + keep + clear;
-  }
-};
+  return {ticket < s.blocks ? Task::Kind::clear : Task::Kind::none, 0, ticket};
+}
 
-/// The three blocks that a thread block has in shared memory.
-struct Blocks {
-  double* x;
-  double* y;
-  double* z;
-};
+int count_tasks(const Square& s) {
+  int count = s.blocks;
+  for (int j = 0; j < s.blocks; ++j) count += s.factor_tasks(j) + s.inverse_tasks(j);
+  return count;
+}
 
-constexpr int three_blocks_bytes = 3 * block_elements * static_cast<int>(sizeof(double));
+/// Blocks in shared memory: two stages of operands.
+constexpr int task_blocks = 4;
+constexpr int shared_bytes = task_blocks * block_elements * static_cast<int>(sizeof(double));
+static_assert(device::stacked_elements + block_elements <= task_blocks * block_elements,
+              "CTA 0 has a stacked block and another one");
 
-/// Thread (ti, tj) of 16 x 16 has the elements congruent to (ti, tj).
-struct CyclicShare {
-  double value[4][4];
-};
+/// share := -a(i, j), with zeros for what is not the matrix's.
+__device__ void read_negative(const Square& s, int i, int j, BlockShare& share) {
+  const double* block = s.block(i, j);
+  share.for_each([&](int row, int column, double& value) {
+    value = s.inside(i, j, row, column) ? -block[row + column * s.lda] : 0;
+  });
+}
 
-/// Eliminates the columns of a symmetric block one after the other, in place, as Gauss and Jordan
-/// do: behind column k stand the columns of the inverse of the unit lower factor, ahead of it is
-/// what remains of the matrix. columns(i, k), i >= k, are the columns at their turn: those of the
-/// factor times the root of their pivot, columns(k, k). rows(k, j), j < k, are scratch.
-/// Returns the first column whose pivot is not positive or not a number; 64 if there is none.
-__device__ int eliminate(CyclicShare& share, double* columns, double* rows) {
-  const int ti = static_cast<int>(threadIdx.x) % 16;
-  const int tj = static_cast<int>(threadIdx.x) / 16;
-  int failed = block_size;
-#pragma unroll
-  for (int kb = 0; kb < 4; ++kb) {
-#pragma unroll 1
-    for (int t = 0; t < 16; ++t) {
-      const int k = 16 * kb + t;
-      double* column = columns + k * block_stride;
-      double* row = rows + k * block_stride;
-      // Every step has its own column and row in shared memory, so that one barrier does: nobody
-      // overwrites what a slower thread still reads.
-      if (tj == t) {
-#pragma unroll
-        for (int a = kb; a < 4; ++a) {
-          const int i = ti + 16 * a;
-          if (i < k) continue;
-          column[i] = share.value[a][kb];
-          row[i] = i == k ? 1 : share.value[a][kb];
-        }
-      }
-      if (ti == t) {
-#pragma unroll
-        for (int b = 0; b <= kb; ++b) {
-          if (tj + 16 * b < k) row[tj + 16 * b] = share.value[kb][b];
-        }
-      }
+/// share += the sum over begin <= k < end of x(row, k) times the grid's block (other, k), that
+/// transposed or not. The next operands are loaded during a product if they are there by then.
+template <bool transposed>
+__device__ void add_products(const Square& s, double* memory, BlockShare& share, int row, int other,
+                             int begin, int end) {
+  const auto ready = [&](int k) {
+    return s.grid.has(row, k, stage_final) && s.grid.has(other, k, stage_final);
+  };
+  const auto start = [&](int k) {
+    double* to = memory + k % 2 * (2 * block_elements);
+    device::start_block(to, s.grid.block(row, k));
+    device::start_block(to + block_elements, s.grid.block(other, k));
+    __pipeline_commit();
+  };
+  int known = begin;  // operands before it are there
+  int started = begin;
+  for (int k = begin; k < end; ++k) {
+    // Either barrier inside is behind the last reads of the stage that is loaded next: everybody
+    // has done product k - 1 then.
+    if (started == k) {
+      known = device::ready_until(k, end, true, ready);
+      start(k);
+      ++started;
+    } else if (known == k + 1 && k + 1 < end) {
+      known = device::ready_until(k + 1, end, false, ready);
+    } else {
       __syncthreads();
-      const double pivot = column[k];
-      if (!(pivot > 0) && failed == block_size) failed = k;
-      const double reciprocal = 1 / pivot;
-#pragma unroll
-      for (int a = kb; a < 4; ++a) {
-        const int i = ti + 16 * a;
-        if (i <= k) continue;
-        const double factor = column[i] * reciprocal;
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-          // The identity's column k comes in where the matrix's goes out.
-          const double before = b == kb && tj == t ? 0 : share.value[a][b];
-          share.value[a][b] = before - factor * row[tj + 16 * b];
-        }
-      }
     }
-  }
-  return failed;
-}
-
-/// Factors the block in memory.x, whose upper part is zero and which is the identity beyond the
-/// square, and writes it and its inverse.
-__device__ void factor_block(const Step& s, const Blocks& memory) {
-  __shared__ double roots[block_size];  // one over those of the pivots
-  const int ti = static_cast<int>(threadIdx.x) % 16;
-  const int tj = static_cast<int>(threadIdx.x) / 16;
-  CyclicShare share;
-#pragma unroll
-  for (int a = 0; a < 4; ++a) {
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-      share.value[a][b] = memory.x[(tj + 16 * b) * block_stride + ti + 16 * a];
+    if (k + 1 < known) {
+      start(k + 1);
+      ++started;
+      __pipeline_wait_prior(1);
+    } else {
+      __pipeline_wait_prior(0);
     }
+    __syncthreads();
+    const double* x = memory + k % 2 * (2 * block_elements);
+    device::multiply_add<transposed>(share, x, x + block_elements);
   }
-  const int failed = eliminate(share, memory.y, memory.z);
-  if (failed < block_size && threadIdx.x == 0 && *s.info == 0) {
-    *s.info = s.first_column + s.step * block_size + failed + 1;
-  }
-  if (threadIdx.x < block_size) {
-    const int k = static_cast<int>(threadIdx.x);
-    roots[k] = 1 / sqrt(memory.y[k * block_stride + k]);
-  }
+  // The caller may use the memory.
   __syncthreads();
-  const int extent = s.extent(s.step);
-  double* factor = s.block(s.step, s.step);
-  device::for_block([&](int i, int j) {
-    if (i < j || i >= extent) return;
-    factor[i + j * s.lda] = memory.y[j * block_stride + i] * roots[j];
-  });
-  double* inverse = s.inverse(s.step, s.step);
-#pragma unroll
-  for (int a = 0; a < 4; ++a) {
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-      const int i = ti + 16 * a;
-      const int j = tj + 16 * b;
-      if (i >= extent || j >= extent) continue;
-      const double unit = i > j ? share.value[a][b] : (i == j ? 1 : 0);
-      inverse[i + j * s.ldi] = unit * roots[i];
-    }
-  }
 }
 
-/// x := x * inverse^T in shared memory. Returns the thread's share; the others' can be read after
-/// __syncthreads.
-__device__ BlockShare solve_block(double* x, const double* inverse) {
-  BlockShare share;
-  device::multiply_add<true>(share, x, inverse);
+/// Hands a block over that all threads have written their share of.
+__device__ void publish(const Square& s, int i, int j, int stage) {
   __syncthreads();
-  share.store(x);
-  return share;
+  if (threadIdx.x == 0) s.grid.publish(i, j, stage);
 }
 
-/// The part of block (i, j) of the matrix that is read and written.
-__device__ bool inside(const Step& s, int i, int j, int row, int column) {
-  return row < s.extent(i) && column < s.extent(j) && (i != j || row >= column);
-}
-
-__device__ void update_block(const Step& s, const Blocks& memory, int index) {
-  const int p = s.step - 1;
-  const device::TriangleIndex place = device::triangle_index(index);
-  const int i = s.step + place.row;
-  const int j = s.step + place.column;
-  device::load_block(memory.z, s.inverse(p, p), s.ldi, block_size, block_size);
-  device::load_block(memory.x, s.block(i, p), s.lda, s.extent(i), block_size);
-  if (i != j) device::load_block(memory.y, s.block(j, p), s.lda, s.extent(j), block_size);
-  BlockShare negative;
-  double* block = s.block(i, j);
-  negative.for_each([&](int row, int column, double& value) {
-    value = inside(s, i, j, row, column) ? -block[row + column * s.lda] : 0;
-  });
+/// share and inv(l(j, j)) to the first two blocks of shared memory, when the latter is there.
+__device__ void meet_inverse(const Square& s, double* memory, BlockShare& share, int j) {
+  share.store(memory);
+  static_cast<void>(
+      device::ready_until(j, j + 1, true, [&](int k) { return s.grid.has(k, k, stage_final); }));
+  device::start_block(memory + block_elements, s.grid.block(j, j));
   device::wait_for_blocks();
   __syncthreads();
-  BlockShare solved = solve_block(memory.x, memory.z);
-  if (j == s.step) {
-    double* panel = s.panel(p, i);
-    solved.for_each([&](int row, int column, double value) {
-      if (row < s.extent(i)) panel[row + column * s.ldp] = value;
-    });
-  }
-  if (i != j) static_cast<void>(solve_block(memory.y, memory.z));
-  __syncthreads();
-  device::multiply_add<true>(negative, memory.x, i == j ? memory.x : memory.y);
-  if (index > 0) {
-    negative.for_each([&](int row, int column, double value) {
-      if (inside(s, i, j, row, column)) block[row + column * s.lda] = -value;
-    });
+}
+
+/// x(i, j), or b(i, j) next to the diagonal and on it.
+__device__ void make_factor_block(const Square& s, double* memory, int i, int j) {
+  BlockShare share;
+  read_negative(s, i, j, share);
+  add_products<true>(s, memory, share, i, j, 0, i == j ? i - 1 : j);
+  share.for_each([](int /*row*/, int /*column*/, double& value) { value = -value; });
+  if (i <= j + 1) {
+    device::write_share(s.grid.block(i, j), share);
+    publish(s, i, j, stage_begun);
     return;
   }
-  __syncthreads();
-  negative.for_each([&](int row, int column, double value) {
-    memory.x[column * block_stride + row] =
-        inside(s, i, j, row, column) ? -value : (row == column ? 1 : 0);
+  meet_inverse(s, memory, share, j);
+  BlockShare solved;
+  // Of the inverse's rows, the columns here, nothing is right of its diagonal.
+  device::multiply_add<true>(solved, memory, memory + block_elements,
+                             BlockShare::warp_column() + BlockShare::warp_columns);
+  device::write_share(s.grid.block(i, j), solved);
+  publish(s, i, j, stage_final);
+  double* block = s.block(i, j);
+  solved.for_each([&](int row, int column, double value) {
+    if (row < s.extent(i)) block[row + column * s.lda] = value;
   });
-  __syncthreads();
-  factor_block(s, memory);
 }
 
-__device__ void factor_first_block(const Step& s, const Blocks& memory) {
-  device::for_block([&](int row, int column) {
-    memory.x[column * block_stride + row] =
-        inside(s, 0, 0, row, column) ? s.a[row + column * s.lda] : (row == column ? 1 : 0);
-  });
-  __syncthreads();
-  factor_block(s, memory);
-}
-
-__device__ void update_inverse(const Step& s, const Blocks& memory, int index) {
-  const int p = s.step - 1;
-  const int begin = s.inverse_begin(p);
-  const int columns = p - begin + 1;
-  const int i = s.step + index / columns;
-  const int j = begin + index % columns;
-  device::load_block(memory.z, s.inverse(p, p), s.ldi, block_size, block_size);
-  device::load_block(memory.x, s.block(i, p), s.lda, s.extent(i), block_size);
-  // Column p is the identity so far: its row p becomes the inverse itself, and below is zero.
-  if (j < p) device::load_block(memory.y, s.inverse(p, j), s.ldi, block_size, block_size);
-  BlockShare negative;
+/// e(i, j).
+__device__ void make_inverse_block(const Square& s, double* memory, int i, int j) {
+  BlockShare sum;
+  add_products<false>(s, memory, sum, i, j, j, i);
+  meet_inverse(s, memory, sum, i);
+  BlockShare product;
+  device::multiply_add<false>(product, memory + block_elements, memory,
+                              BlockShare::warp_row() + BlockShare::warp_rows);
+  product.for_each([](int /*row*/, int /*column*/, double& value) { value = -value; });
+  device::write_share(s.grid.block(j, i), product);
+  publish(s, j, i, stage_final);
   double* block = s.inverse(i, j);
-  if (j < p) {
-    negative.for_each([&](int row, int column, double& value) {
-      value = row < s.extent(i) ? -block[row + column * s.ldi] : 0;
+  product.for_each([&](int row, int column, double value) {
+    if (row < s.extent(i)) block[row + column * s.ldi] = value;
+  });
+}
+
+/// The zeros of block column j of the inverse blocks: all but what CTA 0 and make_inverse_block
+/// write.
+__device__ void clear_inverse_column(const Square& s, int j) {
+  const int begin = s.inverse_begin(j);
+  const int end = min(begin + s.per_inverse, s.blocks);
+  const int columns = s.extent(j);
+  double* to = s.inverses + j * block_size * s.ldi;
+  for (int base = 0; base < s.inverse_rows; base += block_size) {
+    const int i = begin + base / block_size;
+    const int written = i >= j && i < end ? s.extent(i) : 0;
+    device::for_block([&](int row, int column) {
+      if (row < written || base + row >= s.inverse_rows || column >= columns) return;
+      to[base + row + column * s.ldi] = 0;
     });
   }
-  device::wait_for_blocks();
-  __syncthreads();
-  static_cast<void>(solve_block(memory.x, memory.z));
-  if (j < p) {
-    BlockShare row_p;
-    device::multiply_add<false>(row_p, memory.z, memory.y);
+}
+
+__device__ void work_on_tasks(const Square& s, double* memory) {
+  __shared__ int ticket;
+  while (true) {
+    if (threadIdx.x == 0) ticket = atomicAdd(s.tickets, 1);
     __syncthreads();
-    row_p.store(memory.y);
+    const Task task = task_of(s, ticket);
+    if (task.kind == Task::Kind::none) return;
+    if (task.kind == Task::Kind::factor) make_factor_block(s, memory, task.i, task.j);
+    if (task.kind == Task::Kind::inverse) make_inverse_block(s, memory, task.i, task.j);
+    if (task.kind == Task::Kind::clear) clear_inverse_column(s, task.j);
+    // Everybody has read the ticket, and the blocks in shared memory.
+    __syncthreads();
   }
-  __syncthreads();
-  device::multiply_add<false>(negative, memory.x, j < p ? memory.y : memory.z);
-  negative.for_each([&](int row, int column, double value) {
-    if (row < s.extent(i)) block[row + column * s.ldi] = -value;
-  });
 }
 
-/// Row `row` of the inverse, column `index` of its inverse block.
-__device__ void finish_inverse(const Step& s, const Blocks& memory, int row_block, int index) {
-  const int rows = s.extent(row_block);
-  double* block = s.inverse(row_block, s.inverse_begin(row_block) + index);
-  device::load_block(memory.z, s.inverse(row_block, row_block), s.ldi, rows, rows);
-  device::load_block(memory.y, block, s.ldi, rows, block_size);
-  device::wait_for_blocks();
-  __syncthreads();
-  BlockShare product;
-  device::multiply_add<false>(product, memory.z, memory.y);
-  product.for_each([&](int row, int column, double value) {
-    if (row < rows) block[row + column * s.ldi] = value;
-  });
-}
+/// CTA 0's way along the diagonal. In shared memory it has a stacked block (diagonal_block.cuh) and
+/// x(j, j - 1).
+class Diagonal {
+ public:
+  __device__ Diagonal(const Square& s, double* memory)
+      : s_(s), stacked_(memory), x_(memory + device::stacked_elements) {}
 
-/// Block `index` of the panel that the step before has left.
-__device__ void keep_panel(const Step& s, int index) {
-  const int p = s.step - 2;
-  const int i = p + 1 + index;
-  const int rows = s.extent(i);
-  const double* panel = s.panel(p, i);
-  double* block = s.block(i, p);
-  device::for_block([&](int row, int column) {
-    if (row < rows) block[row + column * s.lda] = panel[row + column * s.ldp];
-  });
-}
-
-/// The inverse blocks' memory, but for what the first diagonal block writes meanwhile.
-__device__ void clear_inverses(const Step& s, int index) {
-  const int row_first = index / s.blocks * block_size;
-  const int column_first = index % s.blocks * block_size;
-  const int extent = s.extent(0);
-  device::for_block([&](int i, int j) {
-    const int row = row_first + i;
-    const int column = column_first + j;
-    if (row >= s.inverse_rows || column >= s.w || (row < extent && column < extent)) return;
-    s.inverses[row + column * s.ldi] = 0;
-  });
-}
-
-__global__ void __launch_bounds__(block_threads, 2) factor_step_kernel(Step s) {
-  extern __shared__ double shared[];
-  const Blocks memory{shared, shared + block_elements, shared + 2 * block_elements};
-  const StepWork work(s);
-  int index = static_cast<int>(blockIdx.x);
-  if (index < work.update) {
-    if (s.step == 0) return factor_first_block(s, memory);
-    return update_block(s, memory, index);
+  __device__ void run() {
+    for (int j = 0; j < s_.blocks; ++j) {
+      BlockShare negative;
+      if (j == 0) {
+        read_negative(s_, 0, 0, negative);
+      } else {
+        update(j, negative);
+      }
+      fill_stacked(j, negative);
+      __syncthreads();
+      loaded_ = false;
+      const int failed = device::factor_stacked(stacked_, [&](int strip) {
+        if (warp() == publisher && strip == 0 && j > 0) publish_by_warp(j, j - 1);
+        if (strip > 0) load_next(j + 1, false);
+      });
+      if (threadIdx.x == 0 && failed < block_size && *s_.info == 0) {
+        *s_.info = s_.first_column + j * block_size + failed + 1;
+      }
+      hand_over_inverse(j);
+      keep(j);
+      load_next(j + 1, true);
+    }
   }
-  index -= work.update;
-  if (index < work.inverse) return update_inverse(s, memory, index);
-  index -= work.inverse;
-  if (index < work.finish_before) return finish_inverse(s, memory, s.step - 2, index);
-  index -= work.finish_before;
-  if (index < work.finish) return finish_inverse(s, memory, s.step - 1, index);
-  index -= work.finish;
-  if (index < work.keep) return keep_panel(s, index);
-  index -= work.keep;
-  clear_inverses(s, index);
+
+ private:
+  /// Those of the warps that do not eliminate that load b, a quarter each, and the one that
+  /// publishes: its fence should keep nobody from working.
+  static constexpr int loaders_begin = 2;
+  static constexpr int loaders_end = 6;
+  static constexpr int publisher = 7;
+  static_assert(loaders_begin >= device::elimination_warps, "warps that have time");
+
+  [[nodiscard]] __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
+
+  /// Behind a barrier of those that have written the block.
+  __device__ void publish_by_warp(int i, int j) const {
+    if (threadIdx.x % 32 == 0) s_.grid.publish(i, j, stage_final);
+    __syncwarp();
+  }
+
+  /// A loader starts to copy b(j, j - 1) to x if that and b(j, j) are there, or when they are.
+  __device__ void load_next(int j, bool wait) {
+    if (loaded_ || j == s_.blocks || warp() < loaders_begin || warp() >= loaders_end) return;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    bool there = false;
+    do {
+      there = __all_sync(0xffffffffU, lane > 1 || s_.grid.has(j, j - 1 + lane, stage_begun)) != 0;
+    } while (wait && !there);
+    if (!there) return;
+    __syncwarp();  // lanes 0 and 1 have looked for all
+    loaded_ = true;
+    constexpr int pairs = block_size * block_size / 2 / (loaders_end - loaders_begin);
+    device::start_pairs<pairs / 32, 32>(x_, s_.grid.block(j, j - 1),
+                                        (warp() - loaders_begin) * pairs + lane);
+  }
+
+  /// x(j, j - 1), and negative := -(b(j, j) - x(j, j - 1) * x(j, j - 1)^T).
+  __device__ void update(int j, BlockShare& negative) {
+    device::wait_for_blocks();
+    __syncthreads();
+    device::read_share(negative, s_.grid.block(j, j));
+    BlockShare solved;
+    device::multiply_add<false, device::stacked_stride>(
+        solved, x_, stacked_ + block_size, BlockShare::warp_column() + BlockShare::warp_columns);
+    __syncthreads();
+    solved.store(x_);
+    __syncthreads();
+    negative.for_each([](int /*row*/, int /*column*/, double& value) { value = -value; });
+    device::multiply_add<true>(negative, x_, x_);
+    // For the others: published during the factorization.
+    device::write_share(s_.grid.block(j, j - 1), solved);
+    double* block = s_.block(j, j - 1);
+    solved.for_each([&](int row, int column, double value) {
+      if (row < s_.extent(j)) block[row + column * s_.lda] = value;
+    });
+  }
+
+  /// The block to factor, the identity beyond the square, on an identity. The last reader of what
+  /// was there is behind a barrier: keep() or update()'s first product.
+  __device__ void fill_stacked(int j, BlockShare& negative) const {
+    negative.for_each([&](int row, int column, double value) {
+      double* to = stacked_ + column * device::stacked_stride + row;
+      const double identity = row == column ? 1 : 0;
+      to[0] = s_.inside(j, j, row, column) ? -value : identity;
+      to[block_size] = identity;
+    });
+  }
+
+  /// Element (row, column) of inv(l(j, j)).
+  [[nodiscard]] __device__ double inverse_at(int row, int column) const {
+    return row >= column ? stacked_[row * device::stacked_stride + block_size + column] : 0;
+  }
+
+  /// The inverse, which lies transposed: patches of 8 x 4 elements, of which either half of a warp
+  /// reads 4 x 4, from different banks.
+  template <class Visit>
+  __device__ void for_inverse(Visit visit) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll 4
+    for (int patch = warp(); patch < block_size * block_size / 32; patch += block_threads / 32) {
+      const int row = patch % 8 * 8 + lane / 16 * 4 + lane % 4;
+      const int column = patch / 8 * 4 + lane / 4 % 4;
+      visit(row, column, inverse_at(row, column));
+    }
+  }
+
+  __device__ void hand_over_inverse(int j) const {
+    double* block = s_.grid.block(j, j);
+    for_inverse(
+        [&](int row, int column, double value) { block[column * block_size + row] = value; });
+    __syncthreads();
+    if (warp() == publisher) publish_by_warp(j, j);
+  }
+
+  /// The factor and its inverse go where the caller wants them.
+  __device__ void keep(int j) const {
+    const int extent = s_.extent(j);
+    double* factor = s_.block(j, j);
+    device::for_block([&](int row, int column) {
+      if (row < column || row >= extent) return;
+      factor[row + column * s_.lda] = stacked_[column * device::stacked_stride + row];
+    });
+    double* inverse = s_.inverse(j, j);
+    for_inverse([&](int row, int column, double value) {
+      if (row < extent && column < extent) inverse[row + column * s_.ldi] = value;
+    });
+  }
+
+  const Square& s_;
+  double* const stacked_;
+  double* const x_;
+  bool loaded_ = false;  ///< a loader has started to copy the next b
+};
+
+__global__ void __launch_bounds__(block_threads, 1)
+    factor_square_kernel(const __grid_constant__ Square s) {
+  extern __shared__ __align__(16) double memory[];
+  if (blockIdx.x == 0) {
+    Diagonal(s, memory).run();
+  } else {
+    work_on_tasks(s, memory);
+  }
 }
 
 std::int64_t blocks_along(std::int64_t w) {
   return (w + block_size - 1) / block_size;
+}
+
+/// Two CTAs for each step's worth of blocks: enough to keep pace with CTA 0, and few, because all
+/// of them must find a free multiprocessor while other streams' kernels run.
+int count_ctas(const Square& s, int multiprocessors) {
+  return std::min({1 + 2 * s.blocks, 1 + count_tasks(s), multiprocessors});
 }
 
 }  // namespace
@@ -375,7 +426,9 @@ bool factor_square_gives(std::int64_t inner, std::int64_t w) {
 }
 
 std::int64_t factor_square_scratch(std::int64_t w) {
-  return 2 * block_size * blocks_along(w) * block_size;
+  const std::int64_t blocks = blocks_along(w);
+  // The grid, its stages and the tickets, integers of which two make a double.
+  return blocks * blocks * block_size * block_size + (blocks * blocks + 2) / 2;
 }
 
 void factor_square(Context& context, const TileView& a, const TileView& inverses, double* scratch,
@@ -383,29 +436,31 @@ void factor_square(Context& context, const TileView& a, const TileView& inverses
   const std::int64_t w = a.columns;
   if (w == 0) return;
   const std::int64_t blocks = blocks_along(w);
-  Step step{.a = a.data,
-            .lda = a.leading,
-            .inverses = inverses.data,
-            .ldi = inverses.leading,
-            .panels = scratch,
-            .ldp = blocks * block_size,
-            .info = info,
-            .first_column = first_column,
-            .w = static_cast<int>(w),
-            .blocks = static_cast<int>(blocks),
-            .inverse_rows = static_cast<int>(inverses.rows),
-            .per_inverse = static_cast<int>(std::min(blocks_along(inverses.rows), blocks)),
-            .step = 0};
-  check(cudaFuncSetAttribute(factor_step_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             three_blocks_bytes),
+  auto* stages = reinterpret_cast<int*>(scratch + blocks * blocks * block_size * block_size);
+  Square square{.a = a.data,
+                .lda = a.leading,
+                .inverses = inverses.data,
+                .ldi = inverses.leading,
+                .grid = {scratch, stages, static_cast<int>(blocks)},
+                .tickets = stages + blocks * blocks,
+                .info = info,
+                .first_column = first_column,
+                .w = static_cast<int>(w),
+                .blocks = static_cast<int>(blocks),
+                .inverse_rows = static_cast<int>(inverses.rows),
+                .per_inverse = static_cast<int>(std::min(blocks_along(inverses.rows), blocks))};
+  check(cudaMemsetAsync(stages, 0, static_cast<std::size_t>(blocks * blocks + 1) * sizeof(int),
+                        context.stream()),
+        "cudaMemsetAsync of potrf's stages");
+  check(cudaFuncSetAttribute(factor_square_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             shared_bytes),
         "cudaFuncSetAttribute");
-  for (step.step = 0; step.step <= step.blocks; ++step.step) {
-    const int count = StepWork(step).total();
-    if (count == 0) continue;
-    factor_step_kernel<<<static_cast<unsigned>(count), block_threads, three_blocks_bytes,
-                         context.stream()>>>(step);
-    check(cudaGetLastError(), "launch of a step of potrf");
-  }
+  void* arguments[] = {&square};
+  const auto ctas = static_cast<unsigned>(count_ctas(square, context.multiprocessors()));
+  // Cooperative: the CTAs wait for each other, so that all of them must be running.
+  check(cudaLaunchCooperativeKernel(factor_square_kernel, dim3(ctas), dim3(block_threads),
+                                    arguments, shared_bytes, context.stream()),
+        "launch of potrf's square");
 }
 
 }  // namespace heddle::kernel::cuda

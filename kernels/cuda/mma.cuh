@@ -34,13 +34,15 @@ __device__ inline void multiply_add(double (&c)[4], double a_upper, double a_low
 
 /// A thread's share of a 64 x 64 block: each of the eight warps has 16 rows and 32 columns.
 struct BlockShare {
+  static constexpr int warp_rows = 16;
+  static constexpr int warp_columns = 32;
   double value[4][4] = {};
 
   [[nodiscard]] __device__ static int warp_row() {
-    return static_cast<int>(threadIdx.x) / 32 % 4 * 16;
+    return static_cast<int>(threadIdx.x) / 32 % 4 * warp_rows;
   }
   [[nodiscard]] __device__ static int warp_column() {
-    return static_cast<int>(threadIdx.x) / 128 * 32;
+    return static_cast<int>(threadIdx.x) / 128 * warp_columns;
   }
   [[nodiscard]] __device__ static int group() { return static_cast<int>(threadIdx.x) % 32 / 4; }
   [[nodiscard]] __device__ static int place() { return static_cast<int>(threadIdx.x) % 4; }
@@ -63,22 +65,24 @@ struct BlockShare {
   }
 };
 
-/// share += a * b, or a * b^T, of blocks in shared memory.
-template <bool transposed>
-__device__ inline void multiply_add(BlockShare& share, const double* a, const double* b) {
+/// share += a * b, or a * b^T, of blocks in shared memory, over the first `depth` (a multiple of 4)
+/// columns of a. `stride` is from one column of b to the next.
+template <bool transposed, int stride = block_stride>
+__device__ inline void multiply_add(BlockShare& share, const double* a, const double* b,
+                                    int depth = block_size) {
   const int g = BlockShare::group();
   const int q = BlockShare::place();
   const int row = BlockShare::warp_row() + g;
   const int column = BlockShare::warp_column() + g;
 #pragma unroll 4
-  for (int k = q; k < block_size; k += 4) {
+  for (int k = q; k < depth; k += 4) {
     const double upper = a[k * block_stride + row];
     const double lower = a[k * block_stride + row + 8];
 #pragma unroll
     for (int t = 0; t < 4; ++t) {
       const int j = column + 8 * t;
       multiply_add(share.value[t], upper, lower,
-                   transposed ? b[k * block_stride + j] : b[j * block_stride + k]);
+                   transposed ? b[k * stride + j] : b[j * stride + k]);
     }
   }
 }

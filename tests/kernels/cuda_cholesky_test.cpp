@@ -3,6 +3,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -108,6 +109,63 @@ TEST_P(CudaPotrf, FactorsAndInvertsLargePiecesAsTheHostDoes) {
   });
 }
 
+/// Wider than one launch of factor_square.
+TEST_P(CudaPotrf, FactorsAndInvertsVeryLargePiecesAsTheHostDoes) {
+  std::mt19937_64 random(12);
+  expect_factor_like_host({2300, 2211, 50, 0}, {64, 512, 700}, random);
+}
+
+TEST_P(CudaPotrf, FactorsWhatIsVeryLargeOrSmall) {
+  std::mt19937_64 random(13);
+  const std::int64_t w = 200;
+  GuardedTile original(w, w);
+  fill_definite_piece(original, 0, random);
+  GuardedTile expected(w, w);
+  expected.copy_from(original);
+  ASSERT_EQ(run(kernel::potrf, kernel::PieceParameters{0}, {expected.view()}), 0);
+  for (const int exponent : {-240, 240}) {
+    SCOPED_TRACE("times 4 to the power of " + std::to_string(exponent));
+    GuardedTile tile(w, w);
+    for (std::int64_t j = 0; j < w; ++j) {
+      for (std::int64_t i = 0; i < w; ++i) tile(i, j) = std::ldexp(original(i, j), 2 * exponent);
+    }
+    ASSERT_NO_FATAL_FAILURE(run_cuda_twice(potrf(), kernel::PieceParameters{0}, {&tile}, 1));
+    for (std::int64_t j = 0; j < w; ++j) {
+      for (std::int64_t i = 0; i < w; ++i) tile(i, j) = std::ldexp(tile(i, j), -exponent);
+    }
+    // Above the diagonal both keep what the original has there, zeros.
+    ASSERT_NO_FATAL_FAILURE(expect_close(tile, expected, tolerance(w)));
+  }
+}
+
+/// Its CTAs wait for each other: they must not take each other's place.
+TEST_P(CudaPotrf, FactorsOnManyStreamsAtOnce) {
+  constexpr std::size_t stream_count = 8;
+  constexpr int rounds = 6;
+  std::mt19937_64 random(14);
+  GuardedTile original(1024, 1024);
+  fill_definite_piece(original, 0, random);
+  GuardedTile expected(1024, 1024);
+  expected.copy_from(original);
+  ASSERT_NO_FATAL_FAILURE(run_cuda_twice(potrf(), kernel::PieceParameters{0}, {&expected}, 1));
+
+  std::vector<std::unique_ptr<OtherStream>> streams;
+  std::vector<std::unique_ptr<DeviceTile>> tiles;
+  for (std::size_t s = 0; s < stream_count; ++s) streams.push_back(std::make_unique<OtherStream>());
+  for (std::size_t t = 0; t < stream_count * rounds; ++t) {
+    tiles.push_back(std::make_unique<DeviceTile>(original));
+  }
+  for (std::size_t t = 0; t < tiles.size(); ++t) {
+    streams[t % stream_count]->start(potrf(), kernel::PieceParameters{0}, {tiles[t]->view()});
+  }
+  for (const auto& stream : streams) EXPECT_EQ(stream->finish(), 0);
+  for (const auto& tile : tiles) {
+    GuardedTile result(1024, 1024);
+    tile->fetch(result);
+    ASSERT_TRUE(result.same_bits(expected));
+  }
+}
+
 TEST_P(CudaPotrf, LeavesTheUpperPartAlone) {
   for_large_shapes([&](const Shape& s, std::mt19937_64& random) {
     GuardedTile tile(s.rows, s.w);
@@ -128,9 +186,9 @@ TEST_P(CudaPotrf, LeavesTheUpperPartAlone) {
 
 TEST_P(CudaPotrf, ReportsTheFirstPivotThatIsNotPositive) {
   std::mt19937_64 random(11);
-  for (const std::int64_t w : {1, 2, 63, 64, 65, 130, 320, 777, 1100}) {
+  for (const std::int64_t w : {1, 2, 63, 64, 65, 130, 320, 777, 1100, 2100}) {
     for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{63}, std::int64_t{64}, w / 2,
-                                   std::int64_t{1024}, w - 2, w - 1}) {
+                                   std::int64_t{2048}, w - 2, w - 1}) {
       if (bad < 0 || bad >= w) continue;
       for (const double pivot : {-3.0, 0.0, std::numeric_limits<double>::quiet_NaN()}) {
         GuardedTile tile(w + 9, w);

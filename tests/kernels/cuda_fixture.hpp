@@ -87,6 +87,46 @@ class DeviceTile {
   double* memory_ = nullptr;
 };
 
+/// A stream beside the fixture's, with a context of its own.
+class OtherStream {
+ public:
+  OtherStream() {
+    kernel::cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                        "cudaStreamCreateWithFlags");
+    void* info = nullptr;
+    kernel::cuda::check(cudaHostAlloc(&info, sizeof(std::int64_t), cudaHostAllocMapped),
+                        "cudaHostAlloc");
+    info_ = static_cast<std::int64_t*>(info);
+    *info_ = 0;
+    context_ = std::make_unique<kernel::cuda::Context>(0, stream_);
+  }
+  OtherStream(const OtherStream&) = delete;
+  OtherStream& operator=(const OtherStream&) = delete;
+  ~OtherStream() {
+    context_.reset();
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    EXPECT_EQ(cudaFreeHost(info_), cudaSuccess);
+  }
+
+  /// Queues a definition on views of the GPU's memory.
+  template <class Parameters>
+  void start(const std::function<void(const CudaLaunch&)>& definition, const Parameters& parameters,
+             const std::vector<TileView>& tiles) {
+    const KernelParameters packed(parameters);
+    definition({tiles, packed, *context_, info_});
+  }
+  /// Waits for all that is queued. Returns the first info that is not zero.
+  std::int64_t finish() {
+    kernel::cuda::check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    return *info_;
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  std::int64_t* info_ = nullptr;
+  std::unique_ptr<kernel::cuda::Context> context_;
+};
+
 /// Skips its tests where there is no GPU; otherwise they have a context of the first one.
 class CudaKernels : public ::testing::Test {
  protected:
