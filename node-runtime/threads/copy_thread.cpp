@@ -2,6 +2,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "node-runtime/threads/bell_notifier.hpp"
@@ -10,8 +11,9 @@
 namespace heddle {
 namespace {
 
-/// Copies that one stream holds at a time; the others wait in the mailbox, where the urgent ones
-/// overtake.
+/// Copies of tiles that one stream holds at a time; the others wait in the mailbox, where the urgent
+/// ones overtake. As many transfers beside them: copies may wait for transfers, in this very
+/// stream too, so they take no place from them.
 constexpr std::size_t in_flight_per_stream = 2;
 
 /// One copy under way: of a tile from place to place, or between a device's memory and what backs
@@ -48,9 +50,16 @@ struct Lane {
   /// What the device's memory wants moved, in its order; bounded by its blocks. Goes first: tasks
   /// wait for it that have been chosen already.
   std::deque<DeviceCache::Transfer> transfers;
-  std::array<Flight, in_flight_per_stream> flights;
+  std::array<Flight, 2 * in_flight_per_stream> flights;  ///< of copies, then of transfers
   std::uint64_t posted = 0;
   std::int64_t free_since_ns = 0;  ///< end of the last finished copy
+
+  [[nodiscard]] std::span<Flight> of_copies() {
+    return std::span(flights).first(in_flight_per_stream);
+  }
+  [[nodiscard]] std::span<Flight> of_transfers() {
+    return std::span(flights).last(in_flight_per_stream);
+  }
 
   /// The copy that the stream does next or is at; null without one.
   [[nodiscard]] Flight* oldest() {
@@ -182,15 +191,14 @@ class CopyThread {
   bool post() {
     bool posted = false;
     for (Lane& lane : lanes_) {
-      for (Flight& flight : lane.flights) {
-        if (flight.state != Flight::State::free) continue;
-        if (!lane.transfers.empty()) {
-          begin_transfer(lane, flight);
-        } else if (!lane.mailbox.empty()) {
-          begin_copy(lane, flight);
-        } else {
-          continue;
-        }
+      for (Flight& flight : lane.of_transfers()) {
+        if (flight.state != Flight::State::free || lane.transfers.empty()) continue;
+        begin_transfer(lane, flight);
+        posted = true;
+      }
+      for (Flight& flight : lane.of_copies()) {
+        if (flight.state != Flight::State::free || lane.mailbox.empty()) continue;
+        begin_copy(lane, flight);
         posted = true;
       }
     }
