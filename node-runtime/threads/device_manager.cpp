@@ -32,7 +32,7 @@ constexpr std::int64_t front_pause_ns = 1'000'000;
 /// A task on its way through a stream.
 struct Flight {
   protocol::Task* task = nullptr;
-  bool is_acquired = false;
+  bool is_acquired = false;  ///< its tiles are
   std::unique_ptr<Event> event;
   std::int64_t info = 0;
   std::int64_t launched_ns = 0;
@@ -153,10 +153,9 @@ class DeviceManager {
     take_arrived();
     bool launched = false;
     while (Lane* lane = choose()) {
-      protocol::Task* task = next_task(lane == &urgent() ? held_priority() : nothing);
+      const auto [task, is_acquired] = next_task(lane == &urgent() ? held_priority() : nothing);
       if (task == nullptr) return launched;
       launched = true;
-      const bool is_acquired = !is_cancelled(*task);
       if (is_acquired && !device_.runs(*static_cast<const Kernel*>(task->work.kernel))) {
         engine_.stage(*task);
         continue;
@@ -179,35 +178,44 @@ class DeviceManager {
         ->cancelled.load(std::memory_order_relaxed);
   }
 
-  /// The next task above a priority whose tiles are in the device's memory, acquired (unless its
-  /// job is cancelled): one that has waited for them, or else one that is ready now. What has to
-  /// wait goes to `waiting_`.
-  protocol::Task* next_task(std::int32_t above) {
+  /// A task to go on with, and whether its tiles are acquired: not where its job was cancelled
+  /// before. Once they are, they stay so to its end, whatever becomes of the job. Null: none.
+  struct Next {
+    protocol::Task* task = nullptr;
+    bool is_acquired = false;
+  };
+
+  /// The task, if nothing has to be brought first.
+  [[nodiscard]] Next try_next(protocol::Task& task) {
+    if (is_cancelled(task)) return {&task, false};
+    if (cache_.try_acquire(TaskUses(engine_.store(), task).span())) return {&task, true};
+    return {};
+  }
+
+  /// The next task above a priority whose tiles are in the device's memory: one that has waited for
+  /// them, or else one that is ready now. What has to wait goes to `waiting_`.
+  Next next_task(std::int32_t above) {
     if (!arrived_.empty() && arrived_.front()->priority > above) {
       protocol::Task* task = arrived_.front();
       arrived_.erase(arrived_.begin());
-      return task;
+      return {task, true};
     }
     if (look_again_) {
       for (auto at = waiting_.begin(); at != waiting_.end() && (*at)->priority > above; ++at) {
-        protocol::Task* task = *at;
-        if (!is_cancelled(*task) && !cache_.try_acquire(TaskUses(engine_.store(), *task).span())) {
-          continue;
-        }
+        const Next next = try_next(**at);
+        if (next.task == nullptr) continue;
         waiting_.erase(at);
-        return task;
+        return next;
       }
       look_again_ = false;
     }
     while (waiting_.size() < waiting_max) {
       protocol::Task* task = engine_.take_above(place_, above);
-      if (task == nullptr || is_cancelled(*task) ||
-          cache_.try_acquire(TaskUses(engine_.store(), *task).span())) {
-        return task;
-      }
+      if (task == nullptr) return {};
+      if (const Next next = try_next(*task); next.task != nullptr) return next;
       insert_by_priority(waiting_, *task);
     }
-    return nullptr;
+    return {};
   }
 
   /// Behind those of the same priority: first in, first out.
@@ -279,7 +287,7 @@ class DeviceManager {
     flight.task = &task;
     flight.info = 0;
     flight.launched_ns = trace::now_ns();
-    if (flight.is_acquired) {
+    if (flight.is_acquired && !is_cancelled(task)) {
       const TaskTiles tiles(engine_.store(), task);
       for (std::uint8_t i = 0; i < task.operand_count; ++i) {
         const protocol::Operand& operand = task.operands[i];
