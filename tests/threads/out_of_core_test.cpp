@@ -1,0 +1,256 @@
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/qr/qr.hpp"
+#include "algorithms/solve/triangular.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/threads/small_devices.hpp"
+
+/// Runs whose tiles do not fit into the devices' memory give the bits of those that fit, down to
+/// the least memory that the plan accepts.
+namespace heddle {
+namespace {
+
+using testing::Machine;
+using testing::Outcome;
+using testing::outcome_of;
+using testing::Work;
+
+double element(std::int64_t i, std::int64_t j) {
+  return std::sin(static_cast<double>(i * 7919 + j * 104729)) + (i == j ? 1.0 : 0.0);
+}
+
+Matrix<double> dominant(Node& node, std::int64_t n) {
+  MatrixSpec spec;
+  spec.rows = spec.columns = n;
+  spec.storage = Storage::lower;
+  Matrix<double> a = node.matrix<double>(spec);
+  a.fill([n](std::int64_t i, std::int64_t j) {
+    return i == j ? static_cast<double>(n) : 1.0 / static_cast<double>(1 + i - j);
+  });
+  return a;
+}
+
+JobSpec cholesky_of(Node& node, const Matrix<double>& a, std::int64_t inner) {
+  if (inner == 0) return cholesky(a, std::nullopt);
+  return cholesky(a, node.matrix<double>(inverses_spec(a, inner)));
+}
+
+void expect_done(Job job) {
+  EXPECT_EQ(job.wait().status, JobResult::Status::done);
+}
+
+Work cholesky_work(std::int64_t n, const std::string& layout, std::int64_t inner = 0) {
+  return {fmt::format("Cholesky of order {}, {}, inverse blocks of {}", n, layout, inner), layout,
+          [n, inner](Node& node, Outcome& outcome) {
+            Matrix<double> a = dominant(node, n);
+            Matrix<double> x = right_hand_sides(a, 3);
+            x.fill(element);
+            outcome.measure(node, {a, x});
+            Job factorization = node.submit(cholesky_of(node, a, inner));
+            Job solution = node.submit(solve_cholesky(a, x));
+            expect_done(factorization);
+            expect_done(solution);
+            outcome.add(a);
+            outcome.add(x);
+          }};
+}
+
+Work qr_work(std::int64_t m, std::int64_t n, const QrLayout& layout) {
+  return {fmt::format("QR of {} x {} with a {} tree", m, n,
+                      layout.tree == QrTree::flat ? "flat" : "binomial"),
+          "tile: auto",
+          [m, n, layout](Node& node, Outcome& outcome) {
+            const QrMatrix q = qr_matrix(node, m, n, layout, node.facts().distribution);
+            Matrix<double>(q.a).fill(element);
+            QrSides x = qr_sides(q, 4);
+            x.x.fill(element);
+            outcome.measure(node, {q.a, q.t, q.r, q.moving, x.x, x.top, x.moving});
+            if (q.pair_v) outcome.measure(node, {*q.pair_v, *q.pair_t});
+            for (const JobSpec& spec : {qr(q), apply_q_transposed(q, x), apply_q(q, x)}) {
+              expect_done(node.submit(spec));
+            }
+            outcome.add(q.a);
+            outcome.add(q.r);
+            outcome.add(x.x);
+          }};
+}
+
+bool same_bits(const Outcome& a, const Outcome& b) {
+  return a.elements.size() == b.elements.size() &&
+         std::memcmp(a.elements.data(), b.elements.data(),
+                     a.elements.size() * sizeof(double)) == 0;
+}
+
+/// The faults of a seed: streams that drift against each other, copies that come late, devices that
+/// do not reach each other.
+NodeFaults faults_of(std::uint64_t seed) {
+  NodeFaults faults;
+  faults.devices.seed = seed;
+  if (seed % 3 == 1) faults.devices.delay_us_max = 60;
+  faults.devices.refuse_peers = seed % 2 == 1;
+  if (seed % 4 == 2) {
+    faults.devices.slow_copy = 40;
+    faults.devices.slow_copy_us = 20'000;
+  }
+  if (seed % 5 == 3) faults.extra_blocks_max = 0;
+  return faults;
+}
+
+/// In core and out of core, on 1 to 3 devices, as without devices.
+void expect_same_bits_out_of_core(const Work& work) {
+  SCOPED_TRACE(work.name);
+  const Outcome without = outcome_of(work, {});
+  for (const int devices : {1, 2, 3}) {
+    const Outcome in_core = outcome_of(work, {.devices = devices});
+    EXPECT_TRUE(same_bits(in_core, without)) << devices << " devices in core";
+    EXPECT_EQ(in_core.evictions, 0U);
+    const std::uint64_t least = without.least_bytes(devices);
+    for (const std::uint64_t memory : {least, least + least / 3, 2 * least}) {
+      SCOPED_TRACE(fmt::format("{} devices of {} bytes", devices, memory));
+      const Outcome out_of_core =
+          outcome_of(work, {.devices = devices, .memory = memory, .workers = 1});
+      EXPECT_TRUE(same_bits(out_of_core, without));
+      EXPECT_TRUE(memory > least || out_of_core.evictions > 0);
+      EXPECT_LE(out_of_core.peak_device_bytes, memory * static_cast<std::uint64_t>(devices));
+    }
+  }
+}
+
+constexpr QrLayout qr_layout{.tile = 16, .strip = 8, .small = 4, .virtual_tiles = 2, .inner = 5};
+
+QrLayout with_tree(QrLayout layout, QrTree tree) {
+  layout.tree = tree;
+  return layout;
+}
+
+}  // namespace
+
+TEST(OutOfCore, cholesky_has_the_same_bits_as_in_core) {
+  expect_same_bits_out_of_core(cholesky_work(317, "tile: 16, strip: 0"));
+  expect_same_bits_out_of_core(cholesky_work(317, "tile: 16, strip: 8, small: 4"));
+}
+
+TEST(OutOfCore, cholesky_with_inverse_blocks_has_the_same_bits_as_in_core) {
+  expect_same_bits_out_of_core(cholesky_work(250, "tile: 16, strip: 0, inner: 6", 6));
+  expect_same_bits_out_of_core(cholesky_work(317, "tile: 16, strip: 8, small: 8, inner: 5", 5));
+}
+
+TEST(OutOfCore, qr_has_the_same_bits_as_in_core) {
+  for (const QrTree tree : {QrTree::flat, QrTree::binomial}) {
+    expect_same_bits_out_of_core(qr_work(410, 250, with_tree(qr_layout, tree)));
+    expect_same_bits_out_of_core(
+        qr_work(300, 250, with_tree({.tile = 20, .virtual_tiles = 1, .inner = 20}, tree)));
+  }
+}
+
+TEST(OutOfCore, bits_do_not_depend_on_delays_peers_workers_or_streams) {
+  const std::vector<Work> works{
+      cholesky_work(250, "tile: 16, strip: 8, small: 4"),
+      cholesky_work(250, "tile: 16, strip: 0, inner: 6", 6),
+      qr_work(200, 140, with_tree(qr_layout, QrTree::flat)),
+      qr_work(200, 140, with_tree(qr_layout, QrTree::binomial)),
+  };
+  std::vector<Outcome> expected;
+  expected.reserve(works.size());
+  for (const Work& work : works) expected.push_back(outcome_of(work, {}));
+  for (const std::uint64_t seed : simulation::seeds(60)) {
+    const std::size_t w = seed % works.size();
+    const int devices = 1 + static_cast<int>(seed / works.size() % 3);
+    const std::uint64_t least = expected[w].least_bytes(devices);
+    const Machine machine{.devices = devices,
+                          .memory = least + least * (seed % 4) / 5,
+                          .workers = 1 + static_cast<int>(seed % 2),
+                          .faults = faults_of(seed),
+                          .streams = 1 + static_cast<int>(seed % 4),
+                          .window = seed % 7 == 0 ? 3 : 4096};
+    ASSERT_TRUE(same_bits(outcome_of(works[w], machine), expected[w]))
+        << works[w].name << ", " << devices << " devices\n"
+        << simulation::replay_hint(seed);
+  }
+}
+
+TEST(OutOfCore, jobs_in_flight_together_give_what_they_give_alone) {
+  constexpr int count = 4;
+  const auto work = [](bool together) {
+    return Work{"several jobs", "tile: 16, strip: 0", [together](Node& node, Outcome& outcome) {
+                  std::vector<Matrix<double>> matrices;
+                  std::vector<Job> jobs;
+                  matrices.reserve(count);
+                  jobs.reserve(count);
+                  for (int k = 0; k < count; ++k) matrices.push_back(dominant(node, 150 + 13 * k));
+                  for (const auto& a : matrices) {
+                    outcome.measure(node, {a});
+                    jobs.push_back(node.submit(cholesky(a)));
+                    if (!together) jobs.back().wait();
+                  }
+                  for (Job& job : jobs) expect_done(job);
+                  for (const auto& a : matrices) outcome.add(a);
+                }};
+  };
+  const Outcome alone = outcome_of(work(false), {});
+  for (const int devices : {1, 2, 3}) {
+    const Outcome together =
+        outcome_of(work(true), {.devices = devices, .memory = alone.least_bytes(devices)});
+    EXPECT_TRUE(same_bits(together, alone)) << devices << " devices";
+    EXPECT_GT(together.evictions, 0U);
+  }
+}
+
+TEST(OutOfCore, a_cancelled_job_leaves_a_node_that_gives_the_same_bits) {
+  const Work good = cholesky_work(250, "tile: 16, strip: 8, small: 4");
+  const Outcome expected = outcome_of(good, {});
+  for (const std::uint64_t seed : simulation::seeds(24)) {
+    const int devices = 1 + static_cast<int>(seed % 3);
+    const Work work{"after a cancelled job", good.layout, [&](Node& node, Outcome& outcome) {
+                      Matrix<double> a = dominant(node, 250);
+                      Job job = node.submit(cholesky(a));
+                      const double until = static_cast<double>(seed % 8) / 10;
+                      while (job.progress() < until) std::this_thread::yield();
+                      job.cancel();
+                      const JobResult::Status status = job.wait().status;
+                      EXPECT_TRUE(status == JobResult::Status::cancelled ||
+                                  status == JobResult::Status::done);
+                      // What it left is undefined, but may be read.
+                      expect_done(node.submit(subtract_product(dominant(node, 250), a)));
+                      good.run(node, outcome);
+                    }};
+    const Machine machine{.devices = devices,
+                          .memory = expected.least_bytes(devices),
+                          .faults = faults_of(seed)};
+    ASSERT_TRUE(same_bits(outcome_of(work, machine), expected)) << simulation::replay_hint(seed);
+  }
+}
+
+TEST(OutOfCore, a_matrix_that_is_not_positive_definite_gives_lapacks_info_and_the_node_goes_on) {
+  const Work good = cholesky_work(250, "tile: 16, strip: 0");
+  const Outcome expected = outcome_of(good, {});
+  for (const std::int64_t pivot : {1, 17, 100, 249}) {
+    for (const int devices : {1, 3}) {
+      const Work work{"after a failure", good.layout, [&](Node& node, Outcome& outcome) {
+                        Matrix<double> a = node.matrix<double>(
+                            {.rows = 250, .columns = 250, .storage = Storage::lower});
+                        a.fill([&](std::int64_t i, std::int64_t j) {
+                          if (i == j) return i + 1 >= pivot ? -1.0 : 250.0;
+                          return 1.0 / static_cast<double>(1 + i - j);
+                        });
+                        const JobResult result = node.submit(cholesky(a)).wait();
+                        EXPECT_EQ(result.status, JobResult::Status::numerical_failure);
+                        EXPECT_EQ(result.info, pivot);
+                        EXPECT_LT(result.pivot, 0);
+                        good.run(node, outcome);
+                      }};
+      const Machine machine{.devices = devices, .memory = expected.least_bytes(devices)};
+      EXPECT_TRUE(same_bits(outcome_of(work, machine), expected)) << "pivot " << pivot;
+    }
+  }
+}
+
+}  // namespace heddle
