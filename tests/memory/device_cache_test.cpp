@@ -1,0 +1,449 @@
+#include "node-runtime/memory/device_cache.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "node-runtime/device/devices.hpp"
+#include "node-runtime/memory/tile_store.hpp"
+#include "tests/support/seeds.hpp"
+
+namespace heddle {
+namespace {
+
+using protocol::AccessMode;
+using Requester = DeviceCache::Requester;
+using Uses = std::vector<DeviceCache::Use>;
+
+constexpr std::size_t tile = 4096;  ///< bytes of a block
+
+DeviceSet one_device(std::size_t tiles) {
+  EmulatedOptions emulated;
+  emulated.memory_bytes = tiles * tile;
+  emulated.fill_allocations = true;  // what nobody wrote is not a number
+  return make_devices({DeviceBackend::emulated, 1, emulated, {}});
+}
+
+/// The host memory that a cache has taken.
+struct Backings {
+  int taken = 0;
+  std::size_t bytes = 0;  ///< now
+
+  DeviceCache::Provider provider(Device& device) {
+    return [this, &device](std::size_t wanted) {
+      ++taken;
+      bytes += wanted;
+      const auto give_back = [this, wanted](Backing* backing) {
+        bytes -= wanted;
+        delete backing;
+      };
+      return std::shared_ptr<Backing>(new Backing(HostRegion(wanted, "a test"), device), give_back);
+    };
+  }
+};
+
+/// Carries a cache's transfers out, in place of the copy thread.
+class Carrier {
+ public:
+  Carrier(Device& device, DeviceCache& cache)
+      : device_(device), cache_(cache), stream_(device.create_stream()) {}
+
+  /// Takes what there is to do, does nothing.
+  void look() {
+    for (const DeviceCache::Transfer& t : cache_.take_transfers()) waiting_.push_back(t);
+  }
+  /// The oldest, to its end; false if there is none.
+  bool carry_one() {
+    look();
+    if (waiting_.empty()) return false;
+    const DeviceCache::Transfer t = waiting_.front();
+    waiting_.pop_front();
+    if (t.is_fetch) {
+      stream_->copy({t.device, &device_}, {t.host, nullptr}, t.bytes);
+    } else {
+      stream_->copy({t.host, nullptr}, {t.device, &device_}, t.bytes);
+    }
+    stream_->synchronize();
+    cache_.transfer_finished(t);
+    return true;
+  }
+  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+
+ private:
+  Device& device_;
+  DeviceCache& cache_;
+  std::unique_ptr<Stream> stream_;
+  std::deque<DeviceCache::Transfer> waiting_;
+};
+
+/// Blocks of one size, all of whose elements are one number.
+class User {
+ public:
+  explicit User(Device& device, DeviceCache& cache)
+      : device_(device), cache_(cache), stream_(device.create_stream()), host_(tile / 8) {}
+
+  void write(ResidentBlock block, double value) {
+    std::fill(host_.begin(), host_.end(), value);
+    stream_->copy({cache_.address(block), &device_}, {host_.data(), nullptr}, tile);
+    stream_->synchronize();
+  }
+  /// What all elements are.
+  [[nodiscard]] double read(ResidentBlock block) {
+    stream_->copy({host_.data(), nullptr}, {cache_.address(block), &device_}, tile);
+    stream_->synchronize();
+    for (const double element : host_) EXPECT_EQ(element, host_.front());
+    return host_.front();
+  }
+
+ private:
+  Device& device_;
+  DeviceCache& cache_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<double> host_;
+};
+
+class DeviceCacheTest : public ::testing::Test {
+ protected:
+  /// A device with memory for so many blocks.
+  void make(std::size_t tiles) {
+    set_ = one_device(tiles);
+    cache_ = std::make_unique<DeviceCache>(device(), backings_.provider(device()));
+    carrier_ = std::make_unique<Carrier>(device(), *cache_);
+    user_ = std::make_unique<User>(device(), *cache_);
+  }
+  [[nodiscard]] Device& device() const { return *set_.devices[0]; }
+
+  [[nodiscard]] std::vector<ResidentBlock> add_pool(std::size_t blocks) {
+    return cache_->add_pool(std::vector<std::size_t>(blocks, tile));
+  }
+  void request(const Uses& uses) { cache_->request(uses, Requester::manager, this); }
+  [[nodiscard]] bool is_ready() { return !cache_->take_ready(Requester::manager).empty(); }
+  void acquire(const Uses& uses) {
+    if (cache_->try_acquire(uses)) return;
+    request(uses);
+    while (!is_ready()) ASSERT_TRUE(carrier_->carry_one()) << "nothing will make it ready";
+  }
+  void write(ResidentBlock block, double value) {
+    const Uses uses{{block, AccessMode::write}};
+    acquire(uses);
+    user_->write(block, value);
+    cache_->release(uses);
+  }
+  [[nodiscard]] double read(ResidentBlock block) {
+    const Uses uses{{block, AccessMode::read}};
+    acquire(uses);
+    const double value = user_->read(block);
+    cache_->release(uses);
+    return value;
+  }
+  void drain() {
+    while (carrier_->carry_one()) {
+    }
+  }
+
+  DeviceSet set_;
+  Backings backings_;
+  std::unique_ptr<DeviceCache> cache_;
+  std::unique_ptr<Carrier> carrier_;
+  std::unique_ptr<User> user_;
+};
+
+}  // namespace
+
+TEST_F(DeviceCacheTest, moves_nothing_and_takes_no_host_memory_while_everything_fits) {
+  make(8);
+  const auto blocks = add_pool(8);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) write(blocks[i], static_cast<double>(i));
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      EXPECT_EQ(read(blocks[i]), static_cast<double>(i));
+    }
+  }
+  EXPECT_FALSE(carrier_->carry_one());
+  EXPECT_EQ(backings_.taken, 0);
+  EXPECT_EQ(cache_->statistics().evictions, 0);
+}
+
+TEST_F(DeviceCacheTest, gives_contents_back_that_had_to_leave) {
+  make(4);
+  const auto blocks = add_pool(11);
+  for (int round = 1; round <= 3; ++round) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      write(blocks[i], round * 100 + static_cast<double>(i));
+    }
+    for (std::size_t i = blocks.size(); i-- > 0;) {
+      EXPECT_EQ(read(blocks[i]), round * 100 + static_cast<double>(i));
+    }
+  }
+  EXPECT_GE(cache_->statistics().evictions, 3 * 7);
+  EXPECT_LE(cache_->statistics().resident_bytes_max, 4 * tile);
+}
+
+TEST_F(DeviceCacheTest, takes_host_memory_for_the_pools_that_need_it_and_returns_it_with_them) {
+  make(2);
+  const auto first = add_pool(1);
+  const auto second = add_pool(3);
+  const auto unused = add_pool(5);
+  write(first[0], 1);
+  write(second[0], 2);
+  EXPECT_EQ(backings_.bytes, 0U);
+  write(second[1], 3);  // the first has to go
+  write(second[2], 4);  // and now one of the others
+  EXPECT_EQ(backings_.bytes, 4 * tile);
+  drain();
+  cache_->remove_pool(first);
+  EXPECT_EQ(backings_.bytes, 3 * tile);
+  EXPECT_EQ(read(second[0]), 2);
+  drain();
+  cache_->remove_pool(second);
+  EXPECT_EQ(backings_.bytes, 0U);
+  cache_->remove_pool(unused);
+  EXPECT_EQ(cache_->block_bytes(), 0U);
+}
+
+TEST_F(DeviceCacheTest, backs_all_pools_beforehand_if_told_to) {
+  make(2);
+  const auto first = add_pool(2);
+  const auto second = add_pool(5);
+  cache_->back_all();
+  EXPECT_EQ(backings_.bytes, 7 * tile);
+  EXPECT_EQ(backings_.taken, 2);
+  cache_->back_all();
+  EXPECT_EQ(backings_.taken, 2);
+  cache_->remove_pool(first);
+  cache_->remove_pool(second);
+  EXPECT_EQ(backings_.bytes, 0U);
+}
+
+TEST_F(DeviceCacheTest, keeps_the_host_memory_of_a_removed_pool_until_its_write_back_has_ended) {
+  make(2);
+  const auto old = add_pool(2);
+  write(old[0], 1);
+  write(old[1], 2);
+  const auto young = add_pool(2);
+  const Uses uses{{young[0], AccessMode::write}, {young[1], AccessMode::write}};
+  request(uses);
+  carrier_->look();
+  ASSERT_GT(carrier_->waiting(), 0U);
+  cache_->remove_pool(old);
+  EXPECT_EQ(cache_->block_bytes(), 2 * tile);
+  EXPECT_EQ(backings_.bytes, 2 * tile);
+  EXPECT_FALSE(is_ready());
+  drain();
+  EXPECT_TRUE(is_ready());
+  EXPECT_EQ(backings_.bytes, 0U);
+  user_->write(young[0], 3);
+  user_->write(young[1], 4);
+  cache_->release(uses);
+  EXPECT_EQ(read(young[0]), 3);
+  EXPECT_EQ(read(young[1]), 4);
+}
+
+TEST_F(DeviceCacheTest, takes_new_pools_while_transfers_of_removed_ones_are_under_way) {
+  make(3);
+  auto blocks = add_pool(6);
+  for (int round = 1; round <= 50; ++round) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      write(blocks[i], round * 10 + static_cast<double>(i));
+    }
+    carrier_->look();
+    const auto next = add_pool(6);
+    cache_->remove_pool(blocks);
+    blocks = next;
+  }
+  for (const ResidentBlock block : blocks) write(block, 7);
+  for (const ResidentBlock block : blocks) EXPECT_EQ(read(block), 7);
+  drain();
+  cache_->remove_pool(blocks);
+  EXPECT_EQ(backings_.bytes, 0U);
+}
+
+TEST_F(DeviceCacheTest, lets_what_was_never_written_be_read_but_not_at_once) {
+  make(2);
+  const auto blocks = add_pool(4);
+  EXPECT_FALSE(cache_->try_acquire(Uses{{blocks[0], AccessMode::read}}));
+  EXPECT_EQ(read(blocks[0]), 0);  // fresh host memory
+  const Uses update{{blocks[1], AccessMode::read_write}};
+  acquire(update);
+  user_->write(blocks[1], 5);
+  cache_->release(update);
+  write(blocks[2], 6);
+  cache_->discard(blocks[2]);
+  static_cast<void>(read(blocks[2]));  // whatever it is
+  write(blocks[3], 8);
+  EXPECT_EQ(read(blocks[1]), 5);
+  EXPECT_EQ(read(blocks[0]), 0);
+}
+
+TEST_F(DeviceCacheTest, counts_what_would_have_to_come_first) {
+  make(2);
+  const auto blocks = add_pool(3);
+  for (const ResidentBlock block : blocks) write(block, 1);
+  drain();
+  Uses all;
+  for (const ResidentBlock block : blocks) all.push_back({block, AccessMode::read});
+  EXPECT_EQ(cache_->missing_bytes(all), tile);
+  all[0].mode = AccessMode::write;
+  EXPECT_EQ(cache_->missing_bytes(all), 0U);
+}
+
+TEST_F(DeviceCacheTest, serves_two_threads_while_a_third_transfers) {
+  constexpr std::size_t own = 9;
+  make(7);
+  const auto all = add_pool(2 * own + 3);
+  const std::vector<ResidentBlock> common(all.end() - 3, all.end());
+  for (std::size_t i = 0; i < common.size(); ++i) write(common[i], -1 - static_cast<double>(i));
+
+  // Who waits, waits for its number to change. Release and acquire order nothing here: the cache's
+  // lock does.
+  std::array<std::atomic<int>, 2> ready_bells{};
+  std::atomic<int> transfer_bell{0};
+  std::atomic<bool> is_over{false};
+  const auto ring = [](std::atomic<int>& bell) {
+    bell.fetch_add(1, std::memory_order_release);
+    bell.notify_all();
+  };
+  cache_->tell([&](Requester r) { ring(ready_bells[static_cast<std::size_t>(r)]); },
+               [&] { ring(transfer_bell); });
+
+  const auto use = [&](Requester requester) {
+    User user(device(), *cache_);
+    const auto index = static_cast<std::size_t>(requester);
+    std::atomic<int>& bell = ready_bells[index];
+    const auto acquire_all = [&](const Uses& uses) {
+      if (cache_->try_acquire(uses)) return;
+      cache_->request(uses, requester, &bell);
+      for (;;) {
+        const int seen = bell.load(std::memory_order_acquire);
+        if (!cache_->take_ready(requester).empty()) return;
+        bell.wait(seen, std::memory_order_acquire);
+      }
+    };
+    std::vector<double> values(own, 0);
+    const std::size_t rounds = 40 * simulation::seeds(8).size();
+    for (std::size_t round = 1; round <= rounds; ++round) {
+      const std::size_t i = round * 5 % own;
+      const std::size_t c = round % common.size();
+      const ResidentBlock block = all[index * own + i];
+      const Uses uses{{block, round <= own ? AccessMode::write : AccessMode::read_write},
+                      {common[c], AccessMode::read}};
+      acquire_all(uses);
+      EXPECT_TRUE(round <= own || user.read(block) == values[i]);
+      EXPECT_EQ(user.read(common[c]), -1 - static_cast<double>(c));
+      values[i] = static_cast<double>(round);
+      user.write(block, values[i]);
+      cache_->release(uses);
+      if (round % 11 == 0 && round > own) {
+        cache_->discard(block);
+        const Uses again{{block, AccessMode::write}};
+        acquire_all(again);
+        user.write(block, values[i]);
+        cache_->release(again);
+      }
+    }
+  };
+  std::thread carrying([&] {
+    for (;;) {
+      const int seen = transfer_bell.load(std::memory_order_acquire);
+      if (carrier_->carry_one()) continue;
+      if (is_over.load(std::memory_order_acquire)) return;
+      transfer_bell.wait(seen, std::memory_order_acquire);
+    }
+  });
+  std::thread manager(use, Requester::manager);
+  std::thread copies(use, Requester::copies);
+  manager.join();
+  copies.join();
+  is_over.store(true, std::memory_order_release);
+  ring(transfer_bell);
+  carrying.join();
+  EXPECT_GT(cache_->statistics().evictions, 0);
+}
+
+// ---- the store's refusals --------------------------------------------------------------------
+
+namespace {
+
+constexpr PlaceId device_place{1};
+
+std::uint64_t host_bytes_free(TileStore& store) {
+  return static_cast<std::uint64_t>(store.blocks_available(host_place, 1)) * 128;
+}
+
+/// The text of the refusal.
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused";
+  return {};
+}
+
+}  // namespace
+
+TEST(TileStoreOutOfCore, takes_host_memory_for_all_blocks_of_a_device_once_they_do_not_fit) {
+  const DeviceSet set = one_device(100);
+  constexpr std::uint64_t host_max = 1000 * tile;
+  TileStore store({set.devices[0].get()}, host_max);
+  const std::int32_t first = store.add_job_pool(device_place, tile, 60);
+  EXPECT_EQ(host_bytes_free(store), host_max);
+  EXPECT_EQ(store.out_of_core_bytes(), 0U);
+  const std::int32_t second = store.add_job_pool(device_place, tile, 70);
+  EXPECT_EQ(host_bytes_free(store), host_max - 130 * tile);
+  EXPECT_EQ(store.out_of_core_bytes(), 30 * tile);
+  EXPECT_EQ(store.blocks_available(device_place, tile), 0);
+  store.remove_job_pool(second);
+  EXPECT_EQ(host_bytes_free(store), host_max - 60 * tile);
+  store.remove_job_pool(first);
+  EXPECT_EQ(host_bytes_free(store), host_max);
+  EXPECT_EQ(store.peak_host_bytes(), 130 * tile);
+}
+
+TEST(TileStoreOutOfCore, refuses_with_numbers_what_the_host_has_no_memory_for) {
+  const DeviceSet set = one_device(100);
+  TileStore store({set.devices[0].get()}, 200 * tile);
+  const std::string text =
+      refusal([&] { (void)store.add_job_pool(device_place, tile, 201); });
+  for (const std::uint64_t bytes : {201 * tile, 200 * tile}) {
+    EXPECT_NE(text.find(format_bytes(bytes)), std::string::npos) << text;
+  }
+  EXPECT_EQ(host_bytes_free(store), 200 * tile);
+  store.remove_job_pool(store.add_job_pool(device_place, tile, 200));
+  EXPECT_EQ(host_bytes_free(store), 200 * tile);
+}
+
+TEST(TileStoreOutOfCore, refuses_with_numbers_devices_in_which_no_task_could_be_sure_to_advance) {
+  const std::uint64_t least = TileStore::least_device_bytes(tile, 1);
+  for (const bool is_enough : {false, true}) {
+    const DeviceSet set = one_device(least / tile - (is_enough ? 0 : 1));
+    TileStore store({set.devices[0].get()}, std::uint64_t{1} << 30);
+    const auto too_many = static_cast<std::int32_t>(least / tile) + 1;
+    if (is_enough) {
+      store.remove_job_pool(store.add_job_pool(device_place, tile, too_many));
+      continue;
+    }
+    const std::string text =
+        refusal([&] { (void)store.add_job_pool(device_place, tile, too_many); });
+    for (const std::uint64_t bytes : {least - tile, least, least + tile, std::uint64_t{tile}}) {
+      EXPECT_NE(text.find(format_bytes(bytes)), std::string::npos) << text;
+    }
+    EXPECT_NE(text.find("device 0"), std::string::npos) << text;
+    // In core it may be used all the same.
+    store.remove_job_pool(store.add_job_pool(device_place, tile, too_many - 2));
+  }
+}
+
+}  // namespace heddle
