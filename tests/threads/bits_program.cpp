@@ -3,7 +3,10 @@
 /// prints a hash of the bits of factor and solution. All hashes must be equal, here and for any
 /// other number of nodes (DESIGN D4); bits_test.cpp compares.
 ///
-///   mpiexec -n P bits_program devices|cpus REPEATS
+///   mpiexec -n P bits_program cpus|devices|out-of-core|cuda REPEATS
+///
+/// `out-of-core`: on devices whose memory holds the tiles in some runs and not in others, down to
+/// the least with which they can work. `cuda`: the same on GPUs, which nodes may have to share.
 
 #include <bit>
 #include <cstdint>
@@ -12,6 +15,7 @@
 #include <fmt/format.h>
 #include <mpi.h>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -59,11 +63,29 @@ std::uint64_t hash(Node& node, Matrix<double> matrix) {
   return total;
 }
 
+/// How the problem is cut. Devices whose memory shall not hold it need more tiles.
+struct Size {
+  std::string layout;
+  QrLayout qr;
+  std::int64_t rows;  ///< of the matrix to be QR-factorized
+  std::int64_t columns;
+};
+const Size coarse{"tile: 32, strip: 16, small: 8",
+                   {.tile = 32, .strip = 16, .small = 8, .virtual_tiles = 1, .inner = 12},
+                   139,
+                   60};
+const Size fine{"tile: 16, strip: 8, small: 4",
+                       {.tile = 16, .strip = 8, .small = 4, .virtual_tiles = 1, .inner = 6},
+                       150,
+                       72};
+/// What devices have of `fine`.
+constexpr std::size_t small_tile_bytes = 16 * 8 * sizeof(double);
+
 /// A tall matrix in virtual tiles, its factorization, and Q applied to something.
-std::uint64_t run_qr(Node& node, QrTree tree) {
-  const QrLayout layout{
-      .tile = 32, .strip = 16, .small = 8, .virtual_tiles = 1, .inner = 12, .tree = tree};
-  const QrMatrix q = qr_matrix(node, 139, 60, layout, node.facts().distribution);
+std::uint64_t run_qr(Node& node, const Size& size, QrTree tree) {
+  QrLayout layout = size.qr;
+  layout.tree = tree;
+  const QrMatrix q = qr_matrix(node, size.rows, size.columns, layout, node.facts().distribution);
   Matrix<double>(q.a).fill([](std::int64_t i, std::int64_t j) {
     return static_cast<double>((i * 31 + j * 17) % 101) - 50 + (i == j ? 100.0 : 0.0);
   });
@@ -77,7 +99,12 @@ std::uint64_t run_qr(Node& node, QrTree tree) {
   return mix(hash(node, q.a)) ^ mix(hash(node, q.r) + 1) ^ hash(node, x.x);
 }
 
-std::uint64_t run(const std::string& yaml, const NodeFaults& faults) {
+struct Result {
+  std::uint64_t hash = 0;
+  double evictions = 0;  ///< on all nodes
+};
+
+Result run(const std::string& yaml, const Size& size, const NodeFaults& faults) {
   Node node(Config::from_text(yaml, "bits"), MPI_COMM_WORLD, faults);
   GeneratorOptions generator;
   generator.n = 187;
@@ -100,17 +127,49 @@ std::uint64_t run(const std::string& yaml, const NodeFaults& faults) {
       solution.wait().status != JobResult::Status::done) {
     throw Error(ErrorCode::internal, "the job did not end well");
   }
-  return mix(hash(node, a)) ^ hash(node, x) ^ mix(run_qr(node, QrTree::flat)) ^
-         mix(run_qr(node, QrTree::binomial) + 1);
+  Result result;
+  result.hash = mix(hash(node, a)) ^ hash(node, x) ^ mix(run_qr(node, size, QrTree::flat)) ^
+                mix(run_qr(node, size, QrTree::binomial) + 1);
+  result.evictions = static_cast<double>(node.store().evictions());
+  node.all_reduce({&result.evictions, 1}, Reduction::sum);
+  return result;
 }
 
-int run_all(bool devices, int repeats) {
+enum class Kind : std::uint8_t { cpus, devices, out_of_core, cuda };
+
+std::optional<Kind> kind_named(const std::string& name) {
+  if (name == "cpus") return Kind::cpus;
+  if (name == "devices") return Kind::devices;
+  if (name == "out-of-core") return Kind::out_of_core;
+  if (name == "cuda") return Kind::cuda;
+  return std::nullopt;
+}
+
+/// runtime.devices of the r-th run.
+std::string devices_of(Kind kind, int r) {
+  if (kind == Kind::cpus) return "{backend: none}";
+  if (kind == Kind::devices) {
+    return fmt::format("{{backend: emulated, per_node: {}, memory: 64MiB}}", 1 + r / 3 % 3);
+  }
+  if (kind == Kind::out_of_core && r % 5 == 4) return "{backend: none}";
+  const int count = kind == Kind::cuda ? 1 : 1 + r % 3;
+  const std::uint64_t least =
+      TileStore::least_device_bytes(small_tile_bytes, static_cast<std::size_t>(count));
+  const std::uint64_t memory = r % 4 == 0 ? std::uint64_t{64} << 20 : least * static_cast<std::uint64_t>(3 + r % 4) / 4;
+  return fmt::format("{{backend: {}, per_node: {}, memory: {}, streams: {}}}",
+                     kind == Kind::cuda ? "cuda" : "emulated", count, memory, 1 + r % 4);
+}
+
+int run_all(Kind kind, int repeats) {
+  const bool is_small = kind == Kind::out_of_core || kind == Kind::cuda;
+  const Size& problem = is_small ? fine : coarse;
   int rank = 0;
   int size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   std::set<std::uint64_t> hashes;
   int runs = 0;
+  double evictions = 0;
   for (int rows = 1; rows <= size; ++rows) {
     if (size % rows != 0) continue;
     for (int r = 0; r < repeats; ++r) {
@@ -118,25 +177,27 @@ int run_all(bool devices, int repeats) {
       const std::int64_t seed = std::int64_t{r} + 1;
       faults.messages = {static_cast<std::uint64_t>(r % 2 == 0 ? 300 : 0),
                          static_cast<std::uint64_t>(seed)};
-      faults.devices.delay_us_max = r % 3 == 0 ? 100 : 0;
+      faults.devices.delay_us_max = r % 3 == 0 ? (is_small ? 30 : 100) : 0;
       faults.devices.seed = static_cast<std::uint64_t>(seed);
+      faults.devices.refuse_peers = is_small && r % 2 == 1;
       if (r % 4 == 1) faults.extra_blocks_max = 0;
       const std::string yaml = fmt::format(
-          "layout: {{grid: [{}, {}], tile: 32, strip: 16, small: 8}}\n"
-          "runtime: {{watchdog_seconds: 4, wait: {}, cpu_workers: {}, window: {}, devices: "
-          "{{backend: {}{}, "
-          "memory: 64MiB}}}}\n",
-          rows, size / rows, r % 2 == 0 ? "adaptive" : "park", 1 + r % 3, r % 5 == 4 ? 3 : 4096,
-          devices ? "emulated" : "none",
-          devices ? fmt::format(", per_node: {}", 1 + r / 3 % 3) : "");
-      hashes.insert(run(yaml, faults));
+          "layout: {{grid: [{}, {}], {}}}\n"
+          "runtime: {{watchdog_seconds: 4, wait: {}, cpu_workers: {}, window: {}, devices: {}}}\n",
+          rows, size / rows, problem.layout, r % 2 == 0 ? "adaptive" : "park", 1 + r % 3,
+          r % 5 == 4 ? 3 : 4096, devices_of(kind, r));
+      const Result result = run(yaml, problem, faults);
+      hashes.insert(result.hash);
+      evictions += result.evictions;
       ++runs;
     }
   }
   if (rank == 0) {
-    for (const std::uint64_t h : hashes) fmt::print("{:016x} of {} runs\n", h, runs);
+    for (const std::uint64_t h : hashes) {
+      fmt::print("{:016x} of {} runs, {:.0f} evictions\n", h, runs, evictions);
+    }
   }
-  return hashes.size() == 1 ? 0 : 1;
+  return hashes.size() == 1 && (evictions > 0) == is_small ? 0 : 1;
 }
 
 }  // namespace
@@ -146,9 +207,9 @@ int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   int status = 2;
+  const std::optional<heddle::Kind> kind = heddle::kind_named(argc > 1 ? argv[1] : "");
   try {
-    status = heddle::run_all(argc > 1 && std::string(argv[1]) == "devices",
-                             argc > 2 ? std::atoi(argv[2]) : 20);
+    if (kind) status = heddle::run_all(*kind, argc > 2 ? std::atoi(argv[2]) : 20);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bits_program: {}\n", error.what());
     std::fflush(nullptr);

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <initializer_list>
 #include <set>
 #include <string>
 
@@ -9,9 +12,10 @@ namespace heddle {
 namespace {
 
 /// The first word of each output, which is the hash, over all numbers of nodes.
-std::set<std::string> hashes(const std::string& arguments) {
+std::set<std::string> hashes(const std::string& arguments,
+                             std::initializer_list<int> numbers_of_nodes = {1, 2, 3, 4, 6}) {
   std::set<std::string> all;
-  for (const int nodes : {1, 2, 3, 4, 6}) {
+  for (const int nodes : numbers_of_nodes) {
     const testing::MpiRun run = testing::run_nodes(nodes, HEDDLE_BITS_PROGRAM, arguments);
     EXPECT_EQ(run.status, 0) << nodes << " nodes: " << run.output;
     all.insert(run.output.substr(0, run.output.find(' ')));
@@ -29,6 +33,11 @@ TEST(Bits, of_factor_and_solution_are_the_same_on_any_nodes_grid_workers_and_sch
 
 TEST(Bits, are_the_same_with_any_number_of_devices) {
   EXPECT_EQ(hashes("devices " + repeats).size(), 1U);
+}
+
+TEST(Bits, are_the_same_in_core_and_out_of_core) {
+  const int fewer = std::min(5, std::stoi(repeats));  // they take longer
+  EXPECT_EQ(hashes(fmt::format("out-of-core {}", fewer), {1, 2, 3}).size(), 1U);
 }
 
 }  // namespace heddle
