@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "tests/device/device_fixture.hpp"
@@ -63,6 +64,10 @@ std::string program_backend(DeviceBackend backend) {
   return std::string(name_of(backend));
 }
 
+bool is_cuda(const testing::Backend& backend) {
+  return backend.backend == DeviceBackend::cuda;
+}
+
 }  // namespace
 
 using DeviceSharingTest = testing::DeviceTest;
@@ -106,37 +111,57 @@ TEST_P(DeviceSharingTest, another_process_waits_for_our_event_and_works_on_our_m
   EXPECT_EQ(back[shared_count - 1], 2 * host[shared_count - 1]);
 }
 
-TEST_P(DeviceSharingTest, opening_what_is_gone_is_a_named_error) {
+TEST_P(DeviceSharingTest, opening_memory_that_is_gone_is_a_named_error) {
   IpcMemoryHandle memory;
-  IpcEventHandle event;
   {
     const DeviceSet gone = testing::make_devices_of(GetParam(), 1);
     const DeviceBuffer buffer(*gone.devices[0], 4096);
     memory = gone.devices[0]->export_memory(buffer.address());
-    event = gone.devices[0]->export_event(*gone.devices[0]->create_event());
   }
+  const auto event = device().create_event();
   Peer peer(program_backend(GetParam().backend), "open");
   peer.channel().send(memory);
-  peer.channel().send(event);
+  peer.channel().send(device().export_event(*event));
   EXPECT_NE(peer.channel().receive_text().find(to_string(memory.device)), std::string::npos);
-  EXPECT_NE(peer.channel().receive_text().find(to_string(memory.device)), std::string::npos);
+  EXPECT_EQ(peer.channel().receive_text(), "opened");
   EXPECT_EQ(peer.wait(), 0);
 }
 
-TEST_P(DeviceSharingTest, a_destroyed_event_and_a_damaged_handle_are_refused) {
+TEST_P(DeviceSharingTest, opening_an_event_that_is_gone_is_a_named_error) {
+  if (is_cuda(GetParam())) GTEST_SKIP() << "CUDA opens what a handle names, be it gone or not";
+  const DeviceBuffer buffer(device(), 4096);
+  IpcEventHandle of_device;
+  {
+    const DeviceSet gone = testing::make_devices_of(GetParam(), 1);
+    of_device = gone.devices[0]->export_event(*gone.devices[0]->create_event());
+  }
+  const IpcEventHandle destroyed = device().export_event(*device().create_event());
+  for (const auto& [event, part] :
+       {std::pair{of_device, to_string(of_device.device)}, {destroyed, std::string("destroyed")}}) {
+    Peer peer(program_backend(GetParam().backend), "open");
+    peer.channel().send(device().export_memory(buffer.address()));
+    peer.channel().send(event);
+    EXPECT_EQ(peer.channel().receive_text(), "opened");
+    EXPECT_NE(peer.channel().receive_text().find(part), std::string::npos) << part;
+    EXPECT_EQ(peer.wait(), 0);
+  }
+}
+
+TEST_P(DeviceSharingTest, a_damaged_handle_is_refused) {
   const DeviceBuffer buffer(device(), 4096);
   IpcMemoryHandle memory = device().export_memory(buffer.address());
   memory.bytes = device().info().memory_bytes * 2;
-  const IpcEventHandle event = device().export_event(*device().create_event());
+  const auto event = device().create_event();
   Peer peer(program_backend(GetParam().backend), "open");
   peer.channel().send(memory);
-  peer.channel().send(event);
+  peer.channel().send(device().export_event(*event));
   EXPECT_NE(peer.channel().receive_text().find("damaged"), std::string::npos);
-  EXPECT_NE(peer.channel().receive_text().find("destroyed"), std::string::npos);
+  EXPECT_EQ(peer.channel().receive_text(), "opened");
   EXPECT_EQ(peer.wait(), 0);
 }
 
 TEST_P(DeviceSharingTest, a_refused_mapping_is_a_named_error) {
+  if (is_cuda(GetParam())) GTEST_SKIP() << "nothing makes CUDA refuse a mapping on purpose";
   const DeviceBuffer buffer(device(), 4096);
   const auto event = device().create_event();
   Peer peer(program_backend(GetParam().backend), "refuse");
@@ -174,6 +199,7 @@ TEST_P(DeviceSharingTest, polling_finds_out_that_the_exporter_has_gone) {
 }
 
 TEST_P(DeviceSharingTest, a_failure_in_the_other_process_arrives_with_its_text) {
+  if (is_cuda(GetParam())) GTEST_SKIP() << "CUDA's events pass no texts on to other processes";
   Peer peer(program_backend(GetParam().backend), "fail");
   const auto event = device().open_event(peer.channel().receive<IpcEventHandle>());
   const std::string text = error_of([&] { event->synchronize(); });
