@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <vector>
@@ -29,6 +30,18 @@ inline Dense lapack_r(Dense a) {
     for (std::int64_t i = 0; i <= j; ++i) r(i, j) = a(i, j);
   }
   return r;
+}
+
+/// What LAPACK's dpotrf says of a symmetric matrix, of which it reads the lower triangle.
+inline std::int64_t lapack_cholesky_info(Dense a) {
+  using Dpotrf = void (*)(const char*, const int*, double*, const int*, int*);
+  void* library = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
+  const auto dpotrf = reinterpret_cast<Dpotrf>(::dlsym(library, "dpotrf_"));
+  const int n = static_cast<int>(a.rows);
+  const int leading = std::max(1, n);
+  int info = 0;
+  dpotrf("L", &n, a.elements.data(), &leading, &info);
+  return info;
 }
 
 }  // namespace heddle::testing

@@ -183,8 +183,10 @@ int run_all(Kind kind, int repeats) {
       if (r % 4 == 1) faults.extra_blocks_max = 0;
       const std::string yaml = fmt::format(
           "layout: {{grid: [{}, {}], {}}}\n"
-          "runtime: {{watchdog_seconds: 4, wait: {}, cpu_workers: {}, window: {}, devices: {}}}\n",
-          rows, size / rows, problem.layout, r % 2 == 0 ? "adaptive" : "park", 1 + r % 3,
+          "runtime: {{watchdog_seconds: {}, wait: {}, cpu_workers: {}, window: {}, devices: {}}}\n",
+          rows, size / rows, problem.layout,
+          kind == Kind::cuda ? 60 : 4,  // libraries take their time to begin
+          r % 2 == 0 ? "adaptive" : "park", 1 + r % 3,
           r % 5 == 4 ? 3 : 4096, devices_of(kind, r));
       const Result result = run(yaml, problem, faults);
       hashes.insert(result.hash);

@@ -24,13 +24,14 @@ struct Machine {
   NodeFaults faults = {};
   int streams = 2;
   int window = 4096;
+  std::string backend = "emulated";  ///< of the devices, if there are any
 };
 
 [[nodiscard]] inline Config config_of(const Machine& m, const std::string& layout) {
   const std::string devices =
       m.devices == 0 ? "{backend: none}"
-                     : fmt::format("{{backend: emulated, per_node: {}, memory: {}, streams: {}}}",
-                                   m.devices, m.memory, m.streams);
+                     : fmt::format("{{backend: {}, per_node: {}, memory: {}, streams: {}}}",
+                                   m.backend, m.devices, m.memory, m.streams);
   return Config::from_text(fmt::format("layout: {{{}}}\nruntime: {{watchdog_seconds: 20, "
                                        "cpu_workers: {}, window: {}, devices: {}}}\n",
                                        layout, m.workers, m.window, devices),
