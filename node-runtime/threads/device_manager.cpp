@@ -205,6 +205,7 @@ class DeviceManager {
         const Next next = try_next(**at);
         if (next.task == nullptr) continue;
         waiting_.erase(at);
+        engine_.count_waiting(-1);
         return next;
       }
       look_again_ = false;
@@ -214,6 +215,7 @@ class DeviceManager {
       if (task == nullptr) return {};
       if (const Next next = try_next(*task); next.task != nullptr) return next;
       insert_by_priority(waiting_, *task);
+      engine_.count_waiting(1);
     }
     return {};
   }
@@ -232,6 +234,7 @@ class DeviceManager {
       auto& task = *static_cast<protocol::Task*>(cookie);
       --ahead_;
       insert_by_priority(arrived_, task);
+      engine_.count_waiting(-1);
       look_again_ = true;
     }
   }

@@ -178,11 +178,18 @@ class Engine {
   }
   /// Kernels running or queued on devices now.
   [[nodiscard]] std::int32_t running_hint() const {
-    return running_.load(std::memory_order_relaxed);
+    return running_.load(std::memory_order_relaxed) -
+           waiting_for_tiles_.load(std::memory_order_relaxed);
+  }
+  /// Tasks that a device has taken begin (+) or end (-) to wait for their tiles: the watchdog does
+  /// not take them for running.
+  void count_waiting(std::int32_t change) {
+    waiting_for_tiles_.fetch_add(change, std::memory_order_relaxed);
   }
   [[nodiscard]] std::string blockage();
   [[nodiscard]] std::int64_t renamings();
   void count_copy(std::size_t bytes) {
+    event_count_.fetch_add(1, std::memory_order_relaxed);
     copies_made_.fetch_add(1, std::memory_order_relaxed);
     bytes_copied_.fetch_add(bytes, std::memory_order_relaxed);
   }
@@ -267,6 +274,7 @@ class Engine {
   std::atomic<bool> failed_{false};
   std::atomic<std::int32_t> idle_workers_{0};
   std::atomic<std::int32_t> running_{0};
+  std::atomic<std::int32_t> waiting_for_tiles_{0};
   std::atomic<std::int32_t> active_jobs_{0};
   std::atomic<std::size_t> ready_hint_{0};
   std::atomic<std::uint64_t> event_count_{0};

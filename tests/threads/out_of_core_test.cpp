@@ -310,4 +310,20 @@ TEST(OutOfCore, a_matrix_that_is_not_positive_definite_gives_lapacks_info_and_th
   }
 }
 
+TEST(OutOfCore, tiles_that_do_not_come_are_noticed_by_the_watchdog) {
+  const Work work = cholesky_work(317, "tile: 16, strip: 0");
+  Machine machine{.devices = 1,
+                  .memory = outcome_of(work, {}).least_bytes(1),
+                  .watchdog_seconds = 0.5};
+  machine.faults.devices.slow_copy = 2000;  // when the factorization is on its way
+  machine.faults.devices.slow_copy_us = 2'000'000;
+  try {
+    static_cast<void>(outcome_of(work, machine));
+    FAIL() << "nothing was noticed";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("nothing has advanced for 0.5 s"), std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace heddle

@@ -24,6 +24,7 @@ struct Machine {
   NodeFaults faults = {};
   int streams = 2;
   int window = 4096;
+  double watchdog_seconds = 20;
   std::string backend = "emulated";  ///< of the devices, if there are any
 };
 
@@ -32,9 +33,9 @@ struct Machine {
       m.devices == 0 ? "{backend: none}"
                      : fmt::format("{{backend: {}, per_node: {}, memory: {}, streams: {}}}",
                                    m.backend, m.devices, m.memory, m.streams);
-  return Config::from_text(fmt::format("layout: {{{}}}\nruntime: {{watchdog_seconds: 20, "
+  return Config::from_text(fmt::format("layout: {{{}}}\nruntime: {{watchdog_seconds: {}, "
                                        "cpu_workers: {}, window: {}, devices: {}}}\n",
-                                       layout, m.workers, m.window, devices),
+                                       layout, m.watchdog_seconds, m.workers, m.window, devices),
                            "small devices");
 }
 
