@@ -11,8 +11,8 @@
 namespace heddle {
 namespace {
 
-/// Copies of tiles that one stream holds at a time; the others wait in the mailbox, where the urgent
-/// ones overtake. As many transfers beside them: copies may wait for transfers, in this very
+/// Copies of tiles that one stream holds at a time; the others wait in the mailbox, where the
+/// urgent ones overtake. As many transfers beside them: copies may wait for transfers, in this very
 /// stream too, so they take no place from them.
 constexpr std::size_t in_flight_per_stream = 2;
 
