@@ -415,8 +415,7 @@ TEST(TileStoreOutOfCore, takes_host_memory_for_all_blocks_of_a_device_once_they_
 TEST(TileStoreOutOfCore, refuses_with_numbers_what_the_host_has_no_memory_for) {
   const DeviceSet set = one_device(100);
   TileStore store({set.devices[0].get()}, 200 * tile);
-  const std::string text =
-      refusal([&] { (void)store.add_job_pool(device_place, tile, 201); });
+  const std::string text = refusal([&] { (void)store.add_job_pool(device_place, tile, 201); });
   for (const std::uint64_t bytes : {201 * tile, 200 * tile}) {
     EXPECT_NE(text.find(format_bytes(bytes)), std::string::npos) << text;
   }

@@ -32,8 +32,7 @@ class Devices : public HeddleRun {
                          : ended.error.substr(ended.error.find("host memory"));
     const std::string text = row.substr(row.find(" of ") + 4);
     const double number = std::stod(text);
-    for (const auto& [unit, bytes] :
-         {std::pair{"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}}) {
+    for (const auto& [unit, bytes] : {std::pair{"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}}) {
       const auto at = text.find(unit);
       if (at != std::string::npos && at < text.find("available")) return number * bytes;
     }
@@ -149,7 +148,8 @@ TEST_F(Devices, that_are_not_there_are_refused_with_the_reason) {
                      {"64 GPUs per node asked for", std::to_string(probe.gpus.size()), probe.why});
     }
   }
-  expect_refused(solve(with_devices("backend: none, per_node: 2")), {"runtime.devices.per_node", "backend: none", "found 2"});
+  expect_refused(solve(with_devices("backend: none, per_node: 2")),
+                 {"runtime.devices.per_node", "backend: none", "found 2"});
 }
 
 }  // namespace heddle

@@ -71,13 +71,13 @@ struct Size {
   std::int64_t columns;
 };
 const Size coarse{"tile: 32, strip: 16, small: 8",
-                   {.tile = 32, .strip = 16, .small = 8, .virtual_tiles = 1, .inner = 12},
-                   139,
-                   60};
+                  {.tile = 32, .strip = 16, .small = 8, .virtual_tiles = 1, .inner = 12},
+                  139,
+                  60};
 const Size fine{"tile: 16, strip: 8, small: 4",
-                       {.tile = 16, .strip = 8, .small = 4, .virtual_tiles = 1, .inner = 6},
-                       150,
-                       72};
+                {.tile = 16, .strip = 8, .small = 4, .virtual_tiles = 1, .inner = 6},
+                150,
+                72};
 /// What devices have of `fine`.
 constexpr std::size_t small_tile_bytes = 16 * 8 * sizeof(double);
 
@@ -155,7 +155,8 @@ std::string devices_of(Kind kind, int r) {
   const int count = kind == Kind::cuda ? 1 : 1 + r % 3;
   const std::uint64_t least =
       TileStore::least_device_bytes(small_tile_bytes, static_cast<std::size_t>(count));
-  const std::uint64_t memory = r % 4 == 0 ? std::uint64_t{64} << 20 : least * static_cast<std::uint64_t>(3 + r % 4) / 4;
+  const std::uint64_t memory =
+      r % 4 == 0 ? std::uint64_t{64} << 20 : least * static_cast<std::uint64_t>(3 + r % 4) / 4;
   return fmt::format("{{backend: {}, per_node: {}, memory: {}, streams: {}}}",
                      kind == Kind::cuda ? "cuda" : "emulated", count, memory, 1 + r % 4);
 }
@@ -186,8 +187,7 @@ int run_all(Kind kind, int repeats) {
           "runtime: {{watchdog_seconds: {}, wait: {}, cpu_workers: {}, window: {}, devices: {}}}\n",
           rows, size / rows, problem.layout,
           kind == Kind::cuda ? 60 : 4,  // libraries take their time to begin
-          r % 2 == 0 ? "adaptive" : "park", 1 + r % 3,
-          r % 5 == 4 ? 3 : 4096, devices_of(kind, r));
+          r % 2 == 0 ? "adaptive" : "park", 1 + r % 3, r % 5 == 4 ? 3 : 4096, devices_of(kind, r));
       const Result result = run(yaml, problem, faults);
       hashes.insert(result.hash);
       evictions += result.evictions;

@@ -59,8 +59,7 @@ double definite(std::int64_t n, std::int64_t i, std::int64_t j) {
 }
 
 Matrix<double> definite_matrix(Node& node, std::int64_t n) {
-  Matrix<double> a =
-      node.matrix<double>({.rows = n, .columns = n, .storage = Storage::lower});
+  Matrix<double> a = node.matrix<double>({.rows = n, .columns = n, .storage = Storage::lower});
   a.fill([n](std::int64_t i, std::int64_t j) { return definite(n, i, j); });
   return a;
 }
@@ -107,8 +106,7 @@ QrLayout qr_layout(QrTree tree, std::int64_t strip = 0) {
 
 bool same_bits(const Outcome& a, const Outcome& b) {
   return a.elements.size() == b.elements.size() &&
-         std::memcmp(a.elements.data(), b.elements.data(),
-                     a.elements.size() * sizeof(double)) == 0;
+         std::memcmp(a.elements.data(), b.elements.data(), a.elements.size() * sizeof(double)) == 0;
 }
 
 /// The `index`-th element on of an outcome, as a matrix.
@@ -174,8 +172,8 @@ TEST_F(CudaRun, qr_gives_the_cpus_r_an_orthogonal_q_and_a_small_residual) {
   constexpr double within = 50 * epsilon * (m + n);
   for (const QrTree tree : {QrTree::flat, QrTree::binomial}) {
     for (const std::int64_t strip : {0, 16}) {
-      SCOPED_TRACE(fmt::format("{} tree, strip {}", tree == QrTree::flat ? "flat" : "binomial",
-                               strip));
+      SCOPED_TRACE(
+          fmt::format("{} tree, strip {}", tree == QrTree::flat ? "flat" : "binomial", strip));
       const Work work = qr_work(m, n, qr_layout(tree, strip));
       const Outcome gpu = outcome_of(work, gpu_machine());
       const Outcome cpu = outcome_of(work, {});
@@ -234,8 +232,7 @@ TEST_F(CudaRun, a_matrix_that_is_not_positive_definite_gives_lapacks_info_and_th
       const auto value = [pivot](std::int64_t i, std::int64_t j) {
         return i == j && i + 1 >= pivot ? -1.0 : definite(n, i, j);
       };
-      Matrix<double> a =
-          node.matrix<double>({.rows = n, .columns = n, .storage = Storage::lower});
+      Matrix<double> a = node.matrix<double>({.rows = n, .columns = n, .storage = Storage::lower});
       a.fill(value);
       Dense dense(n, n);
       for (std::int64_t j = 0; j < n; ++j) {
@@ -256,7 +253,8 @@ TEST_F(CudaRun, jobs_in_flight_together_give_what_they_give_alone) {
     return Work{"several jobs", square_tiles, [together](Node& node, Outcome& outcome) {
                   std::vector<Matrix<double>> matrices;
                   std::vector<Job> jobs;
-                  for (int k = 0; k < 4; ++k) matrices.push_back(definite_matrix(node, 450 + 37 * k));
+                  for (int k = 0; k < 4; ++k)
+                    matrices.push_back(definite_matrix(node, 450 + 37 * k));
                   for (const auto& a : matrices) {
                     outcome.measure(node, {a});
                     jobs.push_back(node.submit(cholesky(a)));
@@ -355,9 +353,10 @@ using CudaRunDeathTest = CudaRun;
 TEST_F(CudaRunDeathTest, a_fault_on_the_gpu_ends_the_run_with_operation_task_and_device_named) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EXIT(end_with_failure_of(fault_alone), ::testing::ExitedWithCode(fault_status),
-              "internal: .*GPU.*stream.*cudaErrorIllegalAddress.*broken.*its task: broken on tile 0 "
-              "of matrix");
+  EXPECT_EXIT(
+      end_with_failure_of(fault_alone), ::testing::ExitedWithCode(fault_status),
+      "internal: .*GPU.*stream.*cudaErrorIllegalAddress.*broken.*its task: broken on tile 0 "
+      "of matrix");
   EXPECT_LT(seconds_since(begin), 30);
 }
 

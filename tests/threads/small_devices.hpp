@@ -59,8 +59,7 @@ struct Outcome {
     matrix.for_each_tile([&](TileRow i, TileColumn c, TileView tile) {  // tiles do not overlap
       for (std::int64_t b = 0; b < tile.columns; ++b) {
         for (std::int64_t a = 0; a < tile.rows; ++a) {
-          const std::int64_t at =
-              l.row_begin(i) + a + (l.column_begin(c) + b) * matrix.rows();
+          const std::int64_t at = l.row_begin(i) + a + (l.column_begin(c) + b) * matrix.rows();
           elements[begin + static_cast<std::size_t>(at)] = tile(a, b);
         }
       }
