@@ -198,9 +198,7 @@ __device__ void make_factor_block(const Square& s, double* memory, int i, int j)
   }
   meet_inverse(s, memory, share, j);
   BlockShare solved;
-  // Of the inverse's rows, the columns here, nothing is right of its diagonal.
-  device::multiply_add<true>(solved, memory, memory + block_elements,
-                             BlockShare::warp_column() + BlockShare::warp_columns);
+  device::multiply_add_upper<true>(solved, memory, memory + block_elements);
   device::write_share(s.grid.block(i, j), solved);
   publish(s, i, j, stage_final);
   double* block = s.block(i, j);
@@ -327,13 +325,12 @@ class Diagonal {
     __syncthreads();
     device::read_share(negative, s_.grid.block(j, j));
     BlockShare solved;
-    device::multiply_add<false, device::stacked_stride>(
-        solved, x_, stacked_ + block_size, BlockShare::warp_column() + BlockShare::warp_columns);
+    device::multiply_add_upper<false, device::stacked_stride>(solved, x_, stacked_ + block_size);
     __syncthreads();
     solved.store(x_);
     __syncthreads();
     negative.for_each([](int /*row*/, int /*column*/, double& value) { value = -value; });
-    device::multiply_add<true>(negative, x_, x_);
+    device::multiply_add_lower(negative, x_);
     // For the others: published during the factorization.
     device::write_share(s_.grid.block(j, j - 1), solved);
     double* block = s_.block(j, j - 1);

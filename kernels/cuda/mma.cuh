@@ -32,14 +32,17 @@ __device__ inline void multiply_add(double (&c)[4], double a_upper, double a_low
 #endif
 }
 
-/// A thread's share of a 64 x 64 block: each of the eight warps has 16 rows and 32 columns.
+/// A thread's share of a 64 x 64 block: each of the eight warps has 16 rows and 32 columns. Warps w
+/// and w + 4, which run on the same quarter of a multiprocessor, have different rows, so that
+/// triangles are work for all quarters.
 struct BlockShare {
   static constexpr int warp_rows = 16;
   static constexpr int warp_columns = 32;
   double value[4][4] = {};
 
   [[nodiscard]] __device__ static int warp_row() {
-    return static_cast<int>(threadIdx.x) / 32 % 4 * warp_rows;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    return (warp < 4 ? warp : 7 - warp) * warp_rows;
   }
   [[nodiscard]] __device__ static int warp_column() {
     return static_cast<int>(threadIdx.x) / 128 * warp_columns;
@@ -65,25 +68,53 @@ struct BlockShare {
   }
 };
 
-/// share += a * b, or a * b^T, of blocks in shared memory, over the first `depth` (a multiple of 4)
-/// columns of a. `stride` is from one column of b to the next.
-template <bool transposed, int stride = block_stride>
-__device__ inline void multiply_add(BlockShare& share, const double* a, const double* b,
-                                    int depth = block_size) {
+/// share += a * b, or a * b^T, of blocks in shared memory, in the tiles [first, last) of 8 columns
+/// that the warp has, over columns [begin, end) of a. `stride` is from one column of b to the next.
+template <bool transposed, int stride, int first, int last>
+__device__ inline void add_tiles(BlockShare& share, const double* a, const double* b, int begin,
+                                 int end) {
   const int g = BlockShare::group();
   const int q = BlockShare::place();
   const int row = BlockShare::warp_row() + g;
   const int column = BlockShare::warp_column() + g;
 #pragma unroll 4
-  for (int k = q; k < depth; k += 4) {
+  for (int k = begin + q; k < end; k += 4) {
     const double upper = a[k * block_stride + row];
     const double lower = a[k * block_stride + row + 8];
 #pragma unroll
-    for (int t = 0; t < 4; ++t) {
+    for (int t = first; t < last; ++t) {
       const int j = column + 8 * t;
       multiply_add(share.value[t], upper, lower,
                    transposed ? b[k * stride + j] : b[j * stride + k]);
     }
+  }
+}
+
+/// share += a * b, or a * b^T, over the first `depth` (a multiple of 4) columns of a.
+template <bool transposed, int stride = block_stride>
+__device__ inline void multiply_add(BlockShare& share, const double* a, const double* b,
+                                    int depth = block_size) {
+  add_tiles<transposed, stride, 0, 4>(share, a, b, 0, depth);
+}
+
+/// The same where b, or b^T, is an upper triangle: a tile of columns ends the sum at its own end.
+template <bool transposed, int stride = block_stride>
+__device__ inline void multiply_add_upper(BlockShare& share, const double* a, const double* b) {
+  const int column = BlockShare::warp_column();
+  add_tiles<transposed, stride, 0, 4>(share, a, b, 0, column + 8);
+  add_tiles<transposed, stride, 1, 4>(share, a, b, column + 8, column + 16);
+  add_tiles<transposed, stride, 2, 4>(share, a, b, column + 16, column + 24);
+  add_tiles<transposed, stride, 3, 4>(share, a, b, column + 24, column + 32);
+}
+
+/// share += a * a^T, of which only the lower part is wanted.
+__device__ inline void multiply_add_lower(BlockShare& share, const double* a) {
+  const int wanted =
+      (BlockShare::warp_row() + BlockShare::warp_rows - BlockShare::warp_column()) / 8;
+  if (wanted >= 4) {
+    add_tiles<true, block_stride, 0, 4>(share, a, a, 0, block_size);
+  } else if (wanted == 2) {
+    add_tiles<true, block_stride, 0, 2>(share, a, a, 0, block_size);
   }
 }
 
