@@ -14,7 +14,7 @@ namespace heddle::kernel::cuda::device {
 
 struct BlockGrid {
   double* blocks;  ///< aligned to 16 bytes
-  int* stages;     ///< zero at first
+  int* stages;     ///< zero at first, as many as blocks
   int count;       ///< blocks along each side
 
   [[nodiscard]] __device__ double* block(int i, int j) const {

@@ -50,6 +50,8 @@ struct Context::Handles {
   std::byte* blas_workspace = nullptr;
   double* scratch = nullptr;
   std::size_t scratch_count = 0;
+  int* counters = nullptr;
+  std::size_t counter_count = 0;
   int* status = nullptr;
   GemmPlans gemm_plans;
 };
@@ -66,7 +68,7 @@ Context::~Context() {
   if (handles_->blas != nullptr) static_cast<void>(cublasDestroy(handles_->blas));
   for (void* memory :
        {static_cast<void*>(handles_->blas_workspace), static_cast<void*>(handles_->scratch),
-        static_cast<void*>(handles_->status)}) {
+        static_cast<void*>(handles_->counters), static_cast<void*>(handles_->status)}) {
     if (memory != nullptr) static_cast<void>(cudaFree(memory));
   }
 }
@@ -111,6 +113,20 @@ double* Context::scratch(std::size_t count) {
     handles_->scratch_count = count;
   }
   return handles_->scratch;
+}
+
+int* Context::counters(std::size_t count) {
+  if (count > handles_->counter_count) {
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    check(cudaFree(handles_->counters), "cudaFree of counters");
+    handles_->counters = nullptr;
+    handles_->counter_count = 0;
+    handles_->counters = allocate<int>(count, "cudaMalloc of counters");
+    check(cudaMemsetAsync(handles_->counters, 0, count * sizeof(int), stream_),
+          "cudaMemsetAsync of counters");
+    handles_->counter_count = count;
+  }
+  return handles_->counters;
 }
 
 int* Context::status() {

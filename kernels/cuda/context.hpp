@@ -42,6 +42,10 @@ class Context {
   /// for the stream: kernels ask once for all that they need, by sizes that repeat.
   [[nodiscard]] double* scratch(std::size_t count);
 
+  /// At least `count` device integers that are zero. A kernel of the stream uses them and leaves
+  /// them zero: clearing them beforehand would be a launch of its own, which on a busy GPU waits.
+  [[nodiscard]] int* counters(std::size_t count);
+
   /// Four device integers for the libraries' `devInfo`.
   [[nodiscard]] int* status();
 

@@ -36,27 +36,25 @@ struct StripRows {
 };
 
 /// Eliminates the columns one after the other. They stay as they are at their turn: those of the
-/// factor times the root of their pivot. Returns a bit for each column whose pivot is not a
-/// positive number, or so small or large that its reciprocal is no normal number.
+/// factor times the root of their pivot. Returns a bit for each column, twice, whose pivot is not
+/// a positive number, or so small or large that its reciprocal is no normal number.
 ///
 /// The next pivot, which all lanes compute alike, waits for one reciprocal and two operations; what
 /// the lanes tell each other is known before the reciprocal.
 __device__ inline unsigned eliminate_strip(StripRows& rows) {
   constexpr unsigned all = 0xffffffffU;
   const int lane = static_cast<int>(threadIdx.x) % strip;
-  unsigned failed = 0;
   double next = __shfl_sync(all, rows.top[0], 0);
 #pragma unroll
   for (int k = 0; k < strip; ++k) {
     const double pivot = next;
-    if (!(pivot >= 0x1p-1000 && pivot <= 0x1p1000)) failed |= 1U << k;
     if (lane == k) rows.pivot = pivot;
     if (k + 1 == strip) break;
     const double reciprocal = quick_reciprocal(pivot);
+    const double before = __shfl_sync(all, rows.top[k + 1], k + 1);
     double column[strip];  // of the top rows
 #pragma unroll
     for (int j = k + 1; j < strip; ++j) column[j] = __shfl_sync(all, rows.top[k], j);
-    const double before = __shfl_sync(all, rows.top[k + 1], k + 1);
     next = fma(-column[k + 1] * reciprocal, column[k + 1], before);
     const double top = -rows.top[k] * reciprocal;
     const double below = -rows.below[k] * reciprocal;
@@ -66,7 +64,7 @@ __device__ inline unsigned eliminate_strip(StripRows& rows) {
       rows.below[j] = fma(below, column[j], rows.below[j]);
     }
   }
-  return failed;
+  return __ballot_sync(all, !(rows.pivot >= 0x1p-1000 && rows.pivot <= 0x1p1000));
 }
 
 /// The rows of warp 0 or 1 for the strip at `first`.

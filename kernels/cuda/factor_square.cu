@@ -49,7 +49,8 @@ struct Square {
   double* inverses;
   std::int64_t ldi;
   device::BlockGrid grid;
-  int* tickets;  ///< how many tasks are handed out
+  int* tickets;  ///< how many tasks are handed out, and
+  int* left;     ///< how many CTAs have nothing left to do: both zero at first
   std::int64_t* info;
   std::int64_t first_column;
   int w;
@@ -396,6 +397,29 @@ class Diagonal {
   bool loaded_ = false;  ///< a loader has started to copy the next b
 };
 
+/// Makes the counters zero again, as the next kernel expects them, if the other CTAs are done with
+/// them.
+__device__ void leave(const Square& s) {
+  __shared__ bool last;
+  // Behind the barrier the CTA has looked at all stages that it needs, and has set its own.
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(s.left, 1) == static_cast<int>(gridDim.x) - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  if (!last) return;
+  const int stages = s.grid.count * s.grid.count;
+  for (int at = static_cast<int>(threadIdx.x); at < stages; at += block_threads) {
+    s.grid.stages[at] = 0;
+  }
+  if (threadIdx.x == 0) {
+    *s.tickets = 0;
+    *s.left = 0;
+  }
+}
+
 __global__ void __launch_bounds__(block_threads, 1)
     factor_square_kernel(const __grid_constant__ Square s) {
   extern __shared__ __align__(16) double memory[];
@@ -404,6 +428,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   } else {
     work_on_tasks(s, memory);
   }
+  leave(s);
 }
 
 std::int64_t blocks_along(std::int64_t w) {
@@ -424,8 +449,7 @@ bool factor_square_gives(std::int64_t inner, std::int64_t w) {
 
 std::int64_t factor_square_scratch(std::int64_t w) {
   const std::int64_t blocks = blocks_along(w);
-  // The grid, its stages and the tickets, integers of which two make a double.
-  return blocks * blocks * block_size * block_size + (blocks * blocks + 2) / 2;
+  return blocks * blocks * block_size * block_size;
 }
 
 void factor_square(Context& context, const TileView& a, const TileView& inverses, double* scratch,
@@ -433,22 +457,21 @@ void factor_square(Context& context, const TileView& a, const TileView& inverses
   const std::int64_t w = a.columns;
   if (w == 0) return;
   const std::int64_t blocks = blocks_along(w);
-  auto* stages = reinterpret_cast<int*>(scratch + blocks * blocks * block_size * block_size);
+  const std::int64_t stages = blocks * blocks;
+  int* counters = context.counters(static_cast<std::size_t>(stages + 2));
   Square square{.a = a.data,
                 .lda = a.leading,
                 .inverses = inverses.data,
                 .ldi = inverses.leading,
-                .grid = {scratch, stages, static_cast<int>(blocks)},
-                .tickets = stages + blocks * blocks,
+                .grid = {scratch, counters, static_cast<int>(blocks)},
+                .tickets = counters + stages,
+                .left = counters + stages + 1,
                 .info = info,
                 .first_column = first_column,
                 .w = static_cast<int>(w),
                 .blocks = static_cast<int>(blocks),
                 .inverse_rows = static_cast<int>(inverses.rows),
                 .per_inverse = static_cast<int>(std::min(blocks_along(inverses.rows), blocks))};
-  check(cudaMemsetAsync(stages, 0, static_cast<std::size_t>(blocks * blocks + 1) * sizeof(int),
-                        context.stream()),
-        "cudaMemsetAsync of potrf's stages");
   check(cudaFuncSetAttribute(factor_square_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              shared_bytes),
         "cudaFuncSetAttribute");
