@@ -6,25 +6,23 @@
 #include "kernels/cuda/diagonal_block.cuh"
 #include "kernels/cuda/mma.cuh"
 
-/// Cholesky of a square in 64 x 64 blocks, in one launch. CTA 0 goes along the diagonal, the time
-/// this takes is the kernel's; all that can be done aside is tasks for the other CTAs, one per
+/// Cholesky of a square in 64 x 64 blocks, in one launch. CTA 0 goes along the diagonal; the time
+/// this takes is the kernel's. All that can be done aside is tasks for the other CTAs, one per
 /// block of the factor or of the inverse blocks. A task gathers all products that its block needs,
 /// in the order of their index, each as soon as its operands are there, and writes the block once:
 ///
-///   x(i, j), i > j + 1   (a(i, j) - sum over k < j of x(i, k) * x(j, k)^T) * inv(l(j, j))^T
-///   b(i, i - 1), b(i, i) a(i, .) - the same sum over k < i - 1, for CTA 0
-///   e(i, j), i > j       -inv(l(i, i)) * sum over j <= k < i of x(i, k) * e(k, j), the inverse,
-///   where
-///                        both are in one inverse block; e(j, j) is inv(l(j, j))
+///   x(i, j) = (a(i, j) - sum over k < j of x(i, k) * x(j, k)^T) * inv(l(j, j))^T, i > j + 1
+///   b(i, j) = a(i, j) - sum over k < i - 1 of x(i, k) * x(j, k)^T, j = i - 1 and j = i
+///   e(i, j) = -inv(l(i, i)) * sum over j <= k < i of x(i, k) * e(k, j), i > j, of the inverse
+///             where both are in one inverse block; e(j, j) is inv(l(j, j))
 ///
-/// CTA 0 makes x(i, i - 1) = b(i, i - 1) * inv(l(i - 1, i - 1))^T, takes x(i, i - 1) * x(i, i -
-/// 1)^T from b(i, i), factors and inverts that. Thus the others have the time of one of its steps
-/// to bring b(i + 1, i) and b(i + 1, i + 1) up to date.
+/// CTA 0 makes x(i, i - 1) of b(i, i - 1), subtracts x(i, i - 1) * x(i, i - 1)^T from b(i, i),
+/// factors that and inverts it. Thus the others have the time of one of its steps to bring the next
+/// two b up to date.
 ///
-/// Finished blocks are handed over in a grid (block_grid.cuh): x(i, j) at (i, j), e(i, j) at (j,
-/// i), inv(l(j, j)) at (j, j), and b where x or the inverse will replace it, which is for CTA 0
-/// alone to do once it has read b. Rows and columns beyond the square are zero there, or those of
-/// the identity.
+/// Finished blocks are handed over in a grid (block_grid.cuh): x(i, j) at (i, j), e(i, j) at
+/// (j, i), inv(l(j, j)) at (j, j). There too is b, until CTA 0, which alone reads it, replaces it.
+/// Rows and columns beyond the square are zero in the grid, or those of the identity.
 ///
 /// Nobody waits in a circle: tasks are handed out in an order in which each needs only earlier ones
 /// and steps of CTA 0 that need only earlier ones, and whoever has got one works on it until it is
@@ -35,7 +33,6 @@ namespace {
 
 using device::block_elements;
 using device::block_size;
-using device::block_stride;
 using device::block_threads;
 using device::BlockShare;
 
@@ -144,8 +141,8 @@ __device__ void add_products(const Square& s, double* memory, BlockShare& share,
   int known = begin;  // operands before it are there
   int started = begin;
   for (int k = begin; k < end; ++k) {
-    // Either barrier inside is behind the last reads of the stage that is loaded next: everybody
-    // has done product k - 1 then.
+    // Each way has a barrier: everybody has done product k - 1 behind it, so that nobody reads the
+    // stage that is loaded next.
     if (started == k) {
       known = device::ready_until(k, end, true, ready);
       start(k);
@@ -435,10 +432,12 @@ std::int64_t blocks_along(std::int64_t w) {
   return (w + block_size - 1) / block_size;
 }
 
-/// Two CTAs for each step's worth of blocks: enough to keep pace with CTA 0, and few, because all
-/// of them must find a free multiprocessor while other streams' kernels run.
+/// Enough to keep pace with CTA 0, and few, because all of them must find a free multiprocessor
+/// while other streams' kernels run.
+constexpr int workers_per_block = 2;
+
 int count_ctas(const Square& s, int multiprocessors) {
-  return std::min({1 + 2 * s.blocks, 1 + count_tasks(s), multiprocessors});
+  return std::min({1 + workers_per_block * s.blocks, 1 + count_tasks(s), multiprocessors});
 }
 
 }  // namespace
