@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "algorithms/cholesky/cholesky.hpp"
@@ -94,9 +95,10 @@ class CholeskyMethod final : public Method {
       report.info = result.info;
       report.hint = fmt::format(
           "the matrix is not positive definite: its leading minor of order {} is not, pivot {} "
-          "(counted from 1) is {:.17g} and must be > 0. No results were written. Check the matrix "
+          "(counted from 1) is {} and must be > 0. No results were written. Check the matrix "
           "there, or add a larger nugget to its diagonal.",
-          result.info, result.info, result.pivot);
+          result.info, result.info,
+          std::isnan(result.pivot) ? std::string("not") : fmt::format("{:.17g}", result.pivot));
       return Prospect::nothing;
     }
     report.status = RunStatus::ok;

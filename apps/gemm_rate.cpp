@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <thread>
+#include <vector>
 
 #include "algorithms/io/agreement.hpp"
 #include "kernels/cholesky.hpp"
@@ -20,6 +22,25 @@ constexpr std::int32_t first_rounds = 2;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// When each of the jobs, which run side by side, is over, in seconds since `begin`.
+std::vector<double> times_of_ends(std::vector<Job>& jobs, Clock::time_point begin) {
+  std::vector<double> ends(jobs.size(), 0.0);
+  for (std::size_t open = jobs.size(); open > 0;) {
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+      if (ends[j] > 0 || !jobs[j].done()) continue;
+      ends[j] = seconds_since(begin);
+      --open;
+    }
+    if (open == 1) {
+      const auto last = std::find(ends.begin(), ends.end(), 0.0) - ends.begin();
+      jobs[static_cast<std::size_t>(last)].wait();
+    } else if (open > 1) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  return ends;
 }
 
 /// `rounds` updates of each tile of `c` that lives on this node, from the tile of `a` beside it.
@@ -109,9 +130,9 @@ std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, do
     node.barrier();
     const Clock::time_point begin = Clock::now();
     for (Job& job : jobs) job.start();
+    const std::vector<double> ends = times_of_ends(jobs, begin);
     for (std::size_t b = 0; b < bursts.size(); ++b) {
-      jobs[b].wait();
-      const double seconds = std::max(seconds_since(begin), 1e-6);
+      const double seconds = std::max(ends[b], 1e-6);
       if (measured) rate += bursts[b].flops() * rounds[b] / seconds;
       // The same number on all nodes: they insert the same tasks.
       const double slowest = reduce(node, seconds / rounds[b], Reduction::maximum);

@@ -272,17 +272,23 @@ TEST_F(DeviceCacheTest, lets_what_was_never_written_be_read_but_not_at_once) {
   make(2);
   const auto blocks = add_pool(4);
   EXPECT_FALSE(cache_->try_acquire(Uses{{blocks[0], AccessMode::read}}));
-  EXPECT_EQ(read(blocks[0]), 0);  // fresh host memory
+  // Whatever is there: only that it can be had is promised.
+  const auto look_at = [this](ResidentBlock block) {
+    const Uses reading{{block, AccessMode::read}};
+    acquire(reading);
+    cache_->release(reading);
+  };
+  look_at(blocks[0]);
   const Uses update{{blocks[1], AccessMode::read_write}};
   acquire(update);
   user_->write(blocks[1], 5);
   cache_->release(update);
   write(blocks[2], 6);
   cache_->discard(blocks[2]);
-  static_cast<void>(read(blocks[2]));  // whatever it is
+  look_at(blocks[2]);
   write(blocks[3], 8);
   EXPECT_EQ(read(blocks[1]), 5);
-  EXPECT_EQ(read(blocks[0]), 0);
+  look_at(blocks[0]);
 }
 
 TEST_F(DeviceCacheTest, counts_what_would_have_to_come_first) {

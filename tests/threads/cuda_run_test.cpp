@@ -242,7 +242,7 @@ TEST_F(CudaRun, a_matrix_that_is_not_positive_definite_gives_lapacks_info_and_th
       EXPECT_EQ(result.status, JobResult::Status::numerical_failure);
       EXPECT_EQ(result.info, testing::lapack_cholesky_info(dense));
       EXPECT_EQ(result.info, pivot);
-      EXPECT_LT(result.pivot, 0);
+      EXPECT_FALSE(result.pivot > 0);  // a GPU may leave no number there
       expect_done(node.submit(cholesky(definite_matrix(node, n))));
     }
   }
