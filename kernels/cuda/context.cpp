@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "base/error.hpp"
 #include "kernels/cuda/gemm_plans.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {
-
-/// What cuBLAS recommends on Hopper; smaller ones cost it algorithms.
-constexpr std::size_t blas_workspace_bytes = std::size_t{32} << 20;
 
 [[noreturn]] void fail(std::string_view operation, std::string_view what) {
   throw Error(ErrorCode::internal, fmt::format("{}: {}", operation, what));
@@ -56,8 +54,10 @@ struct Context::Handles {
   GemmPlans gemm_plans;
 };
 
-Context::Context(int device, cudaStream_t stream)
-    : device_(device), stream_(stream), handles_(std::make_unique<Handles>()) {
+Context::Context(int device, cudaStream_t stream, ProductChoices choices)
+    : device_(device),
+      stream_(stream),
+      handles_(new Handles{.gemm_plans = GemmPlans(std::move(choices))}) {
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device_),
         "cudaDeviceGetAttribute");
 }

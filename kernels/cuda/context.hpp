@@ -8,9 +8,14 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/cuda/product_choice.hpp"
+
 namespace heddle::kernel::cuda {
 
 class GemmPlans;
+
+/// What cuBLAS recommends on Hopper; smaller ones cost it algorithms.
+inline constexpr std::size_t blas_workspace_bytes = std::size_t{32} << 20;
 
 /// Throws Error(internal) that names `operation` and what CUDA says; does nothing on success.
 void check(cudaError_t status, std::string_view operation);
@@ -24,7 +29,8 @@ void check(cusolverStatus_t status, std::string_view operation);
 /// Thread: one at a time, the GPU current. Everything is made when it is first asked for.
 class Context {
  public:
-  Context(int device, cudaStream_t stream);
+  /// `choices` is what large products run on.
+  Context(int device, cudaStream_t stream, ProductChoices choices = built_in_product_choices());
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

@@ -1,11 +1,15 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/product_choice.hpp"
 
 namespace heddle::kernel::cuda {
 
@@ -26,30 +30,31 @@ struct GemmShape {
   }
 };
 
-/// Which of cublasLt's kernels large products take. cuBLAS chooses for short runs; in long ones the
-/// power limit rules, and a kernel that moves less data for each operation lets the clock stay
-/// higher: 51.4 instead of 47.5 TFLOP/s for tiles of 4096 on an H200 (bench/dgemm_gpu).
-struct GemmPreference {
-  /// Products with fewer rows, columns or terms in a sum are cuBLAS's own choice.
-  int size_min = 1536;
-  int depth_min = 256;
-  cublasLtMatmulTile_t tile = CUBLASLT_MATMUL_TILE_64x128;
-  cublasLtMatmulStages_t stages = CUBLASLT_MATMUL_STAGES_16x3;
-};
-
 /// The kernels chosen so far on one stream.
 class GemmPlans {
  public:
+  explicit GemmPlans(ProductChoices choices) : choices_(std::move(choices)) {}
+
   /// The algorithm for C := alpha op(A) op(B) + beta C with C in place; null where cuBLAS chooses
-  /// itself: small products, and where the preferred kernel is not offered.
+  /// itself: where it was measured to be best, small products, other ones than C - A B^T, and where
+  /// the chosen kernel is not offered.
   [[nodiscard]] const cublasLtMatmulAlgo_t* algorithm(cublasLtHandle_t handle,
                                                       const GemmShape& shape,
                                                       std::size_t workspace_bytes);
 
  private:
-  GemmPreference preference_;
+  [[nodiscard]] const ProductChoice* choice_for(const GemmShape& shape) const;
+
+  ProductChoices choices_;
   std::map<GemmShape, std::optional<cublasLtMatmulAlgo_t>> chosen_;
 };
+
+/// What cublasLt offers for a product within the workspace, those that it thinks best first; empty
+/// where it refuses the GPU or the shape.
+[[nodiscard]] std::vector<cublasLtMatmulAlgo_t> offered_algorithms(cublasLtHandle_t handle,
+                                                                   const GemmShape& shape,
+                                                                   std::size_t workspace_bytes,
+                                                                   int count_max);
 
 /// Descriptions for cublasLt; plain values.
 struct GemmDescription {

@@ -2,6 +2,7 @@
 
 #include "base/assert.hpp"
 #include "kernels/cuda/definitions.hpp"
+#include "kernels/cuda/product_choice.hpp"
 
 // Without CUDA there is no device that could call these.
 namespace heddle::kernel::cuda {
@@ -82,6 +83,16 @@ void copy_rows(const CudaLaunch&) {
 }
 void copy_triangle(const CudaLaunch&) {
   refuse();
+}
+
+ProductChoices built_in_product_choices() {
+  return {};
+}
+std::string product_library() {
+  return "";
+}
+ProductChoices product_candidates(std::int32_t, std::int32_t, std::int32_t) {
+  return {};
 }
 
 }  // namespace heddle::kernel::cuda

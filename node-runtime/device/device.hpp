@@ -41,6 +41,7 @@ struct DeviceUuid {
 
 struct DeviceInfo {
   std::string name;
+  std::string kind;  ///< the same for devices that are alike: the GPU's name, "emulated"
   DeviceBackend backend = DeviceBackend::none;
   std::int32_t index = 0;          ///< among the devices of this process
   std::uint64_t memory_bytes = 0;  ///< all of it, allocated or not

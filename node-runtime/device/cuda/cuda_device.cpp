@@ -98,13 +98,21 @@ ClockAnchor::~ClockAnchor() {
 // ---- life ------------------------------------------------------------------------------------
 
 CudaDevice::CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& options)
-    : gpu_(gpu), exceptions_at_start_(std::uncaught_exceptions()) {
+    : gpu_(gpu),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      products_(kernel::cuda::built_in_product_choices()) {
   info_.index = index;
   info_.backend = DeviceBackend::cuda;
   info_.name = fmt::format("GPU {}", gpu);
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");
   info_.name = properties.name;
+  info_.kind = info_.name;
+  for (const GpuProducts& measured : options.products) {
+    const bool holds_here =
+        measured.gpu == info_.name && measured.library == kernel::cuda::product_library();
+    if (holds_here && !measured.choices.empty()) products_ = measured.choices;
+  }
   std::memcpy(info_.uuid.bytes.data(), &properties.uuid, info_.uuid.bytes.size());
   const auto same = std::count(options.gpus.begin(), options.gpus.end(), gpu);
   // Several devices on one GPU are different devices all the same.

@@ -71,6 +71,8 @@ class CudaDevice final : public Device {
 
   // ---- for its streams and events -------------------------------------------------------------
   [[nodiscard]] int gpu() const { return gpu_; }
+  /// What large products run on.
+  [[nodiscard]] const kernel::cuda::ProductChoices& products() const { return products_; }
   /// "GPU 0 (NVIDIA H200)".
   [[nodiscard]] std::string label() const;
   /// Throws Error(internal) that names the device, the operation and what CUDA says.
@@ -109,6 +111,7 @@ class CudaDevice final : public Device {
   DeviceInfo info_;
   const int gpu_;
   const int exceptions_at_start_;
+  kernel::cuda::ProductChoices products_;
   std::byte* pool_ = nullptr;
   cudaStream_t clock_stream_ = nullptr;
 

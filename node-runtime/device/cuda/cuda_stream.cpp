@@ -228,7 +228,7 @@ void CudaStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
   const CurrentGpu current(device_.gpu());
   const std::scoped_lock lock(mutex_);
   if (context_ == nullptr) {
-    context_ = std::make_unique<kernel::cuda::Context>(device_.gpu(), stream_);
+    context_ = std::make_unique<kernel::cuda::Context>(device_.gpu(), stream_, device_.products());
   }
   std::int64_t* slot = record_->take_slot(info);
   if (slot == nullptr) {

@@ -2,9 +2,19 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "kernels/cuda/product_choice.hpp"
+
 namespace heddle {
+
+/// Measured choices for large products on one kind of GPU with one version of cuBLAS.
+struct GpuProducts {
+  std::string gpu;      ///< its name, as CUDA has it
+  std::string library;  ///< product_library() of that time
+  kernel::cuda::ProductChoices choices;
+};
 
 /// How a node uses GPUs.
 struct CudaOptions {
@@ -18,6 +28,9 @@ struct CudaOptions {
   /// GPU number of each device instead, several devices on one GPU allowed: for tests.
   std::vector<std::int32_t> gpus;
   std::int32_t sharers = 1;  ///< nodes that use each of this node's GPUs; make_devices() decides it
+  /// What products run on, by kind of GPU; a kind that is not there, or was measured with another
+  /// library, takes the built-in choices.
+  std::vector<GpuProducts> products;
 };
 
 }  // namespace heddle

@@ -91,6 +91,7 @@ EmulatedDevice::EmulatedDevice(std::int32_t index, const EmulatedOptions& option
       gate_(options.concurrent_kernels),
       allocator_(options.memory_bytes) {
   info_.name = fmt::format("emulated {}", index);
+  info_.kind = "emulated";
   info_.backend = DeviceBackend::emulated;
   info_.index = index;
   info_.memory_bytes = options.memory_bytes;
