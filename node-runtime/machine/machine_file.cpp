@@ -1,38 +1,36 @@
 #include "node-runtime/machine/machine_file.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fstream>
-#include <initializer_list>
-#include <sstream>
-#include <string_view>
-#include <system_error>
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.hpp"
+#include "node-runtime/machine/measurements_yaml.hpp"
+#include "node-runtime/machine/yaml_reader.hpp"
 
 namespace heddle {
 namespace {
 
 /// The optional entries, for reader and writer alike.
 struct TunedEntry {
-  const char* key;
-  std::optional<std::int64_t> TunedValues::*value;
+  const char* key = nullptr;
+  std::optional<std::int64_t> TunedValues::*value = nullptr;
+  std::int64_t least = 0;
+  std::int64_t most = std::int64_t{1} << 30;
 };
-constexpr std::array<TunedEntry, 5> tuned_entries{{{"tile", &TunedValues::tile},
-                                                   {"strip", &TunedValues::strip},
-                                                   {"small", &TunedValues::small},
-                                                   {"inner", &TunedValues::inner},
-                                                   {"streams", &TunedValues::streams}}};
+constexpr std::array<TunedEntry, 6> tuned_entries{{{"tile", &TunedValues::tile, 1},
+                                                   {"strip", &TunedValues::strip, 0},
+                                                   {"small", &TunedValues::small, 1},
+                                                   {"inner", &TunedValues::inner, 1},
+                                                   {"virtual", &TunedValues::virtual_tiles, 1},
+                                                   {"streams", &TunedValues::streams, 1, 16}}};
 
 struct RateEntry {
   const char* key;
@@ -43,82 +41,18 @@ constexpr std::array<RateEntry, 4> rate_entries{{{"gemm", &KernelRates::gemm},
                                                  {"trsm", &KernelRates::trsm},
                                                  {"potrf", &KernelRates::potrf}}};
 
-/// Reads one file; every complaint names the place.
-class Reader {
- public:
-  explicit Reader(const std::filesystem::path& path) : path_(path.string()) {}
-
-  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& what) const {
-    const std::string place =
-        mark.is_null() ? path_ : fmt::format("{}:{}:{}", path_, mark.line + 1, mark.column + 1);
-    throw Error(ErrorCode::usage,
-                fmt::format("machine file {}: {}; `heddle tune` writes a new one", place, what));
-  }
-
-  [[nodiscard]] YAML::Node load() const {
-    std::error_code ignored;
-    std::ifstream file(path_);
-    std::ostringstream text;
-    // Not by yaml-cpp: it leaks memory when reading fails.
-    if (!std::filesystem::is_regular_file(path_, ignored) || !(text << file.rdbuf())) {
-      fail(YAML::Mark::null_mark(), "it is missing, empty, or cannot be read");
-    }
-    try {
-      return YAML::Load(text.str());
-    } catch (const YAML::ParserException& error) {
-      fail(error.mark, "it is no YAML: " + error.msg);
-    }
-  }
-
-  /// A map that has no other keys than these.
-  void expect_map(const YAML::Node& node, const std::string& name,
-                  std::initializer_list<std::string_view> keys) const {
-    if (!node.IsMap()) fail(node.Mark(), fmt::format("'{}' must be a map", name));
-    for (const auto& entry : node) {
-      const std::string& key = entry.first.Scalar();
-      if (std::ranges::find(keys, std::string_view(key)) == keys.end()) {
-        fail(entry.first.Mark(), fmt::format("'{}' has no key '{}'", name, key));
-      }
-    }
-  }
-
-  [[nodiscard]] YAML::Node member(const YAML::Node& map, const char* key) const {
-    YAML::Node value = map[key];
-    if (!value) fail(map.Mark(), fmt::format("the key '{}' is missing", key));
-    return value;
-  }
-
-  template <class T>
-  [[nodiscard]] T scalar(const YAML::Node& map, const char* key, const char* expected) const {
-    const YAML::Node value = member(map, key);
-    try {
-      if (value.IsScalar()) return value.as<T>();
-    } catch (const YAML::Exception&) {
-      // Refused below, with its place.
-    }
-    fail(value.Mark(), fmt::format("'{}' must be {}", key, expected));
-  }
-
- private:
-  std::string path_;
-};
-
-KernelSet read_set(const Reader& reader, const YAML::Node& node) {
+KernelSet read_set(const YamlReader& reader, const YAML::Node& node) {
   reader.expect_map(node, "sets", {"name", "own", "gemm", "syrk", "trsm", "potrf"});
   KernelSet set;
   set.name = reader.scalar<std::string>(node, "name", "a name");
   set.own = reader.scalar<bool>(node, "own", "true or false");
   for (const RateEntry& entry : rate_entries) {
-    const auto rate = reader.scalar<double>(node, entry.key, "a rate in GFLOP/s");
-    if (!std::isfinite(rate) || rate <= 0) {
-      reader.fail(node[entry.key].Mark(), fmt::format("the rate '{}' must be positive", entry.key));
-    }
-    set.rates.*entry.value = rate;
+    set.rates.*entry.value = reader.positive(node, entry.key, "a rate in GFLOP/s");
   }
   return set;
 }
 
-KernelChoice read_kernels(const Reader& reader, const YAML::Node& node) {
+KernelChoice read_kernels(const YamlReader& reader, const YAML::Node& node) {
   reader.expect_map(node, "kernels",
                     {"tile", "library_default", "core_type", "tile_kernels", "sets"});
   KernelChoice kernels;
@@ -127,7 +61,7 @@ KernelChoice read_kernels(const Reader& reader, const YAML::Node& node) {
   kernels.core_type = reader.scalar<std::string>(node, "core_type", "a set's name");
   kernels.tile_kernels = reader.scalar<std::string>(node, "tile_kernels", "a set's name");
   const YAML::Node sets = reader.member(node, "sets");
-  if (!sets.IsSequence()) reader.fail(sets.Mark(), "'sets' must be a list");
+  reader.expect_list(sets, "sets");
   for (const auto& set : sets) kernels.sets.push_back(read_set(reader, set));
   if (!kernels.is_valid()) {
     reader.fail(node.Mark(),
@@ -136,23 +70,27 @@ KernelChoice read_kernels(const Reader& reader, const YAML::Node& node) {
   return kernels;
 }
 
-TunedValues read_tuned(const Reader& reader, const YAML::Node& node) {
+TunedValues read_tuned(const YamlReader& reader, const YAML::Node& node) {
   TunedValues tuned;
   if (node.IsNull()) return tuned;
-  reader.expect_map(node, "tuned", {"tile", "strip", "small", "inner", "streams"});
+  reader.expect_map(node, "tuned", {"tile", "strip", "small", "inner", "virtual", "streams"});
   for (const TunedEntry& entry : tuned_entries) {
     if (!node[entry.key]) continue;
-    const auto value = reader.scalar<std::int64_t>(node, entry.key, "a whole number");
-    if (value < 0) reader.fail(node[entry.key].Mark(), fmt::format("'{}' is negative", entry.key));
+    const std::int64_t value = reader.whole(node, entry.key, entry.least);
+    if (value > entry.most) {
+      reader.fail(node[entry.key].Mark(),
+                  fmt::format("'{}' must be at most {}", entry.key, entry.most));
+    }
     tuned.*entry.value = value;
   }
   return tuned;
 }
 
-MachineFile read_contents(const Reader& reader) {
-  const YAML::Node root = reader.load();
-  reader.expect_map(root, "the file",
-                    {"heddle_machine", "host", "cpu", "cores", "openblas", "kernels", "tuned"});
+MachineFile read_contents(const YamlReader& reader, const std::filesystem::path& path) {
+  const YAML::Node root = reader.load_file(path);
+  reader.expect_map(
+      root, "the file",
+      {"heddle_machine", "host", "cpu", "cores", "openblas", "kernels", "tuned", "measured"});
   const int format = reader.scalar<int>(root, "heddle_machine", "the format's version");
   if (format != MachineFile::format) {
     reader.fail(root["heddle_machine"].Mark(),
@@ -169,7 +107,23 @@ MachineFile read_contents(const Reader& reader) {
   contents.openblas.configuration = reader.scalar<std::string>(openblas, "configuration", "a text");
   contents.kernels = read_kernels(reader, reader.member(root, "kernels"));
   if (root["tuned"]) contents.tuned = read_tuned(reader, root["tuned"]);
+  if (root["measured"]) contents.measured = read_measurements(reader, root["measured"]);
   return contents;
+}
+
+void write_tuning(YAML::Emitter& out, const TunedValues& tuned, const Measurements& measured) {
+  if (tuned != TunedValues{}) {
+    out << YAML::Key << "tuned" << YAML::Value << YAML::BeginMap;
+    for (const TunedEntry& entry : tuned_entries) {
+      const auto& value = tuned.*entry.value;
+      if (value) out << YAML::Key << entry.key << YAML::Value << *value;
+    }
+    out << YAML::EndMap;
+  }
+  if (!measured.empty()) {
+    out << YAML::Key << "measured" << YAML::Value;
+    write_measurements(out, measured);
+  }
 }
 
 /// Strings in quotes, so that no host name reads as a number; rates with one decimal.
@@ -209,14 +163,7 @@ std::string to_yaml(const MachineFile& contents) {
   }
   out << YAML::EndSeq << YAML::EndMap;
 
-  if (contents.tuned != TunedValues{}) {
-    out << YAML::Key << "tuned" << YAML::Value << YAML::BeginMap;
-    for (const TunedEntry& entry : tuned_entries) {
-      const auto& value = contents.tuned.*entry.value;
-      if (value) out << YAML::Key << entry.key << YAML::Value << *value;
-    }
-    out << YAML::EndMap;
-  }
+  write_tuning(out, contents.tuned, contents.measured);
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
 }
@@ -256,16 +203,42 @@ std::string safe_name(const std::string& text) {
 }  // namespace
 
 MachineFile read_machine_file(const std::filesystem::path& path) {
-  const Reader reader(path);
+  const YamlReader reader(path.string());
   try {
-    return read_contents(reader);
+    return read_contents(reader, path);
   } catch (const YAML::Exception& error) {
     reader.fail(error.mark, error.msg);
   }
 }
 
+std::string to_text(const Tuning& tuning) {
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  write_tuning(out, tuning.fixed, tuning.measured);
+  out << YAML::EndMap;
+  return out.c_str();
+}
+
+Tuning tuning_from_text(const std::string& text) {
+  const YamlReader reader("of node 0");
+  try {
+    const YAML::Node root = reader.load_text(text);
+    reader.expect_map(root, "tuning", {"tuned", "measured"});
+    Tuning tuning;
+    if (root["tuned"]) tuning.fixed = read_tuned(reader, root["tuned"]);
+    if (root["measured"]) tuning.measured = read_measurements(reader, root["measured"]);
+    return tuning;
+  } catch (const YAML::Exception& error) {
+    reader.fail(error.mark, error.msg);
+  }
+}
+
+std::filesystem::path machine_file_temporary_path(const std::filesystem::path& path) {
+  return fmt::format("{}.{}.tmp", path.string(), ::getpid());
+}
+
 void write_machine_file(const std::filesystem::path& path, const MachineFile& contents) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  const std::string temporary = machine_file_temporary_path(path).string();
   int failure = write_all(temporary, to_yaml(contents));
   if (failure == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failure = errno;
   if (failure == 0) return;

@@ -147,7 +147,7 @@ class Preparation {
 
   MachineProfile use_file(const MachineFile& contents) {
     adopt(contents.kernels, ProfileSource::file, "from " + short_path(path_));
-    profile_.tuned = contents.tuned;
+    profile_.tuning = {contents.tuned, contents.measured};
     profile_.file = path_;
     return std::move(profile_);
   }
@@ -173,8 +173,8 @@ class Preparation {
     MachineProfile profile = use_measurement();
     if (!profile.kernels || !lock) return profile;
     try {
-      write_machine_file(
-          path_, {host_.name, host_.cpu_model, host_.cores, openblas_, *profile.kernels, {}});
+      write_machine_file(path_,
+                         {host_.name, host_.cpu_model, host_.cores, openblas_, *profile.kernels});
       profile.file = path_;
       profile.explanation =
           explain(openblas_, *profile.kernels, "measured now and kept in " + short_path(path_));
@@ -222,7 +222,7 @@ class Preparation {
   std::string adopt_independent_values() {
     const auto contents = read();
     if (!contents || contents->cpu_model != host_.cpu_model) return "";
-    profile_.tuned = contents->tuned;
+    profile_.tuning = {contents->tuned, contents->measured};
     profile_.kernels = contents->kernels;
     profile_.file = path_;
     return contents->kernels.tile_kernels;

@@ -28,8 +28,8 @@ struct MachineProfile {
   std::string explanation;              ///< one line for the plan: which kernels, why, from where
   std::vector<std::string> warnings;    ///< one line each, for the user
   std::optional<KernelChoice> kernels;  ///< the rates behind the choice, where there are any
-  TunedValues tuned;
-  std::filesystem::path file;  ///< the machine file read or written; empty if none
+  Tuning tuning;                        ///< from the machine file
+  std::filesystem::path file;           ///< the machine file read or written; empty if none
 };
 
 /// How prepare_machine() learns about the machine; tests put their own in.

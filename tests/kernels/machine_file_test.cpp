@@ -37,7 +37,9 @@ std::string refusal(const std::string& text) {
 std::string damaged(const std::string& piece, const std::string& by) {
   const ScratchFolder folder;
   const auto path = folder.path() / "m.yaml";
-  write_machine_file(path, sample_machine());
+  MachineFile machine = sample_machine();
+  machine.measured = sample_measurements();
+  write_machine_file(path, machine);
   std::string text = contents_of(path);
   const auto at = text.find(piece);
   EXPECT_NE(at, std::string::npos) << piece << " in\n" << text;
@@ -51,7 +53,9 @@ TEST(MachineFile, ReadsBackWhatItWrote) {
   write_machine_file(path, machine);
   EXPECT_EQ(read_machine_file(path), machine);
 
-  machine.tuned = {.tile = 320, .strip = 0, .small = 64, .inner = {}, .streams = 4};
+  machine.tuned = {
+      .tile = 320, .strip = 0, .small = 64, .inner = {}, .virtual_tiles = 3, .streams = 4};
+  machine.measured = sample_measurements();
   machine.kernels.sets[0].rates.gemm = 1.0 / 3;
   write_machine_file(path, machine);
   EXPECT_EQ(read_machine_file(path), machine);
@@ -65,21 +69,76 @@ TEST(MachineFile, IsRefusedWithPlaceAndReasonWhenDamaged) {
     std::string by;
     std::string expected;
   };
-  for (const Case& c : {Case{"heddle_machine: 1", "heddle_machine: 2", "it has format 2"},
-                        Case{"cores: 2", "cores: two", "'cores' must be a number"},
-                        Case{"cores: 2", "cores: 0", "'cores' must be at least 1"},
-                        Case{"cores: 2", "colours: 2", "no key 'colours'"},
-                        Case{"host: \"12\"\n", "", "the key 'host' is missing"},
-                        Case{"gemm: 50.5", "gemm: .nan", "'gemm' must be positive"},
-                        Case{"gemm: 50.5", "gemm: -1", "'gemm' must be positive"},
-                        Case{"core_type: \"SANDYBRIDGE\"", "core_type: \"ZEN\"", "not in the list"},
-                        Case{"own: false", "own: perhaps", "'own' must be true or false"},
-                        Case{"openblas:", "openblas: 3\nkernels:", "'openblas' must be a map"},
-                        Case{"kernels:", "tuned: {tile: -4}\nkernels:", "'tile' is negative"},
-                        Case{"kernels:", "tuned: {tyle: 4}\nkernels:", "no key 'tyle'"}}) {
+  for (const Case& c :
+       {Case{"heddle_machine: 2", "heddle_machine: 1", "it has format 1, this heddle reads 2"},
+        Case{"cores: 2", "cores: two", "'cores' must be a number"},
+        Case{"cores: 2", "cores: 0", "'cores' must be at least 1"},
+        Case{"cores: 2", "colours: 2", "no key 'colours'"},
+        Case{"host: \"12\"\n", "", "the key 'host' is missing"},
+        Case{"gemm: 50.5", "gemm: .nan", "'gemm' must be positive"},
+        Case{"gemm: 50.5", "gemm: -1", "'gemm' must be positive"},
+        Case{"core_type: \"SANDYBRIDGE\"", "core_type: \"ZEN\"", "not in the list"},
+        Case{"own: false", "own: perhaps", "'own' must be true or false"},
+        Case{"openblas:", "openblas: 3\nkernels:", "'openblas' must be a map"},
+        Case{"kernels:", "tuned: {tile: -4}\nkernels:", "'tile' must be at least 1"},
+        Case{"kernels:", "tuned: {streams: 17}\nkernels:", "'streams' must be at most 16"},
+        Case{"kernels:", "tuned: {tyle: 4}\nkernels:", "no key 'tyle'"}}) {
     const std::string message = refusal(damaged(c.piece, c.by));
     EXPECT_NE(message.find(c.expected), std::string::npos) << c.by << ": '" << message << "'";
   }
+}
+
+TEST(MachineFile, IsRefusedWithPlaceAndReasonWhenItsMeasurementsAreDamaged) {
+  struct Case {
+    std::string piece;
+    std::string by;
+    std::string expected;
+  };
+  for (const Case& c :
+       {Case{"workers: 2", "workers: 0", "'workers' must be at least 1"},
+        Case{"workers: 2", "worker: 2", "'cpu' has no key 'worker'"},
+        Case{"rows: 320", "rows: many", "'rows' must be a whole number"},
+        Case{"us: 655.5", "us: 0", "'us' must be positive"},
+        Case{"us: 655.5", "us: fast", "'us' must be a time in microseconds"},
+        Case{"inner: 48", "inner: 0", "'inner' must be at least 1"},
+        Case{"backend: \"cuda\"", "backend: \"metal\"", "'backend' must be cuda or emulated"},
+        Case{"backend: \"cuda\"\n      name: \"Loom GPU\"",
+             "backend: \"emulated\"\n      name: \"emulated\"", "'emulated' is there twice"},
+        Case{"streams: 3", "streams: 17", "'streams' must be at most 16"},
+        Case{"size_min: 3072", "size_min: 1536", "'size_min' must rise"},
+        Case{"to_host: 52.5", "to_host: -1", "'to_host' must be positive"},
+        Case{"to_host: 52.5", "to_hst: 1", "no key 'to_hst'"},
+        Case{"latency_us: 1.5", "latency: 1.5", "no key 'latency'"}}) {
+    const std::string message = refusal(damaged(c.piece, c.by));
+    EXPECT_NE(message.find(c.expected), std::string::npos) << c.by << ": '" << message << "'";
+    EXPECT_NE(message.find("m.yaml:"), std::string::npos) << "no line: " << message;
+  }
+}
+
+TEST(MachineFile, HandsItsTuningToOtherNodesAsText) {
+  const Tuning tuning{
+      {.tile = 320, .strip = 0, .small = {}, .inner = {}, .virtual_tiles = {}, .streams = {}},
+      sample_measurements()};
+  EXPECT_EQ(tuning_from_text(to_text(tuning)), tuning);
+  EXPECT_EQ(tuning_from_text(to_text({})), Tuning{});
+  EXPECT_THROW(static_cast<void>(tuning_from_text("[1, 2")), Error);
+  EXPECT_THROW(static_cast<void>(tuning_from_text("tuning: {}")), Error);
+}
+
+TEST(Measurements, KeepWhatALaterMeasurementLeftOut) {
+  const Measurements older = sample_measurements();
+  Measurements newer;
+  newer.cpu = CpuMeasurement{4, {}, {}};
+  newer.devices = {older.devices[0]};
+  newer.devices[0].streams = 1;
+
+  const Measurements merged = merge(newer, older);
+
+  EXPECT_EQ(merged.cpu, newer.cpu);
+  ASSERT_EQ(merged.devices.size(), 2U);
+  EXPECT_EQ(merged.device("cuda", "Loom GPU")->streams, 1);
+  EXPECT_NE(merged.device("emulated", "emulated"), nullptr);
+  EXPECT_EQ(merged.messages, older.messages);
 }
 
 TEST(MachineFile, IsRefusedWhenItIsSomethingElse) {
@@ -90,7 +149,7 @@ TEST(MachineFile, IsRefusedWhenItIsSomethingElse) {
                                 "ELF\0\0\1",
                                 7)),
             "");
-  EXPECT_NE(refusal("heddle_machine: 1\n").find("missing"), std::string::npos);
+  EXPECT_NE(refusal("heddle_machine: 2\n").find("missing"), std::string::npos);
   EXPECT_THROW(static_cast<void>(read_machine_file("/nonexistent/m.yaml")), Error);
   const ScratchFolder folder;
   EXPECT_THROW(static_cast<void>(read_machine_file(folder.path())), Error);

@@ -169,7 +169,7 @@ TEST_F(PrepareMachine, UsesTheFileThatTheUserNamedOnAnyHostWithTheSameProcessor)
   const MachineProfile profile = prepare_machine(named, probes_);
   EXPECT_EQ(profile.source, ProfileSource::file);
   EXPECT_TRUE(profile.warnings.empty());
-  EXPECT_EQ(profile.tuned.tile, 448);
+  EXPECT_EQ(profile.tuning.fixed.tile, 448);
 }
 
 TEST_F(PrepareMachine, NeverWritesTheFileThatTheUserNamed) {

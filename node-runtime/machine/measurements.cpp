@@ -1,0 +1,24 @@
+#include "node-runtime/machine/measurements.hpp"
+
+#include <algorithm>
+
+namespace heddle {
+
+const DeviceMeasurement* Measurements::device(const std::string& backend,
+                                              const std::string& name) const {
+  const auto found = std::ranges::find_if(devices, [&](const DeviceMeasurement& device) {
+    return device.backend == backend && device.name == name;
+  });
+  return found == devices.end() ? nullptr : &*found;
+}
+
+Measurements merge(Measurements newer, const Measurements& older) {
+  if (!newer.cpu) newer.cpu = older.cpu;
+  if (!newer.messages) newer.messages = older.messages;
+  for (const DeviceMeasurement& device : older.devices) {
+    if (newer.device(device.backend, device.name) == nullptr) newer.devices.push_back(device);
+  }
+  return newer;
+}
+
+}  // namespace heddle

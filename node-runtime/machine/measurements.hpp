@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/product_choice.hpp"
+
+namespace heddle {
+
+/// How long one kernel takes on tiles of one shape.
+struct KernelTime {
+  std::string kernel;        ///< its name: "gsmm", "geqrt"
+  std::int64_t rows = 0;     ///< of the main output
+  std::int64_t columns = 0;  ///< tile, or width of a panel
+  std::int64_t inner = 0;    ///< QR: reflectors of a block; 0 for kernels without blocks
+  double microseconds = 0;   ///< until the next one of its kind is done, on one place
+
+  friend bool operator==(const KernelTime&, const KernelTime&) = default;
+};
+using KernelTimes = std::vector<KernelTime>;
+
+/// On the workers of a node.
+struct CpuMeasurement {
+  std::int32_t workers = 1;
+  KernelTimes one_worker;   ///< the others idle
+  KernelTimes all_workers;  ///< each of them, all busy: what a factorization sees
+
+  friend bool operator==(const CpuMeasurement&, const CpuMeasurement&) = default;
+};
+
+/// 10^9 bytes per second of large copies.
+struct CopyRates {
+  double to_device = 0;
+  double to_host = 0;
+  double both_ways = 0;           ///< the sum, both at once
+  std::optional<double> to_peer;  ///< between two devices that reach each other
+
+  friend bool operator==(const CopyRates&, const CopyRates&) = default;
+};
+
+/// On one kind of device, alone.
+struct DeviceMeasurement {
+  std::string backend;       ///< cuda, emulated
+  std::string name;          ///< the GPU's; "emulated"
+  std::string library;       ///< that products ran on, with its version; empty for emulated devices
+  std::int32_t streams = 2;  ///< that held the highest rate of products, side by side
+  KernelTimes kernels;       ///< products on that many streams
+  kernel::cuda::ProductChoices products;  ///< empty: not measured
+  CopyRates copies;
+
+  friend bool operator==(const DeviceMeasurement&, const DeviceMeasurement&) = default;
+};
+
+/// Between two nodes, from host memory to host memory.
+struct MessageMeasurement {
+  double latency_us = 0;  ///< of a short message, one way
+  double rate = 0;        ///< of long ones, one way, 10^9 bytes per second
+
+  friend bool operator==(const MessageMeasurement&, const MessageMeasurement&) = default;
+};
+
+/// What `heddle tune` found out; what it did not measure is absent.
+struct Measurements {
+  std::optional<CpuMeasurement> cpu;
+  std::vector<DeviceMeasurement> devices;  ///< one for each kind
+  std::optional<MessageMeasurement> messages;
+
+  [[nodiscard]] bool empty() const { return !cpu && devices.empty() && !messages; }
+  /// Of that kind; null if it was not measured.
+  [[nodiscard]] const DeviceMeasurement* device(const std::string& backend,
+                                                const std::string& name) const;
+
+  friend bool operator==(const Measurements&, const Measurements&) = default;
+};
+
+/// `newer`, and of `older` what `newer` lacks: another kind of device, messages.
+[[nodiscard]] Measurements merge(Measurements newer, const Measurements& older);
+
+}  // namespace heddle

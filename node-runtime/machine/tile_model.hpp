@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "node-runtime/machine/measurements.hpp"
+
+/// What sizes of tiles are worth, from measured times of kernels: small models of a factorization,
+/// pure functions. They rank sizes; they do not predict a run, which also reads, waits and talks.
+namespace heddle {
+
+/// Who works on a matrix: places of one kind.
+struct Workforce {
+  std::int64_t places = 1;  ///< CPU workers or devices, of all nodes
+  /// 10^9 bytes per second at which tiles of a factored panel reach a place that is not theirs; 0:
+  /// all places share one memory.
+  double exchange_rate = 0;
+};
+
+/// Seconds of a kernel on square tiles, between measured sizes interpolated by powers; nothing
+/// outside of them.
+[[nodiscard]] std::optional<double> square_tile_seconds(const KernelTimes& times,
+                                                        std::string_view kernel, std::int64_t tile);
+
+/// A tile Cholesky of order n: in each step the places share the updates, while one after the other
+/// the next panel's pieces become ready (potrf, one trsm, one update), and the panel travels; the
+/// longest of the three counts. Nothing where a kernel was not measured around that size.
+[[nodiscard]] std::optional<double> cholesky_seconds(const KernelTimes& times, std::int64_t n,
+                                                     std::int64_t tile, const Workforce& workforce);
+
+/// The size between the measured ones (and such that kernels like: a multiple of an eighth of a
+/// power of two) with the shortest time, at most half of n; the largest of those within 1 % of it.
+/// Nothing without measurements, or for a matrix smaller than two of the smallest tiles.
+[[nodiscard]] std::optional<std::int64_t> best_cholesky_tile(const KernelTimes& times,
+                                                             std::int64_t n,
+                                                             const Workforce& workforce);
+
+/// How wide a panel of QR is, and how many of its reflectors are applied together.
+struct PanelCut {
+  std::int64_t width = 0;
+  std::int64_t inner = 0;
+
+  friend bool operator==(const PanelCut&, const PanelCut&) = default;
+};
+
+/// A QR of m x n by panels of `cut`: in each step the places share the updates of the columns
+/// behind the panel, which one of them factors while it updates none. Updates are unmqr's of whole
+/// columns where that was measured (devices), otherwise tsmqr's. Nothing where the cut was not
+/// measured.
+[[nodiscard]] std::optional<double> qr_seconds(const KernelTimes& times, std::int64_t m,
+                                               std::int64_t n, const PanelCut& cut,
+                                               const Workforce& workforce);
+
+/// The measured cut with the shortest time; the widest of those within 1 % of it. Nothing without
+/// measurements, or for a matrix narrower than two of the narrowest panels.
+[[nodiscard]] std::optional<PanelCut> best_panel_cut(const KernelTimes& times, std::int64_t m,
+                                                     std::int64_t n, const Workforce& workforce);
+
+/// The measured height of tall tiles at which tsmqr takes least time for each row.
+[[nodiscard]] std::optional<std::int64_t> best_panel_height(const KernelTimes& times,
+                                                            const PanelCut& cut);
+
+/// Columns of each tile that `workers` on the host should keep beside `devices`, a multiple of
+/// `small`: their share of all rates of products. 0 below a tenth: what cutting tiles and moving
+/// panels to the host costs is of that size. Both by their gsmm times near the tile's size.
+[[nodiscard]] std::int64_t worthwhile_strip(const KernelTimes& host, std::int64_t workers,
+                                            const KernelTimes& device, std::int64_t devices,
+                                            std::int64_t tile, std::int64_t small);
+
+}  // namespace heddle

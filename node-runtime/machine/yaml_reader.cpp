@@ -1,0 +1,77 @@
+#include "node-runtime/machine/yaml_reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "base/error.hpp"
+
+namespace heddle {
+
+void YamlReader::fail(const YAML::Mark& mark, const std::string& what) const {
+  const std::string place =
+      mark.is_null() ? source_ : fmt::format("{}:{}:{}", source_, mark.line + 1, mark.column + 1);
+  throw Error(ErrorCode::usage,
+              fmt::format("machine file {}: {}; `heddle tune` writes a new one", place, what));
+}
+
+YAML::Node YamlReader::load_file(const std::filesystem::path& path) const {
+  std::error_code ignored;
+  std::ifstream file(path);
+  std::ostringstream text;
+  // Not by yaml-cpp: it leaks memory when reading fails.
+  if (!std::filesystem::is_regular_file(path, ignored) || !(text << file.rdbuf())) {
+    fail(YAML::Mark::null_mark(), "it is missing, empty, or cannot be read");
+  }
+  return load_text(text.str());
+}
+
+YAML::Node YamlReader::load_text(const std::string& text) const {
+  try {
+    return YAML::Load(text);
+  } catch (const YAML::ParserException& error) {
+    fail(error.mark, "it is no YAML: " + error.msg);
+  }
+}
+
+void YamlReader::expect_map(const YAML::Node& node, const std::string& name,
+                            std::initializer_list<std::string_view> keys) const {
+  if (!node.IsMap()) fail(node.Mark(), fmt::format("'{}' must be a map", name));
+  for (const auto& entry : node) {
+    const std::string& key = entry.first.Scalar();
+    if (std::ranges::find(keys, std::string_view(key)) == keys.end()) {
+      fail(entry.first.Mark(), fmt::format("'{}' has no key '{}'", name, key));
+    }
+  }
+}
+
+void YamlReader::expect_list(const YAML::Node& node, const std::string& name) const {
+  if (!node.IsSequence()) fail(node.Mark(), fmt::format("'{}' must be a list", name));
+}
+
+YAML::Node YamlReader::member(const YAML::Node& map, const char* key) const {
+  YAML::Node value = map[key];
+  if (!value) fail(map.Mark(), fmt::format("the key '{}' is missing", key));
+  return value;
+}
+
+double YamlReader::positive(const YAML::Node& map, const char* key, const char* expected) const {
+  const auto value = scalar<double>(map, key, expected);
+  if (!std::isfinite(value) || value <= 0) {
+    fail(map[key].Mark(), fmt::format("'{}' must be positive", key));
+  }
+  return value;
+}
+
+std::int64_t YamlReader::whole(const YAML::Node& map, const char* key, std::int64_t least) const {
+  const auto value = scalar<std::int64_t>(map, key, "a whole number");
+  if (value < least) {
+    fail(map[key].Mark(), fmt::format("'{}' must be at least {}", key, least));
+  }
+  return value;
+}
+
+}  // namespace heddle
