@@ -7,6 +7,7 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "base/units.hpp"
+#include "node-runtime/tuning.hpp"
 
 namespace heddle {
 namespace {
@@ -262,6 +263,7 @@ std::string Plan::text() const {
   out += memory_rows();
   out += row("kernels", facts_.blas);
   out += row("machine file", facts_.machine_file.empty() ? "none" : facts_.machine_file);
+  out += row("sizes", origin_of_sizes(config_.layout, facts_));
   const config::Output& output = problem_.wanted().output;
   if (output.solution) out += row("solution", *output.solution);
   if (output.factor) out += row("factor", *output.factor);

@@ -11,11 +11,11 @@
 #include "base/assert.hpp"
 #include "base/units.hpp"
 #include "kernels/cpu/blas.hpp"
-#include "node-runtime/device/devices.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/topology/core_share.hpp"
 #include "node-runtime/transport/mpi_progress.hpp"
 #include "node-runtime/tuning.hpp"
+#include "node-runtime/wanted_devices.hpp"
 
 namespace heddle {
 
@@ -59,10 +59,6 @@ Job UserStream::end() {
 
 namespace {
 
-/// On GPUs: wide enough for products at their full rate, narrow enough that inverting costs little
-/// and rounds like the triangular solve that it stands for.
-constexpr std::int64_t gpu_inverse_block = 512;
-
 /// The grid with the fewest messages: as square as the number of nodes allows, more columns than
 /// rows.
 Distribution grid_of(const Config& config, int nodes) {
@@ -97,27 +93,14 @@ WaitPolicy wait_policy(config::Wait wait) {
   return WaitPolicy::adaptive;
 }
 
-DeviceOptions device_options(const config::Devices& devices) {
-  DeviceOptions options;
-  if (devices.backend.has_value()) {
-    switch (*devices.backend) {
-      case config::DeviceBackend::none:
-        options.backend = DeviceBackend::none;
-        break;
-      case config::DeviceBackend::cuda:
-        options.backend = DeviceBackend::cuda;
-        break;
-      case config::DeviceBackend::emulated:
-        options.backend = DeviceBackend::emulated;
-        break;
-    }
+/// The measured choices for products, of all kinds of GPUs that were measured on this host.
+std::vector<GpuProducts> measured_products(const Measurements& measured) {
+  std::vector<GpuProducts> products;
+  for (const DeviceMeasurement& device : measured.devices) {
+    if (device.products.empty()) continue;
+    products.push_back({device.name, device.library, device.products});
   }
-  if (devices.per_node.has_value()) options.count = static_cast<std::int32_t>(*devices.per_node);
-  if (devices.memory.has_value()) {
-    options.emulated.memory_bytes = *devices.memory;
-    options.cuda.memory_bytes = *devices.memory;
-  }
-  return options;
+  return products;
 }
 
 }  // namespace
@@ -139,7 +122,9 @@ struct Node::Parts {
   void share_cores_of_host();
   void share_gpus_of_host();
   void decide();
+  void decide_on_devices(const MachineProfile& profile);
   void agree_on_shape();
+  void agree_on_tuning();
   void start();
   void stop_threads();
   void launch(const std::string& name, std::vector<CpuCore> cores, int order,
@@ -223,6 +208,44 @@ void Node::Parts::agree_on_shape() {
   }
 }
 
+/// Sizes follow from what was measured, and the hosts' machine files may differ: node 0's counts.
+void Node::Parts::agree_on_tuning() {
+  if (communicator.size() == 1) return;
+  facts.tuning = tuning_from_text(communicator.broadcast(to_text(facts.tuning)));
+}
+
+/// Devices, what they are, and what is known about their kind.
+void Node::Parts::decide_on_devices(const MachineProfile& profile) {
+  DeviceOptions wanted = wanted_devices(config.runtime.devices);
+  wanted.emulated.faults = faults.devices;
+  wanted.cuda.nodes = gpu_nodes;
+  wanted.cuda.node = gpu_node;
+  wanted.cuda.products = measured_products(profile.tuning.measured);
+  devices = make_devices(wanted);
+  facts.devices = static_cast<std::int32_t>(devices.devices.size());
+  facts.device_backend = std::string(name_of(devices.backend));
+  facts.device_reason = devices.why;
+  if (facts.devices > 0) {
+    facts.device_memory_bytes = devices.devices[0]->info().memory_bytes;
+    facts.device_name = devices.devices[0]->info().kind;
+  }
+  facts.distribution.devices = facts.devices;
+  facts.tuning = profile.tuning;
+  const DeviceMeasurement* measured =
+      profile.tuning.measured.device(facts.device_backend, facts.device_name);
+  facts.tuning.measured.devices.clear();
+  if (measured != nullptr) facts.tuning.measured.devices.push_back(*measured);
+  const std::int64_t streams = profile.tuning.fixed.streams.value_or(
+      measured != nullptr ? measured->streams : EngineOptions{}.device_streams);
+  facts.device_streams =
+      static_cast<std::int32_t>(config.runtime.devices.streams.value_or(streams));
+  if (facts.devices > 0 && config.layout.inner.has_value()) {
+    facts.inverse_block = *config.layout.inner;
+  } else if (devices.backend == DeviceBackend::cuda) {
+    facts.inverse_block = gpu_inverse_block;
+  }
+}
+
 void Node::Parts::decide() {
   facts.rank = communicator.rank();
   facts.nodes = communicator.size();
@@ -241,22 +264,7 @@ void Node::Parts::decide() {
   facts.machine_file = profile.file.string();
   facts.warnings = profile.warnings;
 
-  DeviceOptions wanted_devices = device_options(config.runtime.devices);
-  wanted_devices.emulated.faults = faults.devices;
-  wanted_devices.cuda.nodes = gpu_nodes;
-  wanted_devices.cuda.node = gpu_node;
-  devices = make_devices(wanted_devices);
-  facts.devices = static_cast<std::int32_t>(devices.devices.size());
-  facts.device_backend = std::string(name_of(devices.backend));
-  facts.device_reason = devices.why;
-  if (facts.devices > 0) facts.device_memory_bytes = devices.devices[0]->info().memory_bytes;
-  facts.distribution.devices = facts.devices;
-  if (facts.devices > 0 && config.layout.inner.has_value()) {
-    facts.inverse_block = *config.layout.inner;
-  } else if (devices.backend == DeviceBackend::cuda) {
-    facts.inverse_block = gpu_inverse_block;
-  }
-
+  decide_on_devices(profile);
   const int cores = topology.compute_thread_count();
   facts.cpu_workers = config.runtime.cpu_workers.has_value()
                           ? static_cast<std::int32_t>(*config.runtime.cpu_workers)
@@ -307,8 +315,7 @@ void Node::Parts::start() {
   options.oversubscribed = facts.oversubscribed;
   options.has_own_cores = !own_cores().empty();
   options.watchdog_seconds = config.runtime.watchdog_seconds;
-  options.device_streams =
-      static_cast<std::int32_t>(config.runtime.devices.streams.value_or(options.device_streams));
+  options.device_streams = facts.device_streams;
   options.faults = faults.messages;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
   // wait for their readers.
@@ -393,6 +400,7 @@ Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults
   }
   parts_->communicator.throw_together(trouble);
   parts_->agree_on_shape();
+  parts_->agree_on_tuning();
   parts_->start();
 }
 

@@ -81,6 +81,8 @@ struct NodeFacts {
   std::int32_t devices = 0;             ///< of each node
   std::string device_backend;           ///< none, emulated, cuda
   std::string device_reason;
+  std::string device_name;  ///< what kind they are: the GPU's name; "emulated"
+  std::int32_t device_streams = 2;
   std::uint64_t device_memory_bytes = 0;
   /// Columns of an inverse block in Cholesky (kernels/cholesky.hpp); 0: devices do without.
   std::int64_t inverse_block = 0;
@@ -89,6 +91,8 @@ struct NodeFacts {
   std::string blas;          ///< one line: which kernels and why
   std::string blas_kernels;  ///< OpenBLAS kernel set and tile kernels in use
   std::string machine_file;
+  /// From node 0's machine file, of devices only this kind's: what sizes follow from.
+  Tuning tuning;
   std::vector<std::string> warnings;
   std::string cpu_model;
   std::uint64_t memory_available_bytes = 0;

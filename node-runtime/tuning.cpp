@@ -1,9 +1,9 @@
 #include "node-runtime/tuning.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <optional>
 
 #include "base/error.hpp"
 #include "node-runtime/node.hpp"
@@ -31,7 +31,75 @@ std::int64_t gpu_tile(std::int64_t n, std::int64_t gpus) {
   return tile == 2048 && gpus == 1 && n >= 49152 ? 4096 : tile;
 }
 
+/// What the measurements say for square tiles; nothing without them.
+std::optional<std::int64_t> measured_tile(std::int64_t n, const NodeFacts& facts) {
+  const KernelTimes* times = measured_times(facts);
+  return times == nullptr ? std::nullopt : best_cholesky_tile(*times, n, workforce_of(facts));
+}
+
+std::int64_t rule_tile(std::int64_t order, const NodeFacts& facts) {
+  if (facts.has_gpus()) return gpu_tile(order, std::int64_t{facts.devices} * facts.nodes);
+  if (facts.devices > 0) return std::clamp<std::int64_t>(order / 8 / 64 * 64, 128, 1024);
+  return cpu_tile(order, facts.cpu_workers_of_all);
+}
+
+/// An emulated device computes on the host's own cores: an eighth for the strip keeps both kinds
+/// of workers going. Beside a GPU all cores together are mostly a few percent, less than it costs
+/// to cut tiles and to move them: only measurements can tell otherwise.
+std::int64_t automatic_strip(const TileLayout& layout, const NodeFacts& facts) {
+  if (facts.devices == 0) return 0;
+  if (const auto fixed = facts.tuning.fixed.strip) {
+    // Of another tile, perhaps: as much of it as this one and its small size allow.
+    return std::min(*fixed, layout.tile) / layout.small * layout.small;
+  }
+  if (!facts.has_gpus()) return layout.tile / 8 / layout.small * layout.small;
+  const Measurements& measured = facts.tuning.measured;
+  if (!measured.cpu || measured.devices.empty()) return 0;
+  const std::int64_t devices = std::int64_t{facts.devices} * facts.nodes;
+  return worthwhile_strip(measured.cpu->all_workers, facts.cpu_workers_of_all,
+                          measured.devices.front().kernels, devices, layout.tile, layout.small);
+}
+
 }  // namespace
+
+const KernelTimes* measured_times(const NodeFacts& facts) {
+  const Measurements& measured = facts.tuning.measured;
+  if (facts.devices > 0) {
+    return measured.devices.empty() ? nullptr : &measured.devices.front().kernels;
+  }
+  return measured.cpu ? &measured.cpu->all_workers : nullptr;
+}
+
+Workforce workforce_of(const NodeFacts& facts) {
+  const Measurements& measured = facts.tuning.measured;
+  Workforce force;
+  force.places = facts.cpu_workers_of_all;
+  if (facts.devices > 0) {
+    force.places = std::int64_t{facts.devices} * facts.nodes;
+    if (facts.devices > 1 && !measured.devices.empty()) {
+      const CopyRates& copies = measured.devices.front().copies;
+      force.exchange_rate =
+          copies.to_peer.value_or(1 / (1 / copies.to_host + 1 / copies.to_device));
+    }
+  }
+  if (facts.nodes > 1 && measured.messages) {
+    const double rate = measured.messages->rate;
+    force.exchange_rate = force.exchange_rate > 0 ? std::min(force.exchange_rate, rate) : rate;
+  }
+  return force;
+}
+
+std::string origin_of_sizes(const config::Layout& wanted, const NodeFacts& facts) {
+  if (wanted.tile) return "as the configuration says";
+  if (facts.tuning.fixed.tile) return "as the machine file says";
+  const std::string who = facts.devices == 0 ? "the CPU"
+                          : facts.has_gpus() ? facts.device_name
+                                             : "emulated devices";
+  if (measured_times(facts) != nullptr) {
+    return fmt::format("by the machine file's measurements of {}", who);
+  }
+  return fmt::format("by general rules; `heddle tune` would measure {}", who);
+}
 
 TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::Layout& wanted,
                          const NodeFacts& facts) {
@@ -39,16 +107,10 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   layout.rows = rows;
   layout.columns = columns;
   const std::int64_t order = std::max<std::int64_t>({rows, columns, 1});
-  const std::int64_t cores = facts.cpu_workers_of_all;
-  if (wanted.tile.has_value()) {
-    layout.tile = *wanted.tile;
-  } else if (facts.has_gpus()) {
-    layout.tile = gpu_tile(order, std::int64_t{facts.devices} * facts.nodes);
-  } else if (facts.devices > 0) {
-    layout.tile = std::clamp<std::int64_t>(order / 8 / 64 * 64, 128, 1024);
-  } else {
-    layout.tile = cpu_tile(order, cores);
-  }
+  const TunedValues& fixed = facts.tuning.fixed;
+  layout.tile = wanted.tile  ? *wanted.tile
+                : fixed.tile ? *fixed.tile
+                             : measured_tile(order, facts).value_or(rule_tile(order, facts));
   if (wanted.small.has_value()) {
     layout.small = *wanted.small;
   } else if (wanted.strip.has_value() && *wanted.strip > 0) {
@@ -57,14 +119,9 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
       if (*wanted.strip % b == 0) layout.small = b;
     }
   } else {
-    layout.small = std::min<std::int64_t>(layout.tile, 64);
+    layout.small = std::min<std::int64_t>(layout.tile, fixed.small.value_or(64));
   }
-  // An emulated device computes on the host's own cores: an eighth for the strip keeps both kinds
-  // of workers going. Beside a GPU all cores together are a few percent, less than it costs to cut
-  // tiles and to move them.
-  const bool has_strip = facts.devices > 0 && !facts.has_gpus();
-  layout.strip =
-      wanted.strip.value_or(has_strip ? layout.tile / 8 / layout.small * layout.small : 0);
+  layout.strip = wanted.strip ? *wanted.strip : automatic_strip(layout, facts);
   if (layout.strip > layout.tile) {
     throw Error(ErrorCode::usage, fmt::format("layout.strip {} is wider than the tile of {}",
                                               layout.strip, layout.tile));

@@ -1,18 +1,36 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "algorithms/matrix/layout.hpp"
 #include "config/config.hpp"
+#include "node-runtime/machine/tile_model.hpp"
 
 namespace heddle {
 
 struct NodeFacts;
 
-/// Tile, strip and small size for a matrix: what the configuration says, and measured choices where
-/// it says `auto`. Throws Error(usage) when a wanted combination is impossible (strip no multiple
-/// of small).
+/// Columns of an inverse block in Cholesky on GPUs: wide enough for products at their full rate,
+/// narrow enough that inverting costs little and rounds like the triangular solve that it stands
+/// for.
+inline constexpr std::int64_t gpu_inverse_block = 512;
+
+/// Tile, strip and small size for a matrix: what the configuration says; where it says `auto`, what
+/// somebody wrote into the machine file, then what follows from its measurements, then rules that
+/// fit the machines that heddle was built on. The same on all nodes. Throws Error(usage) when a
+/// wanted combination is impossible (strip no multiple of small).
 [[nodiscard]] TileLayout choose_layout(std::int64_t rows, std::int64_t columns,
                                        const config::Layout& wanted, const NodeFacts& facts);
+
+/// Measured times of the kernels that most of a matrix meets here: the devices', without devices
+/// the CPU workers'. Null: they were not measured.
+[[nodiscard]] const KernelTimes* measured_times(const NodeFacts& facts);
+
+/// Those whom measured_times() is of, on all nodes.
+[[nodiscard]] Workforce workforce_of(const NodeFacts& facts);
+
+/// Where the sizes of tiles come from, for the plan: "the measurements of 2 CPU workers in it".
+[[nodiscard]] std::string origin_of_sizes(const config::Layout& wanted, const NodeFacts& facts);
 
 }  // namespace heddle

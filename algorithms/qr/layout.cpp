@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 #include "base/error.hpp"
 #include "node-runtime/tuning.hpp"
@@ -16,16 +17,21 @@ std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+/// Up to here the rules for few columns hold, whatever was measured.
+constexpr std::int64_t narrow_columns = 300;
+
 /// Columns of a tile on CPUs. A panel is factored by one worker at a time, at half the speed of the
 /// updates: narrow tiles where there are few of them for the `workers` that share the columns, so
 /// that panels and updates overlap, wide ones for the kernels where there are enough. Fitted to
-/// bench/qr_cpu on 2 and 16 cores (bench/results).
-std::int64_t cpu_tile(std::int64_t columns, bool tall, std::int64_t workers) {
+/// bench/qr_cpu on 2 and 16 cores (bench/results). Where there is a `measured` cut, of its width.
+std::int64_t cpu_tile(std::int64_t columns, bool tall, std::int64_t workers,
+                      const std::optional<PanelCut>& measured) {
   if (columns <= 64) return std::max<std::int64_t>(16, (columns + 15) / 16 * 16);
-  if (columns <= 300) return 64;
+  if (columns <= narrow_columns) return 64;
   const std::int64_t wanted = columns > 3000 || tall ? 192 : columns > 1500 ? 144 : 96;
   const std::int64_t shared = columns / (tall ? workers : 2 * workers);
-  const std::int64_t most = std::max<std::int64_t>(48, std::min(wanted, shared) / 48 * 48);
+  const std::int64_t ruled = std::max<std::int64_t>(48, std::min(wanted, shared) / 48 * 48);
+  const std::int64_t most = measured ? measured->width : ruled;
   // Of equal width as far as can be: a narrow last column would be all panel.
   const std::int64_t count = quotient_up(columns, most);
   return quotient_up(quotient_up(columns, count), 24) * 24;
@@ -52,6 +58,32 @@ std::int64_t gpu_tile(std::int64_t columns, std::int64_t gpus) {
 }
 constexpr std::int64_t gpu_inner = 512;
 
+/// What the measurements say for the width of panels; nothing without them, and where they say
+/// little: a narrow or tall matrix on CPUs is joined by kernels that were not measured.
+std::optional<PanelCut> measured_cut(std::int64_t rows, std::int64_t columns, bool tall,
+                                     const NodeFacts& facts) {
+  const KernelTimes* times = measured_times(facts);
+  const bool is_apart = facts.devices == 0 && (tall || columns <= narrow_columns);
+  if (times == nullptr || is_apart) return std::nullopt;
+  return best_panel_cut(*times, rows, columns, workforce_of(facts));
+}
+
+std::int64_t automatic_inner(std::int64_t tile, const std::optional<PanelCut>& measured,
+                             const NodeFacts& facts) {
+  if (const auto fixed = facts.tuning.fixed.inner) return std::min(*fixed, tile);
+  if (measured) return std::min(measured->inner, tile);
+  if (facts.has_gpus()) return std::min(gpu_inner, tile);
+  return facts.devices > 0 ? tile : cpu_inner(tile);
+}
+
+/// Rows of a tall tile on CPUs.
+std::int64_t cpu_height(QrTree tree, const std::optional<PanelCut>& measured,
+                        const NodeFacts& facts) {
+  if (tree == QrTree::binomial) return cpu_height_binomial;
+  if (!measured) return cpu_height_flat;
+  return best_panel_height(*measured_times(facts), *measured).value_or(cpu_height_flat);
+}
+
 }  // namespace
 
 QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layout& wanted,
@@ -69,8 +101,14 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   const std::int64_t workers = of_node * cut.distribution.grid_columns;
 
   config::Layout squares = wanted;
-  if (!wanted.tile && facts.devices == 0) squares.tile = cpu_tile(columns, tall, workers);
-  if (!wanted.tile && facts.has_gpus()) {
+  if (!wanted.tile) squares.tile = facts.tuning.fixed.tile;
+  const std::optional<PanelCut> measured =
+      squares.tile ? std::nullopt : measured_cut(rows, columns, tall, facts);
+  if (!squares.tile && facts.devices == 0) {
+    squares.tile = cpu_tile(columns, tall, workers, measured);
+  } else if (measured) {
+    squares.tile = measured->width;
+  } else if (!squares.tile && facts.has_gpus()) {
     squares.tile = gpu_tile(columns, std::int64_t{facts.devices} * cut.distribution.grid_columns);
   }
   const TileLayout tiles = choose_layout(columns, columns, squares, facts);
@@ -79,9 +117,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   layout.strip = tiles.strip;
   layout.small = tiles.small;
   layout.inner = static_cast<std::int32_t>(
-      wanted.inner.value_or(facts.has_gpus()    ? std::min(gpu_inner, layout.tile)
-                            : facts.devices > 0 ? layout.tile
-                                                : cpu_inner(layout.tile)));
+      wanted.inner.value_or(automatic_inner(layout.tile, measured, facts)));
   if (layout.inner > layout.tile) {
     throw Error(ErrorCode::usage, fmt::format("layout.inner {} is more than the tile of {}",
                                               layout.inner, layout.tile));
@@ -108,11 +144,12 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   // A GPU factors a panel of any height as fast as the memory allows: nothing is won by cutting it.
   std::int64_t most = facts.has_gpus() ? share : quotient_up(share, pieces);
   if (facts.devices == 0) {
-    const std::int64_t height = layout.tree == QrTree::flat ? cpu_height_flat : cpu_height_binomial;
+    const std::int64_t height = cpu_height(layout.tree, measured, facts);
     most = std::min(most, std::max<std::int64_t>(1, height / layout.tile));
   }
+  const std::int64_t automatic = facts.tuning.fixed.virtual_tiles.value_or(most);
   layout.virtual_tiles =
-      static_cast<std::int32_t>(std::min(wanted.virtual_tiles.value_or(most), tile_rows));
+      static_cast<std::int32_t>(std::min(wanted.virtual_tiles.value_or(automatic), tile_rows));
   return cut;
 }
 

@@ -123,6 +123,17 @@ std::vector<std::uint64_t> Communicator::all_gather(std::span<const std::uint64_
   return all;
 }
 
+std::string Communicator::broadcast(const std::string& text) const {
+  std::string result = text;
+  if (size_ == 1) return result;
+  std::uint64_t bytes = text.size();
+  check_mpi(MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, collectives_), "MPI_Bcast");
+  result.resize(bytes);
+  check_mpi(MPI_Bcast(result.data(), static_cast<int>(bytes), MPI_BYTE, 0, collectives_),
+            "MPI_Bcast");
+  return result;
+}
+
 void Communicator::throw_together(const std::optional<Error>& mine) const {
   if (size_ == 1) {
     if (mine) throw *mine;

@@ -51,6 +51,8 @@ class Communicator {
   [[nodiscard]] std::vector<std::uint64_t> all_gather(std::uint64_t value) const {
     return all_gather(std::span(&value, 1));
   }
+  /// The text of node 0.
+  [[nodiscard]] std::string broadcast(const std::string& text) const;
   /// Throws on all nodes when any has an error: that of the lowest such node, with its number. One
   /// that all nodes share in the same words is thrown as it is.
   void throw_together(const std::optional<Error>& mine) const;

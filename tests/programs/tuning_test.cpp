@@ -1,0 +1,128 @@
+#include "node-runtime/tuning.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "algorithms/qr/layout.hpp"
+
+/// What `auto` means with and without measurements.
+namespace heddle {
+namespace {
+
+NodeFacts workers(std::int32_t count) {
+  NodeFacts facts;
+  facts.cpu_workers = facts.cpu_workers_of_all = count;
+  return facts;
+}
+
+NodeFacts gpus(std::int32_t count) {
+  NodeFacts facts = workers(16);
+  facts.devices = count;
+  facts.distribution.devices = count;
+  facts.device_backend = "cuda";
+  facts.device_name = "Loom GPU";
+  return facts;
+}
+
+/// The larger a tile, the more a flop costs: the smallest ones are best.
+KernelTimes times_for_small_tiles() {
+  KernelTimes times;
+  for (const std::int64_t b : {160, 320}) {
+    const double us = 1e-4 * static_cast<double>(b * b * b) * static_cast<double>(b);
+    for (const char* kernel : {"potrf", "trsm", "syrk", "gsmm"}) {
+      times.push_back({kernel, b, b, 0, us});
+    }
+  }
+  return times;
+}
+
+Measurements of_cpu(const KernelTimes& times) {
+  Measurements measured;
+  measured.cpu = CpuMeasurement{2, times, times};
+  return measured;
+}
+
+Measurements of_gpu(const KernelTimes& times) {
+  Measurements measured;
+  DeviceMeasurement device;
+  device.backend = "cuda";
+  device.name = "Loom GPU";
+  device.kernels = times;
+  device.copies = {50, 50, 90, {}};
+  measured.devices.push_back(device);
+  return measured;
+}
+
+}  // namespace
+
+TEST(Tuning, takes_tiles_from_the_measurements_of_the_cpu) {
+  NodeFacts facts = workers(2);
+  const std::int64_t ruled = choose_layout(4000, 4000, {}, facts).tile;
+  EXPECT_NE(ruled, 160);
+  EXPECT_NE(origin_of_sizes({}, facts).find("`heddle tune`"), std::string::npos);
+
+  facts.tuning.measured = of_cpu(times_for_small_tiles());
+
+  EXPECT_EQ(choose_layout(4000, 4000, {}, facts).tile, 160);
+  EXPECT_EQ(origin_of_sizes({}, facts), "by the machine file's measurements of the CPU");
+  // Of the CPU's they say nothing about devices.
+  NodeFacts with_gpu = gpus(1);
+  with_gpu.tuning.measured = facts.tuning.measured;
+  EXPECT_EQ(choose_layout(40000, 40000, {}, with_gpu).tile,
+            choose_layout(40000, 40000, {}, gpus(1)).tile);
+}
+
+TEST(Tuning, prefers_the_configuration_to_the_file_and_the_file_to_its_measurements) {
+  NodeFacts facts = workers(2);
+  facts.tuning.measured = of_cpu(times_for_small_tiles());
+  facts.tuning.fixed.tile = 224;
+  facts.tuning.fixed.small = 32;
+  EXPECT_EQ(choose_layout(4000, 4000, {}, facts).tile, 224);
+  EXPECT_EQ(choose_layout(4000, 4000, {}, facts).small, 32);
+  EXPECT_EQ(choose_qr_cut(4000, 4000, {}, facts).layout.tile, 224);
+  EXPECT_EQ(origin_of_sizes({}, facts), "as the machine file says");
+
+  config::Layout wanted;
+  wanted.tile = 96;
+  EXPECT_EQ(choose_layout(4000, 4000, wanted, facts).tile, 96);
+  EXPECT_EQ(origin_of_sizes(wanted, facts), "as the configuration says");
+}
+
+TEST(Tuning, keeps_strips_and_blocks_of_the_file_within_the_tile) {
+  NodeFacts facts = gpus(1);
+  facts.tuning.fixed.strip = 10000;
+  facts.tuning.fixed.inner = 10000;
+  facts.tuning.fixed.small = 48;
+  config::Layout wanted;
+  wanted.tile = 500;
+  const TileLayout layout = choose_layout(4000, 4000, wanted, facts);
+  EXPECT_EQ(layout.strip, 480);
+  EXPECT_EQ(choose_qr_cut(4000, 4000, wanted, facts).layout.inner, 500);
+  // Without devices there is nothing to keep a strip from.
+  EXPECT_EQ(choose_layout(4000, 4000, {}, workers(2)).strip, 0);
+}
+
+TEST(Tuning, gives_cpus_beside_gpus_a_strip_only_if_both_were_measured_and_it_pays) {
+  NodeFacts facts = gpus(1);
+  const KernelTimes equal{{"gsmm", 512, 512, 0, 100}};
+  facts.tuning.measured = of_gpu(equal);
+  config::Layout wanted;
+  wanted.tile = 1024;
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).strip, 0);
+  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 1600}}};
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).strip, 512);
+  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 160000}}};
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).strip, 0);
+}
+
+TEST(Tuning, takes_width_and_blocks_of_qr_from_the_measurements_of_the_gpu) {
+  NodeFacts facts = gpus(2);
+  facts.tuning.measured = of_gpu({{"geqrt", 4096, 384, 128, 100}, {"unmqr", 4096, 384, 128, 100}});
+  const QrLayout layout = choose_qr_cut(20000, 20000, {}, facts).layout;
+  EXPECT_EQ(layout.tile, 384);
+  EXPECT_EQ(layout.inner, 128);
+  EXPECT_EQ(workforce_of(facts).places, 2);
+  EXPECT_DOUBLE_EQ(workforce_of(facts).exchange_rate, 25);  // by way of the host
+}
+
+}  // namespace heddle
