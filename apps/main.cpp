@@ -14,6 +14,7 @@
 #include "apps/report.hpp"
 #include "apps/run.hpp"
 #include "apps/solve.hpp"
+#include "apps/tune.hpp"
 #include "config/describe.hpp"
 
 namespace heddle {
@@ -25,29 +26,37 @@ using Work = std::function<int(Run&)>;
 struct CommandLine {
   SolveOptions solve;
   GenerateOptions generate;
+  TuneOptions tune;
   Work work;
 };
+
+void add_overrides(CLI::App& command, std::vector<std::string>& overrides, const char* text) {
+  command.add_option("--set", overrides, text)
+      ->type_name("KEY.PATH=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_verbosity(CLI::App& command, Verbosity& verbosity) {
+  auto* verbose = command.add_flag_callback(
+      "-v,--verbose", [&verbosity] { verbosity = Verbosity::verbose; }, "tell more");
+  command
+      .add_flag_callback(
+          "-q,--quiet", [&verbosity] { verbosity = Verbosity::quiet; }, "tell errors only")
+      ->excludes(verbose);
+}
 
 void add_solve(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("solve", "factorize, solve, check, write");
   SolveOptions& o = line.solve;
   command->add_option("file", o.file, "the problem, YAML")->required()->type_name("FILE.yaml");
-  command
-      ->add_option("--set", o.overrides,
-                   "change one key of the file; may be given many times, the last one counts")
-      ->type_name("KEY.PATH=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_overrides(*command, o.overrides,
+                "change one key of the file; may be given many times, the last one counts");
   command->add_option("--report", o.report, "write the report there")->type_name("FILE.json");
   command->add_option("--trace", o.trace, "write the trace there, as trace.file")
       ->type_name("FILE.json");
   command->add_flag("--dry-run", o.dry_run, "stop after the plan");
-  auto* verbose = command->add_flag_callback(
-      "-v,--verbose", [&o] { o.verbosity = Verbosity::verbose; }, "tell more");
-  command
-      ->add_flag_callback(
-          "-q,--quiet", [&o] { o.verbosity = Verbosity::quiet; }, "tell errors only")
-      ->excludes(verbose);
+  add_verbosity(*command, o.verbosity);
   command->footer(
       "Alone, or on P nodes: mpiexec.mpich -n P heddle solve FILE.yaml\n\nKeys of the file:\n" +
       config::option_help() +
@@ -105,6 +114,31 @@ void add_generate(CLI::App& app, CommandLine& line) {
   });
 }
 
+void add_tune(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "tune", "measure this machine and write the machine file that sizes of tiles follow from");
+  TuneOptions& o = line.tune;
+  command->add_option("--output", o.output, "write it there instead of the default place")
+      ->type_name("FILE.yaml");
+  command->add_option("--seconds", o.seconds, "to measure for")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 120.0));
+  add_overrides(*command, o.overrides,
+                "a key of configuration files: runtime.devices, runtime.cpu_workers, machine; may "
+                "be given many times");
+  add_verbosity(*command, o.verbosity);
+  command->footer(
+      "Alone, or on two nodes and more, which measures messages too: mpiexec.mpich -n 2 heddle "
+      "tune\nNothing else should run on the machine meanwhile.\n\nExit status: 0 the file is "
+      "written, 1 internal failure, 2 bad usage, 130 interrupted.");
+  command->callback([&line] {
+    line.work = [&line](Run& run) {
+      tune(line.tune, run);
+      return 0;
+    };
+  });
+}
+
 /// The exit status when there is nothing to do but to print; else `line.work` is set, or an error
 /// is thrown.
 std::optional<int> parse(int count, char** words, CommandLine& line, bool first) {
@@ -113,6 +147,7 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
   app.require_subcommand(1);
   add_solve(app, line);
   add_generate(app, line);
+  add_tune(app, line);
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of configuration files");
   app.footer("heddle COMMAND --help tells more.");
   try {

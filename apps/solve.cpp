@@ -1,12 +1,9 @@
 #include "apps/solve.hpp"
 
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstring>
 #include <exception>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
@@ -14,10 +11,9 @@
 #include <mpi.h>
 #include <mutex>
 #include <thread>
-#include <unistd.h>
 
 #include "algorithms/io/agreement.hpp"
-#include "algorithms/matrix/npy_writer.hpp"
+#include "apps/output_file.hpp"
 #include "apps/problem.hpp"
 #include "apps/report.hpp"
 #include "apps/solver.hpp"
@@ -44,19 +40,6 @@ std::map<std::string, std::string> written_files(const SolveOptions& options,
   return files;
 }
 
-/// Makes a file beside `path` and removes it: permissions do not tell everything (root, file
-/// systems without room for files).
-void probe(const std::string& path) {
-  const std::string name = fmt::format("{}.{}.probe.heddle-part", path, ::getpid());
-  const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) {
-    throw Error(ErrorCode::usage, fmt::format("cannot write '{}': creating '{}' failed: {}", path,
-                                              name, std::strerror(errno)));
-  }
-  ::close(file);
-  ::unlink(name.c_str());
-}
-
 void check_written_files(const SolveOptions& options, const Config& config, std::int32_t rank) {
   std::map<std::string, std::string> uses;  // by file
   const auto use = [&](const std::string& name, const std::string& path) {
@@ -76,8 +59,7 @@ void check_written_files(const SolveOptions& options, const Config& config, std:
     use(name, path);
     if (rank != 0) continue;
     try {
-      check_output_path(path);
-      probe(path);
+      check_writable(path);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
     }

@@ -1,0 +1,296 @@
+#include "apps/tuning/cpu.hpp"
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <cmath>
+#include <fmt/format.h>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <thread>
+
+#include "base/assert.hpp"
+#include "kernels/cholesky.hpp"
+#include "kernels/qr.hpp"
+
+namespace heddle::tuning {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array<std::int64_t, 7> square_tiles{128, 192, 256, 320, 384, 448, 512};
+constexpr std::array<std::int64_t, 4> panel_widths{48, 96, 144, 192};
+constexpr std::array<std::int64_t, 2> panel_inners{32, 48};
+constexpr std::array<std::int64_t, 3> panel_heights{1024, 2048, 4096};
+
+/// Operands of a worker together: more than its own caches hold.
+constexpr std::int64_t operand_bytes = std::int64_t{24} << 20;
+constexpr std::int64_t sets_max = 1024;
+
+constexpr double seconds_each = 0.03;  ///< of one kernel on one shape, in each round
+constexpr int runs_min = 2;
+/// The best of so many rounds counts, each over all shapes: a passing disturbance of the machine
+/// hits one of them.
+constexpr int rounds = 3;
+
+/// What one worker does again and again: `prepare` is not timed.
+struct Work {
+  std::function<void(int run)> prepare;
+  std::function<void(int run)> kernel;
+};
+
+/// Median seconds of a run on this thread.
+double time_here(const Work& work, double seconds) {
+  std::vector<double> times;
+  const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                        std::chrono::duration<double>(seconds));
+  for (int run = 0; run <= runs_min || Clock::now() < deadline; ++run) {
+    work.prepare(run);
+    const Clock::time_point begin = Clock::now();
+    work.kernel(run);
+    const double lasted = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (run > 0) times.push_back(lasted);  // the first one finds cold caches
+  }
+  return median(times);
+}
+
+/// The mean of the workers' medians, all at work at the same time.
+double time_on(const Workers& workers, std::int32_t count,
+               const std::function<Work(std::int32_t worker)>& work_of, double seconds) {
+  std::vector<double> medians(static_cast<std::size_t>(count));
+  std::barrier start(count);
+  std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(count));
+  for (std::int32_t w = 0; w < count; ++w) {
+    threads.emplace_back([&, w] {
+      const auto index = static_cast<std::size_t>(w);
+      if (!workers.cores.empty()) {
+        pin_current_thread(std::span(workers.cores).subspan(index, 1));
+      }
+      const Work work = work_of(w);
+      start.arrive_and_wait();
+      medians[index] = time_here(work, seconds);
+    });
+  }
+  threads.clear();
+  return std::accumulate(medians.begin(), medians.end(), 0.0) / count;
+}
+
+/// One worker's tiles for Cholesky: a few sets that it takes in turns.
+class SquareTiles {
+ public:
+  SquareTiles(std::int64_t tile, const NormalValues& normal)
+      : n_(tile),
+        sets_(std::clamp<std::int64_t>(operand_bytes / (tile * tile * 3 * 8), 2, sets_max)),
+        memory_(static_cast<std::size_t>((3 * sets_ + 3) * n_ * n_)) {
+    normal.fill(memory_);
+    for (std::int64_t j = 0; j < n_; ++j) definite()(j, j) = definite_diagonal(n_);
+    copy(definite(), factor());
+    run(kernel::potrf, whole_, {factor()});
+  }
+
+  /// Matrices that kernels change for good are put right before each run.
+  [[nodiscard]] Work work(const Kernel& kernel) {
+    const auto nothing = [](int) {};
+    if (&kernel == &kernel::potrf) {
+      return {[this](int) { copy(definite(), result()); },
+              [this](int) { run(kernel::potrf, whole_, {result()}); }};
+    }
+    if (&kernel == &kernel::trsm) {
+      return {[this](int i) { copy(tile(i, 0), tile(i, 2)); },
+              [this](int i) {
+                run(kernel::trsm, whole_, {tile(i, 2), factor()});
+              }};
+    }
+    if (&kernel == &kernel::syrk) {
+      return {nothing, [this](int i) { run(kernel::syrk, whole_, {tile(i, 2), tile(i, 0)}); }};
+    }
+    return {nothing, [this](int i) {
+              run(kernel::gsmm, update_, {tile(i, 2), tile(i, 0), tile(i, 1)});
+            }};
+  }
+
+ private:
+  [[nodiscard]] TileView at(std::int64_t index) {
+    return {memory_.data() + index * n_ * n_, n_, n_, n_};
+  }
+  [[nodiscard]] TileView tile(int i, std::int64_t which) { return at(i % sets_ * 3 + which); }
+  [[nodiscard]] TileView definite() { return at(3 * sets_); }
+  [[nodiscard]] TileView factor() { return at(3 * sets_ + 1); }
+  [[nodiscard]] TileView result() { return at(3 * sets_ + 2); }
+  void copy(const TileView& from, const TileView& to) const {
+    std::copy_n(from.data, n_ * n_, to.data);
+  }
+  static void run(const Kernel& kernel, const KernelParameters& parameters,
+                  std::initializer_list<TileView> tiles) {
+    const std::int64_t info = kernel.host({std::span(tiles.begin(), tiles.size()), parameters});
+    HEDDLE_CHECK(info == 0, "{} of a good tile gives info {}", kernel.name, info);
+  }
+
+  std::int64_t n_;
+  std::int64_t sets_;
+  std::vector<double> memory_;
+  KernelParameters whole_{kernel::PieceParameters{0}};
+  KernelParameters update_{kernel::UpdateParameters{0}};
+};
+
+/// One worker's panel of a tall tile, and tiles beside it.
+class TallTiles {
+ public:
+  TallTiles(std::int64_t rows, std::int64_t width, std::int64_t inner, const NormalValues& normal)
+      : given_(filled(rows * width, normal)),
+        panel_(given_),
+        sets_(std::clamp<std::int64_t>(operand_bytes / (8 * rows * width), 2, sets_max)),
+        beside_(filled(sets_ * rows * width, normal)),
+        top_(filled(width * width, normal)),
+        reflectors_(given_),
+        factors_(static_cast<std::size_t>(inner * width)),
+        views_{TileView{panel_.data(), rows, width, rows},
+               TileView{top_.data(), width, width, width},
+               TileView{reflectors_.data(), rows, width, rows},
+               TileView{factors_.data(), inner, width, inner}},
+        parameters_(kernel::PanelParameters{0, 0, inner}) {
+    std::vector<double> r(top_);
+    run(kernel::tsqrt, {views_[2], TileView{r.data(), width, width, width}, views_[3]});
+  }
+
+  [[nodiscard]] Work work(const Kernel& kernel) {
+    if (&kernel == &kernel::geqrt) {
+      factors_of_panel_ = factors_;
+      TileView t = views_[3];
+      t.data = factors_of_panel_.data();
+      return {[this](int) { std::copy(given_.begin(), given_.end(), panel_.begin()); },
+              [this, t](int) {
+                run(kernel::geqrt, {views_[0], views_[1], t});
+              }};
+    }
+    return {[](int) {},
+            [this](int i) {
+              run(kernel::tsmqr, {beside(i), views_[1], views_[2], views_[3]});
+            }};
+  }
+
+ private:
+  static std::vector<double> filled(std::int64_t count, const NormalValues& normal) {
+    std::vector<double> elements(static_cast<std::size_t>(count));
+    normal.fill(elements);
+    return elements;
+  }
+  /// The columns that are updated come from memory, one after the other; V stays in the caches.
+  [[nodiscard]] TileView beside(int i) {
+    TileView view = views_[0];
+    view.data = beside_.data() + i % sets_ * view.rows * view.columns;
+    return view;
+  }
+  void run(const Kernel& kernel, std::initializer_list<TileView> tiles) const {
+    static_cast<void>(kernel.host({std::span(tiles.begin(), tiles.size()), parameters_}));
+  }
+
+  std::vector<double> given_;
+  std::vector<double> panel_;
+  std::int64_t sets_;
+  std::vector<double> beside_;
+  std::vector<double> top_;
+  std::vector<double> reflectors_;
+  std::vector<double> factors_;
+  std::vector<double> factors_of_panel_;
+  std::array<TileView, 4> views_;  ///< panel, top, reflectors, their factors
+  KernelParameters parameters_;
+};
+
+/// Puts a time into the table, or keeps the shorter one.
+void keep_best(KernelTimes& times, const KernelTime& next) {
+  for (KernelTime& time : times) {
+    const bool is_same = time.kernel == next.kernel && time.rows == next.rows &&
+                         time.columns == next.columns && time.inner == next.inner;
+    if (!is_same) continue;
+    time.microseconds = std::min(time.microseconds, next.microseconds);
+    return;
+  }
+  times.push_back(next);
+}
+
+template <class Tiles, class... Shape>
+std::vector<std::unique_ptr<Tiles>> tiles_of_all(std::int32_t count, const Shape&... shape) {
+  std::vector<std::unique_ptr<Tiles>> all;
+  all.reserve(static_cast<std::size_t>(count));
+  for (std::int32_t w = 0; w < count; ++w) all.push_back(std::make_unique<Tiles>(shape...));
+  return all;
+}
+
+void measure_squares(CpuMeasurement& result, const Workers& workers, std::int64_t tile,
+                     const NormalValues& normal, const Effort& effort) {
+  const auto tiles = tiles_of_all<SquareTiles>(workers.count, tile, normal);
+  for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
+    effort.tell(fmt::format("{} {} on the CPU", kernel->name, tile));
+    const auto work_of = [&](std::int32_t w) {
+      return tiles[static_cast<std::size_t>(w)]->work(*kernel);
+    };
+    for (const std::int32_t count : {1, workers.count}) {
+      const double seconds = time_on(workers, count, work_of, effort.lasting(seconds_each));
+      KernelTimes& times = count == 1 ? result.one_worker : result.all_workers;
+      keep_best(times, {std::string(kernel->name), tile, tile, 0, microseconds(seconds)});
+      if (workers.count == 1) break;
+    }
+  }
+}
+
+void measure_panel(CpuMeasurement& result, const Workers& workers, std::int64_t rows,
+                   std::int64_t width, std::int64_t inner, const NormalValues& normal,
+                   const Effort& effort) {
+  const auto tiles = tiles_of_all<TallTiles>(workers.count, rows, width, inner, normal);
+  for (const Kernel* kernel : {&kernel::geqrt, &kernel::tsmqr}) {
+    effort.tell(fmt::format("{} {} x {}, inner {} on the CPU", kernel->name, rows, width, inner));
+    const auto work_of = [&](std::int32_t w) {
+      return tiles[static_cast<std::size_t>(w)]->work(*kernel);
+    };
+    const double seconds = time_on(workers, workers.count, work_of, effort.lasting(seconds_each));
+    keep_best(result.all_workers,
+              {std::string(kernel->name), rows, width, inner, microseconds(seconds)});
+  }
+}
+
+/// All shapes once, small ones first, as far as the time allows.
+void measure_round(CpuMeasurement& result, const Workers& workers, const NormalValues& normal,
+                   const Effort& effort) {
+  double last = 0;
+  const auto timed = [&](const auto& work) {
+    const double begin = effort.elapsed();
+    work();
+    last = effort.elapsed() - begin;
+  };
+  for (const std::int64_t tile : square_tiles) {
+    // Without the first two there is no table.
+    if (tile > square_tiles[1] && !effort.allows(last)) break;
+    timed([&] { measure_squares(result, workers, tile, normal, effort); });
+  }
+  last = 0;
+  for (const std::int64_t rows : panel_heights) {
+    for (const std::int64_t width : panel_widths) {
+      for (const std::int64_t inner : panel_inners) {
+        if (inner > width || !effort.allows(last)) continue;
+        timed([&] { measure_panel(result, workers, rows, width, inner, normal, effort); });
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CpuMeasurement measure_cpu(const Workers& workers, const NormalValues& normal, Effort& effort) {
+  CpuMeasurement result;
+  result.workers = workers.count;
+  for (int round = 0; round < rounds; ++round) {
+    const double begin = effort.elapsed();
+    measure_round(result, workers, normal, effort);
+    if (!effort.allows(effort.elapsed() - begin)) break;
+  }
+  if (workers.count == 1) {
+    for (const KernelTime& time : result.one_worker) result.all_workers.push_back(time);
+  }
+  return result;
+}
+
+}  // namespace heddle::tuning

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/tuning/effort.hpp"
+#include "apps/tuning/operands.hpp"
+#include "node-runtime/machine/measurements.hpp"
+#include "node-runtime/topology/cpu.hpp"
+
+namespace heddle::tuning {
+
+/// The workers that kernels are timed on.
+struct Workers {
+  std::int32_t count = 1;
+  std::vector<CpuCore> cores;  ///< one of each worker; empty: wherever the system puts them
+};
+
+/// Times the host's kernels of Cholesky on square tiles on one worker and on all, and those of QR
+/// on tall tiles on all. Operands come from memory in turns, as in a factorization. OpenBLAS has
+/// been loaded.
+[[nodiscard]] CpuMeasurement measure_cpu(const Workers& workers, const NormalValues& normal,
+                                         Effort& effort);
+
+}  // namespace heddle::tuning

@@ -1,0 +1,44 @@
+#include "apps/tuning/operands.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace heddle::tuning {
+
+NormalValues::NormalValues() : values_((std::size_t{1} << 20) + 7) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  std::generate(values_.begin(), values_.end(), [&] { return normal(random); });
+}
+
+void NormalValues::fill(std::span<double> elements) const {
+  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = values_[i % values_.size()];
+}
+
+double definite_diagonal(std::int64_t n) {
+  return 4 * std::sqrt(static_cast<double>(n)) + 4;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double microseconds(double seconds) {
+  return std::max(1.0, std::round(seconds * 1e9)) / 1000;
+}
+
+double kernel_flops(const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
+  const auto m = static_cast<double>(rows);
+  const auto w = static_cast<double>(columns);
+  if (kernel.name == "potrf") return w * w * w / 3;
+  if (kernel.name == "gsmm") return 2 * m * w * w;
+  if (kernel.name == "geqrt") return 2 * w * w * (m - w / 3);
+  if (kernel.name == "unmqr" || kernel.name == "tsmqr") return 4 * m * w * w;
+  return m * w * w;  // trsm, syrk
+}
+
+}  // namespace heddle::tuning
