@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/context.hpp"
@@ -158,6 +159,11 @@ class CudaKernels : public ::testing::Test {
   }
 
   [[nodiscard]] kernel::cuda::Context& context() { return *context_; }
+
+  /// Large products run on these kernels from now on.
+  void choose_products(kernel::cuda::ProductChoices choices) {
+    context_ = std::make_unique<kernel::cuda::Context>(0, stream_, std::move(choices));
+  }
 
   /// Runs a definition on views of the GPU's memory and waits. Returns info.
   template <class Parameters>
