@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "node-runtime/device/backend_support.hpp"
 #include "node-runtime/device/cuda/cuda_event.hpp"
 #include "node-runtime/device/cuda/cuda_stream.hpp"
 
@@ -29,21 +30,6 @@ struct EventToken {
   std::int64_t pid;
 };
 
-template <class Token>
-IpcToken pack(const Token& token) {
-  static_assert(sizeof(Token) <= sizeof(IpcToken) && std::is_trivially_copyable_v<Token>);
-  IpcToken bytes{};
-  std::memcpy(bytes.data(), &token, sizeof token);
-  return bytes;
-}
-
-template <class Token>
-Token unpack(const IpcToken& bytes) {
-  Token token{};
-  std::memcpy(&token, bytes.data(), sizeof token);
-  return token;
-}
-
 /// CLOCK_MONOTONIC.
 std::int64_t now_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -57,17 +43,6 @@ constexpr std::int64_t anchor_life_ns = 30'000'000'000;
 /// streams, scratch for panels of large tiles.
 std::uint64_t kept_free(std::uint64_t total) {
   return std::max<std::uint64_t>(std::uint64_t{1} << 30, total / 32);
-}
-
-/// Bytes from the first of a block to behind its last; nullopt when no memory is that large.
-std::optional<std::size_t> extent(const CopyShape& shape, std::size_t leading) {
-  std::size_t gaps = 0;
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(shape.columns - 1, leading, &gaps) ||
-      __builtin_add_overflow(gaps, shape.column_bytes, &bytes)) {
-    return std::nullopt;
-  }
-  return bytes;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "node-runtime/device/backend_support.hpp"
 #include "node-runtime/device/emulated/emulated_event.hpp"
 #include "node-runtime/device/emulated/emulated_stream.hpp"
 
@@ -32,32 +33,6 @@ struct EventToken {
   std::uint32_t slot;
   std::uint32_t generation;
 };
-
-template <class Token>
-IpcToken pack(const Token& token) {
-  static_assert(sizeof(Token) <= sizeof(IpcToken) && std::is_trivially_copyable_v<Token>);
-  IpcToken bytes{};
-  std::memcpy(bytes.data(), &token, sizeof token);
-  return bytes;
-}
-
-template <class Token>
-Token unpack(const IpcToken& bytes) {
-  Token token{};
-  std::memcpy(&token, bytes.data(), sizeof token);
-  return token;
-}
-
-/// Bytes from the first of a block to behind its last; nullopt when no memory is that large.
-std::optional<std::size_t> extent(const CopyShape& shape, std::size_t leading) {
-  std::size_t gaps = 0;
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(shape.columns - 1, leading, &gaps) ||
-      __builtin_add_overflow(gaps, shape.column_bytes, &bytes)) {
-    return std::nullopt;
-  }
-  return bytes;
-}
 
 const EmulatedOptions& checked(const EmulatedOptions& o) {
   const auto require = [](bool holds, std::string_view what, const auto& value) {
