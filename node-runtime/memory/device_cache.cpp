@@ -113,10 +113,25 @@ void DeviceCache::ensure_backing(Pool& pool) {
   if (pool.backing == nullptr) pool.backing = provider_(pool.bytes);
 }
 
+/// Memory is made without the lock, since page-locking it takes long, and given to the pools when
+/// there is all of it.
 void DeviceCache::back_all() {
+  std::vector<std::shared_ptr<Pool>> pools;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Block& block : blocks_) {
+      if (block.pool == nullptr || block.is_removed || block.pool->backing != nullptr) continue;
+      if (pools.empty() || pools.back() != block.pool) pools.push_back(block.pool);
+    }
+    std::ranges::sort(pools);
+    pools.erase(std::unique(pools.begin(), pools.end()), pools.end());
+  }
+  std::vector<std::shared_ptr<Backing>> made;
+  made.reserve(pools.size());
+  for (const auto& pool : pools) made.push_back(provider_(pool->bytes));
   const std::scoped_lock lock(mutex_);
-  for (const Block& block : blocks_) {
-    if (block.pool != nullptr && !block.is_removed) ensure_backing(*block.pool);
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    if (pools[i]->backing == nullptr) pools[i]->backing = std::move(made[i]);
   }
 }
 
@@ -212,7 +227,8 @@ DeviceCache::News DeviceCache::collect() {
     Block& block = at(transfer.block);
     ensure_backing(*block.pool);
     transfers_.push_back({transfer.block, is_fetch, pool_.address() + transfer.offset,
-                          block.pool->backing->address() + block.offset, transfer.bytes});
+                          block.pool->backing->address() + block.offset, transfer.bytes,
+                          transfer.tile});
     news.transfers = true;
   };
   for (const Residency::Transfer& transfer : actions_.write_backs) add(transfer, false);

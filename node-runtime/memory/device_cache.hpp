@@ -56,6 +56,7 @@ class DeviceCache {
     std::byte* device = nullptr;
     std::byte* host = nullptr;
     std::size_t bytes = 0;
+    protocol::TileId tile{};  ///< that it holds
   };
 
   /// Host memory for a pool's backing. May throw Error(usage).

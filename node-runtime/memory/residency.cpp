@@ -156,6 +156,7 @@ void Residency::hold(const Use& use) {
   HEDDLE_CHECK(use.mode == AccessMode::write || b.content != Content::invalid,
                "block {} is read but has no content", use.block.value());
   b.held_as = use.mode;
+  b.tile = use.tile;
   if (++b.pins == 1) unlink(use.block);
 }
 
@@ -196,7 +197,7 @@ void Residency::start_fetch(ResidentBlock id, Actions& actions) {
   Block& b = at(id);
   b.fetching = true;
   ++fetches_;
-  actions.fetches.push_back({id, space_.begin(b.extent), b.bytes});
+  actions.fetches.push_back({id, space_.begin(b.extent), b.bytes, b.tile});
 }
 
 void Residency::start_write_back(ResidentBlock id, Actions& actions) {
@@ -206,7 +207,7 @@ void Residency::start_write_back(ResidentBlock id, Actions& actions) {
   b.writing_back = true;
   writing_bytes_ += b.frame_bytes;
   ++write_backs_;
-  actions.write_backs.push_back({id, space_.begin(b.extent), b.bytes});
+  actions.write_backs.push_back({id, space_.begin(b.extent), b.bytes, b.tile});
 }
 
 // Events

@@ -97,6 +97,7 @@ class Residency {
   struct Use {
     ResidentBlock block;
     protocol::AccessMode mode = protocol::AccessMode::read;
+    protocol::TileId tile{};  ///< that the block holds: said with its transfers, no more
   };
 
   /// Never used twice.
@@ -106,6 +107,7 @@ class Residency {
     ResidentBlock block;
     std::uint64_t offset = 0;  ///< of its frame in the pool
     std::uint64_t bytes = 0;   ///< as given to add_block
+    protocol::TileId tile{};   ///< of the last use
   };
 
   /// Filled by events, cleared by the caller.
@@ -213,6 +215,7 @@ class Residency {
     std::int32_t pins = 0;
     ResidentBlock before = no_block;
     ResidentBlock after = no_block;
+    protocol::TileId tile{};
     ListKind list = ListKind::off;
     Content content = Content::invalid;
     protocol::AccessMode held_as = protocol::AccessMode::read;  ///< while pins > 0

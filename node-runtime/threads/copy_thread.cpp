@@ -176,8 +176,7 @@ class CopyThread {
     flight.state = Flight::State::free;
     --active_;
     if (flight.is_transfer) {
-      engine_.count_copy(flight.transfer.bytes);
-      trace_span(lane, flight);
+      trace_transfer(lane, flight);
       lane.cache->transfer_finished(flight.transfer);
       return;
     }
@@ -240,7 +239,7 @@ class CopyThread {
     if (place == host_place) return;
     const ResidentBlock resident = engine_.store().resident(block);
     if (resident == no_block) return;
-    flight.ends[flight.end_count++] = {place, {resident, mode}};
+    flight.ends[flight.end_count++] = {place, {resident, mode, flight.copy.tile}};
   }
 
   /// Acquires the ends that are missing; the copy starts with the last one.
@@ -364,6 +363,26 @@ class CopyThread {
                  .posted_ns = flight.posted_ns,
                  .start_ns = span.start_ns,
                  .end_ns = span.end_ns});
+  }
+
+  void trace_transfer(Lane& lane, const Flight& flight) {
+    const DeviceCache::Transfer& transfer = flight.transfer;
+    engine_.count_copy(transfer.bytes);
+    const Span span = trace_span(lane, flight);
+    const PlaceId device = place_of(lane);
+    trace_.copy(
+        {.reason = transfer.is_fetch ? trace::CopyReason::fetch : trace::CopyReason::write_back,
+         .tile = {transfer.tile.matrix.value(), transfer.tile.index},
+         .from = transfer.is_fetch ? host_place : device,
+         .to = transfer.is_fetch ? device : host_place,
+         .bytes = transfer.bytes,
+         .posted_ns = flight.posted_ns,
+         .start_ns = span.start_ns,
+         .end_ns = span.end_ns});
+  }
+
+  [[nodiscard]] PlaceId place_of(const Lane& lane) const {
+    return PlaceId{static_cast<std::int32_t>((&lane - lanes_.data()) / 2) + 1};
   }
 
   Engine& engine_;

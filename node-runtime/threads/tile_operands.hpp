@@ -37,20 +37,23 @@ class TaskUses {
       const protocol::Operand& operand = task.operands[i];
       const bool is_renamed = operand.copy_from.valid();
       // A renamed output gets the old content first.
-      add(store.resident(operand.block), is_renamed ? protocol::AccessMode::write : operand.mode);
-      if (is_renamed) add(store.resident(operand.copy_from), protocol::AccessMode::read);
+      add({store.resident(operand.block), is_renamed ? protocol::AccessMode::write : operand.mode,
+           operand.tile});
+      if (is_renamed) {
+        add({store.resident(operand.copy_from), protocol::AccessMode::read, operand.tile});
+      }
     }
   }
 
   [[nodiscard]] std::span<const DeviceCache::Use> span() const { return {uses_.data(), count_}; }
 
  private:
-  void add(ResidentBlock block, protocol::AccessMode mode) {
-    if (block == no_block) return;  // a tile without elements
+  void add(const DeviceCache::Use& use) {
+    if (use.block == no_block) return;  // a tile without elements
     for (std::size_t i = 0; i < count_; ++i) {
-      if (uses_[i].block == block) return;  // read twice
+      if (uses_[i].block == use.block) return;  // read twice
     }
-    uses_[count_++] = {block, mode};
+    uses_[count_++] = use;
   }
 
   std::array<DeviceCache::Use, 2 * protocol::accesses_max> uses_;

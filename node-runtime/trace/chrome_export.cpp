@@ -371,11 +371,14 @@ class ChromeExport {
   }
 
   void put_copy(const CopyRecord& copy, const Labels& labels) {
-    json_ << R"(,"cat":"copy","name":"copy )";
+    json_ << R"(,"cat":"copy","name":")" << name(copy.reason) << ' ';
     labels.put_tile(json_, copy.tile);
     json_ << R"(","args":{)";
-    put_version(copy.job, copy.tile, copy.version, labels);
-    json_ << R"(,"from":")";
+    if (copy.reason == CopyReason::access) {
+      put_version(copy.job, copy.tile, copy.version, labels);
+      json_ << ',';
+    }
+    json_ << R"("from":")";
     Labels::put_place(json_, copy.from);
     json_ << R"(","to":")";
     Labels::put_place(json_, copy.to);

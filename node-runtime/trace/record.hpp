@@ -79,10 +79,19 @@ inline constexpr std::size_t accesses_per_record = 4;
 inline constexpr std::size_t accesses_per_task_max = 255;
 using AccessRecord = std::array<TileAccess, accesses_per_record>;
 
-/// A tile that was copied between two places of the node.
+/// Why a tile was copied between two places of the node.
+enum class CopyReason : std::uint8_t {
+  access,      ///< a task at the other place reads this version
+  fetch,       ///< it comes back to a device's memory, where there was no room for it before
+  write_back,  ///< a device's memory has no room for it, or soon will not
+};
+[[nodiscard]] const char* name(CopyReason reason);
+
+/// A tile that was copied between two places of the node. Fetches and write-backs are of what a
+/// device's memory holds of the tile: they name no job and no version.
 struct CopyRecord {
   RecordKind kind = RecordKind::copy;
-  std::uint8_t reserved_0 = 0;
+  CopyReason reason = CopyReason::access;
   std::uint16_t reserved_1 = 0;
   std::int32_t job = -1;
   Tile tile{};

@@ -24,6 +24,18 @@ const char* name(WaitCause cause) {
   return "unknown";
 }
 
+const char* name(CopyReason reason) {
+  switch (reason) {
+    case CopyReason::access:
+      return "copy";
+    case CopyReason::fetch:
+      return "fetch";
+    case CopyReason::write_back:
+      return "write back";
+  }
+  return "unknown";
+}
+
 const char* name(AccessMode mode) {
   switch (mode) {
     case AccessMode::read:

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/qr/qr.hpp"
 #include "algorithms/solve/triangular.hpp"
+#include "node-runtime/trace/node_trace.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/threads/small_devices.hpp"
 
@@ -230,6 +232,39 @@ TEST(OutOfCore, bits_do_not_depend_on_delays_peers_workers_or_streams) {
         << works[w].name << ", " << devices << " devices\n"
         << simulation::replay_hint(seed);
   }
+}
+
+TEST(OutOfCore, the_trace_says_which_tiles_left_a_device_and_came_back) {
+  const Work work = cholesky_work(250, "tile: 16, strip: 0");
+  const std::uint64_t memory = outcome_of(work, {}).least_bytes(1);
+  Node node(Config::from_text(fmt::format("layout: {{{}}}\ntrace: {{file: recorded}}\n"
+                                          "runtime: {{cpu_workers: 1, devices: {{backend: "
+                                          "emulated, per_node: 1, memory: {}}}}}\n",
+                                          work.layout, memory),
+                              "traced"),
+            NodeFaults{});
+  Outcome outcome;
+  work.run(node, outcome);
+  std::map<trace::CopyReason, std::uint64_t> bytes;
+  for (const trace::ThreadRecords& thread : trace::collect(node.recorder(), {}).threads) {
+    for (const trace::Record& record : thread.records) {
+      if (record.kind() != trace::RecordKind::copy) continue;
+      const auto copy = record.as<trace::CopyRecord>();
+      bytes[copy.reason] += copy.bytes;
+      if (copy.reason == trace::CopyReason::access) continue;
+      const bool is_fetch = copy.reason == trace::CopyReason::fetch;
+      EXPECT_EQ(copy.from, is_fetch ? host_place : PlaceId{1});
+      EXPECT_EQ(copy.to, is_fetch ? PlaceId{1} : host_place);
+      EXPECT_GE(copy.tile.matrix, 0);
+      EXPECT_GE(copy.tile.index, 0);
+      EXPECT_LE(copy.posted_ns, copy.start_ns);
+      EXPECT_LE(copy.start_ns, copy.end_ns);
+    }
+  }
+  const Residency::Statistics statistics = node.store().cache(PlaceId{1}).statistics();
+  EXPECT_GT(statistics.fetched_bytes, 0U);
+  EXPECT_EQ(bytes[trace::CopyReason::fetch], statistics.fetched_bytes);
+  EXPECT_EQ(bytes[trace::CopyReason::write_back], statistics.written_bytes);
 }
 
 TEST(OutOfCore, jobs_in_flight_together_give_what_they_give_alone) {

@@ -158,6 +158,20 @@ TEST_F(ChromeExport, NamesProcessesRowsAndSlices) {
   EXPECT_EQ(summary_.slices, 5U);
 }
 
+TEST_F(ChromeExport, TellsCopiesForTasksFromThoseForWantOfRoom) {
+  TraceBuilder node(0, 1);
+  node.thread("copy", 15).copy(1200, 1300, 2).fetch(1300, 1500, 4);
+
+  const Exported trace = exported({node.trace()});
+
+  EXPECT_EQ(trace.names("node 0/copy: copies"),
+            (std::vector<std::string>{"copy A (2, 0)", "fetch A (4, 0)"}));
+  const std::vector<json> copies = trace.slices("node 0/copy: copies");
+  EXPECT_EQ(copies.at(0).at("args").at("version"), 1);
+  const json expected{{"from", "host"}, {"to", "device 0"}, {"bytes", 4096}, {"queued us", 0}};
+  EXPECT_EQ(copies.at(1).at("args"), expected);
+}
+
 TEST_F(ChromeExport, TellsOfATaskWhatTheGraphNeeds) {
   TraceBuilder node(0, 1);
   node.thread("worker 0").task(1000, 3500, 5, 3);

@@ -114,6 +114,16 @@ class TraceBuilder {
                           .start_ns = start,
                           .end_ns = end});
   }
+  TraceBuilder& fetch(std::int64_t start, std::int64_t end, std::int32_t row) {
+    return put(CopyRecord{.reason = CopyReason::fetch,
+                          .tile = tile(row, 0),
+                          .from = host_place,
+                          .to = PlaceId(1),
+                          .bytes = 4096,
+                          .posted_ns = start,
+                          .start_ns = start,
+                          .end_ns = end});
+  }
   TraceBuilder& message(RecordKind kind, std::int32_t peer, std::int64_t start, std::int64_t end,
                         std::int32_t row, std::int32_t version = 1) {
     return put(MessageRecord{.kind = kind,
