@@ -135,7 +135,8 @@ void Engine::Wakes::merge(Wakes&& other) {
   all |= other.all;
 }
 
-void Engine::ring(const Wakes& wakes) {
+void Engine::ring(Wakes& wakes) {
+  for (Remains& remains : wakes.remains) end(remains);
   if (wakes.all) {
     cpu_bell.ring_all();
     generation_bell.ring_all();

@@ -68,8 +68,8 @@ struct ThreadReport {
 ///
 /// One lock, held for 50 to 150 ns per event, serves tasks from a few microseconds up on some tens
 /// of cores docs/decisions/003: a finished task, the tasks it fires and the next one to run cost
-/// one acquisition. Lock order: a JobRecord's mutex is taken with the engine's lock held only by
-/// complete(), and never the other way round.
+/// one acquisition. Nothing that takes long is done under it, such as taking or giving back memory.
+/// Lock order: a JobRecord's mutex and the engine's lock are never held together.
 ///
 /// Jobs and failures are in jobs.cpp, events and generation in engine.cpp.
 /// The threads' loops are in cpu_worker.cpp, generation.cpp, device_manager.cpp, copy_thread.cpp
@@ -214,10 +214,11 @@ class Engine {
  private:
   friend class TaskStream;
 
-  /// What a completed job leaves behind. It may hold the last handles of matrices, whose end takes
-  /// the lock again, so it is dropped without the lock.
+  /// What a completed job leaves behind, to be dropped without the lock: pools, and perhaps the
+  /// last handles of matrices, whose end takes the lock again.
   struct Remains {
     std::shared_ptr<JobRecord> record;
+    JobResult result;
     JobSpec spec;
     Program program;
   };
@@ -235,8 +236,8 @@ class Engine {
     void merge(Wakes&& other);
   };
 
-  Wakes apply();                  ///< carries out `actions_`; with the lock
-  void ring(const Wakes& wakes);  ///< without the lock
+  Wakes apply();            ///< carries out `actions_`; with the lock
+  void ring(Wakes& wakes);  ///< without the lock; ends completed jobs first
   /// With the lock.
   void update_ready_hint() {
     ready_hint_.store(ready_[0]->count() + staged_.count(), std::memory_order_relaxed);
@@ -246,9 +247,12 @@ class Engine {
   [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum) const;
   [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum,
                                           std::size_t block_bytes);
-  void begin(JobRecord& job);
+  void reserve_pools(JobRecord& job);
+  void give_pools_back(JobRecord& job);
+  void add_job(const std::shared_ptr<JobRecord>& job);
   void drained(protocol::Job& handle, Wakes& wakes);
-  void complete(JobRecord& job, const JobResult& result, Wakes& wakes);
+  void complete(const JobRecord& job, const JobResult& result, Wakes& wakes);
+  void end(Remains& remains);
   void insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
                      std::span<const protocol::Access> accesses);
   void wait_for_turn(JobRecord& job);

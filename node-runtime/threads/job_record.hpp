@@ -37,7 +37,7 @@ struct JobRecord {
   bool external = false;          ///< a user's thread inserts
   bool stream_ended = false;      ///< and has inserted all; guarded by the engine's lock
   std::int32_t low_water = 0;
-  std::vector<std::int32_t> pools;
+  std::vector<protocol::PoolOptions> pools;  ///< by place
   std::vector<std::int32_t> blocks_minimum;  ///< by place, from the plan
   std::int64_t tasks_planned = 0;
   protocol::JobCounters counters;

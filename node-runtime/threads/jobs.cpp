@@ -30,14 +30,8 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
 }
 
 void Engine::start(const std::shared_ptr<JobRecord>& job) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_.has_value()) throw *failure_;
-    begin(*job);
-    job->stream.emplace(*this, *job, options_.node);
-    job->program = job->spec.program(*job->stream);
-    jobs_.push_back(job);
-  }
+  reserve_pools(*job);
+  add_job(job);
   generation_bell.ring();
 }
 
@@ -46,11 +40,8 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   job->spec = std::move(spec);
   job->external = true;
   job->blocks_minimum.assign(static_cast<std::size_t>(store_.places()), blocks_minimum);
-  const std::lock_guard lock(mutex_);
-  begin(*job);
-  job->stream.emplace(*this, *job, options_.node);
-  job->stream->blocking_ = true;
-  jobs_.push_back(job);
+  reserve_pools(*job);
+  add_job(job);
   return job;
 }
 
@@ -73,32 +64,48 @@ std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size
       std::clamp<std::int64_t>(left / 2, 0, useful_blocks(place, minimum)));
 }
 
-/// Reserves the job's pools and makes it known to the protocol; with the lock.
-void Engine::begin(JobRecord& job) {
+/// Memory for what the job copies, receives and makes on the way; all that is asked for, or none.
+void Engine::reserve_pools(JobRecord& job) {
   std::size_t block_bytes = 0;
   for (const protocol::MatrixId m : job.spec.matrices) {
     block_bytes = std::max(block_bytes, store_.largest_tile_bytes(m));
   }
-  protocol::JobOptions options;
-  options.window = options_.window;
   try {
     for (std::int32_t p = 0; p < store_.places(); ++p) {
       const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
-      const std::int32_t extra = extra_blocks(PlaceId{p}, minimum, block_bytes);
-      const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, minimum + extra);
-      job.pools.push_back(pool);
-      options.pools.push_back({pool, minimum + extra, minimum});
+      const std::int32_t capacity = minimum + extra_blocks(PlaceId{p}, minimum, block_bytes);
+      const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, capacity);
+      job.pools.push_back({pool, capacity, minimum});
     }
   } catch (...) {
-    for (const std::int32_t pool : job.pools) store_.remove_job_pool(pool);
+    give_pools_back(job);
     throw;
   }
+}
+
+void Engine::give_pools_back(JobRecord& job) {
+  for (const protocol::PoolOptions& pool : std::exchange(job.pools, {})) {
+    store_.remove_job_pool(pool.id);
+  }
+}
+
+/// Makes a job known that has its pools.
+void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.has_value()) throw *failure_;  // the store ends its pools
+  protocol::JobOptions options;
+  options.window = options_.window;
+  options.pools = job->pools;
   protocol::Job& handle = protocol_.begin_job(options);
-  handle.context = &job;
+  handle.context = job.get();
   active_jobs_.fetch_add(1, std::memory_order_relaxed);
-  job.handle = &handle;
-  job.id = handle.id;
-  job.low_water = options.window - std::max(1, options.window / window_hysteresis);
+  job->handle = &handle;
+  job->id = handle.id;
+  job->low_water = options.window - std::max(1, options.window / window_hysteresis);
+  job->stream.emplace(*this, *job, options_.node);
+  job->stream->blocking_ = job->external;
+  if (!job->external) job->program = job->spec.program(*job->stream);
+  jobs_.push_back(job);
 }
 
 void Engine::end_stream(JobRecord& job) {
@@ -180,17 +187,30 @@ void Engine::wait(JobRecord& job) {
   }
 }
 
-/// All nodes agree; wakes the waiters and gives the pools back. With the lock.
-void Engine::complete(JobRecord& job, const JobResult& result, Wakes& wakes) {
-  job.counters = job.handle->counters;
-  protocol_.forget(*job.handle);
+/// All nodes agree: takes the job out of the protocol and out of the list. With the lock; end()
+/// does the rest.
+void Engine::complete(const JobRecord& job, const JobResult& result, Wakes& wakes) {
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& j) { return j.get() == &job; });
+  std::shared_ptr<JobRecord> record = std::move(*found);
+  jobs_.erase(found);
+  record->counters = record->handle->counters;
+  protocol_.forget(*record->handle);
+  record->handle = nullptr;
   active_jobs_.fetch_sub(1, std::memory_order_relaxed);
-  job.handle = nullptr;
-  for (const std::int32_t pool : job.pools) store_.remove_job_pool(pool);
-  wakes.remains.push_back({nullptr, std::move(job.spec), std::move(job.program)});
   wakes.generation = true;
+  JobSpec spec = std::move(record->spec);
+  Program program = std::move(record->program);
+  wakes.remains.push_back({std::move(record), result, std::move(spec), std::move(program)});
+}
+
+/// Gives the pools of a completed job back, so that who waits for it finds their room, and wakes
+/// the waiters. Without the lock.
+void Engine::end(Remains& remains) {
+  JobRecord& job = *remains.record;
+  give_pools_back(job);
   const std::lock_guard lock(job.mutex);
-  job.result = result;
+  job.result = remains.result;
   job.is_done = true;
   job.ended.notify_all();
 }
@@ -202,35 +222,27 @@ void Engine::drained(protocol::Job& handle, Wakes& wakes) {
     job.result.status = JobResult::Status::cancelled;
   }
   const JobResult result = job.result;
-  if (options_.node_count > 1) {
-    outbox_.done.push_back(
-        {job.id, static_cast<std::int32_t>(result.status), result.info, result.pivot});
-    wakes.message = true;
+  if (options_.node_count == 1) {
+    complete(job, result, wakes);
     return;
   }
-  const auto found =
-      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& j) { return j.get() == &job; });
-  std::shared_ptr<JobRecord> record = *found;
-  jobs_.erase(found);
-  complete(job, result, wakes);
-  wakes.remains.back().record = std::move(record);
+  outbox_.done.push_back(
+      {job.id, static_cast<std::int32_t>(result.status), result.info, result.pivot});
+  wakes.message = true;
 }
 
 void Engine::job_ended(const JobVerdict& verdict) {
   Wakes wakes;
-  std::shared_ptr<JobRecord> job;
   {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(jobs_.begin(), jobs_.end(),
                                     [&](const auto& j) { return j->id == verdict.job; });
     HEDDLE_CHECK(found != jobs_.end(), "job {} ended twice", verdict.job.value());
-    job = *found;
-    jobs_.erase(found);
     JobResult result;
     result.status = static_cast<JobResult::Status>(verdict.status);
     result.info = verdict.info;
     result.pivot = verdict.pivot;
-    complete(*job, result, wakes);
+    complete(**found, result, wakes);
   }
   ring(wakes);
 }
