@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/assert.hpp"
 
@@ -49,16 +46,12 @@ MpiProgress::MpiProgress(Engine& engine, Communicator& communicator, trace::Thre
   heard_ns_.assign(static_cast<std::size_t>(size_), now_ns());
   for (int r = 0; r < size_; ++r) {
     const std::int32_t process = communicator.local_processes()[static_cast<std::size_t>(r)];
-    peer_processes_.push_back(
-        process == 0 || r == rank_ ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+    const bool is_watched = process != 0 && r != rank_;
+    peer_processes_.push_back(is_watched ? std::make_unique<ProcessWatch>(process) : nullptr);
   }
 }
 
-MpiProgress::~MpiProgress() {
-  for (const int file : peer_processes_) {
-    if (file >= 0) ::close(file);
-  }
-}
+MpiProgress::~MpiProgress() = default;
 
 void MpiProgress::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000UL);  // pauses of some microseconds are meant as such
@@ -534,8 +527,8 @@ void MpiProgress::watch_peers() {
   if (now - watched_ns_ < heartbeat_ns / 5) return;
   watched_ns_ = now;
   for (int r = 0; r < size_; ++r) {
-    pollfd process{peer_processes_[static_cast<std::size_t>(r)], POLLIN, 0};
-    if (process.fd >= 0 && ::poll(&process, 1, 0) > 0) lost(r, "its process has ended");
+    const auto& process = peer_processes_[static_cast<std::size_t>(r)];
+    if (process != nullptr && process->has_ended()) lost(r, "its process has ended");
   }
   const int watched = (rank_ + size_ - 1) % size_;
   if (now - heard_ns_[static_cast<std::size_t>(rank_)] > heartbeat_ns) {

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/process_watch.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/tile_messages.hpp"
@@ -182,7 +183,8 @@ class MpiProgress {
   std::atomic<Collective*> collective_{nullptr};
   Doorbell collective_bell_;
 
-  std::vector<int> peer_processes_;  ///< pidfds of the other nodes on this host, -1 elsewhere
+  /// The other nodes on this host, null elsewhere.
+  std::vector<std::unique_ptr<const ProcessWatch>> peer_processes_;
   std::vector<std::int64_t> heard_ns_;
   std::int64_t watched_ns_ = 0;
   std::int64_t active_ns_ = 0;

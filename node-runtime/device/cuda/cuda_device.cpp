@@ -463,12 +463,14 @@ void CudaDevice::close_memory(const DeviceMemory& memory) {
   const CurrentGpu current(gpu_);
   std::byte* base = mapped.base;
   mapped_.erase(key);
+  // A stream that waits for ever may still use it, and CUDA would wait for that stream.
+  if (left_.load(std::memory_order_relaxed)) return;
   check(cudaIpcCloseMemHandle(base), "cudaIpcCloseMemHandle");
 }
 
 IpcEventHandle CudaDevice::export_event(const Event& event) {
   const auto* own = dynamic_cast<const CudaEvent*>(&event);
-  if (own == nullptr || &own->device() != this || own->is_opened()) {
+  if (own == nullptr || &own->device() != this || own->opened() != nullptr) {
     throw Error(ErrorCode::internal,
                 fmt::format("{}: only events that it created can be exported", label()));
   }
@@ -499,7 +501,8 @@ std::unique_ptr<Event> CudaDevice::open_event(const IpcEventHandle& handle) {
                 fmt::format("{}: cudaIpcOpenEventHandle: {} ({})", what, cudaGetErrorString(status),
                             cudaGetErrorName(status)));
   }
-  return std::make_unique<CudaEvent>(*this, event, token.pid);
+  return std::make_unique<CudaEvent>(
+      *this, std::make_shared<const OpenedEvent>(event, static_cast<pid_t>(token.pid)));
 }
 
 }  // namespace heddle

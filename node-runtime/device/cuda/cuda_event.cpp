@@ -1,11 +1,10 @@
 #include "node-runtime/device/cuda/cuda_event.hpp"
 
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <exception>
 #include <fmt/format.h>
 #include <thread>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
@@ -24,6 +23,19 @@ std::int64_t now_ns() {
 
 }  // namespace
 
+OpenedEvent::~OpenedEvent() {
+  static_cast<void>(cudaEventDestroy(event_));
+  static_cast<void>(cudaGetLastError());
+}
+
+bool OpenedEvent::is_lost() const {
+  if (!exporter_.has_ended()) return false;
+  // It may have been complete before.
+  const cudaError_t status = cudaEventQuery(event_);
+  static_cast<void>(cudaGetLastError());
+  return status == cudaErrorNotReady;
+}
+
 CudaEvent::CudaEvent(CudaDevice& device)
     : device_(device), exceptions_at_start_(std::uncaught_exceptions()) {
   const CurrentGpu current(device_.gpu());
@@ -31,30 +43,26 @@ CudaEvent::CudaEvent(CudaDevice& device)
   device_.event_created();
 }
 
-CudaEvent::CudaEvent(CudaDevice& device, cudaEvent_t opened, std::int64_t exporter_pid)
+CudaEvent::CudaEvent(CudaDevice& device, std::shared_ptr<const OpenedEvent> opened)
     : device_(device),
       exceptions_at_start_(std::uncaught_exceptions()),
-      exporter_pid_(exporter_pid),
-      event_(opened) {
+      opened_(std::move(opened)),
+      event_(opened_->handle()) {
   device_.event_created();
 }
 
 CudaEvent::~CudaEvent() {
-  if (!is_opened()) {
+  if (opened_ == nullptr) {
     const bool unwinding = std::uncaught_exceptions() > exceptions_at_start_;
     const bool complete = cudaEventQuery(event_) != cudaErrorNotReady;
     HEDDLE_CHECK(complete || unwinding || known_failure().has_value(),
                  "an event of {} is destroyed before its record is complete", device_.label());
   }
   // CUDA gives an event's resources back when it is complete.
-  static_cast<void>(cudaEventDestroy(event_));
+  if (opened_ == nullptr) static_cast<void>(cudaEventDestroy(event_));
   if (shared_ != nullptr) static_cast<void>(cudaEventDestroy(shared_));
   static_cast<void>(cudaGetLastError());
   device_.event_destroyed();
-}
-
-bool CudaEvent::exporter_is_gone() const {
-  return ::kill(static_cast<pid_t>(exporter_pid_), 0) != 0 && errno == ESRCH;
 }
 
 /// What `status` of the event means, its stream's results delivered when it is complete.
@@ -79,19 +87,19 @@ EventState CudaEvent::query() const {
   const cudaError_t status = cudaEventQuery(event_);
   static_cast<void>(cudaGetLastError());
   const EventState state = settle(status);
-  if (state != EventState::pending || !is_opened()) return state;
+  if (state != EventState::pending || opened_ == nullptr) return state;
   // Relaxed: both words only tell later looks what earlier ones found.
   if (exporter_gone_.load(std::memory_order_relaxed)) return EventState::failed;
   const std::int64_t now = now_ns();
   if (now < next_look_ns_.load(std::memory_order_relaxed)) return EventState::pending;
   next_look_ns_.store(now + look_interval_ns, std::memory_order_relaxed);
-  if (!exporter_is_gone()) return EventState::pending;
+  if (!opened_->is_lost()) return EventState::pending;
   exporter_gone_.store(true, std::memory_order_relaxed);
   return EventState::failed;
 }
 
 std::int64_t CudaEvent::completed_ns() const {
-  return is_opened() ? now_ns() : device_.completed_ns(event_);
+  return opened_ != nullptr ? now_ns() : device_.completed_ns(event_);
 }
 
 void CudaEvent::synchronize() const {
@@ -111,18 +119,18 @@ std::optional<std::string> CudaEvent::known_failure() const {
 std::string CudaEvent::failure() const {
   if (exporter_gone_.load(std::memory_order_relaxed)) {
     return fmt::format("process {}, which exported the event, ended before the event was complete",
-                       exporter_pid_);
+                       opened_->exporter().process());
   }
   return known_failure().value_or(
       fmt::format("{}: an event that another process recorded has failed", device_.label()));
 }
 
 void CudaEvent::check_recordable(const StreamRecord& stream) const {
-  if (is_opened()) {
+  if (opened_ != nullptr) {
     throw Error(ErrorCode::internal,
                 fmt::format("{}: an event opened from process {} can be waited for but not "
                             "recorded",
-                            stream.place(), exporter_pid_));
+                            stream.place(), opened_->exporter().process()));
   }
   const std::scoped_lock lock(mutex_);
   if (stream_ == nullptr || stream_.get() == &stream) return;

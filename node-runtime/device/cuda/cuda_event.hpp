@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/process_watch.hpp"
 #include "node-runtime/device/cuda/cuda_device.hpp"
 #include "node-runtime/device/device.hpp"
 
@@ -15,11 +16,30 @@ namespace heddle {
 
 class StreamRecord;
 
+/// An event that another process has exported. Streams that wait for it keep it too, since the
+/// exporter may end while they do.
+class OpenedEvent {
+ public:
+  OpenedEvent(cudaEvent_t event, pid_t exporter) : event_(event), exporter_(exporter) {}
+  OpenedEvent(const OpenedEvent&) = delete;
+  OpenedEvent& operator=(const OpenedEvent&) = delete;
+  ~OpenedEvent();
+
+  [[nodiscard]] cudaEvent_t handle() const { return event_; }
+  [[nodiscard]] const ProcessWatch& exporter() const { return exporter_; }
+  /// It will never be complete.
+  [[nodiscard]] bool is_lost() const;
+
+ private:
+  cudaEvent_t event_;
+  ProcessWatch exporter_;
+};
+
 /// An event, created here or opened from another process.
 class CudaEvent final : public Event {
  public:
   explicit CudaEvent(CudaDevice& device);
-  CudaEvent(CudaDevice& device, cudaEvent_t opened, std::int64_t exporter_pid);
+  CudaEvent(CudaDevice& device, std::shared_ptr<const OpenedEvent> opened);
   ~CudaEvent() override;
 
   [[nodiscard]] EventState query() const override;
@@ -29,9 +49,8 @@ class CudaEvent final : public Event {
   [[nodiscard]] const Device& device() const override { return device_; }
 
   // ---- for streams and the device -------------------------------------------------------------
-  [[nodiscard]] bool is_opened() const { return exporter_pid_ != 0; }
-  /// The process that an opened event comes from.
-  [[nodiscard]] std::int64_t exporter() const { return exporter_pid_; }
+  /// Null: it was created here.
+  [[nodiscard]] const std::shared_ptr<const OpenedEvent>& opened() const { return opened_; }
   /// What other streams wait for.
   [[nodiscard]] cudaEvent_t handle() const { return event_; }
   /// Throws Error(internal) when `stream` may not record it now.
@@ -46,11 +65,10 @@ class CudaEvent final : public Event {
 
  private:
   [[nodiscard]] EventState settle(cudaError_t status) const;
-  [[nodiscard]] bool exporter_is_gone() const;
 
   CudaDevice& device_;
   const int exceptions_at_start_;
-  const std::int64_t exporter_pid_ = 0;  ///< of an opened event
+  const std::shared_ptr<const OpenedEvent> opened_;
   cudaEvent_t event_ = nullptr;
   mutable std::mutex mutex_;              ///< what follows
   mutable cudaEvent_t shared_ = nullptr;  ///< timing and sharing exclude each other

@@ -1,9 +1,7 @@
 #include "node-runtime/device/cuda/cuda_stream.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <exception>
 #include <fmt/format.h>
 #include <thread>
@@ -75,6 +73,7 @@ void StreamRecord::deliver(std::uint64_t number) {
     free_slots_.push_back(result.slot);
     results_.pop_front();
   }
+  while (!awaited_.empty() && awaited_.front().first <= number) awaited_.pop_front();
 }
 
 void StreamRecord::fail(cudaError_t status, std::uint64_t number) {
@@ -87,25 +86,25 @@ void StreamRecord::fail(cudaError_t status, std::uint64_t number) {
       recent_[number % recent_.size()]);
 }
 
-void StreamRecord::await(std::int64_t exporter) {
+void StreamRecord::await(std::uint64_t number, std::shared_ptr<const OpenedEvent> event) {
   const std::scoped_lock lock(mutex_);
-  if (std::find(exporters_.begin(), exporters_.end(), exporter) == exporters_.end()) {
-    exporters_.push_back(exporter);
-  }
+  awaited_.emplace_back(number, std::move(event));
 }
 
 void StreamRecord::look_at_exporters(std::uint64_t number) {
   const std::scoped_lock lock(mutex_);
-  if (exporters_.empty() || failure_.has_value()) return;
+  if (awaited_.empty() || failure_.has_value()) return;
   const std::int64_t now = now_ns();
   if (now < next_look_ns_) return;
   next_look_ns_ = now + look_interval_ns;
-  for (const std::int64_t exporter : exporters_) {
-    if (::kill(static_cast<pid_t>(exporter), 0) == 0 || errno != ESRCH) continue;
+  for (const auto& [waiting, event] : awaited_) {
+    if (waiting > number || !event->is_lost()) continue;
     failure_ = fmt::format(
         "{}: process {}, which exported an event that operation {} or one before "
         "it waits for, ended before the event was complete",
-        place_, exporter, number);
+        place_, event->exporter().process(), number);
+    // What this stream uses must stay: the GPU may wait for that event for ever.
+    device_.leave_memory();
     return;
   }
 }
@@ -270,10 +269,10 @@ void CudaStream::wait(const Event& event) {
                             name_of(event.device().info().backend)));
   }
   if (const auto failure = cuda->known_failure()) record_->abandon(*failure);
-  if (cuda->is_opened()) record_->await(cuda->exporter());
   const CurrentGpu current(device_.gpu());
   const std::scoped_lock lock(mutex_);
-  record_->count("wait for an event");
+  const std::uint64_t number = record_->count("wait for an event");
+  if (cuda->opened() != nullptr) record_->await(number, cuda->opened());
   device_.check(cudaStreamWaitEvent(stream_, cuda->handle()), "cudaStreamWaitEvent");
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/context.hpp"
@@ -16,6 +17,8 @@
 #include "node-runtime/device/device.hpp"
 
 namespace heddle {
+
+class OpenedEvent;
 
 /// What a stream's events must know of it, also when it is gone: where kernels' `info` goes, what
 /// was queued, and what failed. Thread: any.
@@ -44,10 +47,10 @@ class StreamRecord {
   /// The stream is to fail from operation `number` on.
   void abandon(const std::string& reason);
   [[nodiscard]] std::optional<std::string> failure() const;
-  /// The stream waits for an event of process `exporter`.
-  void await(std::int64_t exporter);
-  /// Fails when a process whose event the stream has waited for is gone: CUDA would wait for ever.
-  /// For who finds operation `number` unfinished; looks now and then only.
+  /// Operation `number` waits for an event of another process.
+  void await(std::uint64_t number, std::shared_ptr<const OpenedEvent> event);
+  /// Fails when a process whose event the stream waits for is gone: CUDA would wait for ever. For
+  /// who finds operation `number` unfinished; looks now and then only.
   void look_at_exporters(std::uint64_t number);
   void pass_on() const;
   /// Somebody was told of the failure, or there is none.
@@ -72,8 +75,8 @@ class StreamRecord {
   std::deque<Result> results_;
   std::optional<std::string> failure_;
   mutable bool passed_on_ = false;
-  std::vector<std::int64_t>
-      exporters_;  ///< whose events operations since the last drained wait for
+  /// Waits for other processes' events, by operation, that are not known to be over.
+  std::deque<std::pair<std::uint64_t, std::shared_ptr<const OpenedEvent>>> awaited_;
   std::int64_t next_look_ns_ = 0;
 };
 

@@ -1,0 +1,30 @@
+#include "base/process_watch.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace heddle {
+
+ProcessWatch::ProcessWatch(pid_t process)
+    : process_(process), file_(static_cast<int>(::syscall(SYS_pidfd_open, process, 0))) {
+  had_ended_ = file_ < 0 && errno == ESRCH;
+}
+
+ProcessWatch::~ProcessWatch() {
+  if (file_ >= 0) ::close(file_);
+}
+
+bool ProcessWatch::has_ended() const {
+  if (had_ended_) return true;
+  if (file_ >= 0) {
+    pollfd process{file_, POLLIN, 0};
+    return ::poll(&process, 1, 0) > 0;
+  }
+  // Before Linux 5.3: cannot tell a process that its parent has not waited for.
+  return ::kill(process_, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace heddle

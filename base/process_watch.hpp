@@ -1,0 +1,27 @@
+#pragma once
+
+#include <sys/types.h>
+
+namespace heddle {
+
+/// Tells whether another process of this host has ended, even if its parent has not asked for its
+/// status yet. It means the process that had the number when the watch was made: numbers are given
+/// again. Thread: any.
+class ProcessWatch {
+ public:
+  explicit ProcessWatch(pid_t process);
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
+  ~ProcessWatch();
+
+  [[nodiscard]] pid_t process() const { return process_; }
+  /// Never blocks.
+  [[nodiscard]] bool has_ended() const;
+
+ private:
+  pid_t process_;
+  int file_;  ///< pidfd; -1: there was no such process, or the system has no pidfds
+  bool had_ended_ = false;
+};
+
+}  // namespace heddle
