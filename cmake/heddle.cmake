@@ -85,3 +85,19 @@ function(heddle_needs_gpu name)
   set_tests_properties(${name} PROPERTIES LABELS cuda TIMEOUT 300
                                           SKIP_REGULAR_EXPRESSION "no GPU to test on")
 endfunction()
+
+# heddle_gpu_sanitizer_test(TEST TOOL FILTER): the CUDA toolkit's compute-sanitizer watches heddle's own kernels in
+# the cases of a GoogleTest binary that FILTER selects. TOOL: memcheck (wrong accesses) or racecheck
+# (races in shared memory), which takes hundreds of times the time.
+function(heddle_gpu_sanitizer_test name tool filter)
+  find_program(HEDDLE_COMPUTE_SANITIZER compute-sanitizer HINTS "${CUDAToolkit_BIN_DIR}")
+  mark_as_advanced(HEDDLE_COMPUTE_SANITIZER)
+  if(NOT HEDDLE_COMPUTE_SANITIZER)
+    return()
+  endif()
+  add_test(NAME ${name}_${tool}
+           COMMAND ${HEDDLE_COMPUTE_SANITIZER} --tool ${tool} --error-exitcode 1 --kernel-name kns=heddle
+                   $<TARGET_FILE:${name}> --gtest_filter=${filter})
+  heddle_needs_gpu(${name}_${tool})
+  set_tests_properties(${name}_${tool} PROPERTIES LABELS "cuda;compute-sanitizer")
+endfunction()
