@@ -18,7 +18,10 @@ using Clock = std::chrono::steady_clock;
 constexpr double flops_min = 3.5e8;      ///< less is done in less time: Cholesky of order 1000
 constexpr double seconds_wanted = 0.12;  ///< of the measured burst
 constexpr std::int32_t tiles_each = 3;   ///< that a worker or device has in turn
-constexpr std::int32_t first_rounds = 2;
+/// Bursts until one is long enough: the first one on a device meets what it sets up only once.
+constexpr int bursts_max = 5;
+/// Workers hold their rate from smaller tiles on than GPUs, whose tiles would take them seconds.
+constexpr std::int64_t host_tile_max = 512;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -114,15 +117,17 @@ class Burst {
 }  // namespace
 
 std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, double flops) {
+  const std::int64_t host_tile = std::min(layout.tile, host_tile_max);
   const double product = 2 * std::pow(static_cast<double>(layout.tile), 3);
   if (flops < flops_min || flops < product) return std::nullopt;
   std::vector<Burst> bursts;
-  bursts.emplace_back(node, layout.tile, false);
+  bursts.emplace_back(node, host_tile, false);
   if (node.facts().devices > 0) bursts.emplace_back(node, layout.tile, true);
 
   double rate = 0;  // of this node
-  std::vector<std::int32_t> rounds(bursts.size(), first_rounds);
-  for (const bool measured : {false, true}) {
+  std::vector<std::int32_t> rounds(bursts.size(), 1);
+  bool is_long_enough = false;
+  for (int tries = 0; tries < bursts_max && !is_long_enough; ++tries) {
     std::vector<Job> jobs;
     for (std::size_t b = 0; b < bursts.size(); ++b) {
       jobs.push_back(node.prepare(bursts[b].job(rounds[b])));
@@ -131,12 +136,16 @@ std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, do
     const Clock::time_point begin = Clock::now();
     for (Job& job : jobs) job.start();
     const std::vector<double> ends = times_of_ends(jobs, begin);
+    rate = 0;
+    is_long_enough = tries > 0;
     for (std::size_t b = 0; b < bursts.size(); ++b) {
       const double seconds = std::max(ends[b], 1e-6);
-      if (measured) rate += bursts[b].flops() * rounds[b] / seconds;
-      // The same number on all nodes: they insert the same tasks.
-      const double slowest = reduce(node, seconds / rounds[b], Reduction::maximum);
-      rounds[b] = static_cast<std::int32_t>(std::clamp(seconds_wanted / slowest, 1.0, 10000.0));
+      rate += bursts[b].flops() * rounds[b] / seconds;
+      // The same on all nodes: they insert the same tasks.
+      const double slowest = reduce(node, seconds, Reduction::maximum);
+      is_long_enough &= slowest > seconds_wanted / 2;
+      const double wanted = rounds[b] * seconds_wanted / slowest;
+      rounds[b] = static_cast<std::int32_t>(std::clamp(wanted, 1.0, 10000.0));
     }
   }
   return reduce(node, rate, Reduction::sum) / 1e9;
