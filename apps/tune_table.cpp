@@ -110,9 +110,9 @@ std::string size_rows(const NodeFacts& facts) {
     const TileLayout squares = choose_layout(n, n, {}, facts);
     const QrLayout panels = choose_qr_cut(n, n, {}, facts).layout;
     cholesky += fmt::format(
-        "{:>14}", squares.strip > 0 ? fmt::format("{} (strip {})", squares.tile, squares.strip)
+        "{:>18}", squares.strip > 0 ? fmt::format("{} (strip {})", squares.tile, squares.strip)
                                     : fmt::format("{}", squares.tile));
-    qr += fmt::format("{:>14}", fmt::format("{} ({})", panels.tile, panels.inner));
+    qr += fmt::format("{:>18}", fmt::format("{} ({})", panels.tile, panels.inner));
   }
   return fmt::format("{}\n{}\n", cholesky, qr);
 }
@@ -143,7 +143,7 @@ std::string measurements_table(const Measurements& measured) {
 
 std::string choices_table(const NodeFacts& facts) {
   std::string out = fmt::format("\n  {:<18}", "chosen for n =");
-  for (const std::int64_t n : example_sizes) out += fmt::format("{:>14}", n);
+  for (const std::int64_t n : example_sizes) out += fmt::format("{:>18}", n);
   return fmt::format("{}\n{}", out, size_rows(facts));
 }
 

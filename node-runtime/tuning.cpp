@@ -31,6 +31,11 @@ std::int64_t gpu_tile(std::int64_t n, std::int64_t gpus) {
   return tile == 2048 && gpus == 1 && n >= 49152 ? 4096 : tile;
 }
 
+/// GPUs run several kernels side by side, and panels of one step beside updates of the one before:
+/// with eight tile columns there are always some (bench/cholesky_gpu on H200: 1024 was best for
+/// n = 8192, 2048 for 16384).
+constexpr std::int64_t gpu_tiles_min = 8;
+
 /// What the measurements say for square tiles; nothing without them.
 std::optional<std::int64_t> measured_tile(std::int64_t n, const NodeFacts& facts) {
   const KernelTimes* times = measured_times(facts);
@@ -76,6 +81,7 @@ Workforce workforce_of(const NodeFacts& facts) {
   force.places = facts.cpu_workers_of_all;
   if (facts.devices > 0) {
     force.places = std::int64_t{facts.devices} * facts.nodes;
+    if (facts.has_gpus()) force.tiles_min = gpu_tiles_min;
     if (facts.devices > 1 && !measured.devices.empty()) {
       const CopyRates& copies = measured.devices.front().copies;
       force.exchange_rate =

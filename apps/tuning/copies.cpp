@@ -5,18 +5,22 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "apps/tuning/device_bench.hpp"
+#include "apps/tuning/operands.hpp"
 
 namespace heddle::tuning {
 namespace {
 
 constexpr std::size_t copy_bytes = std::size_t{64} << 20;
 constexpr double seconds_each = 0.2;
-constexpr int rounds_max = 200;
-constexpr int rounds_min = 2;
+constexpr std::size_t rounds_max = 200;
+constexpr std::size_t rounds_min = 3;
 
-/// 10^9 bytes per second of `round`, which copies `bytes` and returns when they are there.
+/// 10^9 bytes per second of `round`, which copies `bytes` and returns when they are there. The median
+/// of the rounds: links that were idle need some of them to come to speed.
 double rate_of(std::size_t bytes, double seconds, const std::function<void()>& round) {
   using Clock = Effort::Clock;
   const auto since = [](Clock::time_point begin) {
@@ -24,12 +28,13 @@ double rate_of(std::size_t bytes, double seconds, const std::function<void()>& r
   };
   round();  // pages and mappings are made
   const Clock::time_point begin = Clock::now();
-  int rounds = 0;
-  while (rounds < rounds_min || (rounds < rounds_max && since(begin) < seconds)) {
+  std::vector<double> times;
+  while (times.size() < rounds_min || (times.size() < rounds_max && since(begin) < seconds)) {
+    const Clock::time_point now = Clock::now();
     round();
-    ++rounds;
+    times.push_back(std::max(1e-9, since(now)));
   }
-  return static_cast<double>(bytes) * rounds / std::max(1e-9, since(begin)) * 1e-9;
+  return static_cast<double>(bytes) / median(std::move(times)) * 1e-9;
 }
 
 }  // namespace

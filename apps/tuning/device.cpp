@@ -6,8 +6,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "apps/tuning/device_bench.hpp"
+#include "apps/tuning/operands.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/qr.hpp"
 
@@ -20,9 +22,12 @@ constexpr std::array<std::int64_t, 2> panel_inners{256, 512};
 /// Panels as low and as high as these; on slow devices those that the time allows.
 constexpr std::array<std::int64_t, 3> panel_heights{2048, 4096, 16384};
 
-constexpr double seconds_each = 0.15;      ///< of a kernel that is timed alone
-constexpr double seconds_sustained = 0.7;  ///< of products, from this size on
+constexpr double seconds_each = 0.15;  ///< of a kernel that is timed alone
+/// Products from this size on meet the power limit of a GPU. They are measured for long, the sizes
+/// in turns, so that all of them meet the device as warm.
 constexpr std::int64_t sustained_from = 1024;
+constexpr double seconds_sustained = 0.4;
+constexpr int sustained_rounds = 3;
 
 /// Rates that differ by less are the same: fewer streams then.
 constexpr double equal_rate = 0.99;
@@ -42,8 +47,9 @@ class DeviceMeasuring {
     for (const std::int64_t tile : square_tiles) {
       if (!fits(DeviceBench::product_bytes(tile)) || !has_time_for_squares(tile)) break;
       measure_factor(tile);
-      measure_products(tile);
+      measure_products(tile, seconds_each);
     }
+    for (int round = 0; round < sustained_rounds; ++round) measure_sustained_products();
     choose_streams();
     for (const std::int64_t width : panel_widths) {
       for (const std::int64_t inner : panel_inners) {
@@ -70,7 +76,7 @@ class DeviceMeasuring {
     // slower, five times each.
     constexpr double products = 40;
     const double least = products * kernel_flops(kernel::gsmm, tile, tile) / product_rate_;
-    return effort_.allows(std::max(least, effort_.lasting(seconds_sustained * 3)));
+    return effort_.allows(std::max(least, effort_.lasting(seconds_each * 3)));
   }
 
   void add(const Kernel& kernel, std::int64_t rows, std::int64_t columns, std::int64_t inner,
@@ -109,15 +115,33 @@ class DeviceMeasuring {
     time({&kernel::syrk, whole, {given.view(), other.view()}, {}}, tile, tile, 0);
   }
 
-  void measure_products(std::int64_t tile) {
-    const double seconds =
-        effort_.lasting(tile >= sustained_from ? seconds_sustained : seconds_each);
+  void measure_products(std::int64_t tile, double wanted_seconds) {
+    const double seconds = effort_.lasting(wanted_seconds);
     for (std::int32_t streams = 1; streams <= DeviceBench::streams_max; ++streams) {
       tell(fmt::format("gsmm {} on {} stream{}", tile, streams, streams == 1 ? "" : "s"));
       const double each = bench_.product_seconds(tile, streams, seconds);
-      product_seconds_[tile][static_cast<std::size_t>(streams) - 1] = each;
+      product_seconds_[tile][static_cast<std::size_t>(streams) - 1].push_back(each);
       product_rate_ = std::max(product_rate_, kernel_flops(kernel::gsmm, tile, tile) / each);
     }
+  }
+
+  /// If half of the time that is left suffices: the rest is for the panels.
+  void measure_sustained_products() {
+    for (const auto& [tile, seconds] : product_seconds_) {
+      if (tile < sustained_from) continue;
+      const double several = 10 * kernel_flops(kernel::gsmm, tile, tile) / product_rate_;
+      const double expected = std::max(several, effort_.lasting(seconds_sustained));
+      if (!effort_.allows(2 * DeviceBench::streams_max * expected)) return;
+      measure_products(tile, seconds_sustained);
+    }
+  }
+
+  /// By number of streams. What was measured first was brief, and counts only where nothing else
+  /// was measured.
+  using Seconds = std::array<std::vector<double>, DeviceBench::streams_max>;
+  [[nodiscard]] static double typical(const std::vector<double>& seconds) {
+    if (seconds.size() == 1) return seconds.front();
+    return median({seconds.begin() + 1, seconds.end()});
   }
 
   /// The fewest streams that hold the rates of large products, and the table's products on them.
@@ -127,15 +151,17 @@ class DeviceMeasuring {
     for (const auto& [tile, seconds] : product_seconds_) {
       // Small tiles tell where there are no large ones.
       if (tile < std::min(sustained_from, largest)) continue;
-      const double best = *std::min_element(seconds.begin(), seconds.end());
-      for (std::size_t s = 0; s < scores.size(); ++s) scores[s] += best / seconds[s];
+      std::array<double, DeviceBench::streams_max> each{};
+      std::ranges::transform(seconds, each.begin(), typical);
+      const double best = *std::ranges::min_element(each);
+      for (std::size_t s = 0; s < scores.size(); ++s) scores[s] += best / each[s];
     }
     const double best = *std::max_element(scores.begin(), scores.end());
     std::size_t chosen = 0;
     while (scores[chosen] < equal_rate * best) ++chosen;
     result_.streams = static_cast<std::int32_t>(chosen) + 1;
     for (const auto& [tile, seconds] : product_seconds_) {
-      add(kernel::gsmm, tile, tile, 0, seconds[chosen]);
+      add(kernel::gsmm, tile, tile, 0, typical(seconds[chosen]));
     }
   }
 
@@ -177,7 +203,7 @@ class DeviceMeasuring {
   Effort& effort_;
   DeviceMeasurement result_;
   double product_rate_ = 0;  ///< the highest so far, flops per second
-  std::map<std::int64_t, std::array<double, DeviceBench::streams_max>> product_seconds_;
+  std::map<std::int64_t, Seconds> product_seconds_;
 };
 
 }  // namespace

@@ -161,8 +161,10 @@ std::optional<double> cholesky_seconds(const KernelTimes& times, std::int64_t n,
 std::optional<std::int64_t> best_cholesky_tile(const KernelTimes& times, std::int64_t n,
                                                const Workforce& workforce) {
   std::vector<std::int64_t> candidates = candidate_tiles(times);
-  std::erase_if(candidates, [n](std::int64_t tile) { return 2 * tile > n; });
-  if (candidates.empty()) return std::nullopt;
+  if (candidates.empty() || 2 * candidates.front() > n) return std::nullopt;
+  const std::int64_t most =
+      std::max(candidates.front(), n / std::max<std::int64_t>(2, workforce.tiles_min));
+  std::erase_if(candidates, [most](std::int64_t tile) { return tile > most; });
   double least = std::numeric_limits<double>::infinity();
   for (const std::int64_t tile : candidates) {
     if (const auto seconds = cholesky_seconds(times, n, tile, workforce)) {

@@ -17,6 +17,9 @@ struct Workforce {
   /// 10^9 bytes per second at which tiles of a factored panel reach a place that is not theirs; 0:
   /// all places share one memory.
   double exchange_rate = 0;
+  /// Tile columns that a matrix is cut into at least. Kernels measured one by one do not tell what
+  /// it costs when too few of them are left to run side by side.
+  std::int64_t tiles_min = 2;
 };
 
 /// Seconds of a kernel on square tiles, between measured sizes interpolated by powers; nothing
@@ -31,8 +34,9 @@ struct Workforce {
                                                      std::int64_t tile, const Workforce& workforce);
 
 /// The size between the measured ones (and such that kernels like: a multiple of an eighth of a
-/// power of two) with the shortest time, at most half of n; the largest of those within 1 % of it.
-/// Nothing without measurements, or for a matrix smaller than two of the smallest tiles.
+/// power of two) with the shortest time, at least two and, where the measured sizes allow,
+/// `tiles_min` of them to n; the largest of those within 1 % of it. Nothing without measurements,
+/// or for a matrix smaller than two of the smallest tiles.
 [[nodiscard]] std::optional<std::int64_t> best_cholesky_tile(const KernelTimes& times,
                                                              std::int64_t n,
                                                              const Workforce& workforce);

@@ -77,6 +77,14 @@ TEST(TileModel, grows_tiles_with_the_matrix) {
   EXPECT_GT(last, 1000);
 }
 
+TEST(TileModel, cuts_a_matrix_into_as_many_tiles_as_are_asked_for_if_there_are_such_sizes) {
+  const KernelTimes times = squares(1000, 1000, 20000);  // larger is better
+  EXPECT_EQ(best_cholesky_tile(times, 8192, {.tiles_min = 8}), 1024);
+  EXPECT_EQ(best_cholesky_tile(times, 65536, {.tiles_min = 8}), 4096);
+  EXPECT_EQ(best_cholesky_tile(times, 1024, {.tiles_min = 8}), 256);
+  EXPECT_EQ(best_cholesky_tile(times, 1024, {}), 512);
+}
+
 TEST(TileModel, takes_larger_tiles_where_they_travel_slowly) {
   const KernelTimes times = squares(50000, 20000, 0);
   const auto near = best_cholesky_tile(times, 16384, {.places = 8, .exchange_rate = 1000});
