@@ -169,7 +169,7 @@ std::optional<Error> Plan::trouble_at(std::size_t p) const {
       "way {}, text of the file {}",
       bytes_text(b.matrix), bytes_text(b.copy), bytes_text(b.sides), bytes_text(b.pools),
       bytes_text(b.file));
-  const std::string_view advice = b.copy > 0 || b.backing > 0
+  const std::string_view advice = problem_.wanted().verify
                                       ? "; use more nodes or set problem.verify=false"
                                       : "; use more nodes";
   if (p == 0) {

@@ -23,7 +23,7 @@ std::set<std::string> hashes(const std::string& arguments,
   return all;
 }
 
-const std::string repeats = std::getenv("HEDDLE_REPEATS") ? std::getenv("HEDDLE_REPEATS") : "20";
+const std::string repeats = std::getenv("HEDDLE_REPEATS") ? std::getenv("HEDDLE_REPEATS") : "8";
 
 }  // namespace
 
