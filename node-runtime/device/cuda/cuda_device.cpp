@@ -5,15 +5,14 @@
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
-#include <iterator>
 #include <unistd.h>
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "node-runtime/device/backend_support.hpp"
 #include "node-runtime/device/cuda/cuda_event.hpp"
 #include "node-runtime/device/cuda/cuda_stream.hpp"
+#include "node-runtime/device/ipc_token.hpp"
 
 namespace heddle {
 namespace {
@@ -73,9 +72,7 @@ ClockAnchor::~ClockAnchor() {
 // ---- life ------------------------------------------------------------------------------------
 
 CudaDevice::CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& options)
-    : gpu_(gpu),
-      exceptions_at_start_(std::uncaught_exceptions()),
-      products_(kernel::cuda::built_in_product_choices()) {
+    : gpu_(gpu), products_(kernel::cuda::built_in_product_choices()) {
   info_.index = index;
   info_.backend = DeviceBackend::cuda;
   info_.name = fmt::format("GPU {}", gpu);
@@ -133,34 +130,20 @@ void CudaDevice::take_pool(const CudaOptions& options) {
                                   bytes / BlockAllocator::alignment * BlockAllocator::alignment);
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes), fmt::format("cudaMalloc of {}", format_bytes(bytes)));
-  pool_ = static_cast<std::byte*>(memory);
-  allocator_ = BlockAllocator(bytes);
-  info_.memory_bytes = bytes;
+  set_pool(static_cast<std::byte*>(memory), bytes, bytes);
 }
 
 CudaDevice::~CudaDevice() {
-  // Relaxed: who destroys the device has seen the end of everything on it.
-  HEDDLE_CHECK(streams_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} streams",
-               label(), streams_.load(std::memory_order_relaxed));
-  HEDDLE_CHECK(events_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} events",
-               label(), events_.load(std::memory_order_relaxed));
-  if (std::uncaught_exceptions() == exceptions_at_start_) {
-    HEDDLE_CHECK(allocator_.used_count() == 0 && opened_.empty() && host_.empty(),
-                 "{} is destroyed with {} allocations ({}), {} opened mappings and {} host "
-                 "allocations",
-                 label(), allocator_.used_count(), format_bytes(allocator_.used_bytes()),
-                 opened_.size(), host_.size());
-  }
+  check_unused();
   // Abandoned streams may still be at work. After a fault of the GPU all of these calls fail, and
   // the end of the process is what gives the memory back.
   const CurrentGpu current(gpu_);
   if (left_.load(std::memory_order_relaxed)) return;
   static_cast<void>(cudaDeviceSynchronize());
-  for (const auto& [address, bytes] : host_) static_cast<void>(cudaFreeHost(address));
-  for (const auto& [address, bytes] : registered_) static_cast<void>(cudaHostUnregister(address));
+  give_back_host();
   anchor_.reset();
   if (clock_stream_ != nullptr) static_cast<void>(cudaStreamDestroy(clock_stream_));
-  static_cast<void>(cudaFree(pool_));
+  static_cast<void>(cudaFree(pool()));
   static_cast<void>(cudaGetLastError());
 }
 
@@ -178,162 +161,44 @@ void CudaDevice::check(cudaError_t status, std::string_view operation) const {
 
 // ---- memory ----------------------------------------------------------------------------------
 
-std::uint64_t CudaDevice::memory_available() const {
-  const std::scoped_lock lock(mutex_);
-  return allocator_.largest_free();
-}
-
-DeviceMemory CudaDevice::allocate(std::size_t bytes) {
-  HEDDLE_CHECK(bytes > 0);
-  const std::scoped_lock lock(mutex_);
-  const auto block = allocator_.allocate(bytes);
-  if (!block) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: out of memory: {} asked for, largest free block {}, {} in all; "
-                            "make the pool smaller or the device's memory larger",
-                            label(), format_bytes(bytes), format_bytes(allocator_.largest_free()),
-                            format_bytes(info_.memory_bytes)));
-  }
-  return {pool_ + block->begin, bytes};
-}
-
-void CudaDevice::free(const DeviceMemory& memory) {
-  const auto offset = static_cast<std::uint64_t>(memory.address - pool_);
-  const std::scoped_lock lock(mutex_);
-  const auto block = allocator_.find(offset);
-  if (!block || block->begin != offset || block->bytes != memory.bytes) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: {} at {} is freed, but was not allocated here, or is free already",
-                            label(), format_bytes(memory.bytes), fmt::ptr(memory.address)));
-  }
-  HEDDLE_CHECK(allocator_.release(offset));
-}
-
-void* CudaDevice::allocate_host(std::size_t bytes) {
-  HEDDLE_CHECK(bytes > 0);
+void* CudaDevice::take_host(std::size_t bytes) {
   const CurrentGpu current(gpu_);
   void* address = nullptr;
   // Portable: page-locked for the node's other GPUs too.
   check(cudaHostAlloc(&address, bytes, cudaHostAllocPortable),
         fmt::format("cudaHostAlloc of {}", format_bytes(bytes)));
-  const std::scoped_lock lock(mutex_);
-  host_.emplace(address, bytes);
   return address;
 }
 
-void CudaDevice::free_host(void* address) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (host_.erase(address) == 0) {
-      throw Error(ErrorCode::internal,
-                  fmt::format("{}: host memory at {} is freed, but was not allocated here", label(),
-                              fmt::ptr(address)));
-    }
-  }
+void CudaDevice::return_host(void* address) {
   static_cast<void>(cudaFreeHost(address));
 }
 
-void CudaDevice::register_host(void* address, std::size_t bytes) {
+void CudaDevice::pin(void* address, std::size_t bytes) {
   const CurrentGpu current(gpu_);
   check(cudaHostRegister(address, bytes, cudaHostRegisterPortable),
         fmt::format("cudaHostRegister of {}", format_bytes(bytes)));
-  const std::scoped_lock lock(mutex_);
-  registered_.emplace(address, bytes);
 }
 
-void CudaDevice::unregister_host(void* address) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (registered_.erase(address) == 0) {
-      throw Error(ErrorCode::internal, fmt::format("{}: host memory at {} was not registered here",
-                                                   label(), fmt::ptr(address)));
-    }
-  }
+void CudaDevice::unpin(void* address) {
   const CurrentGpu current(gpu_);
   static_cast<void>(cudaHostUnregister(address));
 }
 
-bool CudaDevice::is_own(const void* address) const {
-  // Compared as numbers: pointers into different allocations have no order.
-  const auto number = reinterpret_cast<std::uintptr_t>(address);
-  const auto data = reinterpret_cast<std::uintptr_t>(pool_);
-  return number >= data && number - data < info_.memory_bytes;
-}
-
-bool CudaDevice::holds(const void* address, std::size_t bytes) const {
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  const std::scoped_lock lock(mutex_);
-  if (is_own(address)) {
-    const std::uint64_t offset = begin - reinterpret_cast<std::uintptr_t>(pool_);
-    const auto block = allocator_.find(offset);
-    return block && bytes <= block->bytes - (offset - block->begin);
-  }
-  const auto after = opened_.upper_bound(
-      const_cast<std::byte*>(static_cast<const std::byte*>(address)));  // looked up, no more
-  if (after == opened_.begin()) return false;
-  const auto& [base, opened] = *std::prev(after);
-  const std::uint64_t offset = begin - reinterpret_cast<std::uintptr_t>(base);
-  return offset < opened.bytes && bytes <= opened.bytes - offset;
-}
-
 std::string_view CudaDevice::route(const Destination& to, const Source& from,
                                    const CopyShape& shape, std::uint64_t stream) const {
-  const auto refuse = [&](const std::string& reason) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}, stream {}: copy of {} columns of {}: {}", label(), stream,
-                            shape.columns, format_bytes(shape.column_bytes), reason));
-  };
-  const auto to_bytes = extent(shape, shape.destination_leading);
-  const auto from_bytes = extent(shape, shape.source_leading);
-  if (!to_bytes || !from_bytes || shape.destination_leading < shape.column_bytes ||
-      shape.source_leading < shape.column_bytes) {
-    refuse(fmt::format("leading dimensions {} (to) and {} (from) do not fit",
-                       shape.destination_leading, shape.source_leading));
-  }
-  if (to.device != this && from.device != this) {
-    refuse("neither end is memory of this stream's device");
-  }
-  const auto check_end = [&](const void* address, std::size_t bytes, const Device* device,
-                             std::string_view end) {
-    if (device == nullptr) {
-      if (address == nullptr || is_own(address)) {
-        refuse(fmt::format("the {} {} is said to be host memory, but is {}", end, fmt::ptr(address),
-                           address == nullptr ? "null" : "the device's"));
-      }
-      return;
-    }
-    if (device != this && !can_access_peer(*device)) {
-      refuse(fmt::format("no access to device {} ({}); copy through the host", device->info().index,
-                         name_of(device->info().backend)));
-    }
-    const auto& owner = static_cast<const CudaDevice&>(*device);
-    if (!owner.holds(address, bytes)) {
-      refuse(
-          fmt::format("the {}, {} at {}, does not lie in one allocation of {} or one mapping "
-                      "that it opened",
-                      end, format_bytes(bytes), fmt::ptr(address), owner.label()));
-    }
-  };
-  check_end(to.address, *to_bytes, to.device, "destination");
-  check_end(from.address, *from_bytes, from.device, "source");
-  if (to.device == nullptr) return "copy to the host";
-  if (from.device == nullptr) return "copy from the host";
-  const auto to_begin = reinterpret_cast<std::uintptr_t>(to.address);
-  const auto from_begin = reinterpret_cast<std::uintptr_t>(from.address);
-  // Blocks of several columns may interleave without sharing a byte.
-  if (shape.columns == 1 && to_begin < from_begin + *from_bytes &&
-      from_begin < to_begin + *to_bytes) {
-    refuse("source and destination overlap");
-  }
-  return to.device == from.device ? "copy within the GPU" : "copy between GPUs";
+  const CopyEnds ends = check_copy(to, from, shape, stream);
+  if (ends.to == MemoryOrigin::host) return "copy to the host";
+  if (ends.from == MemoryOrigin::host) return "copy from the host";
+  const bool is_between = ends.to == MemoryOrigin::peer || ends.from == MemoryOrigin::peer;
+  return is_between ? "copy between GPUs" : "copy within the GPU";
 }
 
 // ---- streams and events ----------------------------------------------------------------------
 
 std::unique_ptr<Stream> CudaDevice::create_stream(StreamPriority priority, Notifier*) {
-  const std::uint64_t id = streams_created_.fetch_add(1, std::memory_order_relaxed) + 1;
-  auto stream = std::make_unique<CudaStream>(*this, id, priority);
-  streams_.fetch_add(1, std::memory_order_relaxed);
+  auto stream = std::make_unique<CudaStream>(*this, next_stream(), priority);
+  stream_created();
   return stream;
 }
 
@@ -384,33 +249,16 @@ bool CudaDevice::can_access_peer(const Device& other) const {
 }
 
 IpcMemoryHandle CudaDevice::export_memory(const void* address) {
-  const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - pool_);
-  std::optional<BlockAllocator::Block> block;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (is_own(address)) block = allocator_.find(offset);
-  }
-  if (!block) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: {} is exported, but lies in no allocation of this device (memory "
-                            "opened from another process must be exported by its owner)",
-                            label(), fmt::ptr(address)));
-  }
+  IpcMemoryHandle handle = handle_of(address);
   const CurrentGpu current(gpu_);
-  MemoryToken token{{}, ::getpid(), info_.memory_bytes, offset};
-  check(cudaIpcGetMemHandle(&token.pool, pool_), "cudaIpcGetMemHandle");
-  IpcMemoryHandle handle;
-  handle.device = info_.uuid;
-  handle.allocation = block->id;
-  handle.offset = offset - block->begin;
-  handle.bytes = block->bytes - handle.offset;
+  MemoryToken token{{}, ::getpid(), info_.memory_bytes, offset_of(address)};
+  check(cudaIpcGetMemHandle(&token.pool, pool()), "cudaIpcGetMemHandle");
   handle.token = pack(token);
   return handle;
 }
 
 DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {
-  const std::string what = fmt::format("{}: opening {} of device {}", label(),
-                                       format_bytes(handle.bytes), to_string(handle.device));
+  const std::string what = opening(handle);
   auto token = unpack<MemoryToken>(handle.token);
   if (token.pid == ::getpid()) {
     throw Error(ErrorCode::communication,
@@ -439,44 +287,32 @@ DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {
     mapped.base = static_cast<std::byte*>(base);
     mapped.bytes = token.pool_bytes;
   }
-  std::byte* address = mapped.base + offset;
-  Opened& opened = opened_[address];
-  opened.bytes = std::max(opened.bytes, handle.bytes);
-  opened.pool = key;
-  ++opened.count;
   ++mapped.opened;
-  return {address, handle.bytes};
+  return add_opened(mapped.base + offset, handle.bytes);
 }
 
-void CudaDevice::close_memory(const DeviceMemory& memory) {
-  const std::scoped_lock lock(mutex_);
-  const auto found = opened_.find(memory.address);
-  if (found == opened_.end()) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: memory at {} is closed, but was not opened here", label(),
-                            fmt::ptr(memory.address)));
-  }
-  const IpcToken key = found->second.pool;
-  if (--found->second.count == 0) opened_.erase(found);
-  Mapped& mapped = mapped_.at(key);
-  if (--mapped.opened > 0) return;
+void CudaDevice::unmap(const std::byte* address) {
+  const auto holds = [&](const auto& entry) {
+    const Mapped& pool = entry.second;
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(pool.base) <
+           pool.bytes;
+  };
+  const auto found = std::find_if(mapped_.begin(), mapped_.end(), holds);
+  HEDDLE_CHECK(found != mapped_.end());
+  if (--found->second.opened > 0) return;
   const CurrentGpu current(gpu_);
-  std::byte* base = mapped.base;
-  mapped_.erase(key);
+  std::byte* base = found->second.base;
+  mapped_.erase(found);
   // A stream that waits for ever may still use it, and CUDA would wait for that stream.
   if (left_.load(std::memory_order_relaxed)) return;
   check(cudaIpcCloseMemHandle(base), "cudaIpcCloseMemHandle");
 }
 
 IpcEventHandle CudaDevice::export_event(const Event& event) {
-  const auto* own = dynamic_cast<const CudaEvent*>(&event);
-  if (own == nullptr || &own->device() != this || own->opened() != nullptr) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: only events that it created can be exported", label()));
-  }
+  const auto& own = exported<CudaEvent>(event);
   const CurrentGpu current(gpu_);
   EventToken token{{}, ::getpid()};
-  check(cudaIpcGetEventHandle(&token.event, own->shared()), "cudaIpcGetEventHandle");
+  check(cudaIpcGetEventHandle(&token.event, own.shared()), "cudaIpcGetEventHandle");
   IpcEventHandle handle;
   handle.device = info_.uuid;
   handle.token = pack(token);
@@ -484,8 +320,7 @@ IpcEventHandle CudaDevice::export_event(const Event& event) {
 }
 
 std::unique_ptr<Event> CudaDevice::open_event(const IpcEventHandle& handle) {
-  const std::string what =
-      fmt::format("{}: opening an event of device {}", label(), to_string(handle.device));
+  const std::string what = opening(handle);
   const auto token = unpack<EventToken>(handle.token);
   if (token.pid == ::getpid()) {
     throw Error(

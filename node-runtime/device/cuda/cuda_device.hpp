@@ -5,14 +5,11 @@
 #include <cuda_runtime_api.h>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "node-runtime/device/block_allocator.hpp"
 #include "node-runtime/device/cuda/options.hpp"
-#include "node-runtime/device/device.hpp"
+#include "node-runtime/device/pooled_device.hpp"
 
 namespace heddle {
 
@@ -45,27 +42,18 @@ struct ClockAnchor {
 /// Asynchronous errors of CUDA are the whole GPU's: after one, every operation of this process on
 /// it fails. Each is told with the operation that met it; what caused it may be any that was queued
 /// before.
-class CudaDevice final : public Device {
+class CudaDevice final : public PooledDevice {
  public:
   CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& options);
   ~CudaDevice() override;
 
-  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] bool runs(const Kernel& kernel) const override { return kernel.cuda != nullptr; }
-  [[nodiscard]] std::uint64_t memory_available() const override;
-  [[nodiscard]] DeviceMemory allocate(std::size_t bytes) override;
-  void free(const DeviceMemory& memory) override;
-  [[nodiscard]] void* allocate_host(std::size_t bytes) override;
-  void free_host(void* address) override;
-  void register_host(void* address, std::size_t bytes) override;
-  void unregister_host(void* address) override;
   [[nodiscard]] std::unique_ptr<Stream> create_stream(StreamPriority priority,
                                                       Notifier* notifier) override;
   [[nodiscard]] std::unique_ptr<Event> create_event() override;
   [[nodiscard]] bool can_access_peer(const Device& other) const override;
   [[nodiscard]] IpcMemoryHandle export_memory(const void* address) override;
   [[nodiscard]] DeviceMemory open_memory(const IpcMemoryHandle& handle) override;
-  void close_memory(const DeviceMemory& memory) override;
   [[nodiscard]] IpcEventHandle export_event(const Event& event) override;
   [[nodiscard]] std::unique_ptr<Event> open_event(const IpcEventHandle& handle) override;
 
@@ -74,12 +62,9 @@ class CudaDevice final : public Device {
   /// What large products run on.
   [[nodiscard]] const kernel::cuda::ProductChoices& products() const { return products_; }
   /// "GPU 0 (NVIDIA H200)".
-  [[nodiscard]] std::string label() const;
+  [[nodiscard]] std::string label() const override;
   /// Throws Error(internal) that names the device, the operation and what CUDA says.
   void check(cudaError_t status, std::string_view operation) const;
-  /// [address, address + bytes) lies in one allocation of this device or one mapping that it
-  /// opened.
-  [[nodiscard]] bool holds(const void* address, std::size_t bytes) const;
   /// Throws Error(internal) when the ends do not fit; otherwise says which way the copy goes.
   [[nodiscard]] std::string_view route(const Destination& to, const Source& from,
                                        const CopyShape& shape, std::uint64_t stream) const;
@@ -87,9 +72,6 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::int64_t completed_ns(cudaEvent_t event);
   /// A stream cannot come to its end: nothing on the GPU is waited for or given back any more.
   void leave_memory() { left_.store(true, std::memory_order_relaxed); }
-  void stream_destroyed() { streams_.fetch_sub(1, std::memory_order_relaxed); }
-  void event_created() { events_.fetch_add(1, std::memory_order_relaxed); }
-  void event_destroyed() { events_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
   /// Another process's pool, mapped here, and how many pieces of it are open.
@@ -98,35 +80,23 @@ class CudaDevice final : public Device {
     std::uint64_t bytes = 0;
     std::int32_t opened = 0;
   };
-  struct Opened {
-    std::uint64_t bytes = 0;
-    std::int32_t count = 0;  ///< calls of open_memory() that gave this very address
-    IpcToken pool{};         ///< key of `mapped_`
-  };
 
   void take_pool(const CudaOptions& options);
-  [[nodiscard]] bool is_own(const void* address) const;
+  void unmap(const std::byte* address) override;
+  [[nodiscard]] void* take_host(std::size_t bytes) override;
+  void return_host(void* address) override;
+  void pin(void* address, std::size_t bytes) override;
+  void unpin(void* address) override;
   void enable_peer(const CudaDevice& peer) const;
 
-  DeviceInfo info_;
   const int gpu_;
-  const int exceptions_at_start_;
   kernel::cuda::ProductChoices products_;
-  std::byte* pool_ = nullptr;
   cudaStream_t clock_stream_ = nullptr;
 
-  mutable std::mutex mutex_;  ///< all that follows, except the counters
-  BlockAllocator allocator_{BlockAllocator::alignment};
-  std::map<void*, std::size_t> host_;
-  std::map<void*, std::size_t> registered_;
-  std::map<IpcToken, Mapped> mapped_;
-  std::map<std::byte*, Opened> opened_;
-  std::shared_ptr<const ClockAnchor> anchor_;
+  std::map<IpcToken, Mapped> mapped_;          ///< under `mutex_`
+  std::shared_ptr<const ClockAnchor> anchor_;  ///< under `mutex_`
 
   std::atomic<bool> left_{false};
-  std::atomic<std::int32_t> streams_{0};
-  std::atomic<std::int32_t> events_{0};
-  std::atomic<std::uint64_t> streams_created_{0};
 };
 
 }  // namespace heddle

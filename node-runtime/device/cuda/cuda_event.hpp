@@ -49,6 +49,7 @@ class CudaEvent final : public Event {
   [[nodiscard]] const Device& device() const override { return device_; }
 
   // ---- for streams and the device -------------------------------------------------------------
+  [[nodiscard]] bool is_opened() const { return opened_ != nullptr; }
   /// Null: it was created here.
   [[nodiscard]] const std::shared_ptr<const OpenedEvent>& opened() const { return opened_; }
   /// What other streams wait for.

@@ -30,7 +30,7 @@ std::int64_t now_ns() {
 // ---- what outlives the stream ----------------------------------------------------------------
 
 StreamRecord::StreamRecord(CudaDevice& device, std::uint64_t id)
-    : device_(device), id_(id), place_(fmt::format("{}, stream {}", device.label(), id)) {
+    : device_(device), id_(id), place_(device.place(id)) {
   void* memory = nullptr;
   device_.check(cudaHostAlloc(&memory, slot_count * sizeof(std::int64_t), cudaHostAllocPortable),
                 "cudaHostAlloc of result words");
@@ -200,22 +200,6 @@ void CudaStream::copy_strided(Destination to, Source from, const CopyShape& shap
                                     format_bytes(shape.column_bytes * shape.columns)));
 }
 
-void CudaStream::check_tiles(const Kernel& kernel, std::span<const TileView> tiles) const {
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const TileView& tile = tiles[i];
-    if (tile.rows == 0 || tile.columns == 0) continue;
-    const bool is_shaped = tile.rows > 0 && tile.columns > 0 && tile.leading >= tile.rows;
-    const auto elements = static_cast<std::size_t>((tile.columns - 1) * tile.leading + tile.rows);
-    if (is_shaped && device_.holds(tile.data, elements * sizeof(double))) continue;
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: tile {} of kernel '{}', {} x {} with leading dimension {} at {}, "
-                            "does not lie in one allocation of the device or one mapping that it "
-                            "opened",
-                            record_->place(), i, kernel.name, tile.rows, tile.columns, tile.leading,
-                            fmt::ptr(tile.data)));
-  }
-}
-
 void CudaStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
                         const KernelParameters& parameters, std::int64_t* info) {
   if (kernel.cuda == nullptr) {
@@ -223,7 +207,7 @@ void CudaStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
                 fmt::format("{}: kernel '{}' has no definition for GPUs; run it on the host",
                             record_->place(), kernel.name));
   }
-  check_tiles(kernel, tiles);
+  device_.check_tiles(kernel, tiles, record_->id());
   const CurrentGpu current(device_.gpu());
   const std::scoped_lock lock(mutex_);
   if (context_ == nullptr) {
@@ -246,34 +230,22 @@ void CudaStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
 }
 
 void CudaStream::record(Event& event) {
-  auto* own = dynamic_cast<CudaEvent*>(&event);
-  if (own == nullptr || &own->device() != &device_) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: an event of device {} ({}) cannot be recorded here; a stream "
-                            "records events of its own device",
-                            record_->place(), event.device().info().index,
-                            name_of(event.device().info().backend)));
-  }
-  own->check_recordable(*record_);
+  auto& own = device_.recorded<CudaEvent>(event, record_->id());
+  own.check_recordable(*record_);
   const CurrentGpu current(device_.gpu());
   const std::scoped_lock lock(mutex_);
   // The operation before it is what a failure found by this event is named after.
-  own->record(stream_, record_, record_->counted());
+  own.record(stream_, record_, record_->counted());
 }
 
 void CudaStream::wait(const Event& event) {
-  const auto* cuda = dynamic_cast<const CudaEvent*>(&event);
-  if (cuda == nullptr) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: cannot wait for an event of the {} backend", record_->place(),
-                            name_of(event.device().info().backend)));
-  }
-  if (const auto failure = cuda->known_failure()) record_->abandon(*failure);
+  const auto& known = device_.awaited<CudaEvent>(event, record_->id());
+  if (const auto failure = known.known_failure()) record_->abandon(*failure);
   const CurrentGpu current(device_.gpu());
   const std::scoped_lock lock(mutex_);
   const std::uint64_t number = record_->count("wait for an event");
-  if (cuda->opened() != nullptr) record_->await(number, cuda->opened());
-  device_.check(cudaStreamWaitEvent(stream_, cuda->handle()), "cudaStreamWaitEvent");
+  if (known.is_opened()) record_->await(number, known.opened());
+  device_.check(cudaStreamWaitEvent(stream_, known.handle()), "cudaStreamWaitEvent");
 }
 
 void CudaStream::synchronize() {

@@ -97,7 +97,6 @@ class CudaStream final : public Stream {
   [[nodiscard]] Device& device() const override { return device_; }
 
  private:
-  void check_tiles(const Kernel& kernel, std::span<const TileView> tiles) const;
   [[nodiscard]] bool drain_within(std::int64_t limit_ns) const;
 
   CudaDevice& device_;

@@ -86,7 +86,7 @@ Device& EmulatedStream::device() const {
 }
 
 std::string EmulatedStream::place() const {
-  return fmt::format("emulated device {}, stream {}", device_.info().index, id_);
+  return device_.place(id_);
 }
 
 template <class Fill>
@@ -137,21 +137,7 @@ void EmulatedStream::launch(const Kernel& kernel, std::span<const TileView> tile
                             "host",
                             place(), kernel.name));
   }
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const TileView& tile = tiles[i];
-    if (tile.rows == 0 || tile.columns == 0) continue;
-    const bool is_shaped = tile.rows > 0 && tile.columns > 0 && tile.leading >= tile.rows;
-    const auto elements = static_cast<std::size_t>((tile.columns - 1) * tile.leading + tile.rows);
-    if (!is_shaped || !device_.origin_of(tile.data, elements * sizeof(double))) {
-      throw Error(
-          ErrorCode::internal,
-          fmt::format("{}: tile {} of kernel '{}', {} x {} with leading dimension {} at {}, "
-                      "does not lie in one allocation of the device or one mapping that it "
-                      "opened",
-                      place(), i, kernel.name, tile.rows, tile.columns, tile.leading,
-                      fmt::ptr(tile.data)));
-    }
-  }
+  device_.check_tiles(kernel, tiles, id_);
   submit(OperationKind::launch, [&](Operation& operation) {
     operation.serial = device_.next_launch();
     operation.kernel = &kernel;
@@ -162,31 +148,20 @@ void EmulatedStream::launch(const Kernel& kernel, std::span<const TileView> tile
 }
 
 void EmulatedStream::record(Event& event) {
-  auto* own = dynamic_cast<EmulatedEvent*>(&event);
-  if (own == nullptr || &own->device() != &device_) {
-    throw Error(
-        ErrorCode::internal,
-        fmt::format("{}: an event of device {} ({}) cannot be recorded here; a stream "
-                    "records events of its own device",
-                    place(), event.device().info().index, name_of(event.device().info().backend)));
-  }
-  own->check_recordable(id_);
+  auto& own = device_.recorded<EmulatedEvent>(event, id_);
+  own.check_recordable(id_);
   submit(OperationKind::record, [&](Operation& operation) {
-    operation.words = own->words();
-    operation.record_slot = &own->own_slot();
-    operation.record_number = own->begin_record(id_);
+    operation.words = own.words();
+    operation.record_slot = &own.own_slot();
+    operation.record_number = own.begin_record(id_);
   });
 }
 
 void EmulatedStream::wait(const Event& event) {
-  const auto* emulated = dynamic_cast<const EmulatedEvent*>(&event);
-  if (emulated == nullptr) {
-    throw Error(ErrorCode::internal, fmt::format("{}: cannot wait for an event of the {} backend",
-                                                 place(), name_of(event.device().info().backend)));
-  }
-  const std::uint64_t number = emulated->submitted();
+  const auto& known = device_.awaited<EmulatedEvent>(event, id_);
+  const std::uint64_t number = known.submitted();
   submit(OperationKind::wait, [&](Operation& operation) {
-    operation.words = emulated->words();
+    operation.words = known.words();
     operation.record_number = number;
   });
 }

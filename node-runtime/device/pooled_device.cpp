@@ -1,0 +1,305 @@
+#include "node-runtime/device/pooled_device.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <fmt/format.h>
+#include <iterator>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace heddle {
+namespace {
+
+/// Bytes from the first of a block to behind its last; nullopt when no memory is that large.
+std::optional<std::size_t> extent(const CopyShape& shape, std::size_t leading) {
+  std::size_t gaps = 0;
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(shape.columns - 1, leading, &gaps) ||
+      __builtin_add_overflow(gaps, shape.column_bytes, &bytes)) {
+    return std::nullopt;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// ---- life ------------------------------------------------------------------------------------
+
+PooledDevice::PooledDevice() : exceptions_at_start_(std::uncaught_exceptions()) {}
+
+void PooledDevice::set_pool(std::byte* address, std::uint64_t bytes, std::uint64_t used_bytes_max) {
+  pool_ = address;
+  used_bytes_max_ = used_bytes_max;
+  allocator_ = BlockAllocator(bytes);
+  info_.memory_bytes = bytes;
+}
+
+void PooledDevice::check_unused() const {
+  // Relaxed: who destroys the device has seen the end of everything on it.
+  HEDDLE_CHECK(streams_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} streams",
+               label(), streams_.load(std::memory_order_relaxed));
+  HEDDLE_CHECK(events_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} events",
+               label(), events_.load(std::memory_order_relaxed));
+  if (std::uncaught_exceptions() == exceptions_at_start_) {
+    HEDDLE_CHECK(allocator_.used_count() == 0 && opened_.empty() && host_.empty(),
+                 "{} is destroyed with {} allocations ({}), {} opened mappings and {} host "
+                 "allocations",
+                 label(), allocator_.used_count(), format_bytes(allocator_.used_bytes()),
+                 opened_.size(), host_.size());
+  }
+}
+
+void PooledDevice::give_back_host() {
+  for (void* address : host_) return_host(address);
+  for (void* address : registered_) unpin(address);
+}
+
+std::string PooledDevice::place(std::uint64_t stream) const {
+  return fmt::format("{}, stream {}", label(), stream);
+}
+
+// ---- memory ----------------------------------------------------------------------------------
+
+std::uint64_t PooledDevice::available() const {
+  const std::uint64_t used = allocator_.used_bytes();
+  return used >= used_bytes_max_ ? 0 : std::min(allocator_.largest_free(), used_bytes_max_ - used);
+}
+
+std::uint64_t PooledDevice::memory_available() const {
+  const std::scoped_lock lock(mutex_);
+  return available();
+}
+
+DeviceMemory PooledDevice::allocate(std::size_t bytes) {
+  HEDDLE_CHECK(bytes > 0);
+  const std::scoped_lock lock(mutex_);
+  const std::uint64_t bytes_max = available();
+  std::optional<BlockAllocator::Block> block;
+  if (bytes <= bytes_max) block = allocator_.allocate(bytes);
+  if (!block) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: out of memory: {} asked for, largest free block {}, {} in all; "
+                            "make the pool smaller or the device's memory larger",
+                            label(), format_bytes(bytes), format_bytes(bytes_max),
+                            format_bytes(info_.memory_bytes)));
+  }
+  return {pool_ + block->begin, bytes};
+}
+
+void PooledDevice::free(const DeviceMemory& memory) {
+  const std::uint64_t offset = offset_of(memory.address);
+  const std::scoped_lock lock(mutex_);
+  const auto block = allocator_.find(offset);
+  if (!block || block->begin != offset || block->bytes != memory.bytes) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: {} at {} is freed, but was not allocated here, or is free already",
+                            label(), format_bytes(memory.bytes), fmt::ptr(memory.address)));
+  }
+  discard(memory);
+  HEDDLE_CHECK(allocator_.release(offset));
+}
+
+void* PooledDevice::allocate_host(std::size_t bytes) {
+  HEDDLE_CHECK(bytes > 0);
+  void* address = take_host(bytes);
+  const std::scoped_lock lock(mutex_);
+  host_.insert(address);
+  return address;
+}
+
+void PooledDevice::free_host(void* address) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (host_.erase(address) == 0) {
+      throw Error(ErrorCode::internal,
+                  fmt::format("{}: host memory at {} is freed, but was not allocated here", label(),
+                              fmt::ptr(address)));
+    }
+  }
+  return_host(address);
+}
+
+void PooledDevice::register_host(void* address, std::size_t bytes) {
+  pin(address, bytes);
+  const std::scoped_lock lock(mutex_);
+  if (!registered_.insert(address).second) {
+    throw Error(ErrorCode::internal, fmt::format("{}: host memory at {} is registered already",
+                                                 label(), fmt::ptr(address)));
+  }
+}
+
+void PooledDevice::unregister_host(void* address) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (registered_.erase(address) == 0) {
+      throw Error(ErrorCode::internal, fmt::format("{}: host memory at {} was not registered here",
+                                                   label(), fmt::ptr(address)));
+    }
+  }
+  unpin(address);
+}
+
+std::optional<MemoryOrigin> PooledDevice::origin_of(const void* address, std::size_t bytes) const {
+  const std::scoped_lock lock(mutex_);
+  if (is_own(address)) {
+    const std::uint64_t offset = offset_of(address);
+    const auto block = allocator_.find(offset);
+    if (block && bytes <= block->bytes - (offset - block->begin)) return MemoryOrigin::own;
+  } else {
+    const auto after = opened_.upper_bound(static_cast<const std::byte*>(address));
+    if (after != opened_.begin()) {
+      const auto& [base, opened] = *std::prev(after);
+      const std::uint64_t offset =
+          reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);
+      if (offset < opened.bytes && bytes <= opened.bytes - offset) return MemoryOrigin::opened;
+    }
+  }
+  return std::nullopt;
+}
+
+// ---- what streams are asked to do ------------------------------------------------------------
+
+CopyEnds PooledDevice::check_copy(const Destination& to, const Source& from, const CopyShape& shape,
+                                  std::uint64_t stream) const {
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: copy of {} columns of {}: {}", place(stream), shape.columns,
+                            format_bytes(shape.column_bytes), reason));
+  };
+  const auto to_bytes = extent(shape, shape.destination_leading);
+  const auto from_bytes = extent(shape, shape.source_leading);
+  if (!to_bytes || !from_bytes || shape.destination_leading < shape.column_bytes ||
+      shape.source_leading < shape.column_bytes) {
+    refuse(fmt::format("leading dimensions {} (to) and {} (from) do not fit",
+                       shape.destination_leading, shape.source_leading));
+  }
+  if (to.device != this && from.device != this) {
+    refuse("neither end is memory of this stream's device");
+  }
+  const auto check_end = [&](const void* address, std::size_t bytes, const Device* device,
+                             std::string_view end) {
+    if (device == nullptr) {
+      if (address == nullptr || is_own(address)) {
+        refuse(fmt::format("the {} {} is said to be host memory, but is {}", end, fmt::ptr(address),
+                           address == nullptr ? "null" : "the device's"));
+      }
+      return MemoryOrigin::host;
+    }
+    if (device != this && !can_access_peer(*device)) {
+      refuse(fmt::format("no access to device {} ({}); copy through the host", device->info().index,
+                         name_of(device->info().backend)));
+    }
+    // Peers are of one backend.
+    const auto& owner = static_cast<const PooledDevice&>(*device);
+    const auto origin = owner.origin_of(address, bytes);
+    if (!origin) {
+      refuse(
+          fmt::format("the {}, {} at {}, does not lie in one allocation of {} or one mapping "
+                      "that it opened",
+                      end, format_bytes(bytes), fmt::ptr(address), owner.label()));
+    }
+    return device == this ? *origin : MemoryOrigin::peer;
+  };
+  const CopyEnds ends{check_end(to.address, *to_bytes, to.device, "destination"),
+                      check_end(from.address, *from_bytes, from.device, "source")};
+  if (to.device == nullptr || from.device == nullptr) return ends;
+  const auto to_begin = reinterpret_cast<std::uintptr_t>(to.address);
+  const auto from_begin = reinterpret_cast<std::uintptr_t>(from.address);
+  // Blocks of several columns may interleave without sharing a byte.
+  if (shape.columns == 1 && to_begin < from_begin + *from_bytes &&
+      from_begin < to_begin + *to_bytes) {
+    refuse("source and destination overlap");
+  }
+  return ends;
+}
+
+void PooledDevice::check_tiles(const Kernel& kernel, std::span<const TileView> tiles,
+                               std::uint64_t stream) const {
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const TileView& tile = tiles[i];
+    if (tile.rows == 0 || tile.columns == 0) continue;
+    const bool is_shaped = tile.rows > 0 && tile.columns > 0 && tile.leading >= tile.rows;
+    const auto elements = static_cast<std::size_t>((tile.columns - 1) * tile.leading + tile.rows);
+    if (is_shaped && origin_of(tile.data, elements * sizeof(double))) continue;
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: tile {} of kernel '{}', {} x {} with leading dimension {} at {}, "
+                            "does not lie in one allocation of the device or one mapping that it "
+                            "opened",
+                            place(stream), i, kernel.name, tile.rows, tile.columns, tile.leading,
+                            fmt::ptr(tile.data)));
+  }
+}
+
+void PooledDevice::refuse_record(const Event& event, std::uint64_t stream) const {
+  throw Error(ErrorCode::internal,
+              fmt::format("{}: an event of device {} ({}) cannot be recorded here; a stream "
+                          "records events of its own device",
+                          place(stream), event.device().info().index,
+                          name_of(event.device().info().backend)));
+}
+
+void PooledDevice::refuse_wait(const Event& event, std::uint64_t stream) const {
+  throw Error(ErrorCode::internal,
+              fmt::format("{}: cannot wait for an event of the {} backend", place(stream),
+                          name_of(event.device().info().backend)));
+}
+
+// ---- other processes -------------------------------------------------------------------------
+
+IpcMemoryHandle PooledDevice::handle_of(const void* address) const {
+  const std::uint64_t offset = offset_of(address);
+  std::optional<BlockAllocator::Block> block;
+  {
+    const std::scoped_lock lock(mutex_);
+    block = allocator_.find(offset);
+  }
+  if (!block) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: {} is exported, but lies in no allocation of this device (memory "
+                            "opened from another process must be exported by its owner)",
+                            label(), fmt::ptr(address)));
+  }
+  IpcMemoryHandle handle;
+  handle.device = info_.uuid;
+  handle.allocation = block->id;
+  handle.offset = offset - block->begin;
+  handle.bytes = block->bytes - handle.offset;
+  return handle;
+}
+
+void PooledDevice::refuse_export() const {
+  throw Error(ErrorCode::internal,
+              fmt::format("{}: only events that it created can be exported", label()));
+}
+
+std::string PooledDevice::opening(const IpcMemoryHandle& handle) const {
+  return fmt::format("{}: opening {} of device {}", label(), format_bytes(handle.bytes),
+                     to_string(handle.device));
+}
+
+std::string PooledDevice::opening(const IpcEventHandle& handle) const {
+  return fmt::format("{}: opening an event of device {}", label(), to_string(handle.device));
+}
+
+DeviceMemory PooledDevice::add_opened(std::byte* address, std::uint64_t bytes) {
+  Opened& opened = opened_[address];
+  opened.bytes = std::max(opened.bytes, bytes);
+  ++opened.count;
+  return {address, bytes};
+}
+
+void PooledDevice::close_memory(const DeviceMemory& memory) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = opened_.find(memory.address);
+  if (found == opened_.end()) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: memory at {} is closed, but was not opened here", label(),
+                            fmt::ptr(memory.address)));
+  }
+  if (--found->second.count == 0) opened_.erase(found);
+  unmap(memory.address);
+}
+
+}  // namespace heddle
