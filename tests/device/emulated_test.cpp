@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <memory>
 #include <vector>
 
 #include "node-runtime/device/emulated/emulated_device.hpp"
@@ -252,6 +253,38 @@ TEST(EmulatedStreamsDeathTest, destroying_pending_work_or_an_untold_failure_is_a
   };
   // Whether the broken kernel has run yet or not, nobody knows how it went.
   EXPECT_DEATH(destroy_failed(), "it is broken|unfinished operations");
+}
+
+TEST(EmulatedDeviceDeathTest, what_is_not_given_back_before_the_device_is_a_defect) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto keep_memory = [] {
+    EmulatedDevice device(0, small());
+    static_cast<void>(device.allocate(512));
+    static_cast<void>(device.allocate_host(100));
+  };
+  EXPECT_DEATH(keep_memory(), "with 1 allocations .512 B., 0 opened mappings and 1 host");
+  const auto keep_stream = [] {
+    auto device = std::make_unique<EmulatedDevice>(3, small());
+    const auto stream = device->create_stream();
+    device.reset();
+  };
+  EXPECT_DEATH(keep_stream(), "emulated device 3 is destroyed before 1 streams");
+  const auto keep_event = [] {
+    auto device = std::make_unique<EmulatedDevice>(0, small());
+    const auto event = device->create_event();
+    device.reset();
+  };
+  EXPECT_DEATH(keep_event(), "is destroyed before 1 events");
+}
+
+TEST(EmulatedFaults, an_exception_that_unwinds_leaves_memory_behind_without_a_complaint) {
+  const std::string text = error_of([&] {
+    EmulatedDevice device(0, small());
+    static_cast<void>(device.allocate(512));
+    static_cast<void>(device.allocate_host(100));
+    throw Error(ErrorCode::communication, "the peer has gone");
+  });
+  EXPECT_EQ(text, "the peer has gone");
 }
 
 TEST(EmulatedModel, copies_of_one_direction_share_its_rate) {

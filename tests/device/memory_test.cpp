@@ -1,5 +1,8 @@
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <gtest/gtest.h>
+#include <memory>
 #include <set>
 
 #include "tests/device/device_fixture.hpp"
@@ -70,6 +73,17 @@ TEST_P(DeviceMemoryTest, host_memory_is_page_aligned_and_belongs_to_its_device) 
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 4096, 0U);
   EXPECT_FALSE(error_of([&] { other().free_host(memory); }).empty());
   device().free_host(memory);
+}
+
+TEST_P(DeviceMemoryTest, host_memory_is_registered_once_and_unregistered_where_it_was) {
+  const std::unique_ptr<std::byte, decltype(&std::free)> memory(
+      static_cast<std::byte*>(std::aligned_alloc(4096, 8192)), &std::free);
+  device().register_host(memory.get(), 8192);
+  EXPECT_FALSE(error_of([&] { device().register_host(memory.get(), 8192); }).empty());
+  EXPECT_NE(error_of([&] { other().unregister_host(memory.get()); }).find("was not registered"),
+            std::string::npos);
+  device().unregister_host(memory.get());
+  EXPECT_FALSE(error_of([&] { device().unregister_host(memory.get()); }).empty());
 }
 
 TEST_P(DeviceMemoryTest, an_exported_handle_identifies_the_allocation_not_the_address) {
