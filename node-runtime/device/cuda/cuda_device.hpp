@@ -45,6 +45,8 @@ struct ClockAnchor {
 class CudaDevice final : public PooledDevice {
  public:
   CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& options);
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
   ~CudaDevice() override;
 
   [[nodiscard]] bool runs(const Kernel& kernel) const override { return kernel.cuda != nullptr; }

@@ -40,6 +40,8 @@ class CudaEvent final : public Event {
  public:
   explicit CudaEvent(CudaDevice& device);
   CudaEvent(CudaDevice& device, std::shared_ptr<const OpenedEvent> opened);
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
   ~CudaEvent() override;
 
   [[nodiscard]] EventState query() const override;

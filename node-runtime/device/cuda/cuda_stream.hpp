@@ -84,6 +84,8 @@ class StreamRecord {
 class CudaStream final : public Stream {
  public:
   CudaStream(CudaDevice& device, std::uint64_t id, StreamPriority priority);
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
   ~CudaStream() override;
 
   void copy_strided(Destination to, Source from, const CopyShape& shape) override;
