@@ -1,24 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <ctime>
 #include <span>
+
+#include "base/clock.hpp"
 
 namespace heddle::trace {
 
-/// The one clock of all traces: CLOCK_MONOTONIC in nanoseconds. Any thread; cannot fail.
-///
-/// Read through the vDSO, so without a system call. Reading the processor's time stamp counter
-/// directly would save about half of the 20 ns, but would need checks that the counter is constant
-/// and synchronous on every machine, a calibration of its own, and a conversion before times could
-/// be compared with those of other threads, nodes and tools. A task takes 10 us or more; the 10 ns
-/// are not worth that. A loop that goes from one activity to the next reads the clock once and uses
-/// the value as the end of one and the start of the other.
-[[nodiscard]] inline std::int64_t now_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
+/// The one clock of all traces.
+using heddle::now_ns;
 
 /// One comparison of this node's clock with node 0's: at `local_ns` of this node, node 0's clock
 /// showed `local_ns + offset_ns`.

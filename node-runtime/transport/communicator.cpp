@@ -4,10 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <fmt/format.h>
 #include <unistd.h>
 #include <utility>
+
+#include "base/clock.hpp"
 
 namespace heddle {
 
@@ -78,11 +79,6 @@ Communicator::~Communicator() {
 
 std::int64_t Communicator::clock_offset_ns() const {
   constexpr int exchanges = 20;
-  const auto now = [] {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  };
   std::int64_t offset = 0;
   for (int r = 1; r < size_; ++r) {
     if (rank_ != 0 && rank_ != r) continue;
@@ -93,15 +89,15 @@ std::int64_t Communicator::clock_offset_ns() const {
       if (rank_ == 0) {
         check_mpi(MPI_Recv(&theirs, 1, MPI_INT64_T, r, 0, collectives_, MPI_STATUS_IGNORE),
                   "comparing clocks");
-        theirs = now();
+        theirs = now_ns();
         check_mpi(MPI_Send(&theirs, 1, MPI_INT64_T, r, 0, collectives_), "comparing clocks");
         continue;
       }
-      const std::int64_t sent = now();
+      const std::int64_t sent = now_ns();
       check_mpi(MPI_Send(&sent, 1, MPI_INT64_T, 0, 0, collectives_), "comparing clocks");
       check_mpi(MPI_Recv(&theirs, 1, MPI_INT64_T, 0, 0, collectives_, MPI_STATUS_IGNORE),
                 "comparing clocks");
-      const std::int64_t back = now();
+      const std::int64_t back = now_ns();
       if (back - sent < fastest) {
         fastest = back - sent;
         offset = theirs - (sent + (back - sent) / 2);

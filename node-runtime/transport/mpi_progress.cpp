@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
 
 namespace heddle {
 namespace {
@@ -28,10 +29,6 @@ constexpr std::int64_t wait_recorded_ns_max = 50'000'000;
 /// First character of a failure's text: whose failure it is.
 constexpr char own = 'o';
 constexpr char relayed = 'r';
-
-std::int64_t now_ns() {
-  return trace::now_ns();
-}
 
 }  // namespace
 

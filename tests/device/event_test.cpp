@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "tests/device/device_fixture.hpp"
 #include "tests/device/device_kernels.hpp"
 
@@ -42,10 +43,6 @@ TEST_P(DeviceEventTest, an_event_is_pending_until_what_is_before_it_has_finished
 }
 
 TEST_P(DeviceEventTest, an_event_says_when_it_completed_however_late_it_is_asked) {
-  const auto now_ns = [] {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  };
   Gate gate;
   const auto stream = device().create_stream();
   const auto first = device().create_event();

@@ -1,13 +1,13 @@
 #include "node-runtime/device/cuda/cuda_device.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "node-runtime/device/cuda/cuda_event.hpp"
@@ -28,12 +28,6 @@ struct EventToken {
   cudaIpcEventHandle_t event;
   std::int64_t pid;
 };
-
-/// CLOCK_MONOTONIC.
-std::int64_t now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 /// CUDA tells the time between two events in a float of milliseconds: to 2 us over this long.
 constexpr std::int64_t anchor_life_ns = 30'000'000'000;

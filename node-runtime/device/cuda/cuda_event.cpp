@@ -1,12 +1,12 @@
 #include "node-runtime/device/cuda/cuda_event.hpp"
 
-#include <chrono>
 #include <exception>
 #include <fmt/format.h>
 #include <thread>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "node-runtime/device/cuda/cuda_stream.hpp"
 
@@ -15,11 +15,6 @@ namespace {
 
 /// How long a dead exporter stays unnoticed by who polls.
 constexpr std::int64_t look_interval_ns = 10'000'000;
-
-std::int64_t now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 }  // namespace
 

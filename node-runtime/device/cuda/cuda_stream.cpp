@@ -1,12 +1,12 @@
 #include "node-runtime/device/cuda/cuda_stream.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <fmt/format.h>
 #include <thread>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "kernels/cuda/launch.hpp"
@@ -19,11 +19,6 @@ namespace {
 constexpr std::int64_t look_interval_ns = 10'000'000;
 /// How long an abandoned stream is given to come to its end.
 constexpr std::int64_t drain_ns_max = 1'000'000'000;
-
-std::int64_t now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "node-runtime/device/emulated/emulated_device.hpp"
 
@@ -17,12 +18,6 @@ namespace {
 constexpr std::chrono::milliseconds look_interval{50};
 /// The same for query(), which is called often and must stay cheap.
 constexpr std::chrono::nanoseconds query_look_interval = std::chrono::milliseconds(10);
-
-/// CLOCK_MONOTONIC.
-std::int64_t now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 /// Pairs with the release in complete_record().
 bool is_complete(const EventSlot& slot, std::uint64_t number) {
