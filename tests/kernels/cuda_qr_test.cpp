@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
@@ -9,6 +8,7 @@
 
 #include "kernels/qr.hpp"
 #include "tests/kernels/cuda_qr_fixture.hpp"
+#include "tests/kernels/panel_shapes.hpp"
 
 namespace heddle::test {
 namespace {
@@ -18,17 +18,8 @@ using kernel::PanelParameters;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-struct Shape {
-  std::int64_t rows;  ///< that take part
-  std::int64_t w;     ///< columns of the panel
-  std::int64_t n;     ///< columns of what Q is applied to
-  std::int64_t inner;
-  std::int64_t first;  ///< rows of the tile before those
-  std::int64_t row;    ///< rows of R's tile before R
-};
-
 /// One CTA, and shapes in which every loop has an end that is not a multiple of anything.
-const std::vector<Shape> small_shapes{
+const std::vector<PanelShape> small_shapes{
     {1, 1, 1, 1, 0, 0},       {8, 8, 8, 8, 0, 0},       {9, 9, 3, 4, 2, 1},
     {16, 16, 16, 5, 0, 0},    {17, 17, 2, 17, 1, 1},    {32, 32, 8, 32, 0, 0},
     {33, 33, 7, 33, 5, 0},    {64, 33, 20, 33, 7, 9},   {96, 96, 12, 96, 0, 0},
@@ -37,21 +28,13 @@ const std::vector<Shape> small_shapes{
     {511, 130, 5, 130, 1, 0}, {260, 257, 6, 257, 3, 1}, {300, 200, 10, 140, 0, 5}};
 
 /// Many CTAs, each layout of panels, and the recursion past 128 columns.
-const std::vector<Shape> large_shapes{
+const std::vector<PanelShape> large_shapes{
     {513, 32, 10, 32, 0, 0},    {1000, 130, 31, 48, 24, 0},     {1025, 17, 5, 17, 0, 2},
     {512, 512, 100, 256, 0, 0}, {3000, 512, 257, 512, 100, 64}, {5000, 300, 128, 128, 8, 0},
     {4097, 100, 30, 7, 1, 1},   {2048, 400, 64, 384, 0, 0},     {40000, 40, 17, 40, 3, 0},
     {70001, 35, 8, 32, 0, 1},   {140000, 20, 3, 20, 0, 0}};
 
-std::vector<Shape> with_short_tiles(std::vector<Shape> shapes) {
-  for (Shape& s : shapes) {  // a tile under R may have fewer rows than R
-    s.first = 0;
-    if (s.rows % 3 == 0 && s.rows < 2000) s.rows /= 7;
-  }
-  return shapes;
-}
-
-double tolerance(const Shape& s) {
+double tolerance(const PanelShape& s) {
   return 100 * epsilon * static_cast<double>(s.rows + s.w + 8);
 }
 
@@ -99,27 +82,14 @@ void fill_nearly_dependent(TwinTile& a, std::mt19937_64& random) {
 
 class CudaQr : public CudaQrTest {
  protected:
-  static void for_shapes(const std::vector<Shape>& shapes,
-                         const std::function<void(const Shape&, std::mt19937_64&)>& body) {
-    std::uint64_t seed = 1;
-    for (const Shape& s : shapes) {
-      SCOPED_TRACE(::testing::Message()
-                   << "rows " << s.rows << " w " << s.w << " n " << s.n << " inner " << s.inner
-                   << " first " << s.first << " row " << s.row << " seed " << seed);
-      std::mt19937_64 random(seed++);
-      body(s, random);
-      if (HasFatalFailure()) return;
-    }
-  }
-
-  void geqrt_and_unmqr(const Shape& s, std::mt19937_64& random);
-  void tsqrt_and_tsmqr(const Shape& s, std::mt19937_64& random);
-  void ttqrt_and_ttmqr(const Shape& s, std::mt19937_64& random);
+  void geqrt_and_unmqr(const PanelShape& s, std::mt19937_64& random);
+  void tsqrt_and_tsmqr(const PanelShape& s, std::mt19937_64& random);
+  void ttqrt_and_ttmqr(const PanelShape& s, std::mt19937_64& random);
   void geqrt_is_backward_stable(TwinTile& a, std::int64_t inner, double within);
   void tsqrt_is_backward_stable(TwinTile& r, TwinTile& a, std::int64_t inner, double within);
 };
 
-void CudaQr::geqrt_and_unmqr(const Shape& s, std::mt19937_64& random) {
+void CudaQr::geqrt_and_unmqr(const PanelShape& s, std::mt19937_64& random) {
   const PanelParameters p{s.first, s.row, s.inner};
   TwinTile a(s.first + s.rows, s.w);
   TwinTile r(s.row + s.w + 4, s.w, 1);
@@ -166,7 +136,7 @@ void CudaQr::geqrt_and_unmqr(const Shape& s, std::mt19937_64& random) {
   EXPECT_LE(distance(c, c_before), tolerance(s));
 }
 
-void CudaQr::tsqrt_and_tsmqr(const Shape& s, std::mt19937_64& random) {
+void CudaQr::tsqrt_and_tsmqr(const PanelShape& s, std::mt19937_64& random) {
   const PanelParameters p{0, s.row, s.inner};
   TwinTile a(s.rows, s.w);
   TwinTile r(s.row + s.w + 2, s.w, 1);
@@ -230,7 +200,7 @@ void CudaQr::tsqrt_and_tsmqr(const Shape& s, std::mt19937_64& random) {
   EXPECT_LE(distance(d, d_before), tolerance(s));
 }
 
-void CudaQr::ttqrt_and_ttmqr(const Shape& s, std::mt19937_64& random) {
+void CudaQr::ttqrt_and_ttmqr(const PanelShape& s, std::mt19937_64& random) {
   const PanelParameters p{0, s.row, s.inner};
   const std::int64_t w = s.w;
   TwinTile upper(s.row + w + 2, w);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/kernels/guarded_tile.hpp"
+#include "tests/kernels/panel_shapes.hpp"
 #include "tests/support/dense.hpp"
 #include "tests/support/lapack.hpp"
 
@@ -27,21 +28,12 @@ using testing::lapack_r;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
-struct Shape {
-  std::int64_t rows;  ///< that take part
-  std::int64_t w;     ///< columns of the panel
-  std::int64_t n;     ///< columns of what Q is applied to
-  std::int64_t inner;
-  std::int64_t first;  ///< rows of the tile before those
-  std::int64_t row;    ///< rows of R's tile before R
-};
-
-std::vector<Shape> shapes(bool tall) {
-  std::vector<Shape> result{{1, 1, 1, 1, 0, 0},     {8, 8, 8, 8, 0, 0},
-                            {9, 9, 3, 4, 2, 1},     {16, 16, 16, 5, 0, 0},
-                            {64, 33, 20, 33, 7, 9}, {200, 96, 64, 32, 0, 0},
-                            {300, 1, 5, 1, 1, 0},   {513, 65, 40, 65, 3, 2},
-                            {96, 96, 96, 96, 0, 0}, {1000, 130, 31, 48, 24, 0}};
+std::vector<PanelShape> all_shapes() {
+  std::vector<PanelShape> result{{1, 1, 1, 1, 0, 0},     {8, 8, 8, 8, 0, 0},
+                                 {9, 9, 3, 4, 2, 1},     {16, 16, 16, 5, 0, 0},
+                                 {64, 33, 20, 33, 7, 9}, {200, 96, 64, 32, 0, 0},
+                                 {300, 1, 5, 1, 1, 0},   {513, 65, 40, 65, 3, 2},
+                                 {96, 96, 96, 96, 0, 0}, {1000, 130, 31, 48, 24, 0}};
   std::mt19937_64 random(4711);
   const auto below = [&](std::int64_t end) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end));
@@ -50,27 +42,10 @@ std::vector<Shape> shapes(bool tall) {
     const std::int64_t w = 1 + below(90);
     result.push_back({w + below(150), w, 1 + below(60), 1 + below(w), below(20), below(20)});
   }
-  if (!tall) {  // a tile under R may have fewer rows than R
-    for (Shape& s : result) {
-      if (s.rows % 3 == 0) s.rows = s.rows / 7;
-    }
-  }
   return result;
 }
 
-void for_shapes(bool tall, const std::function<void(const Shape&, std::mt19937_64&)>& body) {
-  std::uint64_t seed = 1;
-  for (const Shape& s : shapes(tall)) {
-    SCOPED_TRACE(::testing::Message()
-                 << "rows " << s.rows << " w " << s.w << " n " << s.n << " inner " << s.inner
-                 << " first " << s.first << " row " << s.row);
-    std::mt19937_64 random(seed++);
-    body(s, random);
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-}
-
-double tolerance(const Shape& s) {
+double tolerance(const PanelShape& s) {
   return 60 * epsilon * static_cast<double>(s.rows + s.w + 8);
 }
 
@@ -86,7 +61,7 @@ void expect_near(const std::function<double(std::int64_t, std::int64_t)>& actual
 }
 
 TEST(QrKernels, Geqrt_AgreesWithLapackAndItsQIsUndone) {
-  for_shapes(true, [](const Shape& s, std::mt19937_64& random) {
+  for_shapes(all_shapes(), [](const PanelShape& s, std::mt19937_64& random) {
     const PanelParameters p{s.first, s.row, s.inner};
     GuardedTile a(s.first + s.rows, s.w);
     GuardedTile r(s.row + s.w + 4, s.w);
@@ -132,7 +107,7 @@ TEST(QrKernels, Geqrt_AgreesWithLapackAndItsQIsUndone) {
 }
 
 TEST(QrKernels, Unmqr_IsOrthogonalAndKeepsTheTopRowsInRsTile) {
-  for_shapes(true, [](const Shape& s, std::mt19937_64& random) {
+  for_shapes(all_shapes(), [](const PanelShape& s, std::mt19937_64& random) {
     const PanelParameters p{s.first, s.row, s.inner};
     GuardedTile a(s.first + s.rows, s.w);
     GuardedTile r(s.row + s.w, s.w);
@@ -170,7 +145,7 @@ TEST(QrKernels, Unmqr_IsOrthogonalAndKeepsTheTopRowsInRsTile) {
 }
 
 TEST(QrKernels, Tsqrt_AgreesWithLapackOfTheTwoStacked) {
-  for_shapes(false, [](const Shape& s, std::mt19937_64& random) {
+  for_shapes(with_short_tiles(all_shapes()), [](const PanelShape& s, std::mt19937_64& random) {
     const PanelParameters p{0, s.row, s.inner};
     GuardedTile a(s.rows, s.w);
     GuardedTile r(s.row + s.w + 2, s.w);
@@ -215,7 +190,7 @@ TEST(QrKernels, Tsqrt_AgreesWithLapackOfTheTwoStacked) {
 }
 
 TEST(QrKernels, Tsqrt_TakesTheTriangleOfAnotherTileAndNothingElseOfIt) {
-  for_shapes(false, [](const Shape& s, std::mt19937_64& random) {
+  for_shapes(with_short_tiles(all_shapes()), [](const PanelShape& s, std::mt19937_64& random) {
     const PanelParameters p{0, s.row, s.inner};
     GuardedTile a(s.rows, s.w);
     GuardedTile r(s.row + s.w + 1, s.w);
@@ -247,7 +222,7 @@ TEST(QrKernels, Tsqrt_TakesTheTriangleOfAnotherTileAndNothingElseOfIt) {
 
 TEST(QrKernels, Ttqrt_AgreesWithLapackOfTwoTrianglesAndItsQIsUndone) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  for_shapes(true, [](const Shape& s, std::mt19937_64& random) {
+  for_shapes(all_shapes(), [](const PanelShape& s, std::mt19937_64& random) {
     const PanelParameters p{0, s.row, s.inner};
     const std::int64_t w = s.w;
     GuardedTile upper(s.row + w + 2, w);
