@@ -8,6 +8,7 @@
 #include "kernels/cpu/householder.hpp"
 #include "kernels/cpu/tile_operations.hpp"
 #include "kernels/cuda/definitions.hpp"
+#include "kernels/reflector_blocks.hpp"
 
 namespace heddle::kernel {
 namespace {
@@ -18,31 +19,15 @@ TileView active(const TileView& a, std::int64_t first) {
   return rows_of(a, first, a.rows - first);
 }
 
-/// A block of reflectors of a panel: its columns, and its triangle of T.
-struct Block {
-  std::int64_t begin;
-  std::int64_t count;
-};
-
-/// Calls `work` for each block, from the left or from the right.
-template <class Work>
-void for_blocks(std::int64_t columns, std::int64_t inner, bool from_left, const Work& work) {
-  HEDDLE_CHECK(inner >= 1, "blocks of {} reflectors", inner);
-  const std::int64_t blocks = (columns + inner - 1) / inner;
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::int64_t begin = (from_left ? b : blocks - 1 - b) * inner;
-    work(Block{begin, std::min(inner, columns - begin)});
-  }
-}
-
-TileView t_of(const TileView& t, Block block) {
+/// The triangle of T of a block of reflectors.
+TileView t_of(const TileView& t, Range block) {
   HEDDLE_CHECK(block.count <= t.rows && block.begin + block.count <= t.columns,
                "{} reflectors at {} in T of {} x {}", block.count, block.begin, t.rows, t.columns);
   return t.block(0, block.begin, block.count, block.count);
 }
 
 /// T has rows that a narrow last block does not use.
-void clear_below(const TileView& t, Block block) {
+void clear_below(const TileView& t, Range block) {
   host::clear(t.block(block.count, block.begin, t.rows - block.count, block.count));
 }
 
@@ -64,7 +49,7 @@ std::int64_t run_geqrt(const KernelArguments& arguments) {
   const TileView r = rows_of(arguments.tiles[1], p.row, w);
   const TileView& t = arguments.tiles[2];
   HEDDLE_CHECK(r.columns == w, "R of {} columns for a panel of {}", r.columns, w);
-  for_blocks(w, p.inner, true, [&](Block block) {
+  for_blocks(w, p.inner, true, [&](Range block) {
     const std::int64_t rows = a.rows - block.begin;
     const TileView panel = a.block(block.begin, block.begin, rows, block.count);
     const std::int64_t end = block.begin + block.count;
@@ -78,7 +63,7 @@ std::int64_t run_geqrt(const KernelArguments& arguments) {
 }
 
 void apply(Side side, const TileView& c, const TileView& v, const TileView& t, std::int64_t inner) {
-  for_blocks(v.columns, inner, side == Side::transposed, [&](Block block) {
+  for_blocks(v.columns, inner, side == Side::transposed, [&](Range block) {
     const std::int64_t rows = v.rows - block.begin;
     host::apply_reflectors(side, v.block(block.begin, block.begin, rows, block.count),
                            t_of(t, block), c.block(block.begin, 0, rows, c.columns));
@@ -109,7 +94,7 @@ std::int64_t run_unmqr_back(const KernelArguments& arguments) {
 void factor_below(const TileView& r, const TileView& a, const TileView& t, std::int64_t inner,
                   bool triangular) {
   const std::int64_t w = a.columns;
-  for_blocks(w, inner, true, [&](Block block) {
+  for_blocks(w, inner, true, [&](Range block) {
     const std::int64_t end = block.begin + block.count;
     // Of two triangles, rows past the block's last column are zero.
     const std::int64_t rows = triangular ? std::min(a.rows, end) : a.rows;
@@ -150,7 +135,7 @@ std::int64_t run_ttqrt(const KernelArguments& arguments) {
 
 void apply_below(Side side, const TileView& d, const TileView& c, const TileView& v,
                  const TileView& t, std::int64_t inner, bool triangular) {
-  for_blocks(v.columns, inner, side == Side::transposed, [&](Block block) {
+  for_blocks(v.columns, inner, side == Side::transposed, [&](Range block) {
     const std::int64_t rows = triangular ? block.begin + block.count : v.rows;
     host::apply_reflectors_below(side, v.block(0, block.begin, rows, block.count), t_of(t, block),
                                  d.block(block.begin, 0, block.count, d.columns),

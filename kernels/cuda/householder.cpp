@@ -8,6 +8,7 @@
 #include "kernels/cuda/gemm.hpp"
 #include "kernels/cuda/householder_panel.hpp"
 #include "kernels/cuda/triangles.hpp"
+#include "kernels/reflector_blocks.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {
@@ -15,24 +16,6 @@ namespace {
 /// Columns within which single panels update what is right of them. Past that whole blocks of at
 /// least so many reflectors do, with which products reach most of their speed.
 constexpr std::int64_t base_columns = joined_columns_max;
-
-/// Consecutive reflectors of a panel.
-struct Range {
-  std::int64_t begin;
-  std::int64_t count;
-  [[nodiscard]] std::int64_t end() const { return begin + count; }
-};
-
-/// Calls `work` for each block of reflectors, from the left or from the right.
-template <class Work>
-void for_blocks(std::int64_t columns, std::int64_t inner, bool from_left, const Work& work) {
-  HEDDLE_CHECK(inner >= 1, "blocks of {} reflectors", inner);
-  const std::int64_t blocks = (columns + inner - 1) / inner;
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::int64_t begin = (from_left ? b : blocks - 1 - b) * inner;
-    work(Range{begin, std::min(inner, columns - begin)});
-  }
-}
 
 void check_t(const TileView& t, std::int64_t columns, std::int64_t inner) {
   HEDDLE_CHECK(t.rows >= std::min(inner, columns) && t.columns >= columns,
