@@ -5,8 +5,9 @@
 
 #include "base/assert.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/piece.hpp"
 
-/// How the host kernels take their arguments apart. What does not match is a defect and aborts.
+/// How kernels take their arguments apart. What does not match is a defect and aborts.
 namespace heddle::kernel {
 
 inline void check_tiles(const KernelArguments& arguments, std::size_t count) {
@@ -53,6 +54,23 @@ struct Piece {
   HEDDLE_CHECK(begin >= 0 && begin + count <= x.rows, "rows [{}, {}) of {}", begin, begin + count,
                x.rows);
   return x.block(begin, 0, count, x.columns);
+}
+
+/// A piece of a lower triangle, and the rows of X that its square and the rows beneath meet.
+struct LowerSolve {
+  Piece l;
+  TileView x1;
+  TileView x2;
+};
+
+/// Tiles X and L of a solution with a piece (kernels/solve.hpp).
+[[nodiscard]] inline LowerSolve lower_solve(const KernelArguments& arguments) {
+  check_tiles(arguments, 2);
+  const std::int64_t offset = arguments.parameters.as<PieceParameters>().offset;
+  const TileView& x = arguments.tiles[0];
+  const Piece l = split(arguments.tiles[1], offset);
+  const std::int64_t w = l.square.rows;
+  return {l, rows_of(x, offset, w), rows_of(x, offset + w, l.below.rows)};
 }
 
 }  // namespace heddle::kernel

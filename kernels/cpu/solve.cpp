@@ -9,24 +9,14 @@ namespace heddle::kernel {
 namespace {
 
 std::int64_t run_solve_lower(const KernelArguments& arguments) {
-  check_tiles(arguments, 2);
-  const auto parameters = arguments.parameters.as<PieceParameters>();
-  const TileView& x = arguments.tiles[0];
-  const Piece l = split(arguments.tiles[1], parameters.offset);
-  const TileView x1 = rows_of(x, parameters.offset, l.square.rows);
-  const TileView x2 = rows_of(x, parameters.offset + l.square.rows, l.below.rows);
+  const auto [l, x1, x2] = lower_solve(arguments);
   host::solve_left(l.square, x1);
   host::multiply(-1.0, l.below, x1, 1.0, x2);
   return 0;
 }
 
 std::int64_t run_solve_lower_transposed(const KernelArguments& arguments) {
-  check_tiles(arguments, 2);
-  const auto parameters = arguments.parameters.as<PieceParameters>();
-  const TileView& x = arguments.tiles[0];
-  const Piece l = split(arguments.tiles[1], parameters.offset);
-  const TileView x1 = rows_of(x, parameters.offset, l.square.rows);
-  const TileView x2 = rows_of(x, parameters.offset + l.square.rows, l.below.rows);
+  const auto [l, x1, x2] = lower_solve(arguments);
   host::multiply_transposed(-1.0, l.below, x2, 1.0, x1);
   host::solve_left_transposed(l.square, x1);
   return 0;

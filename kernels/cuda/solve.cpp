@@ -36,32 +36,16 @@ void multiply_symmetric(Context& context, const TileView& a, const TileView& b, 
         "cublasDsymm");
 }
 
-/// A piece of a lower triangle, and the rows of X that its square and the rows beneath meet.
-struct LowerSolve {
-  Piece l;
-  TileView x1;
-  TileView x2;
-};
-
-LowerSolve lower_solve(const CudaLaunch& launch) {
-  check_tiles({launch.tiles, launch.parameters}, 2);
-  const std::int64_t offset = launch.parameters.as<PieceParameters>().offset;
-  const TileView& x = launch.tiles[0];
-  const Piece l = split(launch.tiles[1], offset);
-  const std::int64_t w = l.square.rows;
-  return {l, rows_of(x, offset, w), rows_of(x, offset + w, l.below.rows)};
-}
-
 }  // namespace
 
 void solve_lower(const CudaLaunch& launch) {
-  const LowerSolve at = lower_solve(launch);
+  const LowerSolve at = lower_solve({launch.tiles, launch.parameters});
   solve_left(launch.context, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, at.l.square, at.x1);
   multiply(launch.context, -1, at.l.below, CUBLAS_OP_N, at.x1, CUBLAS_OP_N, 1, at.x2);
 }
 
 void solve_lower_transposed(const CudaLaunch& launch) {
-  const LowerSolve at = lower_solve(launch);
+  const LowerSolve at = lower_solve({launch.tiles, launch.parameters});
   multiply(launch.context, -1, at.l.below, CUBLAS_OP_T, at.x2, CUBLAS_OP_N, 1, at.x1);
   solve_left(launch.context, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, at.l.square, at.x1);
 }
