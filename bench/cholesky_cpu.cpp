@@ -28,7 +28,7 @@ struct Options : RunOptions {
   std::string grid;
 };
 
-/// Diagonally dominant, from a cheap hash of the position; strictly upper part zero.
+/// Diagonally dominant; strictly upper part zero.
 void fill(const Matrix<double>& matrix, std::int64_t n) {
   Matrix<double> a = matrix;
   a.fill([n](GlobalRow row, GlobalColumn column, TileView tile) {
@@ -36,12 +36,8 @@ void fill(const Matrix<double>& matrix, std::int64_t n) {
       const std::int64_t j = column.value() + c;
       for (std::int64_t r = 0; r < tile.rows; ++r) {
         const std::int64_t i = row.value() + r;
-        auto h = static_cast<std::uint64_t>(i) << 32 ^ static_cast<std::uint64_t>(j);
-        h = (h ^ h >> 33) * 0xff51afd7ed558ccdULL;
-        h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53ULL;
-        tile(r, c) = i == j  ? static_cast<double>(n)
-                     : i > j ? static_cast<double>(h >> 11) * 0x1p-53 - 0.5
-                             : 0.0;
+        const double below = i > j ? hashed(i, j) : 0.0;
+        tile(r, c) = i == j ? static_cast<double>(n) : below;
       }
     }
   });

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <fmt/format.h>
 #include <mpi.h>
@@ -17,6 +18,14 @@ namespace heddle {
 
 inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Between -0.5 and 0.5, from a cheap hash of the position.
+inline double hashed(std::int64_t i, std::int64_t j) {
+  auto h = static_cast<std::uint64_t>(i) << 32 ^ static_cast<std::uint64_t>(j);
+  h = (h ^ h >> 33) * 0xff51afd7ed558ccdULL;
+  h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53ULL;
+  return static_cast<double>(h >> 11) * 0x1p-53 - 0.5;
 }
 
 /// Calls `run` with a node alone, or with one of those that mpiexec has started; its exit status.

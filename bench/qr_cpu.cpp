@@ -27,12 +27,9 @@ struct Options : RunOptions {
   int workers = 2;
 };
 
-/// From a cheap hash of the position, with a heavier diagonal.
+/// With a heavier diagonal.
 double element(std::int64_t i, std::int64_t j) {
-  auto h = static_cast<std::uint64_t>(i) << 32 ^ static_cast<std::uint64_t>(j);
-  h = (h ^ h >> 33) * 0xff51afd7ed558ccdULL;
-  h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53ULL;
-  return static_cast<double>(h >> 11) * 0x1p-53 - 0.5 + (i == j ? 2.0 : 0.0);
+  return hashed(i, j) + (i == j ? 2.0 : 0.0);
 }
 
 /// |A - Q R| and |I - Q^T Q|, scaled as the report of a run has them. Leaves Q in a matrix like A.
