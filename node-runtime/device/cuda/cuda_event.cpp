@@ -11,12 +11,6 @@
 #include "node-runtime/device/cuda/cuda_stream.hpp"
 
 namespace heddle {
-namespace {
-
-/// How long a dead exporter stays unnoticed by who polls.
-constexpr std::int64_t look_interval_ns = 10'000'000;
-
-}  // namespace
 
 OpenedEvent::~OpenedEvent() {
   static_cast<void>(cudaEventDestroy(event_));
@@ -25,10 +19,10 @@ OpenedEvent::~OpenedEvent() {
 
 bool OpenedEvent::is_lost() const {
   if (!exporter_.has_ended()) return false;
-  // It may have been complete before.
+  // It may have been complete before; if not, it stays pending, or is an error.
   const cudaError_t status = cudaEventQuery(event_);
   static_cast<void>(cudaGetLastError());
-  return status == cudaErrorNotReady;
+  return status != cudaSuccess;
 }
 
 CudaEvent::CudaEvent(CudaDevice& device)
@@ -47,14 +41,14 @@ CudaEvent::CudaEvent(CudaDevice& device, std::shared_ptr<const OpenedEvent> open
 }
 
 CudaEvent::~CudaEvent() {
-  if (opened_ == nullptr) {
+  if (!is_opened()) {
     const bool unwinding = std::uncaught_exceptions() > exceptions_at_start_;
     const bool complete = cudaEventQuery(event_) != cudaErrorNotReady;
     HEDDLE_CHECK(complete || unwinding || known_failure().has_value(),
                  "an event of {} is destroyed before its record is complete", device_.label());
   }
   // CUDA gives an event's resources back when it is complete.
-  if (opened_ == nullptr) static_cast<void>(cudaEventDestroy(event_));
+  if (!is_opened()) static_cast<void>(cudaEventDestroy(event_));
   if (shared_ != nullptr) static_cast<void>(cudaEventDestroy(shared_));
   static_cast<void>(cudaGetLastError());
   device_.event_destroyed();
@@ -82,28 +76,19 @@ EventState CudaEvent::query() const {
   const cudaError_t status = cudaEventQuery(event_);
   static_cast<void>(cudaGetLastError());
   const EventState state = settle(status);
-  if (state != EventState::pending || opened_ == nullptr) return state;
-  // Relaxed: both words only tell later looks what earlier ones found.
-  if (exporter_gone_.load(std::memory_order_relaxed)) return EventState::failed;
-  const std::int64_t now = now_ns();
-  if (now < next_look_ns_.load(std::memory_order_relaxed)) return EventState::pending;
-  next_look_ns_.store(now + look_interval_ns, std::memory_order_relaxed);
-  if (!opened_->is_lost()) return EventState::pending;
-  exporter_gone_.store(true, std::memory_order_relaxed);
-  return EventState::failed;
+  if (state == EventState::done || !is_opened()) return state;
+  return watch_.look([&] { return opened_->is_lost(); }) ? EventState::failed : state;
 }
 
 std::int64_t CudaEvent::completed_ns() const {
-  return opened_ != nullptr ? now_ns() : device_.completed_ns(event_);
+  return is_opened() ? now_ns() : device_.completed_ns(event_);
 }
 
 void CudaEvent::synchronize() const {
   // Not cudaEventSynchronize, which waits for ever for a process that has gone.
   while (query() == EventState::pending) std::this_thread::yield();
   if (query() != EventState::failed) return;
-  throw Error(exporter_gone_.load(std::memory_order_relaxed) ? ErrorCode::communication
-                                                             : ErrorCode::internal,
-              failure());
+  throw Error(watch_.found_gone() ? ErrorCode::communication : ErrorCode::internal, failure());
 }
 
 std::optional<std::string> CudaEvent::known_failure() const {
@@ -112,7 +97,7 @@ std::optional<std::string> CudaEvent::known_failure() const {
 }
 
 std::string CudaEvent::failure() const {
-  if (exporter_gone_.load(std::memory_order_relaxed)) {
+  if (watch_.found_gone()) {
     return fmt::format("process {}, which exported the event, ended before the event was complete",
                        opened_->exporter().process());
   }

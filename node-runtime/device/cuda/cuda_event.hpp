@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "base/process_watch.hpp"
 #include "node-runtime/device/cuda/cuda_device.hpp"
 #include "node-runtime/device/device.hpp"
+#include "node-runtime/device/exporter_watch.hpp"
 
 namespace heddle {
 
@@ -78,8 +78,7 @@ class CudaEvent final : public Event {
   cudaStream_t queue_ = nullptr;          ///< of the last record
   std::shared_ptr<StreamRecord> stream_;
   std::uint64_t number_ = 0;
-  mutable std::atomic<bool> exporter_gone_{false};
-  mutable std::atomic<std::int64_t> next_look_ns_{0};
+  mutable ExporterWatch watch_;  ///< of an opened event
 };
 
 }  // namespace heddle

@@ -16,8 +16,6 @@ namespace {
 
 /// Longest time for which a dead exporter, or an interruption, stays unnoticed.
 constexpr std::chrono::milliseconds look_interval{50};
-/// The same for query(), which is called often and must stay cheap.
-constexpr std::chrono::nanoseconds query_look_interval = std::chrono::milliseconds(10);
 
 /// Pairs with the release in complete_record().
 bool is_complete(const EventSlot& slot, std::uint64_t number) {
@@ -126,16 +124,11 @@ EventState EmulatedEvent::query() const {
     return has_failed(*words_.slot, number) ? EventState::failed : EventState::done;
   }
   if (!is_opened()) return EventState::pending;
-  // Relaxed: both words only tell later looks what earlier ones found.
-  if (exporter_gone_.load(std::memory_order_relaxed)) return EventState::failed;
-  const std::int64_t now = now_ns();
-  if (now < next_look_ns_.load(std::memory_order_relaxed)) return EventState::pending;
-  next_look_ns_.store(now + query_look_interval.count(), std::memory_order_relaxed);
-  if (words_.peer->arena->is_alive() || is_complete(*words_.slot, number)) {
-    return EventState::pending;
-  }
-  exporter_gone_.store(true, std::memory_order_relaxed);
-  return EventState::failed;
+  // It may have completed the record and ended since the look above.
+  const auto is_gone = [&] {
+    return !words_.peer->arena->is_alive() && !is_complete(*words_.slot, number);
+  };
+  return watch_.look(is_gone) ? EventState::failed : EventState::pending;
 }
 
 std::int64_t EmulatedEvent::completed_ns() const {
@@ -146,12 +139,12 @@ void EmulatedEvent::synchronize() const {
   const WaitResult result = wait_for_record(words_, submitted(), [] { return false; });
   if (result == WaitResult::done) return;
   const bool is_gone = result == WaitResult::exporter_gone;
-  if (is_gone) exporter_gone_.store(true, std::memory_order_relaxed);
+  if (is_gone) watch_.note_gone();
   throw Error(is_gone ? ErrorCode::communication : ErrorCode::internal, failure());
 }
 
 std::string EmulatedEvent::failure() const {
-  return failure_of(words_, exporter_gone_.load(std::memory_order_relaxed));
+  return failure_of(words_, watch_.found_gone());
 }
 
 void EmulatedEvent::check_recordable(std::uint64_t stream) const {

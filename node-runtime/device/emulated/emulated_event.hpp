@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,6 +7,7 @@
 
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/device/emulated/shared_arena.hpp"
+#include "node-runtime/device/exporter_watch.hpp"
 
 namespace heddle {
 
@@ -80,9 +80,7 @@ class EmulatedEvent final : public Event {
   EventWords words_;
   std::uint32_t slot_index_ = 0;   ///< of an own event
   std::uint64_t recorded_on_ = 0;  ///< stream of the last record, 0: never; recording thread only
-  mutable std::atomic<bool> exporter_gone_{false};
-  mutable std::atomic<std::int64_t> next_look_ns_{
-      0};  ///< when query() looks for the exporter again
+  mutable ExporterWatch watch_;    ///< of an opened event
 };
 
 }  // namespace heddle
