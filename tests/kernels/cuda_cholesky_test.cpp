@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <gtest/gtest.h>
 #include <limits>
@@ -332,15 +331,7 @@ TEST_F(CudaSolve, LowerPiecesSolveAsTheHostDoes) {
 TEST_F(CudaSolve, UpperPiecesSolveAsTheHostDoes) {
   for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
     GuardedTile u(s.rows, s.w);
-    u.fill_random(random);
-    const double size = static_cast<double>(s.w) + 1;
-    for (std::int64_t j = 0; j < s.w; ++j) {
-      for (std::int64_t i = 0; i < s.rows; ++i) {
-        double& value = u(i, j);
-        value = i == s.offset + j ? 2 + std::abs(value) : value / size;
-        if (i > s.offset + j) value = std::numeric_limits<double>::quiet_NaN();
-      }
-    }
+    fill_upper_piece(u, s.offset, random);
     GuardedTile x(s.rows, columns(s));
     x.fill_random(random);
     ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::solve_upper, kernel::solve_upper.cuda,

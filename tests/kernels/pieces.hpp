@@ -86,6 +86,20 @@ inline void fill_lower_piece(GuardedTile& tile, std::int64_t offset, std::mt1993
   }
 }
 
+/// A piece with a well-conditioned upper triangle at row `offset`, random above, NaN below, where
+/// nobody may read.
+inline void fill_upper_piece(GuardedTile& tile, std::int64_t offset, std::mt19937_64& random) {
+  tile.fill_random(random);
+  const double size = static_cast<double>(tile.columns()) + 1;
+  for (std::int64_t j = 0; j < tile.columns(); ++j) {
+    for (std::int64_t i = 0; i < tile.rows(); ++i) {
+      double& value = tile(i, j);
+      value = i == offset + j ? 2 + std::abs(value) : value / size;
+      if (i > offset + j) value = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+}
+
 /// `inverses` holds the inverse blocks (kernels/cholesky.hpp) of the piece `l`: each times its
 /// block of L11 is the identity within `tolerance` times the block's width, and the rest is zero.
 inline void expect_inverse_blocks(const GuardedTile& l, std::int64_t offset,

@@ -72,15 +72,7 @@ TEST(SolveUpper, UndoesTheProductWithThePiece) {
   for_shapes([](const Shape& s, std::mt19937_64& random) {
     const std::int64_t nrhs = std::min<std::int64_t>(s.n, 20);
     GuardedTile u(s.rows, s.w);
-    u.fill_random(random);
-    const double size = static_cast<double>(s.w) + 1;
-    for (std::int64_t j = 0; j < s.w; ++j) {
-      for (std::int64_t i = 0; i < s.rows; ++i) {
-        double& value = u(i, j);
-        value = i == s.offset + j ? 2 + std::abs(value) : value / size;
-        if (i > s.offset + j) value = std::numeric_limits<double>::quiet_NaN();
-      }
-    }
+    fill_upper_piece(u, s.offset, random);
     GuardedTile expected(s.rows, nrhs);
     expected.fill_random(random);
     GuardedTile x(s.rows, nrhs);
