@@ -25,16 +25,16 @@ std::int64_t cpu_tile(std::int64_t n, std::int64_t cores) {
 /// which one GPU at a time works on, hide behind the updates of all.
 std::int64_t gpu_tile(std::int64_t n, std::int64_t gpus) {
   // Fitted to bench/cholesky_gpu on one and four H200 (bench/results).
-  const std::int64_t wanted = n / 8 / (gpus > 1 ? 2 : 1);
+  const std::int64_t wanted = gpus > 1 ? n / 16 : n / 4;
   std::int64_t tile = 256;
   while (tile < 2048 && tile * 3 / 2 <= wanted) tile *= 2;
   return tile == 2048 && gpus == 1 && n >= 49152 ? 4096 : tile;
 }
 
 /// GPUs run several kernels side by side, and panels of one step beside updates of the one before:
-/// with eight tile columns there are always some (bench/cholesky_gpu on H200: 1024 was best for
-/// n = 8192, 2048 for 16384).
-constexpr std::int64_t gpu_tiles_min = 8;
+/// with four tile columns there are enough (bench/cholesky_gpu on H200: 1024 for n = 4096, 2048 for
+/// 8192 and 4096 for 16384 were as good as any).
+constexpr std::int64_t gpu_tiles_min = 4;
 
 /// What the measurements say for square tiles; nothing without them.
 std::optional<std::int64_t> measured_tile(std::int64_t n, const NodeFacts& facts) {

@@ -43,11 +43,13 @@ void PooledDevice::check_unused() const {
   HEDDLE_CHECK(events_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} events",
                label(), events_.load(std::memory_order_relaxed));
   if (std::uncaught_exceptions() == exceptions_at_start_) {
-    HEDDLE_CHECK(allocator_.used_count() == 0 && opened_.empty() && host_.empty(),
-                 "{} is destroyed with {} allocations ({}), {} opened mappings and {} host "
-                 "allocations",
+    const bool is_unused =
+        allocator_.used_count() == 0 && opened_.empty() && host_.empty() && registered_.empty();
+    HEDDLE_CHECK(is_unused,
+                 "{} is destroyed with {} allocations ({}), {} opened mappings, {} host "
+                 "allocations and {} pieces of registered host memory",
                  label(), allocator_.used_count(), format_bytes(allocator_.used_bytes()),
-                 opened_.size(), host_.size());
+                 opened_.size(), host_.size(), registered_.size());
   }
 }
 

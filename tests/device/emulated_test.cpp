@@ -262,7 +262,13 @@ TEST(EmulatedDeviceDeathTest, what_is_not_given_back_before_the_device_is_a_defe
     static_cast<void>(device.allocate(512));
     static_cast<void>(device.allocate_host(100));
   };
-  EXPECT_DEATH(keep_memory(), "with 1 allocations .512 B., 0 opened mappings and 1 host");
+  EXPECT_DEATH(keep_memory(), "with 1 allocations .512 B., 0 opened mappings, 1 host allocations");
+  const auto keep_registration = [] {
+    EmulatedDevice device(0, small());
+    std::vector<std::byte> memory(100);
+    device.register_host(memory.data(), memory.size());
+  };
+  EXPECT_DEATH(keep_registration(), "and 1 pieces of registered host memory");
   const auto keep_stream = [] {
     auto device = std::make_unique<EmulatedDevice>(3, small());
     const auto stream = device->create_stream();

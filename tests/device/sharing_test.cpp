@@ -172,19 +172,31 @@ TEST_P(DeviceSharingTest, a_refused_mapping_is_a_named_error) {
   EXPECT_EQ(peer.wait(), 0);
 }
 
+/// Ends the process: 0 when all was as expected.
+[[noreturn]] void wait_for_who_is_killed(const testing::Backend& backend) {
+  {
+    const DeviceSet set = testing::make_devices_of(backend, 1);
+    Device& device = *set.devices[0];
+    Peer peer(program_backend(backend.backend), "hang");
+    const DeviceMemory memory = device.open_memory(peer.channel().receive<IpcMemoryHandle>());
+    const auto event = device.open_event(peer.channel().receive<IpcEventHandle>());
+    const auto stream = device.create_stream();
+    EXPECT_EQ(event->query(), EventState::pending);
+    stream->wait(*event);
+    peer.kill();
+    EXPECT_NE(error_of([&] { event->synchronize(); }).find("ended before"), std::string::npos);
+    EXPECT_EQ(event->query(), EventState::failed);
+    EXPECT_NE(error_of([&] { stream->synchronize(); }).find("ended before"), std::string::npos);
+    EXPECT_EQ(peer.wait(), -1);
+    device.close_memory(memory);
+  }
+  ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+}
+
+/// In a process of its own: a GPU that waits for a process that has gone does so for ever.
 TEST_P(DeviceSharingTest, an_event_whose_process_is_killed_fails_and_so_does_who_waits_for_it) {
-  Peer peer(program_backend(GetParam().backend), "hang");
-  const DeviceMemory memory = device().open_memory(peer.channel().receive<IpcMemoryHandle>());
-  const auto event = device().open_event(peer.channel().receive<IpcEventHandle>());
-  const auto stream = device().create_stream();
-  EXPECT_EQ(event->query(), EventState::pending);
-  stream->wait(*event);
-  peer.kill();
-  EXPECT_NE(error_of([&] { event->synchronize(); }).find("ended before"), std::string::npos);
-  EXPECT_EQ(event->query(), EventState::failed);
-  EXPECT_NE(error_of([&] { stream->synchronize(); }).find("ended before"), std::string::npos);
-  EXPECT_EQ(peer.wait(), -1);
-  device().close_memory(memory);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(wait_for_who_is_killed(GetParam()), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_P(DeviceSharingTest, polling_finds_out_that_the_exporter_has_gone) {

@@ -1,6 +1,8 @@
 #include "node-runtime/device/cuda/cuda_device.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
@@ -36,6 +38,12 @@ constexpr std::int64_t anchor_life_ns = 30'000'000'000;
 /// streams, scratch for panels of large tiles.
 std::uint64_t kept_free(std::uint64_t total) {
   return std::max<std::uint64_t>(std::uint64_t{1} << 30, total / 32);
+}
+
+/// GPUs that this process has left, by number; all those beyond the last one are one.
+std::atomic<bool>& left(int gpu) {
+  static std::array<std::atomic<bool>, 64> gpus{};
+  return gpus.at(std::min(static_cast<std::size_t>(gpu), gpus.size() - 1));
 }
 
 }  // namespace
@@ -85,10 +93,11 @@ CudaDevice::CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& 
   if (same > 1) info_.uuid.bytes.back() ^= static_cast<std::uint8_t>(index + 1);
   const CurrentGpu current(gpu_);
   check(cudaFree(nullptr), "opening the GPU");
-  take_pool(options);
-  check(cudaStreamCreateWithFlags(&clock_stream_, cudaStreamNonBlocking),
-        "cudaStreamCreateWithFlags");
-  anchor_ = std::make_shared<const ClockAnchor>(gpu_, clock_stream_);
+  cudaStream_t clock = nullptr;
+  check(cudaStreamCreateWithFlags(&clock, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  clock_stream_.reset(clock);
+  anchor_ = std::make_shared<const ClockAnchor>(gpu_, clock);
+  take_pool(options);  // last: only the destructor gives it back
 }
 
 void CudaDevice::take_pool(const CudaOptions& options) {
@@ -127,16 +136,23 @@ void CudaDevice::take_pool(const CudaOptions& options) {
   set_pool(static_cast<std::byte*>(memory), bytes, bytes);
 }
 
+// Relaxed: whoever goes on a little longer on the GPU does no harm.
+void CudaDevice::leave_memory() {
+  left(gpu_).store(true, std::memory_order_relaxed);
+}
+
+bool CudaDevice::is_left() const {
+  return left(gpu_).load(std::memory_order_relaxed);
+}
+
 CudaDevice::~CudaDevice() {
   check_unused();
   // Abandoned streams may still be at work. After a fault of the GPU all of these calls fail, and
   // the end of the process is what gives the memory back.
   const CurrentGpu current(gpu_);
-  if (left_.load(std::memory_order_relaxed)) return;
+  if (is_left()) return;
   static_cast<void>(cudaDeviceSynchronize());
   give_back_host();
-  anchor_.reset();
-  if (clock_stream_ != nullptr) static_cast<void>(cudaStreamDestroy(clock_stream_));
   static_cast<void>(cudaFree(pool()));
   static_cast<void>(cudaGetLastError());
 }
@@ -165,6 +181,7 @@ void* CudaDevice::take_host(std::size_t bytes) {
 }
 
 void CudaDevice::return_host(void* address) {
+  if (is_left()) return;  // it would wait for all work
   static_cast<void>(cudaFreeHost(address));
 }
 
@@ -175,6 +192,7 @@ void CudaDevice::pin(void* address, std::size_t bytes) {
 }
 
 void CudaDevice::unpin(void* address) {
+  if (is_left()) return;
   const CurrentGpu current(gpu_);
   static_cast<void>(cudaHostUnregister(address));
 }
@@ -204,9 +222,9 @@ std::int64_t CudaDevice::completed_ns(cudaEvent_t event) {
   const std::int64_t now = now_ns();
   std::shared_ptr<const ClockAnchor> anchor;
   {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(clock_mutex_);
     if (now - anchor_->host_ns > anchor_life_ns) {
-      anchor_ = std::make_shared<const ClockAnchor>(gpu_, clock_stream_);
+      anchor_ = std::make_shared<const ClockAnchor>(gpu_, clock_stream_.get());
     }
     anchor = anchor_;
   }
@@ -298,7 +316,7 @@ void CudaDevice::unmap(const std::byte* address) {
   std::byte* base = found->second.base;
   mapped_.erase(found);
   // A stream that waits for ever may still use it, and CUDA would wait for that stream.
-  if (left_.load(std::memory_order_relaxed)) return;
+  if (is_left()) return;
   check(cudaIpcCloseMemHandle(base), "cudaIpcCloseMemHandle");
 }
 

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "node-runtime/device/cuda/options.hpp"
 #include "node-runtime/device/pooled_device.hpp"
@@ -72,8 +73,11 @@ class CudaDevice final : public PooledDevice {
                                        const CopyShape& shape, std::uint64_t stream) const;
   /// When `event`, which is complete, was, in ns of CLOCK_MONOTONIC.
   [[nodiscard]] std::int64_t completed_ns(cudaEvent_t event);
-  /// A stream cannot come to its end: nothing on the GPU is waited for or given back any more.
-  void leave_memory() { left_.store(true, std::memory_order_relaxed); }
+  /// A stream cannot come to its end: from now on this process waits for nothing on the GPU and
+  /// gives nothing back, since CUDA would wait for all streams of it, other devices' on the same
+  /// GPU included. The process that ends does it.
+  void leave_memory();
+  [[nodiscard]] bool is_left() const;
 
  private:
   /// Another process's pool, mapped here, and how many pieces of it are open.
@@ -93,12 +97,14 @@ class CudaDevice final : public PooledDevice {
 
   const int gpu_;
   kernel::cuda::ProductChoices products_;
-  cudaStream_t clock_stream_ = nullptr;
+  std::map<IpcToken, Mapped> mapped_;  ///< under `mutex_`
 
-  std::map<IpcToken, Mapped> mapped_;          ///< under `mutex_`
-  std::shared_ptr<const ClockAnchor> anchor_;  ///< under `mutex_`
-
-  std::atomic<bool> left_{false};
+  struct StreamEnd {
+    void operator()(cudaStream_t stream) const { static_cast<void>(cudaStreamDestroy(stream)); }
+  };
+  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamEnd> clock_stream_;
+  std::mutex clock_mutex_;  ///< what follows; of its own, since an anchor takes some time
+  std::shared_ptr<const ClockAnchor> anchor_;
 };
 
 }  // namespace heddle

@@ -34,6 +34,8 @@ StreamRecord::StreamRecord(CudaDevice& device, std::uint64_t id)
 }
 
 StreamRecord::~StreamRecord() {
+  // CUDA waits for all work before it gives page-locked memory back.
+  if (device_.is_left()) return;
   static_cast<void>(cudaFreeHost(slots_));
   static_cast<void>(cudaGetLastError());
 }
