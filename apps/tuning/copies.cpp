@@ -5,6 +5,8 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,26 +17,43 @@ namespace heddle::tuning {
 namespace {
 
 constexpr std::size_t copy_bytes = std::size_t{64} << 20;
-constexpr double seconds_each = 0.2;
-constexpr std::size_t rounds_max = 200;
-constexpr std::size_t rounds_min = 3;
+constexpr int turns = 3;
+constexpr double seconds_each = 0.1;  ///< of a turn
+constexpr int copies_max = 100;
+constexpr int copies_min = 2;
 
-/// 10^9 bytes per second of `round`, which copies `bytes` and returns when they are there. The median
-/// of the rounds: links that were idle need some of them to come to speed.
-double rate_of(std::size_t bytes, double seconds, const std::function<void()>& round) {
+/// What is copied at the same time, and how fast.
+struct Way {
+  std::string what;
+  std::size_t bytes;
+  std::function<void()> copy;   ///< returns when all is there
+  std::vector<double> rates{};  ///< 10^9 bytes per second, of each turn
+};
+
+/// The rate of each way, which are measured in turns: a link that was idle needs a while to come to
+/// speed, and what lies in the processor's caches is slower to fetch from there.
+std::vector<double> rates_of(std::vector<Way> ways, const std::string& name, Effort& effort) {
   using Clock = Effort::Clock;
   const auto since = [](Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   };
-  round();  // pages and mappings are made
-  const Clock::time_point begin = Clock::now();
-  std::vector<double> times;
-  while (times.size() < rounds_min || (times.size() < rounds_max && since(begin) < seconds)) {
-    const Clock::time_point now = Clock::now();
-    round();
-    times.push_back(std::max(1e-9, since(now)));
+  const double seconds = effort.lasting(seconds_each);
+  for (int turn = 0; turn < turns; ++turn) {
+    for (Way& way : ways) {
+      effort.tell(fmt::format("copies {} {}", way.what, name));
+      way.copy();  // pages and mappings are made
+      const Clock::time_point begin = Clock::now();
+      int copies = 0;
+      for (; copies < copies_min || (copies < copies_max && since(begin) < seconds); ++copies) {
+        way.copy();
+      }
+      const double gigabytes = static_cast<double>(way.bytes) * copies * 1e-9;
+      way.rates.push_back(gigabytes / std::max(1e-9, since(begin)));
+    }
   }
-  return static_cast<double>(bytes) / median(std::move(times)) * 1e-9;
+  std::vector<double> rates;
+  for (Way& way : ways) rates.push_back(median(std::move(way.rates)));
+  return rates;
 }
 
 }  // namespace
@@ -42,7 +61,6 @@ double rate_of(std::size_t bytes, double seconds, const std::function<void()>& r
 CopyRates measure_copies(Device& device, Device* peer, Effort& effort) {
   const auto bytes = static_cast<std::size_t>(
       std::clamp<std::uint64_t>(device.memory_available() / 4, 4096, copy_bytes));
-  const double seconds = effort.lasting(seconds_each);
   const DeviceBuffer in(device, bytes);
   const DeviceBuffer out(device, bytes);
   const HostMemory source(device, bytes);
@@ -53,39 +71,40 @@ CopyRates measure_copies(Device& device, Device* peer, Effort& effort) {
   const auto to_host = device.create_stream();
   const auto copy_in = [&] { to_device->copy({in.address(), &device}, {source.bytes()}, bytes); };
   const auto copy_out = [&] { to_host->copy({target.bytes()}, {out.address(), &device}, bytes); };
-  const std::string& name = device.info().kind;
-
   // What lies there has a value.
   to_host->copy({out.address(), &device}, {source.bytes()}, bytes);
   to_host->synchronize();
-  CopyRates rates;
-  effort.tell(fmt::format("copies to {}", name));
-  rates.to_device = rate_of(bytes, seconds, [&] {
-    copy_in();
-    to_device->synchronize();
-  });
-  effort.tell(fmt::format("copies from {}", name));
-  rates.to_host = rate_of(bytes, seconds, [&] {
-    copy_out();
-    to_host->synchronize();
-  });
-  effort.tell(fmt::format("copies to and from {}", name));
-  rates.both_ways = rate_of(2 * bytes, seconds, [&] {
-    copy_in();
-    copy_out();
-    to_device->synchronize();
-    to_host->synchronize();
-  });
-  if (peer == nullptr || !device.can_access_peer(*peer) || peer->memory_available() < bytes) {
-    return rates;
+  std::vector<Way> ways{{"to", bytes,
+                         [&] {
+                           copy_in();
+                           to_device->synchronize();
+                         }},
+                        {"from", bytes,
+                         [&] {
+                           copy_out();
+                           to_host->synchronize();
+                         }},
+                        {"to and from", 2 * bytes, [&] {
+                           copy_in();
+                           copy_out();
+                           to_device->synchronize();
+                           to_host->synchronize();
+                         }}};
+  std::optional<DeviceBuffer> theirs;
+  if (peer != nullptr && device.can_access_peer(*peer) && peer->memory_available() >= bytes) {
+    theirs.emplace(*peer, bytes);
+    ways.push_back({"between two of", bytes, [&] {
+                      to_device->copy({theirs->address(), peer}, {out.address(), &device}, bytes);
+                      to_device->synchronize();
+                    }});
   }
-  effort.tell(fmt::format("copies between two {}", name));
-  const DeviceBuffer theirs(*peer, bytes);
-  rates.to_peer = rate_of(bytes, seconds, [&] {
-    to_device->copy({theirs.address(), peer}, {out.address(), &device}, bytes);
-    to_device->synchronize();
-  });
-  return rates;
+  const std::vector<double> rates = rates_of(std::move(ways), device.info().kind, effort);
+  CopyRates result;
+  result.to_device = rates[0];
+  result.to_host = rates[1];
+  result.both_ways = rates[2];
+  if (theirs) result.to_peer = rates[3];
+  return result;
 }
 
 }  // namespace heddle::tuning

@@ -108,6 +108,14 @@ TEST_P(CudaPotrf, FactorsAndInvertsLargePiecesAsTheHostDoes) {
   });
 }
 
+/// One size for each way through the kernels: for tools that take hundreds of times the time.
+TEST_P(CudaPotrf, FactorsAndInvertsOneOfEachSizeAsTheHostDoes) {
+  std::mt19937_64 random(15);
+  for (const std::int64_t w : {50, 130, 330}) {
+    expect_factor_like_host({w + 3, w, 3, 0}, {100}, random);
+  }
+}
+
 /// Wider than one launch of factor_square.
 TEST_P(CudaPotrf, FactorsAndInvertsVeryLargePiecesAsTheHostDoes) {
   std::mt19937_64 random(12);
