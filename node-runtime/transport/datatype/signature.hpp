@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "node-runtime/transport/datatype/scalar.hpp"
+
+namespace heddle {
+
+/// The sequence of scalars that a datatype consists of, without their places: what sender and
+/// receiver must agree on. An immutable value, cheap to copy.
+///
+/// Kept as it was described, as runs of one scalar, repetitions and sequences of these. Never
+/// written out: a signature of 10^12 scalars is as small as its description.
+class Signature {
+ public:
+  /// No scalars.
+  Signature();
+  explicit Signature(Scalar scalar);
+
+  /// `count` >= 0 times this. Throws Error(usage) where the number of bytes does not fit 64 bits.
+  [[nodiscard]] Signature repeated(std::int64_t count) const;
+  /// One behind the other.
+  [[nodiscard]] static Signature sequence(const std::vector<Signature>& parts);
+
+  [[nodiscard]] std::int64_t scalars() const;
+  [[nodiscard]] std::int64_t bytes() const;
+  /// Whether some scalar ends, or the first one begins, so many bytes after the begin.
+  [[nodiscard]] bool ends_scalar_at(std::int64_t bytes) const;
+
+  /// Where two signatures differ: the scalar with this number, counted from 0.
+  struct Difference {
+    std::int64_t position;
+    Scalar left;
+    Scalar right;
+  };
+
+  /// The first difference of the scalars that both have; one may go on where the other ends. Exact,
+  /// and in time of the order of what the descriptions write out, not of what they repeat: where
+  /// two repetitions of periods p and q have agreed over p + q scalars, they agree as long as both
+  /// last (Fine and Wilf, 1965).
+  [[nodiscard]] static std::optional<Difference> first_difference(const Signature& left,
+                                                                  const Signature& right);
+
+ private:
+  struct Node;
+  class Position;
+  explicit Signature(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+
+  std::shared_ptr<const Node> node_;
+};
+
+}  // namespace heddle
