@@ -30,6 +30,11 @@ class Signature {
   /// Whether some scalar ends, or the first one begins, so many bytes after the begin.
   [[nodiscard]] bool ends_scalar_at(std::int64_t bytes) const;
 
+  /// A number for the scalars in the first `bytes` bytes, which must end with a whole one: equal
+  /// sequences have equal numbers, however they are described, and different ones of n scalars the
+  /// same with a probability of n / 2^61. For nodes that cannot see each other's descriptions.
+  [[nodiscard]] std::uint64_t digest(std::int64_t bytes) const;
+
   /// Where two signatures differ: the scalar with this number, counted from 0.
   struct Difference {
     std::int64_t position;

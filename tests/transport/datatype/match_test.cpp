@@ -102,6 +102,23 @@ TEST(Match, by_bytes_alone_sees_truncation_and_broken_scalars) {
   }
 }
 
+TEST(Match, sums_up_sequences_of_any_length_in_a_number) {
+  const Datatype one = pair_of(Scalar::int32, Scalar::float64);
+  const Datatype six = Datatype::contiguous(6, one);
+  constexpr std::int64_t count = 1'000'000'000'000;
+  const Signature described = six.signature().repeated(count);
+  const Signature otherwise = one.signature().repeated(6 * count);
+  EXPECT_EQ(described.digest(described.bytes()), otherwise.digest(otherwise.bytes()));
+  for (const std::int64_t bytes : {0, 4, 12, 16, 24, 1'200'004}) {
+    EXPECT_EQ(described.digest(bytes), otherwise.digest(bytes)) << bytes;
+  }
+  EXPECT_NE(described.digest(12), described.digest(16));
+  EXPECT_NE(Datatype(Scalar::float64).signature().digest(8),
+            Datatype(Scalar::int64).signature().digest(8));
+  EXPECT_EQ(Signature().digest(0), 0U);
+  EXPECT_DEATH(static_cast<void>(described.digest(8)), "8 bytes end within a scalar");
+}
+
 TEST(Match, agrees_with_signatures_that_are_written_out) {
   int matched = 0;
   for (const std::uint64_t seed : simulation::seeds(4000)) {
@@ -131,6 +148,11 @@ TEST(Match, agrees_with_signatures_that_are_written_out) {
     if (found.has_value()) {
       ASSERT_EQ(found->position, *expected);
       ASSERT_EQ(found->left, sent[static_cast<std::size_t>(*expected)]);
+    }
+    const Signature whole = from.signature().repeated(left_count);
+    const Signature other = to.signature().repeated(right_count);
+    if (sent.size() <= received.size() && other.ends_scalar_at(whole.bytes())) {
+      ASSERT_EQ(whole.digest(whole.bytes()) == other.digest(whole.bytes()), !expected.has_value());
     }
     const bool matches = !expected.has_value() && sent.size() <= received.size();
     ASSERT_EQ(mismatch({from, left_count}, {to, right_count}).empty(), matches);
