@@ -105,6 +105,12 @@ bool Matching::cancel(ReceiveId id) {
   return did_wait;
 }
 
+bool Matching::withdraw(ArrivalId id) {
+  const bool did_wait = arrivals_.erase(id.value()) > 0;
+  sweep_if_due();
+  return did_wait;
+}
+
 std::vector<ReceiveId> Matching::lose(NodeId source) {
   std::vector<std::pair<std::int64_t, ReceiveId>> lost;
   for (const auto& [id, receive] : receives_) {

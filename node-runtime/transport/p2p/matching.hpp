@@ -71,6 +71,9 @@ class Matching {
   /// Takes a receive back that still waits. False: a message has been given to it, or it is
   /// unknown.
   bool cancel(ReceiveId id);
+  /// Takes a message back that is unexpected still. False: a receive has taken it, or it is
+  /// unknown.
+  bool withdraw(ArrivalId id);
   /// The message that post() would give to such a receive now.
   [[nodiscard]] std::optional<ArrivalId> probe(const Pattern& pattern);
 

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "node-runtime/transport/p2p/matching.hpp"
+
+namespace heddle::p2p {
+
+/// How a send or a receive has ended.
+struct Status {
+  NodeId source;           ///< of a receive: who has sent the message
+  std::int32_t tag = 0;    ///< and with which tag
+  std::int64_t bytes = 0;  ///< of the message
+  bool is_cancelled = false;
+};
+
+/// A send or a receive under way; what the endpoint and its handle share.
+class RequestState {
+ public:
+  RequestState() = default;
+  RequestState(const RequestState&) = delete;
+  RequestState& operator=(const RequestState&) = delete;
+
+  [[nodiscard]] bool is_done() const { return is_done_.load(std::memory_order_acquire); }
+  /// Blocks until it is done; throws what made it fail.
+  Status wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return is_done(); });
+    if (error_) throw *error_;
+    return status_;
+  }
+
+  // ---- for the endpoint -----------------------------------------------------------------------
+  void complete(const Status& status) { end(status, std::nullopt); }
+  void fail(const Error& error) { end({}, error); }
+
+ private:
+  void end(const Status& status, std::optional<Error> error) {
+    const std::scoped_lock lock(mutex_);
+    status_ = status;
+    error_ = std::move(error);
+    // Release: whoever sees it done sees what was received.
+    is_done_.store(true, std::memory_order_release);
+    ended_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::atomic<bool> is_done_{false};
+  Status status_;
+  std::optional<Error> error_;
+};
+
+}  // namespace heddle::p2p

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/index.hpp"
+
+namespace heddle::p2p {
+
+/// A stream of bytes from one node to another, named by its receiver.
+using FlowId = Index<struct FlowTag, std::int32_t>;
+
+/// What is told when an operation of a wire is complete.
+using OperationId = Index<struct OperationTag, std::int64_t>;
+
+/// How endpoints of different nodes reach each other: short notes, and bytes between places in host
+/// memory that both sides have agreed on. MPI is one; tests have another, which delays.
+///
+/// Thread: one, the progress thread.
+class Wire {
+ public:
+  /// Longest note.
+  static constexpr std::size_t note_bytes_max = std::size_t{16} << 10U;
+  /// Longest piece of send_bytes().
+  static constexpr std::int64_t piece_bytes_max = std::int64_t{1} << 30U;
+
+  struct Note {
+    NodeId from;
+    std::vector<std::byte> bytes;
+  };
+  /// What has happened since the last poll().
+  struct Events {
+    std::vector<Note> notes;  ///< those of one node in the order in which it sent them
+    std::vector<OperationId> complete;
+    std::vector<NodeId> lost;  ///< nothing more comes from there, or arrives
+    [[nodiscard]] bool empty() const { return notes.empty() && complete.empty() && lost.empty(); }
+    void clear() {
+      notes.clear();
+      complete.clear();
+      lost.clear();
+    }
+  };
+
+  Wire() = default;
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+  virtual ~Wire() = default;
+
+  [[nodiscard]] virtual NodeId node() const = 0;
+  [[nodiscard]] virtual std::int32_t nodes() const = 0;
+
+  /// Sends a note, which is copied; to this very node too.
+  virtual void send_note(NodeId to, std::span<const std::byte> note) = 0;
+
+  /// Sends 1 to piece_bytes_max bytes, which stay as they are until `id` is complete. What is sent
+  /// to one flow arrives in order, each piece in the receive_bytes() of its number and size.
+  virtual void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
+                          OperationId id) = 0;
+  virtual void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into,
+                             OperationId id) = 0;
+
+  /// Adds what has happened. Never blocks. Operations with a node that has been reported as lost
+  /// are not completed any more, and their memory is not touched.
+  virtual void poll(Events& events) = 0;
+};
+
+}  // namespace heddle::p2p

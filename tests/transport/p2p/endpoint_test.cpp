@@ -1,0 +1,521 @@
+#include "node-runtime/transport/p2p/endpoint.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "node-runtime/transport/datatype/pack.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/transport/p2p/simulated_wire.hpp"
+
+namespace heddle::p2p {
+namespace {
+
+constexpr ChannelId channel{0};
+constexpr std::byte sentinel{0xA5};
+
+/// Small, so that a few hundred bytes take every way.
+Endpoint::Options small_options() {
+  return {.eager_bytes_max = 100,
+          .eager_slots = 3,
+          .piece_bytes = 128,
+          .pieces_ahead = 2,
+          .out_slots = 2,
+          .in_slots = 3,
+          .requests_max = 1000};
+}
+
+/// Some nodes and what lies between them.
+class Cluster {
+ public:
+  Cluster(std::int32_t nodes, std::uint64_t seed,
+          const Endpoint::Options& options = small_options())
+      : net_(nodes, seed), random_(seed + 1) {
+    for (std::int32_t node = 0; node < nodes; ++node) {
+      endpoints_.push_back(std::make_unique<Endpoint>(net_.wire(NodeId{node}), options, [] {}));
+    }
+  }
+
+  [[nodiscard]] Endpoint& at(std::int32_t node) {
+    return *endpoints_[static_cast<std::size_t>(node)];
+  }
+  [[nodiscard]] SimulatedNet& net() { return net_; }
+
+  /// One thing happens.
+  void step() {
+    net_.step();
+    const std::size_t node = random_() % endpoints_.size();
+    if (endpoints_[node] != nullptr) endpoints_[node]->progress();
+  }
+  /// Steps until `done`, or so many that it never will be.
+  template <class Done>
+  [[nodiscard]] bool run_until(const Done& done) {
+    for (int steps = 0; steps < 200'000; ++steps) {
+      if (done()) return true;
+      step();
+    }
+    return false;
+  }
+  /// The node is gone, and its endpoint with it.
+  void lose(std::int32_t node) {
+    net_.lose(NodeId{node});
+    at(node).abandon(Error(ErrorCode::communication, "this node is lost"));
+    endpoints_[static_cast<std::size_t>(node)].reset();
+  }
+  [[nodiscard]] bool is_idle() const {
+    return net_.is_quiet() && std::ranges::all_of(endpoints_, [](const auto& endpoint) {
+             return endpoint == nullptr || endpoint->is_idle();
+           });
+  }
+
+ private:
+  SimulatedNet net_;
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+};
+
+/// Memory in which `count` elements of a type lie, gaps and a rim around them.
+struct Place {
+  Place(Datatype of, std::int64_t elements)
+      : type(std::move(of)),
+        count(elements),
+        bytes(rim +
+                  static_cast<std::size_t>(std::max<std::int64_t>(
+                      0, (count - 1) * type.extent() + type.true_upper_bound())) +
+                  rim,
+              sentinel) {}
+  void fill(std::mt19937_64& random) {
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  }
+  [[nodiscard]] std::byte* address() { return bytes.data() + rim; }
+
+  static constexpr std::size_t rim = 16;
+  Datatype type;
+  std::int64_t count;
+  std::vector<std::byte> bytes;
+};
+
+/// Room for at least `scalars` int32 in some shape.
+Place random_place(std::int64_t scalars, std::mt19937_64& random) {
+  const auto below = [&](std::int64_t bound) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
+  };
+  switch (random() % 4) {
+    case 0:
+      return {Datatype(Scalar::int32), scalars};
+    case 1: {  // columns with gaps
+      const std::int64_t rows = 1 + below(40);
+      return {Datatype::vector((scalars + rows - 1) / rows, rows, rows + below(7), Scalar::int32),
+              1};
+    }
+    case 2: {  // every other element, element by element
+      const Datatype sparse = Datatype::resized(Scalar::int32, 0, 4 * (1 + below(3)));
+      return {sparse, scalars};
+    }
+    default: {  // blocks of any length
+      std::vector<Datatype::IndexedBlock> blocks;
+      std::int64_t at = 0;
+      for (std::int64_t left = scalars; left > 0;) {
+        const std::int64_t length = 1 + below(std::min<std::int64_t>(left, 30));
+        at += below(4);
+        blocks.push_back({at, length});
+        at += length;
+        left -= length;
+      }
+      return {Datatype::indexed(blocks, Scalar::int32), 1};
+    }
+  }
+}
+
+std::int64_t scalars_in(const Place& place) {
+  return place.type.size() / 4 * place.count;
+}
+
+/// What a place must hold after it has received what the other one held.
+std::vector<std::byte> expected_after(const Place& to, Place& from) {
+  Place expected = to;
+  const PackPlan out = make_plan(from.type);
+  const PackPlan in = make_plan(to.type);
+  const std::int64_t bytes = out.stream_bytes(from.count);
+  std::vector<std::byte> stream(static_cast<std::size_t>(bytes));
+  pack(out, from.count, from.address(), {0, bytes}, stream.data());
+  unpack(in, to.count, {0, bytes}, stream.data(), expected.address());
+  return expected.bytes;
+}
+
+std::string error_of(const Request& request) {
+  try {
+    static_cast<void>(request.wait());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(Endpoint, brings_messages_of_every_size_and_shape_to_their_receives) {
+  Endpoint::Statistics all;
+  for (const std::uint64_t seed : simulation::seeds(300)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    std::mt19937_64 random(seed);
+    const auto nodes = static_cast<std::int32_t>(1 + random() % 4);
+    Cluster cluster(nodes, seed);
+    struct Message {
+      std::int32_t from;
+      std::int32_t to;
+      std::int32_t tag;
+      std::unique_ptr<Place> source;
+      std::unique_ptr<Place> target;
+      std::vector<std::byte> expected;
+      std::optional<Request> send;
+      std::optional<Request> receive;
+    };
+    std::vector<Message> messages(1 + random() % 40);
+    for (Message& m : messages) {
+      m.from = static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(nodes));
+      m.to = static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(nodes));
+      m.tag = static_cast<std::int32_t>(random() % 3);
+      const auto scalars =
+          static_cast<std::int64_t>(random() % 3 == 0 ? random() % 30 : random() % 600);
+      m.source = std::make_unique<Place>(random_place(scalars, random));
+      m.source->fill(random);
+      m.target = std::make_unique<Place>(
+          random_place(scalars_in(*m.source) + static_cast<std::int64_t>(random() % 3), random));
+      m.expected = expected_after(*m.target, *m.source);
+    }
+    // Each side in the order of the messages, the two sides at their own pace.
+    std::size_t sent = 0;
+    std::size_t received = 0;
+    const auto all_done = [&] {
+      return sent == messages.size() && received == messages.size() &&
+             std::ranges::all_of(
+                 messages, [](const Message& m) { return m.send->done() && m.receive->done(); });
+    };
+    const std::uint64_t sends_first = random() % 5;
+    for (int steps = 0; steps < 100'000 && !all_done(); ++steps) {
+      if (sent < messages.size() && random() % 4 < sends_first) {
+        Message& m = messages[sent++];
+        m.send = cluster.at(m.from).send({m.source->address(), m.source->count, m.source->type},
+                                         NodeId{m.to}, m.tag, channel);
+      }
+      if (received < messages.size() && (random() % 4 >= sends_first || sent == messages.size())) {
+        Message& m = messages[received++];
+        m.receive = cluster.at(m.to).receive({m.target->address(), m.target->count, m.target->type},
+                                             {NodeId{m.from}, m.tag, channel});
+      }
+      if (sends_first == 0 && received == messages.size() && sent < messages.size()) {
+        Message& m = messages[sent++];
+        m.send = cluster.at(m.from).send({m.source->address(), m.source->count, m.source->type},
+                                         NodeId{m.to}, m.tag, channel);
+      }
+      cluster.step();
+    }
+    ASSERT_TRUE(all_done()) << "nothing goes on";
+    for (const Message& m : messages) {
+      const Status status = m.receive->wait();
+      ASSERT_EQ(status.source, NodeId{m.from});
+      ASSERT_EQ(status.tag, m.tag);
+      ASSERT_EQ(status.bytes, 4 * scalars_in(*m.source));
+      ASSERT_EQ(m.target->bytes, m.expected);
+      ASSERT_FALSE(m.send->wait().is_cancelled);
+    }
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.is_idle(); }));
+    ASSERT_EQ(cluster.net().defects(), 0);
+    for (std::int32_t node = 0; node < nodes; ++node) {
+      const Endpoint::Statistics& s = cluster.at(node).statistics();
+      all.eager += s.eager;
+      all.direct += s.direct;
+      all.packed += s.packed;
+      all.unexpected += s.unexpected;
+    }
+  }
+  if (simulation::one_seed_only()) return;
+  EXPECT_GT(std::min({all.eager, all.direct, all.packed, all.unexpected}), 50);
+}
+
+TEST(Endpoint, keeps_the_order_of_each_source_for_receives_from_any) {
+  for (const std::uint64_t seed : simulation::seeds(100)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    constexpr std::int32_t senders = 3;
+    constexpr std::int64_t each = 12;
+    std::mt19937_64 random(seed);
+    Cluster cluster(senders + 1, seed);
+    std::vector<std::vector<std::int32_t>> sources;
+    std::vector<std::vector<std::int32_t>> targets(senders * each, std::vector<std::int32_t>(200));
+    std::vector<Request> requests;
+    for (std::int32_t number = 0; number < each; ++number) {
+      for (std::int32_t from = 1; from <= senders; ++from) {
+        auto& source = sources.emplace_back(1 + random() % 199, -1);  // eager or not
+        source[0] = number;
+      }
+    }
+    std::size_t next = 0;
+    for (std::int32_t number = 0; number < each; ++number) {
+      for (std::int32_t from = 1; from <= senders; ++from, ++next) {
+        requests.push_back(cluster.at(from).send(
+            {sources[next].data(), static_cast<std::int64_t>(sources[next].size()), Scalar::int32},
+            NodeId{0}, number % 2, channel));
+        if (random() % 2 == 0) cluster.step();
+      }
+    }
+    std::vector<Request> receives;
+    for (auto& target : targets) {
+      receives.push_back(cluster.at(0).receive({target.data(), 200, Scalar::int32},
+                                               {Pattern::any_source, Pattern::any_tag, channel}));
+    }
+    ASSERT_TRUE(cluster.run_until(
+        [&] { return std::ranges::all_of(receives, [](const Request& r) { return r.done(); }); }));
+    std::vector<std::int32_t> seen(senders + 1, 0);
+    for (std::size_t r = 0; r < receives.size(); ++r) {
+      const Status status = receives[r].wait();
+      ASSERT_EQ(targets[r][0], seen[static_cast<std::size_t>(status.source.value())]++);
+      ASSERT_EQ(status.tag, targets[r][0] % 2);
+    }
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.is_idle(); }));
+  }
+}
+
+TEST(Endpoint, tells_both_sides_of_messages_that_do_not_fit) {
+  for (const std::int64_t count : {4, 400}) {  // eager, announced
+    SCOPED_TRACE(count);
+    Cluster cluster(2, 3);
+    std::vector<double> from(400, 1);
+    std::vector<double> to(400, 2);
+    const auto sent =
+        cluster.at(0).send({from.data(), count, Scalar::float64}, NodeId{1}, 5, channel);
+    const auto short_room =
+        cluster.at(1).receive({to.data(), count - 1, Scalar::float64}, {NodeId{0}, 5, channel});
+    ASSERT_TRUE(cluster.run_until([&] { return sent.done() && short_room.done(); }));
+    EXPECT_NE(
+        error_of(short_room)
+            .find(fmt::format(
+                "message of {} bytes with tag 5 from node 0 to node 1 would be truncated: it is "
+                "received where {} bytes fit",
+                8 * count, 8 * (count - 1))),
+        std::string::npos)
+        << error_of(short_room);
+    EXPECT_EQ(to, std::vector<double>(400, 2));
+    if (count == 400) {
+      EXPECT_EQ(error_of(sent), error_of(short_room));
+    }
+
+    const auto other =
+        cluster.at(0).send({from.data(), count, Scalar::float64}, NodeId{1}, 6, channel);
+    const auto as_integers =
+        cluster.at(1).receive({to.data(), 400, Scalar::int64}, {NodeId{0}, 6, channel});
+    ASSERT_TRUE(cluster.run_until([&] { return other.done() && as_integers.done(); }));
+    EXPECT_NE(error_of(as_integers).find("signatures of the message"), std::string::npos);
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.is_idle(); }));
+  }
+}
+
+TEST(Endpoint, refuses_bad_arguments_at_once) {
+  Cluster cluster(2, 1);
+  std::vector<double> memory(10);
+  const auto sending = [&](const Outgoing& message, NodeId to, std::int32_t tag) {
+    try {
+      static_cast<void>(cluster.at(0).send(message, to, tag, channel));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::usage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const Outgoing good{memory.data(), 10, Scalar::float64};
+  EXPECT_NE(sending(good, NodeId{2}, 0).find("sending to node 2: there are 2 nodes"),
+            std::string::npos);
+  EXPECT_NE(sending(good, NodeId{1}, -1).find("tag -1"), std::string::npos);
+  EXPECT_NE(sending({memory.data(), -3, Scalar::float64}, NodeId{1}, 0).find("-3 elements"),
+            std::string::npos);
+  EXPECT_NE(sending({nullptr, 1, Scalar::float64}, NodeId{1}, 0).find("null address"),
+            std::string::npos);
+  const Datatype overlapping = Datatype::vector(2, 2, 1, Scalar::float64);
+  EXPECT_THROW(static_cast<void>(cluster.at(0).receive({memory.data(), 1, overlapping}, {})),
+               Error);
+  EXPECT_THROW(static_cast<void>(cluster.at(0).receive({memory.data(), 1, Scalar::byte},
+                                                       {NodeId{7}, 0, channel})),
+               Error);
+  EXPECT_TRUE(cluster.is_idle());
+}
+
+TEST(Endpoint, takes_back_what_nobody_has_taken_yet) {
+  Cluster cluster(2, 5);
+  std::vector<double> from(500, 1);
+  std::vector<double> to(500, 2);
+  const auto receive =
+      cluster.at(1).receive({to.data(), 500, Scalar::float64}, {NodeId{0}, 1, channel});
+  receive.cancel();
+  ASSERT_TRUE(cluster.run_until([&] { return receive.done(); }));
+  EXPECT_TRUE(receive.wait().is_cancelled);
+
+  const auto send = cluster.at(0).send({from.data(), 500, Scalar::float64}, NodeId{1}, 1, channel);
+  for (int i = 0; i < 50; ++i) cluster.step();
+  send.cancel();
+  ASSERT_TRUE(cluster.run_until([&] { return send.done(); }));
+  EXPECT_TRUE(send.wait().is_cancelled);
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.is_idle(); }));
+
+  // Too late: they end as if nobody had asked.
+  const auto second =
+      cluster.at(0).send({from.data(), 500, Scalar::float64}, NodeId{1}, 1, channel);
+  const auto taker =
+      cluster.at(1).receive({to.data(), 500, Scalar::float64}, {NodeId{0}, 1, channel});
+  ASSERT_TRUE(cluster.run_until([&] { return taker.done(); }));
+  taker.cancel();
+  second.cancel();
+  ASSERT_TRUE(cluster.run_until([&] { return second.done() && cluster.is_idle(); }));
+  EXPECT_FALSE(taker.wait().is_cancelled);
+  EXPECT_FALSE(second.wait().is_cancelled);
+  EXPECT_EQ(to, from);
+}
+
+/// Sends and receives are taken back at any moment; each pair ends with or without its bytes.
+TEST(Endpoint, survives_cancellation_at_any_moment) {
+  for (const std::uint64_t seed : simulation::seeds(200)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    std::mt19937_64 random(seed);
+    Cluster cluster(2, seed);
+    std::vector<double> from(300, 1);
+    std::vector<double> to(300, 0);
+    const auto count = static_cast<std::int64_t>(1 + random() % 300);
+    const auto send =
+        cluster.at(0).send({from.data(), count, Scalar::float64}, NodeId{1}, 0, channel);
+    std::optional<Request> receive;
+    const std::uint64_t receive_at = random() % 30;
+    const std::uint64_t cancel_at = random() % 40;
+    const bool cancels_send = random() % 2 == 0;
+    for (std::uint64_t step = 0; step < 60; ++step) {
+      if (step == receive_at) {
+        receive = cluster.at(1).receive({to.data(), 300, Scalar::float64}, {NodeId{0}, 0, channel});
+      }
+      if (step == cancel_at) {
+        if (cancels_send) {
+          send.cancel();
+        } else if (receive) {
+          receive->cancel();
+        }
+      }
+      cluster.step();
+    }
+    ASSERT_TRUE(cluster.run_until([&] { return send.done() || !cancels_send; }));
+    if (cancels_send && send.wait().is_cancelled) receive->cancel();
+    ASSERT_TRUE(cluster.run_until([&] { return receive->done(); }));
+    if (receive->wait().is_cancelled && !(send.done() && send.wait().is_cancelled)) {
+      // The message is there still, for somebody else.
+      receive = cluster.at(1).receive({to.data(), 300, Scalar::float64}, {NodeId{0}, 0, channel});
+      ASSERT_TRUE(cluster.run_until([&] { return receive->done(); }));
+    }
+    ASSERT_TRUE(cluster.run_until([&] { return send.done() && cluster.is_idle(); }));
+    const bool was_sent = !send.wait().is_cancelled;
+    ASSERT_EQ(receive->wait().is_cancelled, !was_sent);
+    ASSERT_EQ(to[0], was_sent ? 1 : 0);
+  }
+}
+
+TEST(Endpoint, fails_what_a_lost_node_was_to_do_and_nothing_else) {
+  for (const std::uint64_t seed : simulation::seeds(100)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    std::mt19937_64 random(seed);
+    Cluster cluster(3, seed);
+    std::vector<std::int32_t> from(2000, 7);
+    std::vector<std::vector<std::int32_t>> to(6, std::vector<std::int32_t>(2000));
+    const auto in = [](std::vector<std::int32_t>& memory) {
+      return Incoming{memory.data(), 1000, Datatype::resized(Scalar::int32, 0, 8)};
+    };
+    const Outgoing large{from.data(), 1000, Datatype::resized(Scalar::int32, 0, 8)};
+    const auto to_lost = cluster.at(0).send(large, NodeId{2}, 0, channel);
+    const auto from_lost = cluster.at(0).receive(in(to[0]), {NodeId{2}, 0, channel});
+    const auto half_way = cluster.at(2).send(large, NodeId{0}, 0, channel);
+    const auto taken = cluster.at(2).receive(in(to[1]), {NodeId{0}, 0, channel});
+    const auto well = cluster.at(0).send(large, NodeId{1}, 0, channel);
+    const auto fine = cluster.at(1).receive(in(to[2]), {Pattern::any_source, 0, channel});
+    for (std::uint64_t steps = random() % 200; steps > 0; --steps) cluster.step();
+    const bool came = from_lost.done();
+    const bool went = to_lost.done();
+    cluster.lose(2);
+    ASSERT_TRUE(cluster.run_until(
+        [&] { return to_lost.done() && from_lost.done() && well.done() && fine.done(); }));
+    EXPECT_TRUE(half_way.done() && taken.done());
+    if (!came) {
+      EXPECT_NE(error_of(from_lost).find("node 2 is lost"), std::string::npos);
+    }
+    if (!went) {
+      EXPECT_NE(error_of(to_lost).find("node 2 is lost"), std::string::npos);
+    }
+    EXPECT_EQ(fine.wait().bytes, 4000);
+    EXPECT_EQ(to[2][1998], 7);
+    const auto late = cluster.at(0).send(large, NodeId{2}, 0, channel);
+    const auto later = cluster.at(0).receive(in(to[3]), {NodeId{2}, 0, channel});
+    ASSERT_TRUE(
+        cluster.run_until([&] { return late.done() && later.done() && cluster.is_idle(); }));
+    EXPECT_NE(error_of(late).find("sending to node 2, which is lost"), std::string::npos);
+    EXPECT_NE(error_of(later).find("receiving from node 2, which is lost"), std::string::npos);
+  }
+}
+
+TEST(Endpoint, refuses_more_requests_than_it_may_have) {
+  Endpoint::Options options = small_options();
+  options.requests_max = 2;
+  Cluster cluster(2, 9, options);
+  double value = 0;
+  std::vector<Request> receives;
+  for (int i = 0; i < 2; ++i) {
+    receives.push_back(
+        cluster.at(0).receive({&value, 1, Scalar::float64}, {NodeId{1}, i, channel}));
+  }
+  EXPECT_THROW(
+      static_cast<void>(cluster.at(0).send({&value, 1, Scalar::float64}, NodeId{1}, 0, channel)),
+      Error);
+  for (const Request& receive : receives) receive.cancel();
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.is_idle(); }));
+  EXPECT_NO_THROW(
+      static_cast<void>(cluster.at(0).send({&value, 0, Scalar::float64}, NodeId{0}, 0, channel)));
+  const auto self = cluster.at(0).receive({&value, 1, Scalar::float64}, {NodeId{0}, 0, channel});
+  ASSERT_TRUE(cluster.run_until([&] { return self.done() && cluster.is_idle(); }));
+  EXPECT_EQ(self.wait().bytes, 0);
+}
+
+/// Threads of both nodes send to and fro while another one drives the endpoints.
+TEST(Endpoint, serves_many_threads) {
+  constexpr int pairs = 3;
+  constexpr std::int32_t rounds = 40;
+  Cluster cluster(2, 11);
+  std::atomic<int> running{2 * pairs};
+  std::atomic<int> wrong{0};
+  const auto play = [&](std::int32_t node, int pair) {
+    const ChannelId own{pair};
+    const NodeId peer{1 - node};
+    std::vector<std::int32_t> memory(static_cast<std::size_t>(20 + 60 * pair));
+    const auto count = static_cast<std::int64_t>(memory.size());
+    for (std::int32_t round = 0; round < rounds; ++round) {
+      if ((round + node) % 2 == 0) {
+        std::ranges::fill(memory, round);
+        cluster.at(node).send({memory.data(), count, Scalar::int32}, peer, 0, own).wait();
+      } else {
+        cluster.at(node).receive({memory.data(), count, Scalar::int32}, {peer, 0, own}).wait();
+        const bool is_right =
+            std::ranges::all_of(memory, [&](auto value) { return value == round; });
+        if (!is_right) wrong.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+    running.fetch_sub(1, std::memory_order_relaxed);
+  };
+  std::vector<std::thread> threads;
+  for (int pair = 0; pair < pairs; ++pair) {
+    for (const std::int32_t node : {0, 1}) threads.emplace_back(play, node, pair);
+  }
+  while (running.load(std::memory_order_relaxed) > 0) cluster.step();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(std::memory_order_relaxed), 0);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.is_idle(); }));
+}
+
+}  // namespace heddle::p2p

@@ -1,0 +1,119 @@
+#include "tests/transport/p2p/simulated_wire.hpp"
+
+#include <cstring>
+
+namespace heddle::p2p {
+
+class SimulatedWire final : public Wire {
+ public:
+  SimulatedWire(SimulatedNet& net, NodeId node) : net_(net), node_(node) {}
+
+  [[nodiscard]] NodeId node() const override { return node_; }
+  [[nodiscard]] std::int32_t nodes() const override {
+    return static_cast<std::int32_t>(net_.ends_.size());
+  }
+  void send_note(NodeId to, std::span<const std::byte> note) override {
+    if (note.size() > note_bytes_max) ++net_.defects_;
+    if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
+    net_.end(to).notes[static_cast<std::size_t>(node_.value())].emplace_back(note.begin(),
+                                                                             note.end());
+  }
+  void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
+                  OperationId id) override {
+    if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
+    if (bytes.empty()) ++net_.defects_;
+    // Only read.
+    net_.flows_[{node_.value(), to.value(), flow.value()}].sends.push_back(
+        {const_cast<std::byte*>(bytes.data()), bytes.size(), id});
+  }
+  void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into, OperationId id) override {
+    if (net_.end(from).is_lost || net_.end(node_).is_lost) return;
+    net_.flows_[{from.value(), node_.value(), flow.value()}].receives.push_back(
+        {into.data(), into.size(), id});
+  }
+  void poll(Events& events) override { net_.poll(node_, events); }
+
+ private:
+  SimulatedNet& net_;
+  NodeId node_;
+};
+
+SimulatedNet::SimulatedNet(std::int32_t nodes, std::uint64_t seed)
+    : random_(seed), ends_(static_cast<std::size_t>(nodes)) {
+  for (std::int32_t node = 0; node < nodes; ++node) {
+    end(NodeId{node}).notes.resize(ends_.size());
+    wires_.push_back(std::make_unique<SimulatedWire>(*this, NodeId{node}));
+  }
+}
+
+void SimulatedNet::step() {
+  if (flows_.empty()) return;
+  auto at = std::next(flows_.begin(), static_cast<std::ptrdiff_t>(below(flows_.size())));
+  Flow& flow = at->second;
+  if (!flow.sends.empty() && !flow.receives.empty()) {
+    const Piece from = flow.sends.front();
+    const Piece to = flow.receives.front();
+    flow.sends.pop_front();
+    flow.receives.pop_front();
+    if (from.bytes != to.bytes) {
+      ++defects_;
+    } else {
+      std::memcpy(to.memory, from.memory, from.bytes);
+    }
+    const NodeId sender{std::get<0>(at->first)};
+    const NodeId receiver{std::get<1>(at->first)};
+    end(sender).complete.push_back({receiver, from.id});
+    end(receiver).complete.push_back({sender, to.id});
+  }
+  if (flow.sends.empty() && flow.receives.empty()) flows_.erase(at);
+}
+
+void SimulatedNet::poll(NodeId node, Wire::Events& events) {
+  End& e = end(node);
+  for (std::size_t tries = below(2 * ends_.size() + 1); tries > 0; --tries) {
+    const std::size_t from = below(ends_.size());
+    if (e.notes[from].empty()) continue;
+    events.notes.push_back(
+        {NodeId{static_cast<std::int32_t>(from)}, std::move(e.notes[from].front())});
+    e.notes[from].pop_front();
+  }
+  for (std::size_t tries = below(4); tries > 0 && !e.complete.empty(); --tries) {
+    std::swap(e.complete[below(e.complete.size())], e.complete.back());
+    events.complete.push_back(e.complete.back().id);
+    e.complete.pop_back();
+  }
+  // What was sent before comes before.
+  bool is_drained = true;
+  for (const NodeId lost : e.lost) {
+    is_drained = is_drained && e.notes[static_cast<std::size_t>(lost.value())].empty();
+  }
+  if (!is_drained) return;
+  for (const NodeId lost : e.lost) {
+    events.lost.push_back(lost);
+    std::erase_if(e.complete, [&](const Completion& c) { return c.peer == lost; });
+  }
+  e.lost.clear();
+}
+
+void SimulatedNet::lose(NodeId node) {
+  end(node).is_lost = true;
+  for (End& other : ends_) {
+    if (!other.is_lost) other.lost.push_back(node);
+  }
+  std::erase_if(flows_, [&](const auto& flow) {
+    return std::get<0>(flow.first) == node.value() || std::get<1>(flow.first) == node.value();
+  });
+}
+
+bool SimulatedNet::is_quiet() const {
+  for (const End& e : ends_) {
+    if (e.is_lost) continue;
+    if (!e.complete.empty()) return false;
+    for (const auto& notes : e.notes) {
+      if (!notes.empty()) return false;
+    }
+  }
+  return flows_.empty();
+}
+
+}  // namespace heddle::p2p

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "node-runtime/transport/p2p/wire.hpp"
+
+namespace heddle::p2p {
+
+/// Nodes in one process whose wires deliver when a seed says so: notes of one node in order, those
+/// of different nodes in any; pieces when both sides have posted them, told to each side at any
+/// time later.
+class SimulatedNet {
+ public:
+  SimulatedNet(std::int32_t nodes, std::uint64_t seed);
+
+  [[nodiscard]] Wire& wire(NodeId node) { return *wires_[static_cast<std::size_t>(node.value())]; }
+  /// Moves a piece, if there is one that can be.
+  void step();
+  /// The others hear of it; nothing goes to or comes from the node any more.
+  void lose(NodeId node);
+  /// Nothing is under way.
+  [[nodiscard]] bool is_quiet() const;
+  /// Pieces whose sizes differed, or that were sent to nobody.
+  [[nodiscard]] int defects() const { return defects_; }
+
+ private:
+  friend class SimulatedWire;
+  struct Piece {
+    std::byte* memory;
+    std::size_t bytes;
+    OperationId id;
+  };
+  struct Flow {
+    std::deque<Piece> sends;
+    std::deque<Piece> receives;
+  };
+  using FlowKey = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  ///< from, to, flow
+  struct Completion {
+    NodeId peer;
+    OperationId id;
+  };
+  struct End {
+    std::vector<std::deque<std::vector<std::byte>>> notes;  ///< by sender
+    std::vector<Completion> complete;
+    std::vector<NodeId> lost;
+    bool is_lost = false;
+  };
+
+  [[nodiscard]] End& end(NodeId node) { return ends_[static_cast<std::size_t>(node.value())]; }
+  [[nodiscard]] std::size_t below(std::size_t bound) { return random_() % bound; }
+  void poll(NodeId node, Wire::Events& events);
+
+  std::mt19937_64 random_;
+  std::vector<End> ends_;
+  std::map<FlowKey, Flow> flows_;
+  std::vector<std::unique_ptr<Wire>> wires_;
+  int defects_ = 0;
+};
+
+}  // namespace heddle::p2p
