@@ -11,15 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include "node-runtime/transport/datatype/pack.hpp"
 #include "tests/support/seeds.hpp"
+#include "tests/transport/p2p/random_messages.hpp"
 #include "tests/transport/p2p/simulated_wire.hpp"
 
 namespace heddle::p2p {
 namespace {
 
 constexpr ChannelId channel{0};
-constexpr std::byte sentinel{0xA5};
 
 /// Small, so that a few hundred bytes take every way.
 Endpoint::Options small_options() {
@@ -81,75 +80,6 @@ class Cluster {
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
 };
 
-/// Memory in which `count` elements of a type lie, gaps and a rim around them.
-struct Place {
-  Place(Datatype of, std::int64_t elements)
-      : type(std::move(of)),
-        count(elements),
-        bytes(rim +
-                  static_cast<std::size_t>(std::max<std::int64_t>(
-                      0, (count - 1) * type.extent() + type.true_upper_bound())) +
-                  rim,
-              sentinel) {}
-  void fill(std::mt19937_64& random) {
-    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  }
-  [[nodiscard]] std::byte* address() { return bytes.data() + rim; }
-
-  static constexpr std::size_t rim = 16;
-  Datatype type;
-  std::int64_t count;
-  std::vector<std::byte> bytes;
-};
-
-/// Room for at least `scalars` int32 in some shape.
-Place random_place(std::int64_t scalars, std::mt19937_64& random) {
-  const auto below = [&](std::int64_t bound) {
-    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
-  };
-  switch (random() % 4) {
-    case 0:
-      return {Datatype(Scalar::int32), scalars};
-    case 1: {  // columns with gaps
-      const std::int64_t rows = 1 + below(40);
-      return {Datatype::vector((scalars + rows - 1) / rows, rows, rows + below(7), Scalar::int32),
-              1};
-    }
-    case 2: {  // every other element, element by element
-      const Datatype sparse = Datatype::resized(Scalar::int32, 0, 4 * (1 + below(3)));
-      return {sparse, scalars};
-    }
-    default: {  // blocks of any length
-      std::vector<Datatype::IndexedBlock> blocks;
-      std::int64_t at = 0;
-      for (std::int64_t left = scalars; left > 0;) {
-        const std::int64_t length = 1 + below(std::min<std::int64_t>(left, 30));
-        at += below(4);
-        blocks.push_back({at, length});
-        at += length;
-        left -= length;
-      }
-      return {Datatype::indexed(blocks, Scalar::int32), 1};
-    }
-  }
-}
-
-std::int64_t scalars_in(const Place& place) {
-  return place.type.size() / 4 * place.count;
-}
-
-/// What a place must hold after it has received what the other one held.
-std::vector<std::byte> expected_after(const Place& to, Place& from) {
-  Place expected = to;
-  const PackPlan out = make_plan(from.type);
-  const PackPlan in = make_plan(to.type);
-  const std::int64_t bytes = out.stream_bytes(from.count);
-  std::vector<std::byte> stream(static_cast<std::size_t>(bytes));
-  pack(out, from.count, from.address(), {0, bytes}, stream.data());
-  unpack(in, to.count, {0, bytes}, stream.data(), expected.address());
-  return expected.bytes;
-}
-
 std::string error_of(const Request& request) {
   try {
     static_cast<void>(request.wait());
@@ -168,28 +98,14 @@ TEST(Endpoint, brings_messages_of_every_size_and_shape_to_their_receives) {
     std::mt19937_64 random(seed);
     const auto nodes = static_cast<std::int32_t>(1 + random() % 4);
     Cluster cluster(nodes, seed);
-    struct Message {
-      std::int32_t from;
-      std::int32_t to;
-      std::int32_t tag;
-      std::unique_ptr<Place> source;
-      std::unique_ptr<Place> target;
-      std::vector<std::byte> expected;
+    struct Message : RandomMessage {
+      using RandomMessage::RandomMessage;
       std::optional<Request> send;
       std::optional<Request> receive;
     };
-    std::vector<Message> messages(1 + random() % 40);
-    for (Message& m : messages) {
-      m.from = static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(nodes));
-      m.to = static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(nodes));
-      m.tag = static_cast<std::int32_t>(random() % 3);
-      const auto scalars =
-          static_cast<std::int64_t>(random() % 3 == 0 ? random() % 30 : random() % 600);
-      m.source = std::make_unique<Place>(random_place(scalars, random));
-      m.source->fill(random);
-      m.target = std::make_unique<Place>(
-          random_place(scalars_in(*m.source) + static_cast<std::int64_t>(random() % 3), random));
-      m.expected = expected_after(*m.target, *m.source);
+    std::vector<Message> messages;
+    for (std::uint64_t left = 1 + random() % 40; left > 0; --left) {
+      messages.emplace_back(nodes, 600, random);
     }
     // Each side in the order of the messages, the two sides at their own pace.
     std::size_t sent = 0;
@@ -203,17 +119,17 @@ TEST(Endpoint, brings_messages_of_every_size_and_shape_to_their_receives) {
     for (int steps = 0; steps < 100'000 && !all_done(); ++steps) {
       if (sent < messages.size() && random() % 4 < sends_first) {
         Message& m = messages[sent++];
-        m.send = cluster.at(m.from).send({m.source->address(), m.source->count, m.source->type},
+        m.send = cluster.at(m.from).send({m.source.address(), m.source.count, m.source.type},
                                          NodeId{m.to}, m.tag, channel);
       }
       if (received < messages.size() && (random() % 4 >= sends_first || sent == messages.size())) {
         Message& m = messages[received++];
-        m.receive = cluster.at(m.to).receive({m.target->address(), m.target->count, m.target->type},
+        m.receive = cluster.at(m.to).receive({m.target.address(), m.target.count, m.target.type},
                                              {NodeId{m.from}, m.tag, channel});
       }
       if (sends_first == 0 && received == messages.size() && sent < messages.size()) {
         Message& m = messages[sent++];
-        m.send = cluster.at(m.from).send({m.source->address(), m.source->count, m.source->type},
+        m.send = cluster.at(m.from).send({m.source.address(), m.source.count, m.source.type},
                                          NodeId{m.to}, m.tag, channel);
       }
       cluster.step();
@@ -223,8 +139,8 @@ TEST(Endpoint, brings_messages_of_every_size_and_shape_to_their_receives) {
       const Status status = m.receive->wait();
       ASSERT_EQ(status.source, NodeId{m.from});
       ASSERT_EQ(status.tag, m.tag);
-      ASSERT_EQ(status.bytes, 4 * scalars_in(*m.source));
-      ASSERT_EQ(m.target->bytes, m.expected);
+      ASSERT_EQ(status.bytes, 4 * scalars_in(m.source));
+      ASSERT_EQ(m.target.bytes, m.expected);
       ASSERT_FALSE(m.send->wait().is_cancelled);
     }
     ASSERT_TRUE(cluster.run_until([&] { return cluster.is_idle(); }));
