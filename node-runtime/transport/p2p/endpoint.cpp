@@ -121,7 +121,7 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
   if (tag < 0) {
     throw Error(ErrorCode::usage, fmt::format("sending with tag {}: tags are not negative", tag));
   }
-  auto send = std::make_unique<Send>();
+  auto send = std::make_shared<Send>();
   // Only read.
   send->side = make_side("sending", const_cast<void*>(message.memory), message.count, message.type);
   send->digest = message.type.signature().repeated(message.count).digest(send->side.bytes);
@@ -129,8 +129,7 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
   send->tag = tag;
   send->channel = channel;
   send->id = count_request();
-  send->state = std::make_shared<RequestState>();
-  const Request request(*this, send->id, true, send->state);
+  const Request request(*this, send->id, true, send);
   post({std::move(send), nullptr, std::nullopt});
   return request;
 }
@@ -141,14 +140,13 @@ Request Endpoint::receive(const Incoming& room, const Pattern& pattern) {
     throw Error(ErrorCode::usage,
                 fmt::format("receiving with tag {}: tags are not negative", pattern.tag));
   }
-  auto receive = std::make_unique<Receive>();
+  auto receive = std::make_shared<Receive>();
   receive->side = make_side("receiving", room.memory, room.count, room.type);
   check_receivable(*receive->side.plan, room.count);
   receive->signature = room.type.signature().repeated(room.count);
   receive->pattern = pattern;
   receive->id = count_request();
-  receive->state = std::make_shared<RequestState>();
-  const Request request(*this, receive->id, false, receive->state);
+  const Request request(*this, receive->id, false, receive);
   post({nullptr, std::move(receive), std::nullopt});
   return request;
 }
@@ -172,23 +170,24 @@ bool Endpoint::progress() {
 }
 
 bool Endpoint::take_mail() {
-  std::vector<Mail> mail;
   {
     const std::scoped_lock lock(mutex_);
-    mail.swap(mail_);
+    taken_mail_.swap(mail_);
   }
-  for (Mail& one : mail) {
+  for (const Mail& one : taken_mail_) {
     if (one.send != nullptr) {
-      start(std::move(one.send));
+      start(one.send);
     } else if (one.receive != nullptr) {
-      start(std::move(one.receive));
+      start(one.receive);
     } else if (one.cancelled->first) {
       cancel_send(one.cancelled->second);
     } else {
       cancel_receive(one.cancelled->second);
     }
   }
-  return !mail.empty();
+  const bool had_mail = !taken_mail_.empty();
+  taken_mail_.clear();
+  return had_mail;
 }
 
 bool Endpoint::is_idle() const {
@@ -196,12 +195,17 @@ bool Endpoint::is_idle() const {
   return under_way_ == 0 && mail_.empty() && arrivals_.empty() && operations_.empty();
 }
 
-void Endpoint::send_note(NodeId to, NoteHeader header, std::span<const std::byte> payload) {
+/// Room for what follows the header.
+std::span<std::byte> Endpoint::begin_note(NodeId to, NoteHeader header, std::size_t payload_bytes) {
   header.credits = credits_.take_owed(to);
-  std::vector<std::byte> note(sizeof header + payload.size());
+  const std::span<std::byte> note = wire_.begin_note(sizeof header + payload_bytes);
   std::memcpy(note.data(), &header, sizeof header);
-  std::copy(payload.begin(), payload.end(), note.begin() + sizeof header);
-  wire_.send_note(to, note);
+  return note.subspan(sizeof header);
+}
+
+void Endpoint::send_note(NodeId to, const NoteHeader& header) {
+  static_cast<void>(begin_note(to, header, 0));
+  wire_.send_note(to);
 }
 
 OperationId Endpoint::add(const Operation& operation) {
@@ -211,11 +215,11 @@ OperationId Endpoint::add(const Operation& operation) {
 
 // ---- sends -----------------------------------------------------------------------------------
 
-void Endpoint::start(std::unique_ptr<Send> started) {
+void Endpoint::start(const std::shared_ptr<Send>& started) {
   Send& send = *started;
   if (lost_[static_cast<std::size_t>(send.to.value())]) {
-    send.state->fail(Error(ErrorCode::communication,
-                           fmt::format("sending to node {}, which is lost", send.to.value())));
+    send.fail(Error(ErrorCode::communication,
+                    fmt::format("sending to node {}, which is lost", send.to.value())));
     forget_request();
     return;
   }
@@ -228,17 +232,17 @@ void Endpoint::start(std::unique_ptr<Send> started) {
   statistics_.bytes_sent += send.side.bytes;
   if (send.side.bytes <= options_.eager_bytes_max && credits_.take(send.to)) {
     header.kind = NoteHeader::Kind::eager;
-    std::vector<std::byte> payload(static_cast<std::size_t>(send.side.bytes));
+    const auto payload = begin_note(send.to, header, static_cast<std::size_t>(send.side.bytes));
     pack(*send.side.plan, send.side.count, send.side.memory, {0, send.side.bytes}, payload.data());
-    send_note(send.to, header, payload);
+    wire_.send_note(send.to);
     ++statistics_.eager;
-    send.state->complete({wire_.node(), send.tag, send.side.bytes, false});
+    send.complete({wire_.node(), send.tag, send.side.bytes, false});
     forget_request();
     return;
   }
   header.kind = NoteHeader::Kind::announce;
   header.is_contiguous = send.side.contiguous != nullptr ? 1 : 0;
-  sends_.emplace(send.id, std::move(started));
+  sends_.emplace(send.id, started);
   send_note(send.to, header);
 }
 
@@ -284,7 +288,7 @@ void Endpoint::post_pieces(Send& send) {
 }
 
 void Endpoint::end(Send& send) {
-  send.state->complete({wire_.node(), send.tag, send.side.bytes, false});
+  send.complete({wire_.node(), send.tag, send.side.bytes, false});
   sends_.erase(send.id);
   forget_request();
 }
@@ -302,20 +306,21 @@ void Endpoint::cancel_send(std::int64_t id) {
 
 // ---- receives --------------------------------------------------------------------------------
 
-void Endpoint::start(std::unique_ptr<Receive> started) {
+void Endpoint::start(const std::shared_ptr<Receive>& started) {
   Receive& receive = *started;
-  receives_.emplace(receive.id, std::move(started));
+  receives_.emplace(receive.id, started);
   const auto found = matching_.post(ReceiveId{receive.id}, receive.pattern);
   if (found.has_value()) {
-    const auto arrival = arrivals_.extract(found->value());
-    take(receive, arrival.mapped());
+    const auto node = arrivals_.extract(found->value());
+    const Arrival& arrival = node.mapped();
+    take(receive, arrival.envelope, arrival.header, arrival.payload);
     return;
   }
   const NodeId source = receive.pattern.source;
   if (source == Pattern::any_source || !lost_[static_cast<std::size_t>(source.value())]) return;
   matching_.cancel(ReceiveId{receive.id});
-  receive.state->fail(Error(ErrorCode::communication,
-                            fmt::format("receiving from node {}, which is lost", source.value())));
+  receive.fail(Error(ErrorCode::communication,
+                     fmt::format("receiving from node {}, which is lost", source.value())));
   receives_.erase(receive.id);
   forget_request();
 }
@@ -323,7 +328,7 @@ void Endpoint::start(std::unique_ptr<Receive> started) {
 void Endpoint::cancel_receive(std::int64_t id) {
   if (!matching_.cancel(ReceiveId{id})) return;
   const auto found = receives_.find(id);
-  found->second->state->complete({NodeId{-1}, -1, 0, true});
+  found->second->complete({NodeId{-1}, -1, 0, true});
   receives_.erase(found);
   forget_request();
 }
@@ -332,17 +337,14 @@ void Endpoint::note_arrived(const Wire::Note& note) {
   NoteHeader header;
   HEDDLE_CHECK(note.bytes.size() >= sizeof header, "a note of {} bytes", note.bytes.size());
   std::memcpy(&header, note.bytes.data(), sizeof header);
-  const std::span<const std::byte> payload = std::span(note.bytes).subspan(sizeof header);
+  const std::span<const std::byte> payload = note.bytes.subspan(sizeof header);
   credits_.came_back(note.from, header.credits);
   switch (header.kind) {
     case NoteHeader::Kind::eager:
       credits_.slot_taken(note.from);
-      message_arrived({{note.from, header.tag, ChannelId{header.channel}},
-                       header,
-                       {payload.begin(), payload.end()}});
-      return;
+      [[fallthrough]];
     case NoteHeader::Kind::announce:
-      message_arrived({{note.from, header.tag, ChannelId{header.channel}}, header, {}});
+      message_arrived(note.from, header, payload);
       return;
     case NoteHeader::Kind::grant:
       granted(header);
@@ -356,9 +358,9 @@ void Endpoint::note_arrived(const Wire::Note& note) {
       HEDDLE_CHECK(found != sends_.end(), "send {} is answered, but is not under way", header.send);
       Send& send = *found->second;
       if (header.kind == NoteHeader::Kind::refuse) {
-        send.state->fail(Error(ErrorCode::usage, std::string(text_of(payload))));
+        send.fail(Error(ErrorCode::usage, std::string(text_of(payload))));
       } else {
-        send.state->complete({wire_.node(), send.tag, 0, true});
+        send.complete({wire_.node(), send.tag, 0, true});
       }
       sends_.erase(found);
       forget_request();
@@ -369,15 +371,17 @@ void Endpoint::note_arrived(const Wire::Note& note) {
   }
 }
 
-void Endpoint::message_arrived(Arrival arrival) {
+void Endpoint::message_arrived(NodeId from, const NoteHeader& header,
+                               std::span<const std::byte> payload) {
+  const Envelope envelope{from, header.tag, ChannelId{header.channel}};
   const std::int64_t id = next_arrival_++;
-  const auto found = matching_.arrive(ArrivalId{id}, arrival.envelope);
+  const auto found = matching_.arrive(ArrivalId{id}, envelope);
   if (found.has_value()) {
-    take(*receives_.at(found->value()), arrival);
+    take(*receives_.at(found->value()), envelope, header, payload);
     return;
   }
   ++statistics_.unexpected;
-  arrivals_.emplace(id, std::move(arrival));
+  arrivals_.emplace(id, Arrival{envelope, header, {payload.begin(), payload.end()}});
 }
 
 /// An announcement that no receive has taken yet is forgotten; otherwise the sender hears of the
@@ -425,11 +429,11 @@ void Endpoint::free_eager_slot(NodeId peer) {
 }
 
 /// A message goes to a receive.
-void Endpoint::take(Receive& receive, const Arrival& arrival) {
-  const NoteHeader& header = arrival.header;
-  const NodeId from = arrival.envelope.source;
+void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader& header,
+                    std::span<const std::byte> payload) {
+  const NodeId from = envelope.source;
   const bool is_eager = header.kind == NoteHeader::Kind::eager;
-  receive.envelope = arrival.envelope;
+  receive.envelope = envelope;
   receive.bytes = header.bytes;
   receive.peer_send = header.send;
   receive.is_taken = true;
@@ -440,22 +444,24 @@ void Endpoint::take(Receive& receive, const Arrival& arrival) {
       NoteHeader answer;
       answer.kind = NoteHeader::Kind::refuse;
       answer.send = header.send;
-      send_note(from, answer, bytes_of(*why));
+      const auto text = begin_note(from, answer, why->size());
+      std::ranges::copy(bytes_of(*why), text.begin());
+      wire_.send_note(from);
     }
-    receive.state->fail(Error(ErrorCode::usage, *why));
+    receive.fail(Error(ErrorCode::usage, *why));
     receives_.erase(receive.id);
     forget_request();
     return;
   }
   if (is_eager) {
-    unpack(*receive.side.plan, receive.side.count, {0, receive.bytes}, arrival.payload.data(),
+    unpack(*receive.side.plan, receive.side.count, {0, receive.bytes}, payload.data(),
            receive.side.memory);
     free_eager_slot(from);
     end(receive);
     return;
   }
   if (lost_[static_cast<std::size_t>(from.value())]) {
-    receive.state->fail(
+    receive.fail(
         Error(ErrorCode::communication,
               fmt::format("node {} was lost before it could send its message of {} bytes with tag "
                           "{}",
@@ -518,7 +524,7 @@ void Endpoint::post_pieces(Receive& receive) {
 void Endpoint::end(Receive& receive) {
   if (receive.is_granted) free_flows_.push_back(receive.flow);
   for (const Staging::Slot slot : receive.slots) in_.give_back(slot);
-  receive.state->complete({receive.envelope.source, receive.envelope.tag, receive.bytes, false});
+  receive.complete({receive.envelope.source, receive.envelope.tag, receive.bytes, false});
   receives_.erase(receive.id);
   forget_request();
 }
@@ -600,18 +606,18 @@ void Endpoint::lost(NodeId peer) {
   const Error why(ErrorCode::communication, fmt::format("node {} is lost", peer.value()));
   std::erase_if(sends_, [&](const auto& entry) {
     if (entry.second->to != peer) return false;
-    entry.second->state->fail(why);
+    entry.second->fail(why);
     forget_request();
     return true;
   });
   static_cast<void>(matching_.lose(peer));
   std::erase_if(receives_, [&](const auto& entry) {
-    const Receive& receive = *entry.second;
+    Receive& receive = *entry.second;
     const bool is_affected =
         receive.is_taken ? receive.envelope.source == peer : receive.pattern.source == peer;
     if (!is_affected) return false;
     for (const Staging::Slot slot : receive.slots) in_.give_back(slot);
-    receive.state->fail(why);
+    receive.fail(why);
     forget_request();
     return true;
   });
@@ -633,11 +639,11 @@ void Endpoint::abandon(const Error& why) {
     mail.swap(mail_);
   }
   for (const Mail& one : mail) {
-    if (one.send != nullptr) one.send->state->fail(why);
-    if (one.receive != nullptr) one.receive->state->fail(why);
+    if (one.send != nullptr) one.send->fail(why);
+    if (one.receive != nullptr) one.receive->fail(why);
   }
-  for (const auto& [id, send] : sends_) send->state->fail(why);
-  for (const auto& [id, receive] : receives_) receive->state->fail(why);
+  for (const auto& [id, send] : sends_) send->fail(why);
+  for (const auto& [id, receive] : receives_) receive->fail(why);
   sends_.clear();
   receives_.clear();
 }

@@ -138,9 +138,8 @@ class Endpoint {
     std::int64_t bytes = 0;
     std::byte* contiguous = nullptr;  ///< where the bytes lie, if they do in one piece
   };
-  struct Send {
+  struct Send : RequestState {
     std::int64_t id = 0;
-    std::shared_ptr<RequestState> state;
     Side side;
     NodeId to;
     std::int32_t tag = 0;
@@ -154,9 +153,8 @@ class Endpoint {
     std::int64_t done = 0;
     std::int32_t in_flight = 0;  ///< pieces
   };
-  struct Receive {
+  struct Receive : RequestState {
     std::int64_t id = 0;
-    std::shared_ptr<RequestState> state;
     Side side;
     Signature signature;
     Pattern pattern;
@@ -185,8 +183,8 @@ class Endpoint {
     std::optional<Staging::Slot> slot;
   };
   struct Mail {
-    std::unique_ptr<Send> send;
-    std::unique_ptr<Receive> receive;
+    std::shared_ptr<Send> send;
+    std::shared_ptr<Receive> receive;
     std::optional<std::pair<bool, std::int64_t>> cancelled;  ///< whether a send, and which
   };
 
@@ -198,15 +196,16 @@ class Endpoint {
   void cancel(bool is_send, std::int64_t id);
 
   [[nodiscard]] bool take_mail();
-  void start(std::unique_ptr<Send> send);
-  void start(std::unique_ptr<Receive> receive);
+  void start(const std::shared_ptr<Send>& started);
+  void start(const std::shared_ptr<Receive>& started);
   void cancel_send(std::int64_t id);
   void cancel_receive(std::int64_t id);
 
   void note_arrived(const Wire::Note& note);
-  void message_arrived(Arrival arrival);
+  void message_arrived(NodeId from, const NoteHeader& header, std::span<const std::byte> payload);
   void granted(const NoteHeader& header);
-  void take(Receive& receive, const Arrival& arrival);
+  void take(Receive& receive, const Envelope& envelope, const NoteHeader& header,
+            std::span<const std::byte> payload);
   [[nodiscard]] std::optional<std::string> mismatch(const Receive& receive,
                                                     const NoteHeader& header) const;
   void grant(Receive& receive, bool sender_is_contiguous);
@@ -220,7 +219,9 @@ class Endpoint {
   void end(Receive& receive);
   void serve_waiting();
   void lost(NodeId peer);
-  void send_note(NodeId to, NoteHeader header, std::span<const std::byte> payload = {});
+  [[nodiscard]] std::span<std::byte> begin_note(NodeId to, NoteHeader header,
+                                                std::size_t payload_bytes);
+  void send_note(NodeId to, const NoteHeader& header);
   [[nodiscard]] OperationId add(const Operation& operation);
   void forget_request();
 
@@ -231,6 +232,7 @@ class Endpoint {
 
   mutable std::mutex mutex_;  ///< what follows
   std::vector<Mail> mail_;
+  std::vector<Mail> taken_mail_;  ///< the progress thread's; kept for its memory
   std::int64_t next_request_ = 1;
   std::int32_t under_way_ = 0;
   std::optional<Error> failure_;
@@ -242,8 +244,8 @@ class Endpoint {
   std::vector<bool> lost_;  ///< by node
   Staging out_;
   Staging in_;
-  std::unordered_map<std::int64_t, std::unique_ptr<Send>> sends_;
-  std::unordered_map<std::int64_t, std::unique_ptr<Receive>> receives_;
+  std::unordered_map<std::int64_t, std::shared_ptr<Send>> sends_;
+  std::unordered_map<std::int64_t, std::shared_ptr<Receive>> receives_;
   std::unordered_map<std::int64_t, Arrival> arrivals_;
   std::unordered_map<std::int64_t, Operation> operations_;
   std::deque<std::int64_t> sends_waiting_;     ///< granted, for an out slot

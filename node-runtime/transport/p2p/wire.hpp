@@ -26,9 +26,10 @@ class Wire {
   /// Longest piece of send_bytes().
   static constexpr std::int64_t piece_bytes_max = std::int64_t{1} << 30U;
 
+  /// Its bytes are there until the next poll().
   struct Note {
     NodeId from;
-    std::vector<std::byte> bytes;
+    std::span<const std::byte> bytes;
   };
   /// What has happened since the last poll().
   struct Events {
@@ -51,8 +52,11 @@ class Wire {
   [[nodiscard]] virtual NodeId node() const = 0;
   [[nodiscard]] virtual std::int32_t nodes() const = 0;
 
-  /// Sends a note, which is copied; to this very node too.
-  virtual void send_note(NodeId to, std::span<const std::byte> note) = 0;
+  /// Room for a note of at most note_bytes_max bytes, to be filled in and sent before anything else
+  /// is asked of the wire.
+  [[nodiscard]] virtual std::span<std::byte> begin_note(std::size_t bytes) = 0;
+  /// Sends it; to this very node too.
+  virtual void send_note(NodeId to) = 0;
 
   /// Sends 1 to piece_bytes_max bytes, which stay as they are until `id` is complete. What is sent
   /// to one flow arrives in order, each piece in the receive_bytes() of its number and size.

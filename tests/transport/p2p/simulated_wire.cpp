@@ -12,11 +12,14 @@ class SimulatedWire final : public Wire {
   [[nodiscard]] std::int32_t nodes() const override {
     return static_cast<std::int32_t>(net_.ends_.size());
   }
-  void send_note(NodeId to, std::span<const std::byte> note) override {
-    if (note.size() > note_bytes_max) ++net_.defects_;
+  [[nodiscard]] std::span<std::byte> begin_note(std::size_t bytes) override {
+    if (bytes > note_bytes_max) ++net_.defects_;
+    note_.assign(bytes, std::byte{0xEE});
+    return note_;
+  }
+  void send_note(NodeId to) override {
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
-    net_.end(to).notes[static_cast<std::size_t>(node_.value())].emplace_back(note.begin(),
-                                                                             note.end());
+    net_.end(to).notes[static_cast<std::size_t>(node_.value())].push_back(std::move(note_));
   }
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override {
@@ -36,6 +39,7 @@ class SimulatedWire final : public Wire {
  private:
   SimulatedNet& net_;
   NodeId node_;
+  std::vector<std::byte> note_;
 };
 
 SimulatedNet::SimulatedNet(std::int32_t nodes, std::uint64_t seed)
@@ -70,11 +74,13 @@ void SimulatedNet::step() {
 
 void SimulatedNet::poll(NodeId node, Wire::Events& events) {
   End& e = end(node);
+  e.read.clear();
+  e.read.reserve(2 * ends_.size());
   for (std::size_t tries = below(2 * ends_.size() + 1); tries > 0; --tries) {
     const std::size_t from = below(ends_.size());
     if (e.notes[from].empty()) continue;
-    events.notes.push_back(
-        {NodeId{static_cast<std::int32_t>(from)}, std::move(e.notes[from].front())});
+    const auto& note = e.read.emplace_back(std::move(e.notes[from].front()));
+    events.notes.push_back({NodeId{static_cast<std::int32_t>(from)}, note});
     e.notes[from].pop_front();
   }
   for (std::size_t tries = below(4); tries > 0 && !e.complete.empty(); --tries) {

@@ -48,6 +48,7 @@ class SimulatedNet {
   };
   struct End {
     std::vector<std::deque<std::vector<std::byte>>> notes;  ///< by sender
+    std::vector<std::vector<std::byte>> read;               ///< notes that were handed out
     std::vector<Completion> complete;
     std::vector<NodeId> lost;
     bool is_lost = false;

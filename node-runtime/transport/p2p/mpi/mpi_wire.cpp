@@ -32,6 +32,7 @@ MpiWire::~MpiWire() {
   if (is_abandoned_) return;
   HEDDLE_CHECK(requests_.empty(), "the wire ends with {} pieces on their way", requests_.size());
   for (NoteReceive& receive : note_receives_) {
+    if (receive.request == MPI_REQUEST_NULL) continue;
     MPI_Cancel(&receive.request);
     MPI_Wait(&receive.request, MPI_STATUS_IGNORE);
   }
@@ -46,10 +47,16 @@ void MpiWire::post(NoteReceive& receive) {
             "receiving notes");
 }
 
-void MpiWire::send_note(NodeId to, std::span<const std::byte> note) {
-  HEDDLE_CHECK(note.size() <= note_bytes_max, "a note of {} bytes", note.size());
-  NoteSend& send = note_sends_.emplace_back();
-  send.bytes.assign(note.begin(), note.end());
+std::span<std::byte> MpiWire::begin_note(std::size_t bytes) {
+  HEDDLE_CHECK(bytes <= note_bytes_max, "a note of {} bytes", bytes);
+  if (spare_notes_.empty()) spare_notes_.emplace_back();
+  spare_notes_.back().bytes.resize(bytes);
+  return spare_notes_.back().bytes;
+}
+
+void MpiWire::send_note(NodeId to) {
+  NoteSend& send = note_sends_.emplace_back(std::move(spare_notes_.back()));
+  spare_notes_.pop_back();
   check_mpi(MPI_Isend(send.bytes.data(), static_cast<int>(send.bytes.size()), MPI_BYTE, to.value(),
                       note_tag, notes_, &send.request),
             "sending a note");
@@ -77,25 +84,30 @@ void MpiWire::poll(Events& events) {
 }
 
 void MpiWire::poll_notes(Events& events) {
-  for (;;) {
-    NoteReceive& first = note_receives_.front();
+  // What was handed out has been read by now.
+  for (; read_ > 0; --read_) {
+    post(note_receives_.front());
+    note_receives_.push_back(std::move(note_receives_.front()));
+    note_receives_.pop_front();
+  }
+  while (read_ < note_receives_.size()) {
+    NoteReceive& next = note_receives_[read_];
     int is_done = 0;
     MPI_Status status;
-    check_mpi(MPI_Test(&first.request, &is_done, &status), "receiving notes");
+    check_mpi(MPI_Test(&next.request, &is_done, &status), "receiving notes");
     if (is_done == 0) break;
     int bytes = 0;
     check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "receiving notes");
     events.notes.push_back(
-        {NodeId{status.MPI_SOURCE}, {first.buffer.get(), first.buffer.get() + bytes}});
-    post(first);
-    note_receives_.push_back(std::move(first));
-    note_receives_.pop_front();
+        {NodeId{status.MPI_SOURCE}, {next.buffer.get(), static_cast<std::size_t>(bytes)}});
+    ++read_;
   }
   while (!note_sends_.empty()) {
     int is_done = 0;
     check_mpi(MPI_Test(&note_sends_.front().request, &is_done, MPI_STATUS_IGNORE),
               "sending a note");
     if (is_done == 0) break;
+    spare_notes_.push_back(std::move(note_sends_.front()));
     note_sends_.pop_front();
   }
 }

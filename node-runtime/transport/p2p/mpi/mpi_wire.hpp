@@ -30,7 +30,8 @@ class MpiWire final : public Wire {
 
   [[nodiscard]] NodeId node() const override { return NodeId{rank_}; }
   [[nodiscard]] std::int32_t nodes() const override { return size_; }
-  void send_note(NodeId to, std::span<const std::byte> note) override;
+  [[nodiscard]] std::span<std::byte> begin_note(std::size_t bytes) override;
+  void send_note(NodeId to) override;
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override;
   void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into, OperationId id) override;
@@ -60,7 +61,9 @@ class MpiWire final : public Wire {
   int size_ = 1;
   bool is_abandoned_ = false;
   std::deque<NoteReceive> note_receives_;  ///< in the order in which they were posted
+  std::size_t read_ = 0;                   ///< of these from the front: to be posted again
   std::deque<NoteSend> note_sends_;        ///< in the order in which they were sent
+  std::vector<NoteSend> spare_notes_;      ///< that were sent; the last one is being filled in
   std::vector<MPI_Request> requests_;
   std::vector<OperationId> operations_;  ///< of requests_, by index
   std::vector<int> finished_;
