@@ -9,9 +9,9 @@
 namespace heddle {
 
 ProcessWatch::ProcessWatch(pid_t process)
-    : process_(process), file_(static_cast<int>(::syscall(SYS_pidfd_open, process, 0))) {
-  had_ended_ = file_ < 0 && errno == ESRCH;
-}
+    : process_(process),
+      file_(static_cast<int>(::syscall(SYS_pidfd_open, process, 0))),
+      had_ended_(file_ < 0 && errno == ESRCH) {}
 
 ProcessWatch::~ProcessWatch() {
   if (file_ >= 0) ::close(file_);

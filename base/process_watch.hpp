@@ -20,8 +20,8 @@ class ProcessWatch {
 
  private:
   pid_t process_;
-  int file_;  ///< pidfd; -1: there was no such process, or the system has no pidfds
-  bool had_ended_ = false;
+  int file_;        ///< pidfd; -1: none
+  bool had_ended_;  ///< there was no such process
 };
 
 }  // namespace heddle

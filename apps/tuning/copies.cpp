@@ -52,6 +52,7 @@ std::vector<double> rates_of(std::vector<Way> ways, const std::string& name, Eff
     }
   }
   std::vector<double> rates;
+  rates.reserve(ways.size());
   for (Way& way : ways) rates.push_back(median(std::move(way.rates)));
   return rates;
 }

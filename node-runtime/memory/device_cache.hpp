@@ -66,6 +66,7 @@ class DeviceCache {
   DeviceCache(Device& device, Provider provider);
   DeviceCache(const DeviceCache&) = delete;
   DeviceCache& operator=(const DeviceCache&) = delete;
+  ~DeviceCache() = default;
 
   /// Before any thread uses it: who is told of ready requests and of transfers to do.
   void tell(std::function<void(Requester)> ready, std::function<void()> transfers);

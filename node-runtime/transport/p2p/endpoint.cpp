@@ -122,14 +122,15 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
     throw Error(ErrorCode::usage, fmt::format("sending with tag {}: tags are not negative", tag));
   }
   auto send = std::make_shared<Send>();
-  // Only read.
-  send->side = make_side("sending", const_cast<void*>(message.memory), message.count, message.type);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
+  auto* memory = const_cast<void*>(message.memory);
+  send->side = make_side("sending", memory, message.count, message.type);
   send->digest = message.type.signature().repeated(message.count).digest(send->side.bytes);
   send->to = to;
   send->tag = tag;
   send->channel = channel;
   send->id = count_request();
-  const Request request(*this, send->id, true, send);
+  Request request(*this, send->id, true, send);
   post({std::move(send), nullptr, std::nullopt});
   return request;
 }
@@ -146,7 +147,7 @@ Request Endpoint::receive(const Incoming& room, const Pattern& pattern) {
   receive->signature = room.type.signature().repeated(room.count);
   receive->pattern = pattern;
   receive->id = count_request();
-  const Request request(*this, receive->id, false, receive);
+  Request request(*this, receive->id, false, receive);
   post({nullptr, std::move(receive), std::nullopt});
   return request;
 }

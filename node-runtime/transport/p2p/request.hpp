@@ -28,6 +28,7 @@ class RequestState {
   RequestState() = default;
   RequestState(const RequestState&) = delete;
   RequestState& operator=(const RequestState&) = delete;
+  ~RequestState() = default;
 
   [[nodiscard]] bool is_done() const { return is_done_.load(std::memory_order_acquire); }
   /// Blocks until it is done; throws what made it fail.

@@ -25,6 +25,8 @@ class MpiWire final : public Wire {
   static constexpr std::size_t note_receives = 32;
 
   explicit MpiWire(MPI_Comm parent);
+  MpiWire(const MpiWire&) = delete;
+  MpiWire& operator=(const MpiWire&) = delete;
   /// Nothing is under way on any node, unless `abandon` was called.
   ~MpiWire() override;
 
