@@ -16,6 +16,8 @@ namespace heddle {
 struct CudaProbe {
   std::vector<DeviceUuid> gpus;  ///< that this process can use, in CUDA's order
   std::string why;               ///< which they are, or why there is none
+  std::string driver;   ///< newest CUDA that the driver knows, "12.4"; empty without a driver
+  std::string toolkit;  ///< that heddle was built with; empty without CUDA
 };
 
 /// Looks for GPUs, takes nothing of them. Throws nothing: whatever is wrong with them is in `why`.

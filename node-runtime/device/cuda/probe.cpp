@@ -33,6 +33,9 @@ std::string why_not(cudaError_t status) {
 
 CudaProbe probe_cuda() {
   CudaProbe probe;
+  int number = 0;
+  if (cudaDriverGetVersion(&number) == cudaSuccess && number != 0) probe.driver = version(number);
+  if (cudaRuntimeGetVersion(&number) == cudaSuccess) probe.toolkit = version(number);
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   static_cast<void>(cudaGetLastError());

@@ -6,7 +6,7 @@
 namespace heddle {
 
 CudaProbe probe_cuda() {
-  return {{}, "heddle was built without CUDA"};
+  return {{}, "heddle was built without CUDA", {}, {}};
 }
 
 std::unique_ptr<Device> make_cuda_device(std::int32_t, std::int32_t gpu, const CudaOptions&) {
