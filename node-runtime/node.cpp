@@ -120,7 +120,6 @@ struct Node::Parts {
 
   void agree_on_configuration();
   void share_cores_of_host();
-  void share_gpus_of_host();
   void decide();
   void decide_on_devices(const MachineProfile& profile);
   void agree_on_shape();
@@ -135,8 +134,7 @@ struct Node::Parts {
   Communicator communicator;
   CpuTopology topology;
   CoreShare core_share;
-  std::int32_t gpu_nodes = 1;  ///< nodes on this host that see the same GPUs
-  std::int32_t gpu_node = 0;   ///< which of them this is
+  GpuNeighbours gpu_neighbours;
   NodeFacts facts;
   DeviceSet devices;
   trace::Recorder recorder;
@@ -175,23 +173,6 @@ void Node::Parts::share_cores_of_host() {
   core_share = share_cores(masks, self);
 }
 
-/// Launchers may show each process GPUs of its own or all of them to all. Those that see the same
-/// ones divide them.
-void Node::Parts::share_gpus_of_host() {
-  const auto& devices_wanted = config.runtime.devices;
-  const bool wants_gpus =
-      !devices_wanted.backend.has_value() || *devices_wanted.backend == config::DeviceBackend::cuda;
-  const std::uint64_t mine = wants_gpus ? std::hash<std::string>{}(visible_gpus()) : 0;
-  const std::vector<std::uint64_t> all = communicator.all_gather(mine);
-  gpu_nodes = 0;
-  for (int r = 0; r < communicator.size(); ++r) {
-    const auto index = static_cast<std::size_t>(r);
-    if (communicator.local_processes()[index] == 0 || all[index] != mine) continue;
-    if (r == communicator.rank()) gpu_node = gpu_nodes;
-    ++gpu_nodes;
-  }
-}
-
 /// What the layout of matrices follows from must be the same on all nodes.
 void Node::Parts::agree_on_shape() {
   const std::array<std::uint64_t, 2> mine{static_cast<std::uint64_t>(facts.cpu_workers),
@@ -218,8 +199,8 @@ void Node::Parts::agree_on_tuning() {
 void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   DeviceOptions wanted = wanted_devices(config.runtime.devices);
   wanted.emulated.faults = faults.devices;
-  wanted.cuda.nodes = gpu_nodes;
-  wanted.cuda.node = gpu_node;
+  wanted.cuda.nodes = gpu_neighbours.nodes;
+  wanted.cuda.node = gpu_neighbours.node;
   wanted.cuda.products = measured_products(profile.tuning.measured);
   devices = make_devices(wanted);
   facts.devices = static_cast<std::int32_t>(devices.devices.size());
@@ -391,7 +372,7 @@ Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults
   parts_->faults = faults;
   parts_->agree_on_configuration();
   parts_->share_cores_of_host();
-  parts_->share_gpus_of_host();
+  parts_->gpu_neighbours = find_gpu_neighbours(config.runtime.devices, parts_->communicator);
   std::optional<Error> trouble;
   try {
     parts_->decide();

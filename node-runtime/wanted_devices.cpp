@@ -1,5 +1,9 @@
 #include "node-runtime/wanted_devices.hpp"
 
+#include <functional>
+#include <string>
+#include <vector>
+
 namespace heddle {
 
 DeviceOptions wanted_devices(const config::Devices& devices) {
@@ -23,6 +27,23 @@ DeviceOptions wanted_devices(const config::Devices& devices) {
     options.cuda.memory_bytes = *devices.memory;
   }
   return options;
+}
+
+GpuNeighbours find_gpu_neighbours(const config::Devices& devices,
+                                  const Communicator& communicator) {
+  if (communicator.size() == 1) return {};
+  const bool wants_gpus =
+      !devices.backend.has_value() || *devices.backend == config::DeviceBackend::cuda;
+  const std::uint64_t mine = wants_gpus ? std::hash<std::string>{}(visible_gpus()) : 0;
+  const std::vector<std::uint64_t> all = communicator.all_gather(mine);
+  GpuNeighbours found{0, 0};
+  for (int r = 0; r < communicator.size(); ++r) {
+    const auto index = static_cast<std::size_t>(r);
+    if (communicator.local_processes()[index] == 0 || all[index] != mine) continue;
+    if (r == communicator.rank()) found.node = found.nodes;
+    ++found.nodes;
+  }
+  return found;
 }
 
 }  // namespace heddle
