@@ -2,15 +2,27 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <fmt/format.h>
+#include <sched.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
 #include "base/clock.hpp"
 
 namespace heddle {
+namespace {
+
+/// Of messages between two nodes, which nothing else on the communicator has.
+constexpr int pair_tag = 7;
+/// How long who waits keeps looking before it rests between looks.
+constexpr std::int64_t alert_ns = 2'000'000;
+constexpr std::chrono::microseconds quiet_interval{100};
+
+}  // namespace
 
 void check_mpi(int status, const char* operation) {
   if (status == MPI_SUCCESS) return;
@@ -128,6 +140,98 @@ std::string Communicator::broadcast(const std::string& text) const {
   check_mpi(MPI_Bcast(result.data(), static_cast<int>(bytes), MPI_BYTE, 0, collectives_),
             "MPI_Bcast");
   return result;
+}
+
+std::vector<std::string> Communicator::gather(const std::string& mine) const {
+  if (size_ == 1) return {mine};
+  const auto bytes = static_cast<int>(mine.size());
+  std::vector<int> counts(rank_ == 0 ? static_cast<std::size_t>(size_) : 0);
+  check_mpi(MPI_Gather(&bytes, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, collectives_),
+            "MPI_Gather");
+  std::vector<int> begins;
+  std::size_t total = 0;
+  for (const int count : counts) {
+    begins.push_back(static_cast<int>(total));
+    total += static_cast<std::size_t>(count);
+  }
+  std::string all(total, '\0');
+  check_mpi(MPI_Gatherv(mine.data(), bytes, MPI_BYTE, all.data(), counts.data(), begins.data(),
+                        MPI_BYTE, 0, collectives_),
+            "MPI_Gatherv");
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    texts.push_back(
+        all.substr(static_cast<std::size_t>(begins[r]), static_cast<std::size_t>(counts[r])));
+  }
+  return texts;
+}
+
+void Communicator::wait_for_all(double seconds_max) const {
+  if (size_ == 1) return;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(collectives_, &request), "MPI_Ibarrier");
+  finish({&request, 1}, seconds_max, "the other nodes");
+}
+
+void Communicator::send(int to, std::span<const std::byte> bytes, double seconds_max) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, pair_tag,
+                      collectives_, &request),
+            "MPI_Isend");
+  finish({&request, 1}, seconds_max, fmt::format("node {}", to));
+}
+
+void Communicator::receive(int from, std::span<std::byte> bytes, double seconds_max) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Irecv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, pair_tag,
+                      collectives_, &request),
+            "MPI_Irecv");
+  finish({&request, 1}, seconds_max, fmt::format("node {}", from));
+}
+
+std::string Communicator::exchange(int other, const std::string& mine, double seconds_max) const {
+  const std::string who = fmt::format("node {}", other);
+  const auto swap = [&](std::span<const std::byte> out, std::span<std::byte> in) {
+    std::array<MPI_Request, 2> requests{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    check_mpi(MPI_Irecv(in.data(), static_cast<int>(in.size()), MPI_BYTE, other, pair_tag,
+                        collectives_, requests.data()),
+              "MPI_Irecv");
+    check_mpi(MPI_Isend(out.data(), static_cast<int>(out.size()), MPI_BYTE, other, pair_tag,
+                        collectives_, &requests[1]),
+              "MPI_Isend");
+    finish(requests, seconds_max, who);
+  };
+  const std::uint64_t bytes = mine.size();
+  std::uint64_t their_bytes = 0;
+  swap(std::as_bytes(std::span(&bytes, 1)), std::as_writable_bytes(std::span(&their_bytes, 1)));
+  std::string theirs(their_bytes, '\0');
+  swap(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(theirs)));
+  return theirs;
+}
+
+void Communicator::finish(std::span<MPI_Request> requests, double seconds_max,
+                          const std::string& who) const {
+  const std::int64_t begin = now_ns();
+  const auto end = begin + static_cast<std::int64_t>(seconds_max * 1e9);
+  for (;;) {
+    int done = 0;
+    check_mpi(
+        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
+        "waiting for a message");
+    if (done != 0) return;
+    const std::int64_t now = now_ns();
+    if (now > end) {
+      throw Error(
+          ErrorCode::communication,
+          fmt::format("node {}: {} did not answer within {:.0f} s", rank_, who, seconds_max));
+    }
+    // The other may need this very core.
+    if (now - begin < alert_ns) {
+      ::sched_yield();
+    } else {
+      std::this_thread::sleep_for(quiet_interval);
+    }
+  }
 }
 
 void Communicator::throw_together(const std::optional<Error>& mine) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <mpi.h>
 #include <optional>
@@ -59,8 +60,23 @@ class Communicator {
   /// What to add to this node's CLOCK_MONOTONIC to get node 0's, in ns; by the fastest of some
   /// exchanges.
   [[nodiscard]] std::int64_t clock_offset_ns() const;
+  /// The texts of all nodes by rank on node 0, nothing on the others.
+  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
+  /// Returns when all nodes have called it. The core is free for others meanwhile.
+  void wait_for_all(double seconds_max) const;
+
+  // Between two nodes, before the progress thread runs; the core is given to others while a call
+  // lasts long. Each throws Error(communication) when the other node does not do its part within
+  // `seconds_max`: the process must end then, for MPI still has the memory.
+  void send(int to, std::span<const std::byte> bytes, double seconds_max) const;
+  /// As many bytes as the other sends.
+  void receive(int from, std::span<std::byte> bytes, double seconds_max) const;
+  /// Both give a text and get the other's.
+  [[nodiscard]] std::string exchange(int other, const std::string& mine, double seconds_max) const;
 
  private:
+  void finish(std::span<MPI_Request> requests, double seconds_max, const std::string& who) const;
+
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;
