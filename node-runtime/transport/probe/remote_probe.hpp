@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "node-runtime/transport/communicator.hpp"
+#include "node-runtime/transport/probe/endpoint.hpp"
+#include "node-runtime/transport/probe/pair_report.hpp"
+#include "node-runtime/transport/probe/stopwatch.hpp"
+
+namespace heddle {
+
+/// This node's half of trying all ways between its places and another node's; the other node does
+/// the same at the same time. The two go in step: each message is sent whatever has failed before,
+/// so that a way that does not work keeps nobody waiting. Who maps memory closes it before the
+/// other goes on.
+///
+/// Thread: the one that calls MPI.
+class RemoteProbe {
+ public:
+  /// All of them outlive it.
+  RemoteProbe(const Communicator& communicator, std::int32_t other,
+              const std::vector<std::unique_ptr<Endpoint>>& places, const ProbeOptions& options,
+              std::uint64_t seed);
+
+  /// The same reports on both nodes. Throws Error(communication) when the other node is lost; what
+  /// does not work otherwise is in the reports.
+  [[nodiscard]] std::vector<PairReport> run();
+
+ private:
+  /// What one node knows of an attempt, as it is told to the other.
+  struct Verdict {
+    std::string text;  ///< empty: it works, as far as this node can tell
+    bool is_consequence = false;
+    double latency_us = 0;
+    double rate = 0;
+  };
+
+  [[nodiscard]] Attempt try_way(Way way, Endpoint& mine);
+  [[nodiscard]] Attempt try_mapped(Endpoint& mine);
+  [[nodiscard]] Verdict export_to_other(Endpoint& mine);
+  [[nodiscard]] Verdict import_from_other(Endpoint& mine);
+  [[nodiscard]] Attempt try_message(Way way, Endpoint& mine);
+  void lead(Way way, Endpoint& mine, const ProbeRound& round, Trouble& trouble, Stopwatch& watch);
+  void follow(Way way, Endpoint& mine, const ProbeRound& round, Trouble& trouble);
+
+  /// The worse of both nodes' verdicts, the same on both.
+  [[nodiscard]] Verdict agree(const Verdict& mine) const;
+  [[nodiscard]] Verdict verdict_of(const Trouble& trouble) const;
+  [[nodiscard]] std::string exchange(const std::string& mine) const;
+  void send(const std::byte* from, std::size_t bytes) const;
+  void receive(std::byte* to, std::size_t bytes) const;
+  void signal() const;
+  void await_signal() const;
+
+  const Communicator& communicator_;
+  const std::int32_t other_;
+  const bool is_first_;  ///< of the two nodes, by number
+  const std::vector<std::unique_ptr<Endpoint>>& places_;
+  const ProbeOptions options_;
+  std::uint64_t seed_;  ///< counts on in step on both
+};
+
+}  // namespace heddle

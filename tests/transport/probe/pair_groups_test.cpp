@@ -1,0 +1,126 @@
+#include "node-runtime/transport/probe/pair_groups.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+/// A pair whose ways before `best` do not work.
+PairReport pair_of(PlaceId first, PlaceId second, Nearness nearness, Way best,
+                   const std::string& reason = {}) {
+  PairReport pair{first, second, nearness, {}};
+  bool works = false;
+  for (const Way way : ways_between(first, second, nearness)) {
+    works = works || way == best;
+    pair.attempts.push_back({way, works, works ? "" : reason, 2.0, 10.0});
+  }
+  return pair;
+}
+
+std::vector<const PairReport*> pointers(const std::vector<PairReport>& pairs) {
+  std::vector<const PairReport*> result;
+  for (const PairReport& pair : pairs) result.push_back(&pair);
+  return result;
+}
+
+TEST(PairReports, have_the_ways_that_fit_their_places) {
+  const PlaceId host{0, PlaceId::host};
+  using Ways = std::vector<Way>;
+  EXPECT_EQ(ways_between(host, {0, 0}, Nearness::node), (Ways{Way::staged, Way::host}));
+  EXPECT_EQ(ways_between({0, 0}, {0, 1}, Nearness::node),
+            (Ways{Way::peer, Way::staged, Way::host}));
+  EXPECT_EQ(ways_between({0, 0}, {1, 0}, Nearness::host),
+            (Ways{Way::mapped, Way::staged, Way::host}));
+  EXPECT_EQ(ways_between({0, 0}, {1, 0}, Nearness::apart), (Ways{Way::staged, Way::host}));
+  EXPECT_EQ(ways_between(host, {1, PlaceId::host}, Nearness::host), (Ways{Way::host}));
+}
+
+TEST(PairReports, are_the_same_after_a_way_through_json) {
+  PairReport pair = pair_of({0, 0}, {1, 2}, Nearness::host, Way::staged, "no access");
+  const PairReport again = pair_from_json(to_json(pair));
+  EXPECT_EQ(to_json(again), to_json(pair));
+  EXPECT_TRUE(again.is_valid());
+  ASSERT_NE(again.best(), nullptr);
+  EXPECT_EQ(again.best()->way, Way::staged);
+  EXPECT_EQ(again.attempts[0].reason, "no access");
+  EXPECT_EQ(to_json(pair)["way"], "staged");
+  pair.attempts.pop_back();
+  EXPECT_FALSE(pair.is_valid());
+  auto unknown = to_json(again);
+  unknown["nearness"] = "elsewhere";
+  EXPECT_THROW(static_cast<void>(pair_from_json(unknown)), nlohmann::json::exception);
+}
+
+TEST(PairGroups, put_pairs_together_whose_reasons_differ_in_numbers_alone) {
+  std::vector<PairReport> pairs;
+  for (std::int32_t device = 0; device < 4; ++device) {
+    pairs.push_back(
+        pair_of({0, device}, {1, device}, Nearness::host, Way::staged,
+                fmt::format("device {}: opening 3f{}a00aaaaaaaaaaaaaaaaaaaaaaaaaa: refused", device,
+                            device)));
+  }
+  pairs.push_back(pair_of({0, 0}, {1, 7}, Nearness::host, Way::staged, "something else"));
+  const auto groups = group_pairs(pairs);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].pairs.size(), 4U);
+  EXPECT_FALSE(groups[0].is_all);
+  ASSERT_EQ(groups[0].refused.size(), 1U);
+  EXPECT_EQ(groups[0].refused[0].different, 4U);
+  EXPECT_EQ(groups[0].refused[0].way, Way::mapped);
+  EXPECT_EQ(groups[1].refused[0].reason, "something else");
+}
+
+TEST(PairGroups, come_from_near_to_far_and_know_whether_they_are_all) {
+  const PlaceId host{0, PlaceId::host};
+  const std::vector<PairReport> pairs{
+      pair_of({0, 0}, {1, 0}, Nearness::apart, Way::staged),
+      pair_of({0, 0}, {0, 1}, Nearness::node, Way::peer),
+      pair_of(host, {0, 0}, Nearness::node, Way::staged),
+      pair_of(host, {0, 1}, Nearness::node, Way::staged),
+  };
+  const auto groups = group_pairs(pairs);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0].hosts, 1);
+  EXPECT_EQ(groups[0].pairs.size(), 2U);
+  EXPECT_EQ(groups[1].best, Way::peer);
+  EXPECT_EQ(groups[2].nearness, Nearness::apart);
+  for (const PairGroup& group : groups) EXPECT_TRUE(group.is_all);
+  EXPECT_EQ(groups[1].rate.median, 10.0);
+}
+
+TEST(PairGroups, without_any_way_have_no_best_one) {
+  PairReport pair = pair_of({0, 0}, {0, 1}, Nearness::node, Way::host, "broken");
+  pair.attempts.back() = {Way::host, false, "worse", 0, 0};
+  const auto groups = group_pairs(std::span(&pair, 1));
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_FALSE(groups[0].best.has_value());
+  EXPECT_EQ(groups[0].refused.size(), 3U);
+}
+
+TEST(PairGroups, name_their_places_in_runs) {
+  std::vector<PairReport> pairs;
+  for (std::int32_t first = 0; first < 3; ++first) {
+    for (std::int32_t second = 0; second < 3; ++second) {
+      pairs.push_back(pair_of({0, first}, {1, second}, Nearness::host, Way::mapped));
+    }
+  }
+  EXPECT_EQ(places_of(pointers(pairs)), "devices 0..2 of nodes 0..1");
+  pairs.push_back(pair_of({0, 0}, {3, 5}, Nearness::host, Way::mapped));
+  EXPECT_EQ(places_of(pointers(pairs)), "devices 0..2 of nodes 0..1; device 5 of node 3");
+  const std::vector<PairReport> hosts{
+      pair_of({0, PlaceId::host}, {0, 1}, Nearness::node, Way::staged)};
+  EXPECT_EQ(places_of(pointers(hosts)), "host, device 1 of node 0");
+}
+
+TEST(WithoutNumbers, words_stay_and_numbers_and_identities_go) {
+  EXPECT_EQ(without_numbers("GPU 12 (NVIDIA H200): bad added"), "GPU # (NVIDIA H200): bad added");
+  EXPECT_EQ(without_numbers("4.00 MiB of 00ff3c"), "#.# MiB of #");
+  EXPECT_EQ(without_numbers("deadbeefdeadbeefdeadbeef"), "#");
+}
+
+}  // namespace
+}  // namespace heddle
