@@ -63,7 +63,7 @@ Surroundings look_around(const fs::path& processes, const fs::path& shared_memor
   found.user = ::geteuid();
   const fs::path spaces = processes / "self" / "ns";
   found.namespaces = {link_target(spaces / "pid"), link_target(spaces / "ipc"),
-                      link_target(spaces / "mnt")};
+                      link_target(spaces / "mnt"), link_target(spaces / "user")};
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     found.locked_bytes_max = limit.rlim_cur;

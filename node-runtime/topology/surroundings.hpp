@@ -13,6 +13,7 @@ struct Namespaces {
   std::string process;  ///< numbers of processes mean the same: /proc/PID, pidfds
   std::string ipc;
   std::string mount;
+  std::string user;  ///< what rights over other processes mean
   friend bool operator==(const Namespaces&, const Namespaces&) = default;
 };
 

@@ -48,9 +48,10 @@ TEST_F(SurroundingsTest, namespaces_and_limits_are_as_the_system_says) {
   link("proc/self/ns/pid", "pid:[1]");
   link("proc/self/ns/ipc", "ipc:[2]");
   link("proc/self/ns/mnt", "mnt:[3]");
+  link("proc/self/ns/user", "user:[4]");
   write("proc/sys/kernel/yama/ptrace_scope", "1\n");
   const Surroundings found = look();
-  EXPECT_EQ(found.namespaces, (Namespaces{"pid:[1]", "ipc:[2]", "mnt:[3]"}));
+  EXPECT_EQ(found.namespaces, (Namespaces{"pid:[1]", "ipc:[2]", "mnt:[3]", "user:[4]"}));
   EXPECT_EQ(found.ptrace_scope, 1);
   EXPECT_EQ(found.user, ::geteuid());
   ASSERT_TRUE(found.shared_memory_bytes.has_value());
