@@ -132,12 +132,15 @@ bool EmulatedDevice::can_access_peer(const Device& other) const {
 EmulatedDevice::Route EmulatedDevice::route(const Destination& to, const Source& from,
                                             const CopyShape& shape, std::uint64_t stream) {
   const CopyEnds ends = check_copy(to, from, shape, stream);
-  if (ends.to == MemoryOrigin::host) return {&device_to_host_, "device to host"};
-  if (ends.from == MemoryOrigin::host) return {&host_to_device_, "host to device"};
+  if (ends.to == MemoryOrigin::host)
+    return {&device_to_host_, "device to host", ends.from == MemoryOrigin::opened};
+  if (ends.from == MemoryOrigin::host)
+    return {&host_to_device_, "host to device", ends.to == MemoryOrigin::opened};
   if (ends.to == MemoryOrigin::own && ends.from == MemoryOrigin::own) {
-    return {&local_, "within the device"};
+    return {&local_, "within the device", false};
   }
-  return {&peer_, "between devices"};
+  const bool is_mapped = ends.to == MemoryOrigin::opened || ends.from == MemoryOrigin::opened;
+  return {&peer_, "between devices", is_mapped};
 }
 
 IpcMemoryHandle EmulatedDevice::export_memory(const void* address) {

@@ -44,6 +44,7 @@ class EmulatedDevice final : public PooledDevice {
   struct Route {
     Link* link = nullptr;
     std::string_view direction;
+    bool is_mapped = false;  ///< an end is another process's memory
   };
   /// How a copy on stream number `stream` of this device goes. Throws Error(internal) when it
   /// cannot.

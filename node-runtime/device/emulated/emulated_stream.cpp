@@ -126,6 +126,7 @@ void EmulatedStream::copy_strided(Destination to, Source from, const CopyShape& 
     operation.shape = packed;
     operation.link = route.link;
     operation.direction = route.direction;
+    operation.is_mapped = route.is_mapped;
   });
 }
 
@@ -290,6 +291,9 @@ bool EmulatedStream::wait_to_start(const Operation& operation) {
   }
   if (operation.kind == OperationKind::copy && operation.serial == faults.slow_copy) {
     delay += std::chrono::microseconds(faults.slow_copy_us);
+  }
+  if (operation.kind == OperationKind::copy && operation.is_mapped && faults.stall_mappings) {
+    delay += std::chrono::hours(24);
   }
   return delay <= DeviceClock::duration::zero() || wait_until(DeviceClock::now() + delay);
 }

@@ -55,6 +55,7 @@ class EmulatedStream final : public Stream {
     CopyShape shape;
     Link* link = nullptr;
     std::string_view direction;
+    bool is_mapped = false;
     // launch
     const Kernel* kernel = nullptr;
     std::vector<TileView> tiles;

@@ -16,6 +16,7 @@ struct FaultPlan {
   std::uint64_t slow_copy_us = 0;
   bool refuse_mappings = false;  ///< open_memory() and open_event() are refused
   bool refuse_peers = false;     ///< can_access_peer() is false
+  bool stall_mappings = false;   ///< copies of opened memory do not start until they are abandoned
   /// Each copy and launch starts late by a random time from 0 to this, drawn from `seed`, so that
   /// streams drift against each other and orders that nothing enforces do not hold by luck.
   std::uint64_t delay_us_max = 0;
