@@ -17,9 +17,10 @@ namespace heddle {
 struct ProbeOptions {
   std::size_t checked_bytes = std::size_t{1} << 20;  ///< as random bytes; 8 are checked too
   std::size_t timed_bytes = std::size_t{4} << 20;    ///< for the rate; at least checked_bytes
-  std::int32_t repeats = 5;                          ///< of each time, whose median counts
+  std::int32_t repeats = 20;                         ///< of 8 bytes timed, whose median counts
+  std::int32_t long_repeats = 3;                     ///< likewise of timed_bytes
   double device_seconds_max = 5;    ///< what a device does not end within is given up
-  double message_seconds_max = 60;  ///< more than some of the above: the other node is lost then
+  double message_seconds_max = 30;  ///< more than some of the above: the other node is lost then
 };
 
 /// The first thing that goes wrong in a series of steps; those behind it are left out. Between two

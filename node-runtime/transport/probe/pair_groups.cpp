@@ -4,6 +4,7 @@
 #include <cctype>
 #include <fmt/format.h>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -27,7 +28,7 @@ Key key_of(const PairReport& pair) {
     }
     text += fmt::format("{}: {}\n", name_of(attempt.way), without_numbers(attempt.reason));
   }
-  // Between nodes before and within them after: hosts first.
+  // Pairs of hosts first.
   return {pair.nearness, -hosts_of(pair), text};
 }
 
@@ -63,7 +64,59 @@ PairGroup make_group(std::vector<const PairReport*> pairs) {
   return group;
 }
 
+std::set<std::int32_t> nodes_of(const std::set<PlaceId>& places) {
+  std::set<std::int32_t> nodes;
+  for (const PlaceId& place : places) nodes.insert(place.node);
+  return nodes;
+}
+
+/// Places of one kind, hosts or devices: "devices 0..2 of nodes 0, 2..3; device 5 of node 1".
+std::string text_of(const std::set<PlaceId>& places) {
+  std::map<std::int32_t, std::vector<std::int32_t>> devices;  // by node
+  for (const PlaceId& place : places) devices[place.node].push_back(place.device);
+  std::map<std::vector<std::int32_t>, std::vector<std::int32_t>> nodes;  // that have these devices
+  for (const auto& [node, numbers] : devices) nodes[numbers].push_back(node);
+  const auto named = [](const char* what, const std::vector<std::int32_t>& numbers) {
+    return fmt::format("{}{} {}", what, numbers.size() == 1 ? "" : "s", ranges(numbers));
+  };
+  std::vector<std::string> parts;
+  for (const auto& [numbers, with_them] : nodes) {
+    const bool are_hosts = numbers.front() == PlaceId::host;
+    parts.push_back(fmt::format(
+        "{} of {}",
+        are_hosts ? (with_them.size() == 1 ? "host" : "hosts") : named("device", numbers),
+        named("node", with_them)));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// The one node that a part of a kind's pairs between nodes have in common, if they do.
+std::optional<std::int32_t> common_node(const PairGroup& group) {
+  if (group.nearness == Nearness::node || group.pairs.size() == group.kind_count) {
+    return std::nullopt;
+  }
+  for (const std::int32_t node : {group.pairs[0]->first.node, group.pairs[0]->second.node}) {
+    const auto has_it = [&](const PairReport* pair) {
+      return pair->first.node == node || pair->second.node == node;
+    };
+    if (std::all_of(group.pairs.begin(), group.pairs.end(), has_it)) return node;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::string ranges(const std::vector<std::int32_t>& numbers) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t j = i;
+    while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
+    parts.push_back(i == j ? fmt::format("{}", numbers[i])
+                           : fmt::format("{}..{}", numbers[i], numbers[j]));
+    i = j + 1;
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
 
 std::string without_numbers(const std::string& text) {
   const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
@@ -97,7 +150,7 @@ std::vector<PairGroup> group_pairs(std::span<const PairReport> pairs) {
   std::vector<PairGroup> groups;
   for (auto& [key, members] : by_key) groups.push_back(make_group(std::move(members)));
   for (PairGroup& group : groups) {
-    group.is_all = group.pairs.size() == kinds[{group.nearness, group.hosts}];
+    group.kind_count = kinds[{group.nearness, group.hosts}];
   }
   std::stable_sort(groups.begin(), groups.end(), [](const PairGroup& a, const PairGroup& b) {
     return std::make_tuple(a.nearness, -a.hosts, b.pairs.size()) <
@@ -106,44 +159,26 @@ std::vector<PairGroup> group_pairs(std::span<const PairReport> pairs) {
   return groups;
 }
 
-std::string places_of(std::span<const PairReport* const> pairs) {
-  std::set<PlaceId> places;
-  for (const PairReport* pair : pairs) {
-    places.insert(pair->first);
-    places.insert(pair->second);
+std::string places_of(const PairGroup& group) {
+  std::set<PlaceId> first;
+  std::set<PlaceId> second;
+  const std::optional<std::int32_t> common = common_node(group);
+  for (const PairReport* pair : group.pairs) {
+    const bool is_swapped =
+        group.hosts == 1 ? pair->second.is_host() : common && pair->second.node == *common;
+    first.insert(is_swapped ? pair->second : pair->first);
+    second.insert(is_swapped ? pair->first : pair->second);
   }
-  // Runs of devices of one node, and of nodes with the same devices.
-  std::map<std::int32_t, std::vector<std::int32_t>> devices;
-  for (const PlaceId& place : places) devices[place.node].push_back(place.device);
-  const auto range = [](std::int32_t begin, std::int32_t end) {
-    return begin == end ? fmt::format("{}", begin) : fmt::format("{}..{}", begin, end);
-  };
-  std::vector<std::string> parts;
-  for (auto node = devices.begin(); node != devices.end();) {
-    auto last = node;
-    for (auto next = std::next(node);
-         next != devices.end() && next->first == last->first + 1 && next->second == node->second;
-         ++next) {
-      last = next;
+  if (group.hosts == 1) {
+    if (nodes_of(first) == nodes_of(second)) {
+      const char* host = nodes_of(first).size() == 1 ? "host" : "hosts";
+      return fmt::format("{} - {}", host, text_of(second));
     }
-    const std::string nodes = (node == last ? "node " : "nodes ") + range(node->first, last->first);
-    std::vector<std::string> what;
-    const auto& numbers = node->second;
-    for (std::size_t d = 0; d < numbers.size();) {
-      if (numbers[d] == PlaceId::host) {
-        what.emplace_back(node == last ? "host" : "hosts");
-        ++d;
-        continue;
-      }
-      std::size_t e = d;
-      while (e + 1 < numbers.size() && numbers[e + 1] == numbers[e] + 1) ++e;
-      what.push_back((d == e ? "device " : "devices ") + range(numbers[d], numbers[e]));
-      d = e + 1;
-    }
-    parts.push_back(fmt::format("{} of {}", fmt::join(what, ", "), nodes));
-    node = std::next(last);
+    return fmt::format("{} - {}", text_of(first), text_of(second));
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  if (common) return fmt::format("{} - {}", text_of(first), text_of(second));
+  first.merge(second);
+  return text_of(first);
 }
 
 }  // namespace heddle

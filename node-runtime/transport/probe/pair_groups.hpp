@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,16 +36,21 @@ struct PairGroup {
   Spread rate;
   std::vector<RefusedWay> refused;  ///< the better ways, best first
   std::vector<const PairReport*> pairs;
-  bool is_all = false;  ///< there are no other pairs as near and of this kind
+  std::size_t kind_count = 0;  ///< pairs as near and of this kind in all groups
 };
 
 /// Groups of `pairs`, which they point into: the near before the far, then by kind, then by size.
 [[nodiscard]] std::vector<PairGroup> group_pairs(std::span<const PairReport> pairs);
 
+/// "0..2, 5" of rising numbers.
+[[nodiscard]] std::string ranges(const std::vector<std::int32_t>& numbers);
+
 /// `text` without what tells like cases apart: numbers, in any base, become '#'.
 [[nodiscard]] std::string without_numbers(const std::string& text);
 
-/// "devices 0.0..2 and 1.0..2": the places of `pairs`, those of one node in a row.
-[[nodiscard]] std::string places_of(std::span<const PairReport* const> pairs);
+/// The places of a group: "devices 0..2 of nodes 0..3" where the group is all there is, else its
+/// two sides as far as they can be told apart: "device 0 of node 1 - devices 0..2 of nodes
+/// 0, 2..3".
+[[nodiscard]] std::string places_of(const PairGroup& group);
 
 }  // namespace heddle

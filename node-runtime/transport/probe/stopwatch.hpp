@@ -21,7 +21,8 @@ struct ProbeRound {
   constexpr std::size_t short_bytes = 8;
   std::vector<ProbeRound> rounds{{short_bytes, true}, {options.checked_bytes, true}};
   for (std::int32_t r = 0; r < options.repeats; ++r) rounds.push_back({short_bytes, false});
-  for (std::int32_t r = 0; r < options.repeats; ++r) rounds.push_back({options.timed_bytes, false});
+  for (std::int32_t r = 0; r < options.long_repeats; ++r)
+    rounds.push_back({options.timed_bytes, false});
   return rounds;
 }
 

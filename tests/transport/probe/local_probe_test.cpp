@@ -14,6 +14,7 @@ ProbeOptions small() {
   options.checked_bytes = 10'001;
   options.timed_bytes = 65'536;
   options.repeats = 2;
+  options.long_repeats = 2;
   return options;
 }
 

@@ -21,12 +21,6 @@ PairReport pair_of(PlaceId first, PlaceId second, Nearness nearness, Way best,
   return pair;
 }
 
-std::vector<const PairReport*> pointers(const std::vector<PairReport>& pairs) {
-  std::vector<const PairReport*> result;
-  for (const PairReport& pair : pairs) result.push_back(&pair);
-  return result;
-}
-
 TEST(PairReports, have_the_ways_that_fit_their_places) {
   const PlaceId host{0, PlaceId::host};
   using Ways = std::vector<Way>;
@@ -67,7 +61,7 @@ TEST(PairGroups, put_pairs_together_whose_reasons_differ_in_numbers_alone) {
   const auto groups = group_pairs(pairs);
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].pairs.size(), 4U);
-  EXPECT_FALSE(groups[0].is_all);
+  EXPECT_EQ(groups[0].kind_count, 5U);
   ASSERT_EQ(groups[0].refused.size(), 1U);
   EXPECT_EQ(groups[0].refused[0].different, 4U);
   EXPECT_EQ(groups[0].refused[0].way, Way::mapped);
@@ -88,7 +82,7 @@ TEST(PairGroups, come_from_near_to_far_and_know_whether_they_are_all) {
   EXPECT_EQ(groups[0].pairs.size(), 2U);
   EXPECT_EQ(groups[1].best, Way::peer);
   EXPECT_EQ(groups[2].nearness, Nearness::apart);
-  for (const PairGroup& group : groups) EXPECT_TRUE(group.is_all);
+  for (const PairGroup& group : groups) EXPECT_EQ(group.kind_count, group.pairs.size());
   EXPECT_EQ(groups[1].rate.median, 10.0);
 }
 
@@ -102,18 +96,36 @@ TEST(PairGroups, without_any_way_have_no_best_one) {
 }
 
 TEST(PairGroups, name_their_places_in_runs) {
-  std::vector<PairReport> pairs;
-  for (std::int32_t first = 0; first < 3; ++first) {
-    for (std::int32_t second = 0; second < 3; ++second) {
-      pairs.push_back(pair_of({0, first}, {1, second}, Nearness::host, Way::mapped));
+  const auto name = [](const std::vector<PairReport>& pairs) {
+    return places_of(group_pairs(pairs).front());
+  };
+  std::vector<PairReport> devices;
+  std::vector<PairReport> hosts;
+  for (std::int32_t node = 0; node < 2; ++node) {
+    for (std::int32_t device = 0; device < 3; ++device) {
+      devices.push_back(pair_of({0, device}, {2 + node, device}, Nearness::host, Way::mapped));
+      hosts.push_back(pair_of({node, PlaceId::host}, {node, device}, Nearness::node, Way::staged));
     }
   }
-  EXPECT_EQ(places_of(pointers(pairs)), "devices 0..2 of nodes 0..1");
-  pairs.push_back(pair_of({0, 0}, {3, 5}, Nearness::host, Way::mapped));
-  EXPECT_EQ(places_of(pointers(pairs)), "devices 0..2 of nodes 0..1; device 5 of node 3");
-  const std::vector<PairReport> hosts{
-      pair_of({0, PlaceId::host}, {0, 1}, Nearness::node, Way::staged)};
-  EXPECT_EQ(places_of(pointers(hosts)), "host, device 1 of node 0");
+  EXPECT_EQ(name(devices), "devices 0..2 of nodes 0, 2..3");
+  devices.push_back(pair_of({0, 0}, {4, 5}, Nearness::host, Way::mapped));
+  EXPECT_EQ(name(devices), "devices 0..2 of nodes 0, 2..3; device 5 of node 4");
+  EXPECT_EQ(name(hosts), "hosts - devices 0..2 of nodes 0..1");
+}
+
+TEST(PairGroups, that_are_a_part_of_their_kind_name_both_sides) {
+  const std::vector<PairReport> pairs{
+      pair_of({0, 0}, {1, 0}, Nearness::host, Way::staged, "refused"),
+      pair_of({1, 0}, {2, 0}, Nearness::host, Way::staged, "refused"),
+      pair_of({0, 0}, {2, 0}, Nearness::host, Way::mapped),
+  };
+  const auto groups = group_pairs(pairs);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(places_of(groups[0]), "device 0 of node 1 - device 0 of nodes 0, 2");
+  EXPECT_EQ(places_of(groups[1]), "device 0 of node 0 - device 0 of node 2");
+  const PairReport pair = pair_of({0, 3}, {1, PlaceId::host}, Nearness::host, Way::staged);
+  EXPECT_EQ(places_of(group_pairs(std::span(&pair, 1)).front()),
+            "host of node 1 - device 3 of node 0");
 }
 
 TEST(WithoutNumbers, words_stay_and_numbers_and_identities_go) {
