@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "apps/doctor.hpp"
 #include "apps/generate.hpp"
 #include "apps/launcher.hpp"
 #include "apps/report.hpp"
@@ -27,6 +28,7 @@ struct CommandLine {
   SolveOptions solve;
   GenerateOptions generate;
   TuneOptions tune;
+  DoctorOptions doctor;
   Work work;
 };
 
@@ -139,6 +141,26 @@ void add_tune(CLI::App& app, CommandLine& line) {
   });
 }
 
+void add_doctor(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "try every way between every two places, and say what does not work and why");
+  DoctorOptions& o = line.doctor;
+  command->add_option("--report", o.report, "write the same there")->type_name("FILE.json");
+  add_overrides(*command, o.overrides,
+                "a key of configuration files: runtime.devices; may be given many times");
+  add_verbosity(*command, o.verbosity);
+  command->add_option("--inject", o.faults, "for tests")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("");  // not in --help
+  command->footer(
+      "Alone, or on P nodes: mpiexec.mpich -n P heddle doctor\n\nExit status: 0 all places reach "
+      "each other, 1 some do not, 2 bad usage or\nconfiguration, 4 a node or its communication "
+      "failed, 130 interrupted.");
+  command->callback(
+      [&line] { line.work = [&line](Run& run) { return doctor(line.doctor, run); }; });
+}
+
 /// The exit status when there is nothing to do but to print; else `line.work` is set, or an error
 /// is thrown.
 std::optional<int> parse(int count, char** words, CommandLine& line, bool first) {
@@ -148,6 +170,7 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
   add_solve(app, line);
   add_generate(app, line);
   add_tune(app, line);
+  add_doctor(app, line);
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of configuration files");
   app.footer("heddle COMMAND --help tells more.");
   try {

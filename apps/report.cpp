@@ -252,12 +252,16 @@ Report report_from_json(const json& from) {
   return report;
 }
 
-void write_report(const Report& report, const std::string& path) {
+void write_json(const json& document, const std::string& path) {
   // Names from outside (paths, hosts) may hold any bytes; the report stays valid JSON.
-  const std::string text = to_json(report).dump(2, ' ', false, json::error_handler_t::replace);
+  const std::string text = document.dump(2, ' ', false, json::error_handler_t::replace);
   TemporaryFile file(path);
   file.write(text + "\n");
   file.rename_to_final();
+}
+
+void write_report(const Report& report, const std::string& path) {
+  write_json(to_json(report), path);
 }
 
 }  // namespace heddle

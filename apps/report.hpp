@@ -104,6 +104,8 @@ struct Report {
 /// directory, Error(internal) when writing fails; both name the path and the cause and leave
 /// nothing behind.
 void write_report(const Report& report, const std::string& path);
+/// The same for another document.
+void write_json(const nlohmann::json& document, const std::string& path);
 
 /// The temporary name that this process uses meanwhile.
 [[nodiscard]] std::string report_temporary_path(const std::string& path);
