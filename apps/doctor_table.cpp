@@ -141,7 +141,7 @@ std::string number(double value) {
 
 /// The median, and the whole range where that says more.
 std::string text_of(const Spread& spread) {
-  if (spread.max <= 1.5 * spread.min) return number(spread.median);
+  if (spread.max <= 2 * spread.min) return number(spread.median);
   return fmt::format("{} ({}..{})", number(spread.median), number(spread.min), number(spread.max));
 }
 

@@ -221,9 +221,8 @@ void Communicator::finish(std::span<MPI_Request> requests, double seconds_max,
     if (done != 0) return;
     const std::int64_t now = now_ns();
     if (now > end) {
-      throw Error(
-          ErrorCode::communication,
-          fmt::format("node {}: {} did not answer within {:.0f} s", rank_, who, seconds_max));
+      throw Error(ErrorCode::communication,
+                  fmt::format("{} did not answer within {:.0f} s", who, seconds_max));
     }
     // The other may need this very core.
     if (now - begin < alert_ns) {
