@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/byte_kernel.hpp"
 #include "kernels/kernel.hpp"
 
 /// The Device interface (DESIGN D5): memory, in-order streams, events, peer copies and the sharing
@@ -93,6 +94,15 @@ struct Destination {
 /// Where a copy reads; as Destination.
 struct Source {
   const void* address = nullptr;
+  const Device* device = nullptr;
+};
+
+/// Memory that a byte kernel reads or writes. `device == nullptr`: host memory that the stream's
+/// device allocated or registered, which its kernels reach in place (000 section 4.4.1, "zero
+/// copy"). Otherwise as in Destination, a peer's memory included.
+struct KernelMemory {
+  const void* address = nullptr;
+  std::size_t bytes = 0;
   const Device* device = nullptr;
 };
 
@@ -196,6 +206,11 @@ class Stream {
   virtual void launch(const Kernel& kernel, std::span<const TileView> tiles,
                       const KernelParameters& parameters, std::int64_t* info) = 0;
 
+  /// Runs `kernel`, which may touch `memory` and nothing else: each range lies within one
+  /// allocation, one mapping, or one piece of host memory. Empty ranges are left out.
+  virtual void launch(const ByteKernel& kernel, const ByteParameters& parameters,
+                      std::span<const KernelMemory> memory) = 0;
+
   /// Makes `event`, created by this device, complete when everything queued before has finished.
   virtual void record(Event& event) = 0;
 
@@ -231,6 +246,7 @@ class Device {
 
   /// Streams of this device can launch it. Otherwise it runs on the host, on copies of its tiles.
   [[nodiscard]] virtual bool runs(const Kernel& kernel) const = 0;
+  [[nodiscard]] virtual bool runs(const ByteKernel& kernel) const = 0;
 
   /// Largest allocation that would succeed now, other processes' use of the device considered.
   [[nodiscard]] virtual std::uint64_t memory_available() const = 0;
@@ -244,13 +260,14 @@ class Device {
   /// it open.
   virtual void free(const DeviceMemory& memory) = 0;
 
-  /// Host memory that copies are fastest with (page-locked where that matters), page-aligned.
+  /// Host memory that copies are fastest with (page-locked where that matters), page-aligned. Byte
+  /// kernels reach it in place.
   [[nodiscard]] virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* address) = 0;
 
-  /// Makes host memory of the caller, whole pages of it, as good for copies as allocate_host()
-  /// does; until unregister_host() with the same address. Throws Error(internal) when the system
-  /// refuses: copies work all the same, slower.
+  /// Makes host memory of the caller, whole pages of it, as good for copies and byte kernels as
+  /// allocate_host() does; until unregister_host() with the same address. Throws Error(internal)
+  /// when the system refuses: copies work all the same, slower.
   virtual void register_host(void* address, std::size_t bytes) = 0;
   virtual void unregister_host(void* address) = 0;
 

@@ -54,8 +54,8 @@ void PooledDevice::check_unused() const {
 }
 
 void PooledDevice::give_back_host() {
-  for (void* address : host_) return_host(address);
-  for (void* address : registered_) unpin(address);
+  for (const auto& [address, bytes] : host_) return_host(address);
+  for (const auto& [address, bytes] : registered_) unpin(address);
 }
 
 std::string PooledDevice::place(std::uint64_t stream) const {
@@ -107,14 +107,14 @@ void* PooledDevice::allocate_host(std::size_t bytes) {
   HEDDLE_CHECK(bytes > 0);
   void* address = take_host(bytes);
   const std::scoped_lock lock(mutex_);
-  host_.insert(address);
+  host_.emplace(static_cast<std::byte*>(address), bytes);
   return address;
 }
 
 void PooledDevice::free_host(void* address) {
   {
     const std::scoped_lock lock(mutex_);
-    if (host_.erase(address) == 0) {
+    if (host_.erase(static_cast<std::byte*>(address)) == 0) {
       throw Error(ErrorCode::internal,
                   fmt::format("{}: host memory at {} is freed, but was not allocated here", label(),
                               fmt::ptr(address)));
@@ -126,7 +126,7 @@ void PooledDevice::free_host(void* address) {
 void PooledDevice::register_host(void* address, std::size_t bytes) {
   pin(address, bytes);
   const std::scoped_lock lock(mutex_);
-  if (!registered_.insert(address).second) {
+  if (!registered_.emplace(static_cast<std::byte*>(address), bytes).second) {
     throw Error(ErrorCode::internal, fmt::format("{}: host memory at {} is registered already",
                                                  label(), fmt::ptr(address)));
   }
@@ -135,7 +135,7 @@ void PooledDevice::register_host(void* address, std::size_t bytes) {
 void PooledDevice::unregister_host(void* address) {
   {
     const std::scoped_lock lock(mutex_);
-    if (registered_.erase(address) == 0) {
+    if (registered_.erase(static_cast<std::byte*>(address)) == 0) {
       throw Error(ErrorCode::internal, fmt::format("{}: host memory at {} was not registered here",
                                                    label(), fmt::ptr(address)));
     }
@@ -159,6 +159,17 @@ std::optional<MemoryOrigin> PooledDevice::origin_of(const void* address, std::si
     }
   }
   return std::nullopt;
+}
+
+bool PooledDevice::is_known_host(const void* address, std::size_t bytes) const {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  const auto holds = [&](const auto& piece) {
+    const auto offset = place - reinterpret_cast<std::uintptr_t>(piece.first);
+    return offset < piece.second && bytes <= piece.second - offset;
+  };
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(host_.begin(), host_.end(), holds) ||
+         std::any_of(registered_.begin(), registered_.end(), holds);
 }
 
 // ---- what streams are asked to do ------------------------------------------------------------
@@ -231,6 +242,39 @@ void PooledDevice::check_tiles(const Kernel& kernel, std::span<const TileView> t
                             "opened",
                             place(stream), i, kernel.name, tile.rows, tile.columns, tile.leading,
                             fmt::ptr(tile.data)));
+  }
+}
+
+std::string PooledDevice::refusal_of(const KernelMemory& range) const {
+  if (range.device == nullptr) {
+    if (is_known_host(range.address, range.bytes)) return {};
+    return fmt::format(
+        "does not lie in host memory that {} allocated or registered; take it from "
+        "allocate_host(), or copy through such memory",
+        label());
+  }
+  if (range.device != this && !can_access_peer(*range.device)) {
+    return fmt::format("is memory of device {} ({}), which this one has no access to",
+                       range.device->info().index, name_of(range.device->info().backend));
+  }
+  // Peers are of one backend.
+  const auto& owner = static_cast<const PooledDevice&>(*range.device);
+  if (owner.origin_of(range.address, range.bytes)) return {};
+  return fmt::format("does not lie in one allocation of {} or one mapping that it opened",
+                     owner.label());
+}
+
+void PooledDevice::check_memory(const ByteKernel& kernel, std::span<const KernelMemory> memory,
+                                std::uint64_t stream) const {
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    const KernelMemory& range = memory[i];
+    if (range.bytes == 0) continue;
+    const std::string refusal = refusal_of(range);
+    if (refusal.empty()) continue;
+    throw Error(
+        ErrorCode::internal,
+        fmt::format("{}: memory {} of kernel '{}', {} at {}, {}", place(stream), i, kernel.name,
+                    format_bytes(range.bytes), fmt::ptr(range.address), refusal));
   }
 }
 

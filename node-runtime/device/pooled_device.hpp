@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 
@@ -63,6 +62,10 @@ class PooledDevice : public Device {
   /// Throws Error(internal) unless `tiles` are this device's memory, allocated or opened.
   void check_tiles(const Kernel& kernel, std::span<const TileView> tiles,
                    std::uint64_t stream) const;
+
+  /// Throws Error(internal) unless stream number `stream` can let `kernel` touch `memory`.
+  void check_memory(const ByteKernel& kernel, std::span<const KernelMemory> memory,
+                    std::uint64_t stream) const;
 
   /// `event` as the backend's, which stream number `stream` is to record. Throws Error(internal)
   /// when it is another device's.
@@ -148,6 +151,13 @@ class PooledDevice : public Device {
     std::uint32_t count = 0;  ///< times that this very address is open
   };
 
+  /// Pieces of host memory: address and bytes.
+  using HostBooks = std::map<std::byte*, std::size_t>;
+
+  /// Within one piece of host memory that was allocated or registered here.
+  [[nodiscard]] bool is_known_host(const void* address, std::size_t bytes) const;
+  /// Why a kernel cannot touch the range; empty where it can.
+  [[nodiscard]] std::string refusal_of(const KernelMemory& range) const;
   /// The address is in the pool, allocated or not.
   [[nodiscard]] bool is_own(const void* address) const {
     return offset_of(address) < info_.memory_bytes;
@@ -167,8 +177,8 @@ class PooledDevice : public Device {
 
   BlockAllocator allocator_{0};
   std::map<const std::byte*, Opened> opened_;  ///< by address
-  std::set<void*> host_;                       ///< by allocate_host()
-  std::set<void*> registered_;                 ///< by register_host()
+  HostBooks host_;                             ///< by allocate_host()
+  HostBooks registered_;                       ///< by register_host()
 };
 
 }  // namespace heddle

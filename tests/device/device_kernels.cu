@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "kernels/cuda/byte_launch.hpp"
 #include "kernels/cuda/launch.hpp"
 
 namespace heddle::testing {
@@ -27,6 +28,12 @@ __global__ void add_kernel(TileView from, TileView to, std::int64_t* info) {
     }
   }
   if (found != 0) *info = found;
+}
+
+__global__ void add_bytes_kernel(AddBytesParameters p) {
+  const std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
+  if (i >= p.count) return;
+  p.to[i] = static_cast<std::uint8_t>(p.to[i] + p.from[i] + p.addend);
 }
 
 __global__ void fault_kernel() {
@@ -55,6 +62,14 @@ void affine_cuda(const CudaLaunch& launch) {
 void add_cuda(const CudaLaunch& launch) {
   add_kernel<<<1, 1, 0, launch.context.stream()>>>(launch.tiles[0], launch.tiles[1], launch.info);
   check(cudaGetLastError(), "launch of add_kernel");
+}
+
+void add_bytes_cuda(const CudaByteLaunch& launch) {
+  const auto p = launch.parameters.as<AddBytesParameters>();
+  if (p.count == 0) return;
+  add_bytes_kernel<<<static_cast<unsigned>((p.count + 255) / 256), 256, 0,
+                     launch.context.stream()>>>(p);
+  check(cudaGetLastError(), "launch of add_bytes_kernel");
 }
 
 void hold_cuda(const CudaLaunch& launch) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
 
+#include "kernels/byte_kernel.hpp"
 #include "kernels/kernel.hpp"
 
 /// Kernels for the device tests, defined for every backend that the suite runs on.
@@ -60,7 +62,30 @@ inline std::int64_t run_broken(const KernelArguments&) {
   throw std::runtime_error("it is broken");
 }
 
+/// Adds the second range's bytes and a number to those of the first one, modulo 256.
+struct AddBytesParameters {
+  std::uint8_t* to = nullptr;
+  const std::uint8_t* from = nullptr;
+  std::int64_t count = 0;
+  /// Parameters may be as large as this, and all of them arrive.
+  std::array<std::uint8_t, ByteParameters::size_max - 25> unused{};
+  std::uint8_t addend = 0;
+};
+static_assert(sizeof(AddBytesParameters) == ByteParameters::size_max);
+
+inline void run_add_bytes(const ByteParameters& parameters) {
+  const auto p = parameters.as<AddBytesParameters>();
+  for (std::int64_t i = 0; i < p.count; ++i) {
+    p.to[i] = static_cast<std::uint8_t>(p.to[i] + p.from[i] + p.addend);
+  }
+}
+
+inline void run_broken_bytes(const ByteParameters&) {
+  throw std::runtime_error("it is broken");
+}
+
 // device_kernels.cu
+void add_bytes_cuda(const CudaByteLaunch& launch);
 void affine_cuda(const CudaLaunch& launch);
 void add_cuda(const CudaLaunch& launch);
 void hold_cuda(const CudaLaunch& launch);
@@ -74,6 +99,10 @@ inline constexpr Kernel nothing{"nothing", run_nothing, run_nothing, nothing_cud
 /// Fails: by an exception, on a GPU by an access to memory that is not there.
 inline constexpr Kernel broken{"broken", run_broken, run_broken, fault_cuda};
 inline constexpr Kernel host_only{"host-only", run_affine, nullptr, nullptr};
+
+inline constexpr ByteKernel add_bytes{"add-bytes", run_add_bytes, add_bytes_cuda};
+inline constexpr ByteKernel broken_bytes{"broken-bytes", run_broken_bytes, nullptr};
+inline constexpr ByteKernel no_bytes{"no-bytes", nullptr, nullptr};
 
 /// Holds a stream until the test opens it; opens when it goes out of scope.
 class Gate {

@@ -11,6 +11,9 @@ void affine_cuda(const CudaLaunch&) {
 void add_cuda(const CudaLaunch&) {
   std::abort();
 }
+void add_bytes_cuda(const CudaByteLaunch&) {
+  std::abort();
+}
 void hold_cuda(const CudaLaunch&) {
   std::abort();
 }

@@ -91,6 +91,14 @@ TEST(EmulatedFaults, a_failure_reaches_the_streams_that_wait_for_it_and_no_other
   EXPECT_FALSE(apart->failure());
 }
 
+TEST(EmulatedFaults, a_byte_kernel_that_fails_is_named) {
+  EmulatedDevice device(0, small());
+  const auto stream = device.create_stream();
+  stream->launch(testing::broken_bytes, {}, {});
+  const std::string text = error_of([&] { stream->synchronize(); });
+  EXPECT_TRUE(has(text, "kernel 'broken-bytes'") && has(text, "it is broken")) << text;
+}
+
 TEST(EmulatedFaults, a_new_event_in_the_place_of_a_failed_one_is_done) {
   EmulatedOptions options = small();
   options.event_capacity = 1;

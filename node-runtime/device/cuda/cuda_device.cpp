@@ -174,8 +174,8 @@ void CudaDevice::check(cudaError_t status, std::string_view operation) const {
 void* CudaDevice::take_host(std::size_t bytes) {
   const CurrentGpu current(gpu_);
   void* address = nullptr;
-  // Portable: page-locked for the node's other GPUs too.
-  check(cudaHostAlloc(&address, bytes, cudaHostAllocPortable),
+  // Portable: page-locked for the node's other GPUs too. Mapped: kernels reach it at its address.
+  check(cudaHostAlloc(&address, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
         fmt::format("cudaHostAlloc of {}", format_bytes(bytes)));
   return address;
 }
@@ -187,7 +187,7 @@ void CudaDevice::return_host(void* address) {
 
 void CudaDevice::pin(void* address, std::size_t bytes) {
   const CurrentGpu current(gpu_);
-  check(cudaHostRegister(address, bytes, cudaHostRegisterPortable),
+  check(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
         fmt::format("cudaHostRegister of {}", format_bytes(bytes)));
 }
 

@@ -51,6 +51,9 @@ class CudaDevice final : public PooledDevice {
   ~CudaDevice() override;
 
   [[nodiscard]] bool runs(const Kernel& kernel) const override { return kernel.cuda != nullptr; }
+  [[nodiscard]] bool runs(const ByteKernel& kernel) const override {
+    return kernel.cuda != nullptr;
+  }
   [[nodiscard]] std::unique_ptr<Stream> create_stream(StreamPriority priority,
                                                       Notifier* notifier) override;
   [[nodiscard]] std::unique_ptr<Event> create_event() override;

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "kernels/cuda/byte_launch.hpp"
 #include "kernels/cuda/launch.hpp"
 #include "node-runtime/device/cuda/cuda_event.hpp"
 
@@ -197,19 +198,25 @@ void CudaStream::copy_strided(Destination to, Source from, const CopyShape& shap
                                     format_bytes(shape.column_bytes * shape.columns)));
 }
 
-void CudaStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
-                        const KernelParameters& parameters, std::int64_t* info) {
-  if (kernel.cuda == nullptr) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: kernel '{}' has no definition for GPUs; run it on the host",
-                            record_->place(), kernel.name));
-  }
-  device_.check_tiles(kernel, tiles, record_->id());
-  const CurrentGpu current(device_.gpu());
-  const std::scoped_lock lock(mutex_);
+kernel::cuda::Context& CudaStream::context() {
   if (context_ == nullptr) {
     context_ = std::make_unique<kernel::cuda::Context>(device_.gpu(), stream_, device_.products());
   }
+  return *context_;
+}
+
+std::string CudaStream::refusal(std::string_view kernel) const {
+  return fmt::format("{}: kernel '{}' has no definition for GPUs; run it on the host",
+                     record_->place(), kernel);
+}
+
+void CudaStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
+                        const KernelParameters& parameters, std::int64_t* info) {
+  if (kernel.cuda == nullptr) throw Error(ErrorCode::internal, refusal(kernel.name));
+  device_.check_tiles(kernel, tiles, record_->id());
+  const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
+  kernel::cuda::Context& shared = context();
   std::int64_t* slot = record_->take_slot(info);
   if (slot == nullptr) {
     const std::uint64_t queued = record_->counted();
@@ -219,7 +226,23 @@ void CudaStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
   }
   record_->count(kernel.name);
   try {
-    kernel.cuda({tiles, parameters, *context_, slot});
+    kernel.cuda({tiles, parameters, shared, slot});
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}: kernel '{}': {}", record_->place(), kernel.name, error.what()));
+  }
+}
+
+void CudaStream::launch(const ByteKernel& kernel, const ByteParameters& parameters,
+                        std::span<const KernelMemory> memory) {
+  if (kernel.cuda == nullptr) throw Error(ErrorCode::internal, refusal(kernel.name));
+  device_.check_memory(kernel, memory, record_->id());
+  const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
+  kernel::cuda::Context& shared = context();
+  record_->count(kernel.name);
+  try {
+    kernel.cuda({parameters, shared});
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("{}: kernel '{}': {}", record_->place(), kernel.name, error.what()));

@@ -91,6 +91,8 @@ class CudaStream final : public Stream {
   void copy_strided(Destination to, Source from, const CopyShape& shape) override;
   void launch(const Kernel& kernel, std::span<const TileView> tiles,
               const KernelParameters& parameters, std::int64_t* info) override;
+  void launch(const ByteKernel& kernel, const ByteParameters& parameters,
+              std::span<const KernelMemory> memory) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
   void synchronize() override;
@@ -99,6 +101,9 @@ class CudaStream final : public Stream {
   [[nodiscard]] Device& device() const override { return device_; }
 
  private:
+  /// Under `mutex_`, the GPU current.
+  [[nodiscard]] kernel::cuda::Context& context();
+  [[nodiscard]] std::string refusal(std::string_view kernel) const;
   [[nodiscard]] bool drain_within(std::int64_t limit_ns) const;
 
   CudaDevice& device_;

@@ -29,6 +29,9 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] bool runs(const Kernel& kernel) const override {
     return kernel.emulated != nullptr;
   }
+  [[nodiscard]] bool runs(const ByteKernel& kernel) const override {
+    return kernel.emulated != nullptr;
+  }
   [[nodiscard]] DeviceMemory allocate(std::size_t bytes) override;
   [[nodiscard]] std::unique_ptr<Stream> create_stream(
       StreamPriority priority = StreamPriority::normal, Notifier* notifier = nullptr) override;

@@ -130,21 +130,36 @@ void EmulatedStream::copy_strided(Destination to, Source from, const CopyShape& 
   });
 }
 
+std::string EmulatedStream::refusal(std::string_view kernel) const {
+  return fmt::format(
+      "{}: kernel '{}' has no definition for emulated devices; run it on the "
+      "host",
+      place(), kernel);
+}
+
 void EmulatedStream::launch(const Kernel& kernel, std::span<const TileView> tiles,
                             const KernelParameters& parameters, std::int64_t* info) {
-  if (kernel.emulated == nullptr) {
-    throw Error(ErrorCode::internal,
-                fmt::format("{}: kernel '{}' has no definition for emulated devices; run it on the "
-                            "host",
-                            place(), kernel.name));
-  }
+  if (kernel.emulated == nullptr) throw Error(ErrorCode::internal, refusal(kernel.name));
   device_.check_tiles(kernel, tiles, id_);
   submit(OperationKind::launch, [&](Operation& operation) {
     operation.serial = device_.next_launch();
     operation.kernel = &kernel;
+    operation.byte_kernel = nullptr;
     operation.tiles.assign(tiles.begin(), tiles.end());
     operation.parameters = parameters;
     operation.info = info;
+  });
+}
+
+void EmulatedStream::launch(const ByteKernel& kernel, const ByteParameters& parameters,
+                            std::span<const KernelMemory> memory) {
+  if (kernel.emulated == nullptr) throw Error(ErrorCode::internal, refusal(kernel.name));
+  device_.check_memory(kernel, memory, id_);
+  submit(OperationKind::launch, [&](Operation& operation) {
+    operation.serial = device_.next_launch();
+    operation.kernel = nullptr;
+    operation.byte_kernel = &kernel;
+    operation.byte_parameters = parameters;
   });
 }
 
@@ -332,8 +347,12 @@ void EmulatedStream::run_launch(const Operation& operation) {
   if (!gate.enter(priority_, [this] { return is_interrupted(); })) return;
   const KernelPlace place_in_gate(gate);
   const auto begin = DeviceClock::now();
-  const std::int64_t info = operation.kernel->emulated({operation.tiles, operation.parameters});
-  if (operation.info != nullptr) *operation.info = info;
+  if (operation.byte_kernel != nullptr) {
+    operation.byte_kernel->emulated(operation.byte_parameters);
+  } else {
+    const std::int64_t info = operation.kernel->emulated({operation.tiles, operation.parameters});
+    if (operation.info != nullptr) *operation.info = info;
+  }
   const double slowdown = device_.options().kernel_slowdown;
   if (slowdown > 1) {
     const auto computed = DeviceClock::now() - begin;
@@ -350,7 +369,9 @@ std::string EmulatedStream::describe(const Operation& operation) const {
                          format_bytes(operation.shape.column_bytes * operation.shape.columns),
                          operation.direction);
     case OperationKind::launch:
-      return fmt::format("kernel '{}'", operation.kernel->name);
+      return fmt::format("kernel '{}'", operation.byte_kernel != nullptr
+                                            ? operation.byte_kernel->name
+                                            : operation.kernel->name);
     case OperationKind::record:
       return "record of an event";
     case OperationKind::wait:

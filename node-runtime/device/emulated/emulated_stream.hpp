@@ -34,6 +34,8 @@ class EmulatedStream final : public Stream {
   void copy_strided(Destination to, Source from, const CopyShape& shape) override;
   void launch(const Kernel& kernel, std::span<const TileView> tiles,
               const KernelParameters& parameters, std::int64_t* info) override;
+  void launch(const ByteKernel& kernel, const ByteParameters& parameters,
+              std::span<const KernelMemory> memory) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
   void synchronize() override;
@@ -56,8 +58,10 @@ class EmulatedStream final : public Stream {
     Link* link = nullptr;
     std::string_view direction;
     bool is_mapped = false;
-    // launch
+    // launch, of one of the two
     const Kernel* kernel = nullptr;
+    const ByteKernel* byte_kernel = nullptr;
+    ByteParameters byte_parameters;
     std::vector<TileView> tiles;
     KernelParameters parameters;
     std::int64_t* info = nullptr;
@@ -67,6 +71,7 @@ class EmulatedStream final : public Stream {
     std::uint64_t record_number = 0;
   };
 
+  [[nodiscard]] std::string refusal(std::string_view kernel) const;
   template <class Fill>
   void submit(OperationKind kind, const Fill& fill);
 
