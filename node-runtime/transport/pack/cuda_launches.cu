@@ -1,0 +1,167 @@
+#include "node-runtime/transport/pack/cuda_launches.hpp"
+
+#include <algorithm>
+
+#include "kernels/cuda/context.hpp"
+
+namespace heddle::packing {
+namespace {
+
+__device__ std::uint32_t thread_number() {
+  return blockIdx.x * blockDim.x + threadIdx.x;
+}
+__device__ std::uint32_t thread_count() {
+  return gridDim.x * blockDim.x;
+}
+
+template <class Word, std::uint32_t levels, bool packs>
+__global__ void __launch_bounds__(block_threads_limited)
+    strided_kernel(const __grid_constant__ Strided work) {
+  copy_strided<Word, levels, packs>(work, thread_number(), thread_count());
+}
+
+template <class Word, bool packs>
+__global__ void __launch_bounds__(tile_threads)
+    transposed_kernel(const __grid_constant__ Transposed work) {
+  __shared__ Tile<Word> tile;
+  for (std::uint32_t number = blockIdx.x; number < work.tiles; number += gridDim.x) {
+    load_tile<Word, packs>(work, number, threadIdx.x, tile);
+    __syncthreads();
+    store_tile<Word, packs>(work, number, threadIdx.x, tile);
+    __syncthreads();
+  }
+  for (const Edge& edge : work.edges) {
+    copy_bytes<packs>(edge.place, edge.bytes, thread_number(), thread_count());
+  }
+}
+
+template <class Word, bool packs>
+__global__ void __launch_bounds__(block_threads_limited)
+    trapezoid_kernel(const __grid_constant__ Trapezoid work) {
+  copy_trapezoid<Word, packs>(work, thread_number(), thread_count());
+}
+
+template <bool packs>
+__global__ void __launch_bounds__(block_threads_limited)
+    units_kernel(const __grid_constant__ Units work) {
+  copy_units<packs>(work, thread_number(), thread_count());
+}
+
+struct Shape {
+  std::uint32_t blocks = 1;
+  std::uint32_t threads = block_threads;
+};
+
+/// Enough threads for `threads_wanted`, but not more than run at the same time.
+Shape shape_for(std::uint64_t threads_wanted, const Grid& grid) {
+  constexpr std::uint32_t threads_of_multiprocessor = 2048;
+  Shape shape;
+  std::uint64_t most = grid.blocks_max;
+  if (grid.blocks_max > 0) {
+    shape.threads = block_threads_limited;
+  } else {
+    most = std::uint64_t{grid.multiprocessors} * (threads_of_multiprocessor / block_threads);
+  }
+  const std::uint64_t blocks = (threads_wanted + shape.threads - 1) / shape.threads;
+  shape.blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 1, most));
+  return shape;
+}
+
+/// Calls with a word of the given size.
+template <class Call>
+void with_word(std::size_t word_bytes, const Call& call) {
+  switch (word_bytes) {
+    case 1:
+      return call(std::uint8_t{});
+    case 2:
+      return call(std::uint16_t{});
+    case 4:
+      return call(std::uint32_t{});
+    case 8:
+      return call(std::uint64_t{});
+    default:
+      return call(Word16{});
+  }
+}
+
+template <class Word, std::uint32_t levels>
+void launch_strided_of(const Strided& work, bool packs, const Grid& grid) {
+  const Shape shape = shape_for(work.words / words_at_once<Word> + 1, grid);
+  if (packs) {
+    strided_kernel<Word, levels, true><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  } else {
+    strided_kernel<Word, levels, false><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  }
+}
+
+}  // namespace
+
+void launch_strided(const Strided& work, std::size_t word_bytes, bool packs, const Grid& grid) {
+  with_word(word_bytes, [&](auto word) {
+    using Word = decltype(word);
+    if (work.path.levels <= 1) {
+      launch_strided_of<Word, 1>(work, packs, grid);
+    } else if (work.path.levels == 2) {
+      launch_strided_of<Word, 2>(work, packs, grid);
+    } else {
+      launch_strided_of<Word, Path::levels_max>(work, packs, grid);
+    }
+  });
+  kernel::cuda::check(cudaGetLastError(), "launch of strided_kernel");
+}
+
+void launch_transposed(const Transposed& work, std::size_t word_bytes, bool packs,
+                       const Grid& grid) {
+  // A tile's blocks are smaller than those that a limit counts.
+  constexpr std::uint32_t blocks_in_limited = block_threads_limited / tile_threads;
+  const std::uint32_t most = grid.blocks_max > 0 ? grid.blocks_max * blocks_in_limited
+                                                 : grid.multiprocessors * 2 * blocks_in_limited;
+  const std::uint32_t blocks = std::min(work.tiles, most);
+  const auto run = [&](auto word) {
+    using Word = decltype(word);
+    if (packs) {
+      transposed_kernel<Word, true><<<blocks, tile_threads, 0, grid.stream>>>(work);
+    } else {
+      transposed_kernel<Word, false><<<blocks, tile_threads, 0, grid.stream>>>(work);
+    }
+  };
+  if (word_bytes == 4) {
+    run(std::uint32_t{});
+  } else if (word_bytes == 8) {
+    run(std::uint64_t{});
+  } else {
+    run(Word16{});
+  }
+  kernel::cuda::check(cudaGetLastError(), "launch of transposed_kernel");
+}
+
+void launch_trapezoid(const Trapezoid& work, std::size_t word_bytes, bool packs, const Grid& grid) {
+  with_word(word_bytes, [&](auto word) {
+    using Word = decltype(word);
+    std::uint64_t threads = work.words / words_at_once<Word> + 1;
+    // Where a range is part of a column, there is nothing else.
+    for (const Edge& edge : work.edges) {
+      threads = std::max<std::uint64_t>(
+          threads, static_cast<std::uint64_t>(edge.bytes) / sizeof(Word) / words_at_once<Word> + 1);
+    }
+    const Shape shape = shape_for(threads, grid);
+    if (packs) {
+      trapezoid_kernel<Word, true><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    } else {
+      trapezoid_kernel<Word, false><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    }
+  });
+  kernel::cuda::check(cudaGetLastError(), "launch of trapezoid_kernel");
+}
+
+void launch_units(const Units& work, bool packs, const Grid& grid) {
+  const Shape shape = shape_for(std::uint64_t{work.number} << work.lanes_log2, grid);
+  if (packs) {
+    units_kernel<true><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  } else {
+    units_kernel<false><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  }
+  kernel::cuda::check(cudaGetLastError(), "launch of units_kernel");
+}
+
+}  // namespace heddle::packing

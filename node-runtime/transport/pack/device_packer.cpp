@@ -1,0 +1,128 @@
+#include "node-runtime/transport/pack/device_packer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "node-runtime/transport/pack/pack_kernels.hpp"
+
+namespace heddle {
+namespace {
+
+using packing::BlocksWork;
+using packing::UnitsWork;
+
+/// The unit that byte `at` of a body belongs to.
+std::int64_t unit_of(const PackPlan& plan, std::int64_t at) {
+  const auto behind =
+      std::upper_bound(plan.units.begin(), plan.units.end(), at,
+                       [](std::int64_t byte, const WorkUnit& unit) { return byte < unit.stream; });
+  return behind - plan.units.begin() - 1;
+}
+
+/// A kernel is told all that it may write, and a copy has one type of address for both directions.
+std::byte* writable(const void* address) {
+  return static_cast<std::byte*>(const_cast<void*>(address));  // NOLINT(*-const-cast)
+}
+
+}  // namespace
+
+void DevicePacker::pack(Stream& stream, const Plan& plan, std::int64_t count, const void* memory,
+                        StreamRange range, Destination packed, const PackLimits& limits) {
+  run(stream, plan, {true, count, writable(memory), range, packed, limits});
+}
+
+void DevicePacker::unpack(Stream& stream, const Plan& plan, std::int64_t count, StreamRange range,
+                          Source packed, void* memory, const PackLimits& limits) {
+  run(stream, plan,
+      {false, count, writable(memory), range, {writable(packed.address), packed.device}, limits});
+}
+
+void DevicePacker::run(Stream& stream, const Plan& plan, const Call& call) {
+  const std::int64_t all = plan->stream_bytes(call.count);
+  const StreamRange& range = call.range;
+  if (range.begin < 0 || range.bytes < 0 || range.begin > all || range.bytes > all - range.begin) {
+    throw Error(ErrorCode::usage,
+                fmt::format("{} bytes from byte {} on are not within the packed stream of {} bytes "
+                            "that {} elements make",
+                            range.bytes, range.begin, all, call.count));
+  }
+  if (range.bytes == 0) return;
+  const LoopNest nest = plan->nest_of(call.count);
+  if (plan->body == PackPlan::Body::units) {
+    run_units(stream, plan, nest, call);
+  } else if (plan->body == PackPlan::Body::block && nest.depth == 0) {
+    copy(stream, nest, call);
+  } else {
+    run_blocks(stream, *plan, nest, call);
+  }
+}
+
+KernelMemory DevicePacker::elements(const PackPlan& plan, const Call& call) const {
+  const std::int64_t last = (call.count - 1) * plan.extent;
+  const std::int64_t begin = std::min<std::int64_t>(0, last) + plan.true_lower_bound;
+  const std::int64_t end = std::max<std::int64_t>(0, last) + plan.true_upper_bound;
+  return {call.memory + begin, static_cast<std::size_t>(end - begin), &device_};
+}
+
+KernelMemory DevicePacker::packed(const Call& call) {
+  return {call.packed.address, static_cast<std::size_t>(call.range.bytes), call.packed.device};
+}
+
+void DevicePacker::copy(Stream& stream, const LoopNest& nest, const Call& call) {
+  std::byte* memory = call.memory + nest.offset + call.range.begin;
+  const auto bytes = static_cast<std::size_t>(call.range.bytes);
+  if (call.packs) {
+    stream.copy(call.packed, {memory, &device_}, bytes);
+  } else {
+    stream.copy({memory, &device_}, {call.packed.address, call.packed.device}, bytes);
+  }
+}
+
+void DevicePacker::run_blocks(Stream& stream, const PackPlan& plan, const LoopNest& nest,
+                              const Call& call) {
+  const BlocksWork work{plan.body,
+                        call.packs,
+                        call.limits.blocks_max,
+                        nest,
+                        plan.triangle,
+                        call.memory,
+                        static_cast<std::byte*>(call.packed.address),
+                        call.range};
+  stream.launch(packing::blocks_kernel, ByteParameters(work),
+                std::array{elements(plan, call), packed(call)});
+}
+
+void DevicePacker::run_units(Stream& stream, const Plan& plan, const LoopNest& nest,
+                             const Call& call) {
+  const std::int64_t size = nest.body_bytes;
+  const std::int64_t last_byte = call.range.begin + call.range.bytes - 1;
+  // Of several bodies all units: the range is whole ones, but for the ends.
+  std::int64_t first = 0;
+  auto end = static_cast<std::int64_t>(plan->units.size());
+  const std::int64_t bytes_mean = size / end;
+  if (call.range.begin / size == last_byte / size) {
+    first = unit_of(*plan, call.range.begin % size);
+    end = unit_of(*plan, last_byte % size) + 1;
+  }
+  UnitsWork work;
+  work.packs = call.packs;
+  work.blocks_max = call.limits.blocks_max;
+  work.nest = nest;
+  work.memory = call.memory;
+  work.packed = static_cast<std::byte*>(call.packed.address);
+  work.range = call.range;
+  work.lanes_log2 = packing::lanes_log2_for(bytes_mean);
+  units_.use(stream, plan, first, end,
+             [&](const WorkUnit* units, std::int64_t, std::int64_t count) {
+               work.units = units;
+               work.count = count;
+               const KernelMemory list{units, static_cast<std::size_t>(count) * sizeof(WorkUnit),
+                                       &device_};
+               stream.launch(packing::units_kernel, ByteParameters(work),
+                             std::array{elements(*plan, call), packed(call), list});
+             });
+}
+
+}  // namespace heddle

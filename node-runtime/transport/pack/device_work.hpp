@@ -1,0 +1,436 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "node-runtime/transport/datatype/pack_plan.hpp"
+
+/// What the threads of a packing kernel do, as plain functions of a thread's number: the GPU calls
+/// them in its kernels, the tests on the host, where every index can be checked without a GPU.
+///
+/// A kernel's operands are plain data that the host has made ready (prepare.hpp): pointers are
+/// moved to the range's begin, and the numbers that threads count in are below 2^31, so that a
+/// division is a multiplication. "Memory" is the side with gaps, "stream" the packed one.
+#ifdef __CUDACC__
+#define HEDDLE_ON_DEVICE __host__ __device__ __forceinline__
+#else
+#define HEDDLE_ON_DEVICE inline
+#endif
+#ifdef __CUDA_ARCH__
+#define HEDDLE_UNROLL _Pragma("unroll")
+#else
+#define HEDDLE_UNROLL
+#endif
+
+namespace heddle::packing {
+
+/// As much as a kernel is given in one launch, in words: numbers then fit, sums of two included.
+inline constexpr std::int64_t words_max = std::int64_t{1} << 30U;
+
+/// Divides numbers below 2^31 by a value below 2^31: with s = ceil(log2(value)) and multiplier =
+/// ceil(2^(31 + s) / value) the error of the product is below 2^s, too small to be seen.
+struct Divisor {
+  std::uint32_t value = 1;
+  std::uint32_t multiplier = std::uint32_t{1} << 31U;
+  std::uint32_t shift = 31;
+
+  HEDDLE_ON_DEVICE std::uint32_t quotient(std::uint32_t number) const {
+    return static_cast<std::uint32_t>((std::uint64_t{number} * multiplier) >> shift);
+  }
+};
+
+/// One digit of a number whose digits are the positions in nested loops.
+struct Level {
+  Divisor count;
+  std::uint32_t start = 0;  ///< the digit of number 0
+  std::int64_t stride = 0;  ///< bytes of memory for 1 in this digit
+};
+
+/// Where the things that loops count lie in memory: number -> digits -> bytes. The last digit has
+/// no end. Levels behind `levels` change nothing.
+struct Path {
+  static constexpr std::uint32_t levels_max = 4;
+  Level level[levels_max];  // NOLINT(*-avoid-c-arrays): std::array has no functions on a GPU
+  std::uint32_t levels = 0;
+  std::int64_t last_stride = 0;
+
+  template <std::uint32_t used>
+  HEDDLE_ON_DEVICE std::int64_t offset_of(std::uint32_t number) const {
+    std::int64_t offset = 0;
+    HEDDLE_UNROLL
+    for (std::uint32_t l = 0; l < used; ++l) {
+      number += level[l].start;
+      const std::uint32_t next = level[l].count.quotient(number);
+      offset += static_cast<std::int64_t>(number - next * level[l].count.value) * level[l].stride;
+      number = next;
+    }
+    return offset + static_cast<std::int64_t>(number) * last_stride;
+  }
+  HEDDLE_ON_DEVICE std::int64_t offset_of_any(std::uint32_t number) const {
+    return levels == 0 ? static_cast<std::int64_t>(number) * last_stride
+                       : offset_of<levels_max>(number);
+  }
+};
+
+/// The same byte on both sides.
+struct Place {
+  std::byte* memory = nullptr;
+  std::byte* stream = nullptr;
+
+  HEDDLE_ON_DEVICE Place behind(std::int64_t bytes) const {
+    return {memory + bytes, stream + bytes};
+  }
+};
+
+/// What is no whole word at the ends of a range, or no whole column of a triangle.
+struct Edge {
+  Place place;
+  std::int64_t bytes = 0;
+};
+
+// ---- words ------------------------------------------------------------------------------------
+
+struct alignas(16) Word16 {
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+template <class Word, bool packs>
+HEDDLE_ON_DEVICE Word load(const Place& place) {
+  const std::byte* from = packs ? place.memory : place.stream;
+#ifdef __CUDA_ARCH__
+  return *reinterpret_cast<const Word*>(from);
+#else
+  Word word;
+  std::memcpy(&word, from, sizeof(Word));
+  return word;
+#endif
+}
+
+template <class Word, bool packs>
+HEDDLE_ON_DEVICE void store(const Place& place, const Word& word) {
+  std::byte* to = packs ? place.stream : place.memory;
+#ifdef __CUDA_ARCH__
+  *reinterpret_cast<Word*>(to) = word;
+#else
+  std::memcpy(to, &word, sizeof(Word));
+#endif
+}
+
+/// Words that a thread has on their way at a time.
+template <class Word>
+inline constexpr std::uint32_t words_at_once = sizeof(Word) >= 8 ? 4 : 8;
+/// In rows, which have both sides' addresses to keep and are short.
+inline constexpr std::uint32_t row_words_at_once = 4;
+
+template <bool packs>
+HEDDLE_ON_DEVICE void copy_bytes(const Place& place, std::int64_t bytes, std::uint32_t thread,
+                                 std::uint32_t threads) {
+  for (std::int64_t i = thread; i < bytes; i += threads) {
+    const Place at = place.behind(i);
+    store<std::uint8_t, packs>(at, load<std::uint8_t, packs>(at));
+  }
+}
+
+/// Contiguous words i = thread, thread + threads, ...; several loads are on their way before the
+/// first store.
+template <class Word, bool packs>
+HEDDLE_ON_DEVICE void copy_row(const Place& row, std::uint32_t words, std::uint32_t thread,
+                               std::uint32_t threads) {
+  constexpr std::uint32_t at_once = row_words_at_once;
+  const auto place_of = [&](std::uint32_t i) {
+    return row.behind(static_cast<std::int64_t>(i) * std::int64_t{sizeof(Word)});
+  };
+  for (std::uint32_t first = thread; first < words; first += at_once * threads) {
+    Word word[at_once] = {};  // NOLINT(*-avoid-c-arrays)
+    HEDDLE_UNROLL
+    for (std::uint32_t k = 0; k < at_once; ++k) {
+      const std::uint32_t i = first + k * threads;
+      if (i < words) word[k] = load<Word, packs>(place_of(i));
+    }
+    HEDDLE_UNROLL
+    for (std::uint32_t k = 0; k < at_once; ++k) {
+      const std::uint32_t i = first + k * threads;
+      if (i < words) store<Word, packs>(place_of(i), word[k]);
+    }
+  }
+}
+
+/// The same of words wherever `place_of(i)` says. Loads have no condition, so that what comes
+/// before them is computed for all of them together: in the last round the last word is loaded
+/// again.
+template <class Word, bool packs, class PlaceOf>
+HEDDLE_ON_DEVICE void copy_words(std::uint32_t words, std::uint32_t thread, std::uint32_t threads,
+                                 const PlaceOf& place_of) {
+  constexpr std::uint32_t at_once = words_at_once<Word>;
+  for (std::uint32_t first = thread; first < words; first += at_once * threads) {
+    Word word[at_once] = {};    // NOLINT(*-avoid-c-arrays)
+    Place place[at_once];  // NOLINT(*-avoid-c-arrays)
+    HEDDLE_UNROLL
+    for (std::uint32_t k = 0; k < at_once; ++k) {
+      const std::uint32_t i = first + k * threads;
+      place[k] = place_of(i < words ? i : words - 1);
+      word[k] = load<Word, packs>(place[k]);
+    }
+    HEDDLE_UNROLL
+    for (std::uint32_t k = 0; k < at_once; ++k) {
+      if (first + k * threads < words) store<Word, packs>(place[k], word[k]);
+    }
+  }
+}
+
+/// Contiguous bytes, of which both sides are equally far from a multiple of a word: what comes
+/// before the first such multiple, words, and what is left (000 section 4.2.1).
+template <class Word, bool packs>
+HEDDLE_ON_DEVICE void copy_span(const Place& place, std::int64_t bytes, std::uint32_t thread,
+                                std::uint32_t threads) {
+  constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
+  const auto beyond =
+      static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(place.memory) % sizeof(Word));
+  std::int64_t head = beyond == 0 ? 0 : word_bytes - beyond;
+  if (head > bytes) head = bytes;
+  const std::int64_t words = (bytes - head) / word_bytes;
+  copy_row<Word, packs>(place.behind(head), static_cast<std::uint32_t>(words), thread, threads);
+  // The bytes around the words, as if they were one piece.
+  const std::int64_t middle = words * word_bytes;
+  for (std::int64_t i = thread; i < bytes - middle; i += threads) {
+    const Place at = place.behind(i < head ? i : i + middle);
+    store<std::uint8_t, packs>(at, load<std::uint8_t, packs>(at));
+  }
+}
+
+/// Contiguous bytes at any addresses.
+template <bool packs>
+HEDDLE_ON_DEVICE void copy_any(const Place& place, std::int64_t bytes, std::uint32_t thread,
+                               std::uint32_t threads) {
+  const std::uintptr_t unlike = reinterpret_cast<std::uintptr_t>(place.memory) ^
+                                reinterpret_cast<std::uintptr_t>(place.stream);
+  if (unlike % 16 == 0) {
+    copy_span<Word16, packs>(place, bytes, thread, threads);
+  } else if (unlike % 8 == 0) {
+    copy_span<std::uint64_t, packs>(place, bytes, thread, threads);
+  } else if (unlike % 4 == 0) {
+    copy_span<std::uint32_t, packs>(place, bytes, thread, threads);
+  } else {
+    copy_span<std::uint8_t, packs>(place, bytes, thread, threads);
+  }
+}
+
+// ---- blocks under loops -----------------------------------------------------------------------
+
+/// Words of the stream in their order; memory by a path, whose innermost level may be the words of
+/// a block.
+struct Strided {
+  Place place;  ///< of word 0
+  std::uint32_t words = 0;
+  Path path;
+  Edge edges[2];  // NOLINT(*-avoid-c-arrays)
+};
+
+/// `levels` >= path.levels, known to the compiler.
+template <class Word, std::uint32_t levels, bool packs>
+HEDDLE_ON_DEVICE void copy_strided(const Strided& work, std::uint32_t thread,
+                                   std::uint32_t threads) {
+  copy_words<Word, packs>(work.words, thread, threads, [&](std::uint32_t i) {
+    return Place{work.place.memory + work.path.offset_of<levels>(i),
+                 work.place.stream + static_cast<std::int64_t>(i) * std::int64_t{sizeof(Word)}};
+  });
+  for (const Edge& edge : work.edges) copy_bytes<packs>(edge.place, edge.bytes, thread, threads);
+}
+
+// ---- transposes -------------------------------------------------------------------------------
+
+/// Words of a matrix that is contiguous by columns in memory and by rows in the stream. Those with
+/// numbers [begin, end), counted row by row from row 0 on, are copied. A path leads to the rows,
+/// whose words are `column_stride` apart in memory.
+struct Transposed {
+  Place place;  ///< of row 0's first word
+  std::int64_t column_stride = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t columns = 0;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  Divisor tiles_across;
+  std::uint32_t tiles = 0;
+  Path path;
+  Edge edges[2];  // NOLINT(*-avoid-c-arrays)
+};
+
+inline constexpr std::uint32_t tile_order = 32;
+inline constexpr std::uint32_t tile_threads = 256;
+/// Words of a tile that a thread has.
+inline constexpr std::uint32_t tile_words = tile_order * tile_order / tile_threads;
+inline constexpr std::uint32_t tile_lines = tile_threads / tile_order;
+
+/// A tile on its way, column by column; one word of padding, so that rows are in different banks.
+template <class Word>
+struct Tile {
+  Word word[tile_order][tile_order + 1];  // NOLINT(*-avoid-c-arrays)
+};
+
+/// What a thread of a tile has to do with its words, on one side: neighbours in a warp are
+/// neighbours on that side.
+template <class Visit>
+HEDDLE_ON_DEVICE void visit_memory_side(const Transposed& work, std::uint32_t tile,
+                                        std::uint32_t thread, const Visit& visit) {
+  const std::uint32_t down = work.tiles_across.quotient(tile);
+  const std::uint32_t across = tile - down * work.tiles_across.value;
+  const std::uint32_t row = down * tile_order + thread % tile_order;
+  if (row >= work.rows) return;
+  std::byte* memory = work.place.memory + work.path.offset_of_any(row);
+  HEDDLE_UNROLL
+  for (std::uint32_t k = 0; k < tile_words; ++k) {
+    const std::uint32_t line = thread / tile_order + k * tile_lines;
+    const std::uint32_t column = across * tile_order + line;
+    const std::uint32_t number = row * work.columns + column;
+    if (column >= work.columns || number < work.begin || number >= work.end) continue;
+    visit(k, line, thread % tile_order,
+          Place{memory + static_cast<std::int64_t>(column) * work.column_stride, nullptr});
+  }
+}
+
+template <class Word, class Visit>
+HEDDLE_ON_DEVICE void visit_stream_side(const Transposed& work, std::uint32_t tile,
+                                        std::uint32_t thread, const Visit& visit) {
+  const std::uint32_t down = work.tiles_across.quotient(tile);
+  const std::uint32_t across = tile - down * work.tiles_across.value;
+  const std::uint32_t column = across * tile_order + thread % tile_order;
+  if (column >= work.columns) return;
+  HEDDLE_UNROLL
+  for (std::uint32_t k = 0; k < tile_words; ++k) {
+    const std::uint32_t line = thread / tile_order + k * tile_lines;
+    const std::uint32_t row = down * tile_order + line;
+    const std::uint32_t number = row * work.columns + column;
+    if (row >= work.rows || number < work.begin || number >= work.end) continue;
+    visit(k, thread % tile_order, line,
+          Place{nullptr, work.place.stream +
+                             static_cast<std::int64_t>(number) * std::int64_t{sizeof(Word)}});
+  }
+}
+
+/// The first half of a tile's way: to shared memory. All threads of the tile have done it before
+/// one goes on.
+template <class Word, bool packs>
+HEDDLE_ON_DEVICE void load_tile(const Transposed& work, std::uint32_t number, std::uint32_t thread,
+                                Tile<Word>& tile) {
+  Word word[tile_words] = {};  // NOLINT(*-avoid-c-arrays)
+  const auto take = [&](std::uint32_t k, std::uint32_t, std::uint32_t, const Place& place) {
+    word[k] = load<Word, packs>(place);
+  };
+  // A loop of its own, so that all loads are on their way before the first is waited for.
+  const auto keep = [&](std::uint32_t k, std::uint32_t column, std::uint32_t row, const Place&) {
+    tile.word[column][row] = word[k];
+  };
+  if constexpr (packs) {
+    visit_memory_side(work, number, thread, take);
+    visit_memory_side(work, number, thread, keep);
+  } else {
+    visit_stream_side<Word>(work, number, thread, take);
+    visit_stream_side<Word>(work, number, thread, keep);
+  }
+}
+
+/// The second half.
+template <class Word, bool packs>
+HEDDLE_ON_DEVICE void store_tile(const Transposed& work, std::uint32_t number, std::uint32_t thread,
+                                 const Tile<Word>& tile) {
+  const auto put = [&](std::uint32_t, std::uint32_t column, std::uint32_t row, const Place& place) {
+    store<Word, packs>(place, tile.word[column][row]);
+  };
+  if constexpr (packs) {
+    visit_stream_side<Word>(work, number, thread, put);
+  } else {
+    visit_memory_side(work, number, thread, put);
+  }
+}
+
+// ---- triangles --------------------------------------------------------------------------------
+
+/// Whole columns of linearly changing length. Column j and the j-th from the end are as long
+/// together as any other such pair: word r of pair p is found by one division, and no thread has
+/// more to do than another. In the middle of an odd number a column is its own partner, and is
+/// copied twice.
+struct Trapezoid {
+  Place place;              ///< of the first body's first column
+  std::uint32_t words = 0;  ///< numbers to go through
+  std::uint32_t columns = 0;
+  Divisor pair_words;
+  Divisor pairs;
+  std::int64_t column_stride = 0;
+  std::int64_t first_words = 0;
+  std::int64_t step_words = 0;
+  std::int64_t body_stride = 0;  ///< in the stream
+  Path bodies;
+  Edge edges[2];  // NOLINT(*-avoid-c-arrays)
+};
+
+template <class Word, bool packs>
+HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, std::uint32_t thread,
+                                     std::uint32_t threads) {
+  constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
+  copy_words<Word, packs>(work.words, thread, threads, [&](std::uint32_t i) {
+    const std::uint32_t pair_of_all = work.pair_words.quotient(i);
+    const std::uint32_t body = work.pairs.quotient(pair_of_all);
+    const std::uint32_t pair = pair_of_all - body * work.pairs.value;
+    std::int64_t row = i - pair_of_all * work.pair_words.value;
+    std::int64_t column = pair;
+    const std::int64_t length = work.first_words + column * work.step_words;
+    if (row >= length) {
+      row -= length;
+      column = work.columns - 1 - pair;
+    }
+    const std::int64_t before =
+        column * work.first_words + column * (column - 1) / 2 * work.step_words;
+    return Place{work.place.memory + work.bodies.offset_of_any(body) + column * work.column_stride +
+                     row * word_bytes,
+                 work.place.stream + static_cast<std::int64_t>(body) * work.body_stride +
+                     (before + row) * word_bytes};
+  });
+  for (const Edge& edge : work.edges)
+    copy_span<Word, packs>(edge.place, edge.bytes, thread, threads);
+}
+
+// ---- units ------------------------------------------------------------------------------------
+
+/// Consecutive units of each of some consecutive bodies, cut off where the range ends. `lanes`
+/// neighbouring threads copy a unit: a warp, or fewer where units are short.
+struct Units {
+  Place place;  ///< of the first body
+  const WorkUnit* units = nullptr;
+  Divisor unit_count;
+  std::uint32_t number = 0;  ///< of units in all bodies
+  std::uint32_t lanes_log2 = 5;
+  std::int64_t body_bytes = 0;
+  std::int64_t begin = 0;  ///< of the range, from the first body's begin in the stream
+  std::int64_t end = 0;
+  Path bodies;
+};
+
+template <bool packs>
+HEDDLE_ON_DEVICE void copy_units(const Units& work, std::uint32_t thread, std::uint32_t threads) {
+  const std::uint32_t lanes = std::uint32_t{1} << work.lanes_log2;
+  const std::uint32_t lane = thread & (lanes - 1);
+  const std::uint32_t groups = threads >> work.lanes_log2;
+  const auto unit_of = [&](std::uint32_t i) {
+    return work.units[i - work.unit_count.quotient(i) * work.unit_count.value];
+  };
+  std::uint32_t i = thread >> work.lanes_log2;
+  if (i >= work.number) return;
+  WorkUnit next = unit_of(i);
+  for (; i < work.number; i += groups) {
+    const WorkUnit unit = next;
+    // Asked for before this one is copied.
+    if (i + groups < work.number) next = unit_of(i + groups);
+    const std::uint32_t body = work.unit_count.quotient(i);
+    const std::int64_t at = static_cast<std::int64_t>(body) * work.body_bytes + unit.stream;
+    const std::int64_t from = at < work.begin ? work.begin - at : 0;
+    const std::int64_t to = work.end - at < unit.bytes ? work.end - at : unit.bytes;
+    if (from >= to) continue;
+    const Place place{work.place.memory + work.bodies.offset_of_any(body) + unit.memory + from,
+                      work.place.stream + at + from};
+    copy_any<packs>(place, to - from, lane, lanes);
+  }
+}
+
+}  // namespace heddle::packing

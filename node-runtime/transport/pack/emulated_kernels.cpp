@@ -1,0 +1,59 @@
+#include "base/error.hpp"
+#include "node-runtime/transport/datatype/pack.hpp"
+#include "node-runtime/transport/pack/pack_kernels.hpp"
+
+namespace heddle::packing {
+namespace {
+
+/// Runs units as one thread.
+class UnitsOnHost final : public Launcher {
+ public:
+  explicit UnitsOnHost(bool packs) : packs_(packs) {}
+
+  void launch(const Units& work) override {
+    Units whole = work;
+    whole.lanes_log2 = 0;
+    if (packs_) {
+      copy_units<true>(whole, 0, 1);
+    } else {
+      copy_units<false>(whole, 0, 1);
+    }
+  }
+  void launch(const Strided&, std::size_t) override { refuse(); }
+  void launch(const Transposed&, std::size_t) override { refuse(); }
+  void launch(const Trapezoid&, std::size_t) override { refuse(); }
+
+ private:
+  [[noreturn]] static void refuse() {
+    throw Error(ErrorCode::internal, "units were prepared as something else");
+  }
+
+  bool packs_;
+};
+
+}  // namespace
+
+void blocks_emulated(const ByteParameters& parameters) {
+  const auto work = parameters.as<BlocksWork>();
+  // All elements as one: a plan without units allocates nothing.
+  PackPlan plan;
+  plan.body = work.body;
+  plan.nest = work.nest;
+  plan.triangle = work.triangle;
+  plan.size = work.nest.body_bytes;
+  for (std::size_t l = 0; l < work.nest.depth; ++l) plan.size *= work.nest.loops[l].count;
+  if (work.packs) {
+    pack(plan, 1, work.memory, work.range, work.packed);
+  } else {
+    unpack(plan, 1, work.range, work.packed, work.memory);
+  }
+}
+
+/// Reads the units where a device would, so that what is kept there is put to the test.
+void units_emulated(const ByteParameters& parameters) {
+  const auto work = parameters.as<UnitsWork>();
+  UnitsOnHost launcher(work.packs);
+  prepare(work, launcher);
+}
+
+}  // namespace heddle::packing

@@ -1,0 +1,386 @@
+#include "node-runtime/transport/pack/prepare.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <span>
+
+#include "base/assert.hpp"
+
+namespace heddle::packing {
+namespace {
+
+using datatype::Loop;
+using datatype::Triangle;
+
+/// The loops of a nest, innermost first, with one more inside.
+class Loops {
+ public:
+  Loops() = default;
+  /// Those outside of the innermost `skipped`.
+  Loops(const LoopNest& nest, std::size_t skipped) {
+    for (std::size_t l = nest.depth - skipped; l-- > 0;) add(nest.loops[l]);
+  }
+  void add(const Loop& loop) { loops_[count_++] = loop; }
+  [[nodiscard]] std::span<const Loop> all() const { return {loops_.data(), count_}; }
+
+ private:
+  std::array<Loop, LoopNest::depth_max + 1> loops_{};
+  std::size_t count_ = 0;
+};
+
+/// The loops of blocks in words.
+Loops loops_of_words(const LoopNest& nest, std::int64_t word_bytes) {
+  Loops words;
+  if (nest.body_bytes > word_bytes || nest.depth == 0) {
+    words.add({nest.body_bytes / word_bytes, word_bytes});
+  }
+  for (const Loop& loop : Loops(nest, 0).all()) words.add(loop);
+  return words;
+}
+
+/// Where thing number `first` of some loops lies, and how those behind it are found.
+struct PathFrom {
+  Path path;
+  std::int64_t offset = 0;
+  std::int64_t count = 0;  ///< how many the path reaches, at most as many as were wanted
+};
+
+/// Loops that the wanted things do not leave need no level; of a loop too long to count in, the
+/// path reaches only the end.
+PathFrom path_from(std::span<const Loop> loops, std::int64_t first, std::int64_t wanted) {
+  PathFrom result;
+  result.count = std::min(wanted, words_max);
+  std::int64_t at = first;
+  std::int64_t length = 1;  // things in an iteration
+  bool has_last = false;
+  for (std::size_t l = 0; l < loops.size(); ++l) {
+    const Loop& loop = loops[l];
+    const bool is_outermost = l + 1 == loops.size();
+    // The outermost one's count may be 0, of a block shorter than a word.
+    const std::int64_t digit = is_outermost ? at : at % loop.count;
+    if (!is_outermost) at /= loop.count;
+    if (has_last) {
+      result.offset += digit * loop.stride;
+      continue;
+    }
+    // Up to the end of the loop.
+    const std::int64_t left =
+        is_outermost ? result.count : (loop.count - digit) * length - first % length;
+    if (left >= result.count || loop.count >= words_max) {
+      result.count = std::min(result.count, left);
+      result.offset += digit * loop.stride;
+      result.path.last_stride = loop.stride;
+      has_last = true;
+    } else {
+      result.path.level[result.path.levels++] = {divisor_of(loop.count),
+                                                 static_cast<std::uint32_t>(digit), loop.stride};
+      length *= loop.count;
+    }
+  }
+  return result;
+}
+
+/// From `memory` to byte `at` of a stream of blocks.
+std::int64_t offset_of_byte(const LoopNest& nest, std::int64_t at) {
+  std::int64_t offset = nest.offset + (nest.depth == 0 ? at : at % nest.body_bytes);
+  at /= nest.body_bytes;
+  for (std::size_t l = nest.depth; l-- > 0; at /= nest.loops[l].count) {
+    offset += at % nest.loops[l].count * nest.loops[l].stride;
+  }
+  return offset;
+}
+
+/// From `memory` to body `number`.
+std::int64_t offset_of_body(const LoopNest& nest, std::int64_t number) {
+  std::int64_t offset = nest.offset;
+  for (std::size_t l = nest.depth; l-- > 0; number /= nest.loops[l].count) {
+    offset += number % nest.loops[l].count * nest.loops[l].stride;
+  }
+  return offset;
+}
+
+/// The widest word that divides everything that `bits` is the union of.
+std::int64_t widest_word(std::uint64_t bits) {
+  return std::int64_t{1} << std::min(std::countr_zero(bits), 4);
+}
+
+std::uint64_t bits_of(const BlocksWork& work) {
+  const auto stream =
+      reinterpret_cast<std::uintptr_t>(work.packed) - static_cast<std::uintptr_t>(work.range.begin);
+  std::uint64_t bits = stream | (reinterpret_cast<std::uintptr_t>(work.memory) +
+                                 static_cast<std::uintptr_t>(work.nest.offset));
+  for (std::size_t l = 0; l < work.nest.depth; ++l) {
+    bits |= static_cast<std::uint64_t>(work.nest.loops[l].stride);
+  }
+  if (work.body == PackPlan::Body::triangle) {
+    return bits | static_cast<std::uint64_t>(work.triangle.stride) |
+           static_cast<std::uint64_t>(work.triangle.first_bytes) |
+           static_cast<std::uint64_t>(work.triangle.step_bytes);
+  }
+  return work.nest.depth == 0 ? bits : bits | static_cast<std::uint64_t>(work.nest.body_bytes);
+}
+
+// ---- blocks ----------------------------------------------------------------------------------
+
+/// A range of blocks as whole words [first, end) and the bytes around them.
+struct WordRange {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+  std::array<Edge, 2> edges{};
+};
+
+WordRange words_of(const BlocksWork& work, std::int64_t word_bytes) {
+  const std::int64_t begin = work.range.begin;
+  const std::int64_t end = begin + work.range.bytes;
+  const auto edge = [&](std::int64_t from, std::int64_t to) {
+    return Edge{{work.memory + offset_of_byte(work.nest, from), work.packed + (from - begin)},
+                to - from};
+  };
+  WordRange words{(begin + word_bytes - 1) / word_bytes, end / word_bytes, {}};
+  const std::int64_t first_byte = words.first * word_bytes;
+  const std::int64_t end_byte = words.end * word_bytes;
+  if (words.first > words.end) {
+    words.end = words.first;
+    words.edges[0] = edge(begin, end);
+    return words;
+  }
+  if (begin < first_byte) words.edges[0] = edge(begin, first_byte);
+  if (end_byte < end) words.edges[1] = edge(end_byte, end);
+  return words;
+}
+
+template <class Work>
+void take_edges(Work& work, std::array<Edge, 2>& edges) {
+  std::copy(edges.begin(), edges.end(), std::begin(work.edges));
+  edges = {};
+}
+
+void prepare_strided(const BlocksWork& work, Launcher& launcher) {
+  const std::int64_t word_bytes = widest_word(bits_of(work));
+  const Loops loops = loops_of_words(work.nest, word_bytes);
+  WordRange words = words_of(work, word_bytes);
+  do {
+    const PathFrom from = path_from(loops.all(), words.first, words.end - words.first);
+    Strided part;
+    part.words = static_cast<std::uint32_t>(from.count);
+    part.path = from.path;
+    part.place = {work.memory + work.nest.offset + from.offset,
+                  work.packed + (words.first * word_bytes - work.range.begin)};
+    take_edges(part, words.edges);
+    launcher.launch(part, static_cast<std::size_t>(word_bytes));
+    words.first += from.count;
+  } while (words.first < words.end);
+}
+
+/// A matrix whose rows travel, stored by columns: single words with a long way from each to the
+/// next, and neighbours in the next loop. Too few rows are no faster in tiles.
+bool is_transpose(const BlocksWork& work) {
+  constexpr std::int64_t rows_min = 4;
+  constexpr std::int64_t columns_min = 4;
+  const LoopNest& nest = work.nest;
+  if (nest.depth < 2 || nest.body_bytes < 4 || nest.body_bytes > 16 ||
+      !std::has_single_bit(static_cast<std::uint64_t>(nest.body_bytes))) {
+    return false;
+  }
+  const Loop& columns = nest.loops[nest.depth - 1];
+  const Loop& rows = nest.loops[nest.depth - 2];
+  const std::int64_t row_bytes = columns.count * nest.body_bytes;
+  return rows.stride == nest.body_bytes && std::abs(columns.stride) > nest.body_bytes &&
+         rows.count >= rows_min && columns.count >= columns_min && columns.count < words_max / 4 &&
+         work.range.bytes >= rows_min * row_bytes && widest_word(bits_of(work)) == nest.body_bytes;
+}
+
+void prepare_transposed(const BlocksWork& work, Launcher& launcher) {
+  const std::int64_t word_bytes = work.nest.body_bytes;
+  const Loop& columns = work.nest.loops[work.nest.depth - 1];
+  const Loops rows(work.nest, 1);
+  WordRange words = words_of(work, word_bytes);
+  while (words.first < words.end) {
+    const std::int64_t first_row = words.first / columns.count;
+    const std::int64_t begin = words.first % columns.count;
+    const std::int64_t wanted =
+        std::min(words_max / 2, words.end - words.first + begin);  // with those before `begin`
+    const PathFrom from =
+        path_from(rows.all(), first_row, (wanted + columns.count - 1) / columns.count);
+    const std::int64_t end = std::min(wanted, from.count * columns.count);
+    const auto tiles_of = [](std::int64_t n) { return (n + tile_order - 1) / tile_order; };
+    Transposed part;
+    part.place = {work.memory + work.nest.offset + from.offset,
+                  work.packed + (first_row * columns.count * word_bytes - work.range.begin)};
+    part.column_stride = columns.stride;
+    part.rows = static_cast<std::uint32_t>(from.count);
+    part.columns = static_cast<std::uint32_t>(columns.count);
+    part.begin = static_cast<std::uint32_t>(begin);
+    part.end = static_cast<std::uint32_t>(end);
+    part.tiles_across = divisor_of(tiles_of(columns.count));
+    part.tiles = static_cast<std::uint32_t>(tiles_of(columns.count) * tiles_of(from.count));
+    part.path = from.path;
+    take_edges(part, words.edges);
+    launcher.launch(part, static_cast<std::size_t>(word_bytes));
+    words.first += end - begin;
+  }
+}
+
+// ---- triangles -------------------------------------------------------------------------------
+
+/// The last column that begins at byte `at` of a triangle or before; `columns` at its end.
+std::int64_t column_of(const Triangle& triangle, std::int64_t at) {
+  std::int64_t column = 0;
+  for (std::int64_t beyond = triangle.columns + 1; beyond - column > 1;) {
+    const std::int64_t middle = column + (beyond - column) / 2;
+    (triangle.bytes_before(middle) <= at ? column : beyond) = middle;
+  }
+  return column;
+}
+
+class TrianglePreparation {
+ public:
+  TrianglePreparation(const BlocksWork& work, Launcher& launcher)
+      : work_(work),
+        launcher_(launcher),
+        word_bytes_(widest_word(bits_of(work))),
+        bodies_(work.nest, 0) {}
+
+  void run() {
+    const std::int64_t size = work_.nest.body_bytes;
+    const std::int64_t end = work_.range.begin + work_.range.bytes;
+    const std::int64_t bytes_max = words_max * word_bytes_;
+    for (std::int64_t at = work_.range.begin; at < end;) {
+      const std::int64_t body = at / size;
+      const std::int64_t begin = at % size;
+      // Numbers of a body count up to half a pair more than its words.
+      const std::int64_t whole = begin > 0 ? 0 : std::min(end - at, bytes_max / 2) / size;
+      if (whole > 0) {
+        at += bodies(body, whole) * size;
+      } else {
+        const std::int64_t part_end = std::min({size, begin + (end - at), begin + bytes_max / 2});
+        part(body, begin, part_end);
+        at += part_end - begin;
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] Place place_of(std::int64_t body_offset, std::int64_t body, std::int64_t column,
+                               std::int64_t row_bytes) const {
+    const std::int64_t in_stream =
+        body * work_.nest.body_bytes + work_.triangle.bytes_before(column) + row_bytes;
+    return {work_.memory + body_offset + column * work_.triangle.stride + row_bytes,
+            work_.packed + (in_stream - work_.range.begin)};
+  }
+
+  /// Columns [first, end) of each of `count` bodies; their place is to be filled in.
+  [[nodiscard]] Trapezoid columns(std::int64_t first, std::int64_t end, std::int64_t count) const {
+    const std::int64_t number = end - first;
+    Trapezoid part;
+    if (number == 0) return part;
+    const std::int64_t pairs = (number + 1) / 2;
+    const std::int64_t pair_words =
+        (work_.triangle.bytes_of(first) + work_.triangle.bytes_of(end - 1)) / word_bytes_;
+    part.words = static_cast<std::uint32_t>(count * pairs * pair_words);
+    part.columns = static_cast<std::uint32_t>(number);
+    part.pair_words = divisor_of(pair_words);
+    part.pairs = divisor_of(pairs);
+    part.column_stride = work_.triangle.stride;
+    part.first_words = work_.triangle.bytes_of(first) / word_bytes_;
+    part.step_words = work_.triangle.step_bytes / word_bytes_;
+    part.body_stride = work_.nest.body_bytes;
+    return part;
+  }
+
+  /// Returns how many of the bodies from `first` on are done.
+  std::int64_t bodies(std::int64_t first, std::int64_t count) {
+    PathFrom from;
+    from.count = 1;
+    if (work_.nest.depth > 0) from = path_from(bodies_.all(), first, count);
+    Trapezoid part = columns(0, work_.triangle.columns, from.count);
+    part.place = place_of(work_.nest.offset + from.offset, first, 0, 0);
+    part.bodies = from.path;
+    launcher_.launch(part, static_cast<std::size_t>(word_bytes_));
+    return from.count;
+  }
+
+  /// Bytes [begin, end) of one body.
+  void part(std::int64_t body, std::int64_t begin, std::int64_t end) {
+    const Triangle& triangle = work_.triangle;
+    const std::int64_t offset = offset_of_body(work_.nest, body);
+    const auto edge = [&](std::int64_t column, std::int64_t from, std::int64_t to) {
+      const std::int64_t row = from - triangle.bytes_before(column);
+      return Edge{place_of(offset, body, column, row), to - from};
+    };
+    const std::int64_t column = column_of(triangle, begin);
+    const bool is_cut = triangle.bytes_before(column) < begin;
+    const std::int64_t first = is_cut ? column + 1 : column;
+    const std::int64_t last = std::max(first, column_of(triangle, end));
+    Trapezoid part = columns(first, last, 1);
+    part.place = place_of(offset, body, first, 0);
+    if (is_cut) part.edges[0] = edge(column, begin, std::min(end, triangle.bytes_before(first)));
+    const std::int64_t last_begin = triangle.bytes_before(last);
+    if (last_begin < end) part.edges[1] = edge(last, last_begin, end);
+    launcher_.launch(part, static_cast<std::size_t>(word_bytes_));
+  }
+
+  const BlocksWork& work_;
+  Launcher& launcher_;
+  const std::int64_t word_bytes_;
+  const Loops bodies_;
+};
+
+}  // namespace
+
+Divisor divisor_of(std::int64_t value) {
+  HEDDLE_DEBUG(value > 0 && value < 2 * words_max, "{}", value);
+  const auto divisor = static_cast<std::uint64_t>(value);
+  const auto log2 = static_cast<std::uint32_t>(std::bit_width(divisor - 1));
+  const std::uint64_t power = std::uint64_t{1} << (31 + log2);
+  return {static_cast<std::uint32_t>(value),
+          static_cast<std::uint32_t>((power + divisor - 1) / divisor), 31 + log2};
+}
+
+std::uint32_t lanes_log2_for(std::int64_t bytes_mean) {
+  constexpr std::int64_t bytes_of_a_lane = 16;
+  const auto lanes = static_cast<std::uint64_t>((bytes_mean - 1) / bytes_of_a_lane);
+  return std::min<std::uint32_t>(5, static_cast<std::uint32_t>(std::bit_width(lanes)));
+}
+
+void prepare(const BlocksWork& work, Launcher& launcher) {
+  if (work.body == PackPlan::Body::triangle) {
+    TrianglePreparation(work, launcher).run();
+  } else if (is_transpose(work)) {
+    prepare_transposed(work, launcher);
+  } else {
+    prepare_strided(work, launcher);
+  }
+}
+
+void prepare(const UnitsWork& work, Launcher& launcher) {
+  const std::int64_t size = work.nest.body_bytes;
+  const std::int64_t range_end = work.range.begin + work.range.bytes;
+  const std::int64_t end = (range_end - 1) / size + 1;
+  const Loops bodies(work.nest, 0);
+  for (std::int64_t body = work.range.begin / size; body < end;) {
+    PathFrom from;
+    from.count = 1;
+    if (work.nest.depth > 0) {
+      const std::int64_t bodies_max = std::max<std::int64_t>(1, words_max / work.count);
+      from = path_from(bodies.all(), body, std::min(end - body, bodies_max));
+    }
+    Units part;
+    part.place = {work.memory + work.nest.offset + from.offset,
+                  work.packed + (body * size - work.range.begin)};
+    part.units = work.units;
+    part.unit_count = divisor_of(work.count);
+    part.number = static_cast<std::uint32_t>(from.count * work.count);
+    part.lanes_log2 = work.lanes_log2;
+    part.body_bytes = size;
+    part.begin = work.range.begin - body * size;
+    part.end = range_end - body * size;
+    part.bodies = from.path;
+    launcher.launch(part);
+    body += from.count;
+  }
+}
+
+}  // namespace heddle::packing

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "node-runtime/transport/datatype/pack.hpp"
+#include "node-runtime/transport/datatype/pack_plan.hpp"
+#include "node-runtime/transport/pack/device_work.hpp"
+
+/// From a plan and a range of its stream to what the threads of a device are given.
+namespace heddle::packing {
+
+/// A range of blocks or triangles under loops. Plain: the parameters of a byte kernel.
+struct BlocksWork {
+  PackPlan::Body body = PackPlan::Body::block;  ///< not units
+  bool packs = true;
+  std::uint32_t blocks_max = 0;  ///< thread blocks; 0: as many as fill the device
+  LoopNest nest;                 ///< of all elements
+  datatype::Triangle triangle;
+  std::byte* memory = nullptr;
+  std::byte* packed = nullptr;  ///< where the range's first byte is
+  StreamRange range;            ///< not empty
+};
+
+/// The units [first, first + count) of every body that the range touches. Plain, too.
+struct UnitsWork {
+  bool packs = true;
+  std::uint32_t blocks_max = 0;
+  LoopNest nest;
+  std::byte* memory = nullptr;
+  std::byte* packed = nullptr;
+  StreamRange range;
+  const WorkUnit* units = nullptr;  ///< in the device's memory, the first of them
+  std::int64_t count = 0;
+  std::uint32_t lanes_log2 = 5;
+};
+
+/// Runs what has been prepared, in any order: no two touch the same byte of the stream.
+class Launcher {
+ public:
+  Launcher() = default;
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+  virtual ~Launcher() = default;
+
+  virtual void launch(const Strided& work, std::size_t word_bytes) = 0;
+  virtual void launch(const Transposed& work, std::size_t word_bytes) = 0;
+  virtual void launch(const Trapezoid& work, std::size_t word_bytes) = 0;
+  virtual void launch(const Units& work) = 0;
+};
+
+void prepare(const BlocksWork& work, Launcher& launcher);
+void prepare(const UnitsWork& work, Launcher& launcher);
+
+/// Threads, as a power of two, that copy a unit where units have `bytes_mean` bytes.
+[[nodiscard]] std::uint32_t lanes_log2_for(std::int64_t bytes_mean);
+
+[[nodiscard]] Divisor divisor_of(std::int64_t value);
+
+}  // namespace heddle::packing

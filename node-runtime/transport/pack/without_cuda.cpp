@@ -1,0 +1,15 @@
+#include <cstdlib>
+
+#include "node-runtime/transport/pack/pack_kernels.hpp"
+
+// Without CUDA nothing calls these.
+namespace heddle::packing {
+
+void blocks_cuda(const CudaByteLaunch&) {
+  std::abort();
+}
+void units_cuda(const CudaByteLaunch&) {
+  std::abort();
+}
+
+}  // namespace heddle::packing

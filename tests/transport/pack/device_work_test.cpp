@@ -1,0 +1,162 @@
+#include "node-runtime/transport/pack/device_work.hpp"
+
+#include <gtest/gtest.h>
+#include <numeric>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node-runtime/transport/datatype/overlap.hpp"
+#include "node-runtime/transport/pack/prepare.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/transport/pack/host_grid.hpp"
+#include "tests/transport/pack/packed_elements.hpp"
+
+/// What a GPU's threads do, on the host.
+namespace heddle::test {
+namespace {
+
+using simulation::replay_hint;
+using simulation::seeds;
+
+bool is_receivable(const PackPlan& plan, std::int64_t count) {
+  try {
+    check_receivable(plan, count);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// One direction on a grid of some threads.
+void run_on_grid(const PackPlan& plan, std::int64_t count, std::byte* memory,
+                 const StreamRange& range, std::byte* packed, HostGrid& grid, bool packs) {
+  if (range.bytes == 0) return;
+  const LoopNest nest = plan.nest_of(count);
+  if (plan.body == PackPlan::Body::units) {
+    packing::UnitsWork work;
+    work.packs = packs;
+    work.nest = nest;
+    work.memory = memory;
+    work.packed = packed;
+    work.range = range;
+    work.units = plan.units.data();
+    work.count = static_cast<std::int64_t>(plan.units.size());
+    work.lanes_log2 = packing::lanes_log2_for(nest.body_bytes / work.count);
+    packing::prepare(work, grid);
+  } else {
+    packing::prepare(
+        packing::BlocksWork{plan.body, packs, 0, nest, plan.triangle, memory, packed, range}, grid);
+  }
+}
+
+/// Packs and unpacks all ranges, the packed side misaligned by chance.
+void check(const PackPlan& plan, std::int64_t count, Elements& elements, RandomType& random,
+           int cuts) {
+  const auto ranges = random_ranges(random, elements.stream_bytes(), cuts);
+  const auto threads = static_cast<std::uint32_t>(32 * random.number(1, 4));
+  const std::vector<std::byte> stream = counted_bytes(elements.stream_bytes());
+  std::vector<std::byte> unpacked(elements.bytes().size(), Elements::sentinel);
+  const bool receives = is_receivable(plan, count);
+  for (const StreamRange& range : ranges) {
+    const auto shift = static_cast<std::size_t>(random.one_in(2) ? 0 : random.number(1, 15));
+    const auto bytes = static_cast<std::size_t>(range.bytes);
+    // Aligned as allocations are, and as large as it must be, so that a sanitizer sees what goes
+    // beyond.
+    std::vector<std::byte> packed(shift + bytes, Elements::sentinel);
+    HostGrid packing_grid(true, threads);
+    run_on_grid(plan, count, elements.bytes().data() + elements.origin(), range,
+                packed.data() + shift, packing_grid, true);
+    std::vector<std::byte> expected(shift, Elements::sentinel);
+    const std::vector<std::byte> right = elements.packed(range);
+    expected.insert(expected.end(), right.begin(), right.end());
+    ASSERT_TRUE(packed == expected) << "from " << range.begin << ", " << range.bytes;
+    if (!receives) continue;
+    std::copy_n(stream.begin() + range.begin, bytes, packed.begin() + static_cast<long>(shift));
+    HostGrid unpacking_grid(false, threads);
+    run_on_grid(plan, count, unpacked.data() + elements.origin(), range, packed.data() + shift,
+                unpacking_grid, false);
+  }
+  if (!receives) return;
+  std::vector<std::byte> expected(unpacked.size(), Elements::sentinel);
+  for (std::int64_t i = 0; i < elements.stream_bytes(); ++i) {
+    expected[elements.place(i)] = stream[static_cast<std::size_t>(i)];
+  }
+  ASSERT_TRUE(unpacked == expected);
+}
+
+}  // namespace
+
+TEST(Divisor, divides_every_number_below_2_to_the_31) {
+  constexpr std::uint32_t last = (std::uint32_t{1} << 31U) - 1;
+  std::vector<std::int64_t> values{1, 2, 3, 5, 7, 641, 65'535, 65'536, 65'537};
+  for (std::int64_t power = 1; power < last; power *= 2) {
+    values.insert(values.end(), {power, power + 1, std::max<std::int64_t>(1, power - 1)});
+  }
+  values.push_back(last);
+  for (const std::int64_t value : values) {
+    const packing::Divisor divisor = packing::divisor_of(value);
+    std::vector<std::uint32_t> numbers{0, 1, last - 1, last};
+    for (std::int64_t multiple = value; multiple <= last;
+         multiple += last / 50 / value * value + value) {
+      numbers.push_back(static_cast<std::uint32_t>(multiple));
+      numbers.push_back(static_cast<std::uint32_t>(multiple - 1));
+    }
+    for (const std::uint32_t number : numbers) {
+      ASSERT_EQ(divisor.quotient(number), number / value) << number << " / " << value;
+    }
+  }
+}
+
+TEST(DeviceWork, moves_any_type_in_any_pieces_as_its_type_map_says) {
+  for (const std::uint64_t seed : seeds(3000)) {
+    RandomType random(seed);
+    const DescribedType described = random_described(random);
+    const TypeMap map = type_map_of(described);
+    SCOPED_TRACE(replay_hint(seed) + "\n" + to_string(described));
+    const PackPlan plan = make_plan(datatype_of(described));
+    const std::int64_t count = random.number(0, 4);
+    Elements elements(map, count, random);
+    check(plan, count, elements, random, 3);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(DeviceWork, takes_tiles_for_transposes_and_pairs_of_columns_for_triangles) {
+  std::vector<double> memory(100 * 100);
+  std::vector<double> packed(100 * 100);
+  const auto run = [&](const Datatype& type, StreamRange range) {
+    HostGrid grid(true, 32);
+    run_on_grid(make_plan(type), 1, reinterpret_cast<std::byte*>(memory.data()), range,
+                reinterpret_cast<std::byte*>(packed.data()), grid, true);
+    return std::vector<int>{grid.strided, grid.transposed, grid.trapezoids};
+  };
+  const Datatype transposed =
+      Datatype::hvector(50, 1, 8, Datatype::vector(60, 1, 100, Scalar::float64));
+  EXPECT_EQ(run(transposed, {0, transposed.size()}), (std::vector{0, 1, 0}));
+  EXPECT_EQ(run(transposed, {800, 8000}), (std::vector{0, 1, 0}));
+  EXPECT_EQ(run(transposed, {800, 80}), (std::vector{1, 0, 0}));  // less than a row
+  const Datatype columns = Datatype::vector(50, 60, 100, Scalar::float64);
+  EXPECT_EQ(run(columns, {0, columns.size()}), (std::vector{1, 0, 0}));
+  const Datatype triangle =
+      Datatype::triangle({.rows = 100, .columns = 100, .leading = 100}, Scalar::float64);
+  EXPECT_EQ(run(triangle, {0, triangle.size()}), (std::vector{0, 0, 1}));
+  EXPECT_EQ(run(triangle, {100, 20'000}), (std::vector{0, 0, 1}));
+}
+
+TEST(DeviceWork, finds_its_place_in_streams_beyond_32_bits) {
+  // 2^33 elements of 16 bytes, 8 of which travel; only a few of them are there.
+  const std::int64_t count = std::int64_t{1} << 33;
+  const PackPlan plan = make_plan(Datatype::vector(count, 1, 2, Scalar::float64));
+  std::vector<double> around(64);
+  std::iota(around.begin(), around.end(), 0.0);
+  const std::int64_t first = count - 100;
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(around.data()) - static_cast<std::uintptr_t>(16 * first);
+  std::vector<double> packed(32);
+  HostGrid grid(true, 32);
+  run_on_grid(plan, 1, reinterpret_cast<std::byte*>(address), {8 * first, 32 * 8},
+              reinterpret_cast<std::byte*>(packed.data()), grid, true);
+  for (std::size_t i = 0; i < packed.size(); ++i) EXPECT_EQ(packed[i], around[2 * i]);
+}
+
+}  // namespace heddle::test

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+
+#include "node-runtime/transport/pack/prepare.hpp"
+
+namespace heddle::test {
+
+/// Runs what a GPU's threads would do, one thread after the other: of a grid's blocks as of one
+/// large block, but for the tiles of transposes, which wait for each other half way.
+class HostGrid final : public packing::Launcher {
+ public:
+  HostGrid(bool packs, std::uint32_t threads) : packs_(packs), threads_(threads) {}
+
+  void launch(const packing::Strided& work, std::size_t word_bytes) override {
+    ++strided;
+    with_word(word_bytes, [&](auto word) {
+      using Word = decltype(word);
+      if (work.path.levels <= 1) {
+        each_thread([&](auto packs, std::uint32_t thread) {
+          packing::copy_strided<Word, 1, packs()>(work, thread, threads_);
+        });
+      } else if (work.path.levels == 2) {
+        each_thread([&](auto packs, std::uint32_t thread) {
+          packing::copy_strided<Word, 2, packs()>(work, thread, threads_);
+        });
+      } else {
+        each_thread([&](auto packs, std::uint32_t thread) {
+          packing::copy_strided<Word, packing::Path::levels_max, packs()>(work, thread, threads_);
+        });
+      }
+    });
+  }
+
+  void launch(const packing::Transposed& work, std::size_t word_bytes) override {
+    ++transposed;
+    with_word(word_bytes, [&](auto word) {
+      using Word = decltype(word);
+      for (std::uint32_t number = 0; number < work.tiles; ++number) {
+        packing::Tile<Word> tile;
+        each_direction([&](auto packs) {
+          for (std::uint32_t thread = 0; thread < packing::tile_threads; ++thread) {
+            packing::load_tile<Word, packs()>(work, number, thread, tile);
+          }
+          for (std::uint32_t thread = 0; thread < packing::tile_threads; ++thread) {
+            packing::store_tile<Word, packs()>(work, number, thread, tile);
+          }
+        });
+      }
+    });
+    each_thread([&](auto packs, std::uint32_t thread) {
+      for (const packing::Edge& edge : work.edges) {
+        packing::copy_bytes<packs()>(edge.place, edge.bytes, thread, threads_);
+      }
+    });
+  }
+
+  void launch(const packing::Trapezoid& work, std::size_t word_bytes) override {
+    ++trapezoids;
+    with_word(word_bytes, [&](auto word) {
+      using Word = decltype(word);
+      each_thread([&](auto packs, std::uint32_t thread) {
+        packing::copy_trapezoid<Word, packs()>(work, thread, threads_);
+      });
+    });
+  }
+
+  void launch(const packing::Units& work) override {
+    each_thread([&](auto packs, std::uint32_t thread) {
+      packing::copy_units<packs()>(work, thread, threads_);
+    });
+  }
+
+  int strided = 0;
+  int transposed = 0;
+  int trapezoids = 0;
+
+ private:
+  template <class Call>
+  static void with_word(std::size_t word_bytes, const Call& call) {
+    switch (word_bytes) {
+      case 1:
+        return call(std::uint8_t{});
+      case 2:
+        return call(std::uint16_t{});
+      case 4:
+        return call(std::uint32_t{});
+      case 8:
+        return call(std::uint64_t{});
+      default:
+        return call(packing::Word16{});
+    }
+  }
+  template <class Call>
+  void each_direction(const Call& call) const {
+    if (packs_) {
+      call(std::true_type{});
+    } else {
+      call(std::false_type{});
+    }
+  }
+  template <class Call>
+  void each_thread(const Call& call) const {
+    each_direction([&](auto packs) {
+      for (std::uint32_t thread = 0; thread < threads_; ++thread) call(packs, thread);
+    });
+  }
+
+  bool packs_;
+  std::uint32_t threads_;
+};
+
+}  // namespace heddle::test
