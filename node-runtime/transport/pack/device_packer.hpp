@@ -50,6 +50,7 @@ class DevicePacker {
               Source packed, void* memory, const PackLimits& limits = {});
 
   [[nodiscard]] packing::UnitsStore::Statistics statistics() const { return units_.statistics(); }
+  [[nodiscard]] bool is_valid() const { return units_.is_valid(); }
 
  private:
   /// One of both directions: `packed` is only read when unpacking, `memory` when packing.

@@ -165,8 +165,8 @@ HEDDLE_ON_DEVICE void copy_words(std::uint32_t words, std::uint32_t thread, std:
                                  const PlaceOf& place_of) {
   constexpr std::uint32_t at_once = words_at_once<Word>;
   for (std::uint32_t first = thread; first < words; first += at_once * threads) {
-    Word word[at_once] = {};    // NOLINT(*-avoid-c-arrays)
-    Place place[at_once];  // NOLINT(*-avoid-c-arrays)
+    Word word[at_once] = {};  // NOLINT(*-avoid-c-arrays)
+    Place place[at_once];     // NOLINT(*-avoid-c-arrays)
     HEDDLE_UNROLL
     for (std::uint32_t k = 0; k < at_once; ++k) {
       const std::uint32_t i = first + k * threads;

@@ -1,0 +1,399 @@
+#include "node-runtime/transport/pack/device_packer.hpp"
+
+#include <array>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node-runtime/transport/datatype/overlap.hpp"
+#include "tests/device/device_fixture.hpp"
+#include "tests/device/device_kernels.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/transport/pack/packed_elements.hpp"
+
+namespace heddle::test {
+namespace {
+
+using simulation::replay_hint;
+using simulation::seeds;
+using Plan = DevicePacker::Plan;
+
+Plan plan_of(const Datatype& type) {
+  return std::make_shared<const PackPlan>(make_plan(type));
+}
+
+bool is_receivable(const PackPlan& plan, std::int64_t count) {
+  try {
+    check_receivable(plan, count);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// A little of everything, so that small types fill it: 4 chunks of 40 units, a cache of 256.
+DevicePacker::Options small() {
+  return {.cache_bytes = 256 * sizeof(WorkUnit), .chunk_units = 40, .chunks = 4};
+}
+
+/// Memory of a device with an image of it on the host, to be compared as a whole.
+class Image {
+ public:
+  Image(Device& device, std::size_t bytes)
+      : device_(device),
+        memory_(device, bytes),
+        host_(static_cast<std::byte*>(device.allocate_host(bytes))) {}
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+  ~Image() { device_.free_host(host_); }
+
+  [[nodiscard]] std::byte* address() const { return memory_.address(); }
+  [[nodiscard]] Device& device() const { return device_; }
+  /// Queued: the stream is synchronized before the image is set again.
+  void set(Stream& stream, const std::vector<std::byte>& bytes) const {
+    stream.synchronize();
+    std::copy(bytes.begin(), bytes.end(), host_);
+    stream.copy({memory_.address(), &device_}, {host_, nullptr}, bytes.size());
+  }
+  [[nodiscard]] std::vector<std::byte> get(Stream& stream, std::size_t bytes) const {
+    stream.copy({host_, nullptr}, {memory_.address(), &device_}, bytes);
+    stream.synchronize();
+    return {host_, host_ + bytes};
+  }
+
+ private:
+  Device& device_;
+  DeviceBuffer memory_;
+  std::byte* host_;
+};
+
+/// The packed side: memory of the device or, in place, of its host.
+class PackedSide {
+ public:
+  PackedSide(Device& device, std::size_t bytes, bool is_on_host)
+      : image_(device, bytes),
+        host_(static_cast<std::byte*>(device.allocate_host(bytes))),
+        is_on_host_(is_on_host) {}
+  PackedSide(const PackedSide&) = delete;
+  PackedSide& operator=(const PackedSide&) = delete;
+  ~PackedSide() { image_.device().free_host(host_); }
+
+  [[nodiscard]] Destination at(std::size_t offset) const {
+    return is_on_host_ ? Destination{host_ + offset, nullptr}
+                       : Destination{image_.address() + offset, &image_.device()};
+  }
+  [[nodiscard]] Source from(std::size_t offset) const {
+    const Destination same = at(offset);
+    return {same.address, same.device};
+  }
+  void set(Stream& stream, const std::vector<std::byte>& bytes) const {
+    if (!is_on_host_) return image_.set(stream, bytes);
+    stream.synchronize();
+    std::copy(bytes.begin(), bytes.end(), host_);
+  }
+  [[nodiscard]] std::vector<std::byte> get(Stream& stream, std::size_t bytes) const {
+    if (!is_on_host_) return image_.get(stream, bytes);
+    stream.synchronize();
+    return {host_, host_ + bytes};
+  }
+
+ private:
+  Image image_;
+  std::byte* host_;
+  bool is_on_host_;
+};
+
+class DevicePackerTest : public testing::DeviceTest {
+ protected:
+  static constexpr std::size_t packed_bytes = std::size_t{1} << 20U;
+
+  void SetUp() override {
+    testing::DeviceTest::SetUp();
+    if (IsSkipped()) return;
+    stream_ = device().create_stream();
+    memory_ = std::make_unique<Image>(device(), packed_bytes);
+    packed_ = std::make_unique<PackedSide>(device(), packed_bytes, false);
+    in_host_ = std::make_unique<PackedSide>(device(), packed_bytes, true);
+  }
+
+  [[nodiscard]] Stream& stream() const { return *stream_; }
+  [[nodiscard]] const Image& memory() const { return *memory_; }
+  [[nodiscard]] const PackedSide& packed(bool is_on_host) const {
+    return is_on_host ? *in_host_ : *packed_;
+  }
+  /// The slow backend is there for its orders, not for its numbers.
+  [[nodiscard]] std::uint64_t share_of(std::uint64_t seeds) const {
+    return GetParam().name == "emulated_adverse" ? seeds / 20 + 1 : seeds;
+  }
+
+  void check(DevicePacker& packer, const Plan& plan, std::int64_t count, Elements& elements,
+             RandomType& random);
+
+ private:
+  // After the devices, and so gone before them.
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Image> memory_;
+  std::unique_ptr<PackedSide> packed_;
+  std::unique_ptr<PackedSide> in_host_;
+};
+HEDDLE_ON_ALL_BACKENDS(DevicePackerTest);
+
+/// Packs and unpacks all of the stream in pieces that are queued one behind the other.
+void DevicePackerTest::check(DevicePacker& packer, const Plan& plan, std::int64_t count,
+                             Elements& elements, RandomType& random) {
+  const auto ranges = random_ranges(random, elements.stream_bytes(), 3);
+  const PackedSide& side = packed(random.one_in(2));
+  const PackLimits limits{static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
+  // Pieces lie one behind the other with a gap, at any alignment.
+  std::vector<std::size_t> places;
+  std::size_t end = 0;
+  for (const StreamRange& range : ranges) {
+    places.push_back(end + static_cast<std::size_t>(random.one_in(2) ? 16 : random.number(1, 31)));
+    end = places.back() + static_cast<std::size_t>(range.bytes);
+  }
+  end += Elements::guard;
+  ASSERT_LE(end, packed_bytes);
+
+  std::vector<std::byte> expected(end, Elements::sentinel);
+  memory().set(stream(), elements.bytes());
+  side.set(stream(), expected);
+  std::byte* origin = memory().address() + elements.origin();
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    packer.pack(stream(), plan, count, origin, ranges[i], side.at(places[i]), limits);
+    const std::vector<std::byte> right = elements.packed(ranges[i]);
+    std::copy(right.begin(), right.end(),
+              expected.begin() + static_cast<std::ptrdiff_t>(places[i]));
+  }
+  ASSERT_TRUE(side.get(stream(), end) == expected);
+  ASSERT_TRUE(memory().get(stream(), elements.bytes().size()) == elements.bytes());
+  if (!is_receivable(*plan, count)) return;
+
+  const std::vector<std::byte> bytes = counted_bytes(elements.stream_bytes());
+  std::vector<std::byte> unpacked(elements.bytes().size(), Elements::sentinel);
+  memory().set(stream(), unpacked);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    std::copy_n(bytes.begin() + ranges[i].begin, ranges[i].bytes,
+                expected.begin() + static_cast<std::ptrdiff_t>(places[i]));
+  }
+  side.set(stream(), expected);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    packer.unpack(stream(), plan, count, ranges[i], side.from(places[i]), origin, limits);
+  }
+  for (std::int64_t i = 0; i < elements.stream_bytes(); ++i) {
+    unpacked[elements.place(i)] = bytes[static_cast<std::size_t>(i)];
+  }
+  ASSERT_TRUE(memory().get(stream(), unpacked.size()) == unpacked);
+}
+
+/// Blocks at irregular distances, `count` of them.
+Plan irregular_plan(std::int64_t count, std::int64_t first_gap) {
+  std::vector<Datatype::IndexedBlock> blocks;
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    blocks.push_back({at, 1 + i % 3});
+    at += 4 + first_gap + i * i % 7;
+  }
+  return plan_of(Datatype::indexed(blocks, Scalar::float64));
+}
+
+/// Where the bytes of an irregular plan are, from the plan itself.
+std::vector<std::byte> packed_by_host(const PackPlan& plan, const std::vector<std::byte>& memory) {
+  std::vector<std::byte> result(static_cast<std::size_t>(plan.size));
+  pack(plan, 1, memory.data(), {0, plan.size}, result.data());
+  return result;
+}
+
+TEST_P(DevicePackerTest, moves_any_type_in_any_pieces_as_its_type_map_says) {
+  DevicePacker packer(device(), small());
+  for (const std::uint64_t seed : seeds(share_of(400))) {
+    RandomType random(seed);
+    const DescribedType described = random_described(random);
+    const TypeMap map = type_map_of(described);
+    SCOPED_TRACE(replay_hint(seed) + "\n" + to_string(described));
+    const Plan plan = plan_of(datatype_of(described));
+    const std::int64_t count = random.number(0, 4);
+    Elements elements(map, count, random);
+    if (elements.bytes().size() > packed_bytes) continue;
+    check(packer, plan, count, elements, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(DevicePackerTest, keeps_units_and_drops_the_least_recently_used) {
+  DevicePacker packer(device(), small());
+  const std::vector<std::byte> bytes = counted_bytes(std::int64_t{1} << 15);
+  memory().set(stream(), bytes);
+  // Two of them fit.
+  const std::array plans{irregular_plan(100, 0), irregular_plan(100, 1), irregular_plan(100, 2)};
+  const auto pack_with = [&](std::size_t i) {
+    const Plan& plan = plans.at(i);
+    ASSERT_EQ(plan->body, PackPlan::Body::units);
+    packer.pack(stream(), plan, 1, memory().address(), {0, plan->size}, packed(false).at(0));
+    const auto result = packed(false).get(stream(), static_cast<std::size_t>(plan->size));
+    ASSERT_TRUE(result == packed_by_host(*plan, bytes)) << i;
+  };
+  pack_with(0);
+  pack_with(1);
+  pack_with(0);
+  pack_with(2);  // takes the place of 1
+  pack_with(0);
+  auto statistics = packer.statistics();
+  EXPECT_EQ(statistics.prepared, 3);
+  EXPECT_EQ(statistics.found, 2);
+  EXPECT_EQ(statistics.dropped, 1);
+  EXPECT_TRUE(packer.is_valid());
+  pack_with(1);  // takes the place of 2
+  pack_with(0);
+  statistics = packer.statistics();
+  EXPECT_EQ(statistics.prepared, 4);
+  EXPECT_EQ(statistics.found, 3);
+  EXPECT_EQ(statistics.passed, 0);
+}
+
+TEST_P(DevicePackerTest, does_not_drop_units_that_a_queued_kernel_reads) {
+  DevicePacker packer(device(), small());
+  const std::vector<std::byte> bytes = counted_bytes(std::int64_t{1} << 15);
+  memory().set(stream(), bytes);
+  stream().synchronize();
+  const std::array plans{irregular_plan(100, 0), irregular_plan(100, 1), irregular_plan(100, 2)};
+  {
+    // CUDA may load a kernel when it is first used, and wait for all streams then.
+    DevicePacker first(device(), small());
+    first.pack(stream(), plans[0], 1, memory().address(), {0, plans[0]->size}, packed(false).at(0));
+    stream().synchronize();
+  }
+  // The queue of the slow backend is too short to be held with all of this in it.
+  testing::Gate gate;
+  const auto held = device().create_stream();
+  const bool holds = GetParam().name != "emulated_adverse";
+  if (holds) {
+    gate.close(*held);
+    gate.wait_until_running();
+  }
+  std::array<std::size_t, 3> places{0, std::size_t{1} << 16U, std::size_t{1} << 17U};
+  for (std::size_t i = 0; i < 2; ++i) {
+    packer.pack(*held, plans.at(i), 1, memory().address(), {0, plans.at(i)->size},
+                packed(false).at(places.at(i)));
+  }
+  // Both places are taken and in use: these units only pass through.
+  packer.pack(stream(), plans[2], 1, memory().address(), {0, plans[2]->size},
+              packed(false).at(places[2]));
+  stream().synchronize();
+  if (holds) {
+    EXPECT_EQ(packer.statistics().passed, 1);
+    EXPECT_EQ(packer.statistics().dropped, 0);
+  }
+  gate.open();
+  held->synchronize();
+  const auto all = packed(false).get(stream(), packed_bytes);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const auto right = packed_by_host(*plans.at(i), bytes);
+    EXPECT_EQ(std::memcmp(all.data() + places.at(i), right.data(), right.size()), 0) << i;
+  }
+}
+
+TEST_P(DevicePackerTest, passes_units_through_that_are_too_many_to_keep) {
+  DevicePacker packer(device(), small());
+  const std::vector<std::byte> bytes = counted_bytes(std::int64_t{1} << 16);
+  memory().set(stream(), bytes);
+  const Plan plan = irregular_plan(1000, 0);
+  const auto right = packed_by_host(*plan, bytes);
+  // From within a unit to within another.
+  const StreamRange range{1003, plan->size - 5000};
+  for (int i = 0; i < 2; ++i) {
+    packer.pack(stream(), plan, 1, memory().address(), range, packed(false).at(3));
+  }
+  const auto result = packed(false).get(stream(), static_cast<std::size_t>(range.bytes) + 3);
+  EXPECT_EQ(std::memcmp(result.data() + 3, right.data() + range.begin,
+                        static_cast<std::size_t>(range.bytes)),
+            0);
+  EXPECT_EQ(packer.statistics().passed, 2);
+  EXPECT_EQ(packer.statistics().prepared, 0);
+}
+
+TEST_P(DevicePackerTest, prepares_units_piece_by_piece_for_several_streams) {
+  DevicePacker packer(device(), small());
+  const std::vector<std::byte> bytes = counted_bytes(std::int64_t{1} << 15);
+  memory().set(stream(), bytes);
+  stream().synchronize();
+  const Plan plan = irregular_plan(200, 0);
+  const auto right = packed_by_host(*plan, bytes);
+  const auto other_stream = device().create_stream();
+  const std::int64_t step = plan->size / 7 + 1;
+  std::int64_t pieces = 0;
+  for (std::int64_t at = 0; at < plan->size; at += step, ++pieces) {
+    const StreamRange range{at, std::min(step, plan->size - at)};
+    Stream& one = pieces % 2 == 0 ? stream() : *other_stream;
+    packer.pack(one, plan, 1, memory().address(), range,
+                packed(false).at(static_cast<std::size_t>(at)));
+  }
+  other_stream->synchronize();
+  const auto result = packed(false).get(stream(), right.size());
+  EXPECT_TRUE(result == right);
+  EXPECT_EQ(packer.statistics().prepared, 1);
+  EXPECT_EQ(packer.statistics().found, pieces - 1);
+}
+
+TEST_P(DevicePackerTest, packs_to_a_peer) {
+  if (!device().can_access_peer(other())) GTEST_SKIP() << "no access between the devices";
+  DevicePacker packer(device(), small());
+  const std::vector<std::byte> bytes = counted_bytes(std::int64_t{1} << 15);
+  memory().set(stream(), bytes);
+  const Image there(other(), std::size_t{1} << 15U);
+  const auto plans = {irregular_plan(50, 0), plan_of(Datatype::vector(20, 3, 5, Scalar::float64)),
+                      plan_of(Datatype::contiguous(100, Scalar::float64))};
+  const auto theirs = other().create_stream();
+  for (const Plan& plan : plans) {
+    packer.pack(stream(), plan, 1, memory().address(), {0, plan->size},
+                {there.address(), &other()});
+    stream().synchronize();
+    EXPECT_TRUE(there.get(*theirs, static_cast<std::size_t>(plan->size)) ==
+                packed_by_host(*plan, bytes));
+  }
+}
+
+TEST_P(DevicePackerTest, refuses_ranges_beyond_the_stream_and_negative_counts) {
+  DevicePacker packer(device(), small());
+  const Plan plan = plan_of(Datatype::vector(4, 1, 2, Scalar::float64));
+  const auto refused = [&](std::int64_t count, StreamRange range) {
+    return testing::error_of([&] {
+      packer.pack(stream(), plan, count, memory().address(), range, packed(false).at(0));
+    });
+  };
+  EXPECT_FALSE(refused(-1, {0, 0}).empty());
+  EXPECT_FALSE(refused(1, {0, 33}).empty());
+  EXPECT_FALSE(refused(1, {-1, 1}).empty());
+  EXPECT_FALSE(refused(1, {33, 0}).empty());
+  EXPECT_FALSE(refused(0, {0, 1}).empty());
+  // Nothing is touched.
+  packer.pack(stream(), plan, 0, nullptr, {0, 0}, {});
+  packer.unpack(stream(), plan, 1, {32, 0}, {}, nullptr);
+}
+
+TEST_P(DevicePackerTest, refuses_memory_that_is_not_the_devices) {
+  DevicePacker packer(device(), small());
+  const Image theirs(other(), 4096);
+  std::vector<std::byte> plain(4096);
+  for (const Plan& plan :
+       {plan_of(Datatype::vector(4, 1, 2, Scalar::float64)), irregular_plan(5, 0)}) {
+    const StreamRange all{0, plan->size};
+    const auto refused = [&](void* elements, Destination to) {
+      return testing::error_of([&] { packer.pack(stream(), plan, 1, elements, all, to); });
+    };
+    EXPECT_FALSE(refused(plain.data(), packed(false).at(0)).empty());
+    EXPECT_FALSE(refused(theirs.address(), packed(false).at(0)).empty());
+    EXPECT_FALSE(refused(memory().address(), {plain.data(), nullptr}).empty());
+    EXPECT_FALSE(refused(memory().address(), {plain.data(), &device()}).empty());
+    EXPECT_FALSE(refused(memory().address(), packed(true).at(packed_bytes - 1)).empty());
+    EXPECT_FALSE(refused(memory().address() + packed_bytes - 8, packed(false).at(0)).empty());
+    // What was refused leaves no trace.
+    packer.pack(stream(), plan, 1, memory().address(), all, packed(false).at(0));
+  }
+  stream().synchronize();
+}
+
+}  // namespace
+}  // namespace heddle::test
