@@ -23,7 +23,7 @@ class Loops {
     for (std::size_t l = nest.depth - skipped; l-- > 0;) add(nest.loops[l]);
   }
   void add(const Loop& loop) { loops_[count_++] = loop; }
-  [[nodiscard]] std::span<const Loop> all() const { return {loops_.data(), count_}; }
+  [[nodiscard]] std::span<const Loop> all() const& { return {loops_.data(), count_}; }
 
  private:
   std::array<Loop, LoopNest::depth_max + 1> loops_{};
@@ -36,7 +36,7 @@ Loops loops_of_words(const LoopNest& nest, std::int64_t word_bytes) {
   if (nest.body_bytes > word_bytes || nest.depth == 0) {
     words.add({nest.body_bytes / word_bytes, word_bytes});
   }
-  for (const Loop& loop : Loops(nest, 0).all()) words.add(loop);
+  for (std::size_t l = nest.depth; l-- > 0;) words.add(nest.loops[l]);
   return words;
 }
 
