@@ -7,17 +7,14 @@
 namespace heddle::packing {
 namespace {
 
-__device__ std::uint32_t thread_number() {
-  return blockIdx.x * blockDim.x + threadIdx.x;
-}
-__device__ std::uint32_t thread_count() {
-  return gridDim.x * blockDim.x;
+__device__ Crew crew() {
+  return {blockIdx.x, gridDim.x, threadIdx.x, blockDim.x};
 }
 
 template <class Word, std::uint32_t levels, bool packs>
 __global__ void __launch_bounds__(block_threads_limited)
     strided_kernel(const __grid_constant__ Strided work) {
-  copy_strided<Word, levels, packs>(work, thread_number(), thread_count());
+  copy_strided<Word, levels, packs>(work, crew());
 }
 
 template <class Word, bool packs>
@@ -31,20 +28,20 @@ __global__ void __launch_bounds__(tile_threads)
     __syncthreads();
   }
   for (const Edge& edge : work.edges) {
-    copy_bytes<packs>(edge.place, edge.bytes, thread_number(), thread_count());
+    copy_bytes<packs>(edge.place, edge.bytes, crew().number(), crew().count());
   }
 }
 
 template <class Word, bool packs>
 __global__ void __launch_bounds__(block_threads_limited)
     trapezoid_kernel(const __grid_constant__ Trapezoid work) {
-  copy_trapezoid<Word, packs>(work, thread_number(), thread_count());
+  copy_trapezoid<Word, packs>(work, crew());
 }
 
 template <bool packs>
 __global__ void __launch_bounds__(block_threads_limited)
     units_kernel(const __grid_constant__ Units work) {
-  copy_units<packs>(work, thread_number(), thread_count());
+  copy_units<packs>(work, crew());
 }
 
 struct Shape {
@@ -52,16 +49,14 @@ struct Shape {
   std::uint32_t threads = block_threads;
 };
 
-/// Enough threads for `threads_wanted`, but not more than run at the same time.
+/// One thread for each of the things that are wanted, unless blocks are limited. Blocks that are
+/// begun as others end keep all multiprocessors busy to the end, which as many as fit at a time,
+/// with equal shares, do not.
 Shape shape_for(std::uint64_t threads_wanted, const Grid& grid) {
-  constexpr std::uint32_t threads_of_multiprocessor = 2048;
+  constexpr std::uint64_t blocks_of_grid = std::uint64_t{1} << 22U;
   Shape shape;
-  std::uint64_t most = grid.blocks_max;
-  if (grid.blocks_max > 0) {
-    shape.threads = block_threads_limited;
-  } else {
-    most = std::uint64_t{grid.multiprocessors} * (threads_of_multiprocessor / block_threads);
-  }
+  if (grid.blocks_max > 0) shape.threads = block_threads_limited;
+  const std::uint64_t most = grid.blocks_max > 0 ? grid.blocks_max : blocks_of_grid;
   const std::uint64_t blocks = (threads_wanted + shape.threads - 1) / shape.threads;
   shape.blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 1, most));
   return shape;
@@ -114,9 +109,10 @@ void launch_transposed(const Transposed& work, std::size_t word_bytes, bool pack
                        const Grid& grid) {
   // A tile's blocks are smaller than those that a limit counts.
   constexpr std::uint32_t blocks_in_limited = block_threads_limited / tile_threads;
-  const std::uint32_t most = grid.blocks_max > 0 ? grid.blocks_max * blocks_in_limited
-                                                 : grid.multiprocessors * 2 * blocks_in_limited;
-  const std::uint32_t blocks = std::min(work.tiles, most);
+  const std::uint64_t most = std::uint64_t{grid.blocks_max} * blocks_in_limited;
+  const std::uint32_t blocks =
+      grid.blocks_max > 0 ? static_cast<std::uint32_t>(std::min<std::uint64_t>(work.tiles, most))
+                          : work.tiles;
   const auto run = [&](auto word) {
     using Word = decltype(word);
     if (packs) {
@@ -155,7 +151,13 @@ void launch_trapezoid(const Trapezoid& work, std::size_t word_bytes, bool packs,
 }
 
 void launch_units(const Units& work, bool packs, const Grid& grid) {
-  const Shape shape = shape_for(std::uint64_t{work.number} << work.lanes_log2, grid);
+  // Where there are many, each group of lanes takes several in turn, and asks for the next one
+  // ahead.
+  constexpr std::uint64_t units_in_turn = 4;
+  constexpr std::uint64_t threads_of_multiprocessor = 2048;
+  const std::uint64_t all = std::uint64_t{work.number} << work.lanes_log2;
+  const std::uint64_t filled = grid.multiprocessors * threads_of_multiprocessor;
+  const Shape shape = shape_for(std::min(all, std::max(filled, all / units_in_turn)), grid);
   if (packs) {
     units_kernel<true><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
   } else {

@@ -157,25 +157,38 @@ HEDDLE_ON_DEVICE void copy_row(const Place& row, std::uint32_t words, std::uint3
   }
 }
 
-/// The same of words wherever `place_of(i)` says. Loads have no condition, so that what comes
-/// before them is computed for all of them together: in the last round the last word is loaded
-/// again.
+/// Who a thread of a grid is.
+struct Crew {
+  std::uint32_t block = 0;
+  std::uint32_t blocks = 1;
+  std::uint32_t thread = 0;
+  std::uint32_t threads = 1;  ///< of a block
+
+  HEDDLE_ON_DEVICE std::uint32_t number() const { return block * threads + thread; }
+  HEDDLE_ON_DEVICE std::uint32_t count() const { return blocks * threads; }
+};
+
+/// Words wherever `place_of(i)` says; a block goes from one stretch of them to another, and its
+/// threads from one word to the one that is as many words further as the block has threads. Loads
+/// have no condition, so that what comes before them is computed for all of them together: at the
+/// end the last word is loaded again.
 template <class Word, bool packs, class PlaceOf>
-HEDDLE_ON_DEVICE void copy_words(std::uint32_t words, std::uint32_t thread, std::uint32_t threads,
-                                 const PlaceOf& place_of) {
+HEDDLE_ON_DEVICE void copy_words(std::uint32_t words, const Crew& crew, const PlaceOf& place_of) {
   constexpr std::uint32_t at_once = words_at_once<Word>;
-  for (std::uint32_t first = thread; first < words; first += at_once * threads) {
+  const std::uint32_t stretch = at_once * crew.threads;
+  for (std::uint32_t first = crew.block * stretch + crew.thread; first < words;
+       first += crew.blocks * stretch) {
     Word word[at_once] = {};  // NOLINT(*-avoid-c-arrays)
     Place place[at_once];     // NOLINT(*-avoid-c-arrays)
     HEDDLE_UNROLL
     for (std::uint32_t k = 0; k < at_once; ++k) {
-      const std::uint32_t i = first + k * threads;
+      const std::uint32_t i = first + k * crew.threads;
       place[k] = place_of(i < words ? i : words - 1);
       word[k] = load<Word, packs>(place[k]);
     }
     HEDDLE_UNROLL
     for (std::uint32_t k = 0; k < at_once; ++k) {
-      if (first + k * threads < words) store<Word, packs>(place[k], word[k]);
+      if (first + k * crew.threads < words) store<Word, packs>(place[k], word[k]);
     }
   }
 }
@@ -230,13 +243,13 @@ struct Strided {
 
 /// `levels` >= path.levels, known to the compiler.
 template <class Word, std::uint32_t levels, bool packs>
-HEDDLE_ON_DEVICE void copy_strided(const Strided& work, std::uint32_t thread,
-                                   std::uint32_t threads) {
-  copy_words<Word, packs>(work.words, thread, threads, [&](std::uint32_t i) {
+HEDDLE_ON_DEVICE void copy_strided(const Strided& work, const Crew& crew) {
+  copy_words<Word, packs>(work.words, crew, [&](std::uint32_t i) {
     return Place{work.place.memory + work.path.offset_of<levels>(i),
                  work.place.stream + static_cast<std::int64_t>(i) * std::int64_t{sizeof(Word)}};
   });
-  for (const Edge& edge : work.edges) copy_bytes<packs>(edge.place, edge.bytes, thread, threads);
+  for (const Edge& edge : work.edges)
+    copy_bytes<packs>(edge.place, edge.bytes, crew.number(), crew.count());
 }
 
 // ---- transposes -------------------------------------------------------------------------------
@@ -358,37 +371,42 @@ struct Trapezoid {
   Divisor pair_words;
   Divisor pairs;
   std::int64_t column_stride = 0;
-  std::int64_t first_words = 0;
-  std::int64_t step_words = 0;
+  std::uint32_t first_words = 0;
+  std::uint32_t step_words = 0;  ///< modulo 2^32: columns may become shorter
+  bool has_bodies = false;       ///< more than one
   std::int64_t body_stride = 0;  ///< in the stream
   Path bodies;
   Edge edges[2];  // NOLINT(*-avoid-c-arrays)
 };
 
 template <class Word, bool packs>
-HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, std::uint32_t thread,
-                                     std::uint32_t threads) {
+HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
   constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
-  copy_words<Word, packs>(work.words, thread, threads, [&](std::uint32_t i) {
-    const std::uint32_t pair_of_all = work.pair_words.quotient(i);
-    const std::uint32_t body = work.pairs.quotient(pair_of_all);
-    const std::uint32_t pair = pair_of_all - body * work.pairs.value;
-    std::int64_t row = i - pair_of_all * work.pair_words.value;
-    std::int64_t column = pair;
-    const std::int64_t length = work.first_words + column * work.step_words;
+  copy_words<Word, packs>(work.words, crew, [&](std::uint32_t i) {
+    std::uint32_t pair = work.pair_words.quotient(i);
+    std::uint32_t row = i - pair * work.pair_words.value;
+    Place body = work.place;
+    if (work.has_bodies) {
+      const std::uint32_t number = work.pairs.quotient(pair);
+      pair -= number * work.pairs.value;
+      body.memory += work.bodies.offset_of_any(number);
+      body.stream += static_cast<std::int64_t>(number) * work.body_stride;
+    }
+    std::uint32_t column = pair;
+    const std::uint32_t length = work.first_words + column * work.step_words;
     if (row >= length) {
       row -= length;
       column = work.columns - 1 - pair;
     }
-    const std::int64_t before =
-        column * work.first_words + column * (column - 1) / 2 * work.step_words;
-    return Place{work.place.memory + work.bodies.offset_of_any(body) + column * work.column_stride +
-                     row * word_bytes,
-                 work.place.stream + static_cast<std::int64_t>(body) * work.body_stride +
-                     (before + row) * word_bytes};
+    // Twice the words before the column, which is below 2^31.
+    const std::uint32_t before = column * (2 * work.first_words + (column - 1) * work.step_words);
+    return Place{body.memory + static_cast<std::int64_t>(column) * work.column_stride +
+                     static_cast<std::int64_t>(row) * word_bytes,
+                 body.stream + static_cast<std::int64_t>(before / 2 + row) * word_bytes};
   });
-  for (const Edge& edge : work.edges)
-    copy_span<Word, packs>(edge.place, edge.bytes, thread, threads);
+  for (const Edge& edge : work.edges) {
+    copy_span<Word, packs>(edge.place, edge.bytes, crew.number(), crew.count());
+  }
 }
 
 // ---- units ------------------------------------------------------------------------------------
@@ -408,14 +426,14 @@ struct Units {
 };
 
 template <bool packs>
-HEDDLE_ON_DEVICE void copy_units(const Units& work, std::uint32_t thread, std::uint32_t threads) {
+HEDDLE_ON_DEVICE void copy_units(const Units& work, const Crew& crew) {
   const std::uint32_t lanes = std::uint32_t{1} << work.lanes_log2;
-  const std::uint32_t lane = thread & (lanes - 1);
-  const std::uint32_t groups = threads >> work.lanes_log2;
+  const std::uint32_t lane = crew.thread & (lanes - 1);
+  const std::uint32_t groups = crew.count() >> work.lanes_log2;
   const auto unit_of = [&](std::uint32_t i) {
     return work.units[i - work.unit_count.quotient(i) * work.unit_count.value];
   };
-  std::uint32_t i = thread >> work.lanes_log2;
+  std::uint32_t i = crew.number() >> work.lanes_log2;
   if (i >= work.number) return;
   WorkUnit next = unit_of(i);
   for (; i < work.number; i += groups) {

@@ -14,9 +14,9 @@ class UnitsOnHost final : public Launcher {
     Units whole = work;
     whole.lanes_log2 = 0;
     if (packs_) {
-      copy_units<true>(whole, 0, 1);
+      copy_units<true>(whole, {});
     } else {
-      copy_units<false>(whole, 0, 1);
+      copy_units<false>(whole, {});
     }
   }
   void launch(const Strided&, std::size_t) override { refuse(); }

@@ -284,8 +284,9 @@ class TrianglePreparation {
     part.pair_words = divisor_of(pair_words);
     part.pairs = divisor_of(pairs);
     part.column_stride = work_.triangle.stride;
-    part.first_words = work_.triangle.bytes_of(first) / word_bytes_;
-    part.step_words = work_.triangle.step_bytes / word_bytes_;
+    part.first_words = static_cast<std::uint32_t>(work_.triangle.bytes_of(first) / word_bytes_);
+    part.step_words = static_cast<std::uint32_t>(work_.triangle.step_bytes / word_bytes_);
+    part.has_bodies = count > 1;
     part.body_stride = work_.nest.body_bytes;
     return part;
   }
@@ -340,7 +341,8 @@ Divisor divisor_of(std::int64_t value) {
 }
 
 std::uint32_t lanes_log2_for(std::int64_t bytes_mean) {
-  constexpr std::int64_t bytes_of_a_lane = 16;
+  // A few words for each lane, which are on their way at the same time.
+  constexpr std::int64_t bytes_of_a_lane = 32;
   const auto lanes = static_cast<std::uint64_t>((bytes_mean - 1) / bytes_of_a_lane);
   return std::min<std::uint32_t>(5, static_cast<std::uint32_t>(std::bit_width(lanes)));
 }

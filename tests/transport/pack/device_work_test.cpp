@@ -53,7 +53,8 @@ void run_on_grid(const PackPlan& plan, std::int64_t count, std::byte* memory,
 void check(const PackPlan& plan, std::int64_t count, Elements& elements, RandomType& random,
            int cuts) {
   const auto ranges = random_ranges(random, elements.stream_bytes(), cuts);
-  const auto threads = static_cast<std::uint32_t>(32 * random.number(1, 4));
+  const auto blocks = static_cast<std::uint32_t>(random.number(1, 5));
+  const auto threads = static_cast<std::uint32_t>(32 * random.number(1, 3));
   const std::vector<std::byte> stream = counted_bytes(elements.stream_bytes());
   std::vector<std::byte> unpacked(elements.bytes().size(), Elements::sentinel);
   const bool receives = is_receivable(plan, count);
@@ -63,7 +64,7 @@ void check(const PackPlan& plan, std::int64_t count, Elements& elements, RandomT
     // Aligned as allocations are, and as large as it must be, so that a sanitizer sees what goes
     // beyond.
     std::vector<std::byte> packed(shift + bytes, Elements::sentinel);
-    HostGrid packing_grid(true, threads);
+    HostGrid packing_grid(true, blocks, threads);
     run_on_grid(plan, count, elements.bytes().data() + elements.origin(), range,
                 packed.data() + shift, packing_grid, true);
     std::vector<std::byte> expected(shift, Elements::sentinel);
@@ -72,7 +73,7 @@ void check(const PackPlan& plan, std::int64_t count, Elements& elements, RandomT
     ASSERT_TRUE(packed == expected) << "from " << range.begin << ", " << range.bytes;
     if (!receives) continue;
     std::copy_n(stream.begin() + range.begin, bytes, packed.begin() + static_cast<long>(shift));
-    HostGrid unpacking_grid(false, threads);
+    HostGrid unpacking_grid(false, blocks, threads);
     run_on_grid(plan, count, unpacked.data() + elements.origin(), range, packed.data() + shift,
                 unpacking_grid, false);
   }
@@ -125,7 +126,7 @@ TEST(DeviceWork, takes_tiles_for_transposes_and_pairs_of_columns_for_triangles) 
   std::vector<double> memory(100 * 100);
   std::vector<double> packed(100 * 100);
   const auto run = [&](const Datatype& type, StreamRange range) {
-    HostGrid grid(true, 32);
+    HostGrid grid(true, 2, 32);
     run_on_grid(make_plan(type), 1, reinterpret_cast<std::byte*>(memory.data()), range,
                 reinterpret_cast<std::byte*>(packed.data()), grid, true);
     return std::vector<int>{grid.strided, grid.transposed, grid.trapezoids};
@@ -153,7 +154,7 @@ TEST(DeviceWork, finds_its_place_in_streams_beyond_32_bits) {
   const auto address =
       reinterpret_cast<std::uintptr_t>(around.data()) - static_cast<std::uintptr_t>(16 * first);
   std::vector<double> packed(32);
-  HostGrid grid(true, 32);
+  HostGrid grid(true, 2, 32);
   run_on_grid(plan, 1, reinterpret_cast<std::byte*>(address), {8 * first, 32 * 8},
               reinterpret_cast<std::byte*>(packed.data()), grid, true);
   for (std::size_t i = 0; i < packed.size(); ++i) EXPECT_EQ(packed[i], around[2 * i]);

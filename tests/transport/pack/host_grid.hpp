@@ -6,27 +6,28 @@
 
 namespace heddle::test {
 
-/// Runs what a GPU's threads would do, one thread after the other: of a grid's blocks as of one
-/// large block, but for the tiles of transposes, which wait for each other half way.
+/// Runs what a GPU's threads would do, one thread after the other; those of a transpose's tile wait
+/// for each other half way.
 class HostGrid final : public packing::Launcher {
  public:
-  HostGrid(bool packs, std::uint32_t threads) : packs_(packs), threads_(threads) {}
+  HostGrid(bool packs, std::uint32_t blocks, std::uint32_t threads)
+      : packs_(packs), blocks_(blocks), threads_(threads) {}
 
   void launch(const packing::Strided& work, std::size_t word_bytes) override {
     ++strided;
     with_word(word_bytes, [&](auto word) {
       using Word = decltype(word);
       if (work.path.levels <= 1) {
-        each_thread([&](auto packs, std::uint32_t thread) {
-          packing::copy_strided<Word, 1, packs()>(work, thread, threads_);
+        each_thread([&](auto packs, const packing::Crew& crew) {
+          packing::copy_strided<Word, 1, packs()>(work, crew);
         });
       } else if (work.path.levels == 2) {
-        each_thread([&](auto packs, std::uint32_t thread) {
-          packing::copy_strided<Word, 2, packs()>(work, thread, threads_);
+        each_thread([&](auto packs, const packing::Crew& crew) {
+          packing::copy_strided<Word, 2, packs()>(work, crew);
         });
       } else {
-        each_thread([&](auto packs, std::uint32_t thread) {
-          packing::copy_strided<Word, packing::Path::levels_max, packs()>(work, thread, threads_);
+        each_thread([&](auto packs, const packing::Crew& crew) {
+          packing::copy_strided<Word, packing::Path::levels_max, packs()>(work, crew);
         });
       }
     });
@@ -48,9 +49,9 @@ class HostGrid final : public packing::Launcher {
         });
       }
     });
-    each_thread([&](auto packs, std::uint32_t thread) {
+    each_thread([&](auto packs, const packing::Crew& crew) {
       for (const packing::Edge& edge : work.edges) {
-        packing::copy_bytes<packs()>(edge.place, edge.bytes, thread, threads_);
+        packing::copy_bytes<packs()>(edge.place, edge.bytes, crew.number(), crew.count());
       }
     });
   }
@@ -59,16 +60,15 @@ class HostGrid final : public packing::Launcher {
     ++trapezoids;
     with_word(word_bytes, [&](auto word) {
       using Word = decltype(word);
-      each_thread([&](auto packs, std::uint32_t thread) {
-        packing::copy_trapezoid<Word, packs()>(work, thread, threads_);
+      each_thread([&](auto packs, const packing::Crew& crew) {
+        packing::copy_trapezoid<Word, packs()>(work, crew);
       });
     });
   }
 
   void launch(const packing::Units& work) override {
-    each_thread([&](auto packs, std::uint32_t thread) {
-      packing::copy_units<packs()>(work, thread, threads_);
-    });
+    each_thread(
+        [&](auto packs, const packing::Crew& crew) { packing::copy_units<packs()>(work, crew); });
   }
 
   int strided = 0;
@@ -102,11 +102,16 @@ class HostGrid final : public packing::Launcher {
   template <class Call>
   void each_thread(const Call& call) const {
     each_direction([&](auto packs) {
-      for (std::uint32_t thread = 0; thread < threads_; ++thread) call(packs, thread);
+      for (std::uint32_t block = 0; block < blocks_; ++block) {
+        for (std::uint32_t thread = 0; thread < threads_; ++thread) {
+          call(packs, packing::Crew{block, blocks_, thread, threads_});
+        }
+      }
     });
   }
 
   bool packs_;
+  std::uint32_t blocks_;
   std::uint32_t threads_;
 };
 
