@@ -97,7 +97,7 @@ class Bench {
       : device_(device),
         options_(options),
         is_gpu_(device.info().backend == DeviceBackend::cuda),
-        packer_(device, {}),
+        packer_(device, packer_options(device)),
         stream_(device.create_stream()),
         begin_(device.create_event()),
         end_(device.create_event()),
@@ -236,6 +236,12 @@ class Bench {
     std::byte* host_;
   };
 
+  /// Room for the longest list of units.
+  static DevicePacker::Options packer_options(const Device& device) {
+    DevicePacker::Options options;
+    if (device.info().backend == DeviceBackend::cuda) options.cache_bytes = std::size_t{128} << 20U;
+    return options;
+  }
   [[nodiscard]] bool wants(const std::string& name) const {
     return options_.only.empty() ||
            std::find(options_.only.begin(), options_.only.end(), name) != options_.only.end();

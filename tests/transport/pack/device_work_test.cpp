@@ -160,4 +160,47 @@ TEST(DeviceWork, finds_its_place_in_streams_beyond_32_bits) {
   for (std::size_t i = 0; i < packed.size(); ++i) EXPECT_EQ(packed[i], around[2 * i]);
 }
 
+TEST(DeviceWork, goes_from_the_end_of_a_loop_beyond_32_bits_to_the_next) {
+  const std::int64_t count = std::int64_t{1} << 31;
+  const Datatype row = Datatype::vector(count, 1, 2, Scalar::float64);
+  const PackPlan plan = make_plan(Datatype::hvector(3, 1, 16 * count + 8, row));
+  ASSERT_EQ(plan.nest.depth, 2U);
+  std::vector<double> around(64);
+  std::iota(around.begin(), around.end(), 0.0);
+  // The second row begins at around[20].
+  const auto address = reinterpret_cast<std::uintptr_t>(around.data() + 20) -
+                       static_cast<std::uintptr_t>(16 * count + 8);
+  std::vector<double> packed(18);
+  HostGrid grid(true, 2, 32);
+  run_on_grid(plan, 1, reinterpret_cast<std::byte*>(address), {8 * (count - 8), 18 * 8},
+              reinterpret_cast<std::byte*>(packed.data()), grid, true);
+  EXPECT_EQ(grid.strided, 2);
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    EXPECT_EQ(packed[i], i < 8 ? around[3 + 2 * i] : around[20 + 2 * (i - 8)]) << i;
+  }
+}
+
+TEST(DeviceWork, finds_the_last_columns_of_a_triangle_beyond_32_bits) {
+  const std::int64_t order = 100'000;
+  const std::int64_t columns = 20;
+  const std::int64_t elements = columns * (columns + 1) / 2;
+  const PackPlan plan = make_plan(
+      Datatype::triangle({.rows = order, .columns = order, .leading = order}, Scalar::float64));
+  std::vector<double> last(static_cast<std::size_t>(columns * (order + 1)));
+  std::iota(last.begin(), last.end(), 0.0);
+  const auto address = reinterpret_cast<std::uintptr_t>(last.data()) -
+                       static_cast<std::uintptr_t>(8 * (order - columns) * (order + 1));
+  std::vector<double> packed(static_cast<std::size_t>(elements));
+  HostGrid grid(true, 2, 32);
+  run_on_grid(plan, 1, reinterpret_cast<std::byte*>(address),
+              {plan.size - 8 * elements, 8 * elements}, reinterpret_cast<std::byte*>(packed.data()),
+              grid, true);
+  std::size_t at = 0;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    for (std::int64_t i = 0; i < columns - j; ++i, ++at) {
+      ASSERT_EQ(packed[at], last[static_cast<std::size_t>(j * (order + 1) + i)]) << i << ", " << j;
+    }
+  }
+}
+
 }  // namespace heddle::test
