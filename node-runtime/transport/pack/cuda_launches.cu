@@ -11,37 +11,37 @@ __device__ Crew crew() {
   return {blockIdx.x, gridDim.x, threadIdx.x, blockDim.x};
 }
 
-template <class Word, std::uint32_t levels, bool packs>
+template <class Word, std::uint32_t Levels, bool Packs>
 __global__ void __launch_bounds__(block_threads_limited)
     strided_kernel(const __grid_constant__ Strided work) {
-  copy_strided<Word, levels, packs>(work, crew());
+  copy_strided<Word, Levels, Packs>(work, crew());
 }
 
-template <class Word, bool packs>
+template <class Word, bool Packs>
 __global__ void __launch_bounds__(tile_threads)
     transposed_kernel(const __grid_constant__ Transposed work) {
   __shared__ Tile<Word> tile;
   for (std::uint32_t number = blockIdx.x; number < work.tiles; number += gridDim.x) {
-    load_tile<Word, packs>(work, number, threadIdx.x, tile);
+    load_tile<Word, Packs>(work, number, threadIdx.x, tile);
     __syncthreads();
-    store_tile<Word, packs>(work, number, threadIdx.x, tile);
+    store_tile<Word, Packs>(work, number, threadIdx.x, tile);
     __syncthreads();
   }
   for (const Edge& edge : work.edges) {
-    copy_bytes<packs>(edge.place, edge.bytes, crew().number(), crew().count());
+    copy_bytes<Packs>(edge.place, edge.bytes, crew().number(), crew().count());
   }
 }
 
-template <class Word, bool packs>
+template <class Word, bool Packs>
 __global__ void __launch_bounds__(block_threads_limited)
     trapezoid_kernel(const __grid_constant__ Trapezoid work) {
-  copy_trapezoid<Word, packs>(work, crew());
+  copy_trapezoid<Word, Packs>(work, crew());
 }
 
-template <bool packs>
+template <bool Packs>
 __global__ void __launch_bounds__(block_threads_limited)
     units_kernel(const __grid_constant__ Units work) {
-  copy_units<packs>(work, crew());
+  copy_units<Packs>(work, crew());
 }
 
 struct Shape {
@@ -79,13 +79,13 @@ void with_word(std::size_t word_bytes, const Call& call) {
   }
 }
 
-template <class Word, std::uint32_t levels>
+template <class Word, std::uint32_t Levels>
 void launch_strided_of(const Strided& work, bool packs, const Grid& grid) {
   const Shape shape = shape_for(work.words / words_at_once<Word> + 1, grid);
   if (packs) {
-    strided_kernel<Word, levels, true><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    strided_kernel<Word, Levels, true><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
   } else {
-    strided_kernel<Word, levels, false><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    strided_kernel<Word, Levels, false><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
   }
 }
 

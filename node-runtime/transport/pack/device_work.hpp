@@ -55,11 +55,11 @@ struct Path {
   std::uint32_t levels = 0;
   std::int64_t last_stride = 0;
 
-  template <std::uint32_t used>
+  template <std::uint32_t Used>
   HEDDLE_ON_DEVICE std::int64_t offset_of(std::uint32_t number) const {
     std::int64_t offset = 0;
     HEDDLE_UNROLL
-    for (std::uint32_t l = 0; l < used; ++l) {
+    for (std::uint32_t l = 0; l < Used; ++l) {
       number += level[l].start;
       const std::uint32_t next = level[l].count.quotient(number);
       offset += static_cast<std::int64_t>(number - next * level[l].count.value) * level[l].stride;
@@ -96,21 +96,21 @@ struct alignas(16) Word16 {
   std::uint64_t high;
 };
 
-template <class Word, bool packs>
+template <class Word, bool Packs>
 HEDDLE_ON_DEVICE Word load(const Place& place) {
-  const std::byte* from = packs ? place.memory : place.stream;
+  const std::byte* from = Packs ? place.memory : place.stream;
 #ifdef __CUDA_ARCH__
   return *reinterpret_cast<const Word*>(from);
 #else
-  Word word;
+  Word word{};
   std::memcpy(&word, from, sizeof(Word));
   return word;
 #endif
 }
 
-template <class Word, bool packs>
+template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void store(const Place& place, const Word& word) {
-  std::byte* to = packs ? place.stream : place.memory;
+  std::byte* to = Packs ? place.stream : place.memory;
 #ifdef __CUDA_ARCH__
   *reinterpret_cast<Word*>(to) = word;
 #else
@@ -124,18 +124,18 @@ inline constexpr std::uint32_t words_at_once = sizeof(Word) >= 8 ? 4 : 8;
 /// In rows, which have both sides' addresses to keep and are short.
 inline constexpr std::uint32_t row_words_at_once = 4;
 
-template <bool packs>
+template <bool Packs>
 HEDDLE_ON_DEVICE void copy_bytes(const Place& place, std::int64_t bytes, std::uint32_t thread,
                                  std::uint32_t threads) {
   for (std::int64_t i = thread; i < bytes; i += threads) {
     const Place at = place.behind(i);
-    store<std::uint8_t, packs>(at, load<std::uint8_t, packs>(at));
+    store<std::uint8_t, Packs>(at, load<std::uint8_t, Packs>(at));
   }
 }
 
 /// Contiguous words i = thread, thread + threads, ...; several loads are on their way before the
 /// first store.
-template <class Word, bool packs>
+template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void copy_row(const Place& row, std::uint32_t words, std::uint32_t thread,
                                std::uint32_t threads) {
   constexpr std::uint32_t at_once = row_words_at_once;
@@ -147,12 +147,12 @@ HEDDLE_ON_DEVICE void copy_row(const Place& row, std::uint32_t words, std::uint3
     HEDDLE_UNROLL
     for (std::uint32_t k = 0; k < at_once; ++k) {
       const std::uint32_t i = first + k * threads;
-      if (i < words) word[k] = load<Word, packs>(place_of(i));
+      if (i < words) word[k] = load<Word, Packs>(place_of(i));
     }
     HEDDLE_UNROLL
     for (std::uint32_t k = 0; k < at_once; ++k) {
       const std::uint32_t i = first + k * threads;
-      if (i < words) store<Word, packs>(place_of(i), word[k]);
+      if (i < words) store<Word, Packs>(place_of(i), word[k]);
     }
   }
 }
@@ -172,7 +172,7 @@ struct Crew {
 /// threads from one word to the one that is as many words further as the block has threads. Loads
 /// have no condition, so that what comes before them is computed for all of them together: at the
 /// end the last word is loaded again.
-template <class Word, bool packs, class PlaceOf>
+template <class Word, bool Packs, class PlaceOf>
 HEDDLE_ON_DEVICE void copy_words(std::uint32_t words, const Crew& crew, const PlaceOf& place_of) {
   constexpr std::uint32_t at_once = words_at_once<Word>;
   const std::uint32_t stretch = at_once * crew.threads;
@@ -184,18 +184,18 @@ HEDDLE_ON_DEVICE void copy_words(std::uint32_t words, const Crew& crew, const Pl
     for (std::uint32_t k = 0; k < at_once; ++k) {
       const std::uint32_t i = first + k * crew.threads;
       place[k] = place_of(i < words ? i : words - 1);
-      word[k] = load<Word, packs>(place[k]);
+      word[k] = load<Word, Packs>(place[k]);
     }
     HEDDLE_UNROLL
     for (std::uint32_t k = 0; k < at_once; ++k) {
-      if (first + k * crew.threads < words) store<Word, packs>(place[k], word[k]);
+      if (first + k * crew.threads < words) store<Word, Packs>(place[k], word[k]);
     }
   }
 }
 
 /// Contiguous bytes, of which both sides are equally far from a multiple of a word: what comes
 /// before the first such multiple, words, and what is left (000 section 4.2.1).
-template <class Word, bool packs>
+template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void copy_span(const Place& place, std::int64_t bytes, std::uint32_t thread,
                                 std::uint32_t threads) {
   constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
@@ -204,29 +204,29 @@ HEDDLE_ON_DEVICE void copy_span(const Place& place, std::int64_t bytes, std::uin
   std::int64_t head = beyond == 0 ? 0 : word_bytes - beyond;
   if (head > bytes) head = bytes;
   const std::int64_t words = (bytes - head) / word_bytes;
-  copy_row<Word, packs>(place.behind(head), static_cast<std::uint32_t>(words), thread, threads);
+  copy_row<Word, Packs>(place.behind(head), static_cast<std::uint32_t>(words), thread, threads);
   // The bytes around the words, as if they were one piece.
   const std::int64_t middle = words * word_bytes;
   for (std::int64_t i = thread; i < bytes - middle; i += threads) {
     const Place at = place.behind(i < head ? i : i + middle);
-    store<std::uint8_t, packs>(at, load<std::uint8_t, packs>(at));
+    store<std::uint8_t, Packs>(at, load<std::uint8_t, Packs>(at));
   }
 }
 
 /// Contiguous bytes at any addresses.
-template <bool packs>
+template <bool Packs>
 HEDDLE_ON_DEVICE void copy_any(const Place& place, std::int64_t bytes, std::uint32_t thread,
                                std::uint32_t threads) {
   const std::uintptr_t unlike = reinterpret_cast<std::uintptr_t>(place.memory) ^
                                 reinterpret_cast<std::uintptr_t>(place.stream);
   if (unlike % 16 == 0) {
-    copy_span<Word16, packs>(place, bytes, thread, threads);
+    copy_span<Word16, Packs>(place, bytes, thread, threads);
   } else if (unlike % 8 == 0) {
-    copy_span<std::uint64_t, packs>(place, bytes, thread, threads);
+    copy_span<std::uint64_t, Packs>(place, bytes, thread, threads);
   } else if (unlike % 4 == 0) {
-    copy_span<std::uint32_t, packs>(place, bytes, thread, threads);
+    copy_span<std::uint32_t, Packs>(place, bytes, thread, threads);
   } else {
-    copy_span<std::uint8_t, packs>(place, bytes, thread, threads);
+    copy_span<std::uint8_t, Packs>(place, bytes, thread, threads);
   }
 }
 
@@ -241,15 +241,15 @@ struct Strided {
   Edge edges[2];  // NOLINT(*-avoid-c-arrays)
 };
 
-/// `levels` >= path.levels, known to the compiler.
-template <class Word, std::uint32_t levels, bool packs>
+/// Levels >= path.levels, known to the compiler.
+template <class Word, std::uint32_t Levels, bool Packs>
 HEDDLE_ON_DEVICE void copy_strided(const Strided& work, const Crew& crew) {
-  copy_words<Word, packs>(work.words, crew, [&](std::uint32_t i) {
-    return Place{work.place.memory + work.path.offset_of<levels>(i),
+  copy_words<Word, Packs>(work.words, crew, [&](std::uint32_t i) {
+    return Place{work.place.memory + work.path.offset_of<Levels>(i),
                  work.place.stream + static_cast<std::int64_t>(i) * std::int64_t{sizeof(Word)}};
   });
   for (const Edge& edge : work.edges)
-    copy_bytes<packs>(edge.place, edge.bytes, crew.number(), crew.count());
+    copy_bytes<Packs>(edge.place, edge.bytes, crew.number(), crew.count());
 }
 
 // ---- transposes -------------------------------------------------------------------------------
@@ -324,18 +324,18 @@ HEDDLE_ON_DEVICE void visit_stream_side(const Transposed& work, std::uint32_t ti
 
 /// The first half of a tile's way: to shared memory. All threads of the tile have done it before
 /// one goes on.
-template <class Word, bool packs>
+template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void load_tile(const Transposed& work, std::uint32_t number, std::uint32_t thread,
                                 Tile<Word>& tile) {
   Word word[tile_words] = {};  // NOLINT(*-avoid-c-arrays)
   const auto take = [&](std::uint32_t k, std::uint32_t, std::uint32_t, const Place& place) {
-    word[k] = load<Word, packs>(place);
+    word[k] = load<Word, Packs>(place);
   };
   // A loop of its own, so that all loads are on their way before the first is waited for.
   const auto keep = [&](std::uint32_t k, std::uint32_t column, std::uint32_t row, const Place&) {
     tile.word[column][row] = word[k];
   };
-  if constexpr (packs) {
+  if constexpr (Packs) {
     visit_memory_side(work, number, thread, take);
     visit_memory_side(work, number, thread, keep);
   } else {
@@ -345,13 +345,13 @@ HEDDLE_ON_DEVICE void load_tile(const Transposed& work, std::uint32_t number, st
 }
 
 /// The second half.
-template <class Word, bool packs>
+template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void store_tile(const Transposed& work, std::uint32_t number, std::uint32_t thread,
                                  const Tile<Word>& tile) {
   const auto put = [&](std::uint32_t, std::uint32_t column, std::uint32_t row, const Place& place) {
-    store<Word, packs>(place, tile.word[column][row]);
+    store<Word, Packs>(place, tile.word[column][row]);
   };
-  if constexpr (packs) {
+  if constexpr (Packs) {
     visit_stream_side<Word>(work, number, thread, put);
   } else {
     visit_memory_side(work, number, thread, put);
@@ -379,10 +379,10 @@ struct Trapezoid {
   Edge edges[2];  // NOLINT(*-avoid-c-arrays)
 };
 
-template <class Word, bool packs>
+template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
   constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
-  copy_words<Word, packs>(work.words, crew, [&](std::uint32_t i) {
+  copy_words<Word, Packs>(work.words, crew, [&](std::uint32_t i) {
     std::uint32_t pair = work.pair_words.quotient(i);
     std::uint32_t row = i - pair * work.pair_words.value;
     Place body = work.place;
@@ -405,7 +405,7 @@ HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
                  body.stream + static_cast<std::int64_t>(before / 2 + row) * word_bytes};
   });
   for (const Edge& edge : work.edges) {
-    copy_span<Word, packs>(edge.place, edge.bytes, crew.number(), crew.count());
+    copy_span<Word, Packs>(edge.place, edge.bytes, crew.number(), crew.count());
   }
 }
 
@@ -425,7 +425,7 @@ struct Units {
   Path bodies;
 };
 
-template <bool packs>
+template <bool Packs>
 HEDDLE_ON_DEVICE void copy_units(const Units& work, const Crew& crew) {
   const std::uint32_t lanes = std::uint32_t{1} << work.lanes_log2;
   const std::uint32_t lane = crew.thread & (lanes - 1);
@@ -447,7 +447,7 @@ HEDDLE_ON_DEVICE void copy_units(const Units& work, const Crew& crew) {
     if (from >= to) continue;
     const Place place{work.place.memory + work.bodies.offset_of_any(body) + unit.memory + from,
                       work.place.stream + at + from};
-    copy_any<packs>(place, to - from, lane, lanes);
+    copy_any<Packs>(place, to - from, lane, lanes);
   }
 }
 

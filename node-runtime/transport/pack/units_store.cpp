@@ -43,20 +43,19 @@ UnitsStore::UnitsStore(Device& device, const Options& options)
     : device_(device),
       options_(checked(options)),
       memory_(device, options_.cache_bytes + options_.chunks * chunk_bytes(options_)),
+      host_(device, options_.chunks * chunk_bytes(options_)),
       copies_(device.create_stream()),
       allocator_(options_.cache_bytes),
       chunks_(options_.chunks) {
-  std::byte* place = memory_.address() + options_.cache_bytes;
+  std::byte* on_device = memory_.address() + options_.cache_bytes;
+  std::byte* on_host = host_.address();
   for (Chunk& chunk : chunks_) {
     chunk.copied = device.create_event();
     chunk.used = device.create_event();
-    chunk.device = reinterpret_cast<WorkUnit*>(place);
-    place += chunk_bytes(options_);
-  }
-  // Last: nothing behind it can fail.
-  host_ = static_cast<WorkUnit*>(device.allocate_host(options_.chunks * chunk_bytes(options_)));
-  for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    chunks_[c].host = host_ + c * (chunk_bytes(options_) / sizeof(WorkUnit));
+    chunk.device = reinterpret_cast<WorkUnit*>(on_device);
+    chunk.host = reinterpret_cast<WorkUnit*>(on_host);
+    on_device += chunk_bytes(options_);
+    on_host += chunk_bytes(options_);
   }
 }
 
@@ -70,7 +69,6 @@ UnitsStore::~UnitsStore() {
     while (is_pending(entry.arrived)) std::this_thread::yield();
   }
   static_cast<void>(copies_->failure());  // those who waited for the copies know
-  device_.free_host(host_);
 }
 
 // ---- what is kept ----------------------------------------------------------------------------

@@ -59,6 +59,20 @@ class UnitsStore {
   [[nodiscard]] bool is_valid() const;
 
  private:
+  /// Page-locked memory that is given back with its owner.
+  class HostMemory {
+   public:
+    HostMemory(Device& device, std::size_t bytes)
+        : device_(device), address_(device.allocate_host(bytes)) {}
+    HostMemory(const HostMemory&) = delete;
+    HostMemory& operator=(const HostMemory&) = delete;
+    ~HostMemory() { device_.free_host(address_); }
+    [[nodiscard]] std::byte* address() const { return static_cast<std::byte*>(address_); }
+
+   private:
+    Device& device_;
+    void* address_;
+  };
   /// The last kernel of a stream that reads some units.
   struct Use {
     const Stream* stream = nullptr;
@@ -102,7 +116,7 @@ class UnitsStore {
   Device& device_;
   const Options options_;
   DeviceBuffer memory_;
-  WorkUnit* host_ = nullptr;
+  HostMemory host_;
   std::unique_ptr<Stream> copies_;
 
   mutable std::mutex mutex_;  ///< of all below
