@@ -159,8 +159,8 @@ void UnitsStore::upload_next(Stream& stream, Entry& entry, std::int64_t first, s
   const std::int64_t from = entry.uploaded;
   const auto count = std::min(static_cast<std::int64_t>(options_.chunk_units),
                               static_cast<std::int64_t>(entry.plan->units.size()) - from);
-  bring(stream, next_chunk(), *entry.plan, from, count, units_of(entry) + from);
-  copies_->record(*entry.arrived);
+  bring(stream, next_chunk(), *entry.plan, from, count, units_of(entry) + from,
+        entry.arrived.get());
   entry.has_arrived = false;
   entry.uploaded = from + count;
   const std::int64_t used_from = std::max(first, from);
@@ -175,7 +175,7 @@ void UnitsStore::pass_through(Stream& stream, const PackPlan& plan, std::int64_t
   for (std::int64_t at = first; at < end;) {
     const auto count = std::min(static_cast<std::int64_t>(options_.chunk_units), end - at);
     Chunk& chunk = next_chunk();
-    bring(stream, chunk, plan, at, count, chunk.device);
+    bring(stream, chunk, plan, at, count, chunk.device, nullptr);
     launch(chunk.device, at, count);
     stream.record(*chunk.used);
     at += count;
@@ -199,10 +199,12 @@ UnitsStore::Chunk& UnitsStore::next_chunk() {
 }
 
 void UnitsStore::bring(Stream& stream, Chunk& chunk, const PackPlan& plan, std::int64_t first,
-                       std::int64_t count, WorkUnit* to) {
+                       std::int64_t count, WorkUnit* to, Event* arrived) {
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(WorkUnit);
   std::memcpy(chunk.host, plan.units.data() + first, bytes);
   copies_->copy({to, &device_}, {chunk.host, nullptr}, bytes);
+  // First, so that who has seen a kernel that waited for the chunk finds the units arrived.
+  if (arrived != nullptr) copies_->record(*arrived);
   copies_->record(*chunk.copied);
   stream.wait(*chunk.copied);
 }

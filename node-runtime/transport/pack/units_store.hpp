@@ -107,9 +107,9 @@ class UnitsStore {
   void record_use(Stream& stream, Entry& entry);
   [[nodiscard]] Chunk& next_chunk();
   /// Copies units [first, first + count) of the plan to `to`, by way of the chunk, and lets
-  /// `stream` wait for them.
+  /// `stream` wait for them. Records `arrived`, if any, behind the copy.
   void bring(Stream& stream, Chunk& chunk, const PackPlan& plan, std::int64_t first,
-             std::int64_t count, WorkUnit* to);
+             std::int64_t count, WorkUnit* to, Event* arrived);
   [[nodiscard]] WorkUnit* units_of(const Entry& entry) const;
   [[nodiscard]] bool holds_invariant() const;
 
