@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "node-runtime/device/cuda/cuda.hpp"
 #include "tests/system/heddle_run.hpp"
 
 /// `heddle doctor` through the binary, on emulated devices, with ways that do not work.
@@ -142,6 +143,18 @@ TEST_F(Doctor, of_a_device_that_nothing_reaches_ends_with_1) {
   EXPECT_EQ(report()["status"], "failed");
   EXPECT_EQ(ways("host", 0), Ways{"none"});
   EXPECT_EQ(ways("host", 2), Ways{"host"});
+}
+
+TEST_F(Doctor, of_gpus_finds_a_way_between_those_of_two_nodes) {
+  if (probe_cuda().gpus.empty()) GTEST_SKIP() << probe_cuda().why;
+  const Ended ended =
+      run(on(2, {"doctor", "--report", "d.json", "--set", "runtime.devices.backend=cuda", "--set",
+                 "runtime.devices.per_node=1"}));
+  EXPECT_EQ(ended.status, 0) << ended.error;
+  ASSERT_EQ(ways("host", 0).size(), 1U) << ended.out;
+  EXPECT_TRUE(ways("host", 0)[0] == "mapped" || contains(ended.out, "no mapped memory"))
+      << ended.out;
+  EXPECT_EQ(ways("host", 1), Ways(2, "staged"));
 }
 
 TEST_F(Doctor, tells_every_pair_when_asked_for_more_and_none_when_for_less) {

@@ -148,6 +148,7 @@ std::vector<PairGroup> group_pairs(std::span<const PairReport> pairs) {
     ++kinds[{pair.nearness, hosts_of(pair)}];
   }
   std::vector<PairGroup> groups;
+  groups.reserve(by_key.size());
   for (auto& [key, members] : by_key) groups.push_back(make_group(std::move(members)));
   for (PairGroup& group : groups) {
     group.kind_count = kinds[{group.nearness, group.hosts}];

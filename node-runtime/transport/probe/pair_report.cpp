@@ -14,8 +14,8 @@ using nlohmann::json;
 constexpr std::array<std::string_view, 4> way_names{"mapped", "peer", "staged", "host"};
 constexpr std::array<std::string_view, 3> nearness_names{"node", "host", "apart"};
 
-template <class Enum, std::size_t count>
-Enum value_of(const std::array<std::string_view, count>& names, const json& name) {
+template <class Enum, std::size_t Count>
+Enum value_of(const std::array<std::string_view, Count>& names, const json& name) {
   const auto text = name.get<std::string>();
   const auto found = std::find(names.begin(), names.end(), text);
   // An unknown name is out of the enumeration's range like any other wrong input: json's exception.

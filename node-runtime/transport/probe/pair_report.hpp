@@ -70,8 +70,8 @@ struct PairReport {
   [[nodiscard]] bool is_valid() const;
 };
 
-/// As in the report of `heddle doctor`, and back. from_json() throws nlohmann's exceptions.
+/// As in the report of `heddle doctor`, and back. pair_from_json() throws nlohmann's exceptions.
 [[nodiscard]] nlohmann::json to_json(const PairReport& pair);
-[[nodiscard]] PairReport pair_from_json(const nlohmann::json& json);
+[[nodiscard]] PairReport pair_from_json(const nlohmann::json& from);
 
 }  // namespace heddle

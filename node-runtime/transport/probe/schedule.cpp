@@ -29,6 +29,7 @@ std::vector<std::vector<NodePair>> probing_rounds(std::span<const std::string> h
     for (std::int32_t second = first + 1; second < nodes; ++second) add(first, second, between);
   }
   std::vector<std::vector<NodePair>> result;
+  result.reserve(rounds.size());
   for (Round& round : rounds) result.push_back(std::move(round.pairs));
   return result;
 }
