@@ -82,6 +82,16 @@ void Endpoint::renew() {
   done_ = device_->create_event();
 }
 
+void Endpoint::start_afresh() {
+  require_device();
+  try {
+    renew();
+  } catch (const Error& error) {
+    lack_ = error.what();
+    throw;
+  }
+}
+
 void Endpoint::require_device() const {
   if (!lack_.empty()) throw Error(ErrorCode::internal, lack_);
 }

@@ -99,6 +99,8 @@ class Endpoint {
   void pull(const std::byte* from, const Device& owner, const Event& ready, std::size_t bytes);
   /// Waits until all that was queued has ended.
   void finish();
+  /// Forgets all events that pull() has waited for, so that whoever has them can close them.
+  void start_afresh();
 
  private:
   void renew();

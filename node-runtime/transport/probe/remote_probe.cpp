@@ -169,6 +169,8 @@ RemoteProbe::Verdict RemoteProbe::import_from_other(Endpoint& mine) {
     if (round.is_checked) trouble.check([&] { mine.check(seed_, round.bytes); });
     signal();
   }
+  // A stream may keep what it has waited for.
+  trouble.run([&] { mine.start_afresh(); });
   opened.reset();
   signal();
   Verdict verdict = verdict_of(trouble);
