@@ -224,7 +224,8 @@ void Communicator::finish(std::span<MPI_Request> requests, double seconds_max,
       throw Error(ErrorCode::communication,
                   fmt::format("{} did not answer within {:.0f} s", who, seconds_max));
     }
-    // The other may need this very core.
+    // MPI waits without a limit or not at all, so this looks again and again. The other may need
+    // this very core.
     if (now - begin < alert_ns) {
       ::sched_yield();
     } else {

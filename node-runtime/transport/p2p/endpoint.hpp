@@ -188,6 +188,9 @@ class Endpoint {
     std::optional<std::pair<bool, std::int64_t>> cancelled;  ///< whether a send, and which
   };
 
+  /// Pieces of a message between contiguous memories that are posted at a time.
+  static constexpr std::int32_t direct_pieces = 4;
+
   [[nodiscard]] Side make_side(std::string_view what, void* memory, std::int64_t count,
                                const Datatype& type);
   [[nodiscard]] std::int64_t count_request();
