@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "apps/command.hpp"
 #include "apps/doctor_facts.hpp"
 #include "apps/doctor_table.hpp"
 #include "apps/output_file.hpp"
@@ -30,24 +31,6 @@ constexpr std::uint64_t gpu_memory_bytes = std::uint64_t{256} << 20;
 /// GPUs are timed with more bytes, since a few MiB take them hardly longer than none.
 constexpr std::size_t gpu_timed_bytes = std::size_t{16} << 20;
 constexpr std::size_t timed_bytes_min = 4096;
-
-/// What any error leaves behind: one that all processes can be told.
-template <class Work>
-std::optional<Error> trouble_of(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    return Error(ErrorCode::internal, error.what());
-  }
-  return std::nullopt;
-}
-
-void print(const std::string& text) {
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
-  static_cast<void>(std::fflush(stdout));
-}
 
 FaultPlan faults_of(const std::vector<std::string>& names, std::int32_t node) {
   FaultPlan plan;

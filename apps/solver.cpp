@@ -11,21 +11,12 @@
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_write.hpp"
 #include "algorithms/io/trace_file.hpp"
+#include "apps/command.hpp"
 #include "apps/gemm_rate.hpp"
 #include "apps/live_progress.hpp"
 #include "base/units.hpp"
 
 namespace heddle {
-namespace {
-
-void print(const std::string& text) {
-  // A run goes on when nobody reads what it says.
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
-  static_cast<void>(std::fflush(stdout));
-}
-
-}  // namespace
-
 Solver::Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem,
                Node& node, spdlog::logger& log)
     : run_(run), options_(options), config_(config), problem_(problem), node_(node), log_(log) {}

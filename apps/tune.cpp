@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "apps/command.hpp"
 #include "apps/output_file.hpp"
 #include "apps/report.hpp"
 #include "apps/tune_table.hpp"
@@ -34,11 +35,6 @@ constexpr double devices_end = 0.95;
 
 /// Enough to find out what kinds of devices there are, and to copy between them.
 constexpr std::uint64_t small_device_bytes = std::uint64_t{512} << 20;
-
-void print(const std::string& text) {
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
-  static_cast<void>(std::fflush(stdout));
-}
 
 /// Says what is being measured: on a terminal in a line that is overwritten, with -v in one each.
 class Teller {
@@ -267,19 +263,6 @@ class Tuner {
   Measurements measured_;
   TunedValues tuned_;
 };
-
-/// What any error leaves behind: one that all processes can be told.
-template <class Work>
-std::optional<Error> trouble_of(const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    return Error(ErrorCode::internal, error.what());
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 

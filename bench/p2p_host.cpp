@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "bench/host_timing.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
 
@@ -26,16 +26,6 @@ using p2p::ChannelId;
 using p2p::Endpoint;
 using p2p::MpiWire;
 
-double now() {
-  return static_cast<double>(now_ns()) * 1e-9;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
 /// What goes to and fro, as heddle and as MPI describe it.
 struct Case {
   std::string name;
@@ -43,11 +33,6 @@ struct Case {
   MPI_Datatype reference;
   std::int64_t elements;  ///< doubles of the memory that it lies in
 };
-
-MPI_Datatype committed(MPI_Datatype type) {
-  MPI_Type_commit(&type);
-  return type;
-}
 
 Case contiguous(std::int64_t bytes) {
   MPI_Datatype reference = MPI_DATATYPE_NULL;

@@ -14,24 +14,14 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.hpp"
 #include "base/error.hpp"
+#include "bench/host_timing.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 #include "node-runtime/transport/datatype/overlap.hpp"
 #include "node-runtime/transport/datatype/pack.hpp"
 
 namespace heddle {
 namespace {
-
-double now() {
-  return static_cast<double>(now_ns()) * 1e-9;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
 
 /// A part of a column-major matrix of doubles, as heddle and as MPI describe it.
 struct Case {
@@ -51,11 +41,6 @@ struct Options {
   double seconds_min = 0.02;  ///< of one timing: small ones are repeated within
   std::int64_t fragment = 0;
 };
-
-MPI_Datatype committed(MPI_Datatype type) {
-  MPI_Type_commit(&type);
-  return type;
-}
 
 Case sub_matrix(std::int64_t n, std::int64_t leading) {
   MPI_Datatype reference = MPI_DATATYPE_NULL;
