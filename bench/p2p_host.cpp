@@ -165,13 +165,14 @@ bool measure(MpiWire& wire, Endpoint& endpoint, const Case& c, const Options& op
 }
 
 int run(const Options& options) {
-  MpiWire wire(MPI_COMM_WORLD);
+  const Endpoint::Options endpoint_options;
+  MpiWire wire(MPI_COMM_WORLD, {endpoint_options.window_bytes(), true});
   if (wire.nodes() != 2) {
     std::fprintf(stderr, "p2p_host: %d nodes; start it as mpiexec.mpich -n 2 p2p_host\n",
                  wire.nodes());
     return 2;
   }
-  Endpoint endpoint(wire, {}, [] {});
+  Endpoint endpoint(wire, endpoint_options, [] {});
   if (wire.node().value() == 0) {
     fmt::print("One way, medians of {}; the ratio is MPI's time over heddle's, of each turn\n\n",
                options.repetitions);

@@ -271,6 +271,11 @@ class Device {
   virtual void register_host(void* address, std::size_t bytes) = 0;
   virtual void unregister_host(void* address) = 0;
 
+  /// The address is in this device's own memory, allocated now or not.
+  [[nodiscard]] virtual bool owns(const void* address) const = 0;
+  /// The range lies in one piece of host memory that this device allocated or registered.
+  [[nodiscard]] virtual bool reaches_host(const void* address, std::size_t bytes) const = 0;
+
   /// `notifier` (may be null) is told of every completed record, if info().notifies.
   [[nodiscard]] virtual std::unique_ptr<Stream> create_stream(
       StreamPriority priority = StreamPriority::normal, Notifier* notifier = nullptr) = 0;

@@ -161,7 +161,7 @@ std::optional<MemoryOrigin> PooledDevice::origin_of(const void* address, std::si
   return std::nullopt;
 }
 
-bool PooledDevice::is_known_host(const void* address, std::size_t bytes) const {
+bool PooledDevice::reaches_host(const void* address, std::size_t bytes) const {
   const auto place = reinterpret_cast<std::uintptr_t>(address);
   const auto holds = [&](const auto& piece) {
     const auto offset = place - reinterpret_cast<std::uintptr_t>(piece.first);
@@ -247,7 +247,7 @@ void PooledDevice::check_tiles(const Kernel& kernel, std::span<const TileView> t
 
 std::string PooledDevice::refusal_of(const KernelMemory& range) const {
   if (range.device == nullptr) {
-    if (is_known_host(range.address, range.bytes)) return {};
+    if (reaches_host(range.address, range.bytes)) return {};
     return fmt::format(
         "does not lie in host memory that {} allocated or registered; take it from "
         "allocate_host(), or copy through such memory",

@@ -46,6 +46,8 @@ class PooledDevice : public Device {
   void free_host(void* address) final;
   void register_host(void* address, std::size_t bytes) final;
   void unregister_host(void* address) final;
+  [[nodiscard]] bool owns(const void* address) const final { return is_own(address); }
+  [[nodiscard]] bool reaches_host(const void* address, std::size_t bytes) const final;
   void close_memory(const DeviceMemory& memory) final;
 
   // ---- for the backend's streams and events ---------------------------------------------------
@@ -154,8 +156,6 @@ class PooledDevice : public Device {
   /// Pieces of host memory: address and bytes.
   using HostBooks = std::map<std::byte*, std::size_t>;
 
-  /// Within one piece of host memory that was allocated or registered here.
-  [[nodiscard]] bool is_known_host(const void* address, std::size_t bytes) const;
   /// Why a kernel cannot touch the range; empty where it can.
   [[nodiscard]] std::string refusal_of(const KernelMemory& range) const;
   /// The address is in the pool, allocated or not.

@@ -6,7 +6,10 @@
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
+#include <map>
+#include <mutex>
 #include <unistd.h>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"
@@ -44,6 +47,41 @@ std::uint64_t kept_free(std::uint64_t total) {
 std::atomic<bool>& left(int gpu) {
   static std::array<std::atomic<bool>, 64> gpus{};
   return gpus.at(std::min(static_cast<std::size_t>(gpu), gpus.size() - 1));
+}
+
+/// Host memory that this process has page-locked. It is so for all of its GPUs at once, and CUDA
+/// takes each piece once, while every device may be asked to register it.
+class HostPins {
+ public:
+  /// Throws what `check` makes of a refusal.
+  template <class Check>
+  void pin(void* address, std::size_t bytes, const Check& check) {
+    const std::scoped_lock lock(mutex_);
+    auto& count = counts_[{address, bytes}];
+    if (count == 0) {
+      const cudaError_t status =
+          cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+      if (status != cudaSuccess) counts_.erase({address, bytes});
+      check(status);
+    }
+    ++counts_[{address, bytes}];
+  }
+  void unpin(void* address) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = counts_.lower_bound({address, 0});
+    if (found == counts_.end() || found->first.first != address || --found->second > 0) return;
+    counts_.erase(found);
+    static_cast<void>(cudaHostUnregister(address));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<void*, std::size_t>, int> counts_;
+};
+
+HostPins& host_pins() {
+  static HostPins pins;
+  return pins;
 }
 
 }  // namespace
@@ -187,14 +225,15 @@ void CudaDevice::return_host(void* address) {
 
 void CudaDevice::pin(void* address, std::size_t bytes) {
   const CurrentGpu current(gpu_);
-  check(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
-        fmt::format("cudaHostRegister of {}", format_bytes(bytes)));
+  host_pins().pin(address, bytes, [&](cudaError_t status) {
+    check(status, fmt::format("cudaHostRegister of {}", format_bytes(bytes)));
+  });
 }
 
 void CudaDevice::unpin(void* address) {
   if (is_left()) return;
   const CurrentGpu current(gpu_);
-  static_cast<void>(cudaHostUnregister(address));
+  host_pins().unpin(address);
 }
 
 std::string_view CudaDevice::route(const Destination& to, const Source& from,

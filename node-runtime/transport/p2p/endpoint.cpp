@@ -8,13 +8,27 @@
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "node-runtime/transport/datatype/overlap.hpp"
-#include "node-runtime/transport/datatype/pack.hpp"
 
 namespace heddle::p2p {
 namespace {
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+std::size_t slots_bytes(std::int32_t slots, std::int64_t bytes) {
+  return static_cast<std::size_t>(slots) * static_cast<std::size_t>(bytes);
+}
+
+/// Where pieces are received: in the window, if it has room for them.
+std::size_t own_bytes(const Wire& wire, const Endpoint::Options& options) {
+  return wire.window().size() >= options.window_bytes() ? 0 : options.window_bytes();
+}
+
+std::vector<DeviceBuffer> rings(std::span<Device* const> devices,
+                                const Endpoint::Options& options) {
+  std::vector<DeviceBuffer> memory;
+  if (options.ring_slots == 0) return memory;
+  for (Device* device : devices) {
+    memory.emplace_back(*device, slots_bytes(options.ring_slots, options.sizes.ring_piece_bytes));
+  }
+  return memory;
 }
 
 }  // namespace
@@ -23,32 +37,54 @@ void Request::cancel() const {
   endpoint_->cancel(is_send_, id_);
 }
 
-Endpoint::Endpoint(Wire& wire, const Options& options, std::function<void()> wake)
+Endpoint::Endpoint(Wire& wire, const Options& options, std::function<void()> wake,
+                   std::span<Device* const> devices, Mapper* mapper)
     : wire_(wire),
       options_(options),
       wake_(std::move(wake)),
       credits_(wire.nodes(), options.eager_slots),
-      lost_(static_cast<std::size_t>(wire.nodes())),
-      out_(options.out_slots, options.piece_bytes),
-      in_(options.in_slots, options.piece_bytes) {
+      peers_(static_cast<std::size_t>(wire.nodes())),
+      out_memory_(slots_bytes(options.out_slots, options.sizes.piece_bytes)),
+      in_memory_(own_bytes(wire, options)),
+      lanes_(devices, options.lanes),
+      ring_memory_(rings(devices, options)),
+      mappings_(mapper == nullptr ? own_mapper_ : *mapper, options.mappings_max) {
+  const PathSizes& sizes = options_.sizes;
   const auto note_room = static_cast<std::int64_t>(Wire::note_bytes_max - sizeof(NoteHeader));
   HEDDLE_CHECK(options.eager_bytes_max >= 0 && options.eager_bytes_max <= note_room,
                "eager_bytes_max {}, but notes have room for {}", options.eager_bytes_max,
                note_room);
-  HEDDLE_CHECK(options.piece_bytes > 0 && options.pieces_ahead > 0 && options.out_slots > 0 &&
-               options.in_slots >= options.pieces_ahead);
+  HEDDLE_CHECK(sizes.piece_bytes > 0 && sizes.pieces_ahead > 0 && options.out_slots > 0 &&
+               options.in_slots >= sizes.pieces_ahead);
+  HEDDLE_CHECK(devices.empty() || options.eager_bytes_max <= sizes.piece_bytes,
+               "eager messages of {} bytes pass through slots of {} to a device",
+               options.eager_bytes_max, sizes.piece_bytes);
+  HEDDLE_CHECK(options.ring_slots == 0 ||
+               (sizes.ring_slots > 0 && options.ring_slots >= sizes.ring_slots));
+  out_ = Staging(out_memory_.span().data(), options.out_slots, sizes.piece_bytes);
+  const bool by_window = in_memory_.span().empty();
+  in_ = Staging(by_window ? wire.window().data() : in_memory_.span().data(), options.in_slots,
+                sizes.piece_bytes);
+  for (const DeviceBuffer& memory : ring_memory_) {
+    rings_.emplace_back(memory.address(), options.ring_slots, sizes.ring_piece_bytes);
+  }
+  if (devices.empty()) return;
+  lock(out_memory_.span());
+  by_window ? reach_window(wire.node()) : lock(in_memory_.span());
 }
 
 Endpoint::~Endpoint() {
   const std::scoped_lock lock(mutex_);
   if (failure_.has_value()) return;
-  HEDDLE_CHECK(sends_.empty() && receives_.empty() && mail_.empty(),
+  HEDDLE_CHECK(sends_.empty() && receives_.empty() && releases_.empty() && mail_.empty(),
                "an endpoint ends with {} sends and {} receives under way", sends_.size(),
                receives_.size());
   HEDDLE_CHECK(arrivals_.empty(), "an endpoint ends with {} messages that nobody has received",
                arrivals_.size());
   HEDDLE_CHECK(out_.is_unused() && in_.is_unused() && operations_.empty(),
                "an endpoint ends with pieces on their way");
+  HEDDLE_CHECK(lanes_.count() == 0 || is_closed(),
+               "an endpoint with devices ends before the others have closed its memory");
 }
 
 // ---- for the caller --------------------------------------------------------------------------
@@ -77,9 +113,12 @@ Endpoint::Side Endpoint::make_side(std::string_view what, void* memory, std::int
   const LoopNest nest = side.plan->nest_of(count);
   if (side.bytes == 0) {
     side.contiguous = side.memory;
-  } else if (side.plan->body == PackPlan::Body::block && nest.depth == 0) {
+    return side;
+  }
+  if (side.plan->body == PackPlan::Body::block && nest.depth == 0) {
     side.contiguous = side.memory + nest.offset;
   }
+  if (lanes_.count() > 0) side.lane = lanes_.owner_of(side.memory + side.plan->true_lower_bound);
   return side;
 }
 
@@ -99,6 +138,19 @@ std::int64_t Endpoint::count_request() {
 void Endpoint::forget_request() {
   const std::scoped_lock lock(mutex_);
   --under_way_;
+}
+
+/// Handles may outlive the endpoint, what they refer to in it must not.
+void Endpoint::forget(Send& send) {
+  send.mapping.reset();
+  sends_.erase(send.id);
+  forget_request();
+}
+
+void Endpoint::forget(Receive& receive) {
+  receive.mapping.reset();
+  receives_.erase(receive.id);
+  forget_request();
 }
 
 void Endpoint::post(Mail mail) {
@@ -124,7 +176,7 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
   send->channel = channel;
   send->id = count_request();
   Request request(*this, send->id, true, send);
-  post({std::move(send), nullptr, std::nullopt});
+  post({std::move(send), nullptr, nullptr, std::nullopt});
   return request;
 }
 
@@ -141,12 +193,12 @@ Request Endpoint::receive(const Incoming& room, const Pattern& pattern) {
   receive->pattern = pattern;
   receive->id = count_request();
   Request request(*this, receive->id, false, receive);
-  post({nullptr, std::move(receive), std::nullopt});
+  post({nullptr, std::move(receive), nullptr, std::nullopt});
   return request;
 }
 
 void Endpoint::cancel(bool is_send, std::int64_t id) {
-  post({nullptr, nullptr, std::pair(is_send, id)});
+  post({nullptr, nullptr, nullptr, std::pair(is_send, id)});
 }
 
 // ---- progress --------------------------------------------------------------------------------
@@ -154,10 +206,13 @@ void Endpoint::cancel(bool is_send, std::int64_t id) {
 bool Endpoint::progress() {
   const bool had_mail = take_mail();
   events_.clear();
+  ended_.clear();
   wire_.poll(events_);
-  if (events_.empty()) return had_mail;
+  lanes_.poll(ended_);
+  if (events_.empty() && ended_.empty()) return had_mail;
   for (const Wire::Note& note : events_.notes) note_arrived(note);
-  for (const OperationId id : events_.complete) completed(id);
+  for (const OperationId id : events_.complete) completed(id, std::nullopt);
+  for (const Lanes::Ended& one : ended_) completed(one.id, one.failure);
   for (const NodeId peer : events_.lost) lost(peer);
   serve_waiting();
   return true;
@@ -173,6 +228,8 @@ bool Endpoint::take_mail() {
       start(one.send);
     } else if (one.receive != nullptr) {
       start(one.receive);
+    } else if (one.release != nullptr) {
+      start(one.release);
     } else if (one.cancelled->first) {
       cancel_send(one.cancelled->second);
     } else {
@@ -189,17 +246,10 @@ bool Endpoint::is_idle() const {
   return under_way_ == 0 && mail_.empty() && arrivals_.empty() && operations_.empty();
 }
 
-/// Room for what follows the header.
-std::span<std::byte> Endpoint::begin_note(NodeId to, NoteHeader header, std::size_t payload_bytes) {
-  header.credits = credits_.take_owed(to);
-  const std::span<std::byte> note = wire_.begin_note(sizeof header + payload_bytes);
-  std::memcpy(note.data(), &header, sizeof header);
-  return note.subspan(sizeof header);
-}
-
-void Endpoint::send_note(NodeId to, const NoteHeader& header) {
-  static_cast<void>(begin_note(to, header, 0));
-  wire_.send_note(to);
+Endpoint::Statistics Endpoint::statistics() const {
+  Statistics all = statistics_;
+  all.mappings = mappings_.statistics();
+  return all;
 }
 
 OperationId Endpoint::add(const Operation& operation) {
@@ -207,7 +257,33 @@ OperationId Endpoint::add(const Operation& operation) {
   return OperationId{next_operation_++};
 }
 
+void Endpoint::completed(OperationId id, const std::optional<std::string>& failure) {
+  const auto node = operations_.extract(id.value());
+  HEDDLE_CHECK(!node.empty(), "operation {} is complete twice", id.value());
+  const Operation& piece = node.mapped();
+  piece.is_of_send() ? sent(piece, failure) : came(piece, failure);
+}
+
 // ---- notes -----------------------------------------------------------------------------------
+
+/// Room for what follows the header.
+std::span<std::byte> Endpoint::begin_note(NodeId to, NoteHeader header, std::size_t payload_bytes) {
+  header.credits = credits_.take_owed(to);
+  const std::span<std::byte> note = wire_.begin_note(to, sizeof header + payload_bytes);
+  std::memcpy(note.data(), &header, sizeof header);
+  return note.subspan(sizeof header);
+}
+
+void Endpoint::send_note(NodeId to, const NoteHeader& header) {
+  static_cast<void>(begin_note(to, header, 0));
+  wire_.send_note();
+}
+
+void Endpoint::send_note(NodeId to, const NoteHeader& header, std::span<const std::byte> payload) {
+  const auto room = begin_note(to, header, payload.size());
+  std::ranges::copy(payload, room.begin());
+  wire_.send_note();
+}
 
 void Endpoint::note_arrived(const Wire::Note& note) {
   NoteHeader header;
@@ -215,88 +291,75 @@ void Endpoint::note_arrived(const Wire::Note& note) {
   std::memcpy(&header, note.bytes.data(), sizeof header);
   const std::span<const std::byte> payload = note.bytes.subspan(sizeof header);
   credits_.came_back(note.from, header.credits);
+  using Kind = NoteHeader::Kind;
   switch (header.kind) {
-    case NoteHeader::Kind::eager:
+    case Kind::eager:
       credits_.slot_taken(note.from);
       [[fallthrough]];
-    case NoteHeader::Kind::announce:
-      message_arrived(note.from, header, payload);
-      return;
-    case NoteHeader::Kind::grant:
-      granted(header);
-      return;
-    case NoteHeader::Kind::withdraw:
-      withdraw(note.from, header);
-      return;
-    case NoteHeader::Kind::refuse:
-    case NoteHeader::Kind::withdrawn: {
-      const auto found = sends_.find(header.send);
-      HEDDLE_CHECK(found != sends_.end(), "send {} is answered, but is not under way", header.send);
-      Send& send = *found->second;
-      if (header.kind == NoteHeader::Kind::refuse) {
-        send.fail(Error(ErrorCode::usage, std::string(text_of(payload))));
-      } else {
-        send.complete({wire_.node(), send.tag, 0, true});
-      }
-      sends_.erase(found);
-      forget_request();
-      return;
+    case Kind::announce:
+      return message_arrived(note.from, header, payload);
+    case Kind::grant:
+      return granted(note.from, header, payload);
+    case Kind::decline:
+      return declined(note.from, header, text_of(payload));
+    case Kind::filled:
+      return filled(note.from, header);
+    case Kind::slot:
+      return slot_is_free(header);
+    case Kind::fetched:
+    case Kind::refuse:
+    case Kind::withdrawn:
+      return answered(header, payload);
+    case Kind::broken:
+      return sender_broke(header, text_of(payload));
+    case Kind::withdraw:
+      return withdraw(note.from, header);
+    case Kind::introduce:
+      return introduced(note.from, payload);
+    case Kind::release: {
+      const auto memory = read<ReleasedMemory>(payload);
+      return mappings_.release(note.from, memory.device, memory.allocation,
+                               [this, from = note.from, memory] {
+                                 NoteHeader answer;
+                                 answer.kind = Kind::released;
+                                 send_note(from, answer, bytes_of(memory));
+                               });
     }
-    case NoteHeader::Kind::credits:
+    case Kind::released:
+      return released(note.from, read<ReleasedMemory>(payload));
+    case Kind::goodbye:
+      peer(note.from).has_said_goodbye = true;
+      return;
+    case Kind::credits:
       return;
   }
 }
 
-// ---- pieces ----------------------------------------------------------------------------------
-
-void Endpoint::completed(OperationId id) {
-  const auto node = operations_.extract(id.value());
-  HEDDLE_CHECK(!node.empty(), "operation {} is complete twice", id.value());
-  const Operation& piece = node.mapped();
-  if (piece.is_send) {
-    if (piece.slot) out_.give_back(*piece.slot);
-    const auto found = sends_.find(piece.request);
-    if (found == sends_.end()) return;  // its peer is lost
-    Send& send = *found->second;
-    --send.in_flight;
-    send.done += piece.bytes;
-    if (send.done == send.side.bytes) return end(send);
-    post_pieces(send);
-    return;
-  }
-  const auto found = receives_.find(piece.request);
-  if (found == receives_.end()) {
-    if (piece.slot) in_.give_back(*piece.slot);
-    return;
-  }
-  Receive& receive = *found->second;
-  --receive.in_flight;
-  receive.done += piece.bytes;
-  if (piece.slot) {
-    unpack(*receive.side.plan, receive.side.count, {piece.begin, piece.bytes},
-           in_.bytes(*piece.slot).data(), receive.side.memory);
-    receive.slots.push_back(*piece.slot);
-  }
-  if (receive.done == receive.bytes) return end(receive);
-  post_pieces(receive);
-}
+// ---- slots -----------------------------------------------------------------------------------
 
 /// Slots have become free, perhaps.
 void Endpoint::serve_waiting() {
-  while (!receives_waiting_.empty()) {
-    const auto found = receives_.find(receives_waiting_.front());
-    if (found == receives_.end()) {  // its peer is lost
-      receives_waiting_.pop_front();
+  // In turn, as far as there are slots; those of devices do not wait for slots of the host.
+  std::vector<const Staging*> short_of;
+  for (std::size_t tries = receives_waiting_.size(); tries > 0; --tries) {
+    const std::int64_t id = receives_waiting_.front();
+    receives_waiting_.pop_front();
+    const auto found = receives_.find(id);
+    if (found == receives_.end()) continue;  // its peer is lost
+    Receive& receive = *found->second;
+    Staging& slots = slots_of(receive);
+    const std::int64_t pieces = (receive.bytes + receive.piece_bytes - 1) / receive.piece_bytes;
+    const std::int32_t ahead =
+        receive.path == Path::ring ? options_.sizes.ring_slots : options_.sizes.pieces_ahead;
+    const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(pieces, ahead));
+    const bool is_passed_by = std::ranges::find(short_of, &slots) != short_of.end();
+    if (is_passed_by || slots.available() < wanted) {
+      short_of.push_back(&slots);
+      receives_waiting_.push_back(id);
       continue;
     }
-    Receive& receive = *found->second;
-    const std::int64_t pieces = (receive.bytes + receive.piece_bytes - 1) / receive.piece_bytes;
-    const auto wanted =
-        static_cast<std::size_t>(std::min<std::int64_t>(pieces, options_.pieces_ahead));
-    if (in_.available() < wanted) break;
-    receives_waiting_.pop_front();
-    while (receive.slots.size() < wanted) receive.slots.push_back(*in_.take());
-    post_pieces(receive);
+    while (receive.slots.size() < wanted) receive.slots.push_back(*slots.take());
+    give_slots(receive);
   }
   // Each in turn, as long as there are slots and somebody may have one.
   for (std::size_t idle = 0; idle < sends_waiting_.size() && out_.available() > 0;) {
@@ -319,34 +382,45 @@ void Endpoint::serve_waiting() {
 
 // ---- ends ------------------------------------------------------------------------------------
 
-void Endpoint::lost(NodeId peer) {
-  lost_[static_cast<std::size_t>(peer.value())] = true;
-  const Error why(ErrorCode::communication, fmt::format("node {} is lost", peer.value()));
-  std::erase_if(sends_, [&](const auto& entry) {
-    if (entry.second->to != peer) return false;
-    entry.second->fail(why);
-    forget_request();
-    return true;
-  });
-  static_cast<void>(matching_.lose(peer));
-  std::erase_if(receives_, [&](const auto& entry) {
-    Receive& receive = *entry.second;
-    const bool is_affected =
-        receive.is_taken ? receive.envelope.source == peer : receive.pattern.source == peer;
-    if (!is_affected) return false;
-    for (const Staging::Slot slot : receive.slots) in_.give_back(slot);
-    receive.fail(why);
-    forget_request();
-    return true;
-  });
-  // The wire completes none of them any more.
+void Endpoint::lost(NodeId node) {
+  peer(node).is_lost = true;
+  const Error why(ErrorCode::communication, fmt::format("node {} is lost", node.value()));
+  static_cast<void>(matching_.lose(node));
+  // The wire completes none of its operations any more; those of devices come to their end.
+  std::map<std::int64_t, std::int32_t> dropped;  ///< pieces by request; numbers are used once
   std::erase_if(operations_, [&](const auto& entry) {
     const Operation& piece = entry.second;
-    const bool is_orphan =
-        piece.is_send ? !sends_.contains(piece.request) : !receives_.contains(piece.request);
-    if (is_orphan && piece.slot) (piece.is_send ? out_ : in_).give_back(*piece.slot);
-    return is_orphan;
+    if (piece.kind != Operation::Kind::send && piece.kind != Operation::Kind::receive) return false;
+    const bool is_of_send = piece.is_of_send();
+    const bool is_orphan = is_of_send ? sends_.at(piece.request)->to == node
+                                      : receives_.at(piece.request)->envelope.source == node;
+    if (!is_orphan) return false;
+    if (piece.slot) (is_of_send ? out_ : in_).give_back(*piece.slot);
+    ++dropped[piece.request];
+    return true;
   });
+  std::vector<std::shared_ptr<Send>> sends;
+  std::vector<std::shared_ptr<Receive>> receives;
+  for (const auto& [id, send] : sends_) {
+    if (send->to == node) sends.push_back(send);
+  }
+  for (const auto& [id, receive] : receives_) {
+    const bool is_affected =
+        receive->is_taken ? receive->envelope.source == node : receive->pattern.source == node;
+    if (is_affected) receives.push_back(receive);
+  }
+  for (const auto& send : sends) {
+    send->in_flight -= dropped[send->id];
+    fail(*send, why);
+  }
+  for (const auto& receive : receives) {
+    receive->in_flight -= dropped[receive->id];
+    fail(*receive, why);
+  }
+  const auto releases = releases_;
+  for (const auto& release : releases) std::erase(release->waits_for, node);
+  end_releases();
+  mappings_.close(node);
 }
 
 void Endpoint::abandon(const Error& why) {
@@ -356,14 +430,25 @@ void Endpoint::abandon(const Error& why) {
     failure_ = why;
     mail.swap(mail_);
   }
+  // Nothing of a device touches memory any more when requests have ended.
+  lanes_.abandon();
   for (const Mail& one : mail) {
     if (one.send != nullptr) one.send->fail(why);
     if (one.receive != nullptr) one.receive->fail(why);
+    if (one.release != nullptr) one.release->fail(why);
   }
-  for (const auto& [id, send] : sends_) send->fail(why);
-  for (const auto& [id, receive] : receives_) receive->fail(why);
+  for (const auto& [id, send] : sends_) {
+    send->mapping.reset();
+    send->fail(why);
+  }
+  for (const auto& [id, receive] : receives_) {
+    receive->mapping.reset();
+    receive->fail(why);
+  }
+  for (const auto& release : releases_) release->fail(why);
   sends_.clear();
   receives_.clear();
+  releases_.clear();
 }
 
 }  // namespace heddle::p2p

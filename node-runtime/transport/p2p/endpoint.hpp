@@ -1,41 +1,63 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 #include "node-runtime/transport/datatype/plan_cache.hpp"
 #include "node-runtime/transport/p2p/credits.hpp"
+#include "node-runtime/transport/p2p/host_pages.hpp"
+#include "node-runtime/transport/p2p/lanes.hpp"
+#include "node-runtime/transport/p2p/mappings.hpp"
 #include "node-runtime/transport/p2p/matching.hpp"
 #include "node-runtime/transport/p2p/note.hpp"
+#include "node-runtime/transport/p2p/path.hpp"
 #include "node-runtime/transport/p2p/request.hpp"
 #include "node-runtime/transport/p2p/staging.hpp"
 #include "node-runtime/transport/p2p/wire.hpp"
 
 namespace heddle::p2p {
 
-/// What is sent: `count` elements of `type` at `memory`.
+/// What is sent: `count` elements of `type` at `memory`, on the host or on one of the endpoint's
+/// devices.
 struct Outgoing {
   const void* memory = nullptr;
   std::int64_t count = 0;
   Datatype type = Scalar::byte;
 };
 
-/// Where a message is received: room for `count` elements of `type` at `memory`.
+/// Where a message is received: room for `count` elements of `type` at `memory`, likewise.
 struct Incoming {
   void* memory = nullptr;
   std::int64_t count = 0;
   Datatype type = Scalar::byte;
+};
+
+/// How a message came, for who wants to know.
+struct MessageReport {
+  NodeId source;
+  NodeId receiver;
+  std::int32_t tag = 0;
+  std::int64_t bytes = 0;
+  std::int64_t pieces = 0;
+  Path path = Path::eager;
+  PathChoice choice;       ///< with predicted times; empty for eager ones
+  double measured_us = 0;  ///< from the receive's taking it to its end
 };
 
 class Endpoint;
@@ -62,52 +84,76 @@ class Request {
 };
 
 /// One node's end of the messages between nodes: point-to-point with MPI's meaning of source, tag
-/// (and channel), order, datatypes and truncation, over a Wire. Memory of the host.
+/// (and channel), order, datatypes and truncation, over a Wire and the node's devices. Memory may
+/// be any host memory and memory of the devices, on either side; nobody knows of the other's.
 ///
-/// Protocols, by size and shape:
-///   eager    at most `eager_bytes_max`: the packed bytes travel with the note, into one of the
-///            receiver's slots if nobody has asked for them yet. Without a credit for a slot the
-///            message is announced
-///   direct   announced, granted by the receive that takes it; the bytes go from memory to memory,
-///            where both are contiguous
-///   packed   the same, in pieces of `piece_bytes`: a side that is not contiguous packs into, or
-///            unpacks from, slots of its own, while other pieces are on their way (000
-///            section 4.3.3: two of them suffice)
+/// Small messages of host memory travel at once (eager): packed, with the note, into one of the
+/// receiver's slots if nobody has asked for them yet. All others, and small ones without a credit
+/// for a slot, are announced. The receive that takes an announcement knows both sides, chooses the
+/// path (choose_path) and grants it with the places that it needs:
+///   message  over the wire. From memory to memory where both sides are contiguous on the host,
+///            otherwise in pieces: a side packs into, or unpacks from, slots of its own, by a core
+///            or its device, while other pieces are on their way (000 sections 4.3.2 and 4.3.3)
+///   shared   the sender packs into slots of the receiver's window, the receiver unpacks from there
+///   ring     likewise, slots on the receiver's device, which the sender's device maps
+///   put      the sender's device writes the whole message into the receiver's contiguous memory
+///   get      the receiver's device reads it from the sender's contiguous memory: no grant
+/// Device memory that is not mapped yet travels without, and is mapped for the next message. A
+/// mapping that is refused is not tried again; the message takes the next best path.
 ///
 /// What is bounded, and why nothing waits in a circle: a node has at most `requests_max` requests,
 /// so its peers hold at most as many announcements of it; eager bytes have slots by credits. Slots
-/// for pieces: the receiver takes `pieces_ahead` of its `in_slots` before it grants a message and
-/// keeps them to its end, so every granted message has places at the receiver which become free
-/// again by unpacking alone. A sender takes an `out_slot` only for a piece of a granted message;
-/// the receiver posts, or will post without anything else happening, the receive for it. So out
-/// slots become free, each granted message ends, and the receiver's in slots go to the next one,
-/// first come, first served.
+/// for pieces: the receiver takes some of its own before it grants a message and keeps them to the
+/// message's end, so every granted message has places at the receiver which become free again by
+/// unpacking alone. A sender takes an out slot only for a piece of a granted message; the receiver
+/// posts, or will post without anything else happening, the receive for it. So out slots become
+/// free, each granted message ends, and the receiver's slots go to the next one, first come, first
+/// served. Operations of devices wait for nothing but those before them on their streams.
 ///
-/// A lost node: everything that only it could have ended fails with Error(communication).
+/// Failures: what goes wrong on one side (memory that is gone, a device's error) ends the message
+/// on both, with Error; pieces that are on their way come to their end before. A lost node:
+/// everything that only it could have ended fails with Error(communication).
 ///
-/// Threads: send(), receive() and handles by any thread; all else by one, the progress thread.
+/// Device memory: an allocation that was sent from or received into may be mapped by other nodes;
+/// release() has to come before it is freed.
+///
+/// Threads: send(), receive(), release() and handles by any thread; all else by one, the progress
+/// thread.
 class Endpoint {
  public:
   struct Options {
     std::int64_t eager_bytes_max = 8192;
     std::int32_t eager_slots = 32;  ///< for each peer
-    std::int64_t piece_bytes = std::int64_t{512} << 10U;
-    std::int32_t pieces_ahead = 2;
     std::int32_t out_slots = 8;
     std::int32_t in_slots = 16;
     std::int32_t requests_max = 4096;
+    PathSizes sizes;
+    std::int32_t ring_slots = 8;  ///< of each device; 0: no rings
+    std::int32_t mappings_max = 256;
+    PathRates rates;
+    std::optional<Path> path;  ///< taken wherever it can be
+    Lanes::Options lanes;
+    std::function<void(const MessageReport&)> report;  ///< of messages received, if anybody asks
+
+    /// What the wire's window should have.
+    [[nodiscard]] std::size_t window_bytes() const {
+      return static_cast<std::size_t>(in_slots) * static_cast<std::size_t>(sizes.piece_bytes);
+    }
   };
   struct Statistics {
-    std::int64_t eager = 0;  ///< messages sent by each protocol
-    std::int64_t direct = 0;
-    std::int64_t packed = 0;
+    std::array<std::int64_t, path_count> sent{};      ///< messages by path, as far as granted
+    std::array<std::int64_t, path_count> received{};  ///< messages by path
     std::int64_t bytes_sent = 0;
     std::int64_t unexpected = 0;  ///< messages that came before their receives
+    Mappings::Statistics mappings;
   };
 
-  /// `wake` is called, by any thread, when progress() has something new to do.
-  Endpoint(Wire& wire, const Options& options, std::function<void()> wake);
-  /// Nothing is under way, unless `abandon` was called.
+  /// `wake` is called, by any thread, when progress() has something new to do. The devices outlive
+  /// the endpoint, as does `mapper` (null: Mapper). Takes ring slots of each device and page-locks
+  /// slots for them.
+  Endpoint(Wire& wire, const Options& options, std::function<void()> wake,
+           std::span<Device* const> devices = {}, Mapper* mapper = nullptr);
+  /// Nothing is under way and, with devices, is_closed(), unless `abandon` was called.
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -117,15 +163,23 @@ class Endpoint {
   Request send(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel);
   /// Starts a receive. Throws Error(usage) like send, and for types whose elements overlap.
   Request receive(const Incoming& room, const Pattern& pattern);
+  /// Makes all nodes close the allocation of a device that `memory` is in: when this is over it can
+  /// be freed. Fails with Error(usage) while messages use it. Throws Error(usage) for memory that
+  /// is no device's.
+  Request release(const void* memory);
 
   // ---- for the progress thread ----------------------------------------------------------------
   /// Does what can be done now; false: nothing was.
   bool progress();
   /// No request is under way, and nothing that has come waits for a receive.
   [[nodiscard]] bool is_idle() const;
+  /// The end, when no node sends any more: closes what is mapped here, and tells the others.
+  void close();
+  /// After close(): all others have closed what they had mapped of this node.
+  [[nodiscard]] bool is_closed() const;
   /// The node fails: all requests do, with `why`.
   void abandon(const Error& why);
-  [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+  [[nodiscard]] Statistics statistics() const;
 
  private:
   friend class Request;
@@ -137,6 +191,16 @@ class Endpoint {
     std::shared_ptr<const PackPlan> plan;
     std::int64_t bytes = 0;
     std::byte* contiguous = nullptr;  ///< where the bytes lie, if they do in one piece
+    std::optional<LaneId> lane;       ///< of the device whose memory it is
+
+    /// Bytes that the wire can take or bring as they lie.
+    [[nodiscard]] bool is_host_run() const { return contiguous != nullptr && !lane; }
+    [[nodiscard]] Lanes::Elements elements() const { return {plan, count, memory}; }
+  };
+  struct Packing {
+    StreamRange range;
+    Staging::Slot slot = 0;
+    bool is_packed = false;
   };
   struct Send : RequestState {
     std::int64_t id = 0;
@@ -147,11 +211,20 @@ class Endpoint {
     std::uint64_t digest = 0;
     bool is_granted = false;
     bool is_withdrawn = false;  ///< asked for
+    Path path = Path::message;
+    std::int64_t peer_receive = 0;
     FlowId flow;
     std::int64_t piece_bytes = 0;
     std::int64_t posted = 0;  ///< bytes
     std::int64_t done = 0;
-    std::int32_t in_flight = 0;  ///< pieces
+    std::int32_t in_flight = 0;      ///< pieces
+    std::deque<Packing> packing;     ///< pieces for the wire, which takes them in order
+    std::deque<std::int32_t> slots;  ///< the receiver's, to be filled
+    LaneId via;                      ///< that writes to `target`
+    Spot target;                     ///< the receiver's slots, or memory
+    std::shared_ptr<const Mappings::Use> mapping;
+    std::optional<MemoryReference> next;  ///< of the receiver, to be mapped for the next message
+    std::optional<Error> broken;          ///< why it fails when nothing is in flight any more
   };
   struct Receive : RequestState {
     std::int64_t id = 0;
@@ -159,74 +232,204 @@ class Endpoint {
     Signature signature;
     Pattern pattern;
     Envelope envelope;  ///< of the message that it has taken
+    NoteHeader announcement;
+    std::optional<MemoryReference> source;  ///< the sender's memory
+    std::vector<std::byte> payload;         ///< of an eager message that waits for a slot
     std::int64_t bytes = 0;
-    std::int64_t peer_send = 0;
     bool is_taken = false;
     bool is_granted = false;
+    bool has_flow = false;
+    PathChoice choice;
+    Path path = Path::message;
     FlowId flow;
     std::int64_t piece_bytes = 0;
-    std::int64_t posted = 0;
+    std::int64_t posted = 0;  ///< bytes that have places: the receive's, or slots given out
     std::int64_t done = 0;
+    std::int64_t pieces = 0;
     std::int32_t in_flight = 0;
     std::vector<Staging::Slot> slots;  ///< free ones of its own
+    std::vector<Staging::Slot> given;  ///< those that the sender may fill
+    std::shared_ptr<const Mappings::Use> mapping;
+    LaneId via;
+    Spot from;                    ///< get: the sender's memory
+    std::optional<Error> broken;  ///< why it fails in the end
+    bool is_cut = false;          ///< nothing more comes from the sender
+    bool has_word = false;        ///< the sender has said whether what it sent is good
+    std::int64_t begun_ns = 0;
   };
   struct Arrival {
     Envelope envelope;
     NoteHeader header;
-    std::vector<std::byte> payload;  ///< of an eager message
+    std::vector<std::byte> payload;
   };
+  struct Release : RequestState {
+    LaneId lane;
+    IpcMemoryHandle handle;            ///< of the allocation
+    const std::byte* begin = nullptr;  ///< likewise
+    std::vector<NodeId> waits_for;
+  };
+  /// A piece on its way.
   struct Operation {
-    bool is_send = false;
+    enum class Kind : std::uint8_t {
+      pack,     ///< by a device into an out slot, to be sent then
+      send,     ///< over the wire
+      fill,     ///< into the receiver's slot or memory
+      receive,  ///< over the wire
+      unpack,   ///< by a device from a slot of this node's
+      fetch     ///< by a device from the sender's memory
+    };
+    Kind kind = Kind::send;
     std::int64_t request = 0;
-    std::int64_t begin = 0;
-    std::int64_t bytes = 0;
+    StreamRange range;
     std::optional<Staging::Slot> slot;
+    [[nodiscard]] bool is_of_send() const { return kind <= Kind::fill; }
   };
   struct Mail {
     std::shared_ptr<Send> send;
     std::shared_ptr<Receive> receive;
+    std::shared_ptr<Release> release;
     std::optional<std::pair<bool, std::int64_t>> cancelled;  ///< whether a send, and which
+  };
+  /// One device of a peer's.
+  struct DeviceIntroduction {
+    DeviceUuid device;
+    MemoryReference ring;
+    std::int64_t has_ring = 0;
+  };
+  struct Peer {
+    bool is_lost = false;
+    bool is_introduced_to = false;  ///< knows of this node's devices
+    bool has_introduced = false;
+    bool has_said_goodbye = false;
+    std::vector<DeviceIntroduction> devices;
+    std::string no_shared_there;  ///< why its devices do not reach this node's window
+    /// Why memory of these devices is not mapped: (theirs, ours), -1 for host memory.
+    std::map<std::pair<std::int32_t, std::int32_t>, std::string> not_mapped_here;
+    std::map<std::pair<std::int32_t, std::int32_t>, std::string> not_mapped_there;
+  };
+  /// An allocation of this node, as importers know it.
+  using AllocationKey = std::pair<std::int32_t, std::uint64_t>;  ///< lane, allocation
+  struct ReleasedMemory {
+    DeviceUuid device;
+    std::uint64_t allocation = 0;
+  };
+
+  /// Host memory that a device has page-locked.
+  class LockedPages {
+   public:
+    LockedPages(Device& device, std::span<std::byte> pages)
+        : device_(&device), address_(pages.data()) {
+      device.register_host(pages.data(), pages.size());
+    }
+    LockedPages(LockedPages&& other) noexcept
+        : device_(other.device_), address_(std::exchange(other.address_, nullptr)) {}
+    LockedPages& operator=(LockedPages&&) = delete;
+    LockedPages(const LockedPages&) = delete;
+    LockedPages& operator=(const LockedPages&) = delete;
+    ~LockedPages() {
+      if (address_ != nullptr) device_->unregister_host(address_);
+    }
+
+   private:
+    Device* device_;
+    void* address_;
   };
 
   /// Pieces of a message between contiguous memories that are posted at a time.
   static constexpr std::int32_t direct_pieces = 4;
 
+  // ---- requests -------------------------------------------------------------------------------
   [[nodiscard]] Side make_side(std::string_view what, void* memory, std::int64_t count,
                                const Datatype& type);
   [[nodiscard]] std::int64_t count_request();
   void check_peer(NodeId peer, std::string_view what) const;
   void post(Mail mail);
   void cancel(bool is_send, std::int64_t id);
-
   [[nodiscard]] bool take_mail();
-  void start(const std::shared_ptr<Send>& started);
-  void start(const std::shared_ptr<Receive>& started);
-  void cancel_send(std::int64_t id);
-  void cancel_receive(std::int64_t id);
+  void forget_request();
+  void forget(Send& send);
+  void forget(Receive& receive);
 
+  // ---- notes ----------------------------------------------------------------------------------
   void note_arrived(const Wire::Note& note);
+  [[nodiscard]] std::span<std::byte> begin_note(NodeId to, NoteHeader header,
+                                                std::size_t payload_bytes);
+  void send_note(NodeId to, const NoteHeader& header);
+  void send_note(NodeId to, const NoteHeader& header, std::span<const std::byte> payload);
+
+  // ---- sends ----------------------------------------------------------------------------------
+  void start(const std::shared_ptr<Send>& started);
+  void cancel_send(std::int64_t id);
+  void answered(const NoteHeader& header, std::span<const std::byte> payload);
+  void granted(NodeId from, const NoteHeader& header, std::span<const std::byte> payload);
+  [[nodiscard]] bool reach(Send& send, const NoteHeader& header,
+                           std::span<const std::byte> payload);
+  void slot_is_free(const NoteHeader& header);
+  void post_pieces(Send& send);
+  [[nodiscard]] bool post_piece(Send& send);
+  [[nodiscard]] bool post_fill(Send& send);
+  void packed(Send& send, Staging::Slot slot);
+  [[nodiscard]] bool fill(Send& send, const Operation& piece, const Spot& to);
+  void sent(const Operation& piece, const std::optional<std::string>& failure);
+  void tell_broken(const Send& send);
+  void fail(Send& send, Error why);
+  void end(Send& send);
+
+  // ---- receives -------------------------------------------------------------------------------
+  void start(const std::shared_ptr<Receive>& started);
+  void cancel_receive(std::int64_t id);
   void message_arrived(NodeId from, const NoteHeader& header, std::span<const std::byte> payload);
-  void granted(const NoteHeader& header);
   void take(Receive& receive, const Envelope& envelope, const NoteHeader& header,
             std::span<const std::byte> payload);
   [[nodiscard]] std::optional<std::string> mismatch(const Receive& receive,
                                                     const NoteHeader& header) const;
-  void grant(Receive& receive, bool sender_is_contiguous);
+  [[nodiscard]] Situation situation_of(const Receive& receive);
+  void decide(Receive& receive);
+  void fetch(Receive& receive);
+  void declined(NodeId from, const NoteHeader& header, std::string_view why);
+  void grant(Receive& receive);
+  void give_slots(Receive& receive);
+  void filled(NodeId from, const NoteHeader& header);
   void withdraw(NodeId from, const NoteHeader& header);
   void free_eager_slot(NodeId peer);
-
-  void post_pieces(Send& send);
   void post_pieces(Receive& receive);
-  void completed(OperationId id);
-  void end(Send& send);
+  [[nodiscard]] bool drain(Receive& receive, const Operation& piece, const Spot& from);
+  void came(const Operation& piece, const std::optional<std::string>& failure);
+  void piece_is_in(Receive& receive, const Operation& piece);
+  void end_if_all_is_here(Receive& receive);
+  void sender_broke(const NoteHeader& header, std::string_view why);
+  void fail(Receive& receive, Error why);
   void end(Receive& receive);
+  [[nodiscard]] Staging& slots_of(const Receive& receive);
+  void refuse(const Receive& receive, const Error& why);
+  void give_back(Receive& receive);
+  void map_source_for_the_next(const Receive& receive);
+
+  // ---- mappings -------------------------------------------------------------------------------
+  void introduce(NodeId to);
+  void introduced(NodeId from, std::span<const std::byte> payload);
+  [[nodiscard]] std::optional<MemoryReference> reference_to(const Side& side, NodeId for_peer);
+  [[nodiscard]] LaneId lane_for(const Side& side, const DeviceUuid& device) const;
+  [[nodiscard]] Spot map(NodeId node, LaneId via, const MemoryReference& memory,
+                         std::shared_ptr<const Mappings::Use>& use);
+  [[nodiscard]] std::string map_for_the_next(NodeId node, LaneId via,
+                                             const MemoryReference& memory);
+  void start(const std::shared_ptr<Release>& started);
+  void released(NodeId from, const ReleasedMemory& memory);
+  void end_releases();
+  void reach_window(NodeId node);
+  void lock(std::span<std::byte> pages);
+  void say_goodbye(NodeId to);
+
+  // ---- all ------------------------------------------------------------------------------------
+  void completed(OperationId id, const std::optional<std::string>& failure);
   void serve_waiting();
   void lost(NodeId peer);
-  [[nodiscard]] std::span<std::byte> begin_note(NodeId to, NoteHeader header,
-                                                std::size_t payload_bytes);
-  void send_note(NodeId to, const NoteHeader& header);
   [[nodiscard]] OperationId add(const Operation& operation);
-  void forget_request();
+  [[nodiscard]] Peer& peer(NodeId node) { return peers_[static_cast<std::size_t>(node.value())]; }
+  [[nodiscard]] const Peer& peer(NodeId node) const {
+    return peers_[static_cast<std::size_t>(node.value())];
+  }
 
   Wire& wire_;
   Options options_;
@@ -244,19 +447,32 @@ class Endpoint {
   Wire::Events events_;
   Matching matching_;
   Credits credits_;
-  std::vector<bool> lost_;  ///< by node
+  std::vector<Peer> peers_;
+  HostPages out_memory_;
+  HostPages in_memory_;  ///< empty where the window has room
+  std::vector<LockedPages> locked_;
+  Lanes lanes_;
+  std::vector<Lanes::Ended> ended_;
+  std::vector<DeviceBuffer> ring_memory_;  ///< by lane; none: no rings
+  Mapper own_mapper_;
+  Mappings mappings_;
+  std::vector<std::span<std::byte>> reached_windows_;  ///< that devices have page-locked
+  std::map<AllocationKey, std::set<NodeId>> told_;     ///< who may have mapped an allocation
   Staging out_;
   Staging in_;
+  std::vector<Staging> rings_;  ///< by lane
   std::unordered_map<std::int64_t, std::shared_ptr<Send>> sends_;
   std::unordered_map<std::int64_t, std::shared_ptr<Receive>> receives_;
+  std::vector<std::shared_ptr<Release>> releases_;
   std::unordered_map<std::int64_t, Arrival> arrivals_;
   std::unordered_map<std::int64_t, Operation> operations_;
   std::deque<std::int64_t> sends_waiting_;     ///< granted, for an out slot
-  std::deque<std::int64_t> receives_waiting_;  ///< taken, for in slots
+  std::deque<std::int64_t> receives_waiting_;  ///< taken, for slots
   std::vector<FlowId> free_flows_;
   std::int32_t next_flow_ = 0;
   std::int64_t next_arrival_ = 1;
   std::int64_t next_operation_ = 1;
+  bool is_closing_ = false;
   Statistics statistics_;
 };
 

@@ -1,22 +1,18 @@
 /// How an endpoint receives: from the message that a receive takes to its last piece.
 
 #include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
 #include <string>
 #include <utility>
 
+#include "base/assert.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "node-runtime/transport/datatype/pack.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 
 namespace heddle::p2p {
-namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
-}  // namespace
 
 void Endpoint::start(const std::shared_ptr<Receive>& started) {
   Receive& receive = *started;
@@ -29,20 +25,17 @@ void Endpoint::start(const std::shared_ptr<Receive>& started) {
     return;
   }
   const NodeId source = receive.pattern.source;
-  if (source == Pattern::any_source || !lost_[static_cast<std::size_t>(source.value())]) return;
+  if (source == Pattern::any_source || !peer(source).is_lost) return;
   matching_.cancel(ReceiveId{receive.id});
-  receive.fail(Error(ErrorCode::communication,
-                     fmt::format("receiving from node {}, which is lost", source.value())));
-  receives_.erase(receive.id);
-  forget_request();
+  fail(receive, Error(ErrorCode::communication,
+                      fmt::format("receiving from node {}, which is lost", source.value())));
 }
 
 void Endpoint::cancel_receive(std::int64_t id) {
   if (!matching_.cancel(ReceiveId{id})) return;
   const auto found = receives_.find(id);
   found->second->complete({NodeId{-1}, -1, 0, true});
-  receives_.erase(found);
-  forget_request();
+  forget(*found->second);
 }
 
 void Endpoint::message_arrived(NodeId from, const NoteHeader& header,
@@ -96,10 +89,8 @@ std::optional<std::string> Endpoint::mismatch(const Receive& receive,
   return std::nullopt;
 }
 
-void Endpoint::free_eager_slot(NodeId peer) {
-  if (credits_.slot_freed(peer) && !lost_[static_cast<std::size_t>(peer.value())]) {
-    send_note(peer, NoteHeader{});
-  }
+void Endpoint::free_eager_slot(NodeId from) {
+  if (credits_.slot_freed(from) && !peer(from).is_lost) send_note(from, NoteHeader{});
 }
 
 /// A message goes to a receive.
@@ -107,100 +98,439 @@ void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader
                     std::span<const std::byte> payload) {
   const NodeId from = envelope.source;
   const bool is_eager = header.kind == NoteHeader::Kind::eager;
+  if (options_.report) receive.begun_ns = now_ns();
   receive.envelope = envelope;
+  receive.announcement = header;
   receive.bytes = header.bytes;
-  receive.peer_send = header.send;
   receive.is_taken = true;
   if (const auto why = mismatch(receive, header)) {
     if (is_eager) {
       free_eager_slot(from);
     } else {
-      NoteHeader answer;
-      answer.kind = NoteHeader::Kind::refuse;
-      answer.send = header.send;
-      const auto text = begin_note(from, answer, why->size());
-      std::ranges::copy(bytes_of(*why), text.begin());
-      wire_.send_note(from);
+      refuse(receive, Error(ErrorCode::usage, *why));
     }
-    receive.fail(Error(ErrorCode::usage, *why));
-    receives_.erase(receive.id);
-    forget_request();
-    return;
+    return fail(receive, Error(ErrorCode::usage, *why));
   }
   if (is_eager) {
+    receive.path = Path::eager;
+    if (receive.side.lane && receive.bytes > 0) {
+      receive.payload.assign(payload.begin(), payload.end());
+      free_eager_slot(from);
+      receive.piece_bytes = options_.sizes.piece_bytes;
+      receives_waiting_.push_back(receive.id);
+      return serve_waiting();
+    }
     unpack(*receive.side.plan, receive.side.count, {0, receive.bytes}, payload.data(),
            receive.side.memory);
     free_eager_slot(from);
-    end(receive);
-    return;
+    return end(receive);
   }
-  if (lost_[static_cast<std::size_t>(from.value())]) {
-    receive.fail(
+  if (peer(from).is_lost) {
+    return fail(
+        receive,
         Error(ErrorCode::communication,
               fmt::format("node {} was lost before it could send its message of {} bytes with tag "
                           "{}",
                           from.value(), header.bytes, header.tag)));
-    receives_.erase(receive.id);
-    forget_request();
-    return;
   }
-  grant(receive, header.is_contiguous != 0);
+  if (header.has_reference != 0) receive.source = read<MemoryReference>(payload);
+  decide(receive);
 }
 
-/// Direct where both sides are contiguous, otherwise in pieces that a slot has room for. What needs
-/// slots and finds none waits for those before it.
-void Endpoint::grant(Receive& receive, bool sender_is_contiguous) {
-  const bool is_direct = sender_is_contiguous && receive.side.contiguous != nullptr;
-  receive.piece_bytes = is_direct ? Wire::piece_bytes_max : options_.piece_bytes;
-  if (receive.side.contiguous == nullptr && receive.bytes > 0) {
-    receives_waiting_.push_back(receive.id);
-    serve_waiting();
-    return;
-  }
-  post_pieces(receive);
+/// The sender hears why its message was not received.
+void Endpoint::refuse(const Receive& receive, const Error& why) {
+  NoteHeader answer;
+  answer.kind = NoteHeader::Kind::refuse;
+  answer.send = receive.announcement.send;
+  answer.slot = static_cast<std::int32_t>(why.code());
+  send_note(receive.envelope.source, answer, bytes_of(std::string_view(why.what())));
 }
 
-/// Tells the sender to begin when the first pieces have places, and posts them as places come.
-void Endpoint::post_pieces(Receive& receive) {
-  if (!receive.is_granted) {
-    receive.is_granted = true;
+// ---- the path --------------------------------------------------------------------------------
+
+Situation Endpoint::situation_of(const Receive& receive) {
+  const NodeId from = receive.envelope.source;
+  const NoteHeader& announced = receive.announcement;
+  const Side& side = receive.side;
+  const Peer& other = peer(from);
+  Situation s;
+  s.bytes = receive.bytes;
+  s.is_self = from == wire_.node();
+  s.sender = {announced.device >= 0, announced.is_contiguous != 0, announced.is_locked != 0};
+  s.receiver = {side.lane.has_value(), side.contiguous != nullptr, false};
+  if (!side.lane && side.contiguous != nullptr && lanes_.count() > 0) {
+    s.receiver.is_locked = lanes_.device(LaneId{0}).reaches_host(
+        side.contiguous, static_cast<std::size_t>(side.bytes));
+  }
+  if (!in_memory_.span().empty() || wire_.window_of(from).empty()) {
+    s.no_shared = "the nodes do not share host memory";
+  } else if (s.sender.on_device) {
+    s.no_shared = other.no_shared_there;
+  }
+  if (!wire_.shares_host(from)) {
+    s.no_get = s.no_put = s.no_ring = "the nodes are on different hosts";
+    return s;
+  }
+  const std::int32_t theirs = announced.device;
+  const std::int32_t here = side.lane ? side.lane->value() : -1;
+  if (receive.source) {
+    const LaneId via = lane_for(side, receive.source->handle.device);
+    s.maps_get = s.is_self || mappings_.has(from, lanes_.device(via), *receive.source);
+    const auto refused = other.not_mapped_here.find({theirs, here});
+    if (refused != other.not_mapped_here.end()) s.no_get = refused->second;
+  } else {
+    s.no_get = "the sender's memory cannot be mapped";
+  }
+  if (lanes_.count() == 0) s.no_get = "this node has no device";
+  if (!side.lane) return s;
+  const DeviceUuid& device = lanes_.device(*side.lane).info().uuid;
+  s.same_device = theirs >= 0 && static_cast<std::size_t>(theirs) < other.devices.size() &&
+                  other.devices[static_cast<std::size_t>(theirs)].device == device;
+  if (const auto refused = other.not_mapped_there.find({theirs, here});
+      refused != other.not_mapped_there.end()) {
+    s.no_put = s.no_ring = refused->second;
+  }
+  if (rings_.empty()) s.no_ring = "rings are switched off";
+  if (side.contiguous != nullptr && !s.is_self) {
+    const auto handle = lanes_.device(*side.lane).export_memory(side.contiguous);
+    const auto told = told_.find({here, handle.allocation});
+    s.maps_put = told != told_.end() && told->second.contains(from);
+  }
+  return s;
+}
+
+void Endpoint::decide(Receive& receive) {
+  // Where pieces come from is for the sender to know; what it may map, only after introductions.
+  if (receive.side.lane) introduce(receive.envelope.source);
+  try {
+    receive.choice = choose_path(situation_of(receive), options_.rates, options_.sizes,
+                                 receive.bytes == 0 ? Path::message : options_.path);
+  } catch (const Error& error) {  // the memory is gone
+    refuse(receive, error);
+    return fail(receive, error);
+  }
+  receive.path = receive.bytes == 0 ? Path::message : receive.choice.path();
+  switch (receive.path) {
+    case Path::get:
+      return fetch(receive);
+    case Path::put:
+      receive.piece_bytes = Wire::piece_bytes_max;
+      return grant(receive);
+    case Path::message: {
+      const NoteHeader& announced = receive.announcement;
+      const bool sender_is_host_run = announced.is_contiguous != 0 && announced.device < 0;
+      const bool is_direct = sender_is_host_run && receive.side.is_host_run();
+      receive.piece_bytes = is_direct ? Wire::piece_bytes_max : options_.sizes.piece_bytes;
+      if (receive.side.is_host_run() || receive.bytes == 0) return grant(receive);
+      break;
+    }
+    case Path::ring:
+      receive.piece_bytes = options_.sizes.ring_piece_bytes;
+      break;
+    case Path::eager:
+    case Path::shared:
+      receive.piece_bytes = options_.sizes.piece_bytes;
+      break;
+  }
+  receives_waiting_.push_back(receive.id);
+  serve_waiting();
+}
+
+Staging& Endpoint::slots_of(const Receive& receive) {
+  if (receive.path != Path::ring) return in_;
+  return rings_[static_cast<std::size_t>(receive.side.lane->value())];
+}
+
+/// It has the slots that it asked for.
+void Endpoint::give_slots(Receive& receive) {
+  if (receive.path != Path::eager) return grant(receive);
+  const Staging::Slot slot = receive.slots.back();
+  receive.slots.pop_back();
+  std::ranges::copy(receive.payload, in_.at(slot));
+  const Operation piece{
+      Operation::Kind::unpack, receive.id, {0, receive.bytes}, std::optional(slot)};
+  receive.posted = receive.bytes;
+  ++receive.in_flight;
+  if (drain(receive, piece, {in_.at(slot), nullptr})) piece_is_in(receive, piece);
+}
+
+/// Tells the sender how, and to begin.
+void Endpoint::grant(Receive& receive) {
+  NoteHeader header;
+  header.kind = NoteHeader::Kind::grant;
+  header.path = receive.path;
+  header.send = receive.announcement.send;
+  header.receive = receive.id;
+  header.piece_bytes = receive.piece_bytes;
+  header.device = receive.side.lane ? receive.side.lane->value() : -1;
+  std::vector<std::byte> payload;
+  const auto append = [&](const auto& value) {
+    const auto bytes = bytes_of(value);
+    payload.insert(payload.end(), bytes.begin(), bytes.end());
+  };
+  const bool by_message = receive.path == Path::message;
+  if (by_message) {
     if (free_flows_.empty()) free_flows_.emplace_back(next_flow_++);
     receive.flow = free_flows_.back();
+    receive.has_flow = true;
     free_flows_.pop_back();
-    NoteHeader header;
-    header.kind = NoteHeader::Kind::grant;
-    header.send = receive.peer_send;
     header.flow = receive.flow.value();
-    header.piece_bytes = receive.piece_bytes;
-    send_note(receive.envelope.source, header);
+  } else if (receive.path != Path::put) {
+    header.slot = static_cast<std::int32_t>(receive.slots.size());
+    for (const Staging::Slot slot : receive.slots) append(slot);
+    receive.given.swap(receive.slots);
+    receive.posted = std::min(receive.bytes, header.slot * receive.piece_bytes);
   }
-  const bool by_slots = receive.side.contiguous == nullptr;
+  const bool maps_later =
+      std::ranges::any_of(receive.choice.estimates, [](const PathEstimate& estimate) {
+        return estimate.path == Path::put && estimate.lacks == not_mapped_yet;
+      });
+  if (receive.path == Path::put || (maps_later && !by_message)) {
+    if (const auto reference = reference_to(receive.side, receive.envelope.source)) {
+      header.has_reference = 1;
+      append(*reference);
+    }
+  }
+  receive.is_granted = true;
+  send_note(receive.envelope.source, header, payload);
+  if (by_message) post_pieces(receive);
+}
+
+/// The sender's device, or this node's, cannot do it that way: another one.
+void Endpoint::declined(NodeId from, const NoteHeader& header, std::string_view why) {
+  const auto found = receives_.find(header.receive);
+  HEDDLE_CHECK(found != receives_.end(), "receive {} is declined, but is not under way",
+               header.receive);
+  Receive& receive = *found->second;
+  if (receive.path == Path::shared) {
+    // Its window is of no use to the sender's device.
+    peer(from).no_shared_there = why;
+  } else {
+    const std::int32_t here = receive.side.lane ? receive.side.lane->value() : -1;
+    peer(from).not_mapped_there[{header.device, here}] = why;
+  }
+  for (const Staging::Slot slot : receive.given) slots_of(receive).give_back(slot);
+  receive.given.clear();
+  receive.is_granted = false;
+  receive.posted = 0;
+  decide(receive);
+}
+
+/// Reads the sender's memory.
+void Endpoint::fetch(Receive& receive) {
+  const NodeId from = receive.envelope.source;
+  receive.via = lane_for(receive.side, receive.source->handle.device);
+  try {
+    receive.from = map(from, receive.via, *receive.source, receive.mapping);
+  } catch (const Error& error) {
+    const std::int32_t here = receive.side.lane ? receive.side.lane->value() : -1;
+    peer(from).not_mapped_here[{receive.announcement.device, here}] = error.what();
+    return decide(receive);
+  }
+  receive.is_granted = true;
+  receive.piece_bytes = Wire::piece_bytes_max;
+  const std::shared_ptr<Receive> kept = receives_.at(receive.id);
+  // All at once; the count is raised first so that none of them is the last before all are posted.
+  const std::int64_t pieces = (receive.bytes + receive.piece_bytes - 1) / receive.piece_bytes;
+  receive.in_flight += static_cast<std::int32_t>(pieces);
   while (receive.posted < receive.bytes) {
     const std::int64_t bytes = std::min(receive.piece_bytes, receive.bytes - receive.posted);
-    Operation piece{false, receive.id, receive.posted, bytes, std::nullopt};
-    std::span<std::byte> into;
+    const Operation piece{
+        Operation::Kind::fetch, receive.id, {receive.posted, bytes}, std::nullopt};
+    Spot spot = receive.from;
+    spot.address += receive.posted;
+    receive.posted += bytes;
+    static_cast<void>(drain(receive, piece, spot));
+  }
+}
+
+// ---- pieces ----------------------------------------------------------------------------------
+
+/// Receives over the wire, as places come.
+void Endpoint::post_pieces(Receive& receive) {
+  const bool by_slots = !receive.side.is_host_run();
+  while (receive.posted < receive.bytes) {
+    const std::int64_t bytes = std::min(receive.piece_bytes, receive.bytes - receive.posted);
+    Operation piece{Operation::Kind::receive, receive.id, {receive.posted, bytes}, std::nullopt};
+    std::byte* into = nullptr;
     if (by_slots) {
       if (receive.slots.empty()) return;
       piece.slot = receive.slots.back();
       receive.slots.pop_back();
-      into = in_.bytes(*piece.slot).first(static_cast<std::size_t>(bytes));
+      into = in_.at(*piece.slot);
     } else {
       if (receive.in_flight >= direct_pieces) return;
-      into = {receive.side.contiguous + receive.posted, static_cast<std::size_t>(bytes)};
+      into = receive.side.contiguous + receive.posted;
     }
     receive.posted += bytes;
     ++receive.in_flight;
-    wire_.receive_bytes(receive.envelope.source, receive.flow, into, add(piece));
+    wire_.receive_bytes(receive.envelope.source, receive.flow,
+                        {into, static_cast<std::size_t>(bytes)}, add(piece));
   }
   if (receive.bytes == 0) end(receive);
 }
 
+/// The sender has written a piece into a slot, or into the memory itself.
+void Endpoint::filled(NodeId from, const NoteHeader& header) {
+  const auto found = receives_.find(header.receive);
+  HEDDLE_CHECK(found != receives_.end(), "node {} has filled receive {}, which is over",
+               from.value(), header.receive);
+  const std::shared_ptr<Receive> kept = found->second;
+  Receive& receive = *kept;
+  if (receive.path == Path::message) {
+    receive.has_word = true;
+    return end_if_all_is_here(receive);
+  }
+  Operation piece{Operation::Kind::unpack, receive.id, {header.begin, header.bytes}, std::nullopt};
+  ++receive.in_flight;
+  if (receive.path == Path::put) return piece_is_in(receive, piece);
+  piece.slot = header.slot;
+  std::erase(receive.given, header.slot);
+  const Device* device = receive.path == Path::ring ? &lanes_.device(*receive.side.lane) : nullptr;
+  const Spot from_slot{slots_of(receive).at(header.slot), device};
+  if (receive.broken || drain(receive, piece, from_slot)) piece_is_in(receive, piece);
+}
+
+/// As Endpoint::fill().
+bool Endpoint::drain(Receive& receive, const Operation& piece, const Spot& from) {
+  const Side& side = receive.side;
+  if (!side.lane && from.device == nullptr) {
+    unpack(*side.plan, side.count, piece.range, from.address, side.memory);
+    return true;
+  }
+  const OperationId id = add(piece);
+  try {
+    if (side.lane) {
+      lanes_.unpack(*side.lane, side.elements(), piece.range, from, id);
+    } else {
+      lanes_.copy(receive.via, Lanes::Direction::in, {side.contiguous + piece.range.begin, nullptr},
+                  from, static_cast<std::size_t>(piece.range.bytes), id);
+    }
+  } catch (const Error& error) {
+    completed(id, error.what());
+  }
+  return false;
+}
+
+void Endpoint::came(const Operation& piece, const std::optional<std::string>& failure) {
+  const auto found = receives_.find(piece.request);
+  HEDDLE_CHECK(found != receives_.end(), "a piece of receive {}, which is over", piece.request);
+  const std::shared_ptr<Receive> kept = found->second;
+  Receive& receive = *kept;
+  if (failure && !receive.broken) {
+    receive.broken =
+        Error(ErrorCode::internal,
+              fmt::format("receiving {} bytes with tag {} from node {} on node {}: {}",
+                          receive.bytes, receive.envelope.tag, receive.envelope.source.value(),
+                          wire_.node().value(), *failure));
+  }
+  if (piece.kind == Operation::Kind::receive && piece.slot && !receive.broken) {
+    Operation next = piece;
+    next.kind = Operation::Kind::unpack;
+    if (!drain(receive, next, {in_.at(*piece.slot), nullptr})) return;
+  }
+  piece_is_in(receive, piece);
+}
+
+void Endpoint::piece_is_in(Receive& receive, const Operation& piece) {
+  --receive.in_flight;
+  ++receive.pieces;
+  receive.done += piece.range.bytes;
+  if (receive.is_cut) {
+    if (piece.slot) slots_of(receive).give_back(*piece.slot);
+    return fail(receive, *receive.broken);
+  }
+  const bool by_slots_of_ours = receive.path == Path::shared || receive.path == Path::ring;
+  if (piece.slot && by_slots_of_ours && receive.posted < receive.bytes) {
+    NoteHeader header;
+    header.kind = NoteHeader::Kind::slot;
+    header.send = receive.announcement.send;
+    header.slot = *piece.slot;
+    receive.given.push_back(*piece.slot);
+    receive.posted = std::min(receive.bytes, receive.posted + receive.piece_bytes);
+    send_note(receive.envelope.source, header);
+  } else if (piece.slot) {
+    receive.slots.push_back(*piece.slot);
+  }
+  if (receive.done < receive.bytes && receive.path == Path::message) post_pieces(receive);
+  end_if_all_is_here(receive);
+}
+
+/// All bytes have come and, where a device of the sender's has packed what came over the wire, the
+/// word that nothing went wrong with it: pieces may overtake the note that something did.
+void Endpoint::end_if_all_is_here(Receive& receive) {
+  const bool needs_word = receive.path == Path::message && receive.announcement.device >= 0;
+  if (receive.done < receive.bytes || (needs_word && !receive.has_word)) return;
+  if (receive.broken) {
+    if (receive.path == Path::get) refuse(receive, *receive.broken);
+    return fail(receive, *receive.broken);
+  }
+  if (receive.path == Path::get) {
+    NoteHeader header;
+    header.kind = NoteHeader::Kind::fetched;
+    header.send = receive.announcement.send;
+    send_note(receive.envelope.source, header);
+  }
+  end(receive);
+}
+
+/// Over the wire all pieces come nevertheless; otherwise none does any more.
+void Endpoint::sender_broke(const NoteHeader& header, std::string_view why) {
+  const auto found = receives_.find(header.receive);
+  if (found == receives_.end()) return;  // it is over, for this or another reason
+  Receive& receive = *found->second;
+  if (!receive.broken) receive.broken = Error(ErrorCode::communication, std::string(why));
+  if (receive.path != Path::message) return fail(receive, *receive.broken);
+  receive.has_word = true;
+  end_if_all_is_here(receive);
+}
+
+// ---- ends ------------------------------------------------------------------------------------
+
+/// It fails when nothing of it is on its way any more: nobody writes to its memory then. Nothing
+/// more comes from the sender.
+void Endpoint::fail(Receive& receive, Error why) {
+  if (!receive.broken) receive.broken = std::move(why);
+  receive.is_cut = true;
+  if (receive.in_flight > 0) return;
+  give_back(receive);
+  receive.RequestState::fail(*receive.broken);
+  forget(receive);
+}
+
+void Endpoint::give_back(Receive& receive) {
+  if (receive.has_flow) free_flows_.push_back(receive.flow);
+  for (const Staging::Slot slot : receive.slots) slots_of(receive).give_back(slot);
+  for (const Staging::Slot slot : receive.given) slots_of(receive).give_back(slot);
+  receive.slots.clear();
+  receive.given.clear();
+}
+
+void Endpoint::map_source_for_the_next(const Receive& receive) {
+  const bool is_wanted =
+      std::ranges::any_of(receive.choice.estimates, [](const PathEstimate& estimate) {
+        return estimate.path == Path::get && estimate.lacks == not_mapped_yet;
+      });
+  if (!is_wanted) return;
+  const NodeId from = receive.envelope.source;
+  const std::string refusal = map_for_the_next(
+      from, lane_for(receive.side, receive.source->handle.device), *receive.source);
+  if (refusal.empty()) return;
+  const std::int32_t here = receive.side.lane ? receive.side.lane->value() : -1;
+  peer(from).not_mapped_here[{receive.announcement.device, here}] = refusal;
+}
+
 void Endpoint::end(Receive& receive) {
-  if (receive.is_granted) free_flows_.push_back(receive.flow);
-  for (const Staging::Slot slot : receive.slots) in_.give_back(slot);
+  give_back(receive);
+  ++statistics_.received[static_cast<std::size_t>(receive.path)];
+  if (options_.report) {
+    options_.report({receive.envelope.source, wire_.node(), receive.envelope.tag, receive.bytes,
+                     receive.pieces, receive.path, receive.choice,
+                     static_cast<double>(now_ns() - receive.begun_ns) * 1e-3});
+  }
   receive.complete({receive.envelope.source, receive.envelope.tag, receive.bytes, false});
-  receives_.erase(receive.id);
-  forget_request();
+  map_source_for_the_next(receive);
+  forget(receive);
 }
 
 }  // namespace heddle::p2p

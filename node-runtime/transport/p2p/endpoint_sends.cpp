@@ -13,9 +13,10 @@ namespace heddle::p2p {
 
 void Endpoint::start(const std::shared_ptr<Send>& started) {
   Send& send = *started;
-  if (lost_[static_cast<std::size_t>(send.to.value())]) {
-    send.fail(Error(ErrorCode::communication,
-                    fmt::format("sending to node {}, which is lost", send.to.value())));
+  if (peer(send.to).is_lost) {
+    send.RequestState::fail(
+        Error(ErrorCode::communication,
+              fmt::format("sending to node {}, which is lost", send.to.value())));
     forget_request();
     return;
   }
@@ -26,12 +27,13 @@ void Endpoint::start(const std::shared_ptr<Send>& started) {
   header.bytes = send.side.bytes;
   header.digest = send.digest;
   statistics_.bytes_sent += send.side.bytes;
-  if (send.side.bytes <= options_.eager_bytes_max && credits_.take(send.to)) {
+  const bool is_small = send.side.bytes <= options_.eager_bytes_max;
+  if (is_small && !send.side.lane && credits_.take(send.to)) {
     header.kind = NoteHeader::Kind::eager;
     const auto payload = begin_note(send.to, header, static_cast<std::size_t>(send.side.bytes));
     pack(*send.side.plan, send.side.count, send.side.memory, {0, send.side.bytes}, payload.data());
-    wire_.send_note(send.to);
-    ++statistics_.eager;
+    wire_.send_note();
+    ++statistics_.sent[static_cast<std::size_t>(Path::eager)];
     send.complete({wire_.node(), send.tag, send.side.bytes, false});
     forget_request();
     return;
@@ -39,54 +41,25 @@ void Endpoint::start(const std::shared_ptr<Send>& started) {
   header.kind = NoteHeader::Kind::announce;
   header.is_contiguous = send.side.contiguous != nullptr ? 1 : 0;
   sends_.emplace(send.id, started);
-  send_note(send.to, header);
-}
-
-void Endpoint::granted(const NoteHeader& header) {
-  const auto found = sends_.find(header.send);
-  HEDDLE_CHECK(found != sends_.end(), "send {} is granted, but is not under way", header.send);
-  Send& send = *found->second;
-  send.is_granted = true;
-  send.flow = FlowId{header.flow};
-  send.piece_bytes = header.piece_bytes;
-  ++(send.side.contiguous != nullptr ? statistics_.direct : statistics_.packed);
-  if (send.side.bytes == 0) return end(send);
-  if (send.side.contiguous == nullptr) sends_waiting_.push_back(send.id);
-  post_pieces(send);
-}
-
-/// As many as there are places for: straight from contiguous memory, otherwise by way of out slots.
-void Endpoint::post_pieces(Send& send) {
-  while (send.posted < send.side.bytes) {
-    const std::int64_t bytes = std::min(send.piece_bytes, send.side.bytes - send.posted);
-    Operation piece{true, send.id, send.posted, bytes, std::nullopt};
-    std::span<const std::byte> from;
-    if (send.side.contiguous != nullptr) {
-      if (send.in_flight >= direct_pieces) return;
-      from = {send.side.contiguous + send.posted, static_cast<std::size_t>(bytes)};
-    } else {
-      // Who waits longer goes first.
-      if (send.in_flight >= options_.pieces_ahead || sends_waiting_.front() != send.id) return;
-      piece.slot = out_.take();
-      if (!piece.slot) return;
-      const auto slot = out_.bytes(*piece.slot).first(static_cast<std::size_t>(bytes));
-      pack(*send.side.plan, send.side.count, send.side.memory, {send.posted, bytes}, slot.data());
-      from = slot;
-      // To the end of the queue, or out of it.
-      sends_waiting_.pop_front();
-      const bool wants_more = send.posted + bytes < send.side.bytes;
-      if (wants_more) sends_waiting_.push_back(send.id);
+  std::optional<MemoryReference> reference;
+  try {
+    if (send.side.lane) {
+      introduce(send.to);
+      header.device = send.side.lane->value();
+      reference = reference_to(send.side, send.to);
+    } else if (send.side.contiguous != nullptr && lanes_.count() > 0) {
+      introduce(send.to);
+      const auto bytes = static_cast<std::size_t>(send.side.bytes);
+      header.is_locked = lanes_.device(LaneId{0}).reaches_host(send.side.contiguous, bytes) ? 1 : 0;
     }
-    send.posted += bytes;
-    ++send.in_flight;
-    wire_.send_bytes(send.to, send.flow, from, add(piece));
+  } catch (const Error& error) {
+    send.RequestState::fail(error);
+    forget(send);
+    return;
   }
-}
-
-void Endpoint::end(Send& send) {
-  send.complete({wire_.node(), send.tag, send.side.bytes, false});
-  sends_.erase(send.id);
-  forget_request();
+  header.has_reference = reference.has_value() ? 1 : 0;
+  if (reference) return send_note(send.to, header, bytes_of(*reference));
+  send_note(send.to, header);
 }
 
 void Endpoint::cancel_send(std::int64_t id) {
@@ -98,6 +71,264 @@ void Endpoint::cancel_send(std::int64_t id) {
   header.kind = NoteHeader::Kind::withdraw;
   header.send = id;
   send_note(send.to, header);
+}
+
+/// The last word on a send that was announced.
+void Endpoint::answered(const NoteHeader& header, std::span<const std::byte> payload) {
+  const auto found = sends_.find(header.send);
+  HEDDLE_CHECK(found != sends_.end(), "send {} is answered, but is not under way", header.send);
+  Send& send = *found->second;
+  if (header.kind == NoteHeader::Kind::fetched) {
+    ++statistics_.sent[static_cast<std::size_t>(Path::get)];
+    return end(send);
+  }
+  if (header.kind == NoteHeader::Kind::refuse) {
+    send.RequestState::fail(
+        Error(static_cast<ErrorCode>(header.slot), std::string(text_of(payload))));
+  } else {
+    send.complete({wire_.node(), send.tag, 0, true});
+  }
+  forget(send);
+}
+
+// ---- pieces ----------------------------------------------------------------------------------
+
+void Endpoint::granted(NodeId from, const NoteHeader& header, std::span<const std::byte> payload) {
+  const auto found = sends_.find(header.send);
+  HEDDLE_CHECK(found != sends_.end(), "send {} is granted, but is not under way", header.send);
+  Send& send = *found->second;
+  send.is_granted = true;
+  send.path = header.path;
+  send.peer_receive = header.receive;
+  send.flow = FlowId{header.flow};
+  send.piece_bytes = header.piece_bytes;
+  if (!reach(send, header, payload)) return;
+  ++statistics_.sent[static_cast<std::size_t>(send.path)];
+  if (send.side.bytes == 0) return end(send);
+  const bool by_out_slots = send.path == Path::message && !send.side.is_host_run();
+  if (by_out_slots) sends_waiting_.push_back(send.id);
+  HEDDLE_CHECK(from == send.to);
+  post_pieces(send);
+}
+
+/// Finds the places that a grant names. False: they are out of reach, and the receiver knows.
+bool Endpoint::reach(Send& send, const NoteHeader& header, std::span<const std::byte> payload) {
+  std::size_t at = 0;
+  send.slots.clear();
+  for (; at < static_cast<std::size_t>(header.slot) * sizeof(std::int32_t);
+       at += sizeof(std::int32_t)) {
+    send.slots.push_back(read<std::int32_t>(payload, at));
+  }
+  if (header.has_reference != 0) send.next = read<MemoryReference>(payload, at);
+  try {
+    switch (send.path) {
+      case Path::shared:
+        send.target = {wire_.window_of(send.to).data(), nullptr};
+        if (send.side.lane) {
+          send.via = *send.side.lane;
+          reach_window(send.to);
+        }
+        break;
+      case Path::ring: {
+        const auto& ring = peer(send.to).devices.at(static_cast<std::size_t>(header.device)).ring;
+        send.via = *send.side.lane;
+        send.target = map(send.to, send.via, ring, send.mapping);
+        break;
+      }
+      case Path::put:
+        send.via = lane_for(send.side, send.next->handle.device);
+        send.target = map(send.to, send.via, *std::exchange(send.next, std::nullopt), send.mapping);
+        break;
+      case Path::message:
+        break;
+      case Path::eager:
+      case Path::get:
+        HEDDLE_CHECK(false, "a grant of path {}", name_of(send.path));
+    }
+    return true;
+  } catch (const Error& error) {
+    send.is_granted = false;
+    send.next.reset();
+    NoteHeader answer;
+    answer.kind = NoteHeader::Kind::decline;
+    answer.path = send.path;
+    answer.receive = send.peer_receive;
+    answer.device = send.side.lane ? send.side.lane->value() : -1;
+    send_note(send.to, answer, bytes_of(std::string_view(error.what())));
+    return false;
+  }
+}
+
+void Endpoint::slot_is_free(const NoteHeader& header) {
+  const auto found = sends_.find(header.send);
+  if (found == sends_.end()) return;  // it has failed
+  found->second->slots.push_back(header.slot);
+  post_pieces(*found->second);
+}
+
+/// As many as there are places for.
+void Endpoint::post_pieces(Send& send) {
+  if (peer(send.to).is_lost) return;
+  const std::shared_ptr<Send> kept = sends_.at(send.id);
+  // The wire's flow is kept up although what is sent is of no use any more: the receiver has posted
+  // the receives.
+  const bool is_over_wire = send.path == Path::message;
+  while (send.posted < send.side.bytes && (is_over_wire || !send.broken)) {
+    if (!(is_over_wire ? post_piece(send) : post_fill(send))) return;
+    if (!sends_.contains(send.id)) return;
+  }
+}
+
+/// Over the wire: straight from contiguous memory of the host, otherwise by way of out slots.
+bool Endpoint::post_piece(Send& send) {
+  const std::int64_t bytes = std::min(send.piece_bytes, send.side.bytes - send.posted);
+  Operation piece{Operation::Kind::send, send.id, {send.posted, bytes}, std::nullopt};
+  if (send.side.is_host_run()) {
+    if (send.in_flight >= direct_pieces) return false;
+    send.posted += bytes;
+    ++send.in_flight;
+    wire_.send_bytes(send.to, send.flow,
+                     {send.side.contiguous + piece.range.begin, static_cast<std::size_t>(bytes)},
+                     add(piece));
+    return true;
+  }
+  // Who waits longer goes first.
+  if (send.in_flight >= options_.sizes.pieces_ahead || sends_waiting_.front() != send.id) {
+    return false;
+  }
+  piece.slot = out_.take();
+  if (!piece.slot) return false;
+  // To the end of the queue, or out of it.
+  sends_waiting_.pop_front();
+  send.posted += bytes;
+  ++send.in_flight;
+  if (send.posted < send.side.bytes) sends_waiting_.push_back(send.id);
+  piece.kind = Operation::Kind::pack;
+  send.packing.push_back({piece.range, *piece.slot, false});
+  if (send.broken || fill(send, piece, {out_.at(*piece.slot), nullptr})) packed(send, *piece.slot);
+  return true;
+}
+
+/// A piece can go, behind those before it. One that could not be packed goes too, since the
+/// receiver waits for it, and knows.
+void Endpoint::packed(Send& send, Staging::Slot slot) {
+  std::ranges::find(send.packing, slot, &Packing::slot)->is_packed = true;
+  while (!send.packing.empty() && send.packing.front().is_packed) {
+    const Packing piece = send.packing.front();
+    send.packing.pop_front();
+    wire_.send_bytes(send.to, send.flow,
+                     {out_.at(piece.slot), static_cast<std::size_t>(piece.range.bytes)},
+                     add({Operation::Kind::send, send.id, piece.range, piece.slot}));
+  }
+}
+
+/// Into the receiver's slots, or its memory.
+bool Endpoint::post_fill(Send& send) {
+  const std::int64_t bytes = std::min(send.piece_bytes, send.side.bytes - send.posted);
+  Operation piece{Operation::Kind::fill, send.id, {send.posted, bytes}, std::nullopt};
+  Spot to = send.target;
+  if (send.path == Path::put) {
+    to.address += piece.range.begin;
+  } else {
+    if (send.slots.empty()) return false;
+    piece.slot = send.slots.front();
+    send.slots.pop_front();
+    to.address += static_cast<std::int64_t>(*piece.slot) * send.piece_bytes;
+  }
+  send.posted += bytes;
+  ++send.in_flight;
+  if (fill(send, piece, to)) sent(piece, std::nullopt);
+  return true;
+}
+
+/// True: it is done. What a device is to do is told of later; what cannot be done at all is told
+/// of as a failure.
+bool Endpoint::fill(Send& send, const Operation& piece, const Spot& to) {
+  const Side& side = send.side;
+  if (!side.lane && to.device == nullptr) {
+    pack(*side.plan, side.count, side.memory, piece.range, to.address);
+    return true;
+  }
+  const OperationId id = add(piece);
+  try {
+    if (side.lane) {
+      lanes_.pack(*side.lane, side.elements(), piece.range, to, id);
+    } else {
+      lanes_.copy(send.via, Lanes::Direction::out, to,
+                  {side.contiguous + piece.range.begin, nullptr},
+                  static_cast<std::size_t>(piece.range.bytes), id);
+    }
+  } catch (const Error& error) {
+    completed(id, error.what());
+  }
+  return false;
+}
+
+void Endpoint::sent(const Operation& piece, const std::optional<std::string>& failure) {
+  const auto found = sends_.find(piece.request);
+  HEDDLE_CHECK(found != sends_.end(), "a piece of send {}, which is over", piece.request);
+  const std::shared_ptr<Send> kept = found->second;
+  Send& send = *kept;
+  const bool is_lost = peer(send.to).is_lost;
+  const bool is_over_wire = send.path == Path::message;
+  if (failure && !send.broken) {
+    send.broken = Error(
+        ErrorCode::internal,
+        fmt::format("sending {} bytes with tag {} from node {} to node {}: {}", send.side.bytes,
+                    send.tag, wire_.node().value(), send.to.value(), *failure));
+    if (is_over_wire && !is_lost) tell_broken(send);
+  }
+  if (piece.kind == Operation::Kind::pack && !is_lost) return packed(send, *piece.slot);
+  if (piece.kind != Operation::Kind::fill && piece.slot) out_.give_back(*piece.slot);
+  --send.in_flight;
+  send.done += piece.range.bytes;
+  if (send.broken && (is_lost || !is_over_wire || send.done == send.side.bytes)) {
+    return fail(send, *send.broken);
+  }
+  if (piece.kind == Operation::Kind::fill) {
+    NoteHeader header;
+    header.kind = NoteHeader::Kind::filled;
+    header.receive = send.peer_receive;
+    header.begin = piece.range.begin;
+    header.bytes = piece.range.bytes;
+    header.slot = piece.slot.value_or(-1);
+    send_note(send.to, header);
+  }
+  if (send.done < send.side.bytes) return post_pieces(send);
+  if (is_over_wire && send.side.lane) {  // all of it was packed well
+    NoteHeader header;
+    header.kind = NoteHeader::Kind::filled;
+    header.receive = send.peer_receive;
+    send_note(send.to, header);
+  }
+  end(send);
+}
+
+// ---- ends ------------------------------------------------------------------------------------
+
+void Endpoint::tell_broken(const Send& send) {
+  NoteHeader header;
+  header.kind = NoteHeader::Kind::broken;
+  header.receive = send.peer_receive;
+  send_note(send.to, header, bytes_of(std::string_view(send.broken->what())));
+}
+
+/// It fails when nothing of it is on its way any more, so that nobody reads its memory, and nobody
+/// writes to the receiver's. The receiver hears of it then, if it has not.
+void Endpoint::fail(Send& send, Error why) {
+  if (!send.broken) send.broken = std::move(why);
+  if (send.in_flight > 0) return;
+  const bool knows = peer(send.to).is_lost || send.path == Path::message;
+  if (!knows) tell_broken(send);
+  send.RequestState::fail(*send.broken);
+  forget(send);
+}
+
+void Endpoint::end(Send& send) {
+  send.complete({wire_.node(), send.tag, send.side.bytes, false});
+  // If it cannot be, the receiver hears of it when it asks for that.
+  if (send.next) static_cast<void>(map_for_the_next(send.to, send.via, *send.next));
+  forget(send);
 }
 
 }  // namespace heddle::p2p

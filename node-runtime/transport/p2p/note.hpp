@@ -1,7 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
 #include <type_traits>
+
+#include "base/assert.hpp"
+#include "node-runtime/transport/p2p/path.hpp"
 
 namespace heddle::p2p {
 
@@ -9,29 +16,70 @@ namespace heddle::p2p {
 /// Nodes are alike (one binary, little-endian), so it travels as it lies in memory.
 struct NoteHeader {
   enum class Kind : std::uint8_t {
+    introduce,  ///< the sender's devices follow (DeviceIntroduction); before anything else
     eager,      ///< a whole message; its packed bytes follow
-    announce,   ///< a message whose bytes the receiver is to ask for
-    grant,      ///< send the bytes of `send` to `flow`, in pieces of `piece_bytes`
-    refuse,     ///< `send` cannot be received; why follows as text
-    withdraw,   ///< forget the announcement of `send`, unless a receive has taken it
+    announce,   ///< a message; where its memory may be mapped, a MemoryReference follows
+    grant,      ///< bring the bytes of `send` by `path`, in pieces of `piece_bytes`. `shared` and
+                ///< `ring`: slots follow; `put`: a MemoryReference, which `has_reference` also
+                ///< announces behind slots, for the next message
+    decline,    ///< the grant to `receive` cannot be followed; why follows as text
+    filled,    ///< `bytes` from `begin` on have been written for `receive`, into `slot`; `message`:
+               ///< all that was sent is as it should be
+    slot,      ///< `slot` may be filled with the next piece of `send`
+    fetched,   ///< the bytes of `send` have been read
+    refuse,    ///< `send` cannot be received; an ErrorCode in `slot`, why follows as text
+    broken,    ///< the sender of `receive` has failed; why follows as text
+    withdraw,  ///< forget the announcement of `send`, unless a receive has taken it
     withdrawn,  ///< it is forgotten
+    release,    ///< the allocation named behind it (ReleasedMemory) is to be closed
+    released,   ///< it is; the same follows
+    goodbye,    ///< everything of the receiver's is closed
     credits,    ///< only what `credits` says
   };
 
   Kind kind = Kind::credits;
-  std::uint8_t is_contiguous = 0;  ///< announce: 1: the sender's memory needs no packing
-  std::uint16_t reserved = 0;
-  std::int32_t credits = 0;  ///< given back with this note
+  Path path = Path::message;
+  std::uint8_t is_contiguous = 0;  ///< announce: the sender's memory needs no packing
+  std::uint8_t is_locked = 0;      ///< announce: host memory that devices reach
+  std::int32_t credits = 0;        ///< given back with this note
   std::int32_t tag = 0;
   std::int32_t channel = 0;
   std::int64_t send = 0;         ///< the sender's number for the message
-  std::int64_t bytes = 0;        ///< of the message
+  std::int64_t receive = 0;      ///< the receiver's
+  std::int64_t bytes = 0;        ///< of the message, or of a piece
   std::uint64_t digest = 0;      ///< of its signature
   std::int64_t piece_bytes = 0;  ///< all pieces but the last one
+  std::int64_t begin = 0;        ///< of a piece
   std::int32_t flow = 0;
-  std::int32_t reserved_2 = 0;
+  std::int32_t slot = 0;
+  std::int32_t device = -1;  ///< where the memory of who writes the note is; -1: on the host
+  std::int32_t has_reference = 0;
 };
-static_assert(std::is_trivially_copyable_v<NoteHeader> && sizeof(NoteHeader) == 56 &&
+static_assert(std::is_trivially_copyable_v<NoteHeader> && sizeof(NoteHeader) == 80 &&
               std::has_unique_object_representations_v<NoteHeader>);
+
+// ---- what follows the header -----------------------------------------------------------------
+
+[[nodiscard]] inline std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+[[nodiscard]] inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+template <class Plain>
+requires std::is_trivially_copyable_v<Plain>
+[[nodiscard]] std::span<const std::byte> bytes_of(const Plain& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+/// The value at `bytes`, from byte `at` on.
+template <class Plain>
+requires std::is_trivially_copyable_v<Plain>
+[[nodiscard]] Plain read(std::span<const std::byte> bytes, std::size_t at = 0) {
+  HEDDLE_CHECK(at <= bytes.size() && sizeof(Plain) <= bytes.size() - at,
+               "a note of {} bytes lacks {} from byte {} on", bytes.size(), sizeof(Plain), at);
+  Plain value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
 
 }  // namespace heddle::p2p

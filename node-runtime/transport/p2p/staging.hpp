@@ -3,21 +3,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/assert.hpp"
 
 namespace heddle::p2p {
 
-/// Places of one size for pieces of messages on their way; taken once. Not thread-safe.
+/// Places of one size for pieces of messages on their way, in memory that is taken once. Not
+/// thread-safe.
 class Staging {
  public:
   using Slot = std::int32_t;
 
-  Staging(std::int32_t slots, std::int64_t bytes)
+  Staging() = default;
+  /// `memory` has room for so many.
+  Staging(std::byte* memory, std::int32_t slots, std::int64_t bytes)
       : bytes_(static_cast<std::size_t>(bytes)),
-        memory_(static_cast<std::size_t>(slots) * static_cast<std::size_t>(bytes)) {
+        slots_(static_cast<std::size_t>(slots)),
+        memory_(memory) {
     for (Slot slot = slots; slot-- > 0;) free_.push_back(slot);
   }
 
@@ -29,18 +32,20 @@ class Staging {
   }
   void give_back(Slot slot) {
     free_.push_back(slot);
-    HEDDLE_CHECK(free_.size() * bytes_ <= memory_.size(), "slot {} is given back twice", slot);
+    HEDDLE_CHECK(free_.size() <= slots_, "slot {} is given back twice", slot);
   }
 
-  [[nodiscard]] std::span<std::byte> bytes(Slot slot) {
-    return std::span(memory_).subspan(static_cast<std::size_t>(slot) * bytes_, bytes_);
+  /// Where a slot lies; a place on a device is only named.
+  [[nodiscard]] std::byte* at(Slot slot) const {
+    return memory_ + static_cast<std::size_t>(slot) * bytes_;
   }
   [[nodiscard]] std::size_t available() const { return free_.size(); }
-  [[nodiscard]] bool is_unused() const { return free_.size() * bytes_ == memory_.size(); }
+  [[nodiscard]] bool is_unused() const { return free_.size() == slots_; }
 
  private:
-  std::size_t bytes_;
-  std::vector<std::byte> memory_;
+  std::size_t bytes_ = 0;
+  std::size_t slots_ = 0;
+  std::byte* memory_ = nullptr;
   std::vector<Slot> free_;
 };
 

@@ -52,11 +52,19 @@ class Wire {
   [[nodiscard]] virtual NodeId node() const = 0;
   [[nodiscard]] virtual std::int32_t nodes() const = 0;
 
-  /// Room for a note of at most note_bytes_max bytes, to be filled in and sent before anything else
-  /// is asked of the wire.
-  [[nodiscard]] virtual std::span<std::byte> begin_note(std::size_t bytes) = 0;
-  /// Sends it; to this very node too.
-  virtual void send_note(NodeId to) = 0;
+  /// Both nodes are on one host, so that their devices may reach each other's memory.
+  [[nodiscard]] virtual bool shares_host(NodeId other) const = 0;
+  /// Host memory of this node that other nodes of the host reach too, whole pages; empty: none.
+  [[nodiscard]] virtual std::span<std::byte> window() const = 0;
+  /// The window of another node or of this one, as it lies here; empty where the two do not reach
+  /// each other's.
+  /// What a node writes there before it sends a note is there for who reads the note.
+  [[nodiscard]] virtual std::span<std::byte> window_of(NodeId node) const = 0;
+
+  /// Room for a note of at most note_bytes_max bytes to a node, this very one too; to be filled in
+  /// and sent before anything else is asked of the wire.
+  [[nodiscard]] virtual std::span<std::byte> begin_note(NodeId to, std::size_t bytes) = 0;
+  virtual void send_note() = 0;
 
   /// Sends 1 to piece_bytes_max bytes, which stay as they are until `id` is complete. What is sent
   /// to one flow arrives in order, each piece in the receive_bytes() of its number and size.

@@ -12,12 +12,21 @@ class SimulatedWire final : public Wire {
   [[nodiscard]] std::int32_t nodes() const override {
     return static_cast<std::int32_t>(net_.ends_.size());
   }
-  [[nodiscard]] std::span<std::byte> begin_note(std::size_t bytes) override {
+  [[nodiscard]] bool shares_host(NodeId other) const override {
+    return other == node_ || net_.options_.is_one_host;
+  }
+  [[nodiscard]] std::span<std::byte> window() const override { return window_of(node_); }
+  [[nodiscard]] std::span<std::byte> window_of(NodeId node) const override {
+    return net_.end(node).window.span();
+  }
+  [[nodiscard]] std::span<std::byte> begin_note(NodeId to, std::size_t bytes) override {
+    note_to_ = to;
     if (bytes > note_bytes_max) ++net_.defects_;
     note_.assign(bytes, std::byte{0xEE});
     return note_;
   }
-  void send_note(NodeId to) override {
+  void send_note() override {
+    const NodeId to = note_to_;
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
     net_.end(to).notes[static_cast<std::size_t>(node_.value())].push_back(std::move(note_));
   }
@@ -40,12 +49,16 @@ class SimulatedWire final : public Wire {
   SimulatedNet& net_;
   NodeId node_;
   std::vector<std::byte> note_;
+  NodeId note_to_;
 };
 
-SimulatedNet::SimulatedNet(std::int32_t nodes, std::uint64_t seed)
-    : random_(seed), ends_(static_cast<std::size_t>(nodes)) {
+SimulatedNet::SimulatedNet(std::int32_t nodes, std::uint64_t seed, const Options& options)
+    : options_(options), random_(seed) {
   for (std::int32_t node = 0; node < nodes; ++node) {
-    end(NodeId{node}).notes.resize(ends_.size());
+    End& added = ends_.emplace_back(HostPages(options.window_bytes));
+    added.notes.resize(static_cast<std::size_t>(nodes));
+  }
+  for (std::int32_t node = 0; node < nodes; ++node) {
     wires_.push_back(std::make_unique<SimulatedWire>(*this, NodeId{node}));
   }
 }

@@ -7,8 +7,10 @@
 #include <random>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "node-runtime/transport/p2p/host_pages.hpp"
 #include "node-runtime/transport/p2p/wire.hpp"
 
 namespace heddle::p2p {
@@ -18,7 +20,11 @@ namespace heddle::p2p {
 /// time later.
 class SimulatedNet {
  public:
-  SimulatedNet(std::int32_t nodes, std::uint64_t seed);
+  struct Options {
+    std::size_t window_bytes = 0;  ///< of each node; 0: they share no host memory
+    bool is_one_host = false;
+  };
+  SimulatedNet(std::int32_t nodes, std::uint64_t seed, const Options& options);
 
   [[nodiscard]] Wire& wire(NodeId node) { return *wires_[static_cast<std::size_t>(node.value())]; }
   /// Moves a piece, if there is one that can be.
@@ -47,17 +53,20 @@ class SimulatedNet {
     OperationId id;
   };
   struct End {
+    explicit End(HostPages pages) : window(std::move(pages)) {}
     std::vector<std::deque<std::vector<std::byte>>> notes;  ///< by sender
     std::vector<std::vector<std::byte>> read;               ///< notes that were handed out
     std::vector<Completion> complete;
     std::vector<NodeId> lost;
     bool is_lost = false;
+    HostPages window;
   };
 
   [[nodiscard]] End& end(NodeId node) { return ends_[static_cast<std::size_t>(node.value())]; }
   [[nodiscard]] std::size_t below(std::size_t bound) { return random_() % bound; }
   void poll(NodeId node, Wire::Events& events);
 
+  Options options_;
   std::mt19937_64 random_;
   std::vector<End> ends_;
   std::map<FlowKey, Flow> flows_;

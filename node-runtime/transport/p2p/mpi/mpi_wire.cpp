@@ -1,8 +1,12 @@
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
 #include "node-runtime/transport/communicator.hpp"
 
 namespace heddle::p2p {
@@ -12,7 +16,7 @@ constexpr int note_tag = 0;
 
 }  // namespace
 
-MpiWire::MpiWire(MPI_Comm parent) {
+MpiWire::MpiWire(MPI_Comm parent, const Options& options) {
   check_mpi(MPI_Comm_dup(parent, &notes_), "MPI_Comm_dup");
   check_mpi(MPI_Comm_dup(parent, &pieces_), "MPI_Comm_dup");
   for (MPI_Comm comm : {notes_, pieces_}) {
@@ -20,12 +24,77 @@ MpiWire::MpiWire(MPI_Comm parent) {
   }
   check_mpi(MPI_Comm_rank(notes_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(notes_, &size_), "MPI_Comm_size");
+  neighbours_.resize(static_cast<std::size_t>(size_));
+  share_memory(parent, options);
+  has_distant_ = std::ranges::any_of(
+      neighbours_, [](const Neighbour& neighbour) { return neighbour.shared < 0; });
+  if (!has_distant_) return;
   for (std::size_t i = 0; i < note_receives; ++i) {
     NoteReceive& receive = note_receives_.emplace_back();
     receive.buffer =
         std::make_unique<std::byte[]>(note_bytes_max);  // NOLINT(modernize-avoid-c-arrays)
     post(receive);
   }
+}
+
+/// Each process of the host tells the others where its memory is and tries theirs; two share it if
+/// both have reached the other's.
+void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
+  MPI_Comm host = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host),
+            "MPI_Comm_split_type");
+  int count = 0;
+  int own = 0;
+  check_mpi(MPI_Comm_size(host, &count), "MPI_Comm_size");
+  check_mpi(MPI_Comm_rank(host, &own), "MPI_Comm_rank");
+  const auto nodes_here = static_cast<std::size_t>(count);
+  const auto self = static_cast<std::size_t>(own);
+  struct Introduction {
+    std::int64_t node = 0;
+    HostRegion::Name region;
+  };
+  std::vector<Introduction> all(nodes_here);
+  if (options.shares_memory) own_region_.emplace(nodes_here, options.window_bytes);
+  const Introduction introduction{rank_, own_region_ ? own_region_->name() : HostRegion::Name{}};
+  check_mpi(MPI_Allgather(&introduction, sizeof introduction, MPI_BYTE, all.data(),
+                          sizeof introduction, MPI_BYTE, host),
+            "introducing the nodes of a host");
+  std::vector<std::optional<HostRegion>> regions(nodes_here);
+  std::vector<char> reached(nodes_here);
+  for (std::size_t i = 0; i < nodes_here; ++i) {
+    Neighbour& neighbour = neighbours_[static_cast<std::size_t>(all[i].node)];
+    neighbour.is_here = true;
+    try {
+      if (!options.shares_memory) throw Error(ErrorCode::communication, "it is switched off");
+      regions[i].emplace(all[i].region);
+      reached[i] = 1;
+    } catch (const Error& error) {
+      neighbour.why_apart = error.what();
+    }
+  }
+  std::vector<char> reached_by_all(nodes_here * nodes_here);
+  check_mpi(
+      MPI_Allgather(reached.data(), count, MPI_CHAR, reached_by_all.data(), count, MPI_CHAR, host),
+      "sharing memory on a host");
+  for (std::size_t i = 0; i < nodes_here; ++i) {
+    Neighbour& neighbour = neighbours_[static_cast<std::size_t>(all[i].node)];
+    if (reached[i] == 0) continue;
+    if (reached_by_all[i * nodes_here + self] == 0) {
+      neighbour.why_apart = "the other node does not reach this one's memory";
+      continue;
+    }
+    const NodeId node{static_cast<std::int32_t>(all[i].node)};
+    neighbour.shared = static_cast<std::int32_t>(shared_.size());
+    NoteRingMemory* const out = regions[i]->ring(self);
+    NoteRingMemory* const in = own_region_->ring(i);
+    shared_.push_back(
+        {node, std::move(*regions[i]), NoteWriter(out), NoteReader(in), {}, nullptr, false});
+    if (i != self) {
+      shared_.back().watch =
+          std::make_unique<const ProcessWatch>(static_cast<pid_t>(all[i].region.pid));
+    }
+  }
+  check_mpi(MPI_Comm_free(&host), "MPI_Comm_free");
 }
 
 MpiWire::~MpiWire() {
@@ -47,24 +116,113 @@ void MpiWire::post(NoteReceive& receive) {
             "receiving notes");
 }
 
-std::span<std::byte> MpiWire::begin_note(std::size_t bytes) {
-  HEDDLE_CHECK(bytes <= note_bytes_max, "a note of {} bytes", bytes);
-  if (spare_notes_.empty()) spare_notes_.emplace_back();
-  spare_notes_.back().bytes.resize(bytes);
-  return spare_notes_.back().bytes;
+std::span<std::byte> MpiWire::window_of(NodeId node) const {
+  const std::int32_t number = neighbours_[index_of(node)].shared;
+  if (number < 0) return {};
+  return shared_[static_cast<std::size_t>(number)].region.window();
 }
 
-void MpiWire::send_note(NodeId to) {
+// ---- notes -----------------------------------------------------------------------------------
+
+std::span<std::byte> MpiWire::begin_note(NodeId to, std::size_t bytes) {
+  HEDDLE_CHECK(bytes <= note_bytes_max, "a note of {} bytes", bytes);
+  note_to_ = to;
+  const std::int32_t number = neighbours_[index_of(to)].shared;
+  if (number < 0) {
+    if (spare_notes_.empty()) spare_notes_.emplace_back();
+    spare_notes_.back().bytes.resize(bytes);
+    return spare_notes_.back().bytes;
+  }
+  Shared& shared = shared_[static_cast<std::size_t>(number)];
+  if (flush(shared)) {
+    if (const auto room = shared.out.reserve(bytes)) {
+      note_is_in_ring_ = true;
+      return *room;
+    }
+  }
+  note_is_in_ring_ = false;
+  late_note_.resize(bytes);
+  return late_note_;
+}
+
+void MpiWire::send_note() {
+  const std::int32_t number = neighbours_[index_of(note_to_)].shared;
+  if (number >= 0) {
+    Shared& shared = shared_[static_cast<std::size_t>(number)];
+    if (note_is_in_ring_) {
+      shared.out.commit();
+    } else if (!shared.is_lost) {
+      shared.waiting.push_back(std::exchange(late_note_, {}));
+    }
+    return;
+  }
   NoteSend& send = note_sends_.emplace_back(std::move(spare_notes_.back()));
   spare_notes_.pop_back();
-  check_mpi(MPI_Isend(send.bytes.data(), static_cast<int>(send.bytes.size()), MPI_BYTE, to.value(),
-                      note_tag, notes_, &send.request),
+  check_mpi(MPI_Isend(send.bytes.data(), static_cast<int>(send.bytes.size()), MPI_BYTE,
+                      note_to_.value(), note_tag, notes_, &send.request),
             "sending a note");
 }
+
+/// Writes what has waited; true: nothing waits any more.
+bool MpiWire::flush(Shared& shared) {
+  while (!shared.waiting.empty()) {
+    const auto room = shared.out.reserve(shared.waiting.front().size());
+    if (!room) return false;
+    std::ranges::copy(shared.waiting.front(), room->begin());
+    shared.out.commit();
+    shared.waiting.pop_front();
+  }
+  return true;
+}
+
+void MpiWire::poll_shared(Events& events) {
+  for (Shared& shared : shared_) {
+    shared.in.release();  // what was handed out has been read by now
+    static_cast<void>(flush(shared));
+    while (const auto note = shared.in.next()) events.notes.push_back({shared.node, *note});
+  }
+}
+
+/// Nobody is there to send or take them any more.
+void MpiWire::forget_pieces(NodeId node) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (with_[i] == node) {
+      MPI_Cancel(&requests_[i]);
+      MPI_Request_free(&requests_[i]);
+      continue;
+    }
+    requests_[kept] = requests_[i];
+    operations_[kept] = operations_[i];
+    with_[kept] = with_[i];
+    ++kept;
+  }
+  requests_.resize(kept);
+  operations_.resize(kept);
+  with_.resize(kept);
+}
+
+/// A process that has ended says nothing more: what it had written before was read above.
+void MpiWire::watch(Events& events) {
+  const std::int64_t now = now_ns();
+  if (now - watched_ns_ < watch_ns) return;
+  watched_ns_ = now;
+  for (Shared& shared : shared_) {
+    if (shared.watch == nullptr || shared.is_lost || !shared.watch->has_ended()) continue;
+    while (const auto note = shared.in.next()) events.notes.push_back({shared.node, *note});
+    shared.is_lost = true;
+    shared.waiting.clear();
+    forget_pieces(shared.node);
+    events.lost.push_back(shared.node);
+  }
+}
+
+// ---- pieces ----------------------------------------------------------------------------------
 
 void MpiWire::send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes, OperationId id) {
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
   operations_.push_back(id);
+  with_.push_back(to);
   check_mpi(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to.value(),
                       flow.value(), pieces_, &request),
             "sending a piece of a message");
@@ -73,14 +231,17 @@ void MpiWire::send_bytes(NodeId to, FlowId flow, std::span<const std::byte> byte
 void MpiWire::receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into, OperationId id) {
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
   operations_.push_back(id);
+  with_.push_back(from);
   check_mpi(MPI_Irecv(into.data(), static_cast<int>(into.size()), MPI_BYTE, from.value(),
                       flow.value(), pieces_, &request),
             "receiving a piece of a message");
 }
 
 void MpiWire::poll(Events& events) {
-  poll_notes(events);
+  poll_shared(events);
+  if (has_distant_) poll_notes(events);
   poll_pieces(events);
+  watch(events);
 }
 
 void MpiWire::poll_notes(Events& events) {
@@ -129,10 +290,12 @@ void MpiWire::poll_pieces(Events& events) {
     if (requests_[i] == MPI_REQUEST_NULL) continue;
     requests_[kept] = requests_[i];
     operations_[kept] = operations_[i];
+    with_[kept] = with_[i];
     ++kept;
   }
   requests_.resize(kept);
   operations_.resize(kept);
+  with_.resize(kept);
 }
 
 }  // namespace heddle::p2p

@@ -5,26 +5,44 @@
 #include <deque>
 #include <memory>
 #include <mpi.h>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "base/process_watch.hpp"
+#include "node-runtime/transport/p2p/mpi/host_region.hpp"
+#include "node-runtime/transport/p2p/mpi/note_ring.hpp"
 #include "node-runtime/transport/p2p/wire.hpp"
 
 namespace heddle::p2p {
 
-/// The wire over MPI: notes on a communicator of their own, pieces of bytes on another one, where
-/// the flow is the tag.
+/// The wire over MPI, and between nodes of one host over memory that they share.
 ///
-/// Notes are received from anybody into `note_receives` buffers, and looked at in the order in
-/// which these were posted: MPI fills them in the order of arrival, so notes of one node stay in
-/// order. More notes wait in MPI's own queue until progress comes back; what nodes may send before
-/// they are answered is bounded by their endpoints.
+/// Over MPI: notes on a communicator of their own, pieces of bytes on another one, where the flow
+/// is the tag. Notes are received from anybody into `note_receives` buffers, and looked at in the
+/// order in which these were posted: MPI fills them in the order of arrival, so notes of one node
+/// stay in order. More notes wait in MPI's own queue until progress comes back.
+///
+/// On one host: notes in a ring for each pair (NoteRingMemory), and windows. What finds its ring
+/// full waits here, and is written before anything that comes later. Nodes that cannot map each
+/// other's memory (another user, another PID namespace) go on over MPI: `why_apart()`.
+///
+/// What nodes may send before they are answered is bounded by their endpoints. A node of this host
+/// whose process has ended is reported as lost, within `watch_ns`.
 ///
 /// Thread: the one that calls MPI. Construction and destruction are collective.
 class MpiWire final : public Wire {
  public:
   static constexpr std::size_t note_receives = 32;
+  static constexpr std::int64_t watch_ns = 50'000'000;
 
-  explicit MpiWire(MPI_Comm parent);
+  struct Options {
+    std::size_t window_bytes = 0;
+    bool shares_memory = true;  ///< false: over MPI alone, for comparisons
+  };
+
+  MpiWire(MPI_Comm parent, const Options& options);
   MpiWire(const MpiWire&) = delete;
   MpiWire& operator=(const MpiWire&) = delete;
   /// Nothing is under way on any node, unless `abandon` was called.
@@ -32,8 +50,17 @@ class MpiWire final : public Wire {
 
   [[nodiscard]] NodeId node() const override { return NodeId{rank_}; }
   [[nodiscard]] std::int32_t nodes() const override { return size_; }
-  [[nodiscard]] std::span<std::byte> begin_note(std::size_t bytes) override;
-  void send_note(NodeId to) override;
+  [[nodiscard]] bool shares_host(NodeId other) const override {
+    return neighbours_[index_of(other)].is_here;
+  }
+  [[nodiscard]] std::span<std::byte> window() const override { return window_of(node()); }
+  [[nodiscard]] std::span<std::byte> window_of(NodeId node) const override;
+  /// Why this node and one of its host share no memory; empty where they do.
+  [[nodiscard]] const std::string& why_apart(NodeId other) const {
+    return neighbours_[index_of(other)].why_apart;
+  }
+  [[nodiscard]] std::span<std::byte> begin_note(NodeId to, std::size_t bytes) override;
+  void send_note() override;
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override;
   void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into, OperationId id) override;
@@ -52,22 +79,55 @@ class MpiWire final : public Wire {
     std::vector<std::byte> bytes;
     MPI_Request request = MPI_REQUEST_NULL;
   };
+  /// What is known of a node's place.
+  struct Neighbour {
+    bool is_here = false;      ///< on this host
+    std::string why_apart;     ///< not that memory is shared
+    std::int32_t shared = -1;  ///< its number in shared_
+  };
+  /// A node, perhaps this one, with which memory is shared.
+  struct Shared {
+    NodeId node;
+    HostRegion region;
+    NoteWriter out;
+    NoteReader in;
+    std::deque<std::vector<std::byte>> waiting;  ///< notes that found the ring full
+    std::unique_ptr<const ProcessWatch> watch;
+    bool is_lost = false;
+  };
 
+  [[nodiscard]] static std::size_t index_of(NodeId node) {
+    return static_cast<std::size_t>(node.value());
+  }
+  void share_memory(MPI_Comm parent, const Options& options);
   void post(NoteReceive& receive);
+  [[nodiscard]] static bool flush(Shared& shared);
+  void poll_shared(Events& events);
   void poll_notes(Events& events);
   void poll_pieces(Events& events);
+  void watch(Events& events);
+  void forget_pieces(NodeId node);
 
   MPI_Comm notes_ = MPI_COMM_NULL;
   MPI_Comm pieces_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
   bool is_abandoned_ = false;
+  std::vector<Neighbour> neighbours_;  ///< by node
+  std::optional<HostRegion> own_region_;
+  std::vector<Shared> shared_;
+  bool has_distant_ = false;  ///< nodes that are reached over MPI alone
+  NodeId note_to_;            ///< of the note that is being filled in
+  bool note_is_in_ring_ = false;
+  std::vector<std::byte> late_note_;  ///< likewise, if it finds the ring full
+  std::int64_t watched_ns_ = 0;
   std::deque<NoteReceive> note_receives_;  ///< in the order in which they were posted
   std::size_t read_ = 0;                   ///< of these from the front: to be posted again
   std::deque<NoteSend> note_sends_;        ///< in the order in which they were sent
   std::vector<NoteSend> spare_notes_;      ///< that were sent; the last one is being filled in
   std::vector<MPI_Request> requests_;
   std::vector<OperationId> operations_;  ///< of requests_, by index
+  std::vector<NodeId> with_;             ///< likewise: the other node
   std::vector<int> finished_;
 };
 

@@ -1,0 +1,119 @@
+#include "node-runtime/transport/p2p/lanes.hpp"
+
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+
+namespace heddle::p2p {
+
+Lanes::Lanes(std::span<Device* const> devices, const Options& options) : options_(options) {
+  for (Device* device : devices) {
+    auto& lane = *lanes_.emplace_back(std::make_unique<Lane>(*device, options));
+    // Messages are small beside computing, and others wait for them.
+    lane.out.stream = device->create_stream(StreamPriority::high);
+    lane.in.stream = device->create_stream(StreamPriority::high);
+  }
+}
+
+Lanes::~Lanes() {
+  HEDDLE_CHECK(is_idle(), "{} operations of devices are under way when their messages end",
+               under_way_);
+}
+
+std::optional<LaneId> Lanes::owner_of(const void* address) const {
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i]->device.owns(address)) return LaneId{static_cast<std::int32_t>(i)};
+  }
+  return std::nullopt;
+}
+
+std::optional<LaneId> Lanes::lane_on(const DeviceUuid& device) const {
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i]->device.info().uuid == device) return LaneId{static_cast<std::int32_t>(i)};
+  }
+  return std::nullopt;
+}
+
+void Lanes::pack(LaneId id, const Elements& elements, StreamRange range, const Spot& to,
+                 OperationId operation) {
+  Lane& lane = at(id);
+  lane.packer.pack(*lane.out.stream, elements.plan, elements.count, elements.memory, range,
+                   {to.address, to.device}, options_.limits);
+  queued(lane, lane.out, operation);
+}
+
+void Lanes::unpack(LaneId id, const Elements& elements, StreamRange range, const Spot& from,
+                   OperationId operation) {
+  Lane& lane = at(id);
+  lane.packer.unpack(*lane.in.stream, elements.plan, elements.count, range,
+                     {from.address, from.device}, elements.memory, options_.limits);
+  queued(lane, lane.in, operation);
+}
+
+void Lanes::copy(LaneId id, Direction direction, const Spot& to, const Spot& from,
+                 std::size_t bytes, OperationId operation) {
+  Lane& lane = at(id);
+  Queue& used = queue(lane, direction);
+  used.stream->copy({to.address, to.device}, {from.address, from.device}, bytes);
+  queued(lane, used, operation);
+}
+
+void Lanes::queued(Lane& lane, Queue& queue, OperationId id) {
+  if (lane.events.empty()) lane.events.push_back(lane.device.create_event());
+  std::unique_ptr<Event> event = std::move(lane.events.back());
+  lane.events.pop_back();
+  queue.stream->record(*event);
+  queue.operations.push_back({std::move(event), id});
+  ++under_way_;
+}
+
+void Lanes::poll(std::vector<Ended>& ended) {
+  if (under_way_ == 0) return;
+  for (const auto& lane : lanes_) {
+    poll(*lane, lane->out, ended);
+    poll(*lane, lane->in, ended);
+  }
+}
+
+void Lanes::poll(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
+  while (!queue.operations.empty()) {
+    Queued& oldest = queue.operations.front();
+    const EventState state = oldest.event->query();
+    if (state == EventState::pending) return;
+    if (state == EventState::failed) {
+      under_way_ -= static_cast<std::int64_t>(queue.operations.size());
+      return fail(lane, queue, ended);
+    }
+    ended.push_back({oldest.id, std::nullopt});
+    lane.events.push_back(std::move(oldest.event));
+    queue.operations.pop_front();
+    --under_way_;
+  }
+}
+
+/// The stream is of no use any more; what it held has failed.
+void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
+  const std::string why = queue.operations.front().event->failure();
+  queue.stream->abandon(why);  // completes the records behind it
+  queue.stream.reset();
+  for (Queued& operation : queue.operations) {
+    ended.push_back({operation.id, why});
+    operation.event.reset();
+  }
+  queue.operations.clear();
+  queue.stream = lane.device.create_stream(StreamPriority::high);
+}
+
+void Lanes::abandon() {
+  for (const auto& lane : lanes_) {
+    for (Queue* queue : {&lane->out, &lane->in}) {
+      if (queue->stream != nullptr) queue->stream->abandon("the messages between nodes have ended");
+      queue->stream.reset();
+      queue->operations.clear();
+    }
+  }
+  under_way_ = 0;
+}
+
+}  // namespace heddle::p2p

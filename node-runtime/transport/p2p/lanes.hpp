@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/transport/p2p/wire.hpp"
+#include "node-runtime/transport/pack/device_packer.hpp"
+
+namespace heddle::p2p {
+
+/// A device of the node, by its place in the endpoint's list.
+using LaneId = Index<struct LaneTag, std::int32_t>;
+
+/// A run of packed bytes somewhere. `device == nullptr`: host memory that all lanes reach.
+struct Spot {
+  std::byte* address = nullptr;
+  const Device* device = nullptr;
+};
+
+/// What devices do for messages: two streams of each, one for what leaves and one for what comes,
+/// in order each, and the packing engine. Nothing here waits: what is queued is told of by poll()
+/// when it has ended.
+///
+/// When an operation fails, those behind it on its stream fail with it, and the stream is replaced.
+///
+/// Thread: the progress thread. Destroyed when nothing is under way, or after abandon().
+class Lanes {
+ public:
+  enum class Direction : std::uint8_t { out, in };
+  struct Elements {
+    std::shared_ptr<const PackPlan> plan;
+    std::int64_t count = 0;
+    std::byte* memory = nullptr;
+  };
+  struct Options {
+    DevicePacker::Options packer;
+    PackLimits limits;  ///< multiprocessors that packing may take
+  };
+  struct Ended {
+    OperationId id;
+    std::optional<std::string> failure;
+  };
+
+  Lanes(std::span<Device* const> devices, const Options& options);
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+  ~Lanes();
+
+  [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(lanes_.size()); }
+  [[nodiscard]] Device& device(LaneId lane) const { return at(lane).device; }
+  /// Whose memory that is; nothing for host memory.
+  [[nodiscard]] std::optional<LaneId> owner_of(const void* address) const;
+  /// The lane of a device that is this very GPU.
+  [[nodiscard]] std::optional<LaneId> lane_on(const DeviceUuid& device) const;
+
+  /// Queues packing a range of elements in device memory to `to`. Like those below: throws
+  /// Error(internal) for memory that is not as described, and then nothing is queued.
+  void pack(LaneId lane, const Elements& elements, StreamRange range, const Spot& to,
+            OperationId id);
+  void unpack(LaneId lane, const Elements& elements, StreamRange range, const Spot& from,
+              OperationId id);
+  void copy(LaneId lane, Direction direction, const Spot& to, const Spot& from, std::size_t bytes,
+            OperationId id);
+
+  /// Adds what has ended; of one lane and direction in the order in which it was queued.
+  void poll(std::vector<Ended>& ended);
+  [[nodiscard]] bool is_idle() const { return under_way_ == 0; }
+  /// What is under way is dropped and not told of any more.
+  void abandon();
+
+ private:
+  struct Queued {
+    std::unique_ptr<Event> event;
+    OperationId id;
+  };
+  struct Queue {
+    std::unique_ptr<Stream> stream;
+    std::deque<Queued> operations;
+  };
+  struct Lane {
+    Lane(Device& on, const Options& options) : device(on), packer(on, options.packer) {}
+    Device& device;
+    DevicePacker packer;
+    Queue out;
+    Queue in;
+    std::vector<std::unique_ptr<Event>> events;  ///< spare ones
+  };
+
+  [[nodiscard]] Lane& at(LaneId lane) const {
+    return *lanes_[static_cast<std::size_t>(lane.value())];
+  }
+  [[nodiscard]] static Queue& queue(Lane& lane, Direction direction) {
+    return direction == Direction::out ? lane.out : lane.in;
+  }
+  void queued(Lane& lane, Queue& queue, OperationId id);
+  void poll(Lane& lane, Queue& queue, std::vector<Ended>& ended);
+  static void fail(Lane& lane, Queue& queue, std::vector<Ended>& ended);
+
+  Options options_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::int64_t under_way_ = 0;
+};
+
+}  // namespace heddle::p2p

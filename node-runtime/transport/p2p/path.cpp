@@ -1,0 +1,158 @@
+#include "node-runtime/transport/p2p/path.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <utility>
+
+namespace heddle::p2p {
+namespace {
+
+constexpr std::array<std::string_view, path_count> names{"eager", "message", "shared",
+                                                         "get",   "put",     "ring"};
+
+/// A stage of a pipeline: what each piece costs beside its bytes, and the rate of those.
+struct Stage {
+  double latency_us = 0;
+  double rate = 0;  ///< 10^9 bytes per second
+  [[nodiscard]] double us(double bytes) const { return latency_us + bytes / rate * 1e-3; }
+};
+
+/// Stages that overlap, with `slots` pieces on their way at once: the first piece passes all of
+/// them; behind it, pieces come as fast as the slowest stage, and as a slot comes round.
+double pipeline_us(double bytes, double piece_bytes, int slots, const std::vector<Stage>& stages) {
+  const double piece = std::min(bytes, piece_bytes);
+  double round_us = 0;
+  double slowest_us = 0;
+  for (const Stage& stage : stages) {
+    round_us += stage.us(piece);
+    slowest_us = std::max(slowest_us, piece / stage.rate * 1e-3);
+  }
+  const double more = bytes > piece ? bytes / piece_bytes - 1 : 0;
+  return round_us + more * std::max(slowest_us, round_us / slots);
+}
+
+class Predictor {
+ public:
+  Predictor(const Situation& situation, const PathRates& rates, const PathSizes& sizes)
+      : s_(situation), rates_(rates), sizes_(sizes), bytes_(static_cast<double>(situation.bytes)) {}
+
+  [[nodiscard]] double us(Path path) const {
+    switch (path) {
+      case Path::eager:
+        return rates_.note_us + (s_.receiver.on_device ? rates_.device_us : 0);
+      case Path::message: {
+        std::vector<Stage> stages;
+        if (!is_host_run(s_.sender)) stages.push_back(to_slot(s_.sender));
+        stages.push_back({rates_.note_us, rates_.message});
+        if (!is_host_run(s_.receiver)) stages.push_back(from_slot(s_.receiver));
+        const double piece = stages.size() == 1 ? bytes_ : static_cast<double>(sizes_.piece_bytes);
+        return 2 * rates_.note_us + pipeline_us(bytes_, piece, sizes_.pieces_ahead, stages);
+      }
+      case Path::shared:
+        return 2 * rates_.note_us +
+               pipeline_us(bytes_, static_cast<double>(sizes_.piece_bytes), sizes_.pieces_ahead,
+                           {to_slot(s_.sender), {rates_.note_us, 1e9}, from_slot(s_.receiver)});
+      case Path::get:
+        return rates_.note_us + Stage{rates_.device_us, direct(s_.receiver)}.us(bytes_);
+      case Path::put:
+        return 3 * rates_.note_us + Stage{rates_.device_us, direct(s_.sender)}.us(bytes_);
+      case Path::ring:
+        return 2 * rates_.note_us +
+               pipeline_us(bytes_, static_cast<double>(sizes_.ring_piece_bytes), sizes_.ring_slots,
+                           {{rates_.device_us, std::min(link(), rates_.pack)},
+                            {rates_.note_us, 1e9},
+                            {rates_.device_us, rates_.pack}});
+    }
+    return 0;
+  }
+
+ private:
+  [[nodiscard]] static bool is_host_run(const SideFacts& side) {
+    return !side.on_device && side.is_contiguous;
+  }
+  [[nodiscard]] Stage to_slot(const SideFacts& side) const {
+    return side.on_device ? Stage{rates_.device_us, rates_.to_host} : Stage{0, rates_.host};
+  }
+  [[nodiscard]] Stage from_slot(const SideFacts& side) const {
+    return side.on_device ? Stage{rates_.device_us, rates_.to_device} : Stage{0, rates_.host};
+  }
+  [[nodiscard]] double link() const { return s_.same_device ? rates_.local : rates_.peer; }
+  /// Of one operation between device memory and `side`.
+  [[nodiscard]] double direct(const SideFacts& side) const {
+    if (!side.on_device) return std::min(rates_.to_host, rates_.to_device);
+    return side.is_contiguous ? link() : std::min(link(), rates_.pack);
+  }
+
+  const Situation& s_;
+  const PathRates& rates_;
+  const PathSizes& sizes_;
+  double bytes_;
+};
+
+/// Why `path` cannot be taken; empty where it can.
+std::string lack_of(Path path, const Situation& s) {
+  const auto reaches_device = [](const SideFacts& side) {
+    return side.on_device || side.is_locked;
+  };
+  switch (path) {
+    case Path::eager:
+    case Path::message:
+      return {};
+    case Path::shared:
+      return s.no_shared;
+    case Path::get:
+      if (!s.sender.on_device) return "the sender's memory is not on a device";
+      if (!s.sender.is_contiguous) return "the sender's memory is not contiguous";
+      if (!reaches_device(s.receiver)) return "devices do not reach the receiver's memory";
+      if (!s.no_get.empty()) return s.no_get;
+      return std::string(s.maps_get ? "" : not_mapped_yet);
+    case Path::put:
+      if (!s.receiver.on_device) return "the receiver's memory is not on a device";
+      if (!s.receiver.is_contiguous) return "the receiver's memory is not contiguous";
+      if (!reaches_device(s.sender)) return "devices do not reach the sender's memory";
+      if (!s.no_put.empty()) return s.no_put;
+      return std::string(s.maps_put ? "" : not_mapped_yet);
+    case Path::ring:
+      if (!s.sender.on_device) return "the sender's memory is not on a device";
+      if (!s.receiver.on_device) return "the receiver's memory is not on a device";
+      return s.no_ring;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(Path path) {
+  return names.at(static_cast<std::size_t>(path));
+}
+
+std::optional<Path> path_named(std::string_view name) {
+  const auto* const found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Path>(found - names.begin());
+}
+
+PathChoice choose_path(const Situation& situation, const PathRates& rates, const PathSizes& sizes,
+                       std::optional<Path> forced) {
+  const Predictor predictor(situation, rates, sizes);
+  PathChoice choice;
+  for (const Path path : {Path::get, Path::put, Path::ring, Path::shared, Path::message}) {
+    choice.estimates.push_back({path, predictor.us(path), lack_of(path, situation)});
+  }
+  // What can be taken first, by time; of equal ones those that are first above.
+  std::ranges::stable_sort(choice.estimates, [](const PathEstimate& a, const PathEstimate& b) {
+    if (a.lacks.empty() != b.lacks.empty()) return a.lacks.empty();
+    return a.lacks.empty() && a.predicted_us < b.predicted_us;
+  });
+  if (!forced.has_value() || *forced == Path::eager) return choice;
+  const auto wanted = std::ranges::find(choice.estimates, *forced, &PathEstimate::path);
+  if (wanted->lacks.empty()) {
+    std::rotate(choice.estimates.begin(), wanted, wanted + 1);
+  } else {
+    choice.note = fmt::format("{} was asked for, but {}", name_of(*forced), wanted->lacks);
+  }
+  return choice;
+}
+
+}  // namespace heddle::p2p

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::p2p {
+
+/// How the bytes of a message travel.
+enum class Path : std::uint8_t {
+  eager,    ///< with the note that announces them
+  message,  ///< over the wire; what is not contiguous host memory passes through slots (copy-in,
+            ///< copy-out: 000 section 4.3.2)
+  shared,   ///< packed into slots of the receiver in memory that both nodes of a host reach
+  get,      ///< read by the receiver from the sender's contiguous device memory (000 section 4.3.1)
+  put,      ///< written by the sender into the receiver's contiguous device memory
+  ring      ///< packed into a ring of slots on the receiver's device, unpacked from there
+};
+inline constexpr int path_count = 6;
+
+/// "eager", "message", "shared", "get", "put", "ring".
+[[nodiscard]] std::string_view name_of(Path path);
+/// The other way round; nothing for other words.
+[[nodiscard]] std::optional<Path> path_named(std::string_view name);
+
+/// Memory of one side of a message, as far as the choice depends on it.
+struct SideFacts {
+  bool on_device = false;
+  bool is_contiguous = true;
+  /// Host memory, contiguous, that devices of its node copy to and from without help.
+  bool is_locked = false;
+};
+
+/// A message between two nodes when a receive takes it, from the receiver's point of view.
+struct Situation {
+  std::int64_t bytes = 0;
+  SideFacts sender;
+  SideFacts receiver;
+  bool is_self = false;      ///< both nodes are one
+  bool same_device = false;  ///< both sides are on one GPU
+  /// Why a path cannot be taken between these two, whatever is sent; empty where it can.
+  std::string no_shared;
+  std::string no_get;
+  std::string no_put;
+  std::string no_ring;
+  /// A mapping that get or put needs is there; otherwise the message travels without, and the next
+  /// one finds it.
+  bool maps_get = true;
+  bool maps_put = true;
+};
+
+/// What paths are made of, measured or assumed. Times in microseconds, rates in 10^9 bytes per
+/// second.
+struct PathRates {
+  double note_us = 1;     ///< from one endpoint to another
+  double device_us = 10;  ///< a short operation of a device, until the host has seen its end
+  double host = 8;        ///< packing or unpacking by a core
+  double message = 6;     ///< the wire
+  double to_device = 50;
+  double to_host = 50;
+  double peer = 350;    ///< between devices
+  double local = 1800;  ///< within one device
+  double pack = 1600;   ///< packing or unpacking on a device
+};
+
+/// Sizes that paths work with.
+struct PathSizes {
+  std::int64_t piece_bytes = std::int64_t{512} << 10U;     ///< of slots in host memory
+  std::int64_t ring_piece_bytes = std::int64_t{4} << 20U;  ///< of slots on devices
+  std::int32_t pieces_ahead = 2;                           ///< slots of one message
+  std::int32_t ring_slots = 4;                             ///< of one message, on devices
+};
+
+/// What PathEstimate::lacks says where only a mapping is missing, which the next message finds.
+inline constexpr std::string_view not_mapped_yet =
+    "the memory is not mapped yet, but will be for the next message";
+
+/// A path that was considered.
+struct PathEstimate {
+  Path path = Path::message;
+  double predicted_us = 0;
+  std::string lacks;  ///< why it cannot be taken; empty where it can
+};
+
+/// What was chosen, and all that was considered, the chosen one first.
+struct PathChoice {
+  std::vector<PathEstimate> estimates;
+  std::string note;  ///< why it is not the forced one, or that a mapping will be there next time
+
+  [[nodiscard]] Path path() const { return estimates.front().path; }
+  [[nodiscard]] double predicted_us() const { return estimates.front().predicted_us; }
+};
+
+/// The path that promises to be the fastest of those that can be taken (000 section 4.3.3: stages
+/// of a pipeline overlap but for the first and the last fragment), or `forced` where it can be.
+/// There is always one: over the wire everything can be sent.
+[[nodiscard]] PathChoice choose_path(const Situation& situation, const PathRates& rates,
+                                     const PathSizes& sizes, std::optional<Path> forced);
+
+}  // namespace heddle::p2p
