@@ -135,6 +135,9 @@ struct Options {
   int repetitions = 15;
   double seconds_min = 0.01;  ///< of one timing
   std::int64_t bytes_max = std::int64_t{64} << 20U;
+  std::string only;  ///< cases whose names begin so
+  std::string path;  ///< taken wherever it can be
+  bool explains = false;
 };
 
 /// A line for each case; false if something did not arrive as it should.
@@ -165,7 +168,13 @@ bool measure(MpiWire& wire, Endpoint& endpoint, const Case& c, const Options& op
 }
 
 int run(const Options& options) {
-  const Endpoint::Options endpoint_options;
+  Endpoint::Options endpoint_options;
+  if (!options.path.empty()) endpoint_options.path = p2p::path_named(options.path);
+  if (options.explains) {
+    endpoint_options.report = [](const p2p::MessageReport& report) {
+      fmt::print("{}\n", p2p::explain(report));
+    };
+  }
   MpiWire wire(MPI_COMM_WORLD, {endpoint_options.window_bytes(), true});
   if (wire.nodes() != 2) {
     std::fprintf(stderr, "p2p_host: %d nodes; start it as mpiexec.mpich -n 2 p2p_host\n",
@@ -190,6 +199,7 @@ int run(const Options& options) {
   }
   bool right = true;
   for (Case& c : cases) {
+    if (!c.name.starts_with(options.only)) continue;
     right = measure(wire, endpoint, c, options) && right;
     MPI_Type_free(&c.reference);
   }
@@ -208,6 +218,9 @@ int main(int count, char** arguments) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--seconds", options.seconds_min, "least time of one timing");
   app.add_option("--bytes-max", options.bytes_max, "largest message");
+  app.add_option("--only", options.only, "cases whose names begin so");
+  app.add_option("--path", options.path, "path that is taken wherever it can be");
+  app.add_flag("--explain", options.explains, "says how each message comes, and why so");
   int status = 1;
   try {
     app.parse(count, arguments);

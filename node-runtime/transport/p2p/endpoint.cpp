@@ -157,6 +157,7 @@ void Endpoint::post(Mail mail) {
   {
     const std::scoped_lock lock(mutex_);
     mail_.push_back(std::move(mail));
+    has_mail_.store(true, std::memory_order_relaxed);
   }
   wake_();
 }
@@ -219,9 +220,12 @@ bool Endpoint::progress() {
 }
 
 bool Endpoint::take_mail() {
+  // Relaxed: what was posted is seen under the lock, now or at the next look.
+  if (!has_mail_.load(std::memory_order_relaxed)) return false;
   {
     const std::scoped_lock lock(mutex_);
     taken_mail_.swap(mail_);
+    has_mail_.store(false, std::memory_order_relaxed);
   }
   for (const Mail& one : taken_mail_) {
     if (one.send != nullptr) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -59,6 +60,10 @@ struct MessageReport {
   PathChoice choice;       ///< with predicted times; empty for eager ones
   double measured_us = 0;  ///< from the receive's taking it to its end
 };
+
+/// One message's report as text, some lines: which way it came, how long that was to take and took,
+/// and why the other ways lost.
+[[nodiscard]] std::string explain(const MessageReport& report);
 
 class Endpoint;
 
@@ -438,6 +443,7 @@ class Endpoint {
 
   mutable std::mutex mutex_;  ///< what follows
   std::vector<Mail> mail_;
+  std::atomic<bool> has_mail_{false};
   std::vector<Mail> taken_mail_;  ///< the progress thread's; kept for its memory
   std::int64_t next_request_ = 1;
   std::int32_t under_way_ = 0;

@@ -33,8 +33,11 @@ class RequestState {
   [[nodiscard]] bool is_done() const { return is_done_.load(std::memory_order_acquire); }
   /// Blocks until it is done; throws what made it fail.
   Status wait() {
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [this] { return is_done(); });
+    if (!is_done()) {
+      std::unique_lock lock(mutex_);
+      ended_.wait(lock, [this] { return is_done(); });
+    }
+    // Nobody changes it any more.
     if (error_) throw *error_;
     return status_;
   }
