@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "apps/bench_p2p.hpp"
 #include "apps/doctor.hpp"
 #include "apps/generate.hpp"
 #include "apps/launcher.hpp"
@@ -29,6 +30,7 @@ struct CommandLine {
   GenerateOptions generate;
   TuneOptions tune;
   DoctorOptions doctor;
+  BenchP2pOptions bench_p2p;
   Work work;
 };
 
@@ -161,6 +163,35 @@ void add_doctor(CLI::App& app, CommandLine& line) {
       [&line] { line.work = [&line](Run& run) { return doctor(line.doctor, run); }; });
 }
 
+void add_bench(CLI::App& app, CommandLine& line) {
+  CLI::App* bench = app.add_subcommand("bench", "measure this machine with heddle's own means");
+  bench->require_subcommand(1);
+  CLI::App* command = bench->add_subcommand(
+      "p2p", "latency and bandwidth of messages between two nodes, from and to hosts and devices");
+  BenchP2pOptions& o = line.bench_p2p;
+  command->add_option("--report", o.report, "write the same there")->type_name("FILE.json");
+  add_overrides(*command, o.overrides,
+                "a key of configuration files: runtime.devices; may be given many times");
+  add_verbosity(*command, o.verbosity);
+  command->add_option("--path", o.path,
+                      "eager, message, shared, get, put or ring, wherever it can be");
+  command->add_flag("--explain", o.explains, "say how each message comes, and why not otherwise");
+  command->add_flag("--apart", o.apart, "share nothing, as nodes of different hosts");
+  command->add_option("--only", o.only, "rows that contain it: 'device-device', 'triangle'");
+  command->add_option("--bytes-max", o.bytes_max, "largest message")->check(CLI::PositiveNumber);
+  command->add_option("-n,--orders", o.orders, "of matrices")->check(CLI::PositiveNumber);
+  command->add_option("--repetitions", o.repetitions, "timings of each")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--seconds", o.seconds, "least time of one timing")
+      ->check(CLI::NonNegativeNumber);
+  command->footer(
+      "On two nodes: mpiexec.mpich -n 2 heddle bench p2p\n\nExit status: 0 all messages arrived as "
+      "they should, 1 some did not, 2 bad usage\nor configuration, 4 a node or its communication "
+      "failed.");
+  command->callback(
+      [&line] { line.work = [&line](Run& run) { return bench_p2p(line.bench_p2p, run); }; });
+}
+
 /// The exit status when there is nothing to do but to print; else `line.work` is set, or an error
 /// is thrown.
 std::optional<int> parse(int count, char** words, CommandLine& line, bool first) {
@@ -171,6 +202,7 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
   add_generate(app, line);
   add_tune(app, line);
   add_doctor(app, line);
+  add_bench(app, line);
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of configuration files");
   app.footer("heddle COMMAND --help tells more.");
   try {

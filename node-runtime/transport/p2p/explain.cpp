@@ -7,9 +7,10 @@
 namespace heddle::p2p {
 
 std::string explain(const MessageReport& report) {
-  std::string text = fmt::format(
-      "message of {} with tag {} from node {} to node {}: {}", format_bytes(static_cast<std::uint64_t>(report.bytes)),
-      report.tag, report.source.value(), report.receiver.value(), name_of(report.path));
+  std::string text =
+      fmt::format("message of {} with tag {} from node {} to node {}: {}",
+                  format_bytes(static_cast<std::uint64_t>(report.bytes)), report.tag,
+                  report.source.value(), report.receiver.value(), name_of(report.path));
   if (report.choice.estimates.empty()) {
     text += fmt::format(", with its note; measured {:.1f} us", report.measured_us);
     return text;

@@ -1,0 +1,290 @@
+#include "apps/bench_p2p.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "apps/command.hpp"
+#include "apps/output_file.hpp"
+#include "apps/p2p_game.hpp"
+#include "apps/report.hpp"
+#include "base/units.hpp"
+#include "config/config.hpp"
+#include "node-runtime/transport/communicator.hpp"
+#include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
+#include "node-runtime/wanted_devices.hpp"
+
+namespace heddle {
+namespace {
+
+using nlohmann::json;
+
+/// Of a GPU, whose memory others may use meanwhile: the largest matrices, slots, and some more.
+constexpr std::uint64_t gpu_memory_bytes = std::uint64_t{2} << 30U;
+constexpr std::int32_t players = 2;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+P2pShape contiguous(std::int64_t bytes) {
+  const Datatype type = Datatype::contiguous(bytes / 8, Scalar::float64);
+  return {"contiguous", type, type, bytes / 8};
+}
+
+P2pShape sub_matrix(std::int64_t n) {
+  const std::int64_t leading = n + 64;
+  const Datatype type = Datatype::vector(n, n, leading, Scalar::float64);
+  return {fmt::format("sub-matrix {}", n), type, type, n * leading};
+}
+
+P2pShape triangle(std::int64_t n) {
+  const Datatype type =
+      Datatype::triangle({.rows = n, .columns = n, .leading = n}, Scalar::float64);
+  return {fmt::format("triangle {}", n), type, type, n * n};
+}
+
+P2pShape transpose(std::int64_t n) {
+  const Datatype row = Datatype::vector(n, 1, n, Scalar::float64);
+  return {fmt::format("transpose {}", n), Datatype::contiguous(n * n, Scalar::float64),
+          Datatype::hvector(n, 1, 8, row), n * n};
+}
+
+/// Where the two nodes have their memory.
+struct Places {
+  std::string name;
+  bool leading_device = false;
+  bool following_device = false;
+};
+
+struct Row {
+  Places places;
+  std::string shape;
+  std::int64_t bytes = 0;
+  std::string path;
+  double us = 0;
+  std::optional<double> contiguous_us;  ///< of as many bytes, by the same means
+  std::optional<double> raw_us;
+  std::string raw_name;
+  bool is_right = false;
+
+  [[nodiscard]] double rate() const { return static_cast<double>(bytes) / us * 1e-3; }
+};
+
+std::string text_of(std::optional<double> value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "-";
+}
+
+class Bench {
+ public:
+  Bench(const BenchP2pOptions& options, MPI_Comm communicator, DeviceSet& devices)
+      : options_(options),
+        communicator_(communicator),
+        endpoint_options_(endpoint_options()),
+        wire_(communicator, {endpoint_options_.window_bytes(), !options.apart}) {
+    for (const auto& device : devices.devices) own_.push_back(device.get());
+    endpoint_ = std::make_unique<p2p::Endpoint>(
+        wire_, endpoint_options_, [] {}, own_);
+  }
+
+  [[nodiscard]] bool is_first() const { return wire_.node().value() == 0; }
+
+  [[nodiscard]] std::vector<Row> run() {
+    std::vector<Row> rows;
+    for (const Places& places : all_places()) {
+      for (std::int64_t bytes = 8; bytes <= options_.bytes_max; bytes *= 8) {
+        measure(places, contiguous(bytes), rows);
+      }
+      for (const std::int64_t n : options_.orders) {
+        for (const P2pShape& shape : {sub_matrix(n), triangle(n), transpose(n)}) {
+          if (shape.bytes() <= options_.bytes_max) measure(places, shape, rows);
+        }
+      }
+    }
+    end();
+    return rows;
+  }
+
+ private:
+  [[nodiscard]] p2p::Endpoint::Options endpoint_options() {
+    p2p::Endpoint::Options result;
+    if (!options_.path.empty()) result.path = p2p::path_named(options_.path);
+    result.report = [this](const p2p::MessageReport& report) {
+      last_path_ = std::string(name_of(report.path));
+      if (options_.explains && is_telling_) print(explain(report) + "\n");
+    };
+    return result;
+  }
+
+  [[nodiscard]] std::vector<Places> all_places() const {
+    std::int32_t fewest = static_cast<std::int32_t>(own_.size());
+    std::int32_t mine = fewest;
+    check_mpi(MPI_Allreduce(&mine, &fewest, 1, MPI_INT32_T, MPI_MIN, communicator_),
+              "MPI_Allreduce");
+    std::vector<Places> places{{"host-host", false, false}};
+    if (fewest > 0) {
+      places.push_back({"device-device", true, true});
+      places.push_back({"host-device", false, true});
+    }
+    return places;
+  }
+
+  [[nodiscard]] Device* place_of(const Places& places) const {
+    const bool on_device = is_first() ? places.leading_device : places.following_device;
+    return on_device ? own_.front() : nullptr;
+  }
+
+  void measure(const Places& places, const P2pShape& shape, std::vector<Row>& rows) {
+    Row row{places, shape.name, shape.bytes(), "", 0, {}, {}, "", false};
+    if (fmt::format("{} {}", places.name, shape.name).find(options_.only) == std::string::npos) {
+      return;
+    }
+    const P2pShape plain = contiguous(shape.bytes());
+    const bool is_plain = shape.name == plain.name;
+    Device* const place = place_of(places);
+    P2pGame game(communicator_, *endpoint_, place, shape);
+    P2pGame reference(communicator_, *endpoint_, place, plain);
+    int right = game.is_right() ? 1 : 0;
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, communicator_),
+              "MPI_Allreduce");
+    row.is_right = right == 1;
+    const int rounds = rounds_for(game);
+    static_cast<void>(reference.play(2));
+    std::vector<double> ours;
+    std::vector<double> others;
+    std::vector<double> raws;
+    for (std::int32_t r = 0; r < options_.repetitions; ++r) {
+      if (!is_plain) others.push_back(reference.play(rounds) * 1e6);
+      if (const auto raw = reference.raw(rounds)) raws.push_back(*raw * 1e6);
+      ours.push_back(game.play(rounds) * 1e6);
+    }
+    is_telling_ = true;
+    static_cast<void>(game.play(1));
+    is_telling_ = false;
+    row.us = median(ours);
+    if (!is_plain) row.contiguous_us = median(others);
+    if (!raws.empty()) row.raw_us = median(raws);
+    row.raw_name = reference.raw_name();
+    row.path = last_path_;
+    tell(row);
+    rows.push_back(row);
+    game.close();
+    reference.close();
+  }
+
+  [[nodiscard]] int rounds_for(P2pGame& game) {
+    double each = std::max(game.play(2), 1e-7);
+    check_mpi(MPI_Bcast(&each, 1, MPI_DOUBLE, 0, communicator_), "MPI_Bcast");
+    return std::max(1, static_cast<int>(options_.seconds / each / 2));
+  }
+
+  void tell(const Row& row) {
+    if (!is_first() || options_.verbosity == Verbosity::quiet) return;
+    if (!std::exchange(has_heading_, true)) {
+      print(fmt::format("{:<14} {:<16} {:>11} {:<8} {:>10} {:>8} {:>10} {:>6} {:>6}  {}\n",
+                        "places", "what", "bytes", "path", "us", "GB/s", "raw us", "raw", "plain",
+                        ""));
+    }
+    const auto ratio = [&](const std::optional<double>& other) {
+      return other ? std::optional(*other / row.us) : std::nullopt;
+    };
+    print(fmt::format("{:<14} {:<16} {:>11} {:<8} {:>10.2f} {:>8.2f} {:>10} {:>6} {:>6}  {}\n",
+                      row.places.name, row.shape, row.bytes, row.path, row.us, row.rate(),
+                      text_of(row.raw_us, "{:.2f}"), text_of(ratio(row.raw_us), "{:.2f}"),
+                      text_of(ratio(row.contiguous_us), "{:.2f}"),
+                      row.is_right ? row.raw_name : "WRONG"));
+  }
+
+  /// Nothing that a node has mapped stays.
+  void end() {
+    const P2pShape nothing = contiguous(8);
+    P2pGame last(communicator_, *endpoint_, nullptr, nothing);
+    last.meet();
+    while (!endpoint_->is_idle()) endpoint_->progress();
+    last.meet();
+    endpoint_->close();
+    while (!endpoint_->is_closed()) endpoint_->progress();
+    last.meet();
+  }
+
+  const BenchP2pOptions& options_;
+  MPI_Comm communicator_;
+  std::string last_path_;
+  bool is_telling_ = false;
+  bool has_heading_ = false;
+  p2p::Endpoint::Options endpoint_options_;
+  p2p::MpiWire wire_;
+  std::vector<Device*> own_;
+  std::unique_ptr<p2p::Endpoint> endpoint_;
+};
+
+void write(const std::vector<Row>& rows, const std::string& path, Run& run) {
+  json list = json::array();
+  for (const Row& row : rows) {
+    json one{{"places", row.places.name}, {"what", row.shape},      {"bytes", row.bytes},
+             {"path", row.path},          {"microseconds", row.us}, {"gb_per_second", row.rate()},
+             {"valid", row.is_right},     {"raw", row.raw_name}};
+    one["raw_microseconds"] = row.raw_us ? json(*row.raw_us) : json(nullptr);
+    one["contiguous_microseconds"] = row.contiguous_us ? json(*row.contiguous_us) : json(nullptr);
+    list.push_back(std::move(one));
+  }
+  const TemporaryName name(run.janitor(), report_temporary_path(path));
+  write_json({{"version", heddle_version()}, {"messages", std::move(list)}}, path);
+}
+
+}  // namespace
+
+int bench_p2p(const BenchP2pOptions& options, Run& run) {
+  const bool is_first = run.launcher().rank == 0;
+  Config config;
+  run.mpi().throw_together(trouble_of([&] {
+    if (run.launcher().size < players) {
+      throw Error(ErrorCode::usage, "messages need two nodes: mpiexec.mpich -n 2 heddle bench p2p");
+    }
+    if (!options.path.empty() && !p2p::path_named(options.path)) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("--path {}: expected one of eager, message, shared, get, put, ring",
+                              options.path));
+    }
+    config = Config::from_text("{}", "bench", options.overrides);
+    if (is_first && options.report) check_writable(*options.report);
+  }));
+  const Communicator communicator(MPI_COMM_WORLD);
+  const GpuNeighbours neighbours = find_gpu_neighbours(config.runtime.devices, communicator);
+  DeviceSet devices;
+  communicator.throw_together(trouble_of([&] {
+    DeviceOptions wanted = wanted_devices(config.runtime.devices);
+    wanted.cuda.nodes = neighbours.nodes;
+    wanted.cuda.node = neighbours.node;
+    if (!wanted.cuda.memory_bytes) wanted.cuda.memory_bytes = gpu_memory_bytes;
+    devices = make_devices(wanted);
+  }));
+  MPI_Comm two = MPI_COMM_NULL;
+  const int color = communicator.rank() < players ? 0 : MPI_UNDEFINED;
+  check_mpi(MPI_Comm_split(MPI_COMM_WORLD, color, communicator.rank(), &two), "MPI_Comm_split");
+  if (two == MPI_COMM_NULL) return 0;
+  std::vector<Row> rows;
+  {
+    Bench bench(options, two, devices);
+    if (is_first && options.verbosity != Verbosity::quiet) {
+      print(fmt::format(
+          "heddle {}: bench p2p, nodes 0 and 1, {}\nOne way, medians of {}. raw: what the hardware "
+          "takes for as many contiguous bytes, over heddle's\ntime; plain: heddle's contiguous "
+          "message likewise.\n\n",
+          heddle_version(), devices.why, options.repetitions));
+    }
+    rows = bench.run();
+  }
+  check_mpi(MPI_Comm_free(&two), "MPI_Comm_free");
+  const bool all_right = std::ranges::all_of(rows, &Row::is_right);
+  if (is_first && options.report) write(rows, *options.report, run);
+  if (!all_right && is_first) print_error("some messages did not arrive as they should");
+  return all_right ? 0 : exit_status(ErrorCode::internal);
+}
+
+}  // namespace heddle

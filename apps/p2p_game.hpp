@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mpi.h>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/transport/p2p/endpoint.hpp"
+#include "node-runtime/transport/p2p/host_pages.hpp"
+
+namespace heddle {
+
+/// A message's two shapes, in memory of `elements` doubles.
+struct P2pShape {
+  std::string name;
+  Datatype leading;    ///< on the node that is first
+  Datatype following;  ///< on the other one
+  std::int64_t elements = 0;
+
+  [[nodiscard]] std::int64_t bytes() const { return leading.size(); }
+};
+
+/// One node's half of messages to and fro between two nodes, and of what they are compared with.
+///
+/// Thread: the one that calls MPI. All functions but the constructor are collective over both.
+class P2pGame {
+ public:
+  /// `communicator` has the two nodes; `device` is where this node's memory is, null: its host.
+  /// All outlive it.
+  P2pGame(MPI_Comm communicator, p2p::Endpoint& endpoint, Device* device, const P2pShape& shape);
+  P2pGame(const P2pGame&) = delete;
+  P2pGame& operator=(const P2pGame&) = delete;
+  /// After close().
+  ~P2pGame();
+
+  /// Every byte comes to its place in both directions, and no other is touched.
+  [[nodiscard]] bool is_right();
+  /// Seconds of one message, one way; so many to and fro.
+  [[nodiscard]] double play(int rounds);
+  /// Likewise what the hardware takes for as many contiguous bytes, without any message: a copy of
+  /// memory that is mapped, or to the device from the host, until the host sees its end; between
+  /// hosts MPI's own messages. Nothing where the memory cannot be mapped.
+  [[nodiscard]] std::optional<double> raw(int rounds);
+  /// What raw() is.
+  [[nodiscard]] std::string raw_name() const;
+
+  /// Drives the endpoint until both have come here.
+  void meet();
+  /// At the end: nobody has the other's memory mapped any more.
+  void close();
+
+ private:
+  class Mapped;
+
+  [[nodiscard]] const Datatype& type() const {
+    return rank_ == 0 ? shape_.leading : shape_.following;
+  }
+  void transfer(bool sends);
+  void load(const std::vector<double>& image);
+  [[nodiscard]] std::vector<double> content() const;
+  [[nodiscard]] double copies(int rounds);
+
+  MPI_Comm communicator_;
+  int rank_ = 0;
+  p2p::Endpoint& endpoint_;
+  Device* device_;
+  bool peer_has_device_ = false;
+  const P2pShape& shape_;
+  p2p::HostPages pages_;
+  std::span<double> host_;              ///< the memory, on the host
+  std::optional<DeviceBuffer> memory_;  ///< likewise, on a device
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> event_;
+  std::unique_ptr<Mapped> mapped_;
+  bool was_mapping_tried_ = false;
+};
+
+}  // namespace heddle
