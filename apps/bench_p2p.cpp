@@ -13,6 +13,7 @@
 #include "apps/report.hpp"
 #include "base/units.hpp"
 #include "config/config.hpp"
+#include "node-runtime/topology/surroundings.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
 #include "node-runtime/wanted_devices.hpp"
@@ -57,9 +58,10 @@ P2pShape transpose(std::int64_t n) {
 
 /// Where the two nodes have their memory.
 struct Places {
+  enum class Kind : std::uint8_t { host, locked, device };
   std::string name;
-  bool leading_device = false;
-  bool following_device = false;
+  Kind leading = Kind::host;
+  Kind following = Kind::host;
 };
 
 struct Row {
@@ -114,6 +116,7 @@ class Bench {
   [[nodiscard]] p2p::Endpoint::Options endpoint_options() {
     p2p::Endpoint::Options result;
     if (!options_.path.empty()) result.path = p2p::path_named(options_.path);
+    result.processes_take_turns = !look_around().mps.is_connected;
     result.report = [this](const p2p::MessageReport& report) {
       last_path_ = std::string(name_of(report.path));
       if (options_.explains && is_telling_) print(explain(report) + "\n");
@@ -126,17 +129,26 @@ class Bench {
     std::int32_t mine = fewest;
     check_mpi(MPI_Allreduce(&mine, &fewest, 1, MPI_INT32_T, MPI_MIN, communicator_),
               "MPI_Allreduce");
-    std::vector<Places> places{{"host-host", false, false}};
+    using Kind = Places::Kind;
+    std::vector<Places> places{{"host-host", Kind::host, Kind::host}};
     if (fewest > 0) {
-      places.push_back({"device-device", true, true});
-      places.push_back({"host-device", false, true});
+      places.push_back({"device-device", Kind::device, Kind::device});
+      places.push_back({"locked-device", Kind::locked, Kind::device});
+      places.push_back({"host-device", Kind::host, Kind::device});
     }
     return places;
   }
 
-  [[nodiscard]] Device* place_of(const Places& places) const {
-    const bool on_device = is_first() ? places.leading_device : places.following_device;
-    return on_device ? own_.front() : nullptr;
+  [[nodiscard]] P2pPlace place_of(const Places& places) const {
+    switch (is_first() ? places.leading : places.following) {
+      case Places::Kind::host:
+        return {};
+      case Places::Kind::locked:
+        return {nullptr, own_.front()};
+      case Places::Kind::device:
+        return {own_.front(), nullptr};
+    }
+    return {};
   }
 
   void measure(const Places& places, const P2pShape& shape, std::vector<Row>& rows) {
@@ -146,7 +158,7 @@ class Bench {
     }
     const P2pShape plain = contiguous(shape.bytes());
     const bool is_plain = shape.name == plain.name;
-    Device* const place = place_of(places);
+    const P2pPlace place = place_of(places);
     P2pGame game(communicator_, *endpoint_, place, shape);
     P2pGame reference(communicator_, *endpoint_, place, plain);
     int right = game.is_right() ? 1 : 0;
@@ -203,7 +215,7 @@ class Bench {
   /// Nothing that a node has mapped stays.
   void end() {
     const P2pShape nothing = contiguous(8);
-    P2pGame last(communicator_, *endpoint_, nullptr, nothing);
+    P2pGame last(communicator_, *endpoint_, {}, nothing);
     last.meet();
     while (!endpoint_->is_idle()) endpoint_->progress();
     last.meet();

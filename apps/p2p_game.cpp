@@ -51,26 +51,29 @@ class P2pGame::Mapped {
   DeviceMemory memory_;
 };
 
-P2pGame::P2pGame(MPI_Comm communicator, p2p::Endpoint& endpoint, Device* device,
+P2pGame::P2pGame(MPI_Comm communicator, p2p::Endpoint& endpoint, const P2pPlace& place,
                  const P2pShape& shape)
     : communicator_(communicator),
       endpoint_(endpoint),
-      device_(device),
+      device_(place.device),
+      locked_by_(place.device != nullptr ? place.device : place.locked_by),
       shape_(shape),
       pages_(whole_pages(static_cast<std::size_t>(shape.elements) * sizeof(double))),
       host_(reinterpret_cast<double*>(pages_.span().data()),
             static_cast<std::size_t>(shape.elements)) {
   check_mpi(MPI_Comm_rank(communicator, &rank_), "MPI_Comm_rank");
   std::ranges::fill(host_, untouched);
-  if (device == nullptr) return;
-  memory_.emplace(*device, host_.size() * sizeof(double));
-  stream_ = device->create_stream();
-  event_ = device->create_event();
-  device->register_host(pages_.span().data(), pages_.span().size());
+  if (locked_by_ != nullptr) {
+    locked_by_->register_host(pages_.span().data(), pages_.span().size());
+  }
+  if (device_ == nullptr) return;
+  memory_.emplace(*device_, host_.size() * sizeof(double));
+  stream_ = device_->create_stream();
+  event_ = device_->create_event();
 }
 
 P2pGame::~P2pGame() {
-  if (device_ != nullptr) device_->unregister_host(pages_.span().data());
+  if (locked_by_ != nullptr) locked_by_->unregister_host(pages_.span().data());
 }
 
 void P2pGame::meet() {

@@ -25,14 +25,20 @@ struct P2pShape {
   [[nodiscard]] std::int64_t bytes() const { return leading.size(); }
 };
 
+/// Where a node has its memory.
+struct P2pPlace {
+  Device* device = nullptr;     ///< null: on the host
+  Device* locked_by = nullptr;  ///< host memory that this device has page-locked
+};
+
 /// One node's half of messages to and fro between two nodes, and of what they are compared with.
 ///
 /// Thread: the one that calls MPI. All functions but the constructor are collective over both.
 class P2pGame {
  public:
-  /// `communicator` has the two nodes; `device` is where this node's memory is, null: its host.
-  /// All outlive it.
-  P2pGame(MPI_Comm communicator, p2p::Endpoint& endpoint, Device* device, const P2pShape& shape);
+  /// `communicator` has the two nodes. All outlive it.
+  P2pGame(MPI_Comm communicator, p2p::Endpoint& endpoint, const P2pPlace& place,
+          const P2pShape& shape);
   P2pGame(const P2pGame&) = delete;
   P2pGame& operator=(const P2pGame&) = delete;
   /// After close().
@@ -69,6 +75,7 @@ class P2pGame {
   int rank_ = 0;
   p2p::Endpoint& endpoint_;
   Device* device_;
+  Device* locked_by_;
   bool peer_has_device_ = false;
   const P2pShape& shape_;
   p2p::HostPages pages_;

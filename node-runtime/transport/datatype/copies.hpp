@@ -51,6 +51,27 @@ void copy_any(typename Direction::Memory memory, typename Direction::Stream stre
   }
 }
 
+/// Asks for a line that is going to be written: alone, so that it need not be taken away from
+/// another core once more when it is.
+inline void prefetch_to_write(const std::byte* line) {
+#ifdef __x86_64__
+  // As the builtin where the compiler may assume it; a processor without it does nothing.
+  asm volatile("prefetchw %0" : : "m"(*line));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
+/// Asks for a line of the elements in memory.
+template <class Direction>
+void prefetch_memory(const std::byte* line) {
+  if constexpr (std::is_same_v<Direction, Packing>) {
+    __builtin_prefetch(line);
+  } else {
+    prefetch_to_write(line);
+  }
+}
+
 /// Copies blocks that are given in the order of the stream. A short while later, once there are
 /// others: a block that begins elsewhere in memory is a stranger to the processor's prefetchers, so
 /// it is asked for ahead; and when much is moved, several blocks are copied at once, past the
@@ -86,7 +107,9 @@ class BlockCopier {
       if (waiting_ == prefetched_blocks) {
         copy_first(memory);
       } else {
-        for (std::int64_t at = 0; at < bytes; at += cache_line) __builtin_prefetch(memory + at);
+        for (std::int64_t at = 0; at < bytes; at += cache_line) {
+          prefetch_memory<Direction>(memory + at);
+        }
       }
       push(Direction::lane(memory, stream_, bytes));
     } else {
@@ -133,9 +156,9 @@ class BlockCopier {
     std::int64_t at = 0;
     for (; at + cache_line <= block.bytes; at += cache_line) {
       if (ahead != nullptr) {
-        __builtin_prefetch(ahead + at);
+        prefetch_memory<Direction>(ahead + at);
         if constexpr (std::is_same_v<Direction, Packing>) {
-          __builtin_prefetch(block.to + block.bytes + at);
+          prefetch_to_write(block.to + block.bytes + at);
         }
       }
       std::memcpy(block.to + at, block.from + at, static_cast<std::size_t>(cache_line));
@@ -216,9 +239,9 @@ void transpose(typename Direction::Memory memory, typename Direction::Stream str
     for (std::int64_t j = end; j < ahead; ++j) {
       const auto column = memory + j * rows.column_stride;
       for (std::int64_t i = 0; i < rows.count; i += width) {
-        __builtin_prefetch(column + i * rows.row_stride);
+        prefetch_memory<Direction>(column + i * rows.row_stride);
       }
-      __builtin_prefetch(column + (rows.count - 1) * rows.row_stride);
+      prefetch_memory<Direction>(column + (rows.count - 1) * rows.row_stride);
     }
     const auto corner = memory + first * rows.column_stride;
     const auto place = stream + first * element;

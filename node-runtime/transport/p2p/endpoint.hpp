@@ -130,13 +130,15 @@ class Endpoint {
     std::int64_t eager_bytes_max = 8192;
     std::int32_t eager_slots = 32;  ///< for each peer
     std::int32_t out_slots = 8;
-    std::int32_t in_slots = 16;
+    std::int32_t in_slots = 16;  ///< each of sizes.piece_bytes, as are those out
     std::int32_t requests_max = 4096;
     PathSizes sizes;
     std::int32_t ring_slots = 8;  ///< of each device; 0: no rings
     std::int32_t mappings_max = 256;
     PathRates rates;
     std::optional<Path> path;  ///< taken wherever it can be
+    /// On a GPU that nodes share, one process's work waits for the other's time slice: no MPS.
+    bool processes_take_turns = true;
     Lanes::Options lanes;
     std::function<void(const MessageReport&)> report;  ///< of messages received, if anybody asks
 
@@ -220,7 +222,8 @@ class Endpoint {
     std::int64_t peer_receive = 0;
     FlowId flow;
     std::int64_t piece_bytes = 0;
-    std::int64_t posted = 0;  ///< bytes
+    std::int64_t slot_bytes = 0;  ///< from one of the receiver's slots to the next
+    std::int64_t posted = 0;      ///< bytes
     std::int64_t done = 0;
     std::int32_t in_flight = 0;      ///< pieces
     std::deque<Packing> packing;     ///< pieces for the wire, which takes them in order
@@ -406,6 +409,7 @@ class Endpoint {
   void fail(Receive& receive, Error why);
   void end(Receive& receive);
   [[nodiscard]] Staging& slots_of(const Receive& receive);
+  [[nodiscard]] std::int64_t slot_bytes(Path path) const;
   void refuse(const Receive& receive, const Error& why);
   void give_back(Receive& receive);
   void map_source_for_the_next(const Receive& receive);

@@ -184,8 +184,10 @@ Situation Endpoint::situation_of(const Receive& receive) {
   if (lanes_.count() == 0) s.no_get = "this node has no device";
   if (!side.lane) return s;
   const DeviceUuid& device = lanes_.device(*side.lane).info().uuid;
+  s.works_here = wire_.node() > from;
   s.same_device = theirs >= 0 && static_cast<std::size_t>(theirs) < other.devices.size() &&
                   other.devices[static_cast<std::size_t>(theirs)].device == device;
+  s.takes_turns = s.same_device && !s.is_self && options_.processes_take_turns;
   if (const auto refused = other.not_mapped_there.find({theirs, here});
       refused != other.not_mapped_there.end()) {
     s.no_put = s.no_ring = refused->second;
@@ -227,13 +229,20 @@ void Endpoint::decide(Receive& receive) {
     case Path::ring:
       receive.piece_bytes = options_.sizes.ring_piece_bytes;
       break;
-    case Path::eager:
     case Path::shared:
+      receive.piece_bytes = options_.sizes.shared_piece_bytes(
+          receive.bytes, receive.side.lane.has_value() || receive.announcement.device >= 0);
+      break;
+    case Path::eager:
       receive.piece_bytes = options_.sizes.piece_bytes;
       break;
   }
   receives_waiting_.push_back(receive.id);
   serve_waiting();
+}
+
+std::int64_t Endpoint::slot_bytes(Path path) const {
+  return path == Path::ring ? options_.sizes.ring_piece_bytes : options_.sizes.piece_bytes;
 }
 
 Staging& Endpoint::slots_of(const Receive& receive) {
@@ -262,6 +271,7 @@ void Endpoint::grant(Receive& receive) {
   header.send = receive.announcement.send;
   header.receive = receive.id;
   header.piece_bytes = receive.piece_bytes;
+  header.begin = slot_bytes(receive.path);
   header.device = receive.side.lane ? receive.side.lane->value() : -1;
   std::vector<std::byte> payload;
   const auto append = [&](const auto& value) {

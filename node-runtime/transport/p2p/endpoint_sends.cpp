@@ -102,6 +102,7 @@ void Endpoint::granted(NodeId from, const NoteHeader& header, std::span<const st
   send.peer_receive = header.receive;
   send.flow = FlowId{header.flow};
   send.piece_bytes = header.piece_bytes;
+  send.slot_bytes = header.begin;
   if (!reach(send, header, payload)) return;
   ++statistics_.sent[static_cast<std::size_t>(send.path)];
   if (send.side.bytes == 0) return end(send);
@@ -233,7 +234,7 @@ bool Endpoint::post_fill(Send& send) {
     if (send.slots.empty()) return false;
     piece.slot = send.slots.front();
     send.slots.pop_front();
-    to.address += static_cast<std::int64_t>(*piece.slot) * send.piece_bytes;
+    to.address += static_cast<std::int64_t>(*piece.slot) * send.slot_bytes;
   }
   send.posted += bytes;
   ++send.in_flight;

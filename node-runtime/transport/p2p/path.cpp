@@ -44,25 +44,28 @@ class Predictor {
       case Path::message: {
         std::vector<Stage> stages;
         if (!is_host_run(s_.sender)) stages.push_back(to_slot(s_.sender));
-        stages.push_back({rates_.note_us, rates_.message});
+        stages.push_back({rates_.message_us, rates_.message});
         if (!is_host_run(s_.receiver)) stages.push_back(from_slot(s_.receiver));
         const double piece = stages.size() == 1 ? bytes_ : static_cast<double>(sizes_.piece_bytes);
         return 2 * rates_.note_us + pipeline_us(bytes_, piece, sizes_.pieces_ahead, stages);
       }
-      case Path::shared:
+      case Path::shared: {
+        const bool any_on_device = s_.sender.on_device || s_.receiver.on_device;
+        const std::int64_t piece = sizes_.shared_piece_bytes(s_.bytes, any_on_device);
         return 2 * rates_.note_us +
-               pipeline_us(bytes_, static_cast<double>(sizes_.piece_bytes), sizes_.pieces_ahead,
+               pipeline_us(bytes_, static_cast<double>(piece), sizes_.pieces_ahead,
                            {to_slot(s_.sender), {rates_.note_us, 1e9}, from_slot(s_.receiver)});
+      }
       case Path::get:
-        return rates_.note_us + Stage{rates_.device_us, direct(s_.receiver)}.us(bytes_);
+        return rates_.note_us + Stage{device_us(s_.works_here), direct(s_.receiver)}.us(bytes_);
       case Path::put:
-        return 3 * rates_.note_us + Stage{rates_.device_us, direct(s_.sender)}.us(bytes_);
+        return 3 * rates_.note_us + Stage{device_us(!s_.works_here), direct(s_.sender)}.us(bytes_);
       case Path::ring:
         return 2 * rates_.note_us +
                pipeline_us(bytes_, static_cast<double>(sizes_.ring_piece_bytes), sizes_.ring_slots,
-                           {{rates_.device_us, std::min(link(), rates_.pack)},
+                           {{device_us(false), std::min(link(), rates_.pack)},
                             {rates_.note_us, 1e9},
-                            {rates_.device_us, rates_.pack}});
+                            {device_us(false), rates_.pack}});
     }
     return 0;
   }
@@ -76,6 +79,10 @@ class Predictor {
   }
   [[nodiscard]] Stage from_slot(const SideFacts& side) const {
     return side.on_device ? Stage{rates_.device_us, rates_.to_device} : Stage{0, rates_.host};
+  }
+  /// Of one operation; by the node that is to work on a shared GPU or the other one.
+  [[nodiscard]] double device_us(bool by_worker) const {
+    return rates_.device_us + (s_.takes_turns && !by_worker ? rates_.turn_us : 0);
   }
   [[nodiscard]] double link() const { return s_.same_device ? rates_.local : rates_.peer; }
   /// Of one operation between device memory and `side`.
@@ -122,6 +129,13 @@ std::string lack_of(Path path, const Situation& s) {
 }
 
 }  // namespace
+
+std::int64_t PathSizes::shared_piece_bytes(std::int64_t bytes, bool any_on_device) const {
+  if (any_on_device) return piece_bytes;
+  constexpr std::int64_t multiple = 4096;
+  const std::int64_t even = (bytes / shared_pieces + multiple - 1) / multiple * multiple;
+  return std::min(piece_bytes, std::max(even, shared_piece_bytes_min));
+}
 
 std::string_view name_of(Path path) {
   return names.at(static_cast<std::size_t>(path));

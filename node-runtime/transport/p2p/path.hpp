@@ -40,6 +40,9 @@ struct Situation {
   SideFacts receiver;
   bool is_self = false;      ///< both nodes are one
   bool same_device = false;  ///< both sides are on one GPU
+  /// The GPU is one that processes take turns on, and of the two nodes this one is to work on it.
+  bool works_here = false;
+  bool takes_turns = false;  ///< see works_here
   /// Why a path cannot be taken between these two, whatever is sent; empty where it can.
   std::string no_shared;
   std::string no_get;
@@ -55,6 +58,7 @@ struct Situation {
 /// second.
 struct PathRates {
   double note_us = 1;     ///< from one endpoint to another
+  double message_us = 4;  ///< the wire, beside its rate
   double device_us = 10;  ///< a short operation of a device, until the host has seen its end
   double host = 8;        ///< packing or unpacking by a core
   double message = 6;     ///< the wire
@@ -63,14 +67,23 @@ struct PathRates {
   double peer = 350;    ///< between devices
   double local = 1800;  ///< within one device
   double pack = 1600;   ///< packing or unpacking on a device
+  /// Until a GPU that processes share without the Multi-Process Service turns to another one.
+  double turn_us = 140;
 };
 
 /// Sizes that paths work with.
 struct PathSizes {
-  std::int64_t piece_bytes = std::int64_t{512} << 10U;     ///< of slots in host memory
+  std::int64_t piece_bytes = std::int64_t{512} << 10U;     ///< of slots in host memory, at most
   std::int64_t ring_piece_bytes = std::int64_t{4} << 20U;  ///< of slots on devices
-  std::int32_t pieces_ahead = 2;                           ///< slots of one message
+  std::int32_t pieces_ahead = 4;                           ///< slots of one message
   std::int32_t ring_slots = 4;                             ///< of one message, on devices
+  /// A message that cores pack and unpack comes in so many pieces, for both to be at work soon, but
+  /// none is smaller than this.
+  std::int64_t shared_pieces = 16;
+  std::int64_t shared_piece_bytes_min = std::int64_t{16} << 10U;
+
+  /// Of a message that travels by `shared`.
+  [[nodiscard]] std::int64_t shared_piece_bytes(std::int64_t bytes, bool any_on_device) const;
 };
 
 /// What PathEstimate::lacks says where only a mapping is missing, which the next message finds.
