@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 
 /// Of a GPU, whose memory others may use meanwhile: the largest matrices, slots, and some more.
-constexpr std::uint64_t gpu_memory_bytes = std::uint64_t{2} << 30U;
+constexpr std::uint64_t gpu_memory_bytes = std::uint64_t{4} << 30U;
 constexpr std::int32_t players = 2;
 
 double median(std::vector<double> values) {
@@ -54,6 +54,12 @@ P2pShape transpose(std::int64_t n) {
   const Datatype row = Datatype::vector(n, 1, n, Scalar::float64);
   return {fmt::format("transpose {}", n), Datatype::contiguous(n * n, Scalar::float64),
           Datatype::hvector(n, 1, 8, row), n * n};
+}
+
+P2pShape gather(std::int64_t n) {
+  const std::int64_t leading = n + 64;
+  return {fmt::format("gather {}", n), Datatype::vector(n, n, leading, Scalar::float64),
+          Datatype::contiguous(n * n, Scalar::float64), n * leading};
 }
 
 /// Where the two nodes have their memory.
@@ -103,7 +109,7 @@ class Bench {
         measure(places, contiguous(bytes), rows);
       }
       for (const std::int64_t n : options_.orders) {
-        for (const P2pShape& shape : {sub_matrix(n), triangle(n), transpose(n)}) {
+        for (const P2pShape& shape : {sub_matrix(n), triangle(n), gather(n), transpose(n)}) {
           if (shape.bytes() <= options_.bytes_max) measure(places, shape, rows);
         }
       }
@@ -116,7 +122,11 @@ class Bench {
   [[nodiscard]] p2p::Endpoint::Options endpoint_options() {
     p2p::Endpoint::Options result;
     if (!options_.path.empty()) result.path = p2p::path_named(options_.path);
-    result.processes_take_turns = !look_around().mps.is_connected;
+    const MpsPresence mps = look_around().mps;
+    result.processes_take_turns = !mps.is_connected && !mps.has_pipes;
+    result.sizes.ring_piece_bytes = options_.ring_piece_bytes;
+    result.sizes.ring_slots = options_.ring_slots;
+    result.ring_slots = std::max(result.ring_slots, options_.ring_slots);
     result.report = [this](const p2p::MessageReport& report) {
       last_path_ = std::string(name_of(report.path));
       if (options_.explains && is_telling_) print(explain(report) + "\n");

@@ -7,6 +7,7 @@
 
 #include "apps/log.hpp"
 #include "apps/run.hpp"
+#include "node-runtime/transport/p2p/path.hpp"
 
 namespace heddle {
 
@@ -20,6 +21,8 @@ struct BenchP2pOptions {
   std::string only;    ///< rows that contain it
   std::int64_t bytes_max = std::int64_t{256} << 20U;
   std::vector<std::int64_t> orders{256, 1000, 4000};  ///< of matrices
+  std::int64_t ring_piece_bytes = p2p::PathSizes{}.ring_piece_bytes;
+  std::int32_t ring_slots = p2p::PathSizes{}.ring_slots;
   std::int32_t repetitions = 9;
   double seconds = 0.02;  ///< of one timing at least
 };

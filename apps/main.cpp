@@ -180,6 +180,12 @@ void add_bench(CLI::App& app, CommandLine& line) {
   command->add_option("--only", o.only, "rows that contain it: 'device-device', 'triangle'");
   command->add_option("--bytes-max", o.bytes_max, "largest message")->check(CLI::PositiveNumber);
   command->add_option("-n,--orders", o.orders, "of matrices")->check(CLI::PositiveNumber);
+  command->add_option("--ring-piece", o.ring_piece_bytes, "bytes of a slot of path ring")
+      ->check(CLI::Range(std::int64_t{4096}, std::int64_t{1} << 30U))
+      ->capture_default_str();
+  command->add_option("--ring-slots", o.ring_slots, "slots of a message of path ring")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   command->add_option("--repetitions", o.repetitions, "timings of each")
       ->check(CLI::Range(1, 1000));
   command->add_option("--seconds", o.seconds, "least time of one timing")

@@ -11,8 +11,10 @@ Lanes::Lanes(std::span<Device* const> devices, const Options& options) : options
   for (Device* device : devices) {
     auto& lane = *lanes_.emplace_back(std::make_unique<Lane>(*device, options));
     // Messages are small beside computing, and others wait for them.
-    lane.out.stream = device->create_stream(StreamPriority::high);
-    lane.in.stream = device->create_stream(StreamPriority::high);
+    for (Queues* queues : {&lane.out, &lane.in}) {
+      queues->all.resize(static_cast<std::size_t>(options.streams));
+      for (Queue& queue : queues->all) queue.stream = device->create_stream(StreamPriority::high);
+    }
   }
 }
 
@@ -38,25 +40,32 @@ std::optional<LaneId> Lanes::lane_on(const DeviceUuid& device) const {
 void Lanes::pack(LaneId id, const Elements& elements, StreamRange range, const Spot& to,
                  OperationId operation) {
   Lane& lane = at(id);
-  lane.packer.pack(*lane.out.stream, elements.plan, elements.count, elements.memory, range,
+  Queue& queue = next(lane.out);
+  lane.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
                    {to.address, to.device}, options_.limits);
-  queued(lane, lane.out, operation);
+  queued(lane, queue, operation);
 }
 
 void Lanes::unpack(LaneId id, const Elements& elements, StreamRange range, const Spot& from,
                    OperationId operation) {
   Lane& lane = at(id);
-  lane.packer.unpack(*lane.in.stream, elements.plan, elements.count, range,
+  Queue& queue = next(lane.in);
+  lane.packer.unpack(*queue.stream, elements.plan, elements.count, range,
                      {from.address, from.device}, elements.memory, options_.limits);
-  queued(lane, lane.in, operation);
+  queued(lane, queue, operation);
 }
 
 void Lanes::copy(LaneId id, Direction direction, const Spot& to, const Spot& from,
                  std::size_t bytes, OperationId operation) {
   Lane& lane = at(id);
-  Queue& used = queue(lane, direction);
-  used.stream->copy({to.address, to.device}, {from.address, from.device}, bytes);
-  queued(lane, used, operation);
+  Queue& queue = next(direction == Direction::out ? lane.out : lane.in);
+  queue.stream->copy({to.address, to.device}, {from.address, from.device}, bytes);
+  queued(lane, queue, operation);
+}
+
+Lanes::Queue& Lanes::next(Queues& queues) {
+  queues.next = (queues.next + 1) % queues.all.size();
+  return queues.all[queues.next];
 }
 
 void Lanes::queued(Lane& lane, Queue& queue, OperationId id) {
@@ -71,8 +80,8 @@ void Lanes::queued(Lane& lane, Queue& queue, OperationId id) {
 void Lanes::poll(std::vector<Ended>& ended) {
   if (under_way_ == 0) return;
   for (const auto& lane : lanes_) {
-    poll(*lane, lane->out, ended);
-    poll(*lane, lane->in, ended);
+    for (Queue& queue : lane->out.all) poll(*lane, queue, ended);
+    for (Queue& queue : lane->in.all) poll(*lane, queue, ended);
   }
 }
 
@@ -107,10 +116,12 @@ void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
 
 void Lanes::abandon() {
   for (const auto& lane : lanes_) {
-    for (Queue* queue : {&lane->out, &lane->in}) {
-      if (queue->stream != nullptr) queue->stream->abandon("the messages between nodes have ended");
-      queue->stream.reset();
-      queue->operations.clear();
+    for (Queues* queues : {&lane->out, &lane->in}) {
+      for (Queue& queue : queues->all) {
+        if (queue.stream != nullptr) queue.stream->abandon("the messages between nodes have ended");
+        queue.stream.reset();
+        queue.operations.clear();
+      }
     }
   }
   under_way_ = 0;

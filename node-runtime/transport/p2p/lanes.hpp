@@ -23,9 +23,10 @@ struct Spot {
   const Device* device = nullptr;
 };
 
-/// What devices do for messages: two streams of each, one for what leaves and one for what comes,
-/// in order each, and the packing engine. Nothing here waits: what is queued is told of by poll()
-/// when it has ended.
+/// What devices do for messages: some streams of each for what leaves and some for what comes, and
+/// the packing engine. Operations go to the streams in turns, so that one begins while the last
+/// stores of the one before are on their way: they are in no order. Nothing here waits: what is
+/// queued is told of by poll() when it has ended.
 ///
 /// When an operation fails, those behind it on its stream fail with it, and the stream is replaced.
 ///
@@ -41,6 +42,7 @@ class Lanes {
   struct Options {
     DevicePacker::Options packer;
     PackLimits limits;  ///< multiprocessors that packing may take
+    std::int32_t streams = 2;  ///< of each direction
   };
   struct Ended {
     OperationId id;
@@ -68,7 +70,7 @@ class Lanes {
   void copy(LaneId lane, Direction direction, const Spot& to, const Spot& from, std::size_t bytes,
             OperationId id);
 
-  /// Adds what has ended; of one lane and direction in the order in which it was queued.
+  /// Adds what has ended.
   void poll(std::vector<Ended>& ended);
   [[nodiscard]] bool is_idle() const { return under_way_ == 0; }
   /// What is under way is dropped and not told of any more.
@@ -81,23 +83,26 @@ class Lanes {
   };
   struct Queue {
     std::unique_ptr<Stream> stream;
-    std::deque<Queued> operations;
+    std::deque<Queued> operations;  ///< in order
+  };
+  struct Queues {
+    std::vector<Queue> all;
+    std::size_t next = 0;
   };
   struct Lane {
     Lane(Device& on, const Options& options) : device(on), packer(on, options.packer) {}
     Device& device;
     DevicePacker packer;
-    Queue out;
-    Queue in;
+    Queues out;
+    Queues in;
     std::vector<std::unique_ptr<Event>> events;  ///< spare ones
   };
 
   [[nodiscard]] Lane& at(LaneId lane) const {
     return *lanes_[static_cast<std::size_t>(lane.value())];
   }
-  [[nodiscard]] static Queue& queue(Lane& lane, Direction direction) {
-    return direction == Direction::out ? lane.out : lane.in;
-  }
+  /// The one whose turn it is.
+  [[nodiscard]] static Queue& next(Queues& queues);
   void queued(Lane& lane, Queue& queue, OperationId id);
   void poll(Lane& lane, Queue& queue, std::vector<Ended>& ended);
   static void fail(Lane& lane, Queue& queue, std::vector<Ended>& ended);

@@ -63,9 +63,9 @@ class Predictor {
       case Path::ring:
         return 2 * rates_.note_us +
                pipeline_us(bytes_, static_cast<double>(sizes_.ring_piece_bytes), sizes_.ring_slots,
-                           {{device_us(false), std::min(link(), rates_.pack)},
+                           {{device_us(!s_.works_here), std::min(link(), rates_.pack)},
                             {rates_.note_us, 1e9},
-                            {device_us(false), rates_.pack}});
+                            {device_us(s_.works_here), rates_.pack}});
     }
     return 0;
   }
@@ -75,10 +75,11 @@ class Predictor {
     return !side.on_device && side.is_contiguous;
   }
   [[nodiscard]] Stage to_slot(const SideFacts& side) const {
-    return side.on_device ? Stage{rates_.device_us, rates_.to_host} : Stage{0, rates_.host};
+    return side.on_device ? Stage{device_us(!s_.works_here), rates_.to_host} : Stage{0, rates_.host};
   }
   [[nodiscard]] Stage from_slot(const SideFacts& side) const {
-    return side.on_device ? Stage{rates_.device_us, rates_.to_device} : Stage{0, rates_.host};
+    return side.on_device ? Stage{device_us(s_.works_here), rates_.to_device}
+                          : Stage{0, rates_.host};
   }
   /// Of one operation; by the node that is to work on a shared GPU or the other one.
   [[nodiscard]] double device_us(bool by_worker) const {
