@@ -1,8 +1,10 @@
 #include "node-runtime/transport/datatype/datatype.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <fmt/format.h>
+#include <memory>
 #include <string>
 
 #include "base/error.hpp"
@@ -73,13 +75,22 @@ class Datatype::Bounds {
   std::int64_t alignment_ = 1;
 };
 
+/// One node for each scalar, so that what was committed is found again.
 Datatype::Datatype(Scalar scalar) {
-  Node node;
-  node.upper_bound = node.true_upper_bound = size_of(scalar);
-  node.alignment = alignment_of(scalar);
-  node.signature = Signature(scalar);
-  node.layout = datatype::block(size_of(scalar));
-  node_ = std::make_shared<const Node>(std::move(node));
+  static const auto nodes = [] {
+    std::array<std::shared_ptr<const Node>, scalar_count> all;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto each = static_cast<Scalar>(i);
+      Node node;
+      node.upper_bound = node.true_upper_bound = size_of(each);
+      node.alignment = alignment_of(each);
+      node.signature = Signature(each);
+      node.layout = datatype::block(size_of(each));
+      all[i] = std::make_shared<const Node>(std::move(node));
+    }
+    return all;
+  }();
+  node_ = nodes.at(static_cast<std::size_t>(scalar));
 }
 
 Datatype Datatype::regular(std::string_view what, std::int64_t count, std::int64_t block_length,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -22,6 +23,7 @@ enum class Scalar : std::uint8_t {
   complex_float32,  ///< a pair of float32
   complex_float64,  ///< a pair of float64
 };
+inline constexpr std::size_t scalar_count = 13;
 
 [[nodiscard]] std::int64_t size_of(Scalar scalar);  ///< bytes
 /// What its address is a multiple of in a C structure, in bytes.

@@ -7,7 +7,6 @@
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
-#include "node-runtime/transport/datatype/overlap.hpp"
 
 namespace heddle::p2p {
 namespace {
@@ -95,49 +94,45 @@ void Endpoint::check_peer(NodeId peer, std::string_view what) const {
                                             peer.value(), wire_.nodes()));
 }
 
-Endpoint::Side Endpoint::make_side(std::string_view what, void* memory, std::int64_t count,
-                                   const Datatype& type) {
+Endpoint::Side Endpoint::make_side(ShapeCache& shapes, std::string_view what, void* memory,
+                                   std::int64_t count, const Datatype& type) {
   if (count < 0) {
     throw Error(ErrorCode::usage,
                 fmt::format("{} {} elements: a count must not be negative", what, count));
   }
   Side side;
+  side.shape = shapes.shape_of(type, count);
   side.memory = static_cast<std::byte*>(memory);
-  side.count = count;
-  side.plan = plans_.commit(type);
-  side.bytes = side.plan->stream_bytes(count);
+  side.bytes = side.shape->bytes;
+  const PackPlan& plan = *side.shape->plan;
   // A type may hold addresses of its own, as with MPI_BOTTOM.
-  if (side.bytes > 0 && memory == nullptr && side.plan->true_lower_bound <= 0) {
+  if (side.bytes > 0 && memory == nullptr && plan.true_lower_bound <= 0) {
     throw Error(ErrorCode::usage, fmt::format("{} {} bytes at a null address", what, side.bytes));
   }
-  const LoopNest nest = side.plan->nest_of(count);
   if (side.bytes == 0) {
     side.contiguous = side.memory;
     return side;
   }
-  if (side.plan->body == PackPlan::Body::block && nest.depth == 0) {
-    side.contiguous = side.memory + nest.offset;
-  }
-  if (lanes_.count() > 0) side.lane = lanes_.owner_of(side.memory + side.plan->true_lower_bound);
+  if (side.shape->is_run) side.contiguous = side.memory + side.shape->offset;
+  if (lanes_.count() > 0) side.lane = lanes_.owner_of(side.memory + plan.true_lower_bound);
   return side;
 }
 
+/// Relaxed: the counts order nothing.
 std::int64_t Endpoint::count_request() {
-  const std::scoped_lock lock(mutex_);
-  if (failure_.has_value()) throw *failure_;
-  if (under_way_ >= options_.requests_max) {
+  const std::int32_t before = under_way_.fetch_add(1, std::memory_order_relaxed);
+  if (before >= options_.requests_max) {
+    forget_request();
     throw Error(ErrorCode::usage,
                 fmt::format("{} sends and receives are under way, which is the most at one time; "
                             "wait for some of them",
-                            under_way_));
+                            before));
   }
-  ++under_way_;
-  return next_request_++;
+  return next_request_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Endpoint::forget_request() {
-  const std::scoped_lock lock(mutex_);
-  --under_way_;
+  under_way_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 /// Handles may outlive the endpoint, what they refer to in it must not.
@@ -156,6 +151,11 @@ void Endpoint::forget(Receive& receive) {
 void Endpoint::post(Mail mail) {
   {
     const std::scoped_lock lock(mutex_);
+    if (failure_.has_value()) {
+      if (mail.cancelled) return;  // it is over already
+      forget_request();
+      throw *failure_;
+    }
     mail_.push_back(std::move(mail));
     has_mail_.store(true, std::memory_order_relaxed);
   }
@@ -170,8 +170,7 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
   auto send = std::make_shared<Send>();
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
   auto* memory = const_cast<void*>(message.memory);
-  send->side = make_side("sending", memory, message.count, message.type);
-  send->digest = message.type.signature().repeated(message.count).digest(send->side.bytes);
+  send->side = make_side(sent_shapes_, "sending", memory, message.count, message.type);
   send->to = to;
   send->tag = tag;
   send->channel = channel;
@@ -188,9 +187,7 @@ Request Endpoint::receive(const Incoming& room, const Pattern& pattern) {
                 fmt::format("receiving with tag {}: tags are not negative", pattern.tag));
   }
   auto receive = std::make_shared<Receive>();
-  receive->side = make_side("receiving", room.memory, room.count, room.type);
-  check_receivable(*receive->side.plan, room.count);
-  receive->signature = room.type.signature().repeated(room.count);
+  receive->side = make_side(received_shapes_, "receiving", room.memory, room.count, room.type);
   receive->pattern = pattern;
   receive->id = count_request();
   Request request(*this, receive->id, false, receive);
@@ -247,7 +244,8 @@ bool Endpoint::take_mail() {
 
 bool Endpoint::is_idle() const {
   const std::scoped_lock lock(mutex_);
-  return under_way_ == 0 && mail_.empty() && arrivals_.empty() && operations_.empty();
+  return under_way_.load(std::memory_order_relaxed) == 0 && mail_.empty() && arrivals_.empty() &&
+         operations_.empty();
 }
 
 Endpoint::Statistics Endpoint::statistics() const {

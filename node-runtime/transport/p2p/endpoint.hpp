@@ -20,7 +20,6 @@
 
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
-#include "node-runtime/transport/datatype/plan_cache.hpp"
 #include "node-runtime/transport/p2p/credits.hpp"
 #include "node-runtime/transport/p2p/host_pages.hpp"
 #include "node-runtime/transport/p2p/lanes.hpp"
@@ -29,6 +28,7 @@
 #include "node-runtime/transport/p2p/note.hpp"
 #include "node-runtime/transport/p2p/path.hpp"
 #include "node-runtime/transport/p2p/request.hpp"
+#include "node-runtime/transport/p2p/shape_cache.hpp"
 #include "node-runtime/transport/p2p/staging.hpp"
 #include "node-runtime/transport/p2p/wire.hpp"
 
@@ -194,15 +194,14 @@ class Endpoint {
   /// The bytes of one side.
   struct Side {
     std::byte* memory = nullptr;  ///< of a send only read
-    std::int64_t count = 0;
-    std::shared_ptr<const PackPlan> plan;
+    std::shared_ptr<const Shape> shape;
     std::int64_t bytes = 0;
     std::byte* contiguous = nullptr;  ///< where the bytes lie, if they do in one piece
     std::optional<LaneId> lane;       ///< of the device whose memory it is
 
     /// Bytes that the wire can take or bring as they lie.
     [[nodiscard]] bool is_host_run() const { return contiguous != nullptr && !lane; }
-    [[nodiscard]] Lanes::Elements elements() const { return {plan, count, memory}; }
+    [[nodiscard]] Lanes::Elements elements() const { return {shape->plan, shape->count, memory}; }
   };
   struct Packing {
     StreamRange range;
@@ -215,7 +214,6 @@ class Endpoint {
     NodeId to;
     std::int32_t tag = 0;
     ChannelId channel;
-    std::uint64_t digest = 0;
     bool is_granted = false;
     bool is_withdrawn = false;  ///< asked for
     Path path = Path::message;
@@ -226,8 +224,8 @@ class Endpoint {
     std::int64_t posted = 0;      ///< bytes
     std::int64_t done = 0;
     std::int32_t in_flight = 0;      ///< pieces
-    std::deque<Packing> packing;     ///< pieces for the wire, which takes them in order
-    std::deque<std::int32_t> slots;  ///< the receiver's, to be filled
+    std::vector<Packing> packing;     ///< pieces for the wire, which takes them in order
+    std::vector<std::int32_t> slots;  ///< the receiver's, to be filled
     LaneId via;                      ///< that writes to `target`
     Spot target;                     ///< the receiver's slots, or memory
     std::shared_ptr<const Mappings::Use> mapping;
@@ -237,7 +235,6 @@ class Endpoint {
   struct Receive : RequestState {
     std::int64_t id = 0;
     Side side;
-    Signature signature;
     Pattern pattern;
     Envelope envelope;  ///< of the message that it has taken
     NoteHeader announcement;
@@ -347,8 +344,8 @@ class Endpoint {
   static constexpr std::int32_t direct_pieces = 4;
 
   // ---- requests -------------------------------------------------------------------------------
-  [[nodiscard]] Side make_side(std::string_view what, void* memory, std::int64_t count,
-                               const Datatype& type);
+  [[nodiscard]] Side make_side(ShapeCache& shapes, std::string_view what, void* memory,
+                               std::int64_t count, const Datatype& type);
   [[nodiscard]] std::int64_t count_request();
   void check_peer(NodeId peer, std::string_view what) const;
   void post(Mail mail);
@@ -443,15 +440,17 @@ class Endpoint {
   Wire& wire_;
   Options options_;
   std::function<void()> wake_;
-  PlanCache plans_;
+  ShapeCache sent_shapes_{false};
+  ShapeCache received_shapes_{true};
 
   mutable std::mutex mutex_;  ///< what follows
   std::vector<Mail> mail_;
   std::atomic<bool> has_mail_{false};
   std::vector<Mail> taken_mail_;  ///< the progress thread's; kept for its memory
-  std::int64_t next_request_ = 1;
-  std::int32_t under_way_ = 0;
   std::optional<Error> failure_;
+
+  std::atomic<std::int64_t> next_request_{1};
+  std::atomic<std::int32_t> under_way_{0};  ///< requests
 
   // The progress thread's.
   Wire::Events events_;

@@ -134,8 +134,8 @@ void Endpoint::start(const std::shared_ptr<Release>& started) {
   Release& release = *started;
   const auto uses = [&](const Side& side) {
     return side.lane == release.lane && side.bytes > 0 &&
-           side.memory + side.plan->true_upper_bound > release.begin &&
-           side.memory + side.plan->true_lower_bound < release.begin + release.handle.bytes;
+           side.memory + side.shape->plan->true_upper_bound > release.begin &&
+           side.memory + side.shape->plan->true_lower_bound < release.begin + release.handle.bytes;
   };
   std::string user;
   for (const auto& [id, send] : sends_) {

@@ -70,21 +70,25 @@ void Endpoint::withdraw(NodeId from, const NoteHeader& header) {
 
 std::optional<std::string> Endpoint::mismatch(const Receive& receive,
                                               const NoteHeader& header) const {
-  const std::string which =
-      fmt::format("the message of {} bytes with tag {} from node {} to node {}", header.bytes,
-                  header.tag, receive.envelope.source.value(), wire_.node().value());
-  if (header.bytes > receive.signature.bytes()) {
+  const Shape& shape = *receive.side.shape;
+  // As a rule all of it is used.
+  if (header.bytes == shape.bytes && header.digest == shape.digest) return std::nullopt;
+  const auto which = [&] {
+    return fmt::format("the message of {} bytes with tag {} from node {} to node {}", header.bytes,
+                       header.tag, receive.envelope.source.value(), wire_.node().value());
+  };
+  if (header.bytes > shape.bytes) {
     return fmt::format(
         "{} would be truncated: it is received where {} bytes fit; receive into a "
         "larger type or more elements",
-        which, receive.signature.bytes());
+        which(), shape.bytes);
   }
-  if (!receive.signature.ends_scalar_at(header.bytes) ||
-      receive.signature.digest(header.bytes) != header.digest) {
+  if (!shape.signature.ends_scalar_at(header.bytes) ||
+      shape.signature.digest(header.bytes) != header.digest) {
     return fmt::format(
         "the signatures of {} differ; both sides must describe the same scalars in "
         "the same order",
-        which);
+        which());
   }
   return std::nullopt;
 }
@@ -120,7 +124,7 @@ void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader
       receives_waiting_.push_back(receive.id);
       return serve_waiting();
     }
-    unpack(*receive.side.plan, receive.side.count, {0, receive.bytes}, payload.data(),
+    unpack(*receive.side.shape->plan, receive.side.shape->count, {0, receive.bytes}, payload.data(),
            receive.side.memory);
     free_eager_slot(from);
     return end(receive);
@@ -405,7 +409,7 @@ void Endpoint::filled(NodeId from, const NoteHeader& header) {
 bool Endpoint::drain(Receive& receive, const Operation& piece, const Spot& from) {
   const Side& side = receive.side;
   if (!side.lane && from.device == nullptr) {
-    unpack(*side.plan, side.count, piece.range, from.address, side.memory);
+    unpack(*side.shape->plan, side.shape->count, piece.range, from.address, side.memory);
     return true;
   }
   const OperationId id = add(piece);

@@ -25,13 +25,14 @@ void Endpoint::start(const std::shared_ptr<Send>& started) {
   header.channel = send.channel.value();
   header.send = send.id;
   header.bytes = send.side.bytes;
-  header.digest = send.digest;
+  header.digest = send.side.shape->digest;
   statistics_.bytes_sent += send.side.bytes;
   const bool is_small = send.side.bytes <= options_.eager_bytes_max;
   if (is_small && !send.side.lane && credits_.take(send.to)) {
     header.kind = NoteHeader::Kind::eager;
     const auto payload = begin_note(send.to, header, static_cast<std::size_t>(send.side.bytes));
-    pack(*send.side.plan, send.side.count, send.side.memory, {0, send.side.bytes}, payload.data());
+    pack(*send.side.shape->plan, send.side.shape->count, send.side.memory, {0, send.side.bytes},
+         payload.data());
     wire_.send_note();
     ++statistics_.sent[static_cast<std::size_t>(Path::eager)];
     send.complete({wire_.node(), send.tag, send.side.bytes, false});
@@ -216,7 +217,7 @@ void Endpoint::packed(Send& send, Staging::Slot slot) {
   std::ranges::find(send.packing, slot, &Packing::slot)->is_packed = true;
   while (!send.packing.empty() && send.packing.front().is_packed) {
     const Packing piece = send.packing.front();
-    send.packing.pop_front();
+    send.packing.erase(send.packing.begin());
     wire_.send_bytes(send.to, send.flow,
                      {out_.at(piece.slot), static_cast<std::size_t>(piece.range.bytes)},
                      add({Operation::Kind::send, send.id, piece.range, piece.slot}));
@@ -232,8 +233,8 @@ bool Endpoint::post_fill(Send& send) {
     to.address += piece.range.begin;
   } else {
     if (send.slots.empty()) return false;
-    piece.slot = send.slots.front();
-    send.slots.pop_front();
+    piece.slot = send.slots.back();
+    send.slots.pop_back();
     to.address += static_cast<std::int64_t>(*piece.slot) * send.slot_bytes;
   }
   send.posted += bytes;
@@ -247,7 +248,7 @@ bool Endpoint::post_fill(Send& send) {
 bool Endpoint::fill(Send& send, const Operation& piece, const Spot& to) {
   const Side& side = send.side;
   if (!side.lane && to.device == nullptr) {
-    pack(*side.plan, side.count, side.memory, piece.range, to.address);
+    pack(*side.shape->plan, side.shape->count, side.memory, piece.range, to.address);
     return true;
   }
   const OperationId id = add(piece);

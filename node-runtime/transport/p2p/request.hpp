@@ -1,10 +1,7 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -32,12 +29,9 @@ class RequestState {
 
   [[nodiscard]] bool is_done() const { return is_done_.load(std::memory_order_acquire); }
   /// Blocks until it is done; throws what made it fail.
-  Status wait() {
-    if (!is_done()) {
-      std::unique_lock lock(mutex_);
-      ended_.wait(lock, [this] { return is_done(); });
-    }
-    // Nobody changes it any more.
+  Status wait() const {
+    // Acquire: whoever sees it done sees what was received, and how it ended.
+    is_done_.wait(false, std::memory_order_acquire);
     if (error_) throw *error_;
     return status_;
   }
@@ -48,17 +42,13 @@ class RequestState {
 
  private:
   void end(const Status& status, std::optional<Error> error) {
-    const std::scoped_lock lock(mutex_);
     status_ = status;
     error_ = std::move(error);
-    // Release: whoever sees it done sees what was received.
     is_done_.store(true, std::memory_order_release);
-    ended_.notify_all();
+    is_done_.notify_all();
   }
 
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::atomic<bool> is_done_{false};
+  std::atomic<bool> is_done_{false};  ///< nobody changes what follows any more
   Status status_;
   std::optional<Error> error_;
 };

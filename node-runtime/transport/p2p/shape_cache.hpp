@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "node-runtime/transport/datatype/datatype.hpp"
+#include "node-runtime/transport/datatype/plan_cache.hpp"
+
+namespace heddle::p2p {
+
+/// All that follows from a type and a count, wherever the elements lie.
+struct Shape {
+  Datatype type;
+  std::int64_t count = 0;
+  std::shared_ptr<const PackPlan> plan;
+  std::int64_t bytes = 0;
+  bool is_run = false;      ///< the bytes lie in one piece
+  std::int64_t offset = 0;  ///< then: of the first one
+  Signature signature;
+  std::uint64_t digest = 0;  ///< of all of it
+};
+
+/// Shapes of the last messages, by the identity of their types: programs send the same ones again
+/// and again. As many as there are places, each of which keeps the last shape that fell on it.
+///
+/// Threads: any.
+class ShapeCache {
+ public:
+  /// `receives`: shapes whose elements overlap are refused.
+  explicit ShapeCache(bool receives) : receives_(receives) {}
+
+  /// Throws Error(usage) for counts and types that cannot be.
+  [[nodiscard]] std::shared_ptr<const Shape> shape_of(const Datatype& type, std::int64_t count);
+
+ private:
+  static constexpr std::size_t places = 64;
+
+  [[nodiscard]] std::shared_ptr<const Shape> make(const Datatype& type, std::int64_t count);
+
+  bool receives_;
+  PlanCache plans_;
+  std::mutex mutex_;  ///< what follows
+  std::array<std::shared_ptr<const Shape>, places> shapes_;
+};
+
+}  // namespace heddle::p2p
