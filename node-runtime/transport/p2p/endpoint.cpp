@@ -25,7 +25,7 @@ std::vector<DeviceBuffer> rings(std::span<Device* const> devices,
   std::vector<DeviceBuffer> memory;
   if (options.ring_slots == 0) return memory;
   for (Device* device : devices) {
-    memory.emplace_back(*device, slots_bytes(options.ring_slots, options.sizes.ring_piece_bytes));
+    memory.emplace_back(*device, slots_bytes(2 * options.ring_slots, options.sizes.ring_piece_bytes));
   }
   return memory;
 }
@@ -66,6 +66,9 @@ Endpoint::Endpoint(Wire& wire, const Options& options, std::function<void()> wak
                 sizes.piece_bytes);
   for (const DeviceBuffer& memory : ring_memory_) {
     rings_.emplace_back(memory.address(), options.ring_slots, sizes.ring_piece_bytes);
+    out_rings_.emplace_back(
+        memory.address() + slots_bytes(options.ring_slots, sizes.ring_piece_bytes),
+        options.ring_slots, sizes.ring_piece_bytes);
   }
   if (devices.empty()) return;
   lock(out_memory_.span());

@@ -133,7 +133,7 @@ class Endpoint {
     std::int32_t in_slots = 16;  ///< each of sizes.piece_bytes, as are those out
     std::int32_t requests_max = 4096;
     PathSizes sizes;
-    std::int32_t ring_slots = 8;  ///< of each device; 0: no rings
+    std::int32_t ring_slots = 4;  ///< of each device, as many again for what goes out; 0: no rings
     std::int32_t mappings_max = 256;
     PathRates rates;
     std::optional<Path> path;  ///< taken wherever it can be
@@ -215,6 +215,7 @@ class Endpoint {
     std::int32_t tag = 0;
     ChannelId channel;
     bool is_granted = false;
+    bool is_far = false;        ///< ring: the receiver's device is another one
     bool is_withdrawn = false;  ///< asked for
     Path path = Path::message;
     std::int64_t peer_receive = 0;
@@ -287,6 +288,7 @@ class Endpoint {
     std::int64_t request = 0;
     StreamRange range;
     std::optional<Staging::Slot> slot;
+    std::optional<Staging::Slot> between{};  ///< fill: of this node's device, on the way
     [[nodiscard]] bool is_of_send() const { return kind <= Kind::fill; }
   };
   struct Mail {
@@ -469,7 +471,8 @@ class Endpoint {
   std::map<AllocationKey, std::set<NodeId>> told_;     ///< who may have mapped an allocation
   Staging out_;
   Staging in_;
-  std::vector<Staging> rings_;  ///< by lane
+  std::vector<Staging> rings_;      ///< by lane: slots for others to fill
+  std::vector<Staging> out_rings_;  ///< by lane: where pieces are packed before they are copied
   std::unordered_map<std::int64_t, std::shared_ptr<Send>> sends_;
   std::unordered_map<std::int64_t, std::shared_ptr<Receive>> receives_;
   std::vector<std::shared_ptr<Release>> releases_;

@@ -231,10 +231,10 @@ void Endpoint::decide(Receive& receive) {
       break;
     }
     case Path::ring:
-      receive.piece_bytes = options_.sizes.ring_piece_bytes;
+      receive.piece_bytes = options_.sizes.ring_piece(receive.bytes);
       break;
     case Path::shared:
-      receive.piece_bytes = options_.sizes.shared_piece_bytes(
+      receive.piece_bytes = options_.sizes.shared_piece(
           receive.bytes, receive.side.lane.has_value() || receive.announcement.device >= 0);
       break;
     case Path::eager:

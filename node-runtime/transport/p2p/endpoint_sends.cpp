@@ -135,6 +135,7 @@ bool Endpoint::reach(Send& send, const NoteHeader& header, std::span<const std::
         const auto& ring = peer(send.to).devices.at(static_cast<std::size_t>(header.device)).ring;
         send.via = *send.side.lane;
         send.target = map(send.to, send.via, ring, send.mapping);
+        send.is_far = !(ring.handle.device == lanes_.device(send.via).info().uuid);
         break;
       }
       case Path::put:
@@ -236,6 +237,11 @@ bool Endpoint::post_fill(Send& send) {
     piece.slot = send.slots.back();
     send.slots.pop_back();
     to.address += static_cast<std::int64_t>(*piece.slot) * send.slot_bytes;
+    // Without such a slot the piece is packed straight to its place.
+    const bool is_small_enough = send.piece_bytes <= options_.sizes.ring_piece_bytes;
+    if (send.path == Path::ring && send.is_far && !out_rings_.empty() && is_small_enough) {
+      piece.between = out_rings_[static_cast<std::size_t>(send.via.value())].take();
+    }
   }
   send.posted += bytes;
   ++send.in_flight;
@@ -253,7 +259,10 @@ bool Endpoint::fill(Send& send, const Operation& piece, const Spot& to) {
   }
   const OperationId id = add(piece);
   try {
-    if (side.lane) {
+    if (piece.between) {
+      std::byte* const between = out_rings_[static_cast<std::size_t>(send.via.value())].at(*piece.between);
+      lanes_.pack_and_copy(*side.lane, side.elements(), piece.range, between, to, id);
+    } else if (side.lane) {
       lanes_.pack(*side.lane, side.elements(), piece.range, to, id);
     } else {
       lanes_.copy(send.via, Lanes::Direction::out, to,
@@ -282,6 +291,9 @@ void Endpoint::sent(const Operation& piece, const std::optional<std::string>& fa
   }
   if (piece.kind == Operation::Kind::pack && !is_lost) return packed(send, *piece.slot);
   if (piece.kind != Operation::Kind::fill && piece.slot) out_.give_back(*piece.slot);
+  if (piece.between) {
+    out_rings_[static_cast<std::size_t>(send.via.value())].give_back(*piece.between);
+  }
   --send.in_flight;
   send.done += piece.range.bytes;
   if (send.broken && (is_lost || !is_over_wire || send.done == send.side.bytes)) {

@@ -46,6 +46,17 @@ void Lanes::pack(LaneId id, const Elements& elements, StreamRange range, const S
   queued(lane, queue, operation);
 }
 
+void Lanes::pack_and_copy(LaneId id, const Elements& elements, StreamRange range,
+                          std::byte* between, const Spot& to, OperationId operation) {
+  Lane& lane = at(id);
+  Queue& queue = next(lane.out);
+  lane.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
+                   {between, &lane.device}, options_.limits);
+  queue.stream->copy({to.address, to.device}, {between, &lane.device},
+                     static_cast<std::size_t>(range.bytes));
+  queued(lane, queue, operation);
+}
+
 void Lanes::unpack(LaneId id, const Elements& elements, StreamRange range, const Spot& from,
                    OperationId operation) {
   Lane& lane = at(id);

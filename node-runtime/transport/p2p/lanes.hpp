@@ -65,6 +65,10 @@ class Lanes {
   /// Error(internal) for memory that is not as described, and then nothing is queued.
   void pack(LaneId lane, const Elements& elements, StreamRange range, const Spot& to,
             OperationId id);
+  /// Likewise by way of memory of the lane's device: packed there, and copied by the engines that
+  /// are for it. For other devices, to which kernels write pieces of cache lines slowly.
+  void pack_and_copy(LaneId lane, const Elements& elements, StreamRange range, std::byte* between,
+                     const Spot& to, OperationId id);
   void unpack(LaneId lane, const Elements& elements, StreamRange range, const Spot& from,
               OperationId id);
   void copy(LaneId lane, Direction direction, const Spot& to, const Spot& from, std::size_t bytes,

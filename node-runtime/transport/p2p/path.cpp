@@ -32,6 +32,14 @@ double pipeline_us(double bytes, double piece_bytes, int slots, const std::vecto
   return round_us + more * std::max(slowest_us, round_us / slots);
 }
 
+/// Of `pieces` that are alike, within bounds.
+std::int64_t even_piece(std::int64_t bytes, std::int64_t pieces, std::int64_t least,
+                        std::int64_t most) {
+  constexpr std::int64_t multiple = 4096;
+  const std::int64_t even = (bytes / pieces + multiple - 1) / multiple * multiple;
+  return std::min(most, std::max(even, least));
+}
+
 class Predictor {
  public:
   Predictor(const Situation& situation, const PathRates& rates, const PathSizes& sizes)
@@ -51,7 +59,7 @@ class Predictor {
       }
       case Path::shared: {
         const bool any_on_device = s_.sender.on_device || s_.receiver.on_device;
-        const std::int64_t piece = sizes_.shared_piece_bytes(s_.bytes, any_on_device);
+        const std::int64_t piece = sizes_.shared_piece(s_.bytes, any_on_device);
         return 2 * rates_.note_us +
                pipeline_us(bytes_, static_cast<double>(piece), sizes_.pieces_ahead,
                            {to_slot(s_.sender), {rates_.note_us, 1e9}, from_slot(s_.receiver)});
@@ -62,7 +70,7 @@ class Predictor {
         return 3 * rates_.note_us + Stage{device_us(!s_.works_here), direct(s_.sender)}.us(bytes_);
       case Path::ring:
         return 2 * rates_.note_us +
-               pipeline_us(bytes_, static_cast<double>(sizes_.ring_piece_bytes), sizes_.ring_slots,
+               pipeline_us(bytes_, static_cast<double>(sizes_.ring_piece(s_.bytes)), sizes_.ring_slots,
                            {{device_us(!s_.works_here), std::min(link(), rates_.pack)},
                             {rates_.note_us, 1e9},
                             {device_us(s_.works_here), rates_.pack}});
@@ -131,11 +139,13 @@ std::string lack_of(Path path, const Situation& s) {
 
 }  // namespace
 
-std::int64_t PathSizes::shared_piece_bytes(std::int64_t bytes, bool any_on_device) const {
-  if (any_on_device) return piece_bytes;
-  constexpr std::int64_t multiple = 4096;
-  const std::int64_t even = (bytes / shared_pieces + multiple - 1) / multiple * multiple;
-  return std::min(piece_bytes, std::max(even, shared_piece_bytes_min));
+std::int64_t PathSizes::shared_piece(std::int64_t bytes, bool any_on_device) const {
+  return any_on_device ? piece_bytes
+                       : even_piece(bytes, shared_pieces, shared_piece_bytes_min, piece_bytes);
+}
+
+std::int64_t PathSizes::ring_piece(std::int64_t bytes) const {
+  return even_piece(bytes, ring_pieces, ring_piece_bytes_min, ring_piece_bytes);
 }
 
 std::string_view name_of(Path path) {

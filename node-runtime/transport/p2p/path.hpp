@@ -73,17 +73,22 @@ struct PathRates {
 
 /// Sizes that paths work with.
 struct PathSizes {
-  std::int64_t piece_bytes = std::int64_t{512} << 10U;     ///< of slots in host memory, at most
-  std::int64_t ring_piece_bytes = std::int64_t{4} << 20U;  ///< of slots on devices
-  std::int32_t pieces_ahead = 4;                           ///< slots of one message
-  std::int32_t ring_slots = 4;                             ///< of one message, on devices
+  std::int64_t piece_bytes = std::int64_t{512} << 10U;      ///< of slots in host memory
+  std::int64_t ring_piece_bytes = std::int64_t{16} << 20U;  ///< of slots on devices
+  std::int32_t pieces_ahead = 4;                            ///< slots of one message
+  std::int32_t ring_slots = 2;                              ///< of one message, on devices
   /// A message that cores pack and unpack comes in so many pieces, for both to be at work soon, but
   /// none is smaller than this.
   std::int64_t shared_pieces = 16;
   std::int64_t shared_piece_bytes_min = std::int64_t{16} << 10U;
+  /// Likewise one that devices pack and unpack; each piece takes the hosts some 10 us.
+  std::int64_t ring_pieces = 8;
+  std::int64_t ring_piece_bytes_min = std::int64_t{4} << 20U;
 
   /// Of a message that travels by `shared`.
-  [[nodiscard]] std::int64_t shared_piece_bytes(std::int64_t bytes, bool any_on_device) const;
+  [[nodiscard]] std::int64_t shared_piece(std::int64_t bytes, bool any_on_device) const;
+  /// Of a message that travels by `ring`.
+  [[nodiscard]] std::int64_t ring_piece(std::int64_t bytes) const;
 };
 
 /// What PathEstimate::lacks says where only a mapping is missing, which the next message finds.
