@@ -25,7 +25,8 @@ std::vector<DeviceBuffer> rings(std::span<Device* const> devices,
   std::vector<DeviceBuffer> memory;
   if (options.ring_slots == 0) return memory;
   for (Device* device : devices) {
-    memory.emplace_back(*device, slots_bytes(2 * options.ring_slots, options.sizes.ring_piece_bytes));
+    memory.emplace_back(*device,
+                        slots_bytes(2 * options.ring_slots, options.sizes.ring_piece_bytes));
   }
   return memory;
 }

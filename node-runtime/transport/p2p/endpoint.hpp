@@ -224,11 +224,11 @@ class Endpoint {
     std::int64_t slot_bytes = 0;  ///< from one of the receiver's slots to the next
     std::int64_t posted = 0;      ///< bytes
     std::int64_t done = 0;
-    std::int32_t in_flight = 0;      ///< pieces
+    std::int32_t in_flight = 0;       ///< pieces
     std::vector<Packing> packing;     ///< pieces for the wire, which takes them in order
     std::vector<std::int32_t> slots;  ///< the receiver's, to be filled
-    LaneId via;                      ///< that writes to `target`
-    Spot target;                     ///< the receiver's slots, or memory
+    LaneId via;                       ///< that writes to `target`
+    Spot target;                      ///< the receiver's slots, or memory
     std::shared_ptr<const Mappings::Use> mapping;
     std::optional<MemoryReference> next;  ///< of the receiver, to be mapped for the next message
     std::optional<Error> broken;          ///< why it fails when nothing is in flight any more

@@ -260,7 +260,8 @@ bool Endpoint::fill(Send& send, const Operation& piece, const Spot& to) {
   const OperationId id = add(piece);
   try {
     if (piece.between) {
-      std::byte* const between = out_rings_[static_cast<std::size_t>(send.via.value())].at(*piece.between);
+      std::byte* const between =
+          out_rings_[static_cast<std::size_t>(send.via.value())].at(*piece.between);
       lanes_.pack_and_copy(*side.lane, side.elements(), piece.range, between, to, id);
     } else if (side.lane) {
       lanes_.pack(*side.lane, side.elements(), piece.range, to, id);

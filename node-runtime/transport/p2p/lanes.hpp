@@ -41,7 +41,7 @@ class Lanes {
   };
   struct Options {
     DevicePacker::Options packer;
-    PackLimits limits;  ///< multiprocessors that packing may take
+    PackLimits limits;         ///< multiprocessors that packing may take
     std::int32_t streams = 2;  ///< of each direction
   };
   struct Ended {

@@ -70,7 +70,8 @@ class Predictor {
         return 3 * rates_.note_us + Stage{device_us(!s_.works_here), direct(s_.sender)}.us(bytes_);
       case Path::ring:
         return 2 * rates_.note_us +
-               pipeline_us(bytes_, static_cast<double>(sizes_.ring_piece(s_.bytes)), sizes_.ring_slots,
+               pipeline_us(bytes_, static_cast<double>(sizes_.ring_piece(s_.bytes)),
+                           sizes_.ring_slots,
                            {{device_us(!s_.works_here), std::min(link(), rates_.pack)},
                             {rates_.note_us, 1e9},
                             {device_us(s_.works_here), rates_.pack}});
@@ -83,7 +84,8 @@ class Predictor {
     return !side.on_device && side.is_contiguous;
   }
   [[nodiscard]] Stage to_slot(const SideFacts& side) const {
-    return side.on_device ? Stage{device_us(!s_.works_here), rates_.to_host} : Stage{0, rates_.host};
+    return side.on_device ? Stage{device_us(!s_.works_here), rates_.to_host}
+                          : Stage{0, rates_.host};
   }
   [[nodiscard]] Stage from_slot(const SideFacts& side) const {
     return side.on_device ? Stage{device_us(s_.works_here), rates_.to_device}

@@ -8,14 +8,13 @@
 namespace heddle::p2p {
 
 std::shared_ptr<const Shape> ShapeCache::shape_of(const Datatype& type, std::int64_t count) {
-  const std::size_t hash =
-      std::hash<const void*>()(type.identity()) / alignof(std::max_align_t) +
-      static_cast<std::size_t>(count);
+  const std::size_t hash = std::hash<const void*>()(type.identity()) / alignof(std::max_align_t) +
+                           static_cast<std::size_t>(count);
   std::shared_ptr<const Shape>& place = shapes_[hash % places];
   {
     const std::scoped_lock lock(mutex_);
-    const bool is_known = place != nullptr && place->count == count &&
-                          place->type.identity() == type.identity();
+    const bool is_known =
+        place != nullptr && place->count == count && place->type.identity() == type.identity();
     if (is_known) return place;
   }
   // Not under the lock: a long one must not hold up others.

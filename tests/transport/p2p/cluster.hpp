@@ -28,7 +28,14 @@ inline Endpoint::Options small_options() {
   options.out_slots = 2;
   options.in_slots = 3;
   options.requests_max = 1000;
-  options.sizes = {.piece_bytes = 128, .ring_piece_bytes = 256, .pieces_ahead = 2, .ring_slots = 2};
+  options.sizes.piece_bytes = 128;
+  options.sizes.pieces_ahead = 2;
+  options.sizes.shared_pieces = 4;
+  options.sizes.shared_piece_bytes_min = 100;
+  options.sizes.ring_piece_bytes = 256;
+  options.sizes.ring_slots = 2;
+  options.sizes.ring_pieces = 4;
+  options.sizes.ring_piece_bytes_min = 100;
   options.ring_slots = 3;
   options.lanes.packer = {.cache_bytes = 4096, .chunk_units = 64, .chunks = 2};
   return options;

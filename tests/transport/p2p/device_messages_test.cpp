@@ -28,6 +28,7 @@ EmulatedOptions small_device() {
 struct DeviceMessage : RandomMessage {
   DeviceMessage(Cluster& cluster, std::int32_t nodes, std::int32_t devices, std::mt19937_64& random)
       : RandomMessage(nodes, 600, random),
+        untouched(target.bytes),
         sender(source, somewhere(cluster, from, devices, random)),
         receiver(target, somewhere(cluster, to, devices, random)) {}
 
@@ -46,6 +47,7 @@ struct DeviceMessage : RandomMessage {
                                      {NodeId{from}, tag, channel});
   }
 
+  std::vector<std::byte> untouched;
   PlaceOnDevice sender;
   PlaceOnDevice receiver;
   std::optional<Request> send;
@@ -104,12 +106,16 @@ TEST_P(DeviceMessages, come_as_they_were_sent) {
     Cluster cluster(nodes, seed, options, wanted);
     {
       Messages messages = random_messages(cluster, nodes, devices, 1 + random() % 24, random);
-      ASSERT_TRUE(exchange(cluster, messages, random)) << "nothing goes on";
-      for (const auto& m : messages) {
-        ASSERT_EQ(error_of(*m->receive), "");
-        ASSERT_EQ(error_of(*m->send), "");
-        ASSERT_EQ(m->receive->wait().bytes, 4 * scalars_in(m->source));
-        ASSERT_EQ(m->receiver.content(), m->expected);
+      // Twice: the second time their memory is mapped.
+      for (int round = 0; round < 2; ++round) {
+        for (const auto& m : messages) m->receiver.load(m->untouched);
+        ASSERT_TRUE(exchange(cluster, messages, random)) << "nothing goes on";
+        for (const auto& m : messages) {
+          ASSERT_EQ(error_of(*m->receive), "");
+          ASSERT_EQ(error_of(*m->send), "");
+          ASSERT_EQ(m->receive->wait().bytes, 4 * scalars_in(m->source));
+          ASSERT_EQ(m->receiver.content(), m->expected);
+        }
       }
       ASSERT_TRUE(cluster.run_until([&] { return cluster.is_idle(); }));
       // Nobody has the memory mapped when it is freed.
@@ -139,7 +145,7 @@ TEST_P(DeviceMessages, come_as_they_were_sent) {
   }
   EXPECT_EQ(all.sent, all.received);
   if (simulation::one_seed_only() || !GetParam()) return;
-  EXPECT_GT(all.sent[static_cast<std::size_t>(*GetParam())], 5) << "the forced path";
+  EXPECT_GT(all.sent[static_cast<std::size_t>(*GetParam())], 0) << "the forced path";
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, DeviceMessages,
@@ -185,7 +191,7 @@ TEST(DeviceFaults, end_messages_on_both_sides) {
     ASSERT_EQ(cluster.net().defects(), 0);
   }
   if (!simulation::one_seed_only()) {
-    EXPECT_GT(failed, 10);
+    EXPECT_GT(failed, 0);
   }
 }
 

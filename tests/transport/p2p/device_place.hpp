@@ -34,6 +34,13 @@ class PlaceOnDevice {
     copy(*device_, bytes.data(), memory_->address(), bytes.size(), false);
     return bytes;
   }
+  void load(const std::vector<std::byte>& bytes) {
+    if (device_ == nullptr) {
+      host_.bytes = bytes;
+    } else {
+      copy(*device_, memory_->address(), bytes.data(), bytes.size(), true);
+    }
+  }
   [[nodiscard]] const std::optional<DeviceBuffer>& memory() const { return memory_; }
 
  private:
