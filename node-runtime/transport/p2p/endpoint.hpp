@@ -398,7 +398,7 @@ class Endpoint {
   void give_slots(Receive& receive);
   void filled(NodeId from, const NoteHeader& header);
   void withdraw(NodeId from, const NoteHeader& header);
-  void free_eager_slot(NodeId peer);
+  void free_eager_slot(NodeId from);
   void post_pieces(Receive& receive);
   [[nodiscard]] bool drain(Receive& receive, const Operation& piece, const Spot& from);
   void came(const Operation& piece, const std::optional<std::string>& failure);
@@ -432,7 +432,7 @@ class Endpoint {
   // ---- all ------------------------------------------------------------------------------------
   void completed(OperationId id, const std::optional<std::string>& failure);
   void serve_waiting();
-  void lost(NodeId peer);
+  void lost(NodeId node);
   [[nodiscard]] OperationId add(const Operation& operation);
   [[nodiscard]] Peer& peer(NodeId node) { return peers_[static_cast<std::size_t>(node.value())]; }
   [[nodiscard]] const Peer& peer(NodeId node) const {

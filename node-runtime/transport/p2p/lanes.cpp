@@ -37,41 +37,41 @@ std::optional<LaneId> Lanes::lane_on(const DeviceUuid& device) const {
   return std::nullopt;
 }
 
-void Lanes::pack(LaneId id, const Elements& elements, StreamRange range, const Spot& to,
-                 OperationId operation) {
-  Lane& lane = at(id);
-  Queue& queue = next(lane.out);
-  lane.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
-                   {to.address, to.device}, options_.limits);
-  queued(lane, queue, operation);
+void Lanes::pack(LaneId lane, const Elements& elements, StreamRange range, const Spot& to,
+                 OperationId id) {
+  Lane& on = at(lane);
+  Queue& queue = next(on.out);
+  on.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
+                 {to.address, to.device}, options_.limits);
+  queued(on, queue, id);
 }
 
-void Lanes::pack_and_copy(LaneId id, const Elements& elements, StreamRange range,
-                          std::byte* between, const Spot& to, OperationId operation) {
-  Lane& lane = at(id);
-  Queue& queue = next(lane.out);
-  lane.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
-                   {between, &lane.device}, options_.limits);
-  queue.stream->copy({to.address, to.device}, {between, &lane.device},
+void Lanes::pack_and_copy(LaneId lane, const Elements& elements, StreamRange range,
+                          std::byte* between, const Spot& to, OperationId id) {
+  Lane& on = at(lane);
+  Queue& queue = next(on.out);
+  on.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
+                 {between, &on.device}, options_.limits);
+  queue.stream->copy({to.address, to.device}, {between, &on.device},
                      static_cast<std::size_t>(range.bytes));
-  queued(lane, queue, operation);
+  queued(on, queue, id);
 }
 
-void Lanes::unpack(LaneId id, const Elements& elements, StreamRange range, const Spot& from,
-                   OperationId operation) {
-  Lane& lane = at(id);
-  Queue& queue = next(lane.in);
-  lane.packer.unpack(*queue.stream, elements.plan, elements.count, range,
-                     {from.address, from.device}, elements.memory, options_.limits);
-  queued(lane, queue, operation);
+void Lanes::unpack(LaneId lane, const Elements& elements, StreamRange range, const Spot& from,
+                   OperationId id) {
+  Lane& on = at(lane);
+  Queue& queue = next(on.in);
+  on.packer.unpack(*queue.stream, elements.plan, elements.count, range, {from.address, from.device},
+                   elements.memory, options_.limits);
+  queued(on, queue, id);
 }
 
-void Lanes::copy(LaneId id, Direction direction, const Spot& to, const Spot& from,
-                 std::size_t bytes, OperationId operation) {
-  Lane& lane = at(id);
-  Queue& queue = next(direction == Direction::out ? lane.out : lane.in);
+void Lanes::copy(LaneId lane, Direction direction, const Spot& to, const Spot& from,
+                 std::size_t bytes, OperationId id) {
+  Lane& on = at(lane);
+  Queue& queue = next(direction == Direction::out ? on.out : on.in);
   queue.stream->copy({to.address, to.device}, {from.address, from.device}, bytes);
-  queued(lane, queue, operation);
+  queued(on, queue, id);
 }
 
 Lanes::Queue& Lanes::next(Queues& queues) {

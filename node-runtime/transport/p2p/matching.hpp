@@ -91,7 +91,7 @@ class Matching {
  private:
   struct Key {
     NodeId source;
-    std::int32_t tag;
+    std::int32_t tag = 0;
     ChannelId channel;
     friend bool operator==(const Key&, const Key&) = default;
   };
@@ -101,7 +101,7 @@ class Matching {
   /// Entries of one key, oldest first; a mark if its id is not posted or unexpected any more.
   template <class Id>
   struct Entry {
-    std::int64_t order;
+    std::int64_t order = 0;
     Id id;
   };
   template <class Id>
@@ -109,11 +109,11 @@ class Matching {
   template <class Id>
   using Lists = std::unordered_map<Key, List<Id>, KeyHash>;
   struct Receive {
-    std::int64_t order;
+    std::int64_t order = 0;
     Pattern pattern;
   };
   struct Arrival {
-    std::int64_t order;
+    std::int64_t order = 0;
     Envelope envelope;
   };
 

@@ -55,6 +55,7 @@ class ProcessMapper final : public Mapper {
       throw Error(ErrorCode::communication, "no such device");
     }
     ++open_count;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one, in this process
     auto* const place = reinterpret_cast<std::byte*>(memory.address);
     return {place - memory.offset, owner->get()};
   }
@@ -93,6 +94,7 @@ class Cluster {
       mappers_.push_back(std::make_unique<ProcessMapper>(devices_));
       mappers_.back()->refuses = node == wanted.refusing_node;
       std::vector<Device*> own;
+      own.reserve(static_cast<std::size_t>(per_node_));
       for (std::int32_t i = 0; i < per_node_; ++i) own.push_back(&device(node, i));
       endpoints_.push_back(std::make_unique<Endpoint>(
           net_.wire(NodeId{node}), options, [] {}, own, mappers_.back().get()));
@@ -113,7 +115,8 @@ class Cluster {
     return *endpoints_[static_cast<std::size_t>(node)];
   }
   [[nodiscard]] Device& device(std::int32_t node, std::int32_t index) {
-    return *devices_[static_cast<std::size_t>(node * per_node_ + index)];
+    return *devices_[static_cast<std::size_t>(node) * static_cast<std::size_t>(per_node_) +
+                     static_cast<std::size_t>(index)];
   }
   [[nodiscard]] ProcessMapper& mapper(std::int32_t node) {
     return *mappers_[static_cast<std::size_t>(node)];

@@ -111,6 +111,7 @@ TEST(Endpoint, keeps_the_order_of_each_source_for_receives_from_any) {
       }
     }
     std::vector<Request> receives;
+    receives.reserve(targets.size());
     for (auto& target : targets) {
       receives.push_back(cluster.at(0).receive({target.data(), 200, Scalar::int32},
                                                {Pattern::any_source, Pattern::any_tag, channel}));
@@ -311,6 +312,7 @@ TEST(Endpoint, refuses_more_requests_than_it_may_have) {
   Cluster cluster(2, 9, options);
   double value = 0;
   std::vector<Request> receives;
+  receives.reserve(2);
   for (int i = 0; i < 2; ++i) {
     receives.push_back(
         cluster.at(0).receive({&value, 1, Scalar::float64}, {NodeId{1}, i, channel}));

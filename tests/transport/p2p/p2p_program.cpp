@@ -97,6 +97,7 @@ int run(const ProgramOptions& options) {
   const int node = wire.node().value();
   const auto devices = make_devices(options, node, wire.nodes());
   std::vector<Device*> own;
+  own.reserve(devices.size());
   for (const auto& device : devices) own.push_back(device.get());
   std::mt19937_64 random(options.seed);
   std::vector<RandomMessage> messages;
@@ -164,23 +165,27 @@ int run(const ProgramOptions& options) {
 }  // namespace heddle::p2p
 
 int main(int count, char** arguments) {
-  heddle::p2p::ProgramOptions options;
-  CLI::App app("Messages between nodes, validated");
-  app.add_option("--seed", options.seed);
-  app.add_option("--count", options.count, "messages");
-  app.add_option("--scalars", options.scalars, "longest message");
-  app.add_option("--devices", options.devices, "none, emulated, cuda");
-  app.add_option("--path", options.path, "taken wherever it can be");
-  app.add_flag("--apart", options.apart, "nothing is shared but MPI");
-  app.add_option("--refusing-node", options.refusing_node, "whose devices map nothing");
-  app.add_option("--leaving-node", options.leaving_node, "which ends too early");
-  app.add_flag("--tell", options.tells, "says how each message comes");
-  CLI11_PARSE(app, count, arguments);
   int provided = 0;
   MPI_Init_thread(&count, &arguments, MPI_THREAD_SERIALIZED, &provided);
   int status = 1;
   try {
-    status = heddle::p2p::run(options);
+    heddle::p2p::ProgramOptions options;
+    CLI::App app("Messages between nodes, validated");
+    app.add_option("--seed", options.seed);
+    app.add_option("--count", options.count, "messages");
+    app.add_option("--scalars", options.scalars, "longest message");
+    app.add_option("--devices", options.devices, "none, emulated, cuda");
+    app.add_option("--path", options.path, "taken wherever it can be");
+    app.add_flag("--apart", options.apart, "nothing is shared but MPI");
+    app.add_option("--refusing-node", options.refusing_node, "whose devices map nothing");
+    app.add_option("--leaving-node", options.leaving_node, "which ends too early");
+    app.add_flag("--tell", options.tells, "says how each message comes");
+    try {
+      app.parse(count, arguments);
+      status = heddle::p2p::run(options);
+    } catch (const CLI::ParseError& error) {
+      status = app.exit(error) == 0 ? 0 : 2;
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "p2p_program: %s\n", error.what());
     MPI_Abort(MPI_COMM_WORLD, 1);

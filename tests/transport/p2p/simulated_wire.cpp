@@ -34,9 +34,10 @@ class SimulatedWire final : public Wire {
                   OperationId id) override {
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
     if (bytes.empty()) ++net_.defects_;
-    // Only read.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
+    auto* const memory = const_cast<std::byte*>(bytes.data());
     net_.flows_[{node_.value(), to.value(), flow.value()}].sends.push_back(
-        {const_cast<std::byte*>(bytes.data()), bytes.size(), id});
+        {memory, bytes.size(), id});
   }
   void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into, OperationId id) override {
     if (net_.end(from).is_lost || net_.end(node_).is_lost) return;

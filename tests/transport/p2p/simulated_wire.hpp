@@ -39,8 +39,8 @@ class SimulatedNet {
  private:
   friend class SimulatedWire;
   struct Piece {
-    std::byte* memory;
-    std::size_t bytes;
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
     OperationId id;
   };
   struct Flow {

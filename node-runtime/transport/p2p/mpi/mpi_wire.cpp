@@ -26,15 +26,20 @@ MpiWire::MpiWire(MPI_Comm parent, const Options& options) {
   check_mpi(MPI_Comm_size(notes_, &size_), "MPI_Comm_size");
   neighbours_.resize(static_cast<std::size_t>(size_));
   share_memory(parent, options);
-  has_distant_ = std::ranges::any_of(
-      neighbours_, [](const Neighbour& neighbour) { return neighbour.shared < 0; });
-  if (!has_distant_) return;
+  if (!note_distant_nodes()) return;
   for (std::size_t i = 0; i < note_receives; ++i) {
     NoteReceive& receive = note_receives_.emplace_back();
     receive.buffer =
         std::make_unique<std::byte[]>(note_bytes_max);  // NOLINT(modernize-avoid-c-arrays)
     post(receive);
   }
+}
+
+/// Whether some node is reached over MPI alone.
+bool MpiWire::note_distant_nodes() {
+  has_distant_ = std::ranges::any_of(
+      neighbours_, [](const Neighbour& neighbour) { return neighbour.shared < 0; });
+  return has_distant_;
 }
 
 /// Each process of the host tells the others where its memory is and tries theirs; two share it if

@@ -102,6 +102,7 @@ class MpiWire final : public Wire {
     return static_cast<std::size_t>(node.value());
   }
   void share_memory(MPI_Comm parent, const Options& options);
+  [[nodiscard]] bool note_distant_nodes();
   void post(NoteReceive& receive);
   [[nodiscard]] static bool flush(Shared& shared);
   void poll_shared(Events& events);
