@@ -131,7 +131,28 @@ class Bench {
       last_path_ = std::string(name_of(report.path));
       if (options_.explains && is_telling_) print(explain(report) + "\n");
     };
+    if (options_.explains && options_.verbosity == Verbosity::verbose) {
+      result.fragment = [this](const p2p::FragmentReport& fragment) {
+        if (is_telling_) fragments_.push_back(fragment);
+      };
+    }
     return result;
+  }
+
+  /// When each fragment of the last message began and ended on this node, from the first one on.
+  void tell_fragments() {
+    if (fragments_.empty()) return;
+    const std::int64_t origin =
+        std::ranges::min_element(fragments_, {}, &p2p::FragmentReport::begun_ns)->begun_ns;
+    std::string text;
+    for (const p2p::FragmentReport& f : fragments_) {
+      text += fmt::format("  node {} {:<8} {:>10} bytes from {:>10} on: {:>9.1f} to {:>9.1f} us\n",
+                          wire_.node().value(), name_of(f.kind), f.range.bytes, f.range.begin,
+                          static_cast<double>(f.begun_ns - origin) * 1e-3,
+                          static_cast<double>(f.ended_ns - origin) * 1e-3);
+    }
+    print(text);
+    fragments_.clear();
   }
 
   [[nodiscard]] std::vector<Places> all_places() const {
@@ -188,6 +209,7 @@ class Bench {
     is_telling_ = true;
     static_cast<void>(game.play(1));
     is_telling_ = false;
+    tell_fragments();
     row.us = median(ours);
     if (!is_plain) row.contiguous_us = median(others);
     if (!raws.empty()) row.raw_us = median(raws);
@@ -238,6 +260,7 @@ class Bench {
   MPI_Comm communicator_;
   std::string last_path_;
   bool is_telling_ = false;
+  std::vector<p2p::FragmentReport> fragments_;
   bool has_heading_ = false;
   p2p::Endpoint::Options endpoint_options_;
   p2p::MpiWire wire_;

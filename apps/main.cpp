@@ -175,7 +175,8 @@ void add_bench(CLI::App& app, CommandLine& line) {
   add_verbosity(*command, o.verbosity);
   command->add_option("--path", o.path,
                       "eager, message, shared, get, put or ring, wherever it can be");
-  command->add_flag("--explain", o.explains, "say how each message comes, and why not otherwise");
+  command->add_flag("--explain", o.explains,
+                    "say how each message comes, and why not otherwise; with -v its fragments too");
   command->add_flag("--apart", o.apart, "share nothing, as nodes of different hosts");
   command->add_option("--only", o.only, "rows that contain it: 'device-device', 'triangle'");
   command->add_option("--bytes-max", o.bytes_max, "largest message")->check(CLI::PositiveNumber);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace heddle::p2p {
@@ -259,7 +260,8 @@ Endpoint::Statistics Endpoint::statistics() const {
 }
 
 OperationId Endpoint::add(const Operation& operation) {
-  operations_.emplace(next_operation_, operation);
+  const auto added = operations_.emplace(next_operation_, operation).first;
+  if (options_.fragment) added->second.begun_ns = now_ns();
   return OperationId{next_operation_++};
 }
 
@@ -267,7 +269,12 @@ void Endpoint::completed(OperationId id, const std::optional<std::string>& failu
   const auto node = operations_.extract(id.value());
   HEDDLE_CHECK(!node.empty(), "operation {} is complete twice", id.value());
   const Operation& piece = node.mapped();
+  if (options_.fragment) tell(piece);
   piece.is_of_send() ? sent(piece, failure) : came(piece, failure);
+}
+
+void Endpoint::tell(const Operation& piece) {
+  options_.fragment({piece.kind, piece.request, piece.range, piece.begun_ns, now_ns()});
 }
 
 // ---- notes -----------------------------------------------------------------------------------
@@ -417,6 +424,12 @@ void Endpoint::lost(NodeId node) {
   }
   for (const auto& send : sends) {
     send->in_flight -= dropped[send->id];
+    // Packed, behind one that is being packed still.
+    send->in_flight -=
+        static_cast<std::int32_t>(std::erase_if(send->packing, [&](const auto& piece) {
+          if (piece.is_packed) out_.give_back(piece.slot);
+          return piece.is_packed;
+        }));
     fail(*send, why);
   }
   for (const auto& receive : receives) {

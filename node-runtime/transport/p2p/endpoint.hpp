@@ -61,6 +61,25 @@ struct MessageReport {
   double measured_us = 0;  ///< from the receive's taking it to its end
 };
 
+/// One fragment of a message on one side, for who wants to see them.
+struct FragmentReport {
+  enum class Kind : std::uint8_t {
+    pack,     ///< into a slot of this node, to be sent then
+    send,     ///< over the wire
+    fill,     ///< into the receiver's slot or memory
+    receive,  ///< over the wire
+    unpack,   ///< from a slot of this node
+    fetch     ///< from the sender's memory
+  };
+  Kind kind = Kind::pack;
+  std::int64_t message = 0;   ///< number of the send, or receive, on this node
+  StreamRange range;          ///< of the packed bytes
+  std::int64_t begun_ns = 0;  ///< clock of now_ns()
+  std::int64_t ended_ns = 0;  ///< as the progress thread has noticed it
+};
+/// "pack", "send", "fill", "receive", "unpack", "fetch".
+[[nodiscard]] std::string_view name_of(FragmentReport::Kind kind);
+
 /// One message's report as text, some lines: which way it came, how long that was to take and took,
 /// and why the other ways lost.
 [[nodiscard]] std::string explain(const MessageReport& report);
@@ -140,7 +159,8 @@ class Endpoint {
     /// On a GPU that nodes share, one process's work waits for the other's time slice: no MPS.
     bool processes_take_turns = true;
     Lanes::Options lanes;
-    std::function<void(const MessageReport&)> report;  ///< of messages received, if anybody asks
+    std::function<void(const MessageReport&)> report;     ///< of messages received, if anybody asks
+    std::function<void(const FragmentReport&)> fragment;  ///< likewise
 
     /// What the wire's window should have.
     [[nodiscard]] std::size_t window_bytes() const {
@@ -276,19 +296,13 @@ class Endpoint {
   };
   /// A piece on its way.
   struct Operation {
-    enum class Kind : std::uint8_t {
-      pack,     ///< by a device into an out slot, to be sent then
-      send,     ///< over the wire
-      fill,     ///< into the receiver's slot or memory
-      receive,  ///< over the wire
-      unpack,   ///< by a device from a slot of this node's
-      fetch     ///< by a device from the sender's memory
-    };
+    using Kind = FragmentReport::Kind;
     Kind kind = Kind::send;
     std::int64_t request = 0;
     StreamRange range;
     std::optional<Staging::Slot> slot;
     std::optional<Staging::Slot> between{};  ///< fill: of this node's device, on the way
+    std::int64_t begun_ns = 0;               ///< if fragments are told of
     [[nodiscard]] bool is_of_send() const { return kind <= Kind::fill; }
   };
   struct Mail {
@@ -434,6 +448,7 @@ class Endpoint {
   void serve_waiting();
   void lost(NodeId node);
   [[nodiscard]] OperationId add(const Operation& operation);
+  void tell(const Operation& piece);
   [[nodiscard]] Peer& peer(NodeId node) { return peers_[static_cast<std::size_t>(node.value())]; }
   [[nodiscard]] const Peer& peer(NodeId node) const {
     return peers_[static_cast<std::size_t>(node.value())];

@@ -1,3 +1,4 @@
+#include <array>
 #include <fmt/format.h>
 #include <string>
 
@@ -5,6 +6,12 @@
 #include "node-runtime/transport/p2p/endpoint.hpp"
 
 namespace heddle::p2p {
+
+std::string_view name_of(FragmentReport::Kind kind) {
+  constexpr std::array<std::string_view, 6> names{"pack",    "send",   "fill",
+                                                  "receive", "unpack", "fetch"};
+  return names.at(static_cast<std::size_t>(kind));
+}
 
 std::string explain(const MessageReport& report) {
   std::string text =

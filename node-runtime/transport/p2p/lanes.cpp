@@ -80,9 +80,9 @@ Lanes::Queue& Lanes::next(Queues& queues) {
 }
 
 void Lanes::queued(Lane& lane, Queue& queue, OperationId id) {
-  if (lane.events.empty()) lane.events.push_back(lane.device.create_event());
-  std::unique_ptr<Event> event = std::move(lane.events.back());
-  lane.events.pop_back();
+  if (queue.events.empty()) queue.events.push_back(lane.device.create_event());
+  std::unique_ptr<Event> event = std::move(queue.events.back());
+  queue.events.pop_back();
   queue.stream->record(*event);
   queue.operations.push_back({std::move(event), id});
   ++under_way_;
@@ -106,7 +106,7 @@ void Lanes::poll(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
       return fail(lane, queue, ended);
     }
     ended.push_back({oldest.id, std::nullopt});
-    lane.events.push_back(std::move(oldest.event));
+    queue.events.push_back(std::move(oldest.event));
     queue.operations.pop_front();
     --under_way_;
   }
@@ -122,6 +122,7 @@ void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
     operation.event.reset();
   }
   queue.operations.clear();
+  queue.events.clear();
   queue.stream = lane.device.create_stream(StreamPriority::high);
 }
 

@@ -88,6 +88,9 @@ class Lanes {
   struct Queue {
     std::unique_ptr<Stream> stream;
     std::deque<Queued> operations;  ///< in order
+    /// Spare ones, recorded on this stream alone: one that is recorded elsewhere is asked before
+    /// whether it is complete, which takes as long as recording it.
+    std::vector<std::unique_ptr<Event>> events;
   };
   struct Queues {
     std::vector<Queue> all;
@@ -99,7 +102,6 @@ class Lanes {
     DevicePacker packer;
     Queues out;
     Queues in;
-    std::vector<std::unique_ptr<Event>> events;  ///< spare ones
   };
 
   [[nodiscard]] Lane& at(LaneId lane) const {
