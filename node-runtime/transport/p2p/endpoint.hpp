@@ -152,7 +152,7 @@ class Endpoint {
     std::int32_t in_slots = 16;  ///< each of sizes.piece_bytes, as are those out
     std::int32_t requests_max = 4096;
     PathSizes sizes;
-    std::int32_t ring_slots = 4;  ///< of each device, as many again for what goes out; 0: no rings
+    std::int32_t ring_slots = 8;  ///< of each device, as many again for what goes out; 0: no rings
     std::int32_t mappings_max = 256;
     PathRates rates;
     std::optional<Path> path;  ///< taken wherever it can be
@@ -245,6 +245,7 @@ class Endpoint {
     std::int64_t posted = 0;      ///< bytes
     std::int64_t done = 0;
     std::int32_t in_flight = 0;       ///< pieces
+    std::int32_t copies = 0;          ///< of these: by way of this node's device
     std::vector<Packing> packing;     ///< pieces for the wire, which takes them in order
     std::vector<std::int32_t> slots;  ///< the receiver's, to be filled
     LaneId via;                       ///< that writes to `target`

@@ -237,10 +237,12 @@ bool Endpoint::post_fill(Send& send) {
     piece.slot = send.slots.back();
     send.slots.pop_back();
     to.address += static_cast<std::int64_t>(*piece.slot) * send.slot_bytes;
-    // Without such a slot the piece is packed straight to its place.
-    const bool is_small_enough = send.piece_bytes <= options_.sizes.ring_piece_bytes;
-    if (send.path == Path::ring && send.is_far && !out_rings_.empty() && is_small_enough) {
+    // To another device in both ways at a time; without a slot straight to the piece's place.
+    const bool fits = send.piece_bytes <= options_.sizes.ring_piece_bytes && !out_rings_.empty();
+    const bool is_copys_turn = 2 * send.copies <= send.in_flight;
+    if (send.path == Path::ring && send.is_far && fits && is_copys_turn) {
       piece.between = out_rings_[static_cast<std::size_t>(send.via.value())].take();
+      if (piece.between) ++send.copies;
     }
   }
   send.posted += bytes;
@@ -294,6 +296,7 @@ void Endpoint::sent(const Operation& piece, const std::optional<std::string>& fa
   if (piece.kind != Operation::Kind::fill && piece.slot) out_.give_back(*piece.slot);
   if (piece.between) {
     out_rings_[static_cast<std::size_t>(send.via.value())].give_back(*piece.between);
+    --send.copies;
   }
   --send.in_flight;
   send.done += piece.range.bytes;

@@ -11,7 +11,7 @@ Lanes::Lanes(std::span<Device* const> devices, const Options& options) : options
   for (Device* device : devices) {
     auto& lane = *lanes_.emplace_back(std::make_unique<Lane>(*device, options));
     // Messages are small beside computing, and others wait for them.
-    for (Queues* queues : {&lane.out, &lane.in}) {
+    for (Queues* queues : {&lane.out, &lane.out_by_copies, &lane.in}) {
       queues->all.resize(static_cast<std::size_t>(options.streams));
       for (Queue& queue : queues->all) queue.stream = device->create_stream(StreamPriority::high);
     }
@@ -49,7 +49,7 @@ void Lanes::pack(LaneId lane, const Elements& elements, StreamRange range, const
 void Lanes::pack_and_copy(LaneId lane, const Elements& elements, StreamRange range,
                           std::byte* between, const Spot& to, OperationId id) {
   Lane& on = at(lane);
-  Queue& queue = next(on.out);
+  Queue& queue = next(on.out_by_copies);
   on.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
                  {between, &on.device}, options_.limits);
   queue.stream->copy({to.address, to.device}, {between, &on.device},
@@ -91,8 +91,9 @@ void Lanes::queued(Lane& lane, Queue& queue, OperationId id) {
 void Lanes::poll(std::vector<Ended>& ended) {
   if (under_way_ == 0) return;
   for (const auto& lane : lanes_) {
-    for (Queue& queue : lane->out.all) poll(*lane, queue, ended);
-    for (Queue& queue : lane->in.all) poll(*lane, queue, ended);
+    for (Queues* queues : {&lane->out, &lane->out_by_copies, &lane->in}) {
+      for (Queue& queue : queues->all) poll(*lane, queue, ended);
+    }
   }
 }
 
@@ -128,7 +129,7 @@ void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
 
 void Lanes::abandon() {
   for (const auto& lane : lanes_) {
-    for (Queues* queues : {&lane->out, &lane->in}) {
+    for (Queues* queues : {&lane->out, &lane->out_by_copies, &lane->in}) {
       for (Queue& queue : queues->all) {
         if (queue.stream != nullptr) queue.stream->abandon("the messages between nodes have ended");
         queue.stream.reset();

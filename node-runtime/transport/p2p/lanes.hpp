@@ -42,7 +42,7 @@ class Lanes {
   struct Options {
     DevicePacker::Options packer;
     PackLimits limits;         ///< multiprocessors that packing may take
-    std::int32_t streams = 2;  ///< of each direction
+    std::int32_t streams = 2;  ///< of each kind: out, out by copies, in
   };
   struct Ended {
     OperationId id;
@@ -65,8 +65,9 @@ class Lanes {
   /// Error(internal) for memory that is not as described, and then nothing is queued.
   void pack(LaneId lane, const Elements& elements, StreamRange range, const Spot& to,
             OperationId id);
-  /// Likewise by way of memory of the lane's device: packed there, and copied by the engines that
-  /// are for it. For other devices, to which kernels write pieces of cache lines slowly.
+  /// Likewise by way of memory of the lane's device: packed there, and moved by a copy engine. On
+  /// streams of their own: to another device, kernels and copies each leave the link idle for some
+  /// microseconds between two pieces, in which the others' go on.
   void pack_and_copy(LaneId lane, const Elements& elements, StreamRange range, std::byte* between,
                      const Spot& to, OperationId id);
   void unpack(LaneId lane, const Elements& elements, StreamRange range, const Spot& from,
@@ -101,6 +102,7 @@ class Lanes {
     Device& device;
     DevicePacker packer;
     Queues out;
+    Queues out_by_copies;
     Queues in;
   };
 

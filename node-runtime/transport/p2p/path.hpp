@@ -76,7 +76,7 @@ struct PathSizes {
   std::int64_t piece_bytes = std::int64_t{512} << 10U;      ///< of slots in host memory
   std::int64_t ring_piece_bytes = std::int64_t{16} << 20U;  ///< of slots on devices
   std::int32_t pieces_ahead = 4;                            ///< slots of one message
-  std::int32_t ring_slots = 4;                              ///< of one message, on devices
+  std::int32_t ring_slots = 8;                              ///< of one message, on devices
   /// A message that cores pack and unpack comes in so many pieces, for both to be at work soon, but
   /// none is smaller than this.
   std::int64_t shared_pieces = 16;
