@@ -144,7 +144,8 @@ TEST_P(DeviceMessages, come_as_they_were_sent) {
     }
   }
   EXPECT_EQ(all.sent, all.received);
-  if (simulation::one_seed_only() || !GetParam()) return;
+  // Few seeds need not come upon everything.
+  if (!GetParam() || simulation::seeds(24).size() < 24) return;
   EXPECT_GT(all.sent[static_cast<std::size_t>(*GetParam())], 0) << "the forced path";
 }
 
@@ -190,7 +191,7 @@ TEST(DeviceFaults, end_messages_on_both_sides) {
     ASSERT_TRUE(cluster.close());
     ASSERT_EQ(cluster.net().defects(), 0);
   }
-  if (!simulation::one_seed_only()) {
+  if (simulation::seeds(60).size() == 60) {
     EXPECT_GT(failed, 0);
   }
 }
