@@ -1,0 +1,58 @@
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/system/heddle_run.hpp"
+
+/// `heddle bench` through the binary, on emulated devices.
+namespace heddle {
+namespace {
+
+using nlohmann::json;
+using testing::Ended;
+using testing::HeddleRun;
+
+class Bench : public HeddleRun {};
+
+}  // namespace
+
+TEST_F(Bench, p2p_validates_messages_between_all_kinds_of_memory) {
+  const Ended ended = run(
+      on(2, {"bench", "p2p", "--set", "runtime.devices.backend=emulated", "-n", "24", "--bytes-max",
+             "5000", "--repetitions", "1", "--seconds", "0", "--report", "b.json"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_EQ(ended.out.find("WRONG"), std::string::npos) << ended.out;
+  const json report = json::parse(testing::read_file(folder_ / "b.json"), nullptr, false);
+  std::set<std::string> places;
+  std::set<std::string> paths;
+  for (const json& row : report.at("messages")) {
+    EXPECT_TRUE(row.at("valid").get<bool>());
+    EXPECT_GT(row.at("microseconds").get<double>(), 0);
+    places.insert(row.at("places").get<std::string>());
+    paths.insert(row.at("path").get<std::string>());
+  }
+  EXPECT_EQ(places,
+            (std::set<std::string>{"device-device", "host-device", "host-host", "locked-device"}));
+  EXPECT_TRUE(paths.contains("eager") && paths.contains("get") && paths.contains("ring"))
+      << ended.out;
+}
+
+TEST_F(Bench, p2p_explains_paths_and_names_what_is_wrong_with_its_options) {
+  const Ended explained =
+      run(on(2, {"bench", "p2p", "--set", "runtime.devices.backend=none", "-n", "48", "--bytes-max",
+                 "20000", "--repetitions", "1", "--seconds", "0", "--path", "message", "--explain",
+                 "--only", "triangle"}));
+  EXPECT_EQ(explained.status, 0) << explained.error;
+  EXPECT_NE(explained.out.find("not get      the sender's memory is not on a device"),
+            std::string::npos)
+      << explained.out;
+  const Ended lonely = run(alone({"bench", "p2p"}));
+  EXPECT_EQ(lonely.status, 2);
+  EXPECT_NE(lonely.error.find("messages need two nodes"), std::string::npos) << lonely.error;
+  const Ended unknown = run(on(2, {"bench", "p2p", "--path", "teleport"}));
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.error.find("--path teleport: expected one of"), std::string::npos)
+      << unknown.error;
+}
+
+}  // namespace heddle
