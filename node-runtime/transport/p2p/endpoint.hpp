@@ -264,7 +264,6 @@ class Endpoint {
     std::vector<std::byte> payload;         ///< of an eager message that waits for a slot
     std::int64_t bytes = 0;
     bool is_taken = false;
-    bool is_granted = false;
     bool has_flow = false;
     PathChoice choice;
     Path path = Path::message;
@@ -315,8 +314,7 @@ class Endpoint {
   /// One device of a peer's.
   struct DeviceIntroduction {
     DeviceUuid device;
-    MemoryReference ring;
-    std::int64_t has_ring = 0;
+    MemoryReference ring;  ///< its slots; meaningless where there are none, as nobody grants them
   };
   struct Peer {
     bool is_lost = false;

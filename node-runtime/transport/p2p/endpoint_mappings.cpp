@@ -23,7 +23,6 @@ void Endpoint::introduce(NodeId to) {
     one.device = device.info().uuid;
     if (!ring_memory_.empty()) {
       one.ring = refer_to(device, ring_memory_[static_cast<std::size_t>(i)].address());
-      one.has_ring = 1;
     }
     devices.push_back(one);
   }

@@ -206,7 +206,7 @@ Situation Endpoint::situation_of(const Receive& receive) {
 }
 
 void Endpoint::decide(Receive& receive) {
-  // Where pieces come from is for the sender to know; what it may map, only after introductions.
+  // The sender has to know this node's devices before a grant names one.
   if (receive.side.lane) introduce(receive.envelope.source);
   try {
     receive.choice = choose_path(situation_of(receive), options_.rates, options_.sizes,
@@ -305,7 +305,6 @@ void Endpoint::grant(Receive& receive) {
       append(*reference);
     }
   }
-  receive.is_granted = true;
   send_note(receive.envelope.source, header, payload);
   if (by_message) post_pieces(receive);
 }
@@ -325,7 +324,6 @@ void Endpoint::declined(NodeId from, const NoteHeader& header, std::string_view 
   }
   for (const Staging::Slot slot : receive.given) slots_of(receive).give_back(slot);
   receive.given.clear();
-  receive.is_granted = false;
   receive.posted = 0;
   decide(receive);
 }
@@ -341,7 +339,6 @@ void Endpoint::fetch(Receive& receive) {
     peer(from).not_mapped_here[{receive.announcement.device, here}] = error.what();
     return decide(receive);
   }
-  receive.is_granted = true;
   receive.piece_bytes = Wire::piece_bytes_max;
   const std::shared_ptr<Receive> kept = receives_.at(receive.id);
   // All at once; the count is raised first so that none of them is the last before all are posted.

@@ -154,7 +154,6 @@ bool Endpoint::reach(Send& send, const NoteHeader& header, std::span<const std::
     send.next.reset();
     NoteHeader answer;
     answer.kind = NoteHeader::Kind::decline;
-    answer.path = send.path;
     answer.receive = send.peer_receive;
     answer.device = send.side.lane ? send.side.lane->value() : -1;
     send_note(send.to, answer, bytes_of(std::string_view(error.what())));

@@ -190,13 +190,19 @@ void MpiWire::poll_shared(Events& events) {
 
 /// Nobody is there to send or take them any more.
 void MpiWire::forget_pieces(NodeId node) {
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (with_[i] != node) continue;
+    MPI_Cancel(&requests_[i]);
+    MPI_Request_free(&requests_[i]);  // null then
+  }
+  drop_ended_pieces();
+}
+
+/// Those whose requests are null.
+void MpiWire::drop_ended_pieces() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
-    if (with_[i] == node) {
-      MPI_Cancel(&requests_[i]);
-      MPI_Request_free(&requests_[i]);
-      continue;
-    }
+    if (requests_[i] == MPI_REQUEST_NULL) continue;
     requests_[kept] = requests_[i];
     operations_[kept] = operations_[i];
     with_[kept] = with_[i];
@@ -291,17 +297,7 @@ void MpiWire::poll_pieces(Events& events) {
     const auto index = static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)]);
     events.complete.push_back(operations_[index]);
   }
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    if (requests_[i] == MPI_REQUEST_NULL) continue;
-    requests_[kept] = requests_[i];
-    operations_[kept] = operations_[i];
-    with_[kept] = with_[i];
-    ++kept;
-  }
-  requests_.resize(kept);
-  operations_.resize(kept);
-  with_.resize(kept);
+  drop_ended_pieces();
 }
 
 }  // namespace heddle::p2p

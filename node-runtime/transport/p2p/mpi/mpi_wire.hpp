@@ -110,6 +110,7 @@ class MpiWire final : public Wire {
   void poll_pieces(Events& events);
   void watch(Events& events);
   void forget_pieces(NodeId node);
+  void drop_ended_pieces();
 
   MPI_Comm notes_ = MPI_COMM_NULL;
   MPI_Comm pieces_ = MPI_COMM_NULL;
