@@ -44,10 +44,10 @@ struct Situation {
   bool works_here = false;
   bool takes_turns = false;  ///< see works_here
   /// Why a path cannot be taken between these two, whatever is sent; empty where it can.
-  std::string no_shared;
-  std::string no_get;
-  std::string no_put;
-  std::string no_ring;
+  std::string no_shared{};
+  std::string no_get{};
+  std::string no_put{};
+  std::string no_ring{};
   /// A mapping that get or put needs is there; otherwise the message travels without, and the next
   /// one finds it.
   bool maps_get = true;

@@ -1,0 +1,73 @@
+#include "node-runtime/transport/p2p/path.hpp"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <string>
+
+namespace heddle::p2p {
+namespace {
+
+constexpr SideFacts device_run{.on_device = true};
+constexpr SideFacts device_parts{.on_device = true, .is_contiguous = false};
+constexpr SideFacts host_run{};
+
+Path chosen(const Situation& situation) {
+  return choose_path(situation, {}, {}, std::nullopt).path();
+}
+
+std::string lack(const PathChoice& choice, Path path) {
+  return std::ranges::find(choice.estimates, path, &PathEstimate::path)->lacks;
+}
+
+}  // namespace
+
+TEST(Path, reads_contiguous_memory_writes_into_it_and_passes_slots_otherwise) {
+  Situation s{.bytes = 64'000'000, .sender = device_run, .receiver = device_parts};
+  EXPECT_EQ(chosen(s), Path::get);
+  s.sender = device_parts;
+  s.receiver = device_run;
+  EXPECT_EQ(chosen(s), Path::put);
+  s.receiver = device_parts;
+  EXPECT_EQ(chosen(s), Path::ring);
+  s.no_ring = "refused";
+  EXPECT_EQ(chosen(s), Path::shared);
+  s.no_shared = "apart";
+  EXPECT_EQ(chosen(s), Path::message);
+}
+
+TEST(Path, takes_no_mapping_that_is_not_there_yet) {
+  Situation s{.bytes = 1 << 20, .sender = device_run, .receiver = device_run};
+  s.maps_get = s.maps_put = false;
+  const PathChoice choice = choose_path(s, {}, {}, Path::get);
+  EXPECT_EQ(choice.path(), Path::ring);
+  EXPECT_EQ(lack(choice, Path::get), not_mapped_yet);
+  EXPECT_NE(choice.note.find("get was asked for, but"), std::string::npos);
+}
+
+TEST(Path, lets_one_process_work_where_a_gpu_serves_them_in_turns) {
+  Situation s{.bytes = 8, .sender = device_run, .receiver = device_run, .same_device = true};
+  s.takes_turns = true;
+  s.works_here = true;
+  EXPECT_EQ(chosen(s), Path::get);
+  s.works_here = false;
+  EXPECT_EQ(chosen(s), Path::put);
+}
+
+TEST(Path, can_be_forced_and_says_what_else_there_was) {
+  const Situation s{.bytes = 1 << 20, .sender = host_run, .receiver = host_run};
+  const PathChoice choice = choose_path(s, {}, {}, Path::message);
+  EXPECT_EQ(choice.path(), Path::message);
+  EXPECT_EQ(choice.estimates.size(), 5U);
+  EXPECT_EQ(lack(choice, Path::put), "the receiver's memory is not on a device");
+  for (const PathEstimate& estimate : choice.estimates) EXPECT_GT(estimate.predicted_us, 0);
+}
+
+TEST(Path, names_are_read_back) {
+  for (int i = 0; i < path_count; ++i) {
+    const auto path = static_cast<Path>(i);
+    EXPECT_EQ(path_named(name_of(path)), path);
+  }
+  EXPECT_EQ(path_named("teleport"), std::nullopt);
+}
+
+}  // namespace heddle::p2p
