@@ -43,7 +43,7 @@ TEST_F(Bench, p2p_explains_paths_and_names_what_is_wrong_with_its_options) {
                  "20000", "--repetitions", "1", "--seconds", "0", "--path", "message", "--explain",
                  "--only", "triangle"}));
   EXPECT_EQ(explained.status, 0) << explained.error;
-  EXPECT_NE(explained.out.find("not get      the sender's memory is not on a device"),
+  EXPECT_NE(explained.out.find("not put      the receiver's memory is not on a device"),
             std::string::npos)
       << explained.out;
   const Ended lonely = run(alone({"bench", "p2p"}));

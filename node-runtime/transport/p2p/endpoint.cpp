@@ -167,7 +167,8 @@ void Endpoint::post(Mail mail) {
   wake_();
 }
 
-Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel) {
+Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel,
+                       OnEnd on_end) {
   check_peer(to, "sending to");
   if (tag < 0) {
     throw Error(ErrorCode::usage, fmt::format("sending with tag {}: tags are not negative", tag));
@@ -179,13 +180,14 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
   send->to = to;
   send->tag = tag;
   send->channel = channel;
+  if (on_end) send->call_at_end(std::move(on_end));
   send->id = count_request();
   Request request(*this, send->id, true, send);
   post({std::move(send), nullptr, nullptr, std::nullopt});
   return request;
 }
 
-Request Endpoint::receive(const Incoming& room, const Pattern& pattern) {
+Request Endpoint::receive(const Incoming& room, const Pattern& pattern, OnEnd on_end) {
   if (pattern.source != Pattern::any_source) check_peer(pattern.source, "receiving from");
   if (pattern.tag < 0 && pattern.tag != Pattern::any_tag) {
     throw Error(ErrorCode::usage,
@@ -194,6 +196,7 @@ Request Endpoint::receive(const Incoming& room, const Pattern& pattern) {
   auto receive = std::make_shared<Receive>();
   receive->side = make_side(received_shapes_, "receiving", room.memory, room.count, room.type);
   receive->pattern = pattern;
+  if (on_end) receive->call_at_end(std::move(on_end));
   receive->id = count_request();
   Request request(*this, receive->id, false, receive);
   post({nullptr, std::move(receive), nullptr, std::nullopt});
@@ -212,12 +215,13 @@ bool Endpoint::progress() {
   ended_.clear();
   wire_.poll(events_);
   lanes_.poll(ended_);
-  if (events_.empty() && ended_.empty()) return had_mail;
+  if (events_.empty() && ended_.empty()) return read_on() || had_mail;
   for (const Wire::Note& note : events_.notes) note_arrived(note);
   for (const OperationId id : events_.complete) completed(id, std::nullopt);
   for (const Lanes::Ended& one : ended_) completed(one.id, one.failure);
   for (const NodeId peer : events_.lost) lost(peer);
   serve_waiting();
+  static_cast<void>(read_on());
   return true;
 }
 
@@ -364,7 +368,9 @@ void Endpoint::serve_waiting() {
     const std::int64_t pieces = (receive.bytes + receive.piece_bytes - 1) / receive.piece_bytes;
     const std::int32_t ahead =
         receive.path == Path::ring ? options_.sizes.ring_slots : options_.sizes.pieces_ahead;
-    const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(pieces, ahead));
+    const auto wanted = receive.path == Path::get
+                            ? std::size_t{1}
+                            : static_cast<std::size_t>(std::min<std::int64_t>(pieces, ahead));
     const bool is_passed_by = std::ranges::find(short_of, &slots) != short_of.end();
     if (is_passed_by || slots.available() < wanted) {
       short_of.push_back(&slots);

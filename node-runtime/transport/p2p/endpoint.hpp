@@ -89,6 +89,8 @@ class Endpoint;
 /// A handle of a send or a receive under way; copies mean the same one. Thread: any.
 class Request {
  public:
+  /// As fragments name it; counted per node.
+  [[nodiscard]] std::int64_t id() const { return id_; }
   [[nodiscard]] bool done() const { return state_->is_done(); }
   /// Blocks until it is over. Throws what made it fail: Error(usage) where sender and receiver do
   /// not fit, Error(communication) where the other node is gone.
@@ -121,7 +123,8 @@ class Request {
 ///   shared   the sender packs into slots of the receiver's window, the receiver unpacks from there
 ///   ring     likewise, slots on the receiver's device, which the sender's device maps
 ///   put      the sender's device writes the whole message into the receiver's contiguous memory
-///   get      the receiver's device reads it from the sender's contiguous memory: no grant
+///   get      the receiver's device reads it from the sender's contiguous device memory, or its
+///            processor from contiguous host memory: no grant
 /// Device memory that is not mapped yet travels without, and is mapped for the next message. A
 /// mapping that is refused is not tried again; the message takes the next best path.
 ///
@@ -161,6 +164,8 @@ class Endpoint {
     Lanes::Options lanes;
     std::function<void(const MessageReport&)> report;     ///< of messages received, if anybody asks
     std::function<void(const FragmentReport&)> fragment;  ///< likewise
+    /// A message has come that no receive takes; may post one, on the progress thread.
+    std::function<void(const Envelope&)> unexpected;
 
     /// What the wire's window should have.
     [[nodiscard]] std::size_t window_bytes() const {
@@ -187,9 +192,10 @@ class Endpoint {
 
   /// Starts a send; the memory stays as it is until it is over. Throws Error(usage) for bad
   /// arguments, and when requests_max are under way.
-  Request send(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel);
+  Request send(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel,
+               OnEnd on_end = nullptr);
   /// Starts a receive. Throws Error(usage) like send, and for types whose elements overlap.
-  Request receive(const Incoming& room, const Pattern& pattern);
+  Request receive(const Incoming& room, const Pattern& pattern, OnEnd on_end = nullptr);
   /// Makes all nodes close the allocation of a device that `memory` is in: when this is over it can
   /// be freed. Fails with Error(usage) while messages use it. Throws Error(usage) for memory that
   /// is no device's.
@@ -323,6 +329,7 @@ class Endpoint {
     bool has_said_goodbye = false;
     std::vector<DeviceIntroduction> devices;
     std::string no_shared_there;  ///< why its devices do not reach this node's window
+    std::string not_read_here;    ///< why its memory is not read by this node's processor
     /// Why memory of these devices is not mapped: (theirs, ours), -1 for host memory.
     std::map<std::pair<std::int32_t, std::int32_t>, std::string> not_mapped_here;
     std::map<std::pair<std::int32_t, std::int32_t>, std::string> not_mapped_there;
@@ -406,6 +413,8 @@ class Endpoint {
   [[nodiscard]] Situation situation_of(const Receive& receive);
   void decide(Receive& receive);
   void fetch(Receive& receive);
+  [[nodiscard]] bool read_on();
+  [[nodiscard]] bool read_piece(Receive& receive);
   void declined(NodeId from, const NoteHeader& header, std::string_view why);
   void grant(Receive& receive);
   void give_slots(Receive& receive);
@@ -494,6 +503,7 @@ class Endpoint {
   std::unordered_map<std::int64_t, Operation> operations_;
   std::deque<std::int64_t> sends_waiting_;     ///< granted, for an out slot
   std::deque<std::int64_t> receives_waiting_;  ///< taken, for slots
+  std::deque<std::int64_t> reading_;           ///< receives by this node's processor, in turn
   std::vector<FlowId> free_flows_;
   std::int32_t next_flow_ = 0;
   std::int64_t next_arrival_ = 1;

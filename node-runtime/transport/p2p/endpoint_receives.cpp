@@ -1,6 +1,7 @@
 /// How an endpoint receives: from the message that a receive takes to its last piece.
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <fmt/format.h>
 #include <string>
@@ -49,6 +50,7 @@ void Endpoint::message_arrived(NodeId from, const NoteHeader& header,
   }
   ++statistics_.unexpected;
   arrivals_.emplace(id, Arrival{envelope, header, {payload.begin(), payload.end()}});
+  if (options_.unexpected) options_.unexpected(envelope);
 }
 
 /// An announcement that no receive has taken yet is forgotten; otherwise the sender hears of the
@@ -172,7 +174,7 @@ Situation Endpoint::situation_of(const Receive& receive) {
     s.no_shared = other.no_shared_there;
   }
   if (!wire_.shares_host(from)) {
-    s.no_get = s.no_put = s.no_ring = "the nodes are on different hosts";
+    s.no_get = s.no_put = s.no_ring = s.no_read = "the nodes are on different hosts";
     return s;
   }
   const std::int32_t theirs = announced.device;
@@ -186,6 +188,7 @@ Situation Endpoint::situation_of(const Receive& receive) {
     s.no_get = "the sender's memory cannot be mapped";
   }
   if (lanes_.count() == 0) s.no_get = "this node has no device";
+  s.no_read = wire_.reads(from) ? other.not_read_here : "the system does not let this node read it";
   if (!side.lane) return s;
   const DeviceUuid& device = lanes_.device(*side.lane).info().uuid;
   s.works_here = wire_.node() > from;
@@ -218,7 +221,11 @@ void Endpoint::decide(Receive& receive) {
   receive.path = receive.bytes == 0 ? Path::message : receive.choice.path();
   switch (receive.path) {
     case Path::get:
-      return fetch(receive);
+      if (receive.announcement.device >= 0) return fetch(receive);
+      receive.piece_bytes =
+          receive.side.is_host_run() ? options_.sizes.read_piece_bytes : options_.sizes.piece_bytes;
+      if (receive.side.is_host_run()) return reading_.push_back(receive.id);
+      break;
     case Path::put:
       receive.piece_bytes = Wire::piece_bytes_max;
       return grant(receive);
@@ -256,6 +263,7 @@ Staging& Endpoint::slots_of(const Receive& receive) {
 
 /// It has the slots that it asked for.
 void Endpoint::give_slots(Receive& receive) {
+  if (receive.path == Path::get) return reading_.push_back(receive.id);
   if (receive.path != Path::eager) return grant(receive);
   const Staging::Slot slot = receive.slots.back();
   receive.slots.pop_back();
@@ -353,6 +361,51 @@ void Endpoint::fetch(Receive& receive) {
     receive.posted += bytes;
     static_cast<void>(drain(receive, piece, spot));
   }
+}
+
+/// Reads a piece of the first of those messages that this node's processor reads.
+bool Endpoint::read_on() {
+  if (reading_.empty()) return false;
+  const std::int64_t id = reading_.front();
+  const auto found = receives_.find(id);
+  const bool is_over = found == receives_.end() || !read_piece(*found->second);
+  if (is_over) reading_.pop_front();
+  return true;
+}
+
+/// Reads a piece, into the memory itself or by way of a slot, which the caches hold meanwhile.
+/// False: there is no more to be read.
+bool Endpoint::read_piece(Receive& receive) {
+  const NodeId from = receive.envelope.source;
+  const Side& side = receive.side;
+  const StreamRange range{receive.done,
+                          std::min(receive.piece_bytes, receive.bytes - receive.done)};
+  const std::int64_t begun_ns = options_.fragment ? now_ns() : 0;
+  std::byte* const place =
+      side.is_host_run() ? side.contiguous + range.begin : in_.at(receive.slots.back());
+  try {
+    wire_.read(from, std::bit_cast<std::uint64_t>(receive.announcement.begin + range.begin),
+               {place, static_cast<std::size_t>(range.bytes)});
+  } catch (const Error& error) {
+    if (receive.done > 0) {
+      refuse(receive, error);
+      fail(receive, error);
+      return false;
+    }
+    peer(from).not_read_here = error.what();
+    give_back(receive);
+    decide(receive);
+    return false;
+  }
+  if (!side.is_host_run()) unpack(*side.shape->plan, side.shape->count, range, place, side.memory);
+  if (options_.fragment) {
+    options_.fragment({FragmentReport::Kind::fetch, receive.id, range, begun_ns, now_ns()});
+  }
+  ++receive.pieces;
+  receive.done += range.bytes;
+  if (receive.done < receive.bytes) return true;
+  end_if_all_is_here(receive);
+  return false;
 }
 
 // ---- pieces ----------------------------------------------------------------------------------
@@ -539,7 +592,8 @@ void Endpoint::end(Receive& receive) {
                      receive.pieces, receive.path, receive.choice,
                      static_cast<double>(now_ns() - receive.begun_ns) * 1e-3});
   }
-  receive.complete({receive.envelope.source, receive.envelope.tag, receive.bytes, false});
+  receive.complete(
+      {receive.envelope.source, receive.envelope.tag, receive.bytes, false, receive.path});
   map_source_for_the_next(receive);
   forget(receive);
 }

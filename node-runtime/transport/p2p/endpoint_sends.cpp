@@ -1,6 +1,7 @@
 /// How an endpoint sends: a message's way from its request to its last piece.
 
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 #include <utility>
 
@@ -35,12 +36,13 @@ void Endpoint::start(const std::shared_ptr<Send>& started) {
          payload.data());
     wire_.send_note();
     ++statistics_.sent[static_cast<std::size_t>(Path::eager)];
-    send.complete({wire_.node(), send.tag, send.side.bytes, false});
+    send.complete({wire_.node(), send.tag, send.side.bytes, false, Path::eager});
     forget_request();
     return;
   }
   header.kind = NoteHeader::Kind::announce;
   header.is_contiguous = send.side.contiguous != nullptr ? 1 : 0;
+  if (send.side.is_host_run()) header.begin = std::bit_cast<std::int64_t>(send.side.contiguous);
   sends_.emplace(send.id, started);
   std::optional<MemoryReference> reference;
   try {
@@ -80,6 +82,7 @@ void Endpoint::answered(const NoteHeader& header, std::span<const std::byte> pay
   HEDDLE_CHECK(found != sends_.end(), "send {} is answered, but is not under way", header.send);
   Send& send = *found->second;
   if (header.kind == NoteHeader::Kind::fetched) {
+    send.path = Path::get;
     ++statistics_.sent[static_cast<std::size_t>(Path::get)];
     return end(send);
   }
@@ -342,7 +345,7 @@ void Endpoint::fail(Send& send, Error why) {
 }
 
 void Endpoint::end(Send& send) {
-  send.complete({wire_.node(), send.tag, send.side.bytes, false});
+  send.complete({wire_.node(), send.tag, send.side.bytes, false, send.path});
   // If it cannot be, the receiver hears of it when it asks for that.
   if (send.next) static_cast<void>(map_for_the_next(send.to, send.via, *send.next));
   forget(send);

@@ -49,7 +49,9 @@ struct NoteHeader {
   std::int64_t bytes = 0;        ///< of the message, or of a piece
   std::uint64_t digest = 0;      ///< of its signature
   std::int64_t piece_bytes = 0;  ///< all pieces but the last one
-  std::int64_t begin = 0;        ///< of a piece; grant: bytes from one slot to the next
+  /// Of a piece; grant: bytes from one slot to the next; announce: where contiguous host memory
+  /// of the sender's is.
+  std::int64_t begin = 0;
   std::int32_t flow = 0;
   std::int32_t slot = 0;
   std::int32_t device = -1;  ///< where the memory of who writes the note is; -1: on the host

@@ -65,6 +65,7 @@ class Predictor {
                            {to_slot(s_.sender), {rates_.note_us, 1e9}, from_slot(s_.receiver)});
       }
       case Path::get:
+        if (!s_.sender.on_device) return rates_.note_us + reading_us();
         return rates_.note_us + Stage{device_us(s_.works_here), direct(s_.receiver)}.us(bytes_);
       case Path::put:
         return 3 * rates_.note_us + Stage{device_us(!s_.works_here), direct(s_.sender)}.us(bytes_);
@@ -95,6 +96,11 @@ class Predictor {
   [[nodiscard]] double device_us(bool by_worker) const {
     return rates_.device_us + (s_.takes_turns && !by_worker ? rates_.turn_us : 0);
   }
+  /// From the sender's memory to the receiver's, in caches in between where it has to be unpacked.
+  [[nodiscard]] double reading_us() const {
+    const double us = Stage{rates_.read_us, rates_.read}.us(bytes_);
+    return is_host_run(s_.receiver) ? us : us + Stage{0, 2 * rates_.host}.us(bytes_);
+  }
   [[nodiscard]] double link() const { return s_.same_device ? rates_.local : rates_.peer; }
   /// Of one operation between device memory and `side`.
   [[nodiscard]] double direct(const SideFacts& side) const {
@@ -120,8 +126,11 @@ std::string lack_of(Path path, const Situation& s) {
     case Path::shared:
       return s.no_shared;
     case Path::get:
-      if (!s.sender.on_device) return "the sender's memory is not on a device";
       if (!s.sender.is_contiguous) return "the sender's memory is not contiguous";
+      if (!s.sender.on_device) {
+        return s.receiver.on_device ? "a device does not read another node's host memory"
+                                    : s.no_read;
+      }
       if (!reaches_device(s.receiver)) return "devices do not reach the receiver's memory";
       if (!s.no_get.empty()) return s.no_get;
       return std::string(s.maps_get ? "" : not_mapped_yet);

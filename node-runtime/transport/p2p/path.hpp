@@ -14,7 +14,8 @@ enum class Path : std::uint8_t {
   message,  ///< over the wire; what is not contiguous host memory passes through slots (copy-in,
             ///< copy-out: 000 section 4.3.2)
   shared,   ///< packed into slots of the receiver in memory that both nodes of a host reach
-  get,      ///< read by the receiver from the sender's contiguous device memory (000 section 4.3.1)
+  get,      ///< read by the receiver from the sender's contiguous memory: its device from a device
+            ///< (000 section 4.3.1), its processor from the host
   put,      ///< written by the sender into the receiver's contiguous device memory
   ring      ///< packed into a ring of slots on the receiver's device, unpacked from there
 };
@@ -45,7 +46,8 @@ struct Situation {
   bool takes_turns = false;  ///< see works_here
   /// Why a path cannot be taken between these two, whatever is sent; empty where it can.
   std::string no_shared{};
-  std::string no_get{};
+  std::string no_get{};   ///< of a device's memory
+  std::string no_read{};  ///< of the sender's host memory
   std::string no_put{};
   std::string no_ring{};
   /// A mapping that get or put needs is there; otherwise the message travels without, and the next
@@ -60,7 +62,9 @@ struct PathRates {
   double note_us = 1;     ///< from one endpoint to another
   double message_us = 4;  ///< the wire, beside its rate
   double device_us = 10;  ///< a short operation of a device, until the host has seen its end
+  double read_us = 1;     ///< a core's reading of another process's memory, beside its rate
   double host = 8;        ///< packing or unpacking by a core
+  double read = 10;       ///< reading another process's memory, by a core
   double message = 6;     ///< the wire
   double to_device = 50;
   double to_host = 50;
@@ -75,8 +79,11 @@ struct PathRates {
 struct PathSizes {
   std::int64_t piece_bytes = std::int64_t{512} << 10U;      ///< of slots in host memory
   std::int64_t ring_piece_bytes = std::int64_t{16} << 20U;  ///< of slots on devices
-  std::int32_t pieces_ahead = 4;                            ///< slots of one message
-  std::int32_t ring_slots = 8;                              ///< of one message, on devices
+  /// Of another process's memory, in one go: long enough for the system's call, short enough for
+  /// other messages to have their turn.
+  std::int64_t read_piece_bytes = std::int64_t{1} << 20U;
+  std::int32_t pieces_ahead = 4;  ///< slots of one message
+  std::int32_t ring_slots = 8;    ///< of one message, on devices
   /// A message that cores pack and unpack comes in so many pieces, for both to be at work soon, but
   /// none is smaller than this.
   std::int64_t shared_pieces = 16;

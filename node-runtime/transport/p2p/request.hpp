@@ -2,12 +2,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "node-runtime/transport/p2p/matching.hpp"
+#include "node-runtime/transport/p2p/path.hpp"
 
 namespace heddle::p2p {
 
@@ -17,7 +19,12 @@ struct Status {
   std::int32_t tag = 0;    ///< and with which tag
   std::int64_t bytes = 0;  ///< of the message
   bool is_cancelled = false;
+  Path path = Path::eager;  ///< that it took
 };
+
+/// Called by the progress thread when a request is over, before its handle says so; with null where
+/// nothing went wrong. May start new ones.
+using OnEnd = std::function<void(const Status& status, const Error* failure)>;
 
 /// A send or a receive under way; what the endpoint and its handle share.
 class RequestState {
@@ -37,6 +44,7 @@ class RequestState {
   }
 
   // ---- for the endpoint -----------------------------------------------------------------------
+  void call_at_end(OnEnd on_end) { on_end_ = std::move(on_end); }
   void complete(const Status& status) { end(status, std::nullopt); }
   void fail(const Error& error) { end({}, error); }
 
@@ -44,6 +52,7 @@ class RequestState {
   void end(const Status& status, std::optional<Error> error) {
     status_ = status;
     error_ = std::move(error);
+    if (on_end_) on_end_(status_, error_ ? &*error_ : nullptr);
     is_done_.store(true, std::memory_order_release);
     is_done_.notify_all();
   }
@@ -51,6 +60,7 @@ class RequestState {
   std::atomic<bool> is_done_{false};  ///< nobody changes what follows any more
   Status status_;
   std::optional<Error> error_;
+  OnEnd on_end_;
 };
 
 }  // namespace heddle::p2p

@@ -61,6 +61,12 @@ class Wire {
   /// What a node writes there before it sends a note is there for who reads the note.
   [[nodiscard]] virtual std::span<std::byte> window_of(NodeId node) const = 0;
 
+  /// This node's processor reads memory of that node, or of this one, as it lies there.
+  [[nodiscard]] virtual bool reads(NodeId node) const = 0;
+  /// Reads what is at `address` there. Throws Error(communication) when the system refuses, or
+  /// nothing is there.
+  virtual void read(NodeId from, std::uint64_t address, std::span<std::byte> into) = 0;
+
   /// Room for a note of at most note_bytes_max bytes to a node, this very one too; to be filled in
   /// and sent before anything else is asked of the wire.
   [[nodiscard]] virtual std::span<std::byte> begin_note(NodeId to, std::size_t bytes) = 0;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -29,6 +30,7 @@ inline Endpoint::Options small_options() {
   options.in_slots = 3;
   options.requests_max = 1000;
   options.sizes.piece_bytes = 128;
+  options.sizes.read_piece_bytes = 200;
   options.sizes.pieces_ahead = 2;
   options.sizes.shared_pieces = 4;
   options.sizes.shared_piece_bytes_min = 100;
@@ -82,7 +84,10 @@ class Cluster {
   Cluster(std::int32_t nodes, std::uint64_t seed, const Endpoint::Options& options,
           const Devices& wanted)
       : net_(nodes, seed,
-             {(seed % 2 == 0 ? options.window_bytes() : 0), seed % 4 == 0 || wanted.per_node > 0}),
+             {.window_bytes = seed % 2 == 0 ? options.window_bytes() : 0,
+              .is_one_host = seed % 4 == 0 || wanted.per_node > 0,
+              .reads = seed % 3 != 0,
+              .reads_max = seed % 5 == 0 ? 0 : std::numeric_limits<std::int64_t>::max()}),
         random_(seed + 1),
         per_node_(wanted.per_node) {
     for (std::int32_t i = 0; i < nodes * per_node_; ++i) {

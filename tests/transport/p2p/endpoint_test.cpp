@@ -330,6 +330,62 @@ TEST(Endpoint, refuses_more_requests_than_it_may_have) {
 }
 
 /// Threads of both nodes send to and fro while another one drives the endpoints.
+TEST(Endpoint, reads_what_the_system_lets_it_and_finds_another_way_or_tells_both_sides) {
+  Cluster cluster(2, 4);  // on one host, where nodes read each other's memory
+  const std::vector<std::int32_t> source(250, 7);
+  std::vector<std::int32_t> target(250);
+  const auto exchange = [&] {
+    const Request send =
+        cluster.at(0).send({source.data(), 250, Scalar::int32}, NodeId{1}, 3, channel);
+    const Request receive =
+        cluster.at(1).receive({target.data(), 250, Scalar::int32}, {NodeId{0}, 3, channel});
+    EXPECT_TRUE(cluster.run_until([&] { return send.done() && receive.done(); }));
+    return std::pair(send, receive);
+  };
+  EXPECT_EQ(exchange().second.wait().path, Path::get);
+  EXPECT_EQ(target, source);
+
+  cluster.net().allow_reads(2);  // of five pieces
+  const auto [send, receive] = exchange();
+  EXPECT_NE(error_of(send).find("the memory is not read"), std::string::npos) << error_of(send);
+  EXPECT_NE(error_of(receive).find("the memory is not read"), std::string::npos);
+
+  std::ranges::fill(target, 0);
+  const auto [again, by_another_path] = exchange();
+  EXPECT_NE(by_another_path.wait().path, Path::get);
+  EXPECT_EQ(again.wait().path, by_another_path.wait().path);
+  EXPECT_EQ(target, source);
+}
+
+TEST(Endpoint, says_what_nobody_has_asked_for_and_what_is_over) {
+  for (const std::int64_t count : {1, 100}) {  // eager, announced
+    Endpoint* receiver = nullptr;
+    std::vector<std::int32_t> target(100);
+    std::vector<std::string> heard;
+    Endpoint::Options options = small_options();
+    options.unexpected = [&](const Envelope& envelope) {
+      heard.push_back(fmt::format("{} from {}", envelope.tag, envelope.source.value()));
+      const auto on_end = [&](const Status& status, const Error* failure) {
+        heard.push_back(
+            fmt::format("{} bytes{}", status.bytes, failure != nullptr ? ", failed" : ""));
+      };
+      static_cast<void>(receiver->receive({target.data(), 50, Scalar::int32},
+                                          {envelope.source, envelope.tag, channel}, on_end));
+    };
+    Cluster cluster(2, 4, options);
+    receiver = &cluster.at(1);
+    const std::vector<std::int32_t> source(100, 5);
+    bool is_sent = false;
+    static_cast<void>(cluster.at(0).send({source.data(), count, Scalar::int32}, NodeId{1}, 8,
+                                         channel,
+                                         [&](const Status&, const Error*) { is_sent = true; }));
+    EXPECT_TRUE(cluster.run_until([&] { return is_sent && heard.size() == 2; }));
+    const std::vector<std::string> fits{"8 from 0", "4 bytes"};
+    const std::vector<std::string> is_too_long{"8 from 0", "0 bytes, failed"};
+    EXPECT_EQ(heard, count == 1 ? fits : is_too_long);
+  }
+}
+
 TEST(Endpoint, serves_many_threads) {
   constexpr int pairs = 3;
   constexpr std::int32_t rounds = 40;

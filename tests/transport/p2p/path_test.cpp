@@ -35,6 +35,21 @@ TEST(Path, reads_contiguous_memory_writes_into_it_and_passes_slots_otherwise) {
   EXPECT_EQ(chosen(s), Path::message);
 }
 
+TEST(Path, reads_another_process_s_host_memory_if_it_is_in_one_piece_and_the_system_lets_it) {
+  Situation s{.bytes = 1 << 20, .sender = host_run, .receiver = host_run};
+  EXPECT_EQ(chosen(s), Path::get);
+  s.no_read = "not allowed";
+  EXPECT_EQ(chosen(s), Path::shared);
+  s.no_read.clear();
+  s.receiver = device_run;
+  EXPECT_EQ(lack(choose_path(s, {}, {}, std::nullopt), Path::get),
+            "a device does not read another node's host memory");
+  s.receiver = host_run;
+  s.sender.is_contiguous = false;
+  EXPECT_EQ(lack(choose_path(s, {}, {}, std::nullopt), Path::get),
+            "the sender's memory is not contiguous");
+}
+
 TEST(Path, takes_no_mapping_that_is_not_there_yet) {
   Situation s{.bytes = 1 << 20, .sender = device_run, .receiver = device_run};
   s.maps_get = s.maps_put = false;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/error.hpp"
+
 namespace heddle::p2p {
 
 class SimulatedWire final : public Wire {
@@ -18,6 +20,17 @@ class SimulatedWire final : public Wire {
   [[nodiscard]] std::span<std::byte> window() const override { return window_of(node_); }
   [[nodiscard]] std::span<std::byte> window_of(NodeId node) const override {
     return net_.end(node).window.span();
+  }
+  [[nodiscard]] bool reads(NodeId node) const override {
+    return net_.options_.reads && shares_host(node);
+  }
+  void read(NodeId from, std::uint64_t address, std::span<std::byte> into) override {
+    if (net_.reads_left_ == 0 || net_.end(from).is_lost) {
+      throw Error(ErrorCode::communication, "the memory is not read");
+    }
+    --net_.reads_left_;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one, in this process
+    std::memcpy(into.data(), reinterpret_cast<const void*>(address), into.size());
   }
   [[nodiscard]] std::span<std::byte> begin_note(NodeId to, std::size_t bytes) override {
     note_to_ = to;
@@ -54,7 +67,7 @@ class SimulatedWire final : public Wire {
 };
 
 SimulatedNet::SimulatedNet(std::int32_t nodes, std::uint64_t seed, const Options& options)
-    : options_(options), random_(seed) {
+    : options_(options), random_(seed), reads_left_(options.reads_max) {
   for (std::int32_t node = 0; node < nodes; ++node) {
     End& added = ends_.emplace_back(HostPages(options.window_bytes));
     added.notes.resize(static_cast<std::size_t>(nodes));

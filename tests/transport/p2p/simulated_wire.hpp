@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -23,6 +24,8 @@ class SimulatedNet {
   struct Options {
     std::size_t window_bytes = 0;  ///< of each node; 0: they share no host memory
     bool is_one_host = false;
+    bool reads = false;  ///< nodes of a host read each other's memory
+    std::int64_t reads_max = std::numeric_limits<std::int64_t>::max();  ///< then it is refused
   };
   SimulatedNet(std::int32_t nodes, std::uint64_t seed, const Options& options);
 
@@ -31,6 +34,8 @@ class SimulatedNet {
   void step();
   /// The others hear of it; nothing goes to or comes from the node any more.
   void lose(NodeId node);
+  /// Of one node's memory by another; those behind are refused.
+  void allow_reads(std::int64_t count) { reads_left_ = count; }
   /// Nothing is under way.
   [[nodiscard]] bool is_quiet() const;
   /// Pieces whose sizes differed, or that were sent to nobody.
@@ -68,6 +73,7 @@ class SimulatedNet {
 
   Options options_;
   std::mt19937_64 random_;
+  std::int64_t reads_left_;
   std::vector<End> ends_;
   std::map<FlowKey, Flow> flows_;
   std::vector<std::unique_ptr<Wire>> wires_;

@@ -1,7 +1,12 @@
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
 #include <optional>
+#include <sys/uio.h>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -13,6 +18,22 @@ namespace heddle::p2p {
 namespace {
 
 constexpr int note_tag = 0;
+constexpr std::uint64_t probe_value = 0x6865'6464'6C65'2121;
+
+/// As many bytes as the system gives at once; -1 with errno.
+ssize_t read_process(pid_t process, std::uint64_t address, std::span<std::byte> into) {
+  const iovec local{into.data(), into.size()};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one, in the other process
+  const iovec remote{reinterpret_cast<void*>(address), into.size()};
+  return ::process_vm_readv(process, &local, 1, &remote, 1, 0);
+}
+
+bool can_read(pid_t process, std::uint64_t address) {
+  std::uint64_t value = 0;
+  const ssize_t count =
+      read_process(process, address, std::as_writable_bytes(std::span(&value, 1)));
+  return count == sizeof value && value == probe_value;
+}
 
 }  // namespace
 
@@ -57,10 +78,13 @@ void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
   struct Introduction {
     std::int64_t node = 0;
     HostRegion::Name region;
+    std::uint64_t probe = 0;  ///< where `probed` is, for others to try to read it
   };
+  const std::uint64_t probed = probe_value;
   std::vector<Introduction> all(nodes_here);
   if (options.shares_memory) own_region_.emplace(nodes_here, options.window_bytes);
-  const Introduction introduction{rank_, own_region_ ? own_region_->name() : HostRegion::Name{}};
+  const Introduction introduction{rank_, own_region_ ? own_region_->name() : HostRegion::Name{},
+                                  std::bit_cast<std::uint64_t>(&probed)};
   check_mpi(MPI_Allgather(&introduction, sizeof introduction, MPI_BYTE, all.data(),
                           sizeof introduction, MPI_BYTE, host),
             "introducing the nodes of a host");
@@ -73,6 +97,9 @@ void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
       if (!options.shares_memory) throw Error(ErrorCode::communication, "it is switched off");
       regions[i].emplace(all[i].region);
       reached[i] = 1;
+      // Before the next call of all, so that what is read is still there.
+      neighbour.process = static_cast<pid_t>(all[i].region.pid);
+      neighbour.is_read = can_read(neighbour.process, all[i].probe);
     } catch (const Error& error) {
       neighbour.why_apart = error.what();
     }
@@ -125,6 +152,21 @@ std::span<std::byte> MpiWire::window_of(NodeId node) const {
   const std::int32_t number = neighbours_[index_of(node)].shared;
   if (number < 0) return {};
   return shared_[static_cast<std::size_t>(number)].region.window();
+}
+
+void MpiWire::read(NodeId from, std::uint64_t address, std::span<std::byte> into) {
+  const pid_t process = neighbours_[index_of(from)].process;
+  while (!into.empty()) {
+    const ssize_t count = read_process(process, address, into);
+    if (count <= 0) {
+      throw Error(ErrorCode::communication,
+                  fmt::format("reading {} bytes of memory of node {} (process {}) at {:#x}: {}",
+                              into.size(), from.value(), process, address,
+                              count == 0 ? "nothing is there" : std::strerror(errno)));
+    }
+    address += static_cast<std::uint64_t>(count);
+    into = into.subspan(static_cast<std::size_t>(count));
+  }
 }
 
 // ---- notes -----------------------------------------------------------------------------------

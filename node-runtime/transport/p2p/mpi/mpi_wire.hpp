@@ -24,7 +24,8 @@ namespace heddle::p2p {
 /// order in which these were posted: MPI fills them in the order of arrival, so notes of one node
 /// stay in order. More notes wait in MPI's own queue until progress comes back.
 ///
-/// On one host: notes in a ring for each pair (NoteRingMemory), and windows. What finds its ring
+/// On one host: notes in a ring for each pair (NoteRingMemory), windows, and reading of each
+/// other's memory by the system's call, where the system lets these processes. What finds its ring
 /// full waits here, and is written before anything that comes later. Nodes that cannot map each
 /// other's memory (another user, another PID namespace) go on over MPI: `why_apart()`.
 ///
@@ -61,6 +62,10 @@ class MpiWire final : public Wire {
   [[nodiscard]] const std::string& why_apart(NodeId other) const {
     return neighbours_[index_of(other)].why_apart;
   }
+  [[nodiscard]] bool reads(NodeId node) const override {
+    return neighbours_[index_of(node)].is_read;
+  }
+  void read(NodeId from, std::uint64_t address, std::span<std::byte> into) override;
   [[nodiscard]] std::span<std::byte> begin_note(NodeId to, std::size_t bytes) override;
   void send_note() override;
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
@@ -86,6 +91,8 @@ class MpiWire final : public Wire {
     bool is_here = false;      ///< on this host
     std::string why_apart;     ///< not that memory is shared
     std::int32_t shared = -1;  ///< its number in shared_
+    bool is_read = false;      ///< its process's memory, by this one
+    pid_t process = 0;
   };
   /// A node, perhaps this one, with which memory is shared.
   struct Shared {
