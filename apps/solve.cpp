@@ -10,7 +10,9 @@
 #include <memory>
 #include <mpi.h>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "algorithms/io/agreement.hpp"
 #include "apps/output_file.hpp"
@@ -139,13 +141,16 @@ void save_failure(Report report, const std::string& message, const SolveOptions&
   run.leave(status);
 }
 
-int finish(const Report& report, const SolveOptions& options, Run& run) {
+int finish(const Report& report, const std::vector<std::string>& explanations,
+           const SolveOptions& options, Run& run) {
   save_report(report, options, run);
   if (options.dry_run) return 0;
   const bool first = run.launcher().rank == 0;
   if (first && options.verbosity != Verbosity::quiet) {
     const std::string table = fmt::format("\n{}", final_table(report));
     static_cast<void>(std::fwrite(table.data(), 1, table.size(), stdout));
+    if (!explanations.empty()) fmt::print("\nMessages to node 0, of each kind:\n");
+    for (const std::string& text : explanations) fmt::print("{}\n", text);
     static_cast<void>(std::fflush(stdout));
   }
   if (first && report.status != RunStatus::ok) print_error(report.hint);
@@ -169,7 +174,7 @@ int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, 
     std::optional<Error> trouble;
     int status = 0;
     try {
-      status = finish(solver.report(), options, run);
+      status = finish(solver.report(), node.explained_messages(), options, run);
     } catch (const Error& error) {
       trouble = error;
     }

@@ -100,7 +100,11 @@ std::string device_rows(const DeviceMeasurement& device) {
       fmt::format("{:.1f} GB/s to it, {:.1f} from it, {:.1f} both at once", device.copies.to_device,
                   device.copies.to_host, device.copies.both_ways);
   if (device.copies.to_peer) copies += fmt::format(", {:.1f} to its like", *device.copies.to_peer);
-  return out + row("copies", copies);
+  out += row("copies", copies);
+  if (!device.copies.within || !device.copies.packing || !device.copies.short_us) return out;
+  return out + row("", fmt::format(
+                           "{:.1f} GB/s within it, {:.1f} packing, {:.1f} us for a short one",
+                           *device.copies.within, *device.copies.packing, *device.copies.short_us));
 }
 
 std::string size_rows(const NodeFacts& facts) {
@@ -135,8 +139,16 @@ std::string measurements_table(const Measurements& measured) {
   if (measured.messages) {
     out += fmt::format(
         "\n{}",
-        row("messages", fmt::format("{:.2f} us, {:.1f} GB/s from node to node",
+        row("messages", fmt::format("{:.2f} us, {:.1f} GB/s from node to node over MPI",
                                     measured.messages->latency_us, measured.messages->rate)));
+    if (const auto& host = measured.messages->host) {
+      out += row("", fmt::format("{:.2f} us, {:.1f} GB/s packed by a core, on one host",
+                                 host->note_us, host->packing));
+    }
+    if (const auto& reading = measured.messages->reading) {
+      out += row("", fmt::format("{:.2f} us, {:.1f} GB/s reading another process's memory",
+                                 reading->short_us, reading->rate));
+    }
   }
   return out;
 }

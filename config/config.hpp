@@ -85,11 +85,18 @@ struct Devices {
   std::optional<std::int64_t> streams;  ///< of each device that kernels run on side by side
 };
 
+/// Between nodes.
+struct Messages {
+  std::optional<MessagePath> path;  ///< taken wherever it can be
+  bool explain = false;             ///< tell how messages came, and why that way
+};
+
 struct Runtime {
   std::optional<std::int64_t> cpu_workers;  ///< per node
   Devices devices;
   std::optional<std::int64_t> window;  ///< generated, unfinished tasks per node
   Placement placement = Placement::fixed;
+  Messages messages;
   double watchdog_seconds = 60;
   Wait wait = Wait::adaptive;
 };

@@ -27,6 +27,7 @@ enum class Tree : std::uint8_t { flat, binomial };
 enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
 enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
 enum class Wait : std::uint8_t { adaptive, spin, park };
+enum class MessagePath : std::uint8_t { message, shared, get, put, ring };
 enum class LogLevel : std::uint8_t { off, error, warning, info, debug, trace };
 
 namespace detail {
@@ -40,6 +41,7 @@ inline constexpr std::array<Names, 2> trees{"flat", "binomial"};
 inline constexpr std::array<Names, 3> device_backends{"none", "cuda", "emulated"};
 inline constexpr std::array<Names, 2> placements{"static", "dynamic"};
 inline constexpr std::array<Names, 3> waits{"adaptive", "spin", "park"};
+inline constexpr std::array<Names, 5> message_paths{"message", "shared", "get", "put", "ring"};
 inline constexpr std::array<Names, 6> log_levels{"off",  "error", "warning",
                                                  "info", "debug", "trace"};
 }  // namespace detail
@@ -66,6 +68,9 @@ constexpr NameList names_of(Placement) {
 }
 constexpr NameList names_of(Wait) {
   return detail::waits;
+}
+constexpr NameList names_of(MessagePath) {
+  return detail::message_paths;
 }
 constexpr NameList names_of(LogLevel) {
   return detail::log_levels;

@@ -347,6 +347,13 @@ constexpr auto node_options() {
       leaf(
           "runtime.placement", Kind::choice, "static: reproducible to the bit; dynamic: balanced",
           [](auto& c) -> auto& { return c.runtime.placement; }),
+      group("runtime.messages", "messages between nodes"),
+      with_auto(leaf(
+          "runtime.messages.path", Kind::choice, "the way that messages take wherever they can",
+          [](auto& c) -> auto& { return c.runtime.messages.path; })),
+      leaf(
+          "runtime.messages.explain", Kind::boolean, "tell which way messages took, and why",
+          [](auto& c) -> auto& { return c.runtime.messages.explain; }),
       at_least(leaf(
                    "runtime.watchdog_seconds", Kind::number,
                    "a run without any progress for so long is ended",

@@ -11,8 +11,11 @@
 #include "base/assert.hpp"
 #include "base/units.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "node-runtime/path_rates.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/topology/core_share.hpp"
+#include "node-runtime/topology/surroundings.hpp"
+#include "node-runtime/transport/message_explanations.hpp"
 #include "node-runtime/transport/mpi_progress.hpp"
 #include "node-runtime/tuning.hpp"
 #include "node-runtime/wanted_devices.hpp"
@@ -116,7 +119,10 @@ struct Node::Parts {
 
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
-  ~Parts() { stop_threads(); }
+  ~Parts() {
+    stop_threads();
+    tiles.reset();  // its devices' threads ring the engine's bell
+  }
 
   void agree_on_configuration();
   void share_cores_of_host();
@@ -124,6 +130,7 @@ struct Node::Parts {
   void decide_on_devices(const MachineProfile& profile);
   void agree_on_shape();
   void agree_on_tuning();
+  void make_transport(std::span<Device* const> device_pointers);
   void start();
   void stop_threads();
   void launch(const std::string& name, std::vector<CpuCore> cores, int order,
@@ -138,6 +145,8 @@ struct Node::Parts {
   NodeFacts facts;
   DeviceSet devices;
   trace::Recorder recorder;
+  MessageExplanations explanations;
+  std::unique_ptr<TileTransport> tiles;  ///< before the store, which takes all memory of devices
   std::unique_ptr<TileStore> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<MpiProgress> progress;
@@ -208,6 +217,9 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   facts.device_reason = devices.why;
   if (facts.devices > 0) {
     facts.device_memory_bytes = devices.devices[0]->info().memory_bytes;
+    if (facts.nodes > 1) {
+      facts.device_memory_bytes -= TileTransport::device_bytes(facts.device_memory_bytes);
+    }
     facts.device_name = devices.devices[0]->info().kind;
   }
   facts.distribution.devices = facts.devices;
@@ -280,11 +292,28 @@ void Node::Parts::launch(const std::string& name, std::vector<CpuCore> cores, in
   });
 }
 
+/// What messages between nodes need, of which they may take some from the devices' memory.
+void Node::Parts::make_transport(std::span<Device* const> device_pointers) {
+  TileTransport::Options options;
+  options.rates = path_rates(facts.tuning.measured);
+  if (config.runtime.messages.path.has_value()) {
+    options.path = p2p::path_named(name_of(*config.runtime.messages.path));
+  }
+  const MpsPresence mps = look_around().mps;
+  options.processes_take_turns = !mps.is_connected && !mps.has_pipes;
+  options.traces = recorder.enabled();
+  if (config.runtime.messages.explain) {
+    options.report = [this](const p2p::MessageReport& report) { explanations.add(report); };
+  }
+  tiles = std::make_unique<TileTransport>(communicator, device_pointers, options);
+}
+
 void Node::Parts::start() {
   clock.local_ns = trace::now_ns();
   clock.offset_ns = communicator.clock_offset_ns();
   std::vector<Device*> device_pointers;
   for (const auto& device : devices.devices) device_pointers.push_back(device.get());
+  if (facts.nodes > 1) make_transport(device_pointers);
   store = std::make_unique<TileStore>(device_pointers, facts.memory_available_bytes);
   EngineOptions options;
   options.node = NodeId{facts.rank};
@@ -323,7 +352,7 @@ void Node::Parts::start() {
   }
   if (facts.nodes > 1) {
     trace::ThreadTrace& trace = recorder.thread("mpi", 3000);
-    progress = std::make_unique<MpiProgress>(*engine, communicator, trace);
+    progress = std::make_unique<MpiProgress>(*engine, communicator, *tiles, trace);
     threads.emplace_back([this, cores] {
       try {
         name_current_thread("mpi");
@@ -349,7 +378,9 @@ void Node::Parts::stop_threads() {
   engine->stop();
   for (std::thread& thread : threads) thread.join();
   threads.clear();
-  if (engine->failed()) communicator.abandon();
+  if (!engine->failed()) return;
+  communicator.abandon();
+  if (tiles != nullptr) tiles->abandon(*engine->failure());
 }
 
 // ---- the node --------------------------------------------------------------------------------
@@ -386,6 +417,10 @@ Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults
 }
 
 Node::~Node() = default;
+
+std::vector<std::string> Node::explained_messages() const {
+  return parts_->explanations.texts();
+}
 
 void Node::stop() {
   parts_->stop_threads();

@@ -175,6 +175,9 @@ class Node {
   [[nodiscard]] TileStore& store();
   /// How this node's clock compared with node 0's at start-up.
   [[nodiscard]] trace::ClockOffset clock_offset() const;
+  /// With runtime.messages.explain: how the messages came that this node has received, a text for
+  /// each kind.
+  [[nodiscard]] std::vector<std::string> explained_messages() const;
   /// Ends all threads, so that their records can be read; nothing may be submitted afterwards. The
   /// destructor does the same. Collective.
   void stop();

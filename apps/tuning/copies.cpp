@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,11 +13,16 @@
 
 #include "apps/tuning/device_bench.hpp"
 #include "apps/tuning/operands.hpp"
+#include "node-runtime/transport/datatype/datatype.hpp"
+#include "node-runtime/transport/datatype/pack_plan.hpp"
+#include "node-runtime/transport/pack/device_packer.hpp"
 
 namespace heddle::tuning {
 namespace {
 
 constexpr std::size_t copy_bytes = std::size_t{64} << 20;
+constexpr std::size_t short_bytes = 64;
+constexpr std::int64_t column_rows = 128;
 constexpr int turns = 3;
 constexpr double seconds_each = 0.1;  ///< of a turn
 constexpr int copies_max = 100;
@@ -99,12 +105,44 @@ CopyRates measure_copies(Device& device, Device* peer, Effort& effort) {
                       to_device->synchronize();
                     }});
   }
+  // A part of a matrix, whose columns are as long as those of a tile.
+  packing::UnitsStore::Options units;
+  units.cache_bytes = 4096;
+  units.chunk_units = 64;
+  DevicePacker packer(device, units);
+  const std::int64_t columns =
+      static_cast<std::int64_t>(bytes / sizeof(double)) / (2 * column_rows);
+  const auto plan = std::make_shared<const PackPlan>(
+      make_plan(Datatype::vector(columns, column_rows, 2 * column_rows, Scalar::float64)));
+  ways.push_back({"within", bytes, [&] {
+                    to_device->copy({in.address(), &device}, {out.address(), &device}, bytes);
+                    to_device->synchronize();
+                  }});
+  const std::int64_t packed = plan->stream_bytes(1);
+  if (packed > 0) {
+    ways.push_back({"packing within", static_cast<std::size_t>(packed), [&] {
+                      packer.pack(*to_device, plan, 1, out.address(), {0, packed},
+                                  {in.address(), &device}, {});
+                      to_device->synchronize();
+                    }});
+  }
+  const auto event = device.create_event();
+  ways.push_back({"of some bytes within", short_bytes, [&] {
+                    to_device->copy({in.address(), &device}, {out.address(), &device}, short_bytes);
+                    to_device->record(*event);
+                    while (event->query() == EventState::pending) {
+                    }
+                  }});
   const std::vector<double> rates = rates_of(std::move(ways), device.info().kind, effort);
   CopyRates result;
   result.to_device = rates[0];
   result.to_host = rates[1];
   result.both_ways = rates[2];
-  if (theirs) result.to_peer = rates[3];
+  std::size_t next = 3;
+  if (theirs) result.to_peer = rates[next++];
+  result.within = rates[next++];
+  if (packed > 0) result.packing = rates[next++];
+  result.short_us = static_cast<double>(short_bytes) / rates[next] * 1e-3;
   return result;
 }
 

@@ -9,8 +9,9 @@
 namespace heddle::tuning {
 
 /// Messages to and fro between the first two processes of `communicator`, from host memory to host
-/// memory, on the calling thread while nobody else uses MPI. Collective; the figures are process
-/// 0's, nothing on the others and where there is only one.
+/// memory, over MPI and, on one host, between endpoints, on the calling thread while nobody else
+/// uses MPI. Collective; the figures are process 0's, nothing on the others and where there is only
+/// one.
 [[nodiscard]] std::optional<MessageMeasurement> measure_messages(MPI_Comm communicator,
                                                                  const Effort& effort);
 

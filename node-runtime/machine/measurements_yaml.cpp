@@ -63,13 +63,36 @@ kernel::cuda::ProductChoices read_products(const YamlReader& reader, const YAML:
 }
 
 CopyRates read_copies(const YamlReader& reader, const YAML::Node& node) {
-  reader.expect_map(node, "copies", {"to_device", "to_host", "both_ways", "to_peer"});
+  reader.expect_map(
+      node, "copies",
+      {"to_device", "to_host", "both_ways", "to_peer", "within", "packing", "short_us"});
   CopyRates rates;
   rates.to_device = reader.positive(node, "to_device", rate_text);
   rates.to_host = reader.positive(node, "to_host", rate_text);
   rates.both_ways = reader.positive(node, "both_ways", rate_text);
   if (node["to_peer"]) rates.to_peer = reader.positive(node, "to_peer", rate_text);
+  if (node["within"]) rates.within = reader.positive(node, "within", rate_text);
+  if (node["packing"]) rates.packing = reader.positive(node, "packing", rate_text);
+  if (node["short_us"]) rates.short_us = reader.positive(node, "short_us", time_text);
   return rates;
+}
+
+MessageMeasurement read_messages(const YamlReader& reader, const YAML::Node& node) {
+  reader.expect_map(node, "messages", {"latency_us", "rate", "host", "reading"});
+  MessageMeasurement messages;
+  messages.latency_us = reader.positive(node, "latency_us", time_text);
+  messages.rate = reader.positive(node, "rate", rate_text);
+  if (const YAML::Node host = node["host"]) {
+    reader.expect_map(host, "host", {"note_us", "packing"});
+    messages.host = {reader.positive(host, "note_us", time_text),
+                     reader.positive(host, "packing", rate_text)};
+  }
+  if (const YAML::Node reading = node["reading"]) {
+    reader.expect_map(reading, "reading", {"short_us", "rate"});
+    messages.reading = {reader.positive(reading, "short_us", time_text),
+                        reader.positive(reading, "rate", rate_text)};
+  }
+  return messages;
 }
 
 DeviceMeasurement read_device(const YamlReader& reader, const YAML::Node& node) {
@@ -141,6 +164,9 @@ void put_device(YAML::Emitter& out, const DeviceMeasurement& device) {
   put(out, "to_host", device.copies.to_host);
   put(out, "both_ways", device.copies.both_ways);
   if (device.copies.to_peer) put(out, "to_peer", *device.copies.to_peer);
+  if (device.copies.within) put(out, "within", *device.copies.within);
+  if (device.copies.packing) put(out, "packing", *device.copies.packing);
+  if (device.copies.short_us) put(out, "short_us", *device.copies.short_us);
   out << YAML::EndMap << YAML::EndMap;
 }
 
@@ -160,12 +186,7 @@ Measurements read_measurements(const YamlReader& reader, const YAML::Node& node)
       measured.devices.push_back(std::move(device));
     }
   }
-  if (node["messages"]) {
-    const YAML::Node messages = node["messages"];
-    reader.expect_map(messages, "messages", {"latency_us", "rate"});
-    measured.messages = {reader.positive(messages, "latency_us", time_text),
-                         reader.positive(messages, "rate", rate_text)};
-  }
+  if (node["messages"]) measured.messages = read_messages(reader, node["messages"]);
   return measured;
 }
 
@@ -187,6 +208,18 @@ void write_measurements(YAML::Emitter& out, const Measurements& measured) {
     out << YAML::Key << "messages" << YAML::Value << YAML::BeginMap;
     put(out, "latency_us", measured.messages->latency_us);
     put(out, "rate", measured.messages->rate);
+    if (const auto& host = measured.messages->host) {
+      out << YAML::Key << "host" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      put(out, "note_us", host->note_us);
+      put(out, "packing", host->packing);
+      out << YAML::EndMap;
+    }
+    if (const auto& reading = measured.messages->reading) {
+      out << YAML::Key << "reading" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      put(out, "short_us", reading->short_us);
+      put(out, "rate", reading->rate);
+      out << YAML::EndMap;
+    }
     out << YAML::EndMap;
   }
   out << YAML::EndMap;

@@ -189,6 +189,35 @@ void DeviceCache::release(std::span<const Use> uses) {
   tell(news);
 }
 
+std::optional<DeviceCache::Reach> DeviceCache::reach(const Use& use) {
+  const std::scoped_lock lock(mutex_);
+  define({&use, 1});
+  if (residency_.try_acquire({&use, 1}, Residency::Overtaking::free)) {
+    return Reach{pool_.address() + residency_.offset_of(use.block), false};
+  }
+  // What is being fetched is in the backing too.
+  const bool is_backed =
+      use.mode == AccessMode::read && residency_.content(use.block) == Residency::Content::backed;
+  const bool may_move = residency_.is_in_transfer(use.block) || residency_.is_resident(use.block);
+  if (may_move && !is_backed) return std::nullopt;
+  const Block& block = at(use.block);
+  ensure_backing(*block.pool);
+  return Reach{block.pool->backing->address() + block.offset, true};
+}
+
+void DeviceCache::end_reach(const Use& use, const Reach& reach) {
+  if (!reach.is_backing) return release({&use, 1});
+  if (use.mode == AccessMode::read) return;
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    residency_.discard(use.block, actions_);
+    residency_.adopt_backing(use.block);
+    news = collect();
+  }
+  tell(news);
+}
+
 std::byte* DeviceCache::address(ResidentBlock block) const {
   const std::scoped_lock lock(mutex_);
   return pool_.address() + residency_.offset_of(block);

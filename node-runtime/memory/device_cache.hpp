@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -91,6 +92,22 @@ class DeviceCache {
   void request(std::span<const Use> uses, Requester requester, void* cookie);
   [[nodiscard]] std::vector<void*> take_ready(Requester requester);
   void release(std::span<const Use> uses);
+
+  /// Where a block's content is, or can be left, for as long as a message reads or writes it: in
+  /// the device's memory, pinned, or in what backs the block.
+  struct Reach {
+    std::byte* address = nullptr;
+    bool is_backing = false;
+  };
+  /// For who must not wait for room, since others on other nodes wait for it: a message. Nothing
+  /// only while a transfer of this very block is under way. To be followed by end_reach().
+  ///
+  /// Why nodes do not wait for each other in a circle: where there is no frame for what arrives it
+  /// goes to the backing, so receiving waits for nobody; so what is sent arrives, and its pin
+  /// ends.
+  [[nodiscard]] std::optional<Reach> reach(const Use& use);
+  void end_reach(const Use& use, const Reach& reach);
+
   /// Where a pinned block is.
   [[nodiscard]] std::byte* address(ResidentBlock block) const;
   /// Nobody needs the content any more.

@@ -212,9 +212,10 @@ void Residency::start_write_back(ResidentBlock id, Actions& actions) {
 
 // Events
 
-bool Residency::try_acquire(std::span<const Use> uses) {
+bool Residency::try_acquire(std::span<const Use> uses, Overtaking overtaking) {
   HEDDLE_CHECK(uses.size() <= uses_max, "{} uses", uses.size());
-  if (somebody_waits() && overtakes_ >= options_.overtakes_max) return false;
+  const bool is_limited = overtaking == Overtaking::limited;
+  if (somebody_waits() && is_limited && overtakes_ >= options_.overtakes_max) return false;
   bool frames_wanted = false;
   for (const Use& use : uses) {
     const Block& b = existing(use.block);
@@ -230,7 +231,7 @@ bool Residency::try_acquire(std::span<const Use> uses) {
     return false;
   }
   handed_out_ += static_cast<std::int64_t>(uses.size());
-  if (somebody_waits()) ++overtakes_;
+  if (somebody_waits() && is_limited) ++overtakes_;
   HEDDLE_EXPENSIVE(is_valid());
   return true;
 }

@@ -164,7 +164,13 @@ class Residency {
   /// Pins all blocks if they can be used at once: resident and in no transfer that forbids it, or
   /// (to be overwritten) given a gap or a discarded frame while nobody waits. Else false, and
   /// nobody notices. To be followed by release().
-  [[nodiscard]] bool try_acquire(std::span<const Use> uses);
+  [[nodiscard]] bool try_acquire(std::span<const Use> uses) {
+    return try_acquire(uses, Overtaking::limited);
+  }
+  /// `free`: however many have overtaken the head. For those whose releases the head of another
+  /// node may wait for, as theirs may wait for this one's.
+  enum class Overtaking : std::uint8_t { limited, free };
+  [[nodiscard]] bool try_acquire(std::span<const Use> uses, Overtaking overtaking);
   /// Bytes that would be fetched for these uses now.
   [[nodiscard]] std::uint64_t missing_bytes(std::span<const Use> uses) const;
 

@@ -20,7 +20,6 @@ struct Sink;
 struct CopyAction {
   enum class Kind : std::uint8_t {
     replica,  ///< a reader at another place
-    staging,  ///< a minor output to host memory, on its way to another node
     sink,     ///< a minor output to the place where its tile lives
   };
   Kind kind = Kind::replica;
@@ -35,19 +34,22 @@ struct CopyAction {
   void* record = nullptr;  ///< the protocol's ticket
 };
 
-/// A block is ready for a version that lives on (or is written by) another node: prepare to receive
-/// into it, tell node `from` so; report with Protocol::data_arrived.
+/// A block is ready for what comes from another node: of a version that lives there, at the place
+/// of its first reader here; of a minor output, its tile's own. Prepare to receive into it, tell
+/// node `from` so; report with Protocol::data_arrived.
 struct GrantAction {
   NodeId from;
   JobId job;
   TileId tile;
   Version number;
+  PlaceId place;
   BlockRef block;
   std::uint64_t order = 0;  ///< of the first reader; smaller is more urgent
   Landing* record = nullptr;
 };
 
-/// Send a version, in host memory, to a node that granted it; report with Protocol::send_finished.
+/// Send a version, from the place where it lives or was made, to a node that granted it; report
+/// with Protocol::send_finished.
 struct SendAction {
   NodeId to;
   std::uint32_t tag = 0;  ///< as given by the receiver with its grant
@@ -55,6 +57,7 @@ struct SendAction {
   JobId job;
   TileId tile;
   Version number;
+  PlaceId place;
   BlockRef block;
   bool empty = false;  ///< the job is cancelled: send no data, the message says so
   Send* record = nullptr;

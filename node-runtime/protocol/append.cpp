@@ -87,11 +87,7 @@ void Protocol::add_alien_reader(Job& job, const Access& access, NodeId reader,
   send.instance.target = &send;
   send.instance.target_kind = Instance::Target::send;
   send.instance.kind = InstanceKind::internode_alien_input;
-  Copy& source = version.place == host_place
-                     ? static_cast<Copy&>(version)
-                     : static_cast<Copy&>(replica(job, version, host_place, send, actions));
-  send.source = &source;
-  attach(source, send.instance, actions);
+  attach(version, send.instance, actions);
 }
 
 Send& Protocol::add_send(Job& job, const Access& access, NodeId to, InstanceKind kind,
@@ -264,7 +260,7 @@ LocalVersion& Protocol::new_version(Job& job, const Access& access, Item& user, 
   return version;
 }
 
-RemoteVersion& Protocol::remote(Job& job, const Access& access, Item& user, Actions& actions) {
+RemoteVersion& Protocol::remote(Job& job, const Access& access, Task& reader, Actions& actions) {
   const Version number = remote_version(job, access);
   RemoteVersion*& record = remotes_[MessageKey{job.id, access.tile, number, access.home.node}];
   if (record == nullptr) {
@@ -273,15 +269,15 @@ RemoteVersion& Protocol::remote(Job& job, const Access& access, Item& user, Acti
     record->job = job.id;
     record->number = number;
     record->from = access.home.node;
-    record->place = host_place;
+    record->place = reader.place;
     record->open.insert_before(job.open_remotes);
     ++job.counters.receives;
-    request_slot(job, *record, host_place, user, actions);
+    request_slot(job, *record, record->place, reader, actions);
   }
   return *record;
 }
 
-Replica& Protocol::replica(Job& job, BaseCopy& base, PlaceId place, Item& user, Actions& actions) {
+Replica& Protocol::replica(Job& job, BaseCopy& base, PlaceId place, Task& user, Actions& actions) {
   for (Replica* r = base.replicas; r != nullptr; r = r->sibling) {
     if (r->place == place && r->owner_job == &job && !r->closed) return *r;
   }
@@ -349,9 +345,8 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
   // A minor output that lives elsewhere is written to a block at the task's place and leaves from
   // there.
   if (access.mode == AccessMode::read_write) add_input(task, index, access, actions);
-  Scratch& scratch = *scratches_.create(SlotHolder::Kind::scratch);
+  Scratch& scratch = *scratches_.create();
   scratch.task = &task;
-  scratch.operand = index;
   operand.scratch = &scratch;
   ++task.missing;
   ++task.pending_outputs;
@@ -385,11 +380,7 @@ void Protocol::add_sink(Job& job, const Access& access, NodeId writer, Actions& 
   ++job.counters.receives;
   sink.version = &new_version(job, access, sink, actions);
   sink.version->sink = &sink;
-  if (access.home.place == host_place) {
-    if (acquire(*sink.version, nullptr, actions)) sink_may_receive(sink, actions);
-  } else {
-    request_slot(job, sink, host_place, sink, actions);
-  }
+  if (acquire(*sink.version, nullptr, actions)) sink_may_receive(sink, actions);
 }
 
 void Protocol::enqueue(Copy& copy, Instance& instance) {

@@ -42,7 +42,7 @@ void Protocol::task_finished(Task& task, Actions& actions) {
   ++task.pending_outputs;  // the task stays until all deliveries below are under way
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     if (task.operands[i].scratch != nullptr) {
-      deliver_minor_output(task, task.operands[i], actions);
+      deliver_minor_output(task.operands[i], actions);
     }
   }
   output_delivered(task, actions);
@@ -153,7 +153,7 @@ void Protocol::block_is_free(LocalVersion& version, Actions& actions) {
     input_ready(*version.writer, actions);
   } else {
     Sink& sink = *version.sink;
-    if (sink.source != nullptr || sink.arrived) {
+    if (sink.source != nullptr) {
       sink_may_copy(sink, actions);
     } else {
       sink_may_receive(sink, actions);
@@ -193,16 +193,13 @@ void Protocol::try_send(Send& send, Actions& actions) {
   if (!send.has_data || !send.granted || send.posted) return;
   send.posted = true;
   sends_.erase(MessageKey{send.job->id, send.tile, send.number, send.to});
-  BlockRef block;
-  if (send.source != nullptr) {
-    block = send.source->block;
-  } else {
-    block = send.staging != nullptr ? send.staging->slot
-                                    : send.task->operands[send.operand].scratch->slot;
-  }
+  const bool is_minor_output = send.task != nullptr;
+  const PlaceId place = is_minor_output ? send.task->place : send.version->place;
+  const BlockRef block =
+      is_minor_output ? send.task->operands[send.operand].scratch->slot : send.version->block;
   ++send.job->counters.sends;
   actions.sends.push_back({send.to, send.tag, send.priority, send.job->id, send.tile, send.number,
-                           block, send.job->cancelled, &send});
+                           place, block, send.job->cancelled, &send});
 }
 
 void Protocol::send_finished(Send& send, Actions& actions) {
@@ -212,22 +209,17 @@ void Protocol::send_finished(Send& send, Actions& actions) {
   if (send.task != nullptr) {
     Task& task = *send.task;
     Operand& operand = task.operands[send.operand];
-    if (send.staging != nullptr) {
-      release_slot(*send.staging, actions);
-      scratches_.destroy(send.staging);
-    } else {
-      release_slot(*operand.scratch, actions);
-    }
+    release_slot(*operand.scratch, actions);
     scratches_.destroy(operand.scratch);
     operand.scratch = nullptr;
     send_records_.destroy(&send);
     output_delivered(task, actions);
   } else {
-    Copy& source = *send.source;
-    const bool keep = send.version != nullptr && !send.version->closed && !job.generation_ended;
+    LocalVersion& version = *send.version;
+    const bool keep = !version.closed && !job.generation_ended;
     finish_item(send, actions);
     if (!keep) drop_send(send);
-    visit(source, actions);
+    visit(version, actions);
   }
   check_drained(job, actions);
 }
@@ -244,51 +236,36 @@ void Protocol::data_arrived(Landing& landing, bool empty, Actions& actions) {
   auto& sink = static_cast<Sink&>(landing);
   Job* job = sink.job;
   if (empty) job->cancelled = true;
-  if (sink.version->place == host_place) {
-    sink_done(sink, actions);
-  } else {
-    sink.arrived = true;
-    if (acquire(*sink.version, nullptr, actions)) sink_may_copy(sink, actions);
-  }
+  sink_done(sink, actions);
   check_drained(*job, actions);
 }
 
 // ---- minor outputs ---------------------------------------------------------------------------
 
-void Protocol::deliver_minor_output(Task& task, Operand& operand, Actions& actions) {
+void Protocol::deliver_minor_output(Operand& operand, Actions& actions) {
   if (operand.kind == InstanceKind::intranode_source_minor_output) {
     Sink& sink = *operand.way.sink;
     if (acquire(*sink.version, nullptr, actions)) sink_may_copy(sink, actions);
     return;
   }
   Send& send = *operand.way.send;
-  if (task.place == host_place) {
-    send.has_data = true;
-    try_send(send, actions);
-    return;
-  }
-  Scratch& staging = *scratches_.create(SlotHolder::Kind::staging);
-  staging.task = &task;
-  staging.operand = send.operand;
-  send.staging = &staging;
-  request_slot(*task.job, staging, host_place, task, actions);
+  send.has_data = true;
+  try_send(send, actions);
 }
 
 void Protocol::sink_may_receive(Sink& sink, Actions& actions) {
-  const BlockRef block = sink.version->place == host_place ? sink.version->block : sink.slot;
-  actions.grants.push_back({sink.from, sink.job->id, sink.version->tile, sink.version->number,
-                            block, sink.Item::order, &sink});
+  const LocalVersion& version = *sink.version;
+  actions.grants.push_back({sink.from, sink.job->id, version.tile, version.number, version.place,
+                            version.block, sink.order, &sink});
 }
 
 void Protocol::sink_may_copy(Sink& sink, Actions& actions) {
-  const bool here = sink.source != nullptr;
-  Job& job = here ? *sink.source->job : *sink.job;
-  ++job.counters.copies;
-  actions.copies.push_back({CopyAction::Kind::sink, here ? sink.source->priority : 0, job.id,
-                            sink.version->tile, sink.version->number,
-                            here ? sink.source->place : host_place, sink.version->place,
-                            here ? sink.source->operands[sink.operand].scratch->slot : sink.slot,
-                            sink.version->block, &sink});
+  const Task& source = *sink.source;
+  const LocalVersion& version = *sink.version;
+  ++source.job->counters.copies;
+  actions.copies.push_back({CopyAction::Kind::sink, source.priority, source.job->id, version.tile,
+                            version.number, source.place, version.place,
+                            source.operands[sink.operand].scratch->slot, version.block, &sink});
 }
 
 void Protocol::sink_done(Sink& sink, Actions& actions) {
@@ -305,7 +282,6 @@ void Protocol::sink_done(Sink& sink, Actions& actions) {
     output_delivered(task, actions);
     return;
   }
-  release_slot(sink, actions);
   finish_item(sink, actions);
   sink_records_.destroy(&sink);
 }
@@ -327,17 +303,9 @@ void Protocol::copy_finished(const CopyAction& copy, Actions& actions) {
       check_drained(job, actions);
       return;
     }
-    case CopyAction::Kind::staging: {
-      Scratch& staging = *static_cast<Scratch*>(copy.record);
-      Operand& operand = staging.task->operands[staging.operand];
-      release_slot(*operand.scratch, actions);
-      operand.way.send->has_data = true;
-      try_send(*operand.way.send, actions);
-      return;
-    }
     case CopyAction::Kind::sink: {
       Sink& sink = *static_cast<Sink*>(copy.record);
-      Job& job = sink.source != nullptr ? *sink.source->job : *sink.job;
+      Job& job = *sink.source->job;
       sink_done(sink, actions);
       check_drained(job, actions);
       return;

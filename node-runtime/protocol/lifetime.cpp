@@ -100,10 +100,7 @@ void Protocol::collect_local(LocalVersion& version, Actions& actions) {
 }
 
 void Protocol::destroy_local(LocalVersion& version) {
-  HEDDLE_DEBUG(version.first == nullptr && version.slot == nullptr);
-  for (Send* send = version.sends; send != nullptr; send = send->sibling) {
-    send->version = nullptr;  // it leaves from a staged copy
-  }
+  HEDDLE_DEBUG(version.first == nullptr && version.slot == nullptr && version.sends == nullptr);
   for (Replica* r = version.replicas; r != nullptr; r = r->sibling) r->source = nullptr;
   if (version.next != nullptr) version.next->previous = nullptr;
   if (version.previous != nullptr) version.previous->next = nullptr;
@@ -111,11 +108,9 @@ void Protocol::destroy_local(LocalVersion& version) {
 }
 
 void Protocol::drop_send(Send& send) {
-  if (send.version != nullptr) {
-    Send** link = &send.version->sends;
-    while (*link != &send) link = &(*link)->sibling;
-    *link = send.sibling;
-  }
+  Send** link = &send.version->sends;
+  while (*link != &send) link = &(*link)->sibling;
+  *link = send.sibling;
   send.open.unlink();
   send_records_.destroy(&send);
 }
@@ -165,10 +160,8 @@ void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
       const BaseCopy& source = *replica.source;
       const Version number = source.job == job.id ? source.number : Version{0};
       const Instance* reader = replica.first;
-      const std::int32_t priority = reader == nullptr ? 0
-                                    : reader->target_kind == Instance::Target::task
-                                        ? static_cast<const Task*>(reader->target)->priority
-                                        : static_cast<const Send*>(reader->target)->priority;
+      const std::int32_t priority =
+          reader == nullptr ? 0 : static_cast<const Task*>(reader->target)->priority;
       actions.copies.push_back({CopyAction::Kind::replica, priority, job.id, source.tile, number,
                                 source.place, replica.place, source.block, replica.block,
                                 &replica});
@@ -177,23 +170,13 @@ void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
     case SlotHolder::Kind::landing: {
       auto& version = static_cast<RemoteVersion&>(holder);
       version.block = version.slot;
-      actions.grants.push_back({version.from, job.id, version.tile, version.number, version.block,
-                                holder.user_order, &version});
+      actions.grants.push_back({version.from, job.id, version.tile, version.number, version.place,
+                                version.block, holder.user_order, &version});
       return;
     }
     case SlotHolder::Kind::scratch:
       input_ready(*static_cast<Scratch&>(holder).task, actions);
       return;
-    case SlotHolder::Kind::staging: {
-      auto& staging = static_cast<Scratch&>(holder);
-      const Task& task = *staging.task;
-      const Operand& operand = task.operands[staging.operand];
-      ++job.counters.copies;
-      actions.copies.push_back({CopyAction::Kind::staging, task.priority, job.id, operand.tile,
-                                operand.way.send->number, task.place, host_place,
-                                operand.scratch->slot, staging.slot, &staging});
-      return;
-    }
     case SlotHolder::Kind::temporary: {
       auto& slot = static_cast<TemporarySlot&>(holder);
       LocalVersion& version = *slot.version;
@@ -201,9 +184,6 @@ void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
       if (version.waits_for_block) block_is_free(version, actions);
       return;
     }
-    case SlotHolder::Kind::sink:
-      sink_may_receive(static_cast<Sink&>(holder), actions);
-      return;
   }
 }
 

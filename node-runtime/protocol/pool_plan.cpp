@@ -49,11 +49,8 @@ void PoolPlan::use(const Access& access, PlaceId place) {
   const bool here = access.home.node == node_;
   if (here && access.home.place == place) return;
   Alive& alive = copies_[key(access)];
-  if (!here) {
-    if ((alive.places & 1) == 0) ++receives_;
-    take(alive, host_place);
-  }
-  if (place != (here ? access.home.place : host_place)) take(alive, place);
+  if (!here && alive.places == 0) ++receives_;  // it lands at its first reader's place
+  take(alive, place);
 }
 
 void PoolPlan::close(const Key& key) {
@@ -77,7 +74,6 @@ void PoolPlan::add_alien_reader(const Access& access, NodeId reader) {
   if (std::find(alive.readers.begin(), alive.readers.end(), reader) != alive.readers.end()) return;
   alive.readers.push_back(reader);
   ++sends_;
-  if (access.home.place != host_place) take(alive, host_place);
 }
 
 void PoolPlan::append(std::span<const Access> accesses) {
@@ -100,13 +96,9 @@ void PoolPlan::append(std::span<const Access> accesses) {
     const bool here = access.home.node == node_;
     if (mine && access.home != main.home) {
       pulse(main.home.place, 1);
-      if (!here) {
-        ++sends_;
-        if (main.home.place != host_place) pulse(host_place, 1);
-      }
+      if (!here) ++sends_;
     } else if (!mine && here) {
       ++receives_;
-      if (access.home.place != host_place) pulse(host_place, 1);
     }
     write(access, here);
   }

@@ -82,6 +82,8 @@ void Protocol::remove_matrix(MatrixId id) {
   Matrix& matrix = *matrices_[static_cast<std::size_t>(id.value())];
   for (TileState& tile : matrix.tiles) {
     if (tile.current == nullptr) continue;
+    HEDDLE_CHECK(tile.current->sends == nullptr, "matrix {} is removed while a job sends of it",
+                 id.value());
     HEDDLE_CHECK(tile.current->present && tile.current->actual == tile.current->expected &&
                      !matrix.options.temporary,
                  "matrix {} is removed while a task uses it", id.value());
@@ -252,7 +254,7 @@ void Protocol::describe(const Item& item, std::string& text) const {
     case Item::Kind::send: {
       const auto& send = static_cast<const Send&>(item);
       text += fmt::format(", a message: {} to node {} ({}, {})", tile_name(send.tile, send.number),
-                          send.to.value(), send.has_data ? "data at hand" : state_of(send.source),
+                          send.to.value(), send.has_data ? "data at hand" : state_of(send.version),
                           send.granted ? "granted" : "not granted by its receiver");
       return;
     }

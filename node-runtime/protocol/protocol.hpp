@@ -213,8 +213,8 @@ class Protocol {
   Version remote_version(Job& job, const Access& access);
   Version count_remote_write(Job& job, const Access& access, Actions& actions);
   LocalVersion& new_version(Job& job, const Access& access, Item& user, Actions& actions);
-  RemoteVersion& remote(Job& job, const Access& access, Item& user, Actions& actions);
-  Replica& replica(Job& job, BaseCopy& base, PlaceId place, Item& user, Actions& actions);
+  RemoteVersion& remote(Job& job, const Access& access, Task& reader, Actions& actions);
+  Replica& replica(Job& job, BaseCopy& base, PlaceId place, Task& user, Actions& actions);
   void add_item(Job& job, Item& item, Actions& actions);
   void add_input(Task& task, std::uint8_t index, const Access& access, Actions& actions);
   void add_output(Task& task, std::uint8_t index, const Access& access, Actions& actions);
@@ -237,7 +237,7 @@ class Protocol {
   void make_ready(Task& task, Actions& actions);
   void block_is_free(LocalVersion& version, Actions& actions);
   void try_send(Send& send, Actions& actions);
-  void deliver_minor_output(Task& task, Operand& operand, Actions& actions);
+  void deliver_minor_output(Operand& operand, Actions& actions);
   void sink_may_copy(Sink& sink, Actions& actions);
   void sink_may_receive(Sink& sink, Actions& actions);
   void sink_done(Sink& sink, Actions& actions);
@@ -252,7 +252,6 @@ class Protocol {
   void collect(Copy& copy, Actions& actions);
   void collect_local(LocalVersion& version, Actions& actions);
   void destroy_local(LocalVersion& version);
-  void close_sends(LocalVersion& version, const Job* only);
   void drop_send(Send& send);
   void request_slot(Job& job, SlotHolder& holder, PlaceId place, Item& first_user,
                     Actions& actions);

@@ -78,7 +78,7 @@ struct Item : Links {
 
 /// Whoever keeps, or waits for, a block of a job's pool.
 struct SlotHolder : Links {
-  enum class Kind : std::uint8_t { replica, landing, scratch, staging, temporary, sink };
+  enum class Kind : std::uint8_t { replica, landing, scratch, temporary };
   enum class State : std::uint8_t { idle, waiting, held };
   Kind kind;
   State state = State::idle;
@@ -184,7 +184,7 @@ struct Landing {
 };
 
 /// Arrival record: a version that lives on another node and is read here, by whatever number of
-/// tasks (D2a).
+/// tasks (D2a). It lands at the place of the first of them; others have it copied from there.
 struct RemoteVersion : BaseCopy, Landing, SlotHolder {
   NodeId from;
   OwnedLinks open{this};  ///< in Job::open_remotes until closed
@@ -202,17 +202,15 @@ struct Replica : Copy, SlotHolder {
   Job* owner_job = nullptr;
   Instance fetch;         ///< the delegate in the source's list
   OwnedLinks open{this};  ///< in Job::open_replicas until closed
-  Item* user = nullptr;
+  Task* user = nullptr;
 
   Replica() : Copy(Copy::Kind::replica), SlotHolder(SlotHolder::Kind::replica) {}
 };
 
-/// Block at the task's place for a minor output that lives elsewhere; staging: its copy in host
-/// memory on the way out.
+/// Block at the task's place for a minor output that lives elsewhere.
 struct Scratch : SlotHolder {
   Task* task = nullptr;
-  std::uint8_t operand = 0;
-  explicit Scratch(SlotHolder::Kind k) : SlotHolder(k) {}
+  Scratch() : SlotHolder(SlotHolder::Kind::scratch) {}
 };
 
 /// Block of a version of a temporary matrix.
@@ -235,10 +233,8 @@ struct Send : Item {
   Version number;
   std::int32_t priority = 0;
   std::uint32_t tag = 0;
-  LocalVersion* version = nullptr;  ///< of an alien input, until that version is freed
-  Copy* source = nullptr;           ///< of an alien input: the copy in host memory
+  LocalVersion* version = nullptr;  ///< of an alien input
   Task* task = nullptr;             ///< of a source minor output
-  Scratch* staging = nullptr;
   std::uint8_t operand = 0;
   Instance instance;
   OwnedLinks open{this};  ///< in Job::open_sends until its version is closed or the program ends
@@ -247,14 +243,12 @@ struct Send : Item {
 };
 
 /// A sink minor output: the write of a task elsewhere to a tile that lives here.
-struct Sink : Item, Landing, SlotHolder {
+struct Sink : Item, Landing {
   NodeId from;
   LocalVersion* version = nullptr;
   Task* source = nullptr;  ///< writing task, when it is on this node
   std::uint8_t operand = 0;
-  bool arrived = false;  ///< the data is in `slot`, waiting for the tile's own block
-  Sink()
-      : Item(Item::Kind::sink), Landing{Landing::Kind::sink}, SlotHolder(SlotHolder::Kind::sink) {}
+  Sink() : Item(Item::Kind::sink), Landing{Landing::Kind::sink} {}
 };
 
 /// One access of a task that runs here.

@@ -27,8 +27,9 @@ namespace heddle::trace {
 namespace {
 
 /// Shown together on rows of their own; in the order of the rows.
-enum class Group : std::uint8_t { work, copies, sends, receives };
-constexpr std::array<std::string_view, 4> group_suffixes{"", ": copies", ": sends", ": receives"};
+enum class Group : std::uint8_t { work, copies, sends, receives, fragments };
+constexpr std::array<std::string_view, 5> group_suffixes{"", ": copies", ": sends", ": receives",
+                                                         ": fragments"};
 
 std::optional<Group> group_of(RecordKind kind) {
   switch (kind) {
@@ -41,6 +42,8 @@ std::optional<Group> group_of(RecordKind kind) {
       return Group::sends;
     case RecordKind::receive:
       return Group::receives;
+    case RecordKind::fragment:
+      return Group::fragments;
     default:
       return std::nullopt;
   }
@@ -73,6 +76,10 @@ SliceTimes times_of(const RunInfo& info, const Record& record) {
     }
     case RecordKind::copy: {
       const auto r = record.as<CopyRecord>();
+      return slice_times(info, r.start_ns, r.end_ns);
+    }
+    case RecordKind::fragment: {
+      const auto r = record.as<FragmentRecord>();
       return slice_times(info, r.start_ns, r.end_ns);
     }
     default: {
@@ -334,6 +341,9 @@ class ChromeExport {
       case RecordKind::copy:
         put_copy(record.as<CopyRecord>(), labels);
         break;
+      case RecordKind::fragment:
+        put_fragment(record.as<FragmentRecord>(), labels);
+        break;
       default:
         put_message(trace.node, record.as<MessageRecord>(), labels);
         break;
@@ -397,8 +407,18 @@ class ChromeExport {
     json_ << R"(,"from":"node )" << (received ? message.peer : node).value() << R"(","to":"node )"
           << (received ? node : message.peer).value() << R"(","tag":)" << message.tag
           << R"(,"bytes":)" << message.bytes;
+    if (message.path != 0) json_ << R"(,"path":")" << path_name(message.path) << '"';
     put_queued(message.start_ns - message.posted_ns);
     json_ << '}';
+  }
+
+  void put_fragment(const FragmentRecord& fragment, const Labels& labels) {
+    json_ << R"(,"cat":"fragment","name":")" << name(fragment.step) << ' ';
+    labels.put_tile(json_, fragment.tile);
+    json_ << R"(","args":{)";
+    put_version(fragment.job, fragment.tile, fragment.version, labels);
+    json_ << R"(,"peer":"node )" << fragment.peer.value() << R"(","begin":)" << fragment.begin
+          << R"(,"bytes":)" << fragment.bytes << '}';
   }
 
   void put_version(std::int32_t job, const Tile& tile, Version version, const Labels& labels) {

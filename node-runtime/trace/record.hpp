@@ -18,7 +18,17 @@ static_assert(std::endian::native == std::endian::little,
 
 /// The first byte of every record. New kinds may be added; a reader passes over those it does not
 /// know.
-enum class RecordKind : std::uint8_t { none, task, access, copy, send, receive, wait, counter };
+enum class RecordKind : std::uint8_t {
+  none,
+  task,
+  access,
+  copy,
+  send,
+  receive,
+  wait,
+  counter,
+  fragment
+};
 
 /// A text that is kept once per node (Recorder::intern).
 using NameId = Index<struct NameTag, std::uint32_t>;
@@ -105,10 +115,14 @@ struct CopyRecord {
   std::int64_t end_ns = 0;
 };
 
+/// How a message travelled: 1 + p2p::Path; 0: nobody said.
+using PathNumber = std::uint8_t;
+[[nodiscard]] const char* path_name(PathNumber path);
+
 /// A version on its way to (`kind` send) or from (`kind` receive) another node.
 struct MessageRecord {
   RecordKind kind = RecordKind::send;
-  std::uint8_t reserved_0 = 0;
+  PathNumber path = 0;
   std::uint16_t reserved_1 = 0;
   std::int32_t job = -1;
   Tile tile{};
@@ -118,6 +132,27 @@ struct MessageRecord {
   std::uint32_t reserved_2 = 0;
   std::uint64_t bytes = 0;
   std::int64_t posted_ns = 0;  ///< when it was asked for
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// What is done with a fragment of a message: as p2p::FragmentReport::Kind.
+enum class FragmentStep : std::uint8_t { pack, send, fill, receive, unpack, fetch };
+inline constexpr std::uint8_t fragment_step_count = 6;
+[[nodiscard]] const char* name(FragmentStep step);
+
+/// A fragment of a message at one end of it: bytes [begin, begin + bytes) as they travel.
+struct FragmentRecord {
+  RecordKind kind = RecordKind::fragment;
+  FragmentStep step = FragmentStep::pack;
+  std::uint16_t reserved_0 = 0;
+  std::int32_t job = -1;
+  Tile tile{};
+  Version version{-1};
+  NodeId peer{};
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t reserved_1 = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
 };
@@ -160,7 +195,8 @@ template <class T>
 concept AnyRecord = is_any_record<T>;
 
 static_assert(AnyRecord<TaskRecord> && AnyRecord<AccessRecord> && AnyRecord<CopyRecord> &&
-              AnyRecord<MessageRecord> && AnyRecord<WaitRecord> && AnyRecord<CounterRecord>);
+              AnyRecord<MessageRecord> && AnyRecord<FragmentRecord> && AnyRecord<WaitRecord> &&
+              AnyRecord<CounterRecord>);
 
 /// A record of any kind, as it is kept: one cache line.
 struct alignas(record_bytes) Record {

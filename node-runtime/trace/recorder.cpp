@@ -36,6 +36,19 @@ const char* name(CopyReason reason) {
   return "unknown";
 }
 
+const char* path_name(PathNumber path) {
+  static constexpr std::array<const char*, 7> names{"unknown", "eager", "message", "shared",
+                                                    "get",     "put",   "ring"};
+  return path < names.size() ? names.at(path) : names.front();
+}
+
+const char* name(FragmentStep step) {
+  static constexpr std::array<const char*, fragment_step_count> names{"pack",    "send",   "fill",
+                                                                      "receive", "unpack", "fetch"};
+  const auto number = static_cast<std::size_t>(step);
+  return number < names.size() ? names.at(number) : "unknown";
+}
+
 const char* name(AccessMode mode) {
   switch (mode) {
     case AccessMode::read:

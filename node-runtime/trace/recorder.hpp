@@ -95,6 +95,7 @@ class ThreadTrace {
   void copy(const CopyRecord& record) { put(record); }
   /// `record.kind` says whether it was sent or received.
   void message(const MessageRecord& record) { put(record); }
+  void fragment(const FragmentRecord& record) { put(record); }
   void wait(const WaitRecord& record) {
     increase(waiting_ns_, record.end_ns - record.start_ns);
     put(record);

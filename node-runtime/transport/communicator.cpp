@@ -41,9 +41,8 @@ Communicator::Communicator(MPI_Comm parent) {
                 "MPI_THREAD_SERIALIZED or more");
   }
   check_mpi(MPI_Comm_dup(parent, &headers_), "MPI_Comm_dup");
-  check_mpi(MPI_Comm_dup(parent, &payloads_), "MPI_Comm_dup");
   check_mpi(MPI_Comm_dup(parent, &collectives_), "MPI_Comm_dup");
-  for (MPI_Comm comm : {headers_, payloads_, collectives_}) {
+  for (MPI_Comm comm : {headers_, collectives_}) {
     check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   }
   check_mpi(MPI_Comm_rank(headers_, &rank_), "MPI_Comm_rank");
@@ -77,14 +76,13 @@ Communicator::Communicator(Communicator&& other) noexcept
       local_size_(other.local_size_),
       abandoned_(other.abandoned_),
       headers_(std::exchange(other.headers_, MPI_COMM_NULL)),
-      payloads_(std::exchange(other.payloads_, MPI_COMM_NULL)),
       collectives_(std::exchange(other.collectives_, MPI_COMM_NULL)),
       local_processes_(std::move(other.local_processes_)),
       hosts_(std::move(other.hosts_)) {}
 
 Communicator::~Communicator() {
   if (abandoned_) return;
-  for (MPI_Comm* comm : {&headers_, &payloads_, &collectives_}) {
+  for (MPI_Comm* comm : {&headers_, &collectives_}) {
     if (*comm != MPI_COMM_NULL) MPI_Comm_free(comm);
   }
 }

@@ -32,14 +32,17 @@ constexpr char relayed = 'r';
 
 }  // namespace
 
-MpiProgress::MpiProgress(Engine& engine, Communicator& communicator, trace::ThreadTrace& trace)
+MpiProgress::MpiProgress(Engine& engine, Communicator& communicator, TileTransport& tiles,
+                         trace::ThreadTrace& trace)
     : engine_(engine),
       communicator_(communicator),
+      tiles_(tiles),
       trace_(trace),
       rank_(communicator.rank()),
       size_(communicator.size()),
       received_(header_receives),
       failure_text_(failure_text_max) {
+  tiles_.serve(engine, trace);
   heard_ns_.assign(static_cast<std::size_t>(size_), now_ns());
   for (int r = 0; r < size_; ++r) {
     const std::int32_t process = communicator.local_processes()[static_cast<std::size_t>(r)];
@@ -67,6 +70,7 @@ void MpiProgress::run() {
     progressed |= post_collective();
     progressed |= poll();
     if (engine_.failed()) break;
+    progressed |= move_tiles();
     if (progressed) {
       record_wait(begin);
       active_ns_ = now_ns();
@@ -77,6 +81,7 @@ void MpiProgress::run() {
     wait(ticket);
   }
   record_wait(now_ns());
+  if (!engine_.failed()) close();
   shut_down();
 }
 
@@ -103,10 +108,10 @@ bool MpiProgress::post_outbox() {
   std::sort(outbox.sends.begin(), outbox.sends.end(),
             [](const auto& a, const auto& b) { return a.priority > b.priority; });
   for (const protocol::SendAction& send : outbox.sends) {
-    if (!delay(Delayed{delay_until(), send})) post_send(send);
+    if (!delay(Delayed{delay_until(), send})) tiles_.send(send);
   }
   for (const protocol::GrantAction& grant : outbox.grants) {
-    if (!delay(Delayed{delay_until(), grant})) post_receive(grant);
+    if (!delay(Delayed{delay_until(), grant})) post_grant(grant);
   }
   for (const JobVerdict& verdict : outbox.done) {
     if (rank_ == 0) {
@@ -154,70 +159,24 @@ bool MpiProgress::post_delayed() {
     delayed_[i] = delayed_.back();
     delayed_.pop_back();
     if (const auto* send = std::get_if<protocol::SendAction>(&action.action)) {
-      post_send(*send);
+      tiles_.send(*send);
     } else {
-      post_receive(std::get<protocol::GrantAction>(action.action));
+      post_grant(std::get<protocol::GrantAction>(action.action));
     }
     posted = true;
   }
   return posted;
 }
 
-/// What a grant or a send is about, in the memory that it names.
-template <class Action>
-TileMessage MpiProgress::message_of(const Action& action) {
-  return messages_.message(engine_.store().view(action.tile, action.block),
-                           engine_.part_of(action.job, action.tile, action.number));
-}
-
-void MpiProgress::post_receive(const protocol::GrantAction& grant) {
-  std::uint32_t tag = 0;
-  if (free_landings_.empty()) {
-    tag = static_cast<std::uint32_t>(landings_.size());
-    landings_.emplace_back();
-  } else {
-    tag = free_landings_.back();
-    free_landings_.pop_back();
-  }
-  const TileMessage message = message_of(grant);
-  landings_[tag] = {grant, message.elements, now_ns()};
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv_c(message.data, message.count, message.type, grant.from.value(),
-                        static_cast<int>(tag), communicator_.payloads(), &request),
-            "receiving a tile");
-  add(request, {Operation::receive_payload, tag});
-  ++receives_in_flight_;
+void MpiProgress::post_grant(const protocol::GrantAction& grant) {
   Header header;
   header.type = Type::grant;
-  header.tag = tag;
+  header.tag = tiles_.expect(grant);
   header.job = grant.job.value();
   header.matrix = grant.tile.matrix.value();
   header.tile = grant.tile.index;
   header.version = grant.number.value();
   send_header(header, grant.from.value());
-}
-
-void MpiProgress::post_send(const protocol::SendAction& send) {
-  std::uint32_t slot = 0;
-  if (free_sendings_.empty()) {
-    slot = static_cast<std::uint32_t>(sendings_.size());
-    sendings_.emplace_back();
-  } else {
-    slot = free_sendings_.back();
-    free_sendings_.pop_back();
-  }
-  // A cancelled job's version is an empty message, which an empty part of a tile is too: the
-  // receiver knows which by the size it expects. Where it expects nothing it cannot tell, and need
-  // not: its tasks read nothing of this version, and a cancellation is told to all nodes anyway.
-  const TileMessage message = send.empty ? TileMessage{} : message_of(send);
-  sendings_[slot] = {send, message.bytes(), now_ns()};
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Isend_c(message.data, message.count, message.type, send.to.value(),
-                        static_cast<int>(send.tag), communicator_.payloads(), &request),
-            "sending a tile");
-  engine_.count_message(message.bytes());
-  add(request, {Operation::send_payload, slot});
-  ++payloads_in_flight_;
 }
 
 void MpiProgress::send_header(const Header& header, int to) {
@@ -312,32 +271,6 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
     case Operation::send_header:
       free_outgoing_.push_back(flight.slot);
       return;
-    case Operation::receive_payload: {
-      const Landing& landing = landings_[flight.slot];
-      MPI_Count elements = 0;
-      MPI_Get_elements_x(&status, MPI_DOUBLE, &elements);  // all types are made of doubles
-      const protocol::GrantAction& grant = landing.grant;
-      HEDDLE_CHECK(elements == landing.elements || elements == 0,
-                   "job {}, matrix {}, tile {}, version {}: {} doubles from node {}, {} expected; "
-                   "the job's part of it is not the same on both",
-                   grant.job.value(), grant.tile.matrix.value(), grant.tile.index,
-                   grant.number.value(), elements, grant.from.value(), landing.elements);
-      record(trace::RecordKind::receive, grant, grant.from, flight.slot,
-             static_cast<std::size_t>(elements) * sizeof(double), landing.posted_ns);
-      arrivals_.landings.emplace_back(grant.record, elements == 0 && landing.elements > 0);
-      free_landings_.push_back(flight.slot);
-      --receives_in_flight_;
-      return;
-    }
-    case Operation::send_payload: {
-      const Sending& sending = sendings_[flight.slot];
-      record(trace::RecordKind::send, sending.send, sending.send.to, sending.send.tag,
-             sending.bytes, sending.posted_ns);
-      arrivals_.sent.push_back(sending.send.record);
-      free_sendings_.push_back(flight.slot);
-      --payloads_in_flight_;
-      return;
-    }
     case Operation::receive_failure:
       engine_.fail_with(status.MPI_SOURCE, failure_text_.data() + 1, failure_text_[0] == relayed);
       engine_.take_outbox();  // the others have heard it from that node
@@ -350,6 +283,30 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
       return;
     }
   }
+}
+
+/// Tells the engine at once what has come and gone.
+bool MpiProgress::move_tiles() {
+  bool progressed = false;
+  try {
+    progressed = tiles_.progress();
+  } catch (const Error&) {
+    // Perhaps another node has said why it ends, or the system knows that it has ended.
+    poll();
+    if (engine_.failed()) return true;
+    watched_ns_ = 0;
+    watch_peers();
+    throw;
+  }
+  const TileTransport::Ended ended = tiles_.take_ended();
+  if (ended.empty()) return progressed;
+  engine_.deliver([&](protocol::Protocol& protocol, protocol::Actions& actions) {
+    for (const auto& [landing, empty] : ended.landings) {
+      protocol.data_arrived(*landing, empty, actions);
+    }
+    for (protocol::Send* send : ended.sends) protocol.send_finished(*send, actions);
+  });
+  return true;
 }
 
 void MpiProgress::header_arrived(const Header& header, int from) {
@@ -377,17 +334,13 @@ void MpiProgress::hand_over() {
   if (arrivals_.empty()) return;
   Arrivals arrivals = std::exchange(arrivals_, {});
   for (const JobVerdict& verdict : arrivals.cancelled) engine_.cancel_from_elsewhere(verdict);
-  if (!arrivals.grants.empty() || !arrivals.landings.empty() || !arrivals.sent.empty()) {
+  if (!arrivals.grants.empty()) {
     engine_.deliver([&](protocol::Protocol& protocol, protocol::Actions& actions) {
-      for (const auto& [landing, empty] : arrivals.landings) {
-        protocol.data_arrived(*landing, empty, actions);
-      }
       for (const auto& [header, from] : arrivals.grants) {
         protocol.grant_arrived(protocol::JobId{header.job},
                                {protocol::MatrixId{header.matrix}, header.tile},
                                Version{header.version}, from, header.tag, actions);
       }
-      for (protocol::Send* send : arrivals.sent) protocol.send_finished(*send, actions);
     });
   }
   for (const JobVerdict& verdict : arrivals.ended) engine_.job_ended(verdict);
@@ -419,21 +372,6 @@ void MpiProgress::merge_verdict(const JobVerdict& verdict) {
   arrivals_.ended.push_back(merged);
   agreements_.erase(found);
   hand_over();
-}
-
-template <class Action>
-void MpiProgress::record(trace::RecordKind kind, const Action& action, NodeId peer,
-                         std::uint32_t tag, std::size_t bytes, std::int64_t posted_ns) {
-  trace_.message({.kind = kind,
-                  .job = action.job.value(),
-                  .tile = {action.tile.matrix.value(), action.tile.index},
-                  .version = action.number,
-                  .peer = peer,
-                  .tag = tag,
-                  .bytes = bytes,
-                  .posted_ns = posted_ns,
-                  .start_ns = posted_ns,
-                  .end_ns = now_ns()});
 }
 
 // ---- collectives -----------------------------------------------------------------------------
@@ -487,8 +425,8 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
     return;
   }
   const bool in_transfer =
-      payloads_in_flight_ > 0 || !delayed_.empty() || collective_.load(std::memory_order_relaxed);
-  const bool at_work = in_transfer || receives_in_flight_ > 0 || engine_.active_jobs() > 0;
+      tiles_.is_moving() || !delayed_.empty() || collective_.load(std::memory_order_relaxed);
+  const bool at_work = in_transfer || tiles_.is_expecting() || engine_.active_jobs() > 0;
   const bool awaited = engine_.idle_workers() > 0 && at_work;
   if (policy == WaitPolicy::adaptive && now_ns() - active_ns_ < alert_ns) {
     ::sched_yield();
@@ -549,6 +487,17 @@ void MpiProgress::run_down() {
   collective_bell_.ring_all();
 }
 
+/// Nothing travels any more: nodes let go of each other's memory, so that it can be freed. Bounded,
+/// as a lost node ends it.
+void MpiProgress::close() {
+  tiles_.close();
+  while (!tiles_.is_closed()) {
+    if (tiles_.progress()) continue;
+    watch_peers();
+    ::sched_yield();
+  }
+}
+
 /// Takes back what is still posted. After a failure nobody is there to complete it.
 void MpiProgress::shut_down() {
   if (engine_.failed()) return run_down();
@@ -560,7 +509,6 @@ void MpiProgress::shut_down() {
   }
   check_mpi(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
             "ending");
-  messages_.clear();
 }
 
 }  // namespace heddle

@@ -15,29 +15,24 @@
 #include "base/process_watch.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/transport/communicator.hpp"
-#include "node-runtime/transport/tile_messages.hpp"
+#include "node-runtime/transport/tile_transport.hpp"
 
 namespace heddle {
 
 /// The MPI progress thread's work: everything between nodes, in flight at the same time.
 ///
 /// A version travels on demand of its receiver: when the protocol has a block for it (GrantAction),
-/// the receive is posted into that very block and a small header tells the version's home which tag
-/// to send to; the home sends as soon as the version is written. So payloads always find a posted
-/// receive, nothing is buffered or copied on the way, and the critical path holds one message, not
-/// a handshake.
+/// a small header tells the version's home which tag to send to; the home sends as soon as the
+/// version is written (TileTransport).
 ///
-/// Of a version travels what its job says is needed elsewhere (JobSpec::part), at its place in the
-/// tile. Both ends ask the job, so the message says nothing about it.
-///
-/// What is bounded: posted payload receives by the blocks of the jobs' pools; payload sends by the
-/// receives they answer; headers in flight by the items in the windows of the peers.
-/// `header_receives` are posted at a time, more wait in MPI's queue of unexpected messages (64
-/// bytes each). Deadlock: a posted send always has a posted receive, so sends complete; which grant
-/// comes first is decided by the pools (protocol::Pool), not here.
+/// What is bounded: headers in flight by the items in the windows of the peers. `header_receives`
+/// are posted at a time, more wait in MPI's queue of unexpected messages (64 bytes each). Deadlock:
+/// what is sent was granted, so sends complete; which grant comes first is decided by the pools
+/// (protocol::Pool), not here.
 class MpiProgress {
  public:
-  MpiProgress(Engine& engine, Communicator& communicator, trace::ThreadTrace& trace);
+  MpiProgress(Engine& engine, Communicator& communicator, TileTransport& tiles,
+              trace::ThreadTrace& trace);
   ~MpiProgress();
   MpiProgress(const MpiProgress&) = delete;
   MpiProgress& operator=(const MpiProgress&) = delete;
@@ -70,27 +65,10 @@ class MpiProgress {
   };
   static_assert(sizeof(Header) == 64);
 
-  enum class Operation : std::uint8_t {
-    receive_header,
-    send_header,
-    receive_payload,
-    send_payload,
-    receive_failure,
-    collective
-  };
+  enum class Operation : std::uint8_t { receive_header, send_header, receive_failure, collective };
   struct Flight {
     Operation operation = Operation::receive_header;
-    std::uint32_t slot = 0;  ///< header buffer, landing or send
-  };
-  struct Landing {
-    protocol::GrantAction grant;
-    std::int64_t elements = 0;  ///< doubles, if the job goes on
-    std::int64_t posted_ns = 0;
-  };
-  struct Sending {
-    protocol::SendAction send;
-    std::size_t bytes = 0;
-    std::int64_t posted_ns = 0;
+    std::uint32_t slot = 0;  ///< header buffer
   };
   struct Collective {
     std::span<double> values;
@@ -101,14 +79,11 @@ class MpiProgress {
   /// What others have sent, handed to the engine in one go.
   struct Arrivals {
     std::vector<std::pair<Header, NodeId>> grants;
-    std::vector<std::pair<protocol::Landing*, bool>> landings;
-    std::vector<protocol::Send*> sent;
     std::vector<JobVerdict> drained;
     std::vector<JobVerdict> ended;
     std::vector<JobVerdict> cancelled;
     [[nodiscard]] bool empty() const {
-      return grants.empty() && landings.empty() && sent.empty() && drained.empty() &&
-             ended.empty() && cancelled.empty();
+      return grants.empty() && drained.empty() && ended.empty() && cancelled.empty();
     }
   };
   struct Agreement {
@@ -126,21 +101,16 @@ class MpiProgress {
   [[nodiscard]] std::int64_t delay_until();
   bool delay(const Delayed& action);
   bool post_delayed();
-  template <class Action>
-  [[nodiscard]] TileMessage message_of(const Action& action);
-  void post_receive(const protocol::GrantAction& grant);
-  void post_send(const protocol::SendAction& send);
+  void post_grant(const protocol::GrantAction& grant);
   void send_header(const Header& header, int to);
   void send_to_all(const Header& header);
   void post_header_receive(std::uint32_t slot);
   bool post_collective();
   bool poll();
+  bool move_tiles();
   void completed(Flight flight, const MPI_Status& status);
   void header_arrived(const Header& header, int from);
   void hand_over();
-  template <class Action>
-  void record(trace::RecordKind kind, const Action& action, NodeId peer, std::uint32_t tag,
-              std::size_t bytes, std::int64_t posted_ns);
   void merge_verdict(const JobVerdict& verdict);
   void tell_failure(const std::string& text, bool elsewhere);
   void wait(Doorbell::Ticket ticket);
@@ -148,6 +118,7 @@ class MpiProgress {
   void watch_peers();
   [[noreturn]] void lost(int rank, const char* how);
   void run_collective(Collective& collective);
+  void close();
   void shut_down();
 
   static constexpr std::uint32_t header_receives = 64;
@@ -157,6 +128,7 @@ class MpiProgress {
 
   Engine& engine_;
   Communicator& communicator_;
+  TileTransport& tiles_;
   trace::ThreadTrace& trace_;
   int rank_;
   int size_;
@@ -167,13 +139,6 @@ class MpiProgress {
   std::vector<Header> received_;
   std::deque<Header> outgoing_;
   std::vector<std::uint32_t> free_outgoing_;
-  std::vector<Landing> landings_;  ///< by tag
-  std::vector<std::uint32_t> free_landings_;
-  std::deque<Sending> sendings_;
-  std::vector<std::uint32_t> free_sendings_;
-  TileMessages messages_;
-  std::size_t payloads_in_flight_ = 0;
-  std::size_t receives_in_flight_ = 0;
   std::vector<char> failure_text_;
   Arrivals arrivals_;
   std::vector<Delayed> delayed_;

@@ -2,20 +2,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mpi.h>
 #include <vector>
 
 #include "kernels/kernel.hpp"
 #include "node-runtime/threads/tile_part.hpp"
+#include "node-runtime/transport/datatype/datatype.hpp"
 
 namespace heddle {
 
-/// Part of a tile as MPI takes it: straight from, or into, the tile's memory.
+/// Part of a tile as an endpoint takes it: straight from, or into, the tile's memory.
 struct TileMessage {
   double* data = nullptr;
-  MPI_Count count = 0;
-  MPI_Datatype type = MPI_DOUBLE;  ///< owned by TileMessages; good until its next call
-  std::int64_t elements = 0;       ///< doubles that travel; the same at both ends
+  std::int64_t count = 0;
+  Datatype type = Scalar::float64;
+  std::int64_t elements = 0;  ///< doubles that travel; the same at both ends
 
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(elements) * sizeof(double);
@@ -23,15 +23,15 @@ struct TileMessage {
 };
 
 /// Makes messages of parts of tiles. What lies in one piece travels as a run of doubles, anything
-/// else as a derived datatype, so that nothing is packed here. Both ends may differ in it: only the
-/// order of the elements, column by column, must agree.
+/// else as a derived datatype. Both ends may differ in it: only the order of the elements, column
+/// by column, must agree.
 ///
-/// Datatypes are kept for the next tile of their kind: at most `capacity`, then the one that was
-/// not used for longest is freed. MPI lets communication that uses a freed type come to its end.
+/// Datatypes are kept for the next tile of their kind, so that endpoints know them again: at most
+/// `capacity`, then the one that was not used for longest goes.
 ///
 /// Invariant: types_.size() <= capacity; most recently used first.
 ///
-/// Thread: the one that calls MPI.
+/// Thread: one.
 class TileMessages {
  public:
   /// More than the kinds of tiles that a factorization sends at one time. A type of some hundred
@@ -39,14 +39,8 @@ class TileMessages {
   static constexpr std::size_t capacity_default = 256;
 
   explicit TileMessages(std::size_t capacity = capacity_default) : capacity_(capacity) {}
-  TileMessages(const TileMessages&) = delete;
-  TileMessages& operator=(const TileMessages&) = delete;
-  /// Frees nothing: a node that fails calls MPI no more.
-  ~TileMessages() = default;
 
   [[nodiscard]] TileMessage message(const TileView& tile, const TilePart& wanted);
-  /// Frees all types; to be called before MPI ends.
-  void clear();
   [[nodiscard]] std::size_t types() const { return types_.size(); }
 
  private:
@@ -60,9 +54,9 @@ class TileMessages {
   };
   struct Kept {
     Key key;
-    MPI_Datatype type;
+    Datatype type;
   };
-  [[nodiscard]] MPI_Datatype type_of(const Key& key, const TilePart& part);
+  [[nodiscard]] const Datatype& type_of(const Key& key);
 
   std::size_t capacity_;
   std::vector<Kept> types_;

@@ -27,6 +27,7 @@ runtime:
   devices: {backend: emulated, per_node: 2, memory: 1.5GiB}
   window: 1000
   placement: dynamic
+  messages: {path: ring, explain: true}
   watchdog_seconds: 2.5
   wait: park
 machine: m.json
@@ -93,6 +94,8 @@ TEST(Config, ReadsEveryKey) {
   EXPECT_EQ(config.runtime.devices.memory, 3ULL << 29U);
   EXPECT_EQ(config.runtime.window, 1000);
   EXPECT_EQ(config.runtime.placement, Placement::dynamic);
+  EXPECT_EQ(config.runtime.messages.path, MessagePath::ring);
+  EXPECT_TRUE(config.runtime.messages.explain);
   EXPECT_EQ(config.runtime.watchdog_seconds, 2.5);
   EXPECT_EQ(config.runtime.wait, Wait::park);
   EXPECT_EQ(config.machine, "m.json");
@@ -145,6 +148,8 @@ TEST(Config, LeftOutKeysHaveTheirDefaults) {
   EXPECT_FALSE(config.layout.tile.has_value());
   EXPECT_FALSE(config.runtime.devices.backend.has_value());
   EXPECT_EQ(config.runtime.placement, Placement::fixed);
+  EXPECT_EQ(config.runtime.messages.path, std::nullopt);
+  EXPECT_FALSE(config.runtime.messages.explain);
   EXPECT_EQ(config.runtime.watchdog_seconds, 60);
   EXPECT_EQ(config.runtime.wait, Wait::adaptive);
   EXPECT_FALSE(config.machine.has_value());

@@ -85,6 +85,8 @@ TEST(Options, AreExactlyTheDocumentedKeys) {
                                                "runtime.devices.streams",
                                                "runtime.window",
                                                "runtime.placement",
+                                               "runtime.messages.path",
+                                               "runtime.messages.explain",
                                                "runtime.watchdog_seconds",
                                                "runtime.wait",
                                                "machine",

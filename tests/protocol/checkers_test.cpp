@@ -64,7 +64,9 @@ INSTANTIATE_TEST_SUITE_P(
         Expectation{"grant_lost", Fault::grant_lost, {Check::progress}},
         Expectation{"block_freed_early", Fault::block_freed_early, {Check::blocks}},
         Expectation{"block_handed_out_twice", Fault::block_handed_out_twice, {Check::blocks}},
-        Expectation{"send_repeated", Fault::send_repeated, {Check::messages}}),
+        Expectation{"send_repeated", Fault::send_repeated, {Check::messages}},
+        Expectation{"sent_from_elsewhere", Fault::sent_from_elsewhere, {Check::place}},
+        Expectation{"granted_elsewhere", Fault::granted_elsewhere, {Check::place}}),
     name_of);
 
 TEST(Progress, failure_tells_what_the_oldest_item_of_each_node_waits_for) {

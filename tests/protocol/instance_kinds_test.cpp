@@ -12,9 +12,14 @@ namespace heddle::simulation {
 namespace {
 
 using protocol::AccessMode;
+using protocol::BlockRef;
 
 class InstanceKinds : public testing::Test {
  protected:
+  static std::string at(std::int32_t place) {
+    return place == 0 ? "" : fmt::format(" at {}", place);
+  }
+
   Script s_{{.nodes = 3, .places = 3}};
 };
 
@@ -62,10 +67,10 @@ TEST_F(InstanceKinds, native_input_makes_its_owner_ready_at_once) {
     Script t({.nodes = 2, .places = 2});
     const auto a = t.tile("a", 0, place);
     const auto b = t.tile("b", 0, place);
-    const std::string at = place == 0 ? "" : " at 1";
     t.append("write", {t.write(b)});
     t.append("read", {t.write(a), t.read(b)});
-    EXPECT_EQ(t.instances(0), (Lines{"owner b" + at, "owner a" + at, "native input b" + at}));
+    EXPECT_EQ(t.instances(0),
+              (Lines{"owner b" + at(place), "owner a" + at(place), "native input b" + at(place)}));
     EXPECT_EQ(t.instances(1), Lines{});
     t.carry_out(0, "run write");
     EXPECT_EQ(t.pending(0), Lines{"run read"});
@@ -119,19 +124,65 @@ TEST_F(InstanceKinds, internode_alien_input_is_left_where_the_input_lives_and_be
   EXPECT_EQ(s_.instances(1), Lines{});
 }
 
-TEST_F(InstanceKinds, internode_alien_input_between_devices_goes_through_both_hosts) {
-  const auto a = s_.tile("a", 0, 2);
-  const auto b = s_.tile("b", 1, 1);
-  s_.append("T", {s_.write(a), s_.read(b)});
-  EXPECT_EQ(s_.instances(1), Lines{"internode alien input b at 1 for 0"});
-  EXPECT_EQ(s_.instances(0), (Lines{"owner a at 2", "intranode alien input b at 1"}));
-  s_.carry_out(0, "grant b.0 from 1");
-  EXPECT_EQ(s_.pending(1), Lines{"copy b.0 1>0"});
-  s_.carry_out(1, "copy b.0 1>0");
-  s_.carry_out(1, "send b.0 to 0");
-  EXPECT_EQ(s_.pending(0), Lines{"copy b.0 0>2"});
-  s_.carry_out(0, "copy b.0 0>2");
-  EXPECT_EQ(s_.pending(0), Lines{"run T"});
+TEST_F(InstanceKinds, internode_alien_input_goes_straight_from_its_place_to_that_of_its_reader) {
+  for (const auto& [from, to] : {std::pair{0, 2}, std::pair{1, 0}, std::pair{1, 2}}) {
+    Script t({.nodes = 2, .places = 3});
+    const auto a = t.tile("a", 0, to);
+    const auto b = t.tile("b", 1, from);
+    t.append("write", {t.write(b)});
+    t.append("T", {t.write(a), t.read(b)});
+    EXPECT_EQ(t.instances(1),
+              (Lines{"owner b" + at(from), "internode alien input b" + at(from) + " for 0"}));
+    EXPECT_EQ(t.instances(0), (Lines{"owner a" + at(to), "native input b" + at(from)}));
+    t.carry_out(1, "run write");
+    const std::string grant = "grant b.1" + at(to) + " from 1";
+    EXPECT_EQ(t.pending(0), Lines{grant});
+    const BlockRef landing = t.block(0, grant);
+    EXPECT_EQ(Script::pool_of(landing), fmt::format("job {}", to));
+    t.carry_out(0, grant);
+    const std::string message = "b.1" + at(from) + " to 0";
+    EXPECT_EQ(t.pending(1), Lines{"send " + message});
+    EXPECT_EQ(t.block(1, "send " + message), t.protocol(1).current_block(b, PlaceId{from}));
+    t.carry_out(1, "send " + message);
+    EXPECT_EQ(t.pending(0), Lines{"run T"});
+    EXPECT_EQ(t.ready(0, "T").operands[1].block, landing);
+    EXPECT_EQ(t.pending(1), Lines{"sent " + message});
+    t.carry_out(1, "sent " + message);
+    EXPECT_EQ(t.freed(1), Lines{});  // there was no other block on the way
+  }
+}
+
+TEST_F(InstanceKinds,
+       internode_alien_input_is_copied_from_the_place_of_its_first_reader_to_others) {
+  for (const std::int32_t first : {0, 1, 2}) {
+    Script t({.nodes = 2, .places = 3});
+    const std::int32_t second = (first + 1) % 3;
+    const std::int32_t third = (first + 2) % 3;
+    const auto a = t.tile("a", 0, first);
+    const auto b = t.tile("b", 0, second);
+    const auto c = t.tile("c", 0, third);
+    const auto d = t.tile("d", 0, second);
+    const auto x = t.tile("x", 1, 0);
+    t.append("A", {t.write(a), t.read(x)});
+    t.append("B", {t.write(b), t.read(x)});
+    t.append("C", {t.write(c), t.read(x)});
+    t.append("D", {t.write(d), t.read(x)});
+    EXPECT_EQ(t.instances(0),
+              (Lines{"owner a" + at(first), "native input x", "owner b" + at(second),
+                     "intranode alien input x", "owner c" + at(third), "intranode alien input x",
+                     "owner d" + at(second), "intranode alien input x"}));
+    const std::string grant = "grant x.0" + at(first) + " from 1";
+    EXPECT_EQ(t.pending(0), Lines{grant});
+    t.carry_out(0, grant);
+    t.carry_out(1, "send x.0 to 0");
+    const std::string to_second = fmt::format("copy x.0 {}>{}", first, second);
+    const std::string to_third = fmt::format("copy x.0 {}>{}", first, third);
+    EXPECT_EQ(t.pending_in_order(0), (Lines{"run A", to_second, to_third}));
+    t.carry_out(0, to_third);
+    EXPECT_EQ(t.pending_in_order(0), (Lines{"run A", to_second, "run C"}));
+    t.carry_out(0, to_second);
+    EXPECT_EQ(t.pending_in_order(0), (Lines{"run A", "run C", "run B", "run D"}));
+  }
 }
 
 // ---- 5: native minor output ------------------------------------------------------------------
@@ -142,11 +193,10 @@ TEST_F(InstanceKinds, native_minor_output_fires_after_the_main_output) {
     const auto a = t.tile("a", 0, place);
     const auto b = t.tile("b", 0, place);
     const auto c = t.tile("c", 0, place);
-    const std::string at = place == 0 ? "" : " at 2";
     t.append("T", {t.write(a), t.write(b)});
     t.append("U", {t.read_write(c), t.read(b)});
-    EXPECT_EQ(t.instances(0), (Lines{"owner a" + at, "native minor output b" + at, "owner c" + at,
-                                     "native input b" + at}));
+    EXPECT_EQ(t.instances(0), (Lines{"owner a" + at(place), "native minor output b" + at(place),
+                                     "owner c" + at(place), "native input b" + at(place)}));
     EXPECT_EQ(t.instances(1), Lines{});
     EXPECT_EQ(t.pending(0), Lines{"run T"});
     t.carry_out(0, "run T");
@@ -173,9 +223,6 @@ TEST_F(InstanceKinds, native_minor_output_that_is_updated_waits_for_its_old_cont
 TEST_F(InstanceKinds, intranode_source_is_copied_to_its_sink_which_then_fires) {
   for (const auto& [from, to] : {std::pair{0, 1}, std::pair{1, 0}, std::pair{1, 2}}) {
     Script t({.nodes = 2, .places = 3});
-    const auto at = [](std::int32_t place) {
-      return place == 0 ? std::string() : fmt::format(" at {}", place);
-    };
     const auto a = t.tile("a", 0, from);
     const auto b = t.tile("b", 0, to);
     const auto c = t.tile("c", 0, to);
@@ -229,46 +276,41 @@ TEST_F(InstanceKinds, sink_of_a_task_waits_for_readers_of_what_it_replaces) {
 
 // ---- 6, 8: minor output on another node ------------------------------------------------------
 
-TEST_F(InstanceKinds, internode_source_from_host_to_host_is_one_message_into_the_tile_itself) {
-  const auto a = s_.tile("a", 0, 0);
-  const auto b = s_.tile("b", 1, 0);
-  const auto c = s_.tile("c", 1, 0);
-  s_.append("T", {s_.write(a), s_.write(b)});
-  s_.append("U", {s_.write(c), s_.read(b)});
-  EXPECT_EQ(s_.instances(0), (Lines{"owner a", "internode source minor output b"}));
-  EXPECT_EQ(s_.instances(1), (Lines{"sink minor output b from 0", "owner c", "native input b"}));
-  EXPECT_EQ(s_.instances(2), Lines{});
-  EXPECT_EQ(s_.pending(1), Lines{"grant b.1 from 0"});
-  s_.carry_out(1, "grant b.1 from 0");
-  EXPECT_EQ(s_.pending(0), Lines{"run T"});
-  s_.carry_out(0, "run T");
-  EXPECT_EQ(s_.pending(0), Lines{"send b.1 to 1"});
-  s_.carry_out(0, "send b.1 to 1");
-  EXPECT_EQ(s_.pending(1), Lines{"run U"});
-  EXPECT_EQ(s_.instances(0), (Lines{"owner a", "internode source minor output b"}));
-  s_.carry_out(0, "sent b.1 to 1");
-  EXPECT_EQ(s_.instances(0), Lines{});
-  EXPECT_EQ(s_.freed(0), Lines{"job 0"});
-  EXPECT_EQ(s_.freed(1), Lines{});
-}
-
-TEST_F(InstanceKinds, internode_source_on_a_device_is_staged_and_its_sink_on_a_device_copied) {
-  const auto a = s_.tile("a", 0, 2);
-  const auto b = s_.tile("b", 1, 1);
-  s_.append("T", {s_.write(a), s_.write(b)});
-  EXPECT_EQ(s_.instances(0), (Lines{"owner a at 2", "internode source minor output b at 1"}));
-  EXPECT_EQ(s_.instances(1), Lines{"sink minor output b at 1 from 0"});
-  s_.carry_out(0, "run T");
-  EXPECT_EQ(s_.pending(0), Lines{"stage b.1 2>0"});
-  s_.carry_out(0, "stage b.1 2>0");
-  EXPECT_EQ(s_.freed(0), Lines{"job 2"});  // the device's block serves the next task already
-  EXPECT_EQ(s_.pending(0), Lines{});
-  s_.carry_out(1, "grant b.1 from 0");
-  s_.carry_out(0, "send b.1 to 1");
-  EXPECT_EQ(s_.pending(1), Lines{"sink b.1 0>1"});
-  s_.carry_out(1, "sink b.1 0>1");
-  EXPECT_EQ(s_.freed(1), Lines{"job 0"});
-  EXPECT_EQ(s_.instances(1), Lines{});
+TEST_F(InstanceKinds, internode_source_is_one_message_from_the_place_of_its_task_into_the_tile) {
+  for (const auto& [from, to] :
+       {std::pair{0, 0}, std::pair{0, 1}, std::pair{2, 0}, std::pair{2, 1}}) {
+    Script t({.nodes = 3, .places = 3});
+    const auto a = t.tile("a", 0, from);
+    const auto b = t.tile("b", 1, to);
+    const auto c = t.tile("c", 1, to);
+    t.append("T", {t.write(a), t.write(b)});
+    t.append("U", {t.write(c), t.read(b)});
+    const Lines source{"owner a" + at(from), "internode source minor output b" + at(to)};
+    EXPECT_EQ(t.instances(0), source);
+    EXPECT_EQ(t.instances(1), (Lines{"sink minor output b" + at(to) + " from 0", "owner c" + at(to),
+                                     "native input b" + at(to)}));
+    EXPECT_EQ(t.instances(2), Lines{});
+    const std::string grant = "grant b.1" + at(to) + " from 0";
+    EXPECT_EQ(t.pending(1), Lines{grant});
+    EXPECT_EQ(t.block(1, grant), t.protocol(1).current_block(b, PlaceId{to}));
+    EXPECT_EQ(Script::pool_of(t.block(1, grant)), fmt::format("own {}", to));
+    t.carry_out(1, grant);
+    EXPECT_EQ(t.pending(0), Lines{"run T"});
+    const BlockRef written = t.ready(0, "T").operands[1].block;
+    EXPECT_EQ(Script::pool_of(written), fmt::format("job {}", from));
+    t.carry_out(0, "run T");
+    const std::string message = "b.1" + at(from) + " to 1";
+    EXPECT_EQ(t.pending(0), Lines{"send " + message});
+    EXPECT_EQ(t.block(0, "send " + message), written);
+    t.carry_out(0, "send " + message);
+    EXPECT_EQ(t.pending(1), Lines{"run U"});
+    EXPECT_EQ(t.instances(0), source);
+    EXPECT_EQ(t.freed(0), Lines{});
+    t.carry_out(0, "sent " + message);
+    EXPECT_EQ(t.instances(0), Lines{});
+    EXPECT_EQ(t.freed(0), Lines{fmt::format("job {}", from)});
+    EXPECT_EQ(t.freed(1), Lines{});
+  }
 }
 
 TEST_F(InstanceKinds, internode_source_that_is_updated_also_leaves_an_internode_alien_input) {
@@ -298,18 +340,33 @@ TEST_F(InstanceKinds, sink_of_a_message_waits_for_readers_of_what_it_replaces) {
     t.append("R", {t.write(c), t.read(b)});
     t.append("T", {t.write(a), t.write(b)});
     t.carry_out(0, "run T");
-    if (place == 0) {
-      EXPECT_EQ(t.pending(1), Lines{"run R"});
-      t.carry_out(1, "run R");
-      EXPECT_EQ(t.pending(1), Lines{"grant b.1 from 0"});
-    } else {  // the message may come, as it lands elsewhere; the copy waits
-      t.carry_out(1, "grant b.1 from 0");
-      t.carry_out(0, "send b.1 to 1");
-      EXPECT_EQ(t.pending(1), Lines{"run R"});
-      t.carry_out(1, "run R");
-      EXPECT_EQ(t.pending(1), Lines{"sink b.1 0>1"});
-    }
+    const BlockRef old = t.ready(1, "R").operands[1].block;
+    EXPECT_EQ(t.pending(1), Lines{"run R"});
+    t.carry_out(1, "run R");
+    const std::string grant = "grant b.1" + at(place) + " from 0";
+    EXPECT_EQ(t.pending(1), Lines{grant});
+    EXPECT_EQ(t.block(1, grant), old);
+    EXPECT_EQ(t.pending(0), Lines{});
+    t.carry_out(1, grant);
+    EXPECT_EQ(t.pending(0), Lines{"send b.1 to 1"});
   }
+}
+
+TEST_F(InstanceKinds, sink_of_a_message_waits_for_copies_and_messages_of_what_it_replaces) {
+  const auto a = s_.tile("a", 0, 2);
+  const auto b = s_.tile("b", 1, 1);
+  const auto c = s_.tile("c", 1, 0);
+  const auto d = s_.tile("d", 2, 2);
+  s_.append("C", {s_.write(c), s_.read(b)});
+  s_.append("D", {s_.write(d), s_.read(b)});
+  s_.append("T", {s_.write(a), s_.write(b)});
+  s_.carry_out(2, "grant b.0 at 2 from 1");
+  EXPECT_EQ(s_.pending(1), (Lines{"copy b.0 1>0", "send b.0 at 1 to 2"}));
+  s_.carry_out(1, "send b.0 at 1 to 2");
+  s_.carry_out(1, "copy b.0 1>0");
+  EXPECT_EQ(s_.pending(1), (Lines{"run C", "sent b.0 at 1 to 2"}));
+  s_.carry_out(1, "sent b.0 at 1 to 2");
+  EXPECT_EQ(s_.pending(1), (Lines{"grant b.1 at 1 from 0", "run C"}));  // the host has its copy
 }
 
 // ---- all together ----------------------------------------------------------------------------
@@ -325,9 +382,8 @@ Lines expected_kinds(std::int32_t node, Location main, Location other, AccessMod
   if (mode != AccessMode::write) {
     if (runs_here && other == main) {
       if (mode == AccessMode::read) kinds.emplace_back("native input");
-    } else if (runs_here) {  // from elsewhere it lands on the host
-      const PlaceId at = lives_here ? other.place : host_place;
-      kinds.emplace_back(at == main.place ? "native input" : "intranode alien input");
+    } else if (runs_here) {  // from elsewhere it lands at the task's place
+      kinds.emplace_back(lives_here ? "intranode alien input" : "native input");
     } else if (lives_here) {
       kinds.emplace_back("internode alien input");
     }

@@ -84,6 +84,27 @@ TEST_F(JobTest, version_travels_once_to_each_node_that_reads_it) {
   EXPECT_TRUE(s.drained());
 }
 
+TEST_F(JobTest, version_that_is_read_at_two_places_of_a_node_travels_to_the_first_of_them) {
+  Script s({.nodes = 2, .places = 3});
+  const auto d = s.tile("d", 0, 1);
+  const auto e = s.tile("e", 0, 2);
+  const auto b = s.tile("b", 1, 2);
+  s.append("D", {s.write(d), s.read(b)});
+  s.append("E", {s.write(e), s.read(b)});
+  EXPECT_EQ(s.pending(0), Lines{"grant b.0 at 1 from 1"});
+  s.append("B", {s.write(b)});
+  s.append("E again", {s.read_write(e), s.read(b)});  // another version, another first reader
+  s.append("D again", {s.read_write(d), s.read(b)});
+  EXPECT_EQ(s.pending(0), (Lines{"grant b.0 at 1 from 1", "grant b.1 at 2 from 1"}));
+  s.end();
+  s.carry_out_all();
+  EXPECT_TRUE(s.drained());
+  EXPECT_EQ(s.job(0).counters.receives, 2);
+  EXPECT_EQ(s.job(0).counters.copies, 2);  // 1>2 of the old version, 2>1 of the new one
+  EXPECT_EQ(s.job(1).counters.sends, 2);
+  EXPECT_EQ(s.job(1).counters.copies, 0);
+}
+
 TEST_F(JobTest, version_travels_once_however_often_its_reader_is_announced) {
   Script s({.nodes = 2, .places = 1});
   const auto a = s.tile("a", 0, 0);
@@ -139,6 +160,32 @@ TEST_F(JobTest, grants_wait_for_free_blocks_in_program_order) {
   s.carry_out(1, "send b.0 to 0");
   s.carry_out(0, "run T");
   EXPECT_EQ(s.pending(0), Lines{"grant c.0 from 1"});
+  s.end();
+  s.carry_out_all();
+  EXPECT_TRUE(s.drained());
+}
+
+TEST_F(JobTest, grants_wait_for_free_blocks_of_the_place_of_the_first_reader_alone) {
+  Script s({.nodes = 2, .places = 2, .blocks = 1, .minimum = 1});
+  const auto a = s.tile("a", 0, 0);
+  const auto d = s.tile("d", 0, 1);
+  const auto b = s.tile("b", 1, 0);
+  const auto c = s.tile("c", 1, 1);
+  const auto e = s.tile("e", 1, 1);
+  s.append("T", {s.write(d), s.read(b)});
+  s.append("U", {s.read_write(d), s.read(c)});
+  s.append("V", {s.write(a), s.read(e)});
+  s.release(b);
+  EXPECT_EQ(s.pending(0), Lines{"grant b.0 at 1 from 1"});
+  s.carry_out(0, "grant b.0 at 1 from 1");
+  s.carry_out(1, "send b.0 to 0");
+  s.carry_out(0, "run T");
+  EXPECT_EQ(s.pending(0), Lines{"grant c.0 at 1 from 1"});  // V's is not the oldest one's
+  EXPECT_EQ(s.job(0).pools[0].free.size(), 1U);
+  s.carry_out(0, "grant c.0 at 1 from 1");
+  s.carry_out(1, "send c.0 at 1 to 0");
+  s.carry_out(0, "run U");
+  EXPECT_EQ(s.pending(0), Lines{"grant e.0 from 1"});
   s.end();
   s.carry_out_all();
   EXPECT_TRUE(s.drained());
@@ -215,14 +262,14 @@ TEST_F(JobTest, counts_come_out_at_the_end) {
   EXPECT_EQ(zero.skipped, 0);
   EXPECT_EQ(zero.receives, 2);  // b for D, a from B
   EXPECT_EQ(zero.sends, 0);
-  EXPECT_EQ(zero.copies, 2);  // a and b to the device
+  EXPECT_EQ(zero.copies, 1);  // a to the device; b lands there
   const protocol::JobCounters& one = s.job(1).counters;
   EXPECT_EQ(one.tasks, 1);
   EXPECT_EQ(one.finished, 1);
   EXPECT_EQ(one.skipped, 1);
   EXPECT_EQ(one.receives, 0);
   EXPECT_EQ(one.sends, 2);
-  EXPECT_EQ(one.copies, 2);  // b staged for node 0, the minor output a staged
+  EXPECT_EQ(one.copies, 0);  // b and the minor output a leave from the device
   for (const std::int32_t node : {0, 1}) {
     EXPECT_EQ(s.protocol(node).records_in_use(), 0U);
     EXPECT_EQ(s.blockage(node), "");
@@ -279,7 +326,7 @@ TEST_F(JobTest, cancelled_on_one_node_reaches_others_with_minor_outputs) {
     s.append("T", {s.write(a), s.write(b)});
     s.cancel(0);
     s.carry_out(0, "run T");
-    s.carry_out(1, "grant b.1 from 0");
+    s.carry_out(1, place == 0 ? "grant b.1 from 0" : "grant b.1 at 1 from 0");
     s.carry_out(0, "send empty b.1 to 1");
     EXPECT_TRUE(s.job(1).cancelled);
     s.end();
@@ -393,16 +440,6 @@ TEST_F(JobTest, blockage_tells_that_a_task_waits_for_readers_or_for_the_writer) 
   s.carry_out(1, "run A");
   s.carry_out(1, "run C");
   EXPECT_TRUE(tells(s.blockage(1), "being copied")) << s.blockage(1);
-}
-
-TEST_F(JobTest, blockage_tells_of_messages_whose_data_is_not_at_hand) {
-  Script s({.nodes = 2, .places = 2});
-  const auto b = s.tile("b", 0, 0);
-  const auto c = s.tile("c", 1, 1);
-  s.append_at(0, "read", {s.write(b), s.read(c)});
-  s.announce(1, c, 0);
-  EXPECT_TRUE(tells(s.blockage(1), "to node 0 (being copied, not granted by its receiver)"))
-      << s.blockage(1);
 }
 
 TEST_F(JobTest, blockage_tells_of_minor_outputs_on_their_way) {

@@ -221,21 +221,49 @@ TEST_F(List, keeps_a_write_that_found_no_spare_block_waiting_for_its_readers) {
 }
 
 TEST_F(List, counts_copies_under_way_and_messages_as_readers_and_finished_copies_not) {
-  Script s({.nodes = 2, .places = 2});
-  const auto a = s.tile("a", 0, 0);
-  const auto d = s.tile("d", 0, 1);
-  const auto r = s.tile("r", 1, 0);
-  s.append("on device", {s.write(d), s.read(a)});
-  s.append("elsewhere", {s.write(r), s.read(a)});
-  s.append("write", {s.write(a)});
-  EXPECT_EQ(s.pending(0), Lines{"copy a.0 0>1"});
-  s.carry_out(0, "copy a.0 0>1");
-  EXPECT_EQ(s.pending(0), Lines{"run on device"});
-  s.carry_out(1, "grant a.0 from 0");
-  s.carry_out(0, "send a.0 to 1");
-  EXPECT_EQ(s.pending(0), (Lines{"run on device", "sent a.0 to 1"}));
-  s.carry_out(0, "sent a.0 to 1");
-  EXPECT_EQ(s.pending(0), (Lines{"run on device", "run write"}));  // the device has its copy
+  for (const std::int32_t home : {0, 1}) {
+    Script s({.nodes = 2, .places = 2});
+    const auto a = s.tile("a", 0, home);
+    const auto d = s.tile("d", 0, 1 - home);
+    const auto r = s.tile("r", 1, 0);
+    s.append("at the other place", {s.write(d), s.read(a)});
+    s.append("elsewhere", {s.write(r), s.read(a)});
+    s.append("write", {s.write(a)});
+    const std::string copy = home == 0 ? "copy a.0 0>1" : "copy a.0 1>0";
+    const std::string message = home == 0 ? "a.0 to 1" : "a.0 at 1 to 1";
+    EXPECT_EQ(s.pending(0), Lines{copy});
+    s.carry_out(0, copy);
+    EXPECT_EQ(s.pending(0), Lines{"run at the other place"});
+    s.carry_out(1, "grant a.0 from 0");
+    s.carry_out(0, "send " + message);
+    EXPECT_EQ(s.pending(0), (Lines{"run at the other place", "sent " + message}));
+    s.carry_out(0, "sent " + message);
+    EXPECT_EQ(s.pending(0), (Lines{"run at the other place", "run write"}));  // has its copy
+  }
+}
+
+TEST_F(List, receives_into_a_spare_block_of_the_place_while_the_old_version_is_read) {
+  for (const std::int32_t place : {0, 1}) {
+    Script s({.nodes = 2, .places = 2, .spare_count = 1});
+    const auto a = s.tile("a", 0, 0);
+    const auto b = s.tile("b", 1, place);
+    const auto c = s.tile("c", 1, place);
+    s.append("read", {s.write(c), s.read(b)});
+    s.append("write", {s.write(a), s.write(b)});
+    const BlockRef old = s.ready(1, "read").operands[1].block;
+    const std::string grant = place == 0 ? "grant b.1 from 0" : "grant b.1 at 1 from 0";
+    const BlockRef fresh = s.block(1, grant);
+    EXPECT_NE(fresh, old);
+    EXPECT_EQ(Script::pool_of(fresh), Script::pool_of(old));
+    EXPECT_EQ(s.protocol(1).renamings(), 1);
+    s.carry_out(1, grant);
+    s.carry_out(0, "run write");
+    s.carry_out(0, "send b.1 to 1");
+    EXPECT_EQ(s.freed(1), Lines{});  // the old version is still read
+    s.carry_out(1, "run read");
+    EXPECT_EQ(s.freed(1), Lines{Script::pool_of(old)});
+    EXPECT_EQ(s.protocol(1).current_block(b, PlaceId{place}), fresh);
+  }
 }
 
 TEST_F(List, never_renames_temporaries) {
@@ -308,24 +336,28 @@ TEST_P(Lifetime, of_a_copy_at_another_place_ends_when_it_is_closed_and_visited) 
 }
 
 TEST_P(Lifetime, of_a_version_from_another_node_ends_when_it_is_closed_and_visited) {
-  for (const bool closed_first : {true, false}) {
-    Script s({.nodes = 2, .places = 2});
-    const auto a = s.tile("a", 0, 0);
-    const auto d = s.tile("d", 0, 1);
-    const auto b = s.tile("b", 1, 0);
-    s.append("T", {s.write(a), s.read(b)});
-    s.append("D", {s.write(d), s.read(b)});
-    if (closed_first) close(s, b);
-    s.carry_out(0, "grant b.0 from 1");
-    s.carry_out(1, "send b.0 to 0");
-    s.carry_out(0, "run T");
-    s.carry_out(0, "copy b.0 0>1");
-    EXPECT_EQ(s.freed(0), closed_first ? Lines{"job 0"} : Lines{});
-    s.carry_out(0, "run D");
-    EXPECT_EQ(s.freed(0), closed_first ? Lines{"job 1"} : Lines{});
-    if (!closed_first) {
-      close(s, b);
-      EXPECT_EQ(s.freed(0), (Lines{"job 0", "job 1"}));
+  for (const std::int32_t first : {0, 1}) {
+    for (const bool closed_first : {true, false}) {
+      Script s({.nodes = 2, .places = 2});
+      const auto a = s.tile("a", 0, first);
+      const auto d = s.tile("d", 0, 1 - first);
+      const auto b = s.tile("b", 1, 0);
+      s.append("T", {s.write(a), s.read(b)});
+      s.append("D", {s.write(d), s.read(b)});
+      if (closed_first) close(s, b);
+      s.carry_out(0, first == 0 ? "grant b.0 from 1" : "grant b.0 at 1 from 1");
+      s.carry_out(1, "send b.0 to 0");
+      s.carry_out(0, "run T");
+      s.carry_out(0, first == 0 ? "copy b.0 0>1" : "copy b.0 1>0");
+      const Lines landing{first == 0 ? "job 0" : "job 1"};
+      const Lines copy{first == 0 ? "job 1" : "job 0"};
+      EXPECT_EQ(s.freed(0), closed_first ? landing : Lines{});
+      s.carry_out(0, "run D");
+      EXPECT_EQ(s.freed(0), closed_first ? copy : Lines{});
+      if (!closed_first) {
+        close(s, b);
+        EXPECT_EQ(s.freed(0), (Lines{"job 0", "job 1"}));
+      }
     }
   }
 }

@@ -80,19 +80,46 @@ TEST_F(Pools, need_one_block_for_versions_that_are_released_one_after_the_other)
   expect_tight();
 }
 
-TEST_F(Pools, need_one_block_at_each_place_that_a_version_passes) {
+TEST_F(Pools, need_a_block_for_a_message_between_devices_where_it_is_read_and_nowhere_else) {
   const auto d = w_.tile(0, 1);
   w_.task({w_.write(d), w_.read(w_.tile(1, 1))});
-  EXPECT_EQ(planned(0), (Minimum{1, 1}));  // lands on the host, is copied to the device
-  EXPECT_EQ(planned(1), (Minimum{1, 0}));  // is staged on the host
+  EXPECT_EQ(planned(0), (Minimum{0, 1}));
+  EXPECT_EQ(planned(1), (Minimum{0, 0}));
   expect_tight();
 }
 
-TEST_F(Pools, stage_a_version_once_for_all_the_nodes_that_read_it) {
+TEST_F(Pools, need_nothing_to_send_a_version_from_a_device_to_any_number_of_nodes) {
   const auto d = w_.tile(0, 1);
   w_.task({w_.write(w_.tile(1, 0)), w_.read(d)});
   w_.task({w_.write(w_.tile(2, 0)), w_.read(d)});
-  EXPECT_EQ(planned(0), (Minimum{1, 0}));
+  EXPECT_EQ(planned(0), (Minimum{0, 0}));
+  EXPECT_EQ(planned(1), (Minimum{1, 0}));
+  EXPECT_EQ(planned(2), (Minimum{1, 0}));
+  expect_tight();
+}
+
+TEST_F(Pools, need_a_block_at_each_place_that_reads_a_version_from_elsewhere) {
+  const auto a = w_.tile(0, 0);
+  const auto d = w_.tile(0, 1);
+  const auto b = w_.tile(1, 0);
+  w_.task({w_.write(d), w_.read(b)});  // lands on the device
+  w_.task({w_.write(a), w_.read(b)});  // is copied to the host
+  w_.release(b);
+  w_.task({w_.read_write(d), w_.read(w_.tile(1, 1))});
+  EXPECT_EQ(planned(0), (Minimum{1, 1}));
+  EXPECT_EQ(planned(1), (Minimum{0, 0}));
+  expect_tight();
+}
+
+TEST_F(Pools, keep_a_version_where_it_landed_as_long_as_its_copies) {
+  const auto a = w_.tile(0, 0);
+  const auto d = w_.tile(0, 1);
+  const auto b = w_.tile(1, 0);
+  w_.task({w_.write(d), w_.read(b)});
+  w_.task({w_.write(a), w_.read(b)});
+  w_.task({w_.read_write(d), w_.read(w_.tile(1, 0))});
+  w_.task({w_.read_write(a), w_.read(b)});
+  EXPECT_EQ(planned(0), (Minimum{1, 2}));
   expect_tight();
 }
 
@@ -112,12 +139,21 @@ TEST_F(Pools, need_another_one_for_the_old_content_of_a_minor_output_that_is_upd
   expect_tight();
 }
 
-TEST_F(Pools, need_blocks_at_both_ends_of_a_minor_output_between_devices_of_two_nodes) {
+TEST_F(Pools, need_a_block_for_a_minor_output_between_devices_where_it_is_written_alone) {
   const auto here = w_.tile(0, 1);
   const auto there = w_.tile(1, 1);
   w_.task({w_.write(here), w_.write(there)});
-  EXPECT_EQ(planned(0), (Minimum{1, 1}));  // written on the device, staged on the host
-  EXPECT_EQ(planned(1), (Minimum{1, 0}));  // received on the host
+  EXPECT_EQ(planned(0), (Minimum{0, 1}));
+  EXPECT_EQ(planned(1), (Minimum{0, 0}));
+  expect_tight();
+}
+
+TEST_F(Pools, need_two_at_the_place_of_a_task_that_updates_a_minor_output_of_another_node) {
+  const auto here = w_.tile(0, 1);
+  const auto there = w_.tile(1, 1);
+  w_.task({w_.write(here), w_.read_write(there)});
+  EXPECT_EQ(planned(0), (Minimum{0, 2}));
+  EXPECT_EQ(planned(1), (Minimum{0, 0}));
   expect_tight();
 }
 
@@ -173,13 +209,19 @@ TEST_F(Pools, keep_old_versions_that_a_pruned_walk_does_not_see_overwritten) {
 }
 
 TEST_F(Pools, need_the_same_whether_readers_elsewhere_are_walked_or_announced) {
-  const auto d = w_.tile(0, 1);
-  const auto e = w_.tile(0, 1);
-  w_.task({w_.write(w_.tile(1, 0)), w_.read(d), w_.read(e)});
-  w_.release(d);
-  w_.task({w_.write(w_.tile(2, 0)), w_.read(e)});
-  EXPECT_EQ(planned(0, Walk::full), (Minimum{2, 0}));
-  EXPECT_EQ(planned(0, Walk::announced), (Minimum{2, 0}));
+  const auto t = w_.temporary(0, 1);
+  const auto u = w_.temporary(0, 1);
+  const auto v = w_.temporary(0, 1);
+  w_.task({w_.write(t)});
+  w_.task({w_.write(u)});
+  w_.task({w_.write(w_.tile(1, 0)), w_.read(t), w_.read(u)});
+  w_.release(t);
+  w_.task({w_.write(v)});
+  w_.task({w_.write(w_.tile(2, 0)), w_.read(u), w_.read(v)});
+  for (const Walk walk : {Walk::full, Walk::announced}) {
+    EXPECT_EQ(planned(0, walk), (Minimum{0, 2}));
+    expect_tight(walk);
+  }
 }
 
 TEST(PoolPlan, counts_tasks_and_messages_of_its_node) {
@@ -187,17 +229,19 @@ TEST(PoolPlan, counts_tasks_and_messages_of_its_node) {
   const auto a = w.tile(0, 0);
   const auto b = w.tile(1, 0);
   const auto c = w.tile(1, 0);
+  const auto d = w.tile(0, 1);
   w.task({w.write(a), w.read(b)});
+  w.task({w.write(d), w.read(b)});
   w.task({w.read_write(a), w.read(b), w.write(c)});
   w.task({w.write(b), w.read(a)});
   w.task({w.write(c), w.read(a)});
-  protocol::PoolPlan here(NodeId{0}, 1);
-  protocol::PoolPlan there(NodeId{1}, 1);
+  protocol::PoolPlan here(NodeId{0}, 2);
+  protocol::PoolPlan there(NodeId{1}, 2);
   for (const Statement& s : w.program().statements) {
     here.append(s.accesses);
     there.append(s.accesses);
   }
-  EXPECT_EQ(here.tasks(), 2);
+  EXPECT_EQ(here.tasks(), 3);
   EXPECT_EQ(here.receives(), 1);  // b once
   EXPECT_EQ(here.sends(), 2);     // a, and the minor output c
   EXPECT_EQ(there.tasks(), 2);

@@ -18,6 +18,23 @@ namespace {
 
 constexpr std::int32_t job_pool_base = 1000;
 
+PlaceId place_of(BlockRef block) {
+  return PlaceId{block.pool < job_pool_base ? block.pool : block.pool - job_pool_base};
+}
+
+std::string at_place(PlaceId place) {
+  return place == host_place ? "" : fmt::format(" at {}", place.value());
+}
+
+void expect_blocks_at_the_place_of(const protocol::Task& task) {
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const protocol::Operand& operand = task.operands[i];
+    EXPECT_EQ(place_of(operand.block), task.place);
+    const BlockRef from = operand.copy_from.valid() ? operand.copy_from : operand.block;
+    EXPECT_EQ(place_of(from), task.place);
+  }
+}
+
 }  // namespace
 
 Script::~Script() {
@@ -133,12 +150,9 @@ std::string Script::name(TileId tile, Version number) const {
 
 void Script::collect(std::int32_t n) {
   Node& node = at(n);
-  for (const BlockRef block : node.actions.freed) {
-    const bool of_job = block.pool >= job_pool_base;
-    node.freed.push_back(fmt::format("{} {}", of_job ? "job" : "own",
-                                     of_job ? block.pool - job_pool_base : block.pool));
-  }
+  for (const BlockRef block : node.actions.freed) node.freed.push_back(pool_of(block));
   for (protocol::Task* task : node.actions.ready) {
+    expect_blocks_at_the_place_of(*task);
     node.pending.push_back({"run " + task_names_.at(task->work.parameters[0]),
                             [this, n, task] {
                               at(n).protocol->task_finished(*task, at(n).actions);
@@ -146,10 +160,19 @@ void Script::collect(std::int32_t n) {
                             },
                             task});
   }
+  collect_copies(n);
+  collect_messages(n);
+  node.drained += node.actions.drained.size();
+  node.actions.clear();
+  EXPECT_TRUE(node.protocol->is_valid());
+}
+
+void Script::collect_copies(std::int32_t n) {
+  Node& node = at(n);
   for (const CopyAction& copy : node.actions.copies) {
-    const char* verb = copy.kind == CopyAction::Kind::replica   ? "copy"
-                       : copy.kind == CopyAction::Kind::staging ? "stage"
-                                                                : "sink";
+    EXPECT_EQ(place_of(copy.from), copy.from_place);
+    EXPECT_EQ(place_of(copy.to), copy.to_place);
+    const char* verb = copy.kind == CopyAction::Kind::replica ? "copy" : "sink";
     node.pending.push_back({fmt::format("{} {} {}>{}", verb, name(copy.tile, copy.number),
                                         copy.from_place.value(), copy.to_place.value()),
                             [this, n, copy] {
@@ -157,38 +180,41 @@ void Script::collect(std::int32_t n) {
                               collect(n);
                             }});
   }
-  collect_messages(n);
-  node.drained += node.actions.drained.size();
-  node.actions.clear();
-  EXPECT_TRUE(node.protocol->is_valid());
 }
 
 void Script::collect_messages(std::int32_t n) {
   Node& node = at(n);
   for (const protocol::GrantAction& grant : node.actions.grants) {
+    EXPECT_EQ(place_of(grant.block), grant.place);
     const auto tag = static_cast<std::uint32_t>(node.landings.size());
     node.landings.push_back(grant);
     const std::int32_t from = grant.from.value();
-    node.pending.push_back({fmt::format("grant {} from {}", name(grant.tile, grant.number), from),
+    node.pending.push_back({fmt::format("grant {}{} from {}", name(grant.tile, grant.number),
+                                        at_place(grant.place), from),
                             [this, n, grant, tag, from] {
                               at(from).protocol->grant_arrived(grant.job, grant.tile, grant.number,
                                                                NodeId{n}, tag, at(from).actions);
                               collect(from);
-                            }});
+                            },
+                            nullptr, grant.block});
   }
   for (const protocol::SendAction& send : node.actions.sends) {
+    EXPECT_EQ(place_of(send.block), send.place);
     const std::int32_t to = send.to.value();
-    const std::string what = fmt::format("{} to {}", name(send.tile, send.number), to);
-    node.pending.push_back(
-        {(send.empty ? "send empty " : "send ") + what, [this, n, send, to, what] {
-           at(n).pending.push_back({"sent " + what, [this, n, send] {
-                                      at(n).protocol->send_finished(*send.record, at(n).actions);
-                                      collect(n);
-                                    }});
-           at(to).protocol->data_arrived(*at(to).landings.at(send.tag).record, send.empty,
-                                         at(to).actions);
-           collect(to);
-         }});
+    const std::string what =
+        fmt::format("{}{} to {}", name(send.tile, send.number), at_place(send.place), to);
+    node.pending.push_back({(send.empty ? "send empty " : "send ") + what,
+                            [this, n, send, to, what] {
+                              at(n).pending.push_back({"sent " + what, [this, n, send] {
+                                                         at(n).protocol->send_finished(
+                                                             *send.record, at(n).actions);
+                                                         collect(n);
+                                                       }});
+                              at(to).protocol->data_arrived(*at(to).landings.at(send.tag).record,
+                                                            send.empty, at(to).actions);
+                              collect(to);
+                            },
+                            nullptr, send.block});
   }
 }
 
@@ -236,6 +262,17 @@ Lines Script::freed(std::int32_t node) {
   return lines;
 }
 
+std::string Script::pool_of(BlockRef block) {
+  return fmt::format("{} {}", block.pool < job_pool_base ? "own" : "job", place_of(block).value());
+}
+
+BlockRef Script::block(std::int32_t node, const std::string& line) {
+  for (const Pending& p : at(node).pending) {
+    if (p.line == line && p.block.valid()) return p.block;
+  }
+  throw std::logic_error("there is no message to '" + line + "'");
+}
+
 const protocol::Task& Script::ready(std::int32_t node, const std::string& task) {
   for (const Pending& p : at(node).pending) {
     if (p.line == "run " + task) return *p.task;
@@ -248,8 +285,7 @@ const protocol::Task& Script::ready(std::int32_t node, const std::string& task) 
 std::string Script::instance(InstanceKind kind, TileId tile) const {
   const auto matrix = static_cast<std::size_t>(tile.matrix.value());
   const Location home = writer_.matrices()[matrix].homes[static_cast<std::size_t>(tile.index)];
-  return fmt::format("{} {}{}", protocol::name(kind), name(tile),
-                     home.place == host_place ? "" : fmt::format(" at {}", home.place.value()));
+  return fmt::format("{} {}{}", protocol::name(kind), name(tile), at_place(home.place));
 }
 
 void Script::add_instances(const protocol::Task& task, Lines& lines) const {

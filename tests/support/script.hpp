@@ -19,13 +19,17 @@ using Lines = std::vector<std::string>;
 /// and tasks have names, what the protocol wants done is a list of lines, and a line is carried out
 /// by naming it. A version is written "tile.number", a place of the same node by its number.
 ///
-///   run T              task T is ready
-///   copy a.0 0>1       copy to a reader at another place
-///   stage a.1 1>0      copy of a minor output to host memory, on its way out
-///   sink a.1 0>1       copy of a minor output to its tile
-///   grant a.0 from 1   ready to receive
-///   send a.0 to 1      granted and at hand; carrying it out delivers it and leaves:
-///   sent a.0 to 1      the sender's completion
+///   run T                   task T is ready
+///   copy a.0 0>1            copy to a reader at another place
+///   sink a.1 0>1            copy of a minor output to its tile
+///   grant a.0 from 1        ready to receive, on the host
+///   grant a.0 at 2 from 1   the same at another place
+///   send a.0 to 1           granted and at hand; carrying it out delivers it and leaves:
+///   sent a.0 to 1           the sender's completion
+///   send a.0 at 2 to 1      the same from another place than the host, and
+///   sent a.0 at 2 to 1
+///
+/// Whatever the protocol wants done at a place must be done with blocks of that place.
 class Script {
  public:
   struct Options {
@@ -77,6 +81,10 @@ class Script {
   /// Blocks freed at a node since the last call, sorted: "job 0" for a block of the job's pool at
   /// place 0, "own 1" for one of the matrix.
   [[nodiscard]] Lines freed(std::int32_t node);
+  /// The block that a pending grant receives into, or a pending send leaves from.
+  [[nodiscard]] protocol::BlockRef block(std::int32_t node, const std::string& line);
+  /// Where a block belongs to, in the words of freed().
+  [[nodiscard]] static std::string pool_of(protocol::BlockRef block);
   /// A named task that is ready.
   [[nodiscard]] const protocol::Task& ready(std::int32_t node, const std::string& task);
 
@@ -91,6 +99,7 @@ class Script {
     std::string line;
     std::function<void()> carry_out;
     const protocol::Task* task = nullptr;
+    protocol::BlockRef block = {};  ///< of a message
   };
   struct Node {
     std::unique_ptr<protocol::Protocol> protocol;
@@ -106,6 +115,7 @@ class Script {
   void start();
   Node& at(std::int32_t node);
   void collect(std::int32_t node);
+  void collect_copies(std::int32_t node);
   void collect_messages(std::int32_t node);
   [[nodiscard]] std::string name(protocol::TileId tile) const { return tile_names_.at(tile); }
   [[nodiscard]] std::string name(protocol::TileId tile, Version number) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -11,6 +12,7 @@ namespace heddle::simulation {
 
 using protocol::Access;
 using protocol::AccessMode;
+using protocol::BlockRef;
 using protocol::SendAction;
 using protocol::TileId;
 
@@ -54,6 +56,23 @@ NodeWalk walk_of(const Program& program, Walk walk, NodeId node) {
     steps.push_back({Step::Kind::append, s, std::move(accesses), {}, statement.priority});
   }
   return steps;
+}
+
+/// The versions from elsewhere that a node's tasks read, each with the place of the first of them.
+std::map<std::pair<TileId, Version>, PlaceId> first_readers_of(const Program& program,
+                                                               const NodeWalk& walk, NodeId node) {
+  std::map<std::pair<TileId, Version>, PlaceId> readers;
+  for (const Step& step : walk) {
+    if (step.kind != Step::Kind::append) continue;
+    const Statement& statement = program.statements[step.statement];
+    const Location runs_at = statement.accesses.front().home;
+    if (runs_at.node != node) continue;
+    for (const Access& a : statement.accesses) {
+      if (a.home.node == node || a.mode == AccessMode::write) continue;
+      readers.emplace(std::pair{a.tile, a.version}, runs_at.place);
+    }
+  }
+  return readers;
 }
 
 }  // namespace
@@ -172,11 +191,22 @@ void SimulatedCluster::submit(WalkedProgram walked) {
       }
     }
     job.minimum.push_back(plan.minimum());
+    job.first_readers.push_back(first_readers_of(job.program, job.walks[n], nodes_[n]->id));
   }
 }
 
 const std::vector<std::int32_t>& SimulatedCluster::planned_minimum(NodeId node) const {
   return jobs_.back()->minimum[static_cast<std::size_t>(node.value())];
+}
+
+PlaceId SimulatedCluster::place_of(BlockRef block) const {
+  const std::int32_t pool = block.pool < job_pool_base ? block.pool : block.pool - job_pool_base;
+  return PlaceId{pool % options_.places};
+}
+
+Location SimulatedCluster::home_of(TileId tile) const {
+  return matrices_[static_cast<std::size_t>(tile.matrix.value())]
+      .homes[static_cast<std::size_t>(tile.index)];
 }
 
 const NodeWalk& SimulatedCluster::walk_of_node(const Node& node, std::size_t j) const {

@@ -18,10 +18,11 @@
 /// reordered; per seed some kinds of events, and some nodes, are starved or rushed.
 ///
 /// Checked at every event: each task runs once, at its place, and reads exactly what the sequential
-/// program would; each copy and message carries the version that it names; no block is written,
-/// freed or handed out again while it may be read; each version travels once per node; the window
-/// holds. Checked at the end: everything ran (progress), no record or block is left, and the
-/// tiles hold what the sequential program leaves.
+/// program would; each copy and message carries the version that it names, between the places that
+/// it names; a version from elsewhere lands at the place of its first reader, or of its tile; no
+/// block is written, freed or handed out again while it may be read; each version travels once per
+/// node; the window holds. Checked at the end: everything ran (progress), no record or block is
+/// left, and the tiles hold what the sequential program leaves.
 namespace heddle::simulation {
 
 /// How each node walks a program.
@@ -48,6 +49,8 @@ enum class Fault : std::uint8_t {
   block_freed_early,        ///< a block is given up that a ready task reads
   block_handed_out_twice,   ///< a block is granted that another one is being written to
   send_repeated,            ///< a version is sent again to the same node
+  sent_from_elsewhere,      ///< a message leaves from another place than that of its block
+  granted_elsewhere,        ///< a message lands at another place than that of its block
   old_version_overwritten,  ///< a write that was renamed goes to the block that others still read
 };
 
@@ -55,7 +58,7 @@ enum class Fault : std::uint8_t {
 enum class Check : std::uint8_t {
   none,
   reads,       ///< what a task reads, what a copy or message carries
-  place,       ///< where a task runs
+  place,       ///< where a task runs and has its blocks, a copy or message leaves and lands
   executions,  ///< how often it runs
   blocks,      ///< who touches a block at what time
   messages,    ///< each version once per node
@@ -140,7 +143,7 @@ class SimulatedCluster {
   void collect(Node& node);
   void take_ready(Node& node, protocol::Task& task);
   void take_grant(Node& node, protocol::GrantAction grant);
-  void take_send(Node& node, const protocol::SendAction& send);
+  void take_send(Node& node, protocol::SendAction send);
   void start_task(Node& node, const ReadyTask& ready);
   void finish_task(Node& node, std::size_t index);
   void finish_copy(Node& node, const protocol::CopyAction& copy, bool too_early);
@@ -148,6 +151,10 @@ class SimulatedCluster {
   void deliver(Node& node, const Event& event);
 
   [[nodiscard]] bool inject(Fault fault);
+  [[nodiscard]] PlaceId place_of(protocol::BlockRef block) const;
+  [[nodiscard]] Location home_of(protocol::TileId tile) const;
+  [[nodiscard]] PlaceId landing_place(const Node& node, const protocol::GrantAction& grant) const;
+  void check_place(const Node& node, PlaceId place, protocol::BlockRef block, const char* user);
   void check_progress();
   void check_executions();
   void check_leftovers();

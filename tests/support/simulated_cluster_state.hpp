@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/support/block_ledger.hpp"
@@ -17,6 +19,8 @@ struct SimulatedCluster::JobState {
   Program program;
   std::vector<NodeWalk> walks;                     ///< per node
   std::vector<std::vector<std::int32_t>> minimum;  ///< per node and place
+  /// Per node: the versions from elsewhere that its tasks read, each with the place of the first.
+  std::vector<std::map<std::pair<protocol::TileId, Version>, PlaceId>> first_readers;
   std::vector<std::int32_t> executions;
   std::set<protocol::MatrixId> read;
   std::set<protocol::MatrixId> written;

@@ -47,11 +47,31 @@ bool is_read_by_a_task(const Node& node, BlockRef block) {
 
 }  // namespace
 
+/// What is done at a place must be done with the blocks of that place.
+void SimulatedCluster::check_place(const Node& node, PlaceId place, BlockRef block,
+                                   const char* user) {
+  if (place_of(block) == place) return;
+  fail(Check::place, fmt::format("node {}: {} is at place {}, its block {} of pool {} at place {}",
+                                 node.id.value(), user, place.value(), block.index, block.pool,
+                                 place_of(block).value()));
+}
+
+/// Where a message has to land: at the place of its tile, or of the first task that reads it.
+PlaceId SimulatedCluster::landing_place(const Node& node, const GrantAction& grant) const {
+  const Location home = home_of(grant.tile);
+  if (home.node == node.id) return home.place;
+  const JobState& job = *jobs_[static_cast<std::size_t>(grant.job.value())];
+  return job.first_readers[static_cast<std::size_t>(node.id.value())].at(
+      {grant.tile, grant.number});
+}
+
 void SimulatedCluster::collect(Node& node) {
   protocol::Actions& a = node.actions;
   for (const BlockRef block : a.freed) node.blocks.freed(block);
   for (Task* task : a.ready) take_ready(node, *task);
   for (const CopyAction& copy : a.copies) {
+    check_place(node, copy.from_place, copy.from, "the source of a copy");
+    check_place(node, copy.to_place, copy.to, "the destination of a copy");
     node.blocks.begin_read(copy.from, {"a copy of tile", copy.tile.index});
     node.blocks.begin_write(copy.to, {"a copy of tile", copy.tile.index});
     node.copies.push_back({copy, inject(Fault::copy_before_source)});
@@ -85,6 +105,7 @@ void SimulatedCluster::take_ready(Node& node, Task& task) {
     }
   }
   for_blocks(task, [&](BlockRef block, bool writes) {
+    check_place(node, task.place, block, "a task");
     if (writes) {
       node.blocks.begin_write(block, {"statement", statement});
     } else {
@@ -101,6 +122,15 @@ void SimulatedCluster::take_grant(Node& node, GrantAction grant) {
     const BlockRef other = node.blocks.written_block_in(grant.block.pool, grant.block);
     if (other.valid() && inject(Fault::block_handed_out_twice)) grant.block = other;
   }
+  if (options_.places > 1 && inject(Fault::granted_elsewhere)) {
+    grant.place = PlaceId{(grant.place.value() + 1) % options_.places};
+  }
+  check_place(node, grant.place, grant.block, "a message to receive");
+  if (const PlaceId right = landing_place(node, grant); grant.place != right) {
+    fail(Check::place,
+         fmt::format("node {}: tile {} version {} lands at place {} and not {}", node.id.value(),
+                     grant.tile.index, grant.number.value(), grant.place.value(), right.value()));
+  }
   node.blocks.begin_write(grant.block, {"a message with tile", grant.tile.index});
   Event event;
   event.from = node.id;
@@ -111,12 +141,21 @@ void SimulatedCluster::take_grant(Node& node, GrantAction grant) {
   nodes_[static_cast<std::size_t>(grant.from.value())]->inbox.push_back(event);
 }
 
-void SimulatedCluster::take_send(Node& node, const SendAction& send) {
+void SimulatedCluster::take_send(Node& node, SendAction send) {
   const MessageName name{node.id, send.to, send.job, send.tile, send.number};
   if (!outcome_.messages.insert(name).second ||
       (inject(Fault::send_repeated) && !outcome_.messages.insert(name).second)) {
     fail(Check::messages, fmt::format("version {} of tile {} travels to node {} twice",
                                       send.number.value(), send.tile.index, send.to.value()));
+  }
+  if (options_.places > 1 && inject(Fault::sent_from_elsewhere)) {
+    send.place = PlaceId{(send.place.value() + 1) % options_.places};
+  }
+  check_place(node, send.place, send.block, "a message to send");
+  if (const Location home = home_of(send.tile); home.node == node.id && send.place != home.place) {
+    fail(Check::place,
+         fmt::format("node {}: tile {} version {} leaves from place {} and not {}", node.id.value(),
+                     send.tile.index, send.number.value(), send.place.value(), home.place.value()));
   }
   node.blocks.begin_read(send.block, {"a message with tile", send.tile.index});
   node.sends.push_back(send);

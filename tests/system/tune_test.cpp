@@ -61,7 +61,9 @@ TEST_F(Tune, measures_messages_between_two_nodes_and_keeps_what_it_did_not_measu
   const Ended two = run(on(2, words));
   ASSERT_EQ(two.status, 0) << two.error;
   EXPECT_EQ(two.out, "");
-  EXPECT_TRUE(contains(testing::read_file(folder_ / "f.yaml"), "latency_us"));
+  for (const char* key : {"latency_us", "note_us", "packing"}) {
+    EXPECT_TRUE(contains(testing::read_file(folder_ / "f.yaml"), key)) << key;
+  }
   const Ended one = run(alone(words));
   ASSERT_EQ(one.status, 0) << one.error;
   EXPECT_TRUE(contains(testing::read_file(folder_ / "f.yaml"), "latency_us"));

@@ -8,6 +8,7 @@
 /// `out-of-core`: on devices whose memory holds the tiles in some runs and not in others, down to
 /// the least with which they can work. `cuda`: the same on GPUs, which nodes may have to share.
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -155,11 +156,15 @@ std::string devices_of(Kind kind, int r) {
   const int count = kind == Kind::cuda ? 1 : 1 + r % 3;
   const std::uint64_t least =
       TileStore::least_device_bytes(small_tile_bytes, static_cast<std::size_t>(count));
-  const std::uint64_t memory =
-      r % 4 == 0 ? std::uint64_t{64} << 20 : least * static_cast<std::uint64_t>(3 + r % 4) / 4;
+  const std::uint64_t for_tiles = least * static_cast<std::uint64_t>(3 + r % 4) / 4;
+  const std::uint64_t for_messages = for_tiles / 16 + 16384;
+  const std::uint64_t memory = r % 4 == 0 ? std::uint64_t{64} << 20 : for_tiles + for_messages;
   return fmt::format("{{backend: {}, per_node: {}, memory: {}, streams: {}}}",
                      kind == Kind::cuda ? "cuda" : "emulated", count, memory, 1 + r % 4);
 }
+
+/// Ways of messages, which are to make no difference.
+constexpr std::array<const char*, 6> paths{"auto", "message", "shared", "get", "put", "ring"};
 
 int run_all(Kind kind, int repeats) {
   const bool is_small = kind == Kind::out_of_core || kind == Kind::cuda;
@@ -184,10 +189,12 @@ int run_all(Kind kind, int repeats) {
       if (r % 4 == 1) faults.extra_blocks_max = 0;
       const std::string yaml = fmt::format(
           "layout: {{grid: [{}, {}], {}}}\n"
-          "runtime: {{watchdog_seconds: {}, wait: {}, cpu_workers: {}, window: {}, devices: {}}}\n",
+          "runtime: {{watchdog_seconds: {}, wait: {}, cpu_workers: {}, window: {}, devices: {}, "
+          "messages: {{path: {}}}}}\n",
           rows, size / rows, problem.layout,
           kind == Kind::cuda ? 60 : 4,  // libraries take their time to begin
-          r % 2 == 0 ? "adaptive" : "park", 1 + r % 3, r % 5 == 4 ? 3 : 4096, devices_of(kind, r));
+          r % 2 == 0 ? "adaptive" : "park", 1 + r % 3, r % 5 == 4 ? 3 : 4096, devices_of(kind, r),
+          paths.at(static_cast<std::size_t>(r) % paths.size()));
       const Result result = run(yaml, problem, faults);
       hashes.insert(result.hash);
       evictions += result.evictions;

@@ -203,6 +203,25 @@ TEST_F(ChromeExport, TellsWhatWasCopiedAndSent) {
   EXPECT_EQ(trace.slices("node 0/io: receives").at(0).at("args"), received);
 }
 
+TEST_F(ChromeExport, TellsWhichWayMessagesTookAndWhatWasDoneWithTheirFragments) {
+  TraceBuilder node(0, 2);
+  node.thread("mpi")
+      .fragment(FragmentStep::fill, 1000, 2000, 6)
+      .fragment(FragmentStep::unpack, 1500, 2500, 6)
+      .message(RecordKind::send, 1, 1000, 3000, 6)
+      .by_path(6);
+
+  const Exported trace = exported({node.trace()});
+
+  EXPECT_EQ(trace.slices("node 0/mpi: sends").at(0).at("args").at("path"), "ring");
+  const json fill = trace.slices("node 0/mpi: fragments").at(0);
+  EXPECT_EQ(fill.at("name"), "fill A (6, 0)");
+  const json told{{"job", 0},         {"tile", "A (6, 0)"}, {"version", 1},
+                  {"peer", "node 1"}, {"begin", 4096},      {"bytes", 1024}};
+  EXPECT_EQ(fill.at("args"), told);
+  EXPECT_EQ(trace.slices("node 0/mpi: fragments (2)").at(0).at("name"), "unpack A (6, 0)");
+}
+
 TEST_F(ChromeExport, DrawsAnArrowFromEachSendToItsReceive) {
   TraceBuilder node0(0, 3);
   TraceBuilder node1(1, 3);

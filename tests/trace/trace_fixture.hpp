@@ -137,6 +137,26 @@ class TraceBuilder {
                              .start_ns = start,
                              .end_ns = end});
   }
+  /// The last message came this way.
+  TraceBuilder& by_path(PathNumber path) {
+    Record& last = trace_.threads.back().records.back();
+    auto message = last.as<MessageRecord>();
+    message.path = path;
+    last = Record::of(message);
+    return *this;
+  }
+  TraceBuilder& fragment(FragmentStep step, std::int64_t start, std::int64_t end,
+                         std::int32_t row) {
+    return put(FragmentRecord{.step = step,
+                              .job = 0,
+                              .tile = tile(row, 0),
+                              .version = Version(1),
+                              .peer = NodeId(1),
+                              .begin = 4096,
+                              .bytes = 1024,
+                              .start_ns = start,
+                              .end_ns = end});
+  }
   TraceBuilder& counter(std::int64_t time, std::int64_t value, std::int32_t place = 0) {
     return put(CounterRecord{
         .name = ready_tasks, .place = PlaceId(place), .time_ns = time, .value = value});

@@ -85,6 +85,11 @@ TEST(Tuning, copies_to_and_from_a_device_and_to_its_peer) {
   EXPECT_GT(alone.to_host, 0);
   EXPECT_GT(alone.both_ways, 0);
   EXPECT_FALSE(alone.to_peer);
+  for (const auto& figure : {alone.within, alone.packing, alone.short_us}) {
+    ASSERT_TRUE(figure);
+    EXPECT_GT(*figure, 0);
+    EXPECT_LT(*figure, 1e6);
+  }
   const CopyRates two = measure_copies(*devices.devices[0], devices.devices[1].get(), effort);
   ASSERT_TRUE(two.to_peer);
   EXPECT_GT(*two.to_peer, 0);

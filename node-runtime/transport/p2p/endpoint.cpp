@@ -47,7 +47,7 @@ Endpoint::Endpoint(Wire& wire, const Options& options, std::function<void()> wak
       peers_(static_cast<std::size_t>(wire.nodes())),
       out_memory_(slots_bytes(options.out_slots, options.sizes.piece_bytes)),
       in_memory_(own_bytes(wire, options)),
-      lanes_(devices, options.lanes),
+      lanes_(devices, options.lanes, waker_),
       ring_memory_(rings(devices, options)),
       mappings_(mapper == nullptr ? own_mapper_ : *mapper, options.mappings_max) {
   const PathSizes& sizes = options_.sizes;

@@ -180,9 +180,9 @@ class Endpoint {
     Mappings::Statistics mappings;
   };
 
-  /// `wake` is called, by any thread, when progress() has something new to do. The devices outlive
-  /// the endpoint, as does `mapper` (null: Mapper). Takes ring slots of each device and page-locks
-  /// slots for them.
+  /// `wake` is called, by any thread, when progress() has something new to do, and throws nothing.
+  /// The devices outlive the endpoint, as does `mapper` (null: Mapper). Takes ring slots of each
+  /// device and page-locks slots for them.
   Endpoint(Wire& wire, const Options& options, std::function<void()> wake,
            std::span<Device* const> devices = {}, Mapper* mapper = nullptr);
   /// Nothing is under way and, with devices, is_closed(), unless `abandon` was called.
@@ -341,6 +341,16 @@ class Endpoint {
     std::uint64_t allocation = 0;
   };
 
+  /// Wakes the progress thread when an operation of a device has ended.
+  class Waker final : public Notifier {
+   public:
+    explicit Waker(const std::function<void()>& wake) : wake_(wake) {}
+    void notify() noexcept override { wake_(); }
+
+   private:
+    const std::function<void()>& wake_;
+  };
+
   /// Host memory that a device has page-locked.
   class LockedPages {
    public:
@@ -465,6 +475,7 @@ class Endpoint {
   Wire& wire_;
   Options options_;
   std::function<void()> wake_;
+  Waker waker_{wake_};
   ShapeCache sent_shapes_{false};
   ShapeCache received_shapes_{true};
 

@@ -7,13 +7,16 @@
 
 namespace heddle::p2p {
 
-Lanes::Lanes(std::span<Device* const> devices, const Options& options) : options_(options) {
+Lanes::Lanes(std::span<Device* const> devices, const Options& options, Notifier& notifier)
+    : options_(options) {
   for (Device* device : devices) {
     auto& lane = *lanes_.emplace_back(std::make_unique<Lane>(*device, options));
     // Messages are small beside computing, and others wait for them.
     for (Queues* queues : {&lane.out, &lane.out_by_copies, &lane.in}) {
       queues->all.resize(static_cast<std::size_t>(options.streams));
-      for (Queue& queue : queues->all) queue.stream = device->create_stream(StreamPriority::high);
+      for (Queue& queue : queues->all) {
+        queue.stream = device->create_stream(StreamPriority::high, &notifier);
+      }
     }
   }
 }

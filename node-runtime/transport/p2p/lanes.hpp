@@ -49,7 +49,8 @@ class Lanes {
     std::optional<std::string> failure;
   };
 
-  Lanes(std::span<Device* const> devices, const Options& options);
+  /// `notifier` is told of ends by devices that do so.
+  Lanes(std::span<Device* const> devices, const Options& options, Notifier& notifier);
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
   ~Lanes();

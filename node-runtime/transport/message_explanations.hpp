@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "node-runtime/transport/p2p/endpoint.hpp"
+
+namespace heddle {
+
+/// What is told of the messages that came to a node: of each kind (size, path) how the first one
+/// was chosen, and how long all took. Threads: any.
+class MessageExplanations {
+ public:
+  /// Kinds that are told of; further ones are counted alone.
+  static constexpr std::size_t kinds_max = 32;
+
+  void add(const p2p::MessageReport& report);
+  /// One text for each kind, those with the most bytes in all first.
+  [[nodiscard]] std::vector<std::string> texts() const;
+
+ private:
+  struct Kind {
+    p2p::MessageReport first;
+    std::int64_t messages = 0;
+    double us = 0;  ///< of all
+  };
+
+  mutable std::mutex mutex_;
+  std::vector<Kind> kinds_;
+  std::int64_t others_ = 0;
+};
+
+}  // namespace heddle

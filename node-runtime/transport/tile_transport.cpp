@@ -1,0 +1,308 @@
+#include "node-runtime/transport/tile_transport.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/assert.hpp"
+#include "base/clock.hpp"
+
+namespace heddle {
+namespace {
+
+using protocol::AccessMode;
+
+constexpr p2p::ChannelId channel{0};
+
+/// Slots on a device hold 1/32 of its memory, of 16 MiB each at most: enough for a link to be busy
+/// while pieces are packed and unpacked. Below 64 KiB they are not worth their notes.
+constexpr std::int32_t ring_slots = 8;
+constexpr std::int64_t ring_share = 32;
+constexpr std::int64_t ring_piece_bytes_max = std::int64_t{16} << 20U;
+constexpr std::int64_t ring_piece_bytes_min = std::int64_t{64} << 10U;
+
+std::int64_t ring_piece_bytes(std::uint64_t memory_bytes) {
+  constexpr std::int64_t page = 4096;
+  const auto share = static_cast<std::int64_t>(memory_bytes) / ring_share / (2 * ring_slots);
+  const std::int64_t piece = std::min(ring_piece_bytes_max, share / page * page);
+  return piece < ring_piece_bytes_min ? 0 : piece;
+}
+
+/// Descriptions of parts of tiles on a device: 1/64 of its memory at most.
+packing::UnitsStore::Options units_options(std::uint64_t memory_bytes) {
+  packing::UnitsStore::Options options;
+  options.cache_bytes = std::min<std::size_t>(options.cache_bytes, memory_bytes / 128);
+  const std::size_t chunk_bytes = memory_bytes / 128 / options.chunks;
+  options.chunk_units =
+      std::clamp<std::size_t>(chunk_bytes / sizeof(WorkUnit), 16, options.chunk_units);
+  return options;
+}
+
+/// A node may have as many receives as its pools have blocks.
+constexpr std::int32_t requests_max = 1 << 24;
+
+}  // namespace
+
+p2p::Endpoint::Options TileTransport::endpoint_options(std::span<Device* const> devices,
+                                                       const Options& options) {
+  p2p::Endpoint::Options result;
+  result.requests_max = requests_max;
+  result.rates = options.rates;
+  result.path = options.path;
+  result.processes_take_turns = options.processes_take_turns;
+  result.report = options.report;
+  result.in_slots = 32;
+  if (devices.empty()) return result;
+  const std::uint64_t memory_bytes = devices.front()->info().memory_bytes;
+  result.lanes.packer = units_options(memory_bytes);
+  result.sizes.ring_piece_bytes = ring_piece_bytes(memory_bytes);
+  result.sizes.ring_slots = result.ring_slots = result.sizes.ring_piece_bytes == 0 ? 0 : ring_slots;
+  return result;
+}
+
+std::uint64_t TileTransport::device_bytes(std::uint64_t memory_bytes) {
+  const packing::UnitsStore::Options units = units_options(memory_bytes);
+  return static_cast<std::uint64_t>(2 * ring_slots * ring_piece_bytes(memory_bytes)) +
+         units.cache_bytes + units.chunks * units.chunk_units * sizeof(WorkUnit);
+}
+
+TileTransport::TileTransport(const Communicator& communicator, std::span<Device* const> devices,
+                             const Options& options)
+    : node_(communicator.rank()),
+      endpoint_options_(endpoint_options(devices, options)),
+      wire_(communicator.headers(), {.window_bytes = endpoint_options_.window_bytes()}),
+      endpoint_(
+          wire_,
+          [&] {
+            p2p::Endpoint::Options result = endpoint_options_;
+            result.unexpected = [this](const p2p::Envelope& envelope) {
+              waiting_.push_back({false, static_cast<std::uint32_t>(envelope.tag)});
+            };
+            if (options.traces) {
+              result.fragment = [this](const p2p::FragmentReport& one) { record_fragment(one); };
+            }
+            return result;
+          }(),
+          [this] {
+            if (engine_ != nullptr) engine_->message_bell.ring();
+          },
+          devices) {}
+
+TileTransport::~TileTransport() = default;
+
+void TileTransport::serve(Engine& engine, trace::ThreadTrace& trace) {
+  engine_ = &engine;
+  trace_ = &trace;
+}
+
+// ---- memory ----------------------------------------------------------------------------------
+
+/// False: not yet, since its block is in transfer.
+bool TileTransport::hold(protocol::TileId tile, PlaceId place, protocol::BlockRef block,
+                         AccessMode mode, Hold& held) {
+  held = {};
+  if (place == host_place) return true;
+  TileStore& store = engine_->store();
+  const ResidentBlock resident = store.resident(block);
+  if (resident == no_block) return true;  // of an empty tile
+  DeviceCache& cache = store.cache(place);
+  const DeviceCache::Use use{resident, mode, tile};
+  const auto reach = cache.reach(use);
+  if (!reach) return false;
+  held = {&cache, use, *reach};
+  return true;
+}
+
+void TileTransport::let_go(const Hold& held) {
+  if (held.cache != nullptr) held.cache->end_reach(held.use, held.reach);
+}
+
+/// What a grant or a send is about, in the memory that is held for it.
+template <class Action>
+TileMessage TileTransport::message_of(const Action& action, const Hold& held) {
+  const TileStore& store = engine_->store();
+  const TilePart part = engine_->part_of(action.job, action.tile, action.number);
+  if (held.cache == nullptr) return messages_.message(store.view(action.tile, action.block), part);
+  const TileShape shape = store.shape(action.tile);
+  return messages_.message(
+      {reinterpret_cast<double*>(held.reach.address), shape.rows, shape.columns, shape.rows}, part);
+}
+
+// ---- messages --------------------------------------------------------------------------------
+
+std::uint32_t TileTransport::expect(const protocol::GrantAction& grant) {
+  std::uint32_t tag = 0;
+  if (free_landings_.empty()) {
+    tag = static_cast<std::uint32_t>(landings_.size());
+    landings_.emplace_back();
+  } else {
+    tag = free_landings_.back();
+    free_landings_.pop_back();
+  }
+  landings_[tag] = {grant, 0, {}, now_ns(), 0};
+  ++receives_under_way_;
+  if (grant.place == host_place) HEDDLE_CHECK(receive(tag));
+  return tag;
+}
+
+/// False: its memory is not to be had yet.
+bool TileTransport::receive(std::uint32_t tag) {
+  Landing& landing = landings_[tag];
+  const protocol::GrantAction& grant = landing.grant;
+  if (!hold(grant.tile, grant.place, grant.block, AccessMode::write, landing.hold)) return false;
+  const TileMessage message = message_of(grant, landing.hold);
+  landing.elements = message.elements;
+  const p2p::Request request =
+      endpoint_.receive({message.data, message.count, message.type},
+                        {grant.from, static_cast<std::int32_t>(tag), channel},
+                        [this, tag](const p2p::Status& status, const Error* failure) {
+                          failure == nullptr ? received(tag, status) : failed(*failure);
+                        });
+  landing.request = request.id();
+  if (trace_->enabled()) carried_[landing.request] = {false, tag};
+  return true;
+}
+
+void TileTransport::received(std::uint32_t tag, const p2p::Status& status) {
+  const Landing& landing = landings_[tag];
+  const protocol::GrantAction& grant = landing.grant;
+  const std::int64_t elements = status.bytes / static_cast<std::int64_t>(sizeof(double));
+  HEDDLE_CHECK(elements == 0 || elements == landing.elements,
+               "job {}: of tile {} of matrix {}, version {}, {} numbers came from node {} and {} "
+               "were expected; the job's part of it is not the same on both",
+               grant.job.value(), grant.tile.index, grant.tile.matrix.value(), grant.number.value(),
+               elements, grant.from.value(), landing.elements);
+  let_go(landing.hold);
+  record(trace::RecordKind::receive, grant, grant.from, tag, static_cast<std::size_t>(status.bytes),
+         landing.posted_ns, status.path);
+  ended_.landings.emplace_back(grant.record, elements == 0 && landing.elements > 0);
+  if (trace_->enabled()) carried_.erase(landing.request);
+  free_landings_.push_back(tag);
+  --receives_under_way_;
+}
+
+void TileTransport::send(const protocol::SendAction& send) {
+  std::uint32_t slot = 0;
+  if (free_sendings_.empty()) {
+    slot = static_cast<std::uint32_t>(sendings_.size());
+    sendings_.emplace_back();
+  } else {
+    slot = free_sendings_.back();
+    free_sendings_.pop_back();
+  }
+  sendings_[slot] = {send, 0, {}, now_ns(), 0};
+  ++sends_under_way_;
+  if (!post(slot)) waiting_.push_back({true, slot});
+}
+
+/// False: its memory is not to be had yet.
+bool TileTransport::post(std::uint32_t slot) {
+  Sending& sending = sendings_[slot];
+  const protocol::SendAction& send = sending.send;
+  // A cancelled job's version is an empty message, which an empty part of a tile is too: the
+  // receiver knows which by the size it expects. Where it expects nothing it cannot tell, and need
+  // not: its tasks read nothing of this version, and a cancellation is told to all nodes anyway.
+  TileMessage message;
+  if (!send.empty) {
+    if (!hold(send.tile, send.place, send.block, AccessMode::read, sending.hold)) return false;
+    message = message_of(send, sending.hold);
+  }
+  sending.bytes = message.bytes();
+  const p2p::Request request = endpoint_.send(
+      {message.data, message.count, message.type}, send.to, static_cast<std::int32_t>(send.tag),
+      channel, [this, slot](const p2p::Status& status, const Error* failure) {
+        failure == nullptr ? sent(slot, status) : failed(*failure);
+      });
+  sending.request = request.id();
+  if (trace_->enabled()) carried_[sending.request] = {true, slot};
+  engine_->count_message(message.bytes());
+  return true;
+}
+
+void TileTransport::sent(std::uint32_t slot, const p2p::Status& status) {
+  const Sending& sending = sendings_[slot];
+  let_go(sending.hold);
+  record(trace::RecordKind::send, sending.send, sending.send.to, sending.send.tag, sending.bytes,
+         sending.posted_ns, status.path);
+  ended_.sends.push_back(sending.send.record);
+  if (trace_->enabled()) carried_.erase(sending.request);
+  free_sendings_.push_back(slot);
+  --sends_under_way_;
+}
+
+// ---- progress --------------------------------------------------------------------------------
+
+bool TileTransport::progress() {
+  bool progressed = endpoint_.progress();
+  // What has just been posted need not wait for another look.
+  if (serve_waiting()) progressed |= endpoint_.progress();
+  if (failure_) throw Error(*failure_);
+  return progressed;
+}
+
+/// Messages whose memory may be there now.
+bool TileTransport::serve_waiting() {
+  bool served = false;
+  for (std::size_t tries = waiting_.size(); tries > 0; --tries) {
+    const Carried one = waiting_.front();
+    waiting_.pop_front();
+    if (one.is_send ? post(one.slot) : receive(one.slot)) {
+      served = true;
+    } else {
+      waiting_.push_back(one);
+    }
+  }
+  return served;
+}
+
+/// Its memory stays held: the node ends.
+void TileTransport::failed(const Error& failure) {
+  if (!failure_) failure_ = failure;
+}
+
+void TileTransport::abandon(const Error& why) {
+  endpoint_.abandon(why);
+  wire_.abandon();
+}
+
+// ---- the trace -------------------------------------------------------------------------------
+
+template <class Action>
+void TileTransport::record(trace::RecordKind kind, const Action& action, NodeId peer,
+                           std::uint32_t tag, std::size_t bytes, std::int64_t posted_ns,
+                           p2p::Path path) {
+  trace_->message({.kind = kind,
+                   .path = static_cast<trace::PathNumber>(1 + static_cast<int>(path)),
+                   .job = action.job.value(),
+                   .tile = {action.tile.matrix.value(), action.tile.index},
+                   .version = action.number,
+                   .peer = peer,
+                   .tag = tag,
+                   .bytes = bytes,
+                   .posted_ns = posted_ns,
+                   .start_ns = posted_ns,
+                   .end_ns = now_ns()});
+}
+
+void TileTransport::record_fragment(const p2p::FragmentReport& fragment) {
+  const auto found = carried_.find(fragment.message);
+  if (found == carried_.end()) return;  // nobody asks
+  const auto put = [&](const auto& action, NodeId peer) {
+    trace_->fragment({.step = static_cast<trace::FragmentStep>(fragment.kind),
+                      .job = action.job.value(),
+                      .tile = {action.tile.matrix.value(), action.tile.index},
+                      .version = action.number,
+                      .peer = peer,
+                      .begin = static_cast<std::uint64_t>(fragment.range.begin),
+                      .bytes = static_cast<std::uint64_t>(fragment.range.bytes),
+                      .start_ns = fragment.begun_ns,
+                      .end_ns = fragment.ended_ns});
+  };
+  const Carried& one = found->second;
+  if (one.is_send) {
+    put(sendings_[one.slot].send, sendings_[one.slot].send.to);
+  } else {
+    put(landings_[one.slot].grant, landings_[one.slot].grant.from);
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node-runtime/memory/device_cache.hpp"
+#include "node-runtime/threads/engine.hpp"
+#include "node-runtime/transport/communicator.hpp"
+#include "node-runtime/transport/p2p/endpoint.hpp"
+#include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
+#include "node-runtime/transport/tile_messages.hpp"
+
+namespace heddle {
+
+/// Versions of tiles on their way between nodes: what the protocol's grants and sends bring from
+/// any place of one node to any place of another, by an endpoint over MPI.
+///
+/// A grant becomes a receive under a tag of its own, which its header tells the sender (010). Into
+/// host memory it is posted at once. Of a device's block nothing is held while the version is not
+/// even written: the receive is posted when the message has been announced, into the device's
+/// memory or, where that has no room, into what backs the block (DeviceCache::reach).
+///
+/// Of a version travels what its job says is needed elsewhere (JobSpec::part), at its place in the
+/// tile. Both ends ask the job, so the message says nothing about it.
+///
+/// What is bounded: receives by the blocks of the jobs' pools and matrices, sends by the receives
+/// they answer, and so announcements that wait here.
+///
+/// Threads: construction and destruction by the one that calls MPI then; all else by the progress
+/// thread.
+class TileTransport {
+ public:
+  struct Options {
+    p2p::PathRates rates;
+    std::optional<p2p::Path> path;  ///< taken wherever it can be
+    /// On a GPU that nodes share, one process's work waits for the other's time slice: no MPS.
+    bool processes_take_turns = true;
+    std::function<void(const p2p::MessageReport&)> report;  ///< of messages received
+    bool traces = false;                                    ///< fragments are wanted for the trace
+  };
+  /// What has come and gone, for the protocol.
+  struct Ended {
+    std::vector<std::pair<protocol::Landing*, bool>> landings;  ///< and whether they came empty
+    std::vector<protocol::Send*> sends;
+    [[nodiscard]] bool empty() const { return landings.empty() && sends.empty(); }
+  };
+
+  /// Collective. Takes some memory of each device (device_bytes), so it comes before whoever takes
+  /// all that is left.
+  TileTransport(const Communicator& communicator, std::span<Device* const> devices,
+                const Options& options);
+  /// Closed, unless `abandon` was called.
+  ~TileTransport();
+  TileTransport(const TileTransport&) = delete;
+  TileTransport& operator=(const TileTransport&) = delete;
+
+  /// Of a device's memory, that messages need for themselves.
+  [[nodiscard]] static std::uint64_t device_bytes(std::uint64_t memory_bytes);
+
+  /// Before anything travels.
+  void serve(Engine& engine, trace::ThreadTrace& trace);
+  /// Gets ready to receive; the tag to be sent to.
+  [[nodiscard]] std::uint32_t expect(const protocol::GrantAction& grant);
+  void send(const protocol::SendAction& send);
+  /// Does what can be done now; false: nothing was. Throws what made a message fail.
+  bool progress();
+  [[nodiscard]] Ended take_ended() { return std::exchange(ended_, {}); }
+  /// Messages that are more than expected: there is something to look for without rest.
+  [[nodiscard]] bool is_moving() const { return sends_under_way_ > 0 || !waiting_.empty(); }
+  [[nodiscard]] bool is_expecting() const { return receives_under_way_ > 0; }
+
+  /// The end, when nothing travels any more on any node: nodes let go of each other's memory.
+  void close() { endpoint_.close(); }
+  [[nodiscard]] bool is_closed() const { return endpoint_.is_idle() && endpoint_.is_closed(); }
+  /// The node fails: nothing touches any memory when this returns.
+  void abandon(const Error& why);
+
+  [[nodiscard]] p2p::Endpoint::Statistics statistics() const { return endpoint_.statistics(); }
+
+ private:
+  /// Memory of a place, held for a message.
+  struct Hold {
+    DeviceCache* cache = nullptr;  ///< null: of the host, which need not be held
+    DeviceCache::Use use;
+    DeviceCache::Reach reach;
+  };
+  struct Landing {
+    protocol::GrantAction grant;
+    std::int64_t elements = 0;  ///< doubles, if the job goes on
+    Hold hold;
+    std::int64_t posted_ns = 0;
+    std::int64_t request = 0;  ///< the endpoint's number
+  };
+  struct Sending {
+    protocol::SendAction send;
+    std::size_t bytes = 0;
+    Hold hold;
+    std::int64_t posted_ns = 0;
+    std::int64_t request = 0;
+  };
+  /// Which message a request of the endpoint's brings, for its fragments.
+  struct Carried {
+    bool is_send = false;
+    std::uint32_t slot = 0;
+  };
+
+  [[nodiscard]] bool hold(protocol::TileId tile, PlaceId place, protocol::BlockRef block,
+                          protocol::AccessMode mode, Hold& held);
+  static void let_go(const Hold& held);
+  template <class Action>
+  [[nodiscard]] TileMessage message_of(const Action& action, const Hold& held);
+  [[nodiscard]] bool receive(std::uint32_t tag);
+  [[nodiscard]] bool post(std::uint32_t slot);
+  [[nodiscard]] bool serve_waiting();
+  void received(std::uint32_t tag, const p2p::Status& status);
+  void sent(std::uint32_t slot, const p2p::Status& status);
+  void failed(const Error& failure);
+  void record_fragment(const p2p::FragmentReport& fragment);
+  template <class Action>
+  void record(trace::RecordKind kind, const Action& action, NodeId peer, std::uint32_t tag,
+              std::size_t bytes, std::int64_t posted_ns, p2p::Path path);
+  [[nodiscard]] static p2p::Endpoint::Options endpoint_options(std::span<Device* const> devices,
+                                                               const Options& options);
+
+  Engine* engine_ = nullptr;
+  trace::ThreadTrace* trace_ = nullptr;
+  NodeId node_;
+  p2p::Endpoint::Options endpoint_options_;
+  p2p::MpiWire wire_;
+  p2p::Endpoint endpoint_;
+  TileMessages messages_;
+  std::deque<Landing> landings_;  ///< by tag
+  std::vector<std::uint32_t> free_landings_;
+  std::deque<Sending> sendings_;
+  std::vector<std::uint32_t> free_sendings_;
+  std::size_t sends_under_way_ = 0;
+  std::size_t receives_under_way_ = 0;
+  /// Messages whose memory is not to be had yet: landings that were announced, sends.
+  std::deque<Carried> waiting_;
+  std::unordered_map<std::int64_t, Carried> carried_;  ///< by request, while somebody asks
+  std::optional<Error> failure_;
+  Ended ended_;
+};
+
+}  // namespace heddle
