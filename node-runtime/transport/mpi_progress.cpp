@@ -456,15 +456,19 @@ void MpiProgress::record_wait(std::int64_t end_ns) {
   waiting_since_ns_ = 0;
 }
 
+void MpiProgress::watch_processes() {
+  for (int r = 0; r < size_; ++r) {
+    const auto& process = peer_processes_[static_cast<std::size_t>(r)];
+    if (process != nullptr && process->has_ended()) lost(r, "its process has ended");
+  }
+}
+
 /// A node that is gone is noticed at once when it ran on this host, else by its silence.
 void MpiProgress::watch_peers() {
   const std::int64_t now = now_ns();
   if (now - watched_ns_ < heartbeat_ns / 5) return;
   watched_ns_ = now;
-  for (int r = 0; r < size_; ++r) {
-    const auto& process = peer_processes_[static_cast<std::size_t>(r)];
-    if (process != nullptr && process->has_ended()) lost(r, "its process has ended");
-  }
+  watch_processes();
   const int watched = (rank_ + size_ - 1) % size_;
   if (now - heard_ns_[static_cast<std::size_t>(rank_)] > heartbeat_ns) {
     heard_ns_[static_cast<std::size_t>(rank_)] = now;
@@ -493,7 +497,7 @@ void MpiProgress::close() {
   tiles_.close();
   while (!tiles_.is_closed()) {
     if (tiles_.progress()) continue;
-    watch_peers();
+    watch_processes();
     ::sched_yield();
   }
 }

@@ -116,6 +116,7 @@ class MpiProgress {
   void wait(Doorbell::Ticket ticket);
   void record_wait(std::int64_t end_ns);
   void watch_peers();
+  void watch_processes();
   [[noreturn]] void lost(int rank, const char* how);
   void run_collective(Collective& collective);
   void close();

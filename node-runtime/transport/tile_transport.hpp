@@ -56,7 +56,7 @@ class TileTransport {
   };
 
   /// Collective. Takes some memory of each device (device_bytes), so it comes before whoever takes
-  /// all that is left.
+  /// all that is left. Throws Error(communication) when a node of this host does not come.
   TileTransport(const Communicator& communicator, std::span<Device* const> devices,
                 const Options& options);
   /// Closed, unless `abandon` was called.
@@ -129,6 +129,7 @@ class TileTransport {
   template <class Action>
   void record(trace::RecordKind kind, const Action& action, NodeId peer, std::uint32_t tag,
               std::size_t bytes, std::int64_t posted_ns, p2p::Path path);
+  void meet_neighbours();
   [[nodiscard]] static p2p::Endpoint::Options endpoint_options(std::span<Device* const> devices,
                                                                const Options& options);
 

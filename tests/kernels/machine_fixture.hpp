@@ -34,20 +34,21 @@ inline Measurements sample_measurements() {
                         .streams = 3,
                         .kernels = {{"gsmm", 1024, 1024, 0, 43.25}, {"geqrt", 4096, 512, 256, 900}},
                         .products = {{768, 0, 0}, {1536, 17, 3}, {3072, 20, 15}},
-                        .copies = {55, 52.5, 98, 130.25}};
+                        .copies = {55, 52.5, 98, 130.25, 1800, 1600.5, 9.5}};
   DeviceMeasurement emulated{.backend = "emulated",
                              .name = "emulated",
                              .library = "",
                              .streams = 1,
                              .kernels = {},
                              .products = {},
-                             .copies = {9, 8, 10, {}}};
+                             .copies = {9, 8, 10, {}, {}, {}, {}}};
   return {.cpu = CpuMeasurement{.workers = 2,
                                 .one_worker = {{"gsmm", 320, 320, 0, 600.125}},
                                 .all_workers = {{"gsmm", 320, 320, 0, 655.5},
                                                 {"tsmqr", 2048, 144, 48, 1.0 / 3}}},
           .devices = {gpu, emulated},
-          .messages = MessageMeasurement{1.5, 11}};
+          .messages = MessageMeasurement{1.5, 11, MessageMeasurement::Host{0.5, 7},
+                                         MessageMeasurement::Reading{1.25, 12}}};
 }
 
 }  // namespace heddle::test

@@ -202,6 +202,11 @@ class Endpoint {
   Request release(const void* memory);
 
   // ---- for the progress thread ----------------------------------------------------------------
+  /// Maps the devices of all nodes of the host before they have anything to do: a GPU that computes
+  /// maps another one's memory in a second rather than in some milliseconds. To be called by all;
+  /// are_neighbours_known() says when it is done.
+  void meet_neighbours();
+  [[nodiscard]] bool are_neighbours_known() const;
   /// Does what can be done now; false: nothing was.
   bool progress();
   /// No request is under way, and nothing that has come waits for a receive.
@@ -448,6 +453,7 @@ class Endpoint {
   // ---- mappings -------------------------------------------------------------------------------
   void introduce(NodeId to);
   void introduced(NodeId from, std::span<const std::byte> payload);
+  void map_rings(NodeId of);
   [[nodiscard]] std::optional<MemoryReference> reference_to(const Side& side, NodeId for_peer);
   [[nodiscard]] LaneId lane_for(const Side& side, const DeviceUuid& device) const;
   [[nodiscard]] Spot map(NodeId node, LaneId via, const MemoryReference& memory,
@@ -519,6 +525,7 @@ class Endpoint {
   std::int32_t next_flow_ = 0;
   std::int64_t next_arrival_ = 1;
   std::int64_t next_operation_ = 1;
+  bool maps_neighbours_ = false;
   bool is_closing_ = false;
   Statistics statistics_;
 };

@@ -37,7 +37,40 @@ void Endpoint::introduced(NodeId from, std::span<const std::byte> payload) {
   for (std::size_t at = 0; at < payload.size(); at += sizeof(DeviceIntroduction)) {
     other.devices.push_back(read<DeviceIntroduction>(payload, at));
   }
+  if (maps_neighbours_) map_rings(from);
   if (is_closing_) say_goodbye(from);
+}
+
+void Endpoint::meet_neighbours() {
+  maps_neighbours_ = true;
+  for (std::int32_t i = 0; i < wire_.nodes(); ++i) {
+    const NodeId node{i};
+    if (node == wire_.node()) continue;
+    introduce(node);
+    if (peer(node).has_introduced) map_rings(node);
+  }
+}
+
+bool Endpoint::are_neighbours_known() const {
+  for (std::int32_t i = 0; i < wire_.nodes() && lanes_.count() > 0; ++i) {
+    const NodeId node{i};
+    const Peer& other = peer(node);
+    const bool is_awaited = node != wire_.node() && wire_.shares_host(node);
+    if (is_awaited && !other.has_introduced && !other.is_lost) return false;
+  }
+  return true;
+}
+
+/// What is refused is not tried again.
+void Endpoint::map_rings(NodeId of) {
+  Peer& other = peer(of);
+  for (std::size_t theirs = 0; theirs < other.devices.size() && !rings_.empty(); ++theirs) {
+    for (std::int32_t here = 0; here < lanes_.count(); ++here) {
+      const std::string refusal = map_for_the_next(of, LaneId{here}, other.devices[theirs].ring);
+      if (refusal.empty()) continue;
+      other.not_mapped_here[{static_cast<std::int32_t>(theirs), here}] = refusal;
+    }
+  }
 }
 
 // ---- others' memory --------------------------------------------------------------------------

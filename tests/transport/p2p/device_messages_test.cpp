@@ -295,4 +295,25 @@ TEST(DeviceFaults, a_lost_node_leaves_no_operation_and_no_mapping_behind) {
   }
 }
 
+TEST(Neighbours, map_each_other_s_devices_before_there_is_anything_to_do) {
+  Cluster::Devices devices;
+  devices.per_node = 2;
+  devices.refusing_node = 2;
+  Cluster cluster(3, 7, small_options(), devices);
+  for (const std::int32_t node : {0, 1, 2}) {
+    EXPECT_FALSE(cluster.at(node).are_neighbours_known());
+    cluster.at(node).meet_neighbours();
+  }
+  EXPECT_TRUE(cluster.run_until([&] {
+    return cluster.at(0).are_neighbours_known() && cluster.at(1).are_neighbours_known() &&
+           cluster.at(2).are_neighbours_known();
+  }));
+  // Each device maps both devices of both others.
+  EXPECT_EQ(cluster.mapper(0).open_count, 8);
+  EXPECT_EQ(cluster.mapper(1).open_count, 8);
+  EXPECT_EQ(cluster.mapper(2).open_count, 0);
+  EXPECT_TRUE(cluster.close());
+  EXPECT_EQ(cluster.mapper(0).open_count, 0);
+}
+
 }  // namespace heddle::p2p
