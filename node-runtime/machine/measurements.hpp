@@ -34,11 +34,11 @@ struct CpuMeasurement {
 struct CopyRates {
   double to_device = 0;
   double to_host = 0;
-  double both_ways = 0;            ///< the sum, both at once
-  std::optional<double> to_peer;   ///< between two devices that reach each other
-  std::optional<double> within;    ///< from the device's memory to its memory
-  std::optional<double> packing;   ///< of a part of a matrix, by the device, likewise
-  std::optional<double> short_us;  ///< a copy of some bytes, until the host has seen its end
+  double both_ways = 0;              ///< the sum, both at once
+  std::optional<double> to_peer{};   ///< between two devices that reach each other
+  std::optional<double> within{};    ///< from the device's memory to its memory
+  std::optional<double> packing{};   ///< of a part of a matrix, by the device, likewise
+  std::optional<double> short_us{};  ///< a copy of some bytes, until the host has seen its end
 
   friend bool operator==(const CopyRates&, const CopyRates&) = default;
 };
@@ -67,14 +67,14 @@ struct MessageMeasurement {
     double packing = 0;  ///< of a part of a matrix by a core, into memory that others read
     friend bool operator==(const Host&, const Host&) = default;
   };
-  std::optional<Host> host;
+  std::optional<Host> host{};
   /// A core's reading of another process's memory; absent where the system does not let it.
   struct Reading {
     double short_us = 0;
     double rate = 0;
     friend bool operator==(const Reading&, const Reading&) = default;
   };
-  std::optional<Reading> reading;
+  std::optional<Reading> reading{};
 
   friend bool operator==(const MessageMeasurement&, const MessageMeasurement&) = default;
 };
