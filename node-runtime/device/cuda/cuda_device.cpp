@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <mutex>
+#include <set>
 #include <unistd.h>
 #include <utility>
 
@@ -278,11 +279,17 @@ std::int64_t CudaDevice::completed_ns(cudaEvent_t event) {
 
 // ---- peers and other processes ---------------------------------------------------------------
 
+/// Of the process, not of this device.
 void CudaDevice::enable_peer(const CudaDevice& peer) const {
+  static std::mutex mutex;
+  static std::set<std::pair<int, int>> enabled;
+  const std::scoped_lock lock(mutex);
+  if (enabled.contains({gpu_, peer.gpu_})) return;
   const CurrentGpu current(gpu_);
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer.gpu_, 0);
   static_cast<void>(cudaGetLastError());
   if (status != cudaErrorPeerAccessAlreadyEnabled) check(status, "cudaDeviceEnablePeerAccess");
+  enabled.emplace(gpu_, peer.gpu_);
 }
 
 bool CudaDevice::can_access_peer(const Device& other) const {

@@ -183,4 +183,39 @@ bool PackPlan::is_valid() const {
   return body == Body::block || (stream == nest.body_bytes && units.front().memory == 0);
 }
 
+std::int64_t LoopShape::bytes() const {
+  std::int64_t bytes = nest.body_bytes;
+  for (std::size_t l = 0; l < nest.depth; ++l) bytes *= nest.loops[l].count;
+  return bytes;
+}
+
+bool LoopShape::fits(const LoopShape& other) const {
+  if (body != other.body || bytes() != other.bytes()) return false;
+  if (body == PackPlan::Body::block) return true;
+  return nest.depth == 0 && other.nest.depth == 0 && triangle.columns == other.triangle.columns &&
+         triangle.first_bytes == other.triangle.first_bytes &&
+         triangle.step_bytes == other.triangle.step_bytes;
+}
+
+bool LoopShape::goes_with(const LoopShape& other) const {
+  if (!fits(other)) return false;
+  constexpr std::int64_t short_bytes = 64;
+  if (body == PackPlan::Body::triangle ||
+      std::min(nest.body_bytes, other.nest.body_bytes) >= short_bytes) {
+    return true;
+  }
+  return nest.body_bytes == other.nest.body_bytes && nest.depth == other.nest.depth &&
+         std::equal(nest.loops.begin(), nest.loops.begin() + nest.depth, other.nest.loops.begin(),
+                    [](const auto& a, const auto& b) { return a.count == b.count; });
+}
+
+std::optional<LoopShape> loop_shape(const PackPlan& plan, std::int64_t count) {
+  if (plan.body == PackPlan::Body::units || plan.stream_bytes(count) == 0) return std::nullopt;
+  LoopShape shape{plan.body, plan.nest_of(count), plan.triangle};
+  // Elements may go backwards.
+  const std::int64_t last = (count - 1) * plan.extent;
+  shape.nest.offset -= std::min<std::int64_t>(0, last) + plan.true_lower_bound;
+  return shape;
+}
+
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -83,6 +84,26 @@ struct PackPlan {
   [[nodiscard]] bool is_valid() const;
   friend bool operator==(const PackPlan& a, const PackPlan& b);
 };
+
+/// All elements of one side of a message, where loops say all of it: a plan without units, with the
+/// count folded in. Plain, so that another node can be told.
+struct LoopShape {
+  PackPlan::Body body = PackPlan::Body::block;  ///< not units
+  LoopNest nest;                                ///< from the first byte that is touched
+  datatype::Triangle triangle;
+
+  [[nodiscard]] std::int64_t bytes() const;
+  /// Whether one kernel can copy from the one to the other: both are blocks, or columns of the same
+  /// triangle.
+  [[nodiscard]] bool fits(const LoopShape& other) const;
+  /// Whether it does well to: blocks are not short, or alike. A transpose, between whose sides
+  /// tiles help, is better packed.
+  [[nodiscard]] bool goes_with(const LoopShape& other) const;
+};
+static_assert(std::is_trivially_copyable_v<LoopShape>);
+
+/// Nothing where the plan has units, or there are no bytes.
+[[nodiscard]] std::optional<LoopShape> loop_shape(const PackPlan& plan, std::int64_t count);
 
 /// The plan of one element of `type`. O(description), and O(blocks) where the body is units. Throws
 /// Error(usage) for more than datatype::blocks_max blocks under no common loop.

@@ -272,6 +272,7 @@ class Endpoint {
     Envelope envelope;  ///< of the message that it has taken
     NoteHeader announcement;
     std::optional<MemoryReference> source;  ///< the sender's memory
+    std::optional<LoopShape> source_loops;  ///< that is not contiguous
     std::vector<std::byte> payload;         ///< of an eager message that waits for a slot
     std::int64_t bytes = 0;
     bool is_taken = false;
@@ -455,6 +456,7 @@ class Endpoint {
   void introduced(NodeId from, std::span<const std::byte> payload);
   void map_rings(NodeId of);
   [[nodiscard]] std::optional<MemoryReference> reference_to(const Side& side, NodeId for_peer);
+  [[nodiscard]] std::string why_not_between(const Receive& receive) const;
   [[nodiscard]] LaneId lane_for(const Side& side, const DeviceUuid& device) const;
   [[nodiscard]] Spot map(NodeId node, LaneId via, const MemoryReference& memory,
                          std::shared_ptr<const Mappings::Use>& use);

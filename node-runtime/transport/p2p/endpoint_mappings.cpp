@@ -130,9 +130,11 @@ void Endpoint::lock(std::span<std::byte> pages) {
 
 /// What the other node may map a side's memory by; nothing where it cannot.
 std::optional<MemoryReference> Endpoint::reference_to(const Side& side, NodeId for_peer) {
-  if (!side.lane || side.contiguous == nullptr || side.bytes == 0) return std::nullopt;
-  if (!wire_.shares_host(for_peer)) return std::nullopt;
-  const MemoryReference reference = refer_to(lanes_.device(*side.lane), side.contiguous);
+  if (!side.lane || side.bytes == 0 || !wire_.shares_host(for_peer)) return std::nullopt;
+  if (side.contiguous == nullptr && !side.shape->loops) return std::nullopt;
+  const std::byte* const first =
+      side.contiguous != nullptr ? side.contiguous : side.memory + side.shape->first;
+  const MemoryReference reference = refer_to(lanes_.device(*side.lane), first);
   if (for_peer != wire_.node()) {
     told_[{side.lane->value(), reference.handle.allocation}].insert(for_peer);
   }

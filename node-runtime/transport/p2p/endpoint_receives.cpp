@@ -139,7 +139,12 @@ void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader
                           "{}",
                           from.value(), header.bytes, header.tag)));
   }
-  if (header.has_reference != 0) receive.source = read<MemoryReference>(payload);
+  if (header.has_reference != 0) {
+    receive.source = read<MemoryReference>(payload);
+    if (header.is_contiguous == 0) {
+      receive.source_loops = read<LoopShape>(payload, sizeof(MemoryReference));
+    }
+  }
   decide(receive);
 }
 
@@ -153,6 +158,17 @@ void Endpoint::refuse(const Receive& receive, const Error& why) {
 }
 
 // ---- the path --------------------------------------------------------------------------------
+
+/// Why no kernel copies from the sender's elements to the receiver's; empty if one does.
+std::string Endpoint::why_not_between(const Receive& receive) const {
+  if (!receive.source_loops) return "the sender's elements are a list of blocks";
+  if (!receive.side.lane) return "the receiver's memory is not on a device";
+  const auto& here = receive.side.shape->loops;
+  if (!here) return "the receiver's elements are a list of blocks";
+  return here->goes_with(*receive.source_loops)
+             ? ""
+             : "the sender's and the receiver's elements are not alike";
+}
 
 Situation Endpoint::situation_of(const Receive& receive) {
   const NodeId from = receive.envelope.source;
@@ -179,6 +195,8 @@ Situation Endpoint::situation_of(const Receive& receive) {
   }
   const std::int32_t theirs = announced.device;
   const std::int32_t here = side.lane ? side.lane->value() : -1;
+  if (announced.is_contiguous == 0 && announced.device >= 0)
+    s.no_between = why_not_between(receive);
   if (receive.source) {
     const LaneId via = lane_for(side, receive.source->handle.device);
     s.maps_get = s.is_self || mappings_.has(from, lanes_.device(via), *receive.source);
@@ -347,7 +365,8 @@ void Endpoint::fetch(Receive& receive) {
     peer(from).not_mapped_here[{receive.announcement.device, here}] = error.what();
     return decide(receive);
   }
-  receive.piece_bytes = Wire::piece_bytes_max;
+  // Between loops all at once.
+  receive.piece_bytes = receive.source_loops ? receive.bytes : Wire::piece_bytes_max;
   const std::shared_ptr<Receive> kept = receives_.at(receive.id);
   // All at once; the count is raised first so that none of them is the last before all are posted.
   const std::int64_t pieces = (receive.bytes + receive.piece_bytes - 1) / receive.piece_bytes;
@@ -464,7 +483,10 @@ bool Endpoint::drain(Receive& receive, const Operation& piece, const Spot& from)
   }
   const OperationId id = add(piece);
   try {
-    if (side.lane) {
+    if (piece.kind == Operation::Kind::fetch && receive.source_loops) {
+      lanes_.transfer(*side.lane, *receive.source_loops, from, *side.shape->loops,
+                      side.memory + side.shape->first, id);
+    } else if (side.lane) {
       lanes_.unpack(*side.lane, side.elements(), piece.range, from, id);
     } else {
       lanes_.copy(receive.via, Lanes::Direction::in, {side.contiguous + piece.range.begin, nullptr},

@@ -61,8 +61,12 @@ void Endpoint::start(const std::shared_ptr<Send>& started) {
     return;
   }
   header.has_reference = reference.has_value() ? 1 : 0;
-  if (reference) return send_note(send.to, header, bytes_of(*reference));
-  send_note(send.to, header);
+  if (!reference) return send_note(send.to, header);
+  if (send.side.contiguous != nullptr) return send_note(send.to, header, bytes_of(*reference));
+  const auto room = begin_note(send.to, header, sizeof *reference + sizeof *send.side.shape->loops);
+  std::ranges::copy(bytes_of(*reference), room.begin());
+  std::ranges::copy(bytes_of(*send.side.shape->loops), room.begin() + sizeof *reference);
+  wire_.send_note();
 }
 
 void Endpoint::cancel_send(std::int64_t id) {

@@ -69,6 +69,15 @@ void Lanes::unpack(LaneId lane, const Elements& elements, StreamRange range, con
   queued(on, queue, id);
 }
 
+void Lanes::transfer(LaneId lane, const LoopShape& from, const Spot& source, const LoopShape& to,
+                     std::byte* memory, OperationId id) {
+  Lane& on = at(lane);
+  Queue& queue = next(on.in);
+  on.packer.transfer(*queue.stream, from, {source.address, source.device}, to, memory,
+                     options_.limits);
+  queued(on, queue, id);
+}
+
 void Lanes::copy(LaneId lane, Direction direction, const Spot& to, const Spot& from,
                  std::size_t bytes, OperationId id) {
   Lane& on = at(lane);

@@ -73,6 +73,9 @@ class Lanes {
                      const Spot& to, OperationId id);
   void unpack(LaneId lane, const Elements& elements, StreamRange range, const Spot& from,
               OperationId id);
+  /// From memory that the device reaches to its own, between shapes that fit each other.
+  void transfer(LaneId lane, const LoopShape& from, const Spot& source, const LoopShape& to,
+                std::byte* memory, OperationId id);
   void copy(LaneId lane, Direction direction, const Spot& to, const Spot& from, std::size_t bytes,
             OperationId id);
 

@@ -18,7 +18,8 @@ struct NoteHeader {
   enum class Kind : std::uint8_t {
     introduce,  ///< the sender's devices follow (DeviceIntroduction); before anything else
     eager,      ///< a whole message; its packed bytes follow
-    announce,   ///< a message; where its memory may be mapped, a MemoryReference follows
+    announce,   ///< a message; where its memory may be mapped, a MemoryReference follows, and its
+                ///< LoopShape where it is not contiguous
     grant,      ///< bring the bytes of `send` by `path`, in pieces of `piece_bytes`. `shared` and
                 ///< `ring`: slots follow; `put`: a MemoryReference, which `has_reference` also
                 ///< announces behind slots, for the next message

@@ -66,7 +66,9 @@ class Predictor {
       }
       case Path::get:
         if (!s_.sender.on_device) return rates_.note_us + reading_us();
-        return rates_.note_us + Stage{device_us(s_.works_here), direct(s_.receiver)}.us(bytes_);
+        return rates_.note_us + Stage{device_us(s_.works_here),
+                                      direct(s_.sender.is_contiguous ? s_.receiver : s_.sender)}
+                                    .us(bytes_);
       case Path::put:
         return 3 * rates_.note_us + Stage{device_us(!s_.works_here), direct(s_.sender)}.us(bytes_);
       case Path::ring:
@@ -126,7 +128,7 @@ std::string lack_of(Path path, const Situation& s) {
     case Path::shared:
       return s.no_shared;
     case Path::get:
-      if (!s.sender.is_contiguous) return "the sender's memory is not contiguous";
+      if (!s.sender.is_contiguous && !s.no_between.empty()) return s.no_between;
       if (!s.sender.on_device) {
         return s.receiver.on_device ? "a device does not read another node's host memory"
                                     : s.no_read;

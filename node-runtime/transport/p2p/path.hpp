@@ -14,10 +14,10 @@ enum class Path : std::uint8_t {
   message,  ///< over the wire; what is not contiguous host memory passes through slots (copy-in,
             ///< copy-out: 000 section 4.3.2)
   shared,   ///< packed into slots of the receiver in memory that both nodes of a host reach
-  get,      ///< read by the receiver from the sender's contiguous memory: its device from a device
-            ///< (000 section 4.3.1), its processor from the host
-  put,      ///< written by the sender into the receiver's contiguous device memory
-  ring      ///< packed into a ring of slots on the receiver's device, unpacked from there
+  get,  ///< read by the receiver from the sender's memory: its device from a device (000 section
+        ///< 4.3.1), its processor from contiguous memory of the host
+  put,  ///< written by the sender into the receiver's contiguous device memory
+  ring  ///< packed into a ring of slots on the receiver's device, unpacked from there
 };
 inline constexpr int path_count = 6;
 
@@ -46,7 +46,9 @@ struct Situation {
   bool takes_turns = false;  ///< see works_here
   /// Why a path cannot be taken between these two, whatever is sent; empty where it can.
   std::string no_shared{};
-  std::string no_get{};   ///< of a device's memory
+  std::string no_get{};  ///< of a device's memory
+  /// Why the sender's memory that is not contiguous cannot be read as it lies.
+  std::string no_between{"the sender's memory is not contiguous"};
   std::string no_read{};  ///< of the sender's host memory
   std::string no_put{};
   std::string no_ring{};

@@ -1,5 +1,6 @@
 #include "node-runtime/transport/p2p/shape_cache.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -25,7 +26,8 @@ std::shared_ptr<const Shape> ShapeCache::shape_of(const Datatype& type, std::int
 }
 
 std::shared_ptr<const Shape> ShapeCache::make(const Datatype& type, std::int64_t count) {
-  auto shape = std::make_shared<Shape>(Shape{type, count, plans_.commit(type), 0, false, 0, {}, 0});
+  auto shape =
+      std::make_shared<Shape>(Shape{.type = type, .count = count, .plan = plans_.commit(type)});
   const PackPlan& plan = *shape->plan;
   shape->bytes = plan.stream_bytes(count);
   if (receives_) check_receivable(plan, count);
@@ -33,6 +35,8 @@ std::shared_ptr<const Shape> ShapeCache::make(const Datatype& type, std::int64_t
     const LoopNest nest = plan.nest_of(count);
     shape->is_run = plan.body == PackPlan::Body::block && nest.depth == 0;
     shape->offset = nest.offset;
+    shape->first = std::min<std::int64_t>(0, (count - 1) * plan.extent) + plan.true_lower_bound;
+    shape->loops = loop_shape(plan, count);
   }
   shape->signature = type.signature().repeated(count);
   shape->digest = shape->signature.digest(shape->bytes);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "node-runtime/transport/datatype/datatype.hpp"
 #include "node-runtime/transport/datatype/plan_cache.hpp"
@@ -17,9 +18,11 @@ struct Shape {
   std::int64_t count = 0;
   std::shared_ptr<const PackPlan> plan;
   std::int64_t bytes = 0;
-  bool is_run = false;      ///< the bytes lie in one piece
-  std::int64_t offset = 0;  ///< then: of the first one
-  Signature signature;
+  std::optional<LoopShape> loops{};  ///< where loops say all, seen from `first`
+  std::int64_t first = 0;            ///< of the first byte that is touched
+  bool is_run = false;               ///< the bytes lie in one piece
+  std::int64_t offset = 0;           ///< then: of the first one
+  Signature signature{};
   std::uint64_t digest = 0;  ///< of all of it
 };
 

@@ -22,6 +22,12 @@ class CudaLauncher final : public Launcher {
     launch_trapezoid(work, word_bytes, packs_, grid_);
   }
   void launch(const Units& work) override { launch_units(work, packs_, grid_); }
+  void launch(const StridedBetween& work, std::size_t word_bytes) override {
+    launch_between(work, word_bytes, grid_);
+  }
+  void launch(const TrapezoidBetween& work, std::size_t word_bytes) override {
+    launch_between(work, word_bytes, grid_);
+  }
 
  private:
   bool packs_;
@@ -43,6 +49,12 @@ void blocks_cuda(const CudaByteLaunch& launch) {
 
 void units_cuda(const CudaByteLaunch& launch) {
   run<UnitsWork>(launch);
+}
+
+void between_cuda(const CudaByteLaunch& launch) {
+  const auto work = launch.parameters.as<BetweenWork>();
+  CudaLauncher launcher(launch.context, true, work.blocks_max);
+  prepare(work, launcher);
 }
 
 }  // namespace heddle::packing

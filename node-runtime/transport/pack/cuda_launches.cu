@@ -44,6 +44,18 @@ __global__ void __launch_bounds__(block_threads_limited)
   copy_units<Packs>(work, crew());
 }
 
+template <class Word, std::uint32_t Levels>
+__global__ void __launch_bounds__(block_threads_limited)
+    between_kernel(const __grid_constant__ StridedBetween work) {
+  copy_between<Word, Levels>(work, crew());
+}
+
+template <class Word>
+__global__ void __launch_bounds__(block_threads_limited)
+    between_kernel(const __grid_constant__ TrapezoidBetween work) {
+  copy_between<Word>(work, crew());
+}
+
 struct Shape {
   std::uint32_t blocks = 1;
   std::uint32_t threads = block_threads;
@@ -148,6 +160,28 @@ void launch_trapezoid(const Trapezoid& work, std::size_t word_bytes, bool packs,
     }
   });
   kernel::cuda::check(cudaGetLastError(), "launch of trapezoid_kernel");
+}
+
+void launch_between(const StridedBetween& work, std::size_t word_bytes, const Grid& grid) {
+  with_word(word_bytes, [&](auto word) {
+    using Word = decltype(word);
+    const Shape shape = shape_for(work.words / words_at_once<Word> + 1, grid);
+    if (work.from.levels <= 1 && work.to.levels <= 1) {
+      between_kernel<Word, 1><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    } else {
+      between_kernel<Word, Path::levels_max><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    }
+  });
+  kernel::cuda::check(cudaGetLastError(), "launch of between_kernel");
+}
+
+void launch_between(const TrapezoidBetween& work, std::size_t word_bytes, const Grid& grid) {
+  with_word(word_bytes, [&](auto word) {
+    using Word = decltype(word);
+    const Shape shape = shape_for(work.words / words_at_once<Word> + 1, grid);
+    between_kernel<Word><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  });
+  kernel::cuda::check(cudaGetLastError(), "launch of between_kernel");
 }
 
 void launch_units(const Units& work, bool packs, const Grid& grid) {

@@ -26,5 +26,7 @@ void launch_transposed(const Transposed& work, std::size_t word_bytes, bool pack
                        const Grid& grid);
 void launch_trapezoid(const Trapezoid& work, std::size_t word_bytes, bool packs, const Grid& grid);
 void launch_units(const Units& work, bool packs, const Grid& grid);
+void launch_between(const StridedBetween& work, std::size_t word_bytes, const Grid& grid);
+void launch_between(const TrapezoidBetween& work, std::size_t word_bytes, const Grid& grid);
 
 }  // namespace heddle::packing

@@ -21,6 +21,23 @@ std::int64_t unit_of(const PackPlan& plan, std::int64_t at) {
   return behind - plan.units.begin() - 1;
 }
 
+/// All that a shape may touch, from its first byte on.
+std::size_t span_of(const LoopShape& shape) {
+  std::int64_t span = shape.nest.offset + shape.nest.body_bytes;
+  if (shape.body == PackPlan::Body::triangle) {
+    // Where columns end is linear in their numbers.
+    const datatype::Triangle& triangle = shape.triangle;
+    const std::int64_t last = triangle.columns - 1;
+    span = shape.nest.offset +
+           std::max(triangle.bytes_of(0), last * triangle.stride + triangle.bytes_of(last));
+  }
+  for (std::size_t l = 0; l < shape.nest.depth; ++l) {
+    const datatype::Loop& loop = shape.nest.loops[l];
+    span += std::max<std::int64_t>(0, (loop.count - 1) * loop.stride);
+  }
+  return static_cast<std::size_t>(span);
+}
+
 /// A kernel is told all that it may write, and a copy has one type of address for both directions.
 std::byte* writable(const void* address) {
   return static_cast<std::byte*>(const_cast<void*>(address));  // NOLINT(*-const-cast)
@@ -123,6 +140,17 @@ void DevicePacker::run_units(Stream& stream, const Plan& plan, const LoopNest& n
                stream.launch(packing::units_kernel, ByteParameters(work),
                              std::array{elements(*plan, call), packed(call), list});
              });
+}
+
+void DevicePacker::transfer(Stream& stream, const LoopShape& from, Source source,
+                            const LoopShape& to, void* memory, const PackLimits& limits) {
+  packing::BetweenWork work = packing::BetweenWork::of(from, to);
+  work.blocks_max = limits.blocks_max;
+  work.from = static_cast<const std::byte*>(source.address);
+  work.to = static_cast<std::byte*>(memory);
+  stream.launch(packing::between_kernel, ByteParameters(work),
+                std::array{KernelMemory{source.address, span_of(from), source.device},
+                           KernelMemory{memory, span_of(to), &device_}});
 }
 
 }  // namespace heddle

@@ -49,6 +49,11 @@ class DevicePacker {
   void unpack(Stream& stream, const Plan& plan, std::int64_t count, StreamRange range,
               Source packed, void* memory, const PackLimits& limits = {});
 
+  /// Copies all bytes of one shape, from memory that the device reaches, to another one in its own;
+  /// the two fit each other (LoopShape::fits). Nothing is packed on the way.
+  void transfer(Stream& stream, const LoopShape& from, Source source, const LoopShape& to,
+                void* memory, const PackLimits& limits = {});
+
   [[nodiscard]] packing::UnitsStore::Statistics statistics() const { return units_.statistics(); }
   [[nodiscard]] bool is_valid() const { return units_.is_valid(); }
 

@@ -409,6 +409,54 @@ HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
   }
 }
 
+// ---- from memory to memory --------------------------------------------------------------------
+
+/// Words of two sides that both have loops; `memory` is read, `stream` is the other side.
+struct StridedBetween {
+  Place place;  ///< of word 0
+  std::uint32_t words = 0;
+  Path from;
+  Path to;
+};
+
+/// Levels >= those of both paths.
+template <class Word, std::uint32_t Levels>
+HEDDLE_ON_DEVICE void copy_between(const StridedBetween& work, const Crew& crew) {
+  copy_words<Word, true>(work.words, crew, [&](std::uint32_t i) {
+    return Place{work.place.memory + work.from.offset_of<Levels>(i),
+                 work.place.stream + work.to.offset_of<Levels>(i)};
+  });
+}
+
+/// The same columns of linearly changing length on both sides, found as in Trapezoid.
+struct TrapezoidBetween {
+  Place place;  ///< of the first column
+  std::uint32_t words = 0;
+  std::uint32_t columns = 0;
+  Divisor pair_words;
+  std::int64_t from_stride = 0;
+  std::int64_t to_stride = 0;
+  std::uint32_t first_words = 0;
+  std::uint32_t step_words = 0;  ///< modulo 2^32
+};
+
+template <class Word>
+HEDDLE_ON_DEVICE void copy_between(const TrapezoidBetween& work, const Crew& crew) {
+  constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
+  copy_words<Word, true>(work.words, crew, [&](std::uint32_t i) {
+    std::uint32_t column = work.pair_words.quotient(i);
+    std::uint32_t row = i - column * work.pair_words.value;
+    const std::uint32_t length = work.first_words + column * work.step_words;
+    if (row >= length) {
+      row -= length;
+      column = work.columns - 1 - column;
+    }
+    const std::int64_t down = static_cast<std::int64_t>(row) * word_bytes;
+    return Place{work.place.memory + static_cast<std::int64_t>(column) * work.from_stride + down,
+                 work.place.stream + static_cast<std::int64_t>(column) * work.to_stride + down};
+  });
+}
+
 // ---- units ------------------------------------------------------------------------------------
 
 /// Consecutive units of each of some consecutive bodies, cut off where the range ends. `lanes`

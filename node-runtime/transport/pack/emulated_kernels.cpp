@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "base/error.hpp"
 #include "node-runtime/transport/datatype/pack.hpp"
 #include "node-runtime/transport/pack/pack_kernels.hpp"
@@ -22,6 +25,8 @@ class UnitsOnHost final : public Launcher {
   void launch(const Strided&, std::size_t) override { refuse(); }
   void launch(const Transposed&, std::size_t) override { refuse(); }
   void launch(const Trapezoid&, std::size_t) override { refuse(); }
+  void launch(const StridedBetween&, std::size_t) override { refuse(); }
+  void launch(const TrapezoidBetween&, std::size_t) override { refuse(); }
 
  private:
   [[noreturn]] static void refuse() {
@@ -46,6 +51,31 @@ void blocks_emulated(const ByteParameters& parameters) {
     pack(plan, 1, work.memory, work.range, work.packed);
   } else {
     unpack(plan, 1, work.range, work.packed, work.memory);
+  }
+}
+
+/// By way of a buffer that the caches hold.
+void between_emulated(const ByteParameters& parameters) {
+  const auto work = parameters.as<BetweenWork>();
+  const auto plan_of = [&](const LoopNest& nest, std::int64_t stride) {
+    PackPlan plan;
+    plan.body = work.body;
+    plan.nest = nest;
+    plan.triangle = work.triangle;
+    plan.triangle.stride = stride;
+    plan.size = nest.body_bytes;
+    for (std::size_t l = 0; l < nest.depth; ++l) plan.size *= nest.loops[l].count;
+    return plan;
+  };
+  const PackPlan from = plan_of(work.from_nest, work.triangle.stride);
+  const PackPlan to = plan_of(work.to_nest, work.to_stride);
+  std::array<std::byte, 16384> between;
+  for (std::int64_t at = 0; at < from.size;) {
+    const StreamRange range{
+        at, std::min<std::int64_t>(static_cast<std::int64_t>(between.size()), from.size - at)};
+    pack(from, 1, work.from, range, between.data());
+    unpack(to, 1, range, between.data(), work.to);
+    at += range.bytes;
   }
 }
 

@@ -385,4 +385,96 @@ void prepare(const UnitsWork& work, Launcher& launcher) {
   }
 }
 
+namespace {
+
+/// Of one side: its addresses, and the lengths of what is contiguous in it.
+std::uint64_t bits_of(const LoopNest& nest, const std::byte* memory) {
+  std::uint64_t bits =
+      reinterpret_cast<std::uintptr_t>(memory) + static_cast<std::uintptr_t>(nest.offset);
+  bits |= static_cast<std::uint64_t>(nest.body_bytes);
+  for (std::size_t l = 0; l < nest.depth; ++l) {
+    bits |= static_cast<std::uint64_t>(nest.loops[l].stride);
+  }
+  return bits;
+}
+
+std::byte* writable(const std::byte* memory) {
+  return const_cast<std::byte*>(memory);  // NOLINT(*-const-cast): a place has one type of address
+}
+
+void prepare_blocks(const BetweenWork& work, Launcher& launcher) {
+  const std::int64_t word_bytes =
+      widest_word(bits_of(work.from_nest, work.from) | bits_of(work.to_nest, work.to));
+  const Loops from_loops = loops_of_words(work.from_nest, word_bytes);
+  const Loops to_loops = loops_of_words(work.to_nest, word_bytes);
+  std::int64_t words = work.from_nest.body_bytes / word_bytes;
+  for (std::size_t l = 0; l < work.from_nest.depth; ++l) words *= work.from_nest.loops[l].count;
+  for (std::int64_t first = 0; first < words;) {
+    const std::int64_t reached = path_from(from_loops.all(), first, words - first).count;
+    const PathFrom to = path_from(to_loops.all(), first, reached);
+    const PathFrom from = path_from(from_loops.all(), first, to.count);
+    StridedBetween part;
+    part.place = {writable(work.from) + work.from_nest.offset + from.offset,
+                  work.to + work.to_nest.offset + to.offset};
+    part.words = static_cast<std::uint32_t>(to.count);
+    part.from = from.path;
+    part.to = to.path;
+    launcher.launch(part, static_cast<std::size_t>(word_bytes));
+    first += to.count;
+  }
+}
+
+/// Some whole columns at a time.
+void prepare_triangles(const BetweenWork& work, Launcher& launcher) {
+  const Triangle& triangle = work.triangle;
+  const std::uint64_t bits = bits_of(work.from_nest, work.from) | bits_of(work.to_nest, work.to) |
+                             static_cast<std::uint64_t>(triangle.stride) |
+                             static_cast<std::uint64_t>(work.to_stride) |
+                             static_cast<std::uint64_t>(triangle.first_bytes) |
+                             static_cast<std::uint64_t>(triangle.step_bytes);
+  const std::int64_t word_bytes = widest_word(bits);
+  for (std::int64_t first = 0; first < triangle.columns;) {
+    // Numbers count up to half a pair more than the words.
+    const std::int64_t most = triangle.bytes_before(first) + words_max / 2 * word_bytes;
+    const std::int64_t end =
+        std::max(first + 1, std::min(triangle.columns, column_of(triangle, most)));
+    const std::int64_t columns = end - first;
+    const std::int64_t pair_words =
+        (triangle.bytes_of(first) + triangle.bytes_of(end - 1)) / word_bytes;
+    TrapezoidBetween part;
+    part.place = {writable(work.from) + work.from_nest.offset + first * triangle.stride,
+                  work.to + work.to_nest.offset + first * work.to_stride};
+    part.words = static_cast<std::uint32_t>((columns + 1) / 2 * pair_words);
+    part.columns = static_cast<std::uint32_t>(columns);
+    part.pair_words = divisor_of(pair_words);
+    part.from_stride = triangle.stride;
+    part.to_stride = work.to_stride;
+    part.first_words = static_cast<std::uint32_t>(triangle.bytes_of(first) / word_bytes);
+    part.step_words = static_cast<std::uint32_t>(triangle.step_bytes / word_bytes);
+    launcher.launch(part, static_cast<std::size_t>(word_bytes));
+    first = end;
+  }
+}
+
+}  // namespace
+
+BetweenWork BetweenWork::of(const LoopShape& from_shape, const LoopShape& to_shape) {
+  HEDDLE_CHECK(from_shape.fits(to_shape));
+  BetweenWork work;
+  work.body = from_shape.body;
+  work.from_nest = from_shape.nest;
+  work.to_nest = to_shape.nest;
+  work.triangle = from_shape.triangle;
+  work.to_stride = to_shape.triangle.stride;
+  return work;
+}
+
+void prepare(const BetweenWork& work, Launcher& launcher) {
+  if (work.body == PackPlan::Body::triangle) {
+    prepare_triangles(work, launcher);
+  } else {
+    prepare_blocks(work, launcher);
+  }
+}
+
 }  // namespace heddle::packing

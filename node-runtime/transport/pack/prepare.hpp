@@ -35,6 +35,20 @@ struct UnitsWork {
   std::uint32_t lanes_log2 = 5;
 };
 
+/// From one side to the other, which fit each other (LoopShape::fits). Plain, too.
+struct BetweenWork {
+  std::uint32_t blocks_max = 0;
+  PackPlan::Body body = PackPlan::Body::block;
+  LoopNest from_nest;
+  LoopNest to_nest;
+  datatype::Triangle triangle;  ///< of the side that is read
+  std::int64_t to_stride = 0;   ///< of the other one's columns
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+
+  [[nodiscard]] static BetweenWork of(const LoopShape& from_shape, const LoopShape& to_shape);
+};
+
 /// Runs what has been prepared, in any order: no two touch the same byte of the stream.
 class Launcher {
  public:
@@ -47,10 +61,13 @@ class Launcher {
   virtual void launch(const Transposed& work, std::size_t word_bytes) = 0;
   virtual void launch(const Trapezoid& work, std::size_t word_bytes) = 0;
   virtual void launch(const Units& work) = 0;
+  virtual void launch(const StridedBetween& work, std::size_t word_bytes) = 0;
+  virtual void launch(const TrapezoidBetween& work, std::size_t word_bytes) = 0;
 };
 
 void prepare(const BlocksWork& work, Launcher& launcher);
 void prepare(const UnitsWork& work, Launcher& launcher);
+void prepare(const BetweenWork& work, Launcher& launcher);
 
 /// Threads, as a power of two, that copy a unit where units have `bytes_mean` bytes.
 [[nodiscard]] std::uint32_t lanes_log2_for(std::int64_t bytes_mean);

@@ -11,5 +11,8 @@ void blocks_cuda(const CudaByteLaunch&) {
 void units_cuda(const CudaByteLaunch&) {
   std::abort();
 }
+void between_cuda(const CudaByteLaunch&) {
+  std::abort();
+}
 
 }  // namespace heddle::packing

@@ -50,6 +50,15 @@ TEST(Path, reads_another_process_s_host_memory_if_it_is_in_one_piece_and_the_sys
             "the sender's memory is not contiguous");
 }
 
+TEST(Path, reads_parts_of_a_matrix_as_they_lie_where_one_kernel_can) {
+  Situation s{.bytes = 64'000'000, .sender = device_parts, .receiver = device_parts};
+  EXPECT_EQ(chosen(s), Path::ring);
+  s.no_between.clear();
+  EXPECT_EQ(chosen(s), Path::get);
+  s.no_between = "unlike";
+  EXPECT_EQ(lack(choose_path(s, {}, {}, std::nullopt), Path::get), "unlike");
+}
+
 TEST(Path, takes_no_mapping_that_is_not_there_yet) {
   Situation s{.bytes = 1 << 20, .sender = device_run, .receiver = device_run};
   s.maps_get = s.maps_put = false;

@@ -13,6 +13,7 @@
 #include "tests/device/device_kernels.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/transport/pack/packed_elements.hpp"
+#include "tests/transport/pack/shape_pairs.hpp"
 
 namespace heddle::test {
 namespace {
@@ -352,6 +353,39 @@ TEST_P(DevicePackerTest, packs_to_a_peer) {
     stream().synchronize();
     EXPECT_TRUE(there.get(*theirs, static_cast<std::size_t>(plan->size)) ==
                 packed_by_host(*plan, bytes));
+  }
+}
+
+TEST_P(DevicePackerTest, transfers_from_any_loops_to_others) {
+  DevicePacker packer(device(), small());
+  const bool has_peer = device().can_access_peer(other());
+  const auto theirs = other().create_stream();
+  for (const std::uint64_t seed : seeds(share_of(300))) {
+    SCOPED_TRACE(replay_hint(seed));
+    RandomType random(seed);
+    const ShapePair pair = random_pair(random);
+    const PackPlan from = make_plan(pair.from);
+    const PackPlan to = make_plan(pair.to);
+    const auto from_shape = loop_shape(from, 1);
+    const auto to_shape = loop_shape(to, 1);
+    if (!from_shape || !to_shape || !from_shape->fits(*to_shape)) continue;
+    const bool by_peer = has_peer && random.one_in(2);
+    Device& source_device = by_peer ? other() : device();
+    const auto bytes = static_cast<std::size_t>(from.true_upper_bound) + 16;
+    const Image source(source_device, bytes);
+    const std::vector<std::byte> content = counted_bytes(static_cast<std::int64_t>(bytes));
+    source.set(by_peer ? *theirs : stream(), content);
+    if (by_peer) theirs->synchronize();
+    const auto shift = static_cast<std::size_t>(random.one_in(2) ? 0 : random.number(1, 15));
+    std::vector<std::byte> expected(static_cast<std::size_t>(to.true_upper_bound) + shift + 16,
+                                    Elements::sentinel);
+    memory().set(stream(), expected);
+    move_by_host(from, content.data() + shift, to, expected.data() + shift);
+    const PackLimits limits{static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
+    packer.transfer(stream(), *from_shape,
+                    {source.address() + shift + from.true_lower_bound, &source_device}, *to_shape,
+                    memory().address() + shift + to.true_lower_bound, limits);
+    ASSERT_TRUE(memory().get(stream(), expected.size()) == expected);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "tests/support/seeds.hpp"
 #include "tests/transport/pack/host_grid.hpp"
 #include "tests/transport/pack/packed_elements.hpp"
+#include "tests/transport/pack/shape_pairs.hpp"
 
 /// What a GPU's threads do, on the host.
 namespace heddle::test {
@@ -120,6 +121,38 @@ TEST(DeviceWork, moves_any_type_in_any_pieces_as_its_type_map_says) {
     check(plan, count, elements, random, 3);
     if (::testing::Test::HasFatalFailure()) return;
   }
+}
+
+TEST(DeviceWork, copies_from_any_loops_to_others) {
+  int alike = 0;
+  for (const std::uint64_t seed : seeds(2000)) {
+    SCOPED_TRACE(replay_hint(seed));
+    RandomType random(seed);
+    const ShapePair pair = random_pair(random);
+    const PackPlan from = make_plan(pair.from);
+    const PackPlan to = make_plan(pair.to);
+    const auto from_shape = loop_shape(from, 1);
+    const auto to_shape = loop_shape(to, 1);
+    // Trapezoids may be lists of blocks, or blocks.
+    if (!from_shape || !to_shape || !from_shape->fits(*to_shape)) continue;
+    ++alike;
+    const auto shift = static_cast<std::size_t>(random.one_in(2) ? 0 : random.number(1, 15));
+    const std::vector<std::byte> source =
+        counted_bytes(from.true_upper_bound + static_cast<std::int64_t>(shift));
+    std::vector<std::byte> expected(static_cast<std::size_t>(to.true_upper_bound) + shift,
+                                    Elements::sentinel);
+    std::vector<std::byte> target = expected;
+    move_by_host(from, source.data() + shift, to, expected.data() + shift);
+
+    packing::BetweenWork work = packing::BetweenWork::of(*from_shape, *to_shape);
+    work.from = source.data() + shift + from.true_lower_bound;
+    work.to = target.data() + shift + to.true_lower_bound;
+    HostGrid grid(true, static_cast<std::uint32_t>(random.number(1, 5)), 32);
+    packing::prepare(work, grid);
+    ASSERT_EQ(target, expected);
+    EXPECT_GE(grid.between, 1);
+  }
+  EXPECT_TRUE(alike > 1000 || simulation::seeds(2000).size() < 2000) << alike;
 }
 
 TEST(DeviceWork, takes_tiles_for_transposes_and_pairs_of_columns_for_triangles) {

@@ -71,9 +71,33 @@ class HostGrid final : public packing::Launcher {
         [&](auto packs, const packing::Crew& crew) { packing::copy_units<packs()>(work, crew); });
   }
 
+  void launch(const packing::StridedBetween& work, std::size_t word_bytes) override {
+    ++between;
+    with_word(word_bytes, [&](auto word) {
+      using Word = decltype(word);
+      each_thread([&](auto, const packing::Crew& crew) {
+        if (work.from.levels <= 1 && work.to.levels <= 1) {
+          packing::copy_between<Word, 1>(work, crew);
+        } else {
+          packing::copy_between<Word, packing::Path::levels_max>(work, crew);
+        }
+      });
+    });
+  }
+
+  void launch(const packing::TrapezoidBetween& work, std::size_t word_bytes) override {
+    ++between;
+    with_word(word_bytes, [&](auto word) {
+      each_thread([&](auto, const packing::Crew& crew) {
+        packing::copy_between<decltype(word)>(work, crew);
+      });
+    });
+  }
+
   int strided = 0;
   int transposed = 0;
   int trapezoids = 0;
+  int between = 0;
 
  private:
   template <class Call>
