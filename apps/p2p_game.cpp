@@ -100,8 +100,8 @@ void P2pGame::transfer(bool sends) {
   void* const memory = device_ == nullptr ? static_cast<void*>(host_.data()) : memory_->address();
   const NodeId peer{1 - rank_};
   const p2p::Request request =
-      sends ? endpoint_.send({memory, 1, type()}, peer, 0, ChannelId{0})
-            : endpoint_.receive({memory, 1, type()}, {peer, 0, ChannelId{0}});
+      sends ? endpoint_.send_at_once({memory, 1, type()}, peer, 0, ChannelId{0})
+            : endpoint_.receive_at_once({memory, 1, type()}, {peer, 0, ChannelId{0}});
   while (!request.done()) endpoint_.progress();
   static_cast<void>(request.wait());
 }

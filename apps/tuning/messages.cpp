@@ -70,8 +70,9 @@ class EndpointGame {
     std::vector<std::byte> memory(static_cast<std::size_t>(type.extent() * count));
     const auto transfer = [&](bool sends) {
       const p2p::Request request =
-          sends ? endpoint.send({memory.data(), count, type}, peer_, tag, p2p::ChannelId{0})
-                : endpoint.receive({memory.data(), count, type}, {peer_, tag, p2p::ChannelId{0}});
+          sends ? endpoint.send_at_once({memory.data(), count, type}, peer_, tag, p2p::ChannelId{0})
+                : endpoint.receive_at_once({memory.data(), count, type},
+                                           {peer_, tag, p2p::ChannelId{0}});
       while (!request.done()) endpoint.progress();
       static_cast<void>(request.wait());
     };

@@ -21,6 +21,12 @@ std::size_t own_bytes(const Wire& wire, const Endpoint::Options& options) {
   return wire.window().size() >= options.window_bytes() ? 0 : options.window_bytes();
 }
 
+void check_count(std::string_view what, std::int64_t count) {
+  if (count >= 0) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("{} {} elements: a count must not be negative", what, count));
+}
+
 std::vector<DeviceBuffer> rings(std::span<Device* const> devices,
                                 const Endpoint::Options& options) {
   std::vector<DeviceBuffer> memory;
@@ -35,6 +41,7 @@ std::vector<DeviceBuffer> rings(std::span<Device* const> devices,
 }  // namespace
 
 void Request::cancel() const {
+  if (state_ == nullptr) return;  // it is over
   endpoint_->cancel(is_send_, id_);
 }
 
@@ -101,12 +108,14 @@ void Endpoint::check_peer(NodeId peer, std::string_view what) const {
 
 Endpoint::Side Endpoint::make_side(ShapeCache& shapes, std::string_view what, void* memory,
                                    std::int64_t count, const Datatype& type) {
-  if (count < 0) {
-    throw Error(ErrorCode::usage,
-                fmt::format("{} {} elements: a count must not be negative", what, count));
-  }
+  check_count(what, count);
+  return make_side(shapes.shape_of(type, count), what, memory);
+}
+
+Endpoint::Side Endpoint::make_side(std::shared_ptr<const Shape> shape, std::string_view what,
+                                   void* memory) {
   Side side;
-  side.shape = shapes.shape_of(type, count);
+  side.shape = std::move(shape);
   side.memory = static_cast<std::byte*>(memory);
   side.bytes = side.shape->bytes;
   const PackPlan& plan = *side.shape->plan;
@@ -121,6 +130,19 @@ Endpoint::Side Endpoint::make_side(ShapeCache& shapes, std::string_view what, vo
   if (side.shape->is_run) side.contiguous = side.memory + side.shape->offset;
   if (lanes_.count() > 0) side.lane = lanes_.owner_of(side.memory + plan.true_lower_bound);
   return side;
+}
+
+/// The shape, which is that of the message before as a rule.
+const std::shared_ptr<const Shape>& Endpoint::recent(std::shared_ptr<const Shape>& kept,
+                                                     ShapeCache& shapes, std::string_view what,
+                                                     std::int64_t count, const Datatype& type) {
+  const bool is_same =
+      kept != nullptr && kept->count == count && kept->type.identity() == type.identity();
+  if (!is_same) {
+    check_count(what, count);
+    kept = shapes.shape_of(type, count);
+  }
+  return kept;
 }
 
 /// Relaxed: the counts order nothing.
@@ -167,12 +189,22 @@ void Endpoint::post(Mail mail) {
   wake_();
 }
 
+void Endpoint::check_send(NodeId to, std::int32_t tag) const {
+  check_peer(to, "sending to");
+  if (tag >= 0) return;
+  throw Error(ErrorCode::usage, fmt::format("sending with tag {}: tags are not negative", tag));
+}
+
+void Endpoint::check_receive(const Pattern& pattern) const {
+  if (pattern.source != Pattern::any_source) check_peer(pattern.source, "receiving from");
+  if (pattern.tag >= 0 || pattern.tag == Pattern::any_tag) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("receiving with tag {}: tags are not negative", pattern.tag));
+}
+
 Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel,
                        OnEnd on_end) {
-  check_peer(to, "sending to");
-  if (tag < 0) {
-    throw Error(ErrorCode::usage, fmt::format("sending with tag {}: tags are not negative", tag));
-  }
+  check_send(to, tag);
   auto send = std::make_shared<Send>();
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
   auto* memory = const_cast<void*>(message.memory);
@@ -188,11 +220,7 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
 }
 
 Request Endpoint::receive(const Incoming& room, const Pattern& pattern, OnEnd on_end) {
-  if (pattern.source != Pattern::any_source) check_peer(pattern.source, "receiving from");
-  if (pattern.tag < 0 && pattern.tag != Pattern::any_tag) {
-    throw Error(ErrorCode::usage,
-                fmt::format("receiving with tag {}: tags are not negative", pattern.tag));
-  }
+  check_receive(pattern);
   auto receive = std::make_shared<Receive>();
   receive->side = make_side(received_shapes_, "receiving", room.memory, room.count, room.type);
   receive->pattern = pattern;
@@ -200,6 +228,49 @@ Request Endpoint::receive(const Incoming& room, const Pattern& pattern, OnEnd on
   receive->id = count_request();
   Request request(*this, receive->id, false, receive);
   post({nullptr, std::move(receive), nullptr, std::nullopt});
+  return request;
+}
+
+Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t tag,
+                               ChannelId channel) {
+  check_send(to, tag);
+  if (failure_.has_value()) throw Error(*failure_);
+  static_cast<void>(take_mail());  // what came before goes before
+  const auto& shape = recent(last_sent_, sent_shapes_, "sending", message.count, message.type);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
+  auto* memory = const_cast<void*>(message.memory);
+  Side side = make_side(shape, "sending", memory);
+  NoteHeader header;
+  header.tag = tag;
+  header.channel = channel.value();
+  header.bytes = side.bytes;
+  header.digest = shape->digest;
+  if (!peer(to).is_lost && send_eagerly(side, header, to)) {
+    return {*this, Status{wire_.node(), tag, side.bytes, false, Path::eager}};
+  }
+  auto send = std::make_shared<Send>();
+  send->side = std::move(side);
+  send->to = to;
+  send->tag = tag;
+  send->channel = channel;
+  send->id = count_request();
+  Request request(*this, send->id, true, send);
+  start(send);
+  return request;
+}
+
+Request Endpoint::receive_at_once(const Incoming& room, const Pattern& pattern) {
+  check_receive(pattern);
+  if (failure_.has_value()) throw Error(*failure_);
+  static_cast<void>(take_mail());
+  auto receive = std::make_shared<Receive>();
+  receive->side =
+      make_side(recent(last_received_, received_shapes_, "receiving", room.count, room.type),
+                "receiving", room.memory);
+  receive->pattern = pattern;
+  receive->id = count_request();
+  Request request(*this, receive->id, false, receive);
+  start(receive);
   return request;
 }
 
@@ -286,9 +357,10 @@ void Endpoint::tell(const Operation& piece) {
 /// Room for what follows the header.
 std::span<std::byte> Endpoint::begin_note(NodeId to, NoteHeader header, std::size_t payload_bytes) {
   header.credits = credits_.take_owed(to);
-  const std::span<std::byte> note = wire_.begin_note(to, sizeof header + payload_bytes);
-  std::memcpy(note.data(), &header, sizeof header);
-  return note.subspan(sizeof header);
+  const std::size_t header_bytes = NoteHeader::size_of(header.kind);
+  const std::span<std::byte> note = wire_.begin_note(to, header_bytes + payload_bytes);
+  std::memcpy(note.data(), &header, header_bytes);
+  return note.subspan(header_bytes);
 }
 
 void Endpoint::send_note(NodeId to, const NoteHeader& header) {
@@ -304,9 +376,13 @@ void Endpoint::send_note(NodeId to, const NoteHeader& header, std::span<const st
 
 void Endpoint::note_arrived(const Wire::Note& note) {
   NoteHeader header;
-  HEDDLE_CHECK(note.bytes.size() >= sizeof header, "a note of {} bytes", note.bytes.size());
-  std::memcpy(&header, note.bytes.data(), sizeof header);
-  const std::span<const std::byte> payload = note.bytes.subspan(sizeof header);
+  HEDDLE_CHECK(note.bytes.size() >= NoteHeader::size_of(NoteHeader::Kind::eager),
+               "a note of {} bytes", note.bytes.size());
+  std::memcpy(&header.kind, note.bytes.data(), sizeof header.kind);
+  const std::size_t header_bytes = NoteHeader::size_of(header.kind);
+  HEDDLE_CHECK(note.bytes.size() >= header_bytes, "a note of {} bytes", note.bytes.size());
+  std::memcpy(&header, note.bytes.data(), header_bytes);
+  const std::span<const std::byte> payload = note.bytes.subspan(header_bytes);
   credits_.came_back(note.from, header.credits);
   using Kind = NoteHeader::Kind;
   switch (header.kind) {

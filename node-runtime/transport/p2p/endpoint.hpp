@@ -91,10 +91,10 @@ class Request {
  public:
   /// As fragments name it; counted per node.
   [[nodiscard]] std::int64_t id() const { return id_; }
-  [[nodiscard]] bool done() const { return state_->is_done(); }
+  [[nodiscard]] bool done() const { return state_ == nullptr || state_->is_done(); }
   /// Blocks until it is over. Throws what made it fail: Error(usage) where sender and receiver do
   /// not fit, Error(communication) where the other node is gone.
-  Status wait() const { return state_->wait(); }
+  Status wait() const { return state_ == nullptr ? status_ : state_->wait(); }
   /// Asks to take it back. It is over soon in any case; its status says whether it was in time.
   void cancel() const;
 
@@ -102,11 +102,15 @@ class Request {
   friend class Endpoint;
   Request(Endpoint& endpoint, std::int64_t id, bool is_send, std::shared_ptr<RequestState> state)
       : endpoint_(&endpoint), id_(id), is_send_(is_send), state_(std::move(state)) {}
+  /// One that was over when it began.
+  Request(Endpoint& endpoint, const Status& status)
+      : endpoint_(&endpoint), id_(0), is_send_(true), status_(status) {}
 
   Endpoint* endpoint_;
   std::int64_t id_;
   bool is_send_;
-  std::shared_ptr<RequestState> state_;
+  std::shared_ptr<RequestState> state_;  ///< null: it was over at once
+  Status status_;
 };
 
 /// One node's end of the messages between nodes: point-to-point with MPI's meaning of source, tag
@@ -209,6 +213,10 @@ class Endpoint {
   [[nodiscard]] bool are_neighbours_known() const;
   /// Does what can be done now; false: nothing was.
   bool progress();
+  /// As send() and receive(), where progress() is not under way: begun at once, without a lock. A
+  /// message that travels with its note is over when this returns.
+  Request send_at_once(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel);
+  Request receive_at_once(const Incoming& room, const Pattern& pattern);
   /// No request is under way, and nothing that has come waits for a receive.
   [[nodiscard]] bool is_idle() const;
   /// The end, when no node sends any more: closes what is mapped here, and tells the others.
@@ -384,6 +392,16 @@ class Endpoint {
   // ---- requests -------------------------------------------------------------------------------
   [[nodiscard]] Side make_side(ShapeCache& shapes, std::string_view what, void* memory,
                                std::int64_t count, const Datatype& type);
+  [[nodiscard]] Side make_side(std::shared_ptr<const Shape> shape, std::string_view what,
+                               void* memory);
+  [[nodiscard]] const std::shared_ptr<const Shape>& recent(std::shared_ptr<const Shape>& kept,
+                                                           ShapeCache& shapes,
+                                                           std::string_view what,
+                                                           std::int64_t count,
+                                                           const Datatype& type);
+  void check_send(NodeId to, std::int32_t tag) const;
+  void check_receive(const Pattern& pattern) const;
+  [[nodiscard]] bool send_eagerly(const Side& side, const NoteHeader& header, NodeId to);
   [[nodiscard]] std::int64_t count_request();
   void check_peer(NodeId peer, std::string_view what) const;
   void post(Mail mail);
@@ -486,6 +504,8 @@ class Endpoint {
   Waker waker_{wake_};
   ShapeCache sent_shapes_{false};
   ShapeCache received_shapes_{true};
+  std::shared_ptr<const Shape> last_sent_;  ///< of messages that were begun at once
+  std::shared_ptr<const Shape> last_received_;
 
   mutable std::mutex mutex_;  ///< what follows
   std::vector<Mail> mail_;

@@ -126,8 +126,13 @@ void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader
       receives_waiting_.push_back(receive.id);
       return serve_waiting();
     }
-    unpack(*receive.side.shape->plan, receive.side.shape->count, {0, receive.bytes}, payload.data(),
-           receive.side.memory);
+    if (receive.side.contiguous != nullptr) {
+      std::ranges::copy(payload.first(static_cast<std::size_t>(receive.bytes)),
+                        receive.side.contiguous);
+    } else {
+      unpack(*receive.side.shape->plan, receive.side.shape->count, {0, receive.bytes},
+             payload.data(), receive.side.memory);
+    }
     free_eager_slot(from);
     return end(receive);
   }

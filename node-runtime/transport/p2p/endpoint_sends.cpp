@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <fmt/format.h>
 #include <utility>
 
@@ -27,19 +28,12 @@ void Endpoint::start(const std::shared_ptr<Send>& started) {
   header.send = send.id;
   header.bytes = send.side.bytes;
   header.digest = send.side.shape->digest;
-  statistics_.bytes_sent += send.side.bytes;
-  const bool is_small = send.side.bytes <= options_.eager_bytes_max;
-  if (is_small && !send.side.lane && credits_.take(send.to)) {
-    header.kind = NoteHeader::Kind::eager;
-    const auto payload = begin_note(send.to, header, static_cast<std::size_t>(send.side.bytes));
-    pack(*send.side.shape->plan, send.side.shape->count, send.side.memory, {0, send.side.bytes},
-         payload.data());
-    wire_.send_note();
-    ++statistics_.sent[static_cast<std::size_t>(Path::eager)];
+  if (send_eagerly(send.side, header, send.to)) {
     send.complete({wire_.node(), send.tag, send.side.bytes, false, Path::eager});
     forget_request();
     return;
   }
+  statistics_.bytes_sent += send.side.bytes;
   header.kind = NoteHeader::Kind::announce;
   header.is_contiguous = send.side.contiguous != nullptr ? 1 : 0;
   if (send.side.is_host_run()) header.begin = std::bit_cast<std::int64_t>(send.side.contiguous);
@@ -67,6 +61,24 @@ void Endpoint::start(const std::shared_ptr<Send>& started) {
   std::ranges::copy(bytes_of(*reference), room.begin());
   std::ranges::copy(bytes_of(*send.side.shape->loops), room.begin() + sizeof *reference);
   wire_.send_note();
+}
+
+/// With its note, if it is small and the receiver has a slot for it.
+bool Endpoint::send_eagerly(const Side& side, const NoteHeader& header, NodeId to) {
+  if (side.bytes > options_.eager_bytes_max || side.lane || !credits_.take(to)) return false;
+  NoteHeader eager = header;
+  eager.kind = NoteHeader::Kind::eager;
+  const auto bytes = static_cast<std::size_t>(side.bytes);
+  const auto payload = begin_note(to, eager, bytes);
+  if (side.contiguous != nullptr && bytes > 0) {
+    std::memcpy(payload.data(), side.contiguous, bytes);
+  } else {
+    pack(*side.shape->plan, side.shape->count, side.memory, {0, side.bytes}, payload.data());
+  }
+  wire_.send_note();
+  statistics_.bytes_sent += side.bytes;
+  ++statistics_.sent[static_cast<std::size_t>(Path::eager)];
+  return true;
 }
 
 void Endpoint::cancel_send(std::int64_t id) {

@@ -45,10 +45,11 @@ struct NoteHeader {
   std::int32_t credits = 0;        ///< given back with this note
   std::int32_t tag = 0;
   std::int32_t channel = 0;
+  std::int64_t bytes = 0;    ///< of the message, or of a piece
+  std::uint64_t digest = 0;  ///< of its signature
+  // An eager note ends here, and its bytes follow: with those of a number it fits a cache line.
   std::int64_t send = 0;         ///< the sender's number for the message
   std::int64_t receive = 0;      ///< the receiver's
-  std::int64_t bytes = 0;        ///< of the message, or of a piece
-  std::uint64_t digest = 0;      ///< of its signature
   std::int64_t piece_bytes = 0;  ///< all pieces but the last one
   /// Of a piece; grant: bytes from one slot to the next; announce: where contiguous host memory
   /// of the sender's is.
@@ -57,6 +58,11 @@ struct NoteHeader {
   std::int32_t slot = 0;
   std::int32_t device = -1;  ///< where the memory of who writes the note is; -1: on the host
   std::int32_t has_reference = 0;
+
+  /// Bytes of it that travel.
+  [[nodiscard]] static std::size_t size_of(Kind kind) {
+    return kind == Kind::eager ? offsetof(NoteHeader, send) : sizeof(NoteHeader);
+  }
 };
 static_assert(std::is_trivially_copyable_v<NoteHeader> && sizeof(NoteHeader) == 80 &&
               std::has_unique_object_representations_v<NoteHeader>);

@@ -18,6 +18,22 @@
 
 namespace heddle::p2p {
 
+namespace {
+
+Request begin_send(Endpoint& endpoint, RandomMessage& m, bool at_once) {
+  const Outgoing message{m.source.address(), m.source.count, m.source.type};
+  return at_once ? endpoint.send_at_once(message, NodeId{m.to}, m.tag, channel)
+                 : endpoint.send(message, NodeId{m.to}, m.tag, channel);
+}
+
+Request begin_receive(Endpoint& endpoint, RandomMessage& m, bool at_once) {
+  const Incoming room{m.target.address(), m.target.count, m.target.type};
+  const Pattern pattern{NodeId{m.from}, m.tag, channel};
+  return at_once ? endpoint.receive_at_once(room, pattern) : endpoint.receive(room, pattern);
+}
+
+}  // namespace
+
 TEST(Endpoint, brings_messages_of_every_size_and_shape_to_their_receives) {
   Endpoint::Statistics all;
   for (const std::uint64_t seed : simulation::seeds(300)) {
@@ -46,18 +62,15 @@ TEST(Endpoint, brings_messages_of_every_size_and_shape_to_their_receives) {
     for (int steps = 0; steps < 100'000 && !all_done(); ++steps) {
       if (sent < messages.size() && random() % 4 < sends_first) {
         Message& m = messages[sent++];
-        m.send = cluster.at(m.from).send({m.source.address(), m.source.count, m.source.type},
-                                         NodeId{m.to}, m.tag, channel);
+        m.send = begin_send(cluster.at(m.from), m, random() % 2 == 0);
       }
       if (received < messages.size() && (random() % 4 >= sends_first || sent == messages.size())) {
         Message& m = messages[received++];
-        m.receive = cluster.at(m.to).receive({m.target.address(), m.target.count, m.target.type},
-                                             {NodeId{m.from}, m.tag, channel});
+        m.receive = begin_receive(cluster.at(m.to), m, random() % 2 == 0);
       }
       if (sends_first == 0 && received == messages.size() && sent < messages.size()) {
         Message& m = messages[sent++];
-        m.send = cluster.at(m.from).send({m.source.address(), m.source.count, m.source.type},
-                                         NodeId{m.to}, m.tag, channel);
+        m.send = begin_send(cluster.at(m.from), m, random() % 2 == 0);
       }
       cluster.step();
     }

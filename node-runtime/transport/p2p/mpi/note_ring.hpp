@@ -16,28 +16,36 @@ namespace heddle::p2p {
 struct NoteRingMemory {
   static constexpr std::uint64_t capacity = std::uint64_t{128} << 10U;
 
-  /// Bytes ever written and read; each of one process alone, on a cache line of its own.
-  alignas(64) std::atomic<std::uint64_t> written;
+  /// Bytes ever read; written by the reader alone, on a cache line of its own.
   alignas(64) std::atomic<std::uint64_t> read;
   alignas(64) std::byte bytes[capacity];  // NOLINT(modernize-avoid-c-arrays): shared memory
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free,
               "words shared between processes must not hide a lock");
 
-/// Notes lie in the ring in one piece each, behind their size: a note that would reach beyond the
-/// ring's end begins at its begin, and what is left out is marked.
+/// Notes lie in the ring in one piece each, from a cache line's begin on, behind a word that says
+/// how long they are, plus 1: a note that would reach beyond the ring's end begins at its begin,
+/// and what is left out is marked. So a short note is one cache line on its way, the one that the
+/// reader looks at.
 ///
-/// Memory orders: the writer publishes a note by a release of `written`, which the reader acquires;
-/// the reader gives room back by a release of `read`, which the writer acquires before it writes
-/// there again. Each keeps a copy of the other's count, and looks at it only when the copy does not
-/// suffice: cache lines travel once for each note, not for each look.
+/// Memory orders: the writer makes the next note's word 0 and publishes its note by a release of
+/// that note's word, which the reader acquires; so the word that the reader looks at next is 0
+/// until there is a note behind it. The reader gives room back by a release of `read`, which the
+/// writer acquires before it writes there again; it keeps a copy of that count, and looks at it
+/// only when the copy does not suffice.
 namespace note_ring {
 
-inline constexpr std::uint64_t header_bytes = 8;
+inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+inline constexpr std::uint64_t line_bytes = 64;
+inline constexpr std::uint64_t nothing = 0;
 inline constexpr std::uint64_t skipped = ~std::uint64_t{0};
 
 [[nodiscard]] inline std::uint64_t place_of(std::uint64_t note_bytes) {
-  return header_bytes + (note_bytes + 7) / 8 * 8;
+  return (word_bytes + note_bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+[[nodiscard]] inline std::atomic_ref<std::uint64_t> word_at(NoteRingMemory& memory,
+                                                            std::uint64_t at) {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory.bytes + at));
 }
 
 }  // namespace note_ring
@@ -53,26 +61,38 @@ class NoteWriter {
     const std::uint64_t place = note_ring::place_of(note_bytes);
     const std::uint64_t at = written_ % capacity;
     const std::uint64_t skip = at + place > capacity ? capacity - at : 0;
-    if (written_ + skip + place - read_ > capacity) {
+    // With room for the word behind it.
+    const std::uint64_t wanted = written_ + skip + place + note_ring::line_bytes;
+    if (wanted - read_ > capacity) {
       read_ = memory_->read.load(std::memory_order_acquire);
-      if (written_ + skip + place - read_ > capacity) return std::nullopt;
+      if (wanted - read_ > capacity) return std::nullopt;
     }
     if (skip > 0) {
-      std::memcpy(memory_->bytes + at, &note_ring::skipped, note_ring::header_bytes);
+      clear(0);
+      note_ring::word_at(*memory_, at).store(note_ring::skipped, std::memory_order_release);
       written_ += skip;
     }
-    std::byte* begin = memory_->bytes + written_ % capacity;
-    const std::uint64_t size = note_bytes;
-    std::memcpy(begin, &size, note_ring::header_bytes);
+    begin_ = written_ % capacity;
+    size_ = note_bytes;
     written_ += place;
-    return std::span(begin + note_ring::header_bytes, note_bytes);
+    clear(written_ % capacity);
+    return std::span(memory_->bytes + begin_ + note_ring::word_bytes, note_bytes);
   }
-  void commit() { memory_->written.store(written_, std::memory_order_release); }
+  void commit() {
+    note_ring::word_at(*memory_, begin_).store(size_ + 1, std::memory_order_release);
+  }
 
  private:
+  /// Relaxed: it is published with the word before it.
+  void clear(std::uint64_t at) {
+    note_ring::word_at(*memory_, at).store(note_ring::nothing, std::memory_order_relaxed);
+  }
+
   NoteRingMemory* memory_;
   std::uint64_t written_ = 0;
-  std::uint64_t read_ = 0;  ///< as last looked at
+  std::uint64_t read_ = 0;   ///< as last looked at
+  std::uint64_t begin_ = 0;  ///< of the note that is being filled in
+  std::uint64_t size_ = 0;   ///< likewise
 };
 
 /// The reading end. Not thread-safe.
@@ -83,21 +103,18 @@ class NoteReader {
   /// The next note; its bytes are there until release().
   [[nodiscard]] std::optional<std::span<const std::byte>> next() {
     for (;;) {
-      if (next_ == written_) {
-        written_ = memory_->written.load(std::memory_order_acquire);
-        if (next_ == written_) return std::nullopt;
-      }
       const std::uint64_t at = next_ % NoteRingMemory::capacity;
-      std::uint64_t size = 0;
-      std::memcpy(&size, memory_->bytes + at, note_ring::header_bytes);
-      if (size == note_ring::skipped) {
+      const std::uint64_t word = note_ring::word_at(*memory_, at).load(std::memory_order_acquire);
+      if (word == note_ring::nothing) return std::nullopt;
+      if (word == note_ring::skipped) {
         next_ += NoteRingMemory::capacity - at;
         continue;
       }
+      const std::uint64_t size = word - 1;
       HEDDLE_CHECK(at + note_ring::place_of(size) <= NoteRingMemory::capacity,
                    "a note of {} bytes in a ring of {}", size, NoteRingMemory::capacity);
       next_ += note_ring::place_of(size);
-      return std::span<const std::byte>(memory_->bytes + at + note_ring::header_bytes, size);
+      return std::span<const std::byte>(memory_->bytes + at + note_ring::word_bytes, size);
     }
   }
   /// Gives back the room of all notes so far.
@@ -111,7 +128,6 @@ class NoteReader {
   NoteRingMemory* memory_;
   std::uint64_t next_ = 0;
   std::uint64_t released_ = 0;
-  std::uint64_t written_ = 0;  ///< as last looked at
 };
 
 }  // namespace heddle::p2p
