@@ -85,8 +85,6 @@ class TileTransport {
   /// The node fails: nothing touches any memory when this returns.
   void abandon(const Error& why);
 
-  [[nodiscard]] p2p::Endpoint::Statistics statistics() const { return endpoint_.statistics(); }
-
  private:
   /// Memory of a place, held for a message.
   struct Hold {

@@ -127,8 +127,9 @@ class Request {
 ///   shared   the sender packs into slots of the receiver's window, the receiver unpacks from there
 ///   ring     likewise, slots on the receiver's device, which the sender's device maps
 ///   put      the sender's device writes the whole message into the receiver's contiguous memory
-///   get      the receiver's device reads it from the sender's contiguous device memory, or its
-///            processor from contiguous host memory: no grant
+///   get      the receiver's device reads the sender's device memory, contiguous or under loops
+///   that
+///            fit its own, or its processor contiguous host memory: no grant
 /// Device memory that is not mapped yet travels without, and is mapped for the next message. A
 /// mapping that is refused is not tried again; the message takes the next best path.
 ///
