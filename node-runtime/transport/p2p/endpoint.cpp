@@ -202,18 +202,40 @@ void Endpoint::check_receive(const Pattern& pattern) const {
               fmt::format("receiving with tag {}: tags are not negative", pattern.tag));
 }
 
-Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel,
-                       OnEnd on_end) {
-  check_send(to, tag);
+namespace {
+
+void* memory_of(const Outgoing& message) {
+  return const_cast<void*>(message.memory);  // NOLINT(*-const-cast): only read
+}
+
+}  // namespace
+
+std::shared_ptr<Endpoint::Send> Endpoint::new_send(Side side, NodeId to, std::int32_t tag,
+                                                   ChannelId channel) {
   auto send = std::make_shared<Send>();
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
-  auto* memory = const_cast<void*>(message.memory);
-  send->side = make_side(sent_shapes_, "sending", memory, message.count, message.type);
+  send->side = std::move(side);
   send->to = to;
   send->tag = tag;
   send->channel = channel;
-  if (on_end) send->call_at_end(std::move(on_end));
   send->id = count_request();
+  return send;
+}
+
+std::shared_ptr<Endpoint::Receive> Endpoint::new_receive(Side side, const Pattern& pattern) {
+  auto receive = std::make_shared<Receive>();
+  receive->side = std::move(side);
+  receive->pattern = pattern;
+  receive->id = count_request();
+  return receive;
+}
+
+Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel,
+                       OnEnd on_end) {
+  check_send(to, tag);
+  auto send =
+      new_send(make_side(sent_shapes_, "sending", memory_of(message), message.count, message.type),
+               to, tag, channel);
+  if (on_end) send->call_at_end(std::move(on_end));
   Request request(*this, send->id, true, send);
   post({std::move(send), nullptr, nullptr, std::nullopt});
   return request;
@@ -221,11 +243,9 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
 
 Request Endpoint::receive(const Incoming& room, const Pattern& pattern, OnEnd on_end) {
   check_receive(pattern);
-  auto receive = std::make_shared<Receive>();
-  receive->side = make_side(received_shapes_, "receiving", room.memory, room.count, room.type);
-  receive->pattern = pattern;
+  auto receive = new_receive(
+      make_side(received_shapes_, "receiving", room.memory, room.count, room.type), pattern);
   if (on_end) receive->call_at_end(std::move(on_end));
-  receive->id = count_request();
   Request request(*this, receive->id, false, receive);
   post({nullptr, std::move(receive), nullptr, std::nullopt});
   return request;
@@ -237,9 +257,7 @@ Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t 
   if (failure_.has_value()) throw Error(*failure_);
   static_cast<void>(take_mail());  // what came before goes before
   const auto& shape = recent(last_sent_, sent_shapes_, "sending", message.count, message.type);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
-  auto* memory = const_cast<void*>(message.memory);
-  Side side = make_side(shape, "sending", memory);
+  Side side = make_side(shape, "sending", memory_of(message));
   NoteHeader header;
   header.tag = tag;
   header.channel = channel.value();
@@ -248,12 +266,7 @@ Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t 
   if (!peer(to).is_lost && send_eagerly(side, header, to)) {
     return {*this, Status{wire_.node(), tag, side.bytes, false, Path::eager}};
   }
-  auto send = std::make_shared<Send>();
-  send->side = std::move(side);
-  send->to = to;
-  send->tag = tag;
-  send->channel = channel;
-  send->id = count_request();
+  const auto send = new_send(std::move(side), to, tag, channel);
   Request request(*this, send->id, true, send);
   start(send);
   return request;
@@ -263,12 +276,8 @@ Request Endpoint::receive_at_once(const Incoming& room, const Pattern& pattern) 
   check_receive(pattern);
   if (failure_.has_value()) throw Error(*failure_);
   static_cast<void>(take_mail());
-  auto receive = std::make_shared<Receive>();
-  receive->side =
-      make_side(recent(last_received_, received_shapes_, "receiving", room.count, room.type),
-                "receiving", room.memory);
-  receive->pattern = pattern;
-  receive->id = count_request();
+  const auto& shape = recent(last_received_, received_shapes_, "receiving", room.count, room.type);
+  const auto receive = new_receive(make_side(shape, "receiving", room.memory), pattern);
   Request request(*this, receive->id, false, receive);
   start(receive);
   return request;

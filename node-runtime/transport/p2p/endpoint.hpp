@@ -400,6 +400,9 @@ class Endpoint {
                                                            std::string_view what,
                                                            std::int64_t count,
                                                            const Datatype& type);
+  [[nodiscard]] std::shared_ptr<Send> new_send(Side side, NodeId to, std::int32_t tag,
+                                               ChannelId channel);
+  [[nodiscard]] std::shared_ptr<Receive> new_receive(Side side, const Pattern& pattern);
   void check_send(NodeId to, std::int32_t tag) const;
   void check_receive(const Pattern& pattern) const;
   [[nodiscard]] bool send_eagerly(const Side& side, const NoteHeader& header, NodeId to);
