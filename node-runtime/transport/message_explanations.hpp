@@ -23,7 +23,9 @@ class MessageExplanations {
 
  private:
   struct Kind {
-    p2p::MessageReport first;
+    p2p::Path path = p2p::Path::eager;
+    std::int64_t bytes = 0;
+    std::string first;
     std::int64_t messages = 0;
     double us = 0;  ///< of all
   };

@@ -38,6 +38,15 @@ std::vector<DeviceBuffer> rings(std::span<Device* const> devices,
   return memory;
 }
 
+/// Each size is known where it is copied.
+void copy_header(void* to, const void* from, NoteHeader::Kind kind) {
+  if (kind == NoteHeader::Kind::eager) {
+    std::memcpy(to, from, NoteHeader::size_of(NoteHeader::Kind::eager));
+  } else {
+    std::memcpy(to, from, sizeof(NoteHeader));
+  }
+}
+
 }  // namespace
 
 void Request::cancel() const {
@@ -147,19 +156,20 @@ const std::shared_ptr<const Shape>& Endpoint::recent(std::shared_ptr<const Shape
 
 /// Relaxed: the counts order nothing.
 std::int64_t Endpoint::count_request() {
-  const std::int32_t before = under_way_.fetch_add(1, std::memory_order_relaxed);
-  if (before >= options_.requests_max) {
+  const std::int64_t before = begun_.fetch_add(1, std::memory_order_relaxed);
+  const std::int64_t under_way = before - over_.load(std::memory_order_relaxed);
+  if (under_way >= options_.requests_max) {
     forget_request();
     throw Error(ErrorCode::usage,
                 fmt::format("{} sends and receives are under way, which is the most at one time; "
                             "wait for some of them",
-                            before));
+                            under_way));
   }
-  return next_request_.fetch_add(1, std::memory_order_relaxed);
+  return before + 1;
 }
 
 void Endpoint::forget_request() {
-  under_way_.fetch_sub(1, std::memory_order_relaxed);
+  over_.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Handles may outlive the endpoint, what they refer to in it must not.
@@ -333,7 +343,9 @@ bool Endpoint::take_mail() {
 
 bool Endpoint::is_idle() const {
   const std::scoped_lock lock(mutex_);
-  return under_way_.load(std::memory_order_relaxed) == 0 && mail_.empty() && arrivals_.empty() &&
+  // Relaxed, and in this order: one that is over has begun.
+  const std::int64_t over = over_.load(std::memory_order_relaxed);
+  return begun_.load(std::memory_order_relaxed) == over && mail_.empty() && arrivals_.empty() &&
          operations_.empty();
 }
 
@@ -344,15 +356,13 @@ Endpoint::Statistics Endpoint::statistics() const {
 }
 
 OperationId Endpoint::add(const Operation& operation) {
-  const auto added = operations_.emplace(next_operation_, operation).first;
-  if (options_.fragment) added->second.begun_ns = now_ns();
+  Operation& added = operations_.emplace(next_operation_, operation);
+  if (options_.fragment) added.begun_ns = now_ns();
   return OperationId{next_operation_++};
 }
 
 void Endpoint::completed(OperationId id, const std::optional<std::string>& failure) {
-  const auto node = operations_.extract(id.value());
-  HEDDLE_CHECK(!node.empty(), "operation {} is complete twice", id.value());
-  const Operation& piece = node.mapped();
+  const Operation piece = operations_.extract(id.value());  // each is complete once
   if (options_.fragment) tell(piece);
   piece.is_of_send() ? sent(piece, failure) : came(piece, failure);
 }
@@ -368,7 +378,7 @@ std::span<std::byte> Endpoint::begin_note(NodeId to, NoteHeader header, std::siz
   header.credits = credits_.take_owed(to);
   const std::size_t header_bytes = NoteHeader::size_of(header.kind);
   const std::span<std::byte> note = wire_.begin_note(to, header_bytes + payload_bytes);
-  std::memcpy(note.data(), &header, header_bytes);
+  copy_header(note.data(), &header, header.kind);
   return note.subspan(header_bytes);
 }
 
@@ -390,7 +400,7 @@ void Endpoint::note_arrived(const Wire::Note& note) {
   std::memcpy(&header.kind, note.bytes.data(), sizeof header.kind);
   const std::size_t header_bytes = NoteHeader::size_of(header.kind);
   HEDDLE_CHECK(note.bytes.size() >= header_bytes, "a note of {} bytes", note.bytes.size());
-  std::memcpy(&header, note.bytes.data(), header_bytes);
+  copy_header(&header, note.bytes.data(), header.kind);
   const std::span<const std::byte> payload = note.bytes.subspan(header_bytes);
   credits_.came_back(note.from, header.credits);
   using Kind = NoteHeader::Kind;
@@ -446,9 +456,9 @@ void Endpoint::serve_waiting() {
   for (std::size_t tries = receives_waiting_.size(); tries > 0; --tries) {
     const std::int64_t id = receives_waiting_.front();
     receives_waiting_.pop_front();
-    const auto found = receives_.find(id);
-    if (found == receives_.end()) continue;  // its peer is lost
-    Receive& receive = *found->second;
+    const auto* const found = receives_.find(id);
+    if (found == nullptr) continue;  // its peer is lost
+    Receive& receive = **found;
     Staging& slots = slots_of(receive);
     const std::int64_t pieces = (receive.bytes + receive.piece_bytes - 1) / receive.piece_bytes;
     const std::int32_t ahead =
@@ -467,14 +477,15 @@ void Endpoint::serve_waiting() {
   }
   // Each in turn, as long as there are slots and somebody may have one.
   for (std::size_t idle = 0; idle < sends_waiting_.size() && out_.available() > 0;) {
-    const auto found = sends_.find(sends_waiting_.front());
-    if (found == sends_.end()) {
+    const auto* const found = sends_.find(sends_waiting_.front());
+    if (found == nullptr) {
       sends_waiting_.pop_front();
       continue;
     }
-    const std::int64_t before = found->second->posted;
-    post_pieces(*found->second);
-    if (found->second->posted != before) {
+    const std::shared_ptr<Send> send = *found;
+    const std::int64_t before = send->posted;
+    post_pieces(*send);
+    if (send->posted != before) {
       idle = 0;
       continue;
     }
@@ -492,27 +503,28 @@ void Endpoint::lost(NodeId node) {
   static_cast<void>(matching_.lose(node));
   // The wire completes none of its operations any more; those of devices come to their end.
   std::map<std::int64_t, std::int32_t> dropped;  ///< pieces by request; numbers are used once
-  std::erase_if(operations_, [&](const auto& entry) {
-    const Operation& piece = entry.second;
-    if (piece.kind != Operation::Kind::send && piece.kind != Operation::Kind::receive) return false;
+  std::vector<std::int64_t> orphans;
+  operations_.for_each([&](std::int64_t id, const Operation& piece) {
+    if (piece.kind != Operation::Kind::send && piece.kind != Operation::Kind::receive) return;
     const bool is_of_send = piece.is_of_send();
     const bool is_orphan = is_of_send ? sends_.at(piece.request)->to == node
                                       : receives_.at(piece.request)->envelope.source == node;
-    if (!is_orphan) return false;
+    if (!is_orphan) return;
     if (piece.slot) (is_of_send ? out_ : in_).give_back(*piece.slot);
     ++dropped[piece.request];
-    return true;
+    orphans.push_back(id);
   });
+  for (const std::int64_t id : orphans) operations_.erase(id);
   std::vector<std::shared_ptr<Send>> sends;
   std::vector<std::shared_ptr<Receive>> receives;
-  for (const auto& [id, send] : sends_) {
+  sends_.for_each([&](std::int64_t, const auto& send) {
     if (send->to == node) sends.push_back(send);
-  }
-  for (const auto& [id, receive] : receives_) {
+  });
+  receives_.for_each([&](std::int64_t, const auto& receive) {
     const bool is_affected =
         receive->is_taken ? receive->envelope.source == node : receive->pattern.source == node;
     if (is_affected) receives.push_back(receive);
-  }
+  });
   for (const auto& send : sends) {
     send->in_flight -= dropped[send->id];
     // Packed, behind one that is being packed still.
@@ -547,14 +559,14 @@ void Endpoint::abandon(const Error& why) {
     if (one.receive != nullptr) one.receive->fail(why);
     if (one.release != nullptr) one.release->fail(why);
   }
-  for (const auto& [id, send] : sends_) {
+  sends_.for_each([&](std::int64_t, const auto& send) {
     send->mapping.reset();
     send->fail(why);
-  }
-  for (const auto& [id, receive] : receives_) {
+  });
+  receives_.for_each([&](std::int64_t, const auto& receive) {
     receive->mapping.reset();
     receive->fail(why);
-  }
+  });
   for (const auto& release : releases_) release->fail(why);
   sends_.clear();
   receives_.clear();

@@ -14,10 +14,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/id_table.hpp"
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 #include "node-runtime/transport/p2p/credits.hpp"
@@ -57,7 +57,8 @@ struct MessageReport {
   std::int64_t bytes = 0;
   std::int64_t pieces = 0;
   Path path = Path::eager;
-  PathChoice choice;       ///< with predicted times; empty for eager ones
+  /// With predicted times; none for eager ones. Its texts are the endpoint's.
+  std::optional<PathChoice> choice;
   double measured_us = 0;  ///< from the receive's taking it to its end
 };
 
@@ -286,7 +287,9 @@ class Endpoint {
     std::int64_t bytes = 0;
     bool is_taken = false;
     bool has_flow = false;
-    PathChoice choice;
+    std::unique_ptr<const PathChoice> choice;  ///< if anybody asks
+    bool maps_source = false;                  ///< for the next message, as it lacks nothing else
+    bool maps_target = false;                  ///< likewise
     Path path = Path::message;
     FlowId flow;
     std::int64_t piece_bytes = 0;
@@ -343,11 +346,11 @@ class Endpoint {
     bool has_introduced = false;
     bool has_said_goodbye = false;
     std::vector<DeviceIntroduction> devices;
-    std::string no_shared_there;  ///< why its devices do not reach this node's window
-    std::string not_read_here;    ///< why its memory is not read by this node's processor
+    std::string_view no_shared_there;  ///< why its devices do not reach this node's window
+    std::string_view not_read_here;    ///< why its memory is not read by this node's processor
     /// Why memory of these devices is not mapped: (theirs, ours), -1 for host memory.
-    std::map<std::pair<std::int32_t, std::int32_t>, std::string> not_mapped_here;
-    std::map<std::pair<std::int32_t, std::int32_t>, std::string> not_mapped_there;
+    std::map<std::pair<std::int32_t, std::int32_t>, std::string_view> not_mapped_here;
+    std::map<std::pair<std::int32_t, std::int32_t>, std::string_view> not_mapped_there;
   };
   /// An allocation of this node, as importers know it.
   using AllocationKey = std::pair<std::int32_t, std::uint64_t>;  ///< lane, allocation
@@ -478,7 +481,7 @@ class Endpoint {
   void introduced(NodeId from, std::span<const std::byte> payload);
   void map_rings(NodeId of);
   [[nodiscard]] std::optional<MemoryReference> reference_to(const Side& side, NodeId for_peer);
-  [[nodiscard]] std::string why_not_between(const Receive& receive) const;
+  [[nodiscard]] std::string_view why_not_between(const Receive& receive) const;
   [[nodiscard]] LaneId lane_for(const Side& side, const DeviceUuid& device) const;
   [[nodiscard]] Spot map(NodeId node, LaneId via, const MemoryReference& memory,
                          std::shared_ptr<const Mappings::Use>& use);
@@ -497,6 +500,10 @@ class Endpoint {
   void lost(NodeId node);
   [[nodiscard]] OperationId add(const Operation& operation);
   void tell(const Operation& piece);
+  /// The same text, there as long as the endpoint.
+  [[nodiscard]] std::string_view keep(std::string_view reason) {
+    return *reasons_.emplace(reason).first;
+  }
   [[nodiscard]] Peer& peer(NodeId node) { return peers_[static_cast<std::size_t>(node.value())]; }
   [[nodiscard]] const Peer& peer(NodeId node) const {
     return peers_[static_cast<std::size_t>(node.value())];
@@ -517,14 +524,15 @@ class Endpoint {
   std::vector<Mail> taken_mail_;  ///< the progress thread's; kept for its memory
   std::optional<Error> failure_;
 
-  std::atomic<std::int64_t> next_request_{1};
-  std::atomic<std::int32_t> under_way_{0};  ///< requests
+  std::atomic<std::int64_t> begun_{0};  ///< requests
+  std::atomic<std::int64_t> over_{0};   ///< of these
 
   // The progress thread's.
   Wire::Events events_;
   Matching matching_;
   Credits credits_;
   std::vector<Peer> peers_;
+  std::set<std::string, std::less<>> reasons_;  ///< that views above refer to
   HostPages out_memory_;
   HostPages in_memory_;  ///< empty where the window has room
   std::vector<LockedPages> locked_;
@@ -539,11 +547,11 @@ class Endpoint {
   Staging in_;
   std::vector<Staging> rings_;      ///< by lane: slots for others to fill
   std::vector<Staging> out_rings_;  ///< by lane: where pieces are packed before they are copied
-  std::unordered_map<std::int64_t, std::shared_ptr<Send>> sends_;
-  std::unordered_map<std::int64_t, std::shared_ptr<Receive>> receives_;
+  IdTable<std::shared_ptr<Send>> sends_;
+  IdTable<std::shared_ptr<Receive>> receives_;
   std::vector<std::shared_ptr<Release>> releases_;
-  std::unordered_map<std::int64_t, Arrival> arrivals_;
-  std::unordered_map<std::int64_t, Operation> operations_;
+  IdTable<Arrival> arrivals_;
+  IdTable<Operation> operations_;
   std::deque<std::int64_t> sends_waiting_;     ///< granted, for an out slot
   std::deque<std::int64_t> receives_waiting_;  ///< taken, for slots
   std::deque<std::int64_t> reading_;           ///< receives by this node's processor, in turn

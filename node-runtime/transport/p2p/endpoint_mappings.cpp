@@ -68,7 +68,7 @@ void Endpoint::map_rings(NodeId of) {
     for (std::int32_t here = 0; here < lanes_.count(); ++here) {
       const std::string refusal = map_for_the_next(of, LaneId{here}, other.devices[theirs].ring);
       if (refusal.empty()) continue;
-      other.not_mapped_here[{static_cast<std::int32_t>(theirs), here}] = refusal;
+      other.not_mapped_here[{static_cast<std::int32_t>(theirs), here}] = keep(refusal);
     }
   }
 }
@@ -172,14 +172,14 @@ void Endpoint::start(const std::shared_ptr<Release>& started) {
            side.memory + side.shape->plan->true_lower_bound < release.begin + release.handle.bytes;
   };
   std::string user;
-  for (const auto& [id, send] : sends_) {
-    if (!uses(send->side)) continue;
+  sends_.for_each([&](std::int64_t, const auto& send) {
+    if (!uses(send->side)) return;
     user = fmt::format("a message of {} bytes with tag {} is being sent from it to node {}",
                        send->side.bytes, send->tag, send->to.value());
-  }
-  for (const auto& [id, receive] : receives_) {
+  });
+  receives_.for_each([&](std::int64_t, const auto& receive) {
     if (uses(receive->side)) user = "a message is being received into it";
-  }
+  });
   if (!user.empty()) {
     release.fail(
         Error(ErrorCode::usage,

@@ -13,7 +13,7 @@
 namespace heddle::p2p {
 
 /// Why no kernel copies from the sender's elements to the receiver's; empty if one does.
-std::string Endpoint::why_not_between(const Receive& receive) const {
+std::string_view Endpoint::why_not_between(const Receive& receive) const {
   if (!receive.source_loops) return "the sender's elements are a list of blocks";
   if (!receive.side.lane) return "the receiver's memory is not on a device";
   const auto& here = receive.side.shape->loops;
@@ -83,13 +83,16 @@ void Endpoint::decide(Receive& receive) {
   // The sender has to know this node's devices before a grant names one.
   if (receive.side.lane) introduce(receive.envelope.source);
   try {
-    receive.choice = choose_path(situation_of(receive), options_.rates, options_.sizes,
-                                 receive.bytes == 0 ? Path::message : options_.path);
+    PathChoice choice = choose_path(situation_of(receive), options_.rates, options_.sizes,
+                                    receive.bytes == 0 ? Path::message : options_.path);
+    receive.path = receive.bytes == 0 ? Path::message : choice.path();
+    receive.maps_source = choice.would_map_for(Path::get);
+    receive.maps_target = choice.would_map_for(Path::put);
+    if (options_.report) receive.choice = std::make_unique<const PathChoice>(std::move(choice));
   } catch (const Error& error) {  // the memory is gone
     refuse(receive, error);
     return fail(receive, error);
   }
-  receive.path = receive.bytes == 0 ? Path::message : receive.choice.path();
   switch (receive.path) {
     case Path::get:
       if (receive.announcement.device >= 0) return fetch(receive);
@@ -174,11 +177,7 @@ void Endpoint::grant(Receive& receive) {
     receive.given.swap(receive.slots);
     receive.posted = std::min(receive.bytes, header.slot * receive.piece_bytes);
   }
-  const bool maps_later =
-      std::ranges::any_of(receive.choice.estimates, [](const PathEstimate& estimate) {
-        return estimate.path == Path::put && estimate.lacks == not_mapped_yet;
-      });
-  if (receive.path == Path::put || (maps_later && !by_message)) {
+  if (receive.path == Path::put || (receive.maps_target && !by_message)) {
     if (const auto reference = reference_to(receive.side, receive.envelope.source)) {
       header.has_reference = 1;
       append(*reference);
@@ -190,16 +189,15 @@ void Endpoint::grant(Receive& receive) {
 
 /// The sender's device, or this node's, cannot do it that way: another one.
 void Endpoint::declined(NodeId from, const NoteHeader& header, std::string_view why) {
-  const auto found = receives_.find(header.receive);
-  HEDDLE_CHECK(found != receives_.end(), "receive {} is declined, but is not under way",
-               header.receive);
-  Receive& receive = *found->second;
+  const auto* const found = receives_.find(header.receive);
+  HEDDLE_CHECK(found != nullptr, "receive {} is declined, but is not under way", header.receive);
+  Receive& receive = **found;
   if (receive.path == Path::shared) {
     // Its window is of no use to the sender's device.
-    peer(from).no_shared_there = why;
+    peer(from).no_shared_there = keep(why);
   } else {
     const std::int32_t here = receive.side.lane ? receive.side.lane->value() : -1;
-    peer(from).not_mapped_there[{header.device, here}] = why;
+    peer(from).not_mapped_there[{header.device, here}] = keep(why);
   }
   for (const Staging::Slot slot : receive.given) slots_of(receive).give_back(slot);
   receive.given.clear();
@@ -215,7 +213,7 @@ void Endpoint::fetch(Receive& receive) {
     receive.from = map(from, receive.via, *receive.source, receive.mapping);
   } catch (const Error& error) {
     const std::int32_t here = receive.side.lane ? receive.side.lane->value() : -1;
-    peer(from).not_mapped_here[{receive.announcement.device, here}] = error.what();
+    peer(from).not_mapped_here[{receive.announcement.device, here}] = keep(error.what());
     return decide(receive);
   }
   // Between loops all at once.
@@ -239,8 +237,8 @@ void Endpoint::fetch(Receive& receive) {
 bool Endpoint::read_on() {
   if (reading_.empty()) return false;
   const std::int64_t id = reading_.front();
-  const auto found = receives_.find(id);
-  const bool is_over = found == receives_.end() || !read_piece(*found->second);
+  const auto* const found = receives_.find(id);
+  const bool is_over = found == nullptr || !read_piece(**found);
   if (is_over) reading_.pop_front();
   return true;
 }
@@ -264,7 +262,7 @@ bool Endpoint::read_piece(Receive& receive) {
       fail(receive, error);
       return false;
     }
-    peer(from).not_read_here = error.what();
+    peer(from).not_read_here = keep(error.what());
     give_back(receive);
     decide(receive);
     return false;

@@ -20,8 +20,7 @@ void Endpoint::start(const std::shared_ptr<Receive>& started) {
   receives_.emplace(receive.id, started);
   const auto found = matching_.post(ReceiveId{receive.id}, receive.pattern);
   if (found.has_value()) {
-    const auto node = arrivals_.extract(found->value());
-    const Arrival& arrival = node.mapped();
+    const Arrival arrival = arrivals_.extract(found->value());
     take(receive, arrival.envelope, arrival.header, arrival.payload);
     return;
   }
@@ -34,9 +33,9 @@ void Endpoint::start(const std::shared_ptr<Receive>& started) {
 
 void Endpoint::cancel_receive(std::int64_t id) {
   if (!matching_.cancel(ReceiveId{id})) return;
-  const auto found = receives_.find(id);
-  found->second->complete({NodeId{-1}, -1, 0, true});
-  forget(*found->second);
+  const std::shared_ptr<Receive> receive = receives_.at(id);
+  receive->complete({NodeId{-1}, -1, 0, true});
+  forget(*receive);
 }
 
 void Endpoint::message_arrived(NodeId from, const NoteHeader& header,
@@ -49,21 +48,22 @@ void Endpoint::message_arrived(NodeId from, const NoteHeader& header,
     return;
   }
   ++statistics_.unexpected;
-  arrivals_.emplace(id, Arrival{envelope, header, {payload.begin(), payload.end()}});
+  arrivals_.emplace(id, {envelope, header, {payload.begin(), payload.end()}});
   if (options_.unexpected) options_.unexpected(envelope);
 }
 
 /// An announcement that no receive has taken yet is forgotten; otherwise the sender hears of the
 /// receive, and its wish came too late.
 void Endpoint::withdraw(NodeId from, const NoteHeader& header) {
-  const auto found = std::ranges::find_if(arrivals_, [&](const auto& entry) {
-    const Arrival& arrival = entry.second;
-    return arrival.envelope.source == from && arrival.header.send == header.send &&
-           arrival.header.kind == NoteHeader::Kind::announce;
+  std::optional<std::int64_t> found;
+  arrivals_.for_each([&](std::int64_t id, const Arrival& arrival) {
+    const bool is_it = arrival.envelope.source == from && arrival.header.send == header.send &&
+                       arrival.header.kind == NoteHeader::Kind::announce;
+    if (is_it) found = id;
   });
-  if (found == arrivals_.end()) return;
-  matching_.withdraw(ArrivalId{found->first});
-  arrivals_.erase(found);
+  if (!found) return;
+  matching_.withdraw(ArrivalId{*found});
+  arrivals_.erase(*found);
   NoteHeader answer;
   answer.kind = NoteHeader::Kind::withdrawn;
   answer.send = header.send;
@@ -190,10 +190,10 @@ void Endpoint::post_pieces(Receive& receive) {
 
 /// The sender has written a piece into a slot, or into the memory itself.
 void Endpoint::filled(NodeId from, const NoteHeader& header) {
-  const auto found = receives_.find(header.receive);
-  HEDDLE_CHECK(found != receives_.end(), "node {} has filled receive {}, which is over",
-               from.value(), header.receive);
-  const std::shared_ptr<Receive> kept = found->second;
+  const auto* const found = receives_.find(header.receive);
+  HEDDLE_CHECK(found != nullptr, "node {} has filled receive {}, which is over", from.value(),
+               header.receive);
+  const std::shared_ptr<Receive> kept = *found;
   Receive& receive = *kept;
   if (receive.path == Path::message) {
     receive.has_word = true;
@@ -234,9 +234,9 @@ bool Endpoint::drain(Receive& receive, const Operation& piece, const Spot& from)
 }
 
 void Endpoint::came(const Operation& piece, const std::optional<std::string>& failure) {
-  const auto found = receives_.find(piece.request);
-  HEDDLE_CHECK(found != receives_.end(), "a piece of receive {}, which is over", piece.request);
-  const std::shared_ptr<Receive> kept = found->second;
+  const auto* const found = receives_.find(piece.request);
+  HEDDLE_CHECK(found != nullptr, "a piece of receive {}, which is over", piece.request);
+  const std::shared_ptr<Receive> kept = *found;
   Receive& receive = *kept;
   if (failure && !receive.broken) {
     receive.broken =
@@ -297,9 +297,9 @@ void Endpoint::end_if_all_is_here(Receive& receive) {
 
 /// Over the wire all pieces come nevertheless; otherwise none does any more.
 void Endpoint::sender_broke(const NoteHeader& header, std::string_view why) {
-  const auto found = receives_.find(header.receive);
-  if (found == receives_.end()) return;  // it is over, for this or another reason
-  Receive& receive = *found->second;
+  const auto* const found = receives_.find(header.receive);
+  if (found == nullptr) return;  // it is over, for this or another reason
+  Receive& receive = **found;
   if (!receive.broken) receive.broken = Error(ErrorCode::communication, std::string(why));
   if (receive.path != Path::message) return fail(receive, *receive.broken);
   receive.has_word = true;
@@ -328,17 +328,13 @@ void Endpoint::give_back(Receive& receive) {
 }
 
 void Endpoint::map_source_for_the_next(const Receive& receive) {
-  const bool is_wanted =
-      std::ranges::any_of(receive.choice.estimates, [](const PathEstimate& estimate) {
-        return estimate.path == Path::get && estimate.lacks == not_mapped_yet;
-      });
-  if (!is_wanted) return;
+  if (!receive.maps_source) return;
   const NodeId from = receive.envelope.source;
   const std::string refusal = map_for_the_next(
       from, lane_for(receive.side, receive.source->handle.device), *receive.source);
   if (refusal.empty()) return;
   const std::int32_t here = receive.side.lane ? receive.side.lane->value() : -1;
-  peer(from).not_mapped_here[{receive.announcement.device, here}] = refusal;
+  peer(from).not_mapped_here[{receive.announcement.device, here}] = keep(refusal);
 }
 
 void Endpoint::end(Receive& receive) {
@@ -346,7 +342,8 @@ void Endpoint::end(Receive& receive) {
   ++statistics_.received[static_cast<std::size_t>(receive.path)];
   if (options_.report) {
     options_.report({receive.envelope.source, wire_.node(), receive.envelope.tag, receive.bytes,
-                     receive.pieces, receive.path, receive.choice,
+                     receive.pieces, receive.path,
+                     receive.choice ? std::optional(*receive.choice) : std::nullopt,
                      static_cast<double>(now_ns() - receive.begun_ns) * 1e-3});
   }
   receive.complete(

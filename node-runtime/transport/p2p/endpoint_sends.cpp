@@ -82,9 +82,9 @@ bool Endpoint::send_eagerly(const Side& side, const NoteHeader& header, NodeId t
 }
 
 void Endpoint::cancel_send(std::int64_t id) {
-  const auto found = sends_.find(id);
-  if (found == sends_.end()) return;
-  Send& send = *found->second;
+  const auto* const found = sends_.find(id);
+  if (found == nullptr) return;
+  Send& send = **found;
   if (send.is_granted || std::exchange(send.is_withdrawn, true)) return;
   NoteHeader header;
   header.kind = NoteHeader::Kind::withdraw;
@@ -94,9 +94,9 @@ void Endpoint::cancel_send(std::int64_t id) {
 
 /// The last word on a send that was announced.
 void Endpoint::answered(const NoteHeader& header, std::span<const std::byte> payload) {
-  const auto found = sends_.find(header.send);
-  HEDDLE_CHECK(found != sends_.end(), "send {} is answered, but is not under way", header.send);
-  Send& send = *found->second;
+  const auto* const found = sends_.find(header.send);
+  HEDDLE_CHECK(found != nullptr, "send {} is answered, but is not under way", header.send);
+  Send& send = **found;
   if (header.kind == NoteHeader::Kind::fetched) {
     send.path = Path::get;
     ++statistics_.sent[static_cast<std::size_t>(Path::get)];
@@ -114,9 +114,9 @@ void Endpoint::answered(const NoteHeader& header, std::span<const std::byte> pay
 // ---- pieces ----------------------------------------------------------------------------------
 
 void Endpoint::granted(NodeId from, const NoteHeader& header, std::span<const std::byte> payload) {
-  const auto found = sends_.find(header.send);
-  HEDDLE_CHECK(found != sends_.end(), "send {} is granted, but is not under way", header.send);
-  Send& send = *found->second;
+  const auto* const found = sends_.find(header.send);
+  HEDDLE_CHECK(found != nullptr, "send {} is granted, but is not under way", header.send);
+  Send& send = **found;
   send.is_granted = true;
   send.path = header.path;
   send.peer_receive = header.receive;
@@ -181,10 +181,11 @@ bool Endpoint::reach(Send& send, const NoteHeader& header, std::span<const std::
 }
 
 void Endpoint::slot_is_free(const NoteHeader& header) {
-  const auto found = sends_.find(header.send);
-  if (found == sends_.end()) return;  // it has failed
-  found->second->slots.push_back(header.slot);
-  post_pieces(*found->second);
+  const auto* const found = sends_.find(header.send);
+  if (found == nullptr) return;  // it has failed
+  Send& send = **found;
+  send.slots.push_back(header.slot);
+  post_pieces(send);
 }
 
 /// As many as there are places for.
@@ -297,9 +298,9 @@ bool Endpoint::fill(Send& send, const Operation& piece, const Spot& to) {
 }
 
 void Endpoint::sent(const Operation& piece, const std::optional<std::string>& failure) {
-  const auto found = sends_.find(piece.request);
-  HEDDLE_CHECK(found != sends_.end(), "a piece of send {}, which is over", piece.request);
-  const std::shared_ptr<Send> kept = found->second;
+  const auto* const found = sends_.find(piece.request);
+  HEDDLE_CHECK(found != nullptr, "a piece of send {}, which is over", piece.request);
+  const std::shared_ptr<Send> kept = *found;
   Send& send = *kept;
   const bool is_lost = peer(send.to).is_lost;
   const bool is_over_wire = send.path == Path::message;

@@ -18,15 +18,15 @@ std::string explain(const MessageReport& report) {
       fmt::format("message of {} with tag {} from node {} to node {}: {}",
                   format_bytes(static_cast<std::uint64_t>(report.bytes)), report.tag,
                   report.source.value(), report.receiver.value(), name_of(report.path));
-  if (report.choice.estimates.empty()) {
+  if (!report.choice) {
     text += fmt::format(", with its note; measured {:.1f} us", report.measured_us);
     return text;
   }
   text += fmt::format(", in {} {}; predicted {:.1f} us, measured {:.1f} us", report.pieces,
-                      report.pieces == 1 ? "piece" : "pieces", report.choice.predicted_us(),
+                      report.pieces == 1 ? "piece" : "pieces", report.choice->predicted_us(),
                       report.measured_us);
-  if (!report.choice.note.empty()) text += fmt::format("\n  {}", report.choice.note);
-  for (const PathEstimate& estimate : report.choice.estimates) {
+  if (!report.choice->note.empty()) text += fmt::format("\n  {}", report.choice->note);
+  for (const PathEstimate& estimate : report.choice->estimates) {
     if (estimate.path == report.path) continue;
     if (estimate.lacks.empty()) {
       text += fmt::format("\n  not {:<8} predicted {:.1f} us", name_of(estimate.path),

@@ -22,55 +22,36 @@ std::array<Matching::Key, 4> Matching::keys_of(const Envelope& e) {
            {Pattern::any_source, Pattern::any_tag, e.channel}}};
 }
 
-/// The oldest live entry of a key, marks before it removed; null if there is none.
-template <class Id, class Live>
-const Matching::Entry<Id>* Matching::front(Lists<Id>& lists, const Key& key, const Live& live) {
-  const auto found = lists.find(key);
-  if (found == lists.end()) return nullptr;
-  List<Id>& list = found->second;
-  while (!list.empty()) {
-    if (live.contains(list.front().id.value())) return &list.front();
-    list.pop_front();
-  }
-  lists.erase(found);
-  return nullptr;
+bool Matching::remove(ReceiveId id) {
+  const Receive* const receive = receives_.find(id.value());
+  if (receive == nullptr) return false;
+  --posted_of_kind_.at(kind_of(receive->pattern));
+  posted_.remove(receive->place);
+  return receives_.erase(id.value());
 }
 
-template <class Id, class Live>
-void Matching::sweep(Lists<Id>& lists, const Live& live) {
-  for (auto list = lists.begin(); list != lists.end();) {
-    std::erase_if(list->second, [&](const Entry<Id>& e) { return !live.contains(e.id.value()); });
-    list = list->second.empty() ? lists.erase(list) : std::next(list);
-  }
+bool Matching::remove(ArrivalId id) {
+  const Arrival* const arrival = arrivals_.find(id.value());
+  if (arrival == nullptr) return false;
+  for (const Queues::Place place : arrival->places) unexpected_.remove(place);
+  return arrivals_.erase(id.value());
 }
 
-/// Each sweep removes at least as many marks as it passes live entries, so it costs what putting
-/// them in has cost.
-void Matching::sweep_if_due() {
-  const std::size_t live = receives_.size() + 4 * arrivals_.size();
-  if (entries_ <= 2 * live + marks_min) return;
-  sweep(posted_, receives_);
-  sweep(unexpected_, arrivals_);
-  entries_ = live;
-}
-
-std::optional<ArrivalId> Matching::probe(const Pattern& pattern) {
-  const auto* entry = front(unexpected_, key_of(pattern), arrivals_);
-  return entry == nullptr ? std::nullopt : std::optional(entry->id);
+std::optional<ArrivalId> Matching::probe(const Pattern& pattern) const {
+  if (arrivals_.empty()) return std::nullopt;
+  const Queues::Entry* const first = unexpected_.front(key_of(pattern));
+  return first == nullptr ? std::nullopt : std::optional(ArrivalId{first->id});
 }
 
 std::optional<ArrivalId> Matching::post(ReceiveId id, const Pattern& pattern) {
   if (const auto found = probe(pattern)) {
-    arrivals_.erase(found->value());
-    sweep_if_due();
+    remove(*found);
     HEDDLE_EXPENSIVE(is_valid());
     return found;
   }
-  const bool is_new = receives_.emplace(id.value(), Receive{++order_, pattern}).second;
-  HEDDLE_CHECK(is_new, "receive {} is posted twice", id.value());
-  posted_[key_of(pattern)].push_back({order_, id});
-  ++entries_;
-  sweep_if_due();
+  Receive& receive = receives_.emplace(id.value(), {pattern, 0});
+  receive.place = posted_.push(key_of(pattern), {id.value(), ++order_});
+  ++posted_of_kind_.at(kind_of(pattern));
   HEDDLE_EXPENSIVE(is_valid());
   return std::nullopt;
 }
@@ -78,78 +59,84 @@ std::optional<ArrivalId> Matching::post(ReceiveId id, const Pattern& pattern) {
 std::optional<ReceiveId> Matching::arrive(ArrivalId id, const Envelope& envelope) {
   HEDDLE_CHECK(envelope.tag >= 0 && envelope.source.value() >= 0, "tag {} from node {}",
                envelope.tag, envelope.source.value());
-  const Entry<ReceiveId>* first = nullptr;
-  for (const Key& key : keys_of(envelope)) {
-    const auto* entry = front(posted_, key, receives_);
+  const std::array<Key, kinds> keys = keys_of(envelope);
+  const Queues::Entry* first = nullptr;
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    if (posted_of_kind_.at(kind) == 0) continue;
+    const Queues::Entry* const entry = posted_.front(keys.at(kind));
     if (entry != nullptr && (first == nullptr || entry->order < first->order)) first = entry;
   }
   if (first != nullptr) {
-    const ReceiveId taker = first->id;
-    receives_.erase(taker.value());
-    sweep_if_due();
+    const ReceiveId taker{first->id};
+    remove(taker);
     HEDDLE_EXPENSIVE(is_valid());
     return taker;
   }
-  const bool is_new = arrivals_.emplace(id.value(), Arrival{++order_, envelope}).second;
-  HEDDLE_CHECK(is_new, "message {} arrives twice", id.value());
-  for (const Key& key : keys_of(envelope)) unexpected_[key].push_back({order_, id});
-  entries_ += 4;
-  sweep_if_due();
+  Arrival& arrival = arrivals_.emplace(id.value(), {envelope, {}});
+  ++order_;
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    arrival.places.at(kind) = unexpected_.push(keys.at(kind), {id.value(), order_});
+  }
   HEDDLE_EXPENSIVE(is_valid());
   return std::nullopt;
 }
 
 bool Matching::cancel(ReceiveId id) {
-  const bool did_wait = receives_.erase(id.value()) > 0;
-  sweep_if_due();
-  return did_wait;
+  return remove(id);
 }
 
 bool Matching::withdraw(ArrivalId id) {
-  const bool did_wait = arrivals_.erase(id.value()) > 0;
-  sweep_if_due();
-  return did_wait;
+  return remove(id);
 }
 
 std::vector<ReceiveId> Matching::lose(NodeId source) {
-  std::vector<std::pair<std::int64_t, ReceiveId>> lost;
-  for (const auto& [id, receive] : receives_) {
-    if (receive.pattern.source == source) lost.emplace_back(receive.order, ReceiveId{id});
-  }
-  std::ranges::sort(lost);
+  std::vector<Queues::Entry> lost;
+  posted_.for_each([&](const Key& key, const Queues::Entry& entry) {
+    if (key.source == source) lost.push_back(entry);
+  });
+  std::ranges::sort(lost, {}, &Queues::Entry::order);
   std::vector<ReceiveId> ids;
-  for (const auto& [order, id] : lost) {
-    receives_.erase(id.value());
-    ids.push_back(id);
+  for (const Queues::Entry& entry : lost) {
+    ids.emplace_back(entry.id);
+    remove(ids.back());
   }
-  sweep_if_due();
   HEDDLE_EXPENSIVE(is_valid());
   return ids;
 }
 
 bool Matching::is_valid() const {
-  std::size_t entries = 0;
-  std::size_t live = 0;
-  const auto count = [&](const auto& lists, const auto& all) {
-    for (const auto& [key, list] : lists) {
-      std::int64_t last = 0;
-      for (const auto& entry : list) {
-        if (entry.order <= last) return false;
-        last = entry.order;
-        ++entries;
-        if (all.contains(entry.id.value())) ++live;
-      }
-    }
-    return true;
-  };
-  if (!count(posted_, receives_) || !count(unexpected_, arrivals_)) return false;
-  const std::size_t wanted = receives_.size() + 4 * arrivals_.size();
-  if (live != wanted || entries > entries_ || entries_ > 2 * wanted + marks_min) return false;
-  return std::ranges::none_of(receives_, [&](const auto& receive) {
-    return std::ranges::any_of(arrivals_, [&](const auto& arrival) {
-      return receive.second.pattern.matches(arrival.second.envelope);
+  bool is_right = posted_.size() == receives_.size() &&
+                  unexpected_.size() == kinds * arrivals_.size();
+  std::array<std::size_t, kinds> of_kind{};
+  receives_.for_each([&](std::int64_t, const Receive& receive) {
+    ++of_kind.at(kind_of(receive.pattern));
+    arrivals_.for_each([&](std::int64_t, const Arrival& arrival) {
+      if (receive.pattern.matches(arrival.envelope)) is_right = false;
     });
   });
+  const auto is_in_order = [](const Queues& queues) {
+    bool are_sorted = true;
+    std::optional<Key> last_key;
+    std::int64_t last = 0;
+    queues.for_each([&](const Key& key, const Queues::Entry& entry) {
+      if (last_key == key && entry.order <= last) are_sorted = false;
+      last_key = key;
+      last = entry.order;
+    });
+    return are_sorted;
+  };
+  posted_.for_each([&](const Key& key, const Queues::Entry& entry) {
+    const Receive* const receive = receives_.find(entry.id);
+    if (receive == nullptr || key_of(receive->pattern) != key) is_right = false;
+  });
+  unexpected_.for_each([&](const Key& key, const Queues::Entry& entry) {
+    const Arrival* const arrival = arrivals_.find(entry.id);
+    if (arrival == nullptr || std::ranges::count(keys_of(arrival->envelope), key) != 1) {
+      is_right = false;
+    }
+  });
+  return is_right && of_kind == posted_of_kind_ && is_in_order(posted_) &&
+         is_in_order(unexpected_);
 }
 
 }  // namespace heddle::p2p

@@ -3,12 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
+#include "base/id_table.hpp"
 #include "base/index.hpp"
+#include "node-runtime/transport/p2p/keyed_queues.hpp"
 
 namespace heddle::p2p {
 
@@ -53,13 +53,13 @@ struct Pattern {
 /// requests that nodes may have, that of posted receives by this node's.
 ///
 /// Cost: O(1) for each event on the average, whatever is posted or unexpected: both are kept in
-/// lists by source and tag, a receive in the list that its pattern names, a message in the four
-/// lists that receives may name (with and without its source, with and without its tag). What is
-/// taken out of one list stays in the others as a mark that is passed over, and removed when it
-/// comes to the front, or when there are more marks than messages.
+/// queues by source and tag, a receive in the one that its pattern names, a message in the four
+/// that receives may name (with and without its source, with and without its tag). A message looks
+/// only into queues of kinds of patterns that anybody has posted. Nothing is allocated once there
+/// was room for as many.
 ///
 /// Invariant (`is_valid()`): no posted receive matches an unexpected message; each of both is in
-/// its lists, which are in order; there are no more marks than entries that count, or marks_min.
+/// its queues and nowhere else, and these are in order.
 ///
 /// Not thread-safe: the progress thread's.
 class Matching {
@@ -75,7 +75,7 @@ class Matching {
   /// unknown.
   bool withdraw(ArrivalId id);
   /// The message that post() would give to such a receive now.
-  [[nodiscard]] std::optional<ArrivalId> probe(const Pattern& pattern);
+  [[nodiscard]] std::optional<ArrivalId> probe(const Pattern& pattern) const;
 
   /// A source is gone: takes out the receives that only it could have served, and gives back their
   /// ids, in the order in which they were posted. Its unexpected messages stay for receives to
@@ -98,41 +98,33 @@ class Matching {
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
   };
-  /// Entries of one key, oldest first; a mark if its id is not posted or unexpected any more.
-  template <class Id>
-  struct Entry {
-    std::int64_t order = 0;
-    Id id;
-  };
-  template <class Id>
-  using List = std::deque<Entry<Id>>;
-  template <class Id>
-  using Lists = std::unordered_map<Key, List<Id>, KeyHash>;
+  using Queues = KeyedQueues<Key, KeyHash>;
+  /// Patterns by what they leave open: nothing, the source, the tag, both.
+  static constexpr std::size_t kinds = 4;
   struct Receive {
-    std::int64_t order = 0;
     Pattern pattern;
+    Queues::Place place = 0;
   };
   struct Arrival {
-    std::int64_t order = 0;
     Envelope envelope;
+    std::array<Queues::Place, kinds> places{};
   };
 
-  static constexpr std::size_t marks_min = 64;
-
   [[nodiscard]] static Key key_of(const Pattern& p) { return {p.source, p.tag, p.channel}; }
-  [[nodiscard]] static std::array<Key, 4> keys_of(const Envelope& e);
-  template <class Id, class Live>
-  [[nodiscard]] static const Entry<Id>* front(Lists<Id>& lists, const Key& key, const Live& live);
-  template <class Id, class Live>
-  static void sweep(Lists<Id>& lists, const Live& live);
-  void sweep_if_due();
+  [[nodiscard]] static std::size_t kind_of(const Pattern& p) {
+    return (p.source == Pattern::any_source ? 1U : 0U) + (p.tag == Pattern::any_tag ? 2U : 0U);
+  }
+  /// By kind.
+  [[nodiscard]] static std::array<Key, kinds> keys_of(const Envelope& e);
+  bool remove(ReceiveId id);
+  bool remove(ArrivalId id);
 
   std::int64_t order_ = 0;  ///< counts what was posted and what has arrived
-  std::unordered_map<std::int64_t, Receive> receives_;
-  std::unordered_map<std::int64_t, Arrival> arrivals_;
-  Lists<ReceiveId> posted_;
-  Lists<ArrivalId> unexpected_;
-  std::size_t entries_ = 0;  ///< in all lists, marks included
+  IdTable<Receive> receives_;
+  IdTable<Arrival> arrivals_;
+  Queues posted_;
+  Queues unexpected_;
+  std::array<std::size_t, kinds> posted_of_kind_{};
 };
 
 }  // namespace heddle::p2p

@@ -60,7 +60,7 @@ struct NoteHeader {
   std::int32_t has_reference = 0;
 
   /// Bytes of it that travel.
-  [[nodiscard]] static std::size_t size_of(Kind kind) {
+  [[nodiscard]] static constexpr std::size_t size_of(Kind kind) {
     return kind == Kind::eager ? offsetof(NoteHeader, send) : sizeof(NoteHeader);
   }
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <fmt/format.h>
+#include <span>
 #include <utility>
 
 namespace heddle::p2p {
@@ -20,7 +22,7 @@ struct Stage {
 
 /// Stages that overlap, with `slots` pieces on their way at once: the first piece passes all of
 /// them; behind it, pieces come as fast as the slowest stage, and as a slot comes round.
-double pipeline_us(double bytes, double piece_bytes, int slots, const std::vector<Stage>& stages) {
+double pipeline_us(double bytes, double piece_bytes, int slots, std::span<const Stage> stages) {
   const double piece = std::min(bytes, piece_bytes);
   double round_us = 0;
   double slowest_us = 0;
@@ -50,19 +52,20 @@ class Predictor {
       case Path::eager:
         return rates_.note_us + (s_.receiver.on_device ? rates_.device_us : 0);
       case Path::message: {
-        std::vector<Stage> stages;
-        if (!is_host_run(s_.sender)) stages.push_back(to_slot(s_.sender));
-        stages.push_back({rates_.message_us, rates_.message});
-        if (!is_host_run(s_.receiver)) stages.push_back(from_slot(s_.receiver));
+        const std::array all{to_slot(s_.sender), Stage{rates_.message_us, rates_.message},
+                             from_slot(s_.receiver)};
+        const std::size_t first = is_host_run(s_.sender) ? 1 : 0;
+        const std::size_t last = is_host_run(s_.receiver) ? 1 : 2;
+        const std::span<const Stage> stages = std::span(all).subspan(first, last - first + 1);
         const double piece = stages.size() == 1 ? bytes_ : static_cast<double>(sizes_.piece_bytes);
         return 2 * rates_.note_us + pipeline_us(bytes_, piece, sizes_.pieces_ahead, stages);
       }
       case Path::shared: {
         const bool any_on_device = s_.sender.on_device || s_.receiver.on_device;
         const std::int64_t piece = sizes_.shared_piece(s_.bytes, any_on_device);
+        const std::array stages{to_slot(s_.sender), note(), from_slot(s_.receiver)};
         return 2 * rates_.note_us +
-               pipeline_us(bytes_, static_cast<double>(piece), sizes_.pieces_ahead,
-                           {to_slot(s_.sender), {rates_.note_us, 1e9}, from_slot(s_.receiver)});
+               pipeline_us(bytes_, static_cast<double>(piece), sizes_.pieces_ahead, stages);
       }
       case Path::get:
         if (!s_.sender.on_device) return rates_.note_us + reading_us();
@@ -71,13 +74,12 @@ class Predictor {
                                     .us(bytes_);
       case Path::put:
         return 3 * rates_.note_us + Stage{device_us(!s_.works_here), direct(s_.sender)}.us(bytes_);
-      case Path::ring:
-        return 2 * rates_.note_us +
-               pipeline_us(bytes_, static_cast<double>(sizes_.ring_piece(s_.bytes)),
-                           sizes_.ring_slots,
-                           {{device_us(!s_.works_here), std::min(link(), rates_.pack)},
-                            {rates_.note_us, 1e9},
-                            {device_us(s_.works_here), rates_.pack}});
+      case Path::ring: {
+        const auto piece = static_cast<double>(sizes_.ring_piece(s_.bytes));
+        const std::array stages{Stage{device_us(!s_.works_here), std::min(link(), rates_.pack)},
+                                note(), Stage{device_us(s_.works_here), rates_.pack}};
+        return 2 * rates_.note_us + pipeline_us(bytes_, piece, sizes_.ring_slots, stages);
+      }
     }
     return 0;
   }
@@ -86,6 +88,8 @@ class Predictor {
   [[nodiscard]] static bool is_host_run(const SideFacts& side) {
     return !side.on_device && side.is_contiguous;
   }
+  /// That says a slot is full.
+  [[nodiscard]] Stage note() const { return {rates_.note_us, 1e9}; }
   [[nodiscard]] Stage to_slot(const SideFacts& side) const {
     return side.on_device ? Stage{device_us(!s_.works_here), rates_.to_host}
                           : Stage{0, rates_.host};
@@ -117,7 +121,7 @@ class Predictor {
 };
 
 /// Why `path` cannot be taken; empty where it can.
-std::string lack_of(Path path, const Situation& s) {
+std::string_view lack_of(Path path, const Situation& s) {
   const auto reaches_device = [](const SideFacts& side) {
     return side.on_device || side.is_locked;
   };
@@ -135,13 +139,13 @@ std::string lack_of(Path path, const Situation& s) {
       }
       if (!reaches_device(s.receiver)) return "devices do not reach the receiver's memory";
       if (!s.no_get.empty()) return s.no_get;
-      return std::string(s.maps_get ? "" : not_mapped_yet);
+      return s.maps_get ? std::string_view() : not_mapped_yet;
     case Path::put:
       if (!s.receiver.on_device) return "the receiver's memory is not on a device";
       if (!s.receiver.is_contiguous) return "the receiver's memory is not contiguous";
       if (!reaches_device(s.sender)) return "devices do not reach the sender's memory";
       if (!s.no_put.empty()) return s.no_put;
-      return std::string(s.maps_put ? "" : not_mapped_yet);
+      return s.maps_put ? std::string_view() : not_mapped_yet;
     case Path::ring:
       if (!s.sender.on_device) return "the sender's memory is not on a device";
       if (!s.receiver.on_device) return "the receiver's memory is not on a device";
@@ -161,6 +165,12 @@ std::int64_t PathSizes::ring_piece(std::int64_t bytes) const {
   return even_piece(bytes, ring_pieces, ring_piece_bytes_min, ring_piece_bytes);
 }
 
+bool PathChoice::would_map_for(Path path) const {
+  return std::ranges::any_of(estimates, [path](const PathEstimate& estimate) {
+    return estimate.path == path && estimate.lacks == not_mapped_yet;
+  });
+}
+
 std::string_view name_of(Path path) {
   return names.at(static_cast<std::size_t>(path));
 }
@@ -175,14 +185,19 @@ PathChoice choose_path(const Situation& situation, const PathRates& rates, const
                        std::optional<Path> forced) {
   const Predictor predictor(situation, rates, sizes);
   PathChoice choice;
-  for (const Path path : {Path::get, Path::put, Path::ring, Path::shared, Path::message}) {
-    choice.estimates.push_back({path, predictor.us(path), lack_of(path, situation)});
-  }
-  // What can be taken first, by time; of equal ones those that are first above.
-  std::ranges::stable_sort(choice.estimates, [](const PathEstimate& a, const PathEstimate& b) {
+  constexpr std::array paths{Path::get, Path::put, Path::ring, Path::shared, Path::message};
+  const auto is_better = [](const PathEstimate& a, const PathEstimate& b) {
     if (a.lacks.empty() != b.lacks.empty()) return a.lacks.empty();
     return a.lacks.empty() && a.predicted_us < b.predicted_us;
-  });
+  };
+  // What can be taken first, by time; of equal ones those that are first above. By insertion: five.
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    PathEstimate estimate{paths.at(i), predictor.us(paths.at(i)), lack_of(paths.at(i), situation)};
+    const auto end = choice.estimates.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto place = std::upper_bound(choice.estimates.begin(), end, estimate, is_better);
+    std::move_backward(place, end, end + 1);
+    *place = estimate;
+  }
   if (!forced.has_value() || *forced == Path::eager) return choice;
   const auto wanted = std::ranges::find(choice.estimates, *forced, &PathEstimate::path);
   if (wanted->lacks.empty()) {

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace heddle::p2p {
 
@@ -44,14 +44,15 @@ struct Situation {
   /// The GPU is one that processes take turns on, and of the two nodes this one is to work on it.
   bool works_here = false;
   bool takes_turns = false;  ///< see works_here
-  /// Why a path cannot be taken between these two, whatever is sent; empty where it can.
-  std::string no_shared{};
-  std::string no_get{};  ///< of a device's memory
+  /// Why a path cannot be taken between these two, whatever is sent; empty where it can. The texts
+  /// outlive what is chosen by them.
+  std::string_view no_shared{};
+  std::string_view no_get{};  ///< of a device's memory
   /// Why the sender's memory that is not contiguous cannot be read as it lies.
-  std::string no_between{"the sender's memory is not contiguous"};
-  std::string no_read{};  ///< of the sender's host memory
-  std::string no_put{};
-  std::string no_ring{};
+  std::string_view no_between{"the sender's memory is not contiguous"};
+  std::string_view no_read{};  ///< of the sender's host memory
+  std::string_view no_put{};
+  std::string_view no_ring{};
   /// A mapping that get or put needs is there; otherwise the message travels without, and the next
   /// one finds it.
   bool maps_get = true;
@@ -108,16 +109,18 @@ inline constexpr std::string_view not_mapped_yet =
 struct PathEstimate {
   Path path = Path::message;
   double predicted_us = 0;
-  std::string lacks;  ///< why it cannot be taken; empty where it can
+  std::string_view lacks;  ///< why it cannot be taken; empty where it can
 };
 
 /// What was chosen, and all that was considered, the chosen one first.
 struct PathChoice {
-  std::vector<PathEstimate> estimates;
-  std::string note;  ///< why it is not the forced one, or that a mapping will be there next time
+  std::array<PathEstimate, path_count - 1> estimates;  ///< of all paths that are chosen
+  std::string note;                                    ///< why it is not the forced one
 
   [[nodiscard]] Path path() const { return estimates.front().path; }
   [[nodiscard]] double predicted_us() const { return estimates.front().predicted_us; }
+  /// Only a mapping is missing for `path`.
+  [[nodiscard]] bool would_map_for(Path path) const;
 };
 
 /// The path that promises to be the fastest of those that can be taken (000 section 4.3.3: stages

@@ -38,7 +38,7 @@ class RequestState {
   /// Blocks until it is done; throws what made it fail.
   Status wait() const {
     // Acquire: whoever sees it done sees what was received, and how it ended.
-    is_done_.wait(false, std::memory_order_acquire);
+    if (!is_done()) is_done_.wait(false, std::memory_order_acquire);
     if (error_) throw *error_;
     return status_;
   }

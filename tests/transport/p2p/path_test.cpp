@@ -15,7 +15,7 @@ Path chosen(const Situation& situation) {
   return choose_path(situation, {}, {}, std::nullopt).path();
 }
 
-std::string lack(const PathChoice& choice, Path path) {
+std::string_view lack(const PathChoice& choice, Path path) {
   return std::ranges::find(choice.estimates, path, &PathEstimate::path)->lacks;
 }
 
@@ -40,7 +40,7 @@ TEST(Path, reads_another_process_s_host_memory_if_it_is_in_one_piece_and_the_sys
   EXPECT_EQ(chosen(s), Path::get);
   s.no_read = "not allowed";
   EXPECT_EQ(chosen(s), Path::shared);
-  s.no_read.clear();
+  s.no_read = {};
   s.receiver = device_run;
   EXPECT_EQ(lack(choose_path(s, {}, {}, std::nullopt), Path::get),
             "a device does not read another node's host memory");
@@ -53,7 +53,7 @@ TEST(Path, reads_another_process_s_host_memory_if_it_is_in_one_piece_and_the_sys
 TEST(Path, reads_parts_of_a_matrix_as_they_lie_where_one_kernel_can) {
   Situation s{.bytes = 64'000'000, .sender = device_parts, .receiver = device_parts};
   EXPECT_EQ(chosen(s), Path::ring);
-  s.no_between.clear();
+  s.no_between = {};
   EXPECT_EQ(chosen(s), Path::get);
   s.no_between = "unlike";
   EXPECT_EQ(lack(choose_path(s, {}, {}, std::nullopt), Path::get), "unlike");
