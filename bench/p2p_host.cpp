@@ -77,8 +77,9 @@ class PingPong {
     return timed(rounds, [this](bool sends) {
       const NodeId peer{1 - rank_};
       const p2p::Request request =
-          sends ? endpoint_.send_at_once({memory_.data(), 1, case_.type}, peer, 0, ChannelId{0})
-                : endpoint_.receive_at_once({memory_.data(), 1, case_.type}, {peer, 0, ChannelId{0}});
+          sends
+              ? endpoint_.send_at_once({memory_.data(), 1, case_.type}, peer, 0, ChannelId{0})
+              : endpoint_.receive_at_once({memory_.data(), 1, case_.type}, {peer, 0, ChannelId{0}});
       while (!request.done()) endpoint_.progress();
       request.wait();
     });

@@ -118,13 +118,15 @@ void Endpoint::check_peer(NodeId peer, std::string_view what) const {
 Endpoint::Side Endpoint::make_side(ShapeCache& shapes, std::string_view what, void* memory,
                                    std::int64_t count, const Datatype& type) {
   check_count(what, count);
-  return make_side(shapes.shape_of(type, count), what, memory);
+  std::shared_ptr<const Shape> shape = shapes.shape_of(type, count);
+  Side side = make_side(*shape, what, memory);
+  side.kept = std::move(shape);
+  return side;
 }
 
-Endpoint::Side Endpoint::make_side(std::shared_ptr<const Shape> shape, std::string_view what,
-                                   void* memory) {
+Endpoint::Side Endpoint::make_side(const Shape& shape, std::string_view what, void* memory) const {
   Side side;
-  side.shape = std::move(shape);
+  side.shape = &shape;
   side.memory = static_cast<std::byte*>(memory);
   side.bytes = side.shape->bytes;
   const PackPlan& plan = *side.shape->plan;
@@ -267,7 +269,7 @@ Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t 
   if (failure_.has_value()) throw Error(*failure_);
   static_cast<void>(take_mail());  // what came before goes before
   const auto& shape = recent(last_sent_, sent_shapes_, "sending", message.count, message.type);
-  Side side = make_side(shape, "sending", memory_of(message));
+  Side side = make_side(*shape, "sending", memory_of(message));
   NoteHeader header;
   header.tag = tag;
   header.channel = channel.value();
@@ -276,9 +278,10 @@ Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t 
   if (!peer(to).is_lost && send_eagerly(side, header, to)) {
     return {*this, Status{wire_.node(), tag, side.bytes, false, Path::eager}};
   }
-  const auto send = new_send(std::move(side), to, tag, channel);
+  side.kept = shape;
+  auto send = new_send(std::move(side), to, tag, channel);
   Request request(*this, send->id, true, send);
-  start(send);
+  start(std::move(send));
   return request;
 }
 
@@ -287,9 +290,11 @@ Request Endpoint::receive_at_once(const Incoming& room, const Pattern& pattern) 
   if (failure_.has_value()) throw Error(*failure_);
   static_cast<void>(take_mail());
   const auto& shape = recent(last_received_, received_shapes_, "receiving", room.count, room.type);
-  const auto receive = new_receive(make_side(shape, "receiving", room.memory), pattern);
+  Side side = make_side(*shape, "receiving", room.memory);
+  side.kept = shape;
+  auto receive = new_receive(std::move(side), pattern);
   Request request(*this, receive->id, false, receive);
-  start(receive);
+  start(std::move(receive));
   return request;
 }
 
@@ -323,11 +328,11 @@ bool Endpoint::take_mail() {
     taken_mail_.swap(mail_);
     has_mail_.store(false, std::memory_order_relaxed);
   }
-  for (const Mail& one : taken_mail_) {
+  for (Mail& one : taken_mail_) {
     if (one.send != nullptr) {
-      start(one.send);
+      start(std::move(one.send));
     } else if (one.receive != nullptr) {
-      start(one.receive);
+      start(std::move(one.receive));
     } else if (one.release != nullptr) {
       start(one.release);
     } else if (one.cancelled->first) {

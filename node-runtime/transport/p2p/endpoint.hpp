@@ -235,7 +235,8 @@ class Endpoint {
   /// The bytes of one side.
   struct Side {
     std::byte* memory = nullptr;  ///< of a send only read
-    std::shared_ptr<const Shape> shape;
+    const Shape* shape = nullptr;
+    std::shared_ptr<const Shape> kept;  ///< the same, while the message is under way
     std::int64_t bytes = 0;
     std::byte* contiguous = nullptr;  ///< where the bytes lie, if they do in one piece
     std::optional<LaneId> lane;       ///< of the device whose memory it is
@@ -396,8 +397,8 @@ class Endpoint {
   // ---- requests -------------------------------------------------------------------------------
   [[nodiscard]] Side make_side(ShapeCache& shapes, std::string_view what, void* memory,
                                std::int64_t count, const Datatype& type);
-  [[nodiscard]] Side make_side(std::shared_ptr<const Shape> shape, std::string_view what,
-                               void* memory);
+  /// Of a shape that somebody else keeps.
+  [[nodiscard]] Side make_side(const Shape& shape, std::string_view what, void* memory) const;
   [[nodiscard]] const std::shared_ptr<const Shape>& recent(std::shared_ptr<const Shape>& kept,
                                                            ShapeCache& shapes,
                                                            std::string_view what,
@@ -426,7 +427,7 @@ class Endpoint {
   void send_note(NodeId to, const NoteHeader& header, std::span<const std::byte> payload);
 
   // ---- sends ----------------------------------------------------------------------------------
-  void start(const std::shared_ptr<Send>& started);
+  void start(std::shared_ptr<Send> started);
   void cancel_send(std::int64_t id);
   void answered(const NoteHeader& header, std::span<const std::byte> payload);
   void granted(NodeId from, const NoteHeader& header, std::span<const std::byte> payload);
@@ -444,7 +445,7 @@ class Endpoint {
   void end(Send& send);
 
   // ---- receives -------------------------------------------------------------------------------
-  void start(const std::shared_ptr<Receive>& started);
+  void start(std::shared_ptr<Receive> started);
   void cancel_receive(std::int64_t id);
   void message_arrived(NodeId from, const NoteHeader& header, std::span<const std::byte> payload);
   void take(Receive& receive, const Envelope& envelope, const NoteHeader& header,

@@ -15,9 +15,9 @@
 
 namespace heddle::p2p {
 
-void Endpoint::start(const std::shared_ptr<Receive>& started) {
+void Endpoint::start(std::shared_ptr<Receive> started) {
   Receive& receive = *started;
-  receives_.emplace(receive.id, started);
+  receives_.emplace(receive.id, std::move(started));
   const auto found = matching_.post(ReceiveId{receive.id}, receive.pattern);
   if (found.has_value()) {
     const Arrival arrival = arrivals_.extract(found->value());

@@ -13,7 +13,7 @@
 
 namespace heddle::p2p {
 
-void Endpoint::start(const std::shared_ptr<Send>& started) {
+void Endpoint::start(std::shared_ptr<Send> started) {
   Send& send = *started;
   if (peer(send.to).is_lost) {
     send.RequestState::fail(
@@ -37,7 +37,7 @@ void Endpoint::start(const std::shared_ptr<Send>& started) {
   header.kind = NoteHeader::Kind::announce;
   header.is_contiguous = send.side.contiguous != nullptr ? 1 : 0;
   if (send.side.is_host_run()) header.begin = std::bit_cast<std::int64_t>(send.side.contiguous);
-  sends_.emplace(send.id, started);
+  sends_.emplace(send.id, std::move(started));
   std::optional<MemoryReference> reference;
   try {
     if (send.side.lane) {

@@ -15,13 +15,6 @@ std::size_t Matching::KeyHash::operator()(const Key& key) const {
   return mixed ^ mixed >> 32;
 }
 
-std::array<Matching::Key, 4> Matching::keys_of(const Envelope& e) {
-  return {{{e.source, e.tag, e.channel},
-           {Pattern::any_source, e.tag, e.channel},
-           {e.source, Pattern::any_tag, e.channel},
-           {Pattern::any_source, Pattern::any_tag, e.channel}}};
-}
-
 bool Matching::remove(ReceiveId id) {
   const Receive* const receive = receives_.find(id.value());
   if (receive == nullptr) return false;
@@ -59,11 +52,10 @@ std::optional<ArrivalId> Matching::post(ReceiveId id, const Pattern& pattern) {
 std::optional<ReceiveId> Matching::arrive(ArrivalId id, const Envelope& envelope) {
   HEDDLE_CHECK(envelope.tag >= 0 && envelope.source.value() >= 0, "tag {} from node {}",
                envelope.tag, envelope.source.value());
-  const std::array<Key, kinds> keys = keys_of(envelope);
   const Queues::Entry* first = nullptr;
   for (std::size_t kind = 0; kind < kinds; ++kind) {
     if (posted_of_kind_.at(kind) == 0) continue;
-    const Queues::Entry* const entry = posted_.front(keys.at(kind));
+    const Queues::Entry* const entry = posted_.front(key_of(envelope, kind));
     if (entry != nullptr && (first == nullptr || entry->order < first->order)) first = entry;
   }
   if (first != nullptr) {
@@ -75,7 +67,7 @@ std::optional<ReceiveId> Matching::arrive(ArrivalId id, const Envelope& envelope
   Arrival& arrival = arrivals_.emplace(id.value(), {envelope, {}});
   ++order_;
   for (std::size_t kind = 0; kind < kinds; ++kind) {
-    arrival.places.at(kind) = unexpected_.push(keys.at(kind), {id.value(), order_});
+    arrival.places.at(kind) = unexpected_.push(key_of(envelope, kind), {id.value(), order_});
   }
   HEDDLE_EXPENSIVE(is_valid());
   return std::nullopt;
@@ -105,8 +97,8 @@ std::vector<ReceiveId> Matching::lose(NodeId source) {
 }
 
 bool Matching::is_valid() const {
-  bool is_right = posted_.size() == receives_.size() &&
-                  unexpected_.size() == kinds * arrivals_.size();
+  bool is_right =
+      posted_.size() == receives_.size() && unexpected_.size() == kinds * arrivals_.size();
   std::array<std::size_t, kinds> of_kind{};
   receives_.for_each([&](std::int64_t, const Receive& receive) {
     ++of_kind.at(kind_of(receive.pattern));
@@ -131,12 +123,12 @@ bool Matching::is_valid() const {
   });
   unexpected_.for_each([&](const Key& key, const Queues::Entry& entry) {
     const Arrival* const arrival = arrivals_.find(entry.id);
-    if (arrival == nullptr || std::ranges::count(keys_of(arrival->envelope), key) != 1) {
+    const auto is_its = [&](std::size_t kind) { return key_of(arrival->envelope, kind) == key; };
+    if (arrival == nullptr || (!is_its(0) && !is_its(1) && !is_its(2) && !is_its(3))) {
       is_right = false;
     }
   });
-  return is_right && of_kind == posted_of_kind_ && is_in_order(posted_) &&
-         is_in_order(unexpected_);
+  return is_right && of_kind == posted_of_kind_ && is_in_order(posted_) && is_in_order(unexpected_);
 }
 
 }  // namespace heddle::p2p

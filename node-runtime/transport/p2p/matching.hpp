@@ -114,8 +114,11 @@ class Matching {
   [[nodiscard]] static std::size_t kind_of(const Pattern& p) {
     return (p.source == Pattern::any_source ? 1U : 0U) + (p.tag == Pattern::any_tag ? 2U : 0U);
   }
-  /// By kind.
-  [[nodiscard]] static std::array<Key, kinds> keys_of(const Envelope& e);
+  /// Where patterns of that kind that match it are.
+  [[nodiscard]] static Key key_of(const Envelope& e, std::size_t kind) {
+    return {(kind & 1U) == 0 ? e.source : Pattern::any_source,
+            (kind & 2U) == 0 ? e.tag : Pattern::any_tag, e.channel};
+  }
   bool remove(ReceiveId id);
   bool remove(ArrivalId id);
 

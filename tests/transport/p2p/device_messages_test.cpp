@@ -217,7 +217,8 @@ TEST(DeviceFaults, refused_mappings_are_tried_once_and_explained) {
     EXPECT_EQ(name_of(reports[0].path), "ring");
     EXPECT_EQ(name_of(reports[1].path), "put");
     EXPECT_EQ(name_of(reports[2].path), "put");
-    const auto get = std::ranges::find(reports[2].choice->estimates, Path::get, &PathEstimate::path);
+    const auto get =
+        std::ranges::find(reports[2].choice->estimates, Path::get, &PathEstimate::path);
     EXPECT_EQ(get->lacks, "mappings are refused here");
     const auto releasing = {cluster.at(0).release(from.address()),
                             cluster.at(1).release(to.address())};
