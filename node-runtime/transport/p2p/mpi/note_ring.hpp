@@ -48,6 +48,11 @@ inline constexpr std::uint64_t skipped = ~std::uint64_t{0};
   return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory.bytes + at));
 }
 
+/// Asks for all lines of a note at once, while its header is looked at.
+inline void fetch(const std::byte* note, std::uint64_t bytes) {
+  for (std::uint64_t at = line_bytes; at < bytes; at += line_bytes) __builtin_prefetch(note + at);
+}
+
 }  // namespace note_ring
 
 /// The writing end. Not thread-safe.
@@ -114,6 +119,7 @@ class NoteReader {
       HEDDLE_CHECK(at + note_ring::place_of(size) <= NoteRingMemory::capacity,
                    "a note of {} bytes in a ring of {}", size, NoteRingMemory::capacity);
       next_ += note_ring::place_of(size);
+      note_ring::fetch(memory_->bytes + at, size);
       return std::span<const std::byte>(memory_->bytes + at + note_ring::word_bytes, size);
     }
   }
