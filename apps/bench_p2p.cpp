@@ -78,15 +78,18 @@ struct Row {
   double us = 0;
   std::optional<double> contiguous_us;  ///< of as many bytes, by the same means
   std::optional<double> raw_us;
+  std::int32_t window = 1;  ///< messages under way at a time, in what follows
+  double stream_us = 0;     ///< of each
+  std::optional<double> raw_stream_us;
   std::string raw_name;
   bool is_right = false;
 
+  /// 10^9 bytes per second.
   [[nodiscard]] double rate() const { return static_cast<double>(bytes) / us * 1e-3; }
+  [[nodiscard]] double stream_rate() const {
+    return static_cast<double>(bytes) / stream_us * 1e-3;
+  }
 };
-
-std::string text_of(std::optional<double> value, const char* format) {
-  return value ? fmt::format(fmt::runtime(format), *value) : "-";
-}
 
 class Bench {
  public:
@@ -127,11 +130,11 @@ class Bench {
     result.sizes.ring_piece_bytes = options_.ring_piece_bytes;
     result.sizes.ring_slots = options_.ring_slots;
     result.ring_slots = std::max(result.ring_slots, options_.ring_slots);
+    if (!options_.explains) return result;
     result.report = [this](const p2p::MessageReport& report) {
-      last_path_ = std::string(name_of(report.path));
-      if (options_.explains && is_telling_) print(explain(report) + "\n");
+      if (is_telling_) print(explain(report) + "\n");
     };
-    if (options_.explains && options_.verbosity == Verbosity::verbose) {
+    if (options_.verbosity == Verbosity::verbose) {
       result.fragment = [this](const p2p::FragmentReport& fragment) {
         if (is_telling_) fragments_.push_back(fragment);
       };
@@ -183,7 +186,10 @@ class Bench {
   }
 
   void measure(const Places& places, const P2pShape& shape, std::vector<Row>& rows) {
-    Row row{places, shape.name, shape.bytes(), "", 0, {}, {}, "", false};
+    Row row;
+    row.places = places;
+    row.shape = shape.name;
+    row.bytes = shape.bytes();
     if (fmt::format("{} {}", places.name, shape.name).find(options_.only) == std::string::npos) {
       return;
     }
@@ -201,10 +207,17 @@ class Bench {
     std::vector<double> ours;
     std::vector<double> others;
     std::vector<double> raws;
+    row.window = window_for(row.bytes);
+    const int many = 2 * std::max(rounds, static_cast<int>(row.window));
+    std::vector<double> streams;
+    std::vector<double> raw_streams;
     for (std::int32_t r = 0; r < options_.repetitions; ++r) {
       if (!is_plain) others.push_back(reference.play(rounds) * 1e6);
       if (const auto raw = reference.raw(rounds)) raws.push_back(*raw * 1e6);
       ours.push_back(game.play(rounds) * 1e6);
+      streams.push_back(game.stream(many, row.window) * 1e6);
+      const auto raw_stream = reference.raw_stream(many, row.window);
+      if (raw_stream) raw_streams.push_back(*raw_stream * 1e6);
     }
     is_telling_ = true;
     static_cast<void>(game.play(1));
@@ -214,7 +227,9 @@ class Bench {
     if (!is_plain) row.contiguous_us = median(others);
     if (!raws.empty()) row.raw_us = median(raws);
     row.raw_name = reference.raw_name();
-    row.path = last_path_;
+    row.path = name_of(game.path());
+    row.stream_us = median(streams);
+    if (!raw_streams.empty()) row.raw_stream_us = median(raw_streams);
     tell(row);
     rows.push_back(row);
     game.close();
@@ -227,20 +242,32 @@ class Bench {
     return std::max(1, static_cast<int>(options_.seconds / each / 2));
   }
 
+  /// Messages under way at a time: as many as caches and patience allow.
+  [[nodiscard]] std::int32_t window_for(std::int64_t bytes) const {
+    constexpr std::int64_t bytes_max = std::int64_t{64} << 20U;
+    constexpr std::int64_t least = 2;
+    return static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(bytes_max / bytes, least, options_.window));
+  }
+
   void tell(const Row& row) {
     if (!is_first() || options_.verbosity == Verbosity::quiet) return;
+    constexpr std::string_view form =
+        "{:<14} {:<15} {:>10} {:<8} {:>9} {:>8} {:>5} {:>5} {:>8} {:>5}  {}\n";
     if (!std::exchange(has_heading_, true)) {
-      print(fmt::format("{:<14} {:<16} {:>11} {:<8} {:>10} {:>8} {:>10} {:>6} {:>6}  {}\n",
-                        "places", "what", "bytes", "path", "us", "GB/s", "raw us", "raw", "plain",
+      print(fmt::format(fmt::runtime(form), "", "", "", "", "alone,", "", "", "", "together", "",
                         ""));
+      print(fmt::format(fmt::runtime(form), "places", "what", "bytes", "path", "us", "GB/s", "raw",
+                        "plain", "GB/s", "raw", ""));
     }
-    const auto ratio = [&](const std::optional<double>& other) {
-      return other ? std::optional(*other / row.us) : std::nullopt;
+    const auto ratio = [&](const std::optional<double>& other, double us) {
+      return other ? fmt::format("{:.2f}", *other / us) : "-";
     };
-    print(fmt::format("{:<14} {:<16} {:>11} {:<8} {:>10.2f} {:>8.2f} {:>10} {:>6} {:>6}  {}\n",
-                      row.places.name, row.shape, row.bytes, row.path, row.us, row.rate(),
-                      text_of(row.raw_us, "{:.2f}"), text_of(ratio(row.raw_us), "{:.2f}"),
-                      text_of(ratio(row.contiguous_us), "{:.2f}"),
+    print(fmt::format(fmt::runtime(form), row.places.name, row.shape, row.bytes, row.path,
+                      fmt::format("{:.2f}", row.us), fmt::format("{:.2f}", row.rate()),
+                      ratio(row.raw_us, row.us), ratio(row.contiguous_us, row.us),
+                      fmt::format("{:.2f}", row.stream_rate()),
+                      ratio(row.raw_stream_us, row.stream_us),
                       row.is_right ? row.raw_name : "WRONG"));
   }
 
@@ -258,7 +285,6 @@ class Bench {
 
   const BenchP2pOptions& options_;
   MPI_Comm communicator_;
-  std::string last_path_;
   bool is_telling_ = false;
   std::vector<p2p::FragmentReport> fragments_;
   bool has_heading_ = false;
@@ -274,6 +300,9 @@ void write(const std::vector<Row>& rows, const std::string& path, Run& run) {
     json one{{"places", row.places.name}, {"what", row.shape},      {"bytes", row.bytes},
              {"path", row.path},          {"microseconds", row.us}, {"gb_per_second", row.rate()},
              {"valid", row.is_right},     {"raw", row.raw_name}};
+    one["together"] = {{"messages", row.window}, {"microseconds", row.stream_us}};
+    one["together"]["raw_microseconds"] =
+        row.raw_stream_us ? json(*row.raw_stream_us) : json(nullptr);
     one["raw_microseconds"] = row.raw_us ? json(*row.raw_us) : json(nullptr);
     one["contiguous_microseconds"] = row.contiguous_us ? json(*row.contiguous_us) : json(nullptr);
     list.push_back(std::move(one));
@@ -318,10 +347,10 @@ int bench_p2p(const BenchP2pOptions& options, Run& run) {
     Bench bench(options, two, devices);
     if (is_first && options.verbosity != Verbosity::quiet) {
       print(fmt::format(
-          "heddle {}: bench p2p, nodes 0 and 1, {}\nOne way, medians of {}. raw: what the hardware "
-          "takes for as many contiguous bytes, over heddle's\ntime; plain: heddle's contiguous "
-          "message likewise.\n\n",
-          heddle_version(), devices.why, options.repetitions));
+          "heddle {}: bench p2p, nodes 0 and 1, {}\nOne way, medians of {}; each message alone, and "
+          "up to {} under way together. raw: what the\nhardware takes for as many contiguous bytes, "
+          "over heddle's time; plain: heddle's contiguous message likewise.\n\n",
+          heddle_version(), devices.why, options.repetitions, options.window));
     }
     rows = bench.run();
   }

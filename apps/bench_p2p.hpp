@@ -23,6 +23,7 @@ struct BenchP2pOptions {
   std::vector<std::int64_t> orders{256, 1000, 4000};  ///< of matrices
   std::int64_t ring_piece_bytes = p2p::PathSizes{}.ring_piece_bytes;
   std::int32_t ring_slots = p2p::PathSizes{}.ring_slots;
+  std::int32_t window = 8;  ///< messages under way at a time, where more than one is
   std::int32_t repetitions = 9;
   double seconds = 0.02;  ///< of one timing at least
 };

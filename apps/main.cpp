@@ -187,6 +187,9 @@ void add_bench(CLI::App& app, CommandLine& line) {
   command->add_option("--ring-slots", o.ring_slots, "slots of a message of path ring")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  command->add_option("--window", o.window, "messages under way together, at most")
+      ->check(CLI::Range(2, 256))
+      ->capture_default_str();
   command->add_option("--repetitions", o.repetitions, "timings of each")
       ->check(CLI::Range(1, 1000));
   command->add_option("--seconds", o.seconds, "least time of one timing")

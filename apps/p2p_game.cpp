@@ -1,6 +1,7 @@
 #include "apps/p2p_game.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -69,7 +70,6 @@ P2pGame::P2pGame(MPI_Comm communicator, p2p::Endpoint& endpoint, const P2pPlace&
   if (device_ == nullptr) return;
   memory_.emplace(*device_, host_.size() * sizeof(double));
   stream_ = device_->create_stream();
-  event_ = device_->create_event();
 }
 
 P2pGame::~P2pGame() {
@@ -96,14 +96,20 @@ void P2pGame::close() {
   meet();
 }
 
-void P2pGame::transfer(bool sends) {
+p2p::Request P2pGame::begin(bool sends) {
   void* const memory = device_ == nullptr ? static_cast<void*>(host_.data()) : memory_->address();
   const NodeId peer{1 - rank_};
-  const p2p::Request request =
-      sends ? endpoint_.send_at_once({memory, 1, type()}, peer, 0, ChannelId{0})
-            : endpoint_.receive_at_once({memory, 1, type()}, {peer, 0, ChannelId{0}});
+  return sends ? endpoint_.send_at_once({memory, 1, type()}, peer, 0, ChannelId{0})
+               : endpoint_.receive_at_once({memory, 1, type()}, {peer, 0, ChannelId{0}});
+}
+
+void P2pGame::finish(const p2p::Request& request) {
   while (!request.done()) endpoint_.progress();
-  static_cast<void>(request.wait());
+  path_ = request.wait().path;
+}
+
+void P2pGame::transfer(bool sends) {
+  finish(begin(sends));
 }
 
 double P2pGame::play(int rounds) {
@@ -114,6 +120,37 @@ double P2pGame::play(int rounds) {
     transfer(rank_ == 1);
   }
   return static_cast<double>(now_ns() - begin) * 1e-9 / rounds / 2;
+}
+
+/// The mean of what `half(sends)` takes in both directions, of the node that it takes longer.
+template <class Half>
+double P2pGame::both_ways(const Half& half) {
+  double sum = 0;
+  for (const int sender : {0, 1}) {
+    meet();
+    const std::int64_t begin = now_ns();
+    half(rank_ == sender);
+    double seconds = static_cast<double>(now_ns() - begin) * 1e-9;
+    meet();
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, communicator_),
+              "MPI_Allreduce");
+    sum += seconds;
+  }
+  return sum / 2;
+}
+
+double P2pGame::stream(int messages, int window) {
+  return both_ways([&](bool sends) {
+           std::deque<p2p::Request> under_way;
+           for (int message = 0; message < messages + window; ++message) {
+             if (message >= window) {
+               finish(under_way.front());
+               under_way.pop_front();
+             }
+             if (message < messages) under_way.push_back(begin(sends));
+           }
+         }) /
+         messages;
 }
 
 void P2pGame::load(const std::vector<double>& image) {
@@ -159,63 +196,96 @@ std::string P2pGame::raw_name() const {
 }
 
 /// This node's device copies what is contiguous, and the host waits for each.
-double P2pGame::copies(int rounds) {
+void P2pGame::copies(int copies, int window) {
   const auto bytes = static_cast<std::size_t>(shape_.bytes());
   const Source source =
       mapped_ != nullptr ? Source{mapped_->address(), device_} : Source{host_.data(), nullptr};
-  const std::int64_t begin = now_ns();
-  for (int round = 0; round < rounds; ++round) {
-    stream_->copy({memory_->address(), device_}, source, bytes);
-    stream_->record(*event_);
-    while (event_->query() == EventState::pending) {
-    }
-    if (event_->query() == EventState::failed) event_->synchronize();
+  while (events_.size() < static_cast<std::size_t>(window)) {
+    events_.push_back(device_->create_event());
   }
-  return static_cast<double>(now_ns() - begin) * 1e-9 / rounds;
+  const auto event = [&](int copy) -> Event& {
+    return *events_[static_cast<std::size_t>(copy % window)];
+  };
+  for (int copy = 0; copy < copies + window; ++copy) {
+    if (copy >= window) {
+      while (event(copy).query() == EventState::pending) {
+      }
+      if (event(copy).query() == EventState::failed) event(copy).synchronize();
+    }
+    if (copy >= copies) continue;
+    stream_->copy({memory_->address(), device_}, source, bytes);
+    stream_->record(event(copy));
+  }
 }
 
-std::optional<double> P2pGame::raw(int rounds) {
-  // What the other node has, and a handle of it, once.
+void P2pGame::messages_of_mpi(bool sends, int messages, int window) {
+  const auto bytes = static_cast<int>(shape_.bytes());
+  std::vector<MPI_Request> requests;
+  for (int message = 0; message < messages; ++message) {
+    requests.push_back(MPI_REQUEST_NULL);
+    check_mpi(sends ? MPI_Isend(host_.data(), bytes, MPI_BYTE, 1 - rank_, 0, communicator_,
+                                &requests.back())
+                    : MPI_Irecv(host_.data(), bytes, MPI_BYTE, 1 - rank_, 0, communicator_,
+                                &requests.back()),
+              "messages of MPI");
+    if (requests.size() < static_cast<std::size_t>(window) && message + 1 < messages) continue;
+    check_mpi(
+        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+        "MPI_Waitall");
+    requests.clear();
+  }
+}
+
+/// What the other node has, and its memory mapped, once.
+void P2pGame::map() {
   struct Offer {
     std::int64_t has_device = 0;
     IpcMemoryHandle handle;
   };
-  if (!std::exchange(was_mapping_tried_, true)) {
-    Offer mine{device_ != nullptr ? 1 : 0, {}};
-    if (device_ != nullptr) mine.handle = device_->export_memory(memory_->address());
-    Offer theirs;
-    check_mpi(MPI_Sendrecv(&mine, sizeof mine, MPI_BYTE, 1 - rank_, 0, &theirs, sizeof theirs,
-                           MPI_BYTE, 1 - rank_, 0, communicator_, MPI_STATUS_IGNORE),
-              "MPI_Sendrecv");
-    peer_has_device_ = theirs.has_device != 0;
-    if (device_ != nullptr && peer_has_device_) {
-      try {
-        mapped_ = std::make_unique<Mapped>(*device_, theirs.handle);
-      } catch (const Error&) {
-        mapped_ = nullptr;  // told below: there is no such figure
-      }
-    }
+  if (std::exchange(was_mapping_tried_, true)) return;
+  Offer mine{device_ != nullptr ? 1 : 0, {}};
+  if (device_ != nullptr) mine.handle = device_->export_memory(memory_->address());
+  Offer theirs;
+  check_mpi(MPI_Sendrecv(&mine, sizeof mine, MPI_BYTE, 1 - rank_, 0, &theirs, sizeof theirs,
+                         MPI_BYTE, 1 - rank_, 0, communicator_, MPI_STATUS_IGNORE),
+            "MPI_Sendrecv");
+  peer_has_device_ = theirs.has_device != 0;
+  if (device_ == nullptr || !peer_has_device_) return;
+  try {
+    mapped_ = std::make_unique<Mapped>(*device_, theirs.handle);
+  } catch (const Error&) {
+    mapped_ = nullptr;  // told by who asks: there is no such figure
   }
-  double seconds = 0;
-  meet();
-  if (device_ == nullptr && !peer_has_device_) {
-    const auto bytes = static_cast<int>(shape_.bytes());
+}
+
+std::optional<double> P2pGame::raw(int rounds) {
+  map();
+  if (is_between_hosts()) {
+    meet();
     const std::int64_t begin = now_ns();
     for (int message = 0; message < 2 * rounds; ++message) {
-      if (message % 2 == rank_) {
-        check_mpi(MPI_Send(host_.data(), bytes, MPI_BYTE, 1 - rank_, 0, communicator_), "MPI_Send");
-      } else {
-        check_mpi(
-            MPI_Recv(host_.data(), bytes, MPI_BYTE, 1 - rank_, 0, communicator_, MPI_STATUS_IGNORE),
-            "MPI_Recv");
-      }
+      messages_of_mpi(message % 2 == rank_, 1, 1);
     }
     return static_cast<double>(now_ns() - begin) * 1e-9 / rounds / 2;
   }
+  return raw_stream(rounds, 1);
+}
+
+std::optional<double> P2pGame::raw_stream(int messages, int window) {
+  map();
+  if (is_between_hosts()) {
+    return both_ways([&](bool sends) { messages_of_mpi(sends, messages, window); }) / messages;
+  }
   // One after the other.
+  double seconds = 0;
+  meet();
   for (const int player : {0, 1}) {
     const bool can = device_ != nullptr && (mapped_ != nullptr || !peer_has_device_);
-    if (player == rank_ && can) seconds = copies(rounds);
+    if (player == rank_ && can) {
+      const std::int64_t begin = now_ns();
+      copies(messages, window);
+      seconds = static_cast<double>(now_ns() - begin) * 1e-9 / messages;
+    }
     meet();
   }
   double slowest = 0;

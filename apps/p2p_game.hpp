@@ -48,12 +48,18 @@ class P2pGame {
   [[nodiscard]] bool is_right();
   /// Seconds of one message, one way; so many to and fro.
   [[nodiscard]] double play(int rounds);
+  /// Seconds for each of many messages, of which `window` are under way at a time; the mean of both
+  /// directions.
+  [[nodiscard]] double stream(int messages, int window);
   /// Likewise what the hardware takes for as many contiguous bytes, without any message: a copy of
   /// memory that is mapped, or to the device from the host, until the host sees its end; between
   /// hosts MPI's own messages. Nothing where the memory cannot be mapped.
   [[nodiscard]] std::optional<double> raw(int rounds);
-  /// What raw() is.
+  [[nodiscard]] std::optional<double> raw_stream(int messages, int window);
+  /// What these are.
   [[nodiscard]] std::string raw_name() const;
+  /// That the last message took.
+  [[nodiscard]] p2p::Path path() const { return path_; }
 
   /// Drives the endpoint until both have come here.
   void meet();
@@ -66,10 +72,17 @@ class P2pGame {
   [[nodiscard]] const Datatype& type() const {
     return rank_ == 0 ? shape_.leading : shape_.following;
   }
+  [[nodiscard]] p2p::Request begin(bool sends);
+  void finish(const p2p::Request& request);
   void transfer(bool sends);
   void load(const std::vector<double>& image);
   [[nodiscard]] std::vector<double> content() const;
-  [[nodiscard]] double copies(int rounds);
+  void map();
+  [[nodiscard]] bool is_between_hosts() const { return device_ == nullptr && !peer_has_device_; }
+  void messages_of_mpi(bool sends, int messages, int window);
+  void copies(int copies, int window);
+  template <class Half>
+  [[nodiscard]] double both_ways(const Half& half);
 
   MPI_Comm communicator_;
   int rank_ = 0;
@@ -82,9 +95,10 @@ class P2pGame {
   std::span<double> host_;              ///< the memory, on the host
   std::optional<DeviceBuffer> memory_;  ///< likewise, on a device
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Event> event_;
+  std::vector<std::unique_ptr<Event>> events_;
   std::unique_ptr<Mapped> mapped_;
   bool was_mapping_tried_ = false;
+  p2p::Path path_ = p2p::Path::eager;
 };
 
 }  // namespace heddle

@@ -308,11 +308,18 @@ bool CudaDevice::can_access_peer(const Device& other) const {
 
 IpcMemoryHandle CudaDevice::export_memory(const void* address) {
   IpcMemoryHandle handle = handle_of(address);
-  const CurrentGpu current(gpu_);
-  MemoryToken token{{}, ::getpid(), info_.memory_bytes, offset_of(address)};
-  check(cudaIpcGetMemHandle(&token.pool, pool()), "cudaIpcGetMemHandle");
+  MemoryToken token{pool_handle(), process_, info_.memory_bytes, offset_of(address)};
   handle.token = pack(token);
   return handle;
+}
+
+/// Of all memory, asked for once: messages name their memory again and again.
+const cudaIpcMemHandle_t& CudaDevice::pool_handle() {
+  std::call_once(pool_handle_asked_, [this] {
+    const CurrentGpu current(gpu_);
+    check(cudaIpcGetMemHandle(&pool_handle_, pool()), "cudaIpcGetMemHandle");
+  });
+  return pool_handle_;
 }
 
 DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unistd.h>
 
 #include "node-runtime/device/cuda/options.hpp"
 #include "node-runtime/device/pooled_device.hpp"
@@ -97,6 +98,7 @@ class CudaDevice final : public PooledDevice {
   void pin(void* address, std::size_t bytes) override;
   void unpin(void* address) override;
   void enable_peer(const CudaDevice& peer) const;
+  [[nodiscard]] const cudaIpcMemHandle_t& pool_handle();
 
   const int gpu_;
   kernel::cuda::ProductChoices products_;
@@ -105,6 +107,9 @@ class CudaDevice final : public PooledDevice {
   struct StreamEnd {
     void operator()(cudaStream_t stream) const { static_cast<void>(cudaStreamDestroy(stream)); }
   };
+  const std::int64_t process_ = ::getpid();
+  std::once_flag pool_handle_asked_;
+  cudaIpcMemHandle_t pool_handle_{};  ///< when it was asked for
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamEnd> clock_stream_;
   std::mutex clock_mutex_;  ///< what follows; of its own, since an anchor takes some time
   std::shared_ptr<const ClockAnchor> anchor_;
