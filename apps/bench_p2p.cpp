@@ -86,9 +86,7 @@ struct Row {
 
   /// 10^9 bytes per second.
   [[nodiscard]] double rate() const { return static_cast<double>(bytes) / us * 1e-3; }
-  [[nodiscard]] double stream_rate() const {
-    return static_cast<double>(bytes) / stream_us * 1e-3;
-  }
+  [[nodiscard]] double stream_rate() const { return static_cast<double>(bytes) / stream_us * 1e-3; }
 };
 
 class Bench {
@@ -263,12 +261,11 @@ class Bench {
     const auto ratio = [&](const std::optional<double>& other, double us) {
       return other ? fmt::format("{:.2f}", *other / us) : "-";
     };
-    print(fmt::format(fmt::runtime(form), row.places.name, row.shape, row.bytes, row.path,
-                      fmt::format("{:.2f}", row.us), fmt::format("{:.2f}", row.rate()),
-                      ratio(row.raw_us, row.us), ratio(row.contiguous_us, row.us),
-                      fmt::format("{:.2f}", row.stream_rate()),
-                      ratio(row.raw_stream_us, row.stream_us),
-                      row.is_right ? row.raw_name : "WRONG"));
+    print(fmt::format(
+        fmt::runtime(form), row.places.name, row.shape, row.bytes, row.path,
+        fmt::format("{:.2f}", row.us), fmt::format("{:.2f}", row.rate()), ratio(row.raw_us, row.us),
+        ratio(row.contiguous_us, row.us), fmt::format("{:.2f}", row.stream_rate()),
+        ratio(row.raw_stream_us, row.stream_us), row.is_right ? row.raw_name : "WRONG"));
   }
 
   /// Nothing that a node has mapped stays.
@@ -346,11 +343,13 @@ int bench_p2p(const BenchP2pOptions& options, Run& run) {
   {
     Bench bench(options, two, devices);
     if (is_first && options.verbosity != Verbosity::quiet) {
-      print(fmt::format(
-          "heddle {}: bench p2p, nodes 0 and 1, {}\nOne way, medians of {}; each message alone, and "
-          "up to {} under way together. raw: what the\nhardware takes for as many contiguous bytes, "
-          "over heddle's time; plain: heddle's contiguous message likewise.\n\n",
-          heddle_version(), devices.why, options.repetitions, options.window));
+      print(
+          fmt::format("heddle {}: bench p2p, nodes 0 and 1, {}\nOne way, medians of {}; each "
+                      "message alone, and "
+                      "up to {} under way together. raw: what the\nhardware takes for as many "
+                      "contiguous bytes, "
+                      "over heddle's time; plain: heddle's contiguous message likewise.\n\n",
+                      heddle_version(), devices.why, options.repetitions, options.window));
     }
     rows = bench.run();
   }

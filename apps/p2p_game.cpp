@@ -229,9 +229,8 @@ void P2pGame::messages_of_mpi(bool sends, int messages, int window) {
                                 &requests.back()),
               "messages of MPI");
     if (requests.size() < static_cast<std::size_t>(window) && message + 1 < messages) continue;
-    check_mpi(
-        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
-        "MPI_Waitall");
+    check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+              "MPI_Waitall");
     requests.clear();
   }
 }

@@ -11,10 +11,10 @@ Credits::Credits(std::int32_t nodes, std::int32_t credits)
   HEDDLE_CHECK(nodes > 0 && credits > 0, "{} nodes, {} credits", nodes, credits);
 }
 
-bool Credits::take(NodeId peer) {
+bool Credits::take(NodeId peer, std::int32_t count) {
   std::int32_t& available = at(peer).available;
-  if (available == 0) return false;
-  --available;
+  if (available < count) return false;
+  available -= count;
   return true;
 }
 
@@ -26,18 +26,19 @@ void Credits::came_back(NodeId peer, std::int32_t count) {
   available += count;
 }
 
-void Credits::slot_taken(NodeId peer) {
+void Credits::room_taken(NodeId peer, std::int32_t count) {
   Peer& p = at(peer);
-  HEDDLE_CHECK(p.held + p.owed < credits_, "node {} sends without a credit: {} slots held, {} owed",
-               peer.value(), p.held, p.owed);
-  ++p.held;
+  HEDDLE_CHECK(count > 0 && count <= credits_ - p.held - p.owed,
+               "node {} sends without credits: {} more where {} are held and {} owed of {}",
+               peer.value(), count, p.held, p.owed, credits_);
+  p.held += count;
 }
 
-bool Credits::slot_freed(NodeId peer) {
+bool Credits::room_freed(NodeId peer, std::int32_t count) {
   Peer& p = at(peer);
-  HEDDLE_CHECK(p.held > 0, "node {} holds no slot", peer.value());
-  --p.held;
-  ++p.owed;
+  HEDDLE_CHECK(count <= p.held, "node {} holds {}, not {}", peer.value(), p.held, count);
+  p.held -= count;
+  p.owed += count;
   return 2 * p.owed >= credits_;
 }
 

@@ -8,17 +8,18 @@
 
 namespace heddle::p2p {
 
-/// Flow control of eager messages between one node and its peers. Each node keeps `credits` slots
+/// Flow control of eager messages between one node and its peers. Each node has room of `credits`
 /// for each peer, into which that peer's small messages go whole before anybody has asked for
-/// them. A sender without a credit for a slot announces its message instead, as it does with large
-/// ones, and its bytes follow when a receive takes it; so nothing waits for a credit, and a message
-/// that is received always comes, whatever others were sent before it and are not.
+/// them; each takes as many as it has bytes, in units. A sender without the credits for a message
+/// announces it instead, as it does with large ones, and its bytes follow when a receive takes it;
+/// so nothing waits for a credit, and a message that is received always comes, whatever others were
+/// sent before it and are not.
 ///
 /// Credits come back with whatever message goes to that peer anyway, or by a message of their own
 /// when half of them are owed. Between two nodes at most two of these are under way at a time: no
 /// other is due before half of the credits were used again, for which the first has to have come.
 ///
-/// Invariant for each peer, over both nodes: available there + under way to here + slots held here
+/// Invariant for each peer, over both nodes: available there + under way to here + held here
 /// + owed here + under way back = credits.
 ///
 /// Not thread-safe: the progress thread's.
@@ -29,17 +30,17 @@ class Credits {
   [[nodiscard]] std::int32_t all() const { return credits_; }
 
   // ---- as a sender ----------------------------------------------------------------------------
-  /// Takes a credit for a message to `peer`; false: there is none now.
-  [[nodiscard]] bool take(NodeId peer);
+  /// Takes credits for a message to `peer`; false: there are not as many now.
+  [[nodiscard]] bool take(NodeId peer, std::int32_t count);
   /// `peer` has given so many back.
   void came_back(NodeId peer, std::int32_t count);
   [[nodiscard]] std::int32_t available(NodeId peer) const { return at(peer).available; }
 
   // ---- as a receiver --------------------------------------------------------------------------
-  /// A message of `peer` has taken a slot here.
-  void slot_taken(NodeId peer);
-  /// The slot is free again. True: enough are owed to send them by themselves.
-  [[nodiscard]] bool slot_freed(NodeId peer);
+  /// A message of `peer` has taken room here.
+  void room_taken(NodeId peer, std::int32_t count);
+  /// The room is free again. True: enough are owed to send them by themselves.
+  [[nodiscard]] bool room_freed(NodeId peer, std::int32_t count);
   /// What goes back to `peer` with the next message; nothing is owed then.
   [[nodiscard]] std::int32_t take_owed(NodeId peer);
   [[nodiscard]] std::int32_t held(NodeId peer) const { return at(peer).held; }
@@ -47,7 +48,7 @@ class Credits {
  private:
   struct Peer {
     std::int32_t available = 0;
-    std::int32_t held = 0;  ///< slots here
+    std::int32_t held = 0;  ///< room here
     std::int32_t owed = 0;
   };
   [[nodiscard]] Peer& at(NodeId peer) { return peers_.at(static_cast<std::size_t>(peer.value())); }

@@ -59,7 +59,7 @@ Endpoint::Endpoint(Wire& wire, const Options& options, std::function<void()> wak
     : wire_(wire),
       options_(options),
       wake_(std::move(wake)),
-      credits_(wire.nodes(), options.eager_slots),
+      credits_(wire.nodes(), static_cast<std::int32_t>(options.eager_memory_bytes / credit_bytes)),
       peers_(static_cast<std::size_t>(wire.nodes())),
       out_memory_(slots_bytes(options.out_slots, options.sizes.piece_bytes)),
       in_memory_(own_bytes(wire, options)),
@@ -310,14 +310,15 @@ bool Endpoint::progress() {
   ended_.clear();
   wire_.poll(events_);
   lanes_.poll(ended_);
-  if (events_.empty() && ended_.empty()) return read_on() || had_mail;
+  const bool had_events = !events_.empty() || !ended_.empty();
   for (const Wire::Note& note : events_.notes) note_arrived(note);
   for (const OperationId id : events_.complete) completed(id, std::nullopt);
   for (const Lanes::Ended& one : ended_) completed(one.id, one.failure);
   for (const NodeId peer : events_.lost) lost(peer);
-  serve_waiting();
-  static_cast<void>(read_on());
-  return true;
+  const bool has_read = read_on();
+  // Whatever has ended may have left slots that others wait for.
+  if (had_events || has_read) serve_waiting();
+  return had_mail || had_events || has_read;
 }
 
 bool Endpoint::take_mail() {
@@ -411,7 +412,7 @@ void Endpoint::note_arrived(const Wire::Note& note) {
   using Kind = NoteHeader::Kind;
   switch (header.kind) {
     case Kind::eager:
-      credits_.slot_taken(note.from);
+      credits_.room_taken(note.from, credits_for(header.bytes));
       [[fallthrough]];
     case Kind::announce:
       return message_arrived(note.from, header, payload);
@@ -456,6 +457,7 @@ void Endpoint::note_arrived(const Wire::Note& note) {
 
 /// Slots have become free, perhaps.
 void Endpoint::serve_waiting() {
+  if (receives_waiting_.empty() && sends_waiting_.empty()) return;
   // In turn, as far as there are slots; those of devices do not wait for slots of the host.
   std::vector<const Staging*> short_of;
   for (std::size_t tries = receives_waiting_.size(); tries > 0; --tries) {

@@ -120,7 +120,7 @@ class Request {
 ///
 /// Small messages of host memory travel at once (eager): packed, with the note, into one of the
 /// receiver's slots if nobody has asked for them yet. All others, and small ones without a credit
-/// for a slot, are announced. The receive that takes an announcement knows both sides, chooses the
+/// for them, are announced. The receive that takes an announcement knows both sides, chooses the
 /// path (choose_path) and grants it with the places that it needs:
 ///   message  over the wire. From memory to memory where both sides are contiguous on the host,
 ///            otherwise in pieces: a side packs into, or unpacks from, slots of its own, by a core
@@ -156,7 +156,8 @@ class Endpoint {
  public:
   struct Options {
     std::int64_t eager_bytes_max = 8192;
-    std::int32_t eager_slots = 32;  ///< for each peer
+    /// For each peer's messages that have come before anybody has asked for them.
+    std::int64_t eager_memory_bytes = std::int64_t{256} << 10U;
     std::int32_t out_slots = 8;
     std::int32_t in_slots = 16;  ///< each of sizes.piece_bytes, as are those out
     std::int32_t requests_max = 4096;
@@ -391,6 +392,12 @@ class Endpoint {
     void* address_;
   };
 
+  /// What a credit is good for.
+  static constexpr std::int64_t credit_bytes = 64;
+  /// That an eager message takes, with what is kept of it beside its bytes.
+  [[nodiscard]] static std::int32_t credits_for(std::int64_t bytes) {
+    return static_cast<std::int32_t>(1 + (bytes + credit_bytes - 1) / credit_bytes);
+  }
   /// Pieces of a message between contiguous memories that are posted at a time.
   static constexpr std::int32_t direct_pieces = 4;
 
@@ -462,7 +469,7 @@ class Endpoint {
   void give_slots(Receive& receive);
   void filled(NodeId from, const NoteHeader& header);
   void withdraw(NodeId from, const NoteHeader& header);
-  void free_eager_slot(NodeId from);
+  void free_eager_room(const Receive& receive);
   void post_pieces(Receive& receive);
   [[nodiscard]] bool drain(Receive& receive, const Operation& piece, const Spot& from);
   void came(const Operation& piece, const std::optional<std::string>& failure);

@@ -95,8 +95,10 @@ std::optional<std::string> Endpoint::mismatch(const Receive& receive,
   return std::nullopt;
 }
 
-void Endpoint::free_eager_slot(NodeId from) {
-  if (credits_.slot_freed(from) && !peer(from).is_lost) send_note(from, NoteHeader{});
+void Endpoint::free_eager_room(const Receive& receive) {
+  const NodeId from = receive.envelope.source;
+  const bool are_due = credits_.room_freed(from, credits_for(receive.bytes));
+  if (are_due && !peer(from).is_lost) send_note(from, NoteHeader{});
 }
 
 /// A message goes to a receive.
@@ -111,7 +113,7 @@ void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader
   receive.is_taken = true;
   if (const auto why = mismatch(receive, header)) {
     if (is_eager) {
-      free_eager_slot(from);
+      free_eager_room(receive);
     } else {
       refuse(receive, Error(ErrorCode::usage, *why));
     }
@@ -121,7 +123,7 @@ void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader
     receive.path = Path::eager;
     if (receive.side.lane && receive.bytes > 0) {
       receive.payload.assign(payload.begin(), payload.end());
-      free_eager_slot(from);
+      free_eager_room(receive);
       receive.piece_bytes = options_.sizes.piece_bytes;
       receives_waiting_.push_back(receive.id);
       return serve_waiting();
@@ -133,7 +135,7 @@ void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader
       unpack(*receive.side.shape->plan, receive.side.shape->count, {0, receive.bytes},
              payload.data(), receive.side.memory);
     }
-    free_eager_slot(from);
+    free_eager_room(receive);
     return end(receive);
   }
   if (peer(from).is_lost) {

@@ -65,7 +65,8 @@ void Endpoint::start(std::shared_ptr<Send> started) {
 
 /// With its note, if it is small and the receiver has a slot for it.
 bool Endpoint::send_eagerly(const Side& side, const NoteHeader& header, NodeId to) {
-  if (side.bytes > options_.eager_bytes_max || side.lane || !credits_.take(to)) return false;
+  if (side.bytes > options_.eager_bytes_max || side.lane) return false;
+  if (!credits_.take(to, credits_for(side.bytes))) return false;
   NoteHeader eager = header;
   eager.kind = NoteHeader::Kind::eager;
   const auto bytes = static_cast<std::size_t>(side.bytes);

@@ -49,7 +49,7 @@ struct Pattern {
 /// to that), so they do not overtake each other.
 ///
 /// A message that finds no receive is *unexpected*. What lies here of it is its announcement, and
-/// its bytes where it has come into a slot (Credits). The number of announcements is bounded by the
+/// its bytes where it was eager (Credits). The number of announcements is bounded by the
 /// requests that nodes may have, that of posted receives by this node's.
 ///
 /// Cost: O(1) for each event on the average, whatever is posted or unexpected: both are kept in

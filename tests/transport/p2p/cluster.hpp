@@ -25,7 +25,7 @@ inline constexpr ChannelId channel{0};
 inline Endpoint::Options small_options() {
   Endpoint::Options options;
   options.eager_bytes_max = 100;
-  options.eager_slots = 3;
+  options.eager_memory_bytes = 500;
   options.out_slots = 2;
   options.in_slots = 3;
   options.requests_max = 1000;

@@ -342,7 +342,6 @@ TEST(Endpoint, refuses_more_requests_than_it_may_have) {
   EXPECT_EQ(self.wait().bytes, 0);
 }
 
-/// Threads of both nodes send to and fro while another one drives the endpoints.
 TEST(Endpoint, reads_what_the_system_lets_it_and_finds_another_way_or_tells_both_sides) {
   Cluster cluster(2, 4);  // on one host, where nodes read each other's memory
   const std::vector<std::int32_t> source(250, 7);
@@ -368,6 +367,24 @@ TEST(Endpoint, reads_what_the_system_lets_it_and_finds_another_way_or_tells_both
   EXPECT_NE(by_another_path.wait().path, Path::get);
   EXPECT_EQ(again.wait().path, by_another_path.wait().path);
   EXPECT_EQ(target, source);
+}
+
+TEST(Endpoint, reads_by_way_of_slots_whatever_waits_for_them) {
+  Cluster cluster(2, 4);  // on one host, where nodes read each other's memory
+  constexpr int messages = 40;
+  const Datatype apart = Datatype::vector(50, 1, 2, Scalar::int32);
+  const std::vector<std::int32_t> source(50, 7);
+  std::vector<std::int32_t> target(100 * messages);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < messages; ++i) {
+    requests.push_back(
+        cluster.at(0).send({source.data(), 50, Scalar::int32}, NodeId{1}, 0, channel));
+    requests.push_back(
+        cluster.at(1).receive({target.data() + 100 * i, 1, apart}, {NodeId{0}, 0, channel}));
+  }
+  ASSERT_TRUE(cluster.run_until([&] { return std::ranges::all_of(requests, &Request::done); }));
+  EXPECT_EQ(requests.back().wait().path, Path::get);
+  EXPECT_EQ(std::ranges::count(target, 7), 50 * messages);
 }
 
 TEST(Endpoint, says_what_nobody_has_asked_for_and_what_is_over) {
@@ -399,6 +416,7 @@ TEST(Endpoint, says_what_nobody_has_asked_for_and_what_is_over) {
   }
 }
 
+/// Threads of both nodes send to and fro while another one drives the endpoints.
 TEST(Endpoint, serves_many_threads) {
   constexpr int pairs = 3;
   constexpr std::int32_t rounds = 40;

@@ -49,7 +49,7 @@ void meet(Endpoint& endpoint) {
 Endpoint::Options endpoint_options(const ProgramOptions& options) {
   Endpoint::Options result;
   result.eager_bytes_max = 1000;
-  result.eager_slots = 4;
+  result.eager_memory_bytes = 4000;
   result.sizes.piece_bytes = 10'000;
   result.sizes.ring_piece_bytes = 40'000;
   if (!options.path.empty()) result.path = path_named(options.path);
