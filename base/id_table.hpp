@@ -10,8 +10,9 @@
 namespace heddle {
 
 /// Things by number, where numbers are counted up and most of those in here are near each other:
-/// requests under way, messages that wait. Open addressing by the number itself, so neighbours lie
-/// side by side and nothing is allocated once the table has the size that it needs.
+/// requests under way, messages that wait. Open addressing; nothing is allocated once the table has
+/// the size that it needs. Numbers that follow each other are spread evenly and leave gaps between
+/// them (by the golden ratio), so that the runs of entries that erase() looks through stay short.
 ///
 /// `Value` can be default-constructed and moved, and default-constructed values hold no resources:
 /// free places are such. Pointers to values end with the next emplace() or erase().
@@ -23,7 +24,7 @@ class IdTable {
     Value value{};
   };
 
-  IdTable() : entries_(places_min) {}
+  IdTable() : entries_(std::size_t{1} << bits_min) {}
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
@@ -92,10 +93,11 @@ class IdTable {
 
  private:
   static constexpr std::int64_t free_place = -1;
-  static constexpr std::size_t places_min = 64;
+  static constexpr unsigned bits_min = 6;
 
   [[nodiscard]] std::size_t home_of(std::int64_t id) const {
-    return static_cast<std::size_t>(id) & (entries_.size() - 1);
+    constexpr std::uint64_t golden_ratio = 0x9E3779B97F4A7C15U;
+    return static_cast<std::size_t>(static_cast<std::uint64_t>(id) * golden_ratio >> shift_);
   }
   [[nodiscard]] std::size_t next(std::size_t place) const {
     return (place + 1) & (entries_.size() - 1);
@@ -111,6 +113,7 @@ class IdTable {
     return at;
   }
   void grow() {
+    --shift_;
     std::vector<Entry> before(2 * entries_.size());
     before.swap(entries_);
     for (Entry& entry : before) {
@@ -119,6 +122,7 @@ class IdTable {
   }
 
   std::vector<Entry> entries_;  ///< a power of two, at most half of them taken
+  unsigned shift_ = 64 - bits_min;  ///< leaves as many bits as the table's size has
   std::size_t size_ = 0;
 };
 

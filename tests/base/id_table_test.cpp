@@ -23,7 +23,7 @@ void expect_alike(const IdTable<std::unique_ptr<int>>& table,
 }
 
 TEST(IdTable, is_a_map_whatever_the_numbers) {
-  for (const std::int64_t spread : {1, 64, 1024, 1 << 20}) {  // multiples fall on the same places
+  for (const std::int64_t spread : {1, 64, 1024, 1 << 20}) {
     IdTable<std::unique_ptr<int>> table;
     std::unordered_map<std::int64_t, int> reference;
     std::mt19937_64 random(static_cast<std::uint64_t>(spread));
