@@ -121,7 +121,7 @@ class IdTable {
     }
   }
 
-  std::vector<Entry> entries_;  ///< a power of two, at most half of them taken
+  std::vector<Entry> entries_;      ///< a power of two, at most half of them taken
   unsigned shift_ = 64 - bits_min;  ///< leaves as many bits as the table's size has
   std::size_t size_ = 0;
 };

@@ -273,6 +273,13 @@ class Device {
 
   /// The address is in this device's own memory, allocated now or not.
   [[nodiscard]] virtual bool owns(const void* address) const = 0;
+  /// Memory of this device that somebody else in the process has allocated: a library, or the
+  /// program itself. True if the address is in such memory: then, until disown(), that allocation
+  /// is as one of this device's own for copies, kernels and export_memory(). Each call finds out
+  /// anew what lies there, so that memory which was freed is not taken for what lay there before.
+  [[nodiscard]] virtual bool adopt(const void* address) = 0;
+  /// The end of that, before the allocation is freed; nothing for an address that was not adopted.
+  virtual void disown(const void* address) = 0;
   /// The range lies in one piece of host memory that this device allocated or registered.
   [[nodiscard]] virtual bool reaches_host(const void* address, std::size_t bytes) const = 0;
 
@@ -286,7 +293,8 @@ class Device {
   [[nodiscard]] virtual bool can_access_peer(const Device& other) const = 0;
 
   /// A handle with which another process of this machine maps the memory from `address` (anywhere
-  /// in an allocation of this device) to the allocation's end.
+  /// in an allocation of this device) to the allocation's end. Throws Error(communication) for
+  /// adopted memory that cannot be shared.
   [[nodiscard]] virtual IpcMemoryHandle export_memory(const void* address) = 0;
 
   /// Maps memory that another process exported; it is then as this device's own for copies and

@@ -12,6 +12,9 @@
 namespace heddle {
 namespace {
 
+/// Sets identities of others' allocations apart from the allocator's.
+constexpr std::uint64_t foreign_bit = std::uint64_t{1} << 63U;
+
 /// Bytes from the first of a block to behind its last; nullopt when no memory is that large.
 std::optional<std::size_t> extent(const CopyShape& shape, std::size_t leading) {
   std::size_t gaps = 0;
@@ -149,6 +152,10 @@ std::optional<MemoryOrigin> PooledDevice::origin_of(const void* address, std::si
     const std::uint64_t offset = offset_of(address);
     const auto block = allocator_.find(offset);
     if (block && bytes <= block->bytes - (offset - block->begin)) return MemoryOrigin::own;
+  } else if (const Foreign* foreign = find_adopted(address)) {
+    const auto offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - foreign->base);
+    if (bytes <= foreign->bytes - offset) return MemoryOrigin::own;
   } else {
     const auto after = opened_.upper_bound(static_cast<const std::byte*>(address));
     if (after != opened_.begin()) {
@@ -159,6 +166,45 @@ std::optional<MemoryOrigin> PooledDevice::origin_of(const void* address, std::si
     }
   }
   return std::nullopt;
+}
+
+const PooledDevice::Foreign* PooledDevice::find_adopted(const void* address) const {
+  const auto after = adopted_.upper_bound(static_cast<const std::byte*>(address));
+  if (after == adopted_.begin()) return nullptr;
+  const Foreign& foreign = std::prev(after)->second;
+  const std::uint64_t offset =
+      reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(foreign.base);
+  return offset < foreign.bytes ? &foreign : nullptr;
+}
+
+std::optional<PooledDevice::Foreign> PooledDevice::adopted(const void* address) const {
+  const std::scoped_lock lock(mutex_);
+  const Foreign* found = find_adopted(address);
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+bool PooledDevice::adopt(const void* address) {
+  const std::optional<Foreign> found = find_foreign(address);
+  const std::scoped_lock lock(mutex_);
+  const Foreign* const known = find_adopted(address);
+  if (known != nullptr && (!found || known->identity != found->identity)) {
+    adopted_.erase(known->base);
+  }
+  if (!found) return false;
+  // What is left of allocations that were freed may lie in this one.
+  const auto end = reinterpret_cast<std::uintptr_t>(found->base) + found->bytes;
+  for (auto old = adopted_.lower_bound(found->base); old != adopted_.end();) {
+    const bool is_within = reinterpret_cast<std::uintptr_t>(old->first) < end;
+    if (!is_within) break;
+    old = old->second.identity == found->identity ? std::next(old) : adopted_.erase(old);
+  }
+  adopted_.try_emplace(found->base, *found);
+  return true;
+}
+
+void PooledDevice::disown(const void* address) {
+  const std::scoped_lock lock(mutex_);
+  if (const Foreign* const known = find_adopted(address)) adopted_.erase(known->base);
 }
 
 bool PooledDevice::reaches_host(const void* address, std::size_t bytes) const {
@@ -295,6 +341,15 @@ void PooledDevice::refuse_wait(const Event& event, std::uint64_t stream) const {
 // ---- other processes -------------------------------------------------------------------------
 
 IpcMemoryHandle PooledDevice::handle_of(const void* address) const {
+  if (const auto foreign = adopted(address)) {
+    IpcMemoryHandle handle;
+    handle.device = info_.uuid;
+    handle.allocation = foreign->identity | foreign_bit;
+    handle.offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - foreign->base);
+    handle.bytes = foreign->bytes - handle.offset;
+    return handle;
+  }
   const std::uint64_t offset = offset_of(address);
   std::optional<BlockAllocator::Block> block;
   {

@@ -47,6 +47,8 @@ class PooledDevice : public Device {
   void register_host(void* address, std::size_t bytes) final;
   void unregister_host(void* address) final;
   [[nodiscard]] bool owns(const void* address) const final { return is_own(address); }
+  [[nodiscard]] bool adopt(const void* address) final;
+  void disown(const void* address) final;
   [[nodiscard]] bool reaches_host(const void* address, std::size_t bytes) const final;
   void close_memory(const DeviceMemory& memory) final;
 
@@ -130,7 +132,20 @@ class PooledDevice : public Device {
   /// Enters a mapping into the books, until close_memory(). Under `mutex_`.
   [[nodiscard]] DeviceMemory add_opened(std::byte* address, std::uint64_t bytes);
 
+  /// An allocation of somebody else's on this device.
+  struct Foreign {
+    const std::byte* base = nullptr;
+    std::uint64_t bytes = 0;
+    std::uint64_t identity = 0;  ///< not used again by another one; the highest bit is 0
+  };
+  /// What was adopted and holds the address.
+  [[nodiscard]] std::optional<Foreign> adopted(const void* address) const;
+
   // ---- hooks ----------------------------------------------------------------------------------
+  /// What somebody else has allocated on this device, and holds the address, now.
+  [[nodiscard]] virtual std::optional<Foreign> find_foreign(const void*) const {
+    return std::nullopt;
+  }
   /// The contents of an allocation are needed no more. Under `mutex_`, before the memory can be
   /// allocated again.
   virtual void discard(const DeviceMemory&) {}
@@ -156,6 +171,8 @@ class PooledDevice : public Device {
   /// Pieces of host memory: address and bytes.
   using HostBooks = std::map<std::byte*, std::size_t>;
 
+  /// Under `mutex_`.
+  [[nodiscard]] const Foreign* find_adopted(const void* address) const;
   /// Why a kernel cannot touch the range; empty where it can.
   [[nodiscard]] std::string refusal_of(const KernelMemory& range) const;
   /// The address is in the pool, allocated or not.
@@ -176,9 +193,10 @@ class PooledDevice : public Device {
   std::atomic<std::uint32_t> events_{0};   ///< alive, created or opened
 
   BlockAllocator allocator_{0};
-  std::map<const std::byte*, Opened> opened_;  ///< by address
-  HostBooks host_;                             ///< by allocate_host()
-  HostBooks registered_;                       ///< by register_host()
+  std::map<const std::byte*, Opened> opened_;    ///< by address
+  std::map<const std::byte*, Foreign> adopted_;  ///< likewise
+  HostBooks host_;                               ///< by allocate_host()
+  HostBooks registered_;                         ///< by register_host()
 };
 
 }  // namespace heddle

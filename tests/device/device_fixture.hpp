@@ -11,6 +11,8 @@
 #include "base/error.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/device/devices.hpp"
+#include "node-runtime/device/emulated/emulated_device.hpp"
+#include "tests/device/device_kernels.hpp"
 
 namespace heddle::testing {
 
@@ -24,6 +26,7 @@ struct Backend {
 inline std::vector<Backend> backends() {
   EmulatedOptions plain;
   plain.memory_bytes = 16 << 20;
+  plain.foreign_bytes = 4 << 20;
   plain.fill_allocations = true;
 
   // Small and slow in every way, so that orders which nothing enforces do not hold by luck.
@@ -78,6 +81,25 @@ class DeviceTest : public ::testing::TestWithParam<Backend> {
 #define HEDDLE_ON_ALL_BACKENDS(suite)                                                 \
   INSTANTIATE_TEST_SUITE_P(backends, suite, ::testing::ValuesIn(testing::backends()), \
                            [](const auto& test) { return test.param.name; })
+
+/// Memory of a device that it knows nothing of. Of the first one of make_devices_of().
+class ForeignMemory {
+ public:
+  ForeignMemory(Device& device, std::size_t bytes)
+      : emulated_(dynamic_cast<EmulatedDevice*>(&device)),
+        address_(emulated_ != nullptr ? emulated_->allocate_foreign(bytes)
+                                      : static_cast<std::byte*>(take_from_cuda(0, bytes))) {}
+  ForeignMemory(const ForeignMemory&) = delete;
+  ForeignMemory& operator=(const ForeignMemory&) = delete;
+  ~ForeignMemory() {
+    emulated_ != nullptr ? emulated_->free_foreign(address_) : give_back_to_cuda(address_);
+  }
+  [[nodiscard]] std::byte* address() const { return address_; }
+
+ private:
+  EmulatedDevice* emulated_;
+  std::byte* address_;
+};
 
 /// Host memory of a device, as an array of doubles.
 class HostArray {

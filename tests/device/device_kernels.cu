@@ -85,4 +85,15 @@ void fault_cuda(const CudaLaunch& launch) {
   check(cudaGetLastError(), "launch of fault_kernel");
 }
 
+void* take_from_cuda(int gpu, std::size_t bytes) {
+  check(cudaSetDevice(gpu), "cudaSetDevice");
+  void* address = nullptr;
+  check(cudaMalloc(&address, bytes), "cudaMalloc");
+  return address;
+}
+
+void give_back_to_cuda(void* address) {
+  check(cudaFree(address), "cudaFree");
+}
+
 }  // namespace heddle::testing

@@ -104,6 +104,10 @@ inline constexpr ByteKernel add_bytes{"add-bytes", run_add_bytes, add_bytes_cuda
 inline constexpr ByteKernel broken_bytes{"broken-bytes", run_broken_bytes, nullptr};
 inline constexpr ByteKernel no_bytes{"no-bytes", nullptr, nullptr};
 
+/// Memory of GPU `gpu`, taken by CUDA's own means.
+[[nodiscard]] void* take_from_cuda(int gpu, std::size_t bytes);
+void give_back_to_cuda(void* address);
+
 /// Holds a stream until the test opens it; opens when it goes out of scope.
 class Gate {
  public:

@@ -24,4 +24,11 @@ void fault_cuda(const CudaLaunch&) {
   std::abort();
 }
 
+void* take_from_cuda(int, std::size_t) {
+  std::abort();
+}
+void give_back_to_cuda(void*) {
+  std::abort();
+}
+
 }  // namespace heddle::testing

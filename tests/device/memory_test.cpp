@@ -68,6 +68,42 @@ TEST_P(DeviceMemoryTest, freeing_what_is_not_allocated_is_an_error) {
   EXPECT_NE(error_of([&] { device().free(memory); }).find("free already"), std::string::npos);
 }
 
+TEST_P(DeviceMemoryTest, memory_that_others_allocated_is_the_device_s_from_its_adoption_on) {
+  const HostArray ones(device(), 1000, 1);
+  const HostArray back(device(), 1000);
+  std::uint64_t before = 0;
+  {
+    const testing::ForeignMemory foreign(device(), ones.bytes() + 64);
+    std::byte* const inside = foreign.address() + 64;
+    EXPECT_FALSE(device().owns(inside));
+    EXPECT_NE(error_of([&] { testing::upload(device(), inside, ones); }), "");
+    EXPECT_TRUE(device().adopt(inside));
+    EXPECT_TRUE(device().adopt(foreign.address())) << "again";
+    testing::upload(device(), inside, ones);
+    testing::download(device(), back, inside);
+    EXPECT_EQ(back.values(), ones.values());
+    EXPECT_NE(error_of([&] { testing::upload(device(), inside + 8, ones); }), "") << "too long";
+    const IpcMemoryHandle handle = device().export_memory(inside);
+    EXPECT_EQ(handle.offset, 64U);
+    EXPECT_EQ(handle.bytes, ones.bytes());
+    EXPECT_EQ(handle.allocation, device().export_memory(foreign.address()).allocation);
+    before = handle.allocation;
+    device().disown(inside);
+    EXPECT_NE(error_of([&] { testing::upload(device(), inside, ones); }), "");
+    EXPECT_TRUE(device().adopt(inside));  // and freed without a word
+  }
+  const testing::ForeignMemory next(device(), 100);
+  ASSERT_TRUE(device().adopt(next.address()));
+  EXPECT_NE(device().export_memory(next.address()).allocation, before);
+  EXPECT_NE(error_of([&] { testing::upload(device(), next.address(), ones); }), "");
+  double value = 0;
+  EXPECT_FALSE(device().adopt(&value));
+  EXPECT_FALSE(device().adopt(nullptr));
+  const DeviceBuffer elsewhere(other(), 100);
+  EXPECT_FALSE(device().adopt(elsewhere.address()) && GetParam().backend != DeviceBackend::cuda)
+      << "devices of one GPU cannot tell";
+}
+
 TEST_P(DeviceMemoryTest, host_memory_is_page_aligned_and_belongs_to_its_device) {
   void* memory = device().allocate_host(100);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 4096, 0U);

@@ -68,31 +68,25 @@ bool is_cuda(const testing::Backend& backend) {
   return backend.backend == DeviceBackend::cuda;
 }
 
-}  // namespace
-
-using DeviceSharingTest = testing::DeviceTest;
-HEDDLE_ON_ALL_BACKENDS(DeviceSharingTest);
-
-TEST_P(DeviceSharingTest, another_process_waits_for_our_event_and_works_on_our_memory) {
-  const HostArray host(device(), shared_count);
+/// Another process waits for an event of `device`'s, and works on memory there.
+void share(Device& device, std::byte* memory, const testing::Backend& backend) {
+  const HostArray host(device, shared_count);
   host.count_up_from(10);
-  const DeviceBuffer spacer(device(), 100);  // so that the shared one is not at a page's start
-  const DeviceBuffer buffer(device(), host.bytes());
   Gate gate;
-  const auto stream = device().create_stream();
-  const auto event = device().create_event();
+  const auto stream = device.create_stream();
+  const auto event = device.create_event();
   gate.close(*stream);
-  if (GetParam().emulated.queue_capacity <= 2) gate.open();
-  stream->copy({buffer.address(), &device()}, {host.data(), nullptr}, host.bytes());
+  if (backend.emulated.queue_capacity <= 2) gate.open();
+  stream->copy({memory, &device}, {host.data(), nullptr}, host.bytes());
   stream->record(*event);
 
-  Peer peer(program_backend(GetParam().backend), "consume");
+  Peer peer(program_backend(backend.backend), "consume");
   const PeerChannel& channel = peer.channel();
-  channel.send(device().export_memory(buffer.address()));
-  channel.send(device().export_event(*event));
+  channel.send(device.export_memory(memory));
+  channel.send(device.export_event(*event));
   const auto ours_seen = channel.receive<EventState>();
   const auto theirs_before = channel.receive<EventState>();
-  if (GetParam().emulated.queue_capacity > 2) {
+  if (backend.emulated.queue_capacity > 2) {
     EXPECT_EQ(ours_seen, EventState::pending);
     EXPECT_EQ(theirs_before, EventState::pending);
   }
@@ -105,10 +99,28 @@ TEST_P(DeviceSharingTest, another_process_waits_for_our_event_and_works_on_our_m
 
   // Long complete; but the order so far came through the other process, where no sanitizer sees it.
   event->synchronize();
-  const HostArray back(device(), shared_count);
-  testing::download(device(), back, buffer.address());
+  const HostArray back(device, shared_count);
+  testing::download(device, back, memory);
   EXPECT_EQ(back[0], 20);
   EXPECT_EQ(back[shared_count - 1], 2 * host[shared_count - 1]);
+}
+
+}  // namespace
+
+using DeviceSharingTest = testing::DeviceTest;
+HEDDLE_ON_ALL_BACKENDS(DeviceSharingTest);
+
+TEST_P(DeviceSharingTest, another_process_waits_for_our_event_and_works_on_our_memory) {
+  const DeviceBuffer spacer(device(), 100);  // so that the shared one is not at a page's start
+  const DeviceBuffer buffer(device(), shared_count * sizeof(double));
+  share(device(), buffer.address(), GetParam());
+}
+
+TEST_P(DeviceSharingTest, another_process_works_on_memory_that_a_third_party_allocated) {
+  const testing::ForeignMemory spacer(device(), 100);
+  const testing::ForeignMemory memory(device(), 100 + shared_count * sizeof(double));
+  ASSERT_TRUE(device().adopt(memory.address()));
+  share(device(), memory.address() + 96, GetParam());
 }
 
 TEST_P(DeviceSharingTest, opening_memory_that_is_gone_is_a_named_error) {

@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "node-runtime/device/cuda/cuda_allocation.hpp"
 #include "node-runtime/device/cuda/cuda_event.hpp"
 #include "node-runtime/device/cuda/cuda_stream.hpp"
 #include "node-runtime/device/ipc_token.hpp"
@@ -308,8 +309,39 @@ bool CudaDevice::can_access_peer(const Device& other) const {
 
 IpcMemoryHandle CudaDevice::export_memory(const void* address) {
   IpcMemoryHandle handle = handle_of(address);
-  MemoryToken token{pool_handle(), process_, info_.memory_bytes, offset_of(address)};
+  const auto foreign = adopted(address);
+  MemoryToken token{foreign ? foreign_handle(*foreign) : pool_handle(), process_,
+                    foreign ? foreign->bytes : info_.memory_bytes,
+                    foreign ? handle.offset : offset_of(address)};
   handle.token = pack(token);
+  return handle;
+}
+
+std::optional<PooledDevice::Foreign> CudaDevice::find_foreign(const void* address) const {
+  const auto found = allocation_at(address, gpu_);
+  if (!found) return std::nullopt;
+  return Foreign{found->base, found->bytes, found->identity};
+}
+
+/// Throws Error(communication) for memory that processes cannot share.
+cudaIpcMemHandle_t CudaDevice::foreign_handle(const Foreign& foreign) {
+  constexpr std::size_t handles_max = 256;  // they are small, and asked for again
+  const std::scoped_lock lock(mutex_);
+  const auto known = foreign_handles_.find(foreign.identity);
+  if (known != foreign_handles_.end()) return known->second;
+  const CurrentGpu current(gpu_);
+  cudaIpcMemHandle_t handle{};
+  auto* const base = const_cast<std::byte*>(foreign.base);  // NOLINT(*-const-cast): only named
+  const cudaError_t status = cudaIpcGetMemHandle(&handle, base);
+  if (status != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    throw Error(ErrorCode::communication,
+                fmt::format("{}: memory that was not allocated by heddle is not shared with other "
+                            "processes: cudaIpcGetMemHandle: {} ({})",
+                            label(), cudaGetErrorString(status), cudaGetErrorName(status)));
+  }
+  if (foreign_handles_.size() == handles_max) foreign_handles_.clear();
+  foreign_handles_.emplace(foreign.identity, handle);
   return handle;
 }
 

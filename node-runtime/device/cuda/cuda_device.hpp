@@ -99,6 +99,8 @@ class CudaDevice final : public PooledDevice {
   void unpin(void* address) override;
   void enable_peer(const CudaDevice& peer) const;
   [[nodiscard]] const cudaIpcMemHandle_t& pool_handle();
+  [[nodiscard]] std::optional<Foreign> find_foreign(const void* address) const override;
+  [[nodiscard]] cudaIpcMemHandle_t foreign_handle(const Foreign& foreign);
 
   const int gpu_;
   kernel::cuda::ProductChoices products_;
@@ -110,6 +112,8 @@ class CudaDevice final : public PooledDevice {
   const std::int64_t process_ = ::getpid();
   std::once_flag pool_handle_asked_;
   cudaIpcMemHandle_t pool_handle_{};  ///< when it was asked for
+  /// Of what was adopted last; under `mutex_`.
+  std::map<std::uint64_t, cudaIpcMemHandle_t> foreign_handles_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamEnd> clock_stream_;
   std::mutex clock_mutex_;  ///< what follows; of its own, since an anchor takes some time
   std::shared_ptr<const ClockAnchor> anchor_;

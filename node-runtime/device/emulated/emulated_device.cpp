@@ -6,6 +6,7 @@
 #include <new>
 #include <unistd.h>
 
+#include "base/assert.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "node-runtime/device/emulated/emulated_event.hpp"
@@ -52,13 +53,15 @@ const EmulatedOptions& checked(const EmulatedOptions& o) {
 
 EmulatedDevice::EmulatedDevice(std::int32_t index, const EmulatedOptions& options)
     : options_(checked(options)),
-      arena_(std::make_shared<SharedArena>(options.memory_bytes, options.event_capacity,
+      arena_(std::make_shared<SharedArena>(options.memory_bytes + options.foreign_bytes,
+                                           options.event_capacity,
                                            fmt::format("heddle-emulated-{}", index))),
       host_to_device_(options.host_to_device_rate),
       device_to_host_(options.device_to_host_rate),
       peer_(options.peer_rate),
       local_(options.local_rate),
-      gate_(options.concurrent_kernels) {
+      gate_(options.concurrent_kernels),
+      foreign_(options.foreign_bytes) {
   info_.name = fmt::format("emulated {}", index);
   info_.kind = "emulated";
   info_.backend = DeviceBackend::emulated;
@@ -143,8 +146,37 @@ EmulatedDevice::Route EmulatedDevice::route(const Destination& to, const Source&
   return {&peer_, "between devices", is_mapped};
 }
 
+std::byte* EmulatedDevice::allocate_foreign(std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto block = foreign_.allocate(bytes);
+  if (!block) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: no memory for others: {} asked for, {} in all", label(),
+                            format_bytes(bytes), format_bytes(options_.foreign_bytes)));
+  }
+  return pool() + info_.memory_bytes + block->begin;
+}
+
+void EmulatedDevice::free_foreign(const std::byte* address) {
+  const std::scoped_lock lock(mutex_);
+  HEDDLE_CHECK(foreign_.release(offset_of(address) - info_.memory_bytes));
+}
+
+std::optional<PooledDevice::Foreign> EmulatedDevice::find_foreign(const void* address) const {
+  const std::uint64_t offset = offset_of(address) - info_.memory_bytes;
+  if (offset >= options_.foreign_bytes) return std::nullopt;
+  const std::scoped_lock lock(mutex_);
+  const auto block = foreign_.find(offset);
+  if (!block) return std::nullopt;
+  return Foreign{pool() + info_.memory_bytes + block->begin, block->bytes, block->id};
+}
+
 IpcMemoryHandle EmulatedDevice::export_memory(const void* address) {
   IpcMemoryHandle handle = handle_of(address);
+  if (options_.faults.refuse_sharing && adopted(address)) {
+    throw Error(ErrorCode::communication,
+                fmt::format("{}: injected fault: memory of others is not shared", label()));
+  }
   handle.token =
       pack(MemoryToken{::getpid(), arena_->fd(), arena_->data_offset() + offset_of(address)});
   return handle;

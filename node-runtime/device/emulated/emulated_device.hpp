@@ -42,6 +42,11 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] IpcEventHandle export_event(const Event& event) override;
   [[nodiscard]] std::unique_ptr<Event> open_event(const IpcEventHandle& handle) override;
 
+  /// Memory of the device that it knows nothing of, as another library of the process would take
+  /// it, until free_foreign(). Throws Error(internal) when options().foreign_bytes are used up.
+  [[nodiscard]] std::byte* allocate_foreign(std::size_t bytes);
+  void free_foreign(const std::byte* address);
+
   // For its streams and events.
 
   struct Route {
@@ -70,6 +75,7 @@ class EmulatedDevice final : public PooledDevice {
   void unmap(const std::byte* address) override { mappings_.erase(address); }
   [[nodiscard]] void* take_host(std::size_t bytes) override;
   void return_host(void* address) override;
+  [[nodiscard]] std::optional<Foreign> find_foreign(const void* address) const override;
 
   const EmulatedOptions options_;
   std::shared_ptr<SharedArena> arena_;
@@ -81,6 +87,7 @@ class EmulatedDevice final : public PooledDevice {
   std::atomic<std::uint64_t> copies_{0};
   std::atomic<std::uint64_t> launches_{0};
   std::map<const std::byte*, Mapping> mappings_;  ///< what is opened, by address; under `mutex_`
+  BlockAllocator foreign_;                        ///< behind the pool; under `mutex_`
 };
 
 }  // namespace heddle

@@ -16,6 +16,7 @@ struct FaultPlan {
   std::uint64_t slow_copy_us = 0;
   bool refuse_mappings = false;  ///< open_memory() and open_event() are refused
   bool refuse_peers = false;     ///< can_access_peer() is false
+  bool refuse_sharing = false;   ///< adopted memory is not exported
   bool stall_mappings = false;   ///< copies of opened memory do not start until they are abandoned
   /// Each copy and launch starts late by a random time from 0 to this, drawn from `seed`, so that
   /// streams drift against each other and orders that nothing enforces do not hold by luck.
@@ -37,6 +38,7 @@ struct EmulatedOptions {
   std::uint32_t queue_capacity = 1024;   ///< unfinished operations of one stream
   std::uint32_t stream_capacity = 64;    ///< streams, and so threads
   std::uint32_t event_capacity = 4096;   ///< events
+  std::uint64_t foreign_bytes = 0;       ///< for allocate_foreign(), beside `memory_bytes`
   /// Fills new memory with bytes 0xFF (a NaN in every double), so that a kernel which reads what
   /// nobody wrote shows it. Touches all of the memory.
   bool fill_allocations = false;

@@ -134,7 +134,13 @@ std::optional<MemoryReference> Endpoint::reference_to(const Side& side, NodeId f
   if (side.contiguous == nullptr && !side.shape->loops) return std::nullopt;
   const std::byte* const first =
       side.contiguous != nullptr ? side.contiguous : side.memory + side.shape->first;
-  const MemoryReference reference = refer_to(lanes_.device(*side.lane), first);
+  MemoryReference reference;
+  try {
+    reference = refer_to(lanes_.device(*side.lane), first);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::communication) throw;
+    return std::nullopt;  // memory of others, which processes cannot share
+  }
   if (for_peer != wire_.node()) {
     told_[{side.lane->value(), reference.handle.allocation}].insert(for_peer);
   }
@@ -155,6 +161,10 @@ Request Endpoint::release(const void* memory) {
     release->handle = reference.handle;
     release->begin = address - reference.offset;
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::communication) {  // nobody has mapped what cannot be shared
+      lanes_.device(*lane).disown(memory);
+      return {*this, Status{wire_.node(), 0, 0, false}};
+    }
     throw Error(ErrorCode::usage, fmt::format("releasing memory: {}", error.what()));
   }
   release->lane = *lane;
@@ -217,6 +227,7 @@ void Endpoint::released(NodeId from, const ReleasedMemory& memory) {
 void Endpoint::end_releases() {
   std::erase_if(releases_, [this](const auto& release) {
     if (!release->waits_for.empty()) return false;
+    lanes_.device(release->lane).disown(release->begin);
     release->complete({wire_.node(), 0, 0, false});
     forget_request();
     return true;

@@ -71,10 +71,15 @@ Situation Endpoint::situation_of(const Receive& receive) {
     s.no_put = s.no_ring = refused->second;
   }
   if (rings_.empty()) s.no_ring = "rings are switched off";
-  if (side.contiguous != nullptr && !s.is_self) {
-    const auto handle = lanes_.device(*side.lane).export_memory(side.contiguous);
-    const auto told = told_.find({here, handle.allocation});
-    s.maps_put = told != told_.end() && told->second.contains(from);
+  if (side.contiguous != nullptr) {
+    try {
+      const auto handle = lanes_.device(*side.lane).export_memory(side.contiguous);
+      const auto told = told_.find({here, handle.allocation});
+      s.maps_put = s.is_self || (told != told_.end() && told->second.contains(from));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::communication) throw;
+      s.no_put = "the receiver's memory cannot be mapped";
+    }
   }
   return s;
 }

@@ -30,6 +30,9 @@ std::optional<LaneId> Lanes::owner_of(const void* address) const {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     if (lanes_[i]->device.owns(address)) return LaneId{static_cast<std::int32_t>(i)};
   }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i]->device.adopt(address)) return LaneId{static_cast<std::int32_t>(i)};
+  }
   return std::nullopt;
 }
 

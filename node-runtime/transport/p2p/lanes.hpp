@@ -57,7 +57,7 @@ class Lanes {
 
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(lanes_.size()); }
   [[nodiscard]] Device& device(LaneId lane) const { return at(lane).device; }
-  /// Whose memory that is; nothing for host memory.
+  /// Whose memory that is, whoever has allocated it; nothing for host memory.
   [[nodiscard]] std::optional<LaneId> owner_of(const void* address) const;
   /// The lane of a device that is this very GPU.
   [[nodiscard]] std::optional<LaneId> lane_on(const DeviceUuid& device) const;

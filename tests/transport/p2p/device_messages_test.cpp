@@ -196,6 +196,46 @@ TEST(DeviceFaults, end_messages_on_both_sides) {
   }
 }
 
+/// Twice, so that what is mapped for the second message is used.
+TEST(DeviceMessages, memory_that_others_allocated_is_found_wherever_it_is) {
+  for (const bool is_shared : {true, false}) {
+    EmulatedOptions emulated = small_device();
+    emulated.foreign_bytes = 1 << 16;
+    emulated.faults.refuse_sharing = !is_shared;
+    Cluster cluster(2, 4, small_options(), {1, emulated, -1});
+    auto& here = dynamic_cast<EmulatedDevice&>(cluster.device(0, 0));
+    auto& there = dynamic_cast<EmulatedDevice&>(cluster.device(1, 0));
+    const Datatype apart = Datatype::vector(50, 1, 2, Scalar::float64);
+    for (const Datatype& from_type : {apart, Datatype::contiguous(50, Scalar::float64)}) {
+      for (const Datatype& to_type : {apart, Datatype::contiguous(50, Scalar::float64)}) {
+        std::byte* const from = here.allocate_foreign(1000);
+        std::byte* const to = there.allocate_foreign(1000);
+        for (int round = 1; round <= 2; ++round) {
+          std::fill_n(reinterpret_cast<double*>(from), 100, round);
+          std::fill_n(reinterpret_cast<double*>(to), 100, -1);
+          const auto send = cluster.at(0).send({from, 1, from_type}, NodeId{1}, 0, channel);
+          const auto receive = cluster.at(1).receive({to, 1, to_type}, {NodeId{0}, 0, channel});
+          ASSERT_TRUE(cluster.run_until([&] { return send.done() && receive.done(); }));
+          const Path path = receive.wait().path;
+          EXPECT_EQ(path == Path::get || path == Path::put, is_shared && round == 2)
+              << name_of(path);
+          const std::span target(reinterpret_cast<const double*>(to), 100);
+          EXPECT_EQ(std::ranges::count(target, round), 50);
+          EXPECT_EQ(std::ranges::count(target, -1), 50);
+        }
+        const auto releasing = {cluster.at(0).release(from), cluster.at(1).release(to)};
+        ASSERT_TRUE(cluster.run_until([&] {
+          return std::ranges::all_of(releasing, [](const Request& r) { return r.done(); });
+        }));
+        here.free_foreign(from);
+        there.free_foreign(to);
+      }
+    }
+    EXPECT_EQ(cluster.mapper(0).open_count, 1) << "the other's ring";
+    ASSERT_TRUE(cluster.close());
+  }
+}
+
 TEST(DeviceFaults, refused_mappings_are_tried_once_and_explained) {
   Endpoint::Options options = small_options();
   std::vector<MessageReport> reports;

@@ -1,0 +1,47 @@
+#include "node-runtime/device/cuda/cuda_allocation.hpp"
+
+#include <bit>
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+namespace heddle {
+namespace {
+
+/// A function of the driver, which the runtime knows how to find; null where there is none.
+template <class Function>
+Function* driver_function(const char* name) {
+  constexpr unsigned since = 12000;  // of CUDA: these functions are older
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  const cudaError_t status =
+      cudaGetDriverEntryPointByVersion(name, &function, since, cudaEnableDefault, &found);
+  if (status != cudaSuccess || found != cudaDriverEntryPointSuccess) return nullptr;
+  return std::bit_cast<Function*>(function);
+}
+
+}  // namespace
+
+std::optional<CudaAllocation> allocation_at(const void* address, int gpu) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return std::nullopt;
+  }
+  if (attributes.type != cudaMemoryTypeDevice || attributes.device != gpu) return std::nullopt;
+  static auto* const range_of =
+      driver_function<CUresult(CUdeviceptr*, std::size_t*, CUdeviceptr)>("cuMemGetAddressRange");
+  static auto* const attribute_of =
+      driver_function<CUresult(void*, CUpointer_attribute, CUdeviceptr)>("cuPointerGetAttribute");
+  if (range_of == nullptr || attribute_of == nullptr) return std::nullopt;
+  const auto place = std::bit_cast<CUdeviceptr>(address);
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  unsigned long long identity = 0;  // NOLINT(google-runtime-int): CUDA's
+  if (range_of(&base, &bytes, place) != CUDA_SUCCESS ||
+      attribute_of(&identity, CU_POINTER_ATTRIBUTE_BUFFER_ID, place) != CUDA_SUCCESS) {
+    return std::nullopt;
+  }
+  return CudaAllocation{std::bit_cast<const std::byte*>(base), bytes, identity};
+}
+
+}  // namespace heddle
