@@ -101,6 +101,9 @@ TEST_P(DeviceMessages, come_as_they_were_sent) {
     options.lanes.limits.blocks_max = static_cast<std::uint32_t>(random() % 3);
     Cluster::Devices wanted{devices, small_device(), -1};
     wanted.emulated.faults.delay_us_max = random() % 2 == 0 ? 100 : 0;
+    // One copy that all others overtake.
+    wanted.emulated.faults.slow_copy = random() % 40;
+    wanted.emulated.faults.slow_copy_us = 5000;
     wanted.emulated.faults.refuse_peers = random() % 8 == 0;
     if (random() % 4 == 0) wanted.refusing_node = 0;
     Cluster cluster(nodes, seed, options, wanted);
