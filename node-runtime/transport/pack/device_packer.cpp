@@ -71,6 +71,8 @@ void DevicePacker::run(Stream& stream, const Plan& plan, const Call& call) {
     run_units(stream, plan, nest, call);
   } else if (plan->body == PackPlan::Body::block && nest.depth == 0) {
     copy(stream, nest, call);
+  } else if (plan->body == PackPlan::Body::block && are_for_copy_engine(nest, call)) {
+    copy_blocks(stream, nest, call);
   } else {
     run_blocks(stream, *plan, nest, call);
   }
@@ -94,6 +96,31 @@ void DevicePacker::copy(Stream& stream, const LoopNest& nest, const Call& call) 
     stream.copy(call.packed, {memory, &device_}, bytes);
   } else {
     stream.copy({memory, &device_}, {call.packed.address, call.packed.device}, bytes);
+  }
+}
+
+/// Whole blocks between the device and the host that lie as copy engines want them: these fill the
+/// link, of which kernels leave a twentieth, and take no multiprocessor.
+bool DevicePacker::are_for_copy_engine(const LoopNest& nest, const Call& call) {
+  constexpr std::int64_t line_bytes = 64;
+  if (call.packed.device != nullptr || nest.depth != 1) return false;
+  const std::int64_t block = nest.body_bytes;
+  const std::int64_t stride = nest.loops[0].stride;
+  return block % line_bytes == 0 && stride % line_bytes == 0 && stride >= block &&
+         call.range.begin % block == 0 && call.range.bytes % block == 0;
+}
+
+void DevicePacker::copy_blocks(Stream& stream, const LoopNest& nest, const Call& call) {
+  const auto block = static_cast<std::size_t>(nest.body_bytes);
+  const auto stride = static_cast<std::size_t>(nest.loops[0].stride);
+  const std::size_t blocks = static_cast<std::size_t>(call.range.bytes) / block;
+  std::byte* memory =
+      call.memory + nest.offset + call.range.begin / nest.body_bytes * nest.loops[0].stride;
+  if (call.packs) {
+    stream.copy_strided(call.packed, {memory, &device_}, {block, blocks, block, stride});
+  } else {
+    stream.copy_strided({memory, &device_}, {call.packed.address, call.packed.device},
+                        {block, blocks, stride, block});
   }
 }
 

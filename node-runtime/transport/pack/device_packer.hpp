@@ -68,6 +68,8 @@ class DevicePacker {
     PackLimits limits;
   };
   void run(Stream& stream, const Plan& plan, const Call& call);
+  [[nodiscard]] static bool are_for_copy_engine(const LoopNest& nest, const Call& call);
+  void copy_blocks(Stream& stream, const LoopNest& nest, const Call& call);
   void copy(Stream& stream, const LoopNest& nest, const Call& call);
   void run_blocks(Stream& stream, const PackPlan& plan, const LoopNest& nest, const Call& call);
   void run_units(Stream& stream, const Plan& plan, const LoopNest& nest, const Call& call);

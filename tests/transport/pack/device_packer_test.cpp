@@ -338,6 +338,36 @@ TEST_P(DevicePackerTest, prepares_units_piece_by_piece_for_several_streams) {
   EXPECT_EQ(packer.statistics().found, pieces - 1);
 }
 
+/// Blocks that copy engines take to and from the host, and ranges of them that kernels do.
+TEST_P(DevicePackerTest, moves_blocks_to_and_from_the_host_whole_or_not) {
+  DevicePacker packer(device(), small());
+  const PackedSide& host = packed(true);
+  const std::vector<std::byte> bytes = counted_bytes(std::int64_t{1} << 15);
+  const Plan plan = plan_of(Datatype::vector(20, 128, 192, Scalar::byte));
+  const std::vector<std::byte> stream_bytes = packed_by_host(*plan, bytes);
+  for (const StreamRange range : {StreamRange{0, 2560}, StreamRange{256, 1280},
+                                  StreamRange{64, 1280}, StreamRange{128, 200}}) {
+    SCOPED_TRACE(range.begin);
+    const auto size = static_cast<std::size_t>(range.bytes);
+    const auto* const first = stream_bytes.data() + range.begin;
+    memory().set(stream(), bytes);
+    host.set(stream(), std::vector<std::byte>(size + 64, std::byte{0xEE}));
+    packer.pack(stream(), plan, 1, memory().address(), range, host.at(0));
+    std::vector<std::byte> expected(first, first + size);
+    expected.resize(size + 64, std::byte{0xEE});
+    EXPECT_TRUE(host.get(stream(), size + 64) == expected);
+
+    std::vector<std::byte> target(bytes.size(), std::byte{0xEE});
+    memory().set(stream(), target);
+    packer.unpack(stream(), plan, 1, range, host.from(0), memory().address());
+    for (std::int64_t at = range.begin; at < range.begin + range.bytes; ++at) {
+      const auto place = static_cast<std::size_t>(at / 128 * 192 + at % 128);
+      target[place] = bytes[place];
+    }
+    EXPECT_TRUE(memory().get(stream(), target.size()) == target);
+  }
+}
+
 TEST_P(DevicePackerTest, packs_to_a_peer) {
   if (!device().can_access_peer(other())) GTEST_SKIP() << "no access between the devices";
   DevicePacker packer(device(), small());
