@@ -11,10 +11,10 @@ __device__ Crew crew() {
   return {blockIdx.x, gridDim.x, threadIdx.x, blockDim.x};
 }
 
-template <class Word, std::uint32_t Levels, bool Packs>
+template <class Word, std::uint32_t Levels, bool Packs, std::uint32_t AtOnce>
 __global__ void __launch_bounds__(block_threads_limited)
     strided_kernel(const __grid_constant__ Strided work) {
-  copy_strided<Word, Levels, Packs>(work, crew());
+  copy_strided<Word, Levels, Packs, AtOnce>(work, crew());
 }
 
 template <class Word, bool Packs>
@@ -32,10 +32,10 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-template <class Word, bool Packs>
+template <class Word, bool Packs, std::uint32_t AtOnce>
 __global__ void __launch_bounds__(block_threads_limited)
     trapezoid_kernel(const __grid_constant__ Trapezoid work) {
-  copy_trapezoid<Word, Packs>(work, crew());
+  copy_trapezoid<Word, Packs, AtOnce>(work, crew());
 }
 
 template <bool Packs>
@@ -91,13 +91,40 @@ void with_word(std::size_t word_bytes, const Call& call) {
   }
 }
 
+template <class Word, std::uint32_t Levels, std::uint32_t AtOnce>
+void launch_strided_of(const Strided& work, bool packs, const Grid& grid) {
+  const Shape shape = shape_for(work.words / AtOnce + 1, grid);
+  if (packs) {
+    strided_kernel<Word, Levels, true, AtOnce>
+        <<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  } else {
+    strided_kernel<Word, Levels, false, AtOnce>
+        <<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  }
+}
+
 template <class Word, std::uint32_t Levels>
 void launch_strided_of(const Strided& work, bool packs, const Grid& grid) {
-  const Shape shape = shape_for(work.words / words_at_once<Word> + 1, grid);
-  if (packs) {
-    strided_kernel<Word, Levels, true><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  if (grid.blocks_max > 0) {
+    launch_strided_of<Word, Levels, words_at_once_limited<Word>>(work, packs, grid);
   } else {
-    strided_kernel<Word, Levels, false><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    launch_strided_of<Word, Levels, words_at_once<Word>>(work, packs, grid);
+  }
+}
+
+template <class Word, std::uint32_t AtOnce>
+void launch_trapezoid_of(const Trapezoid& work, bool packs, const Grid& grid) {
+  std::uint64_t threads = work.words / AtOnce + 1;
+  // Where a range is part of a column, there is nothing else.
+  for (const Edge& edge : work.edges) {
+    const std::uint64_t words = static_cast<std::uint64_t>(edge.bytes) / sizeof(Word);
+    threads = std::max(threads, words / AtOnce + 1);
+  }
+  const Shape shape = shape_for(threads, grid);
+  if (packs) {
+    trapezoid_kernel<Word, true, AtOnce><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  } else {
+    trapezoid_kernel<Word, false, AtOnce><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
   }
 }
 
@@ -146,17 +173,10 @@ void launch_transposed(const Transposed& work, std::size_t word_bytes, bool pack
 void launch_trapezoid(const Trapezoid& work, std::size_t word_bytes, bool packs, const Grid& grid) {
   with_word(word_bytes, [&](auto word) {
     using Word = decltype(word);
-    std::uint64_t threads = work.words / words_at_once<Word> + 1;
-    // Where a range is part of a column, there is nothing else.
-    for (const Edge& edge : work.edges) {
-      threads = std::max<std::uint64_t>(
-          threads, static_cast<std::uint64_t>(edge.bytes) / sizeof(Word) / words_at_once<Word> + 1);
-    }
-    const Shape shape = shape_for(threads, grid);
-    if (packs) {
-      trapezoid_kernel<Word, true><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    if (grid.blocks_max > 0) {
+      launch_trapezoid_of<Word, words_at_once_limited<Word>>(work, packs, grid);
     } else {
-      trapezoid_kernel<Word, false><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+      launch_trapezoid_of<Word, words_at_once<Word>>(work, packs, grid);
     }
   });
   kernel::cuda::check(cudaGetLastError(), "launch of trapezoid_kernel");

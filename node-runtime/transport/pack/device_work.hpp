@@ -121,6 +121,10 @@ HEDDLE_ON_DEVICE void store(const Place& place, const Word& word) {
 /// Words that a thread has on their way at a time.
 template <class Word>
 inline constexpr std::uint32_t words_at_once = sizeof(Word) >= 8 ? 4 : 8;
+/// Likewise of a crew that is limited to few blocks: its threads alone have to keep a link busy
+/// whose other end is microseconds away.
+template <class Word>
+inline constexpr std::uint32_t words_at_once_limited = sizeof(Word) > 8 ? 4 : 8;
 /// In rows, which have both sides' addresses to keep and are short.
 inline constexpr std::uint32_t row_words_at_once = 4;
 
@@ -172,9 +176,9 @@ struct Crew {
 /// threads from one word to the one that is as many words further as the block has threads. Loads
 /// have no condition, so that what comes before them is computed for all of them together: at the
 /// end the last word is loaded again.
-template <class Word, bool Packs, class PlaceOf>
+template <class Word, bool Packs, std::uint32_t AtOnce = words_at_once<Word>, class PlaceOf>
 HEDDLE_ON_DEVICE void copy_words(std::uint32_t words, const Crew& crew, const PlaceOf& place_of) {
-  constexpr std::uint32_t at_once = words_at_once<Word>;
+  constexpr std::uint32_t at_once = AtOnce;
   const std::uint32_t stretch = at_once * crew.threads;
   for (std::uint32_t first = crew.block * stretch + crew.thread; first < words;
        first += crew.blocks * stretch) {
@@ -242,9 +246,9 @@ struct Strided {
 };
 
 /// Levels >= path.levels, known to the compiler.
-template <class Word, std::uint32_t Levels, bool Packs>
+template <class Word, std::uint32_t Levels, bool Packs, std::uint32_t AtOnce = words_at_once<Word>>
 HEDDLE_ON_DEVICE void copy_strided(const Strided& work, const Crew& crew) {
-  copy_words<Word, Packs>(work.words, crew, [&](std::uint32_t i) {
+  copy_words<Word, Packs, AtOnce>(work.words, crew, [&](std::uint32_t i) {
     return Place{work.place.memory + work.path.offset_of<Levels>(i),
                  work.place.stream + static_cast<std::int64_t>(i) * std::int64_t{sizeof(Word)}};
   });
@@ -379,10 +383,10 @@ struct Trapezoid {
   Edge edges[2];  // NOLINT(*-avoid-c-arrays)
 };
 
-template <class Word, bool Packs>
+template <class Word, bool Packs, std::uint32_t AtOnce = words_at_once<Word>>
 HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
   constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
-  copy_words<Word, Packs>(work.words, crew, [&](std::uint32_t i) {
+  copy_words<Word, Packs, AtOnce>(work.words, crew, [&](std::uint32_t i) {
     std::uint32_t pair = work.pair_words.quotient(i);
     std::uint32_t row = i - pair * work.pair_words.value;
     Place body = work.place;
