@@ -133,7 +133,8 @@ void DevicePacker::run_blocks(Stream& stream, const PackPlan& plan, const LoopNe
                         plan.triangle,
                         call.memory,
                         static_cast<std::byte*>(call.packed.address),
-                        call.range};
+                        call.range,
+                        call.packed.device == nullptr};
   stream.launch(packing::blocks_kernel, ByteParameters(work),
                 std::array{elements(plan, call), packed(call)});
 }

@@ -368,12 +368,18 @@ HEDDLE_ON_DEVICE void store_tile(const Transposed& work, std::uint32_t number, s
 /// together as any other such pair: word r of pair p is found by one division, and no thread has
 /// more to do than another. In the middle of an odd number a column is its own partner, and is
 /// copied twice.
+///
+/// Where lines of the stream are to be touched as wholes, a pair has some numbers more than words:
+/// the first one of a column stands for the begin of the line that the column begins in, and those
+/// that have no word of their own for the column's nearest, whose neighbour in the warp copies the
+/// same one.
 struct Trapezoid {
   Place place;              ///< of the first body's first column
   std::uint32_t words = 0;  ///< numbers to go through
   std::uint32_t columns = 0;
-  Divisor pair_words;
+  Divisor pair_words;  ///< numbers of a pair
   Divisor pairs;
+  std::uint32_t line_mask = 0;  ///< words of a line, a power of two, less 1; 0: lines do not matter
   std::int64_t column_stride = 0;
   std::uint32_t first_words = 0;
   std::uint32_t step_words = 0;  ///< modulo 2^32: columns may become shorter
@@ -381,6 +387,11 @@ struct Trapezoid {
   std::int64_t body_stride = 0;  ///< in the stream
   Path bodies;
   Edge edges[2];  // NOLINT(*-avoid-c-arrays)
+
+  /// A column, in its body's stream. Twice as many are below 2^31.
+  HEDDLE_ON_DEVICE std::uint32_t words_before(std::uint32_t column) const {
+    return column * (2 * first_words + (column - 1) * step_words) / 2;
+  }
 };
 
 template <class Word, bool Packs, std::uint32_t AtOnce = words_at_once<Word>>
@@ -396,17 +407,28 @@ HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
       body.memory += work.bodies.offset_of_any(number);
       body.stream += static_cast<std::int64_t>(number) * work.body_stride;
     }
+    const std::uint32_t mask = work.line_mask;
+    const auto begin = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(body.stream) /
+                                                  std::uintptr_t{sizeof(Word)});
     std::uint32_t column = pair;
-    const std::uint32_t length = work.first_words + column * work.step_words;
-    if (row >= length) {
-      row -= length;
-      column = work.columns - 1 - pair;
+    std::uint32_t before = work.words_before(column);
+    std::uint32_t length = work.first_words + column * work.step_words;
+    std::uint32_t skipped = (begin + before) & mask;
+    const std::uint32_t numbers = length == 0 ? 0 : (skipped + length + mask) & ~mask;
+    const std::uint32_t partner = work.columns - 1 - pair;
+    const std::uint32_t partner_length = work.first_words + partner * work.step_words;
+    if (row >= numbers && partner_length > 0) {
+      row -= numbers;
+      column = partner;
+      before = work.words_before(column);
+      length = partner_length;
+      skipped = (begin + before) & mask;
     }
-    // Twice the words before the column, which is below 2^31.
-    const std::uint32_t before = column * (2 * work.first_words + (column - 1) * work.step_words);
+    row = row < skipped ? 0 : row - skipped;
+    if (row >= length) row = length - 1;
     return Place{body.memory + static_cast<std::int64_t>(column) * work.column_stride +
                      static_cast<std::int64_t>(row) * word_bytes,
-                 body.stream + static_cast<std::int64_t>(before / 2 + row) * word_bytes};
+                 body.stream + static_cast<std::int64_t>(before + row) * word_bytes};
   });
   for (const Edge& edge : work.edges) {
     copy_span<Word, Packs>(edge.place, edge.bytes, crew.number(), crew.count());

@@ -277,8 +277,18 @@ class TrianglePreparation {
     Trapezoid part;
     if (number == 0) return part;
     const std::int64_t pairs = (number + 1) / 2;
-    const std::int64_t pair_words =
+    std::int64_t pair_words =
         (work_.triangle.bytes_of(first) + work_.triangle.bytes_of(end - 1)) / word_bytes_;
+    // Where they are long, a few numbers more for each do not matter.
+    constexpr std::int64_t line_bytes = 128;
+    constexpr std::int64_t lines_min = 8;
+    const std::int64_t line_words = line_bytes / word_bytes_;
+    if (work_.by_lines && pair_words >= lines_min * line_words) {
+      // Each column begins within a line, and the first one's numbers end with one.
+      const std::int64_t mask = line_words - 1;
+      pair_words = (pair_words + 4 * mask) & ~mask;
+      part.line_mask = static_cast<std::uint32_t>(mask);
+    }
     part.words = static_cast<std::uint32_t>(count * pairs * pair_words);
     part.columns = static_cast<std::uint32_t>(number);
     part.pair_words = divisor_of(pair_words);

@@ -30,7 +30,8 @@ bool is_receivable(const PackPlan& plan, std::int64_t count) {
 
 /// One direction on a grid of some threads.
 void run_on_grid(const PackPlan& plan, std::int64_t count, std::byte* memory,
-                 const StreamRange& range, std::byte* packed, HostGrid& grid, bool packs) {
+                 const StreamRange& range, std::byte* packed, HostGrid& grid, bool packs,
+                 bool by_lines = false) {
   if (range.bytes == 0) return;
   const LoopNest nest = plan.nest_of(count);
   if (plan.body == PackPlan::Body::units) {
@@ -45,8 +46,9 @@ void run_on_grid(const PackPlan& plan, std::int64_t count, std::byte* memory,
     work.lanes_log2 = packing::lanes_log2_for(nest.body_bytes / work.count);
     packing::prepare(work, grid);
   } else {
-    packing::prepare(
-        packing::BlocksWork{plan.body, packs, 0, nest, plan.triangle, memory, packed, range}, grid);
+    packing::prepare(packing::BlocksWork{plan.body, packs, 0, nest, plan.triangle, memory, packed,
+                                         range, by_lines},
+                     grid);
   }
 }
 
@@ -153,6 +155,47 @@ TEST(DeviceWork, copies_from_any_loops_to_others) {
     EXPECT_GE(grid.between, 1);
   }
   EXPECT_TRUE(alike > 1000 || simulation::seeds(2000).size() < 2000) << alike;
+}
+
+/// Long columns, whose lines in the stream are touched as wholes, beginning anywhere in one.
+TEST(DeviceWork, moves_triangles_line_by_line) {
+  for (const std::uint64_t seed : seeds(300)) {
+    SCOPED_TRACE(replay_hint(seed));
+    RandomType random(seed);
+    const std::int64_t rows = random.number(60, 300);
+    const std::int64_t columns = random.number(2, rows);
+    const auto part = random.one_in(2) ? Datatype::TriangleShape::Part::lower
+                                       : Datatype::TriangleShape::Part::upper;
+    const std::int64_t leading = rows + random.number(0, 9);
+    const Scalar scalar = random.one_in(3) ? Scalar::float32 : Scalar::float64;
+    const PackPlan plan =
+        make_plan(Datatype::triangle({part, random.one_in(2), rows, columns, leading}, scalar));
+    const std::int64_t count = random.one_in(2) ? 1 : random.number(2, 3);
+    const std::vector<std::byte> memory = counted_bytes(count * plan.extent + 8 * leading);
+    const std::int64_t all = plan.stream_bytes(count);
+    const std::int64_t begin = random.one_in(2) ? 0 : random.number(0, all - 1);
+    const StreamRange range{begin, random.one_in(2) ? all - begin : random.number(1, all - begin)};
+    const auto bytes = static_cast<std::size_t>(range.bytes);
+    const auto shift = static_cast<std::size_t>(8 * random.number(0, 20));
+    const auto blocks = static_cast<std::uint32_t>(random.number(1, 5));
+
+    std::vector<std::byte> expected(shift + bytes, Elements::sentinel);
+    pack(plan, count, memory.data(), range, expected.data() + shift);
+    std::vector<std::byte> packed(shift + bytes, Elements::sentinel);
+    std::vector<std::byte> source = memory;
+    HostGrid packing_grid(true, blocks, 64);
+    run_on_grid(plan, count, source.data(), range, packed.data() + shift, packing_grid, true, true);
+    ASSERT_TRUE(packed == expected);
+    ASSERT_TRUE(source == memory);
+
+    std::vector<std::byte> right(memory.size(), Elements::sentinel);
+    unpack(plan, count, range, packed.data() + shift, right.data());
+    std::vector<std::byte> unpacked(memory.size(), Elements::sentinel);
+    HostGrid unpacking_grid(false, blocks, 64);
+    run_on_grid(plan, count, unpacked.data(), range, packed.data() + shift, unpacking_grid, false,
+                true);
+    ASSERT_TRUE(unpacked == right);
+  }
 }
 
 TEST(DeviceWork, takes_tiles_for_transposes_and_pairs_of_columns_for_triangles) {
