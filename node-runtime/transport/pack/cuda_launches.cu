@@ -32,10 +32,16 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-template <class Word, bool Packs, std::uint32_t AtOnce>
+template <class Word, bool Packs>
 __global__ void __launch_bounds__(block_threads_limited)
     trapezoid_kernel(const __grid_constant__ Trapezoid work) {
-  copy_trapezoid<Word, Packs, AtOnce>(work, crew());
+  copy_trapezoid<Word, Packs>(work, crew());
+}
+
+template <class Word, bool Packs>
+__global__ void __launch_bounds__(block_threads_limited)
+    trapezoid_by_lines_kernel(const __grid_constant__ Trapezoid work) {
+  copy_trapezoid_by_lines<Word, Packs>(work, crew());
 }
 
 template <bool Packs>
@@ -112,19 +118,24 @@ void launch_strided_of(const Strided& work, bool packs, const Grid& grid) {
   }
 }
 
-template <class Word, std::uint32_t AtOnce>
-void launch_trapezoid_of(const Trapezoid& work, bool packs, const Grid& grid) {
-  std::uint64_t threads = work.words / AtOnce + 1;
+/// Threads for the numbers of a trapezoid and its edges, each of which has `at_once` of both.
+Shape shape_for(const Trapezoid& work, std::size_t bytes, std::uint32_t at_once, const Grid& grid) {
+  std::uint64_t threads = work.words / at_once + 1;
   // Where a range is part of a column, there is nothing else.
   for (const Edge& edge : work.edges) {
-    const std::uint64_t words = static_cast<std::uint64_t>(edge.bytes) / sizeof(Word);
-    threads = std::max(threads, words / AtOnce + 1);
+    threads = std::max(threads, static_cast<std::uint64_t>(edge.bytes) / bytes / at_once + 1);
   }
-  const Shape shape = shape_for(threads, grid);
-  if (packs) {
-    trapezoid_kernel<Word, true, AtOnce><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+  return shape_for(threads, grid);
+}
+
+template <class Word, bool Packs>
+void launch_trapezoid_of(const Trapezoid& work, const Grid& grid) {
+  if (work.line_mask > 0) {
+    const Shape shape = shape_for(work, sizeof(Group<Word>), groups_at_once, grid);
+    trapezoid_by_lines_kernel<Word, Packs><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
   } else {
-    trapezoid_kernel<Word, false, AtOnce><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    const Shape shape = shape_for(work, sizeof(Word), words_at_once<Word>, grid);
+    trapezoid_kernel<Word, Packs><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
   }
 }
 
@@ -173,11 +184,8 @@ void launch_transposed(const Transposed& work, std::size_t word_bytes, bool pack
 void launch_trapezoid(const Trapezoid& work, std::size_t word_bytes, bool packs, const Grid& grid) {
   with_word(word_bytes, [&](auto word) {
     using Word = decltype(word);
-    if (grid.blocks_max > 0) {
-      launch_trapezoid_of<Word, words_at_once_limited<Word>>(work, packs, grid);
-    } else {
-      launch_trapezoid_of<Word, words_at_once<Word>>(work, packs, grid);
-    }
+    packs ? launch_trapezoid_of<Word, true>(work, grid)
+          : launch_trapezoid_of<Word, false>(work, grid);
   });
   kernel::cuda::check(cudaGetLastError(), "launch of trapezoid_kernel");
 }

@@ -125,6 +125,8 @@ inline constexpr std::uint32_t words_at_once = sizeof(Word) >= 8 ? 4 : 8;
 /// whose other end is microseconds away.
 template <class Word>
 inline constexpr std::uint32_t words_at_once_limited = sizeof(Word) > 8 ? 4 : 8;
+/// Groups of words that are 16 bytes long, likewise.
+inline constexpr std::uint32_t groups_at_once = 4;
 /// In rows, which have both sides' addresses to keep and are short.
 inline constexpr std::uint32_t row_words_at_once = 4;
 
@@ -369,10 +371,9 @@ HEDDLE_ON_DEVICE void store_tile(const Transposed& work, std::uint32_t number, s
 /// more to do than another. In the middle of an odd number a column is its own partner, and is
 /// copied twice.
 ///
-/// Where lines of the stream are to be touched as wholes, a pair has some numbers more than words:
-/// the first one of a column stands for the begin of the line that the column begins in, and those
-/// that have no word of their own for the column's nearest, whose neighbour in the warp copies the
-/// same one.
+/// Where lines of the stream are to be touched as wholes, a number stands for a group of words that
+/// begins at a multiple of 16 bytes of the stream, and a column's numbers from the begin of the
+/// line that it begins in to the end of the one that it ends in; some have few words, or none.
 struct Trapezoid {
   Place place;              ///< of the first body's first column
   std::uint32_t words = 0;  ///< numbers to go through
@@ -388,48 +389,134 @@ struct Trapezoid {
   Path bodies;
   Edge edges[2];  // NOLINT(*-avoid-c-arrays)
 
+  HEDDLE_ON_DEVICE std::uint32_t words_of(std::uint32_t column) const {
+    return first_words + column * step_words;
+  }
   /// A column, in its body's stream. Twice as many are below 2^31.
   HEDDLE_ON_DEVICE std::uint32_t words_before(std::uint32_t column) const {
     return column * (2 * first_words + (column - 1) * step_words) / 2;
   }
+  /// The body that a pair is in; `pair` is its number there then.
+  HEDDLE_ON_DEVICE Place take_body(std::uint32_t& pair) const {
+    if (!has_bodies) return place;
+    const std::uint32_t number = pairs.quotient(pair);
+    pair -= number * pairs.value;
+    return {place.memory + bodies.offset_of_any(number),
+            place.stream + static_cast<std::int64_t>(number) * body_stride};
+  }
 };
 
-template <class Word, bool Packs, std::uint32_t AtOnce = words_at_once<Word>>
+template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
   constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
-  copy_words<Word, Packs, AtOnce>(work.words, crew, [&](std::uint32_t i) {
+  copy_words<Word, Packs>(work.words, crew, [&](std::uint32_t i) {
     std::uint32_t pair = work.pair_words.quotient(i);
     std::uint32_t row = i - pair * work.pair_words.value;
-    Place body = work.place;
-    if (work.has_bodies) {
-      const std::uint32_t number = work.pairs.quotient(pair);
-      pair -= number * work.pairs.value;
-      body.memory += work.bodies.offset_of_any(number);
-      body.stream += static_cast<std::int64_t>(number) * work.body_stride;
-    }
-    const std::uint32_t mask = work.line_mask;
-    const auto begin = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(body.stream) /
-                                                  std::uintptr_t{sizeof(Word)});
+    const Place body = work.take_body(pair);
     std::uint32_t column = pair;
-    std::uint32_t before = work.words_before(column);
-    std::uint32_t length = work.first_words + column * work.step_words;
-    std::uint32_t skipped = (begin + before) & mask;
-    const std::uint32_t numbers = length == 0 ? 0 : (skipped + length + mask) & ~mask;
-    const std::uint32_t partner = work.columns - 1 - pair;
-    const std::uint32_t partner_length = work.first_words + partner * work.step_words;
-    if (row >= numbers && partner_length > 0) {
-      row -= numbers;
-      column = partner;
-      before = work.words_before(column);
-      length = partner_length;
-      skipped = (begin + before) & mask;
+    const std::uint32_t length = work.words_of(column);
+    if (row >= length) {
+      row -= length;
+      column = work.columns - 1 - pair;
     }
-    row = row < skipped ? 0 : row - skipped;
-    if (row >= length) row = length - 1;
-    return Place{body.memory + static_cast<std::int64_t>(column) * work.column_stride +
-                     static_cast<std::int64_t>(row) * word_bytes,
-                 body.stream + static_cast<std::int64_t>(before + row) * word_bytes};
+    return Place{
+        body.memory + static_cast<std::int64_t>(column) * work.column_stride +
+            static_cast<std::int64_t>(row) * word_bytes,
+        body.stream + static_cast<std::int64_t>(work.words_before(column) + row) * word_bytes};
   });
+  for (const Edge& edge : work.edges) {
+    copy_span<Word, Packs>(edge.place, edge.bytes, crew.number(), crew.count());
+  }
+}
+
+/// Words that begin at a multiple of 16 bytes of the stream.
+template <class Word>
+struct alignas(16) Group {
+  static constexpr std::uint32_t words = 16 / sizeof(Word);
+  Word word[words];  // NOLINT(*-avoid-c-arrays)
+};
+
+/// Those of a group that are a column's.
+struct GroupPlace {
+  Place place;  ///< of the group's begin
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+};
+
+template <class Word>
+HEDDLE_ON_DEVICE GroupPlace group_at(const Trapezoid& work, std::uint32_t i) {
+  constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
+  constexpr std::uint32_t words = Group<Word>::words;
+  if (i >= work.words) return {};
+  std::uint32_t pair = work.pair_words.quotient(i);
+  std::uint32_t at = (i - pair * work.pair_words.value) * words;
+  const Place body = work.take_body(pair);
+  const auto begin = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(body.stream) /
+                                                std::uintptr_t{sizeof(Word)});
+  std::uint32_t column = pair;
+  std::uint32_t before = work.words_before(column);
+  std::uint32_t skipped = (begin + before) & work.line_mask;
+  const std::uint32_t of_first =
+      (skipped + work.words_of(column) + work.line_mask) & ~work.line_mask;
+  if (at >= of_first) {
+    at -= of_first;
+    column = work.columns - 1 - pair;
+    before = work.words_before(column);
+    skipped = (begin + before) & work.line_mask;
+  }
+  // Groups, and so lines, begin at the same words: none is cut by the column's begin but one.
+  const std::uint32_t end = skipped + work.words_of(column);
+  GroupPlace group;
+  group.first = at < skipped ? skipped - at : 0;
+  group.end = at + words <= end ? words : (at < end ? end - at : 0);
+  const std::int64_t row = static_cast<std::int64_t>(at) - static_cast<std::int64_t>(skipped);
+  group.place = {
+      body.memory + static_cast<std::int64_t>(column) * work.column_stride + row * word_bytes,
+      body.stream + (static_cast<std::int64_t>(before) + row) * word_bytes};
+  return group;
+}
+
+/// Where work.line_mask > 0.
+template <class Word, bool Packs>
+HEDDLE_ON_DEVICE void copy_trapezoid_by_lines(const Trapezoid& work, const Crew& crew) {
+  using Wide = Group<Word>;
+  constexpr std::uint32_t at_once = groups_at_once;
+  const auto place_of = [](const GroupPlace& group, std::uint32_t word) {
+    return group.place.behind(static_cast<std::int64_t>(word) * std::int64_t{sizeof(Word)});
+  };
+  const std::uint32_t stretch = at_once * crew.threads;
+  for (std::uint32_t first = crew.block * stretch + crew.thread; first < work.words;
+       first += crew.blocks * stretch) {
+    Wide wide[at_once] = {};    // NOLINT(*-avoid-c-arrays)
+    GroupPlace group[at_once];  // NOLINT(*-avoid-c-arrays)
+    HEDDLE_UNROLL
+    for (std::uint32_t k = 0; k < at_once; ++k) {
+      group[k] = group_at<Word>(work, first + k * crew.threads);
+      const bool is_whole = group[k].first == 0 && group[k].end == Wide::words;
+      if (!Packs && is_whole) {
+        wide[k] = load<Wide, Packs>(group[k].place);
+        continue;
+      }
+      HEDDLE_UNROLL
+      for (std::uint32_t w = 0; w < Wide::words; ++w) {
+        if (w < group[k].first || w >= group[k].end) continue;
+        wide[k].word[w] = load<Word, Packs>(place_of(group[k], w));
+      }
+    }
+    HEDDLE_UNROLL
+    for (std::uint32_t k = 0; k < at_once; ++k) {
+      const bool is_whole = group[k].first == 0 && group[k].end == Wide::words;
+      if (Packs && is_whole) {
+        store<Wide, Packs>(group[k].place, wide[k]);
+        continue;
+      }
+      HEDDLE_UNROLL
+      for (std::uint32_t w = 0; w < Wide::words; ++w) {
+        if (w < group[k].first || w >= group[k].end) continue;
+        store<Word, Packs>(place_of(group[k], w), wide[k].word[w]);
+      }
+    }
+  }
   for (const Edge& edge : work.edges) {
     copy_span<Word, Packs>(edge.place, edge.bytes, crew.number(), crew.count());
   }

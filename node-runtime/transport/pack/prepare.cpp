@@ -286,7 +286,8 @@ class TrianglePreparation {
     if (work_.by_lines && pair_words >= lines_min * line_words) {
       // Each column begins within a line, and the first one's numbers end with one.
       const std::int64_t mask = line_words - 1;
-      pair_words = (pair_words + 4 * mask) & ~mask;
+      constexpr std::int64_t group_bytes = 16;
+      pair_words = ((pair_words + 4 * mask) & ~mask) / (group_bytes / word_bytes_);
       part.line_mask = static_cast<std::uint32_t>(mask);
     }
     part.words = static_cast<std::uint32_t>(count * pairs * pair_words);
