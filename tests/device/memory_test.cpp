@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <set>
+#include <thread>
 
 #include "tests/device/device_fixture.hpp"
 
@@ -77,7 +78,7 @@ TEST_P(DeviceMemoryTest, memory_that_others_allocated_is_the_device_s_from_its_a
     std::byte* const inside = foreign.address() + 64;
     EXPECT_FALSE(device().owns(inside));
     EXPECT_NE(error_of([&] { testing::upload(device(), inside, ones); }), "");
-    EXPECT_TRUE(device().adopt(inside));
+    std::thread([&] { EXPECT_TRUE(device().adopt(inside)) << "by a thread that is new"; }).join();
     EXPECT_TRUE(device().adopt(foreign.address())) << "again";
     testing::upload(device(), inside, ones);
     testing::download(device(), back, inside);

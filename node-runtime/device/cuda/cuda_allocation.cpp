@@ -37,9 +37,14 @@ std::optional<CudaAllocation> allocation_at(const void* address, int gpu) {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
   unsigned long long identity = 0;  // NOLINT(google-runtime-int): CUDA's
-  if (range_of(&base, &bytes, place) != CUDA_SUCCESS ||
-      attribute_of(&identity, CU_POINTER_ATTRIBUTE_BUFFER_ID, place) != CUDA_SUCCESS) {
-    return std::nullopt;
+  const auto ask = [&] {
+    return range_of(&base, &bytes, place) == CUDA_SUCCESS &&
+           attribute_of(&identity, CU_POINTER_ATTRIBUTE_BUFFER_ID, place) == CUDA_SUCCESS;
+  };
+  if (!ask()) {
+    // A thread that is new to CUDA has no context yet; the driver does not make one.
+    static_cast<void>(cudaFree(nullptr));
+    if (!ask()) return std::nullopt;
   }
   return CudaAllocation{std::bit_cast<const std::byte*>(base), bytes, identity};
 }

@@ -139,7 +139,8 @@ Endpoint::Side Endpoint::make_side(const Shape& shape, std::string_view what, vo
     return side;
   }
   if (side.shape->is_run) side.contiguous = side.memory + side.shape->offset;
-  if (lanes_.count() > 0) side.lane = lanes_.owner_of(side.memory + plan.true_lower_bound);
+  if (lanes_.count() > 0)
+    side.lane = lanes_.owner_of(side.memory + plan.true_lower_bound, side.bytes);
   return side;
 }
 

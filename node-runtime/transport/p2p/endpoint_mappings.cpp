@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -148,7 +149,7 @@ std::optional<MemoryReference> Endpoint::reference_to(const Side& side, NodeId f
 }
 
 Request Endpoint::release(const void* memory) {
-  const auto lane = lanes_.owner_of(memory);
+  const auto lane = lanes_.owner_of(memory, std::numeric_limits<std::int64_t>::max());
   if (!lane) {
     throw Error(ErrorCode::usage, fmt::format("releasing memory at {}: it is no device's of this "
                                               "node",

@@ -26,13 +26,25 @@ Lanes::~Lanes() {
                under_way_);
 }
 
-std::optional<LaneId> Lanes::owner_of(const void* address) const {
+std::optional<LaneId> Lanes::owner_of(const void* address, std::int64_t bytes) const {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     if (lanes_[i]->device.owns(address)) return LaneId{static_cast<std::int32_t>(i)};
   }
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    if (lanes_[i]->device.adopt(address)) return LaneId{static_cast<std::int32_t>(i)};
+  // Host memory that is given back and becomes a device's lies elsewhere in all likelihood; long
+  // messages do not rely on it. Relaxed: a page's number is all that there is to know.
+  constexpr std::int64_t short_bytes = 65536;
+  constexpr std::uintptr_t page_bytes = 4096;
+  const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / page_bytes;
+  if (bytes <= short_bytes && known_page(page).load(std::memory_order_relaxed) == page) {
+    return std::nullopt;
   }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (!lanes_[i]->device.adopt(address)) continue;
+    // Somebody takes memory beside the devices: what was the host's may be theirs now.
+    for (auto& known : host_pages_) known.store(0, std::memory_order_relaxed);
+    return LaneId{static_cast<std::int32_t>(i)};
+  }
+  known_page(page).store(page, std::memory_order_relaxed);
   return std::nullopt;
 }
 

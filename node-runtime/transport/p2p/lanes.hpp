@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -57,8 +59,10 @@ class Lanes {
 
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(lanes_.size()); }
   [[nodiscard]] Device& device(LaneId lane) const { return at(lane).device; }
-  /// Whose memory that is, whoever has allocated it; nothing for host memory.
-  [[nodiscard]] std::optional<LaneId> owner_of(const void* address) const;
+  /// Whose memory that is, whoever has allocated it; nothing for host memory. What is not a
+  /// device's own is looked up, which takes longer than a short message: of these, only if their
+  /// page was not seen to be the host's before. Threads: any.
+  [[nodiscard]] std::optional<LaneId> owner_of(const void* address, std::int64_t bytes) const;
   /// The lane of a device that is this very GPU.
   [[nodiscard]] std::optional<LaneId> lane_on(const DeviceUuid& device) const;
 
@@ -119,8 +123,14 @@ class Lanes {
   void poll(Lane& lane, Queue& queue, std::vector<Ended>& ended);
   static void fail(Lane& lane, Queue& queue, std::vector<Ended>& ended);
 
+  /// Where a page of host memory is remembered.
+  [[nodiscard]] std::atomic<std::uintptr_t>& known_page(std::uintptr_t page) const {
+    return host_pages_[page % host_pages_.size()];
+  }
+
   Options options_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  mutable std::array<std::atomic<std::uintptr_t>, 256> host_pages_{};  ///< the last ones seen
   std::int64_t under_way_ = 0;
 };
 

@@ -1,5 +1,6 @@
 // Messages from and to memory of devices, by every path, between nodes of one process.
 
+#include <array>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -237,6 +238,26 @@ TEST(DeviceMessages, memory_that_others_allocated_is_found_wherever_it_is) {
     EXPECT_EQ(cluster.mapper(0).open_count, 1) << "the other's ring";
     ASSERT_TRUE(cluster.close());
   }
+}
+
+TEST(DeviceMessages, host_memory_is_looked_up_once_for_short_messages_and_always_for_long_ones) {
+  EmulatedOptions emulated = small_device();
+  emulated.foreign_bytes = 1 << 16;
+  EmulatedDevice device(0, emulated);
+  std::byte* const place = device.allocate_foreign(1000);
+  device.free_foreign(place);  // where nobody's memory is
+  class Nobody final : public Notifier {
+    void notify() noexcept override {}
+  } nobody;
+  const std::array<Device*, 1> devices{&device};
+  const Lanes lanes(devices, small_options().lanes, nobody);
+  EXPECT_EQ(lanes.owner_of(place, 8), std::nullopt);
+  std::byte* const now = device.allocate_foreign(1000);
+  ASSERT_EQ(now, place);
+  EXPECT_EQ(lanes.owner_of(place, 8), std::nullopt) << "as it was remembered";
+  EXPECT_EQ(lanes.owner_of(place, 1 << 20), LaneId{0});
+  EXPECT_EQ(lanes.owner_of(place, 8), LaneId{0}) << "and what was remembered is forgotten";
+  device.free_foreign(now);
 }
 
 TEST(DeviceFaults, refused_mappings_are_tried_once_and_explained) {
