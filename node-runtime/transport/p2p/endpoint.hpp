@@ -118,9 +118,9 @@ class Request {
 /// (and channel), order, datatypes and truncation, over a Wire and the node's devices. Memory may
 /// be any host memory and memory of the devices, on either side; nobody knows of the other's.
 ///
-/// Small messages of host memory travel at once (eager): packed, with the note, into one of the
-/// receiver's slots if nobody has asked for them yet. All others, and small ones without a credit
-/// for them, are announced. The receive that takes an announcement knows both sides, chooses the
+/// Small messages of host memory travel at once (eager): packed, with the note, and kept by the
+/// receiver if nobody has asked for them yet. All others, and small ones without the credits for
+/// that, are announced. The receive that takes an announcement knows both sides, chooses the
 /// path (choose_path) and grants it with the places that it needs:
 ///   message  over the wire. From memory to memory where both sides are contiguous on the host,
 ///            otherwise in pieces: a side packs into, or unpacks from, slots of its own, by a core
@@ -135,7 +135,7 @@ class Request {
 /// mapping that is refused is not tried again; the message takes the next best path.
 ///
 /// What is bounded, and why nothing waits in a circle: a node has at most `requests_max` requests,
-/// so its peers hold at most as many announcements of it; eager bytes have slots by credits. Slots
+/// so its peers hold at most as many announcements of it; eager bytes have room by credits. Slots
 /// for pieces: the receiver takes some of its own before it grants a message and keeps them to the
 /// message's end, so every granted message has places at the receiver which become free again by
 /// unpacking alone. A sender takes an out slot only for a piece of a granted message; the receiver
