@@ -100,6 +100,26 @@ TEST(ResidencyService, lets_attempts_overtake_a_waiting_request_a_few_times_only
   EXPECT_TRUE(d.is_ready(head));
 }
 
+/// Messages, whose ends other nodes' heads may wait for.
+TEST(ResidencyService, lets_some_attempts_overtake_a_waiting_request_however_often) {
+  using Overtaking = Residency::Overtaking;
+  Directory d(2);
+  const auto a = d.modified();
+  const auto b = d.modified();
+  ASSERT_TRUE(d.r.try_acquire(read({a})));
+  const TicketId head = d.request(write(d.add(2)));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(d.r.try_acquire(read({b}), Overtaking::free));
+    d.release(read({b}));
+  }
+  EXPECT_TRUE(d.r.try_acquire(read({b}), Overtaking::limited)) << "those before do not count";
+  d.release(read({b}));
+  EXPECT_FALSE(d.r.try_acquire(write(d.add()), Overtaking::free)) << "nor do they take space";
+  d.release(read({a}));
+  d.finish_all();
+  EXPECT_TRUE(d.is_ready(head));
+}
+
 TEST(ResidencyService, keeps_space_for_the_head_from_those_behind_it) {
   Directory d(4);
   const auto a = d.modified();
