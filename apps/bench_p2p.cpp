@@ -253,8 +253,8 @@ class Bench {
     constexpr std::string_view form =
         "{:<14} {:<15} {:>10} {:<8} {:>9} {:>8} {:>5} {:>5} {:>8} {:>5}  {}\n";
     if (!std::exchange(has_heading_, true)) {
-      print(fmt::format(fmt::runtime(form), "", "", "", "", "alone", "", "", "", "together", "",
-                        ""));
+      print(
+          fmt::format(fmt::runtime(form), "", "", "", "", "alone", "", "", "", "together", "", ""));
       print(fmt::format(fmt::runtime(form), "places", "what", "bytes", "path", "us", "GB/s", "raw",
                         "plain", "GB/s", "raw", ""));
     }

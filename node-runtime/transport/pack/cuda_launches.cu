@@ -38,10 +38,10 @@ __global__ void __launch_bounds__(block_threads_limited)
   copy_trapezoid<Word, Packs>(work, crew());
 }
 
-template <class Word, bool Packs>
+template <class Word, bool Packs, bool InMemory>
 __global__ void __launch_bounds__(block_threads_limited)
     trapezoid_by_lines_kernel(const __grid_constant__ Trapezoid work) {
-  copy_trapezoid_by_lines<Word, Packs>(work, crew());
+  copy_trapezoid_by_lines<Word, Packs, InMemory>(work, crew());
 }
 
 template <bool Packs>
@@ -132,7 +132,9 @@ template <class Word, bool Packs>
 void launch_trapezoid_of(const Trapezoid& work, const Grid& grid) {
   if (work.line_mask > 0) {
     const Shape shape = shape_for(work, sizeof(Group<Word>), groups_at_once, grid);
-    trapezoid_by_lines_kernel<Word, Packs><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+    const auto kernel = work.has_lines_in_memory ? trapezoid_by_lines_kernel<Word, Packs, true>
+                                                 : trapezoid_by_lines_kernel<Word, Packs, false>;
+    kernel<<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
   } else {
     const Shape shape = shape_for(work, sizeof(Word), words_at_once<Word>, grid);
     trapezoid_kernel<Word, Packs><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);

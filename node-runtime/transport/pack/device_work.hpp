@@ -371,9 +371,9 @@ HEDDLE_ON_DEVICE void store_tile(const Transposed& work, std::uint32_t number, s
 /// more to do than another. In the middle of an odd number a column is its own partner, and is
 /// copied twice.
 ///
-/// Where lines of the stream are to be touched as wholes, a number stands for a group of words that
-/// begins at a multiple of 16 bytes of the stream, and a column's numbers from the begin of the
-/// line that it begins in to the end of the one that it ends in; some have few words, or none.
+/// Where lines of one side are to be touched as wholes, a number stands for a group of words that
+/// begins at a multiple of 16 bytes there, and a column's numbers from the begin of the line that
+/// it begins in to the end of the one that it ends in; some have few words, or none.
 struct Trapezoid {
   Place place;              ///< of the first body's first column
   std::uint32_t words = 0;  ///< numbers to go through
@@ -381,6 +381,7 @@ struct Trapezoid {
   Divisor pair_words;  ///< numbers of a pair
   Divisor pairs;
   std::uint32_t line_mask = 0;  ///< words of a line, a power of two, less 1; 0: lines do not matter
+  bool has_lines_in_memory = false;  ///< they are memory's, not the stream's
   std::int64_t column_stride = 0;
   std::uint32_t first_words = 0;
   std::uint32_t step_words = 0;  ///< modulo 2^32: columns may become shorter
@@ -429,7 +430,7 @@ HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
   }
 }
 
-/// Words that begin at a multiple of 16 bytes of the stream.
+/// Words that begin at a multiple of 16 bytes.
 template <class Word>
 struct alignas(16) Group {
   static constexpr std::uint32_t words = 16 / sizeof(Word);
@@ -443,7 +444,7 @@ struct GroupPlace {
   std::uint32_t end = 0;
 };
 
-template <class Word>
+template <class Word, bool InMemory>
 HEDDLE_ON_DEVICE GroupPlace group_at(const Trapezoid& work, std::uint32_t i) {
   constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
   constexpr std::uint32_t words = Group<Word>::words;
@@ -451,18 +452,25 @@ HEDDLE_ON_DEVICE GroupPlace group_at(const Trapezoid& work, std::uint32_t i) {
   std::uint32_t pair = work.pair_words.quotient(i);
   std::uint32_t at = (i - pair * work.pair_words.value) * words;
   const Place body = work.take_body(pair);
-  const auto begin = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(body.stream) /
-                                                std::uintptr_t{sizeof(Word)});
+  // Words from a line's begin to a column's.
+  const auto skipped_by = [&](std::uint32_t column, std::uint32_t before) {
+    const std::byte* const begin =
+        InMemory ? body.memory + static_cast<std::int64_t>(column) * work.column_stride
+                 : body.stream + static_cast<std::int64_t>(before) * word_bytes;
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(begin) /
+                                      std::uintptr_t{sizeof(Word)}) &
+           work.line_mask;
+  };
   std::uint32_t column = pair;
   std::uint32_t before = work.words_before(column);
-  std::uint32_t skipped = (begin + before) & work.line_mask;
+  std::uint32_t skipped = skipped_by(column, before);
   const std::uint32_t of_first =
       (skipped + work.words_of(column) + work.line_mask) & ~work.line_mask;
   if (at >= of_first) {
     at -= of_first;
     column = work.columns - 1 - pair;
     before = work.words_before(column);
-    skipped = (begin + before) & work.line_mask;
+    skipped = skipped_by(column, before);
   }
   // Groups, and so lines, begin at the same words: none is cut by the column's begin but one.
   const std::uint32_t end = skipped + work.words_of(column);
@@ -476,8 +484,8 @@ HEDDLE_ON_DEVICE GroupPlace group_at(const Trapezoid& work, std::uint32_t i) {
   return group;
 }
 
-/// Where work.line_mask > 0.
-template <class Word, bool Packs>
+/// Where work.line_mask > 0; `InMemory` is work.has_lines_in_memory.
+template <class Word, bool Packs, bool InMemory>
 HEDDLE_ON_DEVICE void copy_trapezoid_by_lines(const Trapezoid& work, const Crew& crew) {
   using Wide = Group<Word>;
   constexpr std::uint32_t at_once = groups_at_once;
@@ -491,9 +499,9 @@ HEDDLE_ON_DEVICE void copy_trapezoid_by_lines(const Trapezoid& work, const Crew&
     GroupPlace group[at_once];  // NOLINT(*-avoid-c-arrays)
     HEDDLE_UNROLL
     for (std::uint32_t k = 0; k < at_once; ++k) {
-      group[k] = group_at<Word>(work, first + k * crew.threads);
+      group[k] = group_at<Word, InMemory>(work, first + k * crew.threads);
       const bool is_whole = group[k].first == 0 && group[k].end == Wide::words;
-      if (!Packs && is_whole) {
+      if (Packs == InMemory && is_whole) {
         wide[k] = load<Wide, Packs>(group[k].place);
         continue;
       }
@@ -506,7 +514,7 @@ HEDDLE_ON_DEVICE void copy_trapezoid_by_lines(const Trapezoid& work, const Crew&
     HEDDLE_UNROLL
     for (std::uint32_t k = 0; k < at_once; ++k) {
       const bool is_whole = group[k].first == 0 && group[k].end == Wide::words;
-      if (Packs && is_whole) {
+      if (Packs != InMemory && is_whole) {
         store<Wide, Packs>(group[k].place, wide[k]);
         continue;
       }

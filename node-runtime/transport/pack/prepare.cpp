@@ -237,9 +237,10 @@ std::int64_t column_of(const Triangle& triangle, std::int64_t at) {
 
 class TrianglePreparation {
  public:
-  TrianglePreparation(const BlocksWork& work, Launcher& launcher)
+  TrianglePreparation(const BlocksWork& work, Launcher& launcher, bool has_lines_in_memory = false)
       : work_(work),
         launcher_(launcher),
+        has_lines_in_memory_(has_lines_in_memory),
         word_bytes_(widest_word(bits_of(work))),
         bodies_(work.nest, 0) {}
 
@@ -283,12 +284,13 @@ class TrianglePreparation {
     constexpr std::int64_t line_bytes = 128;
     constexpr std::int64_t lines_min = 8;
     const std::int64_t line_words = line_bytes / word_bytes_;
-    if (work_.by_lines && pair_words >= lines_min * line_words) {
+    if ((work_.is_far || has_lines_in_memory_) && pair_words >= lines_min * line_words) {
       // Each column begins within a line, and the first one's numbers end with one.
       const std::int64_t mask = line_words - 1;
       constexpr std::int64_t group_bytes = 16;
       pair_words = ((pair_words + 4 * mask) & ~mask) / (group_bytes / word_bytes_);
       part.line_mask = static_cast<std::uint32_t>(mask);
+      part.has_lines_in_memory = !work_.is_far;
     }
     part.words = static_cast<std::uint32_t>(count * pairs * pair_words);
     part.columns = static_cast<std::uint32_t>(number);
@@ -336,9 +338,27 @@ class TrianglePreparation {
 
   const BlocksWork& work_;
   Launcher& launcher_;
+  const bool has_lines_in_memory_;
   const std::int64_t word_bytes_;
   const Loops bodies_;
 };
+
+/// Long blocks that are unpacked to where they begin anywhere in lines, which are better written as
+/// wholes: columns of a triangle that do not change.
+bool has_unaligned_columns(const BlocksWork& work) {
+  constexpr std::int64_t block_bytes_min = 4096;
+  return !work.packs && !work.is_far && work.nest.depth == 1 &&
+         work.nest.body_bytes >= block_bytes_min && widest_word(bits_of(work)) < 16;
+}
+
+void prepare_columns(const BlocksWork& work, Launcher& launcher) {
+  BlocksWork columns = work;
+  columns.body = PackPlan::Body::triangle;
+  columns.triangle = {work.nest.loops[0].count, work.nest.loops[0].stride, work.nest.body_bytes, 0};
+  columns.nest.depth = 0;
+  columns.nest.body_bytes = work.nest.loops[0].count * work.nest.body_bytes;
+  TrianglePreparation(columns, launcher, true).run();
+}
 
 }  // namespace
 
@@ -363,6 +383,8 @@ void prepare(const BlocksWork& work, Launcher& launcher) {
     TrianglePreparation(work, launcher).run();
   } else if (is_transpose(work)) {
     prepare_transposed(work, launcher);
+  } else if (has_unaligned_columns(work)) {
+    prepare_columns(work, launcher);
   } else {
     prepare_strided(work, launcher);
   }

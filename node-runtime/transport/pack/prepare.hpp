@@ -20,7 +20,7 @@ struct BlocksWork {
   std::byte* memory = nullptr;
   std::byte* packed = nullptr;  ///< where the range's first byte is
   StreamRange range;            ///< not empty
-  bool by_lines = false;        ///< the packed side is where parts of lines cost as much as wholes
+  bool is_far = false;          ///< the packed side is where parts of lines cost as much as wholes
 };
 
 /// The units [first, first + count) of every body that the range touches. Plain, too.

@@ -31,7 +31,7 @@ bool is_receivable(const PackPlan& plan, std::int64_t count) {
 /// One direction on a grid of some threads.
 void run_on_grid(const PackPlan& plan, std::int64_t count, std::byte* memory,
                  const StreamRange& range, std::byte* packed, HostGrid& grid, bool packs,
-                 bool by_lines = false) {
+                 bool is_far = false) {
   if (range.bytes == 0) return;
   const LoopNest nest = plan.nest_of(count);
   if (plan.body == PackPlan::Body::units) {
@@ -47,7 +47,7 @@ void run_on_grid(const PackPlan& plan, std::int64_t count, std::byte* memory,
     packing::prepare(work, grid);
   } else {
     packing::prepare(packing::BlocksWork{plan.body, packs, 0, nest, plan.triangle, memory, packed,
-                                         range, by_lines},
+                                         range, is_far},
                      grid);
   }
 }
@@ -195,6 +195,34 @@ TEST(DeviceWork, moves_triangles_line_by_line) {
     run_on_grid(plan, count, unpacked.data(), range, packed.data() + shift, unpacking_grid, false,
                 true);
     ASSERT_TRUE(unpacked == right);
+  }
+}
+
+/// Long blocks that begin anywhere in lines of memory, and ranges that begin anywhere in blocks.
+TEST(DeviceWork, unpacks_long_blocks_by_lines_of_memory) {
+  for (const std::uint64_t seed : seeds(100)) {
+    SCOPED_TRACE(replay_hint(seed));
+    RandomType random(seed);
+    const std::int64_t rows = 512 + random.number(0, 200);
+    const std::int64_t columns = random.number(2, 40);
+    const std::int64_t leading = rows + random.number(1, 40);
+    const Scalar scalar = random.one_in(3) ? Scalar::float32 : Scalar::float64;
+    const PackPlan plan = make_plan(Datatype::vector(columns, 2 * rows, 2 * leading + 1, scalar));
+    const StreamRange all{0, plan.size};
+    const std::int64_t begin = random.number(0, plan.size - 1);
+    const StreamRange some{begin, random.number(1, plan.size - begin)};
+    for (const StreamRange& range : {all, some}) {
+      const std::vector<std::byte> stream = counted_bytes(range.bytes);
+      const auto memory_bytes = static_cast<std::size_t>(plan.true_upper_bound);
+      std::vector<std::byte> right(memory_bytes, Elements::sentinel);
+      unpack(plan, 1, range, stream.data(), right.data());
+      std::vector<std::byte> packed = stream;
+      std::vector<std::byte> unpacked(memory_bytes, Elements::sentinel);
+      HostGrid grid(false, static_cast<std::uint32_t>(random.number(1, 5)), 64);
+      run_on_grid(plan, 1, unpacked.data(), range, packed.data(), grid, false);
+      ASSERT_TRUE(unpacked == right);
+      EXPECT_TRUE(grid.trapezoids > 0 || range.bytes < plan.size);
+    }
   }
 }
 

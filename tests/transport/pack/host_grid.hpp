@@ -61,8 +61,10 @@ class HostGrid final : public packing::Launcher {
     with_word(word_bytes, [&](auto word) {
       using Word = decltype(word);
       each_thread([&](auto packs, const packing::Crew& crew) {
-        if (work.line_mask > 0) {
-          packing::copy_trapezoid_by_lines<Word, packs()>(work, crew);
+        if (work.line_mask > 0 && work.has_lines_in_memory) {
+          packing::copy_trapezoid_by_lines<Word, packs(), true>(work, crew);
+        } else if (work.line_mask > 0) {
+          packing::copy_trapezoid_by_lines<Word, packs(), false>(work, crew);
         } else {
           packing::copy_trapezoid<Word, packs()>(work, crew);
         }
