@@ -99,15 +99,19 @@ void DevicePacker::copy(Stream& stream, const LoopNest& nest, const Call& call) 
   }
 }
 
-/// Whole blocks between the device and the host that lie as copy engines want them: these fill the
-/// link, of which kernels leave a twentieth, and take no multiprocessor.
+/// Whole blocks between the device and the host that are aligned, or long, as copy engines want
+/// them: these fill the link, of which kernels leave a twentieth, and take no multiprocessor.
 bool DevicePacker::are_for_copy_engine(const LoopNest& nest, const Call& call) {
-  constexpr std::int64_t line_bytes = 64;
   if (call.packed.device != nullptr || nest.depth != 1) return false;
   const std::int64_t block = nest.body_bytes;
   const std::int64_t stride = nest.loops[0].stride;
-  return block % line_bytes == 0 && stride % line_bytes == 0 && stride >= block &&
-         call.range.begin % block == 0 && call.range.bytes % block == 0;
+  const auto are_multiples_of = [&](std::int64_t bytes) {
+    return block % bytes == 0 && stride % bytes == 0;
+  };
+  const bool are_liked =
+      are_multiples_of(64) || (are_multiples_of(32) && block >= 2048) || block >= 32768;
+  return are_liked && stride >= block && call.range.begin % block == 0 &&
+         call.range.bytes % block == 0;
 }
 
 void DevicePacker::copy_blocks(Stream& stream, const LoopNest& nest, const Call& call) {

@@ -342,6 +342,15 @@ TEST_P(DevicePackerTest, prepares_units_piece_by_piece_for_several_streams) {
 TEST_P(DevicePackerTest, moves_blocks_to_and_from_the_host_whole_or_not) {
   DevicePacker packer(device(), small());
   const PackedSide& host = packed(true);
+  const std::vector<std::byte> long_bytes = counted_bytes(140'000);
+  const Plan long_plan = plan_of(Datatype::vector(3, 33'001, 40'003, Scalar::byte));
+  memory().set(stream(), long_bytes);
+  packer.pack(stream(), long_plan, 1, memory().address(), {0, long_plan->size}, host.at(3));
+  std::vector<std::byte> packed_long =
+      host.get(stream(), 3 + static_cast<std::size_t>(long_plan->size));
+  packed_long.erase(packed_long.begin(), packed_long.begin() + 3);
+  EXPECT_TRUE(packed_long == packed_by_host(*long_plan, long_bytes));
+
   const std::vector<std::byte> bytes = counted_bytes(std::int64_t{1} << 15);
   const Plan plan = plan_of(Datatype::vector(20, 128, 192, Scalar::byte));
   const std::vector<std::byte> stream_bytes = packed_by_host(*plan, bytes);
