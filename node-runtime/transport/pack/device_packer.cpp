@@ -108,8 +108,9 @@ bool DevicePacker::are_for_copy_engine(const LoopNest& nest, const Call& call) {
   const auto are_multiples_of = [&](std::int64_t bytes) {
     return block % bytes == 0 && stride % bytes == 0;
   };
-  const bool are_liked =
-      are_multiples_of(64) || (are_multiples_of(32) && block >= 2048) || block >= 32768;
+  // Measured on an H200; others come at 80 to 90 % of the link's rate.
+  const bool are_liked = are_multiples_of(64) || block >= 32768 ||
+                         (are_multiples_of(8) && block >= 512 && block <= 8192);
   return are_liked && stride >= block && call.range.begin % block == 0 &&
          call.range.bytes % block == 0;
 }
