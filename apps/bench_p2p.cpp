@@ -11,6 +11,7 @@
 #include "apps/output_file.hpp"
 #include "apps/p2p_game.hpp"
 #include "apps/report.hpp"
+#include "base/median.hpp"
 #include "base/units.hpp"
 #include "config/config.hpp"
 #include "node-runtime/topology/surroundings.hpp"
@@ -26,12 +27,6 @@ using nlohmann::json;
 /// Of a GPU, whose memory others may use meanwhile: the largest matrices, slots, and some more.
 constexpr std::uint64_t gpu_memory_bytes = std::uint64_t{4} << 30U;
 constexpr std::int32_t players = 2;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 P2pShape contiguous(std::int64_t bytes) {
   const Datatype type = Datatype::contiguous(bytes / 8, Scalar::float64);

@@ -15,12 +15,6 @@ inline double now() {
   return static_cast<double>(now_ns()) * 1e-9;
 }
 
-inline double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 inline MPI_Datatype committed(MPI_Datatype type) {
   MPI_Type_commit(&type);
   return type;

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/median.hpp"
 #include "bench/host_timing.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"

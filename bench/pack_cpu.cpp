@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/median.hpp"
 #include "bench/host_timing.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 #include "node-runtime/transport/datatype/overlap.hpp"

@@ -18,6 +18,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/median.hpp"
 #include "node-runtime/device/devices.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 #include "node-runtime/transport/datatype/pack.hpp"
@@ -29,12 +30,6 @@ namespace {
 using Plan = DevicePacker::Plan;
 
 constexpr std::int64_t element_bytes = sizeof(double);
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
 
 struct Options {
   std::string backend = "cuda";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "base/median.hpp"
 #include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
@@ -25,12 +26,6 @@ double cpu_now() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 std::int64_t nothing(const KernelArguments& /*arguments*/) {

@@ -13,6 +13,7 @@
 
 #include "apps/tuning/device_bench.hpp"
 #include "apps/tuning/operands.hpp"
+#include "base/median.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 #include "node-runtime/transport/datatype/pack_plan.hpp"
 #include "node-runtime/transport/pack/device_packer.hpp"

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/assert.hpp"
+#include "base/median.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/qr.hpp"
 

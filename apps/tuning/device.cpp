@@ -10,6 +10,7 @@
 
 #include "apps/tuning/device_bench.hpp"
 #include "apps/tuning/operands.hpp"
+#include "base/median.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/qr.hpp"
 

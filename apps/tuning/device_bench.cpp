@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/median.hpp"
 #include "kernels/cholesky.hpp"
 
 namespace heddle::tuning {

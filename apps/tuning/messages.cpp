@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/tuning/operands.hpp"
+#include "base/median.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"

@@ -20,13 +20,6 @@ double definite_diagonal(std::int64_t n) {
   return 4 * std::sqrt(static_cast<double>(n)) + 4;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 double microseconds(double seconds) {
   return std::max(1.0, std::round(seconds * 1e9)) / 1000;
 }

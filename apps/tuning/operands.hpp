@@ -29,8 +29,6 @@ class NormalValues {
 /// within 2 sqrt(n): it is positive definite then.
 [[nodiscard]] double definite_diagonal(std::int64_t n);
 
-[[nodiscard]] double median(std::vector<double> values);
-
 /// Of `seconds`, to the nanosecond and at least one: digits behind that mean nothing in a file.
 [[nodiscard]] double microseconds(double seconds);
 

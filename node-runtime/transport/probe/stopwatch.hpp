@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/median.hpp"
 #include "node-runtime/transport/probe/endpoint.hpp"
 
 namespace heddle {
@@ -46,13 +47,6 @@ class Stopwatch {
   }
 
  private:
-  [[nodiscard]] static double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-  }
-
   std::int64_t begin_ns_ = 0;
   std::size_t bytes_min_ = 0;
   std::size_t bytes_max_ = 0;
