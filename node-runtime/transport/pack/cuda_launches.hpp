@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "node-runtime/transport/pack/device_work.hpp"
+#include "node-runtime/transport/pack/triangle_work.hpp"
 
 /// Launches of the packing kernels. Nothing is checked here but the launch: fmt, which assertions
 /// print with, does not compile under nvcc.

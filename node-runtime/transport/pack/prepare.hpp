@@ -6,6 +6,7 @@
 #include "node-runtime/transport/datatype/pack.hpp"
 #include "node-runtime/transport/datatype/pack_plan.hpp"
 #include "node-runtime/transport/pack/device_work.hpp"
+#include "node-runtime/transport/pack/triangle_work.hpp"
 
 /// From a plan and a range of its stream to what the threads of a device are given.
 namespace heddle::packing {
