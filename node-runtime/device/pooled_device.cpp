@@ -178,6 +178,7 @@ const PooledDevice::Foreign* PooledDevice::find_adopted(const void* address) con
 }
 
 std::optional<PooledDevice::Foreign> PooledDevice::adopted(const void* address) const {
+  if (is_own(address)) return std::nullopt;
   const std::scoped_lock lock(mutex_);
   const Foreign* found = find_adopted(address);
   return found == nullptr ? std::nullopt : std::optional(*found);

@@ -54,8 +54,6 @@ class KeyedQueues {
 
   /// Entries in all queues.
   [[nodiscard]] std::size_t size() const { return entries_; }
-  /// Queues that are not empty.
-  [[nodiscard]] std::size_t queues() const { return used_queues_; }
 
   /// Calls `visit(key, entry)` queue by queue, each from its first on.
   template <class Visit>
