@@ -340,10 +340,9 @@ int bench_p2p(const BenchP2pOptions& options, Run& run) {
     if (is_first && options.verbosity != Verbosity::quiet) {
       print(
           fmt::format("heddle {}: bench p2p, nodes 0 and 1, {}\nOne way, medians of {}; each "
-                      "message alone, and "
-                      "up to {} under way together. raw: what the\nhardware takes for as many "
-                      "contiguous bytes, "
-                      "over heddle's time; plain: heddle's contiguous message likewise.\n\n",
+                      "message alone, and up to {} under way together. raw: what\nthe hardware "
+                      "takes for as many contiguous bytes, over heddle's time; plain: heddle's\n"
+                      "contiguous message likewise.\n\n",
                       heddle_version(), devices.why, options.repetitions, options.window));
     }
     rows = bench.run();

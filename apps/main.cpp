@@ -202,6 +202,16 @@ void add_bench(CLI::App& app, CommandLine& line) {
       [&line] { line.work = [&line](Run& run) { return bench_p2p(line.bench_p2p, run); }; });
 }
 
+/// The command that was given, as it is written behind the program's name: " bench p2p".
+std::string commands_of(const CLI::App& app) {
+  std::string commands;
+  for (auto given = app.get_subcommands(); !given.empty();) {
+    commands += " " + given.front()->get_name();
+    given = given.front()->get_subcommands();
+  }
+  return commands;
+}
+
 /// The exit status when there is nothing to do but to print; else `line.work` is set, or an error
 /// is thrown.
 std::optional<int> parse(int count, char** words, CommandLine& line, bool first) {
@@ -224,11 +234,8 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
       if (first) static_cast<void>(std::fputs(out.str().c_str(), stdout));
       return 0;
     }
-    throw Error(
-        ErrorCode::usage,
-        fmt::format(
-            "{}; heddle{} --help tells more", stop.what(),
-            app.get_subcommands().empty() ? "" : " " + app.get_subcommands().front()->get_name()));
+    throw Error(ErrorCode::usage,
+                fmt::format("{}; heddle{} --help tells more", stop.what(), commands_of(app)));
   }
   if (schema->parsed()) {
     if (first) static_cast<void>(std::puts(config::json_schema().dump(2).c_str()));

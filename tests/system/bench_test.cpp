@@ -48,6 +48,10 @@ TEST_F(Bench, p2p_explains_paths_and_names_what_is_wrong_with_its_options) {
   const Ended lonely = run(alone({"bench", "p2p"}));
   EXPECT_EQ(lonely.status, 2);
   EXPECT_NE(lonely.error.find("messages need two nodes"), std::string::npos) << lonely.error;
+  const Ended mistyped = run(alone({"bench", "p2p", "--windw", "3"}));
+  EXPECT_EQ(mistyped.status, 2);
+  EXPECT_NE(mistyped.error.find("heddle bench p2p --help tells more"), std::string::npos)
+      << mistyped.error;
   const Ended unknown = run(on(2, {"bench", "p2p", "--path", "teleport"}));
   EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.error.find("--path teleport: expected one of"), std::string::npos)
