@@ -67,9 +67,14 @@ P2pGame::P2pGame(MPI_Comm communicator, p2p::Endpoint& endpoint, const P2pPlace&
   if (locked_by_ != nullptr) {
     locked_by_->register_host(pages_.span().data(), pages_.span().size());
   }
-  if (device_ == nullptr) return;
-  memory_.emplace(*device_, host_.size() * sizeof(double));
-  stream_ = device_->create_stream();
+  void* memory = host_.data();
+  if (device_ != nullptr) {
+    memory_.emplace(*device_, host_.size() * sizeof(double));
+    memory = memory_->address();
+    stream_ = device_->create_stream();
+  }
+  outgoing_ = {memory, 1, type()};
+  incoming_ = {memory, 1, type()};
 }
 
 P2pGame::~P2pGame() {
@@ -97,10 +102,9 @@ void P2pGame::close() {
 }
 
 p2p::Request P2pGame::begin(bool sends) {
-  void* const memory = device_ == nullptr ? static_cast<void*>(host_.data()) : memory_->address();
   const NodeId peer{1 - rank_};
-  return sends ? endpoint_.send_at_once({memory, 1, type()}, peer, 0, ChannelId{0})
-               : endpoint_.receive_at_once({memory, 1, type()}, {peer, 0, ChannelId{0}});
+  return sends ? endpoint_.send_at_once(outgoing_, peer, 0, ChannelId{0})
+               : endpoint_.receive_at_once(incoming_, {peer, 0, ChannelId{0}});
 }
 
 void P2pGame::finish(const p2p::Request& request) {

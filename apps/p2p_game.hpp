@@ -94,6 +94,8 @@ class P2pGame {
   p2p::HostPages pages_;
   std::span<double> host_;              ///< the memory, on the host
   std::optional<DeviceBuffer> memory_;  ///< likewise, on a device
+  p2p::Outgoing outgoing_;              ///< all of it
+  p2p::Incoming incoming_;
   std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<Event>> events_;
   std::unique_ptr<Mapped> mapped_;

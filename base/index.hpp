@@ -35,6 +35,24 @@ class Index {
   Rep value_{};
 };
 
+/// An index that is not negative, or none: a std::optional of it that fits the same register.
+template <class Index>
+class OptionalIndex {
+ public:
+  constexpr OptionalIndex() = default;
+  constexpr OptionalIndex(Index index) : index_(index) {}  // NOLINT(*-explicit-*): as optional
+
+  [[nodiscard]] constexpr explicit operator bool() const { return index_ != none; }
+  [[nodiscard]] constexpr Index operator*() const { return index_; }
+  [[nodiscard]] constexpr const Index* operator->() const { return &index_; }
+
+  friend constexpr bool operator==(OptionalIndex, OptionalIndex) = default;
+
+ private:
+  static constexpr Index none{-1};
+  Index index_ = none;
+};
+
 /// A node: one runtime process, an MPI rank.
 using NodeId = Index<struct NodeTag, std::int32_t>;
 

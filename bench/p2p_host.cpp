@@ -71,16 +71,17 @@ class PingPong {
       : rank_(wire.node().value()),
         endpoint_(endpoint),
         case_(c),
-        memory_(static_cast<std::size_t>(c.elements)) {}
+        memory_(static_cast<std::size_t>(c.elements)),
+        outgoing_{memory_.data(), 1, c.type},
+        incoming_{memory_.data(), 1, c.type} {}
 
   /// Half of the time that it takes to and fro.
   double heddle(int rounds) {
     return timed(rounds, [this](bool sends) {
       const NodeId peer{1 - rank_};
       const p2p::Request request =
-          sends
-              ? endpoint_.send_at_once({memory_.data(), 1, case_.type}, peer, 0, ChannelId{0})
-              : endpoint_.receive_at_once({memory_.data(), 1, case_.type}, {peer, 0, ChannelId{0}});
+          sends ? endpoint_.send_at_once(outgoing_, peer, 0, ChannelId{0})
+                : endpoint_.receive_at_once(incoming_, {peer, 0, ChannelId{0}});
       while (!request.done()) endpoint_.progress();
       request.wait();
     });
@@ -131,6 +132,8 @@ class PingPong {
   Endpoint& endpoint_;
   const Case& case_;
   std::vector<double> memory_;
+  p2p::Outgoing outgoing_;  ///< all of it
+  p2p::Incoming incoming_;
 };
 
 struct Options {

@@ -157,34 +157,57 @@ const std::shared_ptr<const Shape>& Endpoint::recent(std::shared_ptr<const Shape
   return kept;
 }
 
-/// Relaxed: the counts order nothing.
-std::int64_t Endpoint::count_request() {
-  const std::int64_t before = begun_.fetch_add(1, std::memory_order_relaxed);
-  const std::int64_t under_way = before - over_.load(std::memory_order_relaxed);
+/// The number of a new one: even ones of any thread, odd ones of those begun at once, which count
+/// without a read-modify-write. Relaxed: the counts order nothing.
+std::int64_t Endpoint::count_request(bool at_once) {
+  std::int64_t before = 0;
+  if (at_once) {
+    before = begun_at_once_.load(std::memory_order_relaxed);
+    begun_at_once_.store(before + 1, std::memory_order_relaxed);
+  } else {
+    before = begun_.fetch_add(1, std::memory_order_relaxed);
+  }
+  const std::atomic<std::int64_t>& others = at_once ? begun_ : begun_at_once_;
+  const std::int64_t under_way = before + others.load(std::memory_order_relaxed) -
+                                 refused_.load(std::memory_order_relaxed) -
+                                 over_.load(std::memory_order_relaxed);
   if (under_way >= options_.requests_max) {
-    forget_request();
+    at_once ? forget_request() : refuse_request();
     throw Error(ErrorCode::usage,
                 fmt::format("{} sends and receives are under way, which is the most at one time; "
                             "wait for some of them",
                             under_way));
   }
-  return before + 1;
+  return 2 * (before + 1) - (at_once ? 1 : 0);
 }
 
+/// One more is over. The progress thread alone writes it.
 void Endpoint::forget_request() {
-  over_.fetch_add(1, std::memory_order_relaxed);
+  over_.store(over_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+/// Any thread: it has a number, but never begins.
+void Endpoint::refuse_request() {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Its memory is given back when nothing else is to be done: somebody waits for what comes next.
+void Endpoint::bury(std::shared_ptr<RequestState> request) {
+  constexpr std::size_t buried_max = 4;  // as few as malloc keeps at hand
+  if (buried_.size() == buried_max) buried_.clear();
+  buried_.push_back(std::move(request));
 }
 
 /// Handles may outlive the endpoint, what they refer to in it must not.
 void Endpoint::forget(Send& send) {
   send.mapping.reset();
-  sends_.erase(send.id);
+  bury(sends_.extract(send.id));
   forget_request();
 }
 
 void Endpoint::forget(Receive& receive) {
   receive.mapping.reset();
-  receives_.erase(receive.id);
+  bury(receives_.extract(receive.id));
   forget_request();
 }
 
@@ -193,8 +216,8 @@ void Endpoint::post(Mail mail) {
     const std::scoped_lock lock(mutex_);
     if (failure_.has_value()) {
       if (mail.cancelled) return;  // it is over already
-      forget_request();
-      throw *failure_;
+      refuse_request();
+      throw Error(*failure_);
     }
     mail_.push_back(std::move(mail));
     has_mail_.store(true, std::memory_order_relaxed);
@@ -224,21 +247,22 @@ void* memory_of(const Outgoing& message) {
 }  // namespace
 
 std::shared_ptr<Endpoint::Send> Endpoint::new_send(Side side, NodeId to, std::int32_t tag,
-                                                   ChannelId channel) {
-  auto send = std::make_shared<Send>();
+                                                   ChannelId channel, bool at_once) {
+  auto send = std::make_shared<Send>(!at_once);
   send->side = std::move(side);
   send->to = to;
   send->tag = tag;
   send->channel = channel;
-  send->id = count_request();
+  send->id = count_request(at_once);
   return send;
 }
 
-std::shared_ptr<Endpoint::Receive> Endpoint::new_receive(Side side, const Pattern& pattern) {
-  auto receive = std::make_shared<Receive>();
+std::shared_ptr<Endpoint::Receive> Endpoint::new_receive(Side side, const Pattern& pattern,
+                                                         bool at_once) {
+  auto receive = std::make_shared<Receive>(!at_once);
   receive->side = std::move(side);
   receive->pattern = pattern;
-  receive->id = count_request();
+  receive->id = count_request(at_once);
   return receive;
 }
 
@@ -247,7 +271,7 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
   check_send(to, tag);
   auto send =
       new_send(make_side(sent_shapes_, "sending", memory_of(message), message.count, message.type),
-               to, tag, channel);
+               to, tag, channel, false);
   if (on_end) send->call_at_end(std::move(on_end));
   Request request(*this, send->id, true, send);
   post({std::move(send), nullptr, nullptr, std::nullopt});
@@ -257,7 +281,7 @@ Request Endpoint::send(const Outgoing& message, NodeId to, std::int32_t tag, Cha
 Request Endpoint::receive(const Incoming& room, const Pattern& pattern, OnEnd on_end) {
   check_receive(pattern);
   auto receive = new_receive(
-      make_side(received_shapes_, "receiving", room.memory, room.count, room.type), pattern);
+      make_side(received_shapes_, "receiving", room.memory, room.count, room.type), pattern, false);
   if (on_end) receive->call_at_end(std::move(on_end));
   Request request(*this, receive->id, false, receive);
   post({nullptr, std::move(receive), nullptr, std::nullopt});
@@ -271,16 +295,11 @@ Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t 
   static_cast<void>(take_mail());  // what came before goes before
   const auto& shape = recent(last_sent_, sent_shapes_, "sending", message.count, message.type);
   Side side = make_side(*shape, "sending", memory_of(message));
-  NoteHeader header;
-  header.tag = tag;
-  header.channel = channel.value();
-  header.bytes = side.bytes;
-  header.digest = shape->digest;
-  if (!peer(to).is_lost && send_eagerly(side, header, to)) {
+  if (!peer(to).is_lost && send_eagerly(side, to, tag, channel)) {
     return {*this, Status{wire_.node(), tag, side.bytes, false, Path::eager}};
   }
   side.kept = shape;
-  auto send = new_send(std::move(side), to, tag, channel);
+  auto send = new_send(std::move(side), to, tag, channel, true);
   Request request(*this, send->id, true, send);
   start(std::move(send));
   return request;
@@ -293,7 +312,7 @@ Request Endpoint::receive_at_once(const Incoming& room, const Pattern& pattern) 
   const auto& shape = recent(last_received_, received_shapes_, "receiving", room.count, room.type);
   Side side = make_side(*shape, "receiving", room.memory);
   side.kept = shape;
-  auto receive = new_receive(std::move(side), pattern);
+  auto receive = new_receive(std::move(side), pattern, true);
   Request request(*this, receive->id, false, receive);
   start(std::move(receive));
   return request;
@@ -319,7 +338,9 @@ bool Endpoint::progress() {
   const bool has_read = read_on();
   // Whatever has ended may have left slots that others wait for.
   if (had_events || has_read) serve_waiting();
-  return had_mail || had_events || has_read;
+  const bool was_something_done = had_mail || had_events || has_read;
+  if (!was_something_done) buried_.clear();
+  return was_something_done;
 }
 
 bool Endpoint::take_mail() {
@@ -351,9 +372,11 @@ bool Endpoint::take_mail() {
 bool Endpoint::is_idle() const {
   const std::scoped_lock lock(mutex_);
   // Relaxed, and in this order: one that is over has begun.
-  const std::int64_t over = over_.load(std::memory_order_relaxed);
-  return begun_.load(std::memory_order_relaxed) == over && mail_.empty() && arrivals_.empty() &&
-         operations_.empty();
+  const std::int64_t over =
+      over_.load(std::memory_order_relaxed) + refused_.load(std::memory_order_relaxed);
+  const std::int64_t begun =
+      begun_.load(std::memory_order_relaxed) + begun_at_once_.load(std::memory_order_relaxed);
+  return begun == over && mail_.empty() && arrivals_.empty() && operations_.empty();
 }
 
 Endpoint::Statistics Endpoint::statistics() const {

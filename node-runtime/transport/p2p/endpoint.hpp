@@ -87,7 +87,8 @@ struct FragmentReport {
 
 class Endpoint;
 
-/// A handle of a send or a receive under way; copies mean the same one. Thread: any.
+/// A handle of a send or a receive under way; copies mean the same one. Thread: any; wait() of one
+/// that was begun at once comes when it is done.
 class Request {
  public:
   /// As fragments name it; counted per node.
@@ -252,6 +253,8 @@ class Endpoint {
     bool is_packed = false;
   };
   struct Send : RequestState {
+    using RequestState::RequestState;
+
     std::int64_t id = 0;
     Side side;
     NodeId to;
@@ -278,6 +281,8 @@ class Endpoint {
     std::optional<Error> broken;          ///< why it fails when nothing is in flight any more
   };
   struct Receive : RequestState {
+    using RequestState::RequestState;
+
     std::int64_t id = 0;
     Side side;
     Pattern pattern;
@@ -315,6 +320,8 @@ class Endpoint {
     std::vector<std::byte> payload;
   };
   struct Release : RequestState {
+    Release() : RequestState(true) {}
+
     LaneId lane;
     IpcMemoryHandle handle;            ///< of the allocation
     const std::byte* begin = nullptr;  ///< likewise
@@ -412,17 +419,20 @@ class Endpoint {
                                                            std::int64_t count,
                                                            const Datatype& type);
   [[nodiscard]] std::shared_ptr<Send> new_send(Side side, NodeId to, std::int32_t tag,
-                                               ChannelId channel);
-  [[nodiscard]] std::shared_ptr<Receive> new_receive(Side side, const Pattern& pattern);
+                                               ChannelId channel, bool at_once);
+  [[nodiscard]] std::shared_ptr<Receive> new_receive(Side side, const Pattern& pattern,
+                                                     bool at_once);
   void check_send(NodeId to, std::int32_t tag) const;
   void check_receive(const Pattern& pattern) const;
-  [[nodiscard]] bool send_eagerly(const Side& side, const NoteHeader& header, NodeId to);
-  [[nodiscard]] std::int64_t count_request();
+  [[nodiscard]] bool send_eagerly(const Side& side, NodeId to, std::int32_t tag, ChannelId channel);
+  [[nodiscard]] std::int64_t count_request(bool at_once);
   void check_peer(NodeId peer, std::string_view what) const;
   void post(Mail mail);
   void cancel(bool is_send, std::int64_t id);
   [[nodiscard]] bool take_mail();
   void forget_request();
+  void refuse_request();
+  void bury(std::shared_ptr<RequestState> request);
   void forget(Send& send);
   void forget(Receive& receive);
 
@@ -532,8 +542,10 @@ class Endpoint {
   std::vector<Mail> taken_mail_;  ///< the progress thread's; kept for its memory
   std::optional<Error> failure_;
 
-  std::atomic<std::int64_t> begun_{0};  ///< requests
-  std::atomic<std::int64_t> over_{0};   ///< of these
+  std::atomic<std::int64_t> begun_{0};          ///< requests, but those begun at once
+  std::atomic<std::int64_t> begun_at_once_{0};  ///< these; the progress thread alone writes it
+  std::atomic<std::int64_t> over_{0};           ///< of all; likewise
+  std::atomic<std::int64_t> refused_{0};        ///< of those of other threads
 
   // The progress thread's.
   Wire::Events events_;
@@ -557,6 +569,7 @@ class Endpoint {
   std::vector<Staging> out_rings_;  ///< by lane: where pieces are packed before they are copied
   IdTable<std::shared_ptr<Send>> sends_;
   IdTable<std::shared_ptr<Receive>> receives_;
+  std::vector<std::shared_ptr<RequestState>> buried_;  ///< are over; destroyed when there is time
   std::vector<std::shared_ptr<Release>> releases_;
   IdTable<Arrival> arrivals_;
   IdTable<Operation> operations_;

@@ -169,7 +169,7 @@ Request Endpoint::release(const void* memory) {
     throw Error(ErrorCode::usage, fmt::format("releasing memory: {}", error.what()));
   }
   release->lane = *lane;
-  const std::int64_t id = count_request();
+  const std::int64_t id = count_request(false);
   Request request(*this, id, true, release);
   post({nullptr, nullptr, std::move(release), std::nullopt});
   return request;

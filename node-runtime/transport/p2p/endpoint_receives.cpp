@@ -19,7 +19,7 @@ void Endpoint::start(std::shared_ptr<Receive> started) {
   Receive& receive = *started;
   receives_.emplace(receive.id, std::move(started));
   const auto found = matching_.post(ReceiveId{receive.id}, receive.pattern);
-  if (found.has_value()) {
+  if (found) {
     const Arrival arrival = arrivals_.extract(found->value());
     take(receive, arrival.envelope, arrival.header, arrival.payload);
     return;
@@ -43,7 +43,7 @@ void Endpoint::message_arrived(NodeId from, const NoteHeader& header,
   const Envelope envelope{from, header.tag, ChannelId{header.channel}};
   const std::int64_t id = next_arrival_++;
   const auto found = matching_.arrive(ArrivalId{id}, envelope);
-  if (found.has_value()) {
+  if (found) {
     take(*receives_.at(found->value()), envelope, header, payload);
     return;
   }

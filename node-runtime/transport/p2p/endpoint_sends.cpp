@@ -22,19 +22,19 @@ void Endpoint::start(std::shared_ptr<Send> started) {
     forget_request();
     return;
   }
-  NoteHeader header;
-  header.tag = send.tag;
-  header.channel = send.channel.value();
-  header.send = send.id;
-  header.bytes = send.side.bytes;
-  header.digest = send.side.shape->digest;
-  if (send_eagerly(send.side, header, send.to)) {
+  if (send_eagerly(send.side, send.to, send.tag, send.channel)) {
     send.complete({wire_.node(), send.tag, send.side.bytes, false, Path::eager});
     forget_request();
     return;
   }
   statistics_.bytes_sent += send.side.bytes;
+  NoteHeader header;
   header.kind = NoteHeader::Kind::announce;
+  header.tag = send.tag;
+  header.channel = send.channel.value();
+  header.send = send.id;
+  header.bytes = send.side.bytes;
+  header.digest = send.side.shape->digest;
   header.is_contiguous = send.side.contiguous != nullptr ? 1 : 0;
   if (send.side.is_host_run()) header.begin = std::bit_cast<std::int64_t>(send.side.contiguous);
   sends_.emplace(send.id, std::move(started));
@@ -64,13 +64,20 @@ void Endpoint::start(std::shared_ptr<Send> started) {
 }
 
 /// With its note, if it is small and the receiver has a slot for it.
-bool Endpoint::send_eagerly(const Side& side, const NoteHeader& header, NodeId to) {
+bool Endpoint::send_eagerly(const Side& side, NodeId to, std::int32_t tag, ChannelId channel) {
   if (side.bytes > options_.eager_bytes_max || side.lane) return false;
   if (!credits_.take(to, credits_for(side.bytes))) return false;
-  NoteHeader eager = header;
-  eager.kind = NoteHeader::Kind::eager;
   const auto bytes = static_cast<std::size_t>(side.bytes);
-  const auto payload = begin_note(to, eager, bytes);
+  const std::span<std::byte> note = wire_.begin_note(to, sizeof(NoteBegin) + bytes);
+  // Written where it travels from: a copy of what was put together just before would wait for it.
+  auto* const header = std::construct_at(reinterpret_cast<NoteBegin*>(note.data()));
+  header->kind = NoteHeader::Kind::eager;
+  header->credits = credits_.take_owed(to);
+  header->tag = tag;
+  header->channel = channel.value();
+  header->bytes = side.bytes;
+  header->digest = side.shape->digest;
+  const auto payload = note.subspan(sizeof(NoteBegin));
   if (side.contiguous != nullptr && bytes > 0) {
     std::memcpy(payload.data(), side.contiguous, bytes);
   } else {

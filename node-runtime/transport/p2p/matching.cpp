@@ -1,6 +1,7 @@
 #include "node-runtime/transport/p2p/matching.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -30,13 +31,14 @@ bool Matching::remove(ArrivalId id) {
   return arrivals_.erase(id.value());
 }
 
-std::optional<ArrivalId> Matching::probe(const Pattern& pattern) const {
-  if (arrivals_.empty()) return std::nullopt;
+OptionalIndex<ArrivalId> Matching::probe(const Pattern& pattern) const {
+  if (arrivals_.empty()) return {};
   const Queues::Entry* const first = unexpected_.front(key_of(pattern));
-  return first == nullptr ? std::nullopt : std::optional(ArrivalId{first->id});
+  if (first == nullptr) return {};
+  return ArrivalId{first->id};
 }
 
-std::optional<ArrivalId> Matching::post(ReceiveId id, const Pattern& pattern) {
+OptionalIndex<ArrivalId> Matching::post(ReceiveId id, const Pattern& pattern) {
   if (const auto found = probe(pattern)) {
     remove(*found);
     HEDDLE_EXPENSIVE(is_valid());
@@ -46,10 +48,10 @@ std::optional<ArrivalId> Matching::post(ReceiveId id, const Pattern& pattern) {
   receive.place = posted_.push(key_of(pattern), {id.value(), ++order_});
   ++posted_of_kind_.at(kind_of(pattern));
   HEDDLE_EXPENSIVE(is_valid());
-  return std::nullopt;
+  return {};
 }
 
-std::optional<ReceiveId> Matching::arrive(ArrivalId id, const Envelope& envelope) {
+OptionalIndex<ReceiveId> Matching::arrive(ArrivalId id, const Envelope& envelope) {
   HEDDLE_CHECK(envelope.tag >= 0 && envelope.source.value() >= 0, "tag {} from node {}",
                envelope.tag, envelope.source.value());
   const Queues::Entry* first = nullptr;
@@ -70,7 +72,7 @@ std::optional<ReceiveId> Matching::arrive(ArrivalId id, const Envelope& envelope
     arrival.places.at(kind) = unexpected_.push(key_of(envelope, kind), {id.value(), order_});
   }
   HEDDLE_EXPENSIVE(is_valid());
-  return std::nullopt;
+  return {};
 }
 
 bool Matching::cancel(ReceiveId id) {

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/id_table.hpp"
@@ -65,9 +64,9 @@ struct Pattern {
 class Matching {
  public:
   /// Posts a receive. The message that it takes, or nothing: then it waits.
-  [[nodiscard]] std::optional<ArrivalId> post(ReceiveId id, const Pattern& pattern);
+  [[nodiscard]] OptionalIndex<ArrivalId> post(ReceiveId id, const Pattern& pattern);
   /// A message has arrived. The receive that takes it, or nothing: then it is unexpected.
-  [[nodiscard]] std::optional<ReceiveId> arrive(ArrivalId id, const Envelope& envelope);
+  [[nodiscard]] OptionalIndex<ReceiveId> arrive(ArrivalId id, const Envelope& envelope);
   /// Takes a receive back that still waits. False: a message has been given to it, or it is
   /// unknown.
   bool cancel(ReceiveId id);
@@ -75,7 +74,7 @@ class Matching {
   /// unknown.
   bool withdraw(ArrivalId id);
   /// The message that post() would give to such a receive now.
-  [[nodiscard]] std::optional<ArrivalId> probe(const Pattern& pattern) const;
+  [[nodiscard]] OptionalIndex<ArrivalId> probe(const Pattern& pattern) const;
 
   /// A source is gone: takes out the receives that only it could have served, and gives back their
   /// ids, in the order in which they were posted. Its unexpected messages stay for receives to

@@ -12,9 +12,10 @@
 
 namespace heddle::p2p {
 
-/// What endpoints say to each other: a header of this form and, in some notes, bytes behind it.
-/// Nodes are alike (one binary, little-endian), so it travels as it lies in memory.
-struct NoteHeader {
+/// What every note of endpoints begins with, and all that an eager one has before its message's
+/// bytes: with those of a number it fits a cache line. Nodes are alike (one binary, little-endian),
+/// so it travels as it lies in memory.
+struct NoteBegin {
   enum class Kind : std::uint8_t {
     introduce,  ///< the sender's devices follow (DeviceIntroduction); before anything else
     eager,      ///< a whole message; its packed bytes follow
@@ -47,7 +48,10 @@ struct NoteHeader {
   std::int32_t channel = 0;
   std::int64_t bytes = 0;    ///< of the message, or of a piece
   std::uint64_t digest = 0;  ///< of its signature
-  // An eager note ends here, and its bytes follow: with those of a number it fits a cache line.
+};
+
+/// A note's header; in some notes bytes follow it.
+struct NoteHeader : NoteBegin {
   std::int64_t send = 0;         ///< the sender's number for the message
   std::int64_t receive = 0;      ///< the receiver's
   std::int64_t piece_bytes = 0;  ///< all pieces but the last one
@@ -61,11 +65,11 @@ struct NoteHeader {
 
   /// Bytes of it that travel.
   [[nodiscard]] static constexpr std::size_t size_of(Kind kind) {
-    return kind == Kind::eager ? offsetof(NoteHeader, send) : sizeof(NoteHeader);
+    return kind == Kind::eager ? sizeof(NoteBegin) : sizeof(NoteHeader);
   }
 };
-static_assert(std::is_trivially_copyable_v<NoteHeader> && sizeof(NoteHeader) == 80 &&
-              std::has_unique_object_representations_v<NoteHeader>);
+static_assert(std::is_trivially_copyable_v<NoteHeader> && sizeof(NoteBegin) == 32 &&
+              sizeof(NoteHeader) == 80 && std::has_unique_object_representations_v<NoteHeader>);
 
 // ---- what follows the header -----------------------------------------------------------------
 

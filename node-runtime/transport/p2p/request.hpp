@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "node-runtime/transport/p2p/matching.hpp"
@@ -29,7 +30,8 @@ using OnEnd = std::function<void(const Status& status, const Error* failure)>;
 /// A send or a receive under way; what the endpoint and its handle share.
 class RequestState {
  public:
-  RequestState() = default;
+  /// `is_waited_for`: wait() may come before the end, on another thread than the endpoint's.
+  explicit RequestState(bool is_waited_for) : is_waited_for_(is_waited_for) {}
   RequestState(const RequestState&) = delete;
   RequestState& operator=(const RequestState&) = delete;
   ~RequestState() = default;
@@ -38,26 +40,40 @@ class RequestState {
   /// Blocks until it is done; throws what made it fail.
   Status wait() const {
     // Acquire: whoever sees it done sees what was received, and how it ended.
-    if (!is_done()) is_done_.wait(false, std::memory_order_acquire);
+    if (!is_done()) {
+      HEDDLE_CHECK(is_waited_for_, "waiting for a message that was begun at once and is under way");
+      is_done_.wait(false, std::memory_order_acquire);
+    }
     if (error_) throw *error_;
     return status_;
   }
 
   // ---- for the endpoint -----------------------------------------------------------------------
   void call_at_end(OnEnd on_end) { on_end_ = std::move(on_end); }
-  void complete(const Status& status) { end(status, std::nullopt); }
-  void fail(const Error& error) { end({}, error); }
+  void complete(const Status& status) {
+    // By parts: as a whole it would be loaded right behind the narrower stores that put it
+    // together.
+    status_.source = status.source;
+    status_.tag = status.tag;
+    status_.bytes = status.bytes;
+    status_.is_cancelled = status.is_cancelled;
+    status_.path = status.path;
+    end();
+  }
+  void fail(const Error& error) {
+    error_ = error;
+    end();
+  }
 
  private:
-  void end(const Status& status, std::optional<Error> error) {
-    status_ = status;
-    error_ = std::move(error);
+  void end() {
     if (on_end_) on_end_(status_, error_ ? &*error_ : nullptr);
     is_done_.store(true, std::memory_order_release);
-    is_done_.notify_all();
+    if (is_waited_for_) is_done_.notify_all();
   }
 
   std::atomic<bool> is_done_{false};  ///< nobody changes what follows any more
+  const bool is_waited_for_;
   Status status_;
   std::optional<Error> error_;
   OnEnd on_end_;

@@ -67,8 +67,8 @@ class Wire {
   /// nothing is there.
   virtual void read(NodeId from, std::uint64_t address, std::span<std::byte> into) = 0;
 
-  /// Room for a note of at most note_bytes_max bytes to a node, this very one too; to be filled in
-  /// and sent before anything else is asked of the wire.
+  /// Room for a note of at most note_bytes_max bytes to a node, this very one too, aligned for
+  /// numbers; to be filled in and sent before anything else is asked of the wire.
   [[nodiscard]] virtual std::span<std::byte> begin_note(NodeId to, std::size_t bytes) = 0;
   virtual void send_note() = 0;
 

@@ -30,9 +30,11 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free,
 ///
 /// Memory orders: the writer makes the next note's word 0 and publishes its note by a release of
 /// that note's word, which the reader acquires; so the word that the reader looks at next is 0
-/// until there is a note behind it. The reader gives room back by a release of `read`, which the
-/// writer acquires before it writes there again; it keeps a copy of that count, and looks at it
-/// only when the copy does not suffice.
+/// until there is a note behind it. Behind notes of one line, which are those that are waited for,
+/// that word was made 0 already after the note before: stores become visible in their order, and
+/// one to a line that the reader had last would be between the reader and the note. The reader
+/// gives room back by a release of `read`, which the writer acquires before it writes there again;
+/// it keeps a copy of that count, and looks at it only when the copy does not suffice.
 namespace note_ring {
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
@@ -80,11 +82,15 @@ class NoteWriter {
     begin_ = written_ % capacity;
     size_ = note_bytes;
     written_ += place;
-    clear(written_ % capacity);
+    if (written_ != clear_) clear(written_ % capacity);
     return std::span(memory_->bytes + begin_ + note_ring::word_bytes, note_bytes);
   }
   void commit() {
     note_ring::word_at(*memory_, begin_).store(size_ + 1, std::memory_order_release);
+    const std::uint64_t behind_next = written_ + note_ring::line_bytes;
+    if (behind_next + note_ring::line_bytes - read_ > NoteRingMemory::capacity) return;
+    clear(behind_next % NoteRingMemory::capacity);
+    clear_ = behind_next;
   }
 
  private:
@@ -95,6 +101,8 @@ class NoteWriter {
 
   NoteRingMemory* memory_;
   std::uint64_t written_ = 0;
+  std::uint64_t clear_ =
+      0;  ///< where a word is 0 beside the one at `written_`; not behind it: nowhere
   std::uint64_t read_ = 0;   ///< as last looked at
   std::uint64_t begin_ = 0;  ///< of the note that is being filled in
   std::uint64_t size_ = 0;   ///< likewise
