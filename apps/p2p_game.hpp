@@ -53,7 +53,9 @@ class P2pGame {
   [[nodiscard]] double stream(int messages, int window);
   /// Likewise what the hardware takes for as many contiguous bytes, without any message: a copy of
   /// memory that is mapped, or to the device from the host, until the host sees its end; between
-  /// hosts MPI's own messages. Nothing where the memory cannot be mapped.
+  /// hosts MPI's own messages. Between devices raw() copies to and fro, as messages go: what was
+  /// written just before is read more slowly than what lies in the caches unchanged. Nothing where
+  /// the memory cannot be mapped.
   [[nodiscard]] std::optional<double> raw(int rounds);
   [[nodiscard]] std::optional<double> raw_stream(int messages, int window);
   /// What these are.
@@ -80,7 +82,8 @@ class P2pGame {
   void map();
   [[nodiscard]] bool is_between_hosts() const { return device_ == nullptr && !peer_has_device_; }
   void messages_of_mpi(bool sends, int messages, int window);
-  void copies(int copies, int window);
+  [[nodiscard]] std::optional<double> raw_copies(int copies, int window, bool to_and_fro);
+  void copies(int copies, int window, bool to_and_fro);
   template <class Half>
   [[nodiscard]] double both_ways(const Half& half);
 

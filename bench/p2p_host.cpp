@@ -11,6 +11,7 @@
 #include <exception>
 #include <fmt/format.h>
 #include <mpi.h>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "base/median.hpp"
 #include "bench/host_timing.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
+#include "node-runtime/transport/p2p/host_pages.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
 
 namespace heddle {
@@ -67,11 +69,14 @@ Case triangle(std::int64_t n) {
 
 class PingPong {
  public:
-  PingPong(MpiWire& wire, Endpoint& endpoint, const Case& c)
+  /// The memory begins `offset` bytes behind a page's begin.
+  PingPong(MpiWire& wire, Endpoint& endpoint, const Case& c, std::size_t offset)
       : rank_(wire.node().value()),
         endpoint_(endpoint),
         case_(c),
-        memory_(static_cast<std::size_t>(c.elements)),
+        pages_(static_cast<std::size_t>(c.elements) * sizeof(double) + offset),
+        memory_(reinterpret_cast<double*>(pages_.span().data() + offset),
+                static_cast<std::size_t>(c.elements)),
         outgoing_{memory_.data(), 1, c.type},
         incoming_{memory_.data(), 1, c.type} {}
 
@@ -131,7 +136,8 @@ class PingPong {
   int rank_;
   Endpoint& endpoint_;
   const Case& case_;
-  std::vector<double> memory_;
+  p2p::HostPages pages_;
+  std::span<double> memory_;
   p2p::Outgoing outgoing_;  ///< all of it
   p2p::Incoming incoming_;
 };
@@ -140,14 +146,15 @@ struct Options {
   int repetitions = 15;
   double seconds_min = 0.01;  ///< of one timing
   std::int64_t bytes_max = std::int64_t{64} << 20U;
-  std::string only;  ///< cases whose names begin so
-  std::string path;  ///< taken wherever it can be
+  std::size_t offset = 0;  ///< of the memory, behind a page's begin; numbers' alignment
+  std::string only;        ///< cases whose names begin so
+  std::string path;        ///< taken wherever it can be
   bool explains = false;
 };
 
 /// A line for each case; false if something did not arrive as it should.
 bool measure(MpiWire& wire, Endpoint& endpoint, const Case& c, const Options& options) {
-  PingPong game(wire, endpoint, c);
+  PingPong game(wire, endpoint, c, options.offset);
   bool right = game.is_right();
   MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_CXX_BOOL, MPI_LAND, MPI_COMM_WORLD);
   double each = std::max(game.mpi(3), 1e-7);
@@ -223,6 +230,14 @@ int main(int count, char** arguments) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--seconds", options.seconds_min, "least time of one timing");
   app.add_option("--bytes-max", options.bytes_max, "largest message");
+  app.add_option("--offset", options.offset, "bytes from a page's begin to the memory")
+      ->check(CLI::TypeValidator<std::size_t>() & CLI::Validator(
+                                                      [](const std::string& text) {
+                                                        return std::stoull(text) % 8 == 0
+                                                                   ? ""
+                                                                   : "must be a multiple of 8";
+                                                      },
+                                                      "MULTIPLE OF 8"));
   app.add_option("--only", options.only, "cases whose names begin so");
   app.add_option("--path", options.path, "path that is taken wherever it can be");
   app.add_flag("--explain", options.explains, "says how each message comes, and why so");

@@ -73,6 +73,13 @@ struct IpcMemoryHandle {
   IpcToken token{};
 };
 
+/// Where an address lies in an allocation of a device.
+struct MemoryPlace {
+  std::uint64_t allocation = 0;  ///< see IpcMemoryHandle
+  std::uint64_t offset = 0;      ///< of the address in it
+  std::uint64_t bytes = 0;       ///< from the address to its end
+};
+
 /// Names an event in a message to another process of the same machine.
 struct IpcEventHandle {
   DeviceUuid device;
@@ -292,6 +299,9 @@ class Device {
   /// through the host.
   [[nodiscard]] virtual bool can_access_peer(const Device& other) const = 0;
 
+  /// Where an address is in an allocation of this device, or an adopted one. Throws Error(internal)
+  /// where it is in none.
+  [[nodiscard]] virtual MemoryPlace locate(const void* address) const = 0;
   /// A handle with which another process of this machine maps the memory from `address` (anywhere
   /// in an allocation of this device) to the allocation's end. Throws Error(communication) for
   /// adopted memory that cannot be shared.

@@ -341,15 +341,11 @@ void PooledDevice::refuse_wait(const Event& event, std::uint64_t stream) const {
 
 // ---- other processes -------------------------------------------------------------------------
 
-IpcMemoryHandle PooledDevice::handle_of(const void* address) const {
+MemoryPlace PooledDevice::locate(const void* address) const {
   if (const auto foreign = adopted(address)) {
-    IpcMemoryHandle handle;
-    handle.device = info_.uuid;
-    handle.allocation = foreign->identity | foreign_bit;
-    handle.offset =
+    const auto offset =
         static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - foreign->base);
-    handle.bytes = foreign->bytes - handle.offset;
-    return handle;
+    return {foreign->identity | foreign_bit, offset, foreign->bytes - offset};
   }
   const std::uint64_t offset = offset_of(address);
   std::optional<BlockAllocator::Block> block;
@@ -363,12 +359,13 @@ IpcMemoryHandle PooledDevice::handle_of(const void* address) const {
                             "opened from another process must be exported by its owner)",
                             label(), fmt::ptr(address)));
   }
-  IpcMemoryHandle handle;
-  handle.device = info_.uuid;
-  handle.allocation = block->id;
-  handle.offset = offset - block->begin;
-  handle.bytes = block->bytes - handle.offset;
-  return handle;
+  const std::uint64_t within = offset - block->begin;
+  return {block->id, within, block->bytes - within};
+}
+
+IpcMemoryHandle PooledDevice::handle_of(const void* address) const {
+  const MemoryPlace place = locate(address);
+  return {info_.uuid, place.allocation, place.offset, place.bytes, {}};
 }
 
 void PooledDevice::refuse_export() const {

@@ -50,6 +50,7 @@ class PooledDevice : public Device {
   [[nodiscard]] bool adopt(const void* address) final;
   void disown(const void* address) final;
   [[nodiscard]] bool reaches_host(const void* address, std::size_t bytes) const final;
+  [[nodiscard]] MemoryPlace locate(const void* address) const final;
   void close_memory(const DeviceMemory& memory) final;
 
   // ---- for the backend's streams and events ---------------------------------------------------

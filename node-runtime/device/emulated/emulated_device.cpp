@@ -178,7 +178,7 @@ IpcMemoryHandle EmulatedDevice::export_memory(const void* address) {
                 fmt::format("{}: injected fault: memory of others is not shared", label()));
   }
   handle.token =
-      pack(MemoryToken{::getpid(), arena_->fd(), arena_->data_offset() + offset_of(address)});
+      pack(MemoryToken{process_, arena_->fd(), arena_->data_offset() + offset_of(address)});
   return handle;
 }
 
@@ -208,7 +208,7 @@ IpcEventHandle EmulatedDevice::export_event(const Event& event) {
   IpcEventHandle handle;
   handle.device = info_.uuid;
   // Relaxed: the generation of a living event does not change.
-  handle.token = pack(EventToken{::getpid(), arena_->fd(), own.slot_index(),
+  handle.token = pack(EventToken{process_, arena_->fd(), own.slot_index(),
                                  own.words().slot->generation.load(std::memory_order_relaxed)});
   return handle;
 }

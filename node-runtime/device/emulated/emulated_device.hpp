@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 
 #include "node-runtime/device/emulated/hardware_model.hpp"
 #include "node-runtime/device/emulated/options.hpp"
@@ -78,6 +79,7 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] std::optional<Foreign> find_foreign(const void* address) const override;
 
   const EmulatedOptions options_;
+  const std::int64_t process_ = ::getpid();
   std::shared_ptr<SharedArena> arena_;
   Link host_to_device_;
   Link device_to_host_;

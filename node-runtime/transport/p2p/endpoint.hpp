@@ -470,6 +470,7 @@ class Endpoint {
   [[nodiscard]] std::optional<std::string> mismatch(const Receive& receive,
                                                     const NoteHeader& header) const;
   [[nodiscard]] Situation situation_of(const Receive& receive);
+  [[nodiscard]] const PathChoice& choose(const Situation& situation);
   void decide(Receive& receive);
   void fetch(Receive& receive);
   [[nodiscard]] bool read_on();
@@ -563,6 +564,8 @@ class Endpoint {
   Mappings mappings_;
   std::vector<std::span<std::byte>> reached_windows_;  ///< that devices have page-locked
   std::map<AllocationKey, std::set<NodeId>> told_;     ///< who may have mapped an allocation
+  RecentHandles handles_;
+  std::optional<std::pair<Situation, PathChoice>> last_choice_;
   Staging out_;
   Staging in_;
   std::vector<Staging> rings_;      ///< by lane: slots for others to fill

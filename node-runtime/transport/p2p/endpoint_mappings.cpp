@@ -13,9 +13,10 @@ namespace heddle::p2p {
 
 // ---- introductions ---------------------------------------------------------------------------
 
-/// Says which devices this node has, before anything that mentions them.
+/// Says which devices this node has, before anything that mentions them; that it has none, too:
+/// others wait for that.
 void Endpoint::introduce(NodeId to) {
-  if (lanes_.count() == 0 || !wire_.shares_host(to)) return;
+  if (!wire_.shares_host(to)) return;
   if (std::exchange(peer(to).is_introduced_to, true)) return;
   std::vector<DeviceIntroduction> devices;
   for (std::int32_t i = 0; i < lanes_.count(); ++i) {
@@ -137,7 +138,7 @@ std::optional<MemoryReference> Endpoint::reference_to(const Side& side, NodeId f
       side.contiguous != nullptr ? side.contiguous : side.memory + side.shape->first;
   MemoryReference reference;
   try {
-    reference = refer_to(lanes_.device(*side.lane), first);
+    reference = handles_.refer_to(lanes_.device(*side.lane), first);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::communication) throw;
     return std::nullopt;  // memory of others, which processes cannot share

@@ -73,8 +73,9 @@ Situation Endpoint::situation_of(const Receive& receive) {
   if (rings_.empty()) s.no_ring = "rings are switched off";
   if (side.contiguous != nullptr) {
     try {
-      const auto handle = lanes_.device(*side.lane).export_memory(side.contiguous);
-      const auto told = told_.find({here, handle.allocation});
+      const MemoryReference reference =
+          handles_.refer_to(lanes_.device(*side.lane), side.contiguous);
+      const auto told = told_.find({here, reference.handle.allocation});
       s.maps_put = s.is_self || (told != told_.end() && told->second.contains(from));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::communication) throw;
@@ -84,16 +85,24 @@ Situation Endpoint::situation_of(const Receive& receive) {
   return s;
 }
 
+/// As choose_path(), which takes longer than to see that it is asked the same as the last time.
+const PathChoice& Endpoint::choose(const Situation& situation) {
+  if (!last_choice_ || last_choice_->first != situation) {
+    const std::optional<Path> forced = situation.bytes == 0 ? Path::message : options_.path;
+    last_choice_.emplace(situation, choose_path(situation, options_.rates, options_.sizes, forced));
+  }
+  return last_choice_->second;
+}
+
 void Endpoint::decide(Receive& receive) {
   // The sender has to know this node's devices before a grant names one.
   if (receive.side.lane) introduce(receive.envelope.source);
   try {
-    PathChoice choice = choose_path(situation_of(receive), options_.rates, options_.sizes,
-                                    receive.bytes == 0 ? Path::message : options_.path);
+    const PathChoice& choice = choose(situation_of(receive));
     receive.path = receive.bytes == 0 ? Path::message : choice.path();
     receive.maps_source = choice.would_map_for(Path::get);
     receive.maps_target = choice.would_map_for(Path::put);
-    if (options_.report) receive.choice = std::make_unique<const PathChoice>(std::move(choice));
+    if (options_.report) receive.choice = std::make_unique<const PathChoice>(choice);
   } catch (const Error& error) {  // the memory is gone
     refuse(receive, error);
     return fail(receive, error);

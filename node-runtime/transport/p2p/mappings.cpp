@@ -9,9 +9,18 @@
 namespace heddle::p2p {
 
 MemoryReference refer_to(Device& device, const std::byte* address) {
-  const std::uint64_t offset = device.export_memory(address).offset;
+  const std::uint64_t offset = device.locate(address).offset;
   return {device.export_memory(address - offset), offset,
           reinterpret_cast<std::uintptr_t>(address)};
+}
+
+MemoryReference RecentHandles::refer_to(Device& device, const std::byte* address) {
+  const MemoryPlace place = device.locate(address);
+  IpcMemoryHandle& known = handles_.at(place.allocation % handles_.size());
+  const bool is_known =
+      known.bytes > 0 && known.allocation == place.allocation && known.device == device.info().uuid;
+  if (!is_known) known = device.export_memory(address - place.offset);
+  return {known, place.offset, reinterpret_cast<std::uintptr_t>(address)};
 }
 
 MappedMemory Mapper::open(Device& via, const MemoryReference& memory) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -24,6 +26,17 @@ static_assert(std::is_trivially_copyable_v<MemoryReference> && sizeof(MemoryRefe
 
 /// Throws Error(internal) unless `address` is in an allocation of `device`.
 [[nodiscard]] MemoryReference refer_to(Device& device, const std::byte* address);
+
+/// Handles of this node's allocations that were referred to last: they take longer to make than to
+/// find. Allocations have each an identity of their own, so a handle is never another one's.
+class RecentHandles {
+ public:
+  /// As above.
+  [[nodiscard]] MemoryReference refer_to(Device& device, const std::byte* address);
+
+ private:
+  std::array<IpcMemoryHandle, 32> handles_{};  ///< by allocation; of 0 bytes: none
+};
 
 /// Memory of another node, as operations of this node's devices name it.
 struct MappedMemory {

@@ -32,6 +32,7 @@ struct SideFacts {
   bool is_contiguous = true;
   /// Host memory, contiguous, that devices of its node copy to and from without help.
   bool is_locked = false;
+  friend bool operator==(const SideFacts&, const SideFacts&) = default;
 };
 
 /// A message between two nodes when a receive takes it, from the receiver's point of view.
@@ -57,6 +58,7 @@ struct Situation {
   /// one finds it.
   bool maps_get = true;
   bool maps_put = true;
+  friend bool operator==(const Situation&, const Situation&) = default;
 };
 
 /// What paths are made of, measured or assumed. Times in microseconds, rates in 10^9 bytes per

@@ -77,6 +77,7 @@ class Cluster {
     std::int32_t per_node = 0;
     EmulatedOptions emulated;
     std::int32_t refusing_node = -1;  ///< cannot map others' memory
+    std::int32_t bare_node = -1;      ///< has none
   };
   Cluster(std::int32_t nodes, std::uint64_t seed,
           const Endpoint::Options& options = small_options())
@@ -100,7 +101,9 @@ class Cluster {
       mappers_.back()->refuses = node == wanted.refusing_node;
       std::vector<Device*> own;
       own.reserve(static_cast<std::size_t>(per_node_));
-      for (std::int32_t i = 0; i < per_node_; ++i) own.push_back(&device(node, i));
+      for (std::int32_t i = 0; i < per_node_ && node != wanted.bare_node; ++i) {
+        own.push_back(&device(node, i));
+      }
       endpoints_.push_back(std::make_unique<Endpoint>(
           net_.wire(NodeId{node}), options, [] {}, own, mappers_.back().get()));
     }

@@ -381,4 +381,16 @@ TEST(Neighbours, map_each_other_s_devices_before_there_is_anything_to_do) {
   EXPECT_EQ(cluster.mapper(0).open_count, 0);
 }
 
+TEST(Neighbours, without_devices_say_so) {
+  Cluster::Devices devices;
+  devices.per_node = 1;
+  devices.bare_node = 1;
+  Cluster cluster(2, 7, small_options(), devices);
+  cluster.at(0).meet_neighbours();
+  EXPECT_FALSE(cluster.at(0).are_neighbours_known());
+  cluster.at(1).meet_neighbours();
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.at(0).are_neighbours_known(); }));
+  EXPECT_TRUE(cluster.close());
+}
+
 }  // namespace heddle::p2p
