@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "apps/analyze.hpp"
 #include "apps/bench_p2p.hpp"
 #include "apps/doctor.hpp"
 #include "apps/generate.hpp"
@@ -31,6 +32,7 @@ struct CommandLine {
   TuneOptions tune;
   DoctorOptions doctor;
   BenchP2pOptions bench_p2p;
+  AnalyzeOptions analyze;
   Work work;
 };
 
@@ -57,8 +59,12 @@ void add_solve(CLI::App& app, CommandLine& line) {
   add_overrides(*command, o.overrides,
                 "change one key of the file; may be given many times, the last one counts");
   command->add_option("--report", o.report, "write the report there")->type_name("FILE.json");
-  command->add_option("--trace", o.trace, "write the trace there, as trace.file")
-      ->type_name("FILE.json");
+  command
+      ->add_option(
+          "--trace", o.trace,
+          "write the trace there, as trace.file: a folder for heddle analyze, or FILE.json "
+          "for a viewer")
+      ->type_name("RUN");
   command->add_flag("--dry-run", o.dry_run, "stop after the plan");
   add_verbosity(*command, o.verbosity);
   command->footer(
@@ -202,6 +208,22 @@ void add_bench(CLI::App& app, CommandLine& line) {
       [&line] { line.work = [&line](Run& run) { return bench_p2p(line.bench_p2p, run); }; });
 }
 
+void add_analyze(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("analyze", "tell what bounded a run, from its trace");
+  AnalyzeOptions& o = line.analyze;
+  command->add_option("runs", o.runs, "what heddle solve --trace has written")
+      ->required()
+      ->type_name("RUN");
+  command->add_option("--job", o.job, "which of the run's jobs; the factorization, unless given");
+  command->add_option("--report", o.report, "write the same there")->type_name("FILE.json");
+  command->footer(
+      "Of a run's folder, or the file of one node. What is cut, damaged or missing is named, and "
+      "the\nrest is read.\n\nExit status: 0 all is there, 1 part of a trace could not be read, 2 "
+      "bad "
+      "usage, or nothing\ncould.");
+  command->callback([&line] { line.work = [&line](Run&) { return analyze(line.analyze); }; });
+}
+
 /// The command that was given, as it is written behind the program's name: " bench p2p".
 std::string commands_of(const CLI::App& app) {
   std::string commands;
@@ -223,6 +245,7 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
   add_tune(app, line);
   add_doctor(app, line);
   add_bench(app, line);
+  add_analyze(app, line);
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of configuration files");
   app.footer("heddle COMMAND --help tells more.");
   try {

@@ -15,16 +15,23 @@
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
+#include "algorithms/io/trace_file.hpp"
 #include "apps/output_file.hpp"
 #include "apps/problem.hpp"
 #include "apps/report.hpp"
 #include "apps/solver.hpp"
+#include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
 namespace {
 
 /// How long a failed node may take to tell the others and to end its threads.
 constexpr std::chrono::seconds leaving_time_max{5};
+
+/// How the user has named the trace.
+const char* name_of_trace(const SolveOptions& options) {
+  return options.trace ? "--trace" : "trace.file";
+}
 
 /// What the run writes, by what it is called in messages.
 std::map<std::string, std::string> written_files(const SolveOptions& options,
@@ -34,12 +41,24 @@ std::map<std::string, std::string> written_files(const SolveOptions& options,
     if (path) files[name] = *path;
   };
   add("--report", options.report);
-  add(options.trace ? "--trace" : "trace.file", config.trace.file);
+  add(name_of_trace(options), config.trace.file);
   add("logging.file", config.logging.file);
   add("problem.output.solution", config.problem->output.solution);
   add("problem.output.factor", config.problem->output.factor);
   add("problem.output.q", config.problem->output.q);
   return files;
+}
+
+/// A run's trace is a folder, which may be there.
+void check_trace_writable(const std::string& path) {
+  const bool is_folder = std::filesystem::is_directory(path);
+  if (is_chrome_trace(path) || !std::filesystem::exists(path)) return check_writable(path);
+  if (is_folder) return check_writable(path + "/" + trace::node_file_name(NodeId{0}));
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("cannot write '{}': a run's trace is a folder, but this is a file; choose "
+                  "another name, or one that ends in .json for a viewer's format",
+                  path));
 }
 
 void check_written_files(const SolveOptions& options, const Config& config, std::int32_t rank) {
@@ -57,11 +76,12 @@ void check_written_files(const SolveOptions& options, const Config& config, std:
     uses.emplace(std::filesystem::absolute(*rhs->file).lexically_normal().string(),
                  "problem.rhs.file");
   }
+  const std::string trace_name = name_of_trace(options);
   for (const auto& [name, path] : written_files(options, config)) {
     use(name, path);
     if (rank != 0) continue;
     try {
-      check_writable(path);
+      name == trace_name ? check_trace_writable(path) : check_writable(path);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
     }

@@ -137,6 +137,7 @@ Method::Prospect Solver::factorize() {
         is_first() && options_.verbosity != Verbosity::quiet && stderr_is_watched(run_.launcher()));
     job.start();
     result = job.wait();
+    factor_job_ = job.number();
   }
   phase_done("factor", report_.seconds.factor, begin);
   if (result.status == JobResult::Status::cancelled || result.status == JobResult::Status::failed) {
@@ -225,14 +226,22 @@ void Solver::collect_figures() {
 
 void Solver::save_trace() {
   if (!config_.trace.file) return;
-  const trace::ExportSummary summary =
-      write_trace(node_, *config_.trace.file, [this](const std::string& path) {
-        return std::make_shared<TemporaryName>(run_.janitor(), path);
-      });
-  if (!is_first()) return;
-  log_.info("trace: {} slices, {} arrows", summary.slices, summary.arrows);
-  if (summary.records_dropped > 0) {
-    log_.warn("the trace lacks {} records, which found no room", summary.records_dropped);
+  const auto guard = [this](const std::string& path) {
+    return std::make_shared<TemporaryName>(run_.janitor(), path);
+  };
+  std::uint64_t dropped = 0;
+  if (is_chrome_trace(*config_.trace.file)) {
+    const trace::ExportSummary summary = write_trace(node_, *config_.trace.file, guard);
+    dropped = summary.records_dropped;
+    if (is_first()) log_.info("trace: {} slices, {} arrows", summary.slices, summary.arrows);
+  } else {
+    nlohmann::json about = to_json(report_);
+    about["job"] = factor_job_;
+    dropped = write_run(node_, *config_.trace.file, about.dump(), guard);
+    if (is_first()) log_.info("trace: heddle analyze {}", *config_.trace.file);
+  }
+  if (is_first() && dropped > 0) {
+    log_.warn("the trace lacks {} records, which found no room", dropped);
   }
 }
 

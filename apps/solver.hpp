@@ -66,7 +66,8 @@ class Solver {
   spdlog::logger& log_;
   Clock::time_point begin_ = Clock::now();
   Report report_;
-  std::string tag_;  ///< of temporary files
+  std::int32_t factor_job_ = -1;  ///< as the trace numbers it
+  std::string tag_;               ///< of temporary files
   OutputFile solution_;
   OutputFile factor_;
   OutputFile q_;

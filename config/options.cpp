@@ -374,7 +374,8 @@ constexpr auto node_options() {
           [](auto& c) -> auto& { return c.logging.file; }))),
       group("trace", "what ran where and when"),
       writes(with_null(leaf(
-          "trace.file", Kind::path, "write a trace there; ui.perfetto.dev shows it",
+          "trace.file", Kind::path,
+          "write a trace there: a folder for heddle analyze, or FILE.json for ui.perfetto.dev",
           [](auto& c) -> auto& { return c.trace.file; }))),
   };
 }

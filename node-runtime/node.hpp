@@ -43,6 +43,8 @@ class Job {
     return record_->blocks_minimum;
   }
   [[nodiscard]] std::int64_t tasks_planned() const { return record_->tasks_planned; }
+  /// As the trace numbers it; once it is done.
+  [[nodiscard]] std::int32_t number() const { return record_->id.value(); }
 
  private:
   Engine* engine_;

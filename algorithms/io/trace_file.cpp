@@ -1,5 +1,6 @@
 #include "algorithms/io/trace_file.hpp"
 
+#include <chrono>
 #include <fmt/format.h>
 #include <system_error>
 #include <unistd.h>
@@ -7,23 +8,58 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "node-runtime/trace/node_file.hpp"
+#include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
 namespace {
+
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 /// The name under which a file of the trace is written until it is complete.
 std::string temporary_of(const std::string& file) {
   return fmt::format("{}.{}.heddle-part", file, ::getpid());
 }
 
+/// Node 0's process number, which tells this run's files from those of others beside them.
+std::int64_t number_of_run(Node& node) {
+  return static_cast<std::int64_t>(
+      reduce(node, node.rank() == 0 ? ::getpid() : 0, Reduction::maximum));
+}
+
 }  // namespace
+
+bool is_chrome_trace(const std::filesystem::path& path) {
+  return path.extension() == ".json";
+}
+
+std::uint64_t write_run(Node& node, const std::filesystem::path& folder, const std::string& about,
+                        const TemporaryFileGuard& guard) {
+  const std::int64_t run = number_of_run(node);
+  const auto begun_s = static_cast<std::int64_t>(
+      reduce(node, node.rank() == 0 ? unix_seconds() : 0, Reduction::maximum));
+  together(node, [&] {
+    if (node.rank() == 0) trace::prepare_run_folder(folder, node.size());
+  });
+  node.barrier();  // the threads are idle from here on
+  together(node, [&] {
+    const std::string file = (folder / trace::node_file_name(NodeId{node.rank()})).string();
+    const std::shared_ptr<void> half = guard ? guard(temporary_of(file)) : nullptr;
+    // All nodes name the run, so that files of different ones are told apart.
+    const std::string metadata = fmt::format(R"({{"run":"{}-{}","about":{}}})", begun_s, run,
+                                             node.rank() == 0 ? about : "null");
+    trace::write_node_file(file, node.recorder(),
+                           {.clock_offsets = {node.clock_offset()}, .metadata = metadata});
+  });
+  return static_cast<std::uint64_t>(
+      reduce(node, static_cast<double>(node.recorder().dropped()), Reduction::sum));
+}
 
 trace::ExportSummary write_trace(Node& node, const std::filesystem::path& path,
                                  const TemporaryFileGuard& guard) {
   const auto guarded = [&](const std::string& file) { return guard ? guard(file) : nullptr; };
-  // Node 0's process number tells this run's files from those of others beside them.
-  const auto run = static_cast<std::int64_t>(
-      reduce(node, node.rank() == 0 ? ::getpid() : 0, Reduction::maximum));
+  const std::int64_t run = number_of_run(node);
   const auto file_of = [&](std::int32_t rank) {
     return fmt::format("{}.node-{}.{}.heddle-part", path.string(), rank, run);
   };

@@ -176,6 +176,23 @@ class NodeFileReader {
     return std::move(trace_);
   }
 
+  SalvagedTrace salvage() {
+    std::string damage;
+    read_file_header();
+    try {
+      while (read_chunk()) {
+      }
+    } catch (const Error& error) {
+      if (!has_node_) throw;
+      damage = error.what();
+    }
+    if (!has_node_) fail("is corrupt: it does not say which node it is of");
+    const std::string unsound = drop_unsound(trace_);
+    if (damage.empty() && !unsound.empty()) damage = fmt::format("{} {}", source_, unsound);
+    check(trace_, source_);
+    return {std::move(trace_), std::move(damage)};
+  }
+
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorCode::usage, fmt::format("{} {}", source_, what));
@@ -246,8 +263,13 @@ class NodeFileReader {
     const std::size_t before = records.size();
     records.resize(before + header.bytes / record_bytes);
     const auto bytes = std::as_writable_bytes(std::span(records).subspan(before));
-    read_bytes(bytes);
-    check_sum(bytes, header, at);
+    try {
+      read_bytes(bytes);
+      check_sum(bytes, header, at);
+    } catch (const Error&) {
+      records.resize(before);
+      throw;
+    }
   }
 
   void understand(ChunkType type, std::span<const std::byte> payload) {
@@ -343,6 +365,10 @@ void write_node_file(const std::filesystem::path& path, const NodeTrace& trace) 
 
 NodeTrace read_node_file(const std::filesystem::path& path) {
   return NodeFileReader(path).read();
+}
+
+SalvagedTrace salvage_node_file(const std::filesystem::path& path) {
+  return NodeFileReader(path).salvage();
 }
 
 }  // namespace heddle::trace

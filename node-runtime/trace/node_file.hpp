@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "node-runtime/trace/node_trace.hpp"
 #include "node-runtime/trace/recorder.hpp"
@@ -34,5 +35,15 @@ void write_node_file(const std::filesystem::path& path, const NodeTrace& trace);
 /// Throws Error(usage) that names the file, the place in it and the reason when it cannot be
 /// opened, is no trace, is of another format, is truncated or corrupt.
 [[nodiscard]] NodeTrace read_node_file(const std::filesystem::path& path);
+
+/// What could be read of a file.
+struct SalvagedTrace {
+  NodeTrace trace;
+  std::string damage;  ///< what could not, and why; empty where nothing is missing
+};
+
+/// As read_node_file, of a file that may be cut or damaged: what is before the damage. Throws
+/// Error(usage) when that does not even say which node the file is of.
+[[nodiscard]] SalvagedTrace salvage_node_file(const std::filesystem::path& path);
 
 }  // namespace heddle::trace

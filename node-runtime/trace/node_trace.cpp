@@ -68,6 +68,22 @@ NodeTrace collect(const Recorder& recorder, const RunInfo& info) {
   return trace;
 }
 
+std::string drop_unsound(NodeTrace& trace) {
+  std::string first;
+  for (ThreadRecords& thread : trace.threads) {
+    for (std::size_t i = 0; i < thread.records.size(); ++i) {
+      const std::string wrong = problem(trace, thread.records, i);
+      if (wrong.empty()) continue;
+      if (first.empty()) {
+        first = fmt::format("lacks what comes behind record {} of thread '{}': {}", i, thread.name,
+                            wrong);
+      }
+      thread.records.resize(i);
+    }
+  }
+  return first;
+}
+
 void check(const NodeTrace& trace, const std::string& source) {
   if (trace.node.value() < 0 || trace.node.value() >= trace.node_count) {
     throw Error(ErrorCode::usage, fmt::format("{}: it claims to be of node {} of {}", source,

@@ -46,4 +46,8 @@ struct NodeTrace {
 /// ids, the accesses behind a task or the metadata are not as they must be.
 void check(const NodeTrace& trace, const std::string& source);
 
+/// Drops the records of each thread from the first one on that is not as it must be. Says what was
+/// wrong with the first of these; nothing where all were sound.
+[[nodiscard]] std::string drop_unsound(NodeTrace& trace);
+
 }  // namespace heddle::trace

@@ -1,5 +1,6 @@
 #include "node-runtime/trace/node_file.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -102,6 +103,48 @@ TEST_F(NodeFile, DamagedAnywhereIsAnErrorThatNamesIt) {
     const std::string error = reading_fails();
     EXPECT_NE(error.find("t.node1'"), std::string::npos) << "byte " << at << ": " << error;
   }
+}
+
+TEST_F(NodeFile, CutAnywhereIsReadUpToThere) {
+  const NodeTrace all = example();
+  write_node_file(file("t.node1"), all);
+  const std::string whole = contents(file("t.node1"));
+  std::size_t most = 0;
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    replace_contents(file("t.node1"), whole.substr(0, size));
+    SalvagedTrace salvaged;
+    try {
+      salvaged = salvage_node_file(file("t.node1"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::usage);
+      continue;  // it does not say which node it is of
+    }
+    EXPECT_EQ(salvaged.damage.empty(), size == whole.size()) << size << ": " << salvaged.damage;
+    EXPECT_EQ(salvaged.trace.node, all.node);
+    std::size_t records = 0;
+    for (std::size_t t = 0; t < salvaged.trace.threads.size(); ++t) {
+      const auto& found = salvaged.trace.threads[t].records;
+      const auto& expected = all.threads[t].records;
+      ASSERT_LE(found.size(), expected.size());
+      EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.begin()));
+      records += found.size();
+    }
+    EXPECT_GE(records, most) << "a longer file tells no less";
+    most = records;
+  }
+  EXPECT_EQ(salvage_node_file(file("t.node1")).trace, all);
+}
+
+TEST_F(NodeFile, WithAnUnsoundRecordIsReadUpToThere) {
+  NodeTrace trace = example();
+  auto& records = trace.threads[0].records;
+  records.push_back(Record::of(TaskRecord{.access_count = 1, .kernel = TraceBuilder::gsmm}));
+  write_node_file(file("t.node1"), trace);
+  const SalvagedTrace salvaged = salvage_node_file(file("t.node1"));
+  EXPECT_NE(salvaged.damage.find("the accesses of its task are missing"), std::string::npos)
+      << salvaged.damage;
+  records.pop_back();
+  EXPECT_EQ(salvaged.trace, trace);
 }
 
 TEST_F(NodeFile, OfAnotherFormatSaysWhichOneIsRead) {

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "replay/run.hpp"
+
+namespace heddle::replay {
+
+/// The tasks of one job and what each of them waited for: the tasks that made the versions that it
+/// read, and the ones that it replaced (the last writer is enough: who reads a version before it is
+/// replaced could read a copy). Made from the accesses that the trace keeps; what was not recorded
+/// leaves edges out.
+///
+/// Cost: linear in tasks and accesses, but for one sort.
+class Graph {
+ public:
+  /// The run outlives the graph.
+  Graph(const RunTrace& run, std::int32_t job);
+
+  [[nodiscard]] std::int32_t job() const { return job_; }
+  /// In the order of the sequential program, which is one in which they can run.
+  [[nodiscard]] std::span<const TaskId> tasks() const { return tasks_; }
+  /// Those before `tasks()[i]`; each of them once.
+  [[nodiscard]] std::span<const TaskId> before(std::size_t i) const {
+    return std::span(before_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
+  }
+  /// The place of a task of this job in tasks().
+  [[nodiscard]] std::size_t place_of(TaskId task) const {
+    return static_cast<std::size_t>(places_[static_cast<std::size_t>(task.value())]);
+  }
+  [[nodiscard]] std::int64_t edges() const { return static_cast<std::int64_t>(before_.size()); }
+
+  /// The longest chain of tasks that wait for each other, by what they took: no machine of these
+  /// speeds runs the job in less. First to last; of equal ones any.
+  [[nodiscard]] std::vector<TaskId> longest_path() const;
+
+ private:
+  const RunTrace& run_;
+  std::int32_t job_;
+  std::vector<TaskId> tasks_;
+  std::vector<std::int32_t> places_;  ///< by task of the run; -1: of other jobs
+  std::vector<std::size_t> begin_;    ///< one more than tasks
+  std::vector<TaskId> before_;
+};
+
+/// Jobs that ran tasks, and how long all of these took together.
+struct JobTime {
+  std::int32_t job = -1;
+  std::int64_t tasks = 0;
+  std::int64_t busy_ns = 0;
+  Interval span;  ///< from the first task's begin to the last one's end
+};
+[[nodiscard]] std::vector<JobTime> jobs_of(const RunTrace& run);
+
+}  // namespace heddle::replay

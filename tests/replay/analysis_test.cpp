@@ -1,0 +1,97 @@
+#include "replay/analysis.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "base/error.hpp"
+#include "tests/replay/run_builder.hpp"
+
+namespace heddle::replay {
+namespace {
+
+using test::changes;
+using test::reads;
+using test::RunBuilder;
+
+}  // namespace
+
+TEST(Analysis, knows_the_bounds_of_a_run_by_hand) {
+  RunBuilder build(1, 2);
+  build.task(0, 0, "a", 0, 40, {changes(0, 0)});
+  build.task(0, 1, "b", 0, 10, {changes(1, 0)});
+  build.task(0, 0, "a", 40, 60, {changes(0, 1)});
+  build.task(0, 1, "b", 70, 100, {changes(1, 1), reads(0, 2)});
+  const RunTrace run = build.run();
+  const Analysis analysis = analyze(run, 0);
+  EXPECT_EQ(analysis.tasks, 4);
+  EXPECT_EQ(analysis.dependencies, 3);
+  EXPECT_NEAR(analysis.seconds(), 100e-6, 1e-12);
+  EXPECT_NEAR(analysis.bounds.area_s, 50e-6, 1e-12);
+  EXPECT_NEAR(analysis.bounds.critical_path_s, 90e-6, 1e-12);
+  EXPECT_NEAR(analysis.busy_share(), 0.5, 1e-12);
+  ASSERT_EQ(analysis.critical_path.size(), 2U);
+  EXPECT_EQ(analysis.critical_path[0].what, "a");
+  EXPECT_EQ(analysis.critical_path[0].count, 2);
+  EXPECT_NEAR(analysis.critical_path[0].seconds, 60e-6, 1e-12);
+}
+
+TEST(Analysis, says_which_gaps_the_chain_to_the_end_has) {
+  RunBuilder build(2, 1);
+  build.task(0, 0, "make", 5, 40, {changes(0, 0)});
+  build.task(1, 0, "use", 50, 60, {changes(1, 0), reads(0, 1)});
+  build.task(1, 0, "other", 63, 70, {changes(2, 0)});
+  const Analysis analysis = analyze(build.run(), 0);
+  const auto seconds = [&](const std::string& what) {
+    for (const PathPart& part : analysis.chain) {
+      if (part.what == what) return part.seconds;
+    }
+    return -1.0;
+  };
+  EXPECT_NEAR(seconds("between tasks of two nodes"), 10e-6, 1e-12);
+  EXPECT_NEAR(seconds("between tasks of a thread"), 3e-6, 1e-12);
+  EXPECT_NEAR(seconds("make"), 35e-6, 1e-12);
+}
+
+TEST(Analysis, tells_of_kernels_how_they_spread) {
+  RunBuilder build(1, 1);
+  for (int i = 0; i < 100; ++i) {
+    build.task(0, 0, "even", 100 * i, 100 * i + 10 + i % 3, {changes(i, 0)});
+  }
+  build.task(0, 0, "even", 100'000, 100'500, {changes(500, 0)});
+  const Analysis analysis = analyze(build.run(), 0);
+  ASSERT_EQ(analysis.kernels.size(), 1U);
+  const KernelFigures& even = analysis.kernels[0];
+  EXPECT_EQ(even.count, 101);
+  EXPECT_EQ(even.median_us, 11);
+  EXPECT_EQ(even.low_us, 10);
+  EXPECT_EQ(even.high_us, 12);
+  EXPECT_EQ(even.most_us, 500);
+  EXPECT_EQ(even.outliers, 1);
+}
+
+TEST(Analysis, is_of_the_job_that_the_run_was_about) {
+  RunBuilder build(1, 1);
+  build.task(0, 0, "short", 0, 10, {changes(0, 0)}, 3);
+  build.task(0, 0, "long", 10, 100, {changes(0, 0)}, 4);
+  EXPECT_EQ(main_job(build.run()), 4);
+  build.nodes()[0].info.metadata = R"({"run":"a","about":{"job":3}})";
+  EXPECT_EQ(main_job(build.run()), 3);
+  build.nodes()[0].info.metadata = R"({"run":"a","about":{"job":7}})";
+  EXPECT_EQ(main_job(build.run()), 4) << "there are no tasks of job 7";
+  EXPECT_FALSE(main_job(RunBuilder(1, 1).run()).has_value());
+}
+
+TEST(Analysis, of_a_job_without_tasks_names_those_that_have) {
+  RunBuilder build(1, 1);
+  build.task(0, 0, "a", 0, 10, {changes(0, 0)}, 3);
+  const RunTrace run = build.run();
+  try {
+    static_cast<void>(analyze(run, 9));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_NE(std::string(error.what()).find("jobs 3"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace heddle::replay

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "node-runtime/trace/node_trace.hpp"
+#include "replay/run.hpp"
+
+namespace heddle::replay::test {
+
+/// An access of a task: a tile by its number, and the version that it reads or replaces.
+struct Use {
+  std::int32_t tile = 0;
+  std::int32_t version = 0;
+  trace::AccessMode mode = trace::AccessMode::read;
+};
+[[nodiscard]] inline Use reads(std::int32_t tile, std::int32_t version) {
+  return {tile, version, trace::AccessMode::read};
+}
+/// Makes the version behind this one.
+[[nodiscard]] inline Use changes(std::int32_t tile, std::int32_t version) {
+  return {tile, version, trace::AccessMode::read_write};
+}
+
+/// A run by hand, of nodes with workers. Times in microseconds.
+class RunBuilder {
+ public:
+  RunBuilder(std::int32_t nodes, std::int32_t workers) {
+    for (std::int32_t n = 0; n < nodes; ++n) {
+      trace::NodeTrace& node = nodes_.emplace_back();
+      node.node = NodeId(n);
+      node.node_count = nodes;
+      node.info.metadata = R"({"run":"a"})";
+      for (std::int32_t w = 0; w < workers; ++w) {
+        node.threads.push_back({.name = "worker " + std::to_string(w), .sort_order = 10 + w});
+      }
+      node.threads.push_back({.name = "mpi", .sort_order = 3000});
+    }
+  }
+
+  /// Tasks come in the order of the sequential program.
+  RunBuilder& task(std::int32_t node, std::size_t worker, const std::string& kernel,
+                   std::int64_t start_us, std::int64_t end_us, const std::vector<Use>& uses,
+                   std::int32_t job = 0) {
+    put(thread(node, worker),
+        trace::TaskRecord{.access_count = static_cast<std::uint8_t>(uses.size()),
+                          .kernel = name(node, kernel),
+                          .job = job,
+                          .order = order_++,
+                          .start_ns = start_us * 1000,
+                          .end_ns = end_us * 1000,
+                          .tile = {0, uses.empty() ? -1 : uses[0].tile}});
+    for (std::size_t first = 0; first < uses.size(); first += trace::accesses_per_record) {
+      trace::AccessRecord group;
+      group.fill({.kind = trace::RecordKind::none});
+      for (std::size_t i = first; i < uses.size() && i < first + group.size(); ++i) {
+        group.at(i - first) = {
+            .mode = uses[i].mode, .tile = {0, uses[i].tile}, .version = Version(uses[i].version)};
+      }
+      put(thread(node, worker), group);
+    }
+    return *this;
+  }
+  /// Both ends of a message; the receive was posted at `posted_us`.
+  RunBuilder& message(std::int32_t from, std::int32_t to, std::int32_t tile, std::int32_t version,
+                      std::int64_t start_us, std::int64_t end_us, std::int64_t posted_us = 0) {
+    trace::MessageRecord record{.job = 0,
+                                .tile = {0, tile},
+                                .version = Version(version),
+                                .peer = NodeId(to),
+                                .bytes = 4096,
+                                .posted_ns = start_us * 1000,
+                                .start_ns = start_us * 1000,
+                                .end_ns = end_us * 1000};
+    put(nodes_[index(from)].threads.back(), record);
+    record.kind = trace::RecordKind::receive;
+    record.peer = NodeId(from);
+    record.posted_ns = record.start_ns = posted_us * 1000;
+    put(nodes_[index(to)].threads.back(), record);
+    return *this;
+  }
+  RunBuilder& copy(std::int32_t node, std::int32_t tile, std::int32_t version, PlaceId to,
+                   std::int64_t start_us, std::int64_t end_us) {
+    put(nodes_[index(node)].threads.back(), trace::CopyRecord{.job = 0,
+                                                              .tile = {0, tile},
+                                                              .version = Version(version),
+                                                              .to = to,
+                                                              .bytes = 4096,
+                                                              .start_ns = start_us * 1000,
+                                                              .end_ns = end_us * 1000});
+    return *this;
+  }
+
+  [[nodiscard]] std::vector<trace::NodeTrace>& nodes() { return nodes_; }
+  [[nodiscard]] RunTrace run() const { return make_run("by hand", nodes_); }
+
+ private:
+  static std::size_t index(std::int32_t node) { return static_cast<std::size_t>(node); }
+  trace::ThreadRecords& thread(std::int32_t node, std::size_t worker) {
+    return nodes_[index(node)].threads[worker];
+  }
+  /// The nodes number their names differently.
+  trace::NameId name(std::int32_t node, const std::string& text) {
+    auto& names = nodes_[index(node)].names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == text) return trace::NameId(static_cast<std::uint32_t>(i));
+    }
+    names.push_back(text);
+    return trace::NameId(static_cast<std::uint32_t>(names.size() - 1));
+  }
+  template <class T>
+  static void put(trace::ThreadRecords& thread, const T& record) {
+    thread.records.push_back(trace::Record::of(record));
+  }
+
+  std::vector<trace::NodeTrace> nodes_;
+  std::uint64_t order_ = 0;
+};
+
+}  // namespace heddle::replay::test
