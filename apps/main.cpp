@@ -17,6 +17,7 @@
 #include "apps/report.hpp"
 #include "apps/run.hpp"
 #include "apps/solve.hpp"
+#include "apps/trace_export.hpp"
 #include "apps/tune.hpp"
 #include "config/describe.hpp"
 
@@ -33,6 +34,7 @@ struct CommandLine {
   DoctorOptions doctor;
   BenchP2pOptions bench_p2p;
   AnalyzeOptions analyze;
+  TraceExportOptions trace_export;
   Work work;
 };
 
@@ -224,6 +226,37 @@ void add_analyze(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.work = [&line](Run&) { return analyze(line.analyze); }; });
 }
 
+void add_trace(CLI::App& app, CommandLine& line) {
+  CLI::App* trace = app.add_subcommand("trace", "what to do with the traces of runs");
+  trace->require_subcommand(1);
+  CLI::App* command = trace->add_subcommand("export", "write a run's trace for other programs");
+  TraceExportOptions& o = line.trace_export;
+  command->add_option("run", o.run, "what heddle solve --trace has written")
+      ->required()
+      ->type_name("RUN");
+  const auto format = [&o](const std::string& name) {
+    if (name == "chrome") {
+      o.format = TraceFormat::chrome;
+    } else if (name == "csv") {
+      o.format = TraceFormat::csv;
+    } else {
+      throw CLI::ValidationError("--to",
+                                 fmt::format("expected one of chrome, csv; found '{}'", name));
+    }
+  };
+  command
+      ->add_option_function<std::string>(
+          "--to", format, "chrome: JSON for ui.perfetto.dev and chrome://tracing; csv: a table")
+      ->required()
+      ->type_name("FORMAT");
+  command->add_option("--output", o.output, "the file to write")->required()->type_name("FILE");
+  command->footer(
+      "Exit status: 0 all is there, 1 part of the trace could not be read, 2 bad usage, or nothing "
+      "could.");
+  command->callback(
+      [&line] { line.work = [&line](Run&) { return export_trace(line.trace_export); }; });
+}
+
 /// The command that was given, as it is written behind the program's name: " bench p2p".
 std::string commands_of(const CLI::App& app) {
   std::string commands;
@@ -246,6 +279,7 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
   add_doctor(app, line);
   add_bench(app, line);
   add_analyze(app, line);
+  add_trace(app, line);
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of configuration files");
   app.footer("heddle COMMAND --help tells more.");
   try {

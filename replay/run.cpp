@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -194,7 +196,6 @@ class RunMaker {
     const std::vector<trace::NameId> ids = names_.take(trace.names);
     NodeReader(run_, sends_, trace, ids).read();
   }
-  void add_damage(std::string damage) { run_.damages.push_back(std::move(damage)); }
 
   [[nodiscard]] RunTrace take() {
     std::ranges::sort(run_.nodes);
@@ -251,13 +252,24 @@ RunTrace make_run(std::string source, std::vector<trace::NodeTrace> traces) {
   return maker.take();
 }
 
-RunTrace load_run(const std::filesystem::path& path) {
-  RunMaker maker(path.string());
+namespace {
+
+/// Reads a run's files one after the other: `take(trace, file)` gets each trace.
+template <class Take>
+std::vector<std::string> read_files(const std::filesystem::path& path, const Take& take) {
+  std::vector<std::string> damages;
+  const auto read = [&](const std::filesystem::path& file, std::optional<NodeId> node) {
+    trace::SalvagedTrace salvaged = trace::salvage_node_file(file);
+    if (node && salvaged.trace.node != *node) {
+      throw Error(ErrorCode::usage, fmt::format("trace file '{}' is of node {}; was it renamed?",
+                                                file.string(), salvaged.trace.node.value()));
+    }
+    if (!salvaged.damage.empty()) damages.push_back(std::move(salvaged.damage));
+    return std::move(salvaged.trace);
+  };
   if (!std::filesystem::is_directory(path)) {
-    trace::SalvagedTrace salvaged = trace::salvage_node_file(path);
-    maker.add(std::move(salvaged.trace), path.string());
-    if (!salvaged.damage.empty()) maker.add_damage(std::move(salvaged.damage));
-    return maker.take();
+    take(read(path, std::nullopt), path);
+    return damages;
   }
   const auto files = trace::node_files_in(path);
   if (files.empty()) {
@@ -267,27 +279,42 @@ RunTrace load_run(const std::filesystem::path& path) {
   }
   bool is_any_there = false;
   for (const auto& [node, file] : files) {
-    trace::SalvagedTrace salvaged;
+    std::optional<trace::NodeTrace> trace;
     try {
-      salvaged = trace::salvage_node_file(file);
-      if (salvaged.trace.node != node) {
-        throw Error(ErrorCode::usage, fmt::format("trace file '{}' is of node {}; was it renamed?",
-                                                  file.string(), salvaged.trace.node.value()));
-      }
+      trace = read(file, node);
     } catch (const Error& error) {
       if (files.size() == 1) throw;
-      maker.add_damage(error.what());
+      damages.emplace_back(error.what());
       continue;
     }
     is_any_there = true;
-    maker.add(std::move(salvaged.trace), file.string());
-    if (!salvaged.damage.empty()) maker.add_damage(std::move(salvaged.damage));
+    take(std::move(*trace), file);
   }
-  if (!is_any_there) {
-    throw Error(ErrorCode::usage, fmt::format("none of the {} traces in '{}' can be read",
-                                              files.size(), path.string()));
-  }
-  return maker.take();
+  if (is_any_there) return damages;
+  throw Error(ErrorCode::usage, fmt::format("none of the {} traces in '{}' can be read",
+                                            files.size(), path.string()));
+}
+
+}  // namespace
+
+RunTrace load_run(const std::filesystem::path& path) {
+  RunMaker maker(path.string());
+  std::vector<std::string> damages =
+      read_files(path, [&](trace::NodeTrace trace, const std::filesystem::path& file) {
+        maker.add(std::move(trace), file.string());
+      });
+  RunTrace run = maker.take();
+  run.damages.insert(run.damages.begin(), std::make_move_iterator(damages.begin()),
+                     std::make_move_iterator(damages.end()));
+  return run;
+}
+
+SalvagedRun salvage_run(const std::filesystem::path& path) {
+  SalvagedRun run;
+  run.damages = read_files(path, [&](trace::NodeTrace trace, const std::filesystem::path&) {
+    run.traces.push_back(std::move(trace));
+  });
+  return run;
 }
 
 }  // namespace heddle::replay

@@ -126,7 +126,15 @@ struct RunTrace {
 /// the files are of different runs.
 [[nodiscard]] RunTrace load_run(const std::filesystem::path& path);
 
-/// The same from memory. The traces are of different nodes of one run.
+/// The traces of a run as they are.
+struct SalvagedRun {
+  std::vector<trace::NodeTrace> traces;  ///< by node
+  std::vector<std::string> damages;      ///< as RunTrace's
+};
+/// Reads what load_run() does; a missing node is no damage.
+[[nodiscard]] SalvagedRun salvage_run(const std::filesystem::path& path);
+
+/// The same as load_run() from memory. The traces are of different nodes of one run.
 [[nodiscard]] RunTrace make_run(std::string source, std::vector<trace::NodeTrace> traces);
 
 }  // namespace heddle::replay

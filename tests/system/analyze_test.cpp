@@ -86,4 +86,22 @@ TEST_F(Analyze, replaces_an_older_run_and_nothing_else) {
   EXPECT_EQ(testing::read_file(folder_ / "file"), "something");
 }
 
+TEST_F(Analyze, exports_a_run_for_viewers_and_as_a_table) {
+  ASSERT_EQ(solve(problem, 2, {"--trace", "run"}).status, 0);
+  const Ended table = run(on(1, {"trace", "export", "run", "--to", "csv", "--output", "t.csv"}));
+  ASSERT_EQ(table.status, 0) << table.error;
+  const std::string csv = testing::read_file(folder_ / "t.csv");
+  EXPECT_TRUE(csv.starts_with("kind,node,thread,name,")) << csv.substr(0, 100);
+  EXPECT_NE(csv.find("\ntask,1,worker 1,"), std::string::npos);
+  EXPECT_NE(csv.find("\nreceive,"), std::string::npos);
+  const Ended viewer =
+      run(on(1, {"trace", "export", "run", "--to", "chrome", "--output", "t.json"}));
+  ASSERT_EQ(viewer.status, 0) << viewer.error;
+  EXPECT_GT(json::parse(testing::read_file(folder_ / "t.json")).at("traceEvents").size(), 120U);
+  const Ended unknown = run(on(1, {"trace", "export", "run", "--to", "xml", "--output", "t.xml"}));
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.error.find("heddle trace export --help tells more"), std::string::npos)
+      << unknown.error;
+}
+
 }  // namespace heddle

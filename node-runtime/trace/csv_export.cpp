@@ -1,0 +1,216 @@
+#include "node-runtime/trace/csv_export.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "node-runtime/trace/atomic_file.hpp"
+
+namespace heddle::trace {
+namespace {
+
+constexpr std::string_view columns =
+    "kind,node,thread,name,job,order,priority,start_us,end_us,matrix,tile,version,from,to,bytes\n";
+
+/// A text as a field: quoted where it has to be.
+std::string field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
+
+/// A number that is empty where it does not apply.
+template <class Number>
+std::string number(Number value) {
+  return value < 0 ? std::string() : fmt::format("{}", value);
+}
+
+/// When a record begins, on its node's clock; false: it is no line of the table.
+bool begin_of(const Record& record, std::int64_t& start_ns) {
+  switch (record.kind()) {
+    case RecordKind::task:
+      start_ns = record.as<TaskRecord>().start_ns;
+      return true;
+    case RecordKind::wait:
+      start_ns = record.as<WaitRecord>().start_ns;
+      return true;
+    case RecordKind::copy:
+      start_ns = record.as<CopyRecord>().start_ns;
+      return true;
+    case RecordKind::send:
+    case RecordKind::receive:
+      start_ns = record.as<MessageRecord>().start_ns;
+      return true;
+    case RecordKind::fragment:
+      start_ns = record.as<FragmentRecord>().start_ns;
+      return true;
+    case RecordKind::counter:
+      start_ns = record.as<CounterRecord>().time_ns;
+      return true;
+    default:
+      return false;
+  }
+}
+
+class CsvWriter {
+ public:
+  CsvWriter(const std::filesystem::path& output, const std::vector<NodeTrace>& traces)
+      : file_(output.string()), traces_(traces) {}
+
+  std::uint64_t write() {
+    for (const NodeTrace& trace : traces_) {
+      for_each(trace, [&](const ThreadRecords&, const Record&, std::int64_t start_ns) {
+        zero_ns_ = std::min(zero_ns_, to_node0_ns(trace.info.clock_offsets, start_ns));
+      });
+    }
+    put(columns);
+    for (const NodeTrace& trace : traces_) {
+      for_each(trace, [&](const ThreadRecords& thread, const Record& record, std::int64_t) {
+        line(trace, thread, record);
+      });
+    }
+    file_.commit();
+    return lines_;
+  }
+
+ private:
+  /// What stands behind the thread's name, but for the times.
+  struct Line {
+    std::string_view kind;
+    std::string_view name;
+    std::int64_t job = -1;
+    std::int64_t order = -1;
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    Tile tile{};
+    Version version{-1};
+    std::int32_t from = -1;
+    std::int32_t to = -1;
+    std::string priority;
+    std::string bytes;
+  };
+
+  template <class Use>
+  static void for_each(const NodeTrace& trace, const Use& use) {
+    for (const ThreadRecords& thread : trace.threads) {
+      for (const Record& record : thread.records) {
+        std::int64_t start_ns = 0;
+        if (begin_of(record, start_ns)) use(thread, record, start_ns);
+      }
+    }
+  }
+
+  void line(const NodeTrace& trace, const ThreadRecords& thread, const Record& record) {
+    const Line l = line_of(trace, record);
+    const auto us = [&](std::int64_t ns) {
+      return static_cast<double>(to_node0_ns(trace.info.clock_offsets, ns) - zero_ns_) * 1e-3;
+    };
+    put(fmt::format("{},{},{},{},{},{},{},{:.3f},{:.3f},{},{},{},{},{},{}\n", l.kind,
+                    trace.node.value(), field(thread.name), field(l.name), number(l.job),
+                    number(l.order), l.priority, us(l.start_ns), us(l.end_ns),
+                    number(l.tile.matrix), number(l.tile.index), number(l.version.value()),
+                    number(l.from), number(l.to), l.bytes));
+    ++lines_;
+  }
+
+  static Line line_of(const NodeTrace& trace, const Record& record) {
+    switch (record.kind()) {
+      case RecordKind::task: {
+        const auto task = record.as<TaskRecord>();
+        return {.kind = "task",
+                .name = trace.names[task.kernel.value()],
+                .job = task.job,
+                .order = static_cast<std::int64_t>(task.order),
+                .start_ns = task.start_ns,
+                .end_ns = task.end_ns,
+                .tile = task.tile,
+                .to = task.place.value(),
+                .priority = fmt::format("{}", task.priority),
+                .bytes = {}};
+      }
+      case RecordKind::wait: {
+        const auto wait = record.as<WaitRecord>();
+        return {.kind = "wait",
+                .name = name(wait.cause),
+                .job = wait.job,
+                .start_ns = wait.start_ns,
+                .end_ns = wait.end_ns,
+                .tile = wait.tile,
+                .version = wait.version,
+                .priority = {},
+                .bytes = {}};
+      }
+      case RecordKind::copy: {
+        const auto copy = record.as<CopyRecord>();
+        return {.kind = "copy",
+                .name = name(copy.reason),
+                .job = copy.job,
+                .start_ns = copy.start_ns,
+                .end_ns = copy.end_ns,
+                .tile = copy.tile,
+                .version = copy.version,
+                .from = copy.from.value(),
+                .to = copy.to.value(),
+                .priority = {},
+                .bytes = fmt::format("{}", copy.bytes)};
+      }
+      case RecordKind::fragment: {
+        const auto fragment = record.as<FragmentRecord>();
+        return {.kind = "fragment",
+                .name = name(fragment.step),
+                .job = fragment.job,
+                .start_ns = fragment.start_ns,
+                .end_ns = fragment.end_ns,
+                .tile = fragment.tile,
+                .version = fragment.version,
+                .priority = {},
+                .bytes = fmt::format("{}", fragment.bytes)};
+      }
+      case RecordKind::counter: {
+        const auto counter = record.as<CounterRecord>();
+        return {.kind = "counter",
+                .name = trace.names[counter.name.value()],
+                .start_ns = counter.time_ns,
+                .end_ns = counter.time_ns,
+                .to = counter.place.value(),
+                .priority = {},
+                .bytes = fmt::format("{}", counter.value)};
+      }
+      default: {
+        const auto message = record.as<MessageRecord>();
+        const bool is_sent = message.kind == RecordKind::send;
+        return {.kind = is_sent ? "send" : "receive",
+                .name = path_name(message.path),
+                .job = message.job,
+                .start_ns = message.start_ns,
+                .end_ns = message.end_ns,
+                .tile = message.tile,
+                .version = message.version,
+                .from = (is_sent ? trace.node : message.peer).value(),
+                .to = (is_sent ? message.peer : trace.node).value(),
+                .priority = {},
+                .bytes = fmt::format("{}", message.bytes)};
+      }
+    }
+  }
+
+  void put(std::string_view text) { file_.write(std::as_bytes(std::span(text))); }
+
+  AtomicFile file_;
+  const std::vector<NodeTrace>& traces_;
+  std::int64_t zero_ns_ = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t lines_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t write_csv(const std::vector<NodeTrace>& traces, const std::filesystem::path& output) {
+  return CsvWriter(output, traces).write();
+}
+
+}  // namespace heddle::trace

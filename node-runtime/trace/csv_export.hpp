@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "node-runtime/trace/node_trace.hpp"
+
+namespace heddle::trace {
+
+/// Writes the records of the nodes of one run as a table, comma-separated (RFC 4180), for other
+/// programs: a line for each task, wait, copy, message's end, fragment and value of a counter, by
+/// node and thread in the order of recording. The first line names the columns:
+///
+///   kind      task, wait, copy, send, receive, fragment or counter
+///   node, thread
+///   name      a task's kernel, a wait's cause, a copy's reason, a message's path, a fragment's
+///   step,
+///             a counter's name
+///   job, order, priority
+///   start_us, end_us   on node 0's clock, from the first record of the run on
+///   matrix, tile, version   `tile` counts tiles column by column
+///   from, to  places of the node (0: the host) of a copy, nodes of a message; a task's place is
+///   `to` bytes     or a counter's value
+///
+/// What does not apply is empty. The file appears complete or not at all. Returns the lines behind
+/// the first. Throws Error as merge_to_chrome() does.
+std::uint64_t write_csv(const std::vector<NodeTrace>& traces, const std::filesystem::path& output);
+
+}  // namespace heddle::trace
