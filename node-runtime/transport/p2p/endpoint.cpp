@@ -59,6 +59,7 @@ Endpoint::Endpoint(Wire& wire, const Options& options, std::function<void()> wak
     : wire_(wire),
       options_(options),
       wake_(std::move(wake)),
+      requests_(options.requests_max),
       credits_(wire.nodes(), static_cast<std::int32_t>(options.eager_memory_bytes / credit_bytes)),
       peers_(static_cast<std::size_t>(wire.nodes())),
       out_memory_(slots_bytes(options.out_slots, options.sizes.piece_bytes)),
@@ -157,38 +158,12 @@ const std::shared_ptr<const Shape>& Endpoint::recent(std::shared_ptr<const Shape
   return kept;
 }
 
-/// The number of a new one: even ones of any thread, odd ones of those begun at once, which count
-/// without a read-modify-write. Relaxed: the counts order nothing.
 std::int64_t Endpoint::count_request(bool at_once) {
-  std::int64_t before = 0;
-  if (at_once) {
-    before = begun_at_once_.load(std::memory_order_relaxed);
-    begun_at_once_.store(before + 1, std::memory_order_relaxed);
-  } else {
-    before = begun_.fetch_add(1, std::memory_order_relaxed);
-  }
-  const std::atomic<std::int64_t>& others = at_once ? begun_ : begun_at_once_;
-  const std::int64_t under_way = before + others.load(std::memory_order_relaxed) -
-                                 refused_.load(std::memory_order_relaxed) -
-                                 over_.load(std::memory_order_relaxed);
-  if (under_way >= options_.requests_max) {
-    at_once ? forget_request() : refuse_request();
-    throw Error(ErrorCode::usage,
-                fmt::format("{} sends and receives are under way, which is the most at one time; "
-                            "wait for some of them",
-                            under_way));
-  }
-  return 2 * (before + 1) - (at_once ? 1 : 0);
-}
-
-/// One more is over. The progress thread alone writes it.
-void Endpoint::forget_request() {
-  over_.store(over_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
-/// Any thread: it has a number, but never begins.
-void Endpoint::refuse_request() {
-  refused_.fetch_add(1, std::memory_order_relaxed);
+  if (const auto number = requests_.begin(at_once)) return *number;
+  throw Error(ErrorCode::usage,
+              fmt::format("{} sends and receives are under way, which is the most at one time; "
+                          "wait for some of them",
+                          options_.requests_max));
 }
 
 /// Its memory is given back when nothing else is to be done: somebody waits for what comes next.
@@ -202,13 +177,13 @@ void Endpoint::bury(std::shared_ptr<RequestState> request) {
 void Endpoint::forget(Send& send) {
   send.mapping.reset();
   bury(sends_.extract(send.id));
-  forget_request();
+  requests_.end();
 }
 
 void Endpoint::forget(Receive& receive) {
   receive.mapping.reset();
   bury(receives_.extract(receive.id));
-  forget_request();
+  requests_.end();
 }
 
 void Endpoint::post(Mail mail) {
@@ -216,7 +191,7 @@ void Endpoint::post(Mail mail) {
     const std::scoped_lock lock(mutex_);
     if (failure_.has_value()) {
       if (mail.cancelled) return;  // it is over already
-      refuse_request();
+      requests_.refuse();
       throw Error(*failure_);
     }
     mail_.push_back(std::move(mail));
@@ -371,12 +346,7 @@ bool Endpoint::take_mail() {
 
 bool Endpoint::is_idle() const {
   const std::scoped_lock lock(mutex_);
-  // Relaxed, and in this order: one that is over has begun.
-  const std::int64_t over =
-      over_.load(std::memory_order_relaxed) + refused_.load(std::memory_order_relaxed);
-  const std::int64_t begun =
-      begun_.load(std::memory_order_relaxed) + begun_at_once_.load(std::memory_order_relaxed);
-  return begun == over && mail_.empty() && arrivals_.empty() && operations_.empty();
+  return requests_.is_zero() && mail_.empty() && arrivals_.empty() && operations_.empty();
 }
 
 Endpoint::Statistics Endpoint::statistics() const {

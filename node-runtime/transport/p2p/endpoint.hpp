@@ -28,6 +28,7 @@
 #include "node-runtime/transport/p2p/note.hpp"
 #include "node-runtime/transport/p2p/path.hpp"
 #include "node-runtime/transport/p2p/request.hpp"
+#include "node-runtime/transport/p2p/request_count.hpp"
 #include "node-runtime/transport/p2p/shape_cache.hpp"
 #include "node-runtime/transport/p2p/staging.hpp"
 #include "node-runtime/transport/p2p/wire.hpp"
@@ -430,8 +431,6 @@ class Endpoint {
   void post(Mail mail);
   void cancel(bool is_send, std::int64_t id);
   [[nodiscard]] bool take_mail();
-  void forget_request();
-  void refuse_request();
   void bury(std::shared_ptr<RequestState> request);
   void forget(Send& send);
   void forget(Receive& receive);
@@ -543,10 +542,7 @@ class Endpoint {
   std::vector<Mail> taken_mail_;  ///< the progress thread's; kept for its memory
   std::optional<Error> failure_;
 
-  std::atomic<std::int64_t> begun_{0};          ///< requests, but those begun at once
-  std::atomic<std::int64_t> begun_at_once_{0};  ///< these; the progress thread alone writes it
-  std::atomic<std::int64_t> over_{0};           ///< of all; likewise
-  std::atomic<std::int64_t> refused_{0};        ///< of those of other threads
+  RequestCount requests_;
 
   // The progress thread's.
   Wire::Events events_;

@@ -198,7 +198,7 @@ void Endpoint::start(const std::shared_ptr<Release>& started) {
               fmt::format(
                   "memory at {} of device {} is released, but {}; wait for it, or cancel it, first",
                   fmt::ptr(release.begin), release.lane.value(), user)));
-    forget_request();
+    requests_.end();
     return;
   }
   const auto told = told_.extract({release.lane.value(), release.handle.allocation});
@@ -231,7 +231,7 @@ void Endpoint::end_releases() {
     if (!release->waits_for.empty()) return false;
     lanes_.device(release->lane).disown(release->begin);
     release->complete({wire_.node(), 0, 0, false});
-    forget_request();
+    requests_.end();
     return true;
   });
 }

@@ -19,12 +19,12 @@ void Endpoint::start(std::shared_ptr<Send> started) {
     send.RequestState::fail(
         Error(ErrorCode::communication,
               fmt::format("sending to node {}, which is lost", send.to.value())));
-    forget_request();
+    requests_.end();
     return;
   }
   if (send_eagerly(send.side, send.to, send.tag, send.channel)) {
     send.complete({wire_.node(), send.tag, send.side.bytes, false, Path::eager});
-    forget_request();
+    requests_.end();
     return;
   }
   statistics_.bytes_sent += send.side.bytes;
