@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <functional>
@@ -22,8 +23,8 @@ double seconds_of(std::int64_t ns) {
 
 /// Of sorted values: the one below which that share lies.
 double quantile(std::span<const double> sorted, double share) {
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
-  return sorted[at];
+  const long at = std::lround(share * static_cast<double>(sorted.size() - 1));
+  return sorted[static_cast<std::size_t>(at)];
 }
 
 std::vector<KernelFigures> kernels_of(const RunTrace& run, const Graph& graph) {
@@ -179,6 +180,7 @@ Analysis analyze(const RunTrace& run, std::int32_t job) {
   const auto found = std::ranges::find(jobs, job, &JobTime::job);
   if (found == jobs.end()) {
     std::vector<std::int32_t> numbers;
+    numbers.reserve(jobs.size());
     for (const JobTime& one : jobs) numbers.push_back(one.job);
     throw Error(ErrorCode::usage,
                 numbers.empty() ? fmt::format("no task ran in '{}'", run.source)

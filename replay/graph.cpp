@@ -89,6 +89,7 @@ std::vector<JobTime> jobs_of(const RunTrace& run) {
     job.span.end_ns = std::max(job.span.end_ns, task.time.end_ns);
   }
   std::vector<JobTime> all;
+  all.reserve(jobs.size());
   for (const auto& [number, job] : jobs) all.push_back(job);
   return all;
 }

@@ -173,12 +173,12 @@ void check_that_all_are_there(RunTrace& run) {
                                     fmt::join(missing, ", ")));
 }
 
-/// Adds what one node has recorded, and lets go of it.
+/// Adds what the nodes have recorded, one after the other.
 class RunMaker {
  public:
   explicit RunMaker(std::string source) : names_(run_.names) { run_.source = std::move(source); }
 
-  void add(trace::NodeTrace trace, const std::string& file) {
+  void add(const trace::NodeTrace& trace, const std::string& file) {
     const auto metadata = nlohmann::json::parse(trace.info.metadata);
     if (run_.nodes.empty()) {
       run_.node_count = trace.node_count;
@@ -246,9 +246,9 @@ std::optional<Interval> RunTrace::makespan() const {
   return all;
 }
 
-RunTrace make_run(std::string source, std::vector<trace::NodeTrace> traces) {
+RunTrace make_run(std::string source, const std::vector<trace::NodeTrace>& traces) {
   RunMaker maker(std::move(source));
-  for (trace::NodeTrace& trace : traces) maker.add(std::move(trace), "a trace in memory");
+  for (const trace::NodeTrace& trace : traces) maker.add(trace, "a trace in memory");
   return maker.take();
 }
 
@@ -300,8 +300,8 @@ std::vector<std::string> read_files(const std::filesystem::path& path, const Tak
 RunTrace load_run(const std::filesystem::path& path) {
   RunMaker maker(path.string());
   std::vector<std::string> damages =
-      read_files(path, [&](trace::NodeTrace trace, const std::filesystem::path& file) {
-        maker.add(std::move(trace), file.string());
+      read_files(path, [&](const trace::NodeTrace& trace, const std::filesystem::path& file) {
+        maker.add(trace, file.string());
       });
   RunTrace run = maker.take();
   run.damages.insert(run.damages.begin(), std::make_move_iterator(damages.begin()),

@@ -181,22 +181,24 @@ class CsvWriter {
                 .priority = {},
                 .bytes = fmt::format("{}", counter.value)};
       }
-      default: {
-        const auto message = record.as<MessageRecord>();
-        const bool is_sent = message.kind == RecordKind::send;
-        return {.kind = is_sent ? "send" : "receive",
-                .name = path_name(message.path),
-                .job = message.job,
-                .start_ns = message.start_ns,
-                .end_ns = message.end_ns,
-                .tile = message.tile,
-                .version = message.version,
-                .from = (is_sent ? trace.node : message.peer).value(),
-                .to = (is_sent ? message.peer : trace.node).value(),
-                .priority = {},
-                .bytes = fmt::format("{}", message.bytes)};
-      }
+      default:
+        return line_of_message(trace.node, record.as<MessageRecord>());
     }
+  }
+
+  static Line line_of_message(NodeId node, const MessageRecord& message) {
+    const bool is_sent = message.kind == RecordKind::send;
+    return {.kind = is_sent ? "send" : "receive",
+            .name = path_name(message.path),
+            .job = message.job,
+            .start_ns = message.start_ns,
+            .end_ns = message.end_ns,
+            .tile = message.tile,
+            .version = message.version,
+            .from = (is_sent ? node : message.peer).value(),
+            .to = (is_sent ? message.peer : node).value(),
+            .priority = {},
+            .bytes = fmt::format("{}", message.bytes)};
   }
 
   void put(std::string_view text) { file_.write(std::as_bytes(std::span(text))); }
