@@ -1,6 +1,7 @@
 #include "replay/idleness.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -178,21 +179,9 @@ void measure(std::vector<Step> steps, std::int32_t threads, Hidden& hidden) {
 }  // namespace
 
 const char* name(IdleCause cause) {
-  switch (cause) {
-    case IdleCause::task_here:
-      return "task here";
-    case IdleCause::task_there:
-      return "task there";
-    case IdleCause::message:
-      return "message";
-    case IdleCause::copy:
-      return "copy";
-    case IdleCause::runtime:
-      return "runtime";
-    case IdleCause::end:
-      return "end";
-  }
-  return "unknown";
+  static constexpr std::array<const char*, idle_cause_count> names{
+      "task here", "task there", "message", "copy", "runtime", "end"};
+  return names.at(static_cast<std::size_t>(cause));
 }
 
 std::int64_t ThreadTime::idle() const {

@@ -1,6 +1,7 @@
 #include "replay/run.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
@@ -219,21 +220,9 @@ class RunMaker {
 }  // namespace
 
 const char* name(Role role) {
-  switch (role) {
-    case Role::generation:
-      return "generation";
-    case Role::worker:
-      return "worker";
-    case Role::device:
-      return "device";
-    case Role::copy:
-      return "copy";
-    case Role::messages:
-      return "messages";
-    case Role::other:
-      return "other";
-  }
-  return "unknown";
+  static constexpr std::array<const char*, role_count> names{"generation", "worker",   "device",
+                                                             "copy",       "messages", "other"};
+  return names.at(static_cast<std::size_t>(role));
 }
 
 std::optional<Interval> RunTrace::makespan() const {

@@ -7,7 +7,7 @@
 namespace heddle::p2p {
 
 /// Numbers requests, and counts those under way. Requests that the progress thread begins at once
-/// count without a read-modify-write, which takes as long as a tenth of a short message.
+/// count without a read-modify-write: a short message has none to spare for one.
 ///
 /// Relaxed throughout: the counts order nothing. Threads: begin(false) and refuse(), any; all else
 /// but is_zero() the progress thread's.
