@@ -373,13 +373,12 @@ void Endpoint::tell(const Operation& piece) {
 
 // ---- notes -----------------------------------------------------------------------------------
 
-/// Room for what follows the header.
+/// Room for what follows the header; eager ones are written by send_eagerly().
 std::span<std::byte> Endpoint::begin_note(NodeId to, NoteHeader header, std::size_t payload_bytes) {
   header.credits = credits_.take_owed(to);
-  const std::size_t header_bytes = NoteHeader::size_of(header.kind);
-  const std::span<std::byte> note = wire_.begin_note(to, header_bytes + payload_bytes);
-  copy_header(note.data(), &header, header.kind);
-  return note.subspan(header_bytes);
+  const std::span<std::byte> note = wire_.begin_note(to, sizeof header + payload_bytes);
+  std::memcpy(note.data(), &header, sizeof header);
+  return note.subspan(sizeof header);
 }
 
 void Endpoint::send_note(NodeId to, const NoteHeader& header) {
