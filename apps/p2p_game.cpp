@@ -206,7 +206,7 @@ void P2pGame::copies(int copies, int window, bool to_and_fro) {
   const auto bytes = static_cast<std::size_t>(shape_.bytes());
   const bool is_mapped = mapped_ != nullptr;
   while (events_.size() < static_cast<std::size_t>(window)) {
-    events_.push_back(device_->create_event());
+    events_.push_back(device_->create_event(EventTiming::off));
   }
   const auto event = [&](int copy) -> Event& {
     return *events_[static_cast<std::size_t>(copy % window)];

@@ -244,18 +244,18 @@ class Bench {
   static std::size_t size_of(const Case& what) { return static_cast<std::size_t>(what.plan->size); }
   static StreamRange all_of(const Case& what) { return {0, what.plan->size}; }
 
-  void run_pack(const Case& what, const Buffers& buffers, std::size_t set, PackLimits limits) {
+  void run_pack(const Case& what, const Buffers& buffers, std::size_t set, PackOptions options) {
     packer_.pack(*stream_, what.plan, 1, buffers.memory(set), all_of(what), buffers.packed(set),
-                 limits);
+                 options);
   }
   void run_unpack(const Case& what, const Buffers& buffers, std::size_t set,
-                  PackLimits limits = {}) {
+                  PackOptions options = {}) {
     packer_.unpack(*stream_, what.plan, 1, all_of(what), buffers.packed_source(set),
-                   buffers.memory(set), limits);
+                   buffers.memory(set), options);
   }
 
   /// The host's engine packs the same stream, and fills the same places from another one.
-  void validate(const Case& what, const Buffers& buffers, PackLimits limits) {
+  void validate(const Case& what, const Buffers& buffers, PackOptions options) {
     std::vector<std::byte> memory(static_cast<std::size_t>(what.memory_bytes));
     std::mt19937_64 random(2);
     for (std::size_t i = 0; i + 8 <= memory.size(); i += 8) {
@@ -269,13 +269,13 @@ class Bench {
       stream_->copy(buffers.elements(set), {memory.data(), nullptr}, memory.size());
       stream_->synchronize();
     }
-    run_pack(what, buffers, 0, limits);
+    run_pack(what, buffers, 0, options);
     get(found, buffers.packed_source(0));
     if (found != expected) throw wrong("packed", what);
 
     for (std::byte& byte : expected) byte ^= std::byte{0x5a};
     put(buffers.packed(0), expected);
-    run_unpack(what, buffers, 0, limits);
+    run_unpack(what, buffers, 0, options);
     heddle::unpack(*what.plan, 1, all_of(what), expected.data(), memory.data());
     found.resize(memory.size());
     get(found, buffers.elements_source(0));

@@ -302,6 +302,7 @@ void Node::Parts::make_transport(std::span<Device* const> device_pointers) {
   const MpsPresence mps = look_around().mps;
   options.processes_take_turns = !mps.is_connected && !mps.has_pipes;
   options.traces = recorder.enabled();
+  options.meeting_seconds = config.runtime.watchdog_seconds;
   if (config.runtime.messages.explain) {
     options.report = [this](const p2p::MessageReport& report) { explanations.add(report); };
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"
@@ -37,8 +36,6 @@ packing::UnitsStore::Options units_options(std::uint64_t memory_bytes) {
       std::clamp<std::size_t>(chunk_bytes / sizeof(WorkUnit), 16, options.chunk_units);
   return options;
 }
-
-constexpr std::int64_t meeting_ns_max = 60'000'000'000;
 
 /// A node may have as many receives as its pools have blocks.
 constexpr std::int32_t requests_max = 1 << 24;
@@ -89,22 +86,17 @@ TileTransport::TileTransport(const Communicator& communicator, std::span<Device*
             if (engine_ != nullptr) engine_->message_bell.ring();
           },
           devices) {
-  meet_neighbours();
+  meet_neighbours(std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(options.meeting_seconds)));
 }
 
 /// Before anything is computed.
-void TileTransport::meet_neighbours() {
-  endpoint_.meet_neighbours();
-  const std::int64_t until = now_ns() + meeting_ns_max;
-  while (!endpoint_.are_neighbours_known()) {
-    if (!endpoint_.progress()) ::sched_yield();
-    if (now_ns() < until) continue;
-    const Error why(ErrorCode::communication,
-                    fmt::format("node {}: another node of this host has not said which devices it "
-                                "has within {} s",
-                                node_.value(), meeting_ns_max / 1'000'000'000));
+void TileTransport::meet_neighbours(std::chrono::nanoseconds limit) {
+  try {
+    endpoint_.await_neighbours(limit);
+  } catch (const Error& why) {
     abandon(why);
-    throw Error(why);
+    throw;
   }
 }
 

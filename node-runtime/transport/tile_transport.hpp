@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -47,6 +48,7 @@ class TileTransport {
     bool processes_take_turns = true;
     std::function<void(const p2p::MessageReport&)> report;  ///< of messages received
     bool traces = false;                                    ///< fragments are wanted for the trace
+    double meeting_seconds = 60;  ///< in which nodes of this host say what devices they have
   };
   /// What has come and gone, for the protocol.
   struct Ended {
@@ -127,7 +129,7 @@ class TileTransport {
   template <class Action>
   void record(trace::RecordKind kind, const Action& action, NodeId peer, std::uint32_t tag,
               std::size_t bytes, std::int64_t posted_ns, p2p::Path path);
-  void meet_neighbours();
+  void meet_neighbours(std::chrono::nanoseconds limit);
   [[nodiscard]] static p2p::Endpoint::Options endpoint_options(std::span<Device* const> devices,
                                                                const Options& options);
 

@@ -60,6 +60,19 @@ TEST_P(DeviceEventTest, an_event_says_when_it_completed_however_late_it_is_asked
   EXPECT_LE(second->completed_ns(), after);
 }
 
+TEST_P(DeviceEventTest, without_timing_it_knows_its_end_but_not_the_time) {
+  const auto stream = device().create_stream();
+  const auto event = device().create_event(EventTiming::off);
+  Gate gate;
+  gate.close(*stream);
+  stream->record(*event);
+  EXPECT_EQ(event->query(), EventState::pending);
+  gate.open();
+  event->synchronize();
+  EXPECT_EQ(event->query(), EventState::done);
+  EXPECT_DEATH(static_cast<void>(event->completed_ns()), "without timing");
+}
+
 TEST_P(DeviceEventTest, a_stream_that_does_not_wait_sees_the_old_data) {
   if (GetParam().emulated.concurrent_kernels == 1) GTEST_SKIP() << "needs a kernel beside another";
   const HostArray fresh(device(), 1000, 2);

@@ -255,8 +255,8 @@ std::unique_ptr<Stream> CudaDevice::create_stream(StreamPriority priority, Notif
   return stream;
 }
 
-std::unique_ptr<Event> CudaDevice::create_event() {
-  return std::make_unique<CudaEvent>(*this);
+std::unique_ptr<Event> CudaDevice::create_event(EventTiming timing) {
+  return std::make_unique<CudaEvent>(*this, timing);
 }
 
 std::int64_t CudaDevice::completed_ns(cudaEvent_t event) {

@@ -57,7 +57,7 @@ class CudaDevice final : public PooledDevice {
   }
   [[nodiscard]] std::unique_ptr<Stream> create_stream(StreamPriority priority,
                                                       Notifier* notifier) override;
-  [[nodiscard]] std::unique_ptr<Event> create_event() override;
+  [[nodiscard]] std::unique_ptr<Event> create_event(EventTiming timing) override;
   [[nodiscard]] bool can_access_peer(const Device& other) const override;
   [[nodiscard]] IpcMemoryHandle export_memory(const void* address) override;
   [[nodiscard]] DeviceMemory open_memory(const IpcMemoryHandle& handle) override;

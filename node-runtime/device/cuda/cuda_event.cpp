@@ -25,16 +25,18 @@ bool OpenedEvent::is_lost() const {
   return status != cudaSuccess;
 }
 
-CudaEvent::CudaEvent(CudaDevice& device)
-    : device_(device), exceptions_at_start_(std::uncaught_exceptions()) {
+CudaEvent::CudaEvent(CudaDevice& device, EventTiming timing)
+    : device_(device), exceptions_at_start_(std::uncaught_exceptions()), timing_(timing) {
   const CurrentGpu current(device_.gpu());
-  device_.check(cudaEventCreate(&event_), "cudaEventCreate");
+  const unsigned flags = timing == EventTiming::on ? cudaEventDefault : cudaEventDisableTiming;
+  device_.check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreateWithFlags");
   device_.event_created();
 }
 
 CudaEvent::CudaEvent(CudaDevice& device, std::shared_ptr<const OpenedEvent> opened)
     : device_(device),
       exceptions_at_start_(std::uncaught_exceptions()),
+      timing_(EventTiming::on),
       opened_(std::move(opened)),
       event_(opened_->handle()) {
   device_.event_created();
@@ -81,6 +83,8 @@ EventState CudaEvent::query() const {
 }
 
 std::int64_t CudaEvent::completed_ns() const {
+  HEDDLE_CHECK(timing_ == EventTiming::on, "an event of {} without timing is asked for its time",
+               device_.label());
   return is_opened() ? now_ns() : device_.completed_ns(event_);
 }
 

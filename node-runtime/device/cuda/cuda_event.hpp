@@ -38,7 +38,7 @@ class OpenedEvent {
 /// An event, created here or opened from another process.
 class CudaEvent final : public Event {
  public:
-  explicit CudaEvent(CudaDevice& device);
+  CudaEvent(CudaDevice& device, EventTiming timing);
   CudaEvent(CudaDevice& device, std::shared_ptr<const OpenedEvent> opened);
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -71,6 +71,7 @@ class CudaEvent final : public Event {
 
   CudaDevice& device_;
   const int exceptions_at_start_;
+  const EventTiming timing_;
   const std::shared_ptr<const OpenedEvent> opened_;
   cudaEvent_t event_ = nullptr;
   mutable std::mutex mutex_;              ///< what follows

@@ -122,8 +122,8 @@ std::unique_ptr<Stream> EmulatedDevice::create_stream(StreamPriority priority, N
   }
 }
 
-std::unique_ptr<Event> EmulatedDevice::create_event() {
-  return std::make_unique<EmulatedEvent>(*this, arena_);
+std::unique_ptr<Event> EmulatedDevice::create_event(EventTiming timing) {
+  return std::make_unique<EmulatedEvent>(*this, arena_, timing);
 }
 
 bool EmulatedDevice::can_access_peer(const Device& other) const {

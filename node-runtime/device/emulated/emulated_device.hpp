@@ -36,7 +36,7 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] DeviceMemory allocate(std::size_t bytes) override;
   [[nodiscard]] std::unique_ptr<Stream> create_stream(
       StreamPriority priority = StreamPriority::normal, Notifier* notifier = nullptr) override;
-  [[nodiscard]] std::unique_ptr<Event> create_event() override;
+  [[nodiscard]] std::unique_ptr<Event> create_event(EventTiming timing = EventTiming::on) override;
   [[nodiscard]] bool can_access_peer(const Device& other) const override;
   [[nodiscard]] IpcMemoryHandle export_memory(const void* address) override;
   [[nodiscard]] DeviceMemory open_memory(const IpcMemoryHandle& handle) override;

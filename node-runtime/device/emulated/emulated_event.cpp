@@ -85,9 +85,11 @@ void complete_record(EventSlot& slot, std::uint64_t number, const std::string* f
   futex_wake_all(slot.wake);
 }
 
-EmulatedEvent::EmulatedEvent(EmulatedDevice& device, std::shared_ptr<SharedArena> arena)
+EmulatedEvent::EmulatedEvent(EmulatedDevice& device, std::shared_ptr<SharedArena> arena,
+                             EventTiming timing)
     : device_(device),
       exceptions_at_start_(std::uncaught_exceptions()),
+      timing_(timing),
       slot_index_(arena->acquire_slot()) {
   words_.slot = &arena->slot(slot_index_);
   words_.arena = std::move(arena);
@@ -95,7 +97,7 @@ EmulatedEvent::EmulatedEvent(EmulatedDevice& device, std::shared_ptr<SharedArena
 }
 
 EmulatedEvent::EmulatedEvent(EmulatedDevice& device, std::shared_ptr<const PeerEvent> peer)
-    : device_(device), exceptions_at_start_(std::uncaught_exceptions()) {
+    : device_(device), exceptions_at_start_(std::uncaught_exceptions()), timing_(EventTiming::on) {
   words_.slot = reinterpret_cast<const EventSlot*>(peer->words.address());
   words_.peer = std::move(peer);
   device_.event_created();
@@ -132,6 +134,8 @@ EventState EmulatedEvent::query() const {
 }
 
 std::int64_t EmulatedEvent::completed_ns() const {
+  HEDDLE_CHECK(timing_ == EventTiming::on,
+               "an event of device {} without timing is asked for its time", device_.info().index);
   return words_.slot->completed_ns.load(std::memory_order_relaxed);  // published by `completed`
 }
 

@@ -46,7 +46,7 @@ void complete_record(EventSlot& slot, std::uint64_t number, const std::string* f
 class EmulatedEvent final : public Event {
  public:
   /// A new event of `device`.
-  EmulatedEvent(EmulatedDevice& device, std::shared_ptr<SharedArena> arena);
+  EmulatedEvent(EmulatedDevice& device, std::shared_ptr<SharedArena> arena, EventTiming timing);
   /// An event of another process, opened by `device`.
   EmulatedEvent(EmulatedDevice& device, std::shared_ptr<const PeerEvent> peer);
   EmulatedEvent(const EmulatedEvent&) = delete;
@@ -77,6 +77,7 @@ class EmulatedEvent final : public Event {
  private:
   EmulatedDevice& device_;
   const int exceptions_at_start_;
+  const EventTiming timing_;
   EventWords words_;
   std::uint32_t slot_index_ = 0;   ///< of an own event
   std::uint64_t recorded_on_ = 0;  ///< stream of the last record, 0: never; recording thread only

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -215,7 +216,9 @@ class Endpoint {
   /// maps another one's memory in a second rather than in some milliseconds. To be called by all;
   /// are_neighbours_known() says when it is done.
   void meet_neighbours();
-  [[nodiscard]] bool are_neighbours_known() const;
+  [[nodiscard]] bool are_neighbours_known() const { return unknown_neighbours().empty(); }
+  /// Both, waiting. Throws Error(communication) that names the nodes that have not come.
+  void await_neighbours(std::chrono::nanoseconds limit);
   /// Does what can be done now; false: nothing was.
   bool progress();
   /// As send() and receive(), where progress() is not under way: begun at once, without a lock. A
@@ -262,7 +265,6 @@ class Endpoint {
     std::int32_t tag = 0;
     ChannelId channel;
     bool is_granted = false;
-    bool is_far = false;        ///< ring: the receiver's device is another one
     bool is_withdrawn = false;  ///< asked for
     Path path = Path::message;
     std::int64_t peer_receive = 0;
@@ -495,6 +497,7 @@ class Endpoint {
   void map_source_for_the_next(const Receive& receive);
 
   // ---- mappings -------------------------------------------------------------------------------
+  [[nodiscard]] std::vector<NodeId> unknown_neighbours() const;
   void introduce(NodeId to);
   void introduced(NodeId from, std::span<const std::byte> payload);
   void map_rings(NodeId of);

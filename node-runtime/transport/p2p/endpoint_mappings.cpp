@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
+#include <sched.h>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 
@@ -53,14 +55,34 @@ void Endpoint::meet_neighbours() {
   }
 }
 
-bool Endpoint::are_neighbours_known() const {
+std::vector<NodeId> Endpoint::unknown_neighbours() const {
+  std::vector<NodeId> unknown;
   for (std::int32_t i = 0; i < wire_.nodes() && lanes_.count() > 0; ++i) {
     const NodeId node{i};
     const Peer& other = peer(node);
     const bool is_awaited = node != wire_.node() && wire_.shares_host(node);
-    if (is_awaited && !other.has_introduced && !other.is_lost) return false;
+    if (is_awaited && !other.has_introduced && !other.is_lost) unknown.push_back(node);
   }
-  return true;
+  return unknown;
+}
+
+void Endpoint::await_neighbours(std::chrono::nanoseconds limit) {
+  meet_neighbours();
+  const std::int64_t until = now_ns() + limit.count();
+  while (!are_neighbours_known()) {
+    if (!progress()) ::sched_yield();
+    if (now_ns() < until) continue;
+    std::string missing;
+    for (const NodeId node : unknown_neighbours()) {
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", node.value());
+    }
+    throw Error(
+        ErrorCode::communication,
+        fmt::format("node {}: within {:g} s these nodes of this host have not said which "
+                    "devices they have: {}; look at what holds them, or raise "
+                    "runtime.watchdog_seconds",
+                    wire_.node().value(), static_cast<double>(limit.count()) * 1e-9, missing));
+  }
 }
 
 /// What is refused is not tried again.
@@ -87,10 +109,11 @@ LaneId Endpoint::lane_for(const Side& side, const DeviceUuid& device) const {
 Spot Endpoint::map(NodeId node, LaneId via, const MemoryReference& memory,
                    std::shared_ptr<const Mappings::Use>& use) {
   Device& device = lanes_.device(via);
+  const bool is_near = memory.handle.device == device.info().uuid;
   if (node != wire_.node()) {
     use = mappings_.use(node, device, memory);
     const MappedMemory mapped = use->at(memory.offset);
-    return {mapped.address, mapped.device};
+    return {mapped.address, mapped.device, is_near};
   }
   const auto owner = lanes_.lane_on(memory.handle.device);
   HEDDLE_CHECK(owner.has_value());
@@ -99,7 +122,8 @@ Spot Endpoint::map(NodeId node, LaneId via, const MemoryReference& memory,
     throw Error(ErrorCode::communication,
                 fmt::format("device {} has no access to device {}", via.value(), owner->value()));
   }
-  return {reinterpret_cast<std::byte*>(memory.address), &other};  // NOLINT(*-no-int-to-ptr)
+  return {reinterpret_cast<std::byte*>(memory.address), &other,
+          is_near};  // NOLINT(*-no-int-to-ptr)
 }
 
 /// What could not be used for this message is there for the next one; otherwise, why not.

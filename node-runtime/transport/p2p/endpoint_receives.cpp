@@ -207,7 +207,7 @@ void Endpoint::filled(NodeId from, const NoteHeader& header) {
   piece.slot = header.slot;
   std::erase(receive.given, header.slot);
   const Device* device = receive.path == Path::ring ? &lanes_.device(*receive.side.lane) : nullptr;
-  const Spot from_slot{slots_of(receive).at(header.slot), device};
+  const Spot from_slot{slots_of(receive).at(header.slot), device, device != nullptr};
   if (receive.broken || drain(receive, piece, from_slot)) piece_is_in(receive, piece);
 }
 

@@ -162,7 +162,6 @@ bool Endpoint::reach(Send& send, const NoteHeader& header, std::span<const std::
         const auto& ring = peer(send.to).devices.at(static_cast<std::size_t>(header.device)).ring;
         send.via = *send.side.lane;
         send.target = map(send.to, send.via, ring, send.mapping);
-        send.is_far = !(ring.handle.device == lanes_.device(send.via).info().uuid);
         break;
       }
       case Path::put:
@@ -267,7 +266,7 @@ bool Endpoint::post_fill(Send& send) {
     // To another device in both ways at a time; without a slot straight to the piece's place.
     const bool fits = send.piece_bytes <= options_.sizes.ring_piece_bytes && !out_rings_.empty();
     const bool is_copys_turn = 2 * send.copies <= send.in_flight;
-    if (send.path == Path::ring && send.is_far && fits && is_copys_turn) {
+    if (send.path == Path::ring && !send.target.is_near && fits && is_copys_turn) {
       piece.between = out_rings_[static_cast<std::size_t>(send.via.value())].take();
       if (piece.between) ++send.copies;
     }

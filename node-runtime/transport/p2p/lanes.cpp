@@ -60,7 +60,7 @@ void Lanes::pack(LaneId lane, const Elements& elements, StreamRange range, const
   Lane& on = at(lane);
   Queue& queue = next(on.out);
   on.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
-                 {to.address, to.device}, options_.limits);
+                 {to.address, to.device}, {options_.blocks_max, to.is_near});
   queued(on, queue, id);
 }
 
@@ -69,7 +69,7 @@ void Lanes::pack_and_copy(LaneId lane, const Elements& elements, StreamRange ran
   Lane& on = at(lane);
   Queue& queue = next(on.out_by_copies);
   on.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
-                 {between, &on.device}, options_.limits);
+                 {between, &on.device}, {options_.blocks_max, true});
   queue.stream->copy({to.address, to.device}, {between, &on.device},
                      static_cast<std::size_t>(range.bytes));
   queued(on, queue, id);
@@ -80,7 +80,7 @@ void Lanes::unpack(LaneId lane, const Elements& elements, StreamRange range, con
   Lane& on = at(lane);
   Queue& queue = next(on.in);
   on.packer.unpack(*queue.stream, elements.plan, elements.count, range, {from.address, from.device},
-                   elements.memory, options_.limits);
+                   elements.memory, {options_.blocks_max, from.is_near});
   queued(on, queue, id);
 }
 
@@ -89,7 +89,7 @@ void Lanes::transfer(LaneId lane, const LoopShape& from, const Spot& source, con
   Lane& on = at(lane);
   Queue& queue = next(on.in);
   on.packer.transfer(*queue.stream, from, {source.address, source.device}, to, memory,
-                     options_.limits);
+                     {options_.blocks_max, source.is_near});
   queued(on, queue, id);
 }
 
@@ -107,7 +107,7 @@ Lanes::Queue& Lanes::next(Queues& queues) {
 }
 
 void Lanes::queued(Lane& lane, Queue& queue, OperationId id) {
-  if (queue.events.empty()) queue.events.push_back(lane.device.create_event());
+  if (queue.events.empty()) queue.events.push_back(lane.device.create_event(EventTiming::off));
   std::unique_ptr<Event> event = std::move(queue.events.back());
   queue.events.pop_back();
   queue.stream->record(*event);

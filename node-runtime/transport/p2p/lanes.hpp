@@ -23,6 +23,7 @@ using LaneId = Index<struct LaneTag, std::int32_t>;
 struct Spot {
   std::byte* address = nullptr;
   const Device* device = nullptr;
+  bool is_near = false;  ///< memory of the very GPU whose lane is to read or write it
 };
 
 /// What devices do for messages: some streams of each for what leaves and some for what comes, and
@@ -43,8 +44,8 @@ class Lanes {
   };
   struct Options {
     DevicePacker::Options packer;
-    PackLimits limits;         ///< multiprocessors that packing may take
-    std::int32_t streams = 2;  ///< of each kind: out, out by copies, in
+    std::uint32_t blocks_max = 0;  ///< thread blocks that packing may take, see PackOptions
+    std::int32_t streams = 2;      ///< of each kind: out, out by copies, in
   };
   struct Ended {
     OperationId id;

@@ -11,11 +11,12 @@
 
 namespace heddle {
 
-struct PackLimits {
+struct PackOptions {
   /// Most thread blocks of a kernel, each half of a multiprocessor's threads; 0: as many as fill
   /// the device. A few saturate the link to the host and leave the rest to others' kernels (000
   /// section 4.4.3).
   std::uint32_t blocks_max = 0;
+  bool is_near = false;  ///< the packed bytes are in memory of this very GPU
 };
 
 /// Packs and unpacks on a device, on its streams, what pack() and unpack() do on the host: elements
@@ -26,10 +27,11 @@ struct PackLimits {
 /// it, of a peer, or host memory that the device allocated or registered, which is then written
 /// and read in place (000 section 4.4.1). It must not overlap the elements.
 ///
-/// Contiguous elements are copied by Stream::copy. Blocks, transposes and triangles are computed
-/// from the plan, whose parameters travel with the kernel; units are brought to the device and kept
-/// there (UnitsStore). Accesses are as wide as addresses, strides and block lengths allow: packed
-/// addresses and ranges that begin at multiples of 16 bytes are the fastest.
+/// Contiguous elements are copied by Stream::copy, within a GPU's caches by a kernel. Blocks,
+/// transposes and triangles are computed from the plan, whose parameters travel with the kernel;
+/// units are brought to the device and kept there (UnitsStore). Accesses are as wide as addresses,
+/// strides and block lengths allow: packed addresses and ranges that begin at multiples of 16 bytes
+/// are the fastest.
 ///
 /// Asynchronous, as Stream's operations are; the plan may be gone when a call returns. Throws
 /// Error(usage) for a range beyond the stream, a negative count and offsets that do not fit
@@ -45,14 +47,14 @@ class DevicePacker {
   DevicePacker(Device& device, const Options& options) : device_(device), units_(device, options) {}
 
   void pack(Stream& stream, const Plan& plan, std::int64_t count, const void* memory,
-            StreamRange range, Destination packed, const PackLimits& limits = {});
+            StreamRange range, Destination packed, const PackOptions& options = {});
   void unpack(Stream& stream, const Plan& plan, std::int64_t count, StreamRange range,
-              Source packed, void* memory, const PackLimits& limits = {});
+              Source packed, void* memory, const PackOptions& options = {});
 
   /// Copies all bytes of one shape, from memory that the device reaches, to another one in its own;
   /// the two fit each other (LoopShape::fits). Nothing is packed on the way.
   void transfer(Stream& stream, const LoopShape& from, Source source, const LoopShape& to,
-                void* memory, const PackLimits& limits = {});
+                void* memory, const PackOptions& options = {});
 
   [[nodiscard]] packing::UnitsStore::Statistics statistics() const { return units_.statistics(); }
   [[nodiscard]] bool is_valid() const { return units_.is_valid(); }
@@ -65,9 +67,10 @@ class DevicePacker {
     std::byte* memory = nullptr;
     StreamRange range;
     Destination packed;
-    PackLimits limits;
+    PackOptions options;
   };
   void run(Stream& stream, const Plan& plan, const Call& call);
+  [[nodiscard]] static bool is_for_kernel(const Call& call);
   [[nodiscard]] static bool are_for_copy_engine(const LoopNest& nest, const Call& call);
   void copy_blocks(Stream& stream, const LoopNest& nest, const Call& call);
   void copy(Stream& stream, const LoopNest& nest, const Call& call);

@@ -50,8 +50,8 @@ UnitsStore::UnitsStore(Device& device, const Options& options)
   std::byte* on_device = memory_.address() + options_.cache_bytes;
   std::byte* on_host = host_.address();
   for (Chunk& chunk : chunks_) {
-    chunk.copied = device.create_event();
-    chunk.used = device.create_event();
+    chunk.copied = device.create_event(EventTiming::off);
+    chunk.used = device.create_event(EventTiming::off);
     chunk.device = reinterpret_cast<WorkUnit*>(on_device);
     chunk.host = reinterpret_cast<WorkUnit*>(on_host);
     on_device += chunk_bytes(options_);
@@ -112,7 +112,7 @@ UnitsStore::Entry* UnitsStore::entry_for(const Plan& plan) {
   }
   const std::uint64_t bytes = plan->units.size() * sizeof(WorkUnit);
   if (!make_room(bytes)) return nullptr;
-  auto arrived = device_.create_event();
+  auto arrived = device_.create_event(EventTiming::off);
   const auto block = allocator_.allocate(bytes);
   HEDDLE_CHECK(block.has_value(), "{} bytes", bytes);
   entries_.push_front({plan, block->begin, 0, false, std::move(arrived), {}});
@@ -129,7 +129,7 @@ void UnitsStore::record_use(Stream& stream, Entry& entry) {
                        [](const Use& known) { return known.event->query() == EventState::done; });
   }
   if (use == entry.uses.end()) {
-    entry.uses.push_back({&stream, device_.create_event()});
+    entry.uses.push_back({&stream, device_.create_event(EventTiming::off)});
     use = std::prev(entry.uses.end());
   }
   use->stream = &stream;

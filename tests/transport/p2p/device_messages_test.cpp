@@ -99,7 +99,7 @@ TEST_P(DeviceMessages, come_as_they_were_sent) {
     Endpoint::Options options = small_options();
     options.path = GetParam();
     options.mappings_max = static_cast<std::int32_t>(1 + random() % 4);
-    options.lanes.limits.blocks_max = static_cast<std::uint32_t>(random() % 3);
+    options.lanes.blocks_max = static_cast<std::uint32_t>(random() % 3);
     Cluster::Devices wanted{devices, small_device(), -1};
     wanted.emulated.faults.delay_us_max = random() % 2 == 0 ? 100 : 0;
     // One copy that all others overtake.
@@ -379,6 +379,25 @@ TEST(Neighbours, map_each_other_s_devices_before_there_is_anything_to_do) {
   EXPECT_EQ(cluster.mapper(2).open_count, 0);
   EXPECT_TRUE(cluster.close());
   EXPECT_EQ(cluster.mapper(0).open_count, 0);
+}
+
+TEST(Neighbours, that_do_not_come_are_named) {
+  Cluster::Devices devices;
+  devices.per_node = 1;
+  Cluster cluster(3, 7, small_options(), devices);
+  cluster.at(2).meet_neighbours();
+  std::string error;
+  try {
+    cluster.at(0).await_neighbours(std::chrono::milliseconds(20));
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::communication);
+    error = failure.what();
+  }
+  EXPECT_NE(error.find("node 0: within 0.02 s"), std::string::npos) << error;
+  EXPECT_NE(error.find("devices they have: 1"), std::string::npos) << error;
+  cluster.at(1).meet_neighbours();
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.at(0).are_neighbours_known(); }));
+  EXPECT_TRUE(cluster.close());
 }
 
 TEST(Neighbours, without_devices_say_so) {

@@ -147,7 +147,7 @@ void DevicePackerTest::check(DevicePacker& packer, const Plan& plan, std::int64_
                              Elements& elements, RandomType& random) {
   const auto ranges = random_ranges(random, elements.stream_bytes(), 3);
   const PackedSide& side = packed(random.one_in(2));
-  const PackLimits limits{static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
+  const PackOptions options{static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
   // Pieces lie one behind the other with a gap, at any alignment.
   std::vector<std::size_t> places;
   std::size_t end = 0;
@@ -163,7 +163,7 @@ void DevicePackerTest::check(DevicePacker& packer, const Plan& plan, std::int64_
   side.set(stream(), expected);
   std::byte* origin = memory().address() + elements.origin();
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    packer.pack(stream(), plan, count, origin, ranges[i], side.at(places[i]), limits);
+    packer.pack(stream(), plan, count, origin, ranges[i], side.at(places[i]), options);
     const std::vector<std::byte> right = elements.packed(ranges[i]);
     std::copy(right.begin(), right.end(),
               expected.begin() + static_cast<std::ptrdiff_t>(places[i]));
@@ -181,7 +181,7 @@ void DevicePackerTest::check(DevicePacker& packer, const Plan& plan, std::int64_
   }
   side.set(stream(), expected);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    packer.unpack(stream(), plan, count, ranges[i], side.from(places[i]), origin, limits);
+    packer.unpack(stream(), plan, count, ranges[i], side.from(places[i]), origin, options);
   }
   for (std::int64_t i = 0; i < elements.stream_bytes(); ++i) {
     unpacked[elements.place(i)] = bytes[static_cast<std::size_t>(i)];
@@ -395,6 +395,30 @@ TEST_P(DevicePackerTest, packs_to_a_peer) {
   }
 }
 
+TEST_P(DevicePackerTest, moves_long_runs_within_its_memory_by_a_kernel) {
+  DevicePacker packer(device(), small());
+  constexpr std::int64_t bytes = (std::int64_t{3} << 20U) + 5;
+  constexpr std::size_t room = static_cast<std::size_t>(bytes) + 64;
+  const Plan plan = plan_of(Datatype::contiguous(bytes, Scalar::byte));
+  const Image from(device(), room);
+  const Image to(device(), room);
+  const std::vector<std::byte> content = counted_bytes(static_cast<std::int64_t>(room));
+  from.set(stream(), content);
+  const PackOptions near{.is_near = true};
+  for (const std::size_t shift : {std::size_t{0}, std::size_t{8}, std::size_t{13}}) {
+    std::vector<std::byte> expected(room, Elements::sentinel);
+    std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(shift), bytes, expected.begin() + 16);
+    to.set(stream(), std::vector<std::byte>(room, Elements::sentinel));
+    packer.pack(stream(), plan, 1, from.address() + shift, {0, bytes},
+                {to.address() + 16, &device()}, near);
+    ASSERT_TRUE(to.get(stream(), room) == expected) << shift;
+    to.set(stream(), std::vector<std::byte>(room, Elements::sentinel));
+    packer.unpack(stream(), plan, 1, {0, bytes}, {from.address() + shift, &device()},
+                  to.address() + 16, near);
+    ASSERT_TRUE(to.get(stream(), room) == expected) << shift;
+  }
+}
+
 TEST_P(DevicePackerTest, transfers_from_any_loops_to_others) {
   DevicePacker packer(device(), small());
   const bool has_peer = device().can_access_peer(other());
@@ -420,10 +444,11 @@ TEST_P(DevicePackerTest, transfers_from_any_loops_to_others) {
                                     Elements::sentinel);
     memory().set(stream(), expected);
     move_by_host(from, content.data() + shift, to, expected.data() + shift);
-    const PackLimits limits{static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
+    const PackOptions options{
+        static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
     packer.transfer(stream(), *from_shape,
                     {source.address() + shift + from.true_lower_bound, &source_device}, *to_shape,
-                    memory().address() + shift + to.true_lower_bound, limits);
+                    memory().address() + shift + to.true_lower_bound, options);
     ASSERT_TRUE(memory().get(stream(), expected.size()) == expected);
   }
 }
