@@ -16,6 +16,7 @@
 #include "apps/launcher.hpp"
 #include "apps/report.hpp"
 #include "apps/run.hpp"
+#include "apps/simulate.hpp"
 #include "apps/solve.hpp"
 #include "apps/trace_export.hpp"
 #include "apps/tune.hpp"
@@ -34,6 +35,7 @@ struct CommandLine {
   DoctorOptions doctor;
   BenchP2pOptions bench_p2p;
   AnalyzeOptions analyze;
+  SimulateOptions simulate;
   TraceExportOptions trace_export;
   Work work;
 };
@@ -226,6 +228,26 @@ void add_analyze(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.work = [&line](Run&) { return analyze(line.analyze); }; });
 }
 
+void add_simulate(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("simulate", "predict a factorization on another machine");
+  SimulateOptions& o = line.simulate;
+  command->add_option("file", o.file, "the problem, YAML, as for heddle solve")
+      ->required()
+      ->type_name("FILE.yaml");
+  command
+      ->add_option("--machine", o.machine,
+                   "the machine (config/machines); this one with measured kernels, unless given")
+      ->type_name("MACHINE.yaml");
+  add_overrides(*command, o.overrides,
+                "change one key of the problem, or of the machine: machine.nodes=4");
+  command->add_option("--report", o.report, "write the figures there")->type_name("FILE.json");
+  command->add_option("--trace", o.trace, "write the trace there, for heddle analyze")
+      ->type_name("RUN");
+  command->footer("Exit status: 0 simulated, 2 bad usage or input.");
+  command->callback(
+      [&line] { line.work = [&line](Run&) { return simulate_problem(line.simulate); }; });
+}
+
 void add_trace(CLI::App& app, CommandLine& line) {
   CLI::App* trace = app.add_subcommand("trace", "what to do with the traces of runs");
   trace->require_subcommand(1);
@@ -279,6 +301,7 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
   add_doctor(app, line);
   add_bench(app, line);
   add_analyze(app, line);
+  add_simulate(app, line);
   add_trace(app, line);
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of configuration files");
   app.footer("heddle COMMAND --help tells more.");

@@ -50,7 +50,7 @@ struct MatrixState {
   MatrixState& operator=(const MatrixState&) = delete;
   ~MatrixState();
 
-  Node* node = nullptr;
+  Node* node = nullptr;  ///< null: of a simulation
   Engine* engine = nullptr;
   protocol::MatrixId id;
   MatrixSpec spec;

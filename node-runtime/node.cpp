@@ -62,28 +62,6 @@ Job UserStream::end() {
 
 namespace {
 
-/// The grid with the fewest messages: as square as the number of nodes allows, more columns than
-/// rows.
-Distribution grid_of(const Config& config, int nodes) {
-  Distribution d;
-  if (config.layout.grid.has_value()) {
-    d.grid_rows = config.layout.grid->rows;
-    d.grid_columns = config.layout.grid->columns;
-    if (d.node_count() != nodes) {
-      throw Error(ErrorCode::usage,
-                  fmt::format("layout.grid [{}, {}] is for {} nodes, but {} run; start {} nodes or "
-                              "write 'grid: auto'",
-                              d.grid_rows, d.grid_columns, d.node_count(), nodes, d.node_count()));
-    }
-    return d;
-  }
-  for (int r = 1; r * r <= nodes; ++r) {
-    if (nodes % r == 0) d.grid_rows = r;
-  }
-  d.grid_columns = nodes / d.grid_rows;
-  return d;
-}
-
 WaitPolicy wait_policy(config::Wait wait) {
   switch (wait) {
     case config::Wait::adaptive:
@@ -330,9 +308,8 @@ void Node::Parts::start() {
   options.faults = faults.messages;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
   // wait for their readers.
-  options.extra_blocks_wanted = std::max(16, 8 * facts.cpu_workers);
   if (faults.extra_blocks_max.has_value()) {
-    options.extra_blocks_max = options.extra_blocks_device_max = *faults.extra_blocks_max;
+    options.extra_blocks_max = *faults.extra_blocks_max;
   }
   engine = std::make_unique<Engine>(options, *store, recorder);
 

@@ -67,6 +67,26 @@ std::int64_t automatic_strip(const TileLayout& layout, const NodeFacts& facts) {
 
 }  // namespace
 
+Distribution grid_of(const Config& config, std::int32_t nodes) {
+  Distribution d;
+  if (config.layout.grid.has_value()) {
+    d.grid_rows = config.layout.grid->rows;
+    d.grid_columns = config.layout.grid->columns;
+    if (d.node_count() != nodes) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("layout.grid [{}, {}] is for {} nodes, but {} run; start {} nodes or "
+                              "write 'grid: auto'",
+                              d.grid_rows, d.grid_columns, d.node_count(), nodes, d.node_count()));
+    }
+    return d;
+  }
+  for (int r = 1; r * r <= nodes; ++r) {
+    if (nodes % r == 0) d.grid_rows = r;
+  }
+  d.grid_columns = nodes / d.grid_rows;
+  return d;
+}
+
 const KernelTimes* measured_times(const NodeFacts& facts) {
   const Measurements& measured = facts.tuning.measured;
   if (facts.devices > 0) {

@@ -23,6 +23,11 @@ inline constexpr std::int64_t gpu_inverse_block = 512;
 [[nodiscard]] TileLayout choose_layout(std::int64_t rows, std::int64_t columns,
                                        const config::Layout& wanted, const NodeFacts& facts);
 
+/// How nodes are arranged: as the configuration says; where it says `auto`, the grid with the
+/// fewest messages: as square as the number of nodes allows, more columns than rows. Throws
+/// Error(usage) for a grid of another number of nodes.
+[[nodiscard]] Distribution grid_of(const Config& config, std::int32_t nodes);
+
 /// Measured times of the kernels that most of a matrix meets here: the devices', without devices
 /// the CPU workers'. Null: they were not measured.
 [[nodiscard]] const KernelTimes* measured_times(const NodeFacts& facts);

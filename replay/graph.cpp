@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "replay/version_table.hpp"
@@ -27,7 +28,10 @@ Graph::Graph(const RunTrace& run, std::int32_t job) : run_(run), job_(job) {
     tasks_.push_back(task_at(i));
     versions += static_cast<std::size_t>(run.tasks[i].access_count);
   }
-  std::ranges::sort(tasks_, {}, [&](TaskId task) { return std::pair(run.at(task).order, task); });
+  std::ranges::sort(tasks_, {}, [&](TaskId id) {
+    const Task& task = run.at(id);
+    return std::tuple(task.time.start_ns, task.time.end_ns, task.order, id);
+  });
   places_.assign(run.tasks.size(), -1);
   VersionTable<TaskId> makers(versions);
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -41,6 +45,7 @@ Graph::Graph(const RunTrace& run, std::int32_t job) : run_(run), job_(job) {
     const std::size_t first = before_.size();
     begin_.push_back(first);
     for (const Access& access : run.accesses_of(run.at(task))) {
+      if (access.mode == trace::AccessMode::write) continue;
       const TaskId* const maker = makers.find(access.tile, access.version);
       if (maker == nullptr || place_of(*maker) >= place_of(task)) continue;
       const bool is_known = std::find(before_.begin() + static_cast<std::ptrdiff_t>(first),

@@ -9,9 +9,8 @@
 namespace heddle::replay {
 
 /// The tasks of one job and what each of them waited for: the tasks that made the versions that it
-/// read, and the ones that it replaced (the last writer is enough: who reads a version before it is
-/// replaced could read a copy). Made from the accesses that the trace keeps; what was not recorded
-/// leaves edges out.
+/// read (who only writes waits for nobody, as its block may be another one). Made from the accesses
+/// that the trace keeps; what was not recorded leaves edges out.
 ///
 /// Cost: linear in tasks and accesses, but for one sort.
 class Graph {
@@ -20,7 +19,7 @@ class Graph {
   Graph(const RunTrace& run, std::int32_t job);
 
   [[nodiscard]] std::int32_t job() const { return job_; }
-  /// In the order of the sequential program, which is one in which they can run.
+  /// In the order in which they began, which is one in which they can run.
   [[nodiscard]] std::span<const TaskId> tasks() const { return tasks_; }
   /// Those before `tasks()[i]`; each of them once.
   [[nodiscard]] std::span<const TaskId> before(std::size_t i) const {

@@ -45,7 +45,7 @@ struct Task {
   trace::NameId kernel;  ///< of the run's names
   std::int32_t job = -1;
   PlaceId place;
-  std::uint64_t order = 0;  ///< in the job's sequential program, on all nodes alike
+  std::uint64_t order = 0;  ///< in the job's sequential program, as its node walked it
   Interval time;
   trace::Tile tile;  ///< the main output
   std::int32_t priority = 0;

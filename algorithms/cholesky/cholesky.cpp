@@ -121,9 +121,10 @@ Groups column_groups(const Matrix<double>& a) {
   const TileLayout& l = a.layout();
   Groups groups;
   for (TileColumn c{0}; c.value() < l.tile_columns(); ++c) groups.push_back(c);
-  const NodeFacts& facts = a.node().facts();
   const std::int32_t devices = a.distribution().devices;
-  if (devices == 0 || facts.devices == 0) return groups;
+  if (devices == 0 || a.state()->node == nullptr) return groups;  // or memory has no end
+  const NodeFacts& facts = a.node().facts();
+  if (facts.devices == 0) return groups;
   // What all devices of this node have, and what a wide column takes of it.
   const OwnPart own(a.distribution(), NodeId{facts.rank});
   const double memory = static_cast<double>(facts.device_memory_bytes) * devices;

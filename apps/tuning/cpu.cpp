@@ -2,89 +2,36 @@
 
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <cmath>
 #include <fmt/format.h>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <span>
-#include <thread>
 
+#include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
-#include "base/median.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/qr.hpp"
 
 namespace heddle::tuning {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::array<std::int64_t, 7> square_tiles{128, 192, 256, 320, 384, 448, 512};
 constexpr std::array<std::int64_t, 4> panel_widths{48, 96, 144, 192};
 constexpr std::array<std::int64_t, 2> panel_inners{32, 48};
 constexpr std::array<std::int64_t, 3> panel_heights{1024, 2048, 4096};
 
-/// Operands of a worker together: more than its own caches hold.
-constexpr std::int64_t operand_bytes = std::int64_t{24} << 20;
-constexpr std::int64_t sets_max = 1024;
-
 constexpr double seconds_each = 0.03;  ///< of one kernel on one shape, in each round
-constexpr int runs_min = 2;
 /// The best of so many rounds counts, each over all shapes: a passing disturbance of the machine
 /// hits one of them.
 constexpr int rounds = 3;
-
-/// What one worker does again and again: `prepare` is not timed.
-struct Work {
-  std::function<void(int run)> prepare;
-  std::function<void(int run)> kernel;
-};
-
-/// Median seconds of a run on this thread.
-double time_here(const Work& work, double seconds) {
-  std::vector<double> times;
-  const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                        std::chrono::duration<double>(seconds));
-  for (int run = 0; run <= runs_min || Clock::now() < deadline; ++run) {
-    work.prepare(run);
-    const Clock::time_point begin = Clock::now();
-    work.kernel(run);
-    const double lasted = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (run > 0) times.push_back(lasted);  // the first one finds cold caches
-  }
-  return median(times);
-}
-
-/// The mean of the workers' medians, all at work at the same time.
-double time_on(const Workers& workers, std::int32_t count,
-               const std::function<Work(std::int32_t worker)>& work_of, double seconds) {
-  std::vector<double> medians(static_cast<std::size_t>(count));
-  std::barrier start(count);
-  std::vector<std::jthread> threads;
-  threads.reserve(static_cast<std::size_t>(count));
-  for (std::int32_t w = 0; w < count; ++w) {
-    threads.emplace_back([&, w] {
-      const auto index = static_cast<std::size_t>(w);
-      if (!workers.cores.empty()) {
-        pin_current_thread(std::span(workers.cores).subspan(index, 1));
-      }
-      const Work work = work_of(w);
-      start.arrive_and_wait();
-      medians[index] = time_here(work, seconds);
-    });
-  }
-  threads.clear();
-  return std::accumulate(medians.begin(), medians.end(), 0.0) / count;
-}
 
 /// One worker's tiles for Cholesky: a few sets that it takes in turns.
 class SquareTiles {
  public:
   SquareTiles(std::int64_t tile, const NormalValues& normal)
       : n_(tile),
-        sets_(std::clamp<std::int64_t>(operand_bytes / (tile * tile * 3 * 8), 2, sets_max)),
+        sets_(std::clamp<std::int64_t>(operand_bytes / (tile * tile * 3 * 8), 2, operand_sets_max)),
         memory_(static_cast<std::size_t>((3 * sets_ + 3) * n_ * n_)) {
     normal.fill(memory_);
     for (std::int64_t j = 0; j < n_; ++j) definite()(j, j) = definite_diagonal(n_);
@@ -143,7 +90,7 @@ class TallTiles {
   TallTiles(std::int64_t rows, std::int64_t width, std::int64_t inner, const NormalValues& normal)
       : given_(filled(rows * width, normal)),
         panel_(given_),
-        sets_(std::clamp<std::int64_t>(operand_bytes / (8 * rows * width), 2, sets_max)),
+        sets_(std::clamp<std::int64_t>(operand_bytes / (8 * rows * width), 2, operand_sets_max)),
         beside_(filled(sets_ * rows * width, normal)),
         top_(filled(width * width, normal)),
         reflectors_(given_),

@@ -41,6 +41,10 @@ constexpr std::array<RateEntry, 4> rate_entries{{{"gemm", &KernelRates::gemm},
                                                  {"trsm", &KernelRates::trsm},
                                                  {"potrf", &KernelRates::potrf}}};
 
+YamlReader machine_file_reader(const std::string& name) {
+  return YamlReader("machine file " + name, "; `heddle tune` writes a new one");
+}
+
 KernelSet read_set(const YamlReader& reader, const YAML::Node& node) {
   reader.expect_map(node, "sets", {"name", "own", "gemm", "syrk", "trsm", "potrf"});
   KernelSet set;
@@ -203,7 +207,7 @@ std::string safe_name(const std::string& text) {
 }  // namespace
 
 MachineFile read_machine_file(const std::filesystem::path& path) {
-  const YamlReader reader(path.string());
+  const YamlReader reader = machine_file_reader(path.string());
   try {
     return read_contents(reader, path);
   } catch (const YAML::Exception& error) {
@@ -220,7 +224,7 @@ std::string to_text(const Tuning& tuning) {
 }
 
 Tuning tuning_from_text(const std::string& text) {
-  const YamlReader reader("of node 0");
+  const YamlReader reader = machine_file_reader("of node 0");
   try {
     const YAML::Node root = reader.load_text(text);
     reader.expect_map(root, "tuning", {"tuned", "measured"});

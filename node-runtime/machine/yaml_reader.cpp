@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fstream>
 #include <sstream>
 #include <system_error>
@@ -12,10 +13,10 @@
 namespace heddle {
 
 void YamlReader::fail(const YAML::Mark& mark, const std::string& what) const {
-  const std::string place =
-      mark.is_null() ? source_ : fmt::format("{}:{}:{}", source_, mark.line + 1, mark.column + 1);
-  throw Error(ErrorCode::usage,
-              fmt::format("machine file {}: {}; `heddle tune` writes a new one", place, what));
+  const std::string place = mark.is_null() || places_ == Places::unknown
+                                ? source_
+                                : fmt::format("{}:{}:{}", source_, mark.line + 1, mark.column + 1);
+  throw Error(ErrorCode::usage, fmt::format("{}: {}{}", place, what, advice_));
 }
 
 YAML::Node YamlReader::load_file(const std::filesystem::path& path) const {
@@ -43,7 +44,8 @@ void YamlReader::expect_map(const YAML::Node& node, const std::string& name,
   for (const auto& entry : node) {
     const std::string& key = entry.first.Scalar();
     if (std::ranges::find(keys, std::string_view(key)) == keys.end()) {
-      fail(entry.first.Mark(), fmt::format("'{}' has no key '{}'", name, key));
+      fail(entry.first.Mark(), fmt::format("'{}' has no key '{}'; expected one of {}", name, key,
+                                           fmt::join(keys, ", ")));
     }
   }
 }

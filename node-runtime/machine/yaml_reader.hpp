@@ -10,11 +10,15 @@
 
 namespace heddle {
 
-/// Reads one machine file; every complaint names the file and the place in it.
+/// Reads a small YAML file; every complaint names the file and the place in it.
 class YamlReader {
  public:
-  /// `source` is the file's name, or what stands for it in messages.
-  explicit YamlReader(std::string source) : source_(std::move(source)) {}
+  /// Whether lines and columns mean something to who reads a complaint.
+  enum class Places : std::uint8_t { told, unknown };
+
+  /// `source`: "machine file m.yaml", for messages, which end with `advice`.
+  explicit YamlReader(std::string source, std::string advice = {}, Places places = Places::told)
+      : source_(std::move(source)), advice_(std::move(advice)), places_(places) {}
 
   /// Throws Error(usage).
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& what) const;
@@ -48,6 +52,8 @@ class YamlReader {
 
  private:
   std::string source_;
+  std::string advice_;
+  Places places_ = Places::told;
 };
 
 }  // namespace heddle

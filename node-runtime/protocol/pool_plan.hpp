@@ -10,6 +10,10 @@
 
 namespace heddle::protocol {
 
+/// Blocks beyond a job's planned minimum that are of use at a place: data can come ahead of need.
+[[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum,
+                                         std::int32_t cpu_workers);
+
 /// Computes how many blocks a job needs at each place of a node so that it can always advance
 /// (Pool::minimum): fed with the same walk of the program as the protocol, it follows which copies
 /// would be alive if the tasks ran one after the other. Costs a fraction of what appending costs;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,10 +17,10 @@
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/protocol/protocol.hpp"
+#include "node-runtime/protocol/ready_queue.hpp"
 #include "node-runtime/threads/futex.hpp"
 #include "node-runtime/threads/job_record.hpp"
 #include "node-runtime/threads/program.hpp"
-#include "node-runtime/threads/ready_queue.hpp"
 #include "node-runtime/trace/recorder.hpp"
 #include "node-runtime/transport/messenger.hpp"
 
@@ -38,11 +39,9 @@ struct EngineOptions {
   std::int32_t node_count = 1;
   std::int32_t cpu_workers = 1;
   std::vector<Device*> devices;
-  std::int32_t window = 8192;            ///< items of one job
-  std::int32_t extra_blocks_max = 1024;  ///< of a job's pool beyond the planned minimum
-  std::int32_t extra_blocks_wanted =
-      16;  ///< on the host, beside twice the minimum: what workers use
-  std::int32_t extra_blocks_device_max = 1024;
+  std::int32_t window = 8192;  ///< items of one job
+  /// Of a job's pool beyond the planned minimum; by default as many as are of use.
+  std::int32_t extra_blocks_max = std::numeric_limits<std::int32_t>::max();
   WaitPolicy wait = WaitPolicy::adaptive;
   /// Fewer usable cores than computing threads on this host: waiting threads go to sleep at once.
   bool oversubscribed = false;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.hpp"
+#include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
 
@@ -45,12 +46,9 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   return job;
 }
 
-/// Blocks beyond a job's planned minimum that are of use: data can come ahead of need.
 std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum) const {
-  if (minimum == 0) return 0;
-  return place == host_place
-             ? std::min(options_.extra_blocks_max, 2 * minimum + options_.extra_blocks_wanted)
-             : std::min(options_.extra_blocks_device_max, 2 * minimum + 4);
+  return std::min(options_.extra_blocks_max,
+                  protocol::useful_blocks(place, minimum, options_.cpu_workers));
 }
 
 std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {

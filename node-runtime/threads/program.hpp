@@ -103,6 +103,8 @@ class ProgramListener {
                       std::span<const protocol::Access> accesses) = 0;
   virtual void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) = 0;
   virtual void release(const protocol::Access& access) = 0;
+  /// False: the program stands still after this item, until it is resumed.
+  [[nodiscard]] virtual bool has_room() const { return true; }
 };
 
 /// Where a program puts its tasks. The same program is walked twice: once to plan (blocks per

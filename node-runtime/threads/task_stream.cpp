@@ -67,7 +67,8 @@ void TaskStream::release(const protocol::Access& access) {
 }
 
 bool TaskStream::has_room() const {
-  if (listener_ != nullptr || blocking_) return true;
+  if (listener_ != nullptr) return listener_->has_room();
+  if (blocking_) return true;
   return quantum_left_ > 0 && !job_->handle->window_is_full();
 }
 

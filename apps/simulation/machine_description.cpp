@@ -1,0 +1,198 @@
+#include "apps/simulation/machine_description.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+#include <string_view>
+#include <yaml-cpp/yaml.h>
+
+#include "base/error.hpp"
+#include "node-runtime/machine/yaml_reader.hpp"
+
+namespace heddle {
+namespace {
+
+using replay::Way;
+
+constexpr const char* version_key = "heddle_simulated_machine";
+
+/// "a.b.c=value" into a tree.
+void apply(const YAML::Node& root, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--set machine.{}: expected machine.KEY=VALUE", text));
+  }
+  YAML::Node at = root;  // a reference to what is there
+  std::size_t begin = 0;
+  for (;;) {
+    const std::size_t dot = text.find('.', begin);
+    if (dot == std::string::npos || dot > equals) break;
+    at.reset(at[text.substr(begin, dot - begin)]);
+    begin = dot + 1;
+  }
+  try {
+    at[text.substr(begin, equals - begin)] = YAML::Load(text.substr(equals + 1));
+  } catch (const YAML::Exception& error) {
+    throw Error(ErrorCode::usage, fmt::format("--set machine.{}: {}", text, error.what()));
+  }
+}
+
+/// Reads what is there, and leaves what is not.
+class DescriptionReader {
+ public:
+  explicit DescriptionReader(YamlReader yaml) : yaml_(std::move(yaml)) {}
+
+  void read(const YAML::Node& root, MachineDescription& to) const {
+    yaml_.expect_map(root, "machine",
+                     {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "devices",
+                      "device_streams", "stream_depth", "inverse_block", "to_device", "to_host",
+                      "to_peer", "network", "memory", "runtime", "kernels"});
+    if (yaml_.whole(root, version_key, 1) != 1) {
+      yaml_.fail(root[version_key].Mark(), fmt::format("'{}' must be 1", version_key));
+    }
+    replay::SimulatedMachine& machine = to.machine;
+    if (root["name"]) machine.name = yaml_.scalar<std::string>(root, "name", "a text");
+    count(root, "nodes", 1, machine.nodes);
+    count(root, "nodes_per_host", 1, machine.nodes_per_host);
+    count(root, "cpu_workers", 1, machine.cpu_workers);
+    count(root, "devices", 0, machine.devices);
+    count(root, "device_streams", 1, machine.device_streams);
+    count(root, "stream_depth", 1, machine.stream_depth);
+    if (root["inverse_block"]) to.inverse_block = yaml_.whole(root, "inverse_block", 0);
+    way(root, "to_device", machine.to_device);
+    way(root, "to_host", machine.to_host);
+    way(root, "to_peer", machine.to_peer);
+    way(root, "network", machine.network);
+    way(root, "memory", machine.memory);
+    if (root["runtime"]) read_runtime(root["runtime"], machine);
+    if (root["kernels"]) read_kernels(root["kernels"], to);
+  }
+
+ private:
+  void count(const YAML::Node& map, const char* key, std::int64_t least, std::int32_t& to) const {
+    if (!map[key]) return;
+    const std::int64_t value = yaml_.whole(map, key, least);
+    if (value > std::numeric_limits<std::int32_t>::max() / 2) {
+      yaml_.fail(map[key].Mark(), fmt::format("'{}' is too large: {}", key, value));
+    }
+    to = static_cast<std::int32_t>(value);
+  }
+  void way(const YAML::Node& map, const char* key, Way& to) const {
+    const YAML::Node at = map[key];
+    if (!at) return;
+    yaml_.expect_map(at, key, {"latency_us", "rate"});
+    if (at["latency_us"]) to.latency_s = microseconds(at, "latency_us");
+    if (at["rate"]) to.bytes_per_s = 1e9 * yaml_.positive(at, "rate", "a rate in GB/s above 0");
+  }
+  [[nodiscard]] double microseconds(const YAML::Node& map, const char* key) const {
+    const auto value = yaml_.scalar<double>(map, key, "microseconds, at least 0");
+    if (!std::isfinite(value) || value < 0) {
+      yaml_.fail(map[key].Mark(), fmt::format("'{}' must be microseconds, at least 0", key));
+    }
+    return value * 1e-6;
+  }
+  void read_runtime(const YAML::Node& map, replay::SimulatedMachine& to) const {
+    yaml_.expect_map(map, "runtime",
+                     {"append_us", "task_us", "wake_us", "launch_us", "notice_us", "message_us"});
+    const std::array<std::pair<const char*, double*>, 6> costs{{{"append_us", &to.append_s},
+                                                                {"task_us", &to.task_s},
+                                                                {"wake_us", &to.wake_s},
+                                                                {"launch_us", &to.launch_s},
+                                                                {"notice_us", &to.notice_s},
+                                                                {"message_us", &to.message_s}}};
+    for (const auto& [key, cost] : costs) {
+      if (map[key]) *cost = microseconds(map, key);
+    }
+  }
+  void read_kernels(const YAML::Node& map, MachineDescription& to) const {
+    yaml_.expect_map(map, "kernels", {"host", "device"});
+    if (map["host"]) to.host = rates(map["host"], "kernels.host");
+    if (map["device"]) to.device = rates(map["device"], "kernels.device");
+  }
+  [[nodiscard]] std::vector<KernelRate> rates(const YAML::Node& list,
+                                              const std::string& name) const {
+    yaml_.expect_list(list, name);
+    std::vector<KernelRate> result;
+    result.reserve(list.size());
+    for (const YAML::Node& entry : list) {
+      yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops"});
+      result.push_back({yaml_.scalar<std::string>(entry, "kernel", "a kernel's name"),
+                        yaml_.positive(entry, "size", "columns of a tile, above 0"),
+                        yaml_.positive(entry, "gflops", "GFLOP/s, above 0")});
+    }
+    return result;
+  }
+
+  YamlReader yaml_;
+};
+
+/// The least dimension of what a case computes.
+double size_of(const KernelCase& what) {
+  std::int64_t least = std::min(what.operands[0].rows, what.operands[0].columns);
+  if (what.operands.size() > 1) least = std::min(least, what.operands[1].columns);
+  return static_cast<double>(std::max<std::int64_t>(1, least));
+}
+
+double seconds_by(const std::vector<KernelRate>& rates, const KernelCase& what) {
+  const double size = size_of(what);
+  const double flops = flops_of(what);
+  if (flops > 0) {
+    const auto rate = rate_at(rates, std::string(what.kernel->name), size);
+    return rate ? flops / (*rate * 1e9) : 0;
+  }
+  // copy_rows and copy_triangle: a column of a product each 32 operations.
+  const auto rate = rate_at(rates, "gsmm", size);
+  const OperandShape& to = what.operands[0];
+  return rate ? static_cast<double>(to.rows * to.columns) / 16 / (*rate * 1e9) : 0;
+}
+
+}  // namespace
+
+std::optional<double> rate_at(const std::vector<KernelRate>& rates, const std::string& kernel,
+                              double size) {
+  const KernelRate* below = nullptr;
+  const KernelRate* above = nullptr;
+  for (const KernelRate& rate : rates) {
+    if (rate.kernel != kernel) continue;
+    if (rate.size <= size && (below == nullptr || rate.size > below->size)) below = &rate;
+    if (rate.size >= size && (above == nullptr || rate.size < above->size)) above = &rate;
+  }
+  if (below == nullptr && above == nullptr) return std::nullopt;
+  if (below == nullptr) return above->gflops;
+  if (above == nullptr || above->size == below->size) return below->gflops;
+  const double part = std::log(size / below->size) / std::log(above->size / below->size);
+  return below->gflops * std::pow(above->gflops / below->gflops, part);
+}
+
+KernelSeconds RatesClock::seconds(const KernelCase& what) {
+  return {seconds_by(machine_.host, what), seconds_by(machine_.device, what)};
+}
+
+MachineDescription read_machine_description(const std::optional<std::string>& path,
+                                            const std::vector<std::string>& overrides,
+                                            const MachineDescription& defaults) {
+  const YamlReader file(path ? fmt::format("machine file {}", *path) : "machine");
+  const YAML::Node root =
+      path ? file.load_file(*path) : file.load_text(fmt::format("{}: 1", version_key));
+  MachineDescription result = defaults;
+  DescriptionReader(file).read(root, result);
+  for (const std::string& text : overrides) {
+    apply(root, text);
+    // One by one, so that a complaint is about the one that has caused it.
+    result = defaults;
+    const YamlReader yaml("--set machine." + text, {}, YamlReader::Places::unknown);
+    DescriptionReader(yaml).read(root, result);
+  }
+  if (result.machine.nodes % result.machine.nodes_per_host != 0) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("machine '{}': {} nodes do not fill hosts with {} each (nodes_per_host)",
+                    result.machine.name, result.machine.nodes, result.machine.nodes_per_host));
+  }
+  return result;
+}
+
+}  // namespace heddle

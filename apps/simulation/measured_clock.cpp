@@ -1,0 +1,120 @@
+#include "apps/simulation/measured_clock.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "apps/tuning/timing.hpp"
+#include "base/assert.hpp"
+#include "kernels/piece.hpp"
+
+namespace heddle {
+namespace {
+
+constexpr double seconds_each = 0.05;
+
+/// One worker's operands, as `heddle tune` has them: sets that it takes in turns, so that they come
+/// from memory; of QR's updates the columns alone, beside reflectors that stay in the caches.
+class CaseOperands {
+ public:
+  CaseOperands(const KernelCase& what, const tuning::NormalValues& normal)
+      : kernel_(*what.kernel), parameters_(what.parameters) {
+    const std::size_t turning = applies() ? 1 : what.operands.size();
+    const std::int64_t each = elements_of(what.operands.first(turning));
+    const std::int64_t bytes = std::max<std::int64_t>(1, each) * 8;
+    sets_ = std::clamp<std::int64_t>(tuning::operand_bytes / bytes, 2, tuning::operand_sets_max);
+    const std::int64_t all = elements_of(what.operands);
+    memory_.resize(static_cast<std::size_t>(sets_ * each + all - each));
+    normal.fill(memory_);
+    double* at = memory_.data();
+    for (std::int64_t set = 0; set < sets_; ++set) {
+      std::vector<TileView> views;
+      for (std::size_t i = 0; i < what.operands.size(); ++i) {
+        const OperandShape& shape = what.operands[i];
+        if (set > 0 && i >= turning) {
+          views.push_back(views_.front()[i]);
+          continue;
+        }
+        views.push_back({at, shape.rows, shape.columns, std::max<std::int64_t>(1, shape.rows)});
+        at += shape.rows * shape.columns;
+      }
+      make_good(views);
+      views_.push_back(std::move(views));
+    }
+    for (std::size_t i = 0; i < kept_count(); ++i) {
+      const TileView& view = views_.front()[i];
+      given_.emplace_back(view.data, view.data + view.rows * view.columns);
+    }
+  }
+
+  [[nodiscard]] tuning::Work work() {
+    return {[this](int run) { restore(views_of(run)); },
+            [this](int run) {
+              const std::int64_t info = kernel_.host({views_of(run), parameters_});
+              HEDDLE_CHECK(info == 0, "{} of good tiles gives info {}", kernel_.name, info);
+            }};
+  }
+
+ private:
+  [[nodiscard]] static std::int64_t elements_of(std::span<const OperandShape> shapes) {
+    std::int64_t elements = 0;
+    for (const OperandShape& shape : shapes) elements += shape.rows * shape.columns;
+    return elements;
+  }
+  [[nodiscard]] std::vector<TileView>& views_of(int run) {
+    return views_[static_cast<std::size_t>(run % sets_)];
+  }
+  [[nodiscard]] bool is(std::string_view name) const { return kernel_.name == name; }
+  [[nodiscard]] bool applies() const {
+    return is("unmqr") || is("tsmqr") || is("ttmqr") || is("unmqr_back") || is("tsmqr_back") ||
+           is("ttmqr_back");
+  }
+  [[nodiscard]] bool factors_panel() const { return is("geqrt") || is("tsqrt") || is("ttqrt"); }
+  /// Of the first operands, those that are put right before each run: the kernel would change them
+  /// for good.
+  [[nodiscard]] std::size_t kept_count() const {
+    if (is("potrf") || is("trsm")) return 1;
+    return factors_panel() ? 2 : 0;
+  }
+
+  /// A positive definite diagonal block, a factor without small pivots, reflectors without effect:
+  /// numbers stay in range however often a kernel runs.
+  void make_good(const std::vector<TileView>& views) const {
+    const auto raise_diagonal = [&](const TileView& tile) {
+      const std::int64_t offset = parameters_.as<kernel::PieceParameters>().offset;
+      for (std::int64_t j = 0; j < tile.columns; ++j) {
+        tile(offset + j, j) = tuning::definite_diagonal(tile.columns);
+      }
+    };
+    if (is("potrf")) raise_diagonal(views[0]);
+    if (is("trsm")) raise_diagonal(views[1]);
+    if (!applies()) return;
+    std::fill_n(views[3].data, views[3].rows * views[3].columns, 0.0);
+  }
+  void restore(const std::vector<TileView>& views) const {
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      std::copy(given_[i].begin(), given_[i].end(), views[i].data);
+    }
+  }
+
+  const Kernel& kernel_;
+  KernelParameters parameters_;
+  std::int64_t sets_ = 0;
+  std::vector<double> memory_;
+  std::vector<std::vector<TileView>> views_;  ///< by set
+  std::vector<std::vector<double>> given_;
+};
+
+}  // namespace
+
+KernelSeconds MeasuredClock::seconds(const KernelCase& what) {
+  ++count_;
+  std::vector<std::unique_ptr<CaseOperands>> operands(static_cast<std::size_t>(workers_.count));
+  const auto work_of = [&](std::int32_t worker) {
+    auto& own = operands[static_cast<std::size_t>(worker)];
+    own = std::make_unique<CaseOperands>(what, normal_);  // by the thread that will use it
+    return own->work();
+  };
+  return {tuning::time_on(workers_, workers_.count, work_of, seconds_each), 0};
+}
+
+}  // namespace heddle

@@ -1,0 +1,175 @@
+#include "apps/simulation/simulated_program.hpp"
+
+#include <bit>
+#include <fmt/format.h>
+#include <map>
+#include <utility>
+
+#include "algorithms/cholesky/cholesky.hpp"
+
+namespace heddle {
+
+using protocol::Access;
+using protocol::TileId;
+using replay::TaskKindId;
+
+namespace {
+
+/// Numbers matrices that no node has.
+class Handles {
+ public:
+  explicit Handles(std::vector<Matrix<double>>& made) : made_(made) {}
+
+  Matrix<double> operator()(MatrixSpec spec) const {
+    auto state = std::make_shared<MatrixState>();
+    state->id = protocol::MatrixId{static_cast<std::int32_t>(made_.size())};
+    spec.layout.rows = spec.rows;
+    spec.layout.columns = spec.columns;
+    state->spec = spec;
+    return made_.emplace_back(std::move(state));
+  }
+
+ private:
+  std::vector<Matrix<double>>& made_;
+};
+
+}  // namespace
+
+SimulatedFactorization simulated_cholesky(std::int64_t n, const TileLayout& layout,
+                                          const Distribution& distribution,
+                                          std::int64_t inverse_block) {
+  SimulatedFactorization result;
+  const Handles make(result.matrices);
+  MatrixSpec lower;
+  lower.rows = lower.columns = n;
+  lower.storage = Storage::lower;
+  lower.layout = layout;
+  lower.distribution = distribution;
+  lower.has_layout = true;
+  const Matrix<double> a = make(lower);
+  std::optional<Matrix<double>> inverses;
+  if (inverse_block > 0) inverses = make(inverses_spec(a, inverse_block));
+  result.spec = cholesky(a, inverses);
+  result.flops = cholesky_flops(static_cast<double>(n));
+  return result;
+}
+
+SimulatedFactorization simulated_qr(std::int64_t rows, std::int64_t columns, const QrLayout& layout,
+                                    const Distribution& distribution) {
+  SimulatedFactorization result;
+  const Handles make(result.matrices);
+  const QrSpecs specs = qr_specs(rows, columns, layout, distribution);
+  result.spec = qr(qr_matrix_of(specs, layout, make));
+  result.flops = qr_flops(static_cast<double>(rows), static_cast<double>(columns));
+  return result;
+}
+
+/// A node's coroutine. What it inserts goes to the sink.
+class SimulatedProgram::Walk final : public replay::NodeWalk, private ProgramListener {
+ public:
+  Walk(SimulatedProgram& program, NodeId node, replay::WalkSink& sink)
+      : program_(program),
+        sink_(sink),
+        stream_(*this, node),
+        coroutine_(program.what_.spec.program(stream_)) {}
+
+  bool advance() override { return coroutine_.resume(); }
+
+ private:
+  void insert(const Kernel& kernel, const TaskOptions& options,
+              std::span<const Access> accesses) override {
+    sink_.append(program_.kind(kernel, options, accesses), options.priority, accesses);
+  }
+  void announce(const Access& access, NodeId reader, std::int32_t priority) override {
+    sink_.announce(access, reader, priority);
+  }
+  void release(const Access& access) override { sink_.release(access); }
+  [[nodiscard]] bool has_room() const override { return sink_.has_room(); }
+
+  SimulatedProgram& program_;
+  replay::WalkSink& sink_;
+  TaskStream stream_;
+  Program coroutine_;
+};
+
+SimulatedProgram::SimulatedProgram(SimulatedFactorization what, KernelClock& clock)
+    : what_(std::move(what)), clock_(clock) {
+  for (const Matrix<double>& matrix : what_.matrices) {
+    const TileLayout& l = matrix.layout();
+    replay::SimulatedMatrixSpec spec;
+    spec.name = fmt::format("m{}", specs_.size());
+    spec.tile_rows = l.tile_rows();
+    spec.tile_columns = l.tile_columns();
+    spec.temporary = matrix.state()->spec.temporary;
+    spec.spare_count = matrix.state()->spec.spare_count;
+    // Tiles of one size are one class, as in the tile store.
+    std::map<std::int64_t, std::int32_t> classes;
+    for (TileColumn c{0}; c.value() < l.tile_columns(); ++c) {
+      for (TileRow i{0}; i.value() < l.tile_rows(); ++i) {
+        const auto next = static_cast<std::int32_t>(classes.size());
+        const std::int64_t elements = l.row_count(i) * l.column_count(c);
+        spec.classes.push_back(classes.try_emplace(elements, next).first->second);
+      }
+    }
+    spec.class_count = std::max(1, static_cast<std::int32_t>(classes.size()));
+    specs_.push_back(std::move(spec));
+  }
+}
+
+std::unique_ptr<replay::NodeWalk> SimulatedProgram::walk(NodeId node, replay::WalkSink& sink) {
+  return std::make_unique<Walk>(*this, node, sink);
+}
+
+OperandShape SimulatedProgram::shape(TileId tile) const {
+  const auto number = static_cast<std::size_t>(tile.matrix.value());
+  const std::int32_t rows = specs_[number].tile_rows;
+  const TileLayout& layout = what_.matrices[number].layout();
+  return {layout.row_count(TileRow{tile.index % rows}),
+          layout.column_count(TileColumn{tile.index / rows})};
+}
+
+std::uint64_t SimulatedProgram::tile_bytes(TileId tile) const {
+  const OperandShape whole = shape(tile);
+  return static_cast<std::uint64_t>(whole.rows * whole.columns) * sizeof(double);
+}
+
+std::uint64_t SimulatedProgram::message_bytes(TileId tile, Version version) const {
+  if (!what_.spec.part) return tile_bytes(tile);
+  const OperandShape whole = shape(tile);
+  const TilePart part = what_.spec.part(tile, version).of_tile(whole.rows);
+  return static_cast<std::uint64_t>(part.element_count(whole.columns)) * sizeof(double);
+}
+
+std::size_t SimulatedProgram::CaseKeyHash::operator()(const CaseKey& key) const {
+  std::uint64_t hash = std::bit_cast<std::uintptr_t>(key.kernel);
+  const auto mix = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 29U;
+  };
+  for (const std::uint64_t word : key.parameters) mix(word);
+  for (const OperandShape& operand : key.operands) {
+    mix(static_cast<std::uint64_t>(operand.rows) << 32U |
+        static_cast<std::uint64_t>(operand.columns));
+  }
+  return hash;
+}
+
+TaskKindId SimulatedProgram::kind(const Kernel& kernel, const TaskOptions& options,
+                                  std::span<const Access> accesses) {
+  CaseKey key;
+  key.kernel = &kernel;
+  key.parameters = std::bit_cast<std::array<std::uint64_t, 4>>(options.parameters);
+  for (std::size_t i = 0; i < accesses.size(); ++i) key.operands[i] = shape(accesses[i].tile);
+  const auto next = TaskKindId{static_cast<std::int32_t>(kinds_.size())};
+  const auto [entry, is_new] = known_.try_emplace(key, next);
+  if (is_new) {
+    const KernelCase what{&kernel, options.parameters,
+                          std::span(key.operands).first(accesses.size())};
+    const KernelSeconds seconds = clock_.seconds(what);
+    kinds_.push_back({std::string(kernel.name), key.operands[0].rows, key.operands[0].columns,
+                      seconds.host, seconds.device, flops_of(what)});
+  }
+  return entry->second;
+}
+
+}  // namespace heddle

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "algorithms/qr/qr.hpp"
+#include "apps/simulation/kernel_clock.hpp"
+#include "config/config.hpp"
+#include "node-runtime/node.hpp"
+#include "replay/simulation/simulated_job.hpp"
+
+namespace heddle {
+
+/// A factorization for nodes that are not there: its program, walked in virtual time.
+struct SimulatedFactorization {
+  JobSpec spec;
+  std::vector<Matrix<double>> matrices;  ///< numbered by their place here; no node has them
+  double flops = 0;                      ///< the standard count
+};
+
+/// `facts` say what sizes follow from, as on a node: nodes, workers, devices, measurements.
+[[nodiscard]] SimulatedFactorization simulated_cholesky(std::int64_t n, const TileLayout& layout,
+                                                        const Distribution& distribution,
+                                                        std::int64_t inverse_block);
+[[nodiscard]] SimulatedFactorization simulated_qr(std::int64_t rows, std::int64_t columns,
+                                                  const QrLayout& layout,
+                                                  const Distribution& distribution);
+
+/// The program of a job of algorithms/ as the simulation walks it: one coroutine for each node, and
+/// kernels as cases of shapes whose times a clock knows.
+class SimulatedProgram final : public replay::SimulatedJob {
+ public:
+  /// The clock outlives it.
+  SimulatedProgram(SimulatedFactorization what, KernelClock& clock);
+
+  [[nodiscard]] std::span<const replay::SimulatedMatrixSpec> matrices() const override {
+    return specs_;
+  }
+  [[nodiscard]] std::unique_ptr<replay::NodeWalk> walk(NodeId node,
+                                                       replay::WalkSink& sink) override;
+  [[nodiscard]] std::span<const replay::TaskKind> kinds() const override { return kinds_; }
+  [[nodiscard]] std::uint64_t tile_bytes(protocol::TileId tile) const override;
+  [[nodiscard]] std::uint64_t message_bytes(protocol::TileId tile, Version version) const override;
+
+ private:
+  class Walk;
+  struct CaseKey {
+    const Kernel* kernel = nullptr;
+    std::array<std::uint64_t, 4> parameters{};
+    std::array<OperandShape, protocol::accesses_max> operands{};
+    friend bool operator==(const CaseKey&, const CaseKey&) = default;
+  };
+  struct CaseKeyHash {
+    std::size_t operator()(const CaseKey& key) const;
+  };
+
+  [[nodiscard]] OperandShape shape(protocol::TileId tile) const;
+  [[nodiscard]] replay::TaskKindId kind(const Kernel& kernel, const TaskOptions& options,
+                                        std::span<const protocol::Access> accesses);
+
+  SimulatedFactorization what_;
+  KernelClock& clock_;
+  std::vector<replay::SimulatedMatrixSpec> specs_;
+  std::vector<replay::TaskKind> kinds_;
+  std::unordered_map<CaseKey, replay::TaskKindId, CaseKeyHash> known_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/index.hpp"
+
+namespace heddle::replay {
+
+/// Something that several may use at a time, each with an equal part of its rate: one way of a
+/// network interface, a device's multiprocessors.
+using ResourceId = Index<struct SharedResourceTag, std::int32_t>;
+/// A use of one or two of these.
+using FlowId = Index<struct FlowTag, std::int32_t>;
+
+/// Who advances how fast where resources are shared: a flow takes of each resource that it uses the
+/// part of one among all who use it, and advances at the smallest of these. (Not what a flow leaves
+/// that is slower elsewhere: links at work are rarely that uneven.)
+///
+/// Ends that were foreseen change when others begin or end. Numbers of ended flows are given again.
+/// Pure; not thread-safe.
+class SharedRates {
+ public:
+  /// `rate`: what it does in a second, when one alone uses it.
+  ResourceId add_resource(double rate);
+
+  /// An end that is foreseen: to be given back to comes() when that time has come.
+  struct Foreseen {
+    FlowId flow;
+    std::uint32_t use = 0;  ///< of the number
+    std::int64_t end_ns = 0;
+  };
+  /// Begins a use of `first` and, where it is another one, `second`, which lasts until `amount` is
+  /// done. Adds the ends that are foreseen now and were not before: its own.
+  FlowId begin(std::int64_t now_ns, double amount, ResourceId first, ResourceId second,
+               std::vector<Foreseen>& foreseen);
+  /// True: the flow ends now, and is to be ended. Otherwise others have slowed it down, and a later
+  /// end is added, or it has been told of already.
+  [[nodiscard]] bool comes(const Foreseen& end, std::vector<Foreseen>& foreseen);
+  /// Adds the ends of others that come earlier for it.
+  void end(std::int64_t now_ns, FlowId flow, std::vector<Foreseen>& foreseen);
+  [[nodiscard]] std::int64_t under_way() const { return under_way_; }
+
+ private:
+  struct Resource {
+    double rate_per_ns = 0;
+    std::vector<FlowId> flows;
+  };
+  struct Flow {
+    std::array<ResourceId, 2> uses;
+    std::int32_t use_count = 0;
+    double left = 0;
+    double rate = 0;
+    std::int64_t since_ns = 0;
+    std::int64_t end_ns = 0;
+    std::int64_t told_ns = 0;  ///< the earliest end that was foreseen and has not come yet
+    std::uint32_t use = 0;
+  };
+
+  [[nodiscard]] Resource& at(ResourceId id) {
+    return resources_[static_cast<std::size_t>(id.value())];
+  }
+  [[nodiscard]] Flow& at(FlowId id) { return flows_[static_cast<std::size_t>(id.value())]; }
+  void change(std::int64_t now_ns, FlowId id, std::vector<Foreseen>& foreseen);
+  void change_all(std::int64_t now_ns, const Flow& around, FlowId but,
+                  std::vector<Foreseen>& foreseen);
+
+  std::vector<Resource> resources_;
+  std::vector<Flow> flows_;
+  std::vector<FlowId> free_;
+  std::int64_t under_way_ = 0;
+};
+
+}  // namespace heddle::replay

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/index.hpp"
+#include "node-runtime/protocol/types.hpp"
+
+/// What is simulated: a job's program as nodes walk it, without what it computes.
+namespace heddle::replay {
+
+/// A kernel on operands of one shape: what tells how long a task takes.
+using TaskKindId = Index<struct TaskKindTag, std::int32_t>;
+struct TaskKind {
+  std::string kernel;
+  std::int64_t rows = 0;  ///< of the main output
+  std::int64_t columns = 0;
+  double seconds_host = 0;    ///< on a worker, all of them at work
+  double seconds_device = 0;  ///< on a device that does nothing else; 0: no device can
+  double flops = 0;
+};
+
+/// A tile matrix, of which the simulation needs no element.
+struct SimulatedMatrixSpec {
+  std::string name;
+  std::int32_t tile_rows = 0;  ///< tile number = row + column * tile_rows
+  std::int32_t tile_columns = 0;
+  bool temporary = false;
+  std::int32_t spare_count = 0;
+  std::vector<std::int32_t> classes;  ///< of each tile, by its bytes; empty: all are alike
+  std::int32_t class_count = 1;
+};
+
+/// Where a walk puts what it meets.
+class WalkSink {
+ public:
+  WalkSink() = default;
+  WalkSink(const WalkSink&) = delete;
+  WalkSink& operator=(const WalkSink&) = delete;
+  virtual ~WalkSink() = default;
+
+  virtual void append(TaskKindId kind, std::int32_t priority,
+                      std::span<const protocol::Access> accesses) = 0;
+  virtual void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) = 0;
+  virtual void release(const protocol::Access& access) = 0;
+  /// For another item, now.
+  [[nodiscard]] virtual bool has_room() const = 0;
+};
+
+/// One node's walk through a program.
+class NodeWalk {
+ public:
+  NodeWalk() = default;
+  NodeWalk(const NodeWalk&) = delete;
+  NodeWalk& operator=(const NodeWalk&) = delete;
+  virtual ~NodeWalk() = default;
+
+  /// Walks on until its sink has no room, an item at least. False: that was the end.
+  virtual bool advance() = 0;
+};
+
+/// A job as all nodes submit it.
+class SimulatedJob {
+ public:
+  SimulatedJob() = default;
+  SimulatedJob(const SimulatedJob&) = delete;
+  SimulatedJob& operator=(const SimulatedJob&) = delete;
+  virtual ~SimulatedJob() = default;
+
+  /// By the numbers that accesses have.
+  [[nodiscard]] virtual std::span<const SimulatedMatrixSpec> matrices() const = 0;
+  /// From the beginning, into `sink`, which outlives it.
+  [[nodiscard]] virtual std::unique_ptr<NodeWalk> walk(NodeId node, WalkSink& sink) = 0;
+  /// Those that walks have met so far.
+  [[nodiscard]] virtual std::span<const TaskKind> kinds() const = 0;
+  [[nodiscard]] virtual std::uint64_t tile_bytes(protocol::TileId tile) const = 0;
+  /// Of a version, what other nodes need.
+  [[nodiscard]] virtual std::uint64_t message_bytes(protocol::TileId tile,
+                                                    Version version) const = 0;
+};
+
+}  // namespace heddle::replay

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace heddle::replay {
+
+/// A way for bytes: what the first one takes, and how many follow in a second.
+struct Way {
+  double latency_s = 0;
+  double bytes_per_s = 1e9;
+};
+
+/// A machine that a program is walked on in virtual time: nodes that are alike. What the runtime
+/// itself costs there is part of it.
+struct SimulatedMachine {
+  std::string name;
+  std::int32_t nodes = 1;
+  std::int32_t nodes_per_host = 1;  ///< neighbours exchange messages by memory, not by the network
+  std::int32_t cpu_workers = 1;     ///< of each node
+  std::int32_t devices = 0;         ///< of each node
+  std::int32_t device_streams = 2;  ///< of each device, with kernels side by side
+  std::int32_t stream_depth = 3;    ///< kernels that a stream has been given at a time
+
+  Way to_device{10e-6, 12e9};
+  Way to_host{10e-6, 12e9};
+  Way to_peer{10e-6, 12e9};  ///< between two devices of a node
+  Way network{2e-6, 10e9};   ///< each node's interface, in each direction
+  Way memory{1e-6, 5e9};     ///< between nodes of one host: what the receiver's thread reads
+
+  // ---- what the runtime's threads take ---------------------------------------------------------
+  double append_s = 0.5e-6;  ///< of the generation thread, for an item
+  double task_s = 1e-6;      ///< of a worker, between two tasks
+  double wake_s = 5e-6;      ///< until a worker that waits begins a task
+  double launch_s = 5e-6;    ///< of a device's manager, for a kernel
+  double notice_s = 5e-6;    ///< until the manager knows that a kernel is over
+  double message_s = 1e-6;   ///< of the progress thread, at each end of a message or a grant
+};
+
+}  // namespace heddle::replay

@@ -1,0 +1,347 @@
+#include "replay/simulation/simulated_node.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/error.hpp"
+#include "node-runtime/protocol/pool_plan.hpp"
+
+namespace heddle::replay {
+
+using protocol::CopyAction;
+using protocol::Task;
+
+namespace {
+
+constexpr std::int32_t job_pool_base = 1 << 20;  // pools of the job, apart from those of matrices
+
+/// Items that the generation thread appends before others have their turn; the first ones one by
+/// one, so that what they make ready does not wait.
+constexpr std::int32_t turn_max = 16;
+
+std::int64_t ns_of(double seconds) {
+  return std::llround(seconds * 1e9);
+}
+
+/// Plans as the runtime does before it begins a job.
+class PlanSink final : public WalkSink {
+ public:
+  explicit PlanSink(protocol::PoolPlan& plan) : plan_(plan) {}
+  void append(TaskKindId /*kind*/, std::int32_t /*priority*/,
+              std::span<const protocol::Access> accesses) override {
+    plan_.append(accesses);
+  }
+  void announce(const protocol::Access& access, NodeId reader, std::int32_t /*priority*/) override {
+    plan_.append_alien_reader(access, reader);
+  }
+  void release(const protocol::Access& access) override { plan_.release(access); }
+  [[nodiscard]] bool has_room() const override { return true; }
+
+ private:
+  protocol::PoolPlan& plan_;
+};
+
+}  // namespace
+
+SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeId id)
+    : network_out(world.rates.add_resource(world.machine.network.bytes_per_s)),
+      network_in(world.rates.add_resource(world.machine.network.bytes_per_s)),
+      world_(world),
+      id_(id),
+      protocol_({id, world.machine.devices + 1}),
+      workers_(static_cast<std::size_t>(world.machine.cpu_workers)),
+      trace_(id, world.machine, world.options.traces) {
+  for (std::int32_t p = 0; p <= world.machine.devices; ++p) {
+    ready_.push_back(std::make_unique<ReadyQueue>());
+  }
+  for (std::int32_t w = world.machine.cpu_workers; w-- > 0;) idle_.push_back(w);
+  for (std::int32_t d = 0; d < world.machine.devices; ++d) {
+    Device device;
+    device.streams.resize(static_cast<std::size_t>(world.machine.device_streams));
+    device.rate = world.rates.add_resource(1);
+    devices_.push_back(std::move(device));
+  }
+  add_matrices();
+}
+
+void SimulatedNode::add_matrices() {
+  const std::int32_t places = world_.machine.devices + 1;
+  std::int32_t number = 0;
+  for (const SimulatedMatrixSpec& spec : world_.job.matrices()) {
+    protocol::MatrixOptions options;
+    options.tile_count = spec.tile_rows * spec.tile_columns;
+    options.temporary = spec.temporary;
+    options.spare_count = spec.temporary ? 0 : spec.spare_count;
+    options.classes = spec.classes;
+    options.class_count = spec.class_count;
+    for (std::int32_t p = 0; p < places && !spec.temporary; ++p) {
+      options.pools.push_back(number * places + p);
+    }
+    protocol_.add_matrix(std::move(options));
+    trace_.describe(number++, spec);
+  }
+}
+
+// ---- generation ------------------------------------------------------------------------------
+
+std::vector<std::int32_t> SimulatedNode::plan() {
+  protocol::PoolPlan plan(id_, world_.machine.devices + 1);
+  std::int32_t number = 0;
+  for (const SimulatedMatrixSpec& spec : world_.job.matrices()) {
+    if (spec.temporary) plan.set_temporary(protocol::MatrixId{number});
+    ++number;
+  }
+  PlanSink sink(plan);
+  const auto walk = world_.job.walk(id_, sink);
+  while (walk->advance()) {
+  }
+  return plan.minimum();
+}
+
+void SimulatedNode::begin() {
+  protocol::JobOptions options;
+  options.window = world_.options.window;
+  const std::vector<std::int32_t> minimum = plan();
+  for (std::size_t p = 0; p < minimum.size(); ++p) {
+    const PlaceId place{static_cast<std::int32_t>(p)};
+    const std::int32_t more =
+        protocol::useful_blocks(place, minimum[p], world_.machine.cpu_workers);
+    options.pools.push_back({job_pool_base + place.value(), minimum[p] + more, minimum[p]});
+  }
+  job_ = &protocol_.begin_job(options);
+  walk_ = world_.job.walk(id_, *this);
+  is_generating_ = true;
+  post(Event::Kind::generate, 0, 0, id_);
+}
+
+void SimulatedNode::generate() {
+  is_generating_ = false;
+  if (walk_ended_ || job_->window_is_full()) return;
+  budget_ = turn_;
+  turn_ = std::min(2 * turn_, turn_max);
+  appended_ = 0;
+  walk_ended_ = !walk_->advance();
+  if (walk_ended_) protocol_.end_generation(*job_, actions_);
+  const double seconds = world_.machine.append_s * appended_;
+  totals.generation_s += seconds;
+  if (!walk_ended_) {
+    is_generating_ = true;
+    post(Event::Kind::generate, world_.now_ns + ns_of(seconds), 0, id_);
+  }
+  collect();
+}
+
+void SimulatedNode::append(TaskKindId kind, std::int32_t priority,
+                           std::span<const protocol::Access> accesses) {
+  protocol::Work work;
+  work.parameters[0] = static_cast<std::uint64_t>(kind.value());
+  protocol_.append(*job_, work, priority, accesses, actions_);
+  --budget_;
+  ++appended_;
+}
+
+void SimulatedNode::announce(const protocol::Access& access, NodeId reader, std::int32_t priority) {
+  protocol_.append_alien_reader(*job_, access, reader, priority, actions_);
+  --budget_;
+  ++appended_;
+}
+
+void SimulatedNode::release(const protocol::Access& access) {
+  protocol_.release(*job_, access, actions_);
+}
+
+bool SimulatedNode::has_room() const {
+  return budget_ > 0 && !job_->window_is_full();
+}
+
+// ---- what the protocol wants -----------------------------------------------------------------
+
+void SimulatedNode::post(Event::Kind kind, std::int64_t time_ns, std::int32_t number, NodeId node) {
+  world_.events.push(time_ns, {kind, node, number, 0});
+}
+
+std::int64_t SimulatedNode::progress(double seconds) {
+  progress_free_ns_ = std::max(world_.now_ns, progress_free_ns_) + ns_of(seconds);
+  totals.messages_s += seconds;
+  return progress_free_ns_;
+}
+
+/// Everything that the last event has led to.
+void SimulatedNode::collect() {
+  for (Task* task : actions_.ready) {
+    ready_[static_cast<std::size_t>(task->place.value())]->push(*task);
+  }
+  for (const CopyAction& copy : actions_.copies) start_copy(copy);
+  for (const protocol::GrantAction& wanted : actions_.grants) grant(wanted);
+  for (const protocol::SendAction& wanted : actions_.sends) send(wanted);
+  const bool drained = !actions_.drained.empty();
+  actions_.clear();
+  start_workers();
+  for (std::int32_t d = 0; d < world_.machine.devices; ++d) launch(d);
+  if (drained) {
+    is_drained_ = true;
+    walk_ = nullptr;
+    protocol_.forget(*std::exchange(job_, nullptr));
+    return;
+  }
+  if (!is_generating_ && !walk_ended_ && !job_->window_is_full()) {
+    is_generating_ = true;
+    post(Event::Kind::generate, world_.now_ns, 0, id_);
+  }
+}
+
+// ---- workers ---------------------------------------------------------------------------------
+
+void SimulatedNode::start_workers() {
+  ReadyQueue& queue = *ready_[0];
+  while (!idle_.empty() && queue.count() > 0) {
+    const std::int32_t worker = idle_.back();
+    idle_.pop_back();
+    start(worker, world_.now_ns + ns_of(world_.machine.wake_s));
+  }
+}
+
+/// The most urgent task, on a worker that is free by then.
+void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  worker.task = ready_[0]->pop();
+  worker.start_ns = std::max(earliest_ns, worker.free_ns);
+  const TaskKind& kind = world_.kind_of(*worker.task);
+  if (kind.seconds_host <= 0) {
+    throw Error(ErrorCode::usage,
+                fmt::format("machine '{}' has no time for kernel '{}' on {} x {} tiles on the host",
+                            world_.machine.name, kind.kernel, kind.rows, kind.columns));
+  }
+  post(Event::Kind::task_ends,
+       worker.start_ns + std::max<std::int64_t>(1, ns_of(kind.seconds_host)), number, id_);
+}
+
+void SimulatedNode::task_ends(std::int32_t number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  Task& task = *std::exchange(worker.task, nullptr);
+  const TaskKind& kind = world_.kind_of(task);
+  trace_.worker_ran(number, task, kind, worker.start_ns, world_.now_ns);
+  totals.busy_workers_s += static_cast<double>(world_.now_ns - worker.start_ns) * 1e-9;
+  ++totals.tasks;
+  world_.result.flops += kind.flops;
+  worker.free_ns = world_.now_ns + ns_of(world_.machine.task_s);
+  protocol_.task_finished(task, actions_);
+  // As a worker does: what this task has made ready is there before it takes the next one.
+  for (Task* ready : actions_.ready) {
+    ready_[static_cast<std::size_t>(ready->place.value())]->push(*ready);
+  }
+  actions_.ready.clear();
+  if (ready_[0]->count() > 0) {
+    start(number, world_.now_ns);
+  } else {
+    idle_.push_back(number);
+  }
+  collect();
+}
+
+// ---- devices ---------------------------------------------------------------------------------
+
+void SimulatedNode::launch(std::int32_t number) {
+  Device& device = devices_[static_cast<std::size_t>(number)];
+  ReadyQueue& queue = *ready_[static_cast<std::size_t>(number) + 1];
+  while (queue.count() > 0) {
+    const auto least = std::ranges::min_element(device.streams, {}, &DeviceStream::given);
+    if (least->given >= world_.machine.stream_depth) return;
+    ++least->given;
+    device.manager_free_ns =
+        std::max(world_.now_ns, device.manager_free_ns) + ns_of(world_.machine.launch_s);
+    const auto stream = static_cast<std::int32_t>(least - device.streams.begin());
+    post(Event::Kind::kernel_launched, device.manager_free_ns,
+         kernels_.add({queue.pop(), number, stream, 0}), id_);
+  }
+}
+
+void SimulatedNode::kernel_launched(std::int32_t number) {
+  const SimulatedKernel& kernel = kernels_.at(number);
+  DeviceStream& stream = devices_[static_cast<std::size_t>(kernel.device)]
+                             .streams[static_cast<std::size_t>(kernel.stream)];
+  stream.kernels.push_back(number);
+  if (stream.kernels.size() == 1) run_next(kernel.device, kernel.stream);
+}
+
+void SimulatedNode::run_next(std::int32_t device_number, std::int32_t stream_number) {
+  Device& device = devices_[static_cast<std::size_t>(device_number)];
+  const DeviceStream& stream = device.streams[static_cast<std::size_t>(stream_number)];
+  SimulatedKernel& kernel = kernels_.at(stream.kernels.front());
+  const TaskKind& kind = world_.kind_of(*kernel.task);
+  if (kind.seconds_device <= 0) {
+    throw Error(ErrorCode::usage,
+                fmt::format("machine '{}' has no time for kernel '{}' on {} x {} tiles on devices",
+                            world_.machine.name, kind.kernel, kind.rows, kind.columns));
+  }
+  kernel.start_ns = world_.now_ns;
+  if (device.running++ == 0) device.busy_since_ns = world_.now_ns;
+  world_.begin_flow({FlowUser::Kind::kernel, id_, stream.kernels.front()}, kind.seconds_device,
+                    device.rate, device.rate);
+}
+
+void SimulatedNode::kernel_ends(std::int32_t number) {
+  const SimulatedKernel& kernel = kernels_.at(number);
+  Device& device = devices_[static_cast<std::size_t>(kernel.device)];
+  DeviceStream& stream = device.streams[static_cast<std::size_t>(kernel.stream)];
+  const TaskKind& kind = world_.kind_of(*kernel.task);
+  trace_.device_ran(kernel.device, *kernel.task, kind, kernel.start_ns, world_.now_ns);
+  if (--device.running == 0) {
+    totals.busy_devices_s += static_cast<double>(world_.now_ns - device.busy_since_ns) * 1e-9;
+  }
+  ++totals.tasks;
+  world_.result.flops += kind.flops;
+  stream.kernels.pop_front();
+  if (!stream.kernels.empty()) run_next(kernel.device, kernel.stream);
+  post(Event::Kind::kernel_noticed, world_.now_ns + ns_of(world_.machine.notice_s), number, id_);
+}
+
+void SimulatedNode::kernel_noticed(std::int32_t number) {
+  const SimulatedKernel kernel = kernels_.at(number);
+  kernels_.remove(number);
+  --devices_[static_cast<std::size_t>(kernel.device)]
+        .streams[static_cast<std::size_t>(kernel.stream)]
+        .given;
+  protocol_.task_finished(*kernel.task, actions_);
+  collect();
+}
+
+// ---- copies ----------------------------------------------------------------------------------
+
+void SimulatedNode::start_copy(const CopyAction& action) {
+  Device* from = action.from_place == host_place
+                     ? nullptr
+                     : &devices_[static_cast<std::size_t>(action.from_place.value()) - 1];
+  Device* to = action.to_place == host_place
+                   ? nullptr
+                   : &devices_[static_cast<std::size_t>(action.to_place.value()) - 1];
+  const SimulatedMachine& machine = world_.machine;
+  const Way& way = from == nullptr ? machine.to_device
+                   : to == nullptr ? machine.to_host
+                                   : machine.to_peer;
+  std::int64_t start = world_.now_ns;
+  if (from != nullptr) start = std::max(start, from->out_free_ns);
+  if (to != nullptr) start = std::max(start, to->in_free_ns);
+  const std::uint64_t bytes = world_.job.tile_bytes(action.tile);
+  const std::int64_t transfer = ns_of(static_cast<double>(bytes) / way.bytes_per_s);
+  if (from != nullptr) from->out_free_ns = start + transfer;
+  if (to != nullptr) to->in_free_ns = start + transfer;
+  ++world_.result.copies;
+  world_.result.copied_bytes += bytes;
+  post(Event::Kind::copy_ends, start + transfer + ns_of(way.latency_s),
+       copies_.add({action, world_.now_ns, start}), id_);
+}
+
+void SimulatedNode::copy_ends(std::int32_t number) {
+  const SimulatedCopy copy = copies_.at(number);
+  copies_.remove(number);
+  trace_.copied(copy.action, world_.job.tile_bytes(copy.action.tile), copy.posted_ns, copy.start_ns,
+                world_.now_ns);
+  protocol_.copy_finished(copy.action, actions_);
+  collect();
+}
+
+}  // namespace heddle::replay

@@ -1,0 +1,210 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "node-runtime/protocol/protocol.hpp"
+#include "node-runtime/protocol/ready_queue.hpp"
+#include "replay/simulation/event_queue.hpp"
+#include "replay/simulation/shared_rates.hpp"
+#include "replay/simulation/simulation_trace.hpp"
+#include "replay/simulation/simulator.hpp"
+
+/// The parts of a simulation; for its own files alone.
+namespace heddle::replay {
+
+/// What can happen. `number` says to whom or what, by kind.
+struct Event {
+  enum class Kind : std::uint8_t {
+    generate,         ///< a node's generation thread goes on
+    task_ends,        ///< of worker `number`
+    kernel_launched,  ///< of kernel record `number`
+    kernel_noticed,   ///< likewise
+    copy_ends,        ///< of copy record `number`
+    flow_ends,        ///< of flow `number`, as foreseen
+    grant_arrives,    ///< of message record `number`, at the one who sends the version
+    grant_seen,       ///< likewise, by its progress thread
+    message_starts,   ///< of message record `number`, behind its sender's progress thread
+    message_arrives,  ///< at the receiver
+    message_seen,     ///< by its progress thread
+  };
+  Kind kind = Kind::generate;
+  NodeId node;
+  std::int32_t number = 0;
+  std::uint32_t use = 0;  ///< of a flow
+};
+
+/// What happens on its way from one node to another, or on one alone, with a number that events
+/// name.
+template <class Record>
+class Records {
+ public:
+  std::int32_t add(const Record& record) {
+    if (free_.empty()) {
+      all_.push_back(record);
+      return static_cast<std::int32_t>(all_.size()) - 1;
+    }
+    const std::int32_t number = free_.back();
+    free_.pop_back();
+    all_[static_cast<std::size_t>(number)] = record;
+    return number;
+  }
+  [[nodiscard]] Record& at(std::int32_t number) { return all_[static_cast<std::size_t>(number)]; }
+  void remove(std::int32_t number) { free_.push_back(number); }
+
+ private:
+  std::vector<Record> all_;
+  std::vector<std::int32_t> free_;
+};
+
+/// A version on its way, from its grant on.
+struct SimulatedMessage {
+  protocol::GrantAction grant;
+  NodeId to;
+  protocol::SendAction send;
+  std::uint64_t bytes = 0;
+  std::int64_t granted_ns = 0;
+  std::int64_t posted_ns = 0;
+  std::int64_t start_ns = 0;
+};
+
+struct SimulatedCopy {
+  protocol::CopyAction action;
+  std::int64_t posted_ns = 0;
+  std::int64_t start_ns = 0;
+};
+
+struct SimulatedKernel {
+  protocol::Task* task = nullptr;
+  std::int32_t device = 0;
+  std::int32_t stream = 0;
+  std::int64_t start_ns = 0;
+};
+
+/// Whose a flow is.
+struct FlowUser {
+  enum class Kind : std::uint8_t { kernel, message };
+  Kind kind = Kind::kernel;
+  NodeId node;
+  std::int32_t number = 0;
+};
+
+struct SimulatedNode;
+
+/// What all nodes share: time, what is going to happen, and links.
+struct SimulatedWorld {
+  const SimulatedMachine& machine;
+  SimulatedJob& job;
+  const SimulationOptions& options;
+  std::int64_t now_ns = 0;
+  EventQueue<Event> events{};
+  SharedRates rates{};
+  std::vector<FlowUser> flow_users{};  ///< by flow
+  std::vector<SharedRates::Foreseen> foreseen{};
+  Records<SimulatedMessage> messages{};
+  std::vector<std::unique_ptr<SimulatedNode>> nodes{};
+  SimulationResult result{};
+
+  [[nodiscard]] SimulatedNode& at(NodeId node) {
+    return *nodes[static_cast<std::size_t>(node.value())];
+  }
+  [[nodiscard]] const TaskKind& kind_of(const protocol::Task& task) const {
+    return job.kinds()[task.work.parameters[0]];
+  }
+  void begin_flow(const FlowUser& user, double amount, ResourceId first, ResourceId second);
+  void end_flow(FlowId flow);
+  void push_foreseen();
+};
+
+/// A node of the protocol, and the threads and devices around it.
+struct SimulatedNode final : WalkSink {
+  SimulatedNode(SimulatedWorld& world, NodeId id);
+
+  // ---- generation ------------------------------------------------------------------------------
+  void begin();
+  void generate();
+  void append(TaskKindId kind, std::int32_t priority,
+              std::span<const protocol::Access> accesses) override;
+  void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) override;
+  void release(const protocol::Access& access) override;
+  [[nodiscard]] bool has_room() const override;
+
+  // ---- what has happened, by the numbers of events ----------------------------------------------
+  void task_ends(std::int32_t number);
+  void kernel_launched(std::int32_t number);
+  void kernel_ends(std::int32_t number);
+  void kernel_noticed(std::int32_t number);
+  void copy_ends(std::int32_t number);
+  void grant_seen(std::int32_t number);
+  void message_starts(std::int32_t number);
+  void message_sent(std::int32_t number);
+  void message_seen(std::int32_t number);
+  /// The progress thread's next free time, `seconds` of work later.
+  [[nodiscard]] std::int64_t progress(double seconds);
+  [[nodiscard]] bool is_over() const { return is_drained_; }
+  [[nodiscard]] std::string blockage() const { return protocol_.blockage().text; }
+  void abandon() { protocol_.abandon(); }
+  [[nodiscard]] SimulationTrace& trace() { return trace_; }
+
+  SimulatedNodeTotals totals;
+  ResourceId network_out;
+  ResourceId network_in;
+
+ private:
+  struct Worker {
+    protocol::Task* task = nullptr;
+    std::int64_t start_ns = 0;
+    std::int64_t free_ns = 0;
+  };
+  struct DeviceStream {
+    std::deque<std::int32_t> kernels;  ///< launched; the first one runs
+    std::int32_t given = 0;            ///< these, and those about to be
+  };
+  struct Device {
+    std::vector<DeviceStream> streams;
+    ResourceId rate;
+    std::int64_t manager_free_ns = 0;
+    std::int64_t in_free_ns = 0;   ///< of the copy engine to it
+    std::int64_t out_free_ns = 0;  ///< and from it
+    std::int32_t running = 0;
+    std::int64_t busy_since_ns = 0;
+  };
+
+  void add_matrices();
+  [[nodiscard]] std::vector<std::int32_t> plan();
+  void collect();
+  void start_workers();
+  void start(std::int32_t number, std::int64_t earliest_ns);
+  void launch(std::int32_t number);
+  void run_next(std::int32_t device_number, std::int32_t stream_number);
+  void start_copy(const protocol::CopyAction& action);
+  void grant(const protocol::GrantAction& wanted);
+  void send(const protocol::SendAction& wanted);
+  void post(Event::Kind kind, std::int64_t time_ns, std::int32_t number, NodeId node);
+
+  SimulatedWorld& world_;
+  NodeId id_;
+  protocol::Protocol protocol_;
+  protocol::Actions actions_;
+  protocol::Job* job_ = nullptr;
+  bool is_drained_ = false;
+  std::unique_ptr<NodeWalk> walk_;
+  bool walk_ended_ = false;
+  bool is_generating_ = false;
+  std::int32_t budget_ = 0;  ///< items of this turn of the generation thread
+  std::int32_t appended_ = 0;
+  std::int32_t turn_ = 1;                           ///< items of the next one
+  std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
+  std::vector<Worker> workers_;
+  std::vector<std::int32_t> idle_;  ///< workers; the last one is the next
+  std::vector<Device> devices_;
+  Records<SimulatedKernel> kernels_;
+  Records<SimulatedCopy> copies_;
+  std::int64_t progress_free_ns_ = 0;
+  SimulationTrace trace_;
+};
+
+}  // namespace heddle::replay

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "node-runtime/protocol/protocol.hpp"
+#include "node-runtime/trace/node_trace.hpp"
+#include "replay/simulation/simulated_job.hpp"
+#include "replay/simulation/simulated_machine.hpp"
+
+namespace heddle::replay {
+
+/// What one simulated node records, as the recorder of a real one would: rows for the same threads
+/// with the same records. Times count from the beginning of the simulation.
+class SimulationTrace {
+ public:
+  SimulationTrace(NodeId node, const SimulatedMachine& machine, bool enabled);
+
+  void describe(std::int32_t matrix, const SimulatedMatrixSpec& spec);
+  void worker_ran(std::int32_t worker, const protocol::Task& task, const TaskKind& kind,
+                  std::int64_t start_ns, std::int64_t end_ns);
+  void device_ran(std::int32_t device, const protocol::Task& task, const TaskKind& kind,
+                  std::int64_t start_ns, std::int64_t end_ns);
+  void copied(const protocol::CopyAction& copy, std::uint64_t bytes, std::int64_t posted_ns,
+              std::int64_t start_ns, std::int64_t end_ns);
+  void sent(const protocol::SendAction& send, std::uint64_t bytes, std::int64_t posted_ns,
+            std::int64_t start_ns, std::int64_t end_ns);
+  void received(const protocol::GrantAction& grant, std::uint64_t bytes, std::int64_t posted_ns,
+                std::int64_t start_ns, std::int64_t end_ns);
+  /// All of it; nothing is left.
+  [[nodiscard]] trace::NodeTrace take();
+
+ private:
+  [[nodiscard]] trace::NameId name(const std::string& text);
+  void ran(trace::ThreadRecords& thread, const protocol::Task& task, const TaskKind& kind,
+           std::int64_t start_ns, std::int64_t end_ns);
+
+  bool enabled_;
+  std::size_t first_device_ = 0;
+  std::size_t copy_ = 0;
+  std::size_t progress_ = 0;
+  trace::NodeTrace trace_;
+  std::unordered_map<std::string, trace::NameId> names_;
+};
+
+}  // namespace heddle::replay

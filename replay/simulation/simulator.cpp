@@ -1,0 +1,140 @@
+#include "replay/simulation/simulator.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/error.hpp"
+#include "replay/simulation/simulated_node.hpp"
+
+namespace heddle::replay {
+
+void SimulatedWorld::begin_flow(const FlowUser& user, double amount, ResourceId first,
+                                ResourceId second) {
+  const FlowId flow = rates.begin(now_ns, amount, first, second, foreseen);
+  const auto number = static_cast<std::size_t>(flow.value());
+  if (flow_users.size() <= number) flow_users.resize(number + 1);
+  flow_users[number] = user;
+  push_foreseen();
+}
+
+void SimulatedWorld::end_flow(FlowId flow) {
+  const FlowUser user = flow_users[static_cast<std::size_t>(flow.value())];
+  rates.end(now_ns, flow, foreseen);
+  push_foreseen();
+  if (user.kind == FlowUser::Kind::kernel) {
+    at(user.node).kernel_ends(user.number);
+  } else {
+    at(user.node).message_sent(user.number);
+  }
+}
+
+void SimulatedWorld::push_foreseen() {
+  for (const SharedRates::Foreseen& end : foreseen) {
+    events.push(end.end_ns, {Event::Kind::flow_ends, NodeId{0}, end.flow.value(), end.use});
+  }
+  foreseen.clear();
+}
+
+namespace {
+
+class Simulation {
+ public:
+  Simulation(const SimulatedMachine& machine, SimulatedJob& job, const SimulationOptions& options)
+      : world_{machine, job, options} {
+    for (std::int32_t n = 0; n < machine.nodes; ++n) {
+      world_.nodes.push_back(std::make_unique<SimulatedNode>(world_, NodeId{n}));
+    }
+  }
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+  ~Simulation() {
+    for (const auto& node : world_.nodes) {
+      if (!node->is_over()) node->abandon();  // an error is on its way
+    }
+  }
+
+  SimulationResult run() {
+    for (const auto& node : world_.nodes) node->begin();
+    while (!world_.events.empty()) {
+      world_.now_ns = world_.events.time_ns();
+      happen(world_.events.pop());
+      ++world_.result.events;
+    }
+    check_end();
+    for (const auto& node : world_.nodes) {
+      world_.result.tasks += node->totals.tasks;
+      world_.result.nodes.push_back(node->totals);
+      if (world_.options.traces) world_.result.traces.push_back(node->trace().take());
+    }
+    world_.result.seconds = static_cast<double>(last_end_ns_) * 1e-9;
+    return std::move(world_.result);
+  }
+
+ private:
+  void happen(const Event& event) {
+    SimulatedNode& node = world_.at(event.node);
+    switch (event.kind) {
+      case Event::Kind::generate:
+        return node.generate();
+      case Event::Kind::task_ends:
+        last_end_ns_ = world_.now_ns;
+        return node.task_ends(event.number);
+      case Event::Kind::kernel_launched:
+        return node.kernel_launched(event.number);
+      case Event::Kind::kernel_noticed:
+        last_end_ns_ = world_.now_ns;
+        return node.kernel_noticed(event.number);
+      case Event::Kind::copy_ends:
+        return node.copy_ends(event.number);
+      case Event::Kind::flow_ends: {
+        const SharedRates::Foreseen end{FlowId{event.number}, event.use, world_.now_ns};
+        if (world_.rates.comes(end, world_.foreseen)) return world_.end_flow(end.flow);
+        return world_.push_foreseen();
+      }
+      case Event::Kind::grant_arrives:
+        return pass(event, Event::Kind::grant_seen, 0);
+      case Event::Kind::grant_seen:
+        return node.grant_seen(event.number);
+      case Event::Kind::message_starts:
+        return node.message_starts(event.number);
+      case Event::Kind::message_arrives: {
+        // A neighbour's memory is read by the progress thread itself.
+        const SimulatedMessage& message = world_.messages.at(event.number);
+        const std::int32_t host = world_.machine.nodes_per_host;
+        const bool reads = message.grant.from.value() / host == event.node.value() / host;
+        const double seconds =
+            reads ? static_cast<double>(message.bytes) / world_.machine.memory.bytes_per_s : 0;
+        return pass(event, Event::Kind::message_seen, seconds);
+      }
+      case Event::Kind::message_seen:
+        return node.message_seen(event.number);
+    }
+  }
+
+  /// Through the progress thread of the event's node.
+  void pass(const Event& event, Event::Kind next, double seconds) {
+    const std::int64_t time = world_.at(event.node).progress(world_.machine.message_s + seconds);
+    world_.events.push(time, {next, event.node, event.number, 0});
+  }
+
+  void check_end() const {
+    for (std::size_t n = 0; n < world_.nodes.size(); ++n) {
+      if (world_.nodes[n]->is_over()) continue;
+      throw Error(ErrorCode::internal,
+                  fmt::format("the simulation stands still after {} events: node {}: {}",
+                              world_.result.events, n, world_.nodes[n]->blockage()));
+    }
+  }
+
+  SimulatedWorld world_;
+  std::int64_t last_end_ns_ = 0;
+};
+
+}  // namespace
+
+SimulationResult simulate(const SimulatedMachine& machine, SimulatedJob& job,
+                          const SimulationOptions& options) {
+  return Simulation(machine, job, options).run();
+}
+
+}  // namespace heddle::replay

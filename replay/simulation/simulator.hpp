@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "node-runtime/trace/node_trace.hpp"
+#include "replay/simulation/simulated_job.hpp"
+#include "replay/simulation/simulated_machine.hpp"
+
+namespace heddle::replay {
+
+struct SimulationOptions {
+  std::int32_t window = 8192;  ///< of each node, as runtime.window
+  bool traces = false;
+};
+
+struct SimulatedNodeTotals {
+  double busy_workers_s = 0;  ///< of all of them together, with kernels
+  double busy_devices_s = 0;  ///< in which a device had a kernel
+  double generation_s = 0;
+  double messages_s = 0;  ///< of the progress thread
+  std::int64_t tasks = 0;
+};
+
+struct SimulationResult {
+  double seconds = 0;  ///< from the beginning to the last task's end
+  double flops = 0;
+  std::int64_t tasks = 0;
+  std::int64_t messages = 0;
+  std::uint64_t message_bytes = 0;
+  std::int64_t copies = 0;
+  std::uint64_t copied_bytes = 0;
+  std::int64_t events = 0;  ///< of the simulation
+  std::vector<SimulatedNodeTotals> nodes;
+  std::vector<trace::NodeTrace> traces;  ///< with SimulationOptions::traces, by node
+};
+
+/// Walks a job's program on all nodes of a machine in virtual time: by the protocol of the runtime
+/// itself, with its generation, window, pools and ready queues (DESIGN D1). Only what threads,
+/// devices and links take is modelled:
+///
+/// - a node's generation thread appends an item after the other while the window has room;
+/// - workers take the most urgent ready task of the host's queue;
+/// - a device's manager launches kernels into its streams; those of several streams share the
+///   device (SharedRates);
+/// - a copy engine for each direction of each device does one copy after the other;
+/// - grants and messages pass through the progress threads of both nodes, messages between hosts
+///   through the interfaces of both, whose rates are shared by what passes at a time.
+///
+/// The memory of devices is taken as large enough: nothing is evicted. The same input gives the
+/// same result, to the nanosecond. Throws Error(usage) when a place has no time for a kernel, and
+/// Error(internal) with what is blocked when nothing can go on.
+[[nodiscard]] SimulationResult simulate(const SimulatedMachine& machine, SimulatedJob& job,
+                                        const SimulationOptions& options);
+
+}  // namespace heddle::replay

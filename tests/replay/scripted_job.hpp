@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "replay/simulation/simulated_job.hpp"
+#include "tests/support/program.hpp"
+
+namespace heddle::replay {
+
+/// A program that every node walks in full; statement `work` says its kind.
+class ScriptedJob final : public SimulatedJob {
+ public:
+  ScriptedJob(simulation::Program program, const std::vector<simulation::SimulatedMatrix>& matrices,
+              std::vector<TaskKind> kinds, std::uint64_t tile_bytes)
+      : program_(std::move(program)), kinds_(std::move(kinds)), tile_bytes_(tile_bytes) {
+    for (simulation::Statement& statement : program_.statements) {
+      for (protocol::Access& access : statement.accesses) access.version = protocol::count_here;
+    }
+    for (const simulation::SimulatedMatrix& matrix : matrices) {
+      SimulatedMatrixSpec spec;
+      spec.name = "m";
+      spec.tile_rows = static_cast<std::int32_t>(matrix.homes.size());
+      spec.tile_columns = 1;
+      spec.temporary = matrix.temporary;
+      spec.spare_count = matrix.spare_count;
+      spec.classes = matrix.classes;
+      spec.class_count = matrix.class_count();
+      specs_.push_back(std::move(spec));
+    }
+  }
+
+  [[nodiscard]] std::span<const SimulatedMatrixSpec> matrices() const override { return specs_; }
+  [[nodiscard]] std::unique_ptr<NodeWalk> walk(NodeId /*node*/, WalkSink& sink) override {
+    return std::make_unique<Walk>(program_, sink);
+  }
+  [[nodiscard]] std::span<const TaskKind> kinds() const override { return kinds_; }
+  [[nodiscard]] std::uint64_t tile_bytes(protocol::TileId /*tile*/) const override {
+    return tile_bytes_;
+  }
+  [[nodiscard]] std::uint64_t message_bytes(protocol::TileId /*tile*/,
+                                            Version /*version*/) const override {
+    return tile_bytes_;
+  }
+  [[nodiscard]] std::int64_t task_count() const {
+    return std::count_if(program_.statements.begin(), program_.statements.end(),
+                         [](const simulation::Statement& statement) {
+                           return statement.kind == simulation::Statement::Kind::task;
+                         });
+  }
+
+ private:
+  class Walk final : public NodeWalk {
+   public:
+    Walk(const simulation::Program& program, WalkSink& sink) : program_(program), sink_(sink) {}
+    bool advance() override {
+      while (next_ < program_.statements.size()) {
+        const simulation::Statement& statement = program_.statements[next_++];
+        if (statement.kind == simulation::Statement::Kind::release) {
+          sink_.release(statement.accesses.front());
+          continue;
+        }
+        sink_.append(TaskKindId{static_cast<std::int32_t>(statement.work)}, statement.priority,
+                     statement.accesses);
+        if (!sink_.has_room()) return true;
+      }
+      return false;
+    }
+
+   private:
+    const simulation::Program& program_;
+    WalkSink& sink_;
+    std::size_t next_ = 0;
+  };
+
+  simulation::Program program_;
+  std::vector<SimulatedMatrixSpec> specs_;
+  std::vector<TaskKind> kinds_;
+  std::uint64_t tile_bytes_;
+};
+
+}  // namespace heddle::replay

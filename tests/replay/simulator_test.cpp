@@ -1,0 +1,265 @@
+#include "replay/simulation/simulator.hpp"
+
+#include <gtest/gtest.h>
+#include <random>
+#include <set>
+
+#include "base/error.hpp"
+#include "replay/analysis.hpp"
+#include "replay/run.hpp"
+#include "tests/replay/scripted_job.hpp"
+#include "tests/support/seeds.hpp"
+
+namespace heddle::replay {
+namespace {
+
+using protocol::TileId;
+using simulation::ProgramWriter;
+
+/// A machine whose runtime costs nothing.
+SimulatedMachine free_machine() {
+  SimulatedMachine machine;
+  machine.name = "free";
+  machine.append_s = machine.task_s = machine.wake_s = 0;
+  machine.launch_s = machine.notice_s = machine.message_s = 0;
+  for (Way* way : {&machine.to_device, &machine.to_host, &machine.to_peer, &machine.network,
+                   &machine.memory}) {
+    *way = {0, 1e9};
+  }
+  return machine;
+}
+
+/// One kind of task: 1000 ns on the host, 400 on a device. Tiles of 8000 bytes.
+ScriptedJob job_of(const ProgramWriter& writer) {
+  return {writer.program(), writer.matrices(), {{"work", 1, 1, 1e-6, 4e-7, 1}}, 8000};
+}
+
+std::int64_t ns(const SimulationResult& result) {
+  return std::llround(result.seconds * 1e9);
+}
+
+TEST(Simulator, tasks_that_wait_for_each_other_follow_each_other) {
+  ProgramWriter writer;
+  const TileId a = writer.tile(0, 0);
+  for (int i = 0; i < 3; ++i) writer.task({writer.read_write(a)});
+  SimulatedMachine machine = free_machine();
+  machine.cpu_workers = 2;
+  ScriptedJob job = job_of(writer);
+  const SimulationResult result = simulate(machine, job, {});
+  EXPECT_EQ(ns(result), 3000);
+  EXPECT_EQ(result.tasks, 3);
+  EXPECT_DOUBLE_EQ(result.flops, 3);
+  // A worker's time between tasks, and the first one's way out of its sleep.
+  machine.task_s = 50e-9;
+  machine.wake_s = 7e-9;
+  EXPECT_EQ(ns(simulate(machine, job, {})), 3000 + 2 * 50 + 7);
+}
+
+TEST(Simulator, workers_share_what_is_independent) {
+  ProgramWriter writer;
+  for (int i = 0; i < 7; ++i) {
+    const TileId tile = writer.tile(0, 0);
+    writer.task({writer.read_write(tile)});
+  }
+  SimulatedMachine machine = free_machine();
+  machine.cpu_workers = 3;
+  ScriptedJob job = job_of(writer);
+  const SimulationResult result = simulate(machine, job, {});
+  EXPECT_EQ(ns(result), 3000);
+  EXPECT_NEAR(result.nodes.at(0).busy_workers_s, 7e-6, 1e-15);
+}
+
+TEST(Simulator, generation_takes_its_time) {
+  ProgramWriter writer;
+  for (int i = 0; i < 5; ++i) {
+    const TileId tile = writer.tile(0, 0);
+    writer.task({writer.read_write(tile)});
+  }
+  SimulatedMachine machine = free_machine();
+  machine.cpu_workers = 8;
+  machine.append_s = 2e-6;
+  ScriptedJob job = job_of(writer);
+  // Items of turns 1, 2, 4: the third turn begins when three items have been appended.
+  EXPECT_EQ(ns(simulate(machine, job, {})), 3 * 2000 + 1000);
+}
+
+TEST(Simulator, a_window_of_one_leaves_one_task_at_a_time) {
+  ProgramWriter writer;
+  for (int i = 0; i < 5; ++i) {
+    const TileId tile = writer.tile(0, 0);
+    writer.task({writer.read_write(tile)});
+  }
+  SimulatedMachine machine = free_machine();
+  machine.cpu_workers = 8;
+  ScriptedJob job = job_of(writer);
+  EXPECT_EQ(ns(simulate(machine, job, {.window = 1})), 5000);
+}
+
+/// A task on node 0 and one on node 1 that reads what it has made.
+ProgramWriter handed_over() {
+  ProgramWriter writer;
+  const TileId a = writer.tile(0, 0);
+  const TileId b = writer.tile(1, 0);
+  writer.task({writer.read_write(a)});
+  writer.task({writer.read_write(b), writer.read(a)});
+  return writer;
+}
+
+TEST(Simulator, a_message_passes_both_progress_threads_and_the_network) {
+  SimulatedMachine machine = free_machine();
+  machine.nodes = 2;
+  machine.network = {300e-9, 4e9};
+  machine.message_s = 100e-9;
+  const ProgramWriter writer = handed_over();
+  ScriptedJob job = job_of(writer);
+  const SimulationResult result = simulate(machine, job, {});
+  // The grant is there before the first task ends: 100 + 300 + 100.
+  EXPECT_EQ(ns(result), 1000 + 100 + 2000 + 300 + 100 + 1000);
+  EXPECT_EQ(result.messages, 1);
+  EXPECT_EQ(result.message_bytes, 8000U);
+}
+
+TEST(Simulator, neighbours_read_each_other_s_memory) {
+  SimulatedMachine machine = free_machine();
+  machine.nodes = machine.nodes_per_host = 2;
+  machine.memory = {50e-9, 2e9};
+  machine.network = {1, 1};
+  const ProgramWriter writer = handed_over();
+  ScriptedJob job = job_of(writer);
+  EXPECT_EQ(ns(simulate(machine, job, {})), 1000 + 50 + 4000 + 1000);
+}
+
+TEST(Simulator, messages_share_an_interface) {
+  ProgramWriter writer;
+  const TileId a = writer.tile(0, 0);
+  const TileId b = writer.tile(0, 0);
+  const TileId there = writer.tile(1, 0);
+  const TileId beyond = writer.tile(2, 0);
+  writer.task({writer.read_write(there), writer.read(a)});
+  writer.task({writer.read_write(beyond), writer.read(b)});
+  SimulatedMachine machine = free_machine();
+  machine.nodes = 3;
+  machine.network = {0, 8e9};
+  ScriptedJob job = job_of(writer);
+  EXPECT_EQ(ns(simulate(machine, job, {})), 2000 + 1000);
+}
+
+TEST(Simulator, a_device_s_streams_share_it_and_copies_reach_it) {
+  ProgramWriter writer;
+  const TileId host = writer.tile(0, 0);
+  const TileId one = writer.tile(0, 1);
+  const TileId two = writer.tile(0, 1);
+  writer.task({writer.read_write(one)});
+  writer.task({writer.read_write(two)});
+  writer.task({writer.read_write(one), writer.read(host)});
+  SimulatedMachine machine = free_machine();
+  machine.devices = 1;
+  machine.device_streams = 2;
+  machine.to_device = {20e-9, 80e9};
+  ScriptedJob job = job_of(writer);
+  const SimulationResult result = simulate(machine, job, {});
+  EXPECT_EQ(ns(result), 800 + 400);  // two side by side, each at half; the copy is there by then
+  EXPECT_EQ(result.copies, 1);
+  EXPECT_EQ(result.copied_bytes, 8000U);
+  EXPECT_NEAR(result.nodes.at(0).busy_devices_s, 1.2e-6, 1e-15);
+  machine.launch_s = 30e-9;
+  machine.notice_s = 5e-9;
+  // Launched at 30 and 60: the first is done at 30 + 30 + 2 * 370 = 800, the third one launched
+  // behind it at once, when it has been noticed.
+  EXPECT_EQ(ns(simulate(machine, job, {})), 835 + 800 - 800 + 30 + 400 - 30 + 5);
+}
+
+TEST(Simulator, says_which_kernel_nobody_has_timed) {
+  ProgramWriter writer;
+  writer.task({writer.read_write(writer.tile(0, 1))});
+  SimulatedMachine machine = free_machine();
+  machine.devices = 1;
+  ScriptedJob job(writer.program(), writer.matrices(), {{"work", 3, 4, 1e-6, 0, 1}}, 8000);
+  try {
+    static_cast<void>(simulate(machine, job, {}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "machine 'free' has no time for kernel 'work' on 3 x 4 tiles on devices");
+  }
+}
+
+/// Random programs on random machines.
+struct RandomSimulation {
+  explicit RandomSimulation(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::int32_t n) {
+      return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n));
+    };
+    machine.name = "random";
+    machine.nodes_per_host = 1 + below(2);
+    machine.nodes = machine.nodes_per_host * (1 + below(3));
+    machine.cpu_workers = 1 + below(4);
+    machine.devices = below(3);
+    machine.device_streams = 1 + below(3);
+    options.window = 1 + below(2) * below(50);
+    options.traces = true;
+    std::vector<simulation::SimulatedMatrix> matrices(static_cast<std::size_t>(1 + below(3)));
+    for (std::size_t m = 0; m < matrices.size(); ++m) {
+      matrices[m].temporary = m > 0 && below(2) == 0;
+      matrices[m].spare_count = below(3);
+      for (std::int32_t t = 2 + below(14); t > 0; --t) {
+        matrices[m].homes.push_back(
+            {NodeId{below(machine.nodes)}, PlaceId{below(machine.devices + 1)}});
+        matrices[m].classes.push_back(below(3));
+      }
+    }
+    simulation::RandomProgramOptions wanted;
+    wanted.tasks = 5 + below(60);
+    simulation::Program program = random_program(wanted, matrices, random);
+    for (simulation::Statement& statement : program.statements) statement.work = random() % 3;
+    job = std::make_unique<ScriptedJob>(
+        std::move(program), matrices,
+        std::vector<TaskKind>{
+            {"a", 1, 1, 1e-6, 2e-6, 1}, {"b", 1, 1, 20e-6, 3e-6, 1}, {"c", 1, 1, 5e-6, 50e-6, 1}},
+        std::uint64_t{1000} << below(12));
+  }
+
+  SimulatedMachine machine;
+  SimulationOptions options;
+  std::unique_ptr<ScriptedJob> job;
+};
+
+TEST(Simulator, runs_each_task_once_and_beats_no_bound_under_every_seed) {
+  for (const std::uint64_t seed : simulation::seeds(1500)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    const RandomSimulation random(seed);
+    const SimulationResult result = simulate(random.machine, *random.job, random.options);
+    ASSERT_EQ(result.tasks, random.job->task_count());
+    for (const trace::NodeTrace& trace : result.traces) ASSERT_NO_THROW(check(trace, "simulated"));
+    const RunTrace run = make_run("simulated", result.traces);
+    std::set<std::uint64_t> orders;
+    for (const Task& task : run.tasks) orders.insert(task.order);
+    ASSERT_EQ(std::ssize(run.tasks), result.tasks);
+    ASSERT_EQ(std::ssize(run.messages), result.messages);
+    ASSERT_EQ(std::ssize(run.copies), result.copies);
+    if (run.tasks.empty()) continue;
+    const Analysis analysis = analyze(run, 0);
+    ASSERT_LE(analysis.bounds.critical_path_s, analysis.seconds() + 1e-12);
+    for (const ThreadTime& thread : analysis.threads) {
+      ASSERT_EQ(thread.busy_ns + thread.idle(), analysis.span.ns());
+    }
+  }
+}
+
+TEST(Simulator, does_the_same_again) {
+  for (const std::uint64_t seed : simulation::seeds(50)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    const RandomSimulation one(seed);
+    const RandomSimulation two(seed);
+    const SimulationResult first = simulate(one.machine, *one.job, one.options);
+    const SimulationResult second = simulate(two.machine, *two.job, two.options);
+    ASSERT_EQ(first.seconds, second.seconds);
+    ASSERT_EQ(first.events, second.events);
+    ASSERT_TRUE(first.traces == second.traces);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::replay
