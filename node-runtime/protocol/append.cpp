@@ -231,7 +231,7 @@ Version Protocol::count_remote_write(Job& job, const Access& access, Actions& ac
   return before;
 }
 
-LocalVersion& Protocol::new_version(Job& job, const Access& access, Item& user, Actions& actions) {
+LocalVersion& Protocol::new_version(Job& job, const Access& access, Actions& actions) {
   Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
   TileState& tile = matrix.tiles[static_cast<std::size_t>(access.tile.index)];
   LocalVersion* previous = matrix.options.temporary ? tile.current : &current(access);
@@ -254,8 +254,7 @@ LocalVersion& Protocol::new_version(Job& job, const Access& access, Item& user, 
   } else {
     TemporarySlot& slot = *temporaries_.create();
     slot.version = &version;
-    version.slot = &slot;
-    request_slot(job, slot, access.home.place, user, actions);
+    version.slot = &slot;  // its block is asked for when it is to be written: acquire()
   }
   return version;
 }
@@ -336,7 +335,7 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
         enqueue(before, operand.instance);
       }
     }
-    operand.out = &new_version(job, access, task, actions);
+    operand.out = &new_version(job, access, actions);
     operand.out->writer = &task;
     operand.version = operand.out->number - 1;
     return;
@@ -348,15 +347,14 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
   Scratch& scratch = *scratches_.create();
   scratch.task = &task;
   operand.scratch = &scratch;
-  ++task.missing;
-  ++task.pending_outputs;
+  ++task.pending_outputs;  // its block is asked for when all else is there: acquire_outputs()
   if (here) {
     operand.kind = InstanceKind::intranode_source_minor_output;
     Sink& sink = *sink_records_.create();
     sink.source = &task;
     sink.operand = index;
     sink.order = task.order;
-    sink.version = &new_version(job, access, task, actions);
+    sink.version = &new_version(job, access, actions);
     sink.version->sink = &sink;
     operand.way.sink = &sink;
     operand.version = sink.version->number - 1;
@@ -370,7 +368,6 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     send.order = task.order;
     operand.way.send = &send;
   }
-  request_slot(job, scratch, task.place, task, actions);
 }
 
 void Protocol::add_sink(Job& job, const Access& access, NodeId writer, Actions& actions) {
@@ -378,7 +375,7 @@ void Protocol::add_sink(Job& job, const Access& access, NodeId writer, Actions& 
   add_item(job, sink, actions);
   sink.from = writer;
   ++job.counters.receives;
-  sink.version = &new_version(job, access, sink, actions);
+  sink.version = &new_version(job, access, actions);
   sink.version->sink = &sink;
   if (acquire(*sink.version, nullptr, actions)) sink_may_receive(sink, actions);
 }

@@ -103,16 +103,40 @@ void Protocol::acquire_outputs(Task& task, Actions& actions) {
     const bool writes_in_place =
         operand.kind == InstanceKind::owner || operand.kind == InstanceKind::native_minor_output;
     if (writes_in_place && !acquire(*operand.out, &operand, actions)) ++task.missing;
+    if (operand.scratch == nullptr) continue;
+    ++task.missing;
+    request_slot(*task.job, *operand.scratch, task.place, task, actions);
   }
   if (--task.missing == 0) make_ready(task, actions);
 }
 
-/// Gives `version` a block to be written to: the block of the version it replaces when nobody reads
-/// that any more, else a spare one (renaming, D3), else it waits. Waiting cannot deadlock: whom it
-/// waits for are readers that come earlier in the sequential program.
-bool Protocol::acquire(LocalVersion& version, Operand* operand, Actions& /*actions*/) {
+namespace {
+
+/// The item that is to write a version.
+Item& writer_of(const LocalVersion& version) {
+  if (version.writer != nullptr) return *version.writer;
+  Sink& sink = *version.sink;
+  if (sink.source != nullptr) return *sink.source;
+  return sink;
+}
+
+}  // namespace
+
+/// Gives `version` a block to be written to: of a temporary matrix's first version, one of the
+/// job's pool, asked for only now that it is to be written: asked for ahead of its inputs, tasks
+/// that lie far ahead would hold the blocks that copies of their inputs need. Otherwise the block
+/// of the version it replaces when nobody reads that any more, else a spare one (renaming, D3),
+/// else it waits. Waiting cannot deadlock: whom it waits for are readers that come earlier in the
+/// sequential program.
+bool Protocol::acquire(LocalVersion& version, Operand* operand, Actions& actions) {
   if (version.block.valid()) return true;
   LocalVersion* before = version.previous;
+  if (before == nullptr && version.temporary) {
+    Item& writer = writer_of(version);
+    request_slot(*writer.job, *version.slot, version.place, writer, actions);
+    version.waits_for_block = !version.block.valid();
+    return version.block.valid();
+  }
   if (before != nullptr && before->visited()) {
     take_block(version);
     return true;

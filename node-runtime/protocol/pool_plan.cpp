@@ -9,7 +9,7 @@ namespace heddle::protocol {
 std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu_workers) {
   constexpr std::int32_t most = 1024;
   if (minimum == 0) return 0;
-  const std::int32_t ahead = place == host_place ? std::max(16, 8 * cpu_workers) : 4;
+  const std::int32_t ahead = place == host_place ? std::max(16, 8 * cpu_workers) : 16;
   return std::min(most, 2 * minimum + ahead);
 }
 

@@ -190,10 +190,10 @@ Blockage Protocol::blockage() const {
                                  job->id.value(), job->unfinished, item.order);
     describe(item, blockage.text);
     for (const Pool& pool : job->pools) {
-      if (!pool.waiting.empty()) {
-        blockage.text +=
-            fmt::format("; {} wait for a block of place {} ({} of {} free)", pool.waiting.size(),
-                        pool.place.value(), pool.free.size(), pool.capacity);
+      if (const std::size_t waiting = pool.waiting_to_write.size() + pool.waiting_ahead.size();
+          waiting > 0) {
+        blockage.text += fmt::format("; {} wait for a block of place {} ({} of {} free)", waiting,
+                                     pool.place.value(), pool.free.size(), pool.capacity);
       }
     }
     return blockage;

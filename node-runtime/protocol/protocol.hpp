@@ -212,7 +212,7 @@ class Protocol {
   [[nodiscard]] Version number_in(const TileState& tile, JobId job) const;
   Version remote_version(Job& job, const Access& access);
   Version count_remote_write(Job& job, const Access& access, Actions& actions);
-  LocalVersion& new_version(Job& job, const Access& access, Item& user, Actions& actions);
+  LocalVersion& new_version(Job& job, const Access& access, Actions& actions);
   RemoteVersion& remote(Job& job, const Access& access, Task& reader, Actions& actions);
   Replica& replica(Job& job, BaseCopy& base, PlaceId place, Task& user, Actions& actions);
   void add_item(Job& job, Item& item, Actions& actions);

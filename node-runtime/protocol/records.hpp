@@ -90,6 +90,8 @@ struct SlotHolder : Links {
   BlockRef slot;
 
   explicit SlotHolder(Kind k) : kind(k) {}
+  /// For what is brought here before a task can run; otherwise to be written to by one that could.
+  [[nodiscard]] bool is_ahead() const { return kind == Kind::replica || kind == Kind::landing; }
 };
 
 /// The blocks that one job may use at one place for copies of versions (replicas, arrivals,
@@ -112,7 +114,21 @@ struct Pool {
   std::int32_t extra = 0;
   std::int32_t peak = 0;
   std::vector<std::int32_t> free;
-  std::set<std::pair<std::uint64_t, SlotHolder*>> waiting;  ///< by program order of the first user
+  /// By program order of the first user.
+  using Waiting = std::set<std::pair<std::uint64_t, SlotHolder*>>;
+  Waiting waiting_to_write;
+  Waiting waiting_ahead;
+
+  [[nodiscard]] Waiting& waiting_like(const SlotHolder& holder) {
+    return holder.is_ahead() ? waiting_ahead : waiting_to_write;
+  }
+  /// Most extra blocks when `holder` is to have one more. What is fetched ahead of need leaves a
+  /// quarter to tasks whose inputs are there and which lack no more than a block to write to:
+  /// otherwise they would wait for tasks that lie further ahead.
+  [[nodiscard]] std::int32_t extra_max(const SlotHolder& holder) const {
+    const std::int32_t all = capacity - minimum;
+    return holder.is_ahead() ? all - all / 4 : all;
+  }
 
   [[nodiscard]] bool is_valid() const {
     return extra >= 0 && extra <= (capacity > minimum ? capacity - minimum : 0) &&
