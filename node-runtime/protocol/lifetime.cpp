@@ -123,12 +123,14 @@ void Protocol::request_slot(Job& job, SlotHolder& holder, PlaceId place, Item& f
   holder.pool = &job.pools[static_cast<std::size_t>(place.value())];
   holder.pool_job = &job;
   holder.first_user = &first_user;
+  holder.pool->is_asked[static_cast<std::size_t>(holder.use())] = true;
   holder.user_order = first_user.order;
   if (try_take_slot(holder)) {
     slot_granted(holder, actions);
   } else {
     holder.state = SlotHolder::State::waiting;
-    holder.pool->waiting_like(holder).emplace(holder.user_order, &holder);
+    holder.pool->waiting[static_cast<std::size_t>(holder.use())].emplace(holder.user_order,
+                                                                         &holder);
   }
 }
 
@@ -138,7 +140,7 @@ bool Protocol::try_take_slot(SlotHolder& holder) {
   const Links& items = holder.pool_job->items;
   const bool live = static_cast<const Item*>(items.next)->order >= holder.user_order;
   if (!live) {
-    if (pool.extra >= pool.extra_max(holder)) return false;
+    if (pool.extra >= pool.extra_max(holder.use())) return false;
     holder.extra = true;
     ++pool.extra;
     holder.insert_before(holder.first_user->slots);
@@ -204,11 +206,11 @@ void Protocol::release_slot(SlotHolder& holder, Actions& actions) {
 }
 
 void Protocol::retry_waiting(Pool& pool, Actions& actions) {
-  for (Pool::Waiting* waiting : {&pool.waiting_to_write, &pool.waiting_ahead}) {
-    while (!waiting->empty()) {  // granting may change the set; look at its beginning anew
-      SlotHolder& holder = *waiting->begin()->second;
+  for (Pool::Waiting& waiting : pool.waiting) {
+    while (!waiting.empty()) {  // granting may change the set; look at its beginning anew
+      SlotHolder& holder = *waiting.begin()->second;
       if (!try_take_slot(holder)) break;  // whoever comes later in the program is no better off
-      waiting->erase({holder.user_order, &holder});
+      waiting.erase({holder.user_order, &holder});
       slot_granted(holder, actions);
     }
   }

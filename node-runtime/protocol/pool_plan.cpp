@@ -9,8 +9,8 @@ namespace heddle::protocol {
 std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu_workers) {
   constexpr std::int32_t most = 1024;
   if (minimum == 0) return 0;
-  const std::int32_t ahead = place == host_place ? std::max(16, 8 * cpu_workers) : 16;
-  return std::min(most, 2 * minimum + ahead);
+  const std::int32_t ahead = place == host_place ? std::max(64, 8 * cpu_workers) : 64;
+  return std::min(most, 4 * minimum + ahead);
 }
 
 PoolPlan::PoolPlan(NodeId node, std::int32_t places)

@@ -190,8 +190,9 @@ Blockage Protocol::blockage() const {
                                  job->id.value(), job->unfinished, item.order);
     describe(item, blockage.text);
     for (const Pool& pool : job->pools) {
-      if (const std::size_t waiting = pool.waiting_to_write.size() + pool.waiting_ahead.size();
-          waiting > 0) {
+      std::size_t waiting = 0;
+      for (const Pool::Waiting& holders : pool.waiting) waiting += holders.size();
+      if (waiting > 0) {
         blockage.text += fmt::format("; {} wait for a block of place {} ({} of {} free)", waiting,
                                      pool.place.value(), pool.free.size(), pool.capacity);
       }

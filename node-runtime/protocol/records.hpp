@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -90,8 +92,16 @@ struct SlotHolder : Links {
   BlockRef slot;
 
   explicit SlotHolder(Kind k) : kind(k) {}
-  /// For what is brought here before a task can run; otherwise to be written to by one that could.
-  [[nodiscard]] bool is_ahead() const { return kind == Kind::replica || kind == Kind::landing; }
+  /// How soon what asks for a block can use it.
+  enum class Use : std::uint8_t {
+    write,  ///< at once: a task whose inputs are there writes to it
+    copy,   ///< its source is there
+    grant,  ///< when the data comes, which nobody may have begun to compute
+  };
+  static constexpr std::size_t use_count = 3;
+  [[nodiscard]] Use use() const {
+    return kind == Kind::landing ? Use::grant : kind == Kind::replica ? Use::copy : Use::write;
+  }
 };
 
 /// The blocks that one job may use at one place for copies of versions (replicas, arrivals,
@@ -116,18 +126,17 @@ struct Pool {
   std::vector<std::int32_t> free;
   /// By program order of the first user.
   using Waiting = std::set<std::pair<std::uint64_t, SlotHolder*>>;
-  Waiting waiting_to_write;
-  Waiting waiting_ahead;
+  std::array<Waiting, SlotHolder::use_count> waiting;
+  std::array<bool, SlotHolder::use_count> is_asked{};  ///< whether there are holders of that use
 
-  [[nodiscard]] Waiting& waiting_like(const SlotHolder& holder) {
-    return holder.is_ahead() ? waiting_ahead : waiting_to_write;
-  }
-  /// Most extra blocks when `holder` is to have one more. What is fetched ahead of need leaves a
-  /// quarter to tasks whose inputs are there and which lack no more than a block to write to:
-  /// otherwise they would wait for tasks that lie further ahead.
-  [[nodiscard]] std::int32_t extra_max(const SlotHolder& holder) const {
+  /// Most extra blocks when a holder of that use is to have one more. Each use leaves a quarter to
+  /// each one that is sooner over, where there is such: what is asked for earlier, for tasks that
+  /// lie far ahead, would hold the blocks that those before them need.
+  [[nodiscard]] std::int32_t extra_max(SlotHolder::Use use) const {
     const std::int32_t all = capacity - minimum;
-    return holder.is_ahead() ? all - all / 4 : all;
+    const auto sooner =
+        std::count(is_asked.begin(), is_asked.begin() + static_cast<int>(use), true);
+    return all - static_cast<std::int32_t>(sooner) * (all / 4);
   }
 
   [[nodiscard]] bool is_valid() const {

@@ -58,6 +58,16 @@ void SimulatedNode::message_starts(std::int32_t number) {
          message.to);
     return;
   }
+  std::deque<std::int32_t>& queue = leaving_[message.to.value()];
+  queue.push_back(number);
+  if (queue.size() == 1) send_next(message.to);
+}
+
+/// One after the other to each node, as on one connection.
+void SimulatedNode::send_next(NodeId to) {
+  const SimulatedMachine& machine = world_.machine;
+  const std::int32_t number = leaving_[to.value()].front();
+  const SimulatedMessage& message = world_.messages.at(number);
   // What comes from or goes to a device passes its link too, piece by piece: the slowest counts.
   double slower = 1;
   const auto by = [&](PlaceId place, const Way& way) {
@@ -79,6 +89,9 @@ void SimulatedNode::message_sent(std::int32_t number) {
   ++world_.result.messages;
   world_.result.message_bytes += message.bytes;
   if (!are_neighbours(world_.machine, id_, message.to)) {
+    std::deque<std::int32_t>& queue = leaving_[message.to.value()];
+    queue.pop_front();
+    if (!queue.empty()) send_next(message.to);
     post(Event::Kind::message_arrives, world_.now_ns + ns_of(world_.machine.network.latency_s),
          number, message.to);
   }

@@ -57,6 +57,7 @@ SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeId id)
   for (std::int32_t p = 0; p <= world.machine.devices; ++p) {
     ready_.push_back(std::make_unique<ReadyQueue>());
   }
+  lanes_.resize(2 * static_cast<std::size_t>(world.machine.devices));
   for (std::int32_t w = world.machine.cpu_workers; w-- > 0;) idle_.push_back(w);
   for (std::int32_t d = 0; d < world.machine.devices; ++d) {
     Device device;
@@ -174,7 +175,7 @@ void SimulatedNode::collect() {
   for (Task* task : actions_.ready) {
     ready_[static_cast<std::size_t>(task->place.value())]->push(*task);
   }
-  for (const CopyAction& copy : actions_.copies) start_copy(copy);
+  for (const CopyAction& copy : actions_.copies) post_copy(copy);
   for (const protocol::GrantAction& wanted : actions_.grants) grant(wanted);
   for (const protocol::SendAction& wanted : actions_.sends) send(wanted);
   const bool drained = !actions_.drained.empty();
@@ -311,28 +312,45 @@ void SimulatedNode::kernel_noticed(std::int32_t number) {
 
 // ---- copies ----------------------------------------------------------------------------------
 
-void SimulatedNode::start_copy(const CopyAction& action) {
-  Device* from = action.from_place == host_place
-                     ? nullptr
-                     : &devices_[static_cast<std::size_t>(action.from_place.value()) - 1];
-  Device* to = action.to_place == host_place
-                   ? nullptr
-                   : &devices_[static_cast<std::size_t>(action.to_place.value()) - 1];
+void SimulatedNode::post_copy(const CopyAction& action) {
+  const bool to_host = action.to_place == host_place;
+  const std::int32_t device = (to_host ? action.from_place : action.to_place).value() - 1;
+  const std::int32_t number = 2 * device + (to_host ? 1 : 0);
+  CopyLane& lane = lanes_[static_cast<std::size_t>(number)];
+  lane.waiting.push_back(copies_.add({action, world_.now_ns, 0}));
+  std::ranges::push_heap(lane.waiting, {},
+                         [this](std::int32_t copy) { return copies_.at(copy).action.priority; });
+  start_copies(number);
+}
+
+void SimulatedNode::start_copies(std::int32_t number) {
+  CopyLane& lane = lanes_[static_cast<std::size_t>(number)];
+  if (lane.waiting.empty() || lane.is_awaited) return;
+  if (lane.free_ns > world_.now_ns) {
+    lane.is_awaited = true;
+    return post(Event::Kind::lane_is_free, lane.free_ns, number, id_);
+  }
+  std::ranges::pop_heap(lane.waiting, {},
+                        [this](std::int32_t copy) { return copies_.at(copy).action.priority; });
+  const std::int32_t record = lane.waiting.back();
+  lane.waiting.pop_back();
+  SimulatedCopy& copy = copies_.at(record);
+  copy.start_ns = world_.now_ns;
   const SimulatedMachine& machine = world_.machine;
-  const Way& way = from == nullptr ? machine.to_device
-                   : to == nullptr ? machine.to_host
-                                   : machine.to_peer;
-  std::int64_t start = world_.now_ns;
-  if (from != nullptr) start = std::max(start, from->out_free_ns);
-  if (to != nullptr) start = std::max(start, to->in_free_ns);
-  const std::uint64_t bytes = world_.job.tile_bytes(action.tile);
-  const std::int64_t transfer = ns_of(static_cast<double>(bytes) / way.bytes_per_s);
-  if (from != nullptr) from->out_free_ns = start + transfer;
-  if (to != nullptr) to->in_free_ns = start + transfer;
+  const Way& way = copy.action.from_place == host_place ? machine.to_device
+                   : copy.action.to_place == host_place ? machine.to_host
+                                                        : machine.to_peer;
+  const std::uint64_t bytes = world_.job.tile_bytes(copy.action.tile);
+  lane.free_ns = world_.now_ns + ns_of(static_cast<double>(bytes) / way.bytes_per_s);
   ++world_.result.copies;
   world_.result.copied_bytes += bytes;
-  post(Event::Kind::copy_ends, start + transfer + ns_of(way.latency_s),
-       copies_.add({action, world_.now_ns, start}), id_);
+  post(Event::Kind::copy_ends, lane.free_ns + ns_of(way.latency_s), record, id_);
+  start_copies(number);
+}
+
+void SimulatedNode::lane_is_free(std::int32_t number) {
+  lanes_[static_cast<std::size_t>(number)].is_awaited = false;
+  start_copies(number);
 }
 
 void SimulatedNode::copy_ends(std::int32_t number) {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "node-runtime/protocol/protocol.hpp"
@@ -23,6 +23,7 @@ struct Event {
     task_ends,        ///< of worker `number`
     kernel_launched,  ///< of kernel record `number`
     kernel_noticed,   ///< likewise
+    lane_is_free,     ///< of lane `number`: the next copy
     copy_ends,        ///< of copy record `number`
     flow_ends,        ///< of flow `number`, as foreseen
     grant_arrives,    ///< of message record `number`, at the one who sends the version
@@ -75,6 +76,14 @@ struct SimulatedCopy {
   protocol::CopyAction action;
   std::int64_t posted_ns = 0;
   std::int64_t start_ns = 0;
+};
+
+/// One way of a device's copies, one after the other, the most urgent of those that wait first, as
+/// the copy thread has them.
+struct CopyLane {
+  std::vector<std::int32_t> waiting;  ///< copy records, a heap
+  std::int64_t free_ns = 0;
+  bool is_awaited = false;  ///< there will be a lane_is_free
 };
 
 struct SimulatedKernel {
@@ -137,6 +146,7 @@ struct SimulatedNode final : WalkSink {
   void kernel_launched(std::int32_t number);
   void kernel_ends(std::int32_t number);
   void kernel_noticed(std::int32_t number);
+  void lane_is_free(std::int32_t number);
   void copy_ends(std::int32_t number);
   void grant_seen(std::int32_t number);
   void message_starts(std::int32_t number);
@@ -167,8 +177,6 @@ struct SimulatedNode final : WalkSink {
     std::vector<DeviceStream> streams;
     ResourceId rate;
     std::int64_t manager_free_ns = 0;
-    std::int64_t in_free_ns = 0;   ///< of the copy engine to it
-    std::int64_t out_free_ns = 0;  ///< and from it
     std::int32_t running = 0;
     std::int64_t busy_since_ns = 0;
   };
@@ -180,9 +188,11 @@ struct SimulatedNode final : WalkSink {
   void start(std::int32_t number, std::int64_t earliest_ns);
   void launch(std::int32_t number);
   void run_next(std::int32_t device_number, std::int32_t stream_number);
-  void start_copy(const protocol::CopyAction& action);
+  void post_copy(const protocol::CopyAction& action);
+  void start_copies(std::int32_t lane_number);
   void grant(const protocol::GrantAction& wanted);
   void send(const protocol::SendAction& wanted);
+  void send_next(NodeId to);
   void post(Event::Kind kind, std::int64_t time_ns, std::int32_t number, NodeId node);
 
   SimulatedWorld& world_;
@@ -201,9 +211,12 @@ struct SimulatedNode final : WalkSink {
   std::vector<Worker> workers_;
   std::vector<std::int32_t> idle_;  ///< workers; the last one is the next
   std::vector<Device> devices_;
+  std::vector<CopyLane> lanes_;  ///< of each device: to it, from host and devices; to the host
   Records<SimulatedKernel> kernels_;
   Records<SimulatedCopy> copies_;
   std::int64_t progress_free_ns_ = 0;
+  /// Messages to each other node that have started; the first one is on its way.
+  std::unordered_map<std::int32_t, std::deque<std::int32_t>> leaving_;
   SimulationTrace trace_;
 };
 

@@ -43,9 +43,10 @@ struct SimulationResult {
 /// - workers take the most urgent ready task of the host's queue;
 /// - a device's manager launches kernels into its streams; those of several streams share the
 ///   device (SharedRates);
-/// - a copy engine for each direction of each device does one copy after the other;
+/// - of each device copies to it, and those to the host, are done one after the other, by urgency;
 /// - grants and messages pass through the progress threads of both nodes, messages between hosts
-///   through the interfaces of both, whose rates are shared by what passes at a time.
+///   through the interfaces of both, whose rates are shared by what passes at a time; from one node
+///   to another they follow each other.
 ///
 /// The memory of devices is taken as large enough: nothing is evicted. The same input gives the
 /// same result, to the nanosecond. Throws Error(usage) when a place has no time for a kernel, and
