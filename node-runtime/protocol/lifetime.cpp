@@ -161,12 +161,9 @@ void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
       ++job.counters.copies;
       const BaseCopy& source = *replica.source;
       const Version number = source.job == job.id ? source.number : Version{0};
-      const Instance* reader = replica.first;
-      const std::int32_t priority =
-          reader == nullptr ? 0 : static_cast<const Task*>(reader->target)->priority;
-      actions.copies.push_back({CopyAction::Kind::replica, priority, job.id, source.tile, number,
-                                source.place, replica.place, source.block, replica.block,
-                                &replica});
+      actions.copies.push_back({CopyAction::Kind::replica, replica.user->priority, job.id,
+                                source.tile, number, source.place, replica.place, source.block,
+                                replica.block, &replica});
       return;
     }
     case SlotHolder::Kind::landing: {

@@ -144,6 +144,48 @@ TEST(Simulator, messages_share_an_interface) {
   EXPECT_EQ(ns(simulate(machine, job, {})), 2000 + 1000);
 }
 
+TEST(Simulator, messages_to_one_node_follow_each_other) {
+  ProgramWriter writer;
+  const TileId a = writer.tile(0, 0);
+  const TileId b = writer.tile(0, 0);
+  const TileId one = writer.tile(1, 0);
+  const TileId other = writer.tile(1, 0);
+  writer.task({writer.read_write(one), writer.read(a)});
+  writer.task({writer.read_write(other), writer.read(b)});
+  SimulatedMachine machine = free_machine();
+  machine.nodes = 2;
+  machine.network = {0, 8e9};
+  ScriptedJob job = job_of(writer);
+  // The first task runs while the second one's data is on its way.
+  EXPECT_EQ(ns(simulate(machine, job, {})), 1000 + 1000 + 1000);
+}
+
+TEST(Simulator, the_most_urgent_of_the_copies_that_wait_is_next) {
+  ProgramWriter writer;
+  std::vector<TileId> sources;
+  for (int i = 0; i < 4; ++i) {
+    sources.push_back(writer.tile(0, 0));
+    const TileId target = writer.tile(0, 1);
+    writer.task({writer.read_write(target), writer.read(sources.back())});
+  }
+  simulation::Program program = writer.program();
+  const std::vector<std::int32_t> priorities{0, 1, 7, 3};
+  for (std::size_t i = 0; i < priorities.size(); ++i) {
+    program.statements[i].priority = priorities[i];
+  }
+  SimulatedMachine machine = free_machine();
+  machine.devices = 1;
+  ScriptedJob job(program, writer.matrices(), {{"work", 1, 1, 1e-6, 4e-7, 1}}, 8000);
+  const SimulationResult result = simulate(machine, job, {.traces = true});
+  std::vector<std::int32_t> tiles;
+  for (const Copy& copy : make_run("simulated", result.traces).copies) {
+    tiles.push_back(copy.tile.index);
+  }
+  // The first one found the lane free.
+  EXPECT_EQ(tiles, (std::vector<std::int32_t>{sources[0].index, sources[2].index, sources[3].index,
+                                              sources[1].index}));
+}
+
 TEST(Simulator, a_device_s_streams_share_it_and_copies_reach_it) {
   ProgramWriter writer;
   const TileId host = writer.tile(0, 0);
