@@ -14,6 +14,7 @@
 #include "apps/doctor.hpp"
 #include "apps/generate.hpp"
 #include "apps/launcher.hpp"
+#include "apps/replay.hpp"
 #include "apps/report.hpp"
 #include "apps/run.hpp"
 #include "apps/simulate.hpp"
@@ -36,6 +37,7 @@ struct CommandLine {
   BenchP2pOptions bench_p2p;
   AnalyzeOptions analyze;
   SimulateOptions simulate;
+  ReplayOptions replay;
   TraceExportOptions trace_export;
   Work work;
 };
@@ -248,6 +250,25 @@ void add_simulate(CLI::App& app, CommandLine& line) {
       [&line] { line.work = [&line](Run&) { return simulate_problem(line.simulate); }; });
 }
 
+void add_replay(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      app.add_subcommand("replay", "walk a recorded factorization once more, or with changes");
+  ReplayOptions& o = line.replay;
+  command->add_option("run", o.run, "what heddle solve --trace has written")
+      ->required()
+      ->type_name("RUN");
+  command->add_option("--machine", o.machine, "another machine (config/machines)")
+      ->type_name("MACHINE.yaml");
+  add_overrides(*command, o.overrides,
+                "change one key of the problem, or of the machine: machine.nodes=4");
+  command->add_option("--report", o.report, "write the figures there")->type_name("FILE.json");
+  command->add_option("--trace", o.trace, "write the trace there, for heddle analyze")
+      ->type_name("RUN");
+  command->footer(
+      "Exit status: 0 replayed, 1 part of the trace could not be read, 2 bad usage or input.");
+  command->callback([&line] { line.work = [&line](Run&) { return replay_run(line.replay); }; });
+}
+
 void add_trace(CLI::App& app, CommandLine& line) {
   CLI::App* trace = app.add_subcommand("trace", "what to do with the traces of runs");
   trace->require_subcommand(1);
@@ -302,6 +323,7 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
   add_bench(app, line);
   add_analyze(app, line);
   add_simulate(app, line);
+  add_replay(app, line);
   add_trace(app, line);
   CLI::App* schema = app.add_subcommand("schema", "print the JSON Schema of configuration files");
   app.footer("heddle COMMAND --help tells more.");

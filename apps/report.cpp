@@ -78,6 +78,7 @@ void read_problem(const json& from, Report& report) {
   read(from, "nrhs", report.nrhs);
   read(from, "factorization", report.factorization);
   read(from, "nodes", report.nodes);
+  read(from, "nodes_per_host", report.nodes_per_host);
   report.grid = {from.at("grid").at(0).get<std::int64_t>(),
                  from.at("grid").at(1).get<std::int64_t>()};
   read(from, "tile", report.tile);
@@ -199,6 +200,7 @@ json to_json(const Report& report) {
           {"nrhs", report.nrhs},
           {"factorization", report.factorization},
           {"nodes", report.nodes},
+          {"nodes_per_host", report.nodes_per_host},
           {"grid", json::array({report.grid.rows, report.grid.columns})},
           {"tile", nullable(report.tile)},
           {"strip", nullable(report.strip)},

@@ -57,6 +57,7 @@ struct Report {
   std::int64_t nrhs = 0;
   std::string factorization = "cholesky";
   std::int64_t nodes = 1;
+  std::int64_t nodes_per_host = 1;  ///< on node 0's
   NodeGrid grid;
   std::optional<std::int64_t> tile, strip, small, inner;
   std::optional<std::int64_t> virtual_tiles;  ///< `virtual`

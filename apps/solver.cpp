@@ -64,6 +64,7 @@ void Solver::describe() {
   report_.nrhs = problem_.sides();
   report_.factorization = config::name_of(problem_.wanted().factorization);
   report_.nodes = facts.nodes;
+  report_.nodes_per_host = facts.nodes_on_host;
   report_.grid = {distribution.grid_rows, distribution.grid_columns};
   method_->describe(report_);
   report_.cpu_workers = facts.cpu_workers;

@@ -78,6 +78,50 @@ TEST_F(Simulate, writes_a_trace_that_analyze_reads) {
   EXPECT_TRUE(one.at("about").at("simulated").get<bool>());
 }
 
+TEST_F(Simulate, a_run_is_replayed_as_it_was_and_with_changes) {
+  for (const char* problem : {"p.yaml", "q.yaml"}) {
+    ASSERT_EQ(
+        simulate({problem, "--machine", "m.yaml", "--trace", "run", "--report", "was.json"}).status,
+        0);
+    const Ended again = run(on(1, {"replay", "run", "--machine", "m.yaml", "--report", "is.json"}));
+    ASSERT_EQ(again.status, 0) << again.error;
+    EXPECT_NE(again.out.find("the run took"), std::string::npos) << again.out;
+    const double was = report("was.json").at("seconds").at("factor").get<double>();
+    const double is = report("is.json").at("seconds").at("factor").get<double>();
+    // Times in a trace are whole nanoseconds.
+    EXPECT_NEAR(is, was, 1e-4 * was) << problem;
+    // From the first task's begin, which is some microseconds later.
+    EXPECT_NEAR(report("is.json").at("recorded_seconds").get<double>(), was, 1e-5);
+    EXPECT_EQ(report("is.json").at("tasks"), report("was.json").at("tasks"));
+    const Ended fewer = run(on(1, {"replay", "run", "--machine", "m.yaml", "--set",
+                                   "machine.nodes=1", "--report", "is.json"}));
+    ASSERT_EQ(fewer.status, 0) << fewer.error;
+    EXPECT_GT(report("is.json").at("seconds").at("factor").get<double>(), 1.5 * was);
+    EXPECT_EQ(report("is.json").at("messages"), 0);
+    const Ended finer = run(on(1, {"replay", "run", "--machine", "m.yaml", "--set",
+                                   "layout.tile=50", "--report", "is.json"}));
+    ASSERT_EQ(finer.status, 0) << finer.error;
+    EXPECT_NE(finer.out.find("shapes that it had not are scaled"), std::string::npos) << finer.out;
+    EXPECT_GT(report("is.json").at("tasks"), report("was.json").at("tasks"));
+  }
+}
+
+TEST_F(Simulate, a_real_run_is_replayed) {
+  ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 400}}\nlayout: {tile: 50, strip: 0}\n"
+                  "runtime: {cpu_workers: 1}\n",
+                  2, {"--trace", "run"})
+                .status,
+            0);
+  const Ended ended = run(on(1, {"replay", "run", "--report", "is.json"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_EQ(report("is.json").at("tasks"), 120);
+  EXPECT_EQ(report("is.json").at("nodes"), 2);
+  EXPECT_GT(report("is.json").at("seconds").at("factor").get<double>(), 0);
+  const Ended nowhere = run(on(1, {"replay", "nowhere"}));
+  EXPECT_EQ(nowhere.status, 2);
+  EXPECT_NE(nowhere.error.find("nowhere"), std::string::npos) << nowhere.error;
+}
+
 TEST_F(Simulate, measures_this_machine_when_none_is_named) {
   const Ended ended = simulate({"p.yaml", "--set", "runtime.cpu_workers=1", "--report", "r.json"});
   ASSERT_EQ(ended.status, 0) << ended.error;
