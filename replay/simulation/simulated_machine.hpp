@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/index.hpp"
+
 namespace heddle::replay {
 
 /// A way for bytes: what the first one takes, and how many follow in a second.
@@ -17,6 +19,9 @@ struct SimulatedMachine {
   std::string name;
   std::int32_t nodes = 1;
   std::int32_t nodes_per_host = 1;  ///< neighbours exchange messages by memory, not by the network
+  [[nodiscard]] bool are_neighbours(NodeId a, NodeId b) const {
+    return a.value() / nodes_per_host == b.value() / nodes_per_host;
+  }
   std::int32_t cpu_workers = 1;     ///< of each node
   std::int32_t devices = 0;         ///< of each node
   std::int32_t device_streams = 2;  ///< of each device, with kernels side by side

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "replay/simulation/simulated_node.hpp"
 
@@ -9,25 +8,13 @@ namespace heddle::replay {
 using protocol::GrantAction;
 using protocol::SendAction;
 
-namespace {
-
-std::int64_t ns_of(double seconds) {
-  return std::llround(seconds * 1e9);
-}
-
-bool are_neighbours(const SimulatedMachine& machine, NodeId a, NodeId b) {
-  return a.value() / machine.nodes_per_host == b.value() / machine.nodes_per_host;
-}
-
-}  // namespace
-
 void SimulatedNode::grant(const GrantAction& wanted) {
   const SimulatedMachine& machine = world_.machine;
   SimulatedMessage message;
   message.grant = wanted;
   message.to = id_;
   message.granted_ns = world_.now_ns;
-  const Way& way = are_neighbours(machine, id_, wanted.from) ? machine.memory : machine.network;
+  const Way& way = machine.are_neighbours(id_, wanted.from) ? machine.memory : machine.network;
   post(Event::Kind::grant_arrives, progress(machine.message_s) + ns_of(way.latency_s),
        world_.messages.add(message), wanted.from);
 }
@@ -53,7 +40,7 @@ void SimulatedNode::message_starts(std::int32_t number) {
   const SimulatedMachine& machine = world_.machine;
   SimulatedMessage& message = world_.messages.at(number);
   message.start_ns = world_.now_ns;
-  if (are_neighbours(machine, id_, message.to)) {
+  if (machine.are_neighbours(id_, message.to)) {
     post(Event::Kind::message_arrives, world_.now_ns + ns_of(machine.memory.latency_s), number,
          message.to);
     return;
@@ -88,7 +75,7 @@ void SimulatedNode::message_sent(std::int32_t number) {
   trace_.sent(sent, message.bytes, message.posted_ns, message.start_ns, world_.now_ns);
   ++world_.result.messages;
   world_.result.message_bytes += message.bytes;
-  if (!are_neighbours(world_.machine, id_, message.to)) {
+  if (!world_.machine.are_neighbours(id_, message.to)) {
     std::deque<std::int32_t>& queue = leaving_[message.to.value()];
     queue.pop_front();
     if (!queue.empty()) send_next(message.to);
@@ -101,7 +88,7 @@ void SimulatedNode::message_sent(std::int32_t number) {
 
 void SimulatedNode::message_seen(std::int32_t number) {
   const SimulatedMessage message = world_.messages.at(number);
-  if (are_neighbours(world_.machine, id_, message.grant.from)) {
+  if (world_.machine.are_neighbours(id_, message.grant.from)) {
     world_.at(message.grant.from).message_sent(number);
   }
   world_.messages.remove(number);

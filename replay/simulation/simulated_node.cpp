@@ -1,7 +1,6 @@
 #include "replay/simulation/simulated_node.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <utility>
 
@@ -21,10 +20,6 @@ constexpr std::int32_t job_pool_base = 1 << 20;  // pools of the job, apart from
 /// Items that the generation thread appends before others have their turn; the first ones one by
 /// one, so that what they make ready does not wait.
 constexpr std::int32_t turn_max = 16;
-
-std::int64_t ns_of(double seconds) {
-  return std::llround(seconds * 1e9);
-}
 
 /// Plans as the runtime does before it begins a job.
 class PlanSink final : public WalkSink {

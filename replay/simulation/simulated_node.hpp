@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -15,6 +16,10 @@
 
 /// The parts of a simulation; for its own files alone.
 namespace heddle::replay {
+
+[[nodiscard]] inline std::int64_t ns_of(double seconds) {
+  return std::llround(seconds * 1e9);
+}
 
 /// What can happen. `number` says to whom or what, by kind.
 struct Event {

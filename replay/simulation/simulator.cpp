@@ -102,8 +102,7 @@ class Simulation {
       case Event::Kind::message_arrives: {
         // A neighbour's memory is read by the progress thread itself.
         const SimulatedMessage& message = world_.messages.at(event.number);
-        const std::int32_t host = world_.machine.nodes_per_host;
-        const bool reads = message.grant.from.value() / host == event.node.value() / host;
+        const bool reads = world_.machine.are_neighbours(message.grant.from, event.node);
         const double seconds =
             reads ? static_cast<double>(message.bytes) / world_.machine.memory.bytes_per_s : 0;
         return pass(event, Event::Kind::message_seen, seconds);
