@@ -102,6 +102,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "messages",
                                           "n",
                                           "nodes",
+                                          "nodes_per_host",
                                           "nrhs",
                                           "orthogonality",
                                           "peak_bytes",
