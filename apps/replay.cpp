@@ -78,7 +78,9 @@ int replay_run(const ReplayOptions& options) {
   MachineDescription defaults = here.description();
   defaults.machine.name = fmt::format("the machine of '{}'", options.run);
   defaults.machine.nodes = about.value("nodes", 1);
-  defaults.machine.nodes_per_host = about.value("nodes_per_host", 1);
+  // Another number of nodes: each on a host of its own, unless that is said too.
+  defaults.machine.nodes_per_host =
+      sets(of_machine, "nodes") ? 1 : about.value("nodes_per_host", 1);
   defaults.machine.cpu_workers = about.value("cpu_workers", 1);
   const PredictionCase as_it_was = prediction_case(recorded, options.run, defaults, here.tuning());
   const MachineDescription machine =
