@@ -56,7 +56,11 @@ function(heddle_library name)
   heddle_check_headers(${name} HEADERS ${headers} LINKS heddle_${name})
 endfunction()
 
-# heddle_test(NAME SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test.
+# All programs whose tests are labelled `sanitize`: what the sanitizer presets build.
+add_custom_target(sanitized_tests)
+
+# heddle_test(NAME SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test. With the label
+# `sanitize` the sanitizer presets build and run it too.
 function(heddle_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -70,6 +74,9 @@ function(heddle_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if("sanitize" IN_LIST ARG_LABELS)
+    add_dependencies(sanitized_tests ${name})
+  endif()
 endfunction()
 
 # heddle_cuda_test(NAME): what heddle_test NAME instantiates for the cuda backend becomes a test of its own, with the

@@ -69,11 +69,12 @@ struct Grid {
 
 /// Tiles and their distribution; empty is `auto`. Elements are counted, not bytes.
 struct Layout {
-  std::optional<Grid> grid;                   ///< nodes
-  std::optional<std::int64_t> tile;           ///< B
-  std::optional<std::int64_t> strip;          ///< columns of each tile kept by the CPUs; s * small
-  std::optional<std::int64_t> small;          ///< b
-  std::optional<std::int64_t> inner;          ///< inner blocking of QR kernels
+  std::optional<Grid> grid;            ///< nodes
+  std::optional<std::int64_t> tile;    ///< B
+  std::optional<std::int64_t> strip;   ///< columns of each tile kept by the CPUs; s * small
+  std::optional<std::int64_t> small;   ///< b
+  std::optional<Hierarchy> hierarchy;  ///< CPU workers divide tasks into fine ones of `small`
+  std::optional<std::int64_t> inner;   ///< inner blocking of QR kernels
   std::optional<std::int64_t> virtual_tiles;  ///< `virtual`: tiles per virtual tile in QR
   std::optional<Tree> tree;                   ///< how the virtual tiles of a QR panel become one R
 };
@@ -96,6 +97,7 @@ struct Runtime {
   Devices devices;
   std::optional<std::int64_t> window;  ///< generated, unfinished tasks per node
   Placement placement = Placement::fixed;
+  Priorities priorities = Priorities::program;
   Messages messages;
   double watchdog_seconds = 60;
   Wait wait = Wait::adaptive;

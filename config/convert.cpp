@@ -9,8 +9,8 @@
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 #include "base/units.hpp"
-#include "config/nearest.hpp"
 
 namespace heddle::config {
 namespace {

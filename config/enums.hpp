@@ -24,7 +24,9 @@ enum class MatrixKind : std::uint8_t {
 };
 enum class RhsKind : std::uint8_t { random };
 enum class Tree : std::uint8_t { flat, binomial };
+enum class Hierarchy : std::uint8_t { off, on };
 enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
+enum class Priorities : std::uint8_t { program, path };
 enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
 enum class Wait : std::uint8_t { adaptive, spin, park };
 enum class MessagePath : std::uint8_t { message, shared, get, put, ring };
@@ -38,7 +40,9 @@ inline constexpr std::array<Names, 9> matrix_kinds{"spd",    "random",    "krigi
                                                    "graded", "dependent", "polynomial"};
 inline constexpr std::array<Names, 1> rhs_kinds{"random"};
 inline constexpr std::array<Names, 2> trees{"flat", "binomial"};
+inline constexpr std::array<Names, 2> hierarchies{"off", "on"};
 inline constexpr std::array<Names, 3> device_backends{"none", "cuda", "emulated"};
+inline constexpr std::array<Names, 2> priorities{"program", "path"};
 inline constexpr std::array<Names, 2> placements{"static", "dynamic"};
 inline constexpr std::array<Names, 3> waits{"adaptive", "spin", "park"};
 inline constexpr std::array<Names, 5> message_paths{"message", "shared", "get", "put", "ring"};
@@ -60,8 +64,14 @@ constexpr NameList names_of(RhsKind) {
 constexpr NameList names_of(Tree) {
   return detail::trees;
 }
+constexpr NameList names_of(Hierarchy) {
+  return detail::hierarchies;
+}
 constexpr NameList names_of(DeviceBackend) {
   return detail::device_backends;
+}
+constexpr NameList names_of(Priorities) {
+  return detail::priorities;
 }
 constexpr NameList names_of(Placement) {
   return detail::placements;

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/nearest.hpp"
 #include "config/convert.hpp"
-#include "config/nearest.hpp"
 
 namespace heddle::config {
 namespace {

@@ -296,11 +296,14 @@ constexpr auto layout_options() {
                      "layout.strip", Kind::integer, "columns of each tile for the CPUs; k * small",
                      [](auto& c) -> auto& { return c.layout.strip; }),
                  0, extent_max)),
-      with_auto(
-          within(leaf(
-                     "layout.small", Kind::integer, "columns of the small tiles of a strip, b",
-                     [](auto& c) -> auto& { return c.layout.small; }),
-                 1, extent_max)),
+      with_auto(within(leaf(
+                           "layout.small", Kind::integer,
+                           "columns of the small tiles of a strip, and of fine tasks, b",
+                           [](auto& c) -> auto& { return c.layout.small; }),
+                       1, extent_max)),
+      with_auto(leaf(
+          "layout.hierarchy", Kind::choice, "on: CPU workers divide tasks into fine ones of small",
+          [](auto& c) -> auto& { return c.layout.hierarchy; })),
       with_auto(within(leaf(
                            "layout.inner", Kind::integer, "inner blocking of the QR kernels",
                            [](auto& c) -> auto& { return c.layout.inner; }),
@@ -347,6 +350,10 @@ constexpr auto node_options() {
       leaf(
           "runtime.placement", Kind::choice, "static: reproducible to the bit; dynamic: balanced",
           [](auto& c) -> auto& { return c.runtime.placement; }),
+      leaf(
+          "runtime.priorities", Kind::choice,
+          "program: as algorithms give them; path: by the measured longest way to the end",
+          [](auto& c) -> auto& { return c.runtime.priorities; }),
       group("runtime.messages", "messages between nodes"),
       with_auto(leaf(
           "runtime.messages.path", Kind::choice, "the way that messages take wherever they can",

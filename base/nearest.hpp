@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-namespace heddle::config {
+namespace heddle {
 
 /// Edits that turn `a` into `b`: insertions, deletions, replacements and swaps of neighbours. Upper
 /// and lower case, and '-' and '_', count as equal.
@@ -15,4 +15,4 @@ namespace heddle::config {
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> candidates);
 
-}  // namespace heddle::config
+}  // namespace heddle

@@ -1,4 +1,4 @@
-#include "config/nearest.hpp"
+#include "base/nearest.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace heddle::config {
+namespace heddle {
 namespace {
 
 constexpr std::size_t word_max = 64;  // no key is longer; keeps the cost of rubbish bounded
@@ -61,4 +61,4 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   return best;
 }
 
-}  // namespace heddle::config
+}  // namespace heddle

@@ -1,0 +1,10 @@
+# cmake -DOUTPUT=FILE.cpp "-DFILES=A;B" -P embed.cmake: the files' texts as string constants, apps/page/embedded.hpp.
+set(text "// Written by cmake/embed.cmake.\n#include \"apps/page/embedded.hpp\"\n\nnamespace heddle::page {\n\n")
+string(APPEND text "const EmbeddedFile embedded_files[] = {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME)
+  file(READ "${file}" content)
+  string(APPEND text "    {\"${name}\", R\"=embedded=(${content})=embedded=\"},\n")
+endforeach()
+string(APPEND text "    {}};\n\n}  // namespace heddle::page\n")
+file(WRITE "${OUTPUT}" "${text}")
