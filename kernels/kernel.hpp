@@ -48,6 +48,8 @@ class KernelParameters {
     return value;
   }
 
+  friend bool operator==(const KernelParameters&, const KernelParameters&) = default;
+
  private:
   alignas(8) std::array<std::byte, size_max> bytes_{};
 };
@@ -60,6 +62,11 @@ struct KernelArguments {
 
 /// What a kernel's CUDA definition sees (kernels/cuda/launch.hpp).
 struct CudaLaunch;
+
+/// A kernel on tiles of some shapes (kernels/kernel_case.hpp), and what it does there as a sequence
+/// of kernels on parts of them (kernels/fine/fine_tasks.hpp).
+struct KernelCase;
+class FineTasks;
 
 /// A tile kernel, declared once and defined per backend. Kernels are static constants; a task
 /// refers to its kernel by address. Kernels are deterministic: the same input bits give the same
@@ -78,6 +85,10 @@ struct Kernel {
   /// On a GPU's memory: queues its work on a CUDA stream and returns; null: staged on the host. In
   /// a build without CUDA it is never called.
   void (*cuda)(const CudaLaunch&) = nullptr;
+  /// Its fine-grain form with parts of at most so many rows and columns, for several CPU workers;
+  /// null: it runs whole. What it computes may differ from `host` in the last bits, but is the same
+  /// each time.
+  void (*fine)(const KernelCase&, std::int64_t small, FineTasks&) = nullptr;
 };
 
 }  // namespace heddle

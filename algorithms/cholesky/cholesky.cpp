@@ -291,6 +291,7 @@ JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& i
   check_square_lower(a);
   JobSpec spec;
   spec.name = "cholesky";
+  spec.fine = a.layout().fine;
   spec.matrices = {a.id()};
   spec.keep_alive = {a.state()};
   if (inverses.has_value()) {
@@ -327,6 +328,7 @@ JobSpec subtract_product(const Matrix<double>& r, const Matrix<double>& l) {
   HEDDLE_CHECK(r.layout() == l.layout() && r.distribution() == l.distribution());
   JobSpec spec;
   spec.name = "residual";
+  spec.fine = r.layout().fine;
   spec.matrices = {r.id(), l.id()};
   spec.keep_alive = {r.state(), l.state()};
   const Groups groups = column_groups(r);

@@ -2,30 +2,43 @@
 
 #include <chrono>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
-#include "node-runtime/trace/node_file.hpp"
+#include "node-runtime/machine/host.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
 namespace {
 
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+/// When node 0's process began to record, and its number.
+std::string name_of_run(Node& node) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  return gather_texts(node, fmt::format("{}-{}", seconds, ::getpid())).front();
 }
 
-/// The name under which a file of the trace is written until it is complete.
-std::string temporary_of(const std::string& file) {
-  return fmt::format("{}.{}.heddle-part", file, ::getpid());
-}
-
-/// Node 0's process number, which tells this run's files from those of others beside them.
-std::int64_t number_of_run(Node& node) {
-  return static_cast<std::int64_t>(
-      reduce(node, node.rank() == 0 ? ::getpid() : 0, Reduction::maximum));
+nlohmann::json describe(const NodeFacts& facts) {
+  return {{"host", describe_host().name},
+          {"cpu", facts.cpu_model},
+          {"memory", facts.memory_available_bytes},
+          {"nodes_on_host", facts.nodes_on_host},
+          {"cpu_workers", facts.cpu_workers},
+          {"oversubscribed", facts.oversubscribed},
+          {"host_cores", facts.host_cores},
+          {"devices", facts.devices},
+          {"device_backend", facts.device_backend},
+          {"device_name", facts.device_name},
+          {"device_streams", facts.device_streams},
+          {"device_memory", facts.device_memory_bytes},
+          {"window", facts.window},
+          {"blas", facts.blas},
+          {"kernels", facts.blas_kernels},
+          {"machine_file", facts.machine_file}};
 }
 
 }  // namespace
@@ -34,54 +47,78 @@ bool is_chrome_trace(const std::filesystem::path& path) {
   return path.extension() == ".json";
 }
 
-std::uint64_t write_run(Node& node, const std::filesystem::path& folder, const std::string& about,
-                        const TemporaryFileGuard& guard) {
-  const std::int64_t run = number_of_run(node);
-  const auto begun_s = static_cast<std::int64_t>(
-      reduce(node, node.rank() == 0 ? unix_seconds() : 0, Reduction::maximum));
-  together(node, [&] {
-    if (node.rank() == 0) trace::prepare_run_folder(folder, node.size());
+TraceFile::TraceFile(Node& node, std::filesystem::path path, const std::string& about,
+                     TemporaryFileGuard guard)
+    : node_(node),
+      path_(std::move(path)),
+      guard_(std::move(guard)),
+      is_chrome_(is_chrome_trace(path_)),
+      run_(name_of_run(node)) {
+  together(node_, [&] {
+    if (node_.rank() == 0 && !is_chrome_) trace::prepare_run_folder(path_);
   });
-  node.barrier();  // the threads are idle from here on
-  together(node, [&] {
-    const std::string file = (folder / trace::node_file_name(NodeId{node.rank()})).string();
-    const std::shared_ptr<void> half = guard ? guard(temporary_of(file)) : nullptr;
-    // All nodes name the run, so that files of different ones are told apart.
-    const std::string metadata = fmt::format(R"({{"run":"{}-{}","about":{}}})", begun_s, run,
-                                             node.rank() == 0 ? about : "null");
-    trace::write_node_file(file, node.recorder(),
-                           {.clock_offsets = {node.clock_offset()}, .metadata = metadata});
+  together(node_, [&] {
+    const std::filesystem::path mine = file_of(node_.rank());
+    if (is_chrome_ && guard_) guarded_ = guard_(mine.string());
+    stream_.emplace(
+        mine, node_.recorder(),
+        trace::RunInfo{.clock_offsets = {node_.clock_offset()}, .metadata = metadata(about)});
   });
-  return static_cast<std::uint64_t>(
-      reduce(node, static_cast<double>(node.recorder().dropped()), Reduction::sum));
 }
 
-trace::ExportSummary write_trace(Node& node, const std::filesystem::path& path,
-                                 const TemporaryFileGuard& guard) {
-  const auto guarded = [&](const std::string& file) { return guard ? guard(file) : nullptr; };
-  const std::int64_t run = number_of_run(node);
-  const auto file_of = [&](std::int32_t rank) {
-    return fmt::format("{}.node-{}.{}.heddle-part", path.string(), rank, run);
-  };
-  const std::string mine = file_of(node.rank());
-  const std::shared_ptr<void> mine_guarded = guarded(mine);
-  node.barrier();  // the threads are idle from here on
-  together(node, [&] {
-    const std::shared_ptr<void> half = guarded(temporary_of(mine));
-    trace::write_node_file(mine, node.recorder(), {.clock_offsets = {node.clock_offset()}});
+TraceFile::~TraceFile() {
+  abandon();
+}
+
+trace::ExportSummary TraceFile::finish(const std::string& about) {
+  const trace::ClockOffset now = node_.compare_clocks();
+  node_.barrier();  // the threads are idle from here on
+  together(node_, [&] {
+    stream_->finish({.clock_offsets = {now}, .metadata = metadata(about)});
+    stream_.reset();
   });
   trace::ExportSummary summary;
-  together(node, [&] {
-    if (node.rank() != 0) return;
-    std::vector<std::filesystem::path> files;
-    files.reserve(static_cast<std::size_t>(node.size()));
-    for (std::int32_t r = 0; r < node.size(); ++r) files.emplace_back(file_of(r));
-    const std::shared_ptr<void> half = guarded(temporary_of(path.string()));
-    summary = trace::merge_to_chrome(files, path);
-  });
-  std::error_code ignored;  // it is not there when it could not be written
-  std::filesystem::remove(mine, ignored);
+  if (is_chrome_) summary = merge();
+  summary.records_dropped = static_cast<std::uint64_t>(
+      reduce(node_, static_cast<double>(node_.recorder().dropped()), Reduction::sum));
   return summary;
+}
+
+void TraceFile::abandon() noexcept {
+  if (!stream_) return;
+  stream_.reset();
+  if (is_chrome_) remove_mine();
+}
+
+trace::ExportSummary TraceFile::merge() {
+  trace::ExportSummary summary;
+  together(node_, [&] {
+    if (node_.rank() != 0) return;
+    std::vector<std::filesystem::path> files;
+    files.reserve(static_cast<std::size_t>(node_.size()));
+    for (std::int32_t r = 0; r < node_.size(); ++r) files.push_back(file_of(r));
+    const std::string half = fmt::format("{}.{}.heddle-part", path_.string(), ::getpid());
+    const std::shared_ptr<void> guarded = guard_ ? guard_(half) : nullptr;
+    summary = trace::merge_to_chrome(files, path_);
+  });
+  remove_mine();
+  return summary;
+}
+
+void TraceFile::remove_mine() noexcept {
+  std::error_code ignored;  // it is not there when it could not be written
+  std::filesystem::remove(file_of(node_.rank()), ignored);
+}
+
+std::filesystem::path TraceFile::file_of(std::int32_t rank) const {
+  if (!is_chrome_) return path_ / trace::node_file_name(NodeId{rank});
+  return fmt::format("{}.node-{}.{}.heddle-part", path_.string(), rank, run_);
+}
+
+std::string TraceFile::metadata(const std::string& about) const {
+  return fmt::format(R"({{"run":"{}","about":{},"configuration":{},"node":{}}})", run_,
+                     node_.rank() == 0 ? about : "null", to_json(node_.config()).dump(),
+                     describe(node_.facts()).dump());
 }
 
 }  // namespace heddle

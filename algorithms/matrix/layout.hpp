@@ -14,20 +14,23 @@ namespace heddle {
 /// shorter. A *tile column* below is one such piece; pieces of a wide column are numbered left to
 /// right, wide columns follow each other.
 ///
-/// Invariant (`is_valid()`): rows, columns >= 0; tile >= 1; 0 <= strip <= wide_width(); strip > 0
-/// implies small >= 1 and strip % small == 0.
+/// Invariant (`is_valid()`): rows, columns, fine >= 0; tile >= 1; 0 <= strip <= wide_width(); strip
+/// > 0 implies small >= 1 and strip % small == 0.
 struct TileLayout {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t tile = 1;
   std::int64_t strip = 0;
   std::int64_t small = 0;
+  /// CPU workers divide tasks on these tiles into fine ones on parts of at most so many rows and
+  /// columns (000 section 3.2); 0: they run them whole.
+  std::int64_t fine = 0;
   /// Columns of a wide column where they are not as many as a tile has rows (right-hand sides); 0:
   /// `tile`.
   std::int64_t wide = 0;
 
   [[nodiscard]] bool is_valid() const {
-    return rows >= 0 && columns >= 0 && tile >= 1 && wide >= 0 && strip >= 0 &&
+    return rows >= 0 && columns >= 0 && fine >= 0 && tile >= 1 && wide >= 0 && strip >= 0 &&
            strip <= wide_width() && (strip == 0 || (small >= 1 && strip % small == 0));
   }
 

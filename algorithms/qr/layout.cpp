@@ -102,9 +102,10 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
 
   config::Layout squares = wanted;
   if (!wanted.tile) squares.tile = facts.tuning.fixed.tile;
+  const bool divides = wanted.hierarchy == config::Hierarchy::on && facts.devices == 0;
   const std::optional<PanelCut> measured =
-      squares.tile ? std::nullopt : measured_cut(rows, columns, tall, facts);
-  if (!squares.tile && facts.devices == 0) {
+      squares.tile || divides ? std::nullopt : measured_cut(rows, columns, tall, facts);
+  if (!squares.tile && facts.devices == 0 && !divides) {
     squares.tile = cpu_tile(columns, tall, workers, measured);
   } else if (measured) {
     squares.tile = measured->width;
@@ -116,6 +117,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   layout.tile = tiles.tile;
   layout.strip = tiles.strip;
   layout.small = tiles.small;
+  layout.fine = tiles.fine;
   layout.inner = static_cast<std::int32_t>(
       wanted.inner.value_or(automatic_inner(layout.tile, measured, facts)));
   if (layout.inner > layout.tile) {

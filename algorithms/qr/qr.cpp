@@ -369,6 +369,7 @@ struct Parts {
 JobSpec job_of(std::string name, const QrMatrix& q, const QrSides& x, Work work) {
   JobSpec spec;
   spec.name = std::move(name);
+  spec.fine = q.a.layout().fine;
   std::vector<Matrix<double>> matrices{q.a, q.t, x.x, x.top, x.moving};
   if (q.pair_v) matrices.insert(matrices.end(), {*q.pair_v, *q.pair_t});
   for (const Matrix<double>& m : matrices) {
@@ -413,6 +414,7 @@ QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout
               .tile = layout.tile * layout.virtual_tiles,
               .strip = layout.strip,
               .small = layout.small,
+              .fine = layout.fine,
               .wide = layout.tile};
   const std::int64_t tall = a.layout.tile_rows();
   const std::int32_t moving = slots(layout.tree);

@@ -33,11 +33,12 @@ struct QrMatrix {
   std::optional<Matrix<double>> pair_t = std::nullopt;
 };
 
-/// How a QR matrix is cut: `tile`, `strip` and `small` as in TileLayout for square tiles.
+/// How a QR matrix is cut: `tile`, `strip`, `small` and `fine` as in TileLayout for square tiles.
 struct QrLayout {
   std::int64_t tile = 1;
   std::int64_t strip = 0;
   std::int64_t small = 0;
+  std::int64_t fine = 0;  ///< as in TileLayout
   std::int32_t virtual_tiles = 1;
   std::int32_t inner = 1;  ///< columns of a block of reflectors, 1 .. tile
   QrTree tree = QrTree::flat;

@@ -1,25 +1,13 @@
 #include "kernels/cholesky.hpp"
 
-#include <algorithm>
-
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cpu/tile_operations.hpp"
 #include "kernels/cuda/definitions.hpp"
+#include "kernels/fine/definitions.hpp"
 
 namespace heddle::kernel {
 namespace {
-
-/// The inverse blocks of l, in steps of their own width.
-void invert_diagonal_blocks(const TileView& l, const TileView& inverses) {
-  host::clear(inverses);
-  for (std::int64_t begin = 0; begin < l.columns; begin += inverses.rows) {
-    const std::int64_t count = std::min(inverses.rows, l.columns - begin);
-    const TileView inverse = inverses.block(0, begin, count, count);
-    for (std::int64_t i = 0; i < count; ++i) inverse(i, i) = 1;
-    host::solve_left(l.block(begin, begin, count, count), inverse);
-  }
-}
 
 std::int64_t run_potrf(const KernelArguments& arguments) {
   const bool with_inverses = check_tiles_and_inverses(arguments, 1);
@@ -27,7 +15,7 @@ std::int64_t run_potrf(const KernelArguments& arguments) {
   const Piece piece = split(arguments.tiles[0], parameters.offset);
   if (const std::int64_t info = host::factor(piece.square); info != 0) return info;
   host::solve_right_transposed(piece.square, piece.below);
-  if (with_inverses) invert_diagonal_blocks(piece.square, arguments.tiles[1]);
+  if (with_inverses) host::invert_diagonal_blocks(piece.square, arguments.tiles[1]);
   return 0;
 }
 
@@ -61,8 +49,8 @@ std::int64_t run_syrk(const KernelArguments& arguments) {
 }  // namespace
 
 // An emulated device computes on the processor too: both definitions are the same function.
-constinit const Kernel potrf{"potrf", run_potrf, run_potrf, cuda::potrf};
-constinit const Kernel trsm{"trsm", run_trsm, run_trsm, cuda::trsm};
-constinit const Kernel gsmm{"gsmm", run_gsmm, run_gsmm, cuda::gsmm};
-constinit const Kernel syrk{"syrk", run_syrk, run_syrk, cuda::syrk};
+constinit const Kernel potrf{"potrf", run_potrf, run_potrf, cuda::potrf, fine::potrf};
+constinit const Kernel trsm{"trsm", run_trsm, run_trsm, cuda::trsm, fine::trsm};
+constinit const Kernel gsmm{"gsmm", run_gsmm, run_gsmm, cuda::gsmm, fine::gsmm};
+constinit const Kernel syrk{"syrk", run_syrk, run_syrk, cuda::syrk, fine::syrk};
 }  // namespace heddle::kernel

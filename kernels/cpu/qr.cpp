@@ -6,8 +6,10 @@
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cpu/householder.hpp"
+#include "kernels/cpu/panels.hpp"
 #include "kernels/cpu/tile_operations.hpp"
 #include "kernels/cuda/definitions.hpp"
+#include "kernels/fine/definitions.hpp"
 #include "kernels/reflector_blocks.hpp"
 
 namespace heddle::kernel {
@@ -90,24 +92,6 @@ std::int64_t run_unmqr_back(const KernelArguments& arguments) {
   return 0;
 }
 
-/// Factors a tile under R: `a` becomes V.
-void factor_below(const TileView& r, const TileView& a, const TileView& t, std::int64_t inner,
-                  bool triangular) {
-  const std::int64_t w = a.columns;
-  for_blocks(w, inner, true, [&](Range block) {
-    const std::int64_t end = block.begin + block.count;
-    // Of two triangles, rows past the block's last column are zero.
-    const std::int64_t rows = triangular ? std::min(a.rows, end) : a.rows;
-    const TileView panel = a.block(0, block.begin, rows, block.count);
-    const TileView top = r.block(block.begin, block.begin, block.count, block.count);
-    host::factor_reflectors_below(top, panel, t_of(t, block), triangular);
-    host::apply_reflectors_below(Side::transposed, panel, t_of(t, block),
-                                 r.block(block.begin, end, block.count, w - end),
-                                 a.block(0, end, rows, w - end));
-    clear_below(t, block);
-  });
-}
-
 std::int64_t run_tsqrt(const KernelArguments& arguments) {
   const auto p = arguments.parameters.as<PanelParameters>();
   const TileView& a = arguments.tiles[0];
@@ -117,7 +101,7 @@ std::int64_t run_tsqrt(const KernelArguments& arguments) {
   } else {
     check_tiles(arguments, 3);
   }
-  factor_below(r, a, arguments.tiles[2], p.inner, false);
+  factor_below(r, a, arguments.tiles[2], p.inner, std::nullopt);
   return 0;
 }
 
@@ -129,18 +113,8 @@ std::int64_t run_ttqrt(const KernelArguments& arguments) {
   const TileView r = rows_of(arguments.tiles[1], p.row, w);
   copy_upper(rows_of(arguments.tiles[3], p.row, w), r);
   copy_upper(rows_of(arguments.tiles[4], p.row, w), v);
-  factor_below(r, v, arguments.tiles[2], p.inner, true);
+  factor_below(r, v, arguments.tiles[2], p.inner, 0);
   return 0;
-}
-
-void apply_below(Side side, const TileView& d, const TileView& c, const TileView& v,
-                 const TileView& t, std::int64_t inner, bool triangular) {
-  for_blocks(v.columns, inner, side == Side::transposed, [&](Range block) {
-    const std::int64_t rows = triangular ? block.begin + block.count : v.rows;
-    host::apply_reflectors_below(side, v.block(0, block.begin, rows, block.count), t_of(t, block),
-                                 d.block(block.begin, 0, block.count, d.columns),
-                                 c.block(0, 0, rows, c.columns));
-  });
 }
 
 void run_on_tile_below(const KernelArguments& arguments, Side side) {
@@ -152,7 +126,7 @@ void run_on_tile_below(const KernelArguments& arguments, Side side) {
   } else {
     check_tiles(arguments, 4);
   }
-  apply_below(side, d, arguments.tiles[0], v, arguments.tiles[3], p.inner, false);
+  apply_below(side, d, arguments.tiles[0], v, arguments.tiles[3], p.inner, std::nullopt);
 }
 
 std::int64_t run_tsmqr(const KernelArguments& arguments) {
@@ -187,7 +161,7 @@ void run_on_pair(const KernelArguments& arguments, Side side) {
   const TileView d = rows_of(arguments.tiles[1], p.row, v.columns);
   host::copy(rows_of(arguments.tiles[4], p.row, v.columns), d);
   host::copy(rows_of(arguments.tiles[5], in, v.columns), c);
-  apply_below(side, d, c, v, arguments.tiles[3], p.inner, true);
+  apply_below(side, d, c, v, arguments.tiles[3], p.inner, 0);
 }
 
 std::int64_t run_ttmqr(const KernelArguments& arguments) {
@@ -218,18 +192,48 @@ std::int64_t run_copy_triangle(const KernelArguments& arguments) {
 
 }  // namespace
 
+void factor_below(const TileView& r, const TileView& a, const TileView& t, std::int64_t inner,
+                  RowsAboveTriangle triangle) {
+  const std::int64_t w = a.columns;
+  for_blocks(w, inner, true, [&](Range block) {
+    const std::int64_t end = block.end();
+    const std::int64_t rows = triangle ? std::min(a.rows, *triangle + end) : a.rows;
+    const TileView panel = a.block(0, block.begin, rows, block.count);
+    const TileView top = r.block(block.begin, block.begin, block.count, block.count);
+    host::factor_reflectors_below(top, panel, t_of(t, block), triangle.has_value());
+    host::apply_reflectors_below(Side::transposed, panel, t_of(t, block),
+                                 r.block(block.begin, end, block.count, w - end),
+                                 a.block(0, end, rows, w - end));
+    clear_below(t, block);
+  });
+}
+
+void apply_below(Side side, const TileView& d, const TileView& c, const TileView& v,
+                 const TileView& t, std::int64_t inner, RowsAboveTriangle triangle) {
+  for_blocks(v.columns, inner, side == Side::transposed, [&](Range block) {
+    const std::int64_t rows = triangle ? *triangle + block.end() : v.rows;
+    host::apply_reflectors_below(side, v.block(0, block.begin, rows, block.count), t_of(t, block),
+                                 d.block(block.begin, 0, block.count, d.columns),
+                                 c.block(0, 0, rows, c.columns));
+  });
+}
+
 // An emulated device computes on the processor too: both definitions are the same function.
-constinit const Kernel geqrt{"geqrt", run_geqrt, run_geqrt, cuda::geqrt};
-constinit const Kernel unmqr{"unmqr", run_unmqr, run_unmqr, cuda::unmqr};
-constinit const Kernel unmqr_back{"unmqr_back", run_unmqr_back, run_unmqr_back, cuda::unmqr_back};
-constinit const Kernel tsqrt{"tsqrt", run_tsqrt, run_tsqrt, cuda::tsqrt};
-constinit const Kernel tsmqr{"tsmqr", run_tsmqr, run_tsmqr, cuda::tsmqr};
-constinit const Kernel tsmqr_back{"tsmqr_back", run_tsmqr_back, run_tsmqr_back, cuda::tsmqr_back};
-constinit const Kernel ttqrt{"ttqrt", run_ttqrt, run_ttqrt, cuda::ttqrt};
-constinit const Kernel ttmqr{"ttmqr", run_ttmqr, run_ttmqr, cuda::ttmqr};
-constinit const Kernel ttmqr_back{"ttmqr_back", run_ttmqr_back, run_ttmqr_back, cuda::ttmqr_back};
-constinit const Kernel copy_rows{"copy_rows", run_copy_rows, run_copy_rows, cuda::copy_rows};
+constinit const Kernel geqrt{"geqrt", run_geqrt, run_geqrt, cuda::geqrt, fine::geqrt};
+constinit const Kernel unmqr{"unmqr", run_unmqr, run_unmqr, cuda::unmqr, fine::unmqr};
+constinit const Kernel unmqr_back{"unmqr_back", run_unmqr_back, run_unmqr_back, cuda::unmqr_back,
+                                  fine::unmqr};
+constinit const Kernel tsqrt{"tsqrt", run_tsqrt, run_tsqrt, cuda::tsqrt, fine::tsqrt};
+constinit const Kernel tsmqr{"tsmqr", run_tsmqr, run_tsmqr, cuda::tsmqr, fine::tsmqr};
+constinit const Kernel tsmqr_back{"tsmqr_back", run_tsmqr_back, run_tsmqr_back, cuda::tsmqr_back,
+                                  fine::tsmqr};
+constinit const Kernel ttqrt{"ttqrt", run_ttqrt, run_ttqrt, cuda::ttqrt, fine::ttqrt};
+constinit const Kernel ttmqr{"ttmqr", run_ttmqr, run_ttmqr, cuda::ttmqr, fine::ttmqr};
+constinit const Kernel ttmqr_back{"ttmqr_back", run_ttmqr_back, run_ttmqr_back, cuda::ttmqr_back,
+                                  fine::ttmqr};
+constinit const Kernel copy_rows{"copy_rows", run_copy_rows, run_copy_rows, cuda::copy_rows,
+                                 fine::copy_rows};
 constinit const Kernel copy_triangle{"copy_triangle", run_copy_triangle, run_copy_triangle,
-                                     cuda::copy_triangle};
+                                     cuda::copy_triangle, fine::copy_triangle};
 
 }  // namespace heddle::kernel

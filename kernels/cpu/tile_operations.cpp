@@ -229,6 +229,16 @@ void multiply_triangle(double alpha, const TileView& a, Triangle shape, const Ti
   trmm(alpha, a, shape, left, b);
 }
 
+void invert_diagonal_blocks(const TileView& l, const TileView& inverses) {
+  clear(inverses);
+  for (std::int64_t begin = 0; begin < l.columns; begin += inverses.rows) {
+    const std::int64_t count = std::min(inverses.rows, l.columns - begin);
+    const TileView inverse = inverses.block(0, begin, count, count);
+    for (std::int64_t i = 0; i < count; ++i) inverse(i, i) = 1;
+    solve_left(l.block(begin, begin, count, count), inverse);
+  }
+}
+
 void copy(const TileView& from, const TileView& to) {
   HEDDLE_CHECK(from.rows == to.rows && from.columns == to.columns, "{} x {} := {} x {}", to.rows,
                to.columns, from.rows, from.columns);

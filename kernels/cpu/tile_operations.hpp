@@ -52,6 +52,9 @@ void multiply_by_triangle(const TileView& b, const TileView& a, Triangle shape);
 /// b (m x n) := alpha * op(a) * b, a (m x m) triangular.
 void multiply_triangle(double alpha, const TileView& a, Triangle shape, const TileView& b);
 
+/// inverses (inner x n) := the inverse blocks of the lower triangle of l (kernels/cholesky.hpp).
+void invert_diagonal_blocks(const TileView& l, const TileView& inverses);
+
 /// to := from, shapes equal.
 void copy(const TileView& from, const TileView& to);
 

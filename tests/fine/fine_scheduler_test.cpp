@@ -1,0 +1,131 @@
+#include "node-runtime/fine/fine_scheduler.hpp"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "kernels/cholesky.hpp"
+#include "kernels/piece.hpp"
+#include "node-runtime/protocol/records.hpp"
+#include "tests/fine/counted_allocations.hpp"
+
+namespace heddle::test {
+namespace {
+
+FineGraph graph_of(const Kernel& kernel, std::int64_t tile, std::int64_t small) {
+  std::vector<OperandShape> shapes{{tile, tile}};
+  if (&kernel != &kernel::potrf) shapes.resize(3, {tile, tile});
+  return FineGraph(
+      fine_form({&kernel, KernelParameters(kernel::PieceParameters{}), shapes}, small));
+}
+
+/// Divides a task of this priority.
+void divide(FineScheduler& fine, protocol::Task& task, std::int32_t priority,
+            const FineGraph& graph, std::int32_t worker = 0) {
+  task.priority = priority;
+  DividedTask& divided = fine.begin();
+  FineScheduler::prepare(divided, task, priority, graph, {});
+  fine.open(divided, worker);
+}
+
+/// Runs what is there; how many fine tasks and completed tasks there were.
+std::pair<int, int> run_all(FineScheduler& fine) {
+  std::pair<int, int> counts{0, 0};
+  while (const FineWork work = fine.take(0)) {
+    ++counts.first;
+    if (!fine.finish(work).completes_task) continue;
+    fine.close(*work.of);
+    ++counts.second;
+  }
+  return counts;
+}
+
+TEST(FineScheduler, RunsEachFineTaskOnceAndCompletesTheTask) {
+  const FineGraph graph = graph_of(kernel::potrf, 50, 10);
+  FineScheduler fine(3, {});
+  protocol::Task task;
+  divide(fine, task, 5, graph);
+  EXPECT_EQ(fine.divided_count(), 1);
+  EXPECT_EQ(fine.ready_count(), 1);  // the first diagonal block
+  EXPECT_EQ(fine.top(), 5);
+  EXPECT_EQ(run_all(fine), std::make_pair(graph.size(), 1));
+  EXPECT_EQ(fine.divided_count(), 0);
+  EXPECT_EQ(fine.ready_count(), 0);
+  EXPECT_EQ(fine.top(), -1);
+}
+
+TEST(FineScheduler, TakesTheMostUrgentTaskFirstThenTheNearestThenTheOldest) {
+  const FineGraph graph = graph_of(kernel::gsmm, 20, 10);
+  // Workers 0 and 1 share a cache, 2 and 3 another one.
+  FineScheduler fine(4, {0, 1, 2, 2, 1, 0, 2, 2, 2, 2, 0, 1, 2, 2, 1, 0});
+  protocol::Task far;
+  protocol::Task near;
+  protocol::Task newer;
+  protocol::Task urgent;
+  divide(fine, far, 1, graph, 2);
+  divide(fine, near, 1, graph, 1);
+  divide(fine, newer, 1, graph, 1);
+  EXPECT_EQ(fine.take(0).of->task, &near);
+  EXPECT_EQ(fine.take(3).of->task, &far);
+  divide(fine, urgent, 2, graph, 3);
+  EXPECT_EQ(fine.top(), 2);
+  EXPECT_EQ(fine.take(0).of->task, &urgent);
+}
+
+TEST(FineScheduler, TakesFineTasksWithTheLongestWayFirst) {
+  const FineGraph graph = graph_of(kernel::potrf, 50, 10);
+  FineScheduler fine(1, {});
+  protocol::Task task;
+  divide(fine, task, 0, graph);
+  while (const FineWork work = fine.take(0)) {
+    // Of the ready ones none is more urgent.
+    const FineWork next = fine.take(0);
+    if (next) {
+      EXPECT_LT(work.number, next.number);
+      static_cast<void>(fine.finish(next));
+    }
+    const bool is_last = fine.finish(work).completes_task;
+    if (is_last) fine.close(*work.of);
+  }
+}
+
+TEST(FineScheduler, HasRoomForEveryWorkerAndSomeToOvertake) {
+  const FineGraph graph = graph_of(kernel::gsmm, 20, 10);
+  FineScheduler fine(2, {});
+  std::vector<protocol::Task> tasks(100);
+  int divided = 0;
+  for (; fine.may_begin(); ++divided) {
+    divide(fine, tasks[static_cast<std::size_t>(divided)], divided, graph);
+  }
+  EXPECT_GT(divided, 2 + 8);
+  EXPECT_EQ(run_all(fine).second, divided);
+  EXPECT_TRUE(fine.may_begin());
+}
+
+TEST(FineScheduler, GivesBackWhatIsRunWhole) {
+  FineScheduler fine(1, {});
+  DividedTask& divided = fine.begin();
+  EXPECT_EQ(fine.divided_count(), 1);
+  fine.give_back(divided);
+  EXPECT_EQ(fine.divided_count(), 0);
+}
+
+TEST(FineScheduler, AllocatesNothingOnceItKnowsAShape) {
+  if (!allocations_so_far()) GTEST_SKIP() << "nobody counts them";
+  const FineGraph graph = graph_of(kernel::potrf, 96, 8);
+  FineScheduler fine(4, {});
+  std::vector<protocol::Task> tasks(20);
+  const auto round = [&] {
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      divide(fine, tasks[i], static_cast<std::int32_t>(i), graph);
+    }
+    return run_all(fine);
+  };
+  static_cast<void>(round());
+  const auto before = allocations_so_far();
+  const auto counts = round();
+  EXPECT_EQ(allocations_so_far(), before);
+  EXPECT_EQ(counts.first, 20 * graph.size());
+}
+
+}  // namespace
+}  // namespace heddle::test
