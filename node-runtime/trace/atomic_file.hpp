@@ -1,16 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
-#include <vector>
+
+#include "node-runtime/trace/file_sink.hpp"
 
 namespace heddle::trace {
 
 /// A file that appears under its name at once and complete, or not at all: written under a
 /// temporary name beside it ("x.json.<process id>.heddle-part") and renamed. An older file of the
-/// name stays until then. One thread. Not synchronised with the disk: a trace need not outlive the
-/// machine.
+/// name stays until then. One thread.
 class AtomicFile {
  public:
   /// Throws Error(usage) that names the file and the reason when it cannot be made, or when the
@@ -22,21 +23,16 @@ class AtomicFile {
   ~AtomicFile();
 
   /// Appends. Throws Error(internal) with the system's reason (disk full).
-  void write(std::span<const std::byte> bytes);
+  void write(std::span<const std::byte> bytes) { sink_->write(bytes); }
+  [[nodiscard]] FileSink& sink() { return *sink_; }
 
   /// Gives the file its name; the last call. Throws Error(internal).
   void commit();
 
  private:
-  static constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
-
-  void write_through(std::span<const std::byte> bytes) const;
-  [[noreturn]] void fail(int error) const;
-
   std::string path_;
   std::string temporary_path_;
-  std::vector<std::byte> buffer_;
-  int file_ = -1;
+  std::optional<FileSink> sink_;
   bool committed_ = false;
 };
 

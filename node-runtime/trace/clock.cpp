@@ -5,6 +5,17 @@
 
 namespace heddle::trace {
 
+void ClockBounds::add(std::int64_t first_came_ns, std::int64_t first_left_ns, std::int64_t came_ns,
+                      std::int64_t left_ns) {
+  // Node 0 came before this node left, and this node came before node 0 left.
+  low_ = std::max(low_, first_came_ns - left_ns);
+  high_ = std::min(high_, first_left_ns - came_ns);
+}
+
+std::int64_t ClockBounds::offset_ns() const {
+  return low_ + (high_ - low_) / 2;
+}
+
 std::int64_t to_node0_ns(std::span<const ClockOffset> offsets, std::int64_t local_ns) {
   if (offsets.empty()) return local_ns;
   const auto after =

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "node-runtime/trace/atomic_file.hpp"
+#include "node-runtime/trace/rows.hpp"
+#include "node-runtime/trace/visit.hpp"
 
 namespace heddle::trace {
 namespace {
@@ -30,33 +32,6 @@ std::string number(Number value) {
   return value < 0 ? std::string() : fmt::format("{}", value);
 }
 
-/// When a record begins, on its node's clock; false: it is no line of the table.
-bool begin_of(const Record& record, std::int64_t& start_ns) {
-  switch (record.kind()) {
-    case RecordKind::task:
-      start_ns = record.as<TaskRecord>().start_ns;
-      return true;
-    case RecordKind::wait:
-      start_ns = record.as<WaitRecord>().start_ns;
-      return true;
-    case RecordKind::copy:
-      start_ns = record.as<CopyRecord>().start_ns;
-      return true;
-    case RecordKind::send:
-    case RecordKind::receive:
-      start_ns = record.as<MessageRecord>().start_ns;
-      return true;
-    case RecordKind::fragment:
-      start_ns = record.as<FragmentRecord>().start_ns;
-      return true;
-    case RecordKind::counter:
-      start_ns = record.as<CounterRecord>().time_ns;
-      return true;
-    default:
-      return false;
-  }
-}
-
 class CsvWriter {
  public:
   CsvWriter(const std::filesystem::path& output, const std::vector<NodeTrace>& traces)
@@ -64,15 +39,15 @@ class CsvWriter {
 
   std::uint64_t write() {
     for (const NodeTrace& trace : traces_) {
-      for_each(trace, [&](const ThreadRecords&, const Record&, std::int64_t start_ns) {
-        zero_ns_ = std::min(zero_ns_, to_node0_ns(trace.info.clock_offsets, start_ns));
-      });
+      zero_ns_ = std::min(zero_ns_, first_ns(trace));
     }
     put(columns);
     for (const NodeTrace& trace : traces_) {
-      for_each(trace, [&](const ThreadRecords& thread, const Record& record, std::int64_t) {
-        line(trace, thread, record);
-      });
+      for (const ThreadRecords& thread : trace.threads) {
+        for (const Record& record : thread.records) {
+          visit(record, [&](const auto& r) { line(trace, thread, line_of(trace, r)); });
+        }
+      }
     }
     file_.commit();
     return lines_;
@@ -95,18 +70,7 @@ class CsvWriter {
     std::string bytes;
   };
 
-  template <class Use>
-  static void for_each(const NodeTrace& trace, const Use& use) {
-    for (const ThreadRecords& thread : trace.threads) {
-      for (const Record& record : thread.records) {
-        std::int64_t start_ns = 0;
-        if (begin_of(record, start_ns)) use(thread, record, start_ns);
-      }
-    }
-  }
-
-  void line(const NodeTrace& trace, const ThreadRecords& thread, const Record& record) {
-    const Line l = line_of(trace, record);
+  void line(const NodeTrace& trace, const ThreadRecords& thread, const Line& l) {
     const auto us = [&](std::int64_t ns) {
       return static_cast<double>(to_node0_ns(trace.info.clock_offsets, ns) - zero_ns_) * 1e-3;
     };
@@ -118,75 +82,43 @@ class CsvWriter {
     ++lines_;
   }
 
-  static Line line_of(const NodeTrace& trace, const Record& record) {
-    switch (record.kind()) {
-      case RecordKind::task: {
-        const auto task = record.as<TaskRecord>();
-        return {.kind = "task",
-                .name = trace.names[task.kernel.value()],
-                .job = task.job,
-                .order = static_cast<std::int64_t>(task.order),
-                .start_ns = task.start_ns,
-                .end_ns = task.end_ns,
-                .tile = task.tile,
-                .to = task.place.value(),
-                .priority = fmt::format("{}", task.priority),
-                .bytes = {}};
-      }
-      case RecordKind::wait: {
-        const auto wait = record.as<WaitRecord>();
-        return {.kind = "wait",
-                .name = name(wait.cause),
-                .job = wait.job,
-                .start_ns = wait.start_ns,
-                .end_ns = wait.end_ns,
-                .tile = wait.tile,
-                .version = wait.version,
-                .priority = {},
-                .bytes = {}};
-      }
-      case RecordKind::copy: {
-        const auto copy = record.as<CopyRecord>();
-        return {.kind = "copy",
-                .name = name(copy.reason),
-                .job = copy.job,
-                .start_ns = copy.start_ns,
-                .end_ns = copy.end_ns,
-                .tile = copy.tile,
-                .version = copy.version,
-                .from = copy.from.value(),
-                .to = copy.to.value(),
-                .priority = {},
-                .bytes = fmt::format("{}", copy.bytes)};
-      }
-      case RecordKind::fragment: {
-        const auto fragment = record.as<FragmentRecord>();
-        return {.kind = "fragment",
-                .name = name(fragment.step),
-                .job = fragment.job,
-                .start_ns = fragment.start_ns,
-                .end_ns = fragment.end_ns,
-                .tile = fragment.tile,
-                .version = fragment.version,
-                .priority = {},
-                .bytes = fmt::format("{}", fragment.bytes)};
-      }
-      case RecordKind::counter: {
-        const auto counter = record.as<CounterRecord>();
-        return {.kind = "counter",
-                .name = trace.names[counter.name.value()],
-                .start_ns = counter.time_ns,
-                .end_ns = counter.time_ns,
-                .to = counter.place.value(),
-                .priority = {},
-                .bytes = fmt::format("{}", counter.value)};
-      }
-      default:
-        return line_of_message(trace.node, record.as<MessageRecord>());
-    }
+  static Line line_of(const NodeTrace& trace, const TaskRecord& task) {
+    return {.kind = "task",
+            .name = trace.names[task.kernel.value()],
+            .job = task.job,
+            .order = static_cast<std::int64_t>(task.order),
+            .start_ns = task.start_ns,
+            .end_ns = task.end_ns,
+            .tile = task.tile,
+            .to = task.place.value(),
+            .priority = fmt::format("{}", task.priority),
+            .bytes = {}};
   }
-
-  static Line line_of_message(NodeId node, const MessageRecord& message) {
+  static Line line_of(const NodeTrace& /*trace*/, const WaitRecord& wait) {
+    return {.kind = "wait",
+            .name = name(wait.cause),
+            .job = wait.job,
+            .start_ns = wait.start_ns,
+            .end_ns = wait.end_ns,
+            .tile = wait.tile,
+            .version = wait.version,
+            .priority = {},
+            .bytes = {}};
+  }
+  static Line line_of(const NodeTrace& /*trace*/, const CopyRecord& copy) {
+    return {.kind = "copy",
+            .name = name(copy.reason),
+            .job = copy.job,
+            .start_ns = copy.start_ns,
+            .end_ns = copy.end_ns,
+            .tile = copy.tile,
+            .version = copy.version,
+            .from = copy.from.value(),
+            .to = copy.to.value(),
+            .priority = {},
+            .bytes = fmt::format("{}", copy.bytes)};
+  }
+  static Line line_of(const NodeTrace& trace, const MessageRecord& message) {
     const bool is_sent = message.kind == RecordKind::send;
     return {.kind = is_sent ? "send" : "receive",
             .name = path_name(message.path),
@@ -195,10 +127,30 @@ class CsvWriter {
             .end_ns = message.end_ns,
             .tile = message.tile,
             .version = message.version,
-            .from = (is_sent ? node : message.peer).value(),
-            .to = (is_sent ? message.peer : node).value(),
+            .from = (is_sent ? trace.node : message.peer).value(),
+            .to = (is_sent ? message.peer : trace.node).value(),
             .priority = {},
             .bytes = fmt::format("{}", message.bytes)};
+  }
+  static Line line_of(const NodeTrace& /*trace*/, const FragmentRecord& fragment) {
+    return {.kind = "fragment",
+            .name = name(fragment.step),
+            .job = fragment.job,
+            .start_ns = fragment.start_ns,
+            .end_ns = fragment.end_ns,
+            .tile = fragment.tile,
+            .version = fragment.version,
+            .priority = {},
+            .bytes = fmt::format("{}", fragment.bytes)};
+  }
+  static Line line_of(const NodeTrace& trace, const CounterRecord& counter) {
+    return {.kind = "counter",
+            .name = trace.names[counter.name.value()],
+            .start_ns = counter.time_ns,
+            .end_ns = counter.time_ns,
+            .to = counter.place.value(),
+            .priority = {},
+            .bytes = fmt::format("{}", counter.value)};
   }
 
   void put(std::string_view text) { file_.write(std::as_bytes(std::span(text))); }

@@ -12,16 +12,17 @@ namespace heddle::trace {
 /// programs: a line for each task, wait, copy, message's end, fragment and value of a counter, by
 /// node and thread in the order of recording. The first line names the columns:
 ///
-///   kind      task, wait, copy, send, receive, fragment or counter
+///   kind               task, wait, copy, send, receive, fragment or counter
 ///   node, thread
-///   name      a task's kernel, a wait's cause, a copy's reason, a message's path, a fragment's
-///   step,
-///             a counter's name
+///   name               of a task's kernel or a counter; a wait's cause, a copy's reason, a
+///                      message's path, a fragment's step
 ///   job, order, priority
 ///   start_us, end_us   on node 0's clock, from the first record of the run on
-///   matrix, tile, version   `tile` counts tiles column by column
-///   from, to  places of the node (0: the host) of a copy, nodes of a message; a task's place is
-///   `to` bytes     or a counter's value
+///   matrix, tile       `tile` counts tiles column by column
+///   version
+///   from, to           places of a copy (0: the host), nodes of a message; `to` alone: the place
+///                      of a task or counter
+///   bytes              or a counter's value
 ///
 /// What does not apply is empty. The file appears complete or not at all. Returns the lines behind
 /// the first. Throws Error as merge_to_chrome() does.

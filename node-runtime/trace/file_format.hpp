@@ -13,7 +13,7 @@
 namespace heddle::trace::format {
 
 inline constexpr std::array<char, 8> magic{'H', 'E', 'D', 'D', 'L', 'E', 'T', 'R'};
-inline constexpr std::uint32_t number = 1;
+inline constexpr std::uint32_t number = 2;
 
 struct FileHeader {
   std::array<char, 8> letters = magic;
@@ -32,9 +32,12 @@ constexpr std::uint32_t four_letters(const char (&text)[5]) {
 
 enum class ChunkType : std::uint32_t {
   node = four_letters("NODE"),
+  metadata = four_letters("META"),
+  clock = four_letters("CLCK"),
   names = four_letters("NAME"),
   matrices = four_letters("MATR"),
-  threads = four_letters("THRD"),
+  thread = four_letters("THRD"),
+  totals = four_letters("TOTL"),
   records = four_letters("RECS"),
   end = four_letters("END "),
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "node-runtime/trace/visit.hpp"
+
 namespace heddle::trace {
 
 SliceTimes slice_times(const RunInfo& info, std::int64_t start_ns, std::int64_t end_ns) {
@@ -13,12 +15,9 @@ SliceTimes slice_times(const RunInfo& info, std::int64_t start_ns, std::int64_t 
 void MessageFlows::add(std::size_t index, const NodeTrace& trace) {
   for (std::size_t t = 0; t < trace.threads.size(); ++t) {
     const auto& records = trace.threads[t].records;
-    for (std::size_t i = 0; i < records.size(); ++i) {
+    for_each_record(records, [&](std::size_t i) {
       const RecordKind kind = records[i].kind();
-      if (kind == RecordKind::task) {
-        i += access_records(records[i].as<TaskRecord>().access_count);
-      }
-      if (kind != RecordKind::send && kind != RecordKind::receive) continue;
+      if (kind != RecordKind::send && kind != RecordKind::receive) return;
       const auto m = records[i].as<MessageRecord>();
       const bool received = kind == RecordKind::receive;
       const NodeId from = received ? m.peer : trace.node;
@@ -30,7 +29,7 @@ void MessageFlows::add(std::size_t index, const NodeTrace& trace) {
            .start = times.start,
            .end = times.end,
            .place = {index, t, i}});
-    }
+    });
   }
 }
 

@@ -1,5 +1,6 @@
 #include "node-runtime/trace/node_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "base/error.hpp"
 #include "node-runtime/trace/atomic_file.hpp"
 #include "node-runtime/trace/file_format.hpp"
+#include "node-runtime/trace/node_file_writer.hpp"
 
 namespace heddle::trace {
 
@@ -25,100 +27,6 @@ namespace {
 using format::ChunkHeader;
 using format::ChunkType;
 using format::FileHeader;
-
-class Payload {
- public:
-  template <class T>
-  requires std::is_arithmetic_v<T>
-  void put(T value) {
-    const auto bytes = std::as_bytes(std::span(&value, 1));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
-  void put_count(std::size_t count) { put(static_cast<std::uint32_t>(count)); }
-  void put(std::string_view text) {
-    put_count(text.size());
-    const auto bytes = std::as_bytes(std::span(text));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
-class NodeFileWriter {
- public:
-  explicit NodeFileWriter(const std::filesystem::path& path) : file_(path.string()) {
-    const FileHeader header;
-    file_.write(std::as_bytes(std::span(&header, 1)));
-  }
-
-  void node(NodeId node, std::int32_t node_count, const RunInfo& info) {
-    Payload to;
-    to.put(node.value());
-    to.put(node_count);
-    to.put_count(info.clock_offsets.size());
-    for (const ClockOffset& offset : info.clock_offsets) {
-      to.put(offset.local_ns);
-      to.put(offset.offset_ns);
-    }
-    to.put(std::string_view(info.metadata));
-    chunk(ChunkType::node, 0, to.bytes());
-  }
-
-  void names(const std::vector<std::string>& names) {
-    Payload to;
-    to.put_count(names.size());
-    for (const std::string& text : names) to.put(std::string_view(text));
-    chunk(ChunkType::names, 0, to.bytes());
-  }
-
-  void matrices(const std::vector<MatrixDescription>& matrices) {
-    Payload to;
-    to.put_count(matrices.size());
-    for (const MatrixDescription& matrix : matrices) {
-      to.put(matrix.matrix);
-      to.put(matrix.tile_rows);
-      to.put(matrix.tile_columns);
-      to.put(std::string_view(matrix.name));
-    }
-    chunk(ChunkType::matrices, 0, to.bytes());
-  }
-
-  /// All but the records.
-  void threads(const std::vector<ThreadRecords>& threads) {
-    Payload to;
-    to.put_count(threads.size());
-    for (const ThreadRecords& thread : threads) {
-      to.put(std::string_view(thread.name));
-      to.put(static_cast<std::int32_t>(thread.sort_order));
-      to.put(thread.totals.busy_ns);
-      to.put(thread.totals.waiting_ns);
-      to.put(thread.totals.tasks);
-      to.put(thread.dropped);
-    }
-    chunk(ChunkType::threads, 0, to.bytes());
-  }
-
-  void records(std::size_t thread, std::span<const Record> records) {
-    chunk(ChunkType::records, static_cast<std::uint32_t>(thread), std::as_bytes(records));
-  }
-
-  void finish() {
-    chunk(ChunkType::end, 0, {});
-    file_.commit();
-  }
-
- private:
-  void chunk(ChunkType type, std::uint32_t thread, std::span<const std::byte> payload) {
-    ChunkHeader header{type, thread, payload.size(), 0};
-    header.checksum = format::checksum_of(header, payload);
-    file_.write(std::as_bytes(std::span(&header, 1)));
-    file_.write(payload);
-  }
-
-  AtomicFile file_;
-};
 
 /// Reads the parts of a payload that has been found undamaged.
 class PayloadReader {
@@ -225,6 +133,12 @@ class NodeFileReader {
   /// False at the end.
   bool read_chunk() {
     const std::uint64_t at = position_;
+    if (at == size_ && has_node_) {
+      fail(
+          fmt::format("is truncated: it ends at byte {} without its last part; its run did not "
+                      "come to its end, or goes on",
+                      at));
+    }
     ChunkHeader header;
     read_bytes(std::as_writable_bytes(std::span(&header, 1)));
     if (header.bytes > size_ - position_) {
@@ -241,7 +155,7 @@ class NodeFileReader {
     read_bytes(payload);
     check_sum(payload, header, at);
     if (header.type == ChunkType::end) return false;
-    understand(header.type, payload);
+    understand(header, payload, at);
     return true;
   }
 
@@ -253,13 +167,11 @@ class NodeFileReader {
   }
 
   void read_records(const ChunkHeader& header, std::uint64_t at) {
-    if (header.thread >= trace_.threads.size() || header.bytes % record_bytes != 0) {
-      fail(
-          fmt::format("is corrupt: the part at byte {} has {} bytes of records of thread {}, "
-                      "there are {} threads",
-                      at, header.bytes, header.thread, trace_.threads.size()));
+    auto& records = thread_of(header, at).records;
+    if (header.bytes % record_bytes != 0) {
+      fail(fmt::format("is corrupt: the part at byte {} has {} bytes, which are no whole records",
+                       at, header.bytes));
     }
-    auto& records = trace_.threads[header.thread].records;
     const std::size_t before = records.size();
     records.resize(before + header.bytes / record_bytes);
     const auto bytes = std::as_writable_bytes(std::span(records).subspan(before));
@@ -272,41 +184,70 @@ class NodeFileReader {
     }
   }
 
-  void understand(ChunkType type, std::span<const std::byte> payload) {
+  void understand(const ChunkHeader& header, std::span<const std::byte> payload, std::uint64_t at) {
     PayloadReader from(payload, source_);
-    if (type == ChunkType::node) {
-      has_node_ = true;
-      trace_.node = NodeId(from.get<std::int32_t>());
-      trace_.node_count = from.get<std::int32_t>();
-      for (auto count = from.get<std::uint32_t>(); count > 0; --count) {
-        ClockOffset& offset = trace_.info.clock_offsets.emplace_back();
-        offset.local_ns = from.get<std::int64_t>();
-        offset.offset_ns = from.get<std::int64_t>();
-      }
-      trace_.info.metadata = from.get_text();
-    } else if (type == ChunkType::names) {
-      for (auto count = from.get<std::uint32_t>(); count > 0; --count) {
-        trace_.names.push_back(from.get_text());
-      }
-    } else if (type == ChunkType::matrices) {
-      for (auto count = from.get<std::uint32_t>(); count > 0; --count) {
-        MatrixDescription& matrix = trace_.matrices.emplace_back();
-        matrix.matrix = from.get<std::int32_t>();
-        matrix.tile_rows = from.get<std::int32_t>();
-        matrix.tile_columns = from.get<std::int32_t>();
-        matrix.name = from.get_text();
-      }
-    } else if (type == ChunkType::threads) {
-      for (auto count = from.get<std::uint32_t>(); count > 0; --count) {
+    switch (header.type) {
+      case ChunkType::node:
+        has_node_ = true;
+        trace_.node = NodeId(from.get<std::int32_t>());
+        trace_.node_count = from.get<std::int32_t>();
+        return;
+      case ChunkType::metadata:
+        trace_.info.metadata = from.get_text();
+        return;
+      case ChunkType::clock:
+        for (auto count = from.get<std::uint32_t>(); count > 0; --count) {
+          ClockOffset& offset = trace_.info.clock_offsets.emplace_back();
+          offset.local_ns = from.get<std::int64_t>();
+          offset.offset_ns = from.get<std::int64_t>();
+        }
+        return;
+      case ChunkType::names:
+        for (auto count = from.get<std::uint32_t>(); count > 0; --count) {
+          trace_.names.push_back(from.get_text());
+        }
+        return;
+      case ChunkType::matrices:
+        for (auto count = from.get<std::uint32_t>(); count > 0; --count) add_matrix(from);
+        return;
+      case ChunkType::thread: {
         ThreadRecords& thread = trace_.threads.emplace_back();
         thread.name = from.get_text();
         thread.sort_order = from.get<std::int32_t>();
+        return;
+      }
+      case ChunkType::totals: {
+        ThreadRecords& thread = thread_of(header, at);
         thread.totals.busy_ns = from.get<std::int64_t>();
         thread.totals.waiting_ns = from.get<std::int64_t>();
         thread.totals.tasks = from.get<std::uint64_t>();
         thread.dropped = from.get<std::uint64_t>();
+        return;
       }
+      default:
+        return;
     }
+  }
+
+  void add_matrix(PayloadReader& from) {
+    MatrixDescription matrix;
+    matrix.matrix = from.get<std::int32_t>();
+    matrix.tile_rows = from.get<std::int32_t>();
+    matrix.tile_columns = from.get<std::int32_t>();
+    matrix.name = from.get_text();
+    const auto known =
+        std::ranges::lower_bound(trace_.matrices, matrix.matrix, {}, &MatrixDescription::matrix);
+    if (known != trace_.matrices.end() && known->matrix == matrix.matrix) {
+      *known = std::move(matrix);
+    } else {
+      trace_.matrices.insert(known, std::move(matrix));
+    }
+  }
+
+  ThreadRecords& thread_of(const ChunkHeader& header, std::uint64_t at) {
+    if (header.thread < trace_.threads.size()) return trace_.threads[header.thread];
+    fail(fmt::format("is corrupt: the part at byte {} is of thread {}, there are {} threads", at,
+                     header.thread, trace_.threads.size()));
   }
 
   std::string source_;
@@ -317,50 +258,25 @@ class NodeFileReader {
   NodeTrace trace_;
 };
 
-void check_metadata(const std::filesystem::path& path, const RunInfo& info) {
-  if (!nlohmann::json::accept(info.metadata)) {
-    throw Error(ErrorCode::usage, fmt::format("cannot write the trace '{}': its metadata is no "
-                                              "JSON: '{}'",
-                                              path.string(), info.metadata.substr(0, 60)));
-  }
-}
-
 }  // namespace
 
-void write_node_file(const std::filesystem::path& path, const Recorder& recorder,
-                     const RunInfo& info) {
-  check_metadata(path, info);
-  const std::vector<const ThreadTrace*> threads = recorder.threads();
-  // First of all, so that whatever these records name has been interned before names() is asked.
-  std::vector<std::vector<std::span<const Record>>> runs(threads.size());
-  std::vector<ThreadRecords> rows(threads.size());
-  for (std::size_t i = 0; i < threads.size(); ++i) {
-    threads[i]->for_each_run([&](std::span<const Record> run) { runs[i].push_back(run); });
-    rows[i].name = threads[i]->name();
-    rows[i].sort_order = threads[i]->sort_order();
-    rows[i].totals = threads[i]->totals();
-    rows[i].dropped = threads[i]->dropped();
-  }
-  NodeFileWriter file(path);
-  file.node(recorder.options().node, recorder.options().node_count, info);
-  file.names(recorder.names());
-  file.matrices(recorder.matrices());
-  file.threads(rows);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (const auto run : runs[i]) file.records(i, run);
-  }
-  file.finish();
-}
-
 void write_node_file(const std::filesystem::path& path, const NodeTrace& trace) {
-  check_metadata(path, trace.info);
-  NodeFileWriter file(path);
-  file.node(trace.node, trace.node_count, trace.info);
-  file.names(trace.names);
-  file.matrices(trace.matrices);
-  file.threads(trace.threads);
-  for (std::size_t i = 0; i < trace.threads.size(); ++i) file.records(i, trace.threads[i].records);
-  file.finish();
+  check_metadata(path, trace.info.metadata);
+  AtomicFile file(path.string());
+  NodeFileWriter to(file.sink());
+  to.node(trace.node, trace.node_count);
+  to.metadata(trace.info.metadata);
+  to.clock_offsets(trace.info.clock_offsets);
+  to.names(trace.names);
+  to.matrices(trace.matrices);
+  for (const ThreadRecords& thread : trace.threads) to.thread(thread.name, thread.sort_order);
+  for (std::size_t i = 0; i < trace.threads.size(); ++i) {
+    const ThreadRecords& thread = trace.threads[i];
+    to.records(i, thread.records);
+    to.totals(i, thread.totals, thread.dropped);
+  }
+  to.end();
+  file.commit();
 }
 
 NodeTrace read_node_file(const std::filesystem::path& path) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 #include "base/index.hpp"
@@ -57,10 +58,14 @@ inline constexpr std::uint8_t wait_cause_count = 6;
 [[nodiscard]] const char* name(AccessMode mode);
 
 /// A kernel that was run; `access_count` accesses follow, four to a record.
+///
+/// A task that the CPU workers divided (000 section 3.2) has a record of its own, from when it was
+/// divided until its last fine task was over, among those of no worker, and one for each fine task
+/// at the worker that ran it: with the order of the divided task and without accesses.
 struct TaskRecord {
   RecordKind kind = RecordKind::task;
   std::uint8_t access_count = 0;  ///< filled in by ThreadTrace::task
-  std::uint16_t reserved_0 = 0;
+  std::uint16_t is_divided = 0;   ///< 1: it was divided
   NameId kernel{};
   std::int32_t job = -1;
   PlaceId place{};
@@ -71,8 +76,12 @@ struct TaskRecord {
   std::int32_t row = -1;  ///< of tiles, of the main output; -1: as the matrix's description says
   std::int32_t column = -1;
   std::int32_t priority = 0;
-  std::uint32_t reserved_1 = 0;
+  std::uint32_t fine = 0;  ///< of a fine task: its number in the divided one, from 1
 };
+
+/// The row of the divided tasks: of no thread, one at a time writes to it.
+inline constexpr std::string_view divided_row = "divided";
+inline constexpr int divided_row_order = 900;
 
 /// One access of the task before it. `version` is the one that was read, or for `write` the one
 /// that was replaced; a task that writes makes version + 1. So the task that made what another one

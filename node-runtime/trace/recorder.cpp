@@ -70,7 +70,8 @@ ThreadTrace::ThreadTrace(Recorder& recorder, std::string name, int sort_order, b
       room_(records_max) {}
 
 ThreadTrace::~ThreadTrace() {
-  // Acquire, as in for_each_run; the owner is gone by now.
+  // Acquire, as in for_each_run; the owner and the reader are gone by now.
+  const std::unique_ptr<Chunk> spare(spare_.load(std::memory_order_acquire));
   Chunk* chunk = first_.load(std::memory_order_acquire);
   while (chunk != nullptr) {
     const std::unique_ptr<Chunk> owned(chunk);
@@ -79,7 +80,7 @@ ThreadTrace::~ThreadTrace() {
 }
 
 void ThreadTrace::warm_up() {
-  if (!enabled_ || last_ != nullptr || room_ == 0) return;
+  if (!enabled_ || last_ != nullptr) return;
   if (!add_chunk(0)) return;
   constexpr std::size_t records_per_page = 4096 / record_bytes;
   for (std::size_t i = 0; i < limit_; i += records_per_page) records_[i] = Record{};
@@ -91,26 +92,37 @@ NameId ThreadTrace::look_up(const void* key, std::string_view text) {
   return id;
 }
 
+std::unique_ptr<ThreadTrace::Chunk> ThreadTrace::empty_chunk(std::size_t count) {
+  // Acquire: names the reader's release of the chunk, after it has read the records.
+  std::unique_ptr<Chunk> chunk(spare_.exchange(nullptr, std::memory_order_acquire));
+  if (chunk && chunk->size >= count) return chunk;
+  // Relaxed, here and below: room is a number, and nothing else is read on the strength of it.
+  if (chunk) room_.fetch_add(chunk->size, std::memory_order_relaxed);
+  const std::size_t size = std::min(room_.load(std::memory_order_relaxed), chunk_records);
+  if (size < count || size == 0) return nullptr;
+  // The pages come from the system when they are first written, a few at a time.
+  chunk.reset(new (std::nothrow) Chunk);
+  if (!chunk) return nullptr;
+  chunk->records.reset(new (std::nothrow) Record[size]);
+  if (!chunk->records) return nullptr;
+  chunk->size = size;
+  room_.fetch_sub(size, std::memory_order_relaxed);
+  return chunk;
+}
+
 bool ThreadTrace::add_chunk(std::size_t count) {
-  const std::size_t size = std::min(room_, chunk_records);
-  std::unique_ptr<Chunk> chunk;
-  if (size >= count && size > 0) {
-    // The pages come from the system when they are first written, a few at a time.
-    chunk.reset(new (std::nothrow) Chunk);
-    if (chunk) chunk->records.reset(new (std::nothrow) Record[size]);
-  }
+  std::unique_ptr<Chunk> chunk = empty_chunk(count);
   // No room, by the capacity or by the machine: a run must not fail for its trace.
-  if (!chunk || !chunk->records) {
-    increase(dropped_, std::uint64_t{count});
+  if (!chunk) {
+    if (count > 0) increase(dropped_, std::uint64_t{count});
     return false;
   }
-  room_ -= size;
   Chunk* const added = chunk.release();
   records_ = added->records.get();
   used_ = 0;
-  limit_ = size;
+  limit_ = added->size;
   // Release: whoever acquires the link sees the chunk's pointer to its records, and the last count
-  // of the chunk before it.
+  // of the chunk before it. That one is the reader's from here on.
   (last_ == nullptr ? first_ : last_->next).store(added, std::memory_order_release);
   last_ = added;
   return true;
@@ -131,12 +143,37 @@ void ThreadTrace::for_each_run(const std::function<void(std::span<const Record>)
   // The acquires name the releases of add_chunk and publish. The link is read before the count:
   // when there is a next chunk this one was complete before, so what is seen has no gaps.
   const Chunk* chunk = first_.load(std::memory_order_acquire);
+  std::size_t begin = released_;
   while (chunk != nullptr) {
     const Chunk* const next = chunk->next.load(std::memory_order_acquire);
     const std::size_t count = chunk->count.load(std::memory_order_acquire);
-    if (count > 0) use({chunk->records.get(), count});
+    if (count > begin) use({chunk->records.get() + begin, count - begin});
     chunk = next;
+    begin = 0;
   }
+}
+
+void ThreadTrace::release(std::size_t records) {
+  Chunk* chunk = first_.load(std::memory_order_acquire);
+  released_ += records;
+  while (chunk != nullptr) {
+    // As in for_each_run: with a next chunk there, the count is the last one.
+    Chunk* const next = chunk->next.load(std::memory_order_acquire);
+    const std::size_t count = chunk->count.load(std::memory_order_acquire);
+    if (next == nullptr || released_ < count) break;
+    released_ -= count;
+    // Relaxed: the owner sets it only when there is no chunk, others do not read it.
+    first_.store(next, std::memory_order_relaxed);
+    std::unique_ptr<Chunk> empty(std::exchange(chunk, next));
+    empty->count.store(0, std::memory_order_relaxed);
+    empty->next.store(nullptr, std::memory_order_relaxed);
+    // Release: the owner writes to the chunk only after all of it was read; acquire, as what was
+    // there before was this thread's own or the owner's none.
+    empty.reset(spare_.exchange(empty.release(), std::memory_order_acq_rel));
+    if (empty) room_.fetch_add(empty->size, std::memory_order_relaxed);
+  }
+  HEDDLE_CHECK(records == 0 || (chunk != nullptr && released_ <= chunk->count.load()),
+               "{} records were released, which are not there", records);
 }
 
 ThreadTrace& Recorder::thread(std::string name, int sort_order) {
@@ -166,6 +203,14 @@ void Recorder::describe_matrix(MatrixDescription description) {
 std::vector<const ThreadTrace*> Recorder::threads() const {
   const std::lock_guard lock(mutex_);
   std::vector<const ThreadTrace*> all;
+  all.reserve(threads_.size());
+  for (const auto& thread : threads_) all.push_back(thread.get());
+  return all;
+}
+
+std::vector<ThreadTrace*> Recorder::threads() {
+  const std::lock_guard lock(mutex_);
+  std::vector<ThreadTrace*> all;
   all.reserve(threads_.size());
   for (const auto& thread : threads_) all.push_back(thread.get());
   return all;

@@ -32,10 +32,12 @@ struct ThreadTotals {
 
 /// The recording end of one thread, or of one device stream as its manager sees it.
 ///
-/// The recording functions belong to one thread at a time; they take no lock, and allocate only
-/// when a chunk of `chunk_records` is full. When the thread's room is used up, further records are
-/// dropped and counted, the totals go on. With tracing off a call updates the totals and returns.
-/// totals(), recorded(), dropped() and for_each_run() may be called by any thread at any time.
+/// The recording functions belong to one thread at a time, the owner; they take no lock, and
+/// allocate only when a chunk of `chunk_records` is full. When the thread's room is used up,
+/// further records are dropped and counted, the totals go on; release() gives room back. With
+/// tracing off a call updates the totals and returns. totals() and dropped() may be called by any
+/// thread at any time; recorded(), for_each_run() and release() by one thread at a time, the
+/// reader, at any time.
 class ThreadTrace {
  public:
   /// 1 MiB; allocated one by one as they are needed.
@@ -112,16 +114,24 @@ class ThreadTrace {
   /// Exact once the thread's work is known to be done; before that perhaps a moment old.
   [[nodiscard]] ThreadTotals totals() const;
   [[nodiscard]] std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+  /// How many are there: complete and not released.
   [[nodiscard]] std::size_t recorded() const;
 
-  /// All records up to one that is complete by now, in order, piece by piece; a task and
-  /// its accesses are in one piece. The pieces stay valid and unchanged while the recorder lives.
+  /// All records that are there, up to one that is complete by now, in order, piece by piece; a
+  /// task and its accesses are in one piece. The pieces stay valid and unchanged until they are
+  /// released.
   void for_each_run(const std::function<void(std::span<const Record>)>& use) const;
 
+  /// The first `records` of those that for_each_run() has given are needed no more: their room is
+  /// the owner's again.
+  void release(std::size_t records);
+
  private:
-  /// `records[0, count)` are complete and never change again.
+  /// `records[0, count)` are complete and never change again. The owner writes to the last one; a
+  /// chunk that has a next one is the reader's.
   struct Chunk {
     std::unique_ptr<Record[]> records;
+    std::size_t size = 0;
     std::atomic<std::size_t> count{0};
     std::atomic<Chunk*> next{nullptr};
   };
@@ -167,6 +177,7 @@ class ThreadTrace {
   void publish() { last_->count.store(used_, std::memory_order_release); }
 
   bool add_chunk(std::size_t count);
+  [[nodiscard]] std::unique_ptr<Chunk> empty_chunk(std::size_t count);
 
   Recorder& recorder_;
   const std::string name_;
@@ -178,11 +189,20 @@ class ThreadTrace {
   std::size_t used_ = 0;
   std::size_t limit_ = 0;
   Chunk* last_ = nullptr;
-  std::size_t room_;  ///< records that later chunks may hold in all
   std::array<KnownName, known_names_max> known_names_{};
 
-  // Written by the owner, read by anyone.
+  // The reader's own.
+  std::size_t released_ = 0;  ///< of the records of `first_`
+
+  /// Set by the owner when there is none, later by the reader.
   std::atomic<Chunk*> first_{nullptr};
+  /// One that the reader has emptied: its pages are present, so the owner takes it rather than a
+  /// new one.
+  std::atomic<Chunk*> spare_{nullptr};
+  /// Records that later chunks may hold in all; the owner takes of it, the reader gives back.
+  std::atomic<std::size_t> room_;
+
+  // Written by the owner, read by anyone.
   std::atomic<std::int64_t> busy_ns_{0};
   std::atomic<std::int64_t> waiting_ns_{0};
   std::atomic<std::uint64_t> tasks_{0};
@@ -231,6 +251,7 @@ class Recorder {
 
   /// In order of creation.
   [[nodiscard]] std::vector<const ThreadTrace*> threads() const;
+  [[nodiscard]] std::vector<ThreadTrace*> threads();
   [[nodiscard]] std::vector<std::string> names() const;
   /// By number.
   [[nodiscard]] std::vector<MatrixDescription> matrices() const;

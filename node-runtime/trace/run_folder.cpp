@@ -48,7 +48,7 @@ std::map<NodeId, std::filesystem::path> node_files_in(const std::filesystem::pat
   return files;
 }
 
-void prepare_run_folder(const std::filesystem::path& folder, std::int32_t nodes) {
+void prepare_run_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directory(folder, error);
   if (!error && !std::filesystem::is_directory(folder)) {
@@ -59,7 +59,7 @@ void prepare_run_folder(const std::filesystem::path& folder, std::int32_t nodes)
                                               folder.string(), error.message()));
   }
   for (const auto& [node, file] : node_files_in(folder)) {
-    if (node.value() >= nodes) std::filesystem::remove(file, error);
+    std::filesystem::remove(file, error);
     if (!error) continue;
     throw Error(ErrorCode::usage, fmt::format("cannot remove '{}', which is of an older run: {}",
                                               file.string(), error.message()));

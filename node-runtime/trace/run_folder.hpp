@@ -17,8 +17,8 @@ namespace heddle::trace {
 [[nodiscard]] std::map<NodeId, std::filesystem::path> node_files_in(
     const std::filesystem::path& folder);
 
-/// Makes the folder, in one that is there; an older run of more nodes in it loses the files that
-/// this one does not replace. Throws Error(usage) when it cannot be made, or the name is a file's.
-void prepare_run_folder(const std::filesystem::path& folder, std::int32_t nodes);
+/// Makes the folder, in one that is there, or removes the nodes' files of an older run from it.
+/// Throws Error(usage) when it cannot be made, or the name is a file's.
+void prepare_run_folder(const std::filesystem::path& folder);
 
 }  // namespace heddle::trace

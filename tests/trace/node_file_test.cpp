@@ -47,41 +47,6 @@ TEST_F(NodeFile, IsReadBackAsItWasWritten) {
   EXPECT_EQ(files_in_folder(), std::vector<std::string>{"t.node1"});
 }
 
-TEST_F(NodeFile, OfARecorderHoldsAllItsThreadsRecorded) {
-  Recorder recorder({.node = NodeId(2),
-                     .node_count = 3,
-                     .enabled = true,
-                     .records_per_thread_max = 4 * ThreadTrace::chunk_records});
-  recorder.describe_matrix({.matrix = 5, .name = "A", .tile_rows = 8, .tile_columns = 9});
-  recorder.describe_matrix({.matrix = 0, .name = "b", .tile_rows = 8, .tile_columns = 1});
-  ThreadTrace& worker = recorder.thread("worker 0", 0);
-  ThreadTrace& progress = recorder.thread("MPI progress", 1);
-  const NameId kernel = recorder.intern("potrf");
-  for (std::size_t i = 0; i < 2 * ThreadTrace::chunk_records; ++i) {
-    worker.task({.kernel = kernel, .order = i, .start_ns = 1, .end_ns = 3}, {});
-  }
-  progress.message({.kind = RecordKind::receive, .peer = NodeId(1)});
-  const RunInfo info{.clock_offsets = {{1, 2}}, .metadata = "[1, 2]"};
-
-  write_node_file(file("t"), recorder, info);
-
-  const NodeTrace trace = read_node_file(file("t"));
-  EXPECT_EQ(trace, collect(recorder, info));
-  EXPECT_EQ(trace.node, NodeId(2));
-  EXPECT_EQ(trace.threads[0].records.size(), 2 * ThreadTrace::chunk_records);
-  EXPECT_EQ(trace.threads[0].totals.busy_ns, std::int64_t{4} * ThreadTrace::chunk_records);
-  EXPECT_EQ(trace.matrices[0].name, "b");
-}
-
-TEST_F(NodeFile, OfASwitchedOffRecorderIsValidAndEmpty) {
-  Recorder recorder(RecorderOptions{});
-  recorder.thread("worker 0", 0).wait(WaitCause::no_task, 0, 5);
-  write_node_file(file("t"), recorder, {});
-  const NodeTrace trace = read_node_file(file("t"));
-  EXPECT_TRUE(trace.threads.at(0).records.empty());
-  EXPECT_EQ(trace.threads.at(0).totals.waiting_ns, 5);
-}
-
 TEST_F(NodeFile, CutAnywhereIsNamedAsTruncated) {
   write_node_file(file("t.node1"), example());
   const std::string whole = contents(file("t.node1"));
@@ -154,7 +119,7 @@ TEST_F(NodeFile, OfAnotherFormatSaysWhichOneIsRead) {
   replace_contents(file("t.node1"), bytes);
   const std::string error = reading_fails();
   EXPECT_NE(error.find("format 9"), std::string::npos) << error;
-  EXPECT_NE(error.find("reads format 1"), std::string::npos) << error;
+  EXPECT_NE(error.find("reads format 2"), std::string::npos) << error;
 }
 
 TEST_F(NodeFile, ThatIsSomethingElseIsRefused) {

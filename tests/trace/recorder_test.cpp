@@ -190,6 +190,78 @@ TEST(Recorder, LetsSeveralThreadsRecordWhileAnotherReads) {
 }
 
 /// Prints, and does not judge: other processes use the same cores.
+TEST(Recorder, GivesTheRoomOfReleasedRecordsBack) {
+  Recorder recorder(switched_on(3 * ThreadTrace::chunk_records));
+  ThreadTrace& thread = recorder.thread("worker 0", 0);
+  std::uint64_t next = 0;
+  std::uint64_t expected = 0;
+  for (int round = 0; round < 50; ++round) {
+    for (std::size_t i = 0; i < ThreadTrace::chunk_records + 100; ++i) {
+      thread.task({.order = next++}, {});
+    }
+    std::size_t there = 0;
+    thread.for_each_run([&](std::span<const Record> run) {
+      for (const Record& record : run) ASSERT_EQ(record.as<TaskRecord>().order, expected++);
+      there += run.size();
+    });
+    ASSERT_EQ(expected, next);
+    thread.release(there);
+    ASSERT_EQ(thread.recorded(), 0U);
+  }
+  EXPECT_EQ(thread.dropped(), 0U);
+}
+
+TEST(Recorder, ReleasesAsMuchAsItIsToldTo) {
+  Recorder recorder(switched_on());
+  ThreadTrace& thread = recorder.thread("worker 0", 0);
+  for (std::uint64_t i = 0; i < 3 * ThreadTrace::chunk_records; ++i) thread.task({.order = i}, {});
+  std::uint64_t released = 0;
+  for (const std::size_t count : {std::size_t{1}, ThreadTrace::chunk_records - 1, std::size_t{7},
+                                  ThreadTrace::chunk_records, std::size_t{0}}) {
+    thread.release(count);
+    released += count;
+    std::uint64_t first = released;
+    thread.for_each_run([&](std::span<const Record> run) {
+      for (const Record& record : run) ASSERT_EQ(record.as<TaskRecord>().order, first++);
+    });
+    EXPECT_EQ(first, 3 * ThreadTrace::chunk_records);
+  }
+}
+
+TEST(Recorder, LetsAReaderReleaseWhileItsOwnerRecords) {
+  Recorder recorder(switched_on(2 * ThreadTrace::chunk_records));
+  ThreadTrace& thread = recorder.thread("worker 0", 0);
+  constexpr std::uint64_t tasks = 400'000;
+  std::thread owner([&] {
+    for (std::uint64_t i = 0; i < tasks; ++i) {
+      thread.task({.order = i}, {});
+      // Once full it waits for the reader, so that there is something to see after that.
+      while (i == 2 * ThreadTrace::chunk_records && thread.recorded() > 0)
+        std::this_thread::yield();
+    }
+  });
+  std::uint64_t seen = 0;
+  std::uint64_t last = 0;
+  bool is_in_order = true;
+  while (seen + thread.dropped() < tasks) {
+    std::size_t there = 0;
+    thread.for_each_run([&](std::span<const Record> run) {
+      for (const Record& record : run) {
+        const std::uint64_t order = record.as<TaskRecord>().order + 1;
+        is_in_order = is_in_order && order > last;
+        last = order;
+      }
+      there += run.size();
+    });
+    thread.release(there);
+    seen += there;
+  }
+  owner.join();
+  EXPECT_TRUE(is_in_order);
+  EXPECT_EQ(seen + thread.dropped(), tasks);
+  EXPECT_GT(seen, 2 * ThreadTrace::chunk_records);
+}
+
 TEST(Recorder, SaysWhatARecordCosts) {
   const auto measure = [](bool enabled, bool read_clock) {
     constexpr std::size_t tasks = 100'000;

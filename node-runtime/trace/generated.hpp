@@ -1,0 +1,30 @@
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace heddle::trace {
+
+inline constexpr std::string_view generated_prefix = "generated, job ";
+
+/// The name of the counter by which the generation thread says how far it is in a job: its value is
+/// the order (TaskRecord) of the last item that was there by then.
+[[nodiscard]] inline std::string generated_name(std::int32_t job) {
+  return std::string(generated_prefix) + std::to_string(job);
+}
+
+/// The job of a counter with such a name; nothing: it is another counter.
+[[nodiscard]] inline std::optional<std::int32_t> job_of_generated(std::string_view name) {
+  if (!name.starts_with(generated_prefix)) return std::nullopt;
+  name.remove_prefix(generated_prefix.size());
+  std::int32_t job = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), job);
+  if (read.ec != std::errc() || read.ptr != name.data() + name.size()) return std::nullopt;
+  return job;
+}
+
+}  // namespace heddle::trace

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "node-runtime/trace/record.hpp"
+
+/// How records are gone through, whatever is done with them.
+namespace heddle::trace {
+
+/// Calls `use` with the record as what it is: a TaskRecord, WaitRecord, CopyRecord, MessageRecord,
+/// FragmentRecord or CounterRecord. Accesses, which are parts of tasks, and kinds that this heddle
+/// does not know are passed over.
+template <class Use>
+void visit(const Record& record, const Use& use) {
+  switch (record.kind()) {
+    case RecordKind::task:
+      return use(record.as<TaskRecord>());
+    case RecordKind::wait:
+      return use(record.as<WaitRecord>());
+    case RecordKind::copy:
+      return use(record.as<CopyRecord>());
+    case RecordKind::send:
+    case RecordKind::receive:
+      return use(record.as<MessageRecord>());
+    case RecordKind::fragment:
+      return use(record.as<FragmentRecord>());
+    case RecordKind::counter:
+      return use(record.as<CounterRecord>());
+    case RecordKind::none:
+    case RecordKind::access:
+      return;
+  }
+}
+
+/// When something was, on its node's clock; a counter's value has no length.
+struct LocalTimes {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// Nothing of records that visit() passes over.
+[[nodiscard]] inline std::optional<LocalTimes> times_of(const Record& record) {
+  std::optional<LocalTimes> times;
+  visit(record, [&](const auto& r) {
+    if constexpr (std::is_same_v<decltype(r), const CounterRecord&>) {
+      times = {r.time_ns, r.time_ns};
+    } else {
+      times = {r.start_ns, r.end_ns};
+    }
+  });
+  return times;
+}
+
+/// Calls `use(position)` for each record that is not part of the one before it.
+template <class Use>
+void for_each_record(const std::vector<Record>& records, const Use& use) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    use(i);
+    if (records[i].kind() == RecordKind::task) {
+      i += access_records(records[i].as<TaskRecord>().access_count);
+    }
+  }
+}
+
+/// Calls `use(access)` for each access of the record at `position`; only tasks have some.
+template <class Use>
+void for_each_access(const std::vector<Record>& records, std::size_t position, const Use& use) {
+  if (records[position].kind() != RecordKind::task) return;
+  const std::size_t count = records[position].as<TaskRecord>().access_count;
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto group = records[position + 1 + k / accesses_per_record].as<AccessRecord>();
+    use(group[k % accesses_per_record]);
+  }
+}
+
+}  // namespace heddle::trace
