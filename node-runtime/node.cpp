@@ -245,6 +245,7 @@ void Node::Parts::decide() {
   const int hungry =
       core_share.sharers * (facts.cpu_workers + facts.devices + (facts.nodes > 1 ? 1 : 0));
   facts.oversubscribed = hungry > cores;
+  facts.host_cores = cores * facts.nodes_on_host / core_share.sharers;
 }
 
 /// This node's share of the host's cores, so that nodes on one host do not sit on each other; empty
@@ -302,9 +303,15 @@ void Node::Parts::start() {
   options.window = facts.window;
   options.wait = wait_policy(config.runtime.wait);
   options.oversubscribed = facts.oversubscribed;
-  options.has_own_cores = !own_cores().empty();
+  const std::vector<CpuCore> cores = own_cores();
+  options.has_own_cores = !cores.empty();
+  if (!cores.empty()) {
+    options.worker_distances =
+        cache_distances(std::span(cores).first(static_cast<std::size_t>(facts.cpu_workers)));
+  }
   options.watchdog_seconds = config.runtime.watchdog_seconds;
   options.device_streams = facts.device_streams;
+  if (config.runtime.priorities == config::Priorities::path) options.path_costs = task_costs(facts);
   options.faults = faults.messages;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
   // wait for their readers.
@@ -313,13 +320,12 @@ void Node::Parts::start() {
   }
   engine = std::make_unique<Engine>(options, *store, recorder);
 
-  const std::vector<CpuCore> cores = own_cores();
   launch("generation", cores, 0, [this](auto& trace) { generation_loop(*engine, trace); });
   for (std::int32_t w = 0; w < facts.cpu_workers; ++w) {
     std::vector<CpuCore> core;
     if (!cores.empty()) core.push_back(cores[static_cast<std::size_t>(w)]);
     launch(fmt::format("worker {}", w), core, 10 + w,
-           [this](auto& trace) { cpu_worker_loop(*engine, trace); });
+           [this, w](auto& trace) { cpu_worker_loop(*engine, w, trace); });
   }
   for (std::int32_t d = 0; d < facts.devices; ++d) {
     launch(fmt::format("device {}", d), cores, 1000 + d,
@@ -515,8 +521,47 @@ UserStream Node::stream(std::string name, const std::vector<Matrix<double>>& mat
   for (const auto& matrix : matrices) {
     spec.matrices.push_back(matrix.id());
     spec.keep_alive.push_back(matrix.state());
+    spec.fine = std::max(spec.fine, matrix.layout().fine);
   }
   return {*parts_->engine, parts_->engine->open_stream(std::move(spec), 64)};
+}
+
+trace::ClockOffset Node::compare_clocks() {
+  constexpr int rounds = 20;
+  constexpr double high_part = 4294967296.0;  // in two doubles that are exact
+  const bool is_first = rank() == 0;
+  const std::vector<std::string>& hosts = parts_->communicator.hosts();
+  struct Stay {
+    std::int64_t came_ns = 0;
+    std::int64_t left_ns = 0;
+  };
+  Stay mine;
+  trace::ClockBounds bounds;
+  // Each round tells when node 0 came to the one before, and left it.
+  for (int round = 0; round <= rounds; ++round) {
+    const Stay before = mine;
+    std::array<double, 4> first{};
+    const auto split = [&](std::size_t at, std::int64_t ns) {
+      first.at(at) = std::floor(static_cast<double>(ns) / high_part);
+      first.at(at + 1) =
+          static_cast<double>(ns - static_cast<std::int64_t>(first.at(at) * high_part));
+    };
+    if (is_first) {
+      split(0, before.came_ns);
+      split(2, before.left_ns);
+    }
+    mine.came_ns = trace::now_ns();
+    all_reduce(first, Reduction::sum);
+    mine.left_ns = trace::now_ns();
+    const auto joined = [&](std::size_t at) {
+      return static_cast<std::int64_t>(first.at(at) * high_part) +
+             static_cast<std::int64_t>(first.at(at + 1));
+    };
+    if (round > 0) bounds.add(joined(0), joined(2), before.came_ns, before.left_ns);
+  }
+  // Nodes of one host have the same clock.
+  const bool is_same = hosts.empty() || hosts.at(static_cast<std::size_t>(rank())) == hosts.front();
+  return {mine.left_ns, is_same ? 0 : bounds.offset_ns()};
 }
 
 void Node::all_reduce(std::span<double> values, Reduction reduction) {
@@ -530,6 +575,7 @@ void Node::barrier() {
 std::vector<ThreadReport> Node::threads() const {
   std::vector<ThreadReport> reports;
   for (const trace::ThreadTrace* thread : parts_->recorder.threads()) {
+    if (thread->name() == trace::divided_row) continue;
     const trace::ThreadTotals t = thread->totals();
     reports.push_back({thread->name(), static_cast<double>(t.busy_ns) * 1e-9,
                        static_cast<double>(t.waiting_ns) * 1e-9,

@@ -99,6 +99,8 @@ struct NodeFacts {
   std::string cpu_model;
   std::uint64_t memory_available_bytes = 0;
   bool oversubscribed = false;
+  /// Hardware threads of the host for the threads of all nodes on it.
+  std::int32_t host_cores = 0;
 
   [[nodiscard]] bool has_gpus() const { return device_backend == "cuda"; }
 };
@@ -177,6 +179,8 @@ class Node {
   [[nodiscard]] TileStore& store();
   /// How this node's clock compared with node 0's at start-up.
   [[nodiscard]] trace::ClockOffset clock_offset() const;
+  /// How it compares now, so that clocks that drift apart can be followed. Collective.
+  [[nodiscard]] trace::ClockOffset compare_clocks();
   /// With runtime.messages.explain: how the messages came that this node has received, a text for
   /// each kind.
   [[nodiscard]] std::vector<std::string> explained_messages() const;

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/error.hpp"
+#include "node-runtime/machine/kernel_costs.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -47,6 +50,22 @@ std::int64_t rule_tile(std::int64_t order, const NodeFacts& facts) {
   if (facts.devices > 0) return std::clamp<std::int64_t>(order / 8 / 64 * 64, 128, 1024);
   return cpu_tile(order, facts.cpu_workers_of_all);
 }
+
+/// Fine tasks of this size leave the kernels nearly all of their rate (bench/granularity), and make
+/// enough of a tile for many cores.
+constexpr std::int64_t fine_size = 192;
+
+/// Tiles to be divided: some parts a side, and as many tiles that one does not wait for another.
+std::int64_t divided_tile(std::int64_t n, std::int64_t small) {
+  return small * std::clamp<std::int64_t>(n / 8 / small, 2, 5);
+}
+
+/// A tile's factorization then has 46,000 fine tasks at most.
+constexpr std::int64_t fine_parts_max = 64;
+
+/// 10^9 bytes per second, where nothing was measured.
+constexpr double copy_rate_unmeasured = 20;
+constexpr double message_rate_unmeasured = 5;
 
 /// An emulated device computes on the host's own cores: an eighth for the strip keeps both kinds
 /// of workers going. Beside a GPU all cores together are mostly a few percent, less than it costs
@@ -115,6 +134,30 @@ Workforce workforce_of(const NodeFacts& facts) {
   return force;
 }
 
+TaskCosts task_costs(const NodeFacts& facts) {
+  const Measurements& measured = facts.tuning.measured;
+  KernelTimes worker;
+  KernelTimes device;
+  if (measured.cpu) worker = measured.cpu->all_workers;
+  double to_device = copy_rate_unmeasured;
+  double to_host = copy_rate_unmeasured;
+  if (facts.devices > 0 && !measured.devices.empty()) {
+    device = measured.devices.front().kernels;
+    to_device = measured.devices.front().copies.to_device;
+    to_host = measured.devices.front().copies.to_host;
+  }
+  const double message = measured.messages ? measured.messages->rate : message_rate_unmeasured;
+  const double latency_s = measured.messages ? measured.messages->latency_us * 1e-6 : 0;
+  const auto costs = std::make_shared<const KernelCosts>(std::move(worker), std::move(device));
+  return {
+      [costs](const KernelCase& what, bool on_device) { return costs->seconds(what, on_device); },
+      [=](Location from, Location to, std::uint64_t bytes) {
+        const double gigabytes = static_cast<double>(bytes) * 1e-9;
+        if (from.node != to.node) return latency_s + gigabytes / message;
+        return gigabytes / (to.place == host_place ? to_host : to_device);
+      }};
+}
+
 std::string origin_of_sizes(const config::Layout& wanted, const NodeFacts& facts) {
   if (wanted.tile) return "as the configuration says";
   if (facts.tuning.fixed.tile) return "as the machine file says";
@@ -134,9 +177,12 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   layout.columns = columns;
   const std::int64_t order = std::max<std::int64_t>({rows, columns, 1});
   const TunedValues& fixed = facts.tuning.fixed;
+  const bool divides = wanted.hierarchy == config::Hierarchy::on;
   layout.tile = wanted.tile  ? *wanted.tile
                 : fixed.tile ? *fixed.tile
-                             : measured_tile(order, facts).value_or(rule_tile(order, facts));
+                : divides && facts.devices == 0
+                    ? divided_tile(order, wanted.small.value_or(fine_size))
+                    : measured_tile(order, facts).value_or(rule_tile(order, facts));
   if (wanted.small.has_value()) {
     layout.small = *wanted.small;
   } else if (wanted.strip.has_value() && *wanted.strip > 0) {
@@ -145,9 +191,22 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
       if (*wanted.strip % b == 0) layout.small = b;
     }
   } else {
-    layout.small = std::min<std::int64_t>(layout.tile, fixed.small.value_or(64));
+    layout.small =
+        std::min<std::int64_t>(layout.tile, fixed.small.value_or(divides ? fine_size : 64));
   }
   layout.strip = wanted.strip ? *wanted.strip : automatic_strip(layout, facts);
+  if (divides) layout.fine = layout.small;
+  if (layout.fine > 0 && layout.tile > fine_parts_max * layout.fine) {
+    throw Error(ErrorCode::usage,
+                fmt::format("layout.small {} divides a tile of {} into more than {} parts a side; "
+                            "choose at least {}",
+                            layout.fine, layout.tile, fine_parts_max,
+                            (layout.tile + fine_parts_max - 1) / fine_parts_max));
+  }
+  if (layout.small > layout.tile) {
+    throw Error(ErrorCode::usage, fmt::format("layout.small {} is more than the tile of {}",
+                                              layout.small, layout.tile));
+  }
   if (layout.strip > layout.tile) {
     throw Error(ErrorCode::usage, fmt::format("layout.strip {} is wider than the tile of {}",
                                               layout.strip, layout.tile));

@@ -6,6 +6,7 @@
 #include "algorithms/matrix/layout.hpp"
 #include "config/config.hpp"
 #include "node-runtime/machine/tile_model.hpp"
+#include "node-runtime/threads/path_priorities.hpp"
 
 namespace heddle {
 
@@ -34,6 +35,10 @@ inline constexpr std::int64_t gpu_inverse_block = 512;
 
 /// Those whom measured_times() is of, on all nodes.
 [[nodiscard]] Workforce workforce_of(const NodeFacts& facts);
+
+/// What tasks are weighed by where priorities follow from the longest way: the machine file's
+/// measurements, as far as there are some.
+[[nodiscard]] TaskCosts task_costs(const NodeFacts& facts);
 
 /// Where the sizes of tiles come from, for the plan: "the measurements of 2 CPU workers in it".
 [[nodiscard]] std::string origin_of_sizes(const config::Layout& wanted, const NodeFacts& facts);

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 
 namespace heddle {
 
@@ -43,10 +44,11 @@ void YamlReader::expect_map(const YAML::Node& node, const std::string& name,
   if (!node.IsMap()) fail(node.Mark(), fmt::format("'{}' must be a map", name));
   for (const auto& entry : node) {
     const std::string& key = entry.first.Scalar();
-    if (std::ranges::find(keys, std::string_view(key)) == keys.end()) {
-      fail(entry.first.Mark(), fmt::format("'{}' has no key '{}'; expected one of {}", name, key,
-                                           fmt::join(keys, ", ")));
-    }
+    if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
+    const std::string_view meant = nearest(key, keys);
+    fail(entry.first.Mark(),
+         fmt::format("'{}' has no key '{}'; expected one of {}{}", name, key, fmt::join(keys, ", "),
+                     meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
   }
 }
 

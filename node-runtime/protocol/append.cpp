@@ -35,7 +35,7 @@ void Protocol::append(Job& job, const Work& work, std::int32_t priority,
     return;
   }
 
-  Task& task = *tasks_.create();
+  Task& task = *tasks_.create(accesses.size());
   task.work = work;
   task.priority = priority;
   task.place = main.home.place;
@@ -114,8 +114,9 @@ void Protocol::release(Job& job, const Access& access, Actions& actions) {
   if (access.home.node != options_.node) {
     const Version number =
         access.version == count_here ? remote_version(job, access) : access.version;
-    const auto found = remotes_.find(MessageKey{job.id, access.tile, number, access.home.node});
-    if (found != remotes_.end()) close(*found->second, actions);
+    RemoteVersion** const found =
+        remotes_.find(MessageKey{job.id, access.tile, number, access.home.node});
+    if (found != nullptr) close(**found, actions);
     return;
   }
   Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
@@ -150,12 +151,12 @@ void Protocol::end_generation(Job& job, Actions& actions) {
   }
   for (const auto& matrix : matrices_) {
     if (!matrix->options.temporary) continue;
-    for (TileState& tile : matrix->tiles) {
-      if (tile.current == nullptr || tile.job != job.id) continue;
+    matrix->tiles.for_each_touched([&](TileState& tile) {
+      if (tile.current == nullptr || tile.job != job.id) return;
       LocalVersion& version = *tile.current;
       tile.current = nullptr;
       close_version(version, actions);
-    }
+    });
   }
   check_drained(job, actions);
 }
@@ -211,7 +212,6 @@ Version Protocol::number_in(const TileState& tile, JobId job) const {
 Version Protocol::remote_version(Job& job, const Access& access) {
   if (access.version != count_here) return access.version;
   const Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
-  if (matrix.remote_writes.empty()) return Version{0};
   const RemoteWrites& writes = matrix.remote_writes[static_cast<std::size_t>(access.tile.index)];
   return Version{writes.job == job.id ? writes.count : 0};
 }
@@ -220,14 +220,13 @@ Version Protocol::count_remote_write(Job& job, const Access& access, Actions& ac
   const Version before = remote_version(job, access);
   if (access.version == count_here) {
     Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
-    if (matrix.remote_writes.empty()) matrix.remote_writes.resize(matrix.tiles.size());
     matrix.remote_writes[static_cast<std::size_t>(access.tile.index)] = {job.id,
                                                                          before.value() + 1};
   }
-  if (!remotes_.empty()) {  // the version that is replaced will find no new readers
-    const auto found = remotes_.find(MessageKey{job.id, access.tile, before, access.home.node});
-    if (found != remotes_.end()) close(*found->second, actions);
-  }
+  // The version that is replaced will find no new readers.
+  RemoteVersion** const found =
+      remotes_.find(MessageKey{job.id, access.tile, before, access.home.node});
+  if (found != nullptr) close(**found, actions);
   return before;
 }
 
@@ -261,19 +260,19 @@ LocalVersion& Protocol::new_version(Job& job, const Access& access, Actions& act
 
 RemoteVersion& Protocol::remote(Job& job, const Access& access, Task& reader, Actions& actions) {
   const Version number = remote_version(job, access);
-  RemoteVersion*& record = remotes_[MessageKey{job.id, access.tile, number, access.home.node}];
-  if (record == nullptr) {
-    record = remote_versions_.create();
-    record->tile = access.tile;
-    record->job = job.id;
-    record->number = number;
-    record->from = access.home.node;
-    record->place = reader.place;
-    record->open.insert_before(job.open_remotes);
-    ++job.counters.receives;
-    request_slot(job, *record, record->place, reader, actions);
-  }
-  return *record;
+  RemoteVersion*& entry = remotes_[MessageKey{job.id, access.tile, number, access.home.node}];
+  if (entry != nullptr) return *entry;
+  entry = remote_versions_.create();
+  RemoteVersion& record = *entry;  // the entry may move below
+  record.tile = access.tile;
+  record.job = job.id;
+  record.number = number;
+  record.from = access.home.node;
+  record.place = reader.place;
+  record.open.insert_before(job.open_remotes);
+  ++job.counters.receives;
+  request_slot(job, record, record.place, reader, actions);
+  return record;
 }
 
 Replica& Protocol::replica(Job& job, BaseCopy& base, PlaceId place, Task& user, Actions& actions) {

@@ -10,6 +10,10 @@ void Protocol::task_finished(Task& task, Actions& actions) {
   task.executed = true;
   ++job.counters.finished;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    __builtin_prefetch(task.operands[i].in);
+    __builtin_prefetch(task.operands[i].out);
+  }
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     Operand& operand = task.operands[i];
     switch (operand.kind) {
       case InstanceKind::owner:
@@ -56,6 +60,8 @@ void Protocol::fire(Copy& copy, Actions& actions) {
   copy.first = copy.last = nullptr;
   while (instance != nullptr) {
     Instance* next = instance->next;
+    // Mostly in no cache any more: it comes while this one's task is seen to.
+    __builtin_prefetch(next);
     const bool writes = instance->kind == InstanceKind::owner ||
                         instance->kind == InstanceKind::native_minor_output;
     trigger(*instance, actions);

@@ -53,19 +53,20 @@ Protocol::~Protocol() {
     if (matrices_[m]->in_use) remove_matrix(MatrixId{static_cast<std::int32_t>(m)});
   }
   HEDDLE_CHECK(remotes_.empty(), "{} arrival records are left", remotes_.size());
-  for (const auto& [key, pending] : sends_) {
+  sends_.for_each([](const MessageKey& key, const PendingGrant& /*pending*/) {
     HEDDLE_CHECK(false, "tile {} version {} was granted by node {} and never sent", key.tile.index,
                  key.number.value(), key.peer.value());
-  }
+  });
 }
 
 MatrixId Protocol::add_matrix(MatrixOptions options) {
   HEDDLE_CHECK(options.tile_count >= 0 && options.spare_count >= 0 && options.class_count >= 1);
-  HEDDLE_CHECK(options.classes.empty() ||
-               std::cmp_equal(options.classes.size(), options.tile_count));
+  HEDDLE_CHECK(!options.classes || std::cmp_equal(options.classes->size(), options.tile_count));
   HEDDLE_CHECK(options.temporary || std::cmp_equal(options.pools.size(), options_.places));
   auto matrix = std::make_unique<Matrix>();
-  matrix->tiles.resize(static_cast<std::size_t>(options.tile_count));
+  const auto tile_count = static_cast<std::size_t>(options.tile_count);
+  matrix->tiles = PagedArray<TileState>(tile_count);
+  matrix->remote_writes = PagedArray<RemoteWrites>(tile_count);
   for (std::int32_t p = 0; p < options_.places; ++p) {
     for (std::int32_t k = 0; k < options.class_count; ++k) {
       const std::int32_t first = options.tile_count + k * options.spare_count;
@@ -80,8 +81,8 @@ MatrixId Protocol::add_matrix(MatrixOptions options) {
 
 void Protocol::remove_matrix(MatrixId id) {
   Matrix& matrix = *matrices_[static_cast<std::size_t>(id.value())];
-  for (TileState& tile : matrix.tiles) {
-    if (tile.current == nullptr) continue;
+  matrix.tiles.for_each_touched([&](TileState& tile) {
+    if (tile.current == nullptr) return;
     HEDDLE_CHECK(tile.current->sends == nullptr, "matrix {} is removed while a job sends of it",
                  id.value());
     HEDDLE_CHECK(tile.current->present && tile.current->actual == tile.current->expected &&
@@ -92,11 +93,9 @@ void Protocol::remove_matrix(MatrixId id) {
                  tile.current->previous->number.value(), tile.current->tile.index,
                  tile.current->previous->actual, tile.current->previous->expected);
     destroy_local(*tile.current);
-  }
+  });
   matrix.tiles.clear();
-  matrix.tiles.shrink_to_fit();
   matrix.remote_writes.clear();
-  matrix.remote_writes.shrink_to_fit();
   matrix.in_use = false;
 }
 
@@ -138,7 +137,7 @@ Job* Protocol::find_job(JobId id) {
 
 BlockRef Protocol::current_block(TileId id, PlaceId place) const {
   const Matrix& matrix = *matrices_[static_cast<std::size_t>(id.matrix.value())];
-  const TileState& tile = matrix.tiles[static_cast<std::size_t>(id.index)];
+  const TileState& tile = std::as_const(matrix.tiles)[static_cast<std::size_t>(id.index)];
   if (tile.current != nullptr) return tile.current->block;
   return {matrix.options.pools[static_cast<std::size_t>(place.value())], id.index};
 }
@@ -299,16 +298,16 @@ bool Protocol::is_valid() const {
     }
     if (extra != 0) return false;  // each slot granted ahead of need is some item's
   }
+  bool versions_are = true;
   for (const auto& matrix : matrices_) {
-    for (const TileState& tile : matrix->tiles) {
+    std::as_const(matrix->tiles).for_each_touched([&](const TileState& tile) {
       for (const LocalVersion* v = tile.current; v != nullptr; v = v->previous) {
-        if (!v->Copy::is_valid()) return false;
-        if (v->next != nullptr && !v->closed) return false;
-        if (v->previous != nullptr && v->previous->next != v) return false;
+        versions_are = versions_are && v->Copy::is_valid() && (v->next == nullptr || v->closed) &&
+                       (v->previous == nullptr || v->previous->next == v);
       }
-    }
+    });
   }
-  return true;
+  return versions_are;
 }
 
 }  // namespace heddle::protocol

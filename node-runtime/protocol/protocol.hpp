@@ -4,13 +4,15 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.hpp"
 #include "base/index.hpp"
+#include "base/paged_array.hpp"
 #include "node-runtime/protocol/actions.hpp"
 #include "node-runtime/protocol/records.hpp"
 #include "node-runtime/protocol/slab.hpp"
+#include "node-runtime/protocol/task_records.hpp"
 #include "node-runtime/protocol/types.hpp"
 
 namespace heddle::protocol {
@@ -26,8 +28,8 @@ struct MatrixOptions {
   /// t at the beginning; blocks from tile_count on serve renaming, `spare_count` of each class.
   std::vector<std::int32_t> pools;
   /// The class of each tile: tiles of one class have blocks of equal size, and no tile is renamed
-  /// into a block of another class. Empty: all are of one class.
-  std::vector<std::int32_t> classes;
+  /// into a block of another class. Null: all are of one class.
+  ClassTable classes;
   std::int32_t class_count = 1;
   /// Most tiles of a class that may be renamed at one place at one time; without a spare block a
   /// write waits for the readers of what it replaces.
@@ -175,14 +177,14 @@ class Protocol {
   struct Matrix {
     MatrixOptions options;
     bool in_use = true;
-    std::vector<TileState> tiles;
-    std::vector<RemoteWrites> remote_writes;        ///< sized with the first counted access
+    PagedArray<TileState> tiles;                    ///< those that live here are touched
+    PagedArray<RemoteWrites> remote_writes;         ///< likewise those elsewhere that are counted
     std::vector<std::vector<std::int32_t>> spares;  ///< free blocks, per place and class
 
     /// Of the class of tile `index` at `place`.
     [[nodiscard]] std::vector<std::int32_t>& spares_for(PlaceId place, std::int32_t index) {
       const auto at = static_cast<std::size_t>(index);
-      const std::int32_t tile_class = options.classes.empty() ? 0 : options.classes[at];
+      const std::int32_t tile_class = options.classes ? (*options.classes)[at] : 0;
       const std::int32_t list = place.value() * options.class_count + tile_class;
       return spares[static_cast<std::size_t>(list)];
     }
@@ -265,10 +267,10 @@ class Protocol {
   std::vector<std::unique_ptr<Matrix>> matrices_;
   std::vector<std::unique_ptr<Job>> jobs_;  ///< in order of submission; forgotten ones removed
   JobId next_job_{0};
-  std::unordered_map<MessageKey, PendingGrant, MessageKeyHash> sends_;
-  std::unordered_map<MessageKey, RemoteVersion*, MessageKeyHash> remotes_;
+  FlatMap<MessageKey, PendingGrant, MessageKeyHash> sends_;
+  FlatMap<MessageKey, RemoteVersion*, MessageKeyHash> remotes_;
   std::int64_t renamings_ = 0;
-  Slab<Task> tasks_;
+  TaskRecords tasks_;
   Slab<LocalVersion> versions_;
   Slab<RemoteVersion> remote_versions_;
   Slab<Replica> replicas_;

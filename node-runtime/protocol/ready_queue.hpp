@@ -42,6 +42,11 @@ class ReadyQueue {
     return summary_ == 0 ? -1 : static_cast<std::int32_t>(top_level());
   }
 
+  /// What pop() would give.
+  [[nodiscard]] const protocol::Task* front() const {
+    return summary_ == 0 ? nullptr : levels_[top_level()].first;
+  }
+
   /// The first task of the highest priority; null if there is none.
   protocol::Task* pop() {
     if (summary_ == 0) return nullptr;

@@ -295,21 +295,25 @@ struct Operand {
   BlockRef copy_from;  ///< if valid: copy this block into `block` before the kernel runs (renaming)
 };
 
-/// Room for the operands of a task; only those in use are ever initialised.
+/// The operands of a task, in room that comes with its record (task_records.hpp); only those in use
+/// are ever initialised.
 class Operands {
  public:
+  Operands() = default;
+  explicit Operands(std::byte* room) : room_(room) {}
+
   Operand& emplace(std::uint8_t index) {
-    return *::new (static_cast<void*>(&storage_[index * sizeof(Operand)])) Operand;
+    return *::new (static_cast<void*>(room_ + index * sizeof(Operand))) Operand;
   }
   Operand& operator[](std::size_t index) {
-    return *std::launder(reinterpret_cast<Operand*>(&storage_[index * sizeof(Operand)]));
+    return *std::launder(reinterpret_cast<Operand*>(room_ + index * sizeof(Operand)));
   }
   const Operand& operator[](std::size_t index) const {
-    return *std::launder(reinterpret_cast<const Operand*>(&storage_[index * sizeof(Operand)]));
+    return *std::launder(reinterpret_cast<const Operand*>(room_ + index * sizeof(Operand)));
   }
 
  private:
-  alignas(Operand) std::byte storage_[accesses_max * sizeof(Operand)];
+  std::byte* room_ = nullptr;
 };
 
 /// An owner instance: the complete information of a task whose main output lives on this node.
@@ -325,7 +329,6 @@ struct Task : Item {
   Task* queue_next = nullptr;  ///< for whoever holds the ready task
   Operands operands;
 
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): operands are made one by one
   Task() : Item(Item::Kind::task) {}
 };
 

@@ -1,14 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/memory_block.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -18,14 +19,14 @@ namespace heddle::protocol {
 
 /// Records of one type in chunks, recycled through a free list; addresses are stable, creation and
 /// destruction cost a few instructions. Not thread-safe. Invariant: in_use() + free records ==
-/// chunks * chunk_count.
+/// those of all chunks.
 template <class T>
 class Slab {
   union Cell {
     Cell* next_free;
     alignas(T) std::byte storage[sizeof(T)];
   };
-  static constexpr std::size_t chunk_count = 256;
+  static constexpr std::size_t first_chunk_bytes = 8192;
 
  public:
   Slab() = default;
@@ -55,7 +56,7 @@ class Slab {
   }
 
   [[nodiscard]] std::size_t in_use() const { return in_use_; }
-  [[nodiscard]] std::size_t bytes() const { return chunks_.size() * chunk_count * sizeof(Cell); }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
   /// For a shutdown after a failure, when records are knowingly abandoned with the slab.
   void abandon() {
@@ -82,18 +83,27 @@ class Slab {
 #endif
   }
 
+  /// By half of what there is, until chunks are large enough for huge pages: few records, as those
+  /// of a simulated node, take little, and many lie close together.
   void grow() {
-    chunks_.push_back(std::make_unique_for_overwrite<Cell[]>(chunk_count));
-    Cell* cells = chunks_.back().get();
-    for (std::size_t i = chunk_count; i-- > 0;) {
-      cells[i].next_free = free_;
-      free_ = &cells[i];
+    const std::size_t wanted = std::clamp(bytes_ / 2, first_chunk_bytes, huge_page_bytes);
+    const std::size_t count = std::max<std::size_t>(1, wanted / sizeof(Cell));
+    // Large ones are full to the last cell that fits.
+    chunks_.push_back(
+        allocate_memory_block(wanted == huge_page_bytes ? wanted : count * sizeof(Cell)));
+    std::byte* const cells = chunks_.back().get();
+    for (std::size_t i = count; i-- > 0;) {
+      Cell* const cell = ::new (static_cast<void*>(cells + i * sizeof(Cell))) Cell;
+      cell->next_free = free_;
+      free_ = cell;
     }
+    bytes_ += wanted;
   }
 
-  std::vector<std::unique_ptr<Cell[]>> chunks_;
+  std::vector<MemoryBlock> chunks_;
   Cell* free_ = nullptr;
   std::size_t in_use_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace heddle::protocol

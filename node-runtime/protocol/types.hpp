@@ -4,6 +4,8 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "base/index.hpp"
 
@@ -74,5 +76,8 @@ struct BlockRef {
 
 /// Most accesses of one task.
 inline constexpr std::size_t accesses_max = 8;
+
+/// The class of each tile of a matrix. Shared: nodes that are simulated together have one.
+using ClassTable = std::shared_ptr<const std::vector<std::int32_t>>;
 
 }  // namespace heddle::protocol

@@ -1,5 +1,4 @@
 #include <sched.h>
-#include <utility>
 
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/threads/staged_runner.hpp"
@@ -62,27 +61,30 @@ class Courtesy {
 
 }  // namespace
 
-void cpu_worker_loop(Engine& engine, trace::ThreadTrace& trace) {
-  protocol::Task* finished = nullptr;
+void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& trace) {
+  HostWork work;
   Courtesy courtesy(engine);
   StagedRunner staged(engine);
   for (;;) {
     const Doorbell::Ticket ticket = engine.cpu_bell.ticket();
-    protocol::Task* task = engine.finish_and_take(finished, host_place);
-    if (std::exchange(finished, nullptr) != nullptr) courtesy.after_task();
-    if (task == nullptr) {
+    const bool has_worked = static_cast<bool>(work);
+    work = engine.finish_and_take(work, worker);
+    if (has_worked) courtesy.after_task();
+    if (!work) {
       if (engine.stopping()) return;
       const std::int64_t from = trace::now_ns();
       wait_for_work(engine, ticket);
       trace.wait(trace::WaitCause::no_task, from, trace::now_ns());
       continue;
     }
-    if (task->place == host_place) {
-      engine.execute_on_host(*task, trace);
+    if (work.place != nullptr) work = engine.divide(work, worker, trace);
+    if (work.fine) {
+      engine.execute_fine(work.fine, trace);
+    } else if (work.task->place == host_place) {
+      engine.execute_on_host(*work.task, trace);
     } else {
-      staged.run(*task, trace);
+      staged.run(*work.task, trace);
     }
-    finished = task;
   }
 }
 

@@ -29,6 +29,7 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
       store_(store),
       recorder_(recorder),
       protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}),
+      fine_(std::max(1, options.cpu_workers), options.worker_distances),
       depth_name_(recorder.intern("ready tasks")) {
   for (std::size_t p = 0; p <= options_.devices.size(); ++p) {
     ready_.push_back(std::make_unique<ReadyQueue>());
@@ -56,7 +57,9 @@ protocol::MatrixId Engine::add_matrix(TileTable table) {
   matrix.temporary = table.temporary;
   matrix.spare_count = table.temporary || !table.wrapped.empty() ? 0 : table.spare_count;
   TileClasses classes = classes_of(table.shapes);
-  matrix.classes = std::move(classes.of_tile);
+  if (!classes.of_tile.empty()) {
+    matrix.classes = std::make_shared<const std::vector<std::int32_t>>(std::move(classes.of_tile));
+  }
   matrix.class_count = static_cast<std::int32_t>(classes.bytes.size());
   protocol::MatrixId id;
   {
@@ -158,34 +161,6 @@ void Engine::ring(Wakes& wakes) {
   if (wakes.message) message_bell.ring();
 }
 
-Task* Engine::finish_and_take(Task* finished, PlaceId place) {
-  Wakes wakes;
-  Task* next = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (finished != nullptr) {
-      running_.fetch_sub(1, std::memory_order_relaxed);
-      static_cast<JobRecord*>(finished->job->context)
-          ->tasks_finished.fetch_add(1, std::memory_order_relaxed);
-      protocol_.task_finished(*finished, actions_);
-      wakes = apply();
-    }
-    // A device waits for what is staged.
-    if (place == host_place) next = staged_.pop();
-    const bool is_taken_already = next != nullptr;
-    if (next == nullptr) next = ready_[static_cast<std::size_t>(place.value())]->pop();
-    if (next != nullptr) {
-      if (!is_taken_already) running_.fetch_add(1, std::memory_order_relaxed);
-      if (place == host_place) {
-        if (wakes.cpu > 0) --wakes.cpu;  // the caller takes one itself
-        update_ready_hint();
-      }
-    }
-  }
-  ring(wakes);
-  return next;
-}
-
 Task* Engine::take_above(PlaceId place, std::int32_t above) {
   const std::lock_guard lock(mutex_);
   ReadyQueue& ready = *ready_[static_cast<std::size_t>(place.value())];
@@ -203,16 +178,18 @@ void Engine::stage(Task& task) {
   cpu_bell.ring();
 }
 
+void Engine::finished_locked(Task& task) {
+  running_.fetch_sub(1, std::memory_order_relaxed);
+  static_cast<JobRecord*>(task.job->context)
+      ->tasks_finished.fetch_add(1, std::memory_order_relaxed);
+  protocol_.task_finished(task, actions_);
+}
+
 void Engine::finish(std::span<Task* const> finished) {
   Wakes wakes;
   {
     const std::lock_guard lock(mutex_);
-    for (Task* task : finished) {
-      running_.fetch_sub(1, std::memory_order_relaxed);
-      static_cast<JobRecord*>(task->job->context)
-          ->tasks_finished.fetch_add(1, std::memory_order_relaxed);
-      protocol_.task_finished(*task, actions_);
-    }
+    for (Task* task : finished) finished_locked(*task);
     wakes = apply();
   }
   ring(wakes);
@@ -248,32 +225,6 @@ Outbox Engine::take_outbox() {
   return std::exchange(outbox_, {});
 }
 
-// ---- kernels on the host ---------------------------------------------------------------------
-
-void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
-  auto& job = *static_cast<JobRecord*>(task.job->context);
-  const std::int64_t start = trace::now_ns();
-  if (!job.cancelled.load(std::memory_order_relaxed)) {
-    const TaskTiles tiles(store_, task);
-    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-      const protocol::Operand& operand = task.operands[i];
-      if (!operand.copy_from.valid())
-        continue;  // else it was renamed, and goes on from the old content
-      copy_tile(store_.view(operand.tile, operand.copy_from), tiles[i]);
-    }
-    const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
-    const Kernel& kernel = *static_cast<const Kernel*>(task.work.kernel);
-    const std::int64_t info = kernel.host({tiles.span(), parameters});
-    if (info > 0) {
-      numerical_failure(job, task.work.info_base + info,
-                        tiles[0].data[failing_element(tiles[0], task, info)]);
-    }
-  }
-  const std::int64_t end = trace::now_ns();
-  record_task(trace, task, start, end);
-  trace.counter(depth_name_, host_place, end, static_cast<std::int64_t>(ready_hint()));
-}
-
 // ---- generation ------------------------------------------------------------------------------
 
 /// True while a job submitted before `job` that uses one of its matrices is still being walked: so
@@ -306,8 +257,11 @@ JobRecord* Engine::next_program() {
   return nullptr;
 }
 
-Engine::Walked Engine::generate() {
+Engine::Walked Engine::generate(trace::ThreadTrace& trace) {
   Wakes wakes;
+  trace::NameId name;
+  std::uint64_t generated = 0;
+  bool says_how_far = false;
   {
     const std::lock_guard lock(mutex_);
     generation_waits_ = false;
@@ -319,7 +273,11 @@ Engine::Walked Engine::generate() {
       return full ? Walked::window_full : Walked::no_program;
     }
     job->stream->quantum_left_ = generation_quantum;
-    if (job->external || !job->program.resume()) {
+    const bool goes_on = !job->external && job->program.resume();
+    name = job->generated_name;
+    generated = job->handle->next_order;
+    says_how_far = !job->external && trace.enabled();  // a user's thread was there before
+    if (!goes_on) {
       protocol_.end_generation(*job->handle, actions_);
       wakes.generation = true;  // others may have waited for it
     } else if (job->handle->window_is_full()) {
@@ -327,6 +285,9 @@ Engine::Walked Engine::generate() {
       generation_waits_ = true;
     }
     wakes.merge(apply());
+  }
+  if (says_how_far) {
+    trace.counter(name, host_place, trace::now_ns(), static_cast<std::int64_t>(generated));
   }
   ring(wakes);
   return Walked::some;
@@ -353,6 +314,11 @@ void Engine::wait_for_turn(JobRecord& job) {
 
 void Engine::insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
                            std::span<const protocol::Access> accesses) {
+  if (!job.priorities.empty() && accesses.front().home.node == options_.node) {
+    HEDDLE_CHECK(job.tasks_inserted < job.priorities.size(), "'{}' inserts more than its plan's {}",
+                 job.spec.name, job.priorities.size());
+    priority = job.priorities[job.tasks_inserted++];
+  }
   protocol_.append(*job.handle, work, priority, accesses, actions_);
 }
 

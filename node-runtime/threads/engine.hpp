@@ -15,11 +15,14 @@
 
 #include "base/error.hpp"
 #include "node-runtime/device/device.hpp"
+#include "node-runtime/fine/fine_scheduler.hpp"
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/threads/fine_graphs.hpp"
 #include "node-runtime/threads/futex.hpp"
 #include "node-runtime/threads/job_record.hpp"
+#include "node-runtime/threads/path_priorities.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/trace/recorder.hpp"
 #include "node-runtime/transport/messenger.hpp"
@@ -38,6 +41,9 @@ struct EngineOptions {
   NodeId node;
   std::int32_t node_count = 1;
   std::int32_t cpu_workers = 1;
+  /// How far the caches of two CPU workers are from each other, cpu_workers numbers for each;
+  /// empty: all alike.
+  std::vector<std::uint8_t> worker_distances;
   std::vector<Device*> devices;
   std::int32_t window = 8192;  ///< items of one job
   /// Of a job's pool beyond the planned minimum; by default as many as are of use.
@@ -51,7 +57,19 @@ struct EngineOptions {
   double watchdog_seconds = 60;
   /// Compute streams of each device, beside the one for urgent kernels.
   std::int32_t device_streams = 2;
+  /// Set: tasks have priorities by the longest way to the job's end (path_priorities.hpp), instead
+  /// of those that programs give.
+  std::optional<TaskCosts> path_costs;
   MessageFaults faults;
+};
+
+/// What a CPU worker does next, or has done: a task as a whole, or a fine task of a divided one.
+struct HostWork {
+  protocol::Task* task = nullptr;
+  DividedTask* place = nullptr;  ///< the task is to be divided, if its shape allows it
+  FineWork fine;
+
+  [[nodiscard]] explicit operator bool() const { return task != nullptr || fine; }
 };
 
 /// What a runtime thread did with its time, for the report.
@@ -109,9 +127,13 @@ class Engine {
   // ---- for the threads ----------------------------------------------------------------------
   [[nodiscard]] bool stopping() const { return stopping_.load(std::memory_order_acquire); }
 
-  /// FIREs `finished` (may be null), then takes the next ready task of `place`; null if there is
-  /// none now.
-  protocol::Task* finish_and_take(protocol::Task* finished, PlaceId place);
+  /// For a CPU worker: FIREs the task that `finished` completes, if it does (it may be nothing),
+  /// then takes what is most urgent on the host; nothing if there is none now. Of equal priorities
+  /// fine tasks come first.
+  HostWork finish_and_take(const HostWork& finished, std::int32_t worker);
+  /// Divides a task that finish_and_take() has given with a place, and takes a fine task, of this
+  /// or a more urgent one. What is to be run whole comes back as it was, without its place.
+  HostWork divide(const HostWork& work, std::int32_t worker, trace::ThreadTrace& trace);
   /// Takes the next ready task of a device's place if its priority is above `above`; null if there
   /// is none.
   protocol::Task* take_above(PlaceId place, std::int32_t above);
@@ -124,12 +146,15 @@ class Engine {
 
   /// Runs the task's kernel on the calling thread, on host memory.
   void execute_on_host(protocol::Task& task, trace::ThreadTrace& trace);
+  /// Runs a fine task on the calling thread.
+  void execute_fine(const FineWork& work, trace::ThreadTrace& trace);
   /// A kernel returned `info` > 0.
   void numerical_failure(JobRecord& job, std::int64_t info, double pivot);
 
-  /// Walks a program for a while, if there is one that may go on. For the generation thread.
+  /// Walks a program for a while, if there is one that may go on, and records how far it is then.
+  /// For the generation thread.
   enum class Walked : std::uint8_t { some, no_program, window_full };
-  Walked generate();
+  Walked generate(trace::ThreadTrace& trace);
 
   std::vector<protocol::CopyAction> take_copies();
   Outbox take_outbox();
@@ -239,8 +264,13 @@ class Engine {
   void ring(Wakes& wakes);  ///< without the lock; ends completed jobs first
   /// With the lock.
   void update_ready_hint() {
-    ready_hint_.store(ready_[0]->count() + staged_.count(), std::memory_order_relaxed);
+    ready_hint_.store(
+        ready_[0]->count() + staged_.count() + static_cast<std::size_t>(fine_.ready_count()),
+        std::memory_order_relaxed);
   }
+  void finished_locked(protocol::Task& task);
+  [[nodiscard]] HostWork take_host_work(std::int32_t worker);
+  void record_divided(const DividedTask& divided);
   [[nodiscard]] bool is_behind(const JobRecord& job) const;
   JobRecord* next_program();
   [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum) const;
@@ -265,6 +295,10 @@ class Engine {
   protocol::Actions actions_;
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
+  FineScheduler fine_;
+  FineGraphs fine_graphs_;                       ///< has a lock of its own
+  std::mutex divided_mutex_;                     ///< of the next one; never taken with `mutex_`
+  trace::ThreadTrace* divided_trace_ = nullptr;  ///< from the first divided task on
   std::vector<protocol::CopyAction> copies_;
   trace::NameId depth_name_;
   Outbox outbox_;

@@ -6,7 +6,7 @@ void generation_loop(Engine& engine, trace::ThreadTrace& trace) {
   while (!engine.stopping()) {
     const Doorbell::Ticket ticket = engine.generation_bell.ticket();
     const std::int64_t begin = trace::now_ns();
-    const Engine::Walked walked = engine.generate();
+    const Engine::Walked walked = engine.generate(trace);
     const std::int64_t from = trace::now_ns();
     if (walked == Engine::Walked::some) {
       trace.add_busy(from - begin);

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/program.hpp"
+#include "node-runtime/trace/record.hpp"
 
 namespace heddle {
 
@@ -37,9 +38,14 @@ struct JobRecord {
   bool external = false;          ///< a user's thread inserts
   bool stream_ended = false;      ///< and has inserted all; guarded by the engine's lock
   std::int32_t low_water = 0;
+  trace::NameId generated_name{};            ///< of the trace's counter; with a trace alone
   std::vector<protocol::PoolOptions> pools;  ///< by place
   std::vector<std::int32_t> blocks_minimum;  ///< by place, from the plan
   std::int64_t tasks_planned = 0;
+  /// Of this node's tasks in the order of their insertion, instead of the program's; empty: the
+  /// program's count.
+  std::vector<std::int16_t> priorities;
+  std::size_t tasks_inserted = 0;  ///< own ones, with `priorities`; guarded by the engine's lock
   protocol::JobCounters counters;
 
   /// Kernels are skipped from now on. Relaxed: a task that does not see it yet runs for nothing, no

@@ -5,6 +5,7 @@
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
+#include "node-runtime/trace/generated.hpp"
 
 /// The engine's jobs: how they are planned, begun, cancelled, waited for and agreed to be over, and
 /// how a node fails.
@@ -27,6 +28,16 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   }
   job->blocks_minimum = plan.minimum();
   job->tasks_planned = plan.tasks();
+  if (options_.path_costs) {
+    const auto shape_of = [this](protocol::TileId tile) {
+      const TileShape shape = store_.shape(tile);
+      return OperandShape{shape.rows, shape.columns};
+    };
+    job->priorities = path_priorities(job->spec.program, options_.node, options_.node_count,
+                                      shape_of, *options_.path_costs, ReadyQueue::levels);
+    // Its measure was the program's priorities.
+    job->spec.priority_span = std::numeric_limits<std::int32_t>::max();
+  }
   return job;
 }
 
@@ -99,6 +110,9 @@ void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   active_jobs_.fetch_add(1, std::memory_order_relaxed);
   job->handle = &handle;
   job->id = handle.id;
+  if (recorder_.enabled()) {
+    job->generated_name = recorder_.intern(trace::generated_name(job->id.value()));
+  }
   job->low_water = options.window - std::max(1, options.window / window_hysteresis);
   job->stream.emplace(*this, *job, options_.node);
   job->stream->blocking_ = job->external;

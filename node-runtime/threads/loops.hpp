@@ -12,8 +12,9 @@ namespace heddle {
 /// Walks the programs of submitted jobs and APPENDs their tasks.
 void generation_loop(Engine& engine, trace::ThreadTrace& trace);
 
-/// Runs ready tasks of the host.
-void cpu_worker_loop(Engine& engine, trace::ThreadTrace& trace);
+/// Runs ready tasks of the host, as a whole or as fine tasks beside the other workers. `worker`:
+/// its number, from 0.
+void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& trace);
 
 /// Keeps kernels in flight on one device (001 section 5.2).
 void device_manager_loop(Engine& engine, std::int32_t device, trace::ThreadTrace& trace);

@@ -3,32 +3,50 @@
 #include <cstdint>
 
 #include "kernels/kernel.hpp"
+#include "node-runtime/fine/fine_scheduler.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/trace/recorder.hpp"
 
 /// From what the threads know to what the trace keeps.
 namespace heddle {
 
-inline void record_task(trace::ThreadTrace& trace, const protocol::Task& task,
-                        std::int64_t start_ns, std::int64_t end_ns) {
-  const auto& kernel = *static_cast<const Kernel*>(task.work.kernel);
+inline trace::TaskRecord task_record(const protocol::Task& task, trace::NameId kernel,
+                                     std::int64_t start_ns, std::int64_t end_ns) {
   const protocol::TileId main = task.operands[0].tile;
-  trace.task({.kernel = trace.kernel_name(&kernel, kernel.name),
-              .job = task.job->id.value(),
-              .place = task.place,
-              .order = task.order,
-              .start_ns = start_ns,
-              .end_ns = end_ns,
-              .tile = {main.matrix.value(), main.index},
-              .priority = task.priority},
-             task.operand_count, [&](std::size_t i) {
-               const protocol::Operand& operand = task.operands[i];
-               trace::TileAccess access;
-               access.mode = static_cast<trace::AccessMode>(operand.mode);
-               access.tile = {operand.tile.matrix.value(), operand.tile.index};
-               access.version = operand.version;
-               return access;
-             });
+  return {.kernel = kernel,
+          .job = task.job->id.value(),
+          .place = task.place,
+          .order = task.order,
+          .start_ns = start_ns,
+          .end_ns = end_ns,
+          .tile = {main.matrix.value(), main.index},
+          .priority = task.priority};
+}
+
+/// `is_divided`: fine tasks did its work.
+inline void record_task(trace::ThreadTrace& trace, const protocol::Task& task,
+                        std::int64_t start_ns, std::int64_t end_ns, bool is_divided = false) {
+  const auto& kernel = *static_cast<const Kernel*>(task.work.kernel);
+  trace::TaskRecord record =
+      task_record(task, trace.kernel_name(&kernel, kernel.name), start_ns, end_ns);
+  record.is_divided = is_divided ? 1 : 0;
+  trace.task(record, task.operand_count, [&](std::size_t i) {
+    const protocol::Operand& operand = task.operands[i];
+    trace::TileAccess access;
+    access.mode = static_cast<trace::AccessMode>(operand.mode);
+    access.tile = {operand.tile.matrix.value(), operand.tile.index};
+    access.version = operand.version;
+    return access;
+  });
+}
+
+inline void record_fine_task(trace::ThreadTrace& trace, const FineWork& work, std::int64_t start_ns,
+                             std::int64_t end_ns) {
+  const Kernel& kernel = *work.task().kernel;
+  trace::TaskRecord record =
+      task_record(*work.of->task, trace.kernel_name(&kernel, kernel.name), start_ns, end_ns);
+  record.fine = static_cast<std::uint32_t>(work.number) + 1;
+  trace.task(record, 0, [](std::size_t /*access*/) { return trace::TileAccess{}; });
 }
 
 }  // namespace heddle

@@ -75,6 +75,17 @@ Bitmap usable_threads(hwloc_topology* topology) {
   return usable;
 }
 
+/// The largest cache that the object is under, of all on their level; its package where the system
+/// hides caches.
+std::int32_t last_cache_above(hwloc_topology* topology, hwloc_obj* object) {
+  for (const hwloc_obj_type_t type : {HWLOC_OBJ_L5CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE,
+                                      HWLOC_OBJ_L2CACHE, HWLOC_OBJ_PACKAGE}) {
+    const hwloc_obj* above = hwloc_get_ancestor_obj_by_type(topology, type, object);
+    if (above != nullptr) return static_cast<std::int32_t>(above->logical_index);
+  }
+  return 0;
+}
+
 /// Objects of `type` as cores: those that have a usable thread.
 std::vector<CpuCore> find_cores(hwloc_topology* topology, hwloc_obj_type_t type,
                                 const hwloc_bitmap_s* usable) {
@@ -94,6 +105,7 @@ std::vector<CpuCore> find_cores(hwloc_topology* topology, hwloc_obj_type_t type,
     if (package != nullptr) core.package = static_cast<std::int32_t>(package->logical_index);
     const int numa = hwloc_bitmap_first(object->nodeset);
     core.numa_node = std::max(0, numa);
+    core.last_cache = last_cache_above(topology, object);
     cores.push_back(std::move(core));
   }
   return cores;
@@ -176,6 +188,23 @@ std::int32_t CpuTopology::compute_thread_count() const {
   const auto cores = static_cast<double>(cores_.size());
   const double threads = std::min(cores, std::floor(cpu_quota_.value_or(cores)));
   return std::max(1, static_cast<std::int32_t>(threads));
+}
+
+std::vector<std::uint8_t> cache_distances(std::span<const CpuCore> cores) {
+  std::vector<std::uint8_t> distances;
+  distances.reserve(cores.size() * cores.size());
+  for (std::size_t a = 0; a < cores.size(); ++a) {
+    for (std::size_t b = 0; b < cores.size(); ++b) {
+      const bool same_package = cores[a].package == cores[b].package;
+      const bool same_memory = same_package && cores[a].numa_node == cores[b].numa_node;
+      distances.push_back(a == b                                                      ? 0
+                          : same_memory && cores[a].last_cache == cores[b].last_cache ? 1
+                          : same_memory                                               ? 2
+                          : same_package                                              ? 3
+                                                                                      : 4);
+    }
+  }
+  return distances;
 }
 
 void pin_current_thread(std::span<const CpuCore> cores) {

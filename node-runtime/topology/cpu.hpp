@@ -13,7 +13,13 @@ struct CpuCore {
   std::vector<std::int32_t> hardware_threads;  ///< the operating system's numbers, never empty
   std::int32_t package = 0;                    ///< socket, counted from 0 over the machine
   std::int32_t numa_node = 0;                  ///< the operating system's number
+  std::int32_t last_cache = 0;  ///< the largest cache above it, counted from 0 over the machine
 };
+
+/// How far the caches of cores are from each other: 0 the same core, 1 a shared last-level cache, 2
+/// the same NUMA node, 3 the same package, 4 another one. Element `a * cores.size() + b`; any
+/// thread.
+[[nodiscard]] std::vector<std::uint8_t> cache_distances(std::span<const CpuCore> cores);
 
 /// Caches of one level; all of a level are taken to be equal to the first.
 struct CpuCache {

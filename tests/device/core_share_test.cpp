@@ -9,7 +9,7 @@ namespace {
 /// Cores of two hardware threads each, `first` to `last`, the second threads numbered from 32 on.
 std::vector<CpuCore> cores(std::int32_t first, std::int32_t last) {
   std::vector<CpuCore> list;
-  for (std::int32_t c = first; c <= last; ++c) list.push_back({{c, c + 32}, 0, 0});
+  for (std::int32_t c = first; c <= last; ++c) list.push_back({{c, c + 32}, 0, 0, 0});
   return list;
 }
 
@@ -18,6 +18,18 @@ std::vector<std::int32_t> first_threads(const std::vector<CpuCore>& part) {
   numbers.reserve(part.size());
   for (const CpuCore& core : part) numbers.push_back(core.hardware_threads[0]);
   return numbers;
+}
+
+TEST(CacheDistances, grow_from_the_core_to_its_cache_memory_package_and_beyond) {
+  const std::vector<CpuCore> all{
+      {{0}, 0, 0, 0}, {{1}, 0, 0, 0}, {{2}, 0, 0, 1}, {{3}, 0, 1, 2}, {{4}, 1, 2, 3}};
+  const std::vector<std::uint8_t> distances = cache_distances(all);
+  ASSERT_EQ(distances.size(), 25U);
+  EXPECT_EQ(std::vector<std::uint8_t>(distances.begin(), distances.begin() + 5),
+            (std::vector<std::uint8_t>{0, 1, 2, 3, 4}));
+  for (std::size_t a = 0; a < 5; ++a) {
+    for (std::size_t b = 0; b < 5; ++b) EXPECT_EQ(distances[5 * a + b], distances[5 * b + a]);
+  }
 }
 
 TEST(CoreShare, of_processes_that_see_the_same_cores_is_even) {

@@ -102,6 +102,25 @@ TEST(Tuning, keeps_strips_and_blocks_of_the_file_within_the_tile) {
   EXPECT_EQ(choose_layout(4000, 4000, {}, workers(2)).strip, 0);
 }
 
+TEST(Tuning, divides_tiles_only_where_it_is_wanted) {
+  const NodeFacts facts = workers(8);
+  config::Layout wanted;
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).fine, 0);
+  wanted.hierarchy = config::Hierarchy::on;
+  const TileLayout layout = choose_layout(8000, 8000, wanted, facts);
+  EXPECT_EQ(layout.fine, layout.small);
+  EXPECT_GE(layout.tile, 2 * layout.fine);
+  EXPECT_EQ(choose_qr_cut(8000, 8000, wanted, facts).layout.fine, layout.fine);
+  // A small size that does not divide the tile is as good as any.
+  wanted.tile = 500;
+  wanted.small = 96;
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).fine, 96);
+  wanted.small = 501;
+  EXPECT_THROW(static_cast<void>(choose_layout(8000, 8000, wanted, facts)), Error);
+  wanted.small = 7;  // 72 parts a side
+  EXPECT_THROW(static_cast<void>(choose_layout(8000, 8000, wanted, facts)), Error);
+}
+
 TEST(Tuning, gives_cpus_beside_gpus_a_strip_only_if_both_were_measured_and_it_pays) {
   NodeFacts facts = gpus(1);
   const KernelTimes equal{{"gsmm", 512, 512, 0, 100}};

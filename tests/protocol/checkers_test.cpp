@@ -66,7 +66,9 @@ INSTANTIATE_TEST_SUITE_P(
         Expectation{"block_handed_out_twice", Fault::block_handed_out_twice, {Check::blocks}},
         Expectation{"send_repeated", Fault::send_repeated, {Check::messages}},
         Expectation{"sent_from_elsewhere", Fault::sent_from_elsewhere, {Check::place}},
-        Expectation{"granted_elsewhere", Fault::granted_elsewhere, {Check::place}}),
+        Expectation{"granted_elsewhere", Fault::granted_elsewhere, {Check::place}},
+        Expectation{"fine_task_early", Fault::fine_task_early, {Check::fine_tasks}},
+        Expectation{"fine_task_lost", Fault::fine_task_lost, {Check::progress}}),
     name_of);
 
 TEST(Progress, failure_tells_what_the_oldest_item_of_each_node_waits_for) {

@@ -54,6 +54,7 @@ CholeskyCase random_case(std::uint64_t seed) {
   constexpr std::int32_t extras[] = {0, 0, 1, 4, 1000};
   c.cluster.extra_blocks = extras[below(5)];
   c.cluster.walk = static_cast<Walk>(below(3));
+  c.cluster.fine_workers = fine_workers_of(seed);
   c.releases = below(2) == 0;
   c.spare_count = below(2) * 3;
   return c;

@@ -35,6 +35,7 @@ struct QrCase {
     constexpr std::int32_t extras[] = {0, 0, 1, 1000};
     cluster.extra_blocks = extras[below(4)];
     cluster.walk = static_cast<Walk>(below(3));
+    cluster.fine_workers = fine_workers_of(seed);
     cluster.seed = random();
   }
 

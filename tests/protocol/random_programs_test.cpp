@@ -8,15 +8,18 @@ namespace heddle::simulation {
 TEST(RandomPrograms, run_as_the_sequential_program_would_under_every_seed) {
   std::set<protocol::InstanceKind> kinds;
   std::int64_t renamings = 0;
+  std::int64_t divided = 0;
   for (const std::uint64_t seed : seeds(8000)) {
     const Outcome outcome = RandomCase(seed).run();
     ASSERT_TRUE(outcome.ok) << outcome.failure << '\n' << replay_hint(seed);
     kinds.insert(outcome.kinds_seen.begin(), outcome.kinds_seen.end());
     renamings += outcome.renamings;
+    divided += outcome.divided;
   }
   if (!one_seed_only()) {
     EXPECT_EQ(kinds.size(), 8U);
     EXPECT_GT(renamings, 100);
+    EXPECT_GT(divided, 1000);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <utility>
@@ -27,6 +28,10 @@ struct SimulatedMatrix {
   }
   [[nodiscard]] std::int32_t class_of_tile(std::int32_t tile) const {
     return classes.empty() ? 0 : classes[static_cast<std::size_t>(tile)];
+  }
+  [[nodiscard]] protocol::ClassTable class_table() const {
+    if (classes.empty()) return nullptr;
+    return std::make_shared<const std::vector<std::int32_t>>(classes);
   }
   /// The class that a block of the matrix is large enough for.
   [[nodiscard]] std::int32_t class_of_block(std::int32_t block) const {

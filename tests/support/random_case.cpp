@@ -19,6 +19,7 @@ RandomCase::RandomCase(std::uint64_t seed) {
   cluster.extra_blocks = extras[below(5)];
   cluster.walk = static_cast<Walk>(below(3));
   cluster.seed = random();
+  cluster.fine_workers = fine_workers_of(seed);
   const std::int32_t matrix_count = 1 + below(3);
   for (std::int32_t m = 0; m < matrix_count; ++m) {
     SimulatedMatrix matrix;

@@ -93,7 +93,7 @@ SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
       matrix.tile_count = static_cast<std::int32_t>(matrices_[m].homes.size());
       matrix.temporary = matrices_[m].temporary;
       matrix.spare_count = matrices_[m].spare_count;
-      matrix.classes = matrices_[m].classes;
+      matrix.classes = matrices_[m].class_table();
       matrix.class_count = matrices_[m].class_count();
       for (std::int32_t p = 0; p < options_.places && !matrix.temporary; ++p) {
         matrix.pools.push_back(static_cast<std::int32_t>(m) * options_.places + p);
@@ -318,6 +318,14 @@ std::size_t SimulatedCluster::possible(const Node& node, Kind kind) const {
       return node.inbox.size();
     case Kind::forget:
       return node.drained.size();
+    case Kind::start_fine: {
+      if (!node.fine) return 0;
+      const auto workers = static_cast<std::size_t>(options_.fine_workers);
+      return std::min(static_cast<std::size_t>(node.fine->ready_count()),
+                      workers - node.fine_running.size());
+    }
+    case Kind::finish_fine:
+      return node.fine_running.size();
   }
   return 0;
 }
@@ -363,6 +371,10 @@ void SimulatedCluster::happen(Node& node, Kind kind, std::size_t index) {
       node.protocol->forget(*std::exchange(node.jobs[j], nullptr));
       return;
     }
+    case Kind::start_fine:
+      return start_fine_task(node);
+    case Kind::finish_fine:
+      return finish_fine_task(node, index);
   }
 }
 

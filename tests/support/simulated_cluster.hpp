@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "node-runtime/fine/fine_scheduler.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "tests/support/program.hpp"
@@ -51,6 +52,8 @@ enum class Fault : std::uint8_t {
   send_repeated,            ///< a version is sent again to the same node
   sent_from_elsewhere,      ///< a message leaves from another place than that of its block
   granted_elsewhere,        ///< a message lands at another place than that of its block
+  fine_task_early,          ///< a fine task is begun beside one that it waits for
+  fine_task_lost,           ///< a fine task is never reported as finished
   old_version_overwritten,  ///< a write that was renamed goes to the block that others still read
 };
 
@@ -60,6 +63,7 @@ enum class Check : std::uint8_t {
   reads,       ///< what a task reads, what a copy or message carries
   place,       ///< where a task runs and has its blocks, a copy or message leaves and lands
   executions,  ///< how often it runs
+  fine_tasks,  ///< their order, and which of them run side by side
   blocks,      ///< who touches a block at what time
   messages,    ///< each version once per node
   window,      ///< unfinished items
@@ -74,6 +78,9 @@ struct ClusterOptions {
   std::int32_t window = 1;
   /// Capacity of every pool beyond the planned minimum; below 0 the pools are smaller than planned.
   std::int32_t extra_blocks = 0;
+  /// CPU workers of a node that divide some of the host's tasks into fine ones, those of real
+  /// kernels of all kinds; 0: all tasks run whole.
+  std::int32_t fine_workers = 0;
   Walk walk = Walk::full;
   std::uint64_t seed = 0;
   /// Probability per step that a running job is cancelled on some node.
@@ -93,11 +100,19 @@ struct Outcome {
   std::int64_t steps = 0;
   std::int64_t copies = 0;
   std::int64_t renamings = 0;
-  std::int64_t walked = 0;  ///< statements that nodes appended or announced, in total
+  std::int64_t divided = 0;     ///< tasks
+  std::int64_t fine_tasks = 0;  ///< that ran
+  std::int64_t walked = 0;      ///< statements that nodes appended or announced, in total
   std::set<TaskRun> tasks;
   std::set<MessageName> messages;
   std::set<protocol::InstanceKind> kinds_seen;  ///< in tasks and in unfinished items
 };
+
+/// ClusterOptions::fine_workers, for tests that have a seed.
+[[nodiscard]] constexpr std::int32_t fine_workers_of(std::uint64_t seed) {
+  constexpr std::int32_t workers[] = {0, 1, 2, 5};
+  return workers[seed % 4];
+}
 
 class SimulatedCluster {
  public:
@@ -119,8 +134,19 @@ class SimulatedCluster {
 
  private:
   /// What can happen at a node.
-  enum class Kind : std::uint8_t { generate, start, finish, copy, send, sent, receive, forget };
-  static constexpr std::size_t kind_count = 8;
+  enum class Kind : std::uint8_t {
+    generate,
+    start,
+    finish,
+    copy,
+    send,
+    sent,
+    receive,
+    forget,
+    start_fine,
+    finish_fine
+  };
+  static constexpr std::size_t kind_count = 10;
   struct Node;
   struct JobState;
   struct Event;
@@ -146,6 +172,10 @@ class SimulatedCluster {
   void take_send(Node& node, protocol::SendAction send);
   void start_task(Node& node, const ReadyTask& ready);
   void finish_task(Node& node, std::size_t index);
+  [[nodiscard]] bool divide_task(Node& node);
+  void start_fine_task(Node& node);
+  void begin_fine_task(Node& node, const FineWork& work);
+  void finish_fine_task(Node& node, std::size_t index);
   void finish_copy(Node& node, const protocol::CopyAction& copy, bool too_early);
   void post_payload(Node& node, const protocol::SendAction& send);
   void deliver(Node& node, const Event& event);

@@ -61,6 +61,10 @@ void SimulatedCluster::check_leftovers() {
     if (left != 0) {
       fail(Check::leftovers, fmt::format("node {}: {} records are left", node->id.value(), left));
     }
+    if (node->fine && node->fine->divided_count() != 0) {
+      fail(Check::leftovers, fmt::format("node {}: {} tasks are still divided", node->id.value(),
+                                         node->fine->divided_count()));
+    }
     if (!node->blocks.idle()) {
       fail(Check::leftovers, fmt::format("node {}: a block is still in use", node->id.value()));
     }

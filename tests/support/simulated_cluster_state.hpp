@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "node-runtime/fine/fine_scheduler.hpp"
 #include "tests/support/block_ledger.hpp"
 #include "tests/support/simulated_cluster.hpp"
 
@@ -54,7 +56,7 @@ struct SimulatedCluster::ReadyTask {
 
 struct SimulatedCluster::Node {
   struct Running {
-    protocol::Task* task;
+    protocol::Task* task = nullptr;
     std::vector<Content> seen;  ///< empty if it never ran
   };
   struct Copying {
@@ -79,6 +81,14 @@ struct SimulatedCluster::Node {
   std::vector<Event> inbox;
   std::vector<Landing> landings;  ///< by tag
   BlockLedger blocks;
+  std::optional<FineScheduler> fine;
+  std::vector<FineWork> fine_running;
+  /// Divided tasks, with how often each of their fine tasks was begun.
+  struct Divided {
+    Running running;
+    std::vector<std::int32_t> begun;
+  };
+  std::map<const DividedTask*, Divided> divided;
   std::array<double, kind_count> speeds{};
 };
 

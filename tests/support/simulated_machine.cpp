@@ -192,6 +192,7 @@ void SimulatedCluster::start_task(Node& node, const ReadyTask& ready) {
     }
   }
   node.running.push_back({&task, std::move(seen)});
+  if (task.place == host_place && divide_task(node)) ++outcome_.divided;
 }
 
 void SimulatedCluster::finish_task(Node& node, std::size_t index) {

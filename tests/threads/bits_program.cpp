@@ -3,10 +3,12 @@
 /// prints a hash of the bits of factor and solution. All hashes must be equal, here and for any
 /// other number of nodes (DESIGN D4); bits_test.cpp compares.
 ///
-///   mpiexec -n P bits_program cpus|devices|out-of-core|cuda REPEATS
+///   mpiexec -n P bits_program cpus|devices|divided|divided-strips|out-of-core|cuda REPEATS
 ///
-/// `out-of-core`: on devices whose memory holds the tiles in some runs and not in others, down to
-/// the least with which they can work. `cuda`: the same on GPUs, which nodes may have to share.
+/// `divided`: CPU workers divide tasks into fine ones. `divided-strips`: those of the strips,
+/// beside devices. `out-of-core`: on devices whose memory holds the tiles in some runs and not in
+/// others, down to the least with which they can work. `cuda`: the same on GPUs, which nodes may
+/// have to share.
 
 #include <array>
 #include <bit>
@@ -79,6 +81,15 @@ const Size fine{"tile: 16, strip: 8, small: 4",
                 {.tile = 16, .strip = 8, .small = 4, .virtual_tiles = 1, .inner = 6},
                 150,
                 72};
+const Size in_fine_tasks{"tile: 32, hierarchy: on, small: 11",
+                         {.tile = 32, .fine = 11, .virtual_tiles = 2, .inner = 5},
+                         139,
+                         60};
+const Size strips_in_fine_tasks{
+    "tile: 32, strip: 16, small: 8, hierarchy: on",
+    {.tile = 32, .strip = 16, .small = 8, .fine = 8, .virtual_tiles = 1, .inner = 5},
+    139,
+    60};
 /// What devices have of `fine`.
 constexpr std::size_t small_tile_bytes = 16 * 8 * sizeof(double);
 
@@ -136,11 +147,13 @@ Result run(const std::string& yaml, const Size& size, const NodeFaults& faults) 
   return result;
 }
 
-enum class Kind : std::uint8_t { cpus, devices, out_of_core, cuda };
+enum class Kind : std::uint8_t { cpus, devices, divided, divided_strips, out_of_core, cuda };
 
 std::optional<Kind> kind_named(const std::string& name) {
   if (name == "cpus") return Kind::cpus;
   if (name == "devices") return Kind::devices;
+  if (name == "divided") return Kind::divided;
+  if (name == "divided-strips") return Kind::divided_strips;
   if (name == "out-of-core") return Kind::out_of_core;
   if (name == "cuda") return Kind::cuda;
   return std::nullopt;
@@ -148,8 +161,8 @@ std::optional<Kind> kind_named(const std::string& name) {
 
 /// runtime.devices of the r-th run.
 std::string devices_of(Kind kind, int r) {
-  if (kind == Kind::cpus) return "{backend: none}";
-  if (kind == Kind::devices) {
+  if (kind == Kind::cpus || kind == Kind::divided) return "{backend: none}";
+  if (kind == Kind::devices || kind == Kind::divided_strips) {
     return fmt::format("{{backend: emulated, per_node: {}, memory: 64MiB}}", 1 + r / 3 % 3);
   }
   if (kind == Kind::out_of_core && r % 5 == 4) return "{backend: none}";
@@ -163,12 +176,28 @@ std::string devices_of(Kind kind, int r) {
                      kind == Kind::cuda ? "cuda" : "emulated", count, memory, 1 + r % 4);
 }
 
+const Size& size_of(Kind kind) {
+  switch (kind) {
+    case Kind::cpus:
+    case Kind::devices:
+      return coarse;
+    case Kind::divided:
+      return in_fine_tasks;
+    case Kind::divided_strips:
+      return strips_in_fine_tasks;
+    case Kind::out_of_core:
+    case Kind::cuda:
+      break;
+  }
+  return fine;
+}
+
 /// Ways of messages, which are to make no difference.
 constexpr std::array<const char*, 6> paths{"auto", "message", "shared", "get", "put", "ring"};
 
 int run_all(Kind kind, int repeats) {
   const bool is_small = kind == Kind::out_of_core || kind == Kind::cuda;
-  const Size& problem = is_small ? fine : coarse;
+  const Size& problem = size_of(kind);
   int rank = 0;
   int size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -190,11 +219,11 @@ int run_all(Kind kind, int repeats) {
       const std::string yaml = fmt::format(
           "layout: {{grid: [{}, {}], {}}}\n"
           "runtime: {{watchdog_seconds: {}, wait: {}, cpu_workers: {}, window: {}, devices: {}, "
-          "messages: {{path: {}}}}}\n",
+          "priorities: {}, messages: {{path: {}}}}}\n",
           rows, size / rows, problem.layout,
           kind == Kind::cuda ? 60 : 4,  // libraries take their time to begin
           r % 2 == 0 ? "adaptive" : "park", 1 + r % 3, r % 5 == 4 ? 3 : 4096, devices_of(kind, r),
-          paths.at(static_cast<std::size_t>(r) % paths.size()));
+          r % 4 == 2 ? "path" : "program", paths.at(static_cast<std::size_t>(r) % paths.size()));
       const Result result = run(yaml, problem, faults);
       hashes.insert(result.hash);
       evictions += result.evictions;

@@ -35,6 +35,12 @@ TEST(Bits, are_the_same_with_any_number_of_devices) {
   EXPECT_EQ(hashes("devices " + repeats).size(), 1U);
 }
 
+TEST(Bits, are_the_same_whoever_runs_the_fine_tasks_of_divided_ones) {
+  const int fewer = std::min(4, std::stoi(repeats));
+  EXPECT_EQ(hashes(fmt::format("divided {}", fewer), {1, 2, 4, 6}).size(), 1U);
+  EXPECT_EQ(hashes(fmt::format("divided-strips {}", fewer), {1, 2, 4}).size(), 1U);
+}
+
 TEST(Bits, are_the_same_in_core_and_out_of_core) {
   const int fewer = std::min(5, std::stoi(repeats));  // they take longer
   EXPECT_EQ(hashes(fmt::format("out-of-core {}", fewer), {1, 2, 3}).size(), 1U);

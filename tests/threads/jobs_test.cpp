@@ -10,40 +10,14 @@
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "node-runtime/node.hpp"
+#include "tests/threads/small_matrices.hpp"
 
 namespace heddle {
 namespace {
 
-Config configuration(const std::string& runtime, const std::string& layout = "tile: 32") {
-  return Config::from_text("runtime: {" + runtime + "}\nlayout: {" + layout + "}\n", "test");
-}
-
-Matrix<double> dominant(Node& node, std::int64_t n, double diagonal = 0) {
-  MatrixSpec spec;
-  spec.rows = spec.columns = n;
-  spec.storage = Storage::lower;
-  Matrix<double> a = node.matrix<double>(spec);
-  a.fill([=](std::int64_t i, std::int64_t j) {
-    return i == j ? (diagonal != 0 ? diagonal : static_cast<double>(n))
-                  : 1.0 / static_cast<double>(1 + i - j);
-  });
-  return a;
-}
-
-std::vector<double> dense(Matrix<double> a) {
-  const TileLayout l = a.layout();
-  std::vector<double> all(static_cast<std::size_t>(a.rows() * a.columns()));
-  a.for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
-    for (std::int64_t b = 0; b < tile.columns; ++b) {
-      for (std::int64_t r = 0; r < tile.rows; ++r) {
-        const std::int64_t row = l.row_begin(i) + r;
-        const std::int64_t column = l.column_begin(c) + b;
-        all[static_cast<std::size_t>(row + column * a.rows())] = tile(r, b);
-      }
-    }
-  });
-  return all;
-}
+using test::configuration;
+using test::dense;
+using test::dominant;
 
 std::int64_t add_one(const KernelArguments& arguments) {
   arguments.tiles[0](0, 0) += 1;

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "base/assert.hpp"
+#include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/tile_operands.hpp"
+#include "node-runtime/threads/trace_events.hpp"
+
+/// What CPU workers run: tasks as a whole, or divided (000 section 3.2).
+namespace heddle {
+
+using protocol::Task;
+
+namespace {
+
+const Kernel& kernel_of(const Task& task) {
+  return *static_cast<const Kernel*>(task.work.kernel);
+}
+
+JobRecord& job_of(const Task& task) {
+  return *static_cast<JobRecord*>(task.job->context);
+}
+
+/// Its kernel has a fine-grain form, and its job wants it. Whether there is more than one fine
+/// task, the shapes of its tiles say.
+bool may_divide(const Task& task) {
+  return job_of(task).spec.fine > 0 && kernel_of(task).fine != nullptr &&
+         task.operand_count <= FineTask::accesses_max;
+}
+
+/// Outputs that were renamed go on from the old content.
+void fill_renamed(const TileStore& store, const Task& task, const TaskTiles& tiles) {
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const protocol::Operand& operand = task.operands[i];
+    if (operand.copy_from.valid()) {
+      copy_tile(store.view(operand.tile, operand.copy_from), tiles[i]);
+    }
+  }
+}
+
+}  // namespace
+
+HostWork Engine::finish_and_take(const HostWork& finished, std::int32_t worker) {
+  Wakes wakes;
+  HostWork next;
+  {
+    std::unique_lock lock(mutex_);
+    Task* completed = finished.task;
+    if (finished.fine) {
+      DividedTask& divided = *finished.fine.of;
+      const FineScheduler::Finished result = fine_.finish(finished.fine);
+      wakes.cpu += static_cast<std::size_t>(result.ready);
+      if (result.completes_task) {
+        completed = divided.task;
+        if (recorder_.enabled()) {
+          lock.unlock();  // recording may allocate; nobody else has to do with the task any more
+          record_divided(divided);
+          lock.lock();
+        }
+        fine_.close(divided);
+      }
+    }
+    if (completed != nullptr) {
+      finished_locked(*completed);
+      wakes.merge(apply());
+    }
+    next = take_host_work(worker);
+    if (next && wakes.cpu > 0) --wakes.cpu;  // the caller takes one itself
+    update_ready_hint();
+  }
+  ring(wakes);
+  return next;
+}
+
+/// With the lock. A device waits for what is staged. Among the others an urgent task overtakes the
+/// fine tasks of less urgent ones, unless very many are divided already; it never runs whole for
+/// want of a place, which would change its bits.
+HostWork Engine::take_host_work(std::int32_t worker) {
+  HostWork next;
+  next.task = staged_.pop();
+  if (next.task != nullptr) return next;  // it was counted as running when its device took it
+  ReadyQueue& ready = *ready_[0];
+  const Task* const first = ready.front();
+  const bool divides = first != nullptr && may_divide(*first);
+  const bool has_no_place = divides && !fine_.may_begin();
+  if (fine_.ready_count() > 0 && (has_no_place || fine_.top() >= ready.top())) {
+    next.fine = fine_.take(worker);
+    return next;
+  }
+  if (first == nullptr) return next;
+  HEDDLE_CHECK(!has_no_place, "{} tasks are divided, and none has a fine task to run",
+               fine_.divided_count());
+  next.task = ready.pop();
+  running_.fetch_add(1, std::memory_order_relaxed);
+  if (divides) next.place = &fine_.begin();
+  return next;
+}
+
+HostWork Engine::divide(const HostWork& work, std::int32_t worker, trace::ThreadTrace& trace) {
+  Task& task = *work.task;
+  JobRecord& job = job_of(task);
+  const TaskTiles tiles(store_, task);
+  std::array<OperandShape, FineTask::accesses_max> shapes;
+  for (std::size_t i = 0; i < tiles.span().size(); ++i) {
+    shapes[i] = {tiles[i].rows, tiles[i].columns};
+  }
+  const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
+  const FineGraph& graph = fine_graphs_.of(
+      {&kernel_of(task), parameters, {shapes.data(), tiles.span().size()}}, job.spec.fine);
+  if (graph.size() <= 1) {
+    const std::lock_guard lock(mutex_);
+    fine_.give_back(*work.place);
+    return {&task, nullptr, {}};
+  }
+  DividedTask& divided = *work.place;
+  divided.start_ns = trace::now_ns();
+  if (!job.cancelled.load(std::memory_order_relaxed)) fill_renamed(store_, task, tiles);
+  FineScheduler::prepare(divided, task, task.priority, graph, tiles.span());
+  trace.add_busy(trace::now_ns() - divided.start_ns);
+  HostWork next;
+  int others = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    fine_.open(divided, worker);
+    others = fine_.ready_count() - 1;
+    next.fine = fine_.take(worker);
+    update_ready_hint();
+  }
+  // As many as can help: those who work look here before they sleep.
+  if (others > 0) cpu_bell.ring(others);
+  return next;
+}
+
+void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
+  JobRecord& job = job_of(task);
+  const std::int64_t start = trace::now_ns();
+  if (!job.cancelled.load(std::memory_order_relaxed)) {
+    const TaskTiles tiles(store_, task);
+    fill_renamed(store_, task, tiles);
+    const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
+    const std::int64_t info = kernel_of(task).host({tiles.span(), parameters});
+    if (info > 0) {
+      numerical_failure(job, task.work.info_base + info,
+                        tiles[0].data[failing_element(tiles[0], task, info)]);
+    }
+  }
+  const std::int64_t end = trace::now_ns();
+  record_task(trace, task, start, end);
+  trace.counter(depth_name_, host_place, end, static_cast<std::int64_t>(ready_hint()));
+}
+
+void Engine::record_divided(const DividedTask& divided) {
+  const std::lock_guard lock(divided_mutex_);
+  if (divided_trace_ == nullptr) {
+    divided_trace_ = &recorder_.thread(std::string(trace::divided_row), trace::divided_row_order);
+  }
+  record_task(*divided_trace_, *divided.task, divided.start_ns, trace::now_ns(), true);
+}
+
+/// The tiles' content is visible here: a fine task is taken under the lock under which those that
+/// it waits for were finished.
+void Engine::execute_fine(const FineWork& work, trace::ThreadTrace& trace) {
+  const DividedTask& divided = *work.of;
+  const Task& task = *divided.task;
+  JobRecord& job = job_of(task);
+  const FineTask& fine = work.task();
+  const std::int64_t start = trace::now_ns();
+  if (!job.cancelled.load(std::memory_order_relaxed)) {
+    std::array<TileView, FineTask::accesses_max> views;
+    for (std::uint8_t i = 0; i < fine.operand_count; ++i) {
+      const TileArea& area = fine.operands[i].area;
+      views[i] = divided.tiles[area.tile].block(area.row, area.column, area.rows, area.columns);
+    }
+    const std::int64_t info =
+        fine.kernel->host({{views.data(), fine.operand_count}, fine.parameters});
+    if (info > 0) {
+      const std::int64_t within = fine.info_base + info;
+      numerical_failure(job, task.work.info_base + within,
+                        divided.tiles[0].data[failing_element(divided.tiles[0], task, within)]);
+    }
+  }
+  const std::int64_t end = trace::now_ns();
+  record_fine_task(trace, work, start, end);
+  trace.counter(depth_name_, host_place, end, static_cast<std::int64_t>(ready_hint()));
+}
+
+}  // namespace heddle

@@ -1,0 +1,113 @@
+#include "node-runtime/threads/path_priorities.hpp"
+
+#include <array>
+#include <fmt/format.h>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace heddle {
+namespace {
+
+/// A kernel on tiles of some shapes at a place's kind, numbered; most of a job's tasks share a few.
+class Kinds {
+ public:
+  Kinds(const std::function<OperandShape(protocol::TileId)>& shape_of, const TaskCosts& costs)
+      : shape_of_(shape_of), costs_(costs) {}
+
+  std::int32_t number(const Kernel& kernel, const TaskOptions& options,
+                      std::span<const protocol::Access> accesses) {
+    Key key{&kernel, options.parameters.as<std::array<std::int64_t, 4>>(), {}};
+    for (const protocol::Access& access : accesses) {
+      const OperandShape shape = shape_of_(access.tile);
+      key.shapes.emplace_back(shape.rows, shape.columns);
+    }
+    const auto next = static_cast<std::int32_t>(seconds_.size());
+    const auto [entry, is_new] = numbers_.try_emplace(std::move(key), next);
+    if (is_new) {
+      std::vector<OperandShape> shapes;
+      for (const auto& [rows, columns] : entry->first.shapes) shapes.push_back({rows, columns});
+      const KernelCase what{&kernel, options.parameters, shapes};
+      seconds_.push_back({costs_.kernel(what, false), costs_.kernel(what, true)});
+    }
+    return entry->second;
+  }
+  [[nodiscard]] double seconds(std::int32_t kind, PlaceId place) const {
+    return seconds_[static_cast<std::size_t>(kind)].at(place == host_place ? 0 : 1);
+  }
+
+ private:
+  struct Key {
+    const Kernel* kernel;
+    std::array<std::int64_t, 4> parameters;
+    std::vector<std::pair<std::int64_t, std::int64_t>> shapes;
+    auto operator<=>(const Key&) const = default;
+  };
+  const std::function<OperandShape(protocol::TileId)>& shape_of_;
+  const TaskCosts& costs_;
+  std::map<Key, std::int32_t> numbers_;
+  std::vector<std::array<double, 2>> seconds_;  ///< on a worker, on a device
+};
+
+class GraphListener final : public ProgramListener {
+ public:
+  GraphListener(protocol::PlannedGraph& graph, Kinds& kinds) : graph_(graph), kinds_(kinds) {}
+
+  void insert(const Kernel& kernel, const TaskOptions& options,
+              std::span<const protocol::Access> accesses) override {
+    graph_.append(kinds_.number(kernel, options, accesses), accesses);
+  }
+  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
+                std::int32_t /*priority*/) override {}
+  void release(const protocol::Access& /*access*/) override {}
+
+ private:
+  protocol::PlannedGraph& graph_;
+  Kinds& kinds_;
+};
+
+}  // namespace
+
+std::vector<std::int16_t> path_priorities(
+    const std::function<Program(TaskStream&)>& program, NodeId node, std::int32_t nodes,
+    const std::function<OperandShape(protocol::TileId)>& shape_of, const TaskCosts& costs,
+    std::int32_t levels) {
+  protocol::PlannedGraph graph(path_tasks_max);
+  Kinds kinds(shape_of, costs);
+  GraphListener listener(graph, kinds);
+  for (NodeId walker{0}; walker.value() < nodes; ++walker) {
+    graph.begin_node();
+    TaskStream stream(listener, walker);
+    Program walk = program(stream);
+    while (walk.resume()) {
+    }
+  }
+  graph.end();
+  if (!graph.is_complete()) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("runtime.priorities: path looks at all tasks of a job beforehand, at most "
+                    "{}; this one has {}: choose larger tiles, or 'program'",
+                    path_tasks_max, graph.count()));
+  }
+  protocol::PlannedGraph::Transfer transfer;
+  if (costs.transfer) {
+    transfer = [&](Location from, Location to, protocol::TileId tile, Version /*version*/) {
+      const OperandShape shape = shape_of(tile);
+      return costs.transfer(
+          from, to, static_cast<std::uint64_t>(shape.rows * shape.columns) * sizeof(double));
+    };
+  }
+  const std::vector<std::int16_t> all = protocol::ranks_of(
+      graph.levels([&](std::int32_t kind, PlaceId place) { return kinds.seconds(kind, place); },
+                   transfer),
+      levels);
+  const auto first = graph.first_of_node()[static_cast<std::size_t>(node.value())];
+  const auto last = graph.first_of_node()[static_cast<std::size_t>(node.value()) + 1];
+  return {all.begin() + first, all.begin() + last};
+}
+
+}  // namespace heddle

@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <limits>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "algorithms/cholesky/cholesky.hpp"
+#include "kernels/fine/fine_tasks.hpp"
+#include "node-runtime/node.hpp"
+#include "node-runtime/trace/node_trace.hpp"
+#include "node-runtime/trace/visit.hpp"
+#include "tests/threads/small_matrices.hpp"
+
+/// Tasks that CPU workers divide into fine ones (000 section 3.2), in whole runs.
+namespace heddle {
+namespace {
+
+using test::configuration;
+using test::dense;
+using test::dominant;
+
+std::string divided(std::int64_t tile, std::int64_t small) {
+  return "tile: " + std::to_string(tile) + ", small: " + std::to_string(small) + ", hierarchy: on";
+}
+
+std::vector<double> factor(const std::string& runtime, const std::string& layout, std::int64_t n) {
+  Node node(configuration(runtime, layout));
+  Matrix<double> a = dominant(node, n);
+  EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
+  return dense(a);
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+TEST(Hierarchy, GivesTheFactorForAnySmallSize) {
+  const std::int64_t n = 203;
+  const std::vector<double> plain = factor("cpu_workers: 2", "tile: 64", n);
+  for (const std::int64_t small : {1, 7, 16, 20, 63, 64}) {
+    SCOPED_TRACE(small);
+    EXPECT_LT(largest_difference(factor("cpu_workers: 3", divided(64, small), n), plain), 1e-11);
+  }
+}
+
+TEST(Hierarchy, GivesTheSameBitsForAnyNumberOfWorkersEachTime) {
+  const std::vector<double> alone = factor("cpu_workers: 1", divided(64, 20), 300);
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    for (const char* runtime : {"cpu_workers: 1", "cpu_workers: 2", "cpu_workers: 5, wait: park",
+                                "cpu_workers: 3, window: 1"}) {
+      EXPECT_EQ(factor(runtime, divided(64, 20), 300), alone) << runtime;
+    }
+  }
+}
+
+TEST(Hierarchy, DividesAMatrixOfOneTile) {
+  const std::vector<double> plain = factor("cpu_workers: 1", "tile: 128", 100);
+  EXPECT_LT(largest_difference(factor("cpu_workers: 3", divided(128, 16), 100), plain), 1e-12);
+}
+
+TEST(Hierarchy, ReportsTheFirstPivotThatIsNotPositive) {
+  for (const std::int64_t pivot : {1, 20, 21, 64, 65, 149, 150}) {
+    SCOPED_TRACE(pivot);
+    Node node(configuration("cpu_workers: 3", divided(64, 20)));
+    Matrix<double> a = dominant(node, 150);
+    const TileLayout l = a.layout();
+    a.for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
+      for (std::int64_t b = 0; b < tile.columns; ++b) {
+        const std::int64_t row = l.column_begin(c) + b - l.row_begin(i);
+        if (row >= 0 && row < tile.rows && l.column_begin(c) + b + 1 >= pivot) tile(row, b) = -1;
+      }
+    });
+    const JobResult result = node.submit(cholesky(a)).wait();
+    EXPECT_EQ(result.status, JobResult::Status::numerical_failure);
+    EXPECT_EQ(result.info, pivot);
+    EXPECT_LT(result.pivot, 0);
+  }
+}
+
+TEST(Hierarchy, ACancelledJobLeavesNoTasksBehind) {
+  Node node(configuration("cpu_workers: 3, window: 64", divided(128, 16)));
+  for (int k = 0; k < 10; ++k) {
+    Matrix<double> a = dominant(node, 500);
+    Matrix<double> b = dominant(node, 300);
+    Job first = node.submit(cholesky(a));
+    Job second = node.submit(cholesky(b));
+    std::this_thread::sleep_for(std::chrono::microseconds(200 * k));
+    first.cancel();
+    static_cast<void>(first.wait());
+    EXPECT_EQ(first.progress(), 1);
+    EXPECT_EQ(second.wait().status, JobResult::Status::done);
+  }
+}
+
+// ---- outputs that are renamed ----
+
+std::int64_t add_columns(const KernelArguments& arguments) {
+  const TileView& to = arguments.tiles[0];
+  const TileView& from = arguments.tiles[1];
+  for (std::int64_t j = 0; j < to.columns; ++j) {
+    for (std::int64_t i = 0; i < to.rows; ++i) to(i, j) = 2 * to(i, j) + from(i, j) + 1;
+  }
+  return 0;
+}
+void add_columns_fine(const KernelCase& what, std::int64_t small, FineTasks& tasks);
+constexpr Kernel adding{
+    .name = "adding", .host = add_columns, .emulated = add_columns, .fine = add_columns_fine};
+void add_columns_fine(const KernelCase& what, std::int64_t small, FineTasks& tasks) {
+  const OperandShape shape = what.operands[0];
+  for (std::int64_t j = 0; j < shape.columns; j += small) {
+    const std::int64_t count = std::min(small, shape.columns - j);
+    tasks.add(adding, {},
+              {writes({0, 0, j, shape.rows, count}), reads({1, 0, j, shape.rows, count})});
+  }
+}
+
+TEST(Hierarchy, OutputsThatAreRenamedGoOnFromTheOldContent) {
+  Node node(configuration("cpu_workers: 3", divided(12, 4)));
+  MatrixSpec spec;
+  spec.rows = 48;
+  spec.columns = 12;
+  Matrix<double> m = node.matrix<double>(spec);
+  m.fill([](std::int64_t i, std::int64_t j) { return static_cast<double>(i + 100 * j); });
+  const std::vector<double> start = dense(m);
+  const auto tile = [&](std::int32_t i) { return m(TileRow{i}, TileColumn{0}); };
+  constexpr int rounds = 40;
+  UserStream stream = node.stream("renaming", {m});
+  for (int round = 0; round < rounds; ++round) {
+    // Tile 1 and 2 read tile 0, which is written again meanwhile.
+    stream->insert(adding, read_write(tile(1)), read(tile(0)));
+    stream->insert(adding, read_write(tile(2)), read(tile(0)));
+    stream->insert(adding, read_write(tile(0)), read(tile(3)));
+  }
+  EXPECT_EQ(stream.end().wait().status, JobResult::Status::done);
+  std::vector<double> expected = start;
+  const auto at = [&](std::size_t t, std::size_t i, std::size_t j) -> double& {
+    return expected[12 * t + i + 48 * j];
+  };
+  for (std::size_t i = 0; i < 12; ++i) {
+    for (std::size_t j = 0; j < 12; ++j) {
+      for (int round = 0; round < rounds; ++round) {
+        at(1, i, j) = 2 * at(1, i, j) + at(0, i, j) + 1;
+        at(2, i, j) = 2 * at(2, i, j) + at(0, i, j) + 1;
+        at(0, i, j) = 2 * at(0, i, j) + at(3, i, j) + 1;
+      }
+    }
+  }
+  EXPECT_EQ(dense(m), expected);
+}
+
+// ---- the trace ----
+
+TEST(Hierarchy, TheTraceHoldsTheDividedTasksAndTheirFineTasks) {
+  Config config = configuration("cpu_workers: 2", divided(64, 16));
+  config.trace.file = "kept in memory";
+  Node node(config);
+  Matrix<double> a = dominant(node, 192);
+  EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
+  const trace::NodeTrace trace = trace::collect(node.recorder(), {});
+  struct Divided {
+    trace::TaskRecord record;
+    std::vector<trace::TaskRecord> fine;
+  };
+  std::map<std::uint64_t, Divided> tasks;
+  int whole = 0;
+  for (const trace::ThreadRecords& thread : trace.threads) {
+    for (const trace::Record& record : thread.records) {
+      if (record.kind() != trace::RecordKind::task) continue;
+      const auto task = record.as<trace::TaskRecord>();
+      if (task.is_divided != 0) {
+        EXPECT_EQ(thread.name, trace::divided_row);
+        EXPECT_GT(task.access_count, 0);
+        tasks[task.order].record = task;
+      } else if (task.fine > 0) {
+        EXPECT_EQ(task.access_count, 0);
+        tasks[task.order].fine.push_back(task);
+      } else {
+        ++whole;
+      }
+    }
+  }
+  EXPECT_EQ(tasks.size(), 10U);  // 3 factorizations, 3 solves, 3 + 1 updates
+  EXPECT_EQ(whole, 6);           // that filled the tiles
+  for (auto& [order, divided] : tasks) {
+    std::ranges::sort(divided.fine, {}, &trace::TaskRecord::fine);
+    for (std::size_t k = 0; k < divided.fine.size(); ++k) {
+      EXPECT_EQ(divided.fine[k].fine, k + 1);
+      EXPECT_GE(divided.fine[k].start_ns, divided.record.start_ns);
+      EXPECT_LE(divided.fine[k].end_ns, divided.record.end_ns);
+    }
+    EXPECT_GE(divided.fine.size(), 10U);
+  }
+}
+
+}  // namespace
+}  // namespace heddle
