@@ -4,19 +4,18 @@
 #include <array>
 #include <cstddef>
 #include <fmt/format.h>
+#include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "apps/run_facts.hpp"
 #include "base/units.hpp"
 
 namespace heddle {
 namespace {
 
-using nlohmann::json;
 using replay::Analysis;
 using replay::idle_cause_count;
 using replay::IdleCause;
@@ -25,6 +24,8 @@ using replay::ThreadTime;
 
 constexpr std::size_t thread_rows_max = 24;  // more are summed up by node
 constexpr std::size_t path_rows_max = 8;
+constexpr std::size_t path_tasks_max = 5;
+constexpr std::size_t waited_for_rows_max = 8;
 
 double seconds_of(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -34,52 +35,39 @@ double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
-/// A field of the run's report; nothing where it has none.
-template <class T>
-std::optional<T> about(const RunTrace& run, std::string_view field) {
-  const json report = json::parse(run.about);
-  if (!report.is_object() || !report.contains(field) || report.at(field).is_null()) {
-    return std::nullopt;
-  }
-  return report.at(field).get<T>();
+/// Which of some columns have anything in them.
+template <std::size_t Count>
+using Shown = std::array<bool, Count>;
+
+template <std::size_t Count>
+void show_used(Shown<Count>& shown, const std::array<std::int64_t, Count>& values) {
+  for (std::size_t i = 0; i < Count; ++i) shown.at(i) = shown.at(i) || values.at(i) > 0;
 }
 
-/// What the products of matrices alone would take at the rate that was measured for them.
-std::optional<double> product_seconds(const RunTrace& run) {
-  const auto rate = about<double>(run, "gflops");
-  const auto product_rate = about<double>(run, "gemm_gflops");
-  const auto seconds = about<json>(run, "seconds");
-  if (!rate || !product_rate || *product_rate <= 0 || !seconds || !seconds->contains("factor")) {
-    return std::nullopt;
+/// The shares of a thread's time in those columns.
+template <std::size_t Count>
+std::string shares(const Shown<Count>& shown, const std::array<std::int64_t, Count>& values,
+                   double all) {
+  std::string out;
+  for (std::size_t i = 0; i < Count; ++i) {
+    if (!shown.at(i)) continue;
+    out += fmt::format("{:>12.1f}", percent(static_cast<double>(values.at(i)), all));
   }
-  return seconds->at("factor").get<double>() * *rate / *product_rate;
-}
-
-std::string heading(const RunTrace& run, const Analysis& analysis) {
-  std::string out = run.source;
-  if (const auto what = about<std::string>(run, "factorization")) {
-    out += fmt::format(": {}, {} x {}", *what, about<std::int64_t>(run, "m").value_or(0),
-                       about<std::int64_t>(run, "n").value_or(0));
-    if (const auto tile = about<std::int64_t>(run, "tile"))
-      out += fmt::format(", tiles of {}", *tile);
-    if (const auto rate = about<double>(run, "gflops"))
-      out += fmt::format(", {:.1f} GFLOP/s", *rate);
-  }
-  out += fmt::format("\njob {}: {} tasks with {} dependencies in {} on {} {}\n", analysis.job,
-                     analysis.tasks, analysis.dependencies, format_seconds(analysis.seconds()),
-                     run.node_count, run.node_count == 1 ? "node" : "nodes");
-  for (const std::string& damage : run.damages) out += fmt::format("  not whole: {}\n", damage);
   return out;
 }
 
-std::string thread_row(const std::string& label, const ThreadTime& time) {
+std::string where(const RunTrace& run, replay::ThreadId id) {
+  const replay::Thread& thread = run.at(id);
+  return fmt::format("node {} {}", thread.node.value(), thread.name);
+}
+
+using IdleShown = Shown<idle_cause_count>;
+
+std::string thread_row(const std::string& label, const ThreadTime& time, const IdleShown& shown) {
   const auto all = static_cast<double>(time.busy_ns + time.idle());
-  std::string out =
-      fmt::format("  {:<22}{:>7.1f}", label, percent(static_cast<double>(time.busy_ns), all));
-  for (const std::int64_t ns : time.idle_ns) {
-    out += fmt::format("{:>11.1f}", percent(static_cast<double>(ns), all));
-  }
-  return out + fmt::format("{:>9}\n", time.tasks);
+  return fmt::format("  {:<24}{:>7.1f}{}{:>9}\n", label,
+                     percent(static_cast<double>(time.busy_ns), all),
+                     shares(shown, time.idle_ns, all), time.tasks);
 }
 
 void add(ThreadTime& sum, const ThreadTime& one) {
@@ -88,30 +76,87 @@ void add(ThreadTime& sum, const ThreadTime& one) {
   for (std::size_t i = 0; i < idle_cause_count; ++i) sum.idle_ns.at(i) += one.idle_ns.at(i);
 }
 
-std::string threads_table(const RunTrace& run, const Analysis& analysis) {
-  std::string out = fmt::format("\n{:<24}{:>7}", "threads, % of the time", "busy");
-  for (std::size_t i = 0; i < idle_cause_count; ++i) {
-    out += fmt::format("{:>11}", replay::name(static_cast<IdleCause>(i)));
+std::string single_threads(const RunTrace& run, const Analysis& analysis, const IdleShown& shown) {
+  std::string out;
+  for (const ThreadTime& time : analysis.threads) {
+    out += thread_row(where(run, time.thread), time, shown);
+    for (const ThreadTime& stream : analysis.streams) {
+      if (stream.thread != time.thread) continue;
+      out += thread_row(fmt::format("  stream {}", stream.stream), stream, shown);
+    }
   }
-  out += fmt::format("{:>9}\n", "tasks");
+  return out;
+}
+
+std::string threads_table(const RunTrace& run, const Analysis& analysis) {
+  IdleShown shown{};
   std::map<std::pair<NodeId, replay::Role>, std::pair<int, ThreadTime>> by_node;
+  ThreadTime all;
   for (const ThreadTime& time : analysis.threads) {
     const replay::Thread& thread = run.at(time.thread);
     auto& [count, sum] = by_node[{thread.node, thread.role}];
     ++count;
     add(sum, time);
-    if (analysis.threads.size() > thread_rows_max) continue;
-    out += thread_row(fmt::format("node {} {}", thread.node.value(), thread.name), time);
+    add(all, time);
+    show_used(shown, time.idle_ns);
   }
-  ThreadTime all;
-  for (const auto& [key, entry] : by_node) {
-    add(all, entry.second);
-    if (analysis.threads.size() <= thread_rows_max) continue;
-    out += thread_row(
-        fmt::format("node {}, {} {}s", key.first.value(), entry.first, replay::name(key.second)),
-        entry.second);
+  for (const ThreadTime& stream : analysis.streams) show_used(shown, stream.idle_ns);
+  std::string out = fmt::format("\n{:<26}{:>7}", "threads, % of the time", "busy");
+  for (std::size_t i = 0; i < idle_cause_count; ++i) {
+    if (shown.at(i)) out += fmt::format("{:>12}", replay::name(static_cast<IdleCause>(i)));
   }
-  return out + (analysis.threads.size() > 1 ? thread_row("all", all) : "");
+  out += fmt::format("{:>9}\n", "tasks");
+  if (analysis.threads.size() + analysis.streams.size() <= thread_rows_max) {
+    out += single_threads(run, analysis, shown);
+  } else {
+    for (const auto& [key, entry] : by_node) {
+      out += thread_row(
+          fmt::format("node {}, {} {}s", key.first.value(), entry.first, replay::name(key.second)),
+          entry.second, shown);
+    }
+  }
+  return out + (analysis.threads.size() > 1 ? thread_row("all", all, shown) : "");
+}
+
+std::string services_table(const RunTrace& run, const Analysis& analysis) {
+  Shown<trace::wait_cause_count> shown{};
+  bool is_all_known = true;
+  for (const replay::ServiceTime& time : analysis.services) {
+    show_used(shown, time.waiting_ns);
+    is_all_known = is_all_known && time.unknown_ns == 0;
+  }
+  if (analysis.services.empty() || analysis.services.size() > thread_rows_max) return {};
+  std::string out = fmt::format("\n{:<26}{:>7}", "waits of other threads, %", "busy");
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (shown.at(i)) out += fmt::format("{:>12}", trace::name(static_cast<trace::WaitCause>(i)));
+  }
+  out += is_all_known ? "\n" : fmt::format("{:>12}\n", "unknown");
+  const auto span = static_cast<double>(analysis.span.ns());
+  for (const replay::ServiceTime& time : analysis.services) {
+    out += fmt::format("  {:<24}{:>7.1f}{}", where(run, time.thread),
+                       percent(static_cast<double>(time.busy_ns), span),
+                       shares(shown, time.waiting_ns, span));
+    out += is_all_known
+               ? "\n"
+               : fmt::format("{:>12.1f}\n", percent(static_cast<double>(time.unknown_ns), span));
+  }
+  return out;
+}
+
+/// The tasks that others waited for longest.
+std::string waited_for_table(const RunTrace& run, const Analysis& analysis) {
+  if (analysis.waited_for.empty()) return {};
+  double idle = 0;
+  for (const ThreadTime& time : analysis.threads) idle += seconds_of(time.idle());
+  std::string out = fmt::format("\n{:<56}{:>10}\n", "waited for, time of all threads", "of idle");
+  for (std::size_t i = 0; i < std::min(waited_for_rows_max, analysis.waited_for.size()); ++i) {
+    const replay::WaitedFor& wait = analysis.waited_for[i];
+    const replay::Task& task = run.at(wait.task);
+    out += fmt::format("  {:<20}{:<22}{:>12}{:>8.1f} %\n", run.label_of(task),
+                       "on " + where(run, task.thread), format_seconds(seconds_of(wait.ns)),
+                       percent(seconds_of(wait.ns), idle));
+  }
+  return out;
 }
 
 std::string kernels_table(const Analysis& analysis) {
@@ -143,19 +188,32 @@ std::string transfers_table(const Analysis& analysis) {
   return rows.empty() ? rows : "\ntransfers\n" + rows;
 }
 
+/// The rate that the run reports beside that of products alone.
+std::string rate_row(const RunFacts& facts) {
+  if (!facts.gflops || !facts.gemm_gflops) {
+    return fmt::format("  products of matrices: {}\n", facts.why_no_products());
+  }
+  return fmt::format("  {:.1f} GFLOP/s are {:.1f} % of the {:.1f} that products reach\n",
+                     *facts.gflops, percent(*facts.gflops, *facts.gemm_gflops), *facts.gemm_gflops);
+}
+
 std::string bounds_table(const RunTrace& run, const Analysis& analysis) {
   const auto row = [&](std::string_view what, double seconds) {
-    return fmt::format("  {:<38}{:>12}{:>8.1f} %\n", what, format_seconds(seconds),
+    return fmt::format("  {:<46}{:>12}{:>8.1f} %\n", what, format_seconds(seconds),
                        percent(seconds, analysis.seconds()));
   };
-  std::string out = fmt::format("\n{:<40}{:>12}{:>10}\n", "bounds", "", "of this");
+  const replay::Bounds& bounds = analysis.bounds;
+  std::string out = fmt::format("\n{:<48}{:>12}{:>10}\n", "bounds", "", "of this");
   out += row("this run", analysis.seconds());
-  out += row("all workers always busy", analysis.bounds.area_s);
-  out += row("tasks that wait for each other", analysis.bounds.critical_path_s);
-  if (const auto seconds = product_seconds(run)) {
+  out += row("area: all workers and devices always busy", bounds.area_s);
+  out += row("placed: likewise, tasks where they were", bounds.placed_s);
+  out += row("critical path: tasks that wait for each other", bounds.critical_path_s);
+  out += row("mixed: both", bounds.mixed_s);
+  const RunFacts facts = facts_of(run, analysis.job);
+  if (const auto seconds = facts.products_s()) {
     out += row("products at the rate measured for them", *seconds);
   }
-  return out;
+  return out + rate_row(facts);
 }
 
 std::string path_table(std::string_view title, const std::vector<replay::PathPart>& parts) {
@@ -179,73 +237,52 @@ std::string path_table(std::string_view title, const std::vector<replay::PathPar
   return out;
 }
 
-json to_json(const std::vector<replay::PathPart>& parts) {
-  json all = json::array();
-  for (const auto& part : parts) {
-    all.push_back({{"what", part.what}, {"count", part.count}, {"seconds", part.seconds}});
+/// Single tasks of the longest chain: where it begins and ends, and its longest ones.
+std::string path_tasks(const RunTrace& run, const Analysis& analysis) {
+  if (analysis.path.empty()) return {};
+  std::vector<replay::TaskId> longest = analysis.path;
+  const std::size_t count = std::min(path_tasks_max, longest.size());
+  std::ranges::partial_sort(longest, longest.begin() + static_cast<std::ptrdiff_t>(count),
+                            std::greater{},
+                            [&](replay::TaskId id) { return run.at(id).time.ns(); });
+  std::string out = fmt::format("  from {} to {}; its longest tasks\n",
+                                run.label_of(run.at(analysis.path.front())),
+                                run.label_of(run.at(analysis.path.back())));
+  for (std::size_t i = 0; i < count; ++i) {
+    const replay::Task& task = run.at(longest[i]);
+    const double seconds = seconds_of(task.time.ns());
+    out += fmt::format("    {:<20}{:<16}{:>12}{:>8.1f} %\n", run.label_of(task),
+                       where(run, task.thread), format_seconds(seconds),
+                       percent(seconds, analysis.bounds.critical_path_s));
   }
-  return all;
-}
-
-json to_json(const replay::TransferFigures& figures) {
-  return {{"count", figures.count},
-          {"bytes", figures.bytes},
-          {"seconds", figures.seconds},
-          {"hidden", figures.hidden}};
+  return out;
 }
 
 }  // namespace
 
-std::string analysis_table(const RunTrace& run, const Analysis& analysis) {
-  return heading(run, analysis) + threads_table(run, analysis) + kernels_table(analysis) +
-         transfers_table(analysis) + bounds_table(run, analysis) +
-         path_table("the longest chain of tasks that wait for each other", analysis.critical_path) +
-         path_table("what led to the last task", analysis.chain);
+std::string analysis_heading(const RunTrace& run, const Analysis& analysis) {
+  const RunFacts facts = facts_of(run, analysis.job);
+  std::string out = run.source;
+  if (facts.factorization) {
+    out += fmt::format(": {}, {} x {}", *facts.factorization, facts.m.value_or(0),
+                       facts.n.value_or(0));
+    if (facts.tile) out += fmt::format(", tiles of {}", *facts.tile);
+    if (facts.gflops) out += fmt::format(", {:.1f} GFLOP/s", *facts.gflops);
+    if (facts.status && *facts.status != "ok") out += fmt::format(", {}", *facts.status);
+  }
+  out += fmt::format("\njob {}: {} tasks with {} dependencies in {} on {} {}\n", analysis.job,
+                     analysis.tasks, analysis.dependencies, format_seconds(analysis.seconds()),
+                     run.node_count, run.node_count == 1 ? "node" : "nodes");
+  for (const std::string& damage : run.damages) out += fmt::format("  not whole: {}\n", damage);
+  return out;
 }
 
-json to_json(const RunTrace& run, const Analysis& analysis) {
-  json result{{"run", run.source},
-              {"about", json::parse(run.about)},
-              {"nodes", run.node_count},
-              {"damages", run.damages},
-              {"job", analysis.job},
-              {"seconds", analysis.seconds()},
-              {"tasks", analysis.tasks},
-              {"dependencies", analysis.dependencies},
-              {"messages", to_json(analysis.messages)},
-              {"copies", to_json(analysis.copies)},
-              {"critical_path", to_json(analysis.critical_path)},
-              {"chain", to_json(analysis.chain)}};
-  result["bounds"] = {{"area", analysis.bounds.area_s},
-                      {"critical_path", analysis.bounds.critical_path_s}};
-  const auto products = product_seconds(run);
-  result["bounds"]["products"] = products ? json(*products) : json(nullptr);
-  result["threads"] = json::array();
-  for (const ThreadTime& time : analysis.threads) {
-    const replay::Thread& thread = run.at(time.thread);
-    json row{{"node", thread.node.value()},
-             {"name", thread.name},
-             {"role", replay::name(thread.role)},
-             {"tasks", time.tasks},
-             {"busy", seconds_of(time.busy_ns)}};
-    for (std::size_t i = 0; i < idle_cause_count; ++i) {
-      row["idle"][replay::name(static_cast<IdleCause>(i))] = seconds_of(time.idle_ns.at(i));
-    }
-    result["threads"].push_back(std::move(row));
-  }
-  result["kernels"] = json::array();
-  for (const auto& kernel : analysis.kernels) {
-    result["kernels"].push_back({{"kernel", kernel.kernel},
-                                 {"role", replay::name(kernel.role)},
-                                 {"count", kernel.count},
-                                 {"seconds", kernel.total_s},
-                                 {"median_us", kernel.median_us},
-                                 {"low_us", kernel.low_us},
-                                 {"high_us", kernel.high_us},
-                                 {"most_us", kernel.most_us},
-                                 {"outliers", kernel.outliers}});
-  }
-  return result;
+std::string analysis_table(const RunTrace& run, const Analysis& analysis) {
+  return analysis_heading(run, analysis) + threads_table(run, analysis) +
+         services_table(run, analysis) + waited_for_table(run, analysis) + kernels_table(analysis) +
+         transfers_table(analysis) + bounds_table(run, analysis) +
+         path_table("the longest chain of tasks that wait for each other", analysis.critical_path) +
+         path_tasks(run, analysis) + path_table("what led to the last task", analysis.chain);
 }
 
 }  // namespace heddle

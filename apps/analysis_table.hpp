@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "replay/analysis.hpp"
@@ -8,11 +7,12 @@
 
 namespace heddle {
 
-/// What bounded a run, for a terminal; ends with a line break.
+/// Which run it is, what it computed, and what is not whole of its trace; ends with a line break.
+[[nodiscard]] std::string analysis_heading(const replay::RunTrace& run,
+                                           const replay::Analysis& analysis);
+
+/// What bounded a run, for a terminal, with that heading; ends with a line break.
 [[nodiscard]] std::string analysis_table(const replay::RunTrace& run,
                                          const replay::Analysis& analysis);
-
-/// The same figures.
-[[nodiscard]] nlohmann::json to_json(const replay::RunTrace& run, const replay::Analysis& analysis);
 
 }  // namespace heddle

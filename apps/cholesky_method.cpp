@@ -24,14 +24,18 @@ class CholeskyMethod final : public Method {
     report.tile = layout_.tile;
     report.strip = layout_.strip;
     report.small = layout_.small;
+    report.hierarchy = layout_.fine > 0 ? "on" : "off";
   }
   [[nodiscard]] const Distribution& distribution() const override {
     return node_.facts().distribution;
   }
   [[nodiscard]] std::string tiles_text(std::int64_t tiles) const override {
-    if (layout_.strip == 0) return fmt::format("{} of {} x {}", tiles, layout_.tile, layout_.tile);
-    return fmt::format("{}; {} x {}, of which {} columns in pieces of {} for the CPUs", tiles,
-                       layout_.tile, layout_.tile, layout_.strip, layout_.small);
+    std::string text = fmt::format("{} of {} x {}", tiles, layout_.tile, layout_.tile);
+    if (layout_.strip > 0) {
+      text = fmt::format("{}; {} x {}, of which {} columns in pieces of {} for the CPUs", tiles,
+                         layout_.tile, layout_.tile, layout_.strip, layout_.small);
+    }
+    return text + divided_text(layout_.fine);
   }
   [[nodiscard]] double bytes_in_all() const override {
     const auto n = static_cast<double>(problem_.n());

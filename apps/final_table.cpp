@@ -65,6 +65,9 @@ std::string setup_rows(const Report& report) {
     if (report.strip.value_or(0) > 0) {
       tiles += fmt::format(", strip {} in pieces of {}", *report.strip, report.small.value_or(0));
     }
+    if (report.hierarchy == "on") {
+      tiles += fmt::format(", divided into {} on CPUs", report.small.value_or(0));
+    }
     if (report.inner) tiles += fmt::format(", inner {}", *report.inner);
     if (report.virtual_tiles) tiles += fmt::format(", virtual {}", *report.virtual_tiles);
     if (report.tree) tiles += fmt::format(", {} tree", *report.tree);

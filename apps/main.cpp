@@ -8,6 +8,8 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "apps/analyze.hpp"
 #include "apps/bench_p2p.hpp"
@@ -21,6 +23,7 @@
 #include "apps/solve.hpp"
 #include "apps/trace_export.hpp"
 #include "apps/tune.hpp"
+#include "base/nearest.hpp"
 #include "config/describe.hpp"
 
 namespace heddle {
@@ -222,13 +225,55 @@ void add_analyze(CLI::App& app, CommandLine& line) {
       ->type_name("RUN");
   command->add_option("--job", o.job, "which of the run's jobs; the factorization, unless given");
   command->add_option("--report", o.report, "write the same there")->type_name("FILE.json");
+  command
+      ->add_option("--html", o.html,
+                   "write a page for a browser there, with a timeline; several runs side by side")
+      ->type_name("FILE.html");
   command->footer(
-      "Of a run's folder, or the file of one node. What is cut, damaged or missing is named, and "
-      "the\nrest is read.\n\nExit status: 0 all is there, 1 part of a trace could not be read, 2 "
-      "bad "
-      "usage, or nothing\ncould.");
+      "Of a run's folder, or the file of one node. Several runs are put side by side, with what "
+      "changed\nagainst the first. What is cut, damaged or missing is named, and the rest is "
+      "read.\n\nExit status: 0 all is there, 1 part of a trace could not be read, 2 bad usage, or "
+      "nothing\ncould.");
   command->callback([&line] { line.work = [&line](Run&) { return analyze(line.analyze); }; });
 }
+
+/// What simulate and replay have in common.
+void add_prediction(CLI::App& command, PredictionOptions& o) {
+  add_overrides(command, o.overrides,
+                "change one key of the problem, of the machine (machine.nodes=4), or of policies");
+  command
+      .add_option("--sweep", o.sweeps,
+                  "several values of such a key, as a table; may be given many times: all "
+                  "combinations, at most 1000")
+      ->type_name("KEY.PATH=VALUE,VALUE,...")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_flag("--policies", o.policies,
+                   "compare rules of priorities, and windows of several sizes");
+  command
+      .add_option("--seed", o.seed,
+                  "of what is drawn: times of kernels with noise, random priorities")
+      ->capture_default_str();
+  command
+      .add_option("--repeat", o.repeat,
+                  "simulate with so many seeds, and tell the median and where 90 % of them lie")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--report", o.report, "write the figures there")->type_name("FILE.json");
+  command.add_option("--picture", o.picture, "draw what --sweep or --policies compares")
+      ->type_name("FILE.svg");
+  command.add_option("--trace", o.trace, "write the trace there, for heddle analyze")
+      ->type_name("RUN");
+}
+
+/// Behind the exit status.
+constexpr const char* policies_help =
+    "\n\nPolicies, for --set and --sweep:\n"
+    "  policy.priorities  program (the program's own), fifo, reverse, random, or path: the\n"
+    "                     longest way to the end first, by kernels' times and transfers\n"
+    "  runtime.window     tasks that a node looks ahead (8192)\n\nNoise, likewise:\n"
+    "  machine.kernels.noise  standard deviation over mean of kernels' times, log-normal (0);\n"
+    "                         recorded: drawn from those of the run that is replayed";
 
 void add_simulate(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("simulate", "predict a factorization on another machine");
@@ -240,12 +285,8 @@ void add_simulate(CLI::App& app, CommandLine& line) {
       ->add_option("--machine", o.machine,
                    "the machine (config/machines); this one with measured kernels, unless given")
       ->type_name("MACHINE.yaml");
-  add_overrides(*command, o.overrides,
-                "change one key of the problem, or of the machine: machine.nodes=4");
-  command->add_option("--report", o.report, "write the figures there")->type_name("FILE.json");
-  command->add_option("--trace", o.trace, "write the trace there, for heddle analyze")
-      ->type_name("RUN");
-  command->footer("Exit status: 0 simulated, 2 bad usage or input.");
+  add_prediction(*command, o);
+  command->footer(fmt::format("Exit status: 0 simulated, 2 bad usage or input.{}", policies_help));
   command->callback(
       [&line] { line.work = [&line](Run&) { return simulate_problem(line.simulate); }; });
 }
@@ -259,13 +300,10 @@ void add_replay(CLI::App& app, CommandLine& line) {
       ->type_name("RUN");
   command->add_option("--machine", o.machine, "another machine (config/machines)")
       ->type_name("MACHINE.yaml");
-  add_overrides(*command, o.overrides,
-                "change one key of the problem, or of the machine: machine.nodes=4");
-  command->add_option("--report", o.report, "write the figures there")->type_name("FILE.json");
-  command->add_option("--trace", o.trace, "write the trace there, for heddle analyze")
-      ->type_name("RUN");
-  command->footer(
-      "Exit status: 0 replayed, 1 part of the trace could not be read, 2 bad usage or input.");
+  add_prediction(*command, o);
+  command->footer(fmt::format(
+      "Exit status: 0 replayed, 1 part of the trace could not be read, 2 bad usage or input.{}",
+      policies_help));
   command->callback([&line] { line.work = [&line](Run&) { return replay_run(line.replay); }; });
 }
 
@@ -278,18 +316,18 @@ void add_trace(CLI::App& app, CommandLine& line) {
       ->required()
       ->type_name("RUN");
   const auto format = [&o](const std::string& name) {
-    if (name == "chrome") {
-      o.format = TraceFormat::chrome;
-    } else if (name == "csv") {
-      o.format = TraceFormat::csv;
-    } else {
-      throw CLI::ValidationError("--to",
-                                 fmt::format("expected one of chrome, csv; found '{}'", name));
+    const auto found = trace_format(name);
+    if (!found) {
+      throw CLI::ValidationError(
+          "--to", fmt::format("expected one of {}; found '{}'", trace_format_names(), name));
     }
+    o.format = *found;
   };
   command
       ->add_option_function<std::string>(
-          "--to", format, "chrome: JSON for ui.perfetto.dev and chrome://tracing; csv: a table")
+          "--to", format,
+          "perfetto: for ui.perfetto.dev and trace_processor, with all dependencies; chrome: JSON "
+          "for ui.perfetto.dev and chrome://tracing; csv: a table; paje: for ViTE and pajeng")
       ->required()
       ->type_name("FORMAT");
   command->add_option("--output", o.output, "the file to write")->required()->type_name("FILE");
@@ -308,6 +346,30 @@ std::string commands_of(const CLI::App& app) {
     given = given.front()->get_subcommands();
   }
   return commands;
+}
+
+/// What is wrong with the first word that should be a command and is none, up to the end of that
+/// clause; empty where there is no such word.
+std::string unknown_command(const CLI::App& app, int count, char** words) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < count; ++i) {
+    const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
+    const std::string_view word = words[i];
+    if (commands.empty() || word.starts_with('-')) return {};
+    std::vector<std::string_view> names;
+    const CLI::App* found = nullptr;
+    for (const CLI::App* command : commands) {
+      names.push_back(command->get_name());
+      if (command->get_name() == word) found = command;
+    }
+    if (found == nullptr) {
+      const std::string_view meant = nearest(word, names);
+      return fmt::format("unknown command '{}'{}", word,
+                         meant.empty() ? ";" : fmt::format("; did you mean '{}'?", meant));
+    }
+    at = found;
+  }
+  return {};
 }
 
 /// The exit status when there is nothing to do but to print; else `line.work` is set, or an error
@@ -336,8 +398,10 @@ std::optional<int> parse(int count, char** words, CommandLine& line, bool first)
       if (first) static_cast<void>(std::fputs(out.str().c_str(), stdout));
       return 0;
     }
+    std::string wrong = unknown_command(app, count, words);
+    if (wrong.empty()) wrong = fmt::format("{};", stop.what());
     throw Error(ErrorCode::usage,
-                fmt::format("{}; heddle{} --help tells more", stop.what(), commands_of(app)));
+                fmt::format("{} heddle{} --help tells more", wrong, commands_of(app)));
   }
   if (schema->parsed()) {
     if (first) static_cast<void>(std::puts(config::json_schema().dump(2).c_str()));

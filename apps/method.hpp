@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <fmt/format.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,11 @@ struct Undertaking {
   std::optional<JobSpec> factorization;
   std::vector<JobSpec> others;
 };
+
+/// What tiles_text() says where CPU workers divide tasks; `fine` as in TileLayout.
+[[nodiscard]] inline std::string divided_text(std::int64_t fine) {
+  return fine == 0 ? std::string() : fmt::format("; CPUs divide tasks into parts of {}", fine);
+}
 
 /// A way to factorize a problem: what `heddle solve` does for it beyond what all ways have in
 /// common. Made on each node; the calls are collective and come in the order of their declaration.

@@ -33,6 +33,7 @@ class QrMethod final : public Method {
     report.tile = l.tile;
     report.strip = l.strip;
     report.small = l.small;
+    report.hierarchy = l.fine > 0 ? "on" : "off";
     report.inner = l.inner;
     report.virtual_tiles = l.virtual_tiles;
     report.tree = tree_name();
@@ -43,7 +44,7 @@ class QrMethod final : public Method {
     std::string text = fmt::format("{} of {} x {}", tiles, l.tile * l.virtual_tiles, l.tile);
     if (l.strip > 0)
       text += fmt::format(" ({} columns in pieces of {} for the CPUs)", l.strip, l.small);
-    return text + fmt::format(", inner {}, {} tree", l.inner, tree_name());
+    return text + fmt::format(", inner {}, {} tree", l.inner, tree_name()) + divided_text(l.fine);
   }
   [[nodiscard]] double bytes_in_all() const override {
     const auto m = static_cast<double>(problem_.m());

@@ -1,17 +1,20 @@
 #include "apps/replay.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "apps/report.hpp"
-#include "apps/simulation/prediction.hpp"
+#include "apps/simulation/predict.hpp"
 #include "apps/simulation/recorded_clock.hpp"
+#include "apps/simulation/recorded_machine.hpp"
+#include "apps/simulation/this_machine.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "node-runtime/tuning.hpp"
 #include "replay/analysis.hpp"
+#include "replay/device_times.hpp"
 #include "replay/run.hpp"
 
 namespace heddle {
@@ -23,11 +26,14 @@ using nlohmann::json;
 std::string configuration_of(const json& about, const std::string& run) {
   try {
     json layout;
-    for (const char* key : {"grid", "tile", "strip", "small", "inner", "virtual", "tree"}) {
+    for (const char* key :
+         {"grid", "tile", "strip", "small", "hierarchy", "inner", "virtual", "tree"}) {
       if (about.contains(key) && !about.at(key).is_null()) layout[key] = about.at(key);
     }
-    // Without a strip there is no small size.
-    if (layout.value("strip", 0) == 0) layout.erase("small");
+    // Without a strip or divided tasks there is no small size.
+    if (layout.value("strip", 0) == 0 && layout.value("hierarchy", "off") == "off") {
+      layout.erase("small");
+    }
     const bool is_qr = about.at("factorization") == "qr";
     json matrix{{"generate", is_qr ? "random" : "spd"}, {"n", about.at("n")}};
     if (is_qr) matrix["m"] = about.at("m");
@@ -50,70 +56,125 @@ bool sets(const std::vector<std::string>& overrides, std::string_view key) {
   });
 }
 
-/// A grid of other nodes than the run's follows from their number.
-void drop_grid(Config& config, const std::vector<std::string>& of_problem,
-               const MachineDescription& machine) {
-  if (sets(of_problem, "layout.grid") || !config.layout.grid) return;
-  const config::Grid& grid = *config.layout.grid;
-  if (grid.rows * grid.columns != machine.machine.nodes) config.layout.grid.reset();
-}
+/// A run, whose kernels take what they took.
+class RecordedRun final : public PredictionSubject {
+ public:
+  explicit RecordedRun(const ReplayOptions& options)
+      : options_(options),
+        run_(replay::load_run(options.run)),
+        about_(json::parse(run_.about)),
+        text_(configuration_of(about_, options.run)),
+        here_(Config::from_text(text_, options.run)) {
+    const auto job = replay::main_job(run_);
+    if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
+    recorded_s_ = replay::analyze(run_, *job).seconds();
+    was_ = recorded_machine(run_, *job, about_, here_);
+    evictions_ = replay::evictions_of(run_);
+    const PredictionCase as_it_was =
+        prediction_case(Config::from_text(text_, options.run), options.run, was_.description,
+                        here_.tuning(was_.description), {});
+    recorded_ = std::make_shared<RecordedTimes>(run_, *job, cut_problem(as_it_was).what);
+  }
+
+  [[nodiscard]] const std::vector<std::string>& damages() const { return run_.damages; }
+
+  [[nodiscard]] PredictionCase with(const SplitOverrides& changes) override {
+    Config config = Config::from_text(text_, options_.run, changes.problem);
+    const MachineDescription machine =
+        read_machine_description(options_.machine, changes.machine, this->machine(changes.machine));
+    drop_grid(config, changes.problem, machine);
+    return prediction_case(config, options_.run, machine, here_.tuning(machine),
+                           read_policies(changes.policies));
+  }
+  [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {
+    const auto now = here_.clock_of(one.machine);
+    const Crowd crowd = crowd_of(one.machine);
+    if (crowd == Crowd::same) return std::make_shared<RecordedClock>(recorded_, now, now);
+    MachineDescription was = one.machine;
+    was.machine.nodes = was_.description.machine.nodes;
+    was.machine.cpu_workers = was_.description.machine.cpu_workers;
+    was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
+    const auto then = here_.clock_of(was);
+    return std::make_shared<RecordedClock>(recorded_, then, crowd == Crowd::other ? now : then);
+  }
+  [[nodiscard]] std::string more(const Prediction& prediction) const override {
+    const bool is_as_it_was = options_.overrides.empty() && !options_.machine;
+    const std::string messages = was_.messages_text();
+    return fmt::format(
+        "{}  {:<18}{}, {:+.1f} % of which {}\n",
+        messages.empty() ? "" : fmt::format("  {:<18}{}\n", "its messages", messages),
+        "the run took", format_seconds(recorded_s_),
+        100 * (prediction.result.seconds / recorded_s_ - 1),
+        is_as_it_was ? "is the prediction's error" : "the changes make");
+  }
+  [[nodiscard]] std::string limits() const override {
+    std::string text;
+    if (crowd_is_unknown_) {
+      text += fmt::format(
+          "  {:<18}kernels take what they took beside the run's other workers: of more\n  {:<18}or "
+          "fewer this machine knows nothing, which is another one\n",
+          "limit", "");
+    }
+    if (evictions_.count == 0) return text;
+    return text + fmt::format(
+                      "  {:<18}{} copies ({}) of the run were for want of room on its devices;\n  "
+                      "{:<18}a replay "
+                      "has room for all\n",
+                      "limit", evictions_.count, format_bytes(evictions_.bytes), "");
+  }
+  void add_to(json& report) const override {
+    report["recorded_seconds"] = recorded_s_;
+    report["recorded_evictions"] = evictions_.count;
+    report["learned"] = was_.to_json();
+  }
+
+ private:
+  /// How many workers a host has, beside the run's.
+  enum class Crowd : std::uint8_t { same, other, unknown };
+  [[nodiscard]] Crowd crowd_of(const MachineDescription& now) {
+    const std::int32_t then = was_.description.machine.workers_on_host();
+    if (!now.host.empty())
+      return now.machine.workers_on_host() == then ? Crowd::same : Crowd::other;
+    if (here_.timed_workers(now.machine.workers_on_host()) == here_.timed_workers(then)) {
+      return Crowd::same;
+    }
+    if (was_.cpu_model == here_.cpu_model()) return Crowd::other;
+    crowd_is_unknown_ = true;
+    return Crowd::unknown;
+  }
+  [[nodiscard]] MachineDescription machine(const std::vector<std::string>& changes) const {
+    MachineDescription result = was_.description;
+    // Another number of nodes: each on a host of its own, unless that is said too.
+    if (sets(changes, "nodes")) result.machine.nodes_per_host = 1;
+    return result;
+  }
+  /// A grid of other nodes than the run's follows from their number.
+  static void drop_grid(Config& config, const std::vector<std::string>& of_problem,
+                        const MachineDescription& machine) {
+    if (sets(of_problem, "layout.grid") || !config.layout.grid) return;
+    const config::Grid& grid = *config.layout.grid;
+    if (grid.rows * grid.columns != machine.machine.nodes) config.layout.grid.reset();
+  }
+
+  const ReplayOptions& options_;
+  replay::RunTrace run_;
+  json about_;
+  std::string text_;  ///< what it says of itself, as a configuration
+  ThisMachine here_;
+  RecordedMachine was_;
+  replay::Evictions evictions_;
+  bool crowd_is_unknown_ = false;  ///< of a case so far
+  double recorded_s_ = 0;
+  std::shared_ptr<const RecordedTimes> recorded_;
+};
 
 }  // namespace
 
 int replay_run(const ReplayOptions& options) {
-  const replay::RunTrace run = replay::load_run(options.run);
-  for (const std::string& damage : run.damages) fmt::print("not whole: {}\n", damage);
-  const json about = json::parse(run.about);
-  const std::string text = configuration_of(about, options.run);
-  const auto [of_machine, of_problem] = split_overrides(options.overrides);
-  const Config recorded = Config::from_text(text, options.run, {});
-  Config config = Config::from_text(text, options.run, of_problem);
-  if (about.value("devices", 0) > 0) {
-    throw Error(ErrorCode::usage,
-                fmt::format("'{}' is a run with devices: what their kernels took side by side does "
-                            "not tell what one takes; only runs of CPU workers can be replayed",
-                            options.run));
-  }
-  const ThisMachine here(recorded);
-  MachineDescription defaults = here.description();
-  defaults.machine.name = fmt::format("the machine of '{}'", options.run);
-  defaults.machine.nodes = about.value("nodes", 1);
-  // Another number of nodes: each on a host of its own, unless that is said too.
-  defaults.machine.nodes_per_host =
-      sets(of_machine, "nodes") ? 1 : about.value("nodes_per_host", 1);
-  defaults.machine.cpu_workers = about.value("cpu_workers", 1);
-  const PredictionCase as_it_was = prediction_case(recorded, options.run, defaults, here.tuning());
-  const MachineDescription machine =
-      read_machine_description(options.machine, of_machine, defaults);
-  drop_grid(config, of_problem, machine);
-  const PredictionCase one = prediction_case(config, options.run, machine, here.tuning());
-  std::unique_ptr<KernelClock> others;
-  if (machine.host.empty()) {
-    others = here.clock();
-  } else {
-    others = std::make_unique<RatesClock>(machine);
-  }
-  const auto job = replay::main_job(run);
-  if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
-  RecordedClock clock(run, *job, cut_problem(as_it_was).what, *others);
-  Prediction prediction = predict(one, clock, {}, options.trace.has_value());
-  prediction.kernels =
-      clock.estimated() == 0
-          ? "as the run had them"
-          : fmt::format("as the run had them; {} shapes that it had not are scaled",
-                        clock.estimated());
-  const double was = replay::analyze(run, *job).seconds();
-  const double is = prediction.result.seconds;
-  fmt::print("{}  {:<18}{}, {:+.1f} % of which {}\n", prediction_table(one, prediction),
-             "the run took", format_seconds(was), 100 * (is / was - 1),
-             options.overrides.empty() && !options.machine ? "is the prediction's error"
-                                                           : "the changes make");
-  std::fflush(stdout);
-  json report = to_json(one, prediction);
-  report["recorded_seconds"] = was;
-  if (options.trace) write_simulated_run(prediction.result.traces, *options.trace, report);
-  if (options.report) write_json(report, *options.report);
-  return run.damages.empty() ? 0 : 1;
+  RecordedRun run(options);
+  for (const std::string& damage : run.damages()) fmt::print("not whole: {}\n", damage);
+  predict(run, options);
+  return run.damages().empty() ? 0 : 1;
 }
 
 }  // namespace heddle

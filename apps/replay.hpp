@@ -1,17 +1,13 @@
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
+
+#include "apps/simulation/options.hpp"
 
 namespace heddle {
 
-struct ReplayOptions {
-  std::string run;
-  std::optional<std::string> machine;
-  std::vector<std::string> overrides;  ///< key.path=value of the problem, or machine.key.path=value
-  std::optional<std::string> report;
-  std::optional<std::string> trace;
+struct ReplayOptions : PredictionOptions {
+  std::string run;  ///< what heddle solve --trace has written
 };
 
 /// `heddle replay`: a recorded factorization once more in virtual time, as it was or with changes.

@@ -84,6 +84,7 @@ void read_problem(const json& from, Report& report) {
   read(from, "tile", report.tile);
   read(from, "strip", report.strip);
   read(from, "small", report.small);
+  report.hierarchy = from.value("hierarchy", report.hierarchy);
   read(from, "inner", report.inner);
   read(from, "virtual", report.virtual_tiles);
   read(from, "tree", report.tree);
@@ -205,6 +206,7 @@ json to_json(const Report& report) {
           {"tile", nullable(report.tile)},
           {"strip", nullable(report.strip)},
           {"small", nullable(report.small)},
+          {"hierarchy", report.hierarchy},
           {"inner", nullable(report.inner)},
           {"virtual", nullable(report.virtual_tiles)},
           {"tree", nullable(report.tree)},
@@ -256,9 +258,12 @@ Report report_from_json(const json& from) {
 
 void write_json(const json& document, const std::string& path) {
   // Names from outside (paths, hosts) may hold any bytes; the report stays valid JSON.
-  const std::string text = document.dump(2, ' ', false, json::error_handler_t::replace);
+  write_text(document.dump(2, ' ', false, json::error_handler_t::replace) + "\n", path);
+}
+
+void write_text(const std::string& text, const std::string& path) {
   TemporaryFile file(path);
-  file.write(text + "\n");
+  file.write(text);
   file.rename_to_final();
 }
 

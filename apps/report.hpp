@@ -60,6 +60,7 @@ struct Report {
   std::int64_t nodes_per_host = 1;  ///< on node 0's
   NodeGrid grid;
   std::optional<std::int64_t> tile, strip, small, inner;
+  std::string hierarchy = "off";              ///< on: CPU workers divided tasks into fine ones
   std::optional<std::int64_t> virtual_tiles;  ///< `virtual`
   std::optional<std::string> tree;            ///< QR: flat, binomial
   std::int64_t cpu_workers = 0;               ///< per node
@@ -107,6 +108,8 @@ struct Report {
 void write_report(const Report& report, const std::string& path);
 /// The same for another document.
 void write_json(const nlohmann::json& document, const std::string& path);
+/// The same for a text.
+void write_text(const std::string& text, const std::string& path);
 
 /// The temporary name that this process uses meanwhile.
 [[nodiscard]] std::string report_temporary_path(const std::string& path);

@@ -1,38 +1,56 @@
 #include "apps/simulate.hpp"
 
-#include <cstdio>
+#include <cstdint>
 #include <fmt/format.h>
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "apps/report.hpp"
-#include "apps/simulation/prediction.hpp"
+#include "apps/simulation/predict.hpp"
+#include "apps/simulation/this_machine.hpp"
+#include "base/error.hpp"
 
 namespace heddle {
+namespace {
+
+/// The problem of a file, on the machine of another one, or on this one.
+class ProblemOfFile final : public PredictionSubject {
+ public:
+  explicit ProblemOfFile(const SimulateOptions& options)
+      : options_(options),
+        here_(Config::from_file(options.file, SplitOverrides(options.overrides).problem)) {}
+
+  [[nodiscard]] PredictionCase with(const SplitOverrides& changes) override {
+    const Config config = Config::from_file(options_.file, changes.problem);
+    // A machine of a file has the devices that the file gives it.
+    MachineDescription defaults = here_.description();
+    if (!options_.machine) here_.add_devices(config.runtime.devices, defaults);
+    if (config.runtime.cpu_workers) {
+      defaults.machine.cpu_workers = static_cast<std::int32_t>(*config.runtime.cpu_workers);
+    }
+    const MachineDescription machine =
+        read_machine_description(options_.machine, changes.machine, defaults);
+    if (machine.machine.devices > 0 && machine.device.empty()) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("machine '{}' has devices, but no rates of kernels on them "
+                              "(kernels.device)",
+                              machine.machine.name));
+    }
+    return prediction_case(config, options_.file, machine, here_.tuning(machine),
+                           read_policies(changes.policies));
+  }
+  [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {
+    return here_.clock_of(one.machine);
+  }
+
+ private:
+  const SimulateOptions& options_;
+  ThisMachine here_;
+};
+
+}  // namespace
 
 int simulate_problem(const SimulateOptions& options) {
-  const auto [of_machine, of_problem] = split_overrides(options.overrides);
-  const Config config = Config::from_file(options.file, of_problem);
-  const ThisMachine here(config);
-  const MachineDescription machine =
-      read_machine_description(options.machine, of_machine, here.description());
-  const PredictionCase one = prediction_case(config, options.file, machine, here.tuning());
-  const bool measures = machine.host.empty() && machine.machine.devices == 0;
-  std::unique_ptr<KernelClock> clock;
-  if (measures) {
-    clock = here.clock();
-  } else {
-    clock = std::make_unique<RatesClock>(machine);
-  }
-  Prediction prediction = predict(
-      one, *clock,
-      measures ? "as measured on this machine, all workers at work" : "by the machine file's rates",
-      options.trace.has_value());
-  fmt::print("{}", prediction_table(one, prediction));
-  std::fflush(stdout);
-  const nlohmann::json about = to_json(one, prediction);
-  if (options.trace) write_simulated_run(prediction.result.traces, *options.trace, about);
-  if (options.report) write_json(about, *options.report);
+  ProblemOfFile problem(options);
+  predict(problem, options);
   return 0;
 }
 

@@ -1,18 +1,13 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
+
+#include "apps/simulation/options.hpp"
 
 namespace heddle {
 
-struct SimulateOptions {
-  std::string file;
-  std::optional<std::string> machine;
-  std::vector<std::string> overrides;  ///< key.path=value of the problem, or machine.key.path=value
-  std::optional<std::string> report;
-  std::optional<std::string> trace;
+struct SimulateOptions : PredictionOptions {
+  std::string file;  ///< the problem
 };
 
 /// `heddle simulate`: the factorization of a problem on a machine that need not be there, in

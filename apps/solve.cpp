@@ -130,8 +130,8 @@ void save_failure(Report report, const std::string& message, const SolveOptions&
 
 /// This node cannot go on, or another one has failed: tells the others, ends the threads within a
 /// bounded time, and leaves without waiting for anybody.
-[[noreturn]] void fall(Node& node, const Error& reason, const Report& report,
-                       const SolveOptions& options, Run& run) {
+[[noreturn]] void fall(Node& node, const Error& reason, Solver& solver, const SolveOptions& options,
+                       Run& run) {
   node.engine().fail(reason);
   const Error error = node.engine().failure().value_or(reason);
   const int status = exit_status(run.interrupted() ? ErrorCode::interrupted : error.code());
@@ -139,7 +139,7 @@ void save_failure(Report report, const std::string& message, const SolveOptions&
     run.complain(error.what());
     // After the loss of a node nothing may be left under a final name.
     if (error.code() != ErrorCode::communication && error.code() != ErrorCode::interrupted) {
-      save_failure(report, error.what(), options, run);
+      save_failure(solver.report(), error.what(), options, run);
     }
   }
   std::mutex mutex;
@@ -158,6 +158,7 @@ void save_failure(Report report, const std::string& message, const SolveOptions&
   std::unique_lock lock(mutex);
   stopped.wait_for(lock, leaving_time_max, [&] { return is_stopped; });
   stopping.detach();
+  solver.abandon_trace();
   run.leave(status);
 }
 
@@ -204,9 +205,9 @@ int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, 
     save_failure(solver.report(), error.what(), options, run);
     throw;
   } catch (const Error& error) {
-    fall(node, error, solver.report(), options, run);
+    fall(node, error, solver, options, run);
   } catch (const std::exception& error) {
-    fall(node, Error(ErrorCode::internal, error.what()), solver.report(), options, run);
+    fall(node, Error(ErrorCode::internal, error.what()), solver, options, run);
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_write.hpp"
-#include "algorithms/io/trace_file.hpp"
 #include "apps/command.hpp"
 #include "apps/gemm_rate.hpp"
 #include "apps/live_progress.hpp"
@@ -41,6 +40,7 @@ void Solver::solve() {
     return;
   }
   agree_on_tag();
+  begin_trace();
   open_outputs();
   report_.gemm_gflops = measure_gemm_rate(node_, method_->product_layout(), method_->flops());
 
@@ -225,24 +225,33 @@ void Solver::collect_figures() {
   if (node_.facts().devices > 0) report_.peak_bytes.device = device;
 }
 
-void Solver::save_trace() {
+/// What the trace says of the run; of one that failed, what was known when it began.
+std::string Solver::about() const {
+  nlohmann::json about = to_json(report_);
+  if (factor_job_ >= 0) about["job"] = factor_job_;
+  return about.dump();
+}
+
+void Solver::begin_trace() {
   if (!config_.trace.file) return;
   const auto guard = [this](const std::string& path) {
     return std::make_shared<TemporaryName>(run_.janitor(), path);
   };
-  std::uint64_t dropped = 0;
+  trace_ = std::make_unique<TraceFile>(node_, *config_.trace.file, about(), guard);
+}
+
+void Solver::save_trace() {
+  if (!trace_) return;
+  const trace::ExportSummary summary = trace_->finish(about());
+  trace_.reset();
+  if (!is_first()) return;
   if (is_chrome_trace(*config_.trace.file)) {
-    const trace::ExportSummary summary = write_trace(node_, *config_.trace.file, guard);
-    dropped = summary.records_dropped;
-    if (is_first()) log_.info("trace: {} slices, {} arrows", summary.slices, summary.arrows);
+    log_.info("trace: {} slices, {} arrows", summary.slices, summary.arrows);
   } else {
-    nlohmann::json about = to_json(report_);
-    about["job"] = factor_job_;
-    dropped = write_run(node_, *config_.trace.file, about.dump(), guard);
-    if (is_first()) log_.info("trace: heddle analyze {}", *config_.trace.file);
+    log_.info("trace: heddle analyze {}", *config_.trace.file);
   }
-  if (is_first() && dropped > 0) {
-    log_.warn("the trace lacks {} records, which found no room", dropped);
+  if (summary.records_dropped > 0) {
+    log_.warn("the trace lacks {} records, which found no room", summary.records_dropped);
   }
 }
 

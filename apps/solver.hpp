@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "algorithms/io/trace_file.hpp"
 #include "algorithms/matrix/npy_writer.hpp"
 #include "apps/method.hpp"
 #include "apps/plan.hpp"
@@ -32,6 +33,9 @@ class Solver {
   /// What is known so far.
   [[nodiscard]] const Report& report() const { return report_; }
 
+  /// The run does not come to its end: its trace keeps what there is. Not collective.
+  void abandon_trace() noexcept { trace_.reset(); }
+
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -52,7 +56,9 @@ class Solver {
   void solve_sides();
   void verify(Method::Prospect prospect);
   void write(Method::Prospect prospect);
+  void begin_trace();
   void save_trace();
+  [[nodiscard]] std::string about() const;
   void collect_figures();
   [[nodiscard]] double seconds_since(Clock::time_point begin) const;
   [[nodiscard]] bool is_first() const { return node_.rank() == 0; }
@@ -72,6 +78,7 @@ class Solver {
   OutputFile factor_;
   OutputFile q_;
   std::unique_ptr<Method> method_;
+  std::unique_ptr<TraceFile> trace_;
 };
 
 }  // namespace heddle

@@ -1,23 +1,60 @@
 #include "apps/trace_export.hpp"
 
+#include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "node-runtime/trace/chrome_export.hpp"
 #include "node-runtime/trace/csv_export.hpp"
+#include "replay/export/paje_export.hpp"
+#include "replay/export/perfetto_export.hpp"
 #include "replay/run.hpp"
 
 namespace heddle {
+namespace {
+
+/// By TraceFormat.
+constexpr std::array<std::string_view, 4> names{"perfetto", "chrome", "csv", "paje"};
+
+/// What was written, in words.
+std::string write(const replay::SalvagedRun& run, const TraceExportOptions& options) {
+  switch (options.format) {
+    case TraceFormat::chrome: {
+      const auto written = trace::merge_to_chrome(run.traces, options.output);
+      return fmt::format("{} slices, {} arrows", written.slices, written.arrows);
+    }
+    case TraceFormat::csv:
+      return fmt::format("{} records", trace::write_csv(run.traces, options.output));
+    case TraceFormat::perfetto:
+    case TraceFormat::paje: {
+      const bool is_paje = options.format == TraceFormat::paje;
+      const replay::RunExport written =
+          is_paje ? replay::export_to_paje(run.traces, options.output)
+                  : replay::export_to_perfetto(run.traces, options.output);
+      return fmt::format("{} slices, {} dependencies{}, {} messages", written.slices,
+                         written.dependencies, is_paje ? " between nodes" : "", written.messages);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<TraceFormat> trace_format(std::string_view name) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names.at(i) == name) return static_cast<TraceFormat>(i);
+  }
+  return std::nullopt;
+}
+
+std::string trace_format_names() {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 int export_trace(const TraceExportOptions& options) {
   const replay::SalvagedRun run = replay::salvage_run(options.run);
   for (const std::string& damage : run.damages) fmt::print("not whole: {}\n", damage);
-  if (options.format == TraceFormat::csv) {
-    const std::uint64_t lines = trace::write_csv(run.traces, options.output);
-    fmt::print("{}: {} records\n", options.output, lines);
-  } else {
-    const trace::ExportSummary summary = trace::merge_to_chrome(run.traces, options.output);
-    fmt::print("{}: {} slices, {} arrows\n", options.output, summary.slices, summary.arrows);
-  }
+  fmt::print("{}: {}\n", options.output, write(run, options));
   return run.damages.empty() ? 0 : 1;
 }
 

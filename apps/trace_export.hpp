@@ -1,10 +1,18 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace heddle {
 
-enum class TraceFormat { chrome, csv };
+enum class TraceFormat : std::uint8_t { perfetto, chrome, csv, paje };
+
+/// The format that is called so on the command line.
+[[nodiscard]] std::optional<TraceFormat> trace_format(std::string_view name);
+/// "perfetto, chrome, csv, paje"
+[[nodiscard]] std::string trace_format_names();
 
 struct TraceExportOptions {
   std::string run;  ///< a folder, or the file of a single node

@@ -9,6 +9,7 @@
 #include "algorithms/qr/layout.hpp"
 #include "apps/tuning/operands.hpp"
 #include "kernels/cholesky.hpp"
+#include "kernels/kernel_flops.hpp"
 #include "kernels/qr.hpp"
 #include "node-runtime/tuning.hpp"
 
@@ -34,7 +35,7 @@ const KernelTime* find(const KernelTimes& times, const Kernel& kernel, std::int6
 
 std::string rate_text(const KernelTime* time, const Kernel& kernel) {
   if (time == nullptr) return "-";
-  const double flops = tuning::kernel_flops(kernel, time->rows, time->columns);
+  const double flops = flops_of(kernel, time->rows, time->columns);
   return fmt::format("{:.1f}", flops / time->microseconds * 1e-3);
 }
 

@@ -1,7 +1,6 @@
 #include "replay/analysis.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,6 +30,7 @@ std::vector<KernelFigures> kernels_of(const RunTrace& run, const Graph& graph) {
   std::map<std::pair<trace::NameId, Role>, std::vector<double>> durations;
   for (const TaskId id : graph.tasks()) {
     const Task& task = run.at(id);
+    if (task.is_divided()) continue;  // its fine tasks are there
     durations[{task.kernel, run.at(task.thread).role}].push_back(
         static_cast<double>(task.time.ns()) * 1e-3);
   }
@@ -96,7 +96,7 @@ std::vector<PathPart> chain_of(const RunTrace& run, const Graph& graph, Interval
                                         [&](TaskId task) { return run.at(task).time.end_ns; });
   for (;;) {
     const Task& task = run.at(at);
-    sum.add(run.kernel_of(task), task.time.ns());
+    if (!task.is_divided()) sum.add(run.kernel_of(task), task.time.ns());
     TaskId next{-1};
     const char* gap = "until the first task";
     const auto consider = [&](TaskId other, const char* what) {
@@ -121,22 +121,24 @@ std::vector<PathPart> chain_of(const RunTrace& run, const Graph& graph, Interval
   }
 }
 
-Bounds bounds_of(const RunTrace& run, const Graph& graph, const std::vector<TaskId>& path) {
-  std::array<std::int64_t, role_count> busy_ns{};
-  std::array<std::int64_t, role_count> threads{};
-  for (const TaskId task : graph.tasks()) {
-    busy_ns.at(static_cast<std::size_t>(run.at(run.at(task).thread).role)) +=
-        run.at(task).time.ns();
+/// The times of threads; of what they waited for the longest is kept.
+void add_times(const RunTrace& run, const Graph& graph, Analysis& result) {
+  Idleness idleness = idleness_of(run, graph, result.span);
+  std::vector<WaitedFor> all;
+  const auto cut = [](std::vector<WaitedFor>& waits, std::size_t most) {
+    if (waits.size() > most) waits.resize(most);
+    waits.shrink_to_fit();
+  };
+  for (ThreadTime& thread : idleness.threads) {
+    all.insert(all.end(), thread.waited_for.begin(), thread.waited_for.end());
+    cut(thread.waited_for, waited_for_thread_max);
   }
-  for (const Thread& thread : run.threads) ++threads.at(static_cast<std::size_t>(thread.role));
-  Bounds bounds;
-  // A device runs several tasks at a time: of these only the path tells.
-  const auto worker = static_cast<std::size_t>(Role::worker);
-  if (threads.at(worker) > 0) {
-    bounds.area_s = seconds_of(busy_ns.at(worker)) / static_cast<double>(threads.at(worker));
-  }
-  for (const TaskId task : path) bounds.critical_path_s += seconds_of(run.at(task).time.ns());
-  return bounds;
+  for (ThreadTime& stream : idleness.streams) cut(stream.waited_for, waited_for_thread_max);
+  result.threads = std::move(idleness.threads);
+  result.streams = std::move(idleness.streams);
+  result.services = service_times(run, result.span);
+  result.waited_for = added_up(std::move(all));
+  cut(result.waited_for, waited_for_max);
 }
 
 template <class Transfer>
@@ -188,20 +190,24 @@ Analysis analyze(const RunTrace& run, std::int32_t job) {
                                               run.source, job, fmt::join(numbers, ", ")));
   }
   const Graph graph(run, job);
-  const std::vector<TaskId> path = graph.longest_path();
+  const std::vector<std::int64_t> heads = graph.heads();
   Analysis result;
   result.job = job;
   result.span = found->span;
   result.tasks = found->tasks;
   result.dependencies = graph.edges();
-  result.threads = thread_times(run, graph, result.span);
+  result.path = graph.longest_path(heads);
+  add_times(run, graph, result);
   result.kernels = kernels_of(run, graph);
   const Overlap overlap = overlap_of(run, result.span);
   result.messages = transfers(run.messages, job, overlap.messages);
   result.copies = transfers(run.copies, job, overlap.copies);
-  result.bounds = bounds_of(run, graph, path);
+  result.bounds = bounds_of(run, graph, result.path, heads, graph.tails());
   PathSum by_kernel;
-  for (const TaskId task : path) by_kernel.add(run.kernel_of(run.at(task)), run.at(task).time.ns());
+  for (const TaskId id : result.path) {
+    const Task& task = run.at(id);
+    if (!task.is_divided()) by_kernel.add(run.kernel_of(task), task.time.ns());
+  }
   result.critical_path = by_kernel.take();
   result.chain = chain_of(run, graph, result.span);
   return result;

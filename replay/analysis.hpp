@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/bounds.hpp"
 #include "replay/graph.hpp"
 #include "replay/idleness.hpp"
 #include "replay/run.hpp"
@@ -32,20 +33,15 @@ struct PathPart {
   double seconds = 0;
 };
 
+/// How many tasks that others waited for are kept of a thread, and of all.
+inline constexpr std::size_t waited_for_thread_max = 5;
+inline constexpr std::size_t waited_for_max = 20;
+
 struct TransferFigures {
   std::int64_t count = 0;
   double bytes = 0;
   double seconds = 0;  ///< added up
   double hidden = 1;   ///< share of that time in which its node computed (Overlap)
-};
-
-/// No schedule of the same tasks, each as long as it was, is shorter than these.
-struct Bounds {
-  double area_s = 0;           ///< all threads of a kind busy all the time
-  double critical_path_s = 0;  ///< tasks that wait for each other
-  [[nodiscard]] double seconds() const {
-    return area_s > critical_path_s ? area_s : critical_path_s;
-  }
 };
 
 /// What bounded one job of a run.
@@ -54,12 +50,16 @@ struct Analysis {
   Interval span;
   std::int64_t tasks = 0;
   std::int64_t dependencies = 0;
-  std::vector<ThreadTime> threads;     ///< those that run tasks
+  std::vector<ThreadTime> threads;     ///< those that run tasks; each with its longest waits alone
+  std::vector<ThreadTime> streams;     ///< of devices, likewise
+  std::vector<ServiceTime> services;   ///< the other threads
+  std::vector<WaitedFor> waited_for;   ///< what all threads waited for, the longest alone
   std::vector<KernelFigures> kernels;  ///< the longest in all first
   TransferFigures messages;
   TransferFigures copies;
   Bounds bounds;
   std::vector<PathPart> critical_path;  ///< by kernel, the longest first
+  std::vector<TaskId> path;             ///< the same, task by task in order
   /// The chain that led to the last task: each time to what was over last before, a task that it
   /// waited for or the one before it on its thread; with the time in between by its cause.
   std::vector<PathPart> chain;

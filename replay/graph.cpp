@@ -15,6 +15,10 @@ TaskId task_at(std::size_t i) {
   return TaskId(static_cast<std::int32_t>(i));
 }
 
+struct FirstOf {
+  TaskId operator()(const std::pair<TaskId, TaskId>& pair) const { return pair.first; }
+};
+
 bool writes(const Access& access) {
   return access.mode != trace::AccessMode::read;
 }
@@ -40,11 +44,14 @@ Graph::Graph(const RunTrace& run, std::int32_t job) : run_(run), job_(job) {
       if (writes(access)) makers(access.tile, access.version + 1) = tasks_[i];
     }
   }
+  find_divided();
+  const std::vector<std::pair<TaskId, TaskId>> fine = fine_tasks();
   begin_.reserve(tasks_.size() + 1);
   for (const TaskId task : tasks_) {
     const std::size_t first = before_.size();
     begin_.push_back(first);
-    for (const Access& access : run.accesses_of(run.at(task))) {
+    const auto whole = divided_of(task);
+    for (const Access& access : run.accesses_of(run.at(whole ? *whole : task))) {
       if (access.mode == trace::AccessMode::write) continue;
       const TaskId* const maker = makers.find(access.tile, access.version);
       if (maker == nullptr || place_of(*maker) >= place_of(task)) continue;
@@ -52,31 +59,80 @@ Graph::Graph(const RunTrace& run, std::int32_t job) : run_(run), job_(job) {
                                       before_.end(), *maker) != before_.end();
       if (!is_known) before_.push_back(*maker);
     }
+    if (!run.at(task).is_divided()) continue;
+    for (const auto& [of, part] : std::ranges::equal_range(fine, task, {}, FirstOf{})) {
+      before_.push_back(part);
+    }
   }
   begin_.push_back(before_.size());
 }
 
-std::vector<TaskId> Graph::longest_path() const {
-  constexpr std::int32_t none = -1;
-  std::vector<std::int64_t> length(tasks_.size());  // up to its end
-  std::vector<std::int32_t> previous(tasks_.size(), none);
-  std::size_t last = 0;
+void Graph::find_divided() {
+  for (const TaskId id : tasks_) {
+    const Task& task = run_.at(id);
+    if (!task.is_divided()) continue;
+    const auto node = static_cast<std::size_t>(run_.at(task.thread).node.value());
+    if (divided_.size() <= node) divided_.resize(node + 1);
+    if (divided_[node].size() <= task.order) divided_[node].resize(task.order + 1, TaskId{-1});
+    divided_[node][task.order] = id;
+  }
+}
+
+/// Each with the divided task that it is of, by these.
+std::vector<std::pair<TaskId, TaskId>> Graph::fine_tasks() const {
+  std::vector<std::pair<TaskId, TaskId>> fine;
+  for (const TaskId task : tasks_) {
+    if (const auto whole = divided_of(task)) fine.emplace_back(*whole, task);
+  }
+  std::ranges::sort(fine);
+  return fine;
+}
+
+OptionalIndex<TaskId> Graph::divided_of(TaskId fine) const {
+  const Task& task = run_.at(fine);
+  const auto node = static_cast<std::size_t>(run_.at(task.thread).node.value());
+  if (task.fine == 0 || node >= divided_.size() || task.order >= divided_[node].size()) return {};
+  return divided_[node][task.order];
+}
+
+std::vector<std::int64_t> Graph::heads() const {
+  std::vector<std::int64_t> heads(tasks_.size(), 0);
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     for (const TaskId task : before(i)) {
       const std::size_t place = place_of(task);
-      if (previous[i] != none && length[place] <= length[static_cast<std::size_t>(previous[i])]) {
-        continue;
-      }
-      previous[i] = static_cast<std::int32_t>(place);
+      heads[i] = std::max(heads[i], heads[place] + ns_of(place));
     }
-    length[i] = run_.at(tasks_[i]).time.ns() +
-                (previous[i] == none ? 0 : length[static_cast<std::size_t>(previous[i])]);
-    if (length[i] > length[last]) last = i;
   }
+  return heads;
+}
+
+std::vector<std::int64_t> Graph::tails() const {
+  std::vector<std::int64_t> tails(tasks_.size(), 0);
+  for (std::size_t i = tasks_.size(); i-- > 0;) {
+    const std::int64_t from_here = tails[i] + ns_of(i);
+    for (const TaskId task : before(i)) {
+      std::int64_t& tail = tails[place_of(task)];
+      tail = std::max(tail, from_here);
+    }
+  }
+  return tails;
+}
+
+std::vector<TaskId> Graph::longest_path(std::span<const std::int64_t> heads) const {
   std::vector<TaskId> path;
-  for (auto at = tasks_.empty() ? none : static_cast<std::int32_t>(last); at != none;
-       at = previous[static_cast<std::size_t>(at)]) {
-    path.push_back(tasks_[static_cast<std::size_t>(at)]);
+  if (tasks_.empty()) return path;
+  std::size_t at = 0;
+  for (std::size_t i = 1; i < tasks_.size(); ++i) {
+    if (heads[i] + ns_of(i) > heads[at] + ns_of(at)) at = i;
+  }
+  for (;;) {
+    path.push_back(tasks_[at]);
+    const auto all = before(at);
+    const auto previous = std::ranges::find_if(all, [&](TaskId task) {
+      return heads[place_of(task)] + run_.at(task).time.ns() == heads[at];
+    });
+    if (previous == all.end()) break;
+    at = place_of(*previous);
   }
   std::ranges::reverse(path);
   return path;
@@ -86,9 +142,9 @@ std::vector<JobTime> jobs_of(const RunTrace& run) {
   std::map<std::int32_t, JobTime> jobs;
   for (const Task& task : run.tasks) {
     JobTime& job = jobs[task.job];
-    if (job.tasks == 0) job.span = task.time;
+    if (job.job < 0) job.span = task.time;
     job.job = task.job;
-    ++job.tasks;
+    if (!task.is_divided()) ++job.tasks;
     job.busy_ns += task.time.ns();
     job.span.start_ns = std::min(job.span.start_ns, task.time.start_ns);
     job.span.end_ns = std::max(job.span.end_ns, task.time.end_ns);

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <functional>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <utility>
 
+#include "replay/generation.hpp"
 #include "replay/version_table.hpp"
 
 namespace heddle::replay {
 namespace {
-
-constexpr std::int64_t long_ago = std::numeric_limits<std::int64_t>::min();
 
 Interval clipped(Interval time, Interval span) {
   const std::int64_t start = std::clamp(time.start_ns, span.start_ns, span.end_ns);
@@ -74,69 +72,136 @@ class Arrivals {
 class TimeKeeper {
  public:
   TimeKeeper(const RunTrace& run, const Graph& graph, Interval span)
-      : run_(run), graph_(graph), span_(span), arrivals_(run, graph.job()) {}
+      : run_(run),
+        graph_(graph),
+        span_(span),
+        arrivals_(run, graph.job()),
+        generation_(run, graph.job()) {}
 
-  [[nodiscard]] ThreadTime of(ThreadId thread) {
-    ThreadTime result;
-    result.thread = thread;
+  /// Tasks of the thread that lie in the span, by when they began.
+  [[nodiscard]] std::vector<TaskId> tasks_of(const Thread& thread) const {
     std::vector<TaskId> tasks;
-    for (TaskId task = run_.at(thread).first_task; task != run_.at(thread).last_task; ++task) {
+    for (TaskId task = thread.first_task; task != thread.last_task; ++task) {
       const Interval time = run_.at(task).time;
       if (time.end_ns > span_.start_ns && time.start_ns < span_.end_ns) tasks.push_back(task);
     }
     std::ranges::sort(tasks, {}, [&](TaskId task) { return run_.at(task).time.start_ns; });
-    result.tasks = static_cast<std::int64_t>(tasks.size());
+    return tasks;
+  }
+
+  /// The tasks are the thread's or the stream's, as tasks_of() has them.
+  [[nodiscard]] ThreadTime of(ThreadId thread, const std::vector<TaskId>& tasks,
+                              std::vector<IdlePart>* parts = nullptr) const {
+    ThreadTime result;
+    result.thread = thread;
+    result.tasks = std::ssize(tasks);
     std::int64_t now = span_.start_ns;
     for (const TaskId task : tasks) {
       const Interval time = clipped(run_.at(task).time, span_);
-      if (time.start_ns > now) explain({now, time.start_ns}, run_.at(task), task, result);
+      if (time.start_ns > now) explain({now, time.start_ns}, run_.at(task), task, {result, parts});
       result.busy_ns += std::max<std::int64_t>(0, time.end_ns - std::max(now, time.start_ns));
       now = std::max(now, time.end_ns);
     }
-    idle(result, IdleCause::end) += span_.end_ns - now;
+    Account{result, parts}.add(IdleCause::end, {now, span_.end_ns});
+    result.waited_for = added_up(std::move(result.waited_for));
     return result;
   }
 
- private:
-  static std::int64_t& idle(ThreadTime& time, IdleCause cause) {
-    return time.idle_ns.at(static_cast<std::size_t>(cause));
+  /// A device's tasks by stream.
+  [[nodiscard]] std::vector<std::vector<TaskId>> streams_of(
+      const std::vector<TaskId>& tasks) const {
+    std::vector<std::vector<TaskId>> streams;
+    std::multimap<std::int64_t, std::size_t> free_since;  // streams
+    for (const TaskId task : tasks) {
+      const Interval time = run_.at(task).time;
+      const auto busy = free_since.upper_bound(time.start_ns);
+      std::size_t stream = streams.size();
+      if (busy == free_since.begin()) {
+        streams.emplace_back();
+      } else {
+        stream = std::prev(busy)->second;
+        free_since.erase(std::prev(busy));
+      }
+      streams[stream].push_back(task);
+      free_since.emplace(time.end_ns, stream);
+    }
+    return streams;
   }
 
+ private:
+  /// Where idle time is put down.
+  struct Account {
+    ThreadTime& result;
+    std::vector<IdlePart>* parts = nullptr;  ///< null: nobody wants them
+
+    void add(IdleCause cause, Interval time) const {
+      result.idle_ns.at(static_cast<std::size_t>(cause)) += time.ns();
+      if (parts != nullptr && time.ns() > 0) parts->push_back({result.thread, cause, time});
+    }
+  };
+
+  /// The part of a gap that is not explained yet.
+  struct Rest {
+    std::int64_t now = 0;
+    std::int64_t end = 0;
+    /// What lies before `time`.
+    Interval until(std::int64_t time) {
+      const std::int64_t from = now;
+      now = std::clamp(time, now, end);
+      return {from, now};
+    }
+  };
+
   /// The time before a task.
-  void explain(Interval gap, const Task& task, TaskId id, ThreadTime& result) const {
-    std::int64_t now = gap.start_ns;
-    const auto until = [&](std::int64_t time, IdleCause cause) {
-      const std::int64_t end = std::clamp(time, now, gap.end_ns);
-      idle(result, cause) += end - now;
-      now = end;
-    };
+  void explain(Interval gap, const Task& task, TaskId id, const Account& account) const {
+    Rest rest{gap.start_ns, gap.end_ns};
     const NodeId node = run_.at(task.thread).node;
     if (task.job == graph_.job()) {
-      std::int64_t before_ns = long_ago;
-      bool is_here = true;
-      for (const TaskId other : graph_.before(graph_.place_of(id))) {
-        const Task& maker = run_.at(other);
-        if (maker.time.end_ns <= before_ns) continue;
-        before_ns = maker.time.end_ns;
-        is_here = run_.at(maker.thread).node == node;
-      }
-      until(before_ns, is_here ? IdleCause::task_here : IdleCause::task_there);
+      wait_for_tasks(rest, node, id, account);
+      const Interval behind = rest.until(generation_.time_of(node, task.order));
+      generation_.for_each_part(node, behind, [&](Interval part, bool is_full) {
+        account.add(is_full ? IdleCause::window : IdleCause::generation, part);
+      });
       std::int64_t message_ns = long_ago;
       std::int64_t copy_ns = long_ago;
       for (const Access& access : run_.accesses_of(task)) {
         message_ns = std::max(message_ns, arrivals_.message(node, access));
         copy_ns = std::max(copy_ns, arrivals_.copy(node, task.place, access));
       }
-      until(message_ns, IdleCause::message);
-      until(copy_ns, IdleCause::copy);
+      account.add(IdleCause::message, rest.until(message_ns));
+      account.add(IdleCause::copy, rest.until(copy_ns));
+      wait_for_fine_tasks(rest, gap, id, account);
     }
-    until(gap.end_ns, IdleCause::runtime);
+    account.add(IdleCause::runtime, rest.until(gap.end_ns));
+  }
+
+  /// All of it counts for the task before it that was over last.
+  void wait_for_tasks(Rest& rest, NodeId node, TaskId id, const Account& account) const {
+    TaskId last{-1};
+    for (const TaskId other : graph_.before(graph_.place_of(id))) {
+      if (last.value() < 0 || run_.at(other).time.end_ns > run_.at(last).time.end_ns) last = other;
+    }
+    if (last.value() < 0) return;
+    const Task& maker = run_.at(last);
+    const Interval part = rest.until(maker.time.end_ns);
+    if (part.ns() == 0) return;
+    const bool is_here = run_.at(maker.thread).node == node;
+    account.add(is_here ? IdleCause::task_here : IdleCause::task_there, part);
+    account.result.waited_for.push_back({last, part.ns()});
+  }
+
+  /// Of a task that was divided before the gap: it waited for others of them.
+  void wait_for_fine_tasks(Rest& rest, Interval gap, TaskId id, const Account& account) const {
+    const auto divided = graph_.divided_of(id);
+    if (!divided || run_.at(*divided).divided_ns > gap.start_ns) return;
+    account.add(IdleCause::task_here, rest.until(gap.end_ns));
   }
 
   const RunTrace& run_;
   const Graph& graph_;
   Interval span_;
   Arrivals arrivals_;
+  Generation generation_;
 };
 
 /// A step of how many threads of a node are busy, or of how many transfers are under way.
@@ -180,7 +245,7 @@ void measure(std::vector<Step> steps, std::int32_t threads, Hidden& hidden) {
 
 const char* name(IdleCause cause) {
   static constexpr std::array<const char*, idle_cause_count> names{
-      "task here", "task there", "message", "copy", "runtime", "end"};
+      "task here", "task there", "window", "generation", "message", "copy", "runtime", "end"};
   return names.at(static_cast<std::size_t>(cause));
 }
 
@@ -188,12 +253,58 @@ std::int64_t ThreadTime::idle() const {
   return std::accumulate(idle_ns.begin(), idle_ns.end(), std::int64_t{0});
 }
 
-std::vector<ThreadTime> thread_times(const RunTrace& run, const Graph& graph, Interval span) {
-  std::vector<ThreadTime> times;
-  TimeKeeper keeper(run, graph, span);
+std::vector<WaitedFor> added_up(std::vector<WaitedFor> waits) {
+  std::ranges::sort(waits, {}, &WaitedFor::task);
+  std::vector<WaitedFor> sums;
+  for (const WaitedFor& wait : waits) {
+    if (sums.empty() || sums.back().task != wait.task) sums.push_back({wait.task, 0});
+    sums.back().ns += wait.ns;
+  }
+  std::ranges::stable_sort(sums, std::greater{}, &WaitedFor::ns);
+  return sums;
+}
+
+Idleness idleness_of(const RunTrace& run, const Graph& graph, Interval span,
+                     std::vector<IdlePart>* parts) {
+  Idleness idleness;
+  const TimeKeeper keeper(run, graph, span);
   for (std::size_t i = 0; i < run.threads.size(); ++i) {
     if (!runs_tasks(run.threads[i])) continue;
-    times.push_back(keeper.of(ThreadId(static_cast<std::int32_t>(i))));
+    const ThreadId thread(static_cast<std::int32_t>(i));
+    const std::vector<TaskId> tasks = keeper.tasks_of(run.threads[i]);
+    idleness.threads.push_back(keeper.of(thread, tasks, parts));
+    if (run.threads[i].role != Role::device) continue;
+    std::int32_t stream = 0;
+    for (const std::vector<TaskId>& part : keeper.streams_of(tasks)) {
+      idleness.streams.push_back(keeper.of(thread, part));
+      idleness.streams.back().stream = stream++;
+    }
+  }
+  return idleness;
+}
+
+std::vector<ServiceTime> service_times(const RunTrace& run, Interval span) {
+  std::vector<ServiceTime> times;
+  for (std::size_t i = 0; i < run.threads.size(); ++i) {
+    const Thread& thread = run.threads[i];
+    if (runs_tasks(thread) || thread.name == trace::divided_row) continue;
+    ServiceTime& time = times.emplace_back();
+    time.thread = ThreadId(static_cast<std::int32_t>(i));
+    const auto waits = run.waits_of(thread);
+    const Interval known = waits.empty() || !thread.recorded
+                               ? Interval{span.start_ns, span.start_ns}
+                               : clipped(*thread.recorded, span);
+    time.unknown_ns = span.ns() - known.ns();
+    std::int64_t now = known.start_ns;
+    for (const Wait& wait : waits) {
+      const Interval inside = clipped(wait.time, known);
+      const std::int64_t start = std::max(now, inside.start_ns);
+      if (inside.end_ns <= start) continue;
+      time.busy_ns += start - now;
+      time.waiting_ns.at(static_cast<std::size_t>(wait.cause)) += inside.end_ns - start;
+      now = inside.end_ns;
+    }
+    time.busy_ns += known.end_ns - now;
   }
   return times;
 }

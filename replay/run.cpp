@@ -14,8 +14,11 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "node-runtime/trace/generated.hpp"
 #include "node-runtime/trace/node_file.hpp"
+#include "node-runtime/trace/rows.hpp"
 #include "node-runtime/trace/run_folder.hpp"
+#include "node-runtime/trace/visit.hpp"
 
 namespace heddle::replay {
 namespace {
@@ -55,96 +58,121 @@ class Names {
 /// Adds the records of a node.
 class NodeReader {
  public:
-  NodeReader(RunTrace& run, std::vector<Message>& sends, const trace::NodeTrace& trace,
-             const std::vector<trace::NameId>& names)
-      : run_(run), sends_(sends), trace_(trace), names_(names) {}
+  NodeReader(RunTrace& run, std::vector<Message>& sends, const trace::NodeTrace& trace, Names& all)
+      : run_(run), sends_(sends), trace_(trace), all_names_(all), names_(all.take(trace.names)) {
+    for (const std::string& text : trace.names) {
+      generated_jobs_.push_back(trace::job_of_generated(text));
+    }
+  }
 
   void read() {
-    std::vector<const trace::ThreadRecords*> rows;
-    for (const auto& thread : trace_.threads) rows.push_back(&thread);
-    std::ranges::stable_sort(rows, {}, [](const auto* row) { return row->sort_order; });
-    for (const auto* row : rows) read(*row);
+    for (const std::size_t t : trace::threads_in_order(trace_)) read(trace_.threads[t]);
   }
 
  private:
   void read(const trace::ThreadRecords& row) {
     thread_ = ThreadId(static_cast<std::int32_t>(run_.threads.size()));
-    const TaskId first{static_cast<std::int32_t>(run_.tasks.size())};
-    for (std::size_t i = 0; i < row.records.size(); ++i) read(row.records, i);
-    run_.threads.push_back({trace_.node, row.name, role_of(row.name), row.sort_order, row.dropped,
-                            first, TaskId(static_cast<std::int32_t>(run_.tasks.size()))});
+    Thread thread;
+    thread.node = trace_.node;
+    thread.name = row.name;
+    thread.role = role_of(row.name);
+    thread.sort_order = row.sort_order;
+    thread.dropped = row.dropped;
+    thread.first_task = TaskId(static_cast<std::int32_t>(run_.tasks.size()));
+    thread.first_wait = std::ssize(run_.waits);
+    recorded_.reset();
+    trace::for_each_record(row.records, [&](std::size_t i) {
+      trace::visit(row.records[i], [&](const auto& record) { add(record); });
+      trace::for_each_access(row.records, i, [&](const trace::TileAccess& access) {
+        run_.accesses.push_back({access.tile, access.version, access.mode});
+      });
+    });
+    thread.last_task = TaskId(static_cast<std::int32_t>(run_.tasks.size()));
+    thread.last_wait = std::ssize(run_.waits);
+    thread.recorded = recorded_;
+    run_.threads.push_back(std::move(thread));
   }
 
-  void read(const std::vector<trace::Record>& records, std::size_t i) {
-    const trace::Record& record = records[i];
-    switch (record.kind()) {
-      case trace::RecordKind::task:
-        return read_task(records, i);
-      case trace::RecordKind::wait: {
-        const auto wait = record.as<trace::WaitRecord>();
-        run_.waits.push_back({thread_, wait.cause, time(wait.start_ns, wait.end_ns)});
-        return;
-      }
-      case trace::RecordKind::copy: {
-        const auto copy = record.as<trace::CopyRecord>();
-        run_.copies.push_back({trace_.node, copy.job, copy.tile, copy.version, copy.from, copy.to,
-                               copy.reason, copy.bytes, time(copy.start_ns, copy.end_ns)});
-        return;
-      }
-      case trace::RecordKind::send: {
-        const auto message = record.as<trace::MessageRecord>();
-        sends_.push_back({message.job, message.tile, message.version, trace_.node, message.peer,
-                          message.path, message.bytes, time(message.start_ns, message.end_ns)});
-        return;
-      }
-      case trace::RecordKind::receive: {
-        const auto message = record.as<trace::MessageRecord>();
-        run_.messages.push_back({message.job, message.tile, message.version, message.peer,
-                                 trace_.node, message.path, message.bytes,
-                                 time(message.start_ns, message.end_ns)});
-        return;
-      }
-      default:
-        return;
-    }
-  }
-
-  void read_task(const std::vector<trace::Record>& records, std::size_t i) {
-    const auto record = records[i].as<trace::TaskRecord>();
+  /// Its accesses come behind it.
+  void add(const trace::TaskRecord& record) {
     Task task;
     task.thread = thread_;
-    task.kernel = names_[record.kernel.value()];
+    task.kernel = record.fine == 0 ? names_[record.kernel.value()] : fine_name(record.kernel);
     task.job = record.job;
     task.place = record.place;
     task.order = record.order;
     task.time = time(record.start_ns, record.end_ns);
     task.tile = record.tile;
     task.priority = record.priority;
+    task.fine = record.fine;
+    if (record.is_divided != 0) {
+      task.divided_ns = task.time.start_ns;
+      task.time.start_ns = task.time.end_ns;
+    }
     task.first_access = static_cast<std::int64_t>(run_.accesses.size());
     task.access_count = record.access_count;
-    for (std::size_t k = 0; k < record.access_count; ++k) {
-      const auto group = records[i + 1 + k / trace::accesses_per_record].as<trace::AccessRecord>();
-      const trace::TileAccess& access = group[k % trace::accesses_per_record];
-      run_.accesses.push_back({access.tile, access.version, access.mode});
-    }
     run_.tasks.push_back(task);
   }
+  /// Fine tasks of a kernel take other times than tasks.
+  [[nodiscard]] trace::NameId fine_name(trace::NameId kernel) {
+    const auto [entry, is_new] = fine_names_.try_emplace(kernel);
+    if (is_new) entry->second = all_names_.take({"fine " + trace_.names[kernel.value()]}).front();
+    return entry->second;
+  }
 
-  [[nodiscard]] Interval time(std::int64_t start_ns, std::int64_t end_ns) const {
+  void add(const trace::WaitRecord& wait) {
+    run_.waits.push_back({thread_, wait.cause, time(wait.start_ns, wait.end_ns)});
+  }
+  void add(const trace::CopyRecord& copy) {
+    run_.copies.push_back({trace_.node, copy.job, copy.tile, copy.version, copy.from, copy.to,
+                           copy.reason, copy.bytes, time(copy.start_ns, copy.end_ns)});
+  }
+  void add(const trace::MessageRecord& message) {
+    const bool is_sent = message.kind == trace::RecordKind::send;
+    (is_sent ? sends_ : run_.messages)
+        .push_back({message.job, message.tile, message.version,
+                    is_sent ? trace_.node : message.peer, is_sent ? message.peer : trace_.node,
+                    message.path, message.bytes, time(message.start_ns, message.end_ns)});
+  }
+
+  void add(const trace::CounterRecord& counter) {
+    const std::int64_t when = time(counter.time_ns, counter.time_ns).start_ns;
+    if (const auto job = generated_jobs_[counter.name.value()]) {
+      run_.generated.push_back(
+          {trace_.node, *job, static_cast<std::uint64_t>(counter.value), when});
+      return;
+    }
+    run_.counters.push_back(
+        {trace_.node, names_[counter.name.value()], counter.place, when, counter.value});
+  }
+  /// Nothing asks for these.
+  void add(const trace::FragmentRecord& /*fragment*/) {}
+
+  /// On node 0's clock; of something that the thread has recorded.
+  [[nodiscard]] Interval time(std::int64_t start_ns, std::int64_t end_ns) {
     const auto& offsets = trace_.info.clock_offsets;
-    return {trace::to_node0_ns(offsets, start_ns), trace::to_node0_ns(offsets, end_ns)};
+    const Interval all{trace::to_node0_ns(offsets, start_ns), trace::to_node0_ns(offsets, end_ns)};
+    if (!recorded_) recorded_ = all;
+    recorded_->start_ns = std::min(recorded_->start_ns, all.start_ns);
+    recorded_->end_ns = std::max(recorded_->end_ns, all.end_ns);
+    return all;
   }
 
   RunTrace& run_;
   std::vector<Message>& sends_;
   const trace::NodeTrace& trace_;
-  const std::vector<trace::NameId>& names_;
+  Names& all_names_;
+  std::vector<trace::NameId> names_;
+  std::unordered_map<trace::NameId, trace::NameId> fine_names_;
+  std::vector<std::optional<std::int32_t>> generated_jobs_;  ///< by the node's names
   ThreadId thread_;
+  std::optional<Interval> recorded_;  ///< of that thread so far
 };
 
 /// What all nodes' files say which run they are of; files written for other purposes do not.
 std::string run_of(const nlohmann::json& metadata) {
-  const bool says = metadata.is_object() && metadata.contains("run");
+  const bool says =
+      metadata.is_object() && metadata.contains("run") && metadata.at("run").is_string();
   return says ? metadata.at("run").get<std::string>() : std::string();
 }
 
@@ -181,10 +209,14 @@ class RunMaker {
 
   void add(const trace::NodeTrace& trace, const std::string& file) {
     const auto metadata = nlohmann::json::parse(trace.info.metadata);
-    if (run_.nodes.empty()) {
-      run_.node_count = trace.node_count;
-      run_id_ = run_of(metadata);
-    } else if (trace.node_count != run_.node_count || run_of(metadata) != run_id_) {
+    const std::string run_id = run_of(metadata);
+    if (run_.nodes.empty()) run_.node_count = trace.node_count;
+    if (run_id.empty()) {
+      anonymous_.push_back(trace.node.value());
+    } else if (run_id_.empty()) {
+      run_id_ = run_id;
+    }
+    if (trace.node_count != run_.node_count || (!run_id.empty() && run_id != run_id_)) {
       throw Error(ErrorCode::usage,
                   fmt::format("'{}' is of another run than those before it: give a folder with the "
                               "files of one run",
@@ -193,15 +225,23 @@ class RunMaker {
     if (metadata.is_object() && metadata.contains("about") && !metadata.at("about").is_null()) {
       run_.about = metadata.at("about").dump();
     }
+    if (run_.nodes.empty() && metadata.is_object() && metadata.contains("node")) {
+      run_.where = metadata.at("node").dump();
+    }
     run_.nodes.push_back(trace.node);
-    const std::vector<trace::NameId> ids = names_.take(trace.names);
-    NodeReader(run_, sends_, trace, ids).read();
+    add_matrices(trace.matrices);
+    NodeReader(run_, sends_, trace, names_).read();
   }
 
   [[nodiscard]] RunTrace take() {
     std::ranges::sort(run_.nodes);
     begin_with_their_sends(run_.messages, std::move(sends_));
     check_that_all_are_there(run_);
+    if (!run_id_.empty() && !anonymous_.empty()) {
+      run_.damages.push_back(fmt::format("the trace of {} {} does not say which run it is of",
+                                         anonymous_.size() == 1 ? "node" : "nodes",
+                                         fmt::join(anonymous_, ", ")));
+    }
     for (const Thread& thread : run_.threads) {
       if (thread.dropped == 0) continue;
       run_.damages.push_back(fmt::format("{} records of '{}' of node {} found no room",
@@ -211,10 +251,21 @@ class RunMaker {
   }
 
  private:
+  /// All nodes number and cut matrices alike; each may know some only.
+  void add_matrices(const std::vector<trace::MatrixDescription>& matrices) {
+    for (const trace::MatrixDescription& matrix : matrices) {
+      const auto known = std::ranges::lower_bound(run_.matrices, matrix.matrix, {},
+                                                  &trace::MatrixDescription::matrix);
+      if (known != run_.matrices.end() && known->matrix == matrix.matrix) continue;
+      run_.matrices.insert(known, matrix);
+    }
+  }
+
   RunTrace run_;
   std::vector<Message> sends_;
   Names names_;
-  std::string run_id_;
+  std::string run_id_;                   ///< of those that say it
+  std::vector<std::int32_t> anonymous_;  ///< nodes of those that do not
 };
 
 }  // namespace
@@ -233,6 +284,17 @@ std::optional<Interval> RunTrace::makespan() const {
     all.end_ns = std::max(all.end_ns, task.time.end_ns);
   }
   return all;
+}
+
+std::string RunTrace::label_of(const Task& task) const {
+  const auto matrix =
+      std::ranges::lower_bound(matrices, task.tile.matrix, {}, &trace::MatrixDescription::matrix);
+  const bool is_cut =
+      matrix != matrices.end() && matrix->matrix == task.tile.matrix && matrix->tile_rows > 0;
+  if (task.tile.index < 0) return kernel_of(task);
+  if (!is_cut) return fmt::format("{} (tile {})", kernel_of(task), task.tile.index);
+  return fmt::format("{} ({}, {})", kernel_of(task), task.tile.index % matrix->tile_rows,
+                     task.tile.index / matrix->tile_rows);
 }
 
 RunTrace make_run(std::string source, const std::vector<trace::NodeTrace>& traces) {

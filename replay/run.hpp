@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,22 +36,33 @@ struct Thread {
   std::string name;
   Role role = Role::other;
   int sort_order = 0;
-  std::uint64_t dropped = 0;  ///< records that found no room
-  TaskId first_task;          ///< its tasks are those from here
-  TaskId last_task;           ///< up to this one, without it
+  std::uint64_t dropped = 0;    ///< records that found no room
+  TaskId first_task;            ///< its tasks are those from here
+  TaskId last_task;             ///< up to this one, without it
+  std::int64_t first_wait = 0;  ///< likewise its waits
+  std::int64_t last_wait = 0;
+  /// From its first record's begin to the end of its last one; nothing where it has none.
+  std::optional<Interval> recorded{};
 };
 
+/// A task that was divided (000 section 3.2) is there as its fine tasks, which ran at the workers,
+/// and as itself: something of no length at the end of the last of them, for whoever waits for it.
 struct Task {
   ThreadId thread;
-  trace::NameId kernel;  ///< of the run's names
+  trace::NameId kernel;  ///< of the run's names; of a fine task "fine gsmm"
   std::int32_t job = -1;
   PlaceId place;
   std::uint64_t order = 0;  ///< in the job's sequential program, as its node walked it
   Interval time;
   trace::Tile tile;  ///< the main output
   std::int32_t priority = 0;
+  std::uint32_t fine = 0;  ///< of a fine task: its number in the divided one, from 1
   std::int64_t first_access = 0;
   std::int32_t access_count = 0;
+  std::int64_t divided_ns = not_divided;  ///< when it was divided
+
+  static constexpr std::int64_t not_divided = std::numeric_limits<std::int64_t>::min();
+  [[nodiscard]] bool is_divided() const { return divided_ns != not_divided; }
 };
 
 struct Access {
@@ -90,11 +102,29 @@ struct Message {
   Interval time;
 };
 
+/// How far a node's generation was with a job: the tasks up to `order` were there.
+struct Generated {
+  NodeId node;
+  std::int32_t job = -1;
+  std::uint64_t order = 0;
+  std::int64_t time_ns = 0;
+};
+
+/// A value that changed.
+struct Counter {
+  NodeId node;
+  trace::NameId name;  ///< of the run's names
+  PlaceId place;
+  std::int64_t time_ns = 0;
+  std::int64_t value = 0;
+};
+
 struct RunTrace {
   std::string source;  ///< the folder, or the file
   std::int32_t node_count = 1;
   std::vector<NodeId> nodes;   ///< those whose files are there, by number
   std::string about = "null";  ///< JSON: the run's report, where it has one
+  std::string where = "null";  ///< JSON: what the first of the nodes says of its machine
   std::vector<std::string> names;
   std::vector<Thread> threads;  ///< by node and the order of rows
   std::vector<Task> tasks;
@@ -102,6 +132,9 @@ struct RunTrace {
   std::vector<Wait> waits;  ///< of each thread in order
   std::vector<Copy> copies;
   std::vector<Message> messages;
+  std::vector<Counter> counters;                     ///< of each thread in order
+  std::vector<Generated> generated;                  ///< of each node in order
+  std::vector<trace::MatrixDescription> matrices{};  ///< by number
   std::vector<std::string> damages;  ///< what could not be read, and why; a sentence each
 
   [[nodiscard]] const Task& at(TaskId task) const {
@@ -114,9 +147,15 @@ struct RunTrace {
     return std::span(accesses).subspan(static_cast<std::size_t>(task.first_access),
                                        static_cast<std::size_t>(task.access_count));
   }
+  [[nodiscard]] std::span<const Wait> waits_of(const Thread& thread) const {
+    return std::span(waits).subspan(static_cast<std::size_t>(thread.first_wait),
+                                    static_cast<std::size_t>(thread.last_wait - thread.first_wait));
+  }
   [[nodiscard]] const std::string& kernel_of(const Task& task) const {
     return names[task.kernel.value()];
   }
+  /// Kernel, and row and column of the tile that it writes first: "gsmm (5, 3)".
+  [[nodiscard]] std::string label_of(const Task& task) const;
   /// From the first task's begin to the last one's end; nothing where there are none.
   [[nodiscard]] std::optional<Interval> makespan() const;
 };

@@ -1,33 +1,20 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string>
+#include <vector>
 
-#include "kernels/kernel.hpp"
+#include "kernels/kernel_case.hpp"
 
 namespace heddle {
 
-struct OperandShape {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  friend bool operator==(const OperandShape&, const OperandShape&) = default;
+/// What runs a kernel.
+enum class Runner : std::uint8_t {
+  worker,  ///< of the host, the others at work too
+  device   ///< alone
 };
-
-/// A kernel with its parameters on operands of some shapes, in the order of its accesses.
-struct KernelCase {
-  const Kernel* kernel = nullptr;
-  KernelParameters parameters;
-  std::span<const OperandShape> operands;
-};
-
-/// What a case computes, by the usual counts; 0 for copies.
-[[nodiscard]] double flops_of(const KernelCase& what);
-
-/// Seconds of a kernel; 0 where it cannot run, or nobody knows.
-struct KernelSeconds {
-  double host = 0;    ///< on a worker, the others at work too
-  double device = 0;  ///< on a device, alone
-};
+inline constexpr std::size_t runner_count = 2;
 
 /// Who knows how long kernels take on a machine. Asked once for each case of a run.
 class KernelClock {
@@ -37,7 +24,15 @@ class KernelClock {
   KernelClock& operator=(const KernelClock&) = delete;
   virtual ~KernelClock() = default;
 
-  [[nodiscard]] virtual KernelSeconds seconds(const KernelCase& what) = 0;
+  /// 0 where it cannot run, or nobody knows.
+  [[nodiscard]] virtual double seconds(const KernelCase& what, Runner runner) = 0;
+  /// How tasks of that case differ, where that was recorded: what each took of their mean.
+  [[nodiscard]] virtual std::vector<float> spread(const KernelCase& /*what*/,
+                                                  Runner /*runner*/) const {
+    return {};
+  }
+  /// Where the times come from that it has told: "by the machine file's rates".
+  [[nodiscard]] virtual std::string source() const = 0;
 };
 
 }  // namespace heddle

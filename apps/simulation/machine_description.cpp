@@ -47,9 +47,9 @@ class DescriptionReader {
 
   void read(const YAML::Node& root, MachineDescription& to) const {
     yaml_.expect_map(root, "machine",
-                     {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "devices",
-                      "device_streams", "stream_depth", "inverse_block", "to_device", "to_host",
-                      "to_peer", "network", "memory", "runtime", "kernels"});
+                     {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "cores",
+                      "devices", "device_streams", "stream_depth", "inverse_block", "to_device",
+                      "to_host", "to_peer", "network", "memory", "runtime", "kernels"});
     if (yaml_.whole(root, version_key, 1) != 1) {
       yaml_.fail(root[version_key].Mark(), fmt::format("'{}' must be 1", version_key));
     }
@@ -58,6 +58,7 @@ class DescriptionReader {
     count(root, "nodes", 1, machine.nodes);
     count(root, "nodes_per_host", 1, machine.nodes_per_host);
     count(root, "cpu_workers", 1, machine.cpu_workers);
+    count(root, "cores", 0, machine.cores);
     count(root, "devices", 0, machine.devices);
     count(root, "device_streams", 1, machine.device_streams);
     count(root, "stream_depth", 1, machine.stream_depth);
@@ -96,32 +97,53 @@ class DescriptionReader {
   }
   void read_runtime(const YAML::Node& map, replay::SimulatedMachine& to) const {
     yaml_.expect_map(map, "runtime",
-                     {"append_us", "task_us", "wake_us", "launch_us", "notice_us", "message_us"});
-    const std::array<std::pair<const char*, double*>, 6> costs{{{"append_us", &to.append_s},
+                     {"append_us", "task_us", "wake_us", "launch_us", "notice_us", "message_us",
+                      "pause_us", "look_us"});
+    const std::array<std::pair<const char*, double*>, 8> costs{{{"append_us", &to.append_s},
                                                                 {"task_us", &to.task_s},
                                                                 {"wake_us", &to.wake_s},
                                                                 {"launch_us", &to.launch_s},
                                                                 {"notice_us", &to.notice_s},
-                                                                {"message_us", &to.message_s}}};
+                                                                {"message_us", &to.message_s},
+                                                                {"pause_us", &to.pause_s},
+                                                                {"look_us", &to.look_s}}};
     for (const auto& [key, cost] : costs) {
       if (map[key]) *cost = microseconds(map, key);
     }
   }
   void read_kernels(const YAML::Node& map, MachineDescription& to) const {
-    yaml_.expect_map(map, "kernels", {"host", "device"});
-    if (map["host"]) to.host = rates(map["host"], "kernels.host");
-    if (map["device"]) to.device = rates(map["device"], "kernels.device");
+    yaml_.expect_map(map, "kernels", {"host", "device", "noise"});
+    if (map["host"]) to.host = rates(map["host"], "kernels.host", true);
+    if (map["device"]) to.device = rates(map["device"], "kernels.device", false);
+    if (map["noise"]) to.noise = noise(map);
   }
-  [[nodiscard]] std::vector<KernelRate> rates(const YAML::Node& list,
-                                              const std::string& name) const {
+  [[nodiscard]] KernelNoise noise(const YAML::Node& map) const {
+    constexpr const char* expected = "'recorded', or standard deviation over mean, 0 to 3";
+    if (yaml_.scalar<std::string>(map, "noise", expected) == "recorded") {
+      return {.recorded = true};
+    }
+    const auto variation = yaml_.scalar<double>(map, "noise", expected);
+    if (!(variation >= 0 && variation <= 3)) {
+      yaml_.fail(map["noise"].Mark(), fmt::format("'noise' must be {}", expected));
+    }
+    return {.variation = variation};
+  }
+  [[nodiscard]] std::vector<KernelRate> rates(const YAML::Node& list, const std::string& name,
+                                              bool of_workers) const {
     yaml_.expect_list(list, name);
     std::vector<KernelRate> result;
     result.reserve(list.size());
     for (const YAML::Node& entry : list) {
-      yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops"});
-      result.push_back({yaml_.scalar<std::string>(entry, "kernel", "a kernel's name"),
-                        yaml_.positive(entry, "size", "columns of a tile, above 0"),
-                        yaml_.positive(entry, "gflops", "GFLOP/s, above 0")});
+      if (of_workers) {
+        yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops", "workers"});
+      } else {
+        yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops"});
+      }
+      KernelRate rate{yaml_.scalar<std::string>(entry, "kernel", "a kernel's name"),
+                      yaml_.positive(entry, "size", "columns of a tile, above 0"),
+                      yaml_.positive(entry, "gflops", "GFLOP/s, above 0")};
+      count(entry, "workers", 1, rate.workers);
+      result.push_back(std::move(rate));
     }
     return result;
   }
@@ -136,27 +158,27 @@ double size_of(const KernelCase& what) {
   return static_cast<double>(std::max<std::int64_t>(1, least));
 }
 
-double seconds_by(const std::vector<KernelRate>& rates, const KernelCase& what) {
+double seconds_by(const std::vector<KernelRate>& rates, const KernelCase& what,
+                  std::int32_t workers) {
   const double size = size_of(what);
   const double flops = flops_of(what);
   if (flops > 0) {
-    const auto rate = rate_at(rates, std::string(what.kernel->name), size);
+    const auto rate = rate_at(rates, std::string(what.kernel->name), size, workers);
     return rate ? flops / (*rate * 1e9) : 0;
   }
   // copy_rows and copy_triangle: a column of a product each 32 operations.
-  const auto rate = rate_at(rates, "gsmm", size);
+  const auto rate = rate_at(rates, "gsmm", size, workers);
   const OperandShape& to = what.operands[0];
   return rate ? static_cast<double>(to.rows * to.columns) / 16 / (*rate * 1e9) : 0;
 }
 
-}  // namespace
-
-std::optional<double> rate_at(const std::vector<KernelRate>& rates, const std::string& kernel,
-                              double size) {
+/// Rate of `kernel` at a size among those for one number of workers.
+std::optional<double> rate_with(const std::vector<KernelRate>& rates, const std::string& kernel,
+                                double size, std::int32_t workers) {
   const KernelRate* below = nullptr;
   const KernelRate* above = nullptr;
   for (const KernelRate& rate : rates) {
-    if (rate.kernel != kernel) continue;
+    if (rate.kernel != kernel || rate.workers != workers) continue;
     if (rate.size <= size && (below == nullptr || rate.size > below->size)) below = &rate;
     if (rate.size >= size && (above == nullptr || rate.size < above->size)) above = &rate;
   }
@@ -167,8 +189,37 @@ std::optional<double> rate_at(const std::vector<KernelRate>& rates, const std::s
   return below->gflops * std::pow(above->gflops / below->gflops, part);
 }
 
-KernelSeconds RatesClock::seconds(const KernelCase& what) {
-  return {seconds_by(machine_.host, what), seconds_by(machine_.device, what)};
+}  // namespace
+
+std::optional<double> rate_at(const std::vector<KernelRate>& rates, const std::string& kernel,
+                              double size, std::int32_t workers) {
+  std::int32_t fewer = 0;
+  std::int32_t more = 0;
+  for (const KernelRate& rate : rates) {
+    if (rate.kernel != kernel || rate.workers == 0) continue;
+    if (rate.workers <= workers) fewer = std::max(fewer, rate.workers);
+    if (rate.workers >= workers && (more == 0 || rate.workers < more)) more = rate.workers;
+  }
+  if (fewer == 0) fewer = more;
+  if (more == 0) more = fewer;
+  const auto low = rate_with(rates, kernel, size, fewer);
+  const auto high = rate_with(rates, kernel, size, more);
+  if (!low || !high || fewer == more) return low;
+  const double part =
+      std::log(static_cast<double>(workers) / fewer) / std::log(static_cast<double>(more) / fewer);
+  return *low * std::pow(*high / *low, part);
+}
+
+double MachineClock::seconds(const KernelCase& what, Runner runner) {
+  if (runner == Runner::device) return seconds_by(machine_.device, what, 1);
+  if (host_ != nullptr) return host_->seconds(what, runner);
+  return seconds_by(machine_.host, what, machine_.machine.workers_on_host());
+}
+
+std::string MachineClock::source() const {
+  if (host_ == nullptr) return "by the machine file's rates";
+  if (machine_.machine.devices == 0) return host_->source();
+  return fmt::format("as measured here, devices' by {} rates", machine_.device_source);
 }
 
 MachineDescription read_machine_description(const std::optional<std::string>& path,
@@ -177,12 +228,14 @@ MachineDescription read_machine_description(const std::optional<std::string>& pa
   const YamlReader file(path ? fmt::format("machine file {}", *path) : "machine");
   const YAML::Node root =
       path ? file.load_file(*path) : file.load_text(fmt::format("{}: 1", version_key));
-  MachineDescription result = defaults;
+  MachineDescription known = defaults;
+  if (path && !root["cores"]) known.machine.cores = 0;  // of another machine's
+  MachineDescription result = known;
   DescriptionReader(file).read(root, result);
   for (const std::string& text : overrides) {
     apply(root, text);
     // One by one, so that a complaint is about the one that has caused it.
-    result = defaults;
+    result = known;
     const YamlReader yaml("--set machine." + text, {}, YamlReader::Places::unknown);
     DescriptionReader(yaml).read(root, result);
   }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/simulation/kernel_clock.hpp"
@@ -13,17 +15,29 @@ namespace heddle {
 /// At what rate a kernel runs on square tiles.
 struct KernelRate {
   std::string kernel;
-  double size = 0;    ///< columns
-  double gflops = 0;  ///< 10^9 operations per second (flops_of)
+  double size = 0;           ///< columns
+  double gflops = 0;         ///< 10^9 operations per second (flops_of)
+  std::int32_t workers = 0;  ///< of the host at work, that runs it one of them; 0: however many
+};
+
+/// How tasks of one kernel and shape differ in time.
+struct KernelNoise {
+  double variation = 0;   ///< standard deviation over mean, log-normal; 0: all take the same
+  bool recorded = false;  ///< as they differed in the run that is replayed
+  [[nodiscard]] bool is_none() const { return variation == 0 && !recorded; }
 };
 
 /// What a file says of a machine to simulate.
 struct MachineDescription {
   replay::SimulatedMachine machine;
   std::int64_t inverse_block = 0;  ///< columns of inverse blocks in Cholesky on devices; 0: none
-  /// Of one worker while the others work too; empty: this machine's, measured.
+  /// Of one worker while the others of its host work too; empty: this machine's, measured.
   std::vector<KernelRate> host;
   std::vector<KernelRate> device;
+  std::string device_source = "the machine file's";  ///< whose rates these are
+  std::string device_backend = "cuda";
+  std::string note;  ///< what the machine is simulated without; empty: nothing
+  KernelNoise noise;
 };
 
 /// Reads a machine file (config/machines): all keys but `heddle_simulated_machine` may be left out,
@@ -34,20 +48,27 @@ struct MachineDescription {
                                                           const std::vector<std::string>& overrides,
                                                           const MachineDescription& defaults);
 
-/// Times from rates: those of a kernel by size, in between interpolated by powers, beyond the ends
-/// the end's. The size of a case is the least of its dimensions. A kernel without operations takes
-/// as long as a product of 1/16 of its elements.
-class RatesClock final : public KernelClock {
+/// Times from rates: those of a kernel by size, and by how many workers of a host there are, in
+/// between interpolated by powers, beyond the ends the end's. The size of a case is the least of
+/// its dimensions. A kernel without operations takes as long as a product of 1/16 of its elements.
+/// Where the description has no rates of the host, these are another clock's times.
+class MachineClock final : public KernelClock {
  public:
-  explicit RatesClock(const MachineDescription& machine) : machine_(machine) {}
-  [[nodiscard]] KernelSeconds seconds(const KernelCase& what) override;
+  /// `host`: needed where the machine has no rates of its own, or null.
+  MachineClock(MachineDescription machine, std::shared_ptr<KernelClock> host)
+      : machine_(std::move(machine)), host_(std::move(host)) {}
+  [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override;
+  [[nodiscard]] std::string source() const override;
 
  private:
-  const MachineDescription& machine_;
+  MachineDescription machine_;
+  std::shared_ptr<KernelClock> host_;
 };
 
-/// Rate of `kernel` at a size; nothing for a kernel that is not listed.
+/// Rate of `kernel` at a size, with so many workers of the host at work (1 at least); nothing for a
+/// kernel that is not listed.
 [[nodiscard]] std::optional<double> rate_at(const std::vector<KernelRate>& rates,
-                                            const std::string& kernel, double size);
+                                            const std::string& kernel, double size,
+                                            std::int32_t workers);
 
 }  // namespace heddle

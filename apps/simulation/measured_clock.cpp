@@ -1,7 +1,10 @@
 #include "apps/simulation/measured_clock.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string_view>
+#include <vector>
 
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
@@ -66,9 +69,11 @@ class CaseOperands {
   [[nodiscard]] bool is(std::string_view name) const { return kernel_.name == name; }
   [[nodiscard]] bool applies() const {
     return is("unmqr") || is("tsmqr") || is("ttmqr") || is("unmqr_back") || is("tsmqr_back") ||
-           is("ttmqr_back");
+           is("ttmqr_back") || is("ttmqr_panel");
   }
-  [[nodiscard]] bool factors_panel() const { return is("geqrt") || is("tsqrt") || is("ttqrt"); }
+  [[nodiscard]] bool factors_panel() const {
+    return is("geqrt") || is("tsqrt") || is("ttqrt") || is("ttqrt_panel");
+  }
   /// Of the first operands, those that are put right before each run: the kernel would change them
   /// for good.
   [[nodiscard]] std::size_t kept_count() const {
@@ -86,7 +91,7 @@ class CaseOperands {
       }
     };
     if (is("potrf")) raise_diagonal(views[0]);
-    if (is("trsm")) raise_diagonal(views[1]);
+    if (is("trsm") || is("inverse_blocks")) raise_diagonal(views[1]);
     if (!applies()) return;
     std::fill_n(views[3].data, views[3].rows * views[3].columns, 0.0);
   }
@@ -106,15 +111,15 @@ class CaseOperands {
 
 }  // namespace
 
-KernelSeconds MeasuredClock::seconds(const KernelCase& what) {
-  ++count_;
+double MeasuredClock::seconds(const KernelCase& what, Runner runner) {
+  if (runner != Runner::worker) return 0;
   std::vector<std::unique_ptr<CaseOperands>> operands(static_cast<std::size_t>(workers_.count));
   const auto work_of = [&](std::int32_t worker) {
     auto& own = operands[static_cast<std::size_t>(worker)];
     own = std::make_unique<CaseOperands>(what, normal_);  // by the thread that will use it
     return own->work();
   };
-  return {tuning::time_on(workers_, workers_.count, work_of, seconds_each), 0};
+  return tuning::time_on(workers_, workers_.count, work_of, seconds_each);
 }
 
 }  // namespace heddle

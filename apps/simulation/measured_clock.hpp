@@ -1,7 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include <string>
+#include <utility>
 
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/tuning/cpu.hpp"
@@ -16,14 +16,14 @@ class MeasuredClock final : public KernelClock {
  public:
   explicit MeasuredClock(tuning::Workers workers) : workers_(std::move(workers)) {}
 
-  [[nodiscard]] KernelSeconds seconds(const KernelCase& what) override;
-  /// Cases that were timed.
-  [[nodiscard]] std::int64_t count() const { return count_; }
+  [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override;
+  [[nodiscard]] std::string source() const override {
+    return "as measured on this machine, all workers at work";
+  }
 
  private:
   tuning::Workers workers_;
   tuning::NormalValues normal_;
-  std::int64_t count_ = 0;
 };
 
 }  // namespace heddle

@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <sys/resource.h>
 #include <utility>
 
 #include "algorithms/qr/layout.hpp"
-#include "apps/report.hpp"
 #include "base/error.hpp"
-#include "base/units.hpp"
-#include "kernels/cpu/blas.hpp"
-#include "node-runtime/topology/cpu.hpp"
 #include "node-runtime/trace/node_file.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 #include "node-runtime/tuning.hpp"
@@ -21,7 +18,15 @@
 namespace heddle {
 namespace {
 
-constexpr std::string_view machine_prefix = "machine.";
+/// Of memory that this process has had at a time.
+std::uint64_t peak_bytes() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Tasks whose graph is kept: of some hundred megabytes.
+constexpr std::int64_t tasks_max = 5'000'000;
 
 NodeFacts facts_of(const PredictionCase& one) {
   const replay::SimulatedMachine& machine = one.machine.machine;
@@ -31,78 +36,24 @@ NodeFacts facts_of(const PredictionCase& one) {
   facts.cpu_workers = machine.cpu_workers;
   facts.cpu_workers_of_all = machine.cpu_workers * machine.nodes;
   facts.devices = machine.devices;
-  facts.device_backend = machine.devices > 0 ? "cuda" : "none";
+  facts.device_backend = machine.devices > 0 ? one.machine.device_backend : "none";
   Config config;
   config.layout = one.layout;
   facts.distribution = grid_of(config, machine.nodes);
   facts.distribution.devices = machine.devices;
   // What was measured here tells about the machine as long as its kernels are this one's.
-  if (one.machine.host.empty() && machine.devices == 0) facts.tuning = one.tuning;
+  if (one.machine.host.empty()) facts.tuning = one.tuning;
+  if (!facts.tuning.measured.devices.empty()) {
+    facts.device_name = facts.tuning.measured.devices.front().name;
+  }
   return facts;
-}
-
-bool is_cholesky(const PredictionCase& one) {
-  return one.problem.factorization == config::Factorization::cholesky;
-}
-
-std::string row(const char* label, const std::string& text) {
-  return fmt::format("  {:<18}{}\n", label, text);
 }
 
 }  // namespace
 
-std::pair<std::vector<std::string>, std::vector<std::string>> split_overrides(
-    const std::vector<std::string>& overrides) {
-  std::pair<std::vector<std::string>, std::vector<std::string>> both;
-  for (const std::string& text : overrides) {
-    if (text.starts_with(machine_prefix)) {
-      both.first.push_back(text.substr(machine_prefix.size()));
-    } else {
-      both.second.push_back(text);
-    }
-  }
-  return both;
-}
-
-// ---- this machine ----------------------------------------------------------------------------
-
-ThisMachine::ThisMachine(const Config& config) {
-  std::optional<std::filesystem::path> named;
-  if (config.machine) named = *config.machine;
-  profile_ = prepare_machine(named);
-  const CpuTopology topology = CpuTopology::detect();
-  workers_.count = static_cast<std::int32_t>(
-      config.runtime.cpu_workers.value_or(topology.compute_thread_count()));
-  const auto cores = topology.cores();
-  if (static_cast<std::size_t>(workers_.count) <= cores.size()) {
-    workers_.cores.assign(cores.begin(), cores.begin() + workers_.count);
-  }
-}
-
-MachineDescription ThisMachine::description() const {
-  MachineDescription result;
-  result.machine.name = "this machine";
-  result.machine.cpu_workers = workers_.count;
-  const Measurements& measured = profile_.tuning.measured;
-  if (measured.messages) {
-    result.machine.network = {measured.messages->latency_us * 1e-6, measured.messages->rate * 1e9};
-    if (measured.messages->reading) {
-      result.machine.memory = {measured.messages->reading->short_us * 1e-6,
-                               measured.messages->reading->rate * 1e9};
-    }
-  }
-  return result;
-}
-
-std::unique_ptr<MeasuredClock> ThisMachine::clock() const {
-  static_cast<void>(load_blas(profile_.blas));
-  return std::make_unique<MeasuredClock>(workers_);
-}
-
-// ---- the case --------------------------------------------------------------------------------
-
 PredictionCase prediction_case(const Config& config, const std::string& source,
-                               MachineDescription machine, const Tuning& tuning) {
+                               MachineDescription machine, const Tuning& tuning,
+                               const Policies& policies) {
   if (!config.problem) throw Error(ErrorCode::usage, fmt::format("{}: problem: missing", source));
   if (!config.problem->matrix.generate || config.problem->matrix.n < 1) {
     throw Error(ErrorCode::usage,
@@ -110,21 +61,35 @@ PredictionCase prediction_case(const Config& config, const std::string& source,
                             "{{generate: spd, n: 4096}}",
                             source));
   }
-  if (machine.machine.devices > 0 && machine.device.empty()) {
+  if (config.runtime.placement != config::Placement::fixed) {
     throw Error(ErrorCode::usage,
-                fmt::format("machine '{}' has devices, but no rates of kernels on them "
-                            "(kernels.device)",
-                            machine.machine.name));
+                "runtime.placement: dynamic is not in this version; simulated is static");
   }
-  return {*config.problem, config.layout, std::move(machine), tuning,
-          static_cast<std::int32_t>(config.runtime.window.value_or(8192))};
+  return {*config.problem,
+          config.layout,
+          std::move(machine),
+          tuning,
+          static_cast<std::int32_t>(config.runtime.window.value_or(8192)),
+          policies};
 }
+
+namespace {
+
+config::Hierarchy hierarchy_of(std::int64_t fine) {
+  return fine > 0 ? config::Hierarchy::on : config::Hierarchy::off;
+}
+
+std::string divided_on_cpus(std::int64_t fine) {
+  return fine > 0 ? fmt::format(", divided into {} on CPUs", fine) : std::string();
+}
+
+}  // namespace
 
 CutProblem cut_problem(const PredictionCase& one) {
   const config::Matrix& matrix = one.problem.matrix;
   const NodeFacts facts = facts_of(one);
   CutProblem result;
-  if (is_cholesky(one)) {
+  if (one.is_cholesky()) {
     const TileLayout layout = choose_layout(matrix.n, matrix.n, one.layout, facts);
     result.distribution = facts.distribution;
     result.cut = fmt::format("{}", layout.tile);
@@ -134,6 +99,8 @@ CutProblem cut_problem(const PredictionCase& one) {
     result.layout.tile = layout.tile;
     result.layout.strip = layout.strip;
     result.layout.small = layout.small;
+    result.layout.hierarchy = hierarchy_of(layout.fine);
+    result.cut += divided_on_cpus(layout.fine);
     result.what = simulated_cholesky(matrix.n, layout, result.distribution,
                                      facts.devices > 0 ? one.machine.inverse_block : 0);
   } else {
@@ -144,6 +111,8 @@ CutProblem cut_problem(const PredictionCase& one) {
     result.layout.tile = cut.layout.tile;
     result.layout.strip = cut.layout.strip;
     result.layout.small = cut.layout.small;
+    result.layout.hierarchy = hierarchy_of(cut.layout.fine);
+    result.cut += divided_on_cpus(cut.layout.fine);
     result.layout.inner = cut.layout.inner;
     result.layout.virtual_tiles = cut.layout.virtual_tiles;
     result.layout.tree =
@@ -153,23 +122,90 @@ CutProblem cut_problem(const PredictionCase& one) {
   return result;
 }
 
-Prediction predict(const PredictionCase& one, KernelClock& clock, std::string kernels,
-                   bool traces) {
-  const replay::SimulatedMachine& machine = one.machine.machine;
+double PredictionBounds::seconds() const {
+  return std::max({area_s, node_s, critical_path_s.value_or(0)});
+}
+
+PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
+    : one_(std::move(one)), problem_(cut_problem(one_)), program_(problem_.what, clock) {
+  const replay::SimulatedMachine& machine = one_.machine.machine;
+  const replay::TaskGraph graph(program_, machine.nodes, tasks_max);
+  kernels_ = clock.source();
+  const replay::PriorityRule rule = one_.policies.priorities;
+  if (graph.is_complete()) {
+    critical_path_s_ = graph.critical_path_s();
+  } else if (rule == replay::PriorityRule::path) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("policy.priorities=path: the longest paths of {} tasks are too many; at "
+                    "most {} are kept",
+                    graph.count(), tasks_max));
+  }
+  if (rule == replay::PriorityRule::path) {
+    by_path_ = replay::priority_of(rule, 0, &graph, program_, machine);
+  }
+  draw_from(clock);
+}
+
+/// What the tasks of each kind are to differ by.
+void PreparedPrediction::draw_from(const KernelClock& clock) {
+  const KernelNoise& noise = one_.machine.noise;
+  if (noise.is_none()) return;
+  critical_path_s_.reset();
+  replay::TaskKindId next{0};
+  for (const replay::TaskKind& kind : program_.kinds()) {
+    replay::Spread& spread = spreads_.emplace_back();
+    spread.variation = noise.variation;
+    const Runner runner = kind.seconds_host > 0 ? Runner::worker : Runner::device;
+    if (noise.recorded) spread.shares = clock.spread(program_.case_of(next), runner);
+    ++next;
+    if (noise.recorded && spread.shares.empty()) {
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("machine.kernels.noise: recorded: no run has recorded what '{}' takes",
+                      kind.kernel));
+    }
+  }
+}
+
+bool PreparedPrediction::draws() const {
+  return !spreads_.empty() || one_.policies.priorities == replay::PriorityRule::random;
+}
+
+Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {
+  const replay::SimulatedMachine& machine = one_.machine.machine;
   Prediction prediction;
-  prediction.problem = cut_problem(one);
-  prediction.kernels = std::move(kernels);
-  SimulatedProgram program(prediction.problem.what, clock);
+  prediction.problem = problem_;
+  prediction.kernels = kernels_;
+  prediction.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
-  prediction.result = replay::simulate(machine, program, {.window = one.window, .traces = traces});
+  replay::SimulatedJob* job = &program_;
+  std::optional<replay::NoisyJob> noisy;
+  if (!spreads_.empty()) job = &noisy.emplace(*job, spreads_, seed);
+  std::optional<replay::PrioritizedJob> prioritized;
+  replay::PriorityOf priority = by_path_;
+  if (!priority) {
+    priority = replay::priority_of(one_.policies.priorities, seed, nullptr, *job, machine);
+  }
+  if (priority) job = &prioritized.emplace(*job, std::move(priority));
+  prediction.result = replay::simulate(machine, *job, {.window = one_.window, .traces = traces});
   prediction.simulated_in_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  prediction.peak_bytes = peak_bytes();
   double workers = 0;
   double devices = 0;
+  // A device that has a kernel works at its full rate: it is busy for what its kernels take alone.
+  const auto area = [&](double of_workers, double of_devices) {
+    return std::max(of_workers / machine.cpu_workers, of_devices / std::max(1, machine.devices));
+  };
+  prediction.bounds.critical_path_s = critical_path_s_;
   for (const replay::SimulatedNodeTotals& node : prediction.result.nodes) {
     workers += node.busy_workers_s;
     devices += node.busy_devices_s;
+    prediction.bounds.node_s =
+        std::max(prediction.bounds.node_s, area(node.busy_workers_s, node.busy_devices_s));
   }
+  prediction.bounds.area_s = area(workers, devices) / machine.nodes;
   const double time = prediction.result.seconds * machine.nodes;
   if (time <= 0) return prediction;
   prediction.busy = workers / time / machine.cpu_workers;
@@ -177,84 +213,31 @@ Prediction predict(const PredictionCase& one, KernelClock& clock, std::string ke
   return prediction;
 }
 
-std::string prediction_table(const PredictionCase& one, const Prediction& prediction) {
-  const replay::SimulatedMachine& m = one.machine.machine;
-  const replay::SimulationResult& r = prediction.result;
-  std::string text = fmt::format("heddle {}: simulated on {}\n{}\n", heddle_version(), m.name,
-                                 std::string(80, '-'));
-  text += row("problem", fmt::format("{} of {} x {}", is_cholesky(one) ? "Cholesky" : "QR",
-                                     one.problem.matrix.rows(), one.problem.matrix.n));
-  text += row("nodes", fmt::format("{} as a grid of {} x {}; {} worker{}{} each", m.nodes,
-                                   prediction.problem.distribution.grid_rows,
-                                   prediction.problem.distribution.grid_columns, m.cpu_workers,
-                                   m.cpu_workers == 1 ? "" : "s",
-                                   m.devices > 0 ? fmt::format(", {} devices", m.devices) : ""));
-  text += row("tiles", prediction.problem.cut);
-  text += row("kernels", prediction.kernels);
-  text += row("time", fmt::format("{}, {:.2f} GFLOP/s", format_seconds(r.seconds),
-                                  prediction.problem.what.flops / r.seconds * 1e-9));
-  text += row("busy", fmt::format("{:.1f} % of the workers' time{}", 100 * prediction.busy,
-                                  m.devices > 0 ? fmt::format(", {:.1f} % of the devices'",
-                                                              100 * prediction.busy_devices)
-                                                : ""));
-  text += row("tasks", fmt::format("{}", r.tasks));
-  if (m.nodes > 1) {
-    text += row("messages", fmt::format("{}, {}", r.messages, format_bytes(r.message_bytes)));
-  }
-  if (m.devices > 0) {
-    text += row("copies", fmt::format("{}, {}", r.copies, format_bytes(r.copied_bytes)));
-  }
-  text += row("simulated in",
-              fmt::format("{}, {:.2f} us for each task", format_seconds(prediction.simulated_in_s),
-                          1e6 * prediction.simulated_in_s /
-                              static_cast<double>(std::max<std::int64_t>(1, r.tasks))));
-  return text;
-}
-
-nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) {
-  const replay::SimulatedMachine& machine = one.machine.machine;
-  const replay::SimulationResult& r = prediction.result;
-  nlohmann::json all{
-      {"simulated", true},
-      {"machine", machine.name},
-      {"factorization", is_cholesky(one) ? "cholesky" : "qr"},
-      {"m", one.problem.matrix.rows()},
-      {"n", one.problem.matrix.n},
-      {"nodes", machine.nodes},
-      {"grid",
-       {prediction.problem.distribution.grid_rows, prediction.problem.distribution.grid_columns}},
-      {"cpu_workers", machine.cpu_workers},
-      {"devices", machine.devices},
-      {"seconds", {{"factor", r.seconds}}},
-      {"gflops", prediction.problem.what.flops / r.seconds * 1e-9},
-      {"busy", {{"workers", prediction.busy}, {"devices", prediction.busy_devices}}},
-      {"tasks", r.tasks},
-      {"messages", r.messages},
-      {"bytes_sent", r.message_bytes},
-      {"copies", r.copies},
-      {"bytes_copied", r.copied_bytes},
-      {"events", r.events},
-      {"simulated_in_seconds", prediction.simulated_in_s}};
-  const config::Layout& layout = prediction.problem.layout;
-  all["nodes_per_host"] = machine.nodes_per_host;
-  all["tile"] = *layout.tile;
-  all["strip"] = *layout.strip;
-  all["small"] = *layout.small;
-  if (layout.inner) all["inner"] = *layout.inner;
-  if (layout.virtual_tiles) all["virtual"] = *layout.virtual_tiles;
-  if (layout.tree) all["tree"] = name_of(*layout.tree);
-  return all;
+Prediction middle_of(std::vector<Prediction> runs) {
+  std::ranges::stable_sort(runs, {}, [](const Prediction& one) { return one.result.seconds; });
+  const std::size_t last = runs.size() - 1;
+  const auto at = [&](double share) {
+    return static_cast<std::size_t>(std::lround(share * static_cast<double>(last)));
+  };
+  const Repeats repeats{.first_seed = std::ranges::min_element(runs, {}, &Prediction::seed)->seed,
+                        .count = static_cast<std::int32_t>(runs.size()),
+                        .low_s = runs[at(0.05)].result.seconds,
+                        .high_s = runs[at(0.95)].result.seconds};
+  Prediction middle = std::move(runs[last / 2]);
+  middle.repeats = repeats;
+  return middle;
 }
 
 void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::string& folder,
-                         nlohmann::json about) {
+                         nlohmann::json about, std::int32_t cores) {
   about["job"] = 0;
-  trace::prepare_run_folder(folder, static_cast<std::int32_t>(traces.size()));
+  trace::prepare_run_folder(folder);
   const auto begun = std::chrono::system_clock::now().time_since_epoch();
   const std::string run = fmt::format("simulated-{}", begun.count());
   for (trace::NodeTrace& trace : traces) {
     const nlohmann::json metadata{{"run", run},
-                                  {"about", trace.node == NodeId{0} ? about : nlohmann::json()}};
+                                  {"about", trace.node == NodeId{0} ? about : nlohmann::json()},
+                                  {"node", {{"host_cores", cores}}}};
     trace.info.metadata = metadata.dump();
     trace::write_node_file(std::filesystem::path(folder) / trace::node_file_name(trace.node),
                            trace);

@@ -1,55 +1,43 @@
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "apps/simulation/machine_description.hpp"
-#include "apps/simulation/measured_clock.hpp"
+#include "apps/simulation/policies.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "config/config.hpp"
-#include "node-runtime/machine/prepare.hpp"
+#include "node-runtime/machine/machine_file.hpp"
+#include "replay/simulation/noise.hpp"
+#include "replay/simulation/priorities.hpp"
 #include "replay/simulation/simulator.hpp"
 
-/// What `heddle simulate` and `heddle replay` have in common.
+/// One prediction: what `heddle simulate` and `heddle replay` have in common.
 namespace heddle {
-
-/// Overrides of the machine ("machine.nodes=4"), without the prefix, and the others.
-[[nodiscard]] std::pair<std::vector<std::string>, std::vector<std::string>> split_overrides(
-    const std::vector<std::string>& overrides);
-
-/// This machine: its workers, and what `heddle tune` has measured of links. Measures OpenBLAS's
-/// kernel sets where nobody has so far.
-class ThisMachine {
- public:
-  explicit ThisMachine(const Config& config);
-
-  [[nodiscard]] MachineDescription description() const;
-  [[nodiscard]] const Tuning& tuning() const { return profile_.tuning; }
-  /// Loads OpenBLAS.
-  [[nodiscard]] std::unique_ptr<MeasuredClock> clock() const;
-
- private:
-  MachineProfile profile_;
-  tuning::Workers workers_;
-};
 
 /// What is to be predicted.
 struct PredictionCase {
   config::Problem problem;  ///< whose matrix is generated: nothing is read
   config::Layout layout;
   MachineDescription machine;
-  Tuning tuning;  ///< what sizes follow from, where the kernels are this machine's
+  /// What sizes follow from, where the kernels are this machine's; of devices one kind at most.
+  Tuning tuning;
   std::int32_t window = 8192;
+  Policies policies;
+
+  [[nodiscard]] bool is_cholesky() const {
+    return problem.factorization == config::Factorization::cholesky;
+  }
 };
 
 /// The problem of a configuration on a machine. Throws Error(usage) for a matrix from a file, and
-/// for devices without rates of kernels.
+/// for a placement that is not there yet.
 [[nodiscard]] PredictionCase prediction_case(const Config& config, const std::string& source,
-                                             MachineDescription machine, const Tuning& tuning);
+                                             MachineDescription machine, const Tuning& tuning,
+                                             const Policies& policies);
 
 /// A problem's factorization, cut for its machine.
 struct CutProblem {
@@ -60,25 +48,81 @@ struct CutProblem {
 };
 [[nodiscard]] CutProblem cut_problem(const PredictionCase& one);
 
+/// No schedule of the same tasks on their places is shorter than these.
+struct PredictionBounds {
+  double area_s = 0;  ///< all workers, or all devices, busy all the time
+  double node_s = 0;  ///< the same on the node with most work
+  /// Nothing: more tasks than are kept, or what they take is drawn.
+  std::optional<double> critical_path_s{};
+  [[nodiscard]] double seconds() const;
+};
+
+/// Several runs that differ in what was drawn.
+struct Repeats {
+  std::uint64_t first_seed = 1;
+  std::int32_t count = 0;
+  double low_s = 0;   ///< 5 of 100 were shorter
+  double high_s = 0;  ///< 5 of 100 were longer
+};
+
 struct Prediction {
   CutProblem problem;
   replay::SimulationResult result;
   std::string kernels;  ///< where their times come from
+  PredictionBounds bounds;
   double simulated_in_s = 0;
-  double busy = 0;          ///< of all workers' time
-  double busy_devices = 0;  ///< of all devices'
+  std::uint64_t peak_bytes = 0;  ///< of the process so far
+  double busy = 0;               ///< of all workers' time
+  double busy_devices = 0;       ///< of all devices'
+  std::uint64_t seed = 1;
+  std::optional<Repeats> repeats{};  ///< this is the one in the middle of them
+
+  [[nodiscard]] double gflops() const { return problem.what.flops / result.seconds * 1e-9; }
+  /// How near it comes to the largest bound: 1 is as good as can be.
+  [[nodiscard]] double share_of_bound() const { return bounds.seconds() / result.seconds; }
 };
 
-/// `kernels` says where the clock's times come from.
-[[nodiscard]] Prediction predict(const PredictionCase& one, KernelClock& clock, std::string kernels,
-                                 bool traces);
+/// A case whose program has been walked once, so that all times of kernels are known, and the graph
+/// of its tasks. Throws Error(usage) when the problem does not fit its machine.
+class PreparedPrediction {
+ public:
+  /// The clock is asked here, and never again.
+  PreparedPrediction(PredictionCase one, KernelClock& clock);
+  PreparedPrediction(const PreparedPrediction&) = delete;
+  PreparedPrediction& operator=(const PreparedPrediction&) = delete;
+  ~PreparedPrediction() = default;
+
+  [[nodiscard]] const PredictionCase& what() const { return one_; }
+  /// The seed matters.
+  [[nodiscard]] bool draws() const;
+  /// Simulates. May be called at the same time by several threads.
+  [[nodiscard]] Prediction run(std::uint64_t seed, bool traces);
+
+ private:
+  void draw_from(const KernelClock& clock);
+
+  PredictionCase one_;
+  CutProblem problem_;
+  SimulatedProgram program_;
+  std::string kernels_;
+  std::optional<double> critical_path_s_;
+  replay::PriorityOf by_path_;
+  std::vector<replay::Spread> spreads_;  ///< by kind; empty: all tasks of a kind take the same
+};
+
+/// Of runs with several seeds the one with the median time, and how the others lie around it.
+[[nodiscard]] Prediction middle_of(std::vector<Prediction> runs);
+
+/// "Cholesky of 8000 x 8000", and "4 as a grid of 2 x 2; 8 workers, 3 devices each".
+[[nodiscard]] std::string problem_name(const PredictionCase& one);
+[[nodiscard]] std::string nodes_name(const PredictionCase& one, const Prediction& prediction);
 
 /// For a terminal of 80 columns; ends with a line break.
 [[nodiscard]] std::string prediction_table(const PredictionCase& one, const Prediction& prediction);
 [[nodiscard]] nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction);
 
-/// A run's folder; `about` is the run's report.
+/// A run's folder; `about` is the run's report, `cores` those of a host.
 void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::string& folder,
-                         nlohmann::json about);
+                         nlohmann::json about, std::int32_t cores);
 
 }  // namespace heddle

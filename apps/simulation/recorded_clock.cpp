@@ -1,29 +1,21 @@
 #include "apps/simulation/recorded_clock.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <fmt/format.h>
+#include <numeric>
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "replay/device_times.hpp"
 
 namespace heddle {
-namespace {
-
-using Words = std::array<std::uint64_t, 4>;
-
-bool is_same(const KernelParameters& a, const KernelParameters& b) {
-  return std::bit_cast<Words>(a) == std::bit_cast<Words>(b);
-}
-
-}  // namespace
 
 /// Numbers the cases of a walk, and tells which one each item of the program is.
-class RecordedClock::Collector final : public KernelClock, private replay::WalkSink {
+class RecordedTimes::Collector final : public KernelClock, private replay::WalkSink {
  public:
-  Collector(const SimulatedFactorization& what, std::vector<Recorded>& recorded)
-      : recorded_(recorded), program_(what, *this) {}
+  Collector(const SimulatedFactorization& what, std::vector<Times>& times)
+      : times_(times), program_(what, *this) {}
 
   /// By the number of the item in the node's walk, from 1 on, as orders in a trace; -1 where it is
   /// no task.
@@ -35,11 +27,23 @@ class RecordedClock::Collector final : public KernelClock, private replay::WalkS
     return std::move(items_);
   }
 
-  [[nodiscard]] KernelSeconds seconds(const KernelCase& what) override {
-    recorded_.push_back(
-        {what.kernel, what.parameters, {what.operands.begin(), what.operands.end()}});
-    return {};
+  [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override {
+    const CaseKey key = CaseKey::of(what);
+    const auto found = std::ranges::find_if(times_, [&](const Times& one) {
+      return one.runner == runner && one.key == key;  // fine tasks of several kernels are alike
+    });
+    if (found == times_.end()) times_.push_back({key, runner, {}});
+    return 1;  // no matter what
   }
+  /// Where the times of a kind's tasks are; of its fine tasks by their number from 1 on, 0: whole.
+  /// -1: there are none such.
+  [[nodiscard]] std::int32_t time_of(std::int32_t kind, std::uint32_t fine) {
+    const auto at = static_cast<std::size_t>(kind);
+    if (by_kind_.size() <= at) by_kind_.resize(program_.kinds().size());
+    if (by_kind_[at].empty()) by_kind_[at] = times_of(replay::TaskKindId(kind));
+    return fine < by_kind_[at].size() ? by_kind_[at][fine] : -1;
+  }
+  [[nodiscard]] std::string source() const override { return {}; }
 
  private:
   void append(replay::TaskKindId kind, std::int32_t /*priority*/,
@@ -52,50 +56,87 @@ class RecordedClock::Collector final : public KernelClock, private replay::WalkS
   }
   void release(const protocol::Access& /*access*/) override {}
   [[nodiscard]] bool has_room() const override { return true; }
+  /// First the whole task's, which a divided one has not, then those of its fine tasks.
+  [[nodiscard]] std::vector<std::int32_t> times_of(replay::TaskKindId id) const {
+    const replay::TaskKind& kind = program_.kinds()[static_cast<std::size_t>(id.value())];
+    if (!kind.fine) {
+      const Runner runner = kind.seconds_host > 0 ? Runner::worker : Runner::device;
+      return {index_of(program_.case_of(id), runner)};
+    }
+    std::vector<std::int32_t> all{-1};
+    for (std::int32_t n = 0; n < kind.fine->graph.size(); ++n) {
+      const FineOperands task(kind.fine->graph.task(n));
+      all.push_back(index_of(task.what(), Runner::worker));
+    }
+    return all;
+  }
+  [[nodiscard]] std::int32_t index_of(const KernelCase& what, Runner runner) const {
+    const CaseKey key = CaseKey::of(what);
+    const auto found = std::ranges::find_if(
+        times_, [&](const Times& one) { return one.runner == runner && one.key == key; });
+    return found == times_.end() ? -1 : static_cast<std::int32_t>(found - times_.begin());
+  }
 
-  std::vector<Recorded>& recorded_;
+  std::vector<Times>& times_;
   SimulatedProgram program_;
   std::vector<std::int32_t> items_;
+  std::vector<std::vector<std::int32_t>> by_kind_;
 };
 
-RecordedClock::RecordedClock(const replay::RunTrace& run, std::int32_t job,
-                             const SimulatedFactorization& what, KernelClock& others)
-    : others_(others) {
-  Collector collector(what, recorded_);
+namespace {
+
+/// The task ran that kernel.
+bool is_of(const RecordedTimes::Times& times, const replay::Task& task,
+           const replay::RunTrace& run) {
+  const std::string_view name = run.kernel_of(task);
+  const std::string_view kernel = times.key.kernel->name;
+  return task.fine > 0 ? name == fmt::format("fine {}", kernel) : name == kernel;
+}
+
+}  // namespace
+
+RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
+                             const SimulatedFactorization& what) {
+  Collector collector(what, times_);
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> kinds;
   for (const NodeId node : run.nodes) kinds[node.value()] = collector.kinds_of(node);
-  for (const replay::Task& task : run.tasks) {
+  const std::vector<double> seconds = replay::own_seconds(run);
+  for (std::size_t i = 0; i < run.tasks.size(); ++i) {
+    const replay::Task& task = run.tasks[i];
     if (task.job != job) continue;
+    if (task.is_divided()) continue;  // its fine tasks tell
     const std::vector<std::int32_t>& of_node = kinds.at(run.at(task.thread).node.value());
-    const std::int32_t kind = task.order < of_node.size() ? of_node[task.order] : -1;
-    if (kind < 0 || recorded_[static_cast<std::size_t>(kind)].kernel->name != run.kernel_of(task)) {
+    const std::int32_t item = task.order < of_node.size() ? of_node[task.order] : -1;
+    const std::int32_t kind = item < 0 ? -1 : collector.time_of(item, task.fine);
+    if (kind < 0 || !is_of(times_[static_cast<std::size_t>(kind)], task, run)) {
       throw Error(ErrorCode::usage,
                   fmt::format("'{}': task {} of job {} is '{}', which the factorization that the "
                               "run tells of has not there; it cannot be replayed",
                               run.source, task.order, job, run.kernel_of(task)));
     }
-    Recorded& recorded = recorded_[static_cast<std::size_t>(kind)];
-    recorded.seconds += static_cast<double>(task.time.ns()) * 1e-9;
-    ++recorded.count;
+    times_[static_cast<std::size_t>(kind)].seconds.push_back(static_cast<float>(seconds[i]));
   }
 }
 
-const RecordedClock::Recorded* RecordedClock::find(const KernelCase& what) const {
-  const auto found = std::ranges::find_if(recorded_, [&](const Recorded& one) {
-    return one.count > 0 && one.kernel == what.kernel && is_same(one.parameters, what.parameters) &&
-           std::ranges::equal(one.operands, what.operands);
-  });
-  return found == recorded_.end() ? nullptr : &*found;
+double RecordedTimes::Times::mean() const {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
 }
 
-/// That of the same kernel which computes as much, or nearly.
-const RecordedClock::Recorded* RecordedClock::nearest(const KernelCase& what) const {
-  const Recorded* best = nullptr;
+const RecordedTimes::Times* RecordedTimes::find(const KernelCase& what, Runner runner) const {
+  const CaseKey key = CaseKey::of(what);
+  const auto found = std::ranges::find_if(times_, [&](const Times& one) {
+    return !one.seconds.empty() && one.runner == runner && one.key == key;
+  });
+  return found == times_.end() ? nullptr : &*found;
+}
+
+const RecordedTimes::Times* RecordedTimes::nearest(const KernelCase& what, Runner runner) const {
+  const Times* best = nullptr;
   double least = 0;
-  for (const Recorded& one : recorded_) {
-    if (one.count == 0 || one.kernel != what.kernel) continue;
+  for (const Times& one : times_) {
+    if (one.seconds.empty() || one.runner != runner || one.key.kernel != what.kernel) continue;
     const double distance =
-        std::abs(std::log((flops_of(one.as_case()) + 1) / (flops_of(what) + 1)));
+        std::abs(std::log((flops_of(one.key.as_case()) + 1) / (flops_of(what) + 1)));
     if (best != nullptr && distance >= least) continue;
     best = &one;
     least = distance;
@@ -103,14 +144,69 @@ const RecordedClock::Recorded* RecordedClock::nearest(const KernelCase& what) co
   return best;
 }
 
-KernelSeconds RecordedClock::seconds(const KernelCase& what) {
-  if (const Recorded* const known = find(what)) return {known->mean(), 0};
+const RecordedTimes::Times* RecordedTimes::main_case(const Kernel& kernel, Runner runner) const {
+  const Times* best = nullptr;
+  double most = 0;
+  for (const Times& one : times_) {
+    if (one.seconds.empty() || one.runner != runner || one.key.kernel != &kernel) continue;
+    const double all = one.mean() * static_cast<double>(one.seconds.size());
+    if (best != nullptr && all <= most) continue;
+    best = &one;
+    most = all;
+  }
+  return best;
+}
+
+/// What the kernel takes now of what it took, by its main case: timing all of them would take long,
+/// and short ones are timed badly.
+double RecordedClock::crowding(const Kernel& kernel, Runner runner) {
+  if (then_ == now_ || runner != Runner::worker) return 1;
+  const auto [known, is_new] = crowding_.try_emplace(&kernel, 1);
+  const RecordedTimes::Times* const main = recorded_->main_case(kernel, runner);
+  if (!is_new || main == nullptr) return known->second;
+  const double then = then_->seconds(main->key.as_case(), runner);
+  const double now = now_->seconds(main->key.as_case(), runner);
+  if (then > 0 && now > 0) known->second = now / then;
+  return known->second;
+}
+
+double RecordedClock::seconds(const KernelCase& what, Runner runner) {
+  if (const RecordedTimes::Times* const known = recorded_->find(what, runner)) {
+    return known->mean() * crowding(*what.kernel, runner);
+  }
   ++estimated_;
-  const KernelSeconds other = others_.seconds(what);
-  const Recorded* const like = nearest(what);
-  if (like == nullptr || other.host <= 0) return {other.host, 0};
-  const double there = others_.seconds(like->as_case()).host;
-  return {there > 0 ? other.host * like->mean() / there : other.host, 0};
+  const double other = now_->seconds(what, runner);
+  const RecordedTimes::Times* const like = recorded_->nearest(what, runner);
+  if (like == nullptr) return other;
+  const KernelCase near = like->key.as_case();
+  const double there = then_->seconds(near, runner);
+  if (other > 0 && there > 0) return other * like->mean() / there;
+  return flops_of(near) > 0 ? like->mean() * flops_of(what) / flops_of(near) : like->mean();
+}
+
+std::vector<float> RecordedClock::spread(const KernelCase& what, Runner runner) const {
+  const RecordedTimes::Times* like = recorded_->find(what, runner);
+  if (like == nullptr) like = recorded_->nearest(what, runner);
+  if (like == nullptr) return {};
+  std::vector<float> shares = like->seconds;
+  const auto mean = static_cast<float>(like->mean());
+  if (mean <= 0) return {};
+  for (float& share : shares) share /= mean;
+  return shares;
+}
+
+std::string RecordedClock::source() const {
+  std::string text = "as the run had them";
+  if (estimated_ > 0) text += fmt::format("; {} shapes that it had not are scaled", estimated_);
+  if (crowding_.empty()) return text;
+  double least = crowding_.begin()->second;
+  double most = least;
+  for (const auto& [kernel, factor] : crowding_) {
+    least = std::min(least, factor);
+    most = std::max(most, factor);
+  }
+  if (least == 1 && most == 1) return text;
+  return text + fmt::format(", times {:.2f} to {:.2f} for more or fewer beside", least, most);
 }
 
 }  // namespace heddle

@@ -1,49 +1,73 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "replay/run.hpp"
 
 namespace heddle {
 
-/// Times of kernels as a run's trace has them: the mean of those of one case, which is what a
-/// factorization's time adds up from. A case that the run has not met takes as long as another
-/// clock says, times what the run's nearest case of that kernel took of that clock's time for it.
-/// Of workers alone.
-class RecordedClock final : public KernelClock {
+/// What a run's kernels took, by case.
+class RecordedTimes {
  public:
-  /// The run's job was `what`: its tasks are told apart by walking that again. `others` outlives
-  /// the clock. Throws Error(usage) when the run's tasks are not those of the program.
-  RecordedClock(const replay::RunTrace& run, std::int32_t job, const SimulatedFactorization& what,
-                KernelClock& others);
+  /// The run's job was `what`: its tasks are told apart by walking that again. Throws Error(usage)
+  /// when the run's tasks are not those of the program.
+  RecordedTimes(const replay::RunTrace& run, std::int32_t job, const SimulatedFactorization& what);
 
-  [[nodiscard]] KernelSeconds seconds(const KernelCase& what) override;
-  /// Cases that the run had not.
-  [[nodiscard]] std::int64_t estimated() const { return estimated_; }
+  struct Times {
+    CaseKey key;
+    Runner runner = Runner::worker;
+    std::vector<float> seconds;  ///< of each task (own_seconds)
+
+    [[nodiscard]] double mean() const;
+  };
+  /// Null where the run had none.
+  [[nodiscard]] const Times* find(const KernelCase& what, Runner runner) const;
+  /// That of the same kernel which computes as much, or nearly; null where the kernel did not run
+  /// there.
+  [[nodiscard]] const Times* nearest(const KernelCase& what, Runner runner) const;
+  /// That of the same kernel which took longest in all; null likewise.
+  [[nodiscard]] const Times* main_case(const Kernel& kernel, Runner runner) const;
 
  private:
-  struct Recorded {
-    const Kernel* kernel = nullptr;
-    KernelParameters parameters;
-    std::vector<OperandShape> operands;
-    double seconds = 0;  ///< of all tasks
-    std::int64_t count = 0;
-
-    [[nodiscard]] KernelCase as_case() const { return {kernel, parameters, operands}; }
-    [[nodiscard]] double mean() const { return seconds / static_cast<double>(count); }
-  };
   class Collector;
+  std::vector<Times> times_;
+};
 
-  [[nodiscard]] const Recorded* find(const KernelCase& what) const;
-  [[nodiscard]] const Recorded* nearest(const KernelCase& what) const;
+/// Times of kernels as a run's trace has them: the mean of those of one case, which is what a
+/// factorization's time adds up from.
+///
+/// Two other clocks say what is different now: `then` with as many workers of a host at work as the
+/// run had, `now` with as many as there are to be; the same clock twice where that is as it was. A
+/// case of the run takes what it took, times what the main case of its kernel takes now of its time
+/// then. A case that the run has not met takes as long as the run's nearest case of that kernel,
+/// times what it takes now of that case's time then; where they know nothing, by its operations.
+class RecordedClock final : public KernelClock {
+ public:
+  RecordedClock(std::shared_ptr<const RecordedTimes> recorded, std::shared_ptr<KernelClock> then,
+                std::shared_ptr<KernelClock> now)
+      : recorded_(std::move(recorded)), then_(std::move(then)), now_(std::move(now)) {}
 
-  KernelClock& others_;
-  std::vector<Recorded> recorded_;
-  std::int64_t estimated_ = 0;
+  [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override;
+  /// A case that the run has not met differs as its nearest one.
+  [[nodiscard]] std::vector<float> spread(const KernelCase& what, Runner runner) const override;
+  [[nodiscard]] std::string source() const override;
+
+ private:
+  [[nodiscard]] double crowding(const Kernel& kernel, Runner runner);
+
+  std::shared_ptr<const RecordedTimes> recorded_;
+  std::shared_ptr<KernelClock> then_;
+  std::shared_ptr<KernelClock> now_;
+  std::int64_t estimated_ = 0;                ///< cases that the run had not
+  std::map<const Kernel*, double> crowding_;  ///< of workers' kernels
 };
 
 }  // namespace heddle

@@ -104,13 +104,17 @@ SimulatedProgram::SimulatedProgram(SimulatedFactorization what, KernelClock& clo
     spec.spare_count = matrix.state()->spec.spare_count;
     // Tiles of one size are one class, as in the tile store.
     std::map<std::int64_t, std::int32_t> classes;
+    std::vector<std::int32_t> of_tile;
+    of_tile.reserve(static_cast<std::size_t>(l.tile_rows()) *
+                    static_cast<std::size_t>(l.tile_columns()));
     for (TileColumn c{0}; c.value() < l.tile_columns(); ++c) {
       for (TileRow i{0}; i.value() < l.tile_rows(); ++i) {
         const auto next = static_cast<std::int32_t>(classes.size());
         const std::int64_t elements = l.row_count(i) * l.column_count(c);
-        spec.classes.push_back(classes.try_emplace(elements, next).first->second);
+        of_tile.push_back(classes.try_emplace(elements, next).first->second);
       }
     }
+    spec.classes = std::make_shared<const std::vector<std::int32_t>>(std::move(of_tile));
     spec.class_count = std::max(1, static_cast<std::int32_t>(classes.size()));
     specs_.push_back(std::move(spec));
   }
@@ -140,18 +144,37 @@ std::uint64_t SimulatedProgram::message_bytes(TileId tile, Version version) cons
   return static_cast<std::uint64_t>(part.element_count(whole.columns)) * sizeof(double);
 }
 
-std::size_t SimulatedProgram::CaseKeyHash::operator()(const CaseKey& key) const {
-  std::uint64_t hash = std::bit_cast<std::uintptr_t>(key.kernel);
-  const auto mix = [&](std::uint64_t value) {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL;
-    hash ^= hash >> 29U;
-  };
-  for (const std::uint64_t word : key.parameters) mix(word);
-  for (const OperandShape& operand : key.operands) {
-    mix(static_cast<std::uint64_t>(operand.rows) << 32U |
-        static_cast<std::uint64_t>(operand.columns));
+namespace {
+
+/// Of the times of fine tasks that wait for each other.
+double longest_way(const replay::FineKind& kind) {
+  std::vector<double> before(kind.seconds.size(), 0);
+  double longest = 0;
+  for (std::int32_t n = 0; n < kind.graph.size(); ++n) {  // all that it waits for come first
+    const auto at = static_cast<std::size_t>(n);
+    const double end = before[at] + kind.seconds[at];
+    longest = std::max(longest, end);
+    for (const std::int32_t next : kind.graph.successors(n)) {
+      double& since = before[static_cast<std::size_t>(next)];
+      since = std::max(since, end);
+    }
   }
-  return hash;
+  return longest;
+}
+
+}  // namespace
+
+/// Null where workers run the kernel whole.
+std::shared_ptr<const replay::FineKind> SimulatedProgram::fine_kind(const KernelCase& what) {
+  if (what_.spec.fine == 0 || what.kernel->fine == nullptr) return nullptr;
+  auto kind = std::make_shared<replay::FineKind>(
+      replay::FineKind{FineGraph(fine_form(what, what_.spec.fine)), {}});
+  if (kind->graph.size() <= 1) return nullptr;
+  for (std::int32_t n = 0; n < kind->graph.size(); ++n) {
+    const FineOperands task(kind->graph.task(n));
+    kind->seconds.push_back(clock_.seconds(task.what(), Runner::worker));
+  }
+  return kind;
 }
 
 TaskKindId SimulatedProgram::kind(const Kernel& kernel, const TaskOptions& options,
@@ -159,17 +182,21 @@ TaskKindId SimulatedProgram::kind(const Kernel& kernel, const TaskOptions& optio
   CaseKey key;
   key.kernel = &kernel;
   key.parameters = std::bit_cast<std::array<std::uint64_t, 4>>(options.parameters);
-  for (std::size_t i = 0; i < accesses.size(); ++i) key.operands[i] = shape(accesses[i].tile);
+  for (const Access& access : accesses) key.operands[key.operand_count++] = shape(access.tile);
+  const bool is_host = accesses.front().home.place == host_place;
+  const Runner runner = is_host ? Runner::worker : Runner::device;
+  auto& known = known_.at(static_cast<std::size_t>(runner));
+  const auto found = std::as_const(known).find(key);
+  if (found != known.end()) return found->second;
+  const KernelCase what = key.as_case();
+  std::shared_ptr<const replay::FineKind> fine = is_host ? fine_kind(what) : nullptr;
+  const double seconds = fine ? longest_way(*fine) : clock_.seconds(what, runner);
   const auto next = TaskKindId{static_cast<std::int32_t>(kinds_.size())};
-  const auto [entry, is_new] = known_.try_emplace(key, next);
-  if (is_new) {
-    const KernelCase what{&kernel, options.parameters,
-                          std::span(key.operands).first(accesses.size())};
-    const KernelSeconds seconds = clock_.seconds(what);
-    kinds_.push_back({std::string(kernel.name), key.operands[0].rows, key.operands[0].columns,
-                      seconds.host, seconds.device, flops_of(what)});
-  }
-  return entry->second;
+  kinds_.push_back({std::string(kernel.name), key.operands[0].rows, key.operands[0].columns,
+                    is_host ? seconds : 0, is_host ? 0 : seconds, flops_of(what), std::move(fine)});
+  cases_.push_back(key);
+  known.emplace(key, next);
+  return next;
 }
 
 }  // namespace heddle

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/qr/qr.hpp"
+#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
 #include "config/config.hpp"
 #include "node-runtime/node.hpp"
@@ -30,7 +32,8 @@ struct SimulatedFactorization {
                                                   const Distribution& distribution);
 
 /// The program of a job of algorithms/ as the simulation walks it: one coroutine for each node, and
-/// kernels as cases of shapes whose times a clock knows.
+/// kernels as cases of shapes whose times a clock knows. Walks that meet no new case may go on at
+/// the same time, each on a thread.
 class SimulatedProgram final : public replay::SimulatedJob {
  public:
   /// The clock outlives it.
@@ -42,22 +45,18 @@ class SimulatedProgram final : public replay::SimulatedJob {
   [[nodiscard]] std::unique_ptr<replay::NodeWalk> walk(NodeId node,
                                                        replay::WalkSink& sink) override;
   [[nodiscard]] std::span<const replay::TaskKind> kinds() const override { return kinds_; }
+  /// That of a kind.
+  [[nodiscard]] KernelCase case_of(replay::TaskKindId kind) const {
+    return cases_[static_cast<std::size_t>(kind.value())].as_case();
+  }
   [[nodiscard]] std::uint64_t tile_bytes(protocol::TileId tile) const override;
   [[nodiscard]] std::uint64_t message_bytes(protocol::TileId tile, Version version) const override;
 
  private:
   class Walk;
-  struct CaseKey {
-    const Kernel* kernel = nullptr;
-    std::array<std::uint64_t, 4> parameters{};
-    std::array<OperandShape, protocol::accesses_max> operands{};
-    friend bool operator==(const CaseKey&, const CaseKey&) = default;
-  };
-  struct CaseKeyHash {
-    std::size_t operator()(const CaseKey& key) const;
-  };
 
   [[nodiscard]] OperandShape shape(protocol::TileId tile) const;
+  [[nodiscard]] std::shared_ptr<const replay::FineKind> fine_kind(const KernelCase& what);
   [[nodiscard]] replay::TaskKindId kind(const Kernel& kernel, const TaskOptions& options,
                                         std::span<const protocol::Access> accesses);
 
@@ -65,7 +64,8 @@ class SimulatedProgram final : public replay::SimulatedJob {
   KernelClock& clock_;
   std::vector<replay::SimulatedMatrixSpec> specs_;
   std::vector<replay::TaskKind> kinds_;
-  std::unordered_map<CaseKey, replay::TaskKindId, CaseKeyHash> known_;
+  std::vector<CaseKey> cases_;
+  std::array<std::unordered_map<CaseKey, replay::TaskKindId, CaseKeyHash>, runner_count> known_;
 };
 
 }  // namespace heddle

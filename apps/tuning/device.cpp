@@ -12,6 +12,7 @@
 #include "apps/tuning/operands.hpp"
 #include "base/median.hpp"
 #include "kernels/cholesky.hpp"
+#include "kernels/kernel_flops.hpp"
 #include "kernels/qr.hpp"
 
 namespace heddle::tuning {
@@ -76,7 +77,7 @@ class DeviceMeasuring {
     // Three products of each number of streams go in any case, and the factor's kernels, which are
     // slower, five times each.
     constexpr double products = 40;
-    const double least = products * kernel_flops(kernel::gsmm, tile, tile) / product_rate_;
+    const double least = products * flops_of(kernel::gsmm, tile, tile) / product_rate_;
     return effort_.allows(std::max(least, effort_.lasting(seconds_each * 3)));
   }
 
@@ -122,7 +123,7 @@ class DeviceMeasuring {
       tell(fmt::format("gsmm {} on {} stream{}", tile, streams, streams == 1 ? "" : "s"));
       const double each = bench_.product_seconds(tile, streams, seconds);
       product_seconds_[tile][static_cast<std::size_t>(streams) - 1].push_back(each);
-      product_rate_ = std::max(product_rate_, kernel_flops(kernel::gsmm, tile, tile) / each);
+      product_rate_ = std::max(product_rate_, flops_of(kernel::gsmm, tile, tile) / each);
     }
   }
 
@@ -130,7 +131,7 @@ class DeviceMeasuring {
   void measure_sustained_products() {
     for (const auto& [tile, seconds] : product_seconds_) {
       if (tile < sustained_from) continue;
-      const double several = 10 * kernel_flops(kernel::gsmm, tile, tile) / product_rate_;
+      const double several = 10 * flops_of(kernel::gsmm, tile, tile) / product_rate_;
       const double expected = std::max(several, effort_.lasting(seconds_sustained));
       if (!effort_.allows(2 * DeviceBench::streams_max * expected)) return;
       measure_products(tile, seconds_sustained);
@@ -174,8 +175,8 @@ class DeviceMeasuring {
       const auto bytes = static_cast<std::uint64_t>(8 * (4 * rows + 3 * width) * width);
       // A panel's columns come one after the other: a small share of the rate of products.
       constexpr double panel_share = 0.1;
-      const double factor = kernel_flops(kernel::geqrt, rows, width) / panel_share;
-      const double update = kernel_flops(kernel::unmqr, rows, width);
+      const double factor = flops_of(kernel::geqrt, rows, width) / panel_share;
+      const double update = flops_of(kernel::unmqr, rows, width);
       const double expected = 6 * (factor + update) / product_rate_;
       if (!fits(bytes) || !effort_.allows(expected)) return;
       measure_panel(rows, width, inner);

@@ -24,14 +24,4 @@ double microseconds(double seconds) {
   return std::max(1.0, std::round(seconds * 1e9)) / 1000;
 }
 
-double kernel_flops(const Kernel& kernel, std::int64_t rows, std::int64_t columns) {
-  const auto m = static_cast<double>(rows);
-  const auto w = static_cast<double>(columns);
-  if (kernel.name == "potrf") return w * w * w / 3;
-  if (kernel.name == "gsmm") return 2 * m * w * w;
-  if (kernel.name == "geqrt") return 2 * w * w * (m - w / 3);
-  if (kernel.name == "unmqr" || kernel.name == "tsmqr") return 4 * m * w * w;
-  return m * w * w;  // trsm, syrk
-}
-
 }  // namespace heddle::tuning

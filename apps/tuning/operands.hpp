@@ -32,7 +32,4 @@ class NormalValues {
 /// Of `seconds`, to the nanosecond and at least one: digits behind that mean nothing in a file.
 [[nodiscard]] double microseconds(double seconds);
 
-/// What one run of a kernel computes: `rows` x `columns` as in KernelTime.
-[[nodiscard]] double kernel_flops(const Kernel& kernel, std::int64_t rows, std::int64_t columns);
-
 }  // namespace heddle::tuning

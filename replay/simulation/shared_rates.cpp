@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/assert.hpp"
 
@@ -10,7 +9,7 @@ namespace heddle::replay {
 
 ResourceId SharedRates::add_resource(double rate) {
   HEDDLE_CHECK(rate > 0, "a resource of rate {}", rate);
-  resources_.push_back({rate * 1e-9, {}});
+  resources_.push_back({rate * 1e-9, rate * 1e-9, never, {}});
   return ResourceId{static_cast<std::int32_t>(resources_.size()) - 1};
 }
 
@@ -23,70 +22,84 @@ FlowId SharedRates::begin(std::int64_t now_ns, double amount, ResourceId first, 
     id = free_.back();
     free_.pop_back();
   }
-  Flow& flow = at(id);
-  flow = {.uses = {first, second},
-          .use_count = first == second ? 1 : 2,
-          .left = std::max(amount, 0.0),
-          .since_ns = now_ns,
-          .told_ns = std::numeric_limits<std::int64_t>::max(),
-          .use = flow.use + 1};
-  for (std::int32_t i = 0; i < flow.use_count; ++i) {
-    at(flow.uses[static_cast<std::size_t>(i)]).flows.push_back(id);
-  }
+  at(id) = {
+      .uses = {first, second}, .left = std::max(amount, 0.0), .since_ns = now_ns, .end_ns = never};
+  add_user(first, id);
+  if (second != first) add_user(second, id);
   ++under_way_;
-  change_all(now_ns, flow, id, foreseen);
-  change(now_ns, id, foreseen);
+  change_around(now_ns, {first, second}, foreseen);
   return id;
 }
 
 void SharedRates::end(std::int64_t now_ns, FlowId flow, std::vector<Foreseen>& foreseen) {
-  const Flow ended = at(flow);
-  for (std::int32_t i = 0; i < ended.use_count; ++i) {
-    std::erase(at(ended.uses[static_cast<std::size_t>(i)]).flows, flow);
-  }
-  ++at(flow).use;
+  const std::array<ResourceId, 2> uses = at(flow).uses;
+  remove_user(uses[0], flow);
+  if (uses[1] != uses[0]) remove_user(uses[1], flow);
   free_.push_back(flow);
   --under_way_;
-  change_all(now_ns, ended, flow, foreseen);
+  change_around(now_ns, uses, foreseen);
 }
 
-/// All that share a resource with `around`, but for one.
-void SharedRates::change_all(std::int64_t now_ns, const Flow& around, FlowId but,
-                             std::vector<Foreseen>& foreseen) {
-  const std::array<ResourceId, 2> uses = around.uses;
-  for (std::int32_t i = 0; i < around.use_count; ++i) {
-    for (const FlowId other : at(uses[static_cast<std::size_t>(i)]).flows) {
-      if (other != but) change(now_ns, other, foreseen);
+void SharedRates::add_user(ResourceId id, FlowId flow) {
+  Resource& resource = at(id);
+  resource.flows.push_back(flow);
+  resource.part = resource.rate_per_ns / static_cast<double>(resource.flows.size());
+}
+
+void SharedRates::remove_user(ResourceId id, FlowId flow) {
+  Resource& resource = at(id);
+  std::erase(resource.flows, flow);
+  const std::size_t left = std::max<std::size_t>(1, resource.flows.size());
+  resource.part = resource.rate_per_ns / static_cast<double>(left);
+}
+
+/// All that use one of these, after others have begun or ended.
+void SharedRates::change_around(std::int64_t now_ns, std::array<ResourceId, 2> uses,
+                                std::vector<Foreseen>& foreseen) {
+  std::int64_t next_ns = never;
+  for (std::size_t i = 0; i < (uses[0] == uses[1] ? 1 : 2); ++i) {
+    for (const FlowId id : at(uses.at(i)).flows) {
+      Flow& flow = at(id);
+      change(now_ns, flow);
+      if (flow.uses[0] == uses[0]) {
+        next_ns = std::min(next_ns, flow.end_ns);
+      } else {
+        tell(flow.uses[0], flow.end_ns, foreseen);
+      }
     }
   }
+  tell(uses[0], next_ns, foreseen);
 }
 
-/// A flow that ends later than was foreseen is found to when that time has come; one that ends
-/// earlier is told of now.
-void SharedRates::change(std::int64_t now_ns, FlowId id, std::vector<Foreseen>& foreseen) {
-  Flow& flow = at(id);
+void SharedRates::change(std::int64_t now_ns, Flow& flow) {
   flow.left = std::max(0.0, flow.left - flow.rate * static_cast<double>(now_ns - flow.since_ns));
   flow.since_ns = now_ns;
-  double rate = 0;
-  for (std::int32_t i = 0; i < flow.use_count; ++i) {
-    const Resource& used = at(flow.uses[static_cast<std::size_t>(i)]);
-    const double part = used.rate_per_ns / static_cast<double>(used.flows.size());
-    rate = i == 0 ? part : std::min(rate, part);
-  }
-  flow.rate = rate;
-  flow.end_ns = now_ns + std::llround(std::ceil(flow.left / rate));
-  if (flow.end_ns >= flow.told_ns) return;
-  flow.told_ns = flow.end_ns;
-  foreseen.push_back({id, flow.use, flow.end_ns});
+  flow.rate = std::min(at(flow.uses[0]).part, at(flow.uses[1]).part);
+  flow.end_ns = now_ns + std::llround(std::ceil(flow.left / flow.rate));
 }
 
-bool SharedRates::comes(const Foreseen& end, std::vector<Foreseen>& foreseen) {
-  Flow& flow = at(end.flow);
-  if (flow.use != end.use || flow.told_ns != end.end_ns) return false;
-  if (flow.end_ns == end.end_ns) return true;
-  flow.told_ns = flow.end_ns;
-  foreseen.push_back({end.flow, flow.use, flow.end_ns});
-  return false;
+/// What ends later than was foreseen is found to when that time has come; what ends earlier is told
+/// of now.
+void SharedRates::tell(ResourceId first, std::int64_t end_ns, std::vector<Foreseen>& foreseen) {
+  Resource& resource = at(first);
+  if (end_ns >= resource.told_ns) return;
+  resource.told_ns = end_ns;
+  foreseen.push_back({first, end_ns});
+}
+
+std::optional<FlowId> SharedRates::comes(const Foreseen& end, std::vector<Foreseen>& foreseen) {
+  Resource& resource = at(end.resource);
+  if (resource.told_ns != end.end_ns) return std::nullopt;
+  resource.told_ns = never;
+  std::optional<FlowId> next;
+  for (const FlowId id : resource.flows) {
+    if (at(id).uses[0] != end.resource) continue;
+    if (!next || at(id).end_ns < at(*next).end_ns) next = id;
+  }
+  if (!next) return std::nullopt;
+  if (at(*next).end_ns <= end.end_ns) return next;
+  tell(end.resource, at(*next).end_ns, foreseen);
+  return std::nullopt;
 }
 
 }  // namespace heddle::replay

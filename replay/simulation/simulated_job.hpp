@@ -7,20 +7,27 @@
 #include <vector>
 
 #include "base/index.hpp"
+#include "node-runtime/fine/fine_graph.hpp"
 #include "node-runtime/protocol/types.hpp"
 
 /// What is simulated: a job's program as nodes walk it, without what it computes.
 namespace heddle::replay {
 
-/// A kernel on operands of one shape: what tells how long a task takes.
+/// A kernel on operands of one shape, at one kind of place: what tells how long a task takes.
 using TaskKindId = Index<struct TaskKindTag, std::int32_t>;
+/// What workers make of a task that they divide.
+struct FineKind {
+  FineGraph graph;
+  std::vector<double> seconds;  ///< of each fine task, on a worker
+};
 struct TaskKind {
   std::string kernel;
   std::int64_t rows = 0;  ///< of the main output
   std::int64_t columns = 0;
-  double seconds_host = 0;    ///< on a worker, all of them at work
+  double seconds_host = 0;    ///< on a worker, all of them at work; divided: the longest way
   double seconds_device = 0;  ///< on a device that does nothing else; 0: no device can
   double flops = 0;
+  std::shared_ptr<const FineKind> fine{};  ///< null: workers run it whole
 };
 
 /// A tile matrix, of which the simulation needs no element.
@@ -30,7 +37,7 @@ struct SimulatedMatrixSpec {
   std::int32_t tile_columns = 0;
   bool temporary = false;
   std::int32_t spare_count = 0;
-  std::vector<std::int32_t> classes;  ///< of each tile, by its bytes; empty: all are alike
+  protocol::ClassTable classes;  ///< of each tile, by its bytes; null: all are alike
   std::int32_t class_count = 1;
 };
 
@@ -80,6 +87,12 @@ class SimulatedJob {
   /// Of a version, what other nodes need.
   [[nodiscard]] virtual std::uint64_t message_bytes(protocol::TileId tile,
                                                     Version version) const = 0;
+  /// What a task takes of its kind's time, the item of its node's walk with that number: 1, unless
+  /// times are drawn.
+  [[nodiscard]] virtual double share(TaskKindId /*kind*/, NodeId /*node*/,
+                                     std::int64_t /*order*/) const {
+    return 1;
+  }
 };
 
 }  // namespace heddle::replay

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,10 @@ struct Way {
   double bytes_per_s = 1e9;
 };
 
+/// Between times that a worker steps aside for the threads that share its core, at least; as the
+/// runtime's workers do (threads/cpu_worker.cpp).
+inline constexpr std::int64_t step_aside_ns = 100'000;
+
 /// A machine that a program is walked on in virtual time: nodes that are alike. What the runtime
 /// itself costs there is part of it.
 struct SimulatedMachine {
@@ -22,8 +27,18 @@ struct SimulatedMachine {
   [[nodiscard]] bool are_neighbours(NodeId a, NodeId b) const {
     return a.value() / nodes_per_host == b.value() / nodes_per_host;
   }
-  std::int32_t cpu_workers = 1;     ///< of each node
-  std::int32_t devices = 0;         ///< of each node
+  std::int32_t cpu_workers = 1;  ///< of each node
+  [[nodiscard]] std::int32_t workers_on_host() const {
+    return cpu_workers * std::min(nodes, nodes_per_host);
+  }
+  std::int32_t devices = 0;  ///< of each node
+  std::int32_t cores = 0;    ///< of a host, for all its nodes' threads; 0: one for each
+  /// The progress threads have the cores of their workers: they act when a worker steps aside
+  /// between two tasks, or has none (decision 009).
+  [[nodiscard]] bool shares_cores() const {
+    const std::int32_t busy = cpu_workers + devices + (nodes > 1 ? 1 : 0);
+    return cores > 0 && nodes > 1 && std::min(nodes, nodes_per_host) * busy > cores;
+  }
   std::int32_t device_streams = 2;  ///< of each device, with kernels side by side
   std::int32_t stream_depth = 3;    ///< kernels that a stream has been given at a time
 
@@ -32,6 +47,14 @@ struct SimulatedMachine {
   Way to_peer{10e-6, 12e9};  ///< between two devices of a node
   Way network{2e-6, 10e9};   ///< each node's interface, in each direction
   Way memory{1e-6, 5e9};     ///< between nodes of one host: what the receiver's thread reads
+  [[nodiscard]] const Way& way(NodeId from, NodeId to) const {
+    return are_neighbours(from, to) ? memory : network;
+  }
+  /// Between places of a node.
+  [[nodiscard]] const Way& way(PlaceId from, PlaceId to) const {
+    if (from == host_place) return to_device;
+    return to == host_place ? to_host : to_peer;
+  }
 
   // ---- what the runtime's threads take ---------------------------------------------------------
   double append_s = 0.5e-6;  ///< of the generation thread, for an item
@@ -40,6 +63,8 @@ struct SimulatedMachine {
   double launch_s = 5e-6;    ///< of a device's manager, for a kernel
   double notice_s = 5e-6;    ///< until the manager knows that a kernel is over
   double message_s = 1e-6;   ///< of the progress thread, at each end of a message or a grant
+  double pause_s = 100e-6;   ///< of the progress thread between looks, while all workers compute
+  double look_s = 7e-6;      ///< of a worker's core that it shares, each time that it steps aside
 };
 
 }  // namespace heddle::replay

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "replay/simulation/simulated_node.hpp"
 
@@ -8,15 +9,96 @@ namespace heddle::replay {
 using protocol::GrantAction;
 using protocol::SendAction;
 
+namespace {
+
+// As the runtime has them (transport/mpi_progress.cpp).
+constexpr std::int64_t alert_ns = 30'000;            ///< in which it looks on after the last event
+constexpr std::int64_t shared_pause_ns = 1'000'000;  ///< between looks by itself on a shared core
+
+}  // namespace
+
+// ---- when the progress thread looks -----------------------------------------------------------
+
+/// A worker without a task has no better use for its core than messages.
+bool SimulatedNode::progress_is_looking() const {
+  if (!idle_.empty()) return true;
+  if (world_.machine.shares_cores()) return false;
+  return world_.machine.pause_s <= 0 || world_.now_ns < progress_free_ns_ + alert_ns;
+}
+
+/// From this node's own threads, which wake it.
+void SimulatedNode::posted(const ProgressRequest& request) {
+  if (world_.machine.shares_cores() && !progress_is_looking()) {
+    to_progress_.push_back(request);
+    return expect_a_look();
+  }
+  serve(request);
+  serve_all();
+}
+
+void SimulatedNode::arrives(const ProgressRequest& request) {
+  if (progress_is_looking()) return serve(request);
+  to_progress_.push_back(request);
+  expect_a_look();
+}
+
+/// By itself; who wakes it before that leaves nothing to do.
+void SimulatedNode::expect_a_look() {
+  if (next_look_ns_) return;
+  const bool is_shared = world_.machine.shares_cores();
+  const std::int64_t pause = is_shared ? shared_pause_ns : ns_of(world_.machine.pause_s);
+  const std::int64_t first = progress_free_ns_ + alert_ns;
+  const std::int64_t pauses = (std::max(world_.now_ns, first) - first) / pause + 1;
+  next_look_ns_ = first + pauses * pause;
+  post(Event::Kind::progress_looks, *next_look_ns_, 0, id_);
+}
+
+void SimulatedNode::progress_looks() {
+  next_look_ns_.reset();
+  serve_all();
+}
+
+void SimulatedNode::serve(const ProgressRequest& request) {
+  trace_.progress_waited(progress_free_ns_, world_.now_ns);
+  progress_free_ns_ = std::max(world_.now_ns, progress_free_ns_) + ns_of(request.seconds);
+  totals.messages_s += request.seconds + request.reading_s;
+  std::int64_t end_ns = progress_free_ns_;
+  if (request.reading_s > 0) {
+    // On a shared core piece by piece, as both ends look; what that takes of the core is look_s.
+    std::int64_t& free_ns = world_.machine.shares_cores() ? reading_free_ns_ : progress_free_ns_;
+    end_ns = free_ns = std::max(free_ns, progress_free_ns_) + ns_of(request.reading_s);
+  }
+  world_.events.push(end_ns + request.later_ns, request.event);
+}
+
+void SimulatedNode::serve_all() {
+  for (const ProgressRequest& request : to_progress_) serve(request);
+  to_progress_.clear();
+}
+
+/// For the progress thread, which has the core as long as it has something to do, and a while
+/// longer.
+void SimulatedNode::step_aside(Worker& worker) {
+  if (world_.now_ns - worker.stepped_aside_ns < step_aside_ns) return;
+  serve_all();
+  worker.stepped_aside_ns = world_.now_ns;
+  if (worker.task == nullptr) return;
+  const std::int64_t look = ns_of(world_.machine.look_s);
+  worker.free_ns = std::max(worker.free_ns, std::max(world_.now_ns, progress_free_ns_) + look);
+  worker.stepped_aside_ns = worker.free_ns;
+}
+
 void SimulatedNode::grant(const GrantAction& wanted) {
   const SimulatedMachine& machine = world_.machine;
   SimulatedMessage message;
   message.grant = wanted;
   message.to = id_;
   message.granted_ns = world_.now_ns;
-  const Way& way = machine.are_neighbours(id_, wanted.from) ? machine.memory : machine.network;
-  post(Event::Kind::grant_arrives, progress(machine.message_s) + ns_of(way.latency_s),
-       world_.messages.add(message), wanted.from);
+  const Way& way = machine.way(id_, wanted.from);
+  posted({{Event::Kind::grant_arrives, wanted.from, world_.messages.add(message)},
+          machine.message_s,
+          0,
+          ns_of(way.latency_s)});
 }
 
 void SimulatedNode::grant_seen(std::int32_t number) {
@@ -33,7 +115,7 @@ void SimulatedNode::send(const SendAction& wanted) {
   message.send = wanted;
   message.posted_ns = world_.now_ns;
   if (!wanted.empty) message.bytes = world_.job.message_bytes(wanted.tile, wanted.number);
-  post(Event::Kind::message_starts, progress(world_.machine.message_s), number, id_);
+  posted({{Event::Kind::message_starts, id_, number}, world_.machine.message_s});
 }
 
 void SimulatedNode::message_starts(std::int32_t number) {
@@ -45,15 +127,15 @@ void SimulatedNode::message_starts(std::int32_t number) {
          message.to);
     return;
   }
-  std::deque<std::int32_t>& queue = leaving_[message.to.value()];
-  queue.push_back(number);
-  if (queue.size() == 1) send_next(message.to);
+  message.next = -1;
+  const auto [queue, is_first] = leaving_.try_emplace(message.to.value(), number);
+  if (is_first) return send_next(number);
+  world_.messages.at(std::exchange(queue->second, number)).next = number;
 }
 
 /// One after the other to each node, as on one connection.
-void SimulatedNode::send_next(NodeId to) {
+void SimulatedNode::send_next(std::int32_t number) {
   const SimulatedMachine& machine = world_.machine;
-  const std::int32_t number = leaving_[to.value()].front();
   const SimulatedMessage& message = world_.messages.at(number);
   // What comes from or goes to a device passes its link too, piece by piece: the slowest counts.
   double slower = 1;
@@ -76,9 +158,11 @@ void SimulatedNode::message_sent(std::int32_t number) {
   ++world_.result.messages;
   world_.result.message_bytes += message.bytes;
   if (!world_.machine.are_neighbours(id_, message.to)) {
-    std::deque<std::int32_t>& queue = leaving_[message.to.value()];
-    queue.pop_front();
-    if (!queue.empty()) send_next(message.to);
+    if (message.next >= 0) {
+      send_next(message.next);
+    } else {
+      leaving_.erase(message.to.value());
+    }
     post(Event::Kind::message_arrives, world_.now_ns + ns_of(world_.machine.network.latency_s),
          number, message.to);
   }

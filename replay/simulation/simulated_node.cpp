@@ -116,18 +116,26 @@ void SimulatedNode::begin() {
 void SimulatedNode::generate() {
   is_generating_ = false;
   if (walk_ended_ || job_->window_is_full()) return;
+  trace_.generation_waited(trace::WaitCause::window_full, generation_free_ns_, world_.now_ns);
   budget_ = turn_;
   turn_ = std::min(2 * turn_, turn_max);
   appended_ = 0;
   walk_ended_ = !walk_->advance();
+  trace_.generated(job_->id.value(), job_->next_order, world_.now_ns);
   if (walk_ended_) protocol_.end_generation(*job_, actions_);
   const double seconds = world_.machine.append_s * appended_;
   totals.generation_s += seconds;
+  generation_free_ns_ = world_.now_ns + ns_of(seconds);
   if (!walk_ended_) {
     is_generating_ = true;
-    post(Event::Kind::generate, world_.now_ns + ns_of(seconds), 0, id_);
+    post(Event::Kind::generate, generation_free_ns_, 0, id_);
   }
   collect();
+}
+
+void SimulatedNode::end_waits(std::int64_t time_ns) {
+  trace_.generation_waited(trace::WaitCause::no_task, generation_free_ns_, time_ns);
+  trace_.progress_waited(progress_free_ns_, time_ns);
 }
 
 void SimulatedNode::append(TaskKindId kind, std::int32_t priority,
@@ -156,13 +164,7 @@ bool SimulatedNode::has_room() const {
 // ---- what the protocol wants -----------------------------------------------------------------
 
 void SimulatedNode::post(Event::Kind kind, std::int64_t time_ns, std::int32_t number, NodeId node) {
-  world_.events.push(time_ns, {kind, node, number, 0});
-}
-
-std::int64_t SimulatedNode::progress(double seconds) {
-  progress_free_ns_ = std::max(world_.now_ns, progress_free_ns_) + ns_of(seconds);
-  totals.messages_s += seconds;
-  return progress_free_ns_;
+  world_.events.push(time_ns, {kind, node, number});
 }
 
 /// Everything that the last event has led to.
@@ -191,51 +193,114 @@ void SimulatedNode::collect() {
 
 // ---- workers ---------------------------------------------------------------------------------
 
-void SimulatedNode::start_workers() {
+bool SimulatedNode::has_work() const {
+  return ready_[0]->count() > 0 || (fine_ && fine_->ready_count() > 0);
+}
+
+/// What a worker does next, as Engine::take_host_work() has it. False: nothing is there.
+bool SimulatedNode::take_work(std::int32_t number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
   ReadyQueue& queue = *ready_[0];
-  while (!idle_.empty() && queue.count() > 0) {
-    const std::int32_t worker = idle_.back();
-    idle_.pop_back();
-    start(worker, world_.now_ns + ns_of(world_.machine.wake_s));
+  for (;;) {
+    const Task* const first = queue.front();
+    const bool divides = first != nullptr && world_.kind_of(*first).fine != nullptr;
+    const bool has_no_place = divides && fine_ && !fine_->may_begin();
+    const bool has_fine = fine_ && fine_->ready_count() > 0;
+    if (has_fine && (has_no_place || fine_->top() >= queue.top())) {
+      worker.fine = fine_->take(number);
+      return true;
+    }
+    if (first == nullptr) return false;
+    Task* const task = queue.pop();
+    if (!divides) {
+      worker.task = task;
+      return true;
+    }
+    divide(*task, number);
   }
 }
 
-/// The most urgent task, on a worker that is free by then.
+void SimulatedNode::divide(Task& task, std::int32_t number) {
+  if (!fine_) fine_.emplace(world_.machine.cpu_workers, std::vector<std::uint8_t>());
+  DividedTask& divided = fine_->begin();
+  FineScheduler::prepare(divided, task, task.priority, world_.kind_of(task).fine->graph, {});
+  divided.start_ns = world_.now_ns;
+  fine_->open(divided, number);
+}
+
+void SimulatedNode::start_workers() {
+  while (!idle_.empty() && has_work()) {
+    const std::int32_t number = idle_.back();
+    idle_.pop_back();
+    Worker& worker = workers_[static_cast<std::size_t>(number)];
+    // One that has just ended a task is still on its way to the next; free_ns is 0 before the
+    // first.
+    const bool waits = worker.free_ns == 0 || worker.free_ns < world_.now_ns;
+    trace_.worker_waited(number, worker.free_ns, world_.now_ns);
+    const bool has_taken = take_work(number);
+    HEDDLE_CHECK(has_taken, "no work for worker {}", number);
+    start(number, world_.now_ns + (waits ? ns_of(world_.machine.wake_s) : 0));
+  }
+}
+
+/// What the worker has taken, once it is free.
 void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
-  worker.task = ready_[0]->pop();
   worker.start_ns = std::max(earliest_ns, worker.free_ns);
-  const TaskKind& kind = world_.kind_of(*worker.task);
-  if (kind.seconds_host <= 0) {
+  const Task& task = worker.fine ? *worker.fine.of->task : *worker.task;
+  const TaskKind& kind = world_.kind_of(task);
+  const double whole = worker.fine
+                           ? kind.fine->seconds[static_cast<std::size_t>(worker.fine.number)]
+                           : kind.seconds_host;
+  if (whole <= 0) {
     throw Error(ErrorCode::usage,
                 fmt::format("machine '{}' has no time for kernel '{}' on {} x {} tiles on the host",
                             world_.machine.name, kind.kernel, kind.rows, kind.columns));
   }
-  post(Event::Kind::task_ends,
-       worker.start_ns + std::max<std::int64_t>(1, ns_of(kind.seconds_host)), number, id_);
+  const double seconds = whole * world_.share_of(task, id_);
+  post(Event::Kind::task_ends, worker.start_ns + std::max<std::int64_t>(1, ns_of(seconds)), number,
+       id_);
+}
+
+/// FIREs the divided task with its last fine one.
+void SimulatedNode::end_fine(std::int32_t number) {
+  Worker& worker = workers_[static_cast<std::size_t>(number)];
+  const FineWork work = std::exchange(worker.fine, {});
+  Task& task = *work.of->task;
+  const TaskKind& kind = world_.kind_of(task);
+  trace_.worker_ran_fine(number, work, worker.start_ns, world_.now_ns);
+  if (!fine_->finish(work).completes_task) return;
+  trace_.divided(task, kind, work.of->start_ns, world_.now_ns);
+  world_.result.flops += kind.flops;
+  fine_->close(*work.of);
+  protocol_.task_finished(task, actions_);
 }
 
 void SimulatedNode::task_ends(std::int32_t number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
-  Task& task = *std::exchange(worker.task, nullptr);
-  const TaskKind& kind = world_.kind_of(task);
-  trace_.worker_ran(number, task, kind, worker.start_ns, world_.now_ns);
   totals.busy_workers_s += static_cast<double>(world_.now_ns - worker.start_ns) * 1e-9;
   ++totals.tasks;
-  world_.result.flops += kind.flops;
   worker.free_ns = world_.now_ns + ns_of(world_.machine.task_s);
-  protocol_.task_finished(task, actions_);
+  if (worker.fine) {
+    end_fine(number);
+  } else {
+    Task& task = *std::exchange(worker.task, nullptr);
+    const TaskKind& kind = world_.kind_of(task);
+    trace_.worker_ran(number, task, kind, worker.start_ns, world_.now_ns);
+    world_.result.flops += kind.flops;
+    protocol_.task_finished(task, actions_);
+  }
   // As a worker does: what this task has made ready is there before it takes the next one.
   for (Task* ready : actions_.ready) {
     ready_[static_cast<std::size_t>(ready->place.value())]->push(*ready);
   }
   actions_.ready.clear();
-  if (ready_[0]->count() > 0) {
-    start(number, world_.now_ns);
-  } else {
-    idle_.push_back(number);
-  }
+  const bool goes_on = take_work(number);
+  if (!goes_on) idle_.push_back(number);
   collect();
+  if (world_.machine.shares_cores()) step_aside(worker);
+  if (!goes_on) return serve_all();  // there is a core for messages
+  start(number, world_.now_ns);
 }
 
 // ---- devices ---------------------------------------------------------------------------------
@@ -275,8 +340,9 @@ void SimulatedNode::run_next(std::int32_t device_number, std::int32_t stream_num
   }
   kernel.start_ns = world_.now_ns;
   if (device.running++ == 0) device.busy_since_ns = world_.now_ns;
-  world_.begin_flow({FlowUser::Kind::kernel, id_, stream.kernels.front()}, kind.seconds_device,
-                    device.rate, device.rate);
+  world_.begin_flow({FlowUser::Kind::kernel, id_, stream.kernels.front()},
+                    kind.seconds_device * world_.share_of(*kernel.task, id_), device.rate,
+                    device.rate);
 }
 
 void SimulatedNode::kernel_ends(std::int32_t number) {
@@ -331,10 +397,7 @@ void SimulatedNode::start_copies(std::int32_t number) {
   lane.waiting.pop_back();
   SimulatedCopy& copy = copies_.at(record);
   copy.start_ns = world_.now_ns;
-  const SimulatedMachine& machine = world_.machine;
-  const Way& way = copy.action.from_place == host_place ? machine.to_device
-                   : copy.action.to_place == host_place ? machine.to_host
-                                                        : machine.to_peer;
+  const Way& way = world_.machine.way(copy.action.from_place, copy.action.to_place);
   const std::uint64_t bytes = world_.job.tile_bytes(copy.action.tile);
   lane.free_ns = world_.now_ns + ns_of(static_cast<double>(bytes) / way.bytes_per_s);
   ++world_.result.copies;

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "node-runtime/fine/fine_scheduler.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/protocol/ready_queue.hpp"
 #include "replay/simulation/event_queue.hpp"
@@ -30,17 +32,17 @@ struct Event {
     kernel_noticed,   ///< likewise
     lane_is_free,     ///< of lane `number`: the next copy
     copy_ends,        ///< of copy record `number`
-    flow_ends,        ///< of flow `number`, as foreseen
+    flow_ends,        ///< of those with first resource `number`, as foreseen
     grant_arrives,    ///< of message record `number`, at the one who sends the version
     grant_seen,       ///< likewise, by its progress thread
     message_starts,   ///< of message record `number`, behind its sender's progress thread
     message_arrives,  ///< at the receiver
     message_seen,     ///< by its progress thread
+    progress_looks,   ///< which it does by itself after a pause
   };
   Kind kind = Kind::generate;
   NodeId node;
   std::int32_t number = 0;
-  std::uint32_t use = 0;  ///< of a flow
 };
 
 /// What happens on its way from one node to another, or on one alone, with a number that events
@@ -75,6 +77,7 @@ struct SimulatedMessage {
   std::int64_t granted_ns = 0;
   std::int64_t posted_ns = 0;
   std::int64_t start_ns = 0;
+  std::int32_t next = -1;  ///< of those that leave for the same node
 };
 
 struct SimulatedCopy {
@@ -96,6 +99,14 @@ struct SimulatedKernel {
   std::int32_t device = 0;
   std::int32_t stream = 0;
   std::int64_t start_ns = 0;
+};
+
+/// What a progress thread is to do.
+struct ProgressRequest {
+  Event event;                ///< that follows
+  double seconds = 0;         ///< of the thread
+  double reading_s = 0;       ///< after that, of a neighbour's memory
+  std::int64_t later_ns = 0;  ///< from its end to the event
 };
 
 /// Whose a flow is.
@@ -128,6 +139,11 @@ struct SimulatedWorld {
   [[nodiscard]] const TaskKind& kind_of(const protocol::Task& task) const {
     return job.kinds()[task.work.parameters[0]];
   }
+  /// Of what its kind takes.
+  [[nodiscard]] double share_of(const protocol::Task& task, NodeId node) const {
+    const TaskKindId kind{static_cast<std::int32_t>(task.work.parameters[0])};
+    return job.share(kind, node, static_cast<std::int64_t>(task.order));
+  }
   void begin_flow(const FlowUser& user, double amount, ResourceId first, ResourceId second);
   void end_flow(FlowId flow);
   void push_foreseen();
@@ -157,11 +173,14 @@ struct SimulatedNode final : WalkSink {
   void message_starts(std::int32_t number);
   void message_sent(std::int32_t number);
   void message_seen(std::int32_t number);
-  /// The progress thread's next free time, `seconds` of work later.
-  [[nodiscard]] std::int64_t progress(double seconds);
+  /// For the progress thread from outside: done when it looks.
+  void arrives(const ProgressRequest& request);
+  void progress_looks();
   [[nodiscard]] bool is_over() const { return is_drained_; }
   [[nodiscard]] std::string blockage() const { return protocol_.blockage().text; }
   void abandon() { protocol_.abandon(); }
+  /// After the last event: generation and messages had nothing to do any more.
+  void end_waits(std::int64_t time_ns);
   [[nodiscard]] SimulationTrace& trace() { return trace_; }
 
   SimulatedNodeTotals totals;
@@ -170,9 +189,11 @@ struct SimulatedNode final : WalkSink {
 
  private:
   struct Worker {
-    protocol::Task* task = nullptr;
+    protocol::Task* task = nullptr;  ///< that it runs whole, or
+    FineWork fine;
     std::int64_t start_ns = 0;
     std::int64_t free_ns = 0;
+    std::int64_t stepped_aside_ns = 0;  ///< last, for the threads that share its core
   };
   struct DeviceStream {
     std::deque<std::int32_t> kernels;  ///< launched; the first one runs
@@ -189,15 +210,25 @@ struct SimulatedNode final : WalkSink {
   void add_matrices();
   [[nodiscard]] std::vector<std::int32_t> plan();
   void collect();
+  [[nodiscard]] bool has_work() const;
+  [[nodiscard]] bool take_work(std::int32_t number);
+  void divide(protocol::Task& task, std::int32_t number);
+  void end_fine(std::int32_t number);
   void start_workers();
   void start(std::int32_t number, std::int64_t earliest_ns);
+  void step_aside(Worker& worker);
   void launch(std::int32_t number);
   void run_next(std::int32_t device_number, std::int32_t stream_number);
   void post_copy(const protocol::CopyAction& action);
   void start_copies(std::int32_t lane_number);
   void grant(const protocol::GrantAction& wanted);
   void send(const protocol::SendAction& wanted);
-  void send_next(NodeId to);
+  void send_next(std::int32_t number);
+  void posted(const ProgressRequest& request);
+  [[nodiscard]] bool progress_is_looking() const;
+  void expect_a_look();
+  void serve(const ProgressRequest& request);
+  void serve_all();
   void post(Event::Kind kind, std::int64_t time_ns, std::int32_t number, NodeId node);
 
   SimulatedWorld& world_;
@@ -212,16 +243,21 @@ struct SimulatedNode final : WalkSink {
   std::int32_t budget_ = 0;  ///< items of this turn of the generation thread
   std::int32_t appended_ = 0;
   std::int32_t turn_ = 1;                           ///< items of the next one
+  std::int64_t generation_free_ns_ = 0;             ///< end of the last one
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   std::vector<Worker> workers_;
-  std::vector<std::int32_t> idle_;  ///< workers; the last one is the next
+  std::vector<std::int32_t> idle_;     ///< workers; the last one is the next
+  std::optional<FineScheduler> fine_;  ///< from the first divided task on
   std::vector<Device> devices_;
   std::vector<CopyLane> lanes_;  ///< of each device: to it, from host and devices; to the host
   Records<SimulatedKernel> kernels_;
   Records<SimulatedCopy> copies_;
-  std::int64_t progress_free_ns_ = 0;
-  /// Messages to each other node that have started; the first one is on its way.
-  std::unordered_map<std::int32_t, std::deque<std::int32_t>> leaving_;
+  std::int64_t progress_free_ns_ = 0;         ///< end of what it has to do
+  std::int64_t reading_free_ns_ = 0;          ///< likewise of what it reads beside workers
+  std::vector<ProgressRequest> to_progress_;  ///< until it looks
+  std::optional<std::int64_t> next_look_ns_;  ///< there will be a progress_looks
+  /// Of the messages to another node that have started, the last one; the first is on its way.
+  std::unordered_map<std::int32_t, std::int32_t> leaving_;
   SimulationTrace trace_;
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "node-runtime/trace/generated.hpp"
+
 namespace heddle::replay {
 
 using trace::Record;
@@ -20,7 +22,7 @@ SimulationTrace::SimulationTrace(NodeId node, const SimulatedMachine& machine, b
     trace_.threads.push_back(std::move(thread));
     return trace_.threads.size() - 1;
   };
-  add("generation", 0);
+  generation_ = add("generation", 0);
   for (std::int32_t w = 0; w < machine.cpu_workers; ++w) add(fmt::format("worker {}", w), 10 + w);
   first_device_ = trace_.threads.size();
   for (std::int32_t d = 0; d < machine.devices; ++d) add(fmt::format("device {}", d), 1000 + d);
@@ -39,14 +41,13 @@ void SimulationTrace::describe(std::int32_t matrix, const SimulatedMatrixSpec& s
   trace_.matrices.push_back({matrix, spec.name, spec.tile_rows, spec.tile_columns});
 }
 
-void SimulationTrace::ran(ThreadRecords& thread, const protocol::Task& task, const TaskKind& kind,
-                          std::int64_t start_ns, std::int64_t end_ns) {
+trace::TaskRecord SimulationTrace::record_of(const protocol::Task& task, const std::string& kernel,
+                                             std::int64_t start_ns, std::int64_t end_ns) {
   const protocol::TileId tile = task.operands[0].tile;
   const trace::MatrixDescription& matrix =
       trace_.matrices[static_cast<std::size_t>(tile.matrix.value())];
   trace::TaskRecord record;
-  record.access_count = task.operand_count;
-  record.kernel = name(kind.kernel);
+  record.kernel = name(kernel);
   record.job = task.job->id.value();
   record.place = task.place;
   record.order = task.order;
@@ -56,9 +57,10 @@ void SimulationTrace::ran(ThreadRecords& thread, const protocol::Task& task, con
   record.row = tile.index % matrix.tile_rows;
   record.column = tile.index / matrix.tile_rows;
   record.priority = task.priority;
-  thread.records.push_back(Record::of(record));
-  thread.totals.busy_ns += end_ns - start_ns;
-  ++thread.totals.tasks;
+  return record;
+}
+
+void SimulationTrace::add_accesses(ThreadRecords& thread, const protocol::Task& task) {
   for (std::uint8_t first = 0; first < task.operand_count;
        first = static_cast<std::uint8_t>(first + trace::accesses_per_record)) {
     trace::AccessRecord group;
@@ -77,10 +79,54 @@ void SimulationTrace::ran(ThreadRecords& thread, const protocol::Task& task, con
   }
 }
 
+void SimulationTrace::ran(ThreadRecords& thread, const protocol::Task& task, const TaskKind& kind,
+                          std::int64_t start_ns, std::int64_t end_ns) {
+  trace::TaskRecord record = record_of(task, kind.kernel, start_ns, end_ns);
+  record.access_count = task.operand_count;
+  thread.records.push_back(Record::of(record));
+  thread.totals.busy_ns += end_ns - start_ns;
+  ++thread.totals.tasks;
+  add_accesses(thread, task);
+}
+
+void SimulationTrace::worker_ran_fine(std::int32_t worker, const FineWork& work,
+                                      std::int64_t start_ns, std::int64_t end_ns) {
+  if (!enabled_) return;
+  ThreadRecords& thread = trace_.threads[1 + static_cast<std::size_t>(worker)];
+  const std::string kernel(work.task().kernel->name);
+  trace::TaskRecord record = record_of(*work.of->task, kernel, start_ns, end_ns);
+  record.fine = static_cast<std::uint32_t>(work.number) + 1;
+  thread.records.push_back(Record::of(record));
+  thread.totals.busy_ns += end_ns - start_ns;
+  ++thread.totals.tasks;
+}
+
+void SimulationTrace::divided(const protocol::Task& task, const TaskKind& kind,
+                              std::int64_t start_ns, std::int64_t end_ns) {
+  if (!enabled_) return;
+  if (divided_ == 0) {
+    divided_ = trace_.threads.size();
+    ThreadRecords row;
+    row.name = std::string(trace::divided_row);
+    row.sort_order = trace::divided_row_order;
+    trace_.threads.push_back(std::move(row));
+  }
+  trace::TaskRecord record = record_of(task, kind.kernel, start_ns, end_ns);
+  record.access_count = task.operand_count;
+  record.is_divided = 1;
+  trace_.threads[divided_].records.push_back(Record::of(record));
+  add_accesses(trace_.threads[divided_], task);
+}
+
 void SimulationTrace::worker_ran(std::int32_t worker, const protocol::Task& task,
                                  const TaskKind& kind, std::int64_t start_ns, std::int64_t end_ns) {
   if (!enabled_) return;
   ran(trace_.threads[1 + static_cast<std::size_t>(worker)], task, kind, start_ns, end_ns);
+}
+
+void SimulationTrace::worker_waited(std::int32_t worker, std::int64_t start_ns,
+                                    std::int64_t end_ns) {
+  waited(1 + static_cast<std::size_t>(worker), trace::WaitCause::no_task, start_ns, end_ns);
 }
 
 void SimulationTrace::device_ran(std::int32_t device, const protocol::Task& task,
@@ -139,6 +185,35 @@ void SimulationTrace::received(const protocol::GrantAction& grant, std::uint64_t
   if (!enabled_) return;
   trace_.threads[progress_].records.push_back(Record::of(
       message(trace::RecordKind::receive, grant, grant.from, bytes, posted_ns, start_ns, end_ns)));
+}
+
+void SimulationTrace::generated(std::int32_t job, std::uint64_t order, std::int64_t time_ns) {
+  if (!enabled_) return;
+  trace::CounterRecord record;
+  record.name = name(trace::generated_name(job));
+  record.time_ns = time_ns;
+  record.value = static_cast<std::int64_t>(order);
+  trace_.threads[generation_].records.push_back(Record::of(record));
+}
+
+void SimulationTrace::generation_waited(trace::WaitCause cause, std::int64_t start_ns,
+                                        std::int64_t end_ns) {
+  waited(generation_, cause, start_ns, end_ns);
+}
+
+void SimulationTrace::progress_waited(std::int64_t start_ns, std::int64_t end_ns) {
+  if (progress_ > 0) waited(progress_, trace::WaitCause::message, start_ns, end_ns);
+}
+
+void SimulationTrace::waited(std::size_t thread, trace::WaitCause cause, std::int64_t start_ns,
+                             std::int64_t end_ns) {
+  if (!enabled_ || end_ns <= start_ns) return;
+  trace::WaitRecord record;
+  record.cause = cause;
+  record.start_ns = start_ns;
+  record.end_ns = end_ns;
+  trace_.threads[thread].records.push_back(Record::of(record));
+  trace_.threads[thread].totals.waiting_ns += end_ns - start_ns;
 }
 
 trace::NodeTrace SimulationTrace::take() {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "node-runtime/fine/fine_scheduler.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/trace/node_trace.hpp"
 #include "replay/simulation/simulated_job.hpp"
@@ -21,6 +22,13 @@ class SimulationTrace {
   void describe(std::int32_t matrix, const SimulatedMatrixSpec& spec);
   void worker_ran(std::int32_t worker, const protocol::Task& task, const TaskKind& kind,
                   std::int64_t start_ns, std::int64_t end_ns);
+  /// A fine task; before divided(), which says what they are of, from when it was divided.
+  void worker_ran_fine(std::int32_t worker, const FineWork& work, std::int64_t start_ns,
+                       std::int64_t end_ns);
+  void divided(const protocol::Task& task, const TaskKind& kind, std::int64_t start_ns,
+               std::int64_t end_ns);
+  /// Without a task; before the next one that it runs.
+  void worker_waited(std::int32_t worker, std::int64_t start_ns, std::int64_t end_ns);
   void device_ran(std::int32_t device, const protocol::Task& task, const TaskKind& kind,
                   std::int64_t start_ns, std::int64_t end_ns);
   void copied(const protocol::CopyAction& copy, std::uint64_t bytes, std::int64_t posted_ns,
@@ -29,18 +37,31 @@ class SimulationTrace {
             std::int64_t start_ns, std::int64_t end_ns);
   void received(const protocol::GrantAction& grant, std::uint64_t bytes, std::int64_t posted_ns,
                 std::int64_t start_ns, std::int64_t end_ns);
+  /// Generation was with a job at that item.
+  void generated(std::int32_t job, std::uint64_t order, std::int64_t time_ns);
+  /// Generation, or the one that serves messages, had nothing to do.
+  void generation_waited(trace::WaitCause cause, std::int64_t start_ns, std::int64_t end_ns);
+  void progress_waited(std::int64_t start_ns, std::int64_t end_ns);
   /// All of it; nothing is left.
   [[nodiscard]] trace::NodeTrace take();
 
  private:
   [[nodiscard]] trace::NameId name(const std::string& text);
+  [[nodiscard]] trace::TaskRecord record_of(const protocol::Task& task, const std::string& kernel,
+                                            std::int64_t start_ns, std::int64_t end_ns);
+  static void add_accesses(trace::ThreadRecords& thread, const protocol::Task& task);
   void ran(trace::ThreadRecords& thread, const protocol::Task& task, const TaskKind& kind,
            std::int64_t start_ns, std::int64_t end_ns);
 
+  void waited(std::size_t thread, trace::WaitCause cause, std::int64_t start_ns,
+              std::int64_t end_ns);
+
   bool enabled_;
+  std::size_t generation_ = 0;
   std::size_t first_device_ = 0;
   std::size_t copy_ = 0;
-  std::size_t progress_ = 0;
+  std::size_t progress_ = 0;  ///< 0: a node alone has none
+  std::size_t divided_ = 0;   ///< 0: no task was divided
   trace::NodeTrace trace_;
   std::unordered_map<std::string, trace::NameId> names_;
 };

@@ -30,7 +30,7 @@ void SimulatedWorld::end_flow(FlowId flow) {
 
 void SimulatedWorld::push_foreseen() {
   for (const SharedRates::Foreseen& end : foreseen) {
-    events.push(end.end_ns, {Event::Kind::flow_ends, NodeId{0}, end.flow.value(), end.use});
+    events.push(end.end_ns, {Event::Kind::flow_ends, NodeId{0}, end.resource.value()});
   }
   foreseen.clear();
 }
@@ -64,6 +64,7 @@ class Simulation {
     for (const auto& node : world_.nodes) {
       world_.result.tasks += node->totals.tasks;
       world_.result.nodes.push_back(node->totals);
+      node->end_waits(last_end_ns_);
       if (world_.options.traces) world_.result.traces.push_back(node->trace().take());
     }
     world_.result.seconds = static_cast<double>(last_end_ns_) * 1e-9;
@@ -89,8 +90,10 @@ class Simulation {
       case Event::Kind::copy_ends:
         return node.copy_ends(event.number);
       case Event::Kind::flow_ends: {
-        const SharedRates::Foreseen end{FlowId{event.number}, event.use, world_.now_ns};
-        if (world_.rates.comes(end, world_.foreseen)) return world_.end_flow(end.flow);
+        const SharedRates::Foreseen end{ResourceId{event.number}, world_.now_ns};
+        if (const auto flow = world_.rates.comes(end, world_.foreseen)) {
+          return world_.end_flow(*flow);
+        }
         return world_.push_foreseen();
       }
       case Event::Kind::grant_arrives:
@@ -109,13 +112,15 @@ class Simulation {
       }
       case Event::Kind::message_seen:
         return node.message_seen(event.number);
+      case Event::Kind::progress_looks:
+        return node.progress_looks();
     }
   }
 
   /// Through the progress thread of the event's node.
   void pass(const Event& event, Event::Kind next, double seconds) {
-    const std::int64_t time = world_.at(event.node).progress(world_.machine.message_s + seconds);
-    world_.events.push(time, {next, event.node, event.number, 0});
+    world_.at(event.node)
+        .arrives({{next, event.node, event.number}, world_.machine.message_s, seconds});
   }
 
   void check_end() const {

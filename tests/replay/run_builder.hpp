@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "node-runtime/trace/generated.hpp"
 #include "node-runtime/trace/node_trace.hpp"
 #include "replay/run.hpp"
 
@@ -65,6 +66,41 @@ class RunBuilder {
     return *this;
   }
   /// Both ends of a message; the receive was posted at `posted_us`.
+  /// The task of before, which a worker has begun at `start_us`, was divided, with these fine
+  /// tasks.
+  struct Fine {
+    std::size_t worker = 0;
+    std::int64_t start_us = 0;
+    std::int64_t end_us = 0;
+  };
+  RunBuilder& divided(std::int32_t node, const std::string& kernel, std::int64_t start_us,
+                      std::int64_t end_us, const std::vector<Use>& uses,
+                      const std::vector<Fine>& parts) {
+    auto& threads = nodes_[static_cast<std::size_t>(node)].threads;
+    if (threads.back().name != trace::divided_row) {
+      threads.push_back(
+          {.name = std::string(trace::divided_row), .sort_order = trace::divided_row_order});
+    }
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      put(thread(node, parts[k].worker),
+          trace::TaskRecord{.kernel = name(node, kernel),
+                            .job = 0,
+                            .order = order_,
+                            .start_ns = parts[k].start_us * 1000,
+                            .end_ns = parts[k].end_us * 1000,
+                            .tile = {0, uses[0].tile},
+                            .fine = static_cast<std::uint32_t>(k) + 1});
+    }
+    task(node, threads.size() - 1, kernel, start_us, end_us, uses);
+    trace::Record& record =
+        threads.back()
+            .records[threads.back().records.size() - 1 - trace::access_records(uses.size())];
+    auto whole = record.as<trace::TaskRecord>();
+    whole.is_divided = 1;
+    record = trace::Record::of(whole);
+    return *this;
+  }
+
   RunBuilder& message(std::int32_t from, std::int32_t to, std::int32_t tile, std::int32_t version,
                       std::int64_t start_us, std::int64_t end_us, std::int64_t posted_us = 0) {
     trace::MessageRecord record{.job = 0,
@@ -94,6 +130,35 @@ class RunBuilder {
     return *this;
   }
 
+  /// Generation was with job 0 at the task of that order: the first task is 0.
+  RunBuilder& generated(std::int32_t node, std::int64_t order, std::int64_t time_us) {
+    put(generation(node), trace::CounterRecord{.name = name(node, trace::generated_name(0)),
+                                               .time_ns = time_us * 1000,
+                                               .value = order});
+    return *this;
+  }
+  RunBuilder& generation_waits(std::int32_t node, trace::WaitCause cause, std::int64_t start_us,
+                               std::int64_t end_us) {
+    put(generation(node),
+        trace::WaitRecord{.cause = cause, .start_ns = start_us * 1000, .end_ns = end_us * 1000});
+    return *this;
+  }
+  /// Of the thread that brings messages.
+  RunBuilder& waits(std::int32_t node, trace::WaitCause cause, std::int64_t start_us,
+                    std::int64_t end_us) {
+    put(nodes_[index(node)].threads.back(),
+        trace::WaitRecord{.cause = cause, .start_ns = start_us * 1000, .end_ns = end_us * 1000});
+    return *this;
+  }
+  RunBuilder& counter(std::int32_t node, const std::string& what, std::int64_t time_us,
+                      std::int64_t value) {
+    put(thread(node, 0), trace::CounterRecord{.name = name(node, what),
+                                              .place = host_place,
+                                              .time_ns = time_us * 1000,
+                                              .value = value});
+    return *this;
+  }
+
   [[nodiscard]] std::vector<trace::NodeTrace>& nodes() { return nodes_; }
   [[nodiscard]] RunTrace run() const { return make_run("by hand", nodes_); }
 
@@ -101,6 +166,14 @@ class RunBuilder {
   static std::size_t index(std::int32_t node) { return static_cast<std::size_t>(node); }
   trace::ThreadRecords& thread(std::int32_t node, std::size_t worker) {
     return nodes_[index(node)].threads[worker];
+  }
+  /// Made when it is needed, before the one that brings messages.
+  trace::ThreadRecords& generation(std::int32_t node) {
+    auto& threads = nodes_[index(node)].threads;
+    for (trace::ThreadRecords& thread : threads) {
+      if (thread.name == "generation") return thread;
+    }
+    return *threads.insert(threads.end() - 1, {.name = "generation", .sort_order = 0});
   }
   /// The nodes number their names differently.
   trace::NameId name(std::int32_t node, const std::string& text) {

@@ -31,7 +31,7 @@ class RunFolder : public trace::test::TraceTest {
     return build;
   }
   void write(RunBuilder build, const std::string& folder) {
-    trace::prepare_run_folder(file(folder), static_cast<std::int32_t>(build.nodes().size()));
+    trace::prepare_run_folder(file(folder));
     for (const trace::NodeTrace& node : build.nodes()) {
       trace::write_node_file(file(folder) / trace::node_file_name(node.node), node);
     }
@@ -43,6 +43,21 @@ class RunFolder : public trace::test::TraceTest {
 };
 
 }  // namespace
+
+TEST_F(RunFolder, keeps_counters_and_what_matrices_are) {
+  RunBuilder build = example();
+  build.counter(1, "ready tasks", 7, 3);
+  for (trace::NodeTrace& node : build.nodes()) node.matrices = {{0, "A", 4, 5}};
+  write(build, "run");
+  const RunTrace run = load_run(file("run"));
+  ASSERT_EQ(run.counters.size(), 1U);
+  EXPECT_EQ(run.counters[0].node, NodeId{1});
+  EXPECT_EQ(run.names[run.counters[0].name.value()], "ready tasks");
+  EXPECT_EQ(run.counters[0].time_ns, 7'000);
+  EXPECT_EQ(run.counters[0].value, 3);
+  ASSERT_EQ(run.matrices.size(), 1U) << "all nodes have the same";
+  EXPECT_EQ(run.matrices[0].tile_columns, 5);
+}
 
 TEST_F(RunFolder, is_read_as_one_run) {
   write(example(), "run");
@@ -97,6 +112,35 @@ TEST_F(RunFolder, with_a_file_of_something_else_reads_the_rest) {
   EXPECT_NE(run.damages[0].find("node-2.trace"), std::string::npos) << run.damages[0];
 }
 
+TEST_F(RunFolder, takes_a_file_that_does_not_say_which_run_it_is_of_and_names_it) {
+  for (const int silent : {0, 2}) {
+    RunBuilder build = example();
+    build.nodes()[static_cast<std::size_t>(silent)].info.metadata = "{}";
+    write(build, "run");
+    const RunTrace run = load_run(file("run"));
+    EXPECT_EQ(run.tasks.size(), 3U);
+    ASSERT_EQ(run.damages.size(), 1U);
+    EXPECT_EQ(run.damages[0],
+              "the trace of node " + std::to_string(silent) + " does not say which run it is of");
+  }
+}
+
+TEST_F(RunFolder, knows_how_far_generation_was_and_what_tiles_are_called) {
+  RunBuilder build = example();
+  build.generated(1, 5, 7).generation_waits(1, trace::WaitCause::window_full, 7, 9);
+  build.nodes()[1].matrices = {{0, "a", 2, 2}};
+  const RunTrace run = build.run();
+  ASSERT_EQ(run.generated.size(), 1U);
+  EXPECT_EQ(run.generated[0].node, NodeId{1});
+  EXPECT_EQ(run.generated[0].job, 0);
+  EXPECT_EQ(run.generated[0].order, 5U);
+  EXPECT_EQ(run.generated[0].time_ns, 7'000);
+  EXPECT_EQ(run.label_of(run.tasks[0]), run.kernel_of(run.tasks[0]) + " (0, 0)");
+  for (const Thread& thread : run.threads) {
+    EXPECT_EQ(run.waits_of(thread).size(), thread.role == Role::generation ? 1U : 0U);
+  }
+}
+
 TEST_F(RunFolder, with_files_of_two_runs_is_refused) {
   write(example(), "run");
   RunBuilder other = example();
@@ -135,7 +179,7 @@ TEST_F(RunFolder, of_a_smaller_run_keeps_no_files_of_the_larger_one_before_it) {
 
 TEST_F(RunFolder, is_not_made_where_a_file_is) {
   replace_contents(file("run"), "a file");
-  const std::string error = error_of([&] { trace::prepare_run_folder(file("run"), 1); });
+  const std::string error = error_of([&] { trace::prepare_run_folder(file("run")); });
   EXPECT_NE(error.find("run'"), std::string::npos) << error;
   EXPECT_EQ(contents(file("run")), "a file");
 }

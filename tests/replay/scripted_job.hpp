@@ -27,7 +27,7 @@ class ScriptedJob final : public SimulatedJob {
       spec.tile_columns = 1;
       spec.temporary = matrix.temporary;
       spec.spare_count = matrix.spare_count;
-      spec.classes = matrix.classes;
+      spec.classes = matrix.class_table();
       spec.class_count = matrix.class_count();
       specs_.push_back(std::move(spec));
     }

@@ -34,9 +34,9 @@ class Clock {
     while (!due_.empty() && due_.begin()->first <= limit_ns) {
       const auto [now, end] = *due_.begin();
       due_.erase(due_.begin());
-      if (rates_.comes(end, foreseen_)) {
-        ends_[end.flow.value()] = now;
-        rates_.end(now, end.flow, foreseen_);
+      if (const auto flow = rates_.comes(end, foreseen_)) {
+        ends_[flow->value()] = now;
+        rates_.end(now, *flow, foreseen_);
       }
       take();
     }

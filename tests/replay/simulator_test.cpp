@@ -1,12 +1,14 @@
 #include "replay/simulation/simulator.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
-#include <random>
+#include <numeric>
 #include <set>
 
 #include "base/error.hpp"
 #include "replay/analysis.hpp"
 #include "replay/run.hpp"
+#include "tests/replay/random_simulation.hpp"
 #include "tests/replay/scripted_job.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -15,19 +17,6 @@ namespace {
 
 using protocol::TileId;
 using simulation::ProgramWriter;
-
-/// A machine whose runtime costs nothing.
-SimulatedMachine free_machine() {
-  SimulatedMachine machine;
-  machine.name = "free";
-  machine.append_s = machine.task_s = machine.wake_s = 0;
-  machine.launch_s = machine.notice_s = machine.message_s = 0;
-  for (Way* way : {&machine.to_device, &machine.to_host, &machine.to_peer, &machine.network,
-                   &machine.memory}) {
-    *way = {0, 1e9};
-  }
-  return machine;
-}
 
 /// One kind of task: 1000 ns on the host, 400 on a device. Tiles of 8000 bytes.
 ScriptedJob job_of(const ProgramWriter& writer) {
@@ -69,6 +58,42 @@ TEST(Simulator, workers_share_what_is_independent) {
   EXPECT_NEAR(result.nodes.at(0).busy_workers_s, 7e-6, 1e-15);
 }
 
+TEST(Simulator, workers_divide_tasks_and_run_the_fine_ones_together) {
+  // Four fine tasks: two, then one that waits for both, and one beside. Named by their kernels'
+  // areas.
+  static constexpr Kernel step{.name = "step"};
+  const auto rows = [](std::int64_t from, std::int64_t count) {
+    return TileArea{0, from, 0, count, 1};
+  };
+  FineTasks tasks;
+  tasks.add(step, {}, {writes(rows(0, 1))});
+  tasks.add(step, {}, {writes(rows(1, 1))});
+  tasks.add(step, {}, {writes(rows(0, 2))});
+  tasks.add(step, {}, {writes(rows(2, 1))});
+  const auto fine = std::make_shared<FineKind>(FineKind{FineGraph(tasks), {}});
+  fine->seconds.assign(4, 100e-9);
+  ProgramWriter writer;
+  const TileId a = writer.tile(0, 0);
+  for (int i = 0; i < 3; ++i) writer.task({writer.read_write(a)});
+  ScriptedJob job(writer.program(), writer.matrices(), {{"work", 1, 1, 200e-9, 0, 1, fine}}, 8000);
+  SimulatedMachine machine = free_machine();
+  machine.cpu_workers = 2;
+  SimulationOptions options;
+  options.traces = true;
+  const SimulationResult result = simulate(machine, job, options);
+  EXPECT_EQ(ns(result), 3 * 200) << "two at a time";
+  EXPECT_EQ(result.tasks, 12);
+  EXPECT_DOUBLE_EQ(result.flops, 3);
+  machine.cpu_workers = 1;
+  EXPECT_EQ(ns(simulate(machine, job, {})), 3 * 400);
+  machine.cpu_workers = 5;
+  EXPECT_EQ(ns(simulate(machine, job, {})), 3 * 200) << "the longest way";
+  const RunTrace run = make_run("simulated", result.traces);
+  const Analysis analysis = analyze(run, 0);
+  EXPECT_EQ(analysis.tasks, 12);
+  EXPECT_NEAR(analysis.bounds.area_s, 600e-9, 1e-12);
+}
+
 TEST(Simulator, generation_takes_its_time) {
   ProgramWriter writer;
   for (int i = 0; i < 5; ++i) {
@@ -93,6 +118,26 @@ TEST(Simulator, a_window_of_one_leaves_one_task_at_a_time) {
   machine.cpu_workers = 8;
   ScriptedJob job = job_of(writer);
   EXPECT_EQ(ns(simulate(machine, job, {.window = 1})), 5000);
+}
+
+TEST(Simulator, says_in_its_trace_that_the_window_was_full) {
+  ProgramWriter writer;
+  for (const std::int32_t place : {1, 0, 1}) {
+    const TileId tile = writer.tile(0, place);
+    writer.task({writer.read_write(tile)});
+  }
+  SimulatedMachine machine = free_machine();
+  machine.devices = 1;
+  ScriptedJob job = job_of(writer);
+  const SimulationResult result = simulate(machine, job, {.window = 1, .traces = true});
+  const Analysis analysis = analyze(make_run("simulated", result.traces), 0);
+  const auto idle = [&](std::size_t thread, IdleCause cause) {
+    return analysis.threads[thread].idle_ns.at(static_cast<std::size_t>(cause));
+  };
+  ASSERT_EQ(analysis.threads.size(), 2U);
+  EXPECT_EQ(idle(0, IdleCause::window), 400) << "the worker's task comes behind the device's";
+  EXPECT_EQ(idle(1, IdleCause::window), 1000);
+  EXPECT_EQ(idle(1, IdleCause::runtime), 0);
 }
 
 /// A task on node 0 and one on node 1 that reads what it has made.
@@ -227,46 +272,16 @@ TEST(Simulator, says_which_kernel_nobody_has_timed) {
   }
 }
 
-/// Random programs on random machines.
-struct RandomSimulation {
-  explicit RandomSimulation(std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    const auto below = [&](std::int32_t n) {
-      return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(n));
-    };
-    machine.name = "random";
-    machine.nodes_per_host = 1 + below(2);
-    machine.nodes = machine.nodes_per_host * (1 + below(3));
-    machine.cpu_workers = 1 + below(4);
-    machine.devices = below(3);
-    machine.device_streams = 1 + below(3);
-    options.window = 1 + below(2) * below(50);
-    options.traces = true;
-    std::vector<simulation::SimulatedMatrix> matrices(static_cast<std::size_t>(1 + below(3)));
-    for (std::size_t m = 0; m < matrices.size(); ++m) {
-      matrices[m].temporary = m > 0 && below(2) == 0;
-      matrices[m].spare_count = below(3);
-      for (std::int32_t t = 2 + below(14); t > 0; --t) {
-        matrices[m].homes.push_back(
-            {NodeId{below(machine.nodes)}, PlaceId{below(machine.devices + 1)}});
-        matrices[m].classes.push_back(below(3));
-      }
-    }
-    simulation::RandomProgramOptions wanted;
-    wanted.tasks = 5 + below(60);
-    simulation::Program program = random_program(wanted, matrices, random);
-    for (simulation::Statement& statement : program.statements) statement.work = random() % 3;
-    job = std::make_unique<ScriptedJob>(
-        std::move(program), matrices,
-        std::vector<TaskKind>{
-            {"a", 1, 1, 1e-6, 2e-6, 1}, {"b", 1, 1, 20e-6, 3e-6, 1}, {"c", 1, 1, 5e-6, 50e-6, 1}},
-        std::uint64_t{1000} << below(12));
+void all_time_is_accounted_for(const Analysis& analysis) {
+  const std::int64_t span = analysis.span.ns();
+  for (const ThreadTime& thread : analysis.threads) ASSERT_EQ(thread.busy_ns + thread.idle(), span);
+  for (const ThreadTime& stream : analysis.streams) ASSERT_EQ(stream.busy_ns + stream.idle(), span);
+  for (const ServiceTime& service : analysis.services) {
+    const auto& waits = service.waiting_ns;
+    ASSERT_EQ(std::accumulate(waits.begin(), waits.end(), service.busy_ns + service.unknown_ns),
+              span);
   }
-
-  SimulatedMachine machine;
-  SimulationOptions options;
-  std::unique_ptr<ScriptedJob> job;
-};
+}
 
 TEST(Simulator, runs_each_task_once_and_beats_no_bound_under_every_seed) {
   for (const std::uint64_t seed : simulation::seeds(1500)) {
@@ -283,10 +298,11 @@ TEST(Simulator, runs_each_task_once_and_beats_no_bound_under_every_seed) {
     ASSERT_EQ(std::ssize(run.copies), result.copies);
     if (run.tasks.empty()) continue;
     const Analysis analysis = analyze(run, 0);
-    ASSERT_LE(analysis.bounds.critical_path_s, analysis.seconds() + 1e-12);
-    for (const ThreadTime& thread : analysis.threads) {
-      ASSERT_EQ(thread.busy_ns + thread.idle(), analysis.span.ns());
-    }
+    const Bounds& bounds = analysis.bounds;
+    ASSERT_LE(bounds.mixed_s, analysis.seconds() + 1e-12);
+    ASSERT_GE(bounds.mixed_s, std::max({bounds.area_s, bounds.placed_s, bounds.critical_path_s}));
+    ASSERT_LE(bounds.area_s, bounds.placed_s * (1 + 1e-12));
+    ASSERT_NO_FATAL_FAILURE(all_time_is_accounted_for(analysis));
   }
 }
 

@@ -1,0 +1,208 @@
+#include "apps/simulation/predict.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "apps/output_file.hpp"
+#include "apps/report.hpp"
+#include "apps/simulation/sweep.hpp"
+#include "apps/simulation/sweep_table.hpp"
+#include "base/error.hpp"
+#include "node-runtime/topology/cpu.hpp"
+
+namespace heddle {
+namespace {
+
+/// The runs of all cases, those of one with as many seeds as make a difference. Whichever thread is
+/// free takes the next one.
+class Runs {
+ public:
+  Runs(std::vector<std::unique_ptr<PreparedPrediction>>& prepared, const PredictionOptions& options)
+      : prepared_(prepared), options_(options), runs_(prepared.size()) {
+    for (std::size_t i = 0; i < prepared.size(); ++i) {
+      if (prepared[i] == nullptr) continue;
+      const std::int32_t count = prepared[i]->draws() ? options.repeat : 1;
+      runs_[i].resize(static_cast<std::size_t>(count));
+      for (std::size_t seed = 0; seed < runs_[i].size(); ++seed) order_.push_back({i, seed});
+    }
+    failures_.resize(order_.size());
+  }
+  Runs(const Runs&) = delete;
+  Runs& operator=(const Runs&) = delete;
+  ~Runs() = default;
+
+  void simulate() {
+    const auto cores = static_cast<std::size_t>(CpuTopology::detect().compute_thread_count());
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 1; t < std::min(cores, order_.size()); ++t) {
+      threads.emplace_back([this] { work(); });
+    }
+    work();
+  }
+
+  /// Once all threads are done. Throws what stopped a run of that case.
+  [[nodiscard]] Prediction result(std::size_t number) {
+    for (std::size_t at = 0; at < order_.size(); ++at) {
+      if (order_[at].number == number && failures_[at]) std::rethrow_exception(failures_[at]);
+    }
+    std::vector<Prediction>& runs = runs_[number];
+    return runs.size() == 1 ? std::move(runs.front()) : middle_of(std::move(runs));
+  }
+
+ private:
+  struct Place {
+    std::size_t number = 0;  ///< of the case
+    std::size_t seed = 0;    ///< from the first one on
+  };
+
+  void work() {
+    for (;;) {
+      const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
+      if (at >= order_.size()) return;
+      const auto [number, seed] = order_[at];
+      try {
+        runs_[number][seed] =
+            prepared_[number]->run(options_.seed + seed, options_.trace.has_value());
+      } catch (...) {
+        failures_[at] = std::current_exception();
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<PreparedPrediction>>& prepared_;
+  const PredictionOptions& options_;
+  std::vector<std::vector<Prediction>> runs_;  ///< by case and seed
+  std::vector<Place> order_;
+  std::vector<std::exception_ptr> failures_;
+  std::atomic<std::size_t> next_ = 0;
+};
+
+void check_repeat(const std::vector<std::unique_ptr<PreparedPrediction>>& prepared,
+                  const PredictionOptions& options) {
+  const auto draws = [](const auto& one) { return one != nullptr && one->draws(); };
+  if (options.repeat == 1 || std::ranges::any_of(prepared, draws)) return;
+  throw Error(ErrorCode::usage,
+              "--repeat: nothing is drawn, so all runs are alike; set machine.kernels.noise");
+}
+
+void predict_one(PredictionSubject& subject, const PredictionOptions& options) {
+  const PredictionCase one = subject.with(SplitOverrides(options.overrides));
+  std::vector<std::unique_ptr<PreparedPrediction>> prepared;
+  prepared.push_back(std::make_unique<PreparedPrediction>(one, *subject.clock(one)));
+  check_repeat(prepared, options);
+  Runs runs(prepared, options);
+  runs.simulate();
+  Prediction prediction = runs.result(0);
+  fmt::print("{}{}{}", prediction_table(one, prediction), subject.more(prediction),
+             subject.limits());
+  std::fflush(stdout);
+  nlohmann::json report = to_json(one, prediction);
+  subject.add_to(report);
+  if (options.trace) {
+    write_simulated_run(prediction.result.traces, *options.trace, report,
+                        one.machine.machine.cores);
+  }
+  if (options.report) write_json(report, *options.report);
+}
+
+/// Asks the clocks, case by case. What is refused keeps the reason.
+std::vector<std::unique_ptr<PreparedPrediction>> prepare(PredictionSubject& subject,
+                                                         const PredictionOptions& options,
+                                                         const Sweep& sweep,
+                                                         std::vector<SweptCase>& cases) {
+  std::vector<std::unique_ptr<PreparedPrediction>> prepared;
+  for (std::size_t i = 0; i < sweep.cases.size(); ++i) {
+    std::vector<std::string> overrides = options.overrides;
+    const std::vector<std::string> own = sweep.overrides(i);
+    overrides.insert(overrides.end(), own.begin(), own.end());
+    prepared.emplace_back();
+    SweptCase& one = cases.emplace_back();
+    one.values = sweep.cases[i];
+    try {
+      const PredictionCase what = subject.with(SplitOverrides(overrides));
+      prepared.back() = std::make_unique<PreparedPrediction>(what, *subject.clock(what));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::usage) throw;
+      one.refused = error.what();
+    }
+  }
+  return prepared;
+}
+
+void predict_many(PredictionSubject& subject, const PredictionOptions& options,
+                  const Sweep& sweep) {
+  std::vector<SweptCase> cases;
+  auto prepared = prepare(subject, options, sweep, cases);
+  if (std::ranges::any_of(prepared, [](const auto& one) { return one != nullptr; })) {
+    check_repeat(prepared, options);
+  }
+  Runs runs(prepared, options);
+  runs.simulate();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (prepared[i] == nullptr) continue;
+    try {
+      cases[i].prediction = runs.result(i);
+      cases[i].what = prepared[i]->what();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::usage) throw;
+      cases[i].refused = error.what();
+    }
+  }
+  if (std::ranges::none_of(cases,
+                           [](const SweptCase& one) { return one.prediction.has_value(); })) {
+    throw Error(ErrorCode::usage, cases.front().refused);
+  }
+  fill_in(sweep, cases);
+  fmt::print("{}{}", sweep_table(sweep, cases), subject.limits());
+  std::fflush(stdout);
+  nlohmann::json report = to_json(sweep, cases);
+  subject.add_to(report);
+  if (options.report) write_json(report, *options.report);
+  if (options.picture) write_text(sweep_picture(sweep, cases), *options.picture);
+}
+
+}  // namespace
+
+SplitOverrides::SplitOverrides(const std::vector<std::string>& overrides) {
+  constexpr std::string_view of_machine = "machine.";
+  constexpr std::string_view of_policy = "policy.";
+  for (const std::string& text : overrides) {
+    if (text.starts_with(of_machine)) {
+      machine.push_back(text.substr(of_machine.size()));
+    } else if (text.starts_with(of_policy)) {
+      policies.push_back(text.substr(of_policy.size()));
+    } else {
+      problem.push_back(text);
+    }
+  }
+}
+
+void predict(PredictionSubject& subject, const PredictionOptions& options) {
+  const Sweep sweep = plan_sweep(options.sweeps, options.policies);
+  if (sweep.empty()) {
+    if (options.picture) {
+      throw Error(ErrorCode::usage, "--picture draws what --sweep or --policies compares");
+    }
+    if (options.trace && options.repeat > 1) {
+      throw Error(ErrorCode::usage, "--trace writes one run, not those of --repeat");
+    }
+    return predict_one(subject, options);
+  }
+  if (options.trace) {
+    throw Error(ErrorCode::usage, "--trace writes one run, not those of --sweep or --policies");
+  }
+  for (const auto& path : {options.report, options.picture}) {
+    if (path) check_writable(*path);  // before minutes of simulation
+  }
+  predict_many(subject, options, sweep);
+}
+
+}  // namespace heddle

@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "apps/report.hpp"
+#include "apps/simulation/prediction.hpp"
+#include "base/units.hpp"
+
+namespace heddle {
+namespace {
+
+std::string row(const char* label, const std::string& text) {
+  return fmt::format("  {:<18}{}\n", label, text);
+}
+
+std::string bounds_text(const Prediction& prediction) {
+  const PredictionBounds& bounds = prediction.bounds;
+  std::string text = fmt::format("{:.1f} % of the best: area {}", 100 * prediction.share_of_bound(),
+                                 format_seconds(bounds.node_s));
+  if (bounds.critical_path_s) {
+    text += fmt::format(", critical path {}", format_seconds(*bounds.critical_path_s));
+  }
+  return text;
+}
+
+std::string noise_text(const PredictionCase& one, const Prediction& prediction) {
+  const KernelNoise& noise = one.machine.noise;
+  std::string text = noise.recorded ? std::string("as times differed in the run")
+                                    : fmt::format("{:g} of the mean, log-normal", noise.variation);
+  if (prediction.repeats) return text;
+  return fmt::format("{}; seed {}", text, prediction.seed);
+}
+
+std::string repeats_text(const Repeats& repeats) {
+  return fmt::format("{}; this is the median, 5 to 95 %: {} to {}", repeats.count,
+                     format_seconds(repeats.low_s), format_seconds(repeats.high_s));
+}
+
+}  // namespace
+
+std::string problem_name(const PredictionCase& one) {
+  return fmt::format("{} of {} x {}", one.is_cholesky() ? "Cholesky" : "QR",
+                     one.problem.matrix.rows(), one.problem.matrix.n);
+}
+
+std::string nodes_name(const PredictionCase& one, const Prediction& prediction) {
+  const replay::SimulatedMachine& m = one.machine.machine;
+  const Distribution& grid = prediction.problem.distribution;
+  return fmt::format(
+      "{} as a grid of {} x {}; {} worker{}{} each", m.nodes, grid.grid_rows, grid.grid_columns,
+      m.cpu_workers, m.cpu_workers == 1 ? "" : "s",
+      m.devices > 0 ? fmt::format(", {} device{}", m.devices, m.devices == 1 ? "" : "s") : "");
+}
+
+std::string prediction_table(const PredictionCase& one, const Prediction& prediction) {
+  const replay::SimulatedMachine& m = one.machine.machine;
+  const replay::SimulationResult& r = prediction.result;
+  std::string text = fmt::format("heddle {}: simulated on {}\n{}\n", heddle_version(), m.name,
+                                 std::string(80, '-'));
+  text += row("problem", problem_name(one));
+  text += row("nodes", nodes_name(one, prediction));
+  if (!one.machine.note.empty()) text += row("devices", one.machine.note);
+  text += row("tiles", prediction.problem.cut);
+  text += row("kernels", prediction.kernels);
+  text += row("time",
+              fmt::format("{}, {:.2f} GFLOP/s", format_seconds(r.seconds), prediction.gflops()));
+  text += row("busy", fmt::format("{:.1f} % of the workers' time{}", 100 * prediction.busy,
+                                  m.devices > 0 ? fmt::format(", {:.1f} % of the devices'",
+                                                              100 * prediction.busy_devices)
+                                                : ""));
+  text += row("bound", bounds_text(prediction));
+  if (!one.machine.noise.is_none()) text += row("noise", noise_text(one, prediction));
+  if (prediction.repeats) text += row("seeds", repeats_text(*prediction.repeats));
+  if (one.policies != Policies{}) text += row("policies", text_of(one.policies));
+  text += row("tasks", fmt::format("{}", r.tasks));
+  if (m.nodes > 1) {
+    text += row("messages", fmt::format("{}, {}", r.messages, format_bytes(r.message_bytes)));
+  }
+  if (m.devices > 0) {
+    text += row("copies", fmt::format("{}, {}", r.copies, format_bytes(r.copied_bytes)));
+  }
+  text +=
+      row("simulated in",
+          fmt::format("{}, {:.2f} us for each task; {}", format_seconds(prediction.simulated_in_s),
+                      1e6 * prediction.simulated_in_s /
+                          static_cast<double>(std::max<std::int64_t>(1, r.tasks)),
+                      format_bytes(prediction.peak_bytes)));
+  return text;
+}
+
+nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) {
+  const replay::SimulatedMachine& machine = one.machine.machine;
+  const replay::SimulationResult& r = prediction.result;
+  nlohmann::json all{
+      {"simulated", true},
+      {"machine", machine.name},
+      {"factorization", one.is_cholesky() ? "cholesky" : "qr"},
+      {"m", one.problem.matrix.rows()},
+      {"n", one.problem.matrix.n},
+      {"nodes", machine.nodes},
+      {"grid",
+       {prediction.problem.distribution.grid_rows, prediction.problem.distribution.grid_columns}},
+      {"cpu_workers", machine.cpu_workers},
+      {"devices", machine.devices},
+      {"seconds", {{"factor", r.seconds}}},
+      {"gflops", prediction.gflops()},
+      {"busy", {{"workers", prediction.busy}, {"devices", prediction.busy_devices}}},
+      {"tasks", r.tasks},
+      {"messages", r.messages},
+      {"bytes_sent", r.message_bytes},
+      {"copies", r.copies},
+      {"bytes_copied", r.copied_bytes},
+      {"events", r.events},
+      {"simulated_in_seconds", prediction.simulated_in_s},
+      {"peak_bytes", prediction.peak_bytes}};
+  const PredictionBounds& bounds = prediction.bounds;
+  all["bounds"] = {{"area", bounds.area_s}, {"node", bounds.node_s}};
+  all["bounds"]["critical_path"] = nullptr;
+  if (bounds.critical_path_s) all["bounds"]["critical_path"] = *bounds.critical_path_s;
+  all["share_of_bound"] = prediction.share_of_bound();
+  all["window"] = one.window;
+  all["seed"] = prediction.seed;
+  all["noise"] = one.machine.noise.variation;
+  if (one.machine.noise.recorded) all["noise"] = "recorded";
+  all["repeats"] = nullptr;
+  if (const auto& repeats = prediction.repeats) {
+    all["repeats"] = {{"count", repeats->count},
+                      {"first_seed", repeats->first_seed},
+                      {"median", r.seconds},
+                      {"low", repeats->low_s},
+                      {"high", repeats->high_s}};
+  }
+  all["policies"] = to_json(one.policies);
+  const config::Layout& layout = prediction.problem.layout;
+  all["nodes_per_host"] = machine.nodes_per_host;
+  all["tile"] = *layout.tile;
+  all["strip"] = *layout.strip;
+  all["small"] = *layout.small;
+  all["hierarchy"] = layout.hierarchy == config::Hierarchy::on ? "on" : "off";
+  if (layout.inner) all["inner"] = *layout.inner;
+  if (layout.virtual_tiles) all["virtual"] = *layout.virtual_tiles;
+  if (layout.tree) all["tree"] = name_of(*layout.tree);
+  return all;
+}
+
+}  // namespace heddle

@@ -1,0 +1,89 @@
+#include "apps/simulation/recorded_machine.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <vector>
+
+#include "node-runtime/tuning.hpp"
+#include "replay/device_times.hpp"
+#include "replay/graph.hpp"
+
+namespace heddle {
+namespace {
+
+using nlohmann::json;
+using replay::SimulatedMachine;
+using replay::Way;
+
+void describe_devices(const replay::RunTrace& run, const json& about, MachineDescription& to) {
+  to.device_backend = about.value("device_backend", "cuda");
+  to.machine.device_streams = std::max(1, replay::side_by_side(run));
+  const replay::CopyWays ways = replay::copy_ways(run);
+  to.machine.to_device = ways.to_device.value_or(to.machine.to_device);
+  to.machine.to_host = ways.to_host.value_or(to.machine.to_host);
+  to.machine.to_peer = ways.to_peer.value_or(to.machine.to_peer);
+  // Cholesky's diagonal tiles have inverse blocks beside them, or not.
+  const auto has_inverses = [&](const replay::Task& task) {
+    return task.place != host_place && run.kernel_of(task) == "potrf" && task.access_count > 1;
+  };
+  if (std::ranges::any_of(run.tasks, has_inverses)) to.inverse_block = gpu_inverse_block;
+}
+
+json json_of(const std::optional<Way>& way) {
+  if (!way) return nullptr;
+  return {{"latency_us", way->latency_s * 1e6}, {"rate", way->bytes_per_s * 1e-9}};
+}
+
+json json_of(const std::optional<double>& seconds) {
+  return seconds ? json(*seconds * 1e6) : json();
+}
+
+}  // namespace
+
+RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, const json& about,
+                                 const ThisMachine& here) {
+  RecordedMachine result;
+  result.description = here.description();
+  SimulatedMachine& machine = result.description.machine;
+  machine.name = fmt::format("the machine of '{}'", run.source);
+  machine.nodes = about.value("nodes", 1);
+  machine.nodes_per_host = about.value("nodes_per_host", 1);
+  machine.cpu_workers = about.value("cpu_workers", 1);
+  machine.devices = about.value("devices", 0);
+  const json where = json::parse(run.where);
+  const bool says = where.is_object();
+  if (says) result.cpu_model = where.value("cpu", "");
+  machine.cores = says ? where.value("host_cores", 0) : 0;
+  if (machine.devices > 0) describe_devices(run, about, result.description);
+
+  result.ways = replay::message_ways(run, job, machine);
+  machine.memory = result.ways.memory.value_or(machine.memory);
+  machine.network = result.ways.network.value_or(machine.network);
+  result.costs = replay::runtime_costs(run, replay::Graph(run, job), machine);
+  machine.append_s = result.costs.append_s.value_or(machine.append_s);
+  machine.task_s = result.costs.task_s.value_or(machine.task_s);
+  machine.look_s = result.costs.look_s.value_or(machine.look_s);
+  machine.wake_s = result.costs.wake_s.value_or(machine.wake_s);
+  return result;
+}
+
+std::string RecordedMachine::messages_text() const {
+  std::vector<std::string> parts;
+  const auto add = [&](const std::optional<Way>& way, const char* by) {
+    if (!way) return;
+    parts.push_back(fmt::format("{:.1f} us and {:.2f} GB/s by {}", way->latency_s * 1e6,
+                                way->bytes_per_s * 1e-9, by));
+  };
+  add(ways.memory, "memory");
+  add(ways.network, "network");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+json RecordedMachine::to_json() const {
+  return {{"memory", json_of(ways.memory)},       {"network", json_of(ways.network)},
+          {"append_us", json_of(costs.append_s)}, {"task_us", json_of(costs.task_s)},
+          {"look_us", json_of(costs.look_s)},     {"wake_us", json_of(costs.wake_s)}};
+}
+
+}  // namespace heddle

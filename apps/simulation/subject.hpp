@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "apps/simulation/kernel_clock.hpp"
+#include "apps/simulation/prediction.hpp"
+
+namespace heddle {
+
+/// Overrides ("key.path=value") by whom they are for, those of the machine and of policies without
+/// their prefixes.
+struct SplitOverrides {
+  explicit SplitOverrides(const std::vector<std::string>& overrides);
+
+  std::vector<std::string> problem;
+  std::vector<std::string> machine;
+  std::vector<std::string> policies;
+};
+
+/// Whose factorization is predicted: a problem's, or a recorded run's.
+class PredictionSubject {
+ public:
+  PredictionSubject() = default;
+  PredictionSubject(const PredictionSubject&) = delete;
+  PredictionSubject& operator=(const PredictionSubject&) = delete;
+  virtual ~PredictionSubject() = default;
+
+  /// With these changes. Throws Error(usage).
+  [[nodiscard]] virtual PredictionCase with(const SplitOverrides& changes) = 0;
+  /// Of its kernels.
+  [[nodiscard]] virtual std::shared_ptr<KernelClock> clock(const PredictionCase& one) = 0;
+  /// More lines for the table of one prediction.
+  [[nodiscard]] virtual std::string more(const Prediction& /*prediction*/) const { return {}; }
+  /// More lines for any table: what is known to make predictions wrong.
+  [[nodiscard]] virtual std::string limits() const { return {}; }
+  /// More members of a report.
+  virtual void add_to(nlohmann::json& /*report*/) const {}
+};
+
+}  // namespace heddle

@@ -1,0 +1,135 @@
+#include "apps/simulation/sweep.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "replay/simulation/priorities.hpp"
+
+namespace heddle {
+namespace {
+
+constexpr std::string_view priorities_key = "policy.priorities";
+constexpr std::string_view window_key = "runtime.window";
+constexpr std::array<const char*, 5> windows{"256", "1024", "4096", "16384", "65536"};
+
+/// At the commas outside of brackets and quotes.
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> values(1);
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    } else if (c == ',' && depth == 0) {
+      values.emplace_back();
+      continue;
+    }
+    values.back() += c;
+  }
+  return values;
+}
+
+std::pair<std::string, std::vector<std::string>> parse(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const auto refuse = [&](std::string_view why) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--sweep {}: {}; expected KEY.PATH=VALUE,VALUE,...", text, why));
+  };
+  if (equals == std::string::npos || equals == 0) refuse("no key or no values");
+  std::vector<std::string> values = split(std::string_view(text).substr(equals + 1));
+  if (std::ranges::find(values, "") != values.end()) refuse("a value is empty");
+  std::vector<std::string> sorted = values;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end()) refuse("a value is there twice");
+  return {text.substr(0, equals), std::move(values)};
+}
+
+/// What --policies compares beside the cases as they are, by the keys that are still free.
+std::vector<std::vector<std::string>> policy_cases(bool priorities, bool window) {
+  std::vector<std::vector<std::string>> cases;
+  const auto add = [&](std::string_view rule, std::string_view items) {
+    cases.emplace_back();
+    if (priorities) cases.back().emplace_back(rule);
+    if (window) cases.back().emplace_back(items);
+  };
+  if (priorities) {
+    for (const std::string_view rule : replay::priority_rule_names) add(rule, "");
+  }
+  if (window) {
+    for (const char* items : windows) add(replay::priority_rule_names.front(), items);
+  }
+  return cases;
+}
+
+}  // namespace
+
+std::vector<std::string> Sweep::overrides(std::size_t number) const {
+  std::vector<std::string> result;
+  for (std::size_t key = 0; key < keys.size(); ++key) {
+    const std::string& value = cases[number][key];
+    if (!value.empty()) result.push_back(fmt::format("{}={}", keys[key], value));
+  }
+  return result;
+}
+
+std::string Sweep::label(std::size_t key) const {
+  const auto last = [](const std::string& whole) { return whole.substr(whole.rfind('.') + 1); };
+  const std::string name = last(keys[key]);
+  const bool is_unique = std::ranges::count(keys, name, last) == 1;
+  return is_unique ? name : keys[key];
+}
+
+Sweep plan_sweep(const std::vector<std::string>& texts, bool policies) {
+  Sweep sweep;
+  std::vector<std::vector<std::vector<std::string>>> factors;  // of values that go together
+  for (const std::string& text : texts) {
+    auto [key, values] = parse(text);
+    if (std::ranges::find(sweep.keys, key) != sweep.keys.end()) {
+      throw Error(ErrorCode::usage, fmt::format("--sweep {}: '{}' is swept twice", text, key));
+    }
+    sweep.keys.push_back(std::move(key));
+    factors.emplace_back();
+    for (std::string& value : values) factors.back().push_back({std::move(value)});
+  }
+  if (policies) {
+    const auto is_free = [&](std::string_view key) {
+      return std::ranges::find(sweep.keys, key) == sweep.keys.end();
+    };
+    const bool priorities = is_free(priorities_key);
+    const bool window = is_free(window_key);
+    if (priorities) sweep.keys.emplace_back(priorities_key);
+    if (window) sweep.keys.emplace_back(window_key);
+    if (priorities || window) factors.push_back(policy_cases(priorities, window));
+  }
+  if (factors.empty()) return sweep;
+  double count = 1;
+  for (const auto& factor : factors) count *= static_cast<double>(factor.size());
+  if (count > static_cast<double>(sweep_cases_max)) {
+    throw Error(ErrorCode::usage, fmt::format("--sweep: {:.0f} cases; at most {} are simulated",
+                                              count, sweep_cases_max));
+  }
+  sweep.cases.emplace_back();
+  for (const auto& factor : factors) {
+    std::vector<std::vector<std::string>> longer;
+    for (const auto& begun : sweep.cases) {
+      for (const auto& values : factor) {
+        longer.push_back(begun);
+        longer.back().insert(longer.back().end(), values.begin(), values.end());
+      }
+    }
+    sweep.cases = std::move(longer);
+  }
+  return sweep;
+}
+
+}  // namespace heddle

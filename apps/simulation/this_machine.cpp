@@ -1,0 +1,129 @@
+#include "apps/simulation/this_machine.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/simulation/measured_clock.hpp"
+#include "apps/simulation/remembering_clock.hpp"
+#include "apps/tuning/operands.hpp"
+#include "kernels/cholesky.hpp"
+#include "kernels/cpu/blas.hpp"
+#include "kernels/kernel_flops.hpp"
+#include "kernels/qr.hpp"
+#include "node-runtime/device/cuda/cuda.hpp"
+#include "node-runtime/tuning.hpp"
+
+namespace heddle {
+
+ThisMachine::ThisMachine(const Config& config) {
+  std::optional<std::filesystem::path> named;
+  if (config.machine) named = *config.machine;
+  profile_ = prepare_machine(named);
+}
+
+namespace {
+
+/// Of shapes of one width that with most rows.
+std::vector<KernelRate> rates_of(const KernelTimes& times) {
+  std::map<std::pair<std::string, std::int64_t>, const KernelTime*> chosen;
+  for (const KernelTime& time : times) {
+    const KernelTime*& best = chosen[{time.kernel, time.columns}];
+    if (best == nullptr || time.rows > best->rows) best = &time;
+  }
+  std::vector<KernelRate> rates;
+  for (const auto& [key, time] : chosen) {
+    for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm,
+                                 &kernel::geqrt, &kernel::unmqr}) {
+      if (kernel->name != time->kernel) continue;
+      const double flops = flops_of(*kernel, time->rows, time->columns);
+      rates.push_back(
+          {time->kernel, static_cast<double>(time->columns), flops / time->microseconds * 1e-3});
+    }
+  }
+  return rates;
+}
+
+}  // namespace
+
+void ThisMachine::add_devices(const config::Devices& wanted, MachineDescription& to) const {
+  using config::DeviceBackend;
+  const DeviceBackend backend = wanted.backend.value_or(DeviceBackend::cuda);
+  if (backend == DeviceBackend::none) return;
+  const bool is_emulated = backend == DeviceBackend::emulated;
+  const auto there = is_emulated ? std::int64_t{1} : std::ssize(probe_cuda().gpus);
+  const std::int64_t count = wanted.per_node.value_or(there);
+  if (count < 1 || there < 1) return;
+  const std::string name(is_emulated ? "emulated" : "cuda");
+  const auto& devices = profile_.tuning.measured.devices;
+  const auto measured = std::ranges::find(devices, name, &DeviceMeasurement::backend);
+  if (measured == devices.end()) {
+    to.note = fmt::format("left out, {} of them: heddle tune has not measured them", count);
+    return;
+  }
+  to.machine.devices = static_cast<std::int32_t>(count);
+  to.machine.device_streams = static_cast<std::int32_t>(wanted.streams.value_or(measured->streams));
+  to.device = rates_of(measured->kernels);
+  to.device_source = "heddle tune's";
+  to.device_backend = name;
+  if (!is_emulated) to.inverse_block = gpu_inverse_block;
+  const CopyRates& copies = measured->copies;
+  const double latency_s = copies.short_us.value_or(10) * 1e-6;
+  to.machine.to_device = {latency_s, copies.to_device * 1e9};
+  to.machine.to_host = {latency_s, copies.to_host * 1e9};
+  // By way of the host where devices do not reach each other.
+  const double relayed = std::min(copies.to_device, copies.to_host) / 2;
+  to.machine.to_peer = {latency_s, copies.to_peer.value_or(relayed) * 1e9};
+}
+
+Tuning ThisMachine::tuning(const MachineDescription& described) const {
+  Tuning result = profile_.tuning;
+  std::erase_if(result.measured.devices, [&](const DeviceMeasurement& one) {
+    return described.machine.devices == 0 || one.backend != described.device_backend;
+  });
+  if (result.measured.devices.size() > 1) result.measured.devices.resize(1);
+  return result;
+}
+
+MachineDescription ThisMachine::description() const {
+  MachineDescription result;
+  result.machine.name = "this machine";
+  result.machine.cpu_workers = topology_.compute_thread_count();
+  result.machine.cores = topology_.compute_thread_count();
+  const Measurements& measured = profile_.tuning.measured;
+  if (measured.messages) {
+    result.machine.network = {measured.messages->latency_us * 1e-6, measured.messages->rate * 1e9};
+    if (measured.messages->reading) {
+      result.machine.memory = {measured.messages->reading->short_us * 1e-6,
+                               measured.messages->reading->rate * 1e9};
+    }
+  }
+  return result;
+}
+
+std::shared_ptr<KernelClock> ThisMachine::clock(std::int32_t workers) {
+  tuning::Workers measuring;
+  measuring.count = timed_workers(workers);
+  std::shared_ptr<KernelClock>& clock = clocks_[measuring.count];
+  if (clock != nullptr) return clock;
+  static_cast<void>(load_blas(profile_.blas));
+  const auto cores = topology_.cores();
+  if (static_cast<std::size_t>(measuring.count) <= cores.size()) {
+    measuring.cores.assign(cores.begin(), cores.begin() + measuring.count);
+  }
+  clock = std::make_shared<RememberingClock>(std::make_unique<MeasuredClock>(std::move(measuring)));
+  return clock;
+}
+
+std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& machine) {
+  std::shared_ptr<KernelClock> host;
+  if (machine.host.empty()) host = clock(machine.machine.workers_on_host());
+  return std::make_shared<MachineClock>(machine, std::move(host));
+}
+
+}  // namespace heddle

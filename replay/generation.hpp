@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "replay/run.hpp"
+
+namespace heddle::replay {
+
+/// Before everything else.
+inline constexpr std::int64_t long_ago = std::numeric_limits<std::int64_t>::min();
+
+/// When the nodes of a run had generated the tasks of one job, and how long they could not go on.
+class Generation {
+ public:
+  Generation(const RunTrace& run, std::int32_t job);
+
+  /// When that task was there at the latest; `long_ago` where nothing says (a user's thread
+  /// inserted it, or the records are not there).
+  [[nodiscard]] std::int64_t time_of(NodeId node, std::uint64_t order) const;
+  /// The parts of that time in order, each with whether the node's generation waited in it because
+  /// the window was full.
+  void for_each_part(NodeId node, Interval time,
+                     const std::function<void(Interval part, bool is_full)>& use) const;
+
+ private:
+  struct Step {
+    std::uint64_t order = 0;  ///< the tasks up to this one were there
+    std::int64_t time_ns = 0;
+  };
+  std::map<NodeId, std::vector<Step>> steps_;       ///< both grow
+  std::map<NodeId, std::vector<Interval>> pauses_;  ///< in order, apart from each other
+};
+
+}  // namespace heddle::replay

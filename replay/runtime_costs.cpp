@@ -1,0 +1,144 @@
+#include "replay/runtime_costs.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_map>
+#include <vector>
+
+#include "base/median.hpp"
+#include "replay/looks.hpp"
+
+namespace heddle::replay {
+namespace {
+
+/// Values one by one.
+struct Mean {
+  double sum = 0;
+  double count = 0;
+
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+  [[nodiscard]] std::optional<double> get() const {
+    return count > 0 ? std::optional(sum / count) : std::nullopt;
+  }
+};
+
+std::optional<double> median_of(std::vector<double> values) {
+  return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
+}
+
+/// What a node's progress thread did when, in seconds of its work.
+struct Served {
+  std::int64_t time_ns = 0;
+  double seconds = 0;
+};
+
+using ServedByNode = std::unordered_map<std::int32_t, std::vector<Served>>;
+
+ServedByNode served_by(const RunTrace& run, const SimulatedMachine& machine) {
+  ServedByNode served;
+  for (const Message& message : run.messages) {
+    served[message.from.value()].push_back({message.time.start_ns, machine.message_s});
+    served[message.to.value()].push_back({message.time.end_ns, machine.message_s});
+  }
+  for (auto& [node, list] : served) std::ranges::sort(list, {}, &Served::time_ns);
+  return served;
+}
+
+double served_within(const std::vector<Served>& served, Interval time) {
+  double seconds = 0;
+  auto next = std::ranges::lower_bound(served, time.start_ns, {}, &Served::time_ns);
+  for (; next != served.end() && next->time_ns <= time.end_ns; ++next) seconds += next->seconds;
+  return seconds;
+}
+
+void add_gaps(const RunTrace& run, std::int32_t job, const SimulatedMachine& machine,
+              RuntimeCosts& costs) {
+  const bool is_shared = machine.shares_cores();
+  const ServedByNode served = is_shared ? served_by(run, machine) : ServedByNode{};
+  Mean between;
+  Mean looks;
+  for (const Thread& thread : run.threads) {
+    if (thread.role != Role::worker) continue;
+    for (const Gap& gap : gaps_of(run, thread, is_shared)) {
+      if (gap.waited || run.at(gap.before).job != job) continue;
+      const double seconds = static_cast<double>(gap.time.ns()) * 1e-9;
+      if (!gap.stepped_aside) {
+        between.add(seconds);
+        continue;
+      }
+      const auto of_node = served.find(thread.node.value());
+      looks.add(seconds - (of_node == served.end() ? 0 : served_within(of_node->second, gap.time)));
+    }
+  }
+  costs.task_s = between.get();
+  costs.look_s = looks.get();
+  if (costs.look_s) costs.look_s = std::max(0.0, *costs.look_s);
+}
+
+std::optional<double> append_of(const RunTrace& run, std::int32_t job) {
+  std::vector<double> seconds;
+  const Generated* before = nullptr;
+  std::uint64_t items_before = 0;
+  for (const Generated& now : run.generated) {
+    if (now.job != job) continue;
+    const bool goes_on = before != nullptr && before->node == now.node && now.order > before->order;
+    const std::uint64_t items = goes_on ? now.order - before->order : 0;
+    // Of two full turns, so that it does not matter which of them the time between is of.
+    if (items > 0 && items == items_before) {
+      seconds.push_back(static_cast<double>(now.time_ns - before->time_ns) * 1e-9 /
+                        static_cast<double>(items));
+    }
+    items_before = items;
+    before = &now;
+  }
+  return median_of(std::move(seconds));
+}
+
+/// Something else may have disturbed all of a few.
+constexpr std::size_t wakings_min = 8;
+
+/// A task is ready when the last task before it has ended; for one that had to wait for a message
+/// nobody knows.
+std::optional<double> wake_of(const RunTrace& run, const Graph& graph) {
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < graph.tasks().size(); ++i) {
+    const TaskId id = graph.tasks()[i];
+    const Task& task = run.at(id);
+    const Thread& thread = run.at(task.thread);
+    if (thread.role != Role::worker || graph.before(i).empty()) continue;
+    if (task.fine > 0) continue;  // it may have waited for another fine task
+    const std::span<const Wait> waits = run.waits_of(thread);
+    auto wait = std::ranges::upper_bound(waits, task.time.start_ns, {},
+                                         [](const Wait& one) { return one.time.end_ns; });
+    if (wait == waits.begin()) continue;
+    --wait;
+    // Another one that it ran since is no part of waking.
+    if (id != thread.first_task && run.at(id - 1).time.end_ns > wait->time.start_ns) continue;
+    std::int64_t ready_ns = 0;
+    bool is_here = true;
+    for (const TaskId before : graph.before(i)) {
+      is_here &= run.at(run.at(before).thread).node == thread.node;
+      ready_ns = std::max(ready_ns, run.at(before).time.end_ns);
+    }
+    if (!is_here || ready_ns < wait->time.start_ns || ready_ns > wait->time.end_ns) continue;
+    seconds.push_back(static_cast<double>(task.time.start_ns - ready_ns) * 1e-9);
+  }
+  if (seconds.size() < wakings_min) return std::nullopt;
+  return median_of(std::move(seconds));
+}
+
+}  // namespace
+
+RuntimeCosts runtime_costs(const RunTrace& run, const Graph& graph,
+                           const SimulatedMachine& machine) {
+  RuntimeCosts costs;
+  add_gaps(run, graph.job(), machine, costs);
+  costs.append_s = append_of(run, graph.job());
+  costs.wake_s = wake_of(run, graph);
+  return costs;
+}
+
+}  // namespace heddle::replay

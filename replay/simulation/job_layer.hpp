@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "replay/simulation/simulated_job.hpp"
+
+namespace heddle::replay {
+
+/// A job as it is; what is to be otherwise is overridden. The job outlives it.
+class JobLayer : public SimulatedJob {
+ public:
+  explicit JobLayer(SimulatedJob& job) : job_(job) {}
+
+  [[nodiscard]] std::span<const SimulatedMatrixSpec> matrices() const override {
+    return job_.matrices();
+  }
+  [[nodiscard]] std::unique_ptr<NodeWalk> walk(NodeId node, WalkSink& sink) override {
+    return job_.walk(node, sink);
+  }
+  [[nodiscard]] std::span<const TaskKind> kinds() const override { return job_.kinds(); }
+  [[nodiscard]] std::uint64_t tile_bytes(protocol::TileId tile) const override {
+    return job_.tile_bytes(tile);
+  }
+  [[nodiscard]] std::uint64_t message_bytes(protocol::TileId tile, Version version) const override {
+    return job_.message_bytes(tile, version);
+  }
+  [[nodiscard]] double share(TaskKindId kind, NodeId node, std::int64_t order) const override {
+    return job_.share(kind, node, order);
+  }
+
+ protected:
+  [[nodiscard]] SimulatedJob& job() { return job_; }
+
+ private:
+  SimulatedJob& job_;
+};
+
+}  // namespace heddle::replay

@@ -1,0 +1,53 @@
+#include "replay/simulation/task_graph.hpp"
+
+#include <algorithm>
+
+namespace heddle::replay {
+namespace {
+
+/// What one node's walk tells.
+class Listener final : public WalkSink {
+ public:
+  explicit Listener(protocol::PlannedGraph& graph) : graph_(graph) {}
+
+  void append(TaskKindId kind, std::int32_t /*priority*/,
+              std::span<const protocol::Access> accesses) override {
+    graph_.append(kind.value(), accesses);
+  }
+  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
+                std::int32_t /*priority*/) override {}
+  void release(const protocol::Access& /*access*/) override {}
+  [[nodiscard]] bool has_room() const override { return true; }
+
+ private:
+  protocol::PlannedGraph& graph_;
+};
+
+}  // namespace
+
+TaskGraph::TaskGraph(SimulatedJob& job, std::int32_t nodes, std::int64_t tasks_max)
+    : job_(job), graph_(tasks_max) {
+  Listener listener(graph_);
+  for (NodeId node{0}; node.value() < nodes; ++node) {
+    graph_.begin_node();
+    const auto walk = job.walk(node, listener);
+    while (walk->advance()) {
+    }
+  }
+  graph_.end();
+}
+
+std::vector<double> TaskGraph::levels(const protocol::PlannedGraph::Transfer& transfer) const {
+  const auto seconds = [&](std::int32_t kind, PlaceId place) {
+    const TaskKind& what = job_.kinds()[static_cast<std::size_t>(kind)];
+    return place == host_place ? what.seconds_host : what.seconds_device;
+  };
+  return graph_.levels(seconds, transfer);
+}
+
+double TaskGraph::critical_path_s() const {
+  const std::vector<double> all = levels({});
+  return all.empty() ? 0 : *std::ranges::max_element(all);
+}
+
+}  // namespace heddle::replay
