@@ -126,6 +126,14 @@ TEST_F(BadInput, a_strip_that_is_no_multiple_of_small) {
           {"--set", "layout.strip=16", "--set", "layout.small=7"});
 }
 
+TEST_F(BadInput, a_hierarchy_that_is_none) {
+  refused({"layout.hierarchy", "off | on", "yes"}, problem, {"--set", "layout.hierarchy=yes"});
+  refused({"layout.small", "tile", "200"}, problem,
+          {"--set", "layout.hierarchy=on", "--set", "layout.tile=64", "--set", "layout.small=200"});
+  refused({"layout.small 1", "256", "at least 4"}, problem,
+          {"--set", "layout.hierarchy=on", "--set", "layout.tile=256", "--set", "layout.small=1"});
+}
+
 TEST_F(BadInput, memory_that_cannot_suffice) {
   refused({"memory", "TiB", "1000000"},
           "problem: {matrix: {generate: spd, n: 1000000}, output: {factor: l.npy}}\n");
@@ -193,6 +201,17 @@ TEST_F(BadInput, words_that_are_no_command_line) {
     expect_refused(run(alone(words)), {"--help"});
   }
   expect_refused(run(on(2, {"solve"})), {"--help"});
+}
+
+TEST_F(BadInput, a_command_that_is_none) {
+  expect_refused(run(alone({"anlyze", "run"})),
+                 {"unknown command 'anlyze'", "did you mean 'analyze'?"});
+  expect_refused(run(on(2, {"sovle", "a.yaml"})), {"'sovle'", "did you mean 'solve'?"});
+  expect_refused(run(alone({"trace", "exprt", "run"})),
+                 {"'exprt'", "did you mean 'export'?", "heddle trace --help"});
+  const Ended dance = run(alone({"dance"}));
+  expect_refused(dance, {"unknown command 'dance'; heddle --help tells more"});
+  EXPECT_EQ(dance.error.find("did you mean"), std::string::npos) << dance.error;
 }
 
 TEST_F(BadInput, options_that_no_generated_matrix_can_have) {

@@ -1,5 +1,11 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "tests/system/heddle_run.hpp"
 
@@ -32,6 +38,13 @@ class Simulate : public HeddleRun {
   [[nodiscard]] Ended simulate(std::vector<std::string> words) {
     words.insert(words.begin(), "simulate");
     return run(on(1, words));
+  }
+  static void expect_80_columns(const std::string& text) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      const auto starts = [](char c) { return (c & 0xC0) != 0x80; };  // a character of UTF-8
+      EXPECT_LE(std::ranges::count_if(line, starts), 80) << line;
+    }
   }
   [[nodiscard]] json report(const std::string& name) {
     return json::parse(testing::read_file(folder_ / name));
@@ -106,6 +119,29 @@ TEST_F(Simulate, a_run_is_replayed_as_it_was_and_with_changes) {
   }
 }
 
+TEST_F(Simulate, divided_tasks_are_simulated_and_replayed) {
+  for (const char* problem : {"p.yaml", "q.yaml"}) {
+    const auto with = [&](const char* hierarchy, const char* report) {
+      return simulate({problem, "--machine", "m.yaml", "--set", "layout.tile=200", "--set",
+                       "layout.small=40", "--set", hierarchy, "--trace", "run", "--report",
+                       report});
+    };
+    const Ended whole = with("layout.hierarchy=off", "whole.json");
+    ASSERT_EQ(whole.status, 0) << whole.error;
+    const Ended divided = with("layout.hierarchy=on", "was.json");
+    ASSERT_EQ(divided.status, 0) << divided.error;
+    EXPECT_NE(divided.out.find("divided into 40 on CPUs"), std::string::npos) << divided.out;
+    const double was = report("was.json").at("seconds").at("factor").get<double>();
+    EXPECT_LT(was, report("whole.json").at("seconds").at("factor").get<double>()) << problem;
+    const Ended analyzed = run(on(1, {"analyze", "run"}));
+    EXPECT_NE(analyzed.out.find("fine "), std::string::npos) << analyzed.out;
+    const Ended again = run(on(1, {"replay", "run", "--machine", "m.yaml", "--report", "is.json"}));
+    ASSERT_EQ(again.status, 0) << again.error;
+    EXPECT_NEAR(report("is.json").at("seconds").at("factor").get<double>(), was, 1e-4 * was);
+    EXPECT_EQ(report("is.json").at("tasks"), report("was.json").at("tasks"));
+  }
+}
+
 TEST_F(Simulate, a_real_run_is_replayed) {
   ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 400}}\nlayout: {tile: 50, strip: 0}\n"
                   "runtime: {cpu_workers: 1}\n",
@@ -122,12 +158,380 @@ TEST_F(Simulate, a_real_run_is_replayed) {
   EXPECT_NE(nowhere.error.find("nowhere"), std::string::npos) << nowhere.error;
 }
 
+TEST_F(Simulate, a_real_run_is_replayed_on_other_numbers_of_nodes) {
+  ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 400}}\nlayout: {tile: 50, strip: 0}\n"
+                  "runtime: {cpu_workers: 1}\n",
+                  2, {"--trace", "run"})
+                .status,
+            0);
+  for (const int nodes : {1, 2, 4}) {
+    const std::string number = "machine.nodes=" + std::to_string(nodes);
+    const Ended ended = run(on(1, {"replay", "run", "--set", number, "--report", "is.json"}));
+    ASSERT_EQ(ended.status, 0) << ended.error;
+    EXPECT_NE(ended.out.find("of which the changes make"), std::string::npos) << ended.out;
+    const json r = report("is.json");
+    EXPECT_EQ(r.at("nodes"), nodes);
+    EXPECT_EQ(r.at("nodes_per_host"), 1);  // on hosts of their own
+    EXPECT_EQ(r.at("tasks"), 120);
+    EXPECT_EQ(r.at("grid").at(0).get<int>() * r.at("grid").at(1).get<int>(), nodes);
+    EXPECT_EQ(r.at("messages").get<int>() == 0, nodes == 1);
+  }
+}
+
+TEST_F(Simulate, a_replay_learns_what_messages_and_threads_took) {
+  for (const char* hosts : {"machine.nodes_per_host=1", "machine.nodes_per_host=4"}) {
+    for (const char* cores : {"machine.cores=0", "machine.cores=12"}) {
+      SCOPED_TRACE(std::string(hosts).append(" ").append(cores));
+      ASSERT_EQ(simulate({"q.yaml", "--machine", "m.yaml", "--set", hosts, "--set", cores, "--set",
+                          "machine.memory={latency_us: 30, rate: 0.5}", "--set",
+                          "machine.network={latency_us: 20, rate: 2}", "--set",
+                          "machine.runtime={task_us: 4, look_us: 9}", "--trace", "run"})
+                    .status,
+                0);
+      const auto replayed = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> words{"replay", "run", "--report", "is.json"};
+        words.insert(words.end(), more.begin(), more.end());
+        const Ended ended = run(on(1, words));
+        EXPECT_EQ(ended.status, 0) << ended.error;
+        EXPECT_NE(ended.out.find("its messages"), std::string::npos) << ended.out;
+        return report("is.json");
+      };
+      const json is = replayed({});
+      const double was = is.at("recorded_seconds").get<double>();
+      EXPECT_NEAR(is.at("seconds").at("factor").get<double>(), was, 0.05 * was);
+      const json learned = is.at("learned");
+      const bool by_memory = std::string(hosts).back() == '4';
+      EXPECT_EQ(learned.at("memory").is_null(), !by_memory);
+      EXPECT_EQ(learned.at("network").is_null(), by_memory);
+      const json way = learned.at(by_memory ? "memory" : "network");
+      EXPECT_NEAR(way.at("rate").get<double>(), by_memory ? 0.5 : 2, by_memory ? 0.05 : 0.2);
+      EXPECT_NEAR(learned.at("task_us").get<double>(), 4, 0.5);
+      // What is said counts, not what was learned.
+      const json slow =
+          replayed({"--set", "machine.memory.rate=0.01", "--set", "machine.network.rate=0.01"});
+      EXPECT_GT(slow.at("seconds").at("factor").get<double>(), 1.5 * was);
+    }
+  }
+}
+
+TEST_F(Simulate, kernels_take_longer_beside_more_workers_of_a_host) {
+  std::string machine =
+      "heddle_simulated_machine: 1\nname: crowded\nnodes: 4\ncpu_workers: 3\nkernels:\n  host:\n";
+  for (const char* kernel : {"potrf", "trsm", "syrk", "gsmm"}) {
+    for (const char* rate : {"gflops: 10, workers: 3}", "gflops: 5, workers: 12}"}) {
+      machine += std::string("    - {kernel: ") + kernel + ", size: 100, " + rate + "\n";
+    }
+  }
+  folder_.write("crowded.yaml", machine);
+  ASSERT_EQ(simulate({"p.yaml", "--machine", "crowded.yaml", "--trace", "run"}).status, 0);
+  const auto beside = [&](const char* nodes_per_host) {
+    const Ended ended =
+        run(on(1, {"replay", "run", "--machine", "crowded.yaml", "--set", "machine.memory.rate=10",
+                   "--set", std::string("machine.nodes_per_host=").append(nodes_per_host),
+                   "--report", "r.json"}));
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    const json r = report("r.json");
+    const double work =
+        r.at("busy").at("workers").get<double>() * r.at("seconds").at("factor").get<double>();
+    return std::pair(ended.out, work);
+  };
+  const auto [alone, alone_work] = beside("1");
+  EXPECT_EQ(alone.find("beside"), std::string::npos) << alone;
+  // Between 3 and 12 by powers: at 6 half of the way.
+  const auto [some, some_work] = beside("2");
+  EXPECT_NE(some.find("times 1.41 to 1.41 for more or fewer beside"), std::string::npos) << some;
+  EXPECT_NEAR(some_work, std::sqrt(2) * alone_work, 1e-3 * alone_work);
+  const auto [all, all_work] = beside("4");
+  EXPECT_NE(all.find("times 2.00 to 2.00 for more or fewer beside"), std::string::npos) << all;
+  EXPECT_NEAR(all_work, 2 * alone_work, 1e-3 * alone_work);
+  // From all on one host to a node alone.
+  ASSERT_EQ(simulate({"p.yaml", "--machine", "crowded.yaml", "--set", "machine.nodes_per_host=4",
+                      "--trace", "run"})
+                .status,
+            0);
+  const Ended fewer =
+      run(on(1, {"replay", "run", "--machine", "crowded.yaml", "--set", "machine.nodes=1"}));
+  EXPECT_NE(fewer.out.find("times 0.50 to 0.50"), std::string::npos) << fewer.out;
+}
+
+TEST_F(Simulate, a_replay_says_that_it_does_not_know_other_workers_of_another_machine) {
+  // Who has recorded it is not said: no machine of its kind.
+  ASSERT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--trace", "run"}).status, 0);
+  const Ended same = run(on(1, {"replay", "run"}));
+  EXPECT_EQ(same.out.find("beside the run's other workers"), std::string::npos) << same.out;
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core is all that there is";
+  const Ended other = run(on(1, {"replay", "run", "--set", "machine.cpu_workers=1"}));
+  ASSERT_EQ(other.status, 0) << other.error;
+  EXPECT_NE(other.out.find("beside the run's other workers"), std::string::npos) << other.out;
+}
+
+TEST_F(Simulate, a_sweep_is_a_table_of_all_combinations) {
+  const Ended ended =
+      simulate({"p.yaml", "--machine", "m.yaml", "--sweep", "layout.tile=50,100,200", "--sweep",
+                "machine.nodes=1,4", "--report", "r.json", "--picture", "c.svg"});
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_NE(ended.out.find("6 cases simulated on small"), std::string::npos) << ended.out;
+  const json r = report("r.json");
+  ASSERT_EQ(r.at("cases").size(), 6U);
+  EXPECT_EQ(r.at("sweep"), (json{"layout.tile", "machine.nodes"}));
+  double best = 0;
+  for (std::size_t i = 0; i < 6; ++i) {
+    const json& one = r.at("cases").at(i);
+    // The last key changes first.
+    EXPECT_EQ(one.at("tile"), 50 << i / 2);
+    EXPECT_EQ(one.at("nodes"), i % 2 == 0 ? 1 : 4);
+    EXPECT_EQ(one.at("set").at("machine.nodes"), i % 2 == 0 ? "1" : "4");
+    EXPECT_TRUE(one.at("refused").is_null());
+    EXPECT_GT(one.at("bounds").at("critical_path").get<double>(), 0);
+    EXPECT_LE(one.at("share_of_bound").get<double>(), 1.0);
+    best = std::max(best, one.at("gflops").get<double>());
+    // Each as it would be alone.
+    const std::string tile = "layout.tile=" + std::to_string(50 << i / 2);
+    const std::string nodes = i % 2 == 0 ? "machine.nodes=1" : "machine.nodes=4";
+    ASSERT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--set", tile, "--set", nodes, "--report",
+                        "alone.json"})
+                  .status,
+              0);
+    EXPECT_EQ(report("alone.json").at("seconds"), one.at("seconds"));
+    EXPECT_EQ(report("alone.json").at("bounds"), one.at("bounds"));
+  }
+  EXPECT_EQ(r.at("cases").at(r.at("best").get<std::size_t>()).at("gflops"), best);
+  std::size_t lines = 0;
+  for (std::size_t at = ended.out.find("\n*"); at != std::string::npos;
+       at = ended.out.find("\n*", at + 1)) {
+    ++lines;
+  }
+  EXPECT_EQ(lines, 2U) << ended.out;  // the best one, and what the mark means
+  const std::string svg = testing::read_file(folder_ / "c.svg");
+  EXPECT_TRUE(svg.starts_with("<svg")) << svg;
+  for (const char* text : {"layout.tile", "nodes 1", "nodes 4", "GFLOP/s", "</svg>"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+}
+
+TEST_F(Simulate, a_case_that_is_refused_says_why_in_its_row) {
+  const Ended ended = simulate({"p.yaml", "--machine", "m.yaml", "--sweep",
+                                "layout.grid=[1, 4],[3, 1]", "--report", "r.json"});
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_NE(ended.out.find("layout.grid [3, 1] is for 3 nodes"), std::string::npos) << ended.out;
+  const json r = report("r.json");
+  EXPECT_EQ(r.at("cases").at(0).at("grid"), (json{1, 4}));
+  EXPECT_NE(r.at("cases").at(1).at("refused").get<std::string>().find("is for 3 nodes"),
+            std::string::npos);
+  EXPECT_EQ(r.at("best"), 0);
+  expect_80_columns(ended.out);
+}
+
+TEST_F(Simulate, priorities_and_windows_are_compared) {
+  const Ended ended = simulate({"p.yaml", "--machine", "m.yaml", "--set", "layout.tile=25",
+                                "--policies", "--report", "r.json"});
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  const json cases = report("r.json").at("cases");
+  ASSERT_EQ(cases.size(), 10U);
+  const auto seconds = [&](std::size_t i) {
+    return cases.at(i).at("seconds").at("factor").get<double>();
+  };
+  std::vector<std::string> rules;
+  for (const json& one : cases) {
+    rules.push_back(one.at("policies").at("priorities"));
+    EXPECT_EQ(one.at("bounds").at("critical_path"), cases.at(0).at("bounds").at("critical_path"));
+    EXPECT_EQ(one.at("tasks"), cases.at(0).at("tasks"));
+  }
+  EXPECT_EQ(rules,
+            (std::vector<std::string>{"program", "fifo", "reverse", "random", "path", "program",
+                                      "program", "program", "program", "program"}));
+  EXPECT_EQ(cases.at(5).at("window"), 256);
+  EXPECT_EQ(cases.at(0).at("window"), 8192);
+  EXPECT_LT(seconds(0), seconds(2));  // the program's priorities against their reverse
+  EXPECT_LT(seconds(4), seconds(2));
+  ASSERT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--set", "layout.tile=25", "--set",
+                      "policy.priorities=path", "--report", "r.json"})
+                .status,
+            0);
+  EXPECT_EQ(report("r.json").at("seconds").at("factor"), seconds(4));
+}
+
+TEST_F(Simulate, a_window_of_one_task_uses_one_worker) {
+  ASSERT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--set", "machine.nodes=1", "--sweep",
+                      "runtime.window=1,8192", "--report", "r.json"})
+                .status,
+            0);
+  const json cases = report("r.json").at("cases");
+  const auto seconds = [&](std::size_t i) {
+    return cases.at(i).at("seconds").at("factor").get<double>();
+  };
+  EXPECT_GE(seconds(0), 800.0 * 800 * 800 / 3 / 1e10);
+  EXPECT_LT(seconds(1), seconds(0) / 2);
+}
+
+TEST_F(Simulate, a_run_is_replayed_in_a_sweep) {
+  ASSERT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--trace", "run"}).status, 0);
+  const Ended ended = run(on(1, {"replay", "run", "--machine", "m.yaml", "--sweep",
+                                 "machine.nodes=1,2,4", "--report", "r.json"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  const json r = report("r.json");
+  EXPECT_EQ(r.at("cases").size(), 3U);
+  EXPECT_EQ(r.at("best"), 2);
+  EXPECT_GT(r.at("recorded_seconds").get<double>(), 0);
+}
+
+TEST_F(Simulate, noise_follows_its_seed_and_is_told_by_its_spread) {
+  const auto seconds = [&](const char* noise, const char* seed) {
+    const Ended ended = simulate({"p.yaml", "--machine", "m.yaml", "--set",
+                                  std::string("machine.kernels.noise=").append(noise), "--seed",
+                                  seed, "--report", "r.json"});
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    return report("r.json").at("seconds").at("factor").get<double>();
+  };
+  const double without = seconds("0", "1");
+  EXPECT_EQ(without, seconds("0", "2"));
+  EXPECT_EQ(seconds("0.2", "1"), seconds("0.2", "1"));
+  EXPECT_NE(seconds("0.2", "1"), seconds("0.2", "2"));
+  const Ended ended =
+      simulate({"p.yaml", "--machine", "m.yaml", "--sweep", "machine.kernels.noise=0,0.05,0.5",
+                "--repeat", "21", "--report", "r.json"});
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_NE(ended.out.find("5 to 95 %"), std::string::npos) << ended.out;
+  expect_80_columns(ended.out);
+  const json cases = report("r.json").at("cases");
+  EXPECT_TRUE(cases.at(0).at("repeats").is_null());
+  EXPECT_EQ(cases.at(0).at("seconds").at("factor"), without);
+  const auto width = [&](std::size_t i) {
+    const json& repeats = cases.at(i).at("repeats");
+    EXPECT_EQ(repeats.at("count"), 21);
+    EXPECT_EQ(repeats.at("median"), cases.at(i).at("seconds").at("factor"));
+    EXPECT_LE(repeats.at("low"), repeats.at("median"));
+    return repeats.at("high").get<double>() - repeats.at("low").get<double>();
+  };
+  EXPECT_GT(width(1), 0);
+  EXPECT_GT(width(2), width(1));
+  EXPECT_NEAR(cases.at(1).at("seconds").at("factor").get<double>(), without, 0.1 * without);
+}
+
+TEST_F(Simulate, times_of_a_run_are_drawn_again) {
+  ASSERT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--set", "machine.kernels.noise=0.3",
+                      "--trace", "run"})
+                .status,
+            0);
+  const Ended ended =
+      run(on(1, {"replay", "run", "--machine", "m.yaml", "--set", "machine.kernels.noise=recorded",
+                 "--repeat", "21", "--report", "r.json"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_NE(ended.out.find("as times differed in the run"), std::string::npos) << ended.out;
+  const json r = report("r.json");
+  EXPECT_LT(r.at("repeats").at("low"), r.at("repeats").at("high"));
+  const double median = r.at("repeats").at("median").get<double>();
+  EXPECT_NEAR(r.at("recorded_seconds").get<double>(), median, 0.3 * median);
+}
+
+TEST_F(Simulate, a_run_with_devices_is_replayed) {
+  for (const char* problem :
+       {"problem: {matrix: {generate: spd, n: 768}}\nlayout: {tile: 128, strip: 32, small: 32}\n",
+        "problem: {factorization: qr, matrix: {generate: random, n: 512}}\n"
+        "layout: {tile: 128, strip: 0, inner: 32}\n"}) {
+    ASSERT_EQ(solve(std::string(problem).append(
+                        "runtime: {cpu_workers: 1, devices: {backend: emulated, per_node: 2}}\n"),
+                    0, {"--trace", "run", "--report", "was.json"})
+                  .status,
+              0);
+    const Ended ended = run(on(1, {"replay", "run", "--report", "is.json"}));
+    ASSERT_EQ(ended.status, 0) << ended.error;
+    EXPECT_NE(ended.out.find("kernels           as the run had them\n"), std::string::npos)
+        << ended.out;
+    EXPECT_EQ(ended.out.find("limit"), std::string::npos) << ended.out;
+    const json is = report("is.json");
+    EXPECT_EQ(is.at("devices"), 2);
+    EXPECT_GT(is.at("copies").get<int>(), 0);
+    EXPECT_GT(is.at("busy").at("devices").get<double>(), 0);
+    EXPECT_EQ(is.at("recorded_evictions"), 0);
+    const Ended fewer =
+        run(on(1, {"replay", "run", "--set", "machine.devices=1", "--report", "fewer.json"}));
+    ASSERT_EQ(fewer.status, 0) << fewer.error;
+    EXPECT_EQ(report("fewer.json").at("tasks"), is.at("tasks"));
+    EXPECT_EQ(report("fewer.json").at("devices"), 1);
+  }
+}
+
+TEST_F(Simulate, a_simulated_run_with_devices_is_replayed_as_it_was) {
+  std::string machine =
+      "heddle_simulated_machine: 1\nname: fast\ncpu_workers: 2\ndevices: 2\ndevice_streams: 2\n"
+      "runtime: {launch_us: 0, notice_us: 0}\nkernels:\n";
+  for (const char* runner : {"host", "device"}) {
+    machine += std::string("  ").append(runner).append(":\n");
+    for (const char* kernel : {"potrf", "trsm", "syrk", "gsmm"}) {
+      machine += std::string("    - {kernel: ")
+                     .append(kernel)
+                     .append(", size: 100, gflops: ")
+                     .append(runner[0] == 'h' ? "10}\n" : "100}\n");
+    }
+  }
+  folder_.write("fast.yaml", machine);
+  ASSERT_EQ(simulate({"p.yaml", "--machine", "fast.yaml", "--trace", "run", "--report", "was.json"})
+                .status,
+            0);
+  const Ended ended = run(on(1, {"replay", "run", "--set", "machine.runtime.launch_us=0", "--set",
+                                 "machine.runtime.notice_us=0", "--report", "is.json"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  const double was = report("was.json").at("seconds").at("factor").get<double>();
+  // Times alone are found from those side by side; copies' latency is found as part of their rate.
+  EXPECT_NEAR(report("is.json").at("seconds").at("factor").get<double>(), was, 0.01 * was);
+  EXPECT_EQ(report("is.json").at("copies"), report("was.json").at("copies"));
+  const Ended fewer =
+      run(on(1, {"replay", "run", "--set", "machine.devices=1", "--report", "fewer.json"}));
+  ASSERT_EQ(fewer.status, 0) << fewer.error;
+  EXPECT_GT(report("fewer.json").at("seconds").at("factor").get<double>(), was);
+}
+
+TEST_F(Simulate, a_run_that_evicted_says_so) {
+  ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 1024}}\n"
+                  "layout: {tile: 128, strip: 0}\n"
+                  "runtime: {cpu_workers: 1, devices: {backend: emulated, per_node: 1, memory: "
+                  "3MiB}}\n",
+                  0, {"--trace", "run"})
+                .status,
+            0);
+  const Ended ended = run(on(1, {"replay", "run", "--report", "r.json"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_GT(report("r.json").at("recorded_evictions").get<int>(), 0);
+  EXPECT_NE(ended.out.find("of the run were for want of room on its devices"), std::string::npos)
+      << ended.out;
+}
+
 TEST_F(Simulate, measures_this_machine_when_none_is_named) {
   const Ended ended = simulate({"p.yaml", "--set", "runtime.cpu_workers=1", "--report", "r.json"});
   ASSERT_EQ(ended.status, 0) << ended.error;
   EXPECT_NE(ended.out.find("as measured on this machine"), std::string::npos) << ended.out;
   EXPECT_EQ(report("r.json").at("cpu_workers"), 1);
   EXPECT_GT(report("r.json").at("busy").at("workers").get<double>(), 0.5);
+}
+
+TEST_F(Simulate, has_the_devices_that_tune_has_measured) {
+  ::unsetenv("OPENBLAS_CORETYPE");  // tune refuses it
+  for (const char* backend : {"emulated", "none"}) {
+    ASSERT_EQ(
+        run(alone({"tune", "-q", "--seconds", "1", "--output", std::string(backend).append(".yaml"),
+                   "--set", std::string("runtime.devices.backend=").append(backend)}))
+            .status,
+        0);
+  }
+  const auto simulated = [&](const char* machine) {
+    const Ended ended =
+        simulate({"p.yaml", "--set", "layout.tile=256", "--set", "runtime.cpu_workers=1", "--set",
+                  "runtime.devices={backend: emulated, per_node: 2}", "--set",
+                  std::string("machine=").append(machine), "--report", "r.json"});
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    return ended.out;
+  };
+  const std::string with = simulated("emulated.yaml");
+  EXPECT_NE(with.find("as measured here, devices' by heddle tune's rates"), std::string::npos)
+      << with;
+  EXPECT_EQ(report("r.json").at("devices"), 2);
+  EXPECT_GT(report("r.json").at("busy").at("devices").get<double>(), 0) << "rates may be any";
+  const std::string without = simulated("none.yaml");
+  EXPECT_NE(without.find("left out, 2 of them: heddle tune has not measured them"),
+            std::string::npos)
+      << without;
+  EXPECT_EQ(report("r.json").at("devices"), 0);
 }
 
 TEST_F(Simulate, names_what_is_wrong_with_its_input) {
@@ -139,6 +543,7 @@ TEST_F(Simulate, names_what_is_wrong_with_its_input) {
   refused({"p.yaml", "--machine", "nowhere.yaml"}, "machine file nowhere.yaml: it is missing");
   refused({"p.yaml", "--set", "machine.nods=3"},
           "--set machine.nods=3: 'machine' has no key 'nods'; expected one of");
+  refused({"p.yaml", "--set", "machine.nods=3"}, "did you mean 'nodes'?");
   refused({"p.yaml", "--set", "machine.network.rate=-3"},
           "--set machine.network.rate=-3: 'rate' must be positive");
   refused({"p.yaml", "--set", "machine.nodes"}, "expected machine.KEY=VALUE");
@@ -147,12 +552,41 @@ TEST_F(Simulate, names_what_is_wrong_with_its_input) {
   refused({"p.yaml", "--machine", "m.yaml", "--set", "machine.devices=1"},
           "has devices, but no rates of kernels on them (kernels.device)");
   refused({"p.yaml", "--set", "layout.tlie=3"}, "did you mean 'tile'?");
+  refused({"p.yaml", "--machine", "m.yaml", "--sweep", "machine.nods=1,2"},
+          "did you mean 'nodes'?");
+  refused({"p.yaml", "--machine", "m.yaml", "--sweep", "machine.nodes"},
+          "--sweep machine.nodes: no key or no values; expected KEY.PATH=VALUE,VALUE,...");
+  refused({"p.yaml", "--machine", "m.yaml", "--sweep", "machine.nodes=1,1"}, "is there twice");
+  std::string many = "layout.tile=1";
+  for (int i = 2; i <= 40; ++i) many.append(",").append(std::to_string(i));
+  const std::string more = std::string("runtime.window").append(many.substr(many.find('=')));
+  refused({"p.yaml", "--machine", "m.yaml", "--sweep", many, "--sweep", more},
+          "--sweep: 1600 cases; at most 1000 are simulated");
+  refused({"p.yaml", "--machine", "m.yaml", "--set", "policy.priorities=paht"},
+          "did you mean 'path'?");
+  refused({"p.yaml", "--machine", "m.yaml", "--set", "policy.priority=path"},
+          "did you mean 'priorities'?");
+  refused({"p.yaml", "--machine", "m.yaml", "--set", "machine.kernels.noise=loud"},
+          "'noise' must be 'recorded', or standard deviation over mean, 0 to 3");
+  refused({"p.yaml", "--machine", "m.yaml", "--set", "machine.kernels.noise=recorded"},
+          "no run has recorded what 'potrf' takes");
+  refused({"p.yaml", "--machine", "m.yaml", "--repeat", "5"}, "--repeat: nothing is drawn");
+  refused({"p.yaml", "--machine", "m.yaml", "--set", "runtime.placement=dynamic"},
+          "dynamic is not in this version");
+  refused({"p.yaml", "--machine", "m.yaml", "--policies", "--trace", "run"},
+          "--trace writes one run");
+  refused({"p.yaml", "--machine", "m.yaml", "--picture", "c.svg"}, "--picture draws what");
   refused({"p.yaml", "--machine", "m.yaml", "--set", "layout.grid=[3, 1]"},
           "layout.grid [3, 1] is for 3 nodes");
   folder_.write("bad.yaml",
                 "heddle_simulated_machine: 1\nkernels:\n  host:\n    - {kernel: gsmm}\n");
   refused({"p.yaml", "--machine", "bad.yaml"},
           "machine file bad.yaml:4:7: the key 'size' is missing");
+  refused({"p.yaml", "--set", "machine.network.latency=3"}, "did you mean 'latency_us'?");
+  folder_.write("near.yaml", "heddle_simulated_machine: 1\nname: near\nworkers: 3\n");
+  refused({"p.yaml", "--machine", "near.yaml"},
+          "machine file near.yaml:3:1: 'machine' has no key 'workers'");
+  refused({"p.yaml", "--machine", "near.yaml"}, "did you mean 'cpu_workers'?");
   folder_.write("few.yaml",
                 "heddle_simulated_machine: 1\nname: few\nkernels: {host: [{kernel: gsmm, size: 9, "
                 "gflops: 1}]}\n");
