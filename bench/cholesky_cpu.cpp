@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/io/trace_file.hpp"
 #include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
 
@@ -78,6 +78,7 @@ int run(const Options& options, Node& node) {
   spec.rows = spec.columns = options.n;
   spec.storage = Storage::lower;
   const Matrix<double> a = node.matrix<double>(spec);
+  const std::unique_ptr<TraceFile> trace = recording(node, options);
   const Timings timings = time_job(
       node, options, [&] { fill(a, options.n); }, [&] { return cholesky(a); });
   if (options.check) {
@@ -91,7 +92,7 @@ int run(const Options& options, Node& node) {
       return 1;
     }
   }
-  if (!options.trace.empty()) write_trace(node, options.trace);
+  if (trace) trace->finish("null");
   if (node.rank() != 0) return 0;
   fmt::print("peer=heddle op=cholesky n={} nb={} nodes={} workers={} devices={} {}\n", options.n,
              a.layout().tile, node.size(), node.facts().cpu_workers, node.facts().devices,

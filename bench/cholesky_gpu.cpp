@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
+#include <memory>
 #include <string>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/io/trace_file.hpp"
 #include "bench/device_run.hpp"
 #include "bench/peers/normal.hpp"
 #include "bench/random_check.hpp"
@@ -46,6 +46,7 @@ int run(const Options& options, Node& node) {
   const Columns x = random_columns(options.check ? options.n : 0);
   const Columns expected =
       options.check ? product(input.content(), x, Operand::symmetric) : Columns(0);
+  const std::unique_ptr<TraceFile> trace = recording(node, options);
   const Timings timings = time_job(
       node, options, [&] { input.restore(); }, [&] { return cholesky(a); });
   double residual = 0;
@@ -53,7 +54,7 @@ int run(const Options& options, Node& node) {
     const Columns actual = product(a, product(a, x, Operand::lower_transposed), Operand::lower);
     residual = distance(expected, actual).scaled(static_cast<double>(options.n));
   }
-  if (!options.trace.empty()) write_trace(node, options.trace);
+  if (trace) trace->finish("null");
   if (node.rank() == 0) {
     fmt::print(
         "peer=heddle op=cholesky n={} nb={} strip={} small={} nodes={} workers={} gpus={} "

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <ctime>
 #include <fmt/format.h>
+#include <memory>
 #include <mpi.h>
 #include <string>
 #include <vector>
 
+#include "algorithms/io/trace_file.hpp"
 #include "base/error.hpp"
 #include "node-runtime/node.hpp"
 
@@ -61,6 +63,13 @@ inline void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--trace", options.trace, "record a trace of all runs, and write it");
   app.add_flag("--check", options.check, "see whether the factors are right; not timed");
   app.add_flag("--nodes-run", options.nodes_run, "one of several processes under mpiexec");
+}
+
+/// Records what the node does from here on, to be finished when all is done; null when that was not
+/// asked for. Collective.
+[[nodiscard]] inline std::unique_ptr<TraceFile> recording(Node& node, const RunOptions& options) {
+  if (options.trace.empty()) return nullptr;
+  return std::make_unique<TraceFile>(node, options.trace, "null");
 }
 
 /// Seconds that this node's threads have spent in kernels (workers and device managers) and in

@@ -119,7 +119,8 @@ class Bench {
     if (what.plan->body == PackPlan::Body::units) first_times(what, buffers, copy);
   }
 
-  /// Beside cudaMemcpy2D, within the device and to the host.
+  /// Beside cudaMemcpy2D, within the device and to the host; and the same beside it for a copy of
+  /// as many bytes that lie together, which is the most that can be had.
   void vectors(std::int64_t count, std::int64_t block_bytes) {
     if (!wants("vector")) return;
     const std::int64_t stride = 2 * block_bytes;
@@ -136,8 +137,14 @@ class Bench {
                }};
       Way pack{to_host ? "pack to host" : "pack",
                [&](std::size_t set) { run_pack(what, buffers, set, {}); }};
-      time_in_turns(what, {&peer, &pack}, buffers.sets());
+      Way copy{to_host ? "copy to host" : "copy", [&](std::size_t set) {
+                 const Source from =
+                     to_host ? buffers.elements_source(set) : buffers.other_packed(set);
+                 stream_->copy(buffers.packed(set), from, size_of(what));
+               }};
+      time_in_turns(what, {&peer, &pack, &copy}, buffers.sets());
       report(what, pack, peer);
+      report(what, copy, peer);
     }
   }
 

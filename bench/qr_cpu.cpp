@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "algorithms/io/measures.hpp"
-#include "algorithms/io/trace_file.hpp"
 #include "algorithms/qr/layout.hpp"
 #include "algorithms/qr/measures.hpp"
 #include "algorithms/qr/qr.hpp"
@@ -67,9 +67,10 @@ int run(const Options& options, Node& node) {
   const QrCut cut = choose_qr_cut(options.m, options.n, node.config().layout, node.facts());
   const QrLayout& layout = cut.layout;
   const QrMatrix q = qr_matrix(node, options.m, options.n, layout, cut.distribution);
+  const std::unique_ptr<TraceFile> trace = recording(node, options);
   const Timings timings = time_job(
       node, options, [&] { Matrix<double>(q.a).fill(element); }, [&] { return qr(q); });
-  if (!options.trace.empty()) write_trace(node, options.trace);
+  if (trace) trace->finish("null");
   auto sent = static_cast<double>(timings.sends);
   node.all_reduce({&sent, 1}, Reduction::sum);
   if (node.rank() == 0) {

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
+#include <memory>
 #include <string>
 
-#include "algorithms/io/trace_file.hpp"
 #include "algorithms/qr/layout.hpp"
 #include "algorithms/qr/qr.hpp"
 #include "bench/device_run.hpp"
@@ -75,10 +75,11 @@ int run(const Options& options, Node& node) {
   const Columns x = random_columns(options.check ? options.n : 0);
   const Columns expected =
       options.check ? product(input.content(), x, Operand::general) : Columns(0);
+  const std::unique_ptr<TraceFile> trace = recording(node, options);
   const Timings timings = time_job(
       node, options, [&] { input.restore(); }, [&] { return qr(q); });
   const Deviation found = options.check ? deviation(q, x, expected, node) : Deviation();
-  if (!options.trace.empty()) write_trace(node, options.trace);
+  if (trace) trace->finish("null");
   if (node.rank() == 0) {
     fmt::print(
         "peer=heddle op=qr m={} n={} nb={} strip={} virtual={} inner={} tree={} nodes={} "

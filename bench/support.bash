@@ -23,6 +23,9 @@ field() {
   done
 }
 
+# json_number NAME FILE: the first value behind "NAME": in a report.
+json_number() { grep -o "\"$1\": *[^,}]*" "$2" | head -1 | sed 's/.*: *//'; }
+
 # calculate EXPRESSION [FORMAT]: arithmetic on decimal numbers.
 calculate() { awk "BEGIN { printf \"${2:-%.6g}\", $1 }"; }
 greater() { awk "BEGIN { exit !($1 > $2) }"; }

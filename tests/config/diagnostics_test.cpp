@@ -52,7 +52,7 @@ TEST(Diagnostics, UnknownKeysNameTheirSiblingsAndTheNearest) {
       {"problem:\n  matrx: {file: k.npy}\n  matrix: {file: k.npy}\n", 2, 3, "problem.matrx",
        "unknown key; expected one of factorization, matrix, rhs, output, verify", "matrix"},
       {"layout: {tlie: 5}\n", 1, 10, "layout.tlie",
-       "expected one of grid, tile, strip, small, inner, virtual, tree", "tile"},
+       "expected one of grid, tile, strip, small, hierarchy, inner, virtual, tree", "tile"},
       {"runtime:\n  devices:\n    per-node: 1\n", 3, 5, "runtime.devices.per-node",
        "expected one of backend, per_node, memory, streams", "per_node"},
       {"tile: 5\n", 1, 1, "tile", "expected one of problem, layout", "layout.tile"},

@@ -89,7 +89,8 @@ TEST(Override, ErrorsNameTheOverrideAndTheNearestKey) {
                 "logging.level=\"info", "runtime.window=*x", "nonsense", "=1", "layout..tile=1",
                 "layout.tile.x=1", "trace={file: a, file: b}"});
   const std::vector<std::string> expected{
-      "--set 1: layout.tlie=7: unknown key; expected one of grid, tile, strip, small, inner, "
+      "--set 1: layout.tlie=7: unknown key; expected one of grid, tile, strip, small, hierarchy, "
+      "inner, "
       "virtual, tree; did you mean 'tile'?",
       "--set 3: layout.tile=0: expected auto | integer >= 1; found 0",
       "--set 4: tile=9: unknown key; expected one of problem, layout, runtime, machine, logging, "
@@ -106,6 +107,7 @@ TEST(Override, ErrorsNameTheOverrideAndTheNearestKey) {
       "--set 10: nonsense: expected key.path=value, such as layout.tile=512",
       "--set 11: =1: expected key.path=value, such as layout.tile=512",
       "--set 12: layout..tile=1: layout.: unknown key; expected one of grid, tile, strip, small, "
+      "hierarchy, "
       "inner, virtual, tree",
       "--set 13: layout.tile.x=1: layout.tile holds a value and has no keys below it",
       "--set 14: trace={file: a, file: b}: trace.file: key given twice; the first is at --set 14: "

@@ -93,6 +93,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "gemm_gflops",
                                           "gflops",
                                           "grid",
+                                          "hierarchy",
                                           "hint",
                                           "info",
                                           "inner",
