@@ -232,12 +232,12 @@ TEST(Recorder, LetsAReaderReleaseWhileItsOwnerRecords) {
   Recorder recorder(switched_on(2 * ThreadTrace::chunk_records));
   ThreadTrace& thread = recorder.thread("worker 0", 0);
   constexpr std::uint64_t tasks = 400'000;
+  std::atomic<bool> has_released{false};
   std::thread owner([&] {
     for (std::uint64_t i = 0; i < tasks; ++i) {
-      thread.task({.order = i}, {});
       // Once full it waits for the reader, so that there is something to see after that.
-      while (i == 2 * ThreadTrace::chunk_records && thread.recorded() > 0)
-        std::this_thread::yield();
+      if (i == 2 * ThreadTrace::chunk_records) has_released.wait(false);
+      thread.task({.order = i}, {});
     }
   });
   std::uint64_t seen = 0;
@@ -255,6 +255,8 @@ TEST(Recorder, LetsAReaderReleaseWhileItsOwnerRecords) {
     });
     thread.release(there);
     seen += there;
+    const bool has_room = seen > ThreadTrace::chunk_records;  // of a whole chunk
+    if (has_room && !has_released.exchange(true)) has_released.notify_one();
   }
   owner.join();
   EXPECT_TRUE(is_in_order);
