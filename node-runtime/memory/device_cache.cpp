@@ -109,6 +109,12 @@ std::size_t DeviceCache::largest_block_bytes() const {
   return largest_.empty() ? 0 : *largest_.rbegin();
 }
 
+/// Of a pool that has one.
+std::byte* DeviceCache::backing_of(ResidentBlock block) const {
+  const Block& b = blocks_[static_cast<std::size_t>(block.value())];
+  return b.pool->backing->address() + b.offset;
+}
+
 void DeviceCache::ensure_backing(Pool& pool) {
   if (pool.backing == nullptr) pool.backing = provider_(pool.bytes);
 }
@@ -189,6 +195,34 @@ void DeviceCache::release(std::span<const Use> uses) {
   tell(news);
 }
 
+void DeviceCache::request_host(std::span<const Use> uses, void* cookie) {
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    define(uses);
+    for (const Use& use : uses) ensure_backing(*at(use.block).pool);
+    const Residency::TicketId ticket = residency_.request_host(uses, actions_);
+    pending_.emplace(ticket.value(), Pending{Requester::host, cookie});
+    news = collect();
+  }
+  tell(news);
+}
+
+void DeviceCache::release_host(std::span<const Use> uses) {
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    residency_.release_host(uses, actions_);
+    news = collect();
+  }
+  tell(news);
+}
+
+std::byte* DeviceCache::host_address(ResidentBlock block) const {
+  const std::scoped_lock lock(mutex_);
+  return backing_of(block);
+}
+
 std::optional<DeviceCache::Reach> DeviceCache::reach(const Use& use) {
   const std::scoped_lock lock(mutex_);
   define({&use, 1});
@@ -200,9 +234,8 @@ std::optional<DeviceCache::Reach> DeviceCache::reach(const Use& use) {
       use.mode == AccessMode::read && residency_.content(use.block) == Residency::Content::backed;
   const bool may_move = residency_.is_in_transfer(use.block) || residency_.is_resident(use.block);
   if (may_move && !is_backed) return std::nullopt;
-  const Block& block = at(use.block);
-  ensure_backing(*block.pool);
-  return Reach{block.pool->backing->address() + block.offset, true};
+  ensure_backing(*at(use.block).pool);
+  return Reach{backing_of(use.block), true};
 }
 
 void DeviceCache::end_reach(const Use& use, const Reach& reach) {
@@ -238,6 +271,11 @@ std::uint64_t DeviceCache::missing_bytes(std::span<const Use> uses) const {
   return residency_.missing_bytes(uses);
 }
 
+std::uint64_t DeviceCache::missing_host_bytes(std::span<const Use> uses) const {
+  const std::scoped_lock lock(mutex_);
+  return residency_.missing_host_bytes(uses);
+}
+
 // ---- transfers -------------------------------------------------------------------------------
 
 /// Hands the actions of an event on. With the lock.
@@ -253,11 +291,9 @@ DeviceCache::News DeviceCache::collect() {
     pending_.erase(found);
   }
   const auto add = [&](const Residency::Transfer& transfer, bool is_fetch) {
-    Block& block = at(transfer.block);
-    ensure_backing(*block.pool);
+    ensure_backing(*at(transfer.block).pool);
     transfers_.push_back({transfer.block, is_fetch, pool_.address() + transfer.offset,
-                          block.pool->backing->address() + block.offset, transfer.bytes,
-                          transfer.tile});
+                          backing_of(transfer.block), transfer.bytes, transfer.tile});
     news.transfers = true;
   };
   for (const Residency::Transfer& transfer : actions_.write_backs) add(transfer, false);

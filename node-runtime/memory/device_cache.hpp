@@ -48,7 +48,7 @@ class DeviceCache {
  public:
   using Use = Residency::Use;
   /// Who is told that a request is ready.
-  enum class Requester : std::uint8_t { manager, copies };
+  enum class Requester : std::uint8_t { manager, copies, host };
 
   /// A block's content between its frame and its backing.
   struct Transfer {
@@ -93,6 +93,13 @@ class DeviceCache {
   [[nodiscard]] std::vector<void*> take_ready(Requester requester);
   void release(std::span<const Use> uses);
 
+  /// Asks for the blocks in their backings, for who computes on the host; take_ready(host) gives
+  /// `cookie` back when they are there. To be followed by release_host().
+  void request_host(std::span<const Use> uses, void* cookie);
+  void release_host(std::span<const Use> uses);
+  /// Where a block is on the host, between the two.
+  [[nodiscard]] std::byte* host_address(ResidentBlock block) const;
+
   /// Where a block's content is, or can be left, for as long as a message reads or writes it: in
   /// the device's memory, pinned, or in what backs the block.
   struct Reach {
@@ -114,6 +121,8 @@ class DeviceCache {
   void discard(ResidentBlock block);
   /// Bytes that would have to be fetched first.
   [[nodiscard]] std::uint64_t missing_bytes(std::span<const Use> uses) const;
+  /// Bytes that would have to be written back first, for a use on the host.
+  [[nodiscard]] std::uint64_t missing_host_bytes(std::span<const Use> uses) const;
 
   // ---- for the copy thread --------------------------------------------------------------------
   [[nodiscard]] std::vector<Transfer> take_transfers();
@@ -122,7 +131,7 @@ class DeviceCache {
   [[nodiscard]] Residency::Statistics statistics() const;
 
  private:
-  static constexpr std::size_t requester_count = 2;
+  static constexpr std::size_t requester_count = 3;
   struct Pool {
     std::size_t bytes = 0;
     std::size_t largest = 0;  ///< of its blocks
@@ -150,6 +159,7 @@ class DeviceCache {
   [[nodiscard]] bool is_undefined(const Use& use) const;
   void define(std::span<const Use> uses);
   void remove(ResidentBlock block);
+  [[nodiscard]] std::byte* backing_of(ResidentBlock block) const;
   [[nodiscard]] News collect();
   void tell(const News& news);
 

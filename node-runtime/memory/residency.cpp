@@ -44,8 +44,9 @@ ResidentBlock Residency::add_block(std::uint64_t bytes) {
 
 void Residency::remove_block(ResidentBlock id) {
   Block& b = existing(id);
-  HEDDLE_CHECK(b.pins == 0 && !is_in_transfer(id), "block {}: {} pins, fetching {}, writing {}",
-               id.value(), b.pins, b.fetching, b.writing_back);
+  HEDDLE_CHECK(b.pins == 0 && b.host_pins == 0 && !is_in_transfer(id),
+               "block {}: {} pins, {} on the host, fetching {}, writing {}", id.value(), b.pins,
+               b.host_pins, b.fetching, b.writing_back);
   set_content(b, Content::invalid);
   if (b.extent != none) take_frame(id);
   b.exists = false;
@@ -88,6 +89,8 @@ void Residency::set_content(Block& b, Content content) {
     if (b.writing_back) writing_bytes_ -= b.frame_bytes;
   }
   if (b.content == Content::backed) --backed_count_;
+  if (b.is_left) --left_count_;
+  b.is_left = false;
   b.content = content;
   if (content == Content::modified) dirty_bytes_ += b.frame_bytes;
   if (content == Content::backed) ++backed_count_;
@@ -153,6 +156,8 @@ void Residency::hold(const Use& use) {
   Block& b = at(use.block);
   HEDDLE_CHECK(b.pins == 0 || (use.mode == AccessMode::read && b.held_as == AccessMode::read),
                "block {} is written while it is in use", use.block.value());
+  HEDDLE_CHECK(use.mode == AccessMode::read || b.host_pins == 0,
+               "block {} is written while the host uses it", use.block.value());
   HEDDLE_CHECK(use.mode == AccessMode::write || b.content != Content::invalid,
                "block {} is read but has no content", use.block.value());
   b.held_as = use.mode;
@@ -202,7 +207,8 @@ void Residency::start_fetch(ResidentBlock id, Actions& actions) {
 
 void Residency::start_write_back(ResidentBlock id, Actions& actions) {
   Block& b = at(id);
-  HEDDLE_DEBUG(b.content == Content::modified && b.pins == 0);
+  HEDDLE_DEBUG(b.content == Content::modified &&
+               (b.pins == 0 || b.held_as == AccessMode::read));
   unlink(id);
   b.writing_back = true;
   writing_bytes_ += b.frame_bytes;
@@ -316,7 +322,8 @@ void Residency::adopt_backing(ResidentBlock id) {
 
 void Residency::discard(ResidentBlock id, Actions& actions) {
   Block& b = existing(id);
-  HEDDLE_CHECK(b.pins == 0, "block {} is discarded with {} pins", id.value(), b.pins);
+  HEDDLE_CHECK(b.pins == 0 && b.host_pins == 0, "block {} is discarded with {} pins, {} on the host",
+               id.value(), b.pins, b.host_pins);
   set_content(b, Content::invalid);
   b.last_use = ++clock_;
   relist(id);
@@ -332,6 +339,7 @@ void Residency::fetch_finished(ResidentBlock id, Actions& actions) {
   statistics_.fetched_bytes += b.bytes;
   if (b.content == Content::backed) set_content(b, Content::shared);
   relist(id);
+  serve_host(actions);
   serve(actions);
 }
 
@@ -350,6 +358,7 @@ void Residency::write_back_finished(ResidentBlock id, Actions& actions) {
     take_frame(id);
     try_take_claim(claimant, actions);
   }
+  serve_host(actions);
   serve(actions);
 }
 

@@ -32,6 +32,16 @@ namespace heddle {
 ///   backed   -> shared     its fetch has finished
 ///   any      -> invalid    discarded
 ///
+/// *The host's use.* Who computes on the host works on backings: request_host() brings the content
+/// there (modified blocks are written back), and what the host writes is *left* there: backed,
+/// without a frame, until the device asks for it. Two more transitions:
+///
+///   modified -> shared     written back because the host reads it
+///   any      -> backed     the host writes it
+///
+/// The host's uses keep to the contract below as the device's do, hold no frame, and wait only for
+/// transfers of their own blocks, which end; so they and the queue never wait for each other.
+///
 /// Methods that take `actions` are events; what is to be done in consequence is added there. The
 /// caller carries fetches and write-backs out at any time and in any order, and reports their end.
 /// Not thread-safe: the caller serialises.
@@ -62,8 +72,9 @@ namespace heddle {
 /// nothing is under way drops it and throws Error(usage). Meanwhile try_acquire may overtake the
 /// head `overtakes_max` times at most.
 ///
-/// *Pressure*: somebody waits for space, or the content of some block is in its backing only.
-/// Neither happens while everything fits, so a run in core never moves a byte. Under pressure
+/// *Pressure*: somebody waits for space, or the content of some block is in its backing only that
+/// the host has not left there. Neither happens while everything fits, so a run in core moves
+/// nothing but what the host uses. Under pressure
 /// modified blocks are written back ahead of need, least recently used first, while their bytes
 /// exceed `dirty_share_max` of the pool.
 ///
@@ -82,6 +93,7 @@ namespace heddle {
 ///     content; lists are sorted by last use
 ///   pins(b) = uses of b handed out + uses of b held by q;  a block that is written has one pin
 ///   resident = sum of frames;  free gaps + claimed gaps + resident = pool
+///   left(b) => content(b) = backed;  the host writes b => b has no frame, pins or transfer
 ///   dirty = sum of content(b) = modified;  writing = sum of those that are being written back
 ///   q[i], if it has uses, holds all its blocks <=> i < placed;  it holds none if i > placed
 ///   overtakes <= overtakes_max, 0 if placed = size of the queue
@@ -181,6 +193,15 @@ class Residency {
   bool cancel(TicketId ticket, Actions& actions);
   /// Ends uses that were handed out, with the modes of then; written blocks are modified.
   void release(std::span<const Use> uses, Actions& actions);
+
+  /// Asks for blocks on the host: the ticket appears in Actions::ready, perhaps at once, when the
+  /// content is in the backings; what is written has no frame from then on. Needs no space.
+  TicketId request_host(std::span<const Use> uses, Actions& actions);
+  /// Ends uses on the host, with the modes of then; written blocks are left there.
+  void release_host(std::span<const Use> uses, Actions& actions);
+  /// Bytes that would be written back for these uses on the host now.
+  [[nodiscard]] std::uint64_t missing_host_bytes(std::span<const Use> uses) const;
+
   /// Gives a block without content, which nobody uses, whatever its frame holds, one that costs
   /// nobody anything if it has none: for readers of what was never written. False if there is none.
   [[nodiscard]] bool adopt_frame(ResidentBlock block);
@@ -228,6 +249,8 @@ class Residency {
     bool exists = false;
     bool fetching = false;
     bool writing_back = false;
+    bool is_left = false;        ///< backed because the host wrote it
+    std::int32_t host_pins = 0;  ///< uses on the host that were handed out
   };
   /// Blocks that may go, least recently used first.
   struct List {
@@ -242,6 +265,9 @@ class Residency {
     [[nodiscard]] bool holds(std::size_t i) const { return (held >> i & 1U) != 0; }
   };
 
+  [[nodiscard]] std::span<const Use> uses_of(const Request& request) const {
+    return std::span(request.uses).first(request.count);
+  }
   [[nodiscard]] Block& at(ResidentBlock id) {
     return blocks_[static_cast<std::size_t>(id.value())];
   }
@@ -257,6 +283,9 @@ class Residency {
   [[nodiscard]] bool is_usable(const Block& b, protocol::AccessMode mode) const;
 
   void set_content(Block& b, Content content);
+  void leave_to_host(Block& b);
+  [[nodiscard]] static bool is_usable_on_host(const Block& b, protocol::AccessMode mode);
+  void serve_host(Actions& actions);
   [[nodiscard]] static ListKind list_for(const Block& b);
   /// Brings the block into the list that its state asks for, at the place that its last use asks.
   void relist(ResidentBlock id);
@@ -296,6 +325,7 @@ class Residency {
   std::array<List, 3> lists_;           ///< by ListKind
   std::vector<Request> queue_;          ///< not ready, oldest first
   std::size_t placed_ = 0;              ///< requests from the front of the queue that are placed
+  std::vector<Request> host_queue_;     ///< of the host, not ready, oldest first
   std::vector<ResidentBlock> victims_;  ///< scratch
   std::uint64_t clock_ = 0;             ///< counts uses
   TicketId next_ticket_{1};
@@ -303,6 +333,7 @@ class Residency {
   std::uint64_t dirty_bytes_ = 0;
   std::uint64_t writing_bytes_ = 0;  ///< modified and being written back
   std::int64_t backed_count_ = 0;
+  std::int64_t left_count_ = 0;
   std::int64_t handed_out_ = 0;  ///< uses
   std::int32_t fetches_ = 0;     ///< in flight
   std::int32_t write_backs_ = 0;

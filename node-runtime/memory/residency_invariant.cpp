@@ -34,6 +34,10 @@ bool Residency::blocks_are_valid() const {
       return false;
     }
     if (is_claimed(b) && (!b.writing_back || b.pins > 0)) return false;
+    if (b.is_left && b.content != Content::backed) return false;
+    if (b.host_pins < 0 || (b.host_pins > 0 && !is_usable_on_host(b, AccessMode::read))) {
+      return false;
+    }
     if (b.pins < 0 || (b.pins > 1 && b.held_as != AccessMode::read)) return false;
     frames += has_frame ? 1U : 0U;
   }
@@ -66,6 +70,7 @@ bool Residency::sums_are_valid() const {
   std::uint64_t dirty = 0;
   std::uint64_t writing = 0;
   std::int64_t backed = 0;
+  std::int64_t left = 0;
   std::int32_t fetches = 0;
   std::int32_t write_backs = 0;
   for (const Block& b : blocks_) {
@@ -73,11 +78,12 @@ bool Residency::sums_are_valid() const {
     if (b.content == Content::modified) dirty += b.frame_bytes;
     if (b.content == Content::modified && b.writing_back) writing += b.frame_bytes;
     if (b.content == Content::backed) ++backed;
+    if (b.is_left) ++left;
     fetches += b.fetching ? 1 : 0;
     write_backs += b.writing_back ? 1 : 0;
   }
   return resident == resident_bytes_ && dirty == dirty_bytes_ && writing == writing_bytes_ &&
-         backed == backed_count_ && fetches == fetches_ && write_backs == write_backs_ &&
+         backed == backed_count_ && left == left_count_ && fetches == fetches_ && write_backs == write_backs_ &&
          resident + space_.free_bytes() + space_.claimed_gap_bytes() == space_.bytes() &&
          resident <= statistics_.resident_bytes_max;
 }

@@ -151,7 +151,7 @@ bool Residency::place(Request& request, Actions& actions) {
 void Residency::hand_out(Actions& actions) {
   for (std::size_t i = 0; i < placed_;) {
     const Request& request = queue_[i];
-    const auto uses = std::span(request.uses).first(request.count);
+    const std::span<const Use> uses = uses_of(request);
     const bool ready = std::all_of(uses.begin(), uses.end(), [this](const Use& use) {
       return is_usable(at(use.block), use.mode);
     });
@@ -167,7 +167,7 @@ void Residency::hand_out(Actions& actions) {
 }
 
 void Residency::write_back_early(Actions& actions) {
-  const bool pressure = backed_count_ > 0 || somebody_waits();
+  const bool pressure = backed_count_ > left_count_ || somebody_waits();
   if (!pressure) return;
   const auto dirty_max =
       static_cast<std::uint64_t>(options_.dirty_share_max * static_cast<double>(space_.bytes()));

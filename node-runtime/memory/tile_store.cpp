@@ -22,8 +22,8 @@ std::size_t padded(std::size_t bytes) {
 
 }  // namespace
 
-TileStore::TileStore(std::vector<Device*> devices, std::uint64_t host_bytes_max)
-    : devices_(std::move(devices)), host_bytes_max_(host_bytes_max) {
+TileStore::TileStore(std::vector<Device*> devices, std::uint64_t host_bytes_max, Backings backings)
+    : devices_(std::move(devices)), host_bytes_max_(host_bytes_max), backings_(backings) {
   for (std::int32_t i = static_cast<std::int32_t>(pools_max); i-- > 0;) free_pools_.push_back(i);
   for (Device* device : devices_) {
     caches_.push_back(std::make_unique<DeviceCache>(
@@ -83,7 +83,7 @@ std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* 
 }
 
 std::shared_ptr<Backing> TileStore::make_backing(Device& device, std::size_t bytes) {
-  constexpr const char* purpose = "tiles for which a device has no room";
+  constexpr const char* purpose = "tiles of devices";
   reserve_host(bytes, purpose);
   const auto give_back = [this, bytes](Backing* backing) {
     delete backing;
@@ -109,11 +109,12 @@ void TileStore::add_to_device(PoolMemory& pool, const std::vector<std::size_t>& 
   const std::vector<ResidentBlock> added = cache.add_pool(sizes);
   auto next = added.begin();
   for (const std::size_t size : bytes) pool.residents.push_back(size > 0 ? *next++ : no_block);
-  if (cache.block_bytes() <= cache.bytes()) return;
+  const bool fits = cache.block_bytes() <= cache.bytes();
+  if (fits && backings_ == Backings::as_needed) return;
   try {
     const std::size_t largest = cache.largest_block_bytes();
     const std::uint64_t least = least_device_bytes(largest, devices_.size());
-    if (cache.bytes() < least) {
+    if (!fits && cache.bytes() < least) {
       throw Error(
           ErrorCode::usage,
           fmt::format("{} make {} at device {}, which has {} of memory for them; out of "
@@ -343,6 +344,16 @@ TileView TileStore::view(protocol::TileId tile, protocol::BlockRef block) const 
   const bool wrapped = !m.table.wrapped.empty() && block.pool == m.pools.front();
   return {reinterpret_cast<double*>(address(block)), s.rows, s.columns,
           wrapped ? m.table.wrapped_leading : std::max<std::int64_t>(1, s.rows)};
+}
+
+TileView TileStore::host_view(protocol::TileId tile, protocol::BlockRef block) const {
+  const PoolMemory* pool =
+      pools_[static_cast<std::size_t>(block.pool)].load(std::memory_order_acquire);
+  if (pool->place == host_place) return view(tile, block);
+  const TileShape s = shape(tile);
+  const ResidentBlock resident = pool->residents[static_cast<std::size_t>(block.index)];
+  std::byte* const at = resident == no_block ? nullptr : cache(pool->place).host_address(resident);
+  return {reinterpret_cast<double*>(at), s.rows, s.columns, std::max<std::int64_t>(1, s.rows)};
 }
 
 std::uint64_t TileStore::evictions() const {

@@ -70,9 +70,14 @@ class TileStore {
   /// Most pools that may exist at one time.
   static constexpr std::size_t pools_max = 4096;
 
+  /// Host memory behind what devices' memories hold: for what does not fit, or for all of it, so
+  /// that the host can use any tile (host_view).
+  enum class Backings : std::uint8_t { as_needed, all };
+
   /// `devices[d]` is place d + 1. The store outlives no device. At most `host_bytes_max` of host
   /// memory are taken.
-  TileStore(std::vector<Device*> devices, std::uint64_t host_bytes_max);
+  TileStore(std::vector<Device*> devices, std::uint64_t host_bytes_max,
+            Backings backings = Backings::as_needed);
   ~TileStore();
   TileStore(const TileStore&) = delete;
   TileStore& operator=(const TileStore&) = delete;
@@ -98,6 +103,8 @@ class TileStore {
   /// Of a device's place: while the block is acquired.
   [[nodiscard]] std::byte* address(protocol::BlockRef block) const;
   [[nodiscard]] TileView view(protocol::TileId tile, protocol::BlockRef block) const;
+  /// In host memory, of a device's place too: while the block is in use there.
+  [[nodiscard]] TileView host_view(protocol::TileId tile, protocol::BlockRef block) const;
   [[nodiscard]] std::size_t largest_tile_bytes(protocol::MatrixId id) const;
   [[nodiscard]] bool is_local(protocol::TileId tile) const;
   [[nodiscard]] PlaceId home_place(protocol::TileId tile) const;
@@ -162,6 +169,7 @@ class TileStore {
 
   std::vector<Device*> devices_;
   const std::uint64_t host_bytes_max_;
+  const Backings backings_;
   std::mutex mutex_;  ///< registration
   /// Release on registration, acquire on use: a reader that has got hold of a pool's id sees the
   /// pool. Ids are reused only after the job or matrix is gone.
