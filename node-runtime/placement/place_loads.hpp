@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/index.hpp"
+
+namespace heddle {
+
+/// The work that the places of a node have: tasks that are ready or run there, in seconds by what
+/// their kernels are known to take, corrected by what each place has needed lately for its work. A
+/// wrong cost, a place that shares its cores, transfers that nothing hides: all show in how long a
+/// place is busy with what it has done.
+///
+/// Pure: who calls says what time it is. Not thread-safe: the caller serialises.
+class PlaceLoads {
+ public:
+  explicit PlaceLoads(std::size_t places) : places_(places) {}
+
+  /// A task that takes so many seconds of the whole place.
+  void add(PlaceId place, double seconds, std::int64_t now_ns);
+  /// It goes to another place without having run.
+  void remove(PlaceId place, double seconds, std::int64_t now_ns);
+  /// It has run.
+  void finish(PlaceId place, double seconds, std::int64_t now_ns);
+
+  /// Until the place has done all that it has now.
+  [[nodiscard]] double seconds(PlaceId place) const {
+    return at(place).seconds * at(place).factor;
+  }
+  /// What the place needs for what should take a second.
+  [[nodiscard]] double factor(PlaceId place) const { return at(place).factor; }
+  [[nodiscard]] std::int64_t tasks(PlaceId place) const { return at(place).tasks; }
+
+ private:
+  struct Load {
+    double seconds = 0;
+    std::int64_t tasks = 0;
+    double factor = 1;
+    double busy_seconds = 0;   ///< lately, with tasks there
+    double known_seconds = 0;  ///< of tasks that were finished meanwhile
+    std::int64_t since_ns = 0;
+  };
+  [[nodiscard]] const Load& at(PlaceId place) const {
+    return places_[static_cast<std::size_t>(place.value())];
+  }
+  [[nodiscard]] Load& at(PlaceId place) { return places_[static_cast<std::size_t>(place.value())]; }
+  static void go_on(Load& load, std::int64_t now_ns);
+
+  std::vector<Load> places_;
+};
+
+}  // namespace heddle

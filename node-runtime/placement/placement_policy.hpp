@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "base/index.hpp"
+
+namespace heddle {
+
+/// What a place would need for a ready task.
+struct PlaceOffer {
+  PlaceId place;
+  double load_seconds = 0;      ///< until it comes to the task
+  double transfer_seconds = 0;  ///< until the tiles that it lacks are there
+  double kernel_seconds = 0;
+
+  /// When the task would be finished, from now. Tiles come while the place is at other tasks.
+  [[nodiscard]] double end_seconds() const {
+    return (load_seconds > transfer_seconds ? load_seconds : transfer_seconds) + kernel_seconds;
+  }
+};
+
+/// Where ready tasks run (DESIGN D10). Implementations keep no state: the same offers give the same
+/// choice. Any thread.
+class PlacementPolicy {
+ public:
+  PlacementPolicy() = default;
+  PlacementPolicy(const PlacementPolicy&) = delete;
+  PlacementPolicy& operator=(const PlacementPolicy&) = delete;
+  virtual ~PlacementPolicy() = default;
+
+  /// As the configuration names it.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Whether it ever chooses another place than a task's home.
+  [[nodiscard]] virtual bool moves_tasks() const = 0;
+  /// Which of the offers runs the task; the first one is its home's. At least one.
+  [[nodiscard]] virtual std::size_t choose(std::span<const PlaceOffer> offers) const = 0;
+};
+
+/// Owner computes: a task runs where its main output lives (001 section 3).
+class StaticPlacement final : public PlacementPolicy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "static"; }
+  [[nodiscard]] bool moves_tasks() const override { return false; }
+  [[nodiscard]] std::size_t choose(std::span<const PlaceOffer> offers) const override;
+};
+
+/// The place that would finish it first, by its load, the measured cost of the kernel there and the
+/// tiles that it lacks (000 section 3.6); of equal ones the home, which owns most of them.
+class DynamicPlacement final : public PlacementPolicy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "dynamic"; }
+  [[nodiscard]] bool moves_tasks() const override { return true; }
+  [[nodiscard]] std::size_t choose(std::span<const PlaceOffer> offers) const override;
+};
+
+}  // namespace heddle
