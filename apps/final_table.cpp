@@ -148,6 +148,9 @@ std::string traffic_rows(const Report& report) {
   };
   moved("messages", report.messages, report.bytes_sent);
   moved("copies", report.copies, report.bytes_copied);
+  if (report.tasks_lent > 0) {
+    out += row("run by CPUs", fmt::format("{:>10}   of devices' tasks", report.tasks_lent));
+  }
   if (report.evictions > 0) out += row("evictions", fmt::format("{:>10}", report.evictions));
   if (report.peak_bytes.host) {
     out += row("peak host memory", fmt::format("{:>10}", format_bytes(*report.peak_bytes.host)));

@@ -85,6 +85,7 @@ void read_problem(const json& from, Report& report) {
   read(from, "strip", report.strip);
   read(from, "small", report.small);
   report.hierarchy = from.value("hierarchy", report.hierarchy);
+  report.placement = from.value("placement", report.placement);
   read(from, "inner", report.inner);
   read(from, "virtual", report.virtual_tiles);
   read(from, "tree", report.tree);
@@ -120,6 +121,7 @@ void read_measurements(const json& from, Report& report) {
   read(from, "copies", report.copies);
   read(from, "bytes_copied", report.bytes_copied);
   read(from, "evictions", report.evictions);
+  report.tasks_lent = from.value("tasks_lent", report.tasks_lent);
   read(from.at("peak_bytes"), "host", report.peak_bytes.host);
   read(from.at("peak_bytes"), "device", report.peak_bytes.device);
   for (const json& row : from.at("threads")) report.threads.push_back(thread_from_json(row));
@@ -207,6 +209,7 @@ json to_json(const Report& report) {
           {"strip", nullable(report.strip)},
           {"small", nullable(report.small)},
           {"hierarchy", report.hierarchy},
+          {"placement", report.placement},
           {"inner", nullable(report.inner)},
           {"virtual", nullable(report.virtual_tiles)},
           {"tree", nullable(report.tree)},
@@ -239,6 +242,7 @@ json to_json(const Report& report) {
           {"copies", report.copies},
           {"bytes_copied", report.bytes_copied},
           {"evictions", report.evictions},
+          {"tasks_lent", report.tasks_lent},
           {"peak_bytes",
            {{"host", nullable(report.peak_bytes.host)},
             {"device", nullable(report.peak_bytes.device)}}},

@@ -61,6 +61,7 @@ struct Report {
   NodeGrid grid;
   std::optional<std::int64_t> tile, strip, small, inner;
   std::string hierarchy = "off";              ///< on: CPU workers divided tasks into fine ones
+  std::string placement = "static";           ///< dynamic: CPU workers may take devices' tasks
   std::optional<std::int64_t> virtual_tiles;  ///< `virtual`
   std::optional<std::string> tree;            ///< QR: flat, binomial
   std::int64_t cpu_workers = 0;               ///< per node
@@ -89,6 +90,7 @@ struct Report {
   std::uint64_t copies = 0;  ///< between host and devices
   std::uint64_t bytes_copied = 0;
   std::uint64_t evictions = 0;
+  std::uint64_t tasks_lent = 0;  ///< of devices' tasks, what CPU workers ran
   Peak peak_bytes;
   std::vector<Thread> threads;
 

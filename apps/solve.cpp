@@ -99,10 +99,6 @@ struct Preparation {
     config = Config::from_file(options.file, options.overrides);
     static_cast<void>(config.require_problem());
     if (options.trace) config.trace.file = options.trace;
-    if (config.runtime.placement != config::Placement::fixed) {
-      throw Error(ErrorCode::usage,
-                  "runtime.placement: dynamic is not in this version; use static");
-    }
     check_written_files(options, config, launcher.rank);
     may_report = true;
     problem = std::make_unique<Problem>(*config.problem);

@@ -70,6 +70,8 @@ void Solver::describe() {
   report_.cpu_workers = facts.cpu_workers;
   report_.devices = facts.devices;
   report_.device_backend = facts.device_backend;
+  report_.placement = facts.moves_tasks ? "dynamic" : "static";
+  report_.reproducible = !facts.moves_tasks;
   report_.blas_kernels = facts.blas_kernels;
   if (!facts.machine_file.empty()) report_.machine_file = facts.machine_file;
   for (const std::string& warning : facts.warnings) {
@@ -219,6 +221,7 @@ void Solver::collect_figures() {
     return static_cast<std::uint64_t>(
         reduce(node_, static_cast<double>(value), Reduction::maximum));
   };
+  report_.tasks_lent = sum(static_cast<std::uint64_t>(node_.engine().tasks_lent()));
   report_.evictions = sum(node_.store().evictions());
   report_.peak_bytes.host = most(node_.store().peak_host_bytes());
   const std::uint64_t device = most(node_.store().peak_device_bytes());

@@ -1,9 +1,14 @@
 /// How large should tiles be, and how small their parts? Sweeps the tile and the small size (as 000
-/// figure 3.9 does) for tiles that run whole, that CPU workers divide, with strips, and with both;
-/// prints a line for each point, and draws a picture.
+/// figure 3.9 does) for tiles that run whole, that CPU workers divide, with strips, with both, and
+/// with dynamic placement, whole or divided; prints a line for each point, and draws a picture.
+///
+/// With --device-times an emulated device has the rate of so many times all CPU workers, and only
+/// pretends to compute: results are then of no use, and only times are told.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
@@ -12,18 +17,24 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/qr/qr.hpp"
 #include "apps/chart/line_chart.hpp"
 #include "bench/node_run.hpp"
+#include "kernels/cholesky.hpp"
+#include "kernels/cpu/blas.hpp"
+#include "kernels/kernel_case.hpp"
 
 namespace heddle {
 namespace {
 
-/// How the CPU workers come by small tasks.
-enum class Way : std::uint8_t { whole, divided, strips, both };
+/// How the CPU workers come by small tasks; with lent ones also by those of devices.
+enum class Way : std::uint8_t { whole, divided, strips, both, lent, lent_divided };
+constexpr std::array<Way, 6> all_ways{Way::whole, Way::divided, Way::strips,
+                                      Way::both,  Way::lent,    Way::lent_divided};
 
 struct Options {
   std::string kind = "cholesky";
@@ -37,6 +48,8 @@ struct Options {
   int devices = 1;
   std::string memory = "auto";
   double strip_share = 0.2;
+  double device_times = 0;  ///< the CPU workers' rate; 0: emulated devices compute
+  double device_half = 0;   ///< order of a tile at which a device has half its rate
   std::string picture;
 };
 
@@ -58,8 +71,10 @@ struct Point {
     return std::clamp(wanted / small * small, small, tile / small * small);
   }
   [[nodiscard]] std::int64_t fine() const {
-    return way == Way::divided || way == Way::both ? small : 0;
+    return way == Way::divided || way == Way::both || way == Way::lent_divided ? small : 0;
   }
+  [[nodiscard]] bool moves_tasks() const { return way == Way::lent || way == Way::lent_divided; }
+  [[nodiscard]] bool has_small() const { return way != Way::whole && way != Way::lent; }
 };
 
 const char* name(Way way) {
@@ -72,16 +87,20 @@ const char* name(Way way) {
       return "strips";
     case Way::both:
       return "both";
+    case Way::lent:
+      return "lent";
+    case Way::lent_divided:
+      return "lent-divided";
   }
   return "";
 }
 
 std::vector<Point> points_of(const Options& options) {
   std::vector<Point> points;
-  for (const Way way : {Way::whole, Way::divided, Way::strips, Way::both}) {
+  for (const Way way : all_ways) {
     if (std::count(options.ways.begin(), options.ways.end(), name(way)) == 0) continue;
     for (const std::int64_t tile : options.tiles) {
-      if (way == Way::whole) {
+      if (!Point{way}.has_small()) {
         points.push_back({way, tile});
         continue;
       }
@@ -107,8 +126,10 @@ double run_cholesky(Node& node, const Options& options, const Point& point) {
                  .fine = point.fine()};
   spec.distribution = node.facts().distribution;
   Matrix<double> a = node.matrix<double>(spec);
+  // Where devices pretend, nothing may grow without bounds that they should have scaled.
+  const double beside = options.device_times > 0 ? 0 : 1;
   a.fill([&](std::int64_t i, std::int64_t j) {
-    return i == j ? static_cast<double>(options.n) : hashed(i, j);
+    return i == j ? static_cast<double>(options.n) : beside * hashed(i, j);
   });
   RunOptions once;
   once.repetitions = 1;
@@ -160,27 +181,104 @@ std::string picture_of(const Options& options, const std::vector<Point>& points,
   return to_svg(chart);
 }
 
-int run(const Options& options, Node& node) {
+/// Operations per second of so many threads that multiply tiles of order `small` in their caches.
+double workers_rate(int workers, std::int64_t small) {
+  constexpr double seconds = 1.0;
+  std::atomic<std::int64_t> products{0};
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(workers));
+  for (int w = 0; w < workers; ++w) {
+    threads.emplace_back([&] {
+      std::vector<double> tiles(static_cast<std::size_t>(3 * small * small), 0.5);
+      std::array<TileView, 3> views;
+      for (std::size_t i = 0; i < views.size(); ++i) {
+        views.at(i) = {tiles.data() + static_cast<std::int64_t>(i) * small * small, small, small,
+                       small};
+      }
+      const KernelParameters parameters(kernel::UpdateParameters{0});
+      for (const double end = now() + seconds; now() < end; ++products) {
+        kernel::gsmm.host({views, parameters});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto order = static_cast<double>(small);
+  return 2 * order * order * order * static_cast<double>(products.load()) / seconds;
+}
+
+/// What kernels take on a device with this rate.
+std::function<double(const Kernel&, const KernelArguments&)> device_seconds(double rate,
+                                                                            double half) {
+  return [=](const Kernel& kernel, const KernelArguments& arguments) {
+    std::array<OperandShape, protocol::accesses_max> shapes;
+    for (std::size_t i = 0; i < arguments.tiles.size(); ++i) {
+      shapes.at(i) = {arguments.tiles[i].rows, arguments.tiles[i].columns};
+    }
+    const double flops = flops_of(
+        {&kernel, arguments.parameters, {shapes.data(), arguments.tiles.size()}});
+    const auto order = static_cast<double>(shapes[0].rows);
+    return flops / (rate * order / (order + half));
+  };
+}
+
+std::string configuration(const Options& options, bool moves_tasks) {
+  std::string devices = fmt::format("{{backend: {}", options.backend);
+  if (options.backend != "none") {
+    devices += fmt::format(", per_node: {}, memory: {}", options.devices, options.memory);
+  }
+  return fmt::format("runtime: {{cpu_workers: {}, placement: {}, devices: {}}}}}\n",
+                     options.workers, moves_tasks ? "dynamic" : "static", devices);
+}
+
+/// Runs each point once; placement is a property of a node, so there is one for each.
+void run_round(const Options& options, const NodeFaults& model, std::vector<Point>& points,
+               bool counts) {
+  const auto& once = options.kind == "cholesky" ? run_cholesky : run_qr;
+  for (const bool moves_tasks : {false, true}) {
+    if (std::ranges::none_of(points, [=](auto& p) { return p.moves_tasks() == moves_tasks; })) {
+      continue;
+    }
+    Node node(Config::from_text(configuration(options, moves_tasks), "granularity"), model);
+    for (Point& point : points) {
+      if (point.moves_tasks() != moves_tasks) continue;
+      const double seconds = once(node, options, point);
+      if (counts) point.seconds.push_back(seconds);
+    }
+  }
+}
+
+int run(const Options& options) {
   std::vector<Point> points = points_of(options);
+  NodeFaults model;
+  double rate = 0;  // of all workers and devices, if it is known
+  if (options.device_times > 0) {
+    load_blas({});
+    const double workers = workers_rate(options.workers, options.smalls.back());
+    const double device = options.device_times * workers;
+    model.device_seconds = device_seconds(device, options.device_half);
+    rate = workers + options.devices * device;
+    fmt::print("{} workers: {:.1f} GFLOP/s; each of {} devices: {:.1f}, {:.1f} of it for tiles of "
+               "{}\n",
+               options.workers, workers * 1e-9, options.devices, device * 1e-9,
+               1 / (1 + options.device_half / static_cast<double>(options.tiles.back())),
+               options.tiles.back());
+  }
   const bool is_cholesky = options.kind == "cholesky";
   const auto n = static_cast<double>(options.n);
   const double flops = is_cholesky ? n * n * n / 3 : 4 * n * n * n / 3;
-  const auto& once = is_cholesky ? run_cholesky : run_qr;
   // Round by round, so that what else the machine does meets all of them; the first one warms up.
   for (int round = -1; round < options.rounds; ++round) {
-    for (Point& point : points) {
-      const double seconds = once(node, options, point);
-      if (round >= 0) point.seconds.push_back(seconds);
-    }
+    run_round(options, model, points, round >= 0);
   }
   for (const Point& point : points) {
     fmt::print(
         "op={} n={} way={} tile={} small={} strip={} workers={} devices={} seconds={:.5f} "
-        "gflops_median={:.2f} gflops_best={:.2f}\n",
+        "gflops_median={:.2f} gflops_best={:.2f}{}\n",
         options.kind, options.n, name(point.way), point.tile, point.small,
-        point.strip(options.strip_share), node.facts().cpu_workers, node.facts().devices,
-        point.median(), flops * 1e-9 / point.median(),
-        flops * 1e-9 / *std::min_element(point.seconds.begin(), point.seconds.end()));
+        point.strip(options.strip_share), options.workers,
+        options.backend == "none" ? 0 : options.devices, point.median(), flops * 1e-9 / point.median(),
+        flops * 1e-9 / *std::min_element(point.seconds.begin(), point.seconds.end()),
+        rate > 0 ? fmt::format(" of_rates={:.3f}", flops / point.median() / rate) : "");
   }
   if (options.picture.empty()) return 0;
   std::ofstream file(options.picture);
@@ -190,14 +288,6 @@ int run(const Options& options, Node& node) {
     return 1;
   }
   return 0;
-}
-
-std::string configuration(const Options& options) {
-  std::string devices = fmt::format("{{backend: {}", options.backend);
-  if (options.backend != "none") {
-    devices += fmt::format(", per_node: {}, memory: {}", options.devices, options.memory);
-  }
-  return fmt::format("runtime: {{cpu_workers: {}, devices: {}}}}}\n", options.workers, devices);
 }
 
 }  // namespace
@@ -211,21 +301,24 @@ int main(int argc, char** argv) try {
   app.add_option("--n", options.n, "order")->check(CLI::PositiveNumber);
   app.add_option("--tiles", options.tiles, "tiles, from small to large")->delimiter(',');
   app.add_option("--smalls", options.smalls, "parts of tiles, pieces of strips")->delimiter(',');
-  app.add_option("--ways", options.ways, "whole, divided, strips, both")
+  app.add_option("--ways", options.ways, "whole, divided, strips, both, lent, lent-divided")
       ->delimiter(',')
-      ->check(CLI::IsMember({"whole", "divided", "strips", "both"}));
+      ->check(CLI::IsMember({"whole", "divided", "strips", "both", "lent", "lent-divided"}));
   app.add_option("--rounds", options.rounds, "runs of each point")->check(CLI::Range(1, 1000));
   app.add_option("--workers", options.workers, "CPU workers");
   app.add_option("--backend", options.backend, "none, emulated or cuda");
   app.add_option("--devices", options.devices, "devices, with a backend");
   app.add_option("--memory", options.memory, "of each device");
+  app.add_option("--device-times", options.device_times,
+                 "an emulated device's rate over that of all CPU workers; it pretends to compute")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--device-half", options.device_half,
+                 "with it: order of tiles for which a device has half that rate")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--strip-share", options.strip_share, "of a tile's columns, for strips");
   app.add_option("--picture", options.picture, "an SVG file to write");
   CLI11_PARSE(app, argc, argv);
-  const heddle::Config config =
-      heddle::Config::from_text(heddle::configuration(options), "granularity");
-  heddle::Node node(config);
-  return heddle::run(options, node);
+  return heddle::run(options);
 } catch (const std::exception& error) {
   std::fputs(error.what(), stderr);
   return 1;

@@ -186,6 +186,10 @@ void Node::Parts::agree_on_tuning() {
 void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   DeviceOptions wanted = wanted_devices(config.runtime.devices);
   wanted.emulated.faults = faults.devices;
+  if (faults.device_seconds) {
+    wanted.emulated.kernel_seconds = faults.device_seconds;
+    wanted.emulated.concurrent_kernels = 1;
+  }
   wanted.cuda.nodes = gpu_neighbours.nodes;
   wanted.cuda.node = gpu_neighbours.node;
   wanted.cuda.products = measured_products(profile.tuning.measured);
@@ -208,6 +212,7 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   if (measured != nullptr) facts.tuning.measured.devices.push_back(*measured);
   const std::int64_t streams = profile.tuning.fixed.streams.value_or(
       measured != nullptr ? measured->streams : EngineOptions{}.device_streams);
+  facts.moves_tasks = facts.devices > 0 && config.runtime.placement == config::Placement::dynamic;
   facts.device_streams =
       static_cast<std::int32_t>(config.runtime.devices.streams.value_or(streams));
   if (facts.devices > 0 && config.layout.inner.has_value()) {
@@ -294,7 +299,9 @@ void Node::Parts::start() {
   std::vector<Device*> device_pointers;
   for (const auto& device : devices.devices) device_pointers.push_back(device.get());
   if (facts.nodes > 1) make_transport(device_pointers);
-  store = std::make_unique<TileStore>(device_pointers, facts.memory_available_bytes);
+  store = std::make_unique<TileStore>(
+      device_pointers, facts.memory_available_bytes,
+      facts.moves_tasks ? TileStore::Backings::all : TileStore::Backings::as_needed);
   EngineOptions options;
   options.node = NodeId{facts.rank};
   options.node_count = facts.nodes;
@@ -312,6 +319,9 @@ void Node::Parts::start() {
   options.watchdog_seconds = config.runtime.watchdog_seconds;
   options.device_streams = facts.device_streams;
   if (config.runtime.priorities == config::Priorities::path) options.path_costs = task_costs(facts);
+  if (facts.moves_tasks) {
+    options.lending = {std::make_shared<const DynamicPlacement>(), task_costs(facts)};
+  }
   options.faults = faults.messages;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
   // wait for their readers.

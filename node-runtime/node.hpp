@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mpi.h>
 #include <optional>
@@ -86,6 +87,7 @@ struct NodeFacts {
   std::string device_name;  ///< what kind they are: the GPU's name; "emulated"
   std::int32_t device_streams = 2;
   std::uint64_t device_memory_bytes = 0;
+  bool moves_tasks = false;  ///< CPU workers may run devices' tasks: runtime.placement is dynamic
   /// Columns of an inverse block in Cholesky (kernels/cholesky.hpp); 0: devices do without.
   std::int64_t inverse_block = 0;
   Distribution distribution;
@@ -105,10 +107,13 @@ struct NodeFacts {
   [[nodiscard]] bool has_gpus() const { return device_backend == "cuda"; }
 };
 
-/// What a test makes go wrong, or late.
+/// What a test makes go wrong, or late; what a benchmark pretends.
 struct NodeFaults {
   MessageFaults messages;
   FaultPlan devices;  ///< of each emulated device
+  /// What kernels take on emulated devices, one at a time, which then compute nothing
+  /// (EmulatedOptions::kernel_seconds).
+  std::function<double(const Kernel&, const KernelArguments&)> device_seconds;
   /// Most blocks of a job's pools beyond the planned minimum; 0 is the least with which a job can
   /// run.
   std::optional<std::int32_t> extra_blocks_max;

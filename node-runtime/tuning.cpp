@@ -71,7 +71,7 @@ constexpr double message_rate_unmeasured = 5;
 /// of workers going. Beside a GPU all cores together are mostly a few percent, less than it costs
 /// to cut tiles and to move them: only measurements can tell otherwise.
 std::int64_t automatic_strip(const TileLayout& layout, const NodeFacts& facts) {
-  if (facts.devices == 0) return 0;
+  if (facts.devices == 0 || facts.moves_tasks) return 0;
   if (const auto fixed = facts.tuning.fixed.strip) {
     // Of another tile, perhaps: as much of it as this one and its small size allow.
     return std::min(*fixed, layout.tile) / layout.small * layout.small;
@@ -158,6 +158,10 @@ TaskCosts task_costs(const NodeFacts& facts) {
       }};
 }
 
+bool divides_tasks(const config::Layout& wanted, const NodeFacts& facts) {
+  return wanted.hierarchy ? *wanted.hierarchy == config::Hierarchy::on : facts.moves_tasks;
+}
+
 std::string origin_of_sizes(const config::Layout& wanted, const NodeFacts& facts) {
   if (wanted.tile) return "as the configuration says";
   if (facts.tuning.fixed.tile) return "as the machine file says";
@@ -177,7 +181,7 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   layout.columns = columns;
   const std::int64_t order = std::max<std::int64_t>({rows, columns, 1});
   const TunedValues& fixed = facts.tuning.fixed;
-  const bool divides = wanted.hierarchy == config::Hierarchy::on;
+  const bool divides = divides_tasks(wanted, facts);
   layout.tile = wanted.tile  ? *wanted.tile
                 : fixed.tile ? *fixed.tile
                 : divides && facts.devices == 0

@@ -17,6 +17,10 @@ struct NodeFacts;
 /// for.
 inline constexpr std::int64_t gpu_inverse_block = 512;
 
+/// Whether CPU workers divide tasks into fine ones: what the configuration says; where it leaves
+/// that open, if they may take devices' tasks, whose tiles are large.
+[[nodiscard]] bool divides_tasks(const config::Layout& wanted, const NodeFacts& facts);
+
 /// Tile, strip and small size for a matrix: what the configuration says; where it says `auto`, what
 /// somebody wrote into the machine file, then what follows from its measurements, then rules that
 /// fit the machines that heddle was built on. The same on all nodes. Throws Error(usage) when a

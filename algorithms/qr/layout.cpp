@@ -102,7 +102,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
 
   config::Layout squares = wanted;
   if (!wanted.tile) squares.tile = facts.tuning.fixed.tile;
-  const bool divides = wanted.hierarchy == config::Hierarchy::on && facts.devices == 0;
+  const bool divides = divides_tasks(wanted, facts) && facts.devices == 0;
   const std::optional<PanelCut> measured =
       squares.tile || divides ? std::nullopt : measured_cut(rows, columns, tall, facts);
   if (!squares.tile && facts.devices == 0 && !divides) {

@@ -22,8 +22,7 @@ class ReadyQueue {
   static constexpr std::int32_t levels = 1024;
 
   void push(protocol::Task& task) {
-    const auto level =
-        static_cast<std::size_t>(std::clamp<std::int32_t>(task.priority, 0, levels - 1));
+    const std::size_t level = level_of(task);
     task.queue_next = nullptr;
     Level& l = levels_[level];
     if (l.last == nullptr) {
@@ -51,14 +50,12 @@ class ReadyQueue {
   protocol::Task* pop() {
     if (summary_ == 0) return nullptr;
     const std::size_t level = top_level();
-    const std::size_t word = level / 64;
     Level& l = levels_[level];
     protocol::Task* task = l.first;
     l.first = task->queue_next;
     if (l.first == nullptr) {
       l.last = nullptr;
-      occupied_[word] &= ~(std::uint64_t{1} << level % 64);
-      if (occupied_[word] == 0) summary_ &= ~(std::uint32_t{1} << word);
+      clear(level);
     }
     --count_;
     return task;
@@ -66,7 +63,42 @@ class ReadyQueue {
 
   [[nodiscard]] std::size_t count() const { return count_; }
 
+  /// Shows tasks from the lowest priority upwards until `show` returns false.
+  template <class Show>
+  void from_lowest(Show&& show) const {
+    for (std::uint32_t words = summary_; words != 0; words &= words - 1) {
+      const auto word = static_cast<std::size_t>(std::countr_zero(words));
+      for (std::uint64_t bits = occupied_[word]; bits != 0; bits &= bits - 1) {
+        const std::size_t level = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+        for (protocol::Task* t = levels_[level].first; t != nullptr; t = t->queue_next) {
+          if (!show(*t)) return;
+        }
+      }
+    }
+  }
+
+  /// Takes a task that is in it; as long as its place among those of its priority.
+  void remove(protocol::Task& task) {
+    const std::size_t level = level_of(task);
+    Level& l = levels_[level];
+    protocol::Task* before = nullptr;
+    for (protocol::Task* t = l.first; t != &task; t = t->queue_next) before = t;
+    (before == nullptr ? l.first : before->queue_next) = task.queue_next;
+    if (l.last == &task) l.last = before;
+    if (l.first == nullptr) clear(level);
+    --count_;
+  }
+
  private:
+  [[nodiscard]] static std::size_t level_of(const protocol::Task& task) {
+    return static_cast<std::size_t>(std::clamp<std::int32_t>(task.priority, 0, levels - 1));
+  }
+  /// The level is empty now.
+  void clear(std::size_t level) {
+    const std::size_t word = level / 64;
+    occupied_[word] &= ~(std::uint64_t{1} << level % 64);
+    if (occupied_[word] == 0) summary_ &= ~(std::uint32_t{1} << word);
+  }
   [[nodiscard]] std::size_t top_level() const {
     const auto word = static_cast<std::size_t>(31 - std::countl_zero(summary_));
     return word * 64 + static_cast<std::size_t>(63 - std::countl_zero(occupied_[word]));

@@ -327,6 +327,7 @@ struct Task : Item {
   bool outputs_acquired = false;
   bool executed = false;
   Task* queue_next = nullptr;  ///< for whoever holds the ready task
+  bool on_host = false;        ///< likewise: its tiles are used on the host, wherever its place is
   Operands operands;
 
   Task() : Item(Item::Kind::task) {}

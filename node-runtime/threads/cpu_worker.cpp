@@ -80,10 +80,10 @@ void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& tr
     if (work.place != nullptr) work = engine.divide(work, worker, trace);
     if (work.fine) {
       engine.execute_fine(work.fine, trace);
-    } else if (work.task->place == host_place) {
-      engine.execute_on_host(*work.task, trace);
-    } else {
+    } else if (work.is_staged) {
       staged.run(*work.task, trace);
+    } else {
+      engine.execute_on_host(*work.task, trace);
     }
   }
 }

@@ -35,9 +35,19 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
     ready_.push_back(std::make_unique<ReadyQueue>());
     if (p > 0) device_bells.push_back(std::make_unique<Doorbell>());
   }
+  if (options_.lending && !options_.devices.empty()) {
+    lending_.emplace(*options_.lending, store_, options_.devices, options_.cpu_workers);
+  }
   for (std::size_t d = 0; d < options_.devices.size(); ++d) {
     const auto ready = [this, d](DeviceCache::Requester requester) {
-      (requester == DeviceCache::Requester::manager ? *device_bells[d] : copy_bell).ring();
+      switch (requester) {
+        case DeviceCache::Requester::manager:
+          return device_bells[d]->ring();
+        case DeviceCache::Requester::copies:
+          return copy_bell.ring();
+        case DeviceCache::Requester::host:
+          return cpu_bell.ring();
+      }
     };
     store_.cache(PlaceId{static_cast<std::int32_t>(d) + 1}).tell(ready, [this] {
       copy_bell.ring();
@@ -97,6 +107,7 @@ Engine::Wakes Engine::apply() {
   for (Task* task : a.ready) {
     const auto place = static_cast<std::size_t>(task->place.value());
     ready_[place]->push(*task);
+    if (lending_) lending_->became_ready(*task, trace::now_ns());
     if (place == 0) {
       ++wakes.cpu;
     } else {
@@ -112,6 +123,8 @@ Engine::Wakes Engine::apply() {
     outbox_.sends.insert(outbox_.sends.end(), a.sends.begin(), a.sends.end());
     wakes.message = true;
   }
+  // Those who look find out whether the host would be sooner.
+  if (lending_ && wakes.devices != 0 && idle_workers() > 0 && lending_->has_room()) ++wakes.cpu;
   // Jobs drained by this event: completing one changes no other, so the list is stable.
   for (protocol::Job* job : a.drained) drained(*job, wakes);
   a.clear();
@@ -180,9 +193,15 @@ void Engine::stage(Task& task) {
 
 void Engine::finished_locked(Task& task) {
   running_.fetch_sub(1, std::memory_order_relaxed);
+  if (lending_) lending_->finished(task, trace::now_ns());
   static_cast<JobRecord*>(task.job->context)
       ->tasks_finished.fetch_add(1, std::memory_order_relaxed);
   protocol_.task_finished(task, actions_);
+}
+
+std::int64_t Engine::tasks_lent() {
+  const std::lock_guard lock(mutex_);
+  return lending_ ? lending_->lent() : 0;
 }
 
 void Engine::finish(std::span<Task* const> finished) {

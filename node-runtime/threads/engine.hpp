@@ -22,6 +22,7 @@
 #include "node-runtime/threads/fine_graphs.hpp"
 #include "node-runtime/threads/futex.hpp"
 #include "node-runtime/threads/job_record.hpp"
+#include "node-runtime/threads/lending.hpp"
 #include "node-runtime/threads/path_priorities.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/trace/recorder.hpp"
@@ -60,6 +61,8 @@ struct EngineOptions {
   /// Set: tasks have priorities by the longest way to the job's end (path_priorities.hpp), instead
   /// of those that programs give.
   std::optional<TaskCosts> path_costs;
+  /// Set: CPU workers run tasks of devices' places that they would finish first.
+  std::optional<LendingOptions> lending;
   MessageFaults faults;
 };
 
@@ -68,6 +71,7 @@ struct HostWork {
   protocol::Task* task = nullptr;
   DividedTask* place = nullptr;  ///< the task is to be divided, if its shape allows it
   FineWork fine;
+  bool is_staged = false;  ///< the task runs on copies of its tiles
 
   [[nodiscard]] explicit operator bool() const { return task != nullptr || fine; }
 };
@@ -187,6 +191,8 @@ class Engine {
   [[nodiscard]] std::int32_t idle_workers() const {
     return idle_workers_.load(std::memory_order_relaxed);
   }
+  /// Tasks of devices' places that CPU workers have run or are about to.
+  [[nodiscard]] std::int64_t tasks_lent();
   void worker_idle(bool idle) { idle_workers_.fetch_add(idle ? 1 : -1, std::memory_order_relaxed); }
   /// Jobs begun and not yet ended on all nodes.
   [[nodiscard]] std::int32_t active_jobs() const {
@@ -295,6 +301,7 @@ class Engine {
   protocol::Actions actions_;
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
+  std::optional<Lending> lending_;                  ///< of devices' tasks to the CPU workers
   FineScheduler fine_;
   FineGraphs fine_graphs_;                       ///< has a lock of its own
   std::mutex divided_mutex_;                     ///< of the next one; never taken with `mutex_`

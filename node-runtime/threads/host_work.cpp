@@ -34,7 +34,7 @@ void fill_renamed(const TileStore& store, const Task& task, const TaskTiles& til
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     const protocol::Operand& operand = task.operands[i];
     if (operand.copy_from.valid()) {
-      copy_tile(store.view(operand.tile, operand.copy_from), tiles[i]);
+      copy_tile(view_of(store, task, operand.tile, operand.copy_from), tiles[i]);
     }
   }
 }
@@ -65,6 +65,12 @@ HostWork Engine::finish_and_take(const HostWork& finished, std::int32_t worker) 
       finished_locked(*completed);
       wakes.merge(apply());
     }
+    if (lending_) {
+      const std::int64_t now = trace::now_ns();
+      while (lending_->lend(ready_, now)) {
+      }
+      wakes.cpu += lending_->take_arrived(*ready_[0]);
+    }
     next = take_host_work(worker);
     if (next && wakes.cpu > 0) --wakes.cpu;  // the caller takes one itself
     update_ready_hint();
@@ -79,7 +85,8 @@ HostWork Engine::finish_and_take(const HostWork& finished, std::int32_t worker) 
 HostWork Engine::take_host_work(std::int32_t worker) {
   HostWork next;
   next.task = staged_.pop();
-  if (next.task != nullptr) return next;  // it was counted as running when its device took it
+  next.is_staged = next.task != nullptr;
+  if (next.is_staged) return next;  // it was counted as running when its device took it
   ReadyQueue& ready = *ready_[0];
   const Task* const first = ready.front();
   const bool divides = first != nullptr && may_divide(*first);
@@ -111,7 +118,9 @@ HostWork Engine::divide(const HostWork& work, std::int32_t worker, trace::Thread
   if (graph.size() <= 1) {
     const std::lock_guard lock(mutex_);
     fine_.give_back(*work.place);
-    return {&task, nullptr, {}};
+    HostWork whole;
+    whole.task = &task;
+    return whole;
   }
   DividedTask& divided = *work.place;
   divided.start_ns = trace::now_ns();

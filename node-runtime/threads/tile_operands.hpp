@@ -11,12 +11,18 @@
 
 namespace heddle {
 
+/// A tile of a ready task where the task runs.
+[[nodiscard]] inline TileView view_of(const TileStore& store, const protocol::Task& task,
+                                      protocol::TileId tile, protocol::BlockRef block) {
+  return task.on_host ? store.host_view(tile, block) : store.view(tile, block);
+}
+
 /// The tiles of a ready task as its kernel wants them.
 class TaskTiles {
  public:
   TaskTiles(const TileStore& store, const protocol::Task& task) : count_(task.operand_count) {
     for (std::uint8_t i = 0; i < count_; ++i) {
-      views_[i] = store.view(task.operands[i].tile, task.operands[i].block);
+      views_[i] = view_of(store, task, task.operands[i].tile, task.operands[i].block);
     }
   }
 

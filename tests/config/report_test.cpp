@@ -47,6 +47,8 @@ Report full_report() {
   report.copies = 12;
   report.bytes_copied = 1 << 20;
   report.evictions = 3;
+  report.placement = "dynamic";
+  report.tasks_lent = 5;
   report.peak_bytes = {1ULL << 30U, 512ULL << 20U};
   report.threads = {{"cpu worker 0", 0, 3.1, 0.1, 4000}, {"progress", 1, 0.1, 3.2, 0}};
   return report;
@@ -107,6 +109,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "nrhs",
                                           "orthogonality",
                                           "peak_bytes",
+                                          "placement",
                                           "reproducible",
                                           "residual",
                                           "residual_norms",
@@ -116,6 +119,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "status",
                                           "strip",
                                           "tasks",
+                                          "tasks_lent",
                                           "threads",
                                           "tile",
                                           "tree",
@@ -223,6 +227,7 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   tasks                   123456
   messages                   512   1.15 GiB
   copies                      12   1.00 MiB
+  run by CPUs                  5   of devices' tasks
   evictions                    3
   peak host memory      1.00 GiB
   peak device memory  512.00 MiB

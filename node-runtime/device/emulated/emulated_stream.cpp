@@ -349,6 +349,11 @@ void EmulatedStream::run_launch(const Operation& operation) {
   const auto begin = DeviceClock::now();
   if (operation.byte_kernel != nullptr) {
     operation.byte_kernel->emulated(operation.byte_parameters);
+  } else if (const auto& seconds_of = device_.options().kernel_seconds) {
+    const std::chrono::duration<double> seconds(
+        seconds_of(*operation.kernel, {operation.tiles, operation.parameters}));
+    static_cast<void>(
+        wait_until(begin + std::chrono::duration_cast<DeviceClock::duration>(seconds)));
   } else {
     const std::int64_t info = operation.kernel->emulated({operation.tiles, operation.parameters});
     if (operation.info != nullptr) *operation.info = info;

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+
+#include "kernels/kernel.hpp"
 
 namespace heddle {
 
@@ -34,6 +37,9 @@ struct EmulatedOptions {
   double local_rate = 0;                 ///< within the device
   double latency_us = 0;                 ///< of each copy and launch
   double kernel_slowdown = 1;            ///< a kernel lasts this many times as long as it computes
+  /// Set: a tile kernel computes nothing and lasts so many seconds, for a device that is faster than
+  /// the cores that emulate it. Any thread.
+  std::function<double(const Kernel&, const KernelArguments&)> kernel_seconds = {};
   std::uint32_t concurrent_kernels = 0;  ///< over all streams; 0: as many as there are streams
   std::uint32_t queue_capacity = 1024;   ///< unfinished operations of one stream
   std::uint32_t stream_capacity = 64;    ///< streams, and so threads

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/memory/tile_store.hpp"
+#include "node-runtime/placement/place_loads.hpp"
+#include "node-runtime/placement/placement_policy.hpp"
+#include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/threads/path_priorities.hpp"
+
+namespace heddle {
+
+struct LendingOptions {
+  std::shared_ptr<const PlacementPolicy> policy;
+  TaskCosts costs;
+};
+
+/// Which ready tasks of devices' places the CPU workers run instead (000 section 3.6). Tiles keep
+/// their homes, and the protocol knows nothing of it: a lent task uses its blocks on the host
+/// (DeviceCache::request_host), and what it writes stays there until the device needs it.
+///
+/// A worker that looks for work lends while the host has less to do than `ahead` tasks for each
+/// worker, so that tiles come while others compute: the least urgent of a device's ready tasks,
+/// which has the most time, and of some of those the one whose tiles are on the host already; if
+/// the policy finds that the host would be done with it before the device came to its end.
+///
+/// Why that cannot deadlock: a lent task waits only for write-backs of its own tiles, which end
+/// (Residency); workers do not wait for it.
+///
+/// Not thread-safe: the engine's lock serialises. Costs some 100 ns for a task, and for one that is
+/// lent a few microseconds.
+class Lending {
+ public:
+  /// `devices[d]` is place d + 1.
+  Lending(LendingOptions options, TileStore& store, std::span<Device* const> devices,
+          std::int32_t workers);
+
+  /// A task is in its place's queue.
+  void became_ready(const protocol::Task& task, std::int64_t now_ns);
+  /// It has run. To be called before the protocol hears of it: its blocks are let go.
+  void finished(const protocol::Task& task, std::int64_t now_ns);
+
+  /// The host can take more.
+  [[nodiscard]] bool has_room() const;
+  /// Takes a task from a device's queue and asks for its tiles, if the policy wants that. False: no
+  /// task is to be lent now.
+  bool lend(std::span<const std::unique_ptr<ReadyQueue>> ready, std::int64_t now_ns);
+  /// Lent tasks whose tiles have come go to the host's queue; how many.
+  std::size_t take_arrived(ReadyQueue& host);
+
+  /// Tasks lent so far.
+  [[nodiscard]] std::int64_t lent() const { return lent_; }
+
+ private:
+  /// Of one task, in seconds: on one worker, and on its device.
+  struct Costs {
+    double worker = 0;
+    double device = 0;
+  };
+  [[nodiscard]] const Costs& costs_of(const protocol::Task& task);
+  [[nodiscard]] bool counts(const protocol::Task& task) const;
+  /// Seconds of the whole place.
+  [[nodiscard]] double seconds_at(const protocol::Task& task, PlaceId place);
+  [[nodiscard]] std::int32_t width_of(const protocol::Task& task) const;
+  [[nodiscard]] bool host_is_sooner(const protocol::Task& task, std::uint64_t device_lacks,
+                                    std::uint64_t host_lacks);
+  [[nodiscard]] PlaceId busiest() const;
+
+  LendingOptions options_;
+  TileStore& store_;
+  std::vector<Device*> devices_;
+  std::int32_t workers_;
+  PlaceLoads loads_;
+  std::unordered_map<std::uint64_t, Costs> costs_;  ///< by kernel and shapes; a handful for a job
+  std::int64_t host_width_ = 0;  ///< workers that the host's tasks, ready or running, can keep busy
+  std::int64_t arriving_ = 0;    ///< lent tasks whose tiles are on their way
+  std::int64_t lent_ = 0;
+};
+
+}  // namespace heddle
