@@ -214,8 +214,8 @@ std::function<double(const Kernel&, const KernelArguments&)> device_seconds(doub
     for (std::size_t i = 0; i < arguments.tiles.size(); ++i) {
       shapes.at(i) = {arguments.tiles[i].rows, arguments.tiles[i].columns};
     }
-    const double flops = flops_of(
-        {&kernel, arguments.parameters, {shapes.data(), arguments.tiles.size()}});
+    const double flops =
+        flops_of({&kernel, arguments.parameters, {shapes.data(), arguments.tiles.size()}});
     const auto order = static_cast<double>(shapes[0].rows);
     return flops / (rate * order / (order + half));
   };
@@ -257,11 +257,12 @@ int run(const Options& options) {
     const double device = options.device_times * workers;
     model.device_seconds = device_seconds(device, options.device_half);
     rate = workers + options.devices * device;
-    fmt::print("{} workers: {:.1f} GFLOP/s; each of {} devices: {:.1f}, {:.1f} of it for tiles of "
-               "{}\n",
-               options.workers, workers * 1e-9, options.devices, device * 1e-9,
-               1 / (1 + options.device_half / static_cast<double>(options.tiles.back())),
-               options.tiles.back());
+    fmt::print(
+        "{} workers: {:.1f} GFLOP/s; each of {} devices: {:.1f}, {:.1f} of it for tiles of "
+        "{}\n",
+        options.workers, workers * 1e-9, options.devices, device * 1e-9,
+        1 / (1 + options.device_half / static_cast<double>(options.tiles.back())),
+        options.tiles.back());
   }
   const bool is_cholesky = options.kind == "cholesky";
   const auto n = static_cast<double>(options.n);
@@ -276,7 +277,8 @@ int run(const Options& options) {
         "gflops_median={:.2f} gflops_best={:.2f}{}\n",
         options.kind, options.n, name(point.way), point.tile, point.small,
         point.strip(options.strip_share), options.workers,
-        options.backend == "none" ? 0 : options.devices, point.median(), flops * 1e-9 / point.median(),
+        options.backend == "none" ? 0 : options.devices, point.median(),
+        flops * 1e-9 / point.median(),
         flops * 1e-9 / *std::min_element(point.seconds.begin(), point.seconds.end()),
         rate > 0 ? fmt::format(" of_rates={:.3f}", flops / point.median() / rate) : "");
   }

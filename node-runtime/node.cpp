@@ -320,7 +320,9 @@ void Node::Parts::start() {
   options.device_streams = facts.device_streams;
   if (config.runtime.priorities == config::Priorities::path) options.path_costs = task_costs(facts);
   if (facts.moves_tasks) {
-    options.lending = {std::make_shared<const DynamicPlacement>(), task_costs(facts)};
+    options.lending = {
+        faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(),
+        task_costs(facts)};
   }
   options.faults = faults.messages;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that

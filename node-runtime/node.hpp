@@ -114,6 +114,8 @@ struct NodeFaults {
   /// What kernels take on emulated devices, one at a time, which then compute nothing
   /// (EmulatedOptions::kernel_seconds).
   std::function<double(const Kernel&, const KernelArguments&)> device_seconds;
+  /// Instead of the dynamic policy, where that is configured.
+  std::shared_ptr<const PlacementPolicy> placement;
   /// Most blocks of a job's pools beyond the planned minimum; 0 is the least with which a job can
   /// run.
   std::optional<std::int32_t> extra_blocks_max;

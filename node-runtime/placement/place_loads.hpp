@@ -26,9 +26,7 @@ class PlaceLoads {
   void finish(PlaceId place, double seconds, std::int64_t now_ns);
 
   /// Until the place has done all that it has now.
-  [[nodiscard]] double seconds(PlaceId place) const {
-    return at(place).seconds * at(place).factor;
-  }
+  [[nodiscard]] double seconds(PlaceId place) const { return at(place).seconds * at(place).factor; }
   /// What the place needs for what should take a second.
   [[nodiscard]] double factor(PlaceId place) const { return at(place).factor; }
   [[nodiscard]] std::int64_t tasks(PlaceId place) const { return at(place).tasks; }

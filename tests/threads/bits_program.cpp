@@ -3,12 +3,12 @@
 /// prints a hash of the bits of factor and solution. All hashes must be equal, here and for any
 /// other number of nodes (DESIGN D4); bits_test.cpp compares.
 ///
-///   mpiexec -n P bits_program cpus|devices|divided|divided-strips|out-of-core|cuda REPEATS
+///   mpiexec -n P bits_program cpus|devices|lent|divided|divided-strips|out-of-core|cuda REPEATS
 ///
-/// `divided`: CPU workers divide tasks into fine ones. `divided-strips`: those of the strips,
-/// beside devices. `out-of-core`: on devices whose memory holds the tiles in some runs and not in
-/// others, down to the least with which they can work. `cuda`: the same on GPUs, which nodes may
-/// have to share.
+/// `lent`: CPU workers run some of the devices' tasks, whole. `divided`: CPU workers divide tasks
+/// into fine ones. `divided-strips`: those of the strips, beside devices. `out-of-core`: on devices
+/// whose memory holds the tiles in some runs and not in others, down to the least with which they
+/// can work. `cuda`: the same on GPUs, which nodes may have to share.
 
 #include <array>
 #include <bit>
@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <memory>
 #include <mpi.h>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "algorithms/qr/qr.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "node-runtime/node.hpp"
+#include "tests/threads/some_placement.hpp"
 
 namespace heddle {
 namespace {
@@ -77,6 +79,7 @@ const Size coarse{"tile: 32, strip: 16, small: 8",
                   {.tile = 32, .strip = 16, .small = 8, .virtual_tiles = 1, .inner = 12},
                   139,
                   60};
+const Size whole{"tile: 32, strip: 16, small: 8, hierarchy: off", coarse.qr, 139, 60};
 const Size fine{"tile: 16, strip: 8, small: 4",
                 {.tile = 16, .strip = 8, .small = 4, .virtual_tiles = 1, .inner = 6},
                 150,
@@ -114,6 +117,7 @@ std::uint64_t run_qr(Node& node, const Size& size, QrTree tree) {
 struct Result {
   std::uint64_t hash = 0;
   double evictions = 0;  ///< on all nodes
+  double lent = 0;       ///< likewise
 };
 
 Result run(const std::string& yaml, const Size& size, const NodeFaults& faults) {
@@ -144,14 +148,17 @@ Result run(const std::string& yaml, const Size& size, const NodeFaults& faults) 
                 mix(run_qr(node, size, QrTree::binomial) + 1);
   result.evictions = static_cast<double>(node.store().evictions());
   node.all_reduce({&result.evictions, 1}, Reduction::sum);
+  result.lent = static_cast<double>(node.engine().tasks_lent());
+  node.all_reduce({&result.lent, 1}, Reduction::sum);
   return result;
 }
 
-enum class Kind : std::uint8_t { cpus, devices, divided, divided_strips, out_of_core, cuda };
+enum class Kind : std::uint8_t { cpus, devices, lent, divided, divided_strips, out_of_core, cuda };
 
 std::optional<Kind> kind_named(const std::string& name) {
   if (name == "cpus") return Kind::cpus;
   if (name == "devices") return Kind::devices;
+  if (name == "lent") return Kind::lent;
   if (name == "divided") return Kind::divided;
   if (name == "divided-strips") return Kind::divided_strips;
   if (name == "out-of-core") return Kind::out_of_core;
@@ -162,7 +169,7 @@ std::optional<Kind> kind_named(const std::string& name) {
 /// runtime.devices of the r-th run.
 std::string devices_of(Kind kind, int r) {
   if (kind == Kind::cpus || kind == Kind::divided) return "{backend: none}";
-  if (kind == Kind::devices || kind == Kind::divided_strips) {
+  if (kind == Kind::devices || kind == Kind::lent || kind == Kind::divided_strips) {
     return fmt::format("{{backend: emulated, per_node: {}, memory: 64MiB}}", 1 + r / 3 % 3);
   }
   if (kind == Kind::out_of_core && r % 5 == 4) return "{backend: none}";
@@ -181,6 +188,8 @@ const Size& size_of(Kind kind) {
     case Kind::cpus:
     case Kind::devices:
       return coarse;
+    case Kind::lent:
+      return whole;
     case Kind::divided:
       return in_fine_tasks;
     case Kind::divided_strips:
@@ -205,6 +214,7 @@ int run_all(Kind kind, int repeats) {
   std::set<std::uint64_t> hashes;
   int runs = 0;
   double evictions = 0;
+  double lent = 0;
   for (int rows = 1; rows <= size; ++rows) {
     if (size % rows != 0) continue;
     for (int r = 0; r < repeats; ++r) {
@@ -215,18 +225,23 @@ int run_all(Kind kind, int repeats) {
       faults.devices.delay_us_max = r % 3 == 0 ? (is_small ? 30 : 100) : 0;
       faults.devices.seed = static_cast<std::uint64_t>(seed);
       faults.devices.refuse_peers = is_small && r % 2 == 1;
+      if (kind == Kind::lent) {
+        faults.placement = std::make_shared<testing::SomePlacement>(static_cast<unsigned>(r) % 4);
+      }
       if (r % 4 == 1) faults.extra_blocks_max = 0;
       const std::string yaml = fmt::format(
           "layout: {{grid: [{}, {}], {}}}\n"
           "runtime: {{watchdog_seconds: {}, wait: {}, cpu_workers: {}, window: {}, devices: {}, "
-          "priorities: {}, messages: {{path: {}}}}}\n",
+          "priorities: {}, placement: {}, messages: {{path: {}}}}}\n",
           rows, size / rows, problem.layout,
           kind == Kind::cuda ? 60 : 4,  // libraries take their time to begin
           r % 2 == 0 ? "adaptive" : "park", 1 + r % 3, r % 5 == 4 ? 3 : 4096, devices_of(kind, r),
-          r % 4 == 2 ? "path" : "program", paths.at(static_cast<std::size_t>(r) % paths.size()));
+          r % 4 == 2 ? "path" : "program", kind == Kind::lent ? "dynamic" : "static",
+          paths.at(static_cast<std::size_t>(r) % paths.size()));
       const Result result = run(yaml, problem, faults);
       hashes.insert(result.hash);
       evictions += result.evictions;
+      lent += result.lent;
       ++runs;
     }
   }
@@ -235,7 +250,9 @@ int run_all(Kind kind, int repeats) {
       fmt::print("{:016x} of {} runs, {:.0f} evictions\n", h, runs, evictions);
     }
   }
-  return hashes.size() == 1 && (evictions > 0) == is_small ? 0 : 1;
+  const bool has_lent = lent > 0;
+  return hashes.size() == 1 && (evictions > 0) == is_small && has_lent == (kind == Kind::lent) ? 0
+                                                                                               : 1;
 }
 
 }  // namespace

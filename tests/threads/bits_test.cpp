@@ -35,6 +35,11 @@ TEST(Bits, are_the_same_with_any_number_of_devices) {
   EXPECT_EQ(hashes("devices " + repeats).size(), 1U);
 }
 
+TEST(Bits, are_the_same_wherever_whole_tasks_run) {
+  const int fewer = std::min(5, std::stoi(repeats));
+  EXPECT_EQ(hashes(fmt::format("lent {}", fewer), {1, 2, 3}).size(), 1U);
+}
+
 TEST(Bits, are_the_same_whoever_runs_the_fine_tasks_of_divided_ones) {
   const int fewer = std::min(4, std::stoi(repeats));
   EXPECT_EQ(hashes(fmt::format("divided {}", fewer), {1, 2, 4, 6}).size(), 1U);

@@ -1,5 +1,3 @@
-#include <cmath>
-#include <cstring>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -13,96 +11,14 @@
 #include "algorithms/solve/triangular.hpp"
 #include "node-runtime/trace/node_trace.hpp"
 #include "tests/support/seeds.hpp"
-#include "tests/threads/small_devices.hpp"
+#include "tests/threads/small_works.hpp"
 
 /// Runs whose tiles do not fit into the devices' memory give the bits of those that fit, down to
 /// the least memory that the plan accepts.
 namespace heddle {
 namespace {
 
-using testing::Machine;
-using testing::Outcome;
-using testing::outcome_of;
-using testing::Work;
-
-double element(std::int64_t i, std::int64_t j) {
-  return std::sin(static_cast<double>(i * 7919 + j * 104729)) + (i == j ? 1.0 : 0.0);
-}
-
-Matrix<double> dominant(Node& node, std::int64_t n) {
-  MatrixSpec spec;
-  spec.rows = spec.columns = n;
-  spec.storage = Storage::lower;
-  Matrix<double> a = node.matrix<double>(spec);
-  a.fill([n](std::int64_t i, std::int64_t j) {
-    return i == j ? static_cast<double>(n) : 1.0 / static_cast<double>(1 + i - j);
-  });
-  return a;
-}
-
-JobSpec cholesky_of(Node& node, const Matrix<double>& a, std::int64_t inner) {
-  if (inner == 0) return cholesky(a, std::nullopt);
-  return cholesky(a, node.matrix<double>(inverses_spec(a, inner)));
-}
-
-void expect_done(Job job) {
-  EXPECT_EQ(job.wait().status, JobResult::Status::done);
-}
-
-Work cholesky_work(std::int64_t n, const std::string& layout, std::int64_t inner = 0) {
-  return {fmt::format("Cholesky of order {}, {}, inverse blocks of {}", n, layout, inner), layout,
-          [n, inner](Node& node, Outcome& outcome) {
-            Matrix<double> a = dominant(node, n);
-            Matrix<double> x = right_hand_sides(a, 3);
-            x.fill(element);
-            outcome.measure(node, {a, x});
-            Job factorization = node.submit(cholesky_of(node, a, inner));
-            Job solution = node.submit(solve_cholesky(a, x));
-            expect_done(factorization);
-            expect_done(solution);
-            outcome.add(a);
-            outcome.add(x);
-          }};
-}
-
-Work qr_work(std::int64_t m, std::int64_t n, const QrLayout& layout) {
-  return {fmt::format("QR of {} x {} with a {} tree", m, n,
-                      layout.tree == QrTree::flat ? "flat" : "binomial"),
-          "tile: auto", [m, n, layout](Node& node, Outcome& outcome) {
-            const QrMatrix q = qr_matrix(node, m, n, layout, node.facts().distribution);
-            Matrix<double>(q.a).fill(element);
-            QrSides x = qr_sides(q, 4);
-            x.x.fill(element);
-            outcome.measure(node, {q.a, q.t, q.r, q.moving, x.x, x.top, x.moving});
-            if (q.pair_v) outcome.measure(node, {*q.pair_v, *q.pair_t});
-            for (const JobSpec& spec : {qr(q), apply_q_transposed(q, x), apply_q(q, x)}) {
-              expect_done(node.submit(spec));
-            }
-            outcome.add(q.a);
-            outcome.add(q.r);
-            outcome.add(x.x);
-          }};
-}
-
-bool same_bits(const Outcome& a, const Outcome& b) {
-  return a.elements.size() == b.elements.size() &&
-         std::memcmp(a.elements.data(), b.elements.data(), a.elements.size() * sizeof(double)) == 0;
-}
-
-/// The faults of a seed: streams that drift against each other, copies that come late, devices that
-/// do not reach each other.
-NodeFaults faults_of(std::uint64_t seed) {
-  NodeFaults faults;
-  faults.devices.seed = seed;
-  if (seed % 3 == 1) faults.devices.delay_us_max = 60;
-  faults.devices.refuse_peers = seed % 2 == 1;
-  if (seed % 4 == 2) {
-    faults.devices.slow_copy = 40;
-    faults.devices.slow_copy_us = 20'000;
-  }
-  if (seed % 5 == 3) faults.extra_blocks_max = 0;
-  return faults;
-}
+using namespace testing;  // NOLINT(google-build-using-namespace): works, machines, outcomes
 
 /// In core and out of core, on 1 to 3 devices, as without devices.
 void expect_same_bits_out_of_core(const Work& work) {
@@ -124,63 +40,6 @@ void expect_same_bits_out_of_core(const Work& work) {
     EXPECT_TRUE(memory > least || out_of_core.evictions > 0);
     EXPECT_LE(out_of_core.peak_device_bytes, memory * static_cast<std::uint64_t>(devices));
   }
-}
-
-constexpr QrLayout qr_layout{.tile = 16, .strip = 8, .small = 4, .virtual_tiles = 2, .inner = 5};
-
-QrLayout with_tree(QrLayout layout, QrTree tree) {
-  layout.tree = tree;
-  return layout;
-}
-
-// ---- streams of users --------------------------------------------------------------------------
-
-std::int64_t add_one(const KernelArguments& arguments) {
-  const TileView& tile = arguments.tiles[0];
-  for (std::int64_t j = 0; j < tile.columns; ++j) {
-    for (std::int64_t i = 0; i < tile.rows; ++i) tile(i, j) += 1;
-  }
-  return 0;
-}
-std::int64_t twice_plus_input(const KernelArguments& arguments) {
-  const TileView& tile = arguments.tiles[0];
-  for (std::int64_t j = 0; j < tile.columns; ++j) {
-    for (std::int64_t i = 0; i < tile.rows; ++i) {
-      tile(i, j) = 2 * tile(i, j) + arguments.tiles[1](i, j);
-    }
-  }
-  return 0;
-}
-constexpr Kernel increment{.name = "increment", .host = add_one, .emulated = add_one};
-constexpr Kernel accumulate{
-    .name = "accumulate", .host = twice_plus_input, .emulated = twice_plus_input};
-/// The same, but only the CPUs can.
-constexpr Kernel staged_increment{.name = "staged increment", .host = add_one};
-constexpr Kernel staged_accumulate{.name = "staged accumulate", .host = twice_plus_input};
-
-/// Writes that overtake readers of the old content, reads across devices, and kernels that devices
-/// lack, in chains over the tiles of a matrix.
-Work stream_work() {
-  return {"a stream of a user", "tile: 16, strip: 0", [](Node& node, Outcome& outcome) {
-            Matrix<double> m = node.matrix<double>(160, 240);
-            m.fill(element);
-            outcome.measure(node, {m});
-            UserStream stream = node.stream("chains", {m});
-            for (int round = 0; round < 5; ++round) {
-              for (int c = 0; c < 15; ++c) {
-                for (int i = 0; i < 10; ++i) {
-                  const TileRef tile = m(TileRow{i}, TileColumn{c});
-                  const TileRef left = m(TileRow{(i + round) % 10}, TileColumn{(c + 14) % 15});
-                  const bool is_staged = (i + c + round) % 4 == 0;
-                  stream->insert(is_staged ? staged_accumulate : accumulate, read_write(tile),
-                                 read(left));
-                  stream->insert(is_staged ? increment : staged_increment, read_write(left));
-                }
-              }
-            }
-            expect_done(stream.end());
-            outcome.add(m);
-          }};
 }
 
 }  // namespace

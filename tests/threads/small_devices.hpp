@@ -26,6 +26,7 @@ struct Machine {
   int window = 4096;
   double watchdog_seconds = 20;
   std::string backend = "emulated";  ///< of the devices, if there are any
+  std::string placement = "static";
 };
 
 [[nodiscard]] inline Config config_of(const Machine& m, const std::string& layout) {
@@ -33,10 +34,11 @@ struct Machine {
       m.devices == 0 ? "{backend: none}"
                      : fmt::format("{{backend: {}, per_node: {}, memory: {}, streams: {}}}",
                                    m.backend, m.devices, m.memory, m.streams);
-  return Config::from_text(fmt::format("layout: {{{}}}\nruntime: {{watchdog_seconds: {}, "
-                                       "cpu_workers: {}, window: {}, devices: {}}}\n",
-                                       layout, m.watchdog_seconds, m.workers, m.window, devices),
-                           "small devices");
+  return Config::from_text(
+      fmt::format("layout: {{{}}}\nruntime: {{watchdog_seconds: {}, "
+                  "cpu_workers: {}, window: {}, placement: {}, devices: {}}}\n",
+                  layout, m.watchdog_seconds, m.workers, m.window, m.placement, devices),
+      "small devices");
 }
 
 /// What a run leaves.
@@ -45,6 +47,7 @@ struct Outcome {
   std::size_t largest_tile = 0;  ///< bytes
   std::uint64_t evictions = 0;
   std::uint64_t peak_device_bytes = 0;
+  std::int64_t tasks_lent = 0;
 
   /// The least memory with which each of several devices can do it.
   [[nodiscard]] std::uint64_t least_bytes(int devices) const {
@@ -84,6 +87,7 @@ struct Work {
   Node node(config_of(machine, work.layout), machine.faults);
   Outcome outcome;
   work.run(node, outcome);
+  outcome.tasks_lent = node.engine().tasks_lent();
   outcome.evictions = node.store().evictions();
   outcome.peak_device_bytes = node.store().peak_device_bytes();
   return outcome;

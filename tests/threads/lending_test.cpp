@@ -1,0 +1,173 @@
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "node-runtime/trace/node_trace.hpp"
+#include "tests/support/seeds.hpp"
+#include "tests/threads/small_works.hpp"
+#include "tests/threads/some_placement.hpp"
+
+/// Tasks of devices' places that CPU workers run (000 section 3.6), in whole runs.
+namespace heddle {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace): works, machines, outcomes
+
+/// Devices of which each fourth to last task stays, whatever it costs.
+Machine lending(int devices, unsigned kept, NodeFaults faults = {}) {
+  faults.placement = std::make_shared<SomePlacement>(kept);
+  return {.devices = devices, .workers = 2, .faults = faults, .placement = "dynamic"};
+}
+
+std::vector<Work> works() {
+  return {
+      cholesky_work(250, "tile: 16, strip: 0, hierarchy: off"),
+      cholesky_work(250, "tile: 16, strip: 8, small: 4, hierarchy: off"),
+      cholesky_work(250, "tile: 16, strip: 0, inner: 6, hierarchy: off", 6),
+      qr_work(200, 140, with_tree(qr_layout, QrTree::flat)),
+      qr_work(200, 140, with_tree(qr_layout, QrTree::binomial)),
+      stream_work(),
+  };
+}
+
+}  // namespace
+
+/// Emulated devices compute what the host computes.
+TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
+  const std::vector<Work> all = works();
+  std::int64_t lent = 0;
+  std::vector<Outcome> expected;
+  expected.reserve(all.size());
+  for (const Work& work : all) expected.push_back(outcome_of(work, {}));
+  for (const std::uint64_t seed : simulation::seeds(12)) {
+    const std::size_t w = seed % all.size();
+    const int devices = 1 + static_cast<int>(seed / all.size() % 3);
+    Machine machine = lending(devices, static_cast<unsigned>(seed / 2 % 4), faults_of(seed));
+    if (seed % 3 == 0) machine.memory = expected[w].least_bytes(devices) * 5 / 4;
+    machine.window = seed % 7 == 0 ? 3 : 4096;
+    const Outcome outcome = outcome_of(all[w], machine);
+    ASSERT_TRUE(same_bits(outcome, expected[w])) << all[w].name << ", " << devices << " devices\n"
+                                                 << simulation::replay_hint(seed);
+    lent += outcome.tasks_lent;
+  }
+  EXPECT_GT(lent, 500);
+}
+
+TEST(Lending, divided_tasks_give_the_factor) {
+  const std::vector<double> whole = outcome_of(cholesky_work(250, "tile: 32"), {}).elements;
+  const Work work = cholesky_work(250, "tile: 32, strip: 0, hierarchy: on, small: 9");
+  for (const int devices : {1, 2}) {
+    const Outcome outcome = outcome_of(work, lending(devices, 1));
+    EXPECT_GT(outcome.tasks_lent, 0);
+    ASSERT_EQ(outcome.elements.size(), whole.size());
+    double largest = 0;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      largest = std::max(largest, std::abs(outcome.elements[i] - whole[i]));
+    }
+    EXPECT_LT(largest, 1e-11);
+  }
+}
+
+TEST(Lending, static_placement_lends_nothing) {
+  const Outcome outcome = outcome_of(works().front(), {.devices = 2});
+  EXPECT_EQ(outcome.tasks_lent, 0);
+}
+
+TEST(Lending, of_a_node_without_devices_nothing_is_lent) {
+  const Work work = works().front();
+  const Outcome outcome = outcome_of(work, {.placement = "dynamic"});
+  EXPECT_EQ(outcome.tasks_lent, 0);
+  EXPECT_TRUE(same_bits(outcome, outcome_of(work, {})));
+}
+
+/// The dynamic policy itself: it has no measurements here, and finds out.
+TEST(Lending, a_slow_device_gets_less_than_half_of_the_work) {
+  const auto tasks_lent = [](double seconds) {
+    NodeFaults faults;
+    faults.device_seconds = [seconds](const Kernel&, const KernelArguments&) { return seconds; };
+    Node node(config_of({.devices = 1, .workers = 2, .placement = "dynamic"},
+                        "tile: 64, strip: 0, hierarchy: off"),
+              faults);
+    MatrixSpec spec;
+    spec.rows = spec.columns = 64 * 12;
+    spec.storage = Storage::lower;
+    Matrix<double> a = node.matrix<double>(spec);
+    a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
+    expect_done(node.submit(cholesky(a)));
+    return node.engine().tasks_lent();
+  };
+  const std::int64_t all = 12 * 13 * 14 / 6;
+  const std::int64_t of_slow = tasks_lent(20e-3);
+  EXPECT_GT(of_slow, all / 2);
+  EXPECT_LT(of_slow, all);
+}
+
+TEST(Lending, reports_the_first_pivot_that_is_not_positive) {
+  for (const std::int64_t pivot : {1, 17, 100, 249}) {
+    SCOPED_TRACE(pivot);
+    for (const char* layout :
+         {"tile: 16, strip: 0, hierarchy: off", "tile: 32, strip: 0, hierarchy: on, small: 7"}) {
+      const Machine machine = lending(2, 1);
+      Node node(config_of(machine, layout), machine.faults);
+      Matrix<double> a =
+          node.matrix<double>({.rows = 250, .columns = 250, .storage = Storage::lower});
+      a.fill([&](std::int64_t i, std::int64_t j) {
+        if (i == j) return i + 1 >= pivot ? -1.0 : 250.0;
+        return 1.0 / static_cast<double>(1 + i - j);
+      });
+      const JobResult result = node.submit(cholesky(a)).wait();
+      EXPECT_EQ(result.status, JobResult::Status::numerical_failure);
+      EXPECT_EQ(result.info, pivot);
+      EXPECT_LT(result.pivot, 0);
+    }
+  }
+}
+
+TEST(Lending, a_cancelled_job_leaves_a_node_that_gives_the_same_bits) {
+  const Work good = works().front();
+  const Outcome expected = outcome_of(good, {});
+  for (const std::uint64_t seed : simulation::seeds(6)) {
+    const Work work{"after a cancelled job", good.layout, [&](Node& node, Outcome& outcome) {
+                      Matrix<double> a = dominant(node, 250);
+                      Job job = node.submit(cholesky(a));
+                      const double until = static_cast<double>(seed % 8) / 10;
+                      while (job.progress() < until) std::this_thread::yield();
+                      job.cancel();
+                      static_cast<void>(job.wait());
+                      // What it left is undefined, but may be read.
+                      expect_done(node.submit(subtract_product(dominant(node, 250), a)));
+                      good.run(node, outcome);
+                    }};
+    const Outcome outcome = outcome_of(work, lending(1 + static_cast<int>(seed % 3), 0));
+    ASSERT_TRUE(same_bits(outcome, expected)) << simulation::replay_hint(seed);
+  }
+}
+
+TEST(Lending, the_trace_says_that_lent_tasks_ran_on_the_host) {
+  const Machine machine = lending(1, 0);
+  Config config = config_of(machine, "tile: 16, strip: 0, hierarchy: off");
+  config.trace.file = "kept in memory";
+  Node node(config, machine.faults);
+  Matrix<double> a = dominant(node, 200);
+  expect_done(node.submit(cholesky(a)));
+  std::int64_t on_host = 0;
+  for (const trace::ThreadRecords& thread : trace::collect(node.recorder(), {}).threads) {
+    for (const trace::Record& record : thread.records) {
+      if (record.kind() != trace::RecordKind::task) continue;
+      const auto task = record.as<trace::TaskRecord>();
+      const bool is_workers = thread.name.starts_with("worker");
+      EXPECT_TRUE(is_workers || task.place == PlaceId{1});
+      if (is_workers && task.place == host_place) ++on_host;
+    }
+  }
+  EXPECT_GT(node.engine().tasks_lent(), 0);
+  EXPECT_EQ(on_host, node.engine().tasks_lent());
+}
+
+}  // namespace heddle
