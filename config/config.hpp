@@ -96,7 +96,7 @@ struct Runtime {
   std::optional<std::int64_t> cpu_workers;  ///< per node
   Devices devices;
   std::optional<std::int64_t> window;  ///< generated, unfinished tasks per node
-  Placement placement = Placement::fixed;
+  std::optional<Placement> placement = Placement::fixed;  ///< of tasks; nothing: auto
   Priorities priorities = Priorities::program;
   Messages messages;
   double watchdog_seconds = 60;

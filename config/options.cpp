@@ -347,9 +347,9 @@ constexpr auto node_options() {
               "runtime.window", Kind::integer, "generated, unfinished tasks that a node may hold",
               [](auto& c) -> auto& { return c.runtime.window; }),
           1, extent_max)),
-      leaf(
+      with_auto(leaf(
           "runtime.placement", Kind::choice, "static: reproducible to the bit; dynamic: balanced",
-          [](auto& c) -> auto& { return c.runtime.placement; }),
+          [](auto& c) -> auto& { return c.runtime.placement; })),
       leaf(
           "runtime.priorities", Kind::choice,
           "program: as algorithms give them; path: by the measured longest way to the end",

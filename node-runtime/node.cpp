@@ -212,7 +212,6 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   if (measured != nullptr) facts.tuning.measured.devices.push_back(*measured);
   const std::int64_t streams = profile.tuning.fixed.streams.value_or(
       measured != nullptr ? measured->streams : EngineOptions{}.device_streams);
-  facts.moves_tasks = facts.devices > 0 && config.runtime.placement == config::Placement::dynamic;
   facts.device_streams =
       static_cast<std::int32_t>(config.runtime.devices.streams.value_or(streams));
   if (facts.devices > 0 && config.layout.inner.has_value()) {
@@ -294,6 +293,7 @@ void Node::Parts::make_transport(std::span<Device* const> device_pointers) {
 }
 
 void Node::Parts::start() {
+  facts.moves_tasks = moves_tasks(config.runtime.placement, facts);
   clock.local_ns = trace::now_ns();
   clock.offset_ns = communicator.clock_offset_ns();
   std::vector<Device*> device_pointers;

@@ -60,12 +60,24 @@ std::int64_t divided_tile(std::int64_t n, std::int64_t small) {
   return small * std::clamp<std::int64_t>(n / 8 / small, 2, 5);
 }
 
+/// Tiles that GPUs are mostly given.
+constexpr std::int64_t gpu_tile_usual = 1024;
+
 /// A tile's factorization then has 46,000 fine tasks at most.
 constexpr std::int64_t fine_parts_max = 64;
 
 /// 10^9 bytes per second, where nothing was measured.
 constexpr double copy_rate_unmeasured = 20;
 constexpr double message_rate_unmeasured = 5;
+
+/// Columns of a tile that CPUs beside GPUs are worth; 0 where that is too little or not known.
+std::int64_t measured_strip(const NodeFacts& facts, std::int64_t tile, std::int64_t small) {
+  const Measurements& measured = facts.tuning.measured;
+  if (!facts.has_gpus() || !measured.cpu || measured.devices.empty()) return 0;
+  const std::int64_t devices = std::int64_t{facts.devices} * facts.nodes;
+  return worthwhile_strip(measured.cpu->all_workers, facts.cpu_workers_of_all,
+                          measured.devices.front().kernels, devices, tile, small);
+}
 
 /// An emulated device computes on the host's own cores: an eighth for the strip keeps both kinds
 /// of workers going. Beside a GPU all cores together are mostly a few percent, less than it costs
@@ -77,11 +89,7 @@ std::int64_t automatic_strip(const TileLayout& layout, const NodeFacts& facts) {
     return std::min(*fixed, layout.tile) / layout.small * layout.small;
   }
   if (!facts.has_gpus()) return layout.tile / 8 / layout.small * layout.small;
-  const Measurements& measured = facts.tuning.measured;
-  if (!measured.cpu || measured.devices.empty()) return 0;
-  const std::int64_t devices = std::int64_t{facts.devices} * facts.nodes;
-  return worthwhile_strip(measured.cpu->all_workers, facts.cpu_workers_of_all,
-                          measured.devices.front().kernels, devices, layout.tile, layout.small);
+  return measured_strip(facts, layout.tile, layout.small);
 }
 
 }  // namespace
@@ -158,6 +166,12 @@ TaskCosts task_costs(const NodeFacts& facts) {
       }};
 }
 
+bool moves_tasks(std::optional<config::Placement> wanted, const NodeFacts& facts) {
+  if (facts.devices == 0) return false;
+  if (wanted) return *wanted == config::Placement::dynamic;
+  return measured_strip(facts, gpu_tile_usual, 1) > 0;
+}
+
 bool divides_tasks(const config::Layout& wanted, const NodeFacts& facts) {
   return wanted.hierarchy ? *wanted.hierarchy == config::Hierarchy::on : facts.moves_tasks;
 }
@@ -194,9 +208,13 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
     for (std::int64_t b = 192; layout.small == 0; --b) {
       if (*wanted.strip % b == 0) layout.small = b;
     }
+  } else if (divides) {
+    // As many parts as come nearest to that size, and all alike.
+    const std::int64_t size = fixed.small.value_or(fine_size);
+    const std::int64_t parts = std::max<std::int64_t>(1, (layout.tile + size / 2) / size);
+    layout.small = (layout.tile + parts - 1) / parts;
   } else {
-    layout.small =
-        std::min<std::int64_t>(layout.tile, fixed.small.value_or(divides ? fine_size : 64));
+    layout.small = std::min<std::int64_t>(layout.tile, fixed.small.value_or(64));
   }
   layout.strip = wanted.strip ? *wanted.strip : automatic_strip(layout, facts);
   if (divides) layout.fine = layout.small;

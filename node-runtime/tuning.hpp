@@ -17,6 +17,11 @@ struct NodeFacts;
 /// for.
 inline constexpr std::int64_t gpu_inverse_block = 512;
 
+/// Whether CPU workers may run tasks of devices' places: what the configuration says; where it
+/// leaves that open, if by the measurements they add so much to GPUs that a strip would be worth
+/// its while. Never without devices.
+[[nodiscard]] bool moves_tasks(std::optional<config::Placement> wanted, const NodeFacts& facts);
+
 /// Whether CPU workers divide tasks into fine ones: what the configuration says; where it leaves
 /// that open, if they may take devices' tasks, whose tiles are large.
 [[nodiscard]] bool divides_tasks(const config::Layout& wanted, const NodeFacts& facts);

@@ -457,7 +457,7 @@ QrSidesSpecs qr_sides_specs(const QrMatrix& q, std::int64_t columns) {
     spec.storage = Storage::full;
     spec.distribution.devices = 0;
     spec.columns = spec.layout.columns = columns;
-    spec.layout.strip = spec.layout.small = 0;
+    spec.layout.strip = spec.layout.small = spec.layout.fine = 0;
     spec.layout.wide = std::max<std::int64_t>(1, (columns + parts - 1) / parts);
     return spec;
   };

@@ -61,7 +61,7 @@ PredictionCase prediction_case(const Config& config, const std::string& source,
                             "{{generate: spd, n: 4096}}",
                             source));
   }
-  if (config.runtime.placement != config::Placement::fixed) {
+  if (config.runtime.placement == config::Placement::dynamic) {
     throw Error(ErrorCode::usage,
                 "runtime.placement: dynamic is not in this version; simulated is static");
   }

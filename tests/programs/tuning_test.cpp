@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "algorithms/qr/layout.hpp"
 
@@ -119,6 +121,43 @@ TEST(Tuning, divides_tiles_only_where_it_is_wanted) {
   EXPECT_THROW(static_cast<void>(choose_layout(8000, 8000, wanted, facts)), Error);
   wanted.small = 7;  // 72 parts a side
   EXPECT_THROW(static_cast<void>(choose_layout(8000, 8000, wanted, facts)), Error);
+}
+
+TEST(Tuning, divides_tiles_into_equal_parts_near_the_usual_size) {
+  config::Layout wanted;
+  wanted.hierarchy = config::Hierarchy::on;
+  for (const auto& [tile, small] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {100, 100}, {256, 256}, {320, 160}, {960, 192}, {1000, 200}, {2048, 187}}) {
+    wanted.tile = tile;
+    EXPECT_EQ(choose_layout(8000, 8000, wanted, workers(8)).fine, small) << tile;
+  }
+}
+
+TEST(Tuning, moves_tasks_where_that_is_wanted_or_cpus_add_much_to_gpus) {
+  using config::Placement;
+  NodeFacts facts = gpus(1);
+  EXPECT_FALSE(moves_tasks(Placement::fixed, facts));
+  EXPECT_TRUE(moves_tasks(Placement::dynamic, facts));
+  EXPECT_FALSE(moves_tasks(Placement::dynamic, workers(2)));
+  EXPECT_FALSE(moves_tasks(std::nullopt, facts));
+  facts.tuning.measured = of_gpu({{"gsmm", 512, 512, 0, 100}});
+  EXPECT_FALSE(moves_tasks(std::nullopt, facts));
+  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 1600}}};
+  EXPECT_TRUE(moves_tasks(std::nullopt, facts));
+  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 160000}}};
+  EXPECT_FALSE(moves_tasks(std::nullopt, facts));
+}
+
+TEST(Tuning, divides_and_keeps_no_strip_where_tasks_move) {
+  NodeFacts facts = gpus(1);
+  facts.moves_tasks = true;
+  config::Layout wanted;
+  wanted.tile = 960;
+  const TileLayout layout = choose_layout(8000, 8000, wanted, facts);
+  EXPECT_EQ(layout.strip, 0);
+  EXPECT_EQ(layout.fine, 192);
+  wanted.hierarchy = config::Hierarchy::off;
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).fine, 0);
 }
 
 TEST(Tuning, gives_cpus_beside_gpus_a_strip_only_if_both_were_measured_and_it_pays) {

@@ -133,6 +133,19 @@ TEST_F(Qr, solves_least_squares_and_square_systems_like_lapack) {
                      "runtime: {devices: {backend: emulated, per_node: 2, memory: 64MiB}}\n");
 }
 
+TEST_F(Qr, is_like_lapacks_where_cpus_divide_tasks_and_run_those_of_devices) {
+  const Dense a = testing::tall(150, 61);
+  const Dense b = testing::sides(150, 3);
+  expect_like_lapack(a, b, 0, "layout: {tile: 32, hierarchy: on, small: 9, virtual: 2}\n");
+  for (const char* hierarchy : {"on, small: 9", "off"}) {
+    expect_like_lapack(a, b, 2,
+                       fmt::format("layout: {{tile: 16, virtual: 2, hierarchy: {}}}\n"
+                                   "runtime: {{placement: dynamic, devices: {{backend: emulated, "
+                                   "per_node: 2, memory: 64MiB}}}}\n",
+                                   hierarchy));
+  }
+}
+
 TEST_F(Qr, reads_matrix_market_files_and_solutions_of_one_dimension) {
   const Dense a = testing::tall(70, 33);
   const Dense b = testing::sides(70, 1);
