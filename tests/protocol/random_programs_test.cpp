@@ -24,6 +24,7 @@ TEST(RandomPrograms, run_as_the_sequential_program_would_under_every_seed) {
     fetches += outcome.fetches;
     write_backs += outcome.write_backs;
     lending += outcome.lent > 0 ? 1 : 0;
+    ASSERT_TRUE(outcome.lent == 0 || placement_of(seed) == Placement::dynamic) << replay_hint(seed);
   }
   if (!one_seed_only()) {
     EXPECT_EQ(kinds.size(), 8U);

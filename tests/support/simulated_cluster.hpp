@@ -27,8 +27,8 @@
 /// it names; a version from elsewhere lands at the place of its first reader, or of its tile; no
 /// block is written, freed or handed out again while it may be read; each version travels once per
 /// node; the window holds; who works on a copy of a device's block finds the newest content there.
-/// Checked at the end: everything ran (progress), no record or block is
-/// left, and the tiles hold what the sequential program leaves.
+/// Checked at the end: everything ran (progress), no record or block is left and no frame held, and
+/// the tiles hold what the sequential program leaves.
 namespace heddle::simulation {
 
 /// How each node walks a program.

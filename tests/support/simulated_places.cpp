@@ -140,7 +140,7 @@ void SimulatedCluster::acquire_lent_task(Node& node, ReadyTask ready) {
   SimulatedMemory& memory = memory_of(node, place);
   SimulatedMemory::Uses uses = uses_of(memory, *ready.task);
   if (updates_a_frame(memory, uses) && inject(Fault::lent_write_not_left)) {
-    ready.is_left_nothing = true;
+    ready.leaves_nothing = true;
     uses = read_only(std::move(uses));
   }
   const bool is_missing = memory.missing_backings(uses) > 0;
@@ -156,7 +156,7 @@ void SimulatedCluster::release_task(Node& node, const ReadyTask& task) {
   if (task.copy == Copy::frame) {
     memory.release(uses);
   } else {
-    memory.release_host(task.is_left_nothing ? read_only(uses) : uses);
+    memory.release_host(task.leaves_nothing ? read_only(uses) : uses);
   }
   for (std::uint8_t i = 0; i < task.task->operand_count; ++i) {
     check_copies(node, task.task->operands[i].block);
