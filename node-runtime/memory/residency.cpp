@@ -207,8 +207,7 @@ void Residency::start_fetch(ResidentBlock id, Actions& actions) {
 
 void Residency::start_write_back(ResidentBlock id, Actions& actions) {
   Block& b = at(id);
-  HEDDLE_DEBUG(b.content == Content::modified &&
-               (b.pins == 0 || b.held_as == AccessMode::read));
+  HEDDLE_DEBUG(b.content == Content::modified && (b.pins == 0 || b.held_as == AccessMode::read));
   unlink(id);
   b.writing_back = true;
   writing_bytes_ += b.frame_bytes;
@@ -322,8 +321,9 @@ void Residency::adopt_backing(ResidentBlock id) {
 
 void Residency::discard(ResidentBlock id, Actions& actions) {
   Block& b = existing(id);
-  HEDDLE_CHECK(b.pins == 0 && b.host_pins == 0, "block {} is discarded with {} pins, {} on the host",
-               id.value(), b.pins, b.host_pins);
+  HEDDLE_CHECK(b.pins == 0 && b.host_pins == 0,
+               "block {} is discarded with {} pins, {} on the host", id.value(), b.pins,
+               b.host_pins);
   set_content(b, Content::invalid);
   b.last_use = ++clock_;
   relist(id);

@@ -83,7 +83,8 @@ bool Residency::sums_are_valid() const {
     write_backs += b.writing_back ? 1 : 0;
   }
   return resident == resident_bytes_ && dirty == dirty_bytes_ && writing == writing_bytes_ &&
-         backed == backed_count_ && left == left_count_ && fetches == fetches_ && write_backs == write_backs_ &&
+         backed == backed_count_ && left == left_count_ && fetches == fetches_ &&
+         write_backs == write_backs_ &&
          resident + space_.free_bytes() + space_.claimed_gap_bytes() == space_.bytes() &&
          resident <= statistics_.resident_bytes_max;
 }
