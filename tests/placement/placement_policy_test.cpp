@@ -52,7 +52,7 @@ TEST(DynamicPlacement, takes_the_place_that_ends_first) {
 TEST(DynamicPlacement, takes_any_of_several_places) {
   const DynamicPlacement policy;
   std::vector<PlaceOffer> several(4);
-  for (std::size_t i = 0; i < several.size(); ++i) several[i].kernel_seconds = 5;
+  for (PlaceOffer& offer : several) offer.kernel_seconds = 5;
   several[2].kernel_seconds = 4;
   EXPECT_EQ(policy.choose(several), 2U);
   EXPECT_EQ(policy.choose(std::vector<PlaceOffer>(1)), 0U);

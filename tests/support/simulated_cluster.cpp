@@ -14,7 +14,6 @@ namespace heddle::simulation {
 using protocol::Access;
 using protocol::AccessMode;
 using protocol::BlockRef;
-using protocol::SendAction;
 using protocol::TileId;
 
 namespace {
@@ -347,7 +346,7 @@ std::size_t SimulatedCluster::possible(const Node& node, Kind kind) const {
 
 void SimulatedCluster::happen(Node& node, Kind kind, std::size_t index) {
   const auto take = [&](auto& list) {
-    const auto taken = list[index];
+    auto taken = std::move(list[index]);
     list[index] = list.back();
     list.pop_back();
     return taken;
