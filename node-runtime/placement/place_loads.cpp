@@ -10,9 +10,6 @@ namespace {
 /// What a place did longer ago counts this much less with each task that it finishes: the last
 /// thirty or so decide.
 constexpr double memory = 31.0 / 32.0;
-/// Known seconds that count as much as what was seen, in tasks of the size of the last one, so that
-/// the first few do not decide alone.
-constexpr double tasks_believed = 4;
 constexpr double factor_max = 1000;
 
 }  // namespace
@@ -46,7 +43,8 @@ void PlaceLoads::finish(PlaceId place, double seconds, std::int64_t now_ns) {
   Load& load = at(place);
   load.busy_seconds *= memory;
   load.known_seconds = (load.known_seconds + seconds) * memory;
-  const double believed = tasks_believed * seconds;
+  const double believed = load.tasks_believed * seconds;
+  load.tasks_believed *= memory;
   if (believed + load.known_seconds <= 0) return;
   load.factor = std::clamp((load.busy_seconds + believed) / (load.known_seconds + believed),
                            1 / factor_max, factor_max);

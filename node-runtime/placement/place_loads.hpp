@@ -36,6 +36,9 @@ class PlaceLoads {
     double seconds = 0;
     std::int64_t tasks = 0;
     double factor = 1;
+    /// Taken to need what is known, of the size of the last one, so that the first few do not
+    /// decide alone; forgotten as they are.
+    double tasks_believed = 4;
     double busy_seconds = 0;   ///< lately, with tasks there
     double known_seconds = 0;  ///< of tasks that were finished meanwhile
     std::int64_t since_ns = 0;

@@ -49,12 +49,27 @@ struct Directory {
     r.release(uses, actions);
     EXPECT_TRUE(r.is_valid());
   }
+  TicketId request_host(const Uses& uses) {
+    const TicketId id = r.request_host(uses, actions);
+    EXPECT_TRUE(r.is_valid());
+    return id;
+  }
+  void release_host(const Uses& uses) {
+    r.release_host(uses, actions);
+    EXPECT_TRUE(r.is_valid());
+  }
   /// Requests, finishes all transfers, releases.
   void use(const Uses& uses) {
     const TicketId id = request(uses);
     while (!is_ready(id) && transfers() > 0) finish_all();
     ASSERT_TRUE(is_ready(id));
     release(uses);
+  }
+  void use_host(const Uses& uses) {
+    const TicketId id = request_host(uses);
+    while (!is_ready(id) && transfers() > 0) finish_all();
+    ASSERT_TRUE(is_ready(id));
+    release_host(uses);
   }
   ResidentBlock modified(std::uint64_t tiles = 1) {
     const ResidentBlock b = add(tiles);

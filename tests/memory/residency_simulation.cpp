@@ -79,6 +79,19 @@ void ResidencySimulation::request(const Uses& uses) {
   carry_out();
 }
 
+void ResidencySimulation::request_host(const Uses& uses) {
+  occupy(uses);
+  for (const auto& use : uses) {
+    const bool is_modified = residency_.content(use.block) == Residency::Content::modified;
+    if (use.mode != AccessMode::write && is_modified && !residency_.is_in_transfer(use.block)) {
+      ++host_write_backs_;
+    }
+    if (use.mode != AccessMode::read) ++host_fetches_max_;
+  }
+  waiting_on_host_.emplace(residency_.request_host(uses, actions_), uses);
+  carry_out();
+}
+
 bool ResidencySimulation::try_acquire(const Uses& uses) {
   const std::uint64_t resident = residency_.resident_bytes();
   const bool acquired = residency_.try_acquire(uses);
@@ -111,15 +124,23 @@ void ResidencySimulation::remove(ResidentBlock block) {
   expect(residency_.is_valid(), "the invariant is broken");
 }
 
-void ResidencySimulation::check_inputs(const Uses& uses, bool at_end) {
+/// Where a task on this side finds the block.
+std::span<std::int64_t> ResidencySimulation::cells_of(ResidentBlock block, Side side) {
+  return side == Side::device ? frame(block) : std::span(blocks_.at(block).backing);
+}
+
+void ResidencySimulation::check_inputs(const Uses& uses, Side side, bool at_end) {
   for (const auto& use : uses) {
     if (use.mode == AccessMode::write) continue;
     // What a kernel updates in place is no longer its input at its end.
     if (use.mode == AccessMode::read_write && at_end) continue;
-    for (const std::int64_t cell : frame(use.block)) {
+    const auto cells = cells_of(use.block, side);
+    expect(!cells.empty(), fmt::format("block {} has no backing", use.block.value()));
+    for (const std::int64_t cell : cells) {
       expect(cell == model(use.block).version,
-             fmt::format("block {} holds {} instead of {} at the {} of a task", use.block.value(),
-                         cell, model(use.block).version, at_end ? "end" : "begin"));
+             fmt::format("block {} holds {} instead of {} at the {} of a task{}", use.block.value(),
+                         cell, model(use.block).version, at_end ? "end" : "begin",
+                         side == Side::host ? " on the host" : ""));
     }
   }
 }
@@ -131,7 +152,7 @@ void ResidencySimulation::start_task(const Uses& uses) {
       return;
     }
   }
-  check_inputs(uses, false);
+  check_inputs(uses, Side::device, false);
   for (const auto& use : uses) {
     if (use.mode == AccessMode::read) continue;
     expect(!residency_.is_in_transfer(use.block), "a block is written while it is in transfer");
@@ -140,18 +161,45 @@ void ResidencySimulation::start_task(const Uses& uses) {
   running_.push_back(uses);
 }
 
-void ResidencySimulation::finish_task(std::size_t index) {
-  const Uses uses = running_[index];
-  check_inputs(uses, true);
+void ResidencySimulation::start_host_task(const Uses& uses) {
+  check_inputs(uses, Side::host, false);
+  for (const auto& use : uses) {
+    if (use.mode == AccessMode::read) continue;
+    expect(!residency_.is_in_transfer(use.block), "the host writes a block that is in transfer");
+    expect(!residency_.is_resident(use.block), "the host writes a block that has a frame");
+    Model& m = blocks_.at(use.block);
+    m.backing.resize(std::max<std::size_t>(1, (m.bytes + unit_ - 1) / unit_));
+    scramble(m.backing);
+  }
+  running_on_host_.push_back(uses);
+}
+
+void ResidencySimulation::write_outputs(const Uses& uses, Side side) {
   for (const auto& use : uses) {
     if (use.mode == AccessMode::read) continue;
     blocks_.at(use.block).version = next_version_;
-    for (std::int64_t& cell : frame(use.block)) cell = next_version_;
+    for (std::int64_t& cell : cells_of(use.block, side)) cell = next_version_;
     ++next_version_;
   }
+}
+
+void ResidencySimulation::finish_task(std::size_t index) {
+  const Uses uses = running_[index];
+  check_inputs(uses, Side::device, true);
+  write_outputs(uses, Side::device);
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
   vacate(uses);
   residency_.release(uses, actions_);
+  carry_out();
+}
+
+void ResidencySimulation::finish_host_task(std::size_t index) {
+  const Uses uses = running_on_host_[index];
+  check_inputs(uses, Side::host, true);
+  write_outputs(uses, Side::host);
+  running_on_host_.erase(running_on_host_.begin() + static_cast<std::ptrdiff_t>(index));
+  vacate(uses);
+  residency_.release_host(uses, actions_);
   carry_out();
 }
 
@@ -196,16 +244,16 @@ void ResidencySimulation::carry_out() {
   for (const auto& transfer : actions_.fetches) start_transfer(transfer, true);
   for (const auto& transfer : actions_.write_backs) start_transfer(transfer, false);
   for (const Residency::TicketId id : actions_.ready) {
-    const auto found = waiting_.find(id);
-    if (found == waiting_.end()) {
+    if (const auto task = waiting_.extract(id)) {
+      start_task(task.mapped());
+    } else if (const auto host_task = waiting_on_host_.extract(id)) {
+      start_host_task(host_task.mapped());
+    } else {
       expect(false, "a request is ready twice or was never made");
-      continue;
     }
-    const Uses uses = found->second;
-    waiting_.erase(found);
-    start_task(uses);
   }
   actions_.clear();
+  expect(waiting_on_host_.empty() || !transfers_.empty(), "the host waits and nothing is moved");
 }
 
 }  // namespace heddle::simulation

@@ -10,11 +10,12 @@
 
 namespace heddle::simulation {
 
-/// A device, host memory and tasks around a Residency, with contents: each unit of the pool and of
-/// the backings holds the number of the write it stems from, or nonsense where nobody may look. A
-/// kernel finds what it reads as last written, at its begin and at its end; transfers copy at their
-/// end, and frames that are being filled hold nonsense until then. So a frame given to two, a
-/// double or lost fetch, a write-back of what changes, or a stale backing is found by its content.
+/// A device, host memory and tasks on both around a Residency, with contents: each unit of the pool
+/// and of the backings holds the number of the write it stems from, or nonsense where nobody may
+/// look. A kernel finds what it reads as last written, at its begin and at its end: in frames on
+/// the device, in backings on the host; transfers copy at their end, and frames that are being
+/// filled hold nonsense until then. So a frame given to two, a double or lost fetch, a write-back
+/// of what changes, or a stale backing is found by its content.
 ///
 /// The test chooses what happens next; the first broken rule is kept in `failure()`.
 class ResidencySimulation {
@@ -33,6 +34,7 @@ class ResidencySimulation {
   [[nodiscard]] bool has_content(ResidentBlock block) const { return model(block).version > 0; }
 
   void request(const Uses& uses);
+  void request_host(const Uses& uses);
   bool try_acquire(const Uses& uses);
   void cancel(std::size_t index);
   void discard(ResidentBlock block);
@@ -46,9 +48,17 @@ class ResidencySimulation {
   [[nodiscard]] const Uses& running_uses(std::size_t index) const { return running_[index]; }
   [[nodiscard]] Residency::TicketId oldest() const { return waiting_.begin()->first; }
   void finish_task(std::size_t index);
+  /// The same on the host.
+  [[nodiscard]] std::size_t waiting_on_host() const { return waiting_on_host_.size(); }
+  [[nodiscard]] std::size_t running_on_host() const { return running_on_host_.size(); }
+  void finish_host_task(std::size_t index);
+  /// Write-backs that uses on the host asked for, and fetches of what they left, at most.
+  [[nodiscard]] std::int64_t host_write_backs() const { return host_write_backs_; }
+  [[nodiscard]] std::int64_t host_fetches_max() const { return host_fetches_max_; }
   void finish_transfer(std::size_t index);
-  /// Finishes tasks from the `kept`-th on and transfers in an order chosen by `random` until nobody
-  /// waits. False, and a failure, if that never comes.
+  /// Finishes tasks of the device from the `kept`-th on and transfers in an order chosen by
+  /// `random` until nobody waits; tasks of the host go on, and nobody waits for those. False, and a
+  /// failure, if that never comes.
   template <class Random>
   bool drain(Random& random, std::size_t kept = 0);
 
@@ -75,7 +85,11 @@ class ResidencySimulation {
   void occupy(const Uses& uses);
   void vacate(const Uses& uses);
   void start_task(const Uses& uses);
-  void check_inputs(const Uses& uses, bool at_end);
+  enum class Side : std::uint8_t { device, host };
+  [[nodiscard]] std::span<std::int64_t> cells_of(ResidentBlock block, Side side);
+  void check_inputs(const Uses& uses, Side side, bool at_end);
+  void write_outputs(const Uses& uses, Side side);
+  void start_host_task(const Uses& uses);
   void scramble(std::span<std::int64_t> cells);
   void start_transfer(const Residency::Transfer& transfer, bool is_fetch);
   void carry_out();
@@ -87,6 +101,10 @@ class ResidencySimulation {
   std::map<ResidentBlock, Model> blocks_;
   std::map<Residency::TicketId, Uses> waiting_;
   std::vector<Uses> running_;
+  std::map<Residency::TicketId, Uses> waiting_on_host_;
+  std::vector<Uses> running_on_host_;
+  std::int64_t host_write_backs_ = 0;
+  std::int64_t host_fetches_max_ = 0;
   std::vector<TransferModel> transfers_;
   std::int64_t next_version_ = 1;
   std::int64_t next_nonsense_ = -1;
@@ -95,7 +113,7 @@ class ResidencySimulation {
 
 template <class Random>
 bool ResidencySimulation::drain(Random& random, std::size_t kept) {
-  while (waiting() > 0 && failure_.empty()) {
+  while (waiting() + waiting_on_host() > 0 && failure_.empty()) {
     const std::size_t tasks = running() - kept;
     if (tasks + transfers() == 0) {
       expect(false, "requests wait and nothing is under way");

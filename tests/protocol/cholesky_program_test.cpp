@@ -55,6 +55,8 @@ CholeskyCase random_case(std::uint64_t seed) {
   c.cluster.extra_blocks = extras[below(5)];
   c.cluster.walk = static_cast<Walk>(below(3));
   c.cluster.fine_workers = fine_workers_of(seed);
+  c.cluster.placement = placement_of(seed);
+  c.cluster.extra_frames = extra_frames_of(seed);
   c.releases = below(2) == 0;
   c.spare_count = below(2) * 3;
   return c;
@@ -63,11 +65,17 @@ CholeskyCase random_case(std::uint64_t seed) {
 }  // namespace
 
 TEST(CholeskyProgram, runs_as_the_sequential_program_would_on_random_grids_and_layouts) {
-  for (const std::uint64_t seed : seeds(3000)) {
+  const auto all = seeds(3000);
+  std::int64_t lending = 0;  // seeds
+  for (const std::uint64_t seed : all) {
     const CholeskyCase c = random_case(seed);
     const Outcome outcome = c.run();
     ASSERT_TRUE(outcome.ok) << outcome.failure << '\n' << replay_hint(seed);
     ASSERT_EQ(std::ssize(outcome.tasks), cholesky_task_count(c.layout)) << replay_hint(seed);
+    lending += outcome.lent > 0 ? 1 : 0;
+  }
+  if (!one_seed_only()) {
+    EXPECT_GE(lending, std::ssize(all) / 20);
   }
 }
 

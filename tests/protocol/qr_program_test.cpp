@@ -36,6 +36,8 @@ struct QrCase {
     cluster.extra_blocks = extras[below(4)];
     cluster.walk = static_cast<Walk>(below(3));
     cluster.fine_workers = fine_workers_of(seed);
+    cluster.placement = placement_of(seed);
+    cluster.extra_frames = extra_frames_of(seed);
     cluster.seed = random();
   }
 
@@ -50,11 +52,17 @@ struct QrCase {
 }  // namespace
 
 TEST(QrProgram, runs_as_the_sequential_program_would_on_random_grids_and_layouts) {
-  for (const std::uint64_t seed : seeds(2000)) {
+  const auto all = seeds(2000);
+  std::int64_t lending = 0;  // seeds
+  for (const std::uint64_t seed : all) {
     const QrCase c(seed);
     const Outcome outcome = c.run();
     ASSERT_TRUE(outcome.ok) << outcome.failure << '\n' << replay_hint(seed);
     ASSERT_EQ(std::ssize(outcome.tasks), qr_task_count(c.layout)) << replay_hint(seed);
+    lending += outcome.lent > 0 ? 1 : 0;
+  }
+  if (!one_seed_only()) {
+    EXPECT_GE(lending, std::ssize(all) / 20);
   }
 }
 

@@ -20,6 +20,8 @@ RandomCase::RandomCase(std::uint64_t seed) {
   cluster.walk = static_cast<Walk>(below(3));
   cluster.seed = random();
   cluster.fine_workers = fine_workers_of(seed);
+  cluster.placement = placement_of(seed);
+  cluster.extra_frames = extra_frames_of(seed);
   const std::int32_t matrix_count = 1 + below(3);
   for (std::int32_t m = 0; m < matrix_count; ++m) {
     SimulatedMatrix matrix;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/error.hpp"
 #include "tests/support/simulated_cluster_state.hpp"
 
 namespace heddle::simulation {
@@ -13,7 +14,6 @@ namespace heddle::simulation {
 using protocol::Access;
 using protocol::AccessMode;
 using protocol::BlockRef;
-using protocol::SendAction;
 using protocol::TileId;
 
 namespace {
@@ -88,6 +88,7 @@ SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
     node.id = NodeId{n};
     node.protocol =
         std::make_unique<protocol::Protocol>(protocol::Protocol::Options{node.id, options_.places});
+    node.loads = PlaceLoads(static_cast<std::size_t>(options_.places));
     for (std::size_t m = 0; m < matrices_.size(); ++m) {
       protocol::MatrixOptions matrix;
       matrix.tile_count = static_cast<std::int32_t>(matrices_[m].homes.size());
@@ -110,6 +111,10 @@ SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
     }
   }
   draw_speeds();
+  for (auto& [host, device] : costs_) {
+    device = 1e-3 * static_cast<double>(1 + random_() % 8);
+    host = device * static_cast<double>(1 + random_() % 6) / 2;
+  }
   fault_countdown_ = static_cast<std::int32_t>(random_() % 12);
 }
 
@@ -305,11 +310,11 @@ std::size_t SimulatedCluster::possible(const Node& node, Kind kind) const {
       return count;
     }
     case Kind::start:
-      return node.ready.size();
+      return node.ready.size() + node.acquired.size();
     case Kind::finish:
       return node.running.size();
     case Kind::copy:
-      return node.copies.size();
+      return copies_to_begin(node);
     case Kind::send:
       return node.sends.size();
     case Kind::sent:
@@ -326,13 +331,22 @@ std::size_t SimulatedCluster::possible(const Node& node, Kind kind) const {
     }
     case Kind::finish_fine:
       return node.fine_running.size();
+    case Kind::transfer: {
+      std::size_t count = 0;
+      for (const SimulatedMemory& memory : node.memories) count += memory.transfers();
+      return count;
+    }
+    case Kind::copied:
+      return node.copying.size();
+    case Kind::land:
+      return node.arrivals.size();
   }
   return 0;
 }
 
 void SimulatedCluster::happen(Node& node, Kind kind, std::size_t index) {
   const auto take = [&](auto& list) {
-    const auto taken = list[index];
+    auto taken = std::move(list[index]);
     list[index] = list.back();
     list.pop_back();
     return taken;
@@ -341,29 +355,27 @@ void SimulatedCluster::happen(Node& node, Kind kind, std::size_t index) {
     case Kind::generate:
       return generate(node, nth_to_generate(node, index));
     case Kind::start:
+      if (index >= node.ready.size()) {
+        index -= node.ready.size();
+        return start_task(node, take(node.acquired));
+      }
       if (inject(Fault::task_does_not_run)) {
-        node.running.push_back({take(node.ready).task, {}});
+        node.running.push_back({take(node.ready), {}});
         return;
       }
       if (nodes_.size() > 1 && inject(Fault::task_runs_elsewhere)) {
         const auto other = static_cast<std::size_t>(node.id.value() + 1) % nodes_.size();
-        return start_task(*nodes_[other], take(node.ready));
+        return acquire_task(*nodes_[other], take(node.ready));
       }
-      return start_task(node, take(node.ready));
+      return acquire_task(node, take(node.ready));
     case Kind::finish:
       return finish_task(node, index);
-    case Kind::copy: {
-      const Node::Copying copy = take(node.copies);
-      return finish_copy(node, copy.action, copy.too_early);
-    }
+    case Kind::copy:
+      return begin_copy(node, take(node.copies));
     case Kind::send:
       return post_payload(node, take(node.sends));
-    case Kind::sent: {
-      const SendAction send = take(node.sent);
-      node.blocks.end_read(send.block);
-      node.protocol->send_finished(*send.record, node.actions);
-      return collect(node);
-    }
+    case Kind::sent:
+      return finish_sending(node, index);
     case Kind::receive:
       return deliver(node, take(node.inbox));
     case Kind::forget: {
@@ -375,6 +387,12 @@ void SimulatedCluster::happen(Node& node, Kind kind, std::size_t index) {
       return start_fine_task(node);
     case Kind::finish_fine:
       return finish_fine_task(node, index);
+    case Kind::transfer:
+      return finish_transfer(node, index);
+    case Kind::copied:
+      return finish_copy(node, take(node.copying));
+    case Kind::land:
+      return land(node, index);
   }
 }
 
@@ -407,6 +425,7 @@ bool SimulatedCluster::step() {
     if (left < 0) break;
   }
   happen(*chosen_node, chosen_kind, random_() % possible(*chosen_node, chosen_kind));
+  if (outcome_.ok) serve_memories(*chosen_node);
   return true;
 }
 
@@ -420,8 +439,13 @@ void SimulatedCluster::maybe_cancel() {
 }
 
 Outcome SimulatedCluster::run() {
-  while (outcome_.ok && step()) {
-    if (options_.cancel_probability > 0) maybe_cancel();
+  make_memories();
+  try {
+    while (outcome_.ok && step()) {
+      if (options_.cancel_probability > 0) maybe_cancel();
+    }
+  } catch (const Error& refused) {
+    fail(Check::progress, refused.what());  // by a device's memory
   }
   if (outcome_.ok) check_end();
   return outcome_;

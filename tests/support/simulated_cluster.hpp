@@ -13,17 +13,22 @@
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/simulated_memory.hpp"
 
 /// P nodes of the protocol in one process under a seeded scheduler: job starts, appends, firings,
 /// copies, grants and messages happen in an order that the seed decides, arbitrarily late and
 /// reordered; per seed some kinds of events, and some nodes, are starved or rushed.
 ///
+/// Each device has a memory (SimulatedMemory): tasks start, and copies and messages move, when
+/// their blocks are in it, or in what backs it where a task is lent to the node's CPU workers.
+///
 /// Checked at every event: each task runs once, at its place, and reads exactly what the sequential
 /// program would; each copy and message carries the version that it names, between the places that
 /// it names; a version from elsewhere lands at the place of its first reader, or of its tile; no
 /// block is written, freed or handed out again while it may be read; each version travels once per
-/// node; the window holds. Checked at the end: everything ran (progress), no record or block is
-/// left, and the tiles hold what the sequential program leaves.
+/// node; the window holds; who works on a copy of a device's block finds the newest content there.
+/// Checked at the end: everything ran (progress), no record or block is left and no frame held, and
+/// the tiles hold what the sequential program leaves.
 namespace heddle::simulation {
 
 /// How each node walks a program.
@@ -32,6 +37,12 @@ enum class Walk : std::uint8_t {
   pruned,     ///< the statements that touch the node; versions are stated
   announced,  ///< as pruned, but of tasks elsewhere that only read here, the node learns no more
               ///< than that (append_alien_reader)
+};
+
+/// Where ready tasks of devices' places run.
+enum class Placement : std::uint8_t {
+  fixed,    ///< at their places
+  dynamic,  ///< or on the node's CPU workers, where they would end first (DynamicPlacement)
 };
 
 /// A lie that the simulated machine tells once, at a time that the seed decides; to see that the
@@ -55,6 +66,9 @@ enum class Fault : std::uint8_t {
   fine_task_early,          ///< a fine task is begun beside one that it waits for
   fine_task_lost,           ///< a fine task is never reported as finished
   old_version_overwritten,  ///< a write that was renamed goes to the block that others still read
+  lent_write_not_left,      ///< a device is not told that a lent task wrote its block on the host
+  lent_task_early,          ///< a lent task does not wait for the write-back of what it reads
+  device_task_early,        ///< a device's task does not wait for the fetch of what it reads
 };
 
 /// Which of the checks failed first.
@@ -65,6 +79,7 @@ enum class Check : std::uint8_t {
   executions,  ///< how often it runs
   fine_tasks,  ///< their order, and which of them run side by side
   blocks,      ///< who touches a block at what time
+  coherence,   ///< the copies of a device's block, in its memory and on the host
   messages,    ///< each version once per node
   window,      ///< unfinished items
   progress,    ///< nothing can happen and something is left to do
@@ -81,6 +96,9 @@ struct ClusterOptions {
   /// CPU workers of a node that divide some of the host's tasks into fine ones, those of real
   /// kernels of all kinds; 0: all tasks run whole.
   std::int32_t fine_workers = 0;
+  Placement placement = Placement::fixed;
+  /// Frames of a device's memory beyond those with which every program advances.
+  std::int32_t extra_frames = 1000;
   Walk walk = Walk::full;
   std::uint64_t seed = 0;
   /// Probability per step that a running job is cancelled on some node.
@@ -102,7 +120,10 @@ struct Outcome {
   std::int64_t renamings = 0;
   std::int64_t divided = 0;     ///< tasks
   std::int64_t fine_tasks = 0;  ///< that ran
-  std::int64_t walked = 0;      ///< statements that nodes appended or announced, in total
+  std::int64_t lent = 0;        ///< tasks of devices that ran on the host
+  std::int64_t fetches = 0;
+  std::int64_t write_backs = 0;
+  std::int64_t walked = 0;  ///< statements that nodes appended or announced, in total
   std::set<TaskRun> tasks;
   std::set<MessageName> messages;
   std::set<protocol::InstanceKind> kinds_seen;  ///< in tasks and in unfinished items
@@ -112,6 +133,15 @@ struct Outcome {
 [[nodiscard]] constexpr std::int32_t fine_workers_of(std::uint64_t seed) {
   constexpr std::int32_t workers[] = {0, 1, 2, 5};
   return workers[seed % 4];
+}
+
+/// ClusterOptions::placement and extra_frames, likewise.
+[[nodiscard]] constexpr Placement placement_of(std::uint64_t seed) {
+  return seed / 4 % 2 == 0 ? Placement::fixed : Placement::dynamic;
+}
+[[nodiscard]] constexpr std::int32_t extra_frames_of(std::uint64_t seed) {
+  constexpr std::int32_t frames[] = {0, 2, 10, 1000};
+  return frames[seed / 8 % 4];
 }
 
 class SimulatedCluster {
@@ -144,13 +174,17 @@ class SimulatedCluster {
     receive,
     forget,
     start_fine,
-    finish_fine
+    finish_fine,
+    transfer,
+    copied,
+    land
   };
-  static constexpr std::size_t kind_count = 10;
+  static constexpr std::size_t kind_count = 13;
   struct Node;
   struct JobState;
   struct Event;
   struct ReadyTask;
+  struct Copying;
 
   void draw_speeds();
   [[nodiscard]] std::size_t possible(const Node& node, Kind kind) const;
@@ -170,15 +204,37 @@ class SimulatedCluster {
   void take_ready(Node& node, protocol::Task& task);
   void take_grant(Node& node, protocol::GrantAction grant);
   void take_send(Node& node, protocol::SendAction send);
+  [[nodiscard]] bool admit(Node& node, const ReadyTask& ready);
   void start_task(Node& node, const ReadyTask& ready);
   void finish_task(Node& node, std::size_t index);
   [[nodiscard]] bool divide_task(Node& node);
   void start_fine_task(Node& node);
   void begin_fine_task(Node& node, const FineWork& work);
   void finish_fine_task(Node& node, std::size_t index);
-  void finish_copy(Node& node, const protocol::CopyAction& copy, bool too_early);
   void post_payload(Node& node, const protocol::SendAction& send);
+  void finish_sending(Node& node, std::size_t index);
   void deliver(Node& node, const Event& event);
+  void finish_arrival(Node& node, const Event& event);
+
+  void make_memories();
+  [[nodiscard]] static SimulatedMemory& memory_of(Node& node, PlaceId place);
+  [[nodiscard]] double seconds_of(const ReadyTask& task, PlaceId place) const;
+  [[nodiscard]] std::int64_t now_ns() const { return outcome_.steps * 1'000'000; }
+  [[nodiscard]] PlaceId choose_place(Node& node, const ReadyTask& ready) const;
+  void acquire_task(Node& node, ReadyTask ready);
+  void acquire_lent_task(Node& node, ReadyTask ready);
+  void release_task(Node& node, const ReadyTask& task);
+  void begin_copy(Node& node, Copying copy);
+  void acquire_copy(Node& node, Copying copy);
+  void finish_copy(Node& node, const Copying& copy);
+  [[nodiscard]] std::size_t copies_to_begin(const Node& node) const;
+  void land(Node& node, std::size_t index);
+  void finish_transfer(Node& node, std::size_t index);
+  void serve_memories(Node& node);
+  void put(Node& node, protocol::BlockRef block, Copy copy, Content content);
+  void check_copy(Node& node, protocol::BlockRef block, Copy copy, const char* user);
+  void check_copies(Node& node, protocol::BlockRef block);
+  void check_memories();
 
   [[nodiscard]] bool inject(Fault fault);
   [[nodiscard]] PlaceId place_of(protocol::BlockRef block) const;
@@ -197,6 +253,7 @@ class SimulatedCluster {
   std::vector<SimulatedMatrix> matrices_;
   std::mt19937_64 random_;
   Reference reference_;
+  std::array<std::array<double, 2>, 4> costs_{};  ///< seconds of kinds of tasks, on host and device
   std::vector<std::unique_ptr<JobState>> jobs_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::int32_t fault_countdown_ = 0;

@@ -13,6 +13,7 @@ void SimulatedCluster::check_end() {
   check_progress();
   check_executions();
   check_leftovers();
+  check_memories();
   if (!any_cancelled_) check_results();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "node-runtime/fine/fine_scheduler.hpp"
+#include "node-runtime/placement/place_loads.hpp"
 #include "tests/support/block_ledger.hpp"
 #include "tests/support/simulated_cluster.hpp"
 
@@ -52,20 +53,40 @@ struct SimulatedCluster::ReadyTask {
   protocol::Task* task;
   std::size_t job;
   std::size_t statement;
+  PlaceId at;                   ///< its own place, or the host that it is lent to
+  Copy copy = Copy::only;       ///< of its blocks, once they are acquired
+  bool leaves_nothing = false;  ///< by a fault: what it writes is not left to the host
+};
+
+/// A copy with its ends on devices, which it acquires one after the other.
+struct SimulatedCluster::Copying {
+  struct End {
+    PlaceId place;
+    SimulatedMemory::Use use;
+  };
+  protocol::CopyAction action;
+  bool too_early = false;
+  std::vector<End> ends;
+  std::size_t acquired = 0;
 };
 
 struct SimulatedCluster::Node {
   struct Running {
-    protocol::Task* task = nullptr;
+    ReadyTask of;
     std::vector<Content> seen;  ///< empty if it never ran
   };
-  struct Copying {
-    protocol::CopyAction action;
-    bool too_early = false;
+  struct Sent {
+    protocol::SendAction send;
+    Copy copy = Copy::only;
   };
   struct Landing {
     protocol::GrantAction grant;
     bool delivered = false;
+  };
+  /// A message that has come, and where on the device it is being received.
+  struct Arrival {
+    Event event;
+    std::optional<Copy> copy;
   };
   NodeId id;
   std::unique_ptr<protocol::Protocol> protocol;
@@ -74,13 +95,24 @@ struct SimulatedCluster::Node {
   std::vector<std::size_t> position;  ///< next step of each
   std::vector<std::size_t> drained;   ///< jobs to be forgotten
   std::vector<ReadyTask> ready;
+  std::vector<ReadyTask> acquired;  ///< with their blocks
   std::vector<Running> running;
   std::vector<Copying> copies;
+  std::vector<Copying> copying;  ///< with all ends
   std::vector<protocol::SendAction> sends;
-  std::vector<protocol::SendAction> sent;  ///< posted, completion not yet reported
+  std::vector<Sent> sent;  ///< posted, completion not yet reported
   std::vector<Event> inbox;
+  std::vector<Arrival> arrivals;  ///< at devices
   std::vector<Landing> landings;  ///< by tag
   BlockLedger blocks;
+  std::vector<SimulatedMemory> memories;  ///< of the devices' places
+  using Ticket = std::pair<PlaceId, SimulatedMemory::TicketId>;
+  std::map<Ticket, ReadyTask> waiting_tasks;
+  std::map<Ticket, Copying> waiting_copies;
+  /// Messages whose blocks are in transfer.
+  std::vector<protocol::SendAction> blocked_sends;
+  std::vector<Arrival> blocked_arrivals;
+  PlaceLoads loads{0};
   std::optional<FineScheduler> fine;
   std::vector<FineWork> fine_running;
   /// Divided tasks, with how often each of their fine tasks was begun.

@@ -40,7 +40,7 @@ bool is_read_by_a_task(const Node& node, BlockRef block) {
     return false;
   };
   return std::any_of(node.running.begin(), node.running.end(),
-                     [&](const auto& running) { return reads(*running.task); }) ||
+                     [&](const auto& running) { return reads(*running.of.task); }) ||
          std::any_of(node.ready.begin(), node.ready.end(),
                      [&](const auto& ready) { return reads(*ready.task); });
 }
@@ -67,14 +67,20 @@ PlaceId SimulatedCluster::landing_place(const Node& node, const GrantAction& gra
 
 void SimulatedCluster::collect(Node& node) {
   protocol::Actions& a = node.actions;
-  for (const BlockRef block : a.freed) node.blocks.freed(block);
+  for (const BlockRef block : a.freed) {
+    node.blocks.freed(block);
+    const PlaceId place = place_of(block);
+    // Who frees what is in use is found below.
+    const bool is_free = node.blocks.violation().empty();
+    if (place != host_place && is_free) memory_of(node, place).discard(block);
+  }
   for (Task* task : a.ready) take_ready(node, *task);
   for (const CopyAction& copy : a.copies) {
     check_place(node, copy.from_place, copy.from, "the source of a copy");
     check_place(node, copy.to_place, copy.to, "the destination of a copy");
     node.blocks.begin_read(copy.from, {"a copy of tile", copy.tile.index});
     node.blocks.begin_write(copy.to, {"a copy of tile", copy.tile.index});
-    node.copies.push_back({copy, inject(Fault::copy_before_source)});
+    node.copies.push_back({copy, inject(Fault::copy_before_source), {}, 0});
   }
   for (const GrantAction& grant : a.grants) take_grant(node, grant);
   for (const SendAction& send : a.sends) take_send(node, send);
@@ -89,7 +95,7 @@ void SimulatedCluster::collect(Node& node) {
 }
 
 void SimulatedCluster::take_ready(Node& node, Task& task) {
-  const ReadyTask ready{&task, task.work.parameters[0], task.work.parameters[1]};
+  ReadyTask ready{&task, task.work.parameters[0], task.work.parameters[1], task.place};
   const auto statement = static_cast<std::int64_t>(ready.statement);
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     const protocol::Operand& operand = task.operands[i];
@@ -113,6 +119,8 @@ void SimulatedCluster::take_ready(Node& node, Task& task) {
       if (inject(Fault::block_freed_early)) node.blocks.freed(block);
     }
   });
+  ready.at = choose_place(node, ready);
+  node.loads.add(ready.at, seconds_of(ready, ready.at), now_ns());
   node.ready.push_back(ready);
   if (inject(Fault::task_runs_twice)) node.ready.push_back(ready);
 }
@@ -163,27 +171,37 @@ void SimulatedCluster::take_send(Node& node, SendAction send) {
 
 // ---- what happens ------------------------------------------------------------------------------
 
+/// Whether a ready task may run here, now for the first time.
+bool SimulatedCluster::admit(Node& node, const ReadyTask& ready) {
+  JobState& job = *jobs_[ready.job];
+  if (++job.executions[ready.statement] != 1) {
+    fail(Check::executions,
+         fmt::format("statement {} of job {} runs twice", ready.statement, ready.job));
+    return false;
+  }
+  const Location home{node.id, ready.task->place};
+  if (job.program.statements[ready.statement].accesses.front().home != home) {
+    fail(Check::place, fmt::format("statement {} runs at the wrong place", ready.statement));
+    return false;
+  }
+  outcome_.tasks.emplace(node.id, ready.job, ready.statement);
+  return true;
+}
+
 void SimulatedCluster::start_task(Node& node, const ReadyTask& ready) {
-  const auto [task_record, j, s] = ready;
-  JobState& job = *jobs_[j];
-  if (++job.executions[s] != 1) {
-    fail(Check::executions, fmt::format("statement {} of job {} runs twice", s, j));
-    return;
-  }
-  Task& task = *task_record;
-  if (job.program.statements[s].accesses.front().home != Location{node.id, task.place}) {
-    fail(Check::place, fmt::format("statement {} runs at the wrong place", s));
-  }
-  outcome_.tasks.emplace(node.id, j, s);
+  const std::size_t j = ready.job;
+  const std::size_t s = ready.statement;
+  const Task& task = *ready.task;
   std::vector<Content> seen;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-    Operand& operand = task.operands[i];
+    const Operand& operand = task.operands[i];
     outcome_.kinds_seen.insert(operand.kind);
     if (operand.mode == AccessMode::write) {
       seen.push_back(0);
       continue;
     }
     const BlockRef from = operand.copy_from.valid() ? operand.copy_from : operand.block;
+    check_copy(node, from, ready.copy, "a task");
     seen.push_back(node.blocks.content(from));
     if (seen.back() != reference_.read_by(j, s, i) && !any_cancelled_) {
       fail(Check::reads, fmt::format("node {}: statement {} of job {} reads a wrong version of "
@@ -191,32 +209,43 @@ void SimulatedCluster::start_task(Node& node, const ReadyTask& ready) {
                                      node.id.value(), s, j, operand.tile.index));
     }
   }
-  node.running.push_back({&task, std::move(seen)});
-  if (task.place == host_place && divide_task(node)) ++outcome_.divided;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const Operand& operand = task.operands[i];
+    if (operand.mode != AccessMode::read) put(node, operand.block, ready.copy, poisoned);
+  }
+  node.running.push_back({ready, std::move(seen)});
+  if (ready.copy == Copy::backing) ++outcome_.lent;
+  if (ready.at == host_place && divide_task(node)) ++outcome_.divided;
 }
 
 void SimulatedCluster::finish_task(Node& node, std::size_t index) {
   const Node::Running running = std::move(node.running[index]);
   node.running.erase(node.running.begin() + static_cast<std::ptrdiff_t>(index));
-  Task& task = *running.task;
-  const std::size_t j = task.work.parameters[0];
-  const std::size_t s = task.work.parameters[1];
+  const ReadyTask& of = running.of;
+  Task& task = *of.task;
   for (std::uint8_t i = 0; i < task.operand_count && !running.seen.empty(); ++i) {
     const Operand& operand = task.operands[i];
     Content& content = node.blocks.content(operand.block);
     if (operand.mode != AccessMode::read) {
-      content = reference_.left_by(j, s, i);
+      content = reference_.left_by(of.job, of.statement, i);
+      put(node, operand.block, of.copy, content);
       const BlockRef old = operand.copy_from;
       // Looked at for this fault alone: after others, tasks that ended may be among the ready ones.
       if (options_.fault == Fault::old_version_overwritten && old.valid() &&
           is_read_by_a_task(node, old) && inject(Fault::old_version_overwritten)) {
         node.blocks.content(old) = content;
+        for (const Copy copy : {Copy::frame, Copy::backing}) put(node, old, copy, content);
       }
-    } else if (content != running.seen[i]) {
+      continue;
+    }
+    check_copy(node, operand.block, of.copy, "a task at its end");
+    if (content != running.seen[i]) {
       fail(Check::reads, fmt::format("node {}: tile {} was overwritten while statement {} read it",
-                                     node.id.value(), operand.tile.index, s));
+                                     node.id.value(), operand.tile.index, of.statement));
     }
   }
+  release_task(node, of);
+  node.loads.finish(of.at, seconds_of(of, of.at), now_ns());
   for_blocks(task, [&](BlockRef block, bool writes) {
     writes ? node.blocks.end_write(block) : node.blocks.end_read(block);
   });
@@ -224,14 +253,20 @@ void SimulatedCluster::finish_task(Node& node, std::size_t index) {
   collect(node);
 }
 
-void SimulatedCluster::finish_copy(Node& node, const CopyAction& copy, bool too_early) {
-  const Content content = too_early ? poisoned : node.blocks.content(copy.from);
+void SimulatedCluster::finish_copy(Node& node, const Copying& copying) {
+  const CopyAction& copy = copying.action;
+  const auto side = [](PlaceId place) { return place == host_place ? Copy::only : Copy::frame; };
+  check_copy(node, copy.from, side(copy.from_place), "a copy");
+  const Content content = copying.too_early ? poisoned : node.blocks.content(copy.from);
   const auto job = static_cast<std::size_t>(copy.job.value());
   if (content != reference_.version(job, copy.tile, copy.number) && !any_cancelled_) {
     fail(Check::reads, fmt::format("node {}: a copy of tile {} is not version {}", node.id.value(),
                                    copy.tile.index, copy.number.value()));
   }
   node.blocks.content(copy.to) = content;
+  put(node, copy.to, side(copy.to_place), content);
+  for (const Copying::End& end : copying.ends) memory_of(node, end.place).release({end.use});
+  check_copies(node, copy.to);
   node.blocks.end_read(copy.from);
   node.blocks.end_write(copy.to);
   ++outcome_.copies;
@@ -241,6 +276,14 @@ void SimulatedCluster::finish_copy(Node& node, const CopyAction& copy, bool too_
 }
 
 void SimulatedCluster::post_payload(Node& node, const SendAction& send) {
+  Copy copy = Copy::only;
+  if (const PlaceId place = place_of(send.block); place != host_place && !send.empty) {
+    SimulatedMemory& memory = memory_of(node, place);
+    const auto reach = memory.reach({memory.resident(send.block), AccessMode::read, send.tile});
+    if (!reach) return node.blocked_sends.push_back(send);
+    copy = *reach;
+    check_copy(node, send.block, copy, "a message");
+  }
   Event event;
   event.kind = Event::Kind::payload;
   event.from = node.id;
@@ -251,7 +294,20 @@ void SimulatedCluster::post_payload(Node& node, const SendAction& send) {
   auto& inbox = nodes_[static_cast<std::size_t>(send.to.value())]->inbox;
   if (!inject(Fault::payload_lost)) inbox.push_back(event);
   if (inject(Fault::payload_twice)) inbox.push_back(event);
-  node.sent.push_back(send);
+  node.sent.push_back({send, copy});
+}
+
+void SimulatedCluster::finish_sending(Node& node, std::size_t index) {
+  const auto [send, copy] = node.sent[index];
+  node.sent.erase(node.sent.begin() + static_cast<std::ptrdiff_t>(index));
+  if (copy != Copy::only) {
+    check_copy(node, send.block, copy, "a message at its end");
+    SimulatedMemory& memory = memory_of(node, place_of(send.block));
+    memory.end_reach({memory.resident(send.block), AccessMode::read, send.tile}, copy);
+  }
+  node.blocks.end_read(send.block);
+  node.protocol->send_finished(*send.record, node.actions);
+  collect(node);
 }
 
 void SimulatedCluster::deliver(Node& node, const Event& event) {
@@ -266,6 +322,13 @@ void SimulatedCluster::deliver(Node& node, const Event& event) {
     return fail(Check::messages, fmt::format("node {}: tile {} version {} arrives twice",
                                              node.id.value(), g.tile.index, g.number.value()));
   }
+  if (place_of(g.block) == host_place) return finish_arrival(node, event);
+  node.arrivals.push_back({event, {}});
+}
+
+/// What has come lies in its block.
+void SimulatedCluster::finish_arrival(Node& node, const Event& event) {
+  const GrantAction& g = node.landings[event.tag].grant;
   const auto job = static_cast<std::size_t>(g.job.value());
   if (event.data != reference_.version(job, g.tile, g.number) && !any_cancelled_) {
     fail(Check::reads, fmt::format("node {}: what arrived is not tile {} version {}",

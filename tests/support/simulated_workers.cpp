@@ -72,7 +72,7 @@ bool SimulatedCluster::divide_task(Node& node) {
   DividedTask& divided = node.fine->begin();
   Node::Running running = std::move(node.running.back());
   node.running.pop_back();
-  FineScheduler::prepare(divided, *running.task, running.task->priority, graph, {});
+  FineScheduler::prepare(divided, *running.of.task, running.of.task->priority, graph, {});
   node.fine->open(divided, static_cast<std::int32_t>(
                                random_() % static_cast<std::uint64_t>(options_.fine_workers)));
   node.divided[&divided] = {std::move(running),

@@ -1,0 +1,159 @@
+#include "node-runtime/placement/place_loads.hpp"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+namespace heddle {
+namespace {
+
+constexpr PlaceId device{1};
+constexpr double task_seconds = 1e-3;  ///< as known
+
+/// Places, and a clock.
+struct Places {
+  PlaceLoads loads{2};
+  std::int64_t now_ns = 0;
+
+  void pass(double seconds) { now_ns += std::llround(seconds * 1e9); }
+  void add(double seconds = task_seconds) { loads.add(device, seconds, now_ns); }
+  void finish(double seconds = task_seconds) { loads.finish(device, seconds, now_ns); }
+  /// Tasks one after the other, each of which takes `ratio` times as long as is known.
+  void run(int tasks, double ratio, double pause = 0) {
+    for (int i = 0; i < tasks; ++i) {
+      add();
+      pass(ratio * task_seconds);
+      finish();
+      pass(pause);
+    }
+  }
+};
+
+}  // namespace
+
+TEST(PlaceLoads, adds_up_what_each_place_has) {
+  Places p;
+  p.add(0.5);
+  p.add(0.25);
+  EXPECT_DOUBLE_EQ(p.loads.seconds(device), 0.75);
+  EXPECT_EQ(p.loads.tasks(device), 2);
+  EXPECT_EQ(p.loads.seconds(host_place), 0);
+  EXPECT_EQ(p.loads.tasks(host_place), 0);
+  p.loads.remove(device, 0.5, p.now_ns);
+  EXPECT_DOUBLE_EQ(p.loads.seconds(device), 0.25);
+}
+
+TEST(PlaceLoads, of_an_empty_place_is_exactly_nothing) {
+  for (const bool runs : {false, true}) {
+    Places p;
+    for (int i = 0; i < 10; ++i) p.add(0.1);
+    p.add(0.7);
+    for (int i = 0; i < 10; ++i) {
+      p.pass(0.3);
+      runs ? p.finish(0.1) : p.loads.remove(device, 0.1, p.now_ns);
+      EXPECT_GT(p.loads.seconds(device), 0);
+    }
+    runs ? p.finish(0.7) : p.loads.remove(device, 0.7, p.now_ns);
+    EXPECT_EQ(p.loads.seconds(device), 0);
+    EXPECT_EQ(p.loads.tasks(device), 0);
+  }
+}
+
+TEST(PlaceLoads, believes_what_is_known_at_first) {
+  Places p;
+  EXPECT_EQ(p.loads.factor(device), 1);
+  p.add(2);
+  p.pass(100);  // and has not ended
+  EXPECT_EQ(p.loads.factor(device), 1);
+  EXPECT_EQ(p.loads.seconds(device), 2);
+  Places right;
+  right.run(100, 1);
+  EXPECT_NEAR(right.loads.factor(device), 1, 1e-6);
+}
+
+TEST(PlaceLoads, learns_how_much_slower_or_faster_a_place_is) {
+  for (const double ratio : {0.05, 0.5, 0.9, 1.2, 3.0, 20.0}) {
+    Places p;
+    p.run(400, ratio);
+    EXPECT_NEAR(p.loads.factor(device), ratio, 0.02 * ratio);
+    p.add(0.5);
+    EXPECT_DOUBLE_EQ(p.loads.seconds(device), 0.5 * p.loads.factor(device));
+    EXPECT_EQ(p.loads.factor(host_place), 1);
+  }
+}
+
+TEST(PlaceLoads, learns_the_same_from_tasks_that_wait_in_line) {
+  Places p;
+  for (int i = 0; i < 5; ++i) p.add();
+  for (int i = 0; i < 400; ++i) {
+    p.pass(3 * task_seconds);
+    p.add();
+    p.finish();
+  }
+  EXPECT_NEAR(p.loads.factor(device), 3, 0.06);
+}
+
+TEST(PlaceLoads, forgets_how_a_place_once_was) {
+  Places p;
+  p.run(400, 10);
+  p.run(400, 2);
+  EXPECT_NEAR(p.loads.factor(device), 2, 0.04);
+}
+
+TEST(PlaceLoads, does_not_count_the_time_without_tasks) {
+  Places busy;
+  Places idle;
+  busy.run(50, 3);
+  idle.pass(7);
+  idle.run(50, 3, 1.5);
+  EXPECT_DOUBLE_EQ(idle.loads.factor(device), busy.loads.factor(device));
+}
+
+TEST(PlaceLoads, does_not_let_one_odd_task_decide) {
+  Places first;
+  first.run(1, 100);
+  EXPECT_GT(first.loads.factor(device), 1);
+  EXPECT_LT(first.loads.factor(device), 25);
+  first.run(120, 1);
+  EXPECT_LT(first.loads.factor(device), 1.3);
+  Places later;
+  later.run(100, 1);
+  later.run(1, 10);
+  EXPECT_GT(later.loads.factor(device), 1.1);
+  EXPECT_LT(later.loads.factor(device), 1.5);
+}
+
+TEST(PlaceLoads, learns_nothing_from_a_task_that_went_elsewhere) {
+  Places alone;
+  Places left;
+  for (int i = 0; i < 50; ++i) {
+    for (Places* p : {&alone, &left}) {
+      p->add();
+      p->pass(2 * task_seconds);
+    }
+    left.add(5);
+    left.loads.remove(device, 5, left.now_ns);
+    for (Places* p : {&alone, &left}) p->finish();
+  }
+  EXPECT_DOUBLE_EQ(left.loads.factor(device), alone.loads.factor(device));
+}
+
+TEST(PlaceLoads, keeps_the_factor_within_bounds) {
+  Places slow;
+  slow.run(400, 1e5);
+  EXPECT_DOUBLE_EQ(slow.loads.factor(device), 1000);
+  Places fast;
+  fast.run(2000, 0);
+  EXPECT_DOUBLE_EQ(fast.loads.factor(device), 1e-3);
+  Places nothing;
+  nothing.add(0);
+  nothing.finish(0);
+  EXPECT_EQ(nothing.loads.factor(device), 1);
+}
+
+TEST(PlaceLoadsDeathTest, misuse_is_named) {
+  Places p;
+  EXPECT_DEATH(p.loads.remove(device, 1, 0), "place 1");
+  EXPECT_DEATH(p.loads.finish(device, 1, 0), "place 1");
+}
+
+}  // namespace heddle
