@@ -49,7 +49,7 @@ struct Options {
   std::string memory = "auto";
   double strip_share = 0.2;
   double device_times = 0;  ///< the CPU workers' rate; 0: emulated devices compute
-  double device_half = 0;   ///< order of a tile at which a device has half its rate
+  double device_half = 0;   ///< order of a tile at which it has half of what it tends to
   std::string picture;
 };
 
@@ -58,11 +58,14 @@ struct Point {
   std::int64_t tile = 0;
   std::int64_t small = 0;  ///< 0: of no meaning
   std::vector<double> seconds{};
+  std::vector<double> shares{};  ///< of the sum of all rates, where devices pretend
+  std::int64_t lent = 0;         ///< tasks, in the last run
+  double copied_bytes = 0;       ///< likewise
 
-  [[nodiscard]] double median() const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
+  [[nodiscard]] double median() const { return median_of(seconds); }
+  [[nodiscard]] static double median_of(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
   }
   /// Columns of each tile that the CPUs keep.
   [[nodiscard]] std::int64_t strip(double share) const {
@@ -183,7 +186,7 @@ std::string picture_of(const Options& options, const std::vector<Point>& points,
 
 /// Operations per second of so many threads that multiply tiles of order `small` in their caches.
 double workers_rate(int workers, std::int64_t small) {
-  constexpr double seconds = 1.0;
+  constexpr double seconds = 0.3;
   std::atomic<std::int64_t> products{0};
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(workers));
@@ -206,20 +209,41 @@ double workers_rate(int workers, std::int64_t small) {
   return 2 * order * order * order * static_cast<double>(products.load()) / seconds;
 }
 
-/// What kernels take on a device with this rate.
-std::function<double(const Kernel&, const KernelArguments&)> device_seconds(double rate,
-                                                                            double half) {
-  return [=](const Kernel& kernel, const KernelArguments& arguments) {
+/// A device that pretends to be so many times as fast as all CPU workers are at the moment: these
+/// are measured before each run, since other programs use the same cores.
+class PretendedDevice {
+ public:
+  explicit PretendedDevice(const Options& options) : options_(options) {}
+
+  [[nodiscard]] bool is_wanted() const { return options_.device_times > 0; }
+  /// Operations per second of all workers and devices together, from now on.
+  double calibrate() {
+    const double workers = workers_rate(options_.workers, options_.smalls.back());
+    rate_.store(options_.device_times * workers, std::memory_order_relaxed);
+    return workers * (1 + options_.device_times * options_.devices);
+  }
+  /// What a kernel takes; any thread.
+  [[nodiscard]] double seconds(const Kernel& kernel, const KernelArguments& arguments) const {
     std::array<OperandShape, protocol::accesses_max> shapes;
     for (std::size_t i = 0; i < arguments.tiles.size(); ++i) {
       shapes.at(i) = {arguments.tiles[i].rows, arguments.tiles[i].columns};
     }
     const double flops =
         flops_of({&kernel, arguments.parameters, {shapes.data(), arguments.tiles.size()}});
-    const auto order = static_cast<double>(shapes[0].rows);
-    return flops / (rate * order / (order + half));
-  };
-}
+    const double rate = rate_.load(std::memory_order_relaxed);
+    const auto largest = static_cast<double>(std::ranges::max(options_.tiles));
+    return flops / rate / share_at(static_cast<double>(shapes[0].rows)) * share_at(largest);
+  }
+
+ private:
+  /// Of its rate, for tiles of that order.
+  [[nodiscard]] double share_at(double order) const {
+    return order / (order + options_.device_half);
+  }
+
+  const Options& options_;
+  std::atomic<double> rate_{0};
+};
 
 std::string configuration(const Options& options, bool moves_tasks) {
   std::string devices = fmt::format("{{backend: {}", options.backend);
@@ -231,8 +255,14 @@ std::string configuration(const Options& options, bool moves_tasks) {
 }
 
 /// Runs each point once; placement is a property of a node, so there is one for each.
-void run_round(const Options& options, const NodeFaults& model, std::vector<Point>& points,
-               bool counts) {
+void run_round(const Options& options, PretendedDevice& device, std::vector<Point>& points,
+               double flops, bool counts) {
+  NodeFaults model;
+  if (device.is_wanted()) {
+    model.device_seconds = [&](const Kernel& kernel, const KernelArguments& arguments) {
+      return device.seconds(kernel, arguments);
+    };
+  }
   const auto& once = options.kind == "cholesky" ? run_cholesky : run_qr;
   for (const bool moves_tasks : {false, true}) {
     if (std::ranges::none_of(points, [=](auto& p) { return p.moves_tasks() == moves_tasks; })) {
@@ -241,46 +271,42 @@ void run_round(const Options& options, const NodeFaults& model, std::vector<Poin
     Node node(Config::from_text(configuration(options, moves_tasks), "granularity"), model);
     for (Point& point : points) {
       if (point.moves_tasks() != moves_tasks) continue;
+      const double rate = device.is_wanted() ? device.calibrate() : 0;
+      const std::int64_t lent = node.engine().tasks_lent();
+      const std::uint64_t copied = node.engine().traffic().bytes_copied;
       const double seconds = once(node, options, point);
-      if (counts) point.seconds.push_back(seconds);
+      point.lent = node.engine().tasks_lent() - lent;
+      point.copied_bytes = static_cast<double>(node.engine().traffic().bytes_copied - copied);
+      if (!counts) continue;
+      point.seconds.push_back(seconds);
+      if (rate > 0) point.shares.push_back(flops / seconds / rate);
     }
   }
 }
 
 int run(const Options& options) {
   std::vector<Point> points = points_of(options);
-  NodeFaults model;
-  double rate = 0;  // of all workers and devices, if it is known
-  if (options.device_times > 0) {
-    load_blas({});
-    const double workers = workers_rate(options.workers, options.smalls.back());
-    const double device = options.device_times * workers;
-    model.device_seconds = device_seconds(device, options.device_half);
-    rate = workers + options.devices * device;
-    fmt::print(
-        "{} workers: {:.1f} GFLOP/s; each of {} devices: {:.1f}, {:.1f} of it for tiles of "
-        "{}\n",
-        options.workers, workers * 1e-9, options.devices, device * 1e-9,
-        1 / (1 + options.device_half / static_cast<double>(options.tiles.back())),
-        options.tiles.back());
-  }
+  load_blas({});
+  PretendedDevice device(options);
   const bool is_cholesky = options.kind == "cholesky";
   const auto n = static_cast<double>(options.n);
   const double flops = is_cholesky ? n * n * n / 3 : 4 * n * n * n / 3;
   // Round by round, so that what else the machine does meets all of them; the first one warms up.
   for (int round = -1; round < options.rounds; ++round) {
-    run_round(options, model, points, round >= 0);
+    run_round(options, device, points, flops, round >= 0);
   }
   for (const Point& point : points) {
     fmt::print(
         "op={} n={} way={} tile={} small={} strip={} workers={} devices={} seconds={:.5f} "
-        "gflops_median={:.2f} gflops_best={:.2f}{}\n",
+        "gflops_median={:.2f} gflops_best={:.2f} lent={} copied_gb={:.2f}{}\n",
         options.kind, options.n, name(point.way), point.tile, point.small,
         point.strip(options.strip_share), options.workers,
         options.backend == "none" ? 0 : options.devices, point.median(),
         flops * 1e-9 / point.median(),
-        flops * 1e-9 / *std::min_element(point.seconds.begin(), point.seconds.end()),
-        rate > 0 ? fmt::format(" of_rates={:.3f}", flops / point.median() / rate) : "");
+        flops * 1e-9 / *std::min_element(point.seconds.begin(), point.seconds.end()), point.lent,
+        point.copied_bytes * 1e-9,
+        point.shares.empty() ? ""
+                             : fmt::format(" of_rates={:.3f}", Point::median_of(point.shares)));
   }
   if (options.picture.empty()) return 0;
   std::ofstream file(options.picture);
@@ -312,10 +338,11 @@ int main(int argc, char** argv) try {
   app.add_option("--devices", options.devices, "devices, with a backend");
   app.add_option("--memory", options.memory, "of each device");
   app.add_option("--device-times", options.device_times,
-                 "an emulated device's rate over that of all CPU workers; it pretends to compute")
+                 "an emulated device's rate on the largest tiles over that of all CPU workers; it "
+                 "pretends to compute")
       ->check(CLI::PositiveNumber);
   app.add_option("--device-half", options.device_half,
-                 "with it: order of tiles for which a device has half that rate")
+                 "with it: order of tiles for which it has half of what it tends to")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--strip-share", options.strip_share, "of a tile's columns, for strips");
   app.add_option("--picture", options.picture, "an SVG file to write");

@@ -95,7 +95,7 @@ struct Messages {
 struct Runtime {
   std::optional<std::int64_t> cpu_workers;  ///< per node
   Devices devices;
-  std::optional<std::int64_t> window;  ///< generated, unfinished tasks per node
+  std::optional<std::int64_t> window;                     ///< generated, unfinished tasks per node
   std::optional<Placement> placement = Placement::fixed;  ///< of tasks; nothing: auto
   Priorities priorities = Priorities::program;
   Messages messages;

@@ -186,10 +186,7 @@ void Node::Parts::agree_on_tuning() {
 void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   DeviceOptions wanted = wanted_devices(config.runtime.devices);
   wanted.emulated.faults = faults.devices;
-  if (faults.device_seconds) {
-    wanted.emulated.kernel_seconds = faults.device_seconds;
-    wanted.emulated.concurrent_kernels = 1;
-  }
+  wanted.emulated.kernel_seconds = faults.device_seconds;
   wanted.cuda.nodes = gpu_neighbours.nodes;
   wanted.cuda.node = gpu_neighbours.node;
   wanted.cuda.products = measured_products(profile.tuning.measured);

@@ -364,6 +364,36 @@ constexpr Kernel counted{"counted", run_counted, run_counted};
 
 }  // namespace
 
+TEST(EmulatedModel, kernels_that_pretend_pass_one_after_the_other_and_write_nothing) {
+  EmulatedOptions options = small();
+  options.kernel_seconds = [](const Kernel&, const KernelArguments& arguments) {
+    return 1e-5 * static_cast<double>(arguments.tiles[0].rows);
+  };
+  EmulatedDevice device(0, options);
+  const HostArray host(device, 100, 1);
+  const DeviceBuffer a(device, host.bytes());
+  const TileView tile = column(a.address(), 100);
+  constexpr int kernels = 20;
+  const double seconds = seconds_of([&] {
+    const auto first = device.create_stream();
+    const auto second = device.create_stream();
+    first->copy({a.address(), &device}, {host.data(), nullptr}, host.bytes());
+    first->synchronize();
+    std::int64_t info = 0;
+    for (int k = 0; k < kernels; ++k) {
+      (k % 2 == 0 ? first : second)->launch(testing::affine, {&tile, 1}, {}, &info);
+    }
+    first->synchronize();
+    second->synchronize();
+    EXPECT_EQ(info, 0);
+    const HostArray after(device, 100, 2);
+    first->copy({after.data(), nullptr}, {a.address(), &device}, after.bytes());
+    first->synchronize();
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(after.data()[i], host.data()[i]);
+  });
+  EXPECT_GE(seconds, kernels * 1e-3);
+}
+
 TEST(EmulatedModel, no_more_kernels_run_at_once_than_the_device_can) {
   EmulatedOptions options = small();
   options.concurrent_kernels = 2;

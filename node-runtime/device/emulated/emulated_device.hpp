@@ -63,6 +63,8 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] std::string label() const override;
   [[nodiscard]] const EmulatedOptions& options() const { return options_; }
   [[nodiscard]] KernelGate& gate() { return gate_; }
+  /// Turns of kernels that only pretend, in "bytes" of a nanosecond.
+  [[nodiscard]] Link& kernel_turns() { return kernel_turns_; }
   // Relaxed: the counters order nothing.
   [[nodiscard]] std::uint64_t next_copy() {
     return copies_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -86,6 +88,7 @@ class EmulatedDevice final : public PooledDevice {
   Link peer_;
   Link local_;
   KernelGate gate_;
+  Link kernel_turns_{1e9};
   std::atomic<std::uint64_t> copies_{0};
   std::atomic<std::uint64_t> launches_{0};
   std::map<const std::byte*, Mapping> mappings_;  ///< what is opened, by address; under `mutex_`

@@ -1,6 +1,7 @@
 #include "node-runtime/device/emulated/emulated_stream.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
@@ -343,17 +344,16 @@ void EmulatedStream::run_launch(const Operation& operation) {
     throw Error(ErrorCode::internal,
                 fmt::format("injected fault in launch {} of the device", operation.serial));
   }
+  if (operation.byte_kernel == nullptr && device_.options().kernel_seconds) {
+    pretend(operation);
+    return;
+  }
   KernelGate& gate = device_.gate();
   if (!gate.enter(priority_, [this] { return is_interrupted(); })) return;
   const KernelPlace place_in_gate(gate);
   const auto begin = DeviceClock::now();
   if (operation.byte_kernel != nullptr) {
     operation.byte_kernel->emulated(operation.byte_parameters);
-  } else if (const auto& seconds_of = device_.options().kernel_seconds) {
-    const std::chrono::duration<double> seconds(
-        seconds_of(*operation.kernel, {operation.tiles, operation.parameters}));
-    static_cast<void>(
-        wait_until(begin + std::chrono::duration_cast<DeviceClock::duration>(seconds)));
   } else {
     const std::int64_t info = operation.kernel->emulated({operation.tiles, operation.parameters});
     if (operation.info != nullptr) *operation.info = info;
@@ -365,6 +365,15 @@ void EmulatedStream::run_launch(const Operation& operation) {
     static_cast<void>(
         wait_until(begin + std::chrono::duration_cast<DeviceClock::duration>(computed * slowdown)));
   }
+}
+
+/// Its turn begins when the one before it ends, not when a thread has woken up to see that.
+void EmulatedStream::pretend(const Operation& operation) {
+  const double seconds =
+      device_.options().kernel_seconds(*operation.kernel, {operation.tiles, operation.parameters});
+  const Link::Transfer turn = device_.kernel_turns().reserve(
+      DeviceClock::now(), static_cast<std::uint64_t>(std::llround(seconds * 1e9)));
+  static_cast<void>(wait_until(turn.begin + turn.duration));
 }
 
 std::string EmulatedStream::describe(const Operation& operation) const {

@@ -79,6 +79,7 @@ class EmulatedStream final : public Stream {
   void execute(Operation& operation);
   void run_copy(const Operation& operation);
   void run_launch(const Operation& operation);
+  void pretend(const Operation& operation);
   void run_wait(const Operation& operation);
   void run_record(const Operation& operation);
   /// Start of a copy or launch: its random delay, its injected slowness, the latency.

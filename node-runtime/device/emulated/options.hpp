@@ -37,8 +37,8 @@ struct EmulatedOptions {
   double local_rate = 0;       ///< within the device
   double latency_us = 0;       ///< of each copy and launch
   double kernel_slowdown = 1;  ///< a kernel lasts this many times as long as it computes
-  /// Set: a tile kernel computes nothing and lasts so many seconds, for a device that is faster
-  /// than the cores that emulate it. Any thread.
+  /// Set: tile kernels compute nothing, pass one after the other and last so many seconds each, for
+  /// a device that is faster than the cores that emulate it. Any thread.
   std::function<double(const Kernel&, const KernelArguments&)> kernel_seconds = {};
   std::uint32_t concurrent_kernels = 0;  ///< over all streams; 0: as many as there are streams
   std::uint32_t queue_capacity = 1024;   ///< unfinished operations of one stream
