@@ -150,14 +150,15 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
 }
 
 /// What a device has no room for is in host memory meanwhile: all of its tiles have a place there
-/// then.
+/// then, as they have where the host may use any of them.
 void Plan::plan_out_of_core() {
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
     Bytes& b = bytes_[p];
     // More tiles on their way than are needed are only kept where there is room for them.
     const double rest = b.total() - b.pools;
     if (b.total() > available(p)) b.pools = std::max(b.pools_min, available(p) - rest);
-    if (b.total() > available(p)) bytes_[0].backing += b.total();
+    if (b.total() > available(p)) is_out_of_core_ = true;
+    if (b.total() > available(p) || facts_.moves_tasks) bytes_[0].backing += b.total();
   }
 }
 
@@ -233,8 +234,10 @@ std::string Plan::memory_rows() const {
     if (b.file > 0) more += fmt::format(", text of the file {}", bytes_text(b.file));
     out += row("", more);
     if (b.backing > 0) {
-      out += row(
-          "", fmt::format("tiles of devices, which work out of core, {}", bytes_text(b.backing)));
+      out += row("", fmt::format("{} {}",
+                                 is_out_of_core_ ? "tiles of devices, which work out of core,"
+                                                 : "behind the tiles of devices",
+                                 bytes_text(b.backing)));
     }
   }
   return out;
@@ -256,6 +259,9 @@ std::string Plan::text() const {
                             ? facts_.device_reason
                             : fmt::format("{} {} each; {}", facts_.devices, facts_.device_backend,
                                           facts_.device_reason));
+  if (facts_.moves_tasks) {
+    out += row("placement", "dynamic: CPU workers run tasks of devices that they would end first");
+  }
   out += row("tiles", method_.tiles_text(tiles_));
   out += row("tasks", tasks_min_ == tasks_max_
                           ? fmt::format("{:.0f} on each node", tasks_max_)

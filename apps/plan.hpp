@@ -59,6 +59,7 @@ class Plan {
   std::int64_t tiles_ = 0;         ///< of the matrix that are stored, on all nodes
   double tasks_min_ = 0;           ///< of a node's factorization
   double tasks_max_ = 0;
+  bool is_out_of_core_ = false;
 };
 
 }  // namespace heddle

@@ -217,7 +217,7 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
     layout.small = std::min<std::int64_t>(layout.tile, fixed.small.value_or(64));
   }
   layout.strip = wanted.strip ? *wanted.strip : automatic_strip(layout, facts);
-  if (divides) layout.fine = layout.small;
+  if (divides && (layout.small < layout.tile || wanted.hierarchy)) layout.fine = layout.small;
   if (layout.fine > 0 && layout.tile > fine_parts_max * layout.fine) {
     throw Error(ErrorCode::usage,
                 fmt::format("layout.small {} divides a tile of {} into more than {} parts a side; "

@@ -158,6 +158,9 @@ TEST(Tuning, divides_and_keeps_no_strip_where_tasks_move) {
   EXPECT_EQ(layout.fine, 192);
   wanted.hierarchy = config::Hierarchy::off;
   EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).fine, 0);
+  wanted = {};
+  wanted.tile = 200;  // one part
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).fine, 0);
 }
 
 TEST(Tuning, gives_cpus_beside_gpus_a_strip_only_if_both_were_measured_and_it_pays) {
