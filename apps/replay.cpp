@@ -39,7 +39,9 @@ std::string configuration_of(const json& about, const std::string& run) {
     if (is_qr) matrix["m"] = about.at("m");
     const json all{{"problem", {{"factorization", about.at("factorization")}, {"matrix", matrix}}},
                    {"layout", layout},
-                   {"runtime", {{"cpu_workers", about.at("cpu_workers")}}}};
+                   {"runtime",
+                    {{"cpu_workers", about.at("cpu_workers")},
+                     {"placement", about.value("placement", "static")}}}};
     return all.dump();
   } catch (const json::exception& error) {
     throw Error(
@@ -69,11 +71,14 @@ class RecordedRun final : public PredictionSubject {
     if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
     recorded_s_ = replay::analyze(run_, *job).seconds();
     was_ = recorded_machine(run_, *job, about_, here_);
-    evictions_ = replay::evictions_of(run_);
+    // What workers have used of devices' tiles has been copied too, whatever the room.
+    const bool was_dynamic = about_.value("placement", "static") == "dynamic";
+    if (!was_dynamic || about_.value("evictions", 0) > 0) evictions_ = replay::evictions_of(run_);
     const PredictionCase as_it_was =
         prediction_case(Config::from_text(text_, options.run), options.run, was_.description,
                         here_.tuning(was_.description), {});
-    recorded_ = std::make_shared<RecordedTimes>(run_, *job, cut_problem(as_it_was).what);
+    recorded_ =
+        std::make_shared<RecordedTimes>(run_, *job, cut_problem(as_it_was).what, as_it_was.lends());
   }
 
   [[nodiscard]] const std::vector<std::string>& damages() const { return run_.damages; }

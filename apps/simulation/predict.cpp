@@ -185,8 +185,27 @@ SplitOverrides::SplitOverrides(const std::vector<std::string>& overrides) {
   }
 }
 
+namespace {
+
+/// In the cases of a sweep, or in one of them.
+bool has_devices(PredictionSubject& subject, const PredictionOptions& options) {
+  const auto is_of_devices = [](const std::string& text) {
+    return text.starts_with("machine.devices=");
+  };
+  if (std::ranges::any_of(options.sweeps, is_of_devices)) return true;
+  try {
+    return subject.with(SplitOverrides(options.overrides)).machine.machine.devices > 0;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) throw;
+    return false;  // what is wrong with it is said in the rows
+  }
+}
+
+}  // namespace
+
 void predict(PredictionSubject& subject, const PredictionOptions& options) {
-  const Sweep sweep = plan_sweep(options.sweeps, options.policies);
+  const bool devices = options.policies && has_devices(subject, options);
+  const Sweep sweep = plan_sweep(options.sweeps, options.policies, devices);
   if (sweep.empty()) {
     if (options.picture) {
       throw Error(ErrorCode::usage, "--picture draws what --sweep or --policies compares");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sys/resource.h>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "node-runtime/trace/node_file.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 #include "node-runtime/tuning.hpp"
+#include "replay/bounds.hpp"
 
 namespace heddle {
 namespace {
@@ -36,6 +38,7 @@ NodeFacts facts_of(const PredictionCase& one) {
   facts.cpu_workers = machine.cpu_workers;
   facts.cpu_workers_of_all = machine.cpu_workers * machine.nodes;
   facts.devices = machine.devices;
+  facts.moves_tasks = one.lends();
   facts.device_backend = machine.devices > 0 ? one.machine.device_backend : "none";
   Config config;
   config.layout = one.layout;
@@ -61,15 +64,13 @@ PredictionCase prediction_case(const Config& config, const std::string& source,
                             "{{generate: spd, n: 4096}}",
                             source));
   }
-  if (config.runtime.placement == config::Placement::dynamic) {
-    throw Error(ErrorCode::usage,
-                "runtime.placement: dynamic is not in this version; simulated is static");
-  }
   return {*config.problem,
           config.layout,
           std::move(machine),
           tuning,
           static_cast<std::int32_t>(config.runtime.window.value_or(8192)),
+          // `auto` goes by measurements of GPUs and their host, which other machines lack.
+          config.runtime.placement.value_or(config::Placement::fixed),
           policies};
 }
 
@@ -127,13 +128,15 @@ double PredictionBounds::seconds() const {
 }
 
 PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
-    : one_(std::move(one)), problem_(cut_problem(one_)), program_(problem_.what, clock) {
+    : one_(std::move(one)),
+      problem_(cut_problem(one_)),
+      program_(problem_.what, clock, one_.lends()) {
   const replay::SimulatedMachine& machine = one_.machine.machine;
   const replay::TaskGraph graph(program_, machine.nodes, tasks_max);
   kernels_ = clock.source();
   const replay::PriorityRule rule = one_.policies.priorities;
   if (graph.is_complete()) {
-    critical_path_s_ = graph.critical_path_s();
+    critical_path_s_ = graph.critical_path_s(one_.lends());
   } else if (rule == replay::PriorityRule::path) {
     throw Error(
         ErrorCode::usage,
@@ -156,7 +159,8 @@ void PreparedPrediction::draw_from(const KernelClock& clock) {
   for (const replay::TaskKind& kind : program_.kinds()) {
     replay::Spread& spread = spreads_.emplace_back();
     spread.variation = noise.variation;
-    const Runner runner = kind.seconds_host > 0 ? Runner::worker : Runner::device;
+    // At its home: a task takes its share wherever it runs.
+    const Runner runner = kind.seconds_device > 0 ? Runner::device : Runner::worker;
     if (noise.recorded) spread.shares = clock.spread(program_.case_of(next), runner);
     ++next;
     if (noise.recorded && spread.shares.empty()) {
@@ -188,29 +192,69 @@ Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {
     priority = replay::priority_of(one_.policies.priorities, seed, nullptr, *job, machine);
   }
   if (priority) job = &prioritized.emplace(*job, std::move(priority));
-  prediction.result = replay::simulate(machine, *job, {.window = one_.window, .traces = traces});
+  prediction.result = replay::simulate(
+      machine, *job, {.window = one_.window, .lends = one_.lends(), .traces = traces});
   prediction.simulated_in_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   prediction.peak_bytes = peak_bytes();
+  add_bounds(prediction);
+  const double time = prediction.result.seconds * machine.nodes;
+  if (time <= 0) return prediction;
   double workers = 0;
   double devices = 0;
-  // A device that has a kernel works at its full rate: it is busy for what its kernels take alone.
-  const auto area = [&](double of_workers, double of_devices) {
-    return std::max(of_workers / machine.cpu_workers, of_devices / std::max(1, machine.devices));
-  };
-  prediction.bounds.critical_path_s = critical_path_s_;
   for (const replay::SimulatedNodeTotals& node : prediction.result.nodes) {
     workers += node.busy_workers_s;
     devices += node.busy_devices_s;
-    prediction.bounds.node_s =
-        std::max(prediction.bounds.node_s, area(node.busy_workers_s, node.busy_devices_s));
   }
-  prediction.bounds.area_s = area(workers, devices) / machine.nodes;
-  const double time = prediction.result.seconds * machine.nodes;
-  if (time <= 0) return prediction;
   prediction.busy = workers / time / machine.cpu_workers;
   if (machine.devices > 0) prediction.busy_devices = devices / time / machine.devices;
   return prediction;
+}
+
+namespace {
+
+/// What a kind's tasks take wherever they may run; `tasks` as SimulatedNodeTotals counts them.
+replay::KernelWork work_of(const replay::TaskKind& kind, double tasks) {
+  replay::KernelWork work{tasks, std::nullopt, std::nullopt};
+  if (kind.seconds_device > 0) work.device_s = kind.seconds_device;
+  if (kind.seconds_host <= 0) return work;
+  work.worker_s = kind.seconds_host;
+  if (!kind.fine) return work;
+  const std::vector<double>& seconds = kind.fine->seconds;
+  work.worker_s = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return work;
+}
+
+}  // namespace
+
+void PreparedPrediction::add_bounds(Prediction& prediction) const {
+  const replay::SimulatedMachine& machine = one_.machine.machine;
+  PredictionBounds& bounds = prediction.bounds;
+  bounds.critical_path_s = critical_path_s_;
+  replay::SimulatedNodeTotals all;
+  all.tasks_by_kind.resize(program_.kinds().size());
+  const auto area = [&](const replay::SimulatedNodeTotals& totals) {
+    // A device that has a kernel works at its full rate: it is busy for what its kernels take
+    // alone.
+    if (!one_.lends()) {
+      return std::max(totals.busy_workers_s / machine.cpu_workers,
+                      totals.busy_devices_s / std::max(1, machine.devices));
+    }
+    std::vector<replay::KernelWork> kernels;
+    for (std::size_t kind = 0; kind < totals.tasks_by_kind.size(); ++kind) {
+      kernels.push_back(work_of(program_.kinds()[kind], totals.tasks_by_kind[kind]));
+    }
+    return replay::area_bound(kernels, machine.cpu_workers, machine.devices);
+  };
+  for (const replay::SimulatedNodeTotals& node : prediction.result.nodes) {
+    bounds.node_s = std::max(bounds.node_s, area(node));
+    all.busy_workers_s += node.busy_workers_s;
+    all.busy_devices_s += node.busy_devices_s;
+    for (std::size_t kind = 0; kind < node.tasks_by_kind.size(); ++kind) {
+      all.tasks_by_kind[kind] += node.tasks_by_kind[kind];
+    }
+  }
+  bounds.area_s = area(all) / machine.nodes;
 }
 
 Prediction middle_of(std::vector<Prediction> runs) {

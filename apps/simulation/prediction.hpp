@@ -26,15 +26,20 @@ struct PredictionCase {
   /// What sizes follow from, where the kernels are this machine's; of devices one kind at most.
   Tuning tuning;
   std::int32_t window = 8192;
+  config::Placement placement = config::Placement::fixed;
   Policies policies;
+
+  /// CPU workers may run devices' tasks.
+  [[nodiscard]] bool lends() const {
+    return placement == config::Placement::dynamic && machine.machine.devices > 0;
+  }
 
   [[nodiscard]] bool is_cholesky() const {
     return problem.factorization == config::Factorization::cholesky;
   }
 };
 
-/// The problem of a configuration on a machine. Throws Error(usage) for a matrix from a file, and
-/// for a placement that is not there yet.
+/// The problem of a configuration on a machine. Throws Error(usage) for a matrix from a file.
 [[nodiscard]] PredictionCase prediction_case(const Config& config, const std::string& source,
                                              MachineDescription machine, const Tuning& tuning,
                                              const Policies& policies);
@@ -48,7 +53,8 @@ struct CutProblem {
 };
 [[nodiscard]] CutProblem cut_problem(const PredictionCase& one);
 
-/// No schedule of the same tasks on their places is shorter than these.
+/// No schedule of the same tasks on their places is shorter than these; where they may be lent, on
+/// any places that they may run on.
 struct PredictionBounds {
   double area_s = 0;  ///< all workers, or all devices, busy all the time
   double node_s = 0;  ///< the same on the node with most work
@@ -100,6 +106,7 @@ class PreparedPrediction {
 
  private:
   void draw_from(const KernelClock& clock);
+  void add_bounds(Prediction& prediction) const;
 
   PredictionCase one_;
   CutProblem problem_;

@@ -31,6 +31,14 @@ std::string noise_text(const PredictionCase& one, const Prediction& prediction) 
   return fmt::format("{}; seed {}", text, prediction.seed);
 }
 
+std::string placement_text(const PredictionCase& one, const replay::SimulationResult& result) {
+  std::string text(name_of(one.placement));
+  if (!one.lends()) return text;
+  return text + fmt::format("; {} of devices' tasks run by CPUs, {} of tiles to and fro",
+                            result.tasks_lent,
+                            format_bytes(result.written_bytes + result.fetched_bytes));
+}
+
 std::string repeats_text(const Repeats& repeats) {
   return fmt::format("{}; this is the median, 5 to 95 %: {} to {}", repeats.count,
                      format_seconds(repeats.low_s), format_seconds(repeats.high_s));
@@ -78,6 +86,7 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
   }
   if (m.devices > 0) {
     text += row("copies", fmt::format("{}, {}", r.copies, format_bytes(r.copied_bytes)));
+    text += row("placement", placement_text(one, r));
   }
   text +=
       row("simulated in",
@@ -110,6 +119,12 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
       {"bytes_sent", r.message_bytes},
       {"copies", r.copies},
       {"bytes_copied", r.copied_bytes},
+      {"placement", name_of(one.placement)},
+      {"tasks_lent", r.tasks_lent},
+      {"write_backs", r.write_backs},
+      {"bytes_written_back", r.written_bytes},
+      {"fetches", r.fetches},
+      {"bytes_fetched", r.fetched_bytes},
       {"events", r.events},
       {"simulated_in_seconds", prediction.simulated_in_s},
       {"peak_bytes", prediction.peak_bytes}};

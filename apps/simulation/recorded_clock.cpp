@@ -14,8 +14,8 @@ namespace heddle {
 /// Numbers the cases of a walk, and tells which one each item of the program is.
 class RecordedTimes::Collector final : public KernelClock, private replay::WalkSink {
  public:
-  Collector(const SimulatedFactorization& what, std::vector<Times>& times)
-      : times_(times), program_(what, *this) {}
+  Collector(const SimulatedFactorization& what, std::vector<Times>& times, bool lends)
+      : times_(times), program_(what, *this, lends) {}
 
   /// By the number of the item in the node's walk, from 1 on, as orders in a trace; -1 where it is
   /// no task.
@@ -35,13 +35,15 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
     if (found == times_.end()) times_.push_back({key, runner, {}});
     return 1;  // no matter what
   }
-  /// Where the times of a kind's tasks are; of its fine tasks by their number from 1 on, 0: whole.
-  /// -1: there are none such.
-  [[nodiscard]] std::int32_t time_of(std::int32_t kind, std::uint32_t fine) {
+  /// Where the times of a kind's tasks are: of whole ones by who ran them, of fine ones by their
+  /// number. -1: there are none such.
+  [[nodiscard]] std::int32_t time_of(std::int32_t kind, const replay::Task& task) {
     const auto at = static_cast<std::size_t>(kind);
     if (by_kind_.size() <= at) by_kind_.resize(program_.kinds().size());
     if (by_kind_[at].empty()) by_kind_[at] = times_of(replay::TaskKindId(kind));
-    return fine < by_kind_[at].size() ? by_kind_[at][fine] : -1;
+    const std::size_t whole = task.place == host_place ? 0 : 1;
+    const std::size_t number = task.fine > 0 ? 1 + std::size_t{task.fine} : whole;
+    return number < by_kind_[at].size() ? by_kind_[at][number] : -1;
   }
   [[nodiscard]] std::string source() const override { return {}; }
 
@@ -56,14 +58,13 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
   }
   void release(const protocol::Access& /*access*/) override {}
   [[nodiscard]] bool has_room() const override { return true; }
-  /// First the whole task's, which a divided one has not, then those of its fine tasks.
+  /// First a whole task's, on a worker and on a device, then those of its fine tasks.
   [[nodiscard]] std::vector<std::int32_t> times_of(replay::TaskKindId id) const {
     const replay::TaskKind& kind = program_.kinds()[static_cast<std::size_t>(id.value())];
-    if (!kind.fine) {
-      const Runner runner = kind.seconds_host > 0 ? Runner::worker : Runner::device;
-      return {index_of(program_.case_of(id), runner)};
-    }
-    std::vector<std::int32_t> all{-1};
+    const KernelCase what = program_.case_of(id);
+    std::vector<std::int32_t> all{index_of(what, Runner::worker), index_of(what, Runner::device)};
+    if (!kind.fine) return all;
+    all.front() = -1;  // workers divide it
     for (std::int32_t n = 0; n < kind.fine->graph.size(); ++n) {
       const FineOperands task(kind.fine->graph.task(n));
       all.push_back(index_of(task.what(), Runner::worker));
@@ -96,8 +97,8 @@ bool is_of(const RecordedTimes::Times& times, const replay::Task& task,
 }  // namespace
 
 RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
-                             const SimulatedFactorization& what) {
-  Collector collector(what, times_);
+                             const SimulatedFactorization& what, bool lends) {
+  Collector collector(what, times_, lends);
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> kinds;
   for (const NodeId node : run.nodes) kinds[node.value()] = collector.kinds_of(node);
   const std::vector<double> seconds = replay::own_seconds(run);
@@ -107,7 +108,7 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     if (task.is_divided()) continue;  // its fine tasks tell
     const std::vector<std::int32_t>& of_node = kinds.at(run.at(task.thread).node.value());
     const std::int32_t item = task.order < of_node.size() ? of_node[task.order] : -1;
-    const std::int32_t kind = item < 0 ? -1 : collector.time_of(item, task.fine);
+    const std::int32_t kind = item < 0 ? -1 : collector.time_of(item, task);
     if (kind < 0 || !is_of(times_[static_cast<std::size_t>(kind)], task, run)) {
       throw Error(ErrorCode::usage,
                   fmt::format("'{}': task {} of job {} is '{}', which the factorization that the "

@@ -17,9 +17,11 @@ namespace heddle {
 /// What a run's kernels took, by case.
 class RecordedTimes {
  public:
-  /// The run's job was `what`: its tasks are told apart by walking that again. Throws Error(usage)
-  /// when the run's tasks are not those of the program.
-  RecordedTimes(const replay::RunTrace& run, std::int32_t job, const SimulatedFactorization& what);
+  /// The run's job was `what`: its tasks are told apart by walking that again; `lends`: workers may
+  /// have run devices' tasks. Throws Error(usage) when the run's tasks are not those of the
+  /// program.
+  RecordedTimes(const replay::RunTrace& run, std::int32_t job, const SimulatedFactorization& what,
+                bool lends);
 
   struct Times {
     CaseKey key;

@@ -25,7 +25,7 @@ void describe_devices(const replay::RunTrace& run, const json& about, MachineDes
   to.machine.to_peer = ways.to_peer.value_or(to.machine.to_peer);
   // Cholesky's diagonal tiles have inverse blocks beside them, or not.
   const auto has_inverses = [&](const replay::Task& task) {
-    return task.place != host_place && run.kernel_of(task) == "potrf" && task.access_count > 1;
+    return run.kernel_of(task) == "potrf" && task.access_count > 1;
   };
   if (std::ranges::any_of(run.tasks, has_inverses)) to.inverse_block = gpu_inverse_block;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "node-runtime/placement/lending_choice.hpp"
 
 namespace heddle {
 
@@ -92,8 +93,8 @@ class SimulatedProgram::Walk final : public replay::NodeWalk, private ProgramLis
   Program coroutine_;
 };
 
-SimulatedProgram::SimulatedProgram(SimulatedFactorization what, KernelClock& clock)
-    : what_(std::move(what)), clock_(clock) {
+SimulatedProgram::SimulatedProgram(SimulatedFactorization what, KernelClock& clock, bool lends)
+    : what_(std::move(what)), clock_(clock), lends_(lends) {
   for (const Matrix<double>& matrix : what_.matrices) {
     const TileLayout& l = matrix.layout();
     replay::SimulatedMatrixSpec spec;
@@ -168,8 +169,9 @@ double longest_way(const replay::FineKind& kind) {
 std::shared_ptr<const replay::FineKind> SimulatedProgram::fine_kind(const KernelCase& what) {
   if (what_.spec.fine == 0 || what.kernel->fine == nullptr) return nullptr;
   auto kind = std::make_shared<replay::FineKind>(
-      replay::FineKind{FineGraph(fine_form(what, what_.spec.fine)), {}});
+      replay::FineKind{FineGraph(fine_form(what, what_.spec.fine)), {}, 1});
   if (kind->graph.size() <= 1) return nullptr;
+  kind->width = divided_width(what.operands[0].rows, what.operands[0].columns, what_.spec.fine);
   for (std::int32_t n = 0; n < kind->graph.size(); ++n) {
     const FineOperands task(kind->graph.task(n));
     kind->seconds.push_back(clock_.seconds(task.what(), Runner::worker));
@@ -189,11 +191,15 @@ TaskKindId SimulatedProgram::kind(const Kernel& kernel, const TaskOptions& optio
   const auto found = std::as_const(known).find(key);
   if (found != known.end()) return found->second;
   const KernelCase what = key.as_case();
-  std::shared_ptr<const replay::FineKind> fine = is_host ? fine_kind(what) : nullptr;
-  const double seconds = fine ? longest_way(*fine) : clock_.seconds(what, runner);
+  replay::TaskKind made{std::string(kernel.name), key.operands[0].rows, key.operands[0].columns};
+  made.flops = flops_of(what);
+  if (!is_host) made.seconds_device = clock_.seconds(what, Runner::device);
+  if (is_host || (lends_ && kernel.host != nullptr)) {
+    made.fine = fine_kind(what);
+    made.seconds_host = made.fine ? longest_way(*made.fine) : clock_.seconds(what, Runner::worker);
+  }
   const auto next = TaskKindId{static_cast<std::int32_t>(kinds_.size())};
-  kinds_.push_back({std::string(kernel.name), key.operands[0].rows, key.operands[0].columns,
-                    is_host ? seconds : 0, is_host ? 0 : seconds, flops_of(what), std::move(fine)});
+  kinds_.push_back(std::move(made));
   cases_.push_back(key);
   known.emplace(key, next);
   return next;

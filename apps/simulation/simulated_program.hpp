@@ -36,8 +36,9 @@ struct SimulatedFactorization {
 /// the same time, each on a thread.
 class SimulatedProgram final : public replay::SimulatedJob {
  public:
-  /// The clock outlives it.
-  SimulatedProgram(SimulatedFactorization what, KernelClock& clock);
+  /// `lends`: workers may run devices' tasks, so the clock is asked for both. It outlives the
+  /// program.
+  SimulatedProgram(SimulatedFactorization what, KernelClock& clock, bool lends);
 
   [[nodiscard]] std::span<const replay::SimulatedMatrixSpec> matrices() const override {
     return specs_;
@@ -62,6 +63,7 @@ class SimulatedProgram final : public replay::SimulatedJob {
 
   SimulatedFactorization what_;
   KernelClock& clock_;
+  bool lends_;
   std::vector<replay::SimulatedMatrixSpec> specs_;
   std::vector<replay::TaskKind> kinds_;
   std::vector<CaseKey> cases_;

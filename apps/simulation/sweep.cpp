@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view priorities_key = "policy.priorities";
 constexpr std::string_view window_key = "runtime.window";
+constexpr std::string_view placement_key = "runtime.placement";
 constexpr std::array<const char*, 5> windows{"256", "1024", "4096", "16384", "65536"};
 
 /// At the commas outside of brackets and quotes.
@@ -54,19 +55,33 @@ std::pair<std::string, std::vector<std::string>> parse(const std::string& text) 
   return {text.substr(0, equals), std::move(values)};
 }
 
-/// What --policies compares beside the cases as they are, by the keys that are still free.
-std::vector<std::vector<std::string>> policy_cases(bool priorities, bool window) {
+/// The keys of --policies that are still free.
+struct FreeKeys {
+  bool priorities = false;
+  bool window = false;
+  bool placement = false;
+  [[nodiscard]] bool any() const { return priorities || window || placement; }
+};
+
+/// What --policies compares, by these keys; an empty value: as the case is anyway.
+std::vector<std::vector<std::string>> policy_cases(const FreeKeys& free) {
   std::vector<std::vector<std::string>> cases;
-  const auto add = [&](std::string_view rule, std::string_view items) {
+  const auto add = [&](std::string_view rule, std::string_view items, std::string_view placement) {
     cases.emplace_back();
-    if (priorities) cases.back().emplace_back(rule);
-    if (window) cases.back().emplace_back(items);
+    if (free.priorities) cases.back().emplace_back(rule);
+    if (free.window) cases.back().emplace_back(items);
+    if (free.placement) cases.back().emplace_back(placement);
   };
-  if (priorities) {
-    for (const std::string_view rule : replay::priority_rule_names) add(rule, "");
+  const std::size_t rules = free.priorities ? replay::priority_rule_names.size() : 1;
+  for (std::size_t rule = 0; rule < rules && (free.priorities || free.placement); ++rule) {
+    const std::string_view name = replay::priority_rule_names.at(rule);
+    if (!free.placement) add(name, "", "");
+    for (const char* placement : {"static", "dynamic"}) {
+      if (free.placement) add(name, "", placement);
+    }
   }
-  if (window) {
-    for (const char* items : windows) add(replay::priority_rule_names.front(), items);
+  for (const char* items : windows) {
+    if (free.window) add(replay::priority_rule_names.front(), items, "");
   }
   return cases;
 }
@@ -89,7 +104,7 @@ std::string Sweep::label(std::size_t key) const {
   return is_unique ? name : keys[key];
 }
 
-Sweep plan_sweep(const std::vector<std::string>& texts, bool policies) {
+Sweep plan_sweep(const std::vector<std::string>& texts, bool policies, bool devices) {
   Sweep sweep;
   std::vector<std::vector<std::vector<std::string>>> factors;  // of values that go together
   for (const std::string& text : texts) {
@@ -105,11 +120,12 @@ Sweep plan_sweep(const std::vector<std::string>& texts, bool policies) {
     const auto is_free = [&](std::string_view key) {
       return std::ranges::find(sweep.keys, key) == sweep.keys.end();
     };
-    const bool priorities = is_free(priorities_key);
-    const bool window = is_free(window_key);
-    if (priorities) sweep.keys.emplace_back(priorities_key);
-    if (window) sweep.keys.emplace_back(window_key);
-    if (priorities || window) factors.push_back(policy_cases(priorities, window));
+    const FreeKeys free{is_free(priorities_key), is_free(window_key),
+                        devices && is_free(placement_key)};
+    if (free.priorities) sweep.keys.emplace_back(priorities_key);
+    if (free.window) sweep.keys.emplace_back(window_key);
+    if (free.placement) sweep.keys.emplace_back(placement_key);
+    if (free.any()) factors.push_back(policy_cases(free));
   }
   if (factors.empty()) return sweep;
   double count = 1;

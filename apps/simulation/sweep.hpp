@@ -23,9 +23,10 @@ struct Sweep {
 };
 
 /// All combinations of "key=a,b,c", the last key's values changing first; commas within brackets or
-/// quotes are the value's own. With `policies` each of them under every rule of priorities, and
-/// under some windows: of these keys, those that are not among the others.
+/// quotes are the value's own. With `policies` each of them under every rule of priorities (where
+/// there are `devices` with either placement), and under some windows: of these keys, those that
+/// are not among the others.
 /// Throws Error(usage) with the count when there are too many.
-[[nodiscard]] Sweep plan_sweep(const std::vector<std::string>& texts, bool policies);
+[[nodiscard]] Sweep plan_sweep(const std::vector<std::string>& texts, bool policies, bool devices);
 
 }  // namespace heddle

@@ -99,10 +99,15 @@ class Table {
     });
     has_repeats_ = std::ranges::any_of(
         cases, [](const SweptCase& one) { return one.prediction && one.prediction->repeats; });
-    left_ = 1;
-    for (const std::size_t one : widths_) left_ += one + 2;
     const std::size_t figures =
         figure_columns + (has_devices_ ? 8 : 0) + (has_repeats_ ? spread_columns : 0);
+    const auto left = [&] {
+      std::size_t sum = 1;
+      for (const std::size_t one : widths_) sum += one + gap_;
+      return sum;
+    };
+    if (left() + figures > columns_max) gap_ = 1;
+    left_ = left();
     const std::size_t room = columns_max - std::min(columns_max, left_ + figures + 1);
     bar_ = room < bar_min ? 0 : room;
   }
@@ -163,7 +168,7 @@ class Table {
   [[nodiscard]] std::string labels() const {
     std::string text;
     for (std::size_t key = 0; key < sweep_.keys.size(); ++key) {
-      text += fmt::format("  {:>{}}", sweep_.label(key), widths_[key]);
+      text += fmt::format("{:>{}}", sweep_.label(key), gap_ + widths_[key]);
     }
     return text;
   }
@@ -172,7 +177,7 @@ class Table {
     const SweptCase& one = cases_[number];
     std::string text(1, number == best_ ? '*' : ' ');
     for (std::size_t key = 0; key < widths_.size(); ++key) {
-      text += fmt::format("  {:>{}}", one.values[key], widths_[key]);
+      text += fmt::format("{:>{}}", one.values[key], gap_ + widths_[key]);
     }
     if (!one.prediction) {
       const std::size_t room = columns_max - std::min(left_ + 4, columns_max / 2);
@@ -214,6 +219,7 @@ class Table {
   bool has_devices_ = false;
   bool has_repeats_ = false;
   std::vector<std::size_t> widths_;  ///< of the keys' columns
+  std::size_t gap_ = 2;              ///< before each of them
   std::size_t left_ = 0;             ///< of them all, and the mark's
   std::size_t bar_ = 0;
 };
@@ -221,12 +227,12 @@ class Table {
 }  // namespace
 
 void fill_in(const Sweep& sweep, std::vector<SweptCase>& cases) {
-  const auto window = std::ranges::find(sweep.keys, "runtime.window");
-  if (window == sweep.keys.end()) return;
-  const auto key = static_cast<std::size_t>(window - sweep.keys.begin());
-  for (SweptCase& one : cases) {
-    if (one.prediction && one.values[key].empty()) {
-      one.values[key] = fmt::format("{}", one.what.window);
+  for (std::size_t key = 0; key < sweep.keys.size(); ++key) {
+    for (SweptCase& one : cases) {
+      std::string& value = one.values[key];
+      if (!one.prediction || !value.empty()) continue;
+      if (sweep.keys[key] == "runtime.window") value = fmt::format("{}", one.what.window);
+      if (sweep.keys[key] == "runtime.placement") value = name_of(one.what.placement);
     }
   }
 }

@@ -1,6 +1,5 @@
 #include "node-runtime/threads/lending.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
@@ -13,11 +12,6 @@ namespace heddle {
 using protocol::Task;
 
 namespace {
-
-/// Tasks for each worker that the host has at hand: one to run and one whose tiles come meanwhile.
-constexpr std::int64_t ahead = 2;
-/// The least urgent tasks of a device that are looked at for one whose tiles are on the host.
-constexpr int looked_at_max = 32;
 
 const Kernel& kernel_of(const Task& task) {
   return *static_cast<const Kernel*>(task.work.kernel);
@@ -45,14 +39,14 @@ std::uint64_t key_of(const TileStore& store, const Task& task) {
 
 Lending::Lending(LendingOptions options, TileStore& store, std::span<Device* const> devices,
                  std::int32_t workers)
-    : options_(std::move(options)),
+    : task_costs_(std::move(options.costs)),
       store_(store),
       devices_(devices.begin(), devices.end()),
-      workers_(std::max(1, workers)),
-      loads_(devices.size() + 1) {}
+      choice_(std::move(options.policy), task_costs_.transfer, *this,
+              static_cast<std::int32_t>(devices.size()), workers) {}
 
-const Lending::Costs& Lending::costs_of(const Task& task) {
-  const auto [at, is_new] = costs_.try_emplace(key_of(store_, task));
+const Lending::KernelSeconds& Lending::seconds_of(const Task& task) {
+  const auto [at, is_new] = seconds_.try_emplace(key_of(store_, task));
   if (is_new) {
     std::array<OperandShape, protocol::accesses_max> shapes;
     for (std::uint8_t i = 0; i < task.operand_count; ++i) {
@@ -62,9 +56,23 @@ const Lending::Costs& Lending::costs_of(const Task& task) {
     const KernelCase what{&kernel_of(task),
                           std::bit_cast<KernelParameters>(task.work.parameters),
                           {shapes.data(), task.operand_count}};
-    at->second = {options_.costs.kernel(what, false), options_.costs.kernel(what, true)};
+    at->second = {task_costs_.kernel(what, false), task_costs_.kernel(what, true)};
   }
   return at->second;
+}
+
+LendableTasks::Costs Lending::costs(const Task& task) {
+  const KernelSeconds& seconds = seconds_of(task);
+  const std::int64_t fine = job_of(task).spec.fine;
+  if (fine <= 0 || kernel_of(task).fine == nullptr) return {seconds.worker, seconds.device, 1};
+  const TileShape shape = store_.shape(task.operands[0].tile);
+  return {seconds.worker, seconds.device, divided_width(shape.rows, shape.columns, fine)};
+}
+
+LendableTasks::Lacking Lending::lacking(const Task& task) const {
+  const TaskUses uses(store_, task);
+  const DeviceCache& cache = store_.cache(task.place);
+  return {cache.missing_bytes(uses.span()), cache.missing_host_bytes(uses.span())};
 }
 
 /// What its device cannot run is the host's anyway, and says nothing about the device.
@@ -73,107 +81,20 @@ bool Lending::counts(const Task& task) const {
   return devices_[static_cast<std::size_t>(task.place.value()) - 1]->runs(kernel_of(task));
 }
 
-double Lending::seconds_at(const Task& task, PlaceId place) {
-  const Costs& costs = costs_of(task);
-  return place == host_place ? costs.worker / workers_ : costs.device;
-}
-
-/// Workers that the task keeps busy on the host.
-std::int32_t Lending::width_of(const Task& task) const {
-  const std::int64_t fine = job_of(task).spec.fine;
-  if (fine <= 0 || kernel_of(task).fine == nullptr) return 1;
-  const TileShape shape = store_.shape(task.operands[0].tile);
-  const auto parts = [fine](std::int64_t length) {
-    return std::max<std::int64_t>(1, (length + fine - 1) / fine);
-  };
-  return static_cast<std::int32_t>(
-      std::min<std::int64_t>(workers_, parts(shape.rows) * parts(shape.columns)));
-}
-
-void Lending::became_ready(const Task& task, std::int64_t now_ns) {
-  if (!counts(task)) return;
-  loads_.add(task.place, seconds_at(task, task.place), now_ns);
-  if (task.place == host_place) host_width_ += width_of(task);
+bool Lending::may_move(const Task& task) const {
+  return kernel_of(task).host != nullptr && !job_of(task).cancelled.load(std::memory_order_relaxed);
 }
 
 void Lending::finished(const Task& task, std::int64_t now_ns) {
-  if (!counts(task)) return;
-  const PlaceId place = task.on_host ? host_place : task.place;
-  loads_.finish(place, seconds_at(task, place), now_ns);
-  if (place == host_place) host_width_ -= width_of(task);
+  choice_.finished(task, now_ns);
   if (task.on_host) store_.cache(task.place).release_host(TaskUses(store_, task).span());
 }
 
-bool Lending::has_room() const {
-  return host_width_ < ahead * workers_;
-}
-
-PlaceId Lending::busiest() const {
-  PlaceId found{1};
-  for (std::int32_t p = 2; p <= static_cast<std::int32_t>(devices_.size()); ++p) {
-    if (loads_.seconds(PlaceId{p}) > loads_.seconds(found)) found = PlaceId{p};
-  }
-  return found;
-}
-
-/// The task is one of the least urgent: all that its device has comes before it.
-bool Lending::host_is_sooner(const Task& task, std::uint64_t device_lacks,
-                             std::uint64_t host_lacks) {
-  const NodeId node{0};
-  const auto transfer = [&](PlaceId from, PlaceId to, std::uint64_t bytes) {
-    if (bytes == 0 || !options_.costs.transfer) return 0.0;
-    return options_.costs.transfer({node, from}, {node, to}, bytes);
-  };
-  const Costs& costs = costs_of(task);
-  const double on_device = costs.device * loads_.factor(task.place);
-  const std::array<PlaceOffer, 2> offers{
-      {{.place = task.place,
-        .load_seconds = std::max(0.0, loads_.seconds(task.place) - on_device),
-        .transfer_seconds = transfer(host_place, task.place, device_lacks),
-        .kernel_seconds = on_device},
-       {.place = host_place,
-        .load_seconds = loads_.seconds(host_place),
-        .transfer_seconds = transfer(task.place, host_place, host_lacks),
-        .kernel_seconds = costs.worker / width_of(task) * loads_.factor(host_place)}}};
-  return options_.policy->choose(offers) == 1;
-}
-
 bool Lending::lend(std::span<const std::unique_ptr<ReadyQueue>> ready, std::int64_t now_ns) {
-  if (!has_room()) return false;
-  const PlaceId place = busiest();
-  ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
-  const DeviceCache& cache = store_.cache(place);
-  Task* best = nullptr;
-  std::uint64_t device_lacks = 0;
-  std::uint64_t host_lacks = 0;
-  int looked_at = 0;
-  queue.from_lowest([&](Task& task) {
-    const bool may_move = kernel_of(task).host != nullptr && counts(task) &&
-                          !job_of(task).cancelled.load(std::memory_order_relaxed);
-    if (may_move) {
-      // Most looks end here: the host is too slow for it, wherever the tiles are.
-      if (best == nullptr && !host_is_sooner(task, 0, 0)) return false;
-      const TaskUses uses(store_, task);
-      const std::uint64_t for_device = cache.missing_bytes(uses.span());
-      const std::uint64_t for_host = cache.missing_host_bytes(uses.span());
-      if (best == nullptr || for_device + host_lacks > device_lacks + for_host) {
-        best = &task;
-        device_lacks = for_device;
-        host_lacks = for_host;
-      }
-      if (host_lacks == 0) return false;
-    }
-    return ++looked_at < looked_at_max;
-  });
-  if (best == nullptr || !host_is_sooner(*best, device_lacks, host_lacks)) return false;
-  queue.remove(*best);
-  loads_.remove(place, seconds_at(*best, place), now_ns);
-  best->on_host = true;
-  loads_.add(host_place, seconds_at(*best, host_place), now_ns);
-  host_width_ += width_of(*best);
+  Task* const task = choice_.take(ready, now_ns);
+  if (task == nullptr) return false;
   ++arriving_;
-  ++lent_;
-  store_.cache(place).request_host(TaskUses(store_, *best).span(), best);
+  store_.cache(task->place).request_host(TaskUses(store_, *task).span(), task);
   return true;
 }
 

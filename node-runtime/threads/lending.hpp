@@ -2,14 +2,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/memory/tile_store.hpp"
-#include "node-runtime/placement/place_loads.hpp"
+#include "node-runtime/placement/lending_choice.hpp"
 #include "node-runtime/placement/placement_policy.hpp"
 #include "node-runtime/protocol/ready_queue.hpp"
 #include "node-runtime/threads/path_priorities.hpp"
@@ -35,19 +34,21 @@ struct LendingOptions {
 ///
 /// Not thread-safe: the engine's lock serialises. Costs some 100 ns for a task, and for one that is
 /// lent a few microseconds.
-class Lending {
+class Lending final : private LendableTasks {
  public:
   /// `devices[d]` is place d + 1.
   Lending(LendingOptions options, TileStore& store, std::span<Device* const> devices,
           std::int32_t workers);
 
   /// A task is in its place's queue.
-  void became_ready(const protocol::Task& task, std::int64_t now_ns);
+  void became_ready(const protocol::Task& task, std::int64_t now_ns) {
+    choice_.became_ready(task, now_ns);
+  }
   /// It has run. To be called before the protocol hears of it: its blocks are let go.
   void finished(const protocol::Task& task, std::int64_t now_ns);
 
   /// The host can take more.
-  [[nodiscard]] bool has_room() const;
+  [[nodiscard]] bool has_room() const { return choice_.has_room(); }
   /// Takes a task from a device's queue and asks for its tiles, if the policy wants that. False: no
   /// task is to be lent now.
   bool lend(std::span<const std::unique_ptr<ReadyQueue>> ready, std::int64_t now_ns);
@@ -55,32 +56,27 @@ class Lending {
   std::size_t take_arrived(ReadyQueue& host);
 
   /// Tasks lent so far.
-  [[nodiscard]] std::int64_t lent() const { return lent_; }
+  [[nodiscard]] std::int64_t lent() const { return choice_.lent(); }
 
  private:
-  /// Of one task, in seconds: on one worker, and on its device.
-  struct Costs {
+  [[nodiscard]] Costs costs(const protocol::Task& task) override;
+  [[nodiscard]] Lacking lacking(const protocol::Task& task) const override;
+  [[nodiscard]] bool counts(const protocol::Task& task) const override;
+  [[nodiscard]] bool may_move(const protocol::Task& task) const override;
+
+  /// Of a kernel on tiles of some shapes.
+  struct KernelSeconds {
     double worker = 0;
     double device = 0;
   };
-  [[nodiscard]] const Costs& costs_of(const protocol::Task& task);
-  [[nodiscard]] bool counts(const protocol::Task& task) const;
-  /// Seconds of the whole place.
-  [[nodiscard]] double seconds_at(const protocol::Task& task, PlaceId place);
-  [[nodiscard]] std::int32_t width_of(const protocol::Task& task) const;
-  [[nodiscard]] bool host_is_sooner(const protocol::Task& task, std::uint64_t device_lacks,
-                                    std::uint64_t host_lacks);
-  [[nodiscard]] PlaceId busiest() const;
+  [[nodiscard]] const KernelSeconds& seconds_of(const protocol::Task& task);
 
-  LendingOptions options_;
+  TaskCosts task_costs_;
   TileStore& store_;
   std::vector<Device*> devices_;
-  std::int32_t workers_;
-  PlaceLoads loads_;
-  std::unordered_map<std::uint64_t, Costs> costs_;  ///< by kernel and shapes; a handful for a job
-  std::int64_t host_width_ = 0;  ///< workers that the host's tasks, ready or running, can keep busy
-  std::int64_t arriving_ = 0;    ///< lent tasks whose tiles are on their way
-  std::int64_t lent_ = 0;
+  std::unordered_map<std::uint64_t, KernelSeconds> seconds_;  ///< a handful for a job
+  LendingChoice choice_;
+  std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };
 
 }  // namespace heddle

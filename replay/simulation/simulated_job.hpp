@@ -19,12 +19,14 @@ using TaskKindId = Index<struct TaskKindTag, std::int32_t>;
 struct FineKind {
   FineGraph graph;
   std::vector<double> seconds;  ///< of each fine task, on a worker
+  std::int32_t width = 1;       ///< workers that it keeps busy, as divided_width() has it
 };
 struct TaskKind {
   std::string kernel;
   std::int64_t rows = 0;  ///< of the main output
   std::int64_t columns = 0;
-  double seconds_host = 0;    ///< on a worker, all of them at work; divided: the longest way
+  /// On a worker, all of them at work; divided: the longest way. 0: workers do not run it.
+  double seconds_host = 0;
   double seconds_device = 0;  ///< on a device that does nothing else; 0: no device can
   double flops = 0;
   std::shared_ptr<const FineKind> fine{};  ///< null: workers run it whole

@@ -144,7 +144,9 @@ void SimulatedNode::send_next(std::int32_t number) {
       slower = std::max(slower, machine.network.bytes_per_s / way.bytes_per_s);
     }
   };
-  by(message.send.place, machine.to_host);
+  const bool is_left = lending_ && message.send.place != host_place &&
+                       lending_->blocks().lacks(message.send.block, SimulatedLending::Side::device);
+  if (!is_left) by(message.send.place, machine.to_host);
   by(message.grant.place, machine.to_device);
   world_.begin_flow({FlowUser::Kind::message, id_, number},
                     slower * static_cast<double>(message.bytes), network_out,
@@ -178,6 +180,9 @@ void SimulatedNode::message_seen(std::int32_t number) {
   world_.messages.remove(number);
   trace_.received(message.grant, message.bytes, message.granted_ns, message.start_ns,
                   world_.now_ns);
+  if (lending_ && message.grant.place != host_place) {
+    lending_->blocks().written(message.grant.block, SimulatedLending::Side::device);
+  }
   protocol_.data_arrived(*message.grant.record, message.send.empty, actions_);
   collect();
 }

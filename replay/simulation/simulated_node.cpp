@@ -60,6 +60,9 @@ SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeId id)
     device.rate = world.rates.add_resource(1);
     devices_.push_back(std::move(device));
   }
+  if (world.options.lends && world.machine.devices > 0) {
+    lending_ = std::make_unique<SimulatedLending>(world);
+  }
   add_matrices();
 }
 
@@ -167,18 +170,37 @@ void SimulatedNode::post(Event::Kind kind, std::int64_t time_ns, std::int32_t nu
   world_.events.push(time_ns, {kind, node, number});
 }
 
-/// Everything that the last event has led to.
-void SimulatedNode::collect() {
+void SimulatedNode::push_ready() {
   for (Task* task : actions_.ready) {
     ready_[static_cast<std::size_t>(task->place.value())]->push(*task);
+    if (!lending_) continue;
+    lending_->choice().became_ready(*task, world_.now_ns);
+    device_has_more_ |= task->place != host_place;
   }
+  actions_.ready.clear();
+}
+
+/// Everything that the last event has led to.
+void SimulatedNode::collect() {
+  if (lending_) {
+    // First: a task that is ready now may be about to write the same block again.
+    for (const protocol::BlockRef block : actions_.freed) lending_->blocks().freed(block);
+  }
+  push_ready();
   for (const CopyAction& copy : actions_.copies) post_copy(copy);
   for (const protocol::GrantAction& wanted : actions_.grants) grant(wanted);
   for (const protocol::SendAction& wanted : actions_.sends) send(wanted);
   const bool drained = !actions_.drained.empty();
   actions_.clear();
+  // Workers that look for work find out whether they would be sooner than a device.
+  const bool device_has_more = std::exchange(device_has_more_, false);
+  const bool lends = lending_ && !idle_.empty() && (device_has_more || ready_[0]->count() > 0);
   start_workers();
   for (std::int32_t d = 0; d < world_.machine.devices; ++d) launch(d);
+  if (lends) {
+    lend();
+    start_workers();
+  }
   if (drained) {
     is_drained_ = true;
     walk_ = nullptr;
@@ -273,6 +295,16 @@ void SimulatedNode::end_fine(std::int32_t number) {
   trace_.divided(task, kind, work.of->start_ns, world_.now_ns);
   world_.result.flops += kind.flops;
   fine_->close(*work.of);
+  finished(task);
+}
+
+void SimulatedNode::finished(Task& task) {
+  if (lending_) {
+    lending_->finished(task, world_.now_ns);
+    const auto kind = static_cast<std::size_t>(task.work.parameters[0]);
+    if (totals.tasks_by_kind.size() <= kind) totals.tasks_by_kind.resize(kind + 1);
+    totals.tasks_by_kind[kind] += world_.share_of(task, id_);
+  }
   protocol_.task_finished(task, actions_);
 }
 
@@ -288,13 +320,11 @@ void SimulatedNode::task_ends(std::int32_t number) {
     const TaskKind& kind = world_.kind_of(task);
     trace_.worker_ran(number, task, kind, worker.start_ns, world_.now_ns);
     world_.result.flops += kind.flops;
-    protocol_.task_finished(task, actions_);
+    finished(task);
   }
   // As a worker does: what this task has made ready is there before it takes the next one.
-  for (Task* ready : actions_.ready) {
-    ready_[static_cast<std::size_t>(ready->place.value())]->push(*ready);
-  }
-  actions_.ready.clear();
+  push_ready();
+  if (lending_) lend();
   const bool goes_on = take_work(number);
   if (!goes_on) idle_.push_back(number);
   collect();
@@ -307,17 +337,19 @@ void SimulatedNode::task_ends(std::int32_t number) {
 
 void SimulatedNode::launch(std::int32_t number) {
   Device& device = devices_[static_cast<std::size_t>(number)];
-  ReadyQueue& queue = *ready_[static_cast<std::size_t>(number) + 1];
-  while (queue.count() > 0) {
+  for (;;) {
     const auto least = std::ranges::min_element(device.streams, {}, &DeviceStream::given);
-    if (least->given >= world_.machine.stream_depth) return;
+    if (least->given >= world_.machine.stream_depth) break;
+    Task* const task = next_of_device(number);
+    if (task == nullptr) break;
     ++least->given;
     device.manager_free_ns =
         std::max(world_.now_ns, device.manager_free_ns) + ns_of(world_.machine.launch_s);
     const auto stream = static_cast<std::int32_t>(least - device.streams.begin());
     post(Event::Kind::kernel_launched, device.manager_free_ns,
-         kernels_.add({queue.pop(), number, stream, 0}), id_);
+         kernels_.add({task, number, stream, 0}), id_);
   }
+  if (lending_) ask_ahead(device);
 }
 
 void SimulatedNode::kernel_launched(std::int32_t number) {
@@ -367,16 +399,24 @@ void SimulatedNode::kernel_noticed(std::int32_t number) {
   --devices_[static_cast<std::size_t>(kernel.device)]
         .streams[static_cast<std::size_t>(kernel.stream)]
         .given;
-  protocol_.task_finished(*kernel.task, actions_);
+  finished(*kernel.task);
   collect();
 }
 
 // ---- copies ----------------------------------------------------------------------------------
 
 void SimulatedNode::post_copy(const CopyAction& action) {
+  if (!waits_for_source(action)) queue_copy(action);
+}
+
+std::int32_t SimulatedNode::lane_of(const CopyAction& action) {
   const bool to_host = action.to_place == host_place;
   const std::int32_t device = (to_host ? action.from_place : action.to_place).value() - 1;
-  const std::int32_t number = 2 * device + (to_host ? 1 : 0);
+  return 2 * device + (to_host ? 1 : 0);
+}
+
+void SimulatedNode::queue_copy(const CopyAction& action) {
+  const std::int32_t number = lane_of(action);
   CopyLane& lane = lanes_[static_cast<std::size_t>(number)];
   lane.waiting.push_back(copies_.add({action, world_.now_ns, 0}));
   std::ranges::push_heap(lane.waiting, {},
@@ -384,24 +424,43 @@ void SimulatedNode::post_copy(const CopyAction& action) {
   start_copies(number);
 }
 
-void SimulatedNode::start_copies(std::int32_t number) {
-  CopyLane& lane = lanes_[static_cast<std::size_t>(number)];
-  if (lane.waiting.empty() || lane.is_awaited) return;
-  if (lane.free_ns > world_.now_ns) {
-    lane.is_awaited = true;
-    return post(Event::Kind::lane_is_free, lane.free_ns, number, id_);
+std::int32_t SimulatedNode::next_copy(CopyLane& lane) {
+  if (!lane.transfers.empty()) {
+    const std::int32_t record = lane.transfers.front();
+    lane.transfers.pop_front();
+    return record;
   }
   std::ranges::pop_heap(lane.waiting, {},
                         [this](std::int32_t copy) { return copies_.at(copy).action.priority; });
   const std::int32_t record = lane.waiting.back();
   lane.waiting.pop_back();
+  return record;
+}
+
+void SimulatedNode::start_copies(std::int32_t number) {
+  CopyLane& lane = lanes_[static_cast<std::size_t>(number)];
+  if ((lane.waiting.empty() && lane.transfers.empty()) || lane.is_awaited) return;
+  if (lane.free_ns > world_.now_ns) {
+    lane.is_awaited = true;
+    return post(Event::Kind::lane_is_free, lane.free_ns, number, id_);
+  }
+  const std::int32_t record = next_copy(lane);
   SimulatedCopy& copy = copies_.at(record);
   copy.start_ns = world_.now_ns;
   const Way& way = world_.machine.way(copy.action.from_place, copy.action.to_place);
   const std::uint64_t bytes = world_.job.tile_bytes(copy.action.tile);
   lane.free_ns = world_.now_ns + ns_of(static_cast<double>(bytes) / way.bytes_per_s);
-  ++world_.result.copies;
-  world_.result.copied_bytes += bytes;
+  SimulationResult& result = world_.result;
+  if (!copy.is_transfer) {
+    ++result.copies;
+    result.copied_bytes += bytes;
+  } else if (copy.action.to_place == host_place) {
+    ++result.write_backs;
+    result.written_bytes += bytes;
+  } else {
+    ++result.fetches;
+    result.fetched_bytes += bytes;
+  }
   post(Event::Kind::copy_ends, lane.free_ns + ns_of(way.latency_s), record, id_);
   start_copies(number);
 }
@@ -411,11 +470,25 @@ void SimulatedNode::lane_is_free(std::int32_t number) {
   start_copies(number);
 }
 
+namespace {
+
+trace::CopyReason reason_of(const SimulatedCopy& copy) {
+  if (!copy.is_transfer) return trace::CopyReason::access;
+  return copy.action.to_place == host_place ? trace::CopyReason::write_back
+                                            : trace::CopyReason::fetch;
+}
+
+}  // namespace
+
 void SimulatedNode::copy_ends(std::int32_t number) {
   const SimulatedCopy copy = copies_.at(number);
   copies_.remove(number);
-  trace_.copied(copy.action, world_.job.tile_bytes(copy.action.tile), copy.posted_ns, copy.start_ns,
-                world_.now_ns);
+  trace_.copied(copy.action, reason_of(copy), world_.job.tile_bytes(copy.action.tile),
+                copy.posted_ns, copy.start_ns, world_.now_ns);
+  if (copy.is_transfer) return transfer_ends(copy);
+  if (lending_ && copy.action.to_place != host_place) {
+    lending_->blocks().written(copy.action.to, SimulatedLending::Side::device);
+  }
   protocol_.copy_finished(copy.action, actions_);
   collect();
 }

@@ -13,6 +13,7 @@
 #include "node-runtime/protocol/ready_queue.hpp"
 #include "replay/simulation/event_queue.hpp"
 #include "replay/simulation/shared_rates.hpp"
+#include "replay/simulation/simulated_lending.hpp"
 #include "replay/simulation/simulation_trace.hpp"
 #include "replay/simulation/simulator.hpp"
 
@@ -84,12 +85,15 @@ struct SimulatedCopy {
   protocol::CopyAction action;
   std::int64_t posted_ns = 0;
   std::int64_t start_ns = 0;
+  bool is_transfer = false;  ///< between a device's block and the host's copy of it
 };
 
 /// One way of a device's copies, one after the other, the most urgent of those that wait first, as
-/// the copy thread has them.
+/// the copy thread has them. Transfers go before all of them, in their order: tasks wait for them
+/// that have been chosen already.
 struct CopyLane {
-  std::vector<std::int32_t> waiting;  ///< copy records, a heap
+  std::vector<std::int32_t> waiting;   ///< copy records, a heap
+  std::deque<std::int32_t> transfers;  ///< likewise
   std::int64_t free_ns = 0;
   bool is_awaited = false;  ///< there will be a lane_is_free
 };
@@ -205,6 +209,19 @@ struct SimulatedNode final : WalkSink {
     std::int64_t manager_free_ns = 0;
     std::int32_t running = 0;
     std::int64_t busy_since_ns = 0;
+    // Only where workers may leave its tiles on the host:
+    std::vector<protocol::Task*> waiting;  ///< for their tiles, which nobody has asked for yet
+    std::vector<protocol::Task*> arrived;  ///< whose tiles have come
+    std::int32_t ahead = 0;                ///< tasks whose tiles are on their way
+    bool looks_again = false;              ///< some of those that wait may have them now
+  };
+  /// For blocks that are on their way between a device and the host.
+  struct Wait {
+    enum class Kind : std::uint8_t { lent, kernel, copy };
+    Kind kind = Kind::lent;
+    protocol::Task* task = nullptr;
+    protocol::CopyAction copy;
+    std::int32_t missing = 0;  ///< blocks
   };
 
   void add_matrices();
@@ -217,10 +234,24 @@ struct SimulatedNode final : WalkSink {
   void start_workers();
   void start(std::int32_t number, std::int64_t earliest_ns);
   void step_aside(Worker& worker);
+  void push_ready();
+  void finished(protocol::Task& task);
   void launch(std::int32_t number);
   void run_next(std::int32_t device_number, std::int32_t stream_number);
   void post_copy(const protocol::CopyAction& action);
+  [[nodiscard]] static std::int32_t lane_of(const protocol::CopyAction& action);
+  void queue_copy(const protocol::CopyAction& action);
+  [[nodiscard]] std::int32_t next_copy(CopyLane& lane);
   void start_copies(std::int32_t lane_number);
+  void lend();
+  void bring_tiles(const protocol::Task& task, std::int32_t number);
+  void bring(const BlockUses::Use& use, PlaceId place, SimulatedLending::Side side,
+             std::int32_t priority, std::int32_t number);
+  void transfer_ends(const SimulatedCopy& copy);
+  void one_came(std::int32_t number);
+  [[nodiscard]] bool waits_for_source(const protocol::CopyAction& action);
+  [[nodiscard]] protocol::Task* next_of_device(std::int32_t number);
+  void ask_ahead(Device& device);
   void grant(const protocol::GrantAction& wanted);
   void send(const protocol::SendAction& wanted);
   void send_next(std::int32_t number);
@@ -252,6 +283,9 @@ struct SimulatedNode final : WalkSink {
   std::vector<CopyLane> lanes_;  ///< of each device: to it, from host and devices; to the host
   Records<SimulatedKernel> kernels_;
   Records<SimulatedCopy> copies_;
+  std::unique_ptr<SimulatedLending> lending_;  ///< null: tasks run where their tiles live
+  Records<Wait> waits_;
+  bool device_has_more_ = false;              ///< ready tasks than when workers last looked
   std::int64_t progress_free_ns_ = 0;         ///< end of what it has to do
   std::int64_t reading_free_ns_ = 0;          ///< likewise of what it reads beside workers
   std::vector<ProgressRequest> to_progress_;  ///< until it looks

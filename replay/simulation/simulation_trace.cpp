@@ -49,7 +49,7 @@ trace::TaskRecord SimulationTrace::record_of(const protocol::Task& task, const s
   trace::TaskRecord record;
   record.kernel = name(kernel);
   record.job = task.job->id.value();
-  record.place = task.place;
+  record.place = task.on_host ? host_place : task.place;
   record.order = task.order;
   record.start_ns = start_ns;
   record.end_ns = end_ns;
@@ -136,10 +136,12 @@ void SimulationTrace::device_ran(std::int32_t device, const protocol::Task& task
       end_ns);
 }
 
-void SimulationTrace::copied(const protocol::CopyAction& copy, std::uint64_t bytes,
-                             std::int64_t posted_ns, std::int64_t start_ns, std::int64_t end_ns) {
+void SimulationTrace::copied(const protocol::CopyAction& copy, trace::CopyReason reason,
+                             std::uint64_t bytes, std::int64_t posted_ns, std::int64_t start_ns,
+                             std::int64_t end_ns) {
   if (!enabled_) return;
   trace::CopyRecord record;
+  record.reason = reason;
   record.job = copy.job.value();
   record.tile = {copy.tile.matrix.value(), copy.tile.index};
   record.version = copy.number;

@@ -31,8 +31,8 @@ class SimulationTrace {
   void worker_waited(std::int32_t worker, std::int64_t start_ns, std::int64_t end_ns);
   void device_ran(std::int32_t device, const protocol::Task& task, const TaskKind& kind,
                   std::int64_t start_ns, std::int64_t end_ns);
-  void copied(const protocol::CopyAction& copy, std::uint64_t bytes, std::int64_t posted_ns,
-              std::int64_t start_ns, std::int64_t end_ns);
+  void copied(const protocol::CopyAction& copy, trace::CopyReason reason, std::uint64_t bytes,
+              std::int64_t posted_ns, std::int64_t start_ns, std::int64_t end_ns);
   void sent(const protocol::SendAction& send, std::uint64_t bytes, std::int64_t posted_ns,
             std::int64_t start_ns, std::int64_t end_ns);
   void received(const protocol::GrantAction& grant, std::uint64_t bytes, std::int64_t posted_ns,

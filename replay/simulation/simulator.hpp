@@ -11,6 +11,7 @@ namespace heddle::replay {
 
 struct SimulationOptions {
   std::int32_t window = 8192;  ///< of each node, as runtime.window
+  bool lends = false;  ///< CPU workers run devices' tasks, as runtime.placement: dynamic has it
   bool traces = false;
 };
 
@@ -20,6 +21,8 @@ struct SimulatedNodeTotals {
   double generation_s = 0;
   double messages_s = 0;  ///< of the progress thread
   std::int64_t tasks = 0;
+  /// Of lending nodes: whole tasks, each counted as what it takes of its kind's time.
+  std::vector<double> tasks_by_kind;
 };
 
 struct SimulationResult {
@@ -30,6 +33,11 @@ struct SimulationResult {
   std::uint64_t message_bytes = 0;
   std::int64_t copies = 0;
   std::uint64_t copied_bytes = 0;
+  std::int64_t tasks_lent = 0;   ///< of devices' places, what CPU workers ran
+  std::int64_t write_backs = 0;  ///< copies of devices' tiles to the host for them
+  std::uint64_t written_bytes = 0;
+  std::int64_t fetches = 0;  ///< of what they have left on the host, for devices
+  std::uint64_t fetched_bytes = 0;
   std::int64_t events = 0;  ///< of the simulation
   std::vector<SimulatedNodeTotals> nodes;
   std::vector<trace::NodeTrace> traces;  ///< with SimulationOptions::traces, by node
@@ -44,6 +52,8 @@ struct SimulationResult {
 /// - a device's manager launches kernels into its streams; those of several streams share the
 ///   device (SharedRates);
 /// - of each device copies to it, and those to the host, are done one after the other, by urgency;
+/// - where nodes lend, workers take devices' tasks by the runtime's own choice (LendingChoice);
+///   tiles that they, or later the device, lack are copied first, before other copies;
 /// - grants and messages pass through the progress threads of both nodes, messages between hosts
 ///   through the interfaces of both, whose rates are shared by what passes at a time; from one node
 ///   to another they follow each other.

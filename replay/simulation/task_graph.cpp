@@ -37,16 +37,19 @@ TaskGraph::TaskGraph(SimulatedJob& job, std::int32_t nodes, std::int64_t tasks_m
   graph_.end();
 }
 
-std::vector<double> TaskGraph::levels(const protocol::PlannedGraph::Transfer& transfer) const {
+std::vector<double> TaskGraph::levels(const protocol::PlannedGraph::Transfer& transfer,
+                                      bool lends) const {
   const auto seconds = [&](std::int32_t kind, PlaceId place) {
     const TaskKind& what = job_.kinds()[static_cast<std::size_t>(kind)];
-    return place == host_place ? what.seconds_host : what.seconds_device;
+    if (place == host_place) return what.seconds_host;
+    if (!lends || what.seconds_host <= 0) return what.seconds_device;
+    return std::min(what.seconds_host, what.seconds_device);
   };
   return graph_.levels(seconds, transfer);
 }
 
-double TaskGraph::critical_path_s() const {
-  const std::vector<double> all = levels({});
+double TaskGraph::critical_path_s(bool lends) const {
+  const std::vector<double> all = levels({}, lends);
   return all.empty() ? 0 : *std::ranges::max_element(all);
 }
 

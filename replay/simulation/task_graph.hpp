@@ -23,9 +23,11 @@ class TaskGraph {
     return graph_.first_of_node();
   }
   /// The longest way to the job's end, for each task (PlannedGraph::levels).
-  [[nodiscard]] std::vector<double> levels(const protocol::PlannedGraph::Transfer& transfer) const;
+  [[nodiscard]] std::vector<double> levels(const protocol::PlannedGraph::Transfer& transfer,
+                                           bool lends = false) const;
   /// The longest way without transfers: no machine with these kernels runs the job in less.
-  [[nodiscard]] double critical_path_s() const;
+  /// `lends`: each task of a device where it takes less.
+  [[nodiscard]] double critical_path_s(bool lends = false) const;
 
  private:
   SimulatedJob& job_;

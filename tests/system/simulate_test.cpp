@@ -571,8 +571,6 @@ TEST_F(Simulate, names_what_is_wrong_with_its_input) {
   refused({"p.yaml", "--machine", "m.yaml", "--set", "machine.kernels.noise=recorded"},
           "no run has recorded what 'potrf' takes");
   refused({"p.yaml", "--machine", "m.yaml", "--repeat", "5"}, "--repeat: nothing is drawn");
-  refused({"p.yaml", "--machine", "m.yaml", "--set", "runtime.placement=dynamic"},
-          "dynamic is not in this version");
   refused({"p.yaml", "--machine", "m.yaml", "--policies", "--trace", "run"},
           "--trace writes one run");
   refused({"p.yaml", "--machine", "m.yaml", "--picture", "c.svg"}, "--picture draws what");

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/index.hpp"
+#include "node-runtime/placement/place_loads.hpp"
+#include "node-runtime/placement/placement_policy.hpp"
+#include "node-runtime/protocol/ready_queue.hpp"
+
+namespace heddle {
+
+/// What is known of ready tasks, for who chooses which of them are lent.
+class LendableTasks {
+ public:
+  struct Costs {
+    double worker = 0;       ///< seconds on one worker
+    double device = 0;       ///< seconds on its device; no matter where it lives on the host
+    std::int32_t width = 1;  ///< workers that it keeps busy on the host
+  };
+  /// Bytes of its tiles that have to come first.
+  struct Lacking {
+    std::uint64_t device = 0;
+    std::uint64_t host = 0;
+  };
+
+  LendableTasks() = default;
+  LendableTasks(const LendableTasks&) = delete;
+  LendableTasks& operator=(const LendableTasks&) = delete;
+  virtual ~LendableTasks() = default;
+
+  [[nodiscard]] virtual Costs costs(const protocol::Task& task) = 0;
+  [[nodiscard]] virtual Lacking lacking(const protocol::Task& task) const = 0;
+  /// Its place can run it: what it takes says something about the place.
+  [[nodiscard]] virtual bool counts(const protocol::Task& task) const = 0;
+  /// A worker can run it.
+  [[nodiscard]] virtual bool may_move(const protocol::Task& task) const = 0;
+};
+
+/// Workers that a divided tile keeps busy: its parts of `fine` rows and columns.
+[[nodiscard]] std::int32_t divided_width(std::int64_t rows, std::int64_t columns,
+                                         std::int64_t fine);
+
+/// Which ready tasks of devices' places the CPU workers of a node run instead (threads/lending.hpp,
+/// and the simulation): the loads of all places, and the choice.
+///
+/// Pure: who calls says what time it is. Not thread-safe: the caller serialises.
+class LendingChoice {
+ public:
+  /// Seconds until so many bytes are at another place; empty: no time.
+  using Transfer = std::function<double(Location from, Location to, std::uint64_t bytes)>;
+
+  /// `tasks` outlives it. Places 1 to `devices` are the devices'.
+  LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
+                LendableTasks& tasks, std::int32_t devices, std::int32_t workers);
+
+  /// A task is in its place's queue.
+  void became_ready(const protocol::Task& task, std::int64_t now_ns);
+  /// It has run.
+  void finished(const protocol::Task& task, std::int64_t now_ns);
+
+  /// The host can take more.
+  [[nodiscard]] bool has_room() const;
+  /// Takes a task out of a device's queue for the host, and marks it so (Task::on_host). Null: none
+  /// is to be lent now.
+  [[nodiscard]] protocol::Task* take(std::span<const std::unique_ptr<ReadyQueue>> ready,
+                                     std::int64_t now_ns);
+  /// Tasks taken so far.
+  [[nodiscard]] std::int64_t lent() const { return lent_; }
+
+ private:
+  using Costs = LendableTasks::Costs;
+  /// Seconds of the whole place.
+  [[nodiscard]] double seconds_at(const Costs& costs, PlaceId place) const;
+  [[nodiscard]] std::int32_t width_of(const Costs& costs) const;
+  [[nodiscard]] bool host_is_sooner(const protocol::Task& task,
+                                    const LendableTasks::Lacking& lacking);
+  [[nodiscard]] PlaceId busiest() const;
+
+  std::shared_ptr<const PlacementPolicy> policy_;
+  Transfer transfer_;
+  LendableTasks& tasks_;
+  std::int32_t devices_;
+  std::int32_t workers_;
+  PlaceLoads loads_;
+  std::int64_t host_width_ = 0;  ///< workers that the host's tasks, ready or running, can keep busy
+  std::int64_t lent_ = 0;
+};
+
+}  // namespace heddle

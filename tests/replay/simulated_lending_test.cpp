@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <set>
+#include <vector>
+
+#include "replay/analysis.hpp"
+#include "replay/run.hpp"
+#include "replay/simulation/block_copies.hpp"
+#include "replay/simulation/simulator.hpp"
+#include "tests/replay/random_simulation.hpp"
+#include "tests/replay/scripted_job.hpp"
+#include "tests/support/seeds.hpp"
+
+/// Tasks of devices' places that simulated CPU workers run.
+namespace heddle::replay {
+namespace {
+
+using protocol::TileId;
+using simulation::ProgramWriter;
+using Side = BlockCopies::Side;
+
+constexpr SimulationOptions dynamic{.lends = true, .traces = true};
+
+/// Four workers and a device, whose streams are given little ahead.
+SimulatedMachine with_device() {
+  SimulatedMachine machine = free_machine();
+  machine.cpu_workers = 4;
+  machine.devices = 1;
+  machine.device_streams = 1;
+  machine.stream_depth = 2;
+  machine.to_device = machine.to_host = {0, 80e9};  // 100 ns for a tile
+  return machine;
+}
+
+/// `times` tasks in a row on each of `tiles` tiles of the device; 4000 ns on a worker.
+ScriptedJob rows(int tiles, int times, double seconds_device) {
+  ProgramWriter writer;
+  std::vector<TileId> all;
+  all.reserve(static_cast<std::size_t>(tiles));
+  for (int i = 0; i < tiles; ++i) all.push_back(writer.tile(0, 1));
+  for (int t = 0; t < times; ++t) {
+    for (const TileId tile : all) writer.task({writer.read_write(tile)});
+  }
+  return {writer.program(), writer.matrices(), {{"work", 1, 1, 4e-6, seconds_device, 1}}, 8000};
+}
+
+std::set<std::uint64_t> orders_of(const SimulationResult& result) {
+  std::set<std::uint64_t> orders;
+  for (const Task& task : make_run("simulated", result.traces).tasks) orders.insert(task.order);
+  return orders;
+}
+
+}  // namespace
+
+TEST(BlockCopies, are_on_their_device_until_the_host_writes_them) {
+  BlockCopies blocks;
+  const protocol::BlockRef block{3, 5};
+  EXPECT_TRUE(blocks.lacks(block, Side::host));
+  EXPECT_FALSE(blocks.lacks(block, Side::device));
+  EXPECT_TRUE(blocks.bring(block, Side::host, 7));
+  EXPECT_FALSE(blocks.bring(block, Side::host, 9)) << "it is on its way";
+  EXPECT_EQ(blocks.came(block, Side::host), (std::vector<std::int32_t>{7, 9}));
+  EXPECT_FALSE(blocks.lacks(block, Side::host));
+  EXPECT_FALSE(blocks.lacks(block, Side::device));
+  blocks.written(block, Side::host);
+  EXPECT_TRUE(blocks.lacks(block, Side::device));
+  EXPECT_TRUE(blocks.bring(block, Side::device, 1));
+  EXPECT_EQ(blocks.came(block, Side::device), (std::vector<std::int32_t>{1}));
+  EXPECT_FALSE(blocks.lacks(block, Side::host)) << "both have it";
+  blocks.written(block, Side::device);
+  EXPECT_TRUE(blocks.lacks(block, Side::host));
+  blocks.written(block, Side::host);
+  blocks.freed(block);
+  EXPECT_FALSE(blocks.lacks(block, Side::device)) << "another content comes";
+}
+
+TEST(SimulatedLending, a_lent_task_waits_for_its_tile_and_runs_on_the_host) {
+  SimulatedMachine machine = with_device();
+  machine.cpu_workers = 1;
+  ScriptedJob job = rows(4, 1, 4e-6);
+  // Two go to the device; of the other two one to the worker, behind a copy of 100 ns.
+  const SimulationResult result = simulate(machine, job, dynamic);
+  EXPECT_EQ(result.tasks_lent, 2);
+  EXPECT_EQ(result.write_backs, 2);
+  EXPECT_EQ(result.written_bytes, 16000U);
+  EXPECT_EQ(result.fetches, 0);
+  EXPECT_EQ(result.copies, 0);
+  EXPECT_EQ(std::llround(result.seconds * 1e9), 100 + 2 * 4000);
+  const RunTrace run = make_run("simulated", result.traces);
+  EXPECT_EQ(std::ranges::count(run.tasks, host_place, &Task::place), 2);
+  EXPECT_EQ(run.copies.size(), 2U);
+}
+
+TEST(SimulatedLending, what_the_host_has_written_comes_back_when_the_device_needs_it) {
+  // The first tasks are worth lending, the second ones are not.
+  ProgramWriter writer;
+  std::vector<TileId> tiles;
+  tiles.reserve(12);
+  for (int i = 0; i < 12; ++i) tiles.push_back(writer.tile(0, 1));
+  for (int t = 0; t < 2; ++t) {
+    for (const TileId tile : tiles) writer.task({writer.read_write(tile)});
+  }
+  simulation::Program program = writer.program();
+  for (std::size_t i = 12; i < 24; ++i) program.statements[i].work = 1;
+  ScriptedJob job(program, writer.matrices(),
+                  {{"even", 1, 1, 1e-6, 1e-6, 1}, {"device", 1, 1, 1e-3, 1e-6, 1}}, 8000);
+  const SimulationResult result = simulate(with_device(), job, dynamic);
+  EXPECT_GT(result.tasks_lent, 4);
+  EXPECT_EQ(result.write_backs, result.tasks_lent);
+  EXPECT_EQ(result.fetches, result.tasks_lent);
+  EXPECT_EQ(result.fetched_bytes, 8000U * static_cast<std::uint64_t>(result.tasks_lent));
+  EXPECT_EQ(result.tasks, 24);
+}
+
+TEST(SimulatedLending, lent_tasks_are_divided) {
+  static constexpr Kernel step{.name = "step"};
+  FineTasks tasks;
+  for (int i = 0; i < 4; ++i) tasks.add(step, {}, {writes(TileArea{0, i, 0, 1, 1})});
+  const auto fine = std::make_shared<FineKind>(FineKind{FineGraph(tasks), {}, 4});
+  fine->seconds.assign(4, 1e-6);
+  ProgramWriter writer;
+  for (int i = 0; i < 6; ++i) writer.task({writer.read_write(writer.tile(0, 1))});
+  ScriptedJob job(writer.program(), writer.matrices(), {{"work", 1, 1, 1e-6, 4e-6, 1, fine}}, 8000);
+  const SimulationResult result = simulate(with_device(), job, dynamic);
+  EXPECT_GT(result.tasks_lent, 2);
+  EXPECT_EQ(result.tasks, 6 + 3 * result.tasks_lent) << "four for each that was lent";
+  EXPECT_DOUBLE_EQ(result.flops, 6);
+}
+
+TEST(SimulatedLending, gains_beside_a_device_a_few_times_as_fast_as_the_workers) {
+  // Of all workers together three times.
+  ScriptedJob job = rows(100, 6, 4e-6 / 4 / 3);
+  const SimulationResult fixed = simulate(with_device(), job, {.traces = true});
+  const SimulationResult lent = simulate(with_device(), job, dynamic);
+  EXPECT_EQ(fixed.tasks_lent, 0);
+  EXPECT_GT(lent.tasks_lent, 100);
+  EXPECT_LT(lent.seconds, 0.8 * fixed.seconds) << "at best three quarters";
+  EXPECT_EQ(orders_of(lent), orders_of(fixed));
+  EXPECT_EQ(lent.tasks, 600);
+}
+
+TEST(SimulatedLending, loses_nothing_beside_a_device_a_hundred_times_as_fast) {
+  for (const int tiles : {3, 20, 300}) {
+    ScriptedJob job = rows(tiles, 8, 4e-6 / 4 / 100);
+    const SimulationResult fixed = simulate(with_device(), job, {});
+    const SimulationResult lent = simulate(with_device(), job, dynamic);
+    EXPECT_LT(lent.seconds, 1.02 * fixed.seconds) << tiles;
+  }
+}
+
+TEST(SimulatedLending, runs_each_task_once_under_every_seed) {
+  std::int64_t lent = 0;
+  std::int64_t fetches = 0;
+  for (const std::uint64_t seed : simulation::seeds(1000)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    RandomSimulation random(seed);
+    for (Way* way : {&random.machine.to_host, &random.machine.to_device}) *way = {1e-6, 50e9};
+    random.machine.device_streams = random.machine.stream_depth = 1;  // more of them wait
+    const SimulationResult fixed = simulate(random.machine, *random.job, random.options);
+    random.options.lends = true;
+    const SimulationResult result = simulate(random.machine, *random.job, random.options);
+    ASSERT_EQ(result.tasks, random.job->task_count());
+    ASSERT_EQ(result.flops, fixed.flops);
+    ASSERT_EQ(result.messages, fixed.messages);
+    const RunTrace run = make_run("simulated", result.traces);
+    ASSERT_EQ(std::ssize(run.tasks), result.tasks);
+    ASSERT_EQ(std::ssize(run.copies), result.copies + result.fetches + result.write_backs);
+    ASSERT_EQ(orders_of(result), orders_of(fixed));
+    lent += result.tasks_lent;
+    fetches += result.fetches;
+    if (random.machine.devices == 0) {
+      ASSERT_EQ(result.seconds, fixed.seconds);
+    }
+    if (run.tasks.empty()) continue;
+    const Bounds bounds = analyze(run, 0).bounds;
+    ASSERT_LE(bounds.mixed_s, result.seconds + 1e-12);
+  }
+  const std::int64_t seeds = std::ssize(simulation::seeds(1000));
+  if (seeds < 100) return;  // a few need not lend
+  EXPECT_GT(lent, seeds / 4);
+  EXPECT_GT(fetches, seeds / 8);
+}
+
+TEST(SimulatedLending, does_the_same_again) {
+  for (const std::uint64_t seed : simulation::seeds(50)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    const RandomSimulation random(seed);
+    const RandomSimulation same(seed);
+    SimulationOptions options = random.options;
+    options.lends = true;
+    const SimulationResult first = simulate(random.machine, *random.job, options);
+    const SimulationResult second = simulate(same.machine, *same.job, options);
+    ASSERT_EQ(first.seconds, second.seconds);
+    ASSERT_EQ(first.events, second.events);
+    ASSERT_TRUE(first.traces == second.traces);
+  }
+}
+
+}  // namespace heddle::replay
