@@ -10,8 +10,9 @@ using protocol::Task;
 
 namespace {
 
-/// Tasks for each worker that the host has at hand: one to run and one whose tiles come meanwhile.
-constexpr std::int64_t ahead = 2;
+/// Tasks for each worker that the host has at hand: one to run, and some whose tiles come
+/// meanwhile.
+constexpr std::int64_t ahead = 4;
 /// The least urgent tasks of a device that are looked at for one whose tiles are on the host.
 constexpr int looked_at_max = 32;
 

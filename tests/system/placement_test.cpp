@@ -23,7 +23,7 @@ class Placement : public HeddleRun {
                   "layout: {tile: 200, strip: 0, small: 50, hierarchy: off}\n");
     folder_.write("q.yaml",
                   "problem: {factorization: qr, matrix: {generate: random, n: 3200}}\n"
-                  "layout: {tile: 200, strip: 0, inner: 40, hierarchy: off}\n");
+                  "layout: {tile: 200, strip: 0, small: 50, inner: 40, hierarchy: off}\n");
   }
   /// Four workers, and a device so many times as fast as all of them.
   void write_machine(const std::string& name, int times) const {
