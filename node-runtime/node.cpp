@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "base/units.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/path_rates.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/topology/core_share.hpp"
@@ -317,9 +318,12 @@ void Node::Parts::start() {
   options.device_streams = facts.device_streams;
   if (config.runtime.priorities == config::Priorities::path) options.path_costs = task_costs(facts);
   if (facts.moves_tasks) {
+    NodeFacts known = facts;
+    std::optional<CpuMeasurement>& cpu = known.tuning.measured.cpu;
+    if (!cpu) cpu = CpuMeasurement{1, quick_worker_times(), quick_worker_times()};
     options.lending = {
         faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(),
-        task_costs(facts)};
+        task_costs(known)};
   }
   options.faults = faults.messages;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that

@@ -12,7 +12,7 @@ namespace {
 
 /// Tasks for each worker that the host has at hand: one to run, and some whose tiles come
 /// meanwhile.
-constexpr std::int64_t ahead = 4;
+constexpr std::int64_t ahead = 3;
 /// The least urgent tasks of a device that are looked at for one whose tiles are on the host.
 constexpr int looked_at_max = 32;
 

@@ -10,6 +10,8 @@ namespace {
 /// What a place did longer ago counts this much less with each task that it finishes: the last
 /// thirty or so decide.
 constexpr double memory = 31.0 / 32.0;
+/// And what was known before the first task, so much with each.
+constexpr double belief = 3.0 / 4.0;
 constexpr double factor_max = 1000;
 
 }  // namespace
@@ -44,7 +46,7 @@ void PlaceLoads::finish(PlaceId place, double seconds, std::int64_t now_ns) {
   load.busy_seconds *= memory;
   load.known_seconds = (load.known_seconds + seconds) * memory;
   const double believed = load.tasks_believed * seconds;
-  load.tasks_believed *= memory;
+  load.tasks_believed *= belief;
   if (believed + load.known_seconds <= 0) return;
   load.factor = std::clamp((load.busy_seconds + believed) / (load.known_seconds + believed),
                            1 / factor_max, factor_max);
