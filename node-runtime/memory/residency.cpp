@@ -156,8 +156,10 @@ void Residency::hold(const Use& use) {
   Block& b = at(use.block);
   HEDDLE_CHECK(b.pins == 0 || (use.mode == AccessMode::read && b.held_as == AccessMode::read),
                "block {} is written while it is in use", use.block.value());
-  HEDDLE_CHECK(use.mode == AccessMode::read || b.host_pins == 0,
-               "block {} is written while the host uses it", use.block.value());
+  HEDDLE_CHECK(!b.host_writes && (use.mode == AccessMode::read || b.host_pins == 0),
+               "block {} is {} while the host {} it", use.block.value(),
+               use.mode == AccessMode::read ? "read" : "written",
+               b.host_writes ? "writes" : "uses");
   HEDDLE_CHECK(use.mode == AccessMode::write || b.content != Content::invalid,
                "block {} is read but has no content", use.block.value());
   b.held_as = use.mode;

@@ -250,6 +250,7 @@ class Residency {
     bool fetching = false;
     bool writing_back = false;
     bool is_left = false;        ///< backed because the host wrote it
+    bool host_writes = false;    ///< one of the uses on the host does
     std::int32_t host_pins = 0;  ///< uses on the host that were handed out
   };
   /// Blocks that may go, least recently used first.

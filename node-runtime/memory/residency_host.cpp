@@ -56,6 +56,7 @@ void Residency::serve_host(Actions& actions) {
         HEDDLE_CHECK(b.pins == 0 && b.host_pins == 0,
                      "block {} is written on the host while it is in use", use.block.value());
         leave_to_host(b);
+        b.host_writes = true;
         if (b.extent != none) take_frame(use.block);
       }
       ++b.host_pins;
@@ -71,6 +72,7 @@ void Residency::release_host(std::span<const Use> uses, Actions& actions) {
     HEDDLE_CHECK(b.host_pins > 0 && (use.mode == AccessMode::read || b.is_left),
                  "block {}: {} uses on the host", use.block.value(), b.host_pins);
     --b.host_pins;
+    if (use.mode != AccessMode::read) b.host_writes = false;
   }
   serve(actions);
 }

@@ -234,6 +234,10 @@ TEST(ResidencyHostDeathTest, misuse_is_named) {
   ASSERT_TRUE(d.r.try_acquire(read({a})));
   EXPECT_DEATH((void)d.r.request_host(write(a), actions),
                "block 0 is written on the host while it is in use");
+  d.r.release(read({a}), actions);
+  d.request_host(update(a));
+  d.finish_all();
+  EXPECT_DEATH((void)d.r.request(read({a}), actions), "block 0 is read while the host writes it");
 }
 
 }  // namespace heddle::residency_tests
