@@ -57,13 +57,18 @@ TraceFile::TraceFile(Node& node, std::filesystem::path path, const std::string& 
   together(node_, [&] {
     if (node_.rank() == 0 && !is_chrome_) trace::prepare_run_folder(path_);
   });
-  together(node_, [&] {
-    const std::filesystem::path mine = file_of(node_.rank());
-    if (is_chrome_ && guard_) guarded_ = guard_(mine.string());
-    stream_.emplace(
-        mine, node_.recorder(),
-        trace::RunInfo{.clock_offsets = {node_.clock_offset()}, .metadata = metadata(about)});
-  });
+  try {
+    together(node_, [&] {
+      const std::filesystem::path mine = file_of(node_.rank());
+      if (is_chrome_ && guard_) guarded_ = guard_(mine.string());
+      stream_.emplace(
+          mine, node_.recorder(),
+          trace::RunInfo{.clock_offsets = {node_.clock_offset()}, .metadata = metadata(about)});
+    });
+  } catch (...) {
+    abandon();  // the others may be lost, and no destructor will run
+    throw;
+  }
 }
 
 TraceFile::~TraceFile() {
@@ -85,7 +90,6 @@ trace::ExportSummary TraceFile::finish(const std::string& about) {
 }
 
 void TraceFile::abandon() noexcept {
-  if (!stream_) return;
   stream_.reset();
   if (is_chrome_) remove_mine();
 }

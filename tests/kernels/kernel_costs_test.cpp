@@ -4,11 +4,8 @@
 #include <vector>
 
 #include "kernels/cholesky.hpp"
-#include "kernels/cpu/blas.hpp"
-#include "kernels/kernel_flops.hpp"
 #include "kernels/piece.hpp"
 #include "kernels/qr.hpp"
-#include "node-runtime/machine/quick_times.hpp"
 
 namespace heddle::test {
 namespace {
@@ -40,17 +37,6 @@ TEST(KernelCosts, without_measurements_are_by_operations_and_bytes) {
   EXPECT_DOUBLE_EQ(seconds_of(costs, kernel::gsmm, 100), 2e6 / 1e10);
   EXPECT_LT(seconds_of(costs, kernel::gsmm, 100, true), seconds_of(costs, kernel::gsmm, 100));
   EXPECT_DOUBLE_EQ(seconds_of(costs, kernel::copy_rows, 100), 8e4 / 1e10);
-}
-
-TEST(QuickTimes, are_of_a_product_and_about_what_a_core_can_do) {
-  load_blas({});
-  const KernelTimes times = quick_worker_times();
-  ASSERT_EQ(times.size(), 1U);
-  EXPECT_EQ(times[0].kernel, "gsmm");
-  const double gflops =
-      flops_of(kernel::gsmm, times[0].rows, times[0].columns) * 1e-3 / times[0].microseconds;
-  EXPECT_GT(gflops, 0.05);
-  EXPECT_LT(gflops, 1000);
 }
 
 }  // namespace heddle::test

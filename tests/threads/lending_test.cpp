@@ -8,6 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/cholesky.hpp"
+#include "kernels/kernel_flops.hpp"
+#include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/trace/node_trace.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/threads/small_works.hpp"
@@ -168,6 +171,17 @@ TEST(Lending, the_trace_says_that_lent_tasks_ran_on_the_host) {
   }
   EXPECT_GT(node.engine().tasks_lent(), 0);
   EXPECT_EQ(on_host, node.engine().tasks_lent());
+}
+
+TEST(Lending, begins_with_times_that_are_of_a_product_and_about_what_a_core_can_do) {
+  const Node node(config_of({}, "tile: 16"));  // has chosen kernels
+  const KernelTimes times = quick_worker_times();
+  ASSERT_EQ(times.size(), 1U);
+  EXPECT_EQ(times[0].kernel, "gsmm");
+  const double gflops =
+      flops_of(kernel::gsmm, times[0].rows, times[0].columns) * 1e-3 / times[0].microseconds;
+  EXPECT_GT(gflops, 0.05);
+  EXPECT_LT(gflops, 1000);
 }
 
 }  // namespace heddle
