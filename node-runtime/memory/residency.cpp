@@ -243,13 +243,18 @@ bool Residency::try_acquire(std::span<const Use> uses, Overtaking overtaking) {
   return true;
 }
 
-Residency::TicketId Residency::request(std::span<const Use> uses, Actions& actions) {
+Residency::Request Residency::new_request(std::span<const Use> uses) {
   HEDDLE_CHECK(uses.size() <= uses_max, "{} uses", uses.size());
   Request request;
   request.id = next_ticket_;
   ++next_ticket_;
   request.count = static_cast<std::uint8_t>(uses.size());
   std::copy(uses.begin(), uses.end(), request.uses.begin());
+  return request;
+}
+
+Residency::TicketId Residency::request(std::span<const Use> uses, Actions& actions) {
+  const Request request = new_request(uses);
   std::uint64_t bytes = 0;
   for (const Use& use : uses) {
     const Block& b = existing(use.block);

@@ -266,6 +266,7 @@ class Residency {
     [[nodiscard]] bool holds(std::size_t i) const { return (held >> i & 1U) != 0; }
   };
 
+  [[nodiscard]] Request new_request(std::span<const Use> uses);
   [[nodiscard]] std::span<const Use> uses_of(const Request& request) const {
     return std::span(request.uses).first(request.count);
   }

@@ -23,12 +23,7 @@ bool Residency::is_usable_on_host(const Block& b, AccessMode mode) {
 }
 
 Residency::TicketId Residency::request_host(std::span<const Use> uses, Actions& actions) {
-  HEDDLE_CHECK(uses.size() <= uses_max, "{} uses", uses.size());
-  Request request;
-  request.id = next_ticket_;
-  ++next_ticket_;
-  request.count = static_cast<std::uint8_t>(uses.size());
-  std::copy(uses.begin(), uses.end(), request.uses.begin());
+  const Request request = new_request(uses);
   for (const Use& use : uses) {
     Block& b = existing(use.block);
     HEDDLE_CHECK(use.mode == AccessMode::write || b.content != Content::invalid,

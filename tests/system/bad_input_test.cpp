@@ -126,6 +126,11 @@ TEST_F(BadInput, a_strip_that_is_no_multiple_of_small) {
           {"--set", "layout.strip=16", "--set", "layout.small=7"});
 }
 
+TEST_F(BadInput, a_placement_that_is_none) {
+  refused({"runtime.placement", "auto | static | dynamic", "dynamc", "did you mean 'dynamic'?"},
+          problem, {"--set", "runtime.placement=dynamc"});
+}
+
 TEST_F(BadInput, a_hierarchy_that_is_none) {
   refused({"layout.hierarchy", "off | on", "yes"}, problem, {"--set", "layout.hierarchy=yes"});
   refused({"layout.small", "tile", "200"}, problem,
