@@ -75,7 +75,6 @@ struct Panel {
         top(wide / matrix.virtual_tiles),
         rows(matrix.a.layout().tile_rows()) {}
 
-  [[nodiscard]] bool has_others() const { return top + 1 < rows; }
   [[nodiscard]] bool factorizes() const { return work == Work::factorize; }
   [[nodiscard]] KernelParameters parameters(std::int32_t i) const {
     const TileLayout& l = q.a.layout();
@@ -154,10 +153,8 @@ struct Chain {
     if (rows.slot != Rows::Slot::r) {
       return read(moving(rows), Version{writes_of_moving(rows.tile)});
     }
-    if (is_up()) return read(above(), Version{0});
-    // Of each panel R's tile is written by the top tile, and again when R comes home.
-    const std::int32_t writes = p.has_others() ? 2 : 1;
-    return read(above(), Version{p.q.a.layout().piece_of(p.c) * writes + 1});
+    HEDDLE_DEBUG(is_up());
+    return read(above(), Version{0});
   }
   [[nodiscard]] protocol::Access left(Rows rows) const {
     return rows.slot == Rows::Slot::r ? read_write(above()) : write(moving(rows));
@@ -319,14 +316,6 @@ struct Parts {
     if (q.pair_v && tile.matrix == q.pair_v->id()) {
       return {upper, 0, q.a.layout().column_count(column(*q.pair_v, tile))};
     }
-    if (tile.matrix == x.top.id() && !goes_up(work)) {
-      // R's tile is written once or twice for each piece, and read in between.
-      const TileColumn d = column(x.top, tile);
-      const std::int32_t wide = tile.index % x.top.layout().tile_rows();
-      const std::int32_t writes = has_others(wide) ? 2 : 1;
-      const TileColumn c = q.a.layout().wide_begin(wide) + (version.value() - 1) / writes;
-      return rows_of_panel(c, d);
-    }
     if (tile.matrix == x.moving.id()) {
       const TileColumn d = column(x.moving, tile);
       const std::int32_t i = tile.index % x.moving.layout().tile_rows() / slots(q.tree);
@@ -338,9 +327,6 @@ struct Parts {
  private:
   [[nodiscard]] static TileColumn column(const Matrix<double>& m, protocol::TileId tile) {
     return TileColumn{tile.index / m.layout().tile_rows()};
-  }
-  [[nodiscard]] bool has_others(std::int32_t wide) const {
-    return wide / q.virtual_tiles + 1 < q.a.layout().tile_rows();
   }
   /// A tile of A travels once its column is factored.
   [[nodiscard]] TilePart of_v(protocol::TileId tile) const {

@@ -13,11 +13,17 @@ Rows carried(std::int32_t tile) {
   return {tile, Rows::Slot::carried};
 }
 
+/// What the top tile's leaf leaves: R only where nothing is below it. R's tile holds the rows of
+/// all panels of its width; if each began there, a panel would have to wait until the one before it
+/// has come home.
+Rows begin_of(std::int32_t top, std::int32_t rows) {
+  return top + 1 < rows ? kept(top) : Rows{top, Rows::Slot::r};
+}
+
 std::vector<Step> flat_steps(std::int32_t top, std::int32_t rows, Way way) {
-  const Rows r{top, Rows::Slot::r};
-  Rows at = r;
+  Rows at = way == Way::down ? begin_of(top, rows) : Rows{top, Rows::Slot::r};
   std::vector<Step> steps;
-  if (way == Way::down) steps.push_back({Step::Kind::leaf, top, {}, {}, r});
+  if (way == Way::down) steps.push_back({Step::Kind::leaf, top, {}, {}, at});
   for (std::int32_t k = top + 1; k < rows; ++k) {
     const std::int32_t i = way == Way::up ? rows + top - k : k;
     steps.push_back({Step::Kind::below, i, at, {}, kept(i)});
@@ -40,7 +46,7 @@ class BinomialTree {
 
   std::vector<Step> down() {
     for (std::int32_t k = 0; k < count_; ++k) {
-      at(k) = k == 0 ? Rows{top_, Rows::Slot::r} : kept(top_ + k);
+      at(k) = k == 0 ? begin_of(top_, last_ + 1) : kept(top_ + k);
       steps_.push_back({Step::Kind::leaf, top_ + k, {}, {}, at(k)});
     }
     add_short();
