@@ -45,7 +45,25 @@ struct GrantAction {
   PlaceId place;
   BlockRef block;
   std::uint64_t order = 0;  ///< of the first reader; smaller is more urgent
+  bool asked = false;       ///< there was an AskAction before
   Landing* record = nullptr;
+};
+
+/// There is no block yet for a version that lives on node `from`: tell that node so, which offers
+/// the version (OfferAction) once it is at hand. May be overtaken by its grant.
+struct AskAction {
+  NodeId from;
+  JobId job;
+  TileId tile;
+  Version number;
+};
+
+/// A version that node `to` has asked for is at hand, and not granted: tell that node so.
+struct OfferAction {
+  NodeId to;
+  JobId job;
+  TileId tile;
+  Version number;
 };
 
 /// Send a version, from the place where it lives or was made, to a node that granted it; report
@@ -69,18 +87,23 @@ struct Actions {
   std::vector<Task*>
       ready;  ///< all inputs and blocks are there: run it, then Protocol::task_finished
   std::vector<CopyAction> copies;
+  std::vector<AskAction> asks;
   std::vector<GrantAction> grants;
+  std::vector<OfferAction> offers;
   std::vector<SendAction> sends;
   std::vector<BlockRef> freed;  ///< blocks whose content is no longer needed by anyone
   std::vector<Job*> drained;    ///< jobs of which nothing is left on this node
 
   [[nodiscard]] bool empty() const {
-    return ready.empty() && copies.empty() && grants.empty() && sends.empty() && drained.empty();
+    return ready.empty() && copies.empty() && asks.empty() && grants.empty() && offers.empty() &&
+           sends.empty() && drained.empty();
   }
   void clear() {
     ready.clear();
     copies.clear();
+    asks.clear();
     grants.clear();
+    offers.clear();
     sends.clear();
     freed.clear();
     drained.clear();

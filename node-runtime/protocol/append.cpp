@@ -102,6 +102,7 @@ Send& Protocol::add_send(Job& job, const Access& access, NodeId to, InstanceKind
   PendingGrant& pending = sends_[MessageKey{job.id, access.tile, number, to}];
   HEDDLE_CHECK(pending.send == nullptr, "two sends of tile {} version {} to node {}",
                access.tile.index, number.value(), to.value());
+  send.asked = pending.asked;
   if (pending.arrived) {
     send.granted = true;
     send.tag = pending.tag;
@@ -296,6 +297,7 @@ Replica& Protocol::replica(Job& job, BaseCopy& base, PlaceId place, Task& user, 
 
 void Protocol::add_input(Task& task, std::uint8_t index, const Access& access, Actions& actions) {
   Operand& operand = task.operands[index];
+  ++task.missing;  // before anything of it is at hand
   BaseCopy& base = access.home.node == options_.node
                        ? static_cast<BaseCopy&>(current(access))
                        : static_cast<BaseCopy&>(remote(*task.job, access, task, actions));
@@ -315,7 +317,6 @@ void Protocol::add_input(Task& task, std::uint8_t index, const Access& access, A
   }
   operand.instance.kind = operand.kind;
   operand.in = copy;
-  ++task.missing;
   attach(*copy, operand.instance, actions);
 }
 

@@ -80,6 +80,7 @@ void Protocol::trigger(Instance& instance, Actions& actions) {
     case Instance::Target::replica: {
       Replica& replica = *static_cast<Replica*>(instance.target);
       request_slot(*replica.owner_job, replica, replica.place, *replica.user, actions);
+      at_hand(*replica.user, actions);
       break;
     }
     case Instance::Target::send: {
@@ -93,7 +94,10 @@ void Protocol::trigger(Instance& instance, Actions& actions) {
 
 void Protocol::input_ready(Task& task, Actions& actions) {
   HEDDLE_DEBUG(task.missing > 0);
-  if (--task.missing > 0) return;
+  if (--task.missing > 0) {
+    if (task.missing == task.offered) fetch_inputs(task, actions);
+    return;
+  }
   if (task.outputs_acquired) {
     make_ready(task, actions);
   } else {
@@ -209,9 +213,10 @@ void Protocol::make_ready(Task& task, Actions& actions) {
 // ---- messages --------------------------------------------------------------------------------
 
 void Protocol::grant_arrived(JobId job, TileId tile, Version number, NodeId to, std::uint32_t tag,
-                             Actions& actions) {
+                             bool asked, Actions& actions) {
   PendingGrant& pending = sends_[MessageKey{job, tile, number, to}];
   pending.arrived = true;
+  pending.awaits_ask = asked && !pending.asked;
   pending.tag = tag;
   if (pending.send == nullptr) return;  // the generation has not come here yet
   pending.send->granted = true;
@@ -219,10 +224,69 @@ void Protocol::grant_arrived(JobId job, TileId tile, Version number, NodeId to, 
   try_send(*pending.send, actions);
 }
 
+void Protocol::ask_arrived(JobId job, TileId tile, Version number, NodeId to, Actions& actions) {
+  const MessageKey key{job, tile, number, to};
+  PendingGrant& pending = sends_[key];
+  pending.asked = true;
+  pending.awaits_ask = false;
+  if (pending.sent) {
+    sends_.erase(key);
+    return;
+  }
+  if (pending.send == nullptr || pending.arrived) return;
+  pending.send->asked = true;
+  try_send(*pending.send, actions);
+}
+
+void Protocol::offer_arrived(JobId job, TileId tile, Version number, NodeId from,
+                             Actions& actions) {
+  RemoteVersion** const found = remotes_.find(MessageKey{job, tile, number, from});
+  if (found == nullptr) return;  // granted meanwhile, received, and read
+  RemoteVersion& version = **found;
+  if (version.state != SlotHolder::State::waiting) return;
+  version.offered = true;
+  at_hand(static_cast<Task&>(*version.first_user), actions);
+}
+
+void Protocol::at_hand(Task& reader, Actions& actions) {
+  ++reader.offered;
+  if (reader.missing == reader.offered) fetch_inputs(reader, actions);
+}
+
+/// All that a task still lacks is at hand elsewhere: blocks for it are asked for together. One of
+/// them alone, taken earlier, would be held for nothing.
+void Protocol::fetch_inputs(Task& task, Actions& actions) {
+  if (!task.job->pools[static_cast<std::size_t>(task.place.value())].has_early()) return;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    Copy* in = task.operands[i].in;
+    if (in == nullptr || in->kind == Copy::Kind::local) continue;
+    SlotHolder& holder = in->kind == Copy::Kind::remote
+                             ? static_cast<SlotHolder&>(static_cast<RemoteVersion&>(*in))
+                             : static_cast<Replica&>(*in);
+    if (holder.first_user != &task || holder.state != SlotHolder::State::waiting) continue;
+    if (holder.fetched) continue;
+    withdraw(holder);
+    holder.fetched = true;
+    static_cast<void>(enter(holder, actions));
+  }
+}
+
 void Protocol::try_send(Send& send, Actions& actions) {
-  if (!send.has_data || !send.granted || send.posted) return;
+  if (!send.has_data || send.posted) return;
+  if (!send.granted) {
+    if (!send.asked) return;
+    send.asked = false;
+    actions.offers.push_back({send.to, send.job->id, send.tile, send.number});
+    return;
+  }
   send.posted = true;
-  sends_.erase(MessageKey{send.job->id, send.tile, send.number, send.to});
+  const MessageKey key{send.job->id, send.tile, send.number, send.to};
+  if (PendingGrant& pending = *sends_.find(key); pending.awaits_ask) {
+    pending.sent = true;
+    pending.send = nullptr;
+  } else {
+    sends_.erase(key);
+  }
   const bool is_minor_output = send.task != nullptr;
   const PlaceId place = is_minor_output ? send.task->place : send.version->place;
   const BlockRef block =
@@ -259,6 +323,7 @@ void Protocol::data_arrived(Landing& landing, bool empty, Actions& actions) {
     auto& version = static_cast<RemoteVersion&>(landing);
     Job* job = version.pool_job;
     if (empty) job->cancelled = true;
+    if (version.offered) --static_cast<Task*>(version.first_user)->offered;
     fire(version, actions);
     check_drained(*job, actions);
     return;
@@ -286,7 +351,7 @@ void Protocol::deliver_minor_output(Operand& operand, Actions& actions) {
 void Protocol::sink_may_receive(Sink& sink, Actions& actions) {
   const LocalVersion& version = *sink.version;
   actions.grants.push_back({sink.from, sink.job->id, version.tile, version.number, version.place,
-                            version.block, sink.order, &sink});
+                            version.block, sink.order, false, &sink});
 }
 
 void Protocol::sink_may_copy(Sink& sink, Actions& actions) {
@@ -328,6 +393,7 @@ void Protocol::copy_finished(const CopyAction& copy, Actions& actions) {
       Replica& replica = *static_cast<Replica*>(copy.record);
       Job& job = *replica.owner_job;
       BaseCopy* source = replica.source;
+      --replica.user->offered;
       fire(replica, actions);
       visit(*source, actions);
       check_drained(job, actions);

@@ -123,15 +123,30 @@ void Protocol::request_slot(Job& job, SlotHolder& holder, PlaceId place, Item& f
   holder.pool = &job.pools[static_cast<std::size_t>(place.value())];
   holder.pool_job = &job;
   holder.first_user = &first_user;
-  holder.pool->is_asked[static_cast<std::size_t>(holder.use())] = true;
   holder.user_order = first_user.order;
+  if (enter(holder, actions) || holder.kind != SlotHolder::Kind::landing) return;
+  auto& version = static_cast<RemoteVersion&>(holder);
+  version.asked = true;
+  actions.asks.push_back({version.from, version.job, version.tile, version.number});
+}
+
+/// False: it waits from now on.
+bool Protocol::enter(SlotHolder& holder, Actions& actions) {
+  const auto use = static_cast<std::size_t>(holder.use());
+  holder.pool->is_used[use] = true;
   if (try_take_slot(holder)) {
     slot_granted(holder, actions);
-  } else {
-    holder.state = SlotHolder::State::waiting;
-    holder.pool->waiting[static_cast<std::size_t>(holder.use())].emplace(holder.user_order,
-                                                                         &holder);
+    return true;
   }
+  holder.state = SlotHolder::State::waiting;
+  holder.pool->waiting[use].emplace(holder.user_order, &holder);
+  return false;
+}
+
+void Protocol::withdraw(SlotHolder& holder) {
+  HEDDLE_DEBUG(holder.state == SlotHolder::State::waiting);
+  holder.pool->waiting[static_cast<std::size_t>(holder.use())].erase({holder.user_order, &holder});
+  holder.state = SlotHolder::State::idle;
 }
 
 bool Protocol::try_take_slot(SlotHolder& holder) {
@@ -170,7 +185,7 @@ void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
       auto& version = static_cast<RemoteVersion&>(holder);
       version.block = version.slot;
       actions.grants.push_back({version.from, job.id, version.tile, version.number, version.place,
-                                version.block, holder.user_order, &version});
+                                version.block, holder.user_order, version.asked, &version});
       return;
     }
     case SlotHolder::Kind::scratch:

@@ -53,9 +53,9 @@ Protocol::~Protocol() {
     if (matrices_[m]->in_use) remove_matrix(MatrixId{static_cast<std::int32_t>(m)});
   }
   HEDDLE_CHECK(remotes_.empty(), "{} arrival records are left", remotes_.size());
-  sends_.for_each([](const MessageKey& key, const PendingGrant& /*pending*/) {
-    HEDDLE_CHECK(false, "tile {} version {} was granted by node {} and never sent", key.tile.index,
-                 key.number.value(), key.peer.value());
+  sends_.for_each([](const MessageKey& key, const PendingGrant& pending) {
+    HEDDLE_CHECK(pending.sent, "tile {} version {} was granted by node {} and never sent",
+                 key.tile.index, key.number.value(), key.peer.value());
   });
 }
 
@@ -277,6 +277,29 @@ std::int32_t extra_slots(const Links& slots) {
   return count;
 }
 
+/// Of the inputs of a task that has not run: those at hand elsewhere, to be brought for it.
+std::int32_t offered_inputs(const Task& task) {
+  std::int32_t count = 0;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const Copy* in = task.operands[i].in;
+    if (in == nullptr || in->present) continue;
+    if (in->kind == Copy::Kind::remote) {
+      const auto& version = static_cast<const RemoteVersion&>(*in);
+      if (version.offered && version.first_user == &task) ++count;
+    } else if (in->kind == Copy::Kind::replica) {
+      const auto& replica = static_cast<const Replica&>(*in);
+      if (replica.state != SlotHolder::State::idle && replica.user == &task) ++count;
+    }
+  }
+  return count;
+}
+
+bool is_valid_item(const Item& item) {
+  if (item.item_kind != Item::Kind::task) return true;
+  const auto& task = static_cast<const Task&>(item);
+  return task.executed || task.missing == 0 || task.offered == offered_inputs(task);
+}
+
 }  // namespace
 
 bool Protocol::is_valid() const {
@@ -286,7 +309,7 @@ bool Protocol::is_valid() const {
     std::uint64_t last = 0;
     for (const Links* l = job->items.next; l != &job->items; l = l->next) {
       const auto& item = *static_cast<const Item*>(l);
-      if (item.order < last) return false;
+      if (item.order < last || !is_valid_item(item)) return false;
       last = item.order;
       ++count;
       extra += extra_slots(item.slots);

@@ -141,9 +141,15 @@ class Protocol {
   /// The task's kernel has run (or was skipped): FIRE.
   void task_finished(Task& task, Actions& actions);
   void copy_finished(const CopyAction& copy, Actions& actions);
-  /// Node `to` can receive a version; it may ask before this node has generated the instance.
+  /// Node `to` can receive a version, which it may say before this node has generated the instance.
+  /// `asked`: it has asked before (or that will come yet).
   void grant_arrived(JobId job, TileId tile, Version number, NodeId to, std::uint32_t tag,
-                     Actions& actions);
+                     bool asked, Actions& actions);
+  /// Node `to` has no block for a version yet; likewise.
+  void ask_arrived(JobId job, TileId tile, Version number, NodeId to, Actions& actions);
+  /// Node `from` has the data of a version that this node has asked for. It may come when the
+  /// version has been granted, or even received: then nothing happens.
+  void offer_arrived(JobId job, TileId tile, Version number, NodeId from, Actions& actions);
   void send_finished(Send& send, Actions& actions);
   /// The version that was granted is in its block. `empty`: its job was cancelled elsewhere.
   void data_arrived(Landing& landing, bool empty, Actions& actions);
@@ -201,8 +207,12 @@ class Protocol {
   struct MessageKeyHash {
     std::size_t operator()(const MessageKey& k) const;
   };
+  /// What the receiver has said about a version that is to be sent.
   struct PendingGrant {
-    Send* send = nullptr;  ///< null: the grant came first
+    Send* send = nullptr;  ///< null: the receiver came first, or
+    bool sent = false;     ///< an ask is on its way that its grant has overtaken
+    bool awaits_ask = false;
+    bool asked = false;
     bool arrived = false;
     std::uint32_t tag = 0;
   };
@@ -233,6 +243,8 @@ class Protocol {
   void fire(Copy& copy, Actions& actions);
   void trigger(Instance& instance, Actions& actions);
   void input_ready(Task& task, Actions& actions);
+  void at_hand(Task& reader, Actions& actions);
+  void fetch_inputs(Task& task, Actions& actions);
   void acquire_outputs(Task& task, Actions& actions);
   bool acquire(LocalVersion& version, Operand* operand, Actions& actions);
   void take_block(LocalVersion& version);
@@ -257,6 +269,8 @@ class Protocol {
   void drop_send(Send& send);
   void request_slot(Job& job, SlotHolder& holder, PlaceId place, Item& first_user,
                     Actions& actions);
+  bool enter(SlotHolder& holder, Actions& actions);
+  static void withdraw(SlotHolder& holder);
   bool try_take_slot(SlotHolder& holder);
   void slot_granted(SlotHolder& holder, Actions& actions);
   void release_slot(SlotHolder& holder, Actions& actions);

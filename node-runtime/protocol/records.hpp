@@ -84,7 +84,8 @@ struct SlotHolder : Links {
   enum class State : std::uint8_t { idle, waiting, held };
   Kind kind;
   State state = State::idle;
-  bool extra = false;  ///< granted ahead of need, counted in Pool::extra
+  bool extra = false;    ///< granted ahead of need, counted in Pool::extra
+  bool fetched = false;  ///< its reader lacks nothing but what is at hand elsewhere
   Pool* pool = nullptr;
   Job* pool_job = nullptr;
   Item* first_user = nullptr;  ///< valid while waiting
@@ -95,12 +96,15 @@ struct SlotHolder : Links {
   /// How soon what asks for a block can use it.
   enum class Use : std::uint8_t {
     write,  ///< at once: a task whose inputs are there writes to it
-    copy,   ///< its source is there
+    fetch,  ///< its data is at hand elsewhere, and so is all else that its reader needs
+    copy,   ///< its data is at hand on this node, its reader lacks other things
     grant,  ///< when the data comes, which nobody may have begun to compute
   };
-  static constexpr std::size_t use_count = 3;
+  static constexpr std::size_t use_count = 4;
   [[nodiscard]] Use use() const {
-    return kind == Kind::landing ? Use::grant : kind == Kind::replica ? Use::copy : Use::write;
+    if (fetched) return Use::fetch;
+    if (kind == Kind::landing) return Use::grant;
+    return kind == Kind::replica ? Use::copy : Use::write;
   }
 };
 
@@ -127,16 +131,21 @@ struct Pool {
   /// By program order of the first user.
   using Waiting = std::set<std::pair<std::uint64_t, SlotHolder*>>;
   std::array<Waiting, SlotHolder::use_count> waiting;
-  std::array<bool, SlotHolder::use_count> is_asked{};  ///< whether there are holders of that use
+  std::array<bool, SlotHolder::use_count> is_used{};  ///< whether there are holders of that use
 
   /// Most extra blocks when a holder of that use is to have one more. Each use leaves a quarter to
   /// each one that is sooner over, where there is such: what is asked for earlier, for tasks that
   /// lie far ahead, would hold the blocks that those before them need.
   [[nodiscard]] std::int32_t extra_max(SlotHolder::Use use) const {
     const std::int32_t all = capacity - minimum;
-    const auto sooner =
-        std::count(is_asked.begin(), is_asked.begin() + static_cast<int>(use), true);
+    const auto sooner = std::count(is_used.begin(), is_used.begin() + static_cast<int>(use), true);
     return all - static_cast<std::int32_t>(sooner) * (all / 4);
+  }
+
+  /// Somebody waits to take a block before it is needed.
+  [[nodiscard]] bool has_early() const {
+    return !waiting[static_cast<std::size_t>(SlotHolder::Use::copy)].empty() ||
+           !waiting[static_cast<std::size_t>(SlotHolder::Use::grant)].empty();
   }
 
   [[nodiscard]] bool is_valid() const {
@@ -212,6 +221,8 @@ struct Landing {
 /// tasks (D2a). It lands at the place of the first of them; others have it copied from there.
 struct RemoteVersion : BaseCopy, Landing, SlotHolder {
   NodeId from;
+  bool asked = false;     ///< it has been told that there was no block
+  bool offered = false;   ///< its data is at hand there
   OwnedLinks open{this};  ///< in Job::open_remotes until closed
   RemoteVersion()
       : BaseCopy(BaseCopy::Kind::remote),
@@ -250,6 +261,7 @@ struct Send : Item {
   Send* sibling = nullptr;
   InstanceKind kind = InstanceKind::internode_alien_input;
   bool has_data = false;
+  bool asked = false;  ///< and not yet offered
   bool granted = false;
   bool posted = false;
   bool done = false;
@@ -321,6 +333,8 @@ struct Task : Item {
   Work work;
   std::int32_t priority = 0;
   std::int32_t missing = 0;  ///< inputs, blocks and output blocks not yet there
+  /// Of the inputs that are missing: those at hand elsewhere that are to be brought for this task.
+  std::int32_t offered = 0;
   PlaceId place;
   std::uint8_t operand_count = 0;
   std::uint8_t pending_outputs = 0;  ///< minor outputs not yet delivered

@@ -118,9 +118,8 @@ Engine::Wakes Engine::apply() {
     copies_.insert(copies_.end(), a.copies.begin(), a.copies.end());
     wakes.copy = true;
   }
-  if (!a.grants.empty() || !a.sends.empty()) {
-    outbox_.grants.insert(outbox_.grants.end(), a.grants.begin(), a.grants.end());
-    outbox_.sends.insert(outbox_.sends.end(), a.sends.begin(), a.sends.end());
+  if (!a.asks.empty() || !a.grants.empty() || !a.offers.empty() || !a.sends.empty()) {
+    outbox_.add(a);
     wakes.message = true;
   }
   // Those who look find out whether the host would be sooner.

@@ -22,15 +22,26 @@ struct JobVerdict {
 /// under its lock; the progress thread takes it as a whole. Bounded by windows and pools: an item
 /// of a job has at most one message.
 struct Outbox {
+  std::vector<protocol::AskAction> asks;
   std::vector<protocol::GrantAction> grants;
+  std::vector<protocol::OfferAction> offers;
   std::vector<protocol::SendAction> sends;
   std::vector<JobVerdict> done;       ///< jobs that are drained here
   std::vector<JobVerdict> cancelled;  ///< jobs to be cancelled everywhere
   std::string failure;                ///< this node fails: tell the others why
   bool failure_elsewhere = false;     ///< `failure` speaks of another node already
 
+  /// What the protocol wants told to other nodes, and sent to them.
+  void add(const protocol::Actions& actions) {
+    asks.insert(asks.end(), actions.asks.begin(), actions.asks.end());
+    grants.insert(grants.end(), actions.grants.begin(), actions.grants.end());
+    offers.insert(offers.end(), actions.offers.begin(), actions.offers.end());
+    sends.insert(sends.end(), actions.sends.begin(), actions.sends.end());
+  }
+
   [[nodiscard]] bool empty() const {
-    return grants.empty() && sends.empty() && done.empty() && cancelled.empty() && failure.empty();
+    return asks.empty() && grants.empty() && offers.empty() && sends.empty() && done.empty() &&
+           cancelled.empty() && failure.empty();
   }
 };
 

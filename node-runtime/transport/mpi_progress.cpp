@@ -107,12 +107,10 @@ bool MpiProgress::post_outbox() {
   }
   std::sort(outbox.sends.begin(), outbox.sends.end(),
             [](const auto& a, const auto& b) { return a.priority > b.priority; });
-  for (const protocol::SendAction& send : outbox.sends) {
-    if (!delay(Delayed{delay_until(), send})) tiles_.send(send);
-  }
-  for (const protocol::GrantAction& grant : outbox.grants) {
-    if (!delay(Delayed{delay_until(), grant})) post_grant(grant);
-  }
+  post_all(outbox.sends);
+  post_all(outbox.asks);
+  post_all(outbox.grants);
+  post_all(outbox.offers);
   for (const JobVerdict& verdict : outbox.done) {
     if (rank_ == 0) {
       merge_verdict(verdict);
@@ -158,25 +156,43 @@ bool MpiProgress::post_delayed() {
     const Delayed action = delayed_[i];
     delayed_[i] = delayed_.back();
     delayed_.pop_back();
-    if (const auto* send = std::get_if<protocol::SendAction>(&action.action)) {
-      tiles_.send(*send);
-    } else {
-      post_grant(std::get<protocol::GrantAction>(action.action));
-    }
+    std::visit([this](const auto& one) { post(one); }, action.action);
     posted = true;
   }
   return posted;
 }
 
-void MpiProgress::post_grant(const protocol::GrantAction& grant) {
+template <class Action>
+void MpiProgress::post_all(const std::vector<Action>& actions) {
+  for (const Action& action : actions) {
+    if (!delay(Delayed{delay_until(), action})) post(action);
+  }
+}
+
+template <class Action>
+MpiProgress::Header MpiProgress::header_of(Type type, const Action& action) {
   Header header;
-  header.type = Type::grant;
+  header.type = type;
+  header.job = action.job.value();
+  header.matrix = action.tile.matrix.value();
+  header.tile = action.tile.index;
+  header.version = action.number.value();
+  return header;
+}
+
+void MpiProgress::post(const protocol::AskAction& ask) {
+  send_header(header_of(Type::ask, ask), ask.from.value());
+}
+
+void MpiProgress::post(const protocol::GrantAction& grant) {
+  Header header = header_of(Type::grant, grant);
   header.tag = tiles_.expect(grant);
-  header.job = grant.job.value();
-  header.matrix = grant.tile.matrix.value();
-  header.tile = grant.tile.index;
-  header.version = grant.number.value();
+  header.asked = grant.asked ? 1 : 0;
   send_header(header, grant.from.value());
+}
+
+void MpiProgress::post(const protocol::OfferAction& offer) {
+  send_header(header_of(Type::offer, offer), offer.to.value());
 }
 
 void MpiProgress::send_header(const Header& header, int to) {
@@ -312,8 +328,10 @@ bool MpiProgress::move_tiles() {
 void MpiProgress::header_arrived(const Header& header, int from) {
   const JobVerdict verdict{protocol::JobId{header.job}, header.status, header.info, header.pivot};
   switch (header.type) {
+    case Type::ask:
     case Type::grant:
-      arrivals_.grants.emplace_back(header, NodeId{from});
+    case Type::offer:
+      arrivals_.versions.emplace_back(header, NodeId{from});
       return;
     case Type::drained:
       merge_verdict(verdict);
@@ -329,18 +347,31 @@ void MpiProgress::header_arrived(const Header& header, int from) {
   }
 }
 
+/// What another node has to say about a version.
+void MpiProgress::tell(protocol::Protocol& protocol, const Header& header, NodeId from,
+                       protocol::Actions& actions) {
+  const protocol::JobId job{header.job};
+  const protocol::TileId tile{protocol::MatrixId{header.matrix}, header.tile};
+  const Version number{header.version};
+  switch (header.type) {
+    case Type::ask:
+      return protocol.ask_arrived(job, tile, number, from, actions);
+    case Type::grant:
+      return protocol.grant_arrived(job, tile, number, from, header.tag, header.asked != 0,
+                                    actions);
+    default:
+      return protocol.offer_arrived(job, tile, number, from, actions);
+  }
+}
+
 /// Tells the engine all that has come in, under one lock.
 void MpiProgress::hand_over() {
   if (arrivals_.empty()) return;
   Arrivals arrivals = std::exchange(arrivals_, {});
   for (const JobVerdict& verdict : arrivals.cancelled) engine_.cancel_from_elsewhere(verdict);
-  if (!arrivals.grants.empty()) {
+  if (!arrivals.versions.empty()) {
     engine_.deliver([&](protocol::Protocol& protocol, protocol::Actions& actions) {
-      for (const auto& [header, from] : arrivals.grants) {
-        protocol.grant_arrived(protocol::JobId{header.job},
-                               {protocol::MatrixId{header.matrix}, header.tile},
-                               Version{header.version}, from, header.tag, actions);
-      }
+      for (const auto& [header, from] : arrivals.versions) tell(protocol, header, from, actions);
     });
   }
   for (const JobVerdict& verdict : arrivals.ended) engine_.job_ended(verdict);

@@ -23,7 +23,8 @@ namespace heddle {
 ///
 /// A version travels on demand of its receiver: when the protocol has a block for it (GrantAction),
 /// a small header tells the version's home which tag to send to; the home sends as soon as the
-/// version is written (TileTransport).
+/// version is written (TileTransport). Where the protocol has none (AskAction), the home says when
+/// the version is written (OfferAction).
 ///
 /// What is bounded: headers in flight by the items in the windows of the peers. `header_receives`
 /// are posted at a time, more wait in MPI's queue of unexpected messages (64 bytes each). Deadlock:
@@ -49,7 +50,7 @@ class MpiProgress {
   void barrier();
 
  private:
-  enum class Type : std::int32_t { grant, drained, ended, cancel, heartbeat };
+  enum class Type : std::int32_t { ask, grant, offer, drained, ended, cancel, heartbeat };
   struct Header {
     Type type = Type::heartbeat;
     std::uint32_t tag = 0;
@@ -58,7 +59,7 @@ class MpiProgress {
     std::int32_t tile = 0;
     std::int32_t version = 0;
     std::int32_t status = 0;
-    std::int32_t padding = 0;
+    std::int32_t asked = 0;
     std::int64_t info = 0;
     double pivot = 0;
     std::uint64_t reserved[2]{};
@@ -78,12 +79,12 @@ class MpiProgress {
   };
   /// What others have sent, handed to the engine in one go.
   struct Arrivals {
-    std::vector<std::pair<Header, NodeId>> grants;
+    std::vector<std::pair<Header, NodeId>> versions;  ///< asks, grants and offers
     std::vector<JobVerdict> drained;
     std::vector<JobVerdict> ended;
     std::vector<JobVerdict> cancelled;
     [[nodiscard]] bool empty() const {
-      return grants.empty() && drained.empty() && ended.empty() && cancelled.empty();
+      return versions.empty() && drained.empty() && ended.empty() && cancelled.empty();
     }
   };
   struct Agreement {
@@ -96,17 +97,28 @@ class MpiProgress {
   /// A message that a test wants to be late.
   struct Delayed {
     std::int64_t until_ns = 0;
-    std::variant<protocol::SendAction, protocol::GrantAction> action;
+    std::variant<protocol::SendAction, protocol::AskAction, protocol::GrantAction,
+                 protocol::OfferAction>
+        action;
   };
   [[nodiscard]] std::int64_t delay_until();
   bool delay(const Delayed& action);
   bool post_delayed();
-  void post_grant(const protocol::GrantAction& grant);
+  void post(const protocol::SendAction& send) { tiles_.send(send); }
+  void post(const protocol::AskAction& ask);
+  void post(const protocol::GrantAction& grant);
+  void post(const protocol::OfferAction& offer);
+  template <class Action>
+  void post_all(const std::vector<Action>& actions);
+  template <class Action>
+  [[nodiscard]] static Header header_of(Type type, const Action& action);
   void send_header(const Header& header, int to);
   void send_to_all(const Header& header);
   void post_header_receive(std::uint32_t slot);
   bool post_collective();
   bool poll();
+  static void tell(protocol::Protocol& protocol, const Header& header, NodeId from,
+                   protocol::Actions& actions);
   bool move_tiles();
   void completed(Flight flight, const MPI_Status& status);
   void header_arrived(const Header& header, int from);

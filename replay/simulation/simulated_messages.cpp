@@ -88,24 +88,58 @@ void SimulatedNode::step_aside(Worker& worker) {
   worker.stepped_aside_ns = worker.free_ns;
 }
 
-void SimulatedNode::grant(const GrantAction& wanted) {
+/// Something small about a version.
+void SimulatedNode::tell(Event::Kind kind, NodeId to, const SimulatedMessage& message) {
   const SimulatedMachine& machine = world_.machine;
+  posted({{kind, to, world_.messages.add(message)},
+          machine.message_s,
+          0,
+          ns_of(machine.way(id_, to).latency_s)});
+}
+
+void SimulatedNode::ask(const protocol::AskAction& wanted) {
+  SimulatedMessage message;
+  message.grant = {wanted.from, wanted.job, wanted.tile, wanted.number, {}, {}};
+  message.to = id_;
+  tell(Event::Kind::ask_arrives, wanted.from, message);
+}
+
+void SimulatedNode::ask_seen(std::int32_t number) {
+  const SimulatedMessage message = world_.messages.at(number);
+  world_.messages.remove(number);
+  const GrantAction& wanted = message.grant;
+  protocol_.ask_arrived(wanted.job, wanted.tile, wanted.number, message.to, actions_);
+  collect();
+}
+
+void SimulatedNode::offer(const protocol::OfferAction& offered) {
+  SimulatedMessage message;
+  message.grant = {id_, offered.job, offered.tile, offered.number, {}, {}};
+  message.to = offered.to;
+  tell(Event::Kind::offer_arrives, offered.to, message);
+}
+
+void SimulatedNode::offer_seen(std::int32_t number) {
+  const SimulatedMessage message = world_.messages.at(number);
+  world_.messages.remove(number);
+  const GrantAction& offered = message.grant;
+  protocol_.offer_arrived(offered.job, offered.tile, offered.number, offered.from, actions_);
+  collect();
+}
+
+void SimulatedNode::grant(const GrantAction& wanted) {
   SimulatedMessage message;
   message.grant = wanted;
   message.to = id_;
   message.granted_ns = world_.now_ns;
-  const Way& way = machine.way(id_, wanted.from);
-  posted({{Event::Kind::grant_arrives, wanted.from, world_.messages.add(message)},
-          machine.message_s,
-          0,
-          ns_of(way.latency_s)});
+  tell(Event::Kind::grant_arrives, wanted.from, message);
 }
 
 void SimulatedNode::grant_seen(std::int32_t number) {
   const SimulatedMessage message = world_.messages.at(number);
   const GrantAction& grant = message.grant;
   protocol_.grant_arrived(grant.job, grant.tile, grant.number, message.to,
-                          static_cast<std::uint32_t>(number), actions_);
+                          static_cast<std::uint32_t>(number), grant.asked, actions_);
   collect();
 }
 

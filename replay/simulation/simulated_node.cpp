@@ -188,7 +188,9 @@ void SimulatedNode::collect() {
   }
   push_ready();
   for (const CopyAction& copy : actions_.copies) post_copy(copy);
+  for (const protocol::AskAction& wanted : actions_.asks) ask(wanted);
   for (const protocol::GrantAction& wanted : actions_.grants) grant(wanted);
+  for (const protocol::OfferAction& offered : actions_.offers) offer(offered);
   for (const protocol::SendAction& wanted : actions_.sends) send(wanted);
   const bool drained = !actions_.drained.empty();
   actions_.clear();

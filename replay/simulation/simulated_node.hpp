@@ -34,6 +34,10 @@ struct Event {
     lane_is_free,     ///< of lane `number`: the next copy
     copy_ends,        ///< of copy record `number`
     flow_ends,        ///< of those with first resource `number`, as foreseen
+    ask_arrives,      ///< of message record `number`, at the one who will send the version
+    ask_seen,         ///< likewise, by its progress thread
+    offer_arrives,    ///< of message record `number`, at the one who has asked
+    offer_seen,       ///< likewise
     grant_arrives,    ///< of message record `number`, at the one who sends the version
     grant_seen,       ///< likewise, by its progress thread
     message_starts,   ///< of message record `number`, behind its sender's progress thread
@@ -173,6 +177,8 @@ struct SimulatedNode final : WalkSink {
   void kernel_noticed(std::int32_t number);
   void lane_is_free(std::int32_t number);
   void copy_ends(std::int32_t number);
+  void ask_seen(std::int32_t number);
+  void offer_seen(std::int32_t number);
   void grant_seen(std::int32_t number);
   void message_starts(std::int32_t number);
   void message_sent(std::int32_t number);
@@ -252,6 +258,9 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] bool waits_for_source(const protocol::CopyAction& action);
   [[nodiscard]] protocol::Task* next_of_device(std::int32_t number);
   void ask_ahead(Device& device);
+  void ask(const protocol::AskAction& wanted);
+  void offer(const protocol::OfferAction& wanted);
+  void tell(Event::Kind kind, NodeId to, const SimulatedMessage& message);
   void grant(const protocol::GrantAction& wanted);
   void send(const protocol::SendAction& wanted);
   void send_next(std::int32_t number);

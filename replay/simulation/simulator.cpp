@@ -96,6 +96,14 @@ class Simulation {
         }
         return world_.push_foreseen();
       }
+      case Event::Kind::ask_arrives:
+        return pass(event, Event::Kind::ask_seen, 0);
+      case Event::Kind::ask_seen:
+        return node.ask_seen(event.number);
+      case Event::Kind::offer_arrives:
+        return pass(event, Event::Kind::offer_seen, 0);
+      case Event::Kind::offer_seen:
+        return node.offer_seen(event.number);
       case Event::Kind::grant_arrives:
         return pass(event, Event::Kind::grant_seen, 0);
       case Event::Kind::grant_seen:

@@ -571,7 +571,7 @@ TEST_F(JobDeathTest, leak_is_an_error_when_the_protocol_ends) {
     protocol::Protocol protocol({NodeId{0}, 1});
     protocol::Actions actions;
     protocol.grant_arrived(protocol::JobId{0}, {protocol::MatrixId{0}, 3}, Version{1}, NodeId{2}, 0,
-                           actions);
+                           false, actions);
   };
   EXPECT_DEATH(end_with_stray_grant(), "tile 3 version 1 was granted by node 2 and never sent");
 }

@@ -184,6 +184,25 @@ void Script::collect_copies(std::int32_t n) {
 
 void Script::collect_messages(std::int32_t n) {
   Node& node = at(n);
+  for (const protocol::AskAction& ask : node.actions.asks) {
+    if (!options_.asks) break;
+    const std::int32_t from = ask.from.value();
+    node.pending.push_back(
+        {fmt::format("ask {} of {}", name(ask.tile, ask.number), from), [this, n, ask, from] {
+           at(from).protocol->ask_arrived(ask.job, ask.tile, ask.number, NodeId{n},
+                                          at(from).actions);
+           collect(from);
+         }});
+  }
+  for (const protocol::OfferAction& offer : node.actions.offers) {
+    const std::int32_t to = offer.to.value();
+    node.pending.push_back(
+        {fmt::format("offer {} to {}", name(offer.tile, offer.number), to), [this, n, offer, to] {
+           at(to).protocol->offer_arrived(offer.job, offer.tile, offer.number, NodeId{n},
+                                          at(to).actions);
+           collect(to);
+         }});
+  }
   for (const protocol::GrantAction& grant : node.actions.grants) {
     EXPECT_EQ(place_of(grant.block), grant.place);
     const auto tag = static_cast<std::uint32_t>(node.landings.size());
@@ -193,7 +212,8 @@ void Script::collect_messages(std::int32_t n) {
                                         at_place(grant.place), from),
                             [this, n, grant, tag, from] {
                               at(from).protocol->grant_arrived(grant.job, grant.tile, grant.number,
-                                                               NodeId{n}, tag, at(from).actions);
+                                                               NodeId{n}, tag, grant.asked,
+                                                               at(from).actions);
                               collect(from);
                             },
                             nullptr, grant.block});

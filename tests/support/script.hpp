@@ -24,6 +24,8 @@ using Lines = std::vector<std::string>;
 ///   sink a.1 0>1            copy of a minor output to its tile
 ///   grant a.0 from 1        ready to receive, on the host
 ///   grant a.0 at 2 from 1   the same at another place
+///   ask a.0 of 1            no block to receive it, and
+///   offer a.0 to 0          what answers it (Options::asks)
 ///   send a.0 to 1           granted and at hand; carrying it out delivers it and leaves:
 ///   sent a.0 to 1           the sender's completion
 ///   send a.0 at 2 to 1      the same from another place than the host, and
@@ -39,6 +41,7 @@ class Script {
     std::int32_t blocks = 100;  ///< of each pool of the job
     std::int32_t minimum = 0;
     std::int32_t spare_count = 0;
+    bool asks = false;  ///< asks are told; without them nothing is offered, and all goes on
   };
 
   explicit Script(Options options) : options_(options) {}

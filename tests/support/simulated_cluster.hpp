@@ -203,6 +203,8 @@ class SimulatedCluster {
   void collect(Node& node);
   void take_ready(Node& node, protocol::Task& task);
   void take_grant(Node& node, protocol::GrantAction grant);
+  void tell(const Node& node, const protocol::AskAction& ask);
+  void tell(const Node& node, const protocol::OfferAction& offer);
   void take_send(Node& node, protocol::SendAction send);
   [[nodiscard]] bool admit(Node& node, const ReadyTask& ready);
   void start_task(Node& node, const ReadyTask& ready);

@@ -39,10 +39,10 @@ struct SimulatedCluster::JobState {
 
 /// Something on its way from one node to another.
 struct SimulatedCluster::Event {
-  enum class Kind : std::uint8_t { grant, payload };
+  enum class Kind : std::uint8_t { ask, grant, offer, payload };
   Kind kind = Kind::grant;
   NodeId from;
-  protocol::GrantAction grant;
+  protocol::GrantAction grant;  ///< of an ask and an offer: what names the version
   std::uint32_t tag = 0;
   Content data = 0;
   bool empty = false;

@@ -82,7 +82,9 @@ void SimulatedCluster::collect(Node& node) {
     node.blocks.begin_write(copy.to, {"a copy of tile", copy.tile.index});
     node.copies.push_back({copy, inject(Fault::copy_before_source), {}, 0});
   }
+  for (const protocol::AskAction& ask : a.asks) tell(node, ask);
   for (const GrantAction& grant : a.grants) take_grant(node, grant);
+  for (const protocol::OfferAction& offer : a.offers) tell(node, offer);
   for (const SendAction& send : a.sends) take_send(node, send);
   for (const protocol::Job* job : a.drained) {
     node.drained.push_back(static_cast<std::size_t>(job->id.value()));
@@ -147,6 +149,22 @@ void SimulatedCluster::take_grant(Node& node, GrantAction grant) {
   node.landings.push_back({grant});
   if (inject(Fault::grant_lost)) return;
   nodes_[static_cast<std::size_t>(grant.from.value())]->inbox.push_back(event);
+}
+
+void SimulatedCluster::tell(const Node& node, const protocol::AskAction& ask) {
+  Event event;
+  event.kind = Event::Kind::ask;
+  event.from = node.id;
+  event.grant = {ask.from, ask.job, ask.tile, ask.number, {}, {}};
+  nodes_[static_cast<std::size_t>(ask.from.value())]->inbox.push_back(event);
+}
+
+void SimulatedCluster::tell(const Node& node, const protocol::OfferAction& offer) {
+  Event event;
+  event.kind = Event::Kind::offer;
+  event.from = node.id;
+  event.grant = {node.id, offer.job, offer.tile, offer.number, {}, {}};
+  nodes_[static_cast<std::size_t>(offer.to.value())]->inbox.push_back(event);
 }
 
 void SimulatedCluster::take_send(Node& node, SendAction send) {
@@ -311,9 +329,16 @@ void SimulatedCluster::finish_sending(Node& node, std::size_t index) {
 }
 
 void SimulatedCluster::deliver(Node& node, const Event& event) {
-  if (event.kind == Event::Kind::grant) {
+  if (event.kind != Event::Kind::payload) {
     const GrantAction& g = event.grant;
-    node.protocol->grant_arrived(g.job, g.tile, g.number, event.from, event.tag, node.actions);
+    protocol::Protocol& p = *node.protocol;
+    if (event.kind == Event::Kind::grant) {
+      p.grant_arrived(g.job, g.tile, g.number, event.from, event.tag, g.asked, node.actions);
+    } else if (event.kind == Event::Kind::ask) {
+      p.ask_arrived(g.job, g.tile, g.number, event.from, node.actions);
+    } else {
+      p.offer_arrived(g.job, g.tile, g.number, event.from, node.actions);
+    }
     return collect(node);
   }
   Node::Landing& landing = node.landings[event.tag];
