@@ -126,6 +126,7 @@ Workforce workforce_of(const NodeFacts& facts) {
   const Measurements& measured = facts.tuning.measured;
   Workforce force;
   force.places = facts.cpu_workers_of_all;
+  force.nodes = facts.nodes;
   if (facts.devices > 0) {
     force.places = std::int64_t{facts.devices} * facts.nodes;
     if (facts.has_gpus()) force.tiles_min = gpu_tiles_min;

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.hpp"
@@ -220,6 +222,63 @@ std::string MachineClock::source() const {
   if (host_ == nullptr) return "by the machine file's rates";
   if (machine_.machine.devices == 0) return host_->source();
   return fmt::format("as measured here, devices' by {} rates", machine_.device_source);
+}
+
+namespace {
+
+/// Of square tiles, by the usual counts.
+struct TileKernel {
+  const char* name;
+  double flops;  ///< over the cube of the tile's order
+};
+constexpr std::array<TileKernel, 4> cholesky_kernels{
+    TileKernel{"gsmm", 2}, {"syrk", 1}, {"trsm", 1}, {"potrf", 1.0 / 3}};
+
+KernelTimes times_of(const std::vector<KernelRate>& rates, std::int32_t workers) {
+  std::set<double> sizes;
+  for (const KernelRate& rate : rates) {
+    if (rate.kernel == "gsmm") sizes.insert(rate.size);
+  }
+  KernelTimes times;
+  for (const TileKernel& kernel : cholesky_kernels) {
+    for (const double size : sizes) {
+      const auto rate = rate_at(rates, kernel.name, size, workers);
+      if (!rate) return {};
+      const auto tile = static_cast<std::int64_t>(size);
+      times.push_back(
+          {kernel.name, tile, tile, 0, kernel.flops * size * size * size / (*rate * 1e3)});
+    }
+  }
+  return times;
+}
+
+double gigabytes_per_s(const replay::Way& way) {
+  return way.bytes_per_s * 1e-9;
+}
+
+}  // namespace
+
+Measurements measurements_of(const MachineDescription& description) {
+  const replay::SimulatedMachine& machine = description.machine;
+  Measurements result;
+  if (KernelTimes host = times_of(description.host, machine.workers_on_host()); !host.empty()) {
+    result.cpu = CpuMeasurement{machine.cpu_workers, {}, std::move(host)};
+  }
+  if (KernelTimes device = times_of(description.device, 1); !device.empty()) {
+    DeviceMeasurement& one = result.devices.emplace_back();
+    one.backend = description.device_backend;
+    one.name = description.device_source;
+    one.streams = machine.device_streams;
+    one.kernels = std::move(device);
+    one.copies.to_device = gigabytes_per_s(machine.to_device);
+    one.copies.to_host = gigabytes_per_s(machine.to_host);
+    one.copies.to_peer = gigabytes_per_s(machine.to_peer);
+  }
+  const replay::Way& way = machine.way(NodeId{0}, NodeId{machine.nodes - 1});
+  if (machine.nodes > 1) {
+    result.messages = MessageMeasurement{way.latency_s * 1e6, gigabytes_per_s(way)};
+  }
+  return result;
 }
 
 MachineDescription read_machine_description(const std::optional<std::string>& path,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/simulation/kernel_clock.hpp"
+#include "node-runtime/machine/measurements.hpp"
 #include "replay/simulation/simulated_machine.hpp"
 
 namespace heddle {
@@ -64,6 +65,11 @@ class MachineClock final : public KernelClock {
   MachineDescription machine_;
   std::shared_ptr<KernelClock> host_;
 };
+
+/// What sizes of tiles are chosen by on such a machine (node-runtime/tuning.hpp): its times of
+/// Cholesky's kernels at the sizes that its products have a rate for, and its links. Without rates
+/// of all four of them nothing of the host, or of devices.
+[[nodiscard]] Measurements measurements_of(const MachineDescription& description);
 
 /// Rate of `kernel` at a size, with so many workers of the host at work (1 at least); nothing for a
 /// kernel that is not listed.

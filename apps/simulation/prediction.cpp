@@ -45,7 +45,11 @@ NodeFacts facts_of(const PredictionCase& one) {
   facts.distribution = grid_of(config, machine.nodes);
   facts.distribution.devices = machine.devices;
   // What was measured here tells about the machine as long as its kernels are this one's.
-  if (one.machine.host.empty()) facts.tuning = one.tuning;
+  if (one.machine.host.empty()) {
+    facts.tuning = one.tuning;
+  } else {
+    facts.tuning.measured = measurements_of(one.machine);
+  }
   if (!facts.tuning.measured.devices.empty()) {
     facts.device_name = facts.tuning.measured.devices.front().name;
   }

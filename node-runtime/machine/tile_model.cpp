@@ -14,6 +14,9 @@ namespace {
 constexpr double equal_time = 1.01;  ///< times that differ by less are the same
 constexpr double strip_share_min = 0.1;
 
+/// Of a node's generation thread, for a task; what a simulation takes, too (SimulatedMachine).
+constexpr double generation_s = 0.5e-6;
+
 double to_double(std::int64_t value) {
   return static_cast<double>(value);
 }
@@ -41,7 +44,7 @@ std::vector<std::int64_t> candidate_tiles(const KernelTimes& times) {
   std::set<std::int64_t> candidates = measured;
   if (measured.empty()) return {};
   for (std::int64_t power = 64; power <= *measured.rbegin(); power *= 2) {
-    const std::int64_t step = std::max<std::int64_t>(64, power / 8);
+    const std::int64_t step = std::max<std::int64_t>(32, power / 8);
     for (std::int64_t tile = power; tile < 2 * power; tile += step) {
       if (tile >= *measured.begin() && tile <= *measured.rbegin()) candidates.insert(tile);
     }
@@ -153,7 +156,9 @@ std::optional<double> cholesky_seconds(const KernelTimes& times, std::int64_t n,
     const double chain = *potrf * size * size * size +
                          std::min(1.0, below) * (*trsm + tile_travels + std::max(*syrk, *gsmm));
     const double travel = below * tile_travels * (1 - 1 / places);
-    seconds += std::max({work / places, chain, travel});
+    const double tasks = 1 + below * (below + 3) / 2;
+    const double generation = tasks / to_double(workforce.nodes) * generation_s;
+    seconds += std::max({work / places, chain, travel, generation});
   }
   return seconds;
 }

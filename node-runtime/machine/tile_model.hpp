@@ -17,6 +17,8 @@ struct Workforce {
   /// 10^9 bytes per second at which tiles of a factored panel reach a place that is not theirs; 0:
   /// all places share one memory.
   double exchange_rate = 0;
+  /// That generate tasks, each for itself.
+  std::int64_t nodes = 1;
   /// Tile columns that a matrix is cut into at least. Kernels measured one by one do not tell what
   /// it costs when too few of them are left to run side by side.
   std::int64_t tiles_min = 2;
@@ -28,8 +30,9 @@ struct Workforce {
                                                         std::string_view kernel, std::int64_t tile);
 
 /// A tile Cholesky of order n: in each step the places share the updates, while one after the other
-/// the next panel's pieces become ready (potrf, one trsm, one update), and the panel travels; the
-/// longest of the three counts. Nothing where a kernel was not measured around that size.
+/// the next panel's pieces become ready (potrf, one trsm, one update), the
+/// panel travels, and each node generates its part of the step's tasks; the longest of these
+/// counts. Nothing where a kernel was not measured around that size.
 [[nodiscard]] std::optional<double> cholesky_seconds(const KernelTimes& times, std::int64_t n,
                                                      std::int64_t tile, const Workforce& workforce);
 

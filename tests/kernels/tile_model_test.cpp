@@ -93,6 +93,20 @@ TEST(TileModel, takes_larger_tiles_where_they_travel_slowly) {
   EXPECT_GT(*far, *cholesky_seconds(times, 16384, 512, {.places = 8, .exchange_rate = 1000}));
 }
 
+TEST(TileModel, takes_no_smaller_tiles_than_one_thread_generates_in_time) {
+  const KernelTimes times = squares(50000, 50000, 0);  // the smaller, the shorter the chain
+  const auto many = best_cholesky_tile(times, 16384, {.places = 1000});
+  const auto few = best_cholesky_tile(times, 16384, {.places = 1000, .nodes = 1000});
+  ASSERT_TRUE(many && few);
+  EXPECT_GT(*many, *few);
+  // In each of 64 steps so many places take no longer than one thread for half a microsecond each
+  // of 64 * 65 * 66 / 6 tasks, but for the chains at the end.
+  const double least = 45760 * 0.5e-6;
+  const double seconds = *cholesky_seconds(squares(5e6, 5e6, 0), 16384, 256, {.places = 1000000});
+  EXPECT_GE(seconds, least);
+  EXPECT_LE(seconds, 1.01 * least);
+}
+
 TEST(TileModel, says_nothing_without_measurements_or_for_tiny_matrices) {
   EXPECT_FALSE(best_cholesky_tile({}, 4000, {}));
   EXPECT_FALSE(best_cholesky_tile({{"gsmm", 256, 256, 0, 10}}, 4000, {}));
