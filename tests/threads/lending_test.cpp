@@ -48,7 +48,8 @@ TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
   std::vector<Outcome> expected;
   expected.reserve(all.size());
   for (const Work& work : all) expected.push_back(outcome_of(work, {}));
-  for (const std::uint64_t seed : simulation::seeds(12)) {
+  const std::vector<std::uint64_t> seeds = simulation::seeds(12);
+  for (const std::uint64_t seed : seeds) {
     const std::size_t w = seed % all.size();
     const int devices = 1 + static_cast<int>(seed / all.size() % 3);
     Machine machine = lending(devices, static_cast<unsigned>(seed / 2 % 4), faults_of(seed));
@@ -59,7 +60,8 @@ TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
                                                  << simulation::replay_hint(seed);
     lent += outcome.tasks_lent;
   }
-  EXPECT_GT(lent, 0);  // mostly thousands
+  // Mostly thousands; of a single run on busy cores perhaps none.
+  if (seeds.size() > 6) EXPECT_GT(lent, 0);
 }
 
 TEST(Lending, divided_tasks_give_the_factor) {
