@@ -61,7 +61,9 @@ TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
     lent += outcome.tasks_lent;
   }
   // Mostly thousands; of a single run on busy cores perhaps none.
-  if (seeds.size() > 6) EXPECT_GT(lent, 0);
+  if (seeds.size() > 6) {
+    EXPECT_GT(lent, 0);
+  }
 }
 
 TEST(Lending, divided_tasks_give_the_factor) {
