@@ -11,6 +11,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
 
 namespace heddle {
@@ -48,10 +49,11 @@ class DescriptionReader {
   explicit DescriptionReader(YamlReader yaml) : yaml_(std::move(yaml)) {}
 
   void read(const YAML::Node& root, MachineDescription& to) const {
-    yaml_.expect_map(root, "machine",
-                     {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "cores",
-                      "devices", "device_streams", "stream_depth", "inverse_block", "to_device",
-                      "to_host", "to_peer", "network", "memory", "runtime", "kernels"});
+    yaml_.expect_map(
+        root, "machine",
+        {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "cores", "devices",
+         "device_memory", "device_streams", "stream_depth", "inverse_block", "to_device", "to_host",
+         "to_peer", "network", "memory", "runtime", "kernels"});
     if (yaml_.whole(root, version_key, 1) != 1) {
       yaml_.fail(root[version_key].Mark(), fmt::format("'{}' must be 1", version_key));
     }
@@ -62,6 +64,7 @@ class DescriptionReader {
     count(root, "cpu_workers", 1, machine.cpu_workers);
     count(root, "cores", 0, machine.cores);
     count(root, "devices", 0, machine.devices);
+    if (root["device_memory"]) machine.device_memory_bytes = bytes(root, "device_memory");
     count(root, "device_streams", 1, machine.device_streams);
     count(root, "stream_depth", 1, machine.stream_depth);
     if (root["inverse_block"]) to.inverse_block = yaml_.whole(root, "inverse_block", 0);
@@ -82,6 +85,13 @@ class DescriptionReader {
       yaml_.fail(map[key].Mark(), fmt::format("'{}' is too large: {}", key, value));
     }
     to = static_cast<std::int32_t>(value);
+  }
+  [[nodiscard]] std::uint64_t bytes(const YAML::Node& map, const char* key) const {
+    try {
+      return parse_bytes(yaml_.scalar<std::string>(map, key, "a size such as 6GiB"));
+    } catch (const Error& why) {
+      yaml_.fail(map[key].Mark(), fmt::format("'{}': {}", key, why.what()));
+    }
   }
   void way(const YAML::Node& map, const char* key, Way& to) const {
     const YAML::Node at = map[key];

@@ -13,6 +13,10 @@ std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu
   return std::min(most, 4 * minimum + ahead);
 }
 
+std::int32_t affordable_blocks(std::int32_t useful, std::int64_t left) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(left / 2, 0, useful));
+}
+
 PoolPlan::PoolPlan(NodeId node, std::int32_t places)
     : node_(node),
       alive_(static_cast<std::size_t>(places)),

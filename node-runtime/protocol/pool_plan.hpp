@@ -14,6 +14,10 @@ namespace heddle::protocol {
 [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum,
                                          std::int32_t cpu_workers);
 
+/// Of so many useful blocks those that a job takes where memory has `left` of them beside the
+/// minimum: half, the rest is for the next job.
+[[nodiscard]] std::int32_t affordable_blocks(std::int32_t useful, std::int64_t left);
+
 /// Computes how many blocks a job needs at each place of a node so that it can always advance
 /// (Pool::minimum): fed with the same walk of the program as the protocol, it follows which copies
 /// would be alive if the tasks ran one after the other. Costs a fraction of what appending costs;

@@ -66,11 +66,10 @@ std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {
   return minimum + useful_blocks(place, minimum);
 }
 
-/// As many as are useful and half of what is left allows.
+/// As many as are useful and what is left allows.
 std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size_t block_bytes) {
   const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
-  return static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(left / 2, 0, useful_blocks(place, minimum)));
+  return protocol::affordable_blocks(useful_blocks(place, minimum), left);
 }
 
 /// Memory for what the job copies, receives and makes on the way; all that is asked for, or none.

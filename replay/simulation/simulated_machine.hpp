@@ -42,6 +42,8 @@ struct SimulatedMachine {
   std::int32_t device_streams = 2;  ///< of each device, with kernels side by side
   std::int32_t stream_depth = 3;    ///< kernels that a stream has been given at a time
 
+  std::uint64_t device_memory_bytes = 0;  ///< of each; 0: as much as is of use
+
   Way to_device{10e-6, 12e9};
   Way to_host{10e-6, 12e9};
   Way to_peer{10e-6, 12e9};  ///< between two devices of a node

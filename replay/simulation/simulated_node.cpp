@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"
 
 namespace heddle::replay {
@@ -24,10 +25,11 @@ constexpr std::int32_t turn_max = 16;
 /// Plans as the runtime does before it begins a job.
 class PlanSink final : public WalkSink {
  public:
-  explicit PlanSink(protocol::PoolPlan& plan) : plan_(plan) {}
+  PlanSink(protocol::PoolPlan& plan, MemoryNeeds* needs) : plan_(plan), needs_(needs) {}
   void append(TaskKindId /*kind*/, std::int32_t /*priority*/,
               std::span<const protocol::Access> accesses) override {
     plan_.append(accesses);
+    if (needs_ != nullptr) needs_->meet(accesses);
   }
   void announce(const protocol::Access& access, NodeId reader, std::int32_t /*priority*/) override {
     plan_.append_alien_reader(access, reader);
@@ -37,6 +39,7 @@ class PlanSink final : public WalkSink {
 
  private:
   protocol::PoolPlan& plan_;
+  MemoryNeeds* needs_;
 };
 
 }  // namespace
@@ -86,30 +89,53 @@ void SimulatedNode::add_matrices() {
 
 // ---- generation ------------------------------------------------------------------------------
 
-std::vector<std::int32_t> SimulatedNode::plan() {
+void SimulatedNode::plan() {
   protocol::PoolPlan plan(id_, world_.machine.devices + 1);
   std::int32_t number = 0;
   for (const SimulatedMatrixSpec& spec : world_.job.matrices()) {
     if (spec.temporary) plan.set_temporary(protocol::MatrixId{number});
     ++number;
   }
-  PlanSink sink(plan);
+  if (world_.machine.device_memory_bytes > 0) {
+    needs_ = std::make_unique<MemoryNeeds>(world_.job, id_, world_.machine.devices + 1);
+  }
+  PlanSink sink(plan, needs_.get());
   const auto walk = world_.job.walk(id_, sink);
   while (walk->advance()) {
   }
-  return plan.minimum();
+  minimum_ = plan.minimum();
+}
+
+/// Of a job's pool, beyond its minimum; as the runtime has it (Engine::extra_blocks).
+std::int32_t SimulatedNode::extra_blocks(PlaceId place, std::int32_t minimum) const {
+  const std::int32_t useful = protocol::useful_blocks(place, minimum, world_.machine.cpu_workers);
+  if (!needs_ || place == host_place) return useful;
+  const std::uint64_t memory = world_.machine.device_memory_bytes;
+  const std::uint64_t least =
+      needs_->bytes(place) + static_cast<std::uint64_t>(minimum) * needs_->block_bytes();
+  if (least > memory) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("node {}: device {} would hold {} and has {} (machine.device_memory); "
+                    "what is evicted then is not simulated: take more nodes or devices, or "
+                    "a smaller matrix",
+                    id_.value(), place.value() - 1, format_bytes(least), format_bytes(memory)));
+  }
+  const std::uint64_t block = std::max<std::uint64_t>(1, needs_->block_bytes());
+  return protocol::affordable_blocks(useful, static_cast<std::int64_t>((memory - least) / block));
 }
 
 void SimulatedNode::begin() {
   protocol::JobOptions options;
   options.window = world_.options.window;
-  const std::vector<std::int32_t> minimum = plan();
-  for (std::size_t p = 0; p < minimum.size(); ++p) {
+  plan();
+  for (std::size_t p = 0; p < minimum_.size(); ++p) {
     const PlaceId place{static_cast<std::int32_t>(p)};
-    const std::int32_t more =
-        protocol::useful_blocks(place, minimum[p], world_.machine.cpu_workers);
-    options.pools.push_back({job_pool_base + place.value(), minimum[p] + more, minimum[p]});
+    const std::int32_t capacity = minimum_[p] + extra_blocks(place, minimum_[p]);
+    options.pools.push_back({job_pool_base + place.value(), capacity, minimum_[p]});
   }
+  minimum_.clear();
+  needs_ = nullptr;
   job_ = &protocol_.begin_job(options);
   walk_ = world_.job.walk(id_, *this);
   is_generating_ = true;

@@ -12,6 +12,7 @@
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/protocol/ready_queue.hpp"
 #include "replay/simulation/event_queue.hpp"
+#include "replay/simulation/memory_needs.hpp"
 #include "replay/simulation/shared_rates.hpp"
 #include "replay/simulation/simulated_lending.hpp"
 #include "replay/simulation/simulation_trace.hpp"
@@ -231,7 +232,8 @@ struct SimulatedNode final : WalkSink {
   };
 
   void add_matrices();
-  [[nodiscard]] std::vector<std::int32_t> plan();
+  void plan();
+  [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum) const;
   void collect();
   [[nodiscard]] bool has_work() const;
   [[nodiscard]] bool take_work(std::int32_t number);
@@ -284,6 +286,8 @@ struct SimulatedNode final : WalkSink {
   std::int32_t appended_ = 0;
   std::int32_t turn_ = 1;                           ///< items of the next one
   std::int64_t generation_free_ns_ = 0;             ///< end of the last one
+  std::vector<std::int32_t> minimum_;               ///< blocks of the job's pools, by place
+  std::unique_ptr<MemoryNeeds> needs_;              ///< null: memory is as large as can be
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   std::vector<Worker> workers_;
   std::vector<std::int32_t> idle_;     ///< workers; the last one is the next

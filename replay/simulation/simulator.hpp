@@ -58,7 +58,8 @@ struct SimulationResult {
 ///   through the interfaces of both, whose rates are shared by what passes at a time; from one node
 ///   to another they follow each other.
 ///
-/// The memory of devices is taken as large enough: nothing is evicted. The same input gives the
+/// Nothing is evicted from devices' memory: where it is given and too small, Error(usage) says so.
+/// The same input gives the
 /// same result, to the nanosecond. Throws Error(usage) when a place has no time for a kernel, and
 /// Error(internal) with what is blocked when nothing can go on.
 [[nodiscard]] SimulationResult simulate(const SimulatedMachine& machine, SimulatedJob& job,

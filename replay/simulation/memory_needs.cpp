@@ -1,0 +1,25 @@
+#include "replay/simulation/memory_needs.hpp"
+
+#include <algorithm>
+
+namespace heddle::replay {
+
+void MemoryNeeds::meet(std::span<const protocol::Access> accesses) {
+  for (const protocol::Access& access : accesses) {
+    const std::int32_t matrix = access.tile.matrix.value();
+    if (!tiles_.emplace(matrix, access.tile.index).second) continue;
+    const std::uint64_t bytes = job_.tile_bytes(access.tile);
+    block_bytes_ = std::max(block_bytes_, bytes);
+    const SimulatedMatrixSpec& spec = job_.matrices()[static_cast<std::size_t>(matrix)];
+    if (access.home.node != node_ || spec.temporary) continue;
+    std::uint64_t& taken = bytes_[static_cast<std::size_t>(access.home.place.value())];
+    taken += bytes;
+    const std::int32_t of_class =
+        spec.classes ? (*spec.classes)[static_cast<std::size_t>(access.tile.index)] : 0;
+    if (renamings_.emplace(matrix, of_class, access.home.place.value()).second) {
+      taken += static_cast<std::uint64_t>(spec.spare_count) * bytes;
+    }
+  }
+}
+
+}  // namespace heddle::replay

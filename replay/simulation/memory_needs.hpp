@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "replay/simulation/simulated_job.hpp"
+
+namespace heddle::replay {
+
+/// What a node's part of a job's matrices takes at each of its places: its tiles, and the blocks
+/// for renaming of each size that occurs there, as the runtime reserves them. Fed with the node's
+/// walk. Only for machines whose memory counts: it remembers each tile.
+class MemoryNeeds {
+ public:
+  MemoryNeeds(const SimulatedJob& job, NodeId node, std::int32_t places)
+      : job_(job), node_(node), bytes_(static_cast<std::size_t>(places)) {}
+
+  void meet(std::span<const protocol::Access> accesses);
+
+  [[nodiscard]] std::uint64_t bytes(PlaceId place) const {
+    return bytes_[static_cast<std::size_t>(place.value())];
+  }
+  /// Of the job's pools: as large as the largest tile.
+  [[nodiscard]] std::uint64_t block_bytes() const { return block_bytes_; }
+
+ private:
+  const SimulatedJob& job_;
+  NodeId node_;
+  std::vector<std::uint64_t> bytes_;  ///< by place
+  std::uint64_t block_bytes_ = 0;
+  std::set<std::pair<std::int32_t, std::int32_t>> tiles_;  ///< matrix, tile
+  std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>>
+      renamings_;  ///< matrix, class, place
+};
+
+}  // namespace heddle::replay
