@@ -20,7 +20,7 @@ struct JobVerdict {
 
 /// What the engine hands to the messages between nodes, and hears back. The engine fills an outbox
 /// under its lock; the progress thread takes it as a whole. Bounded by windows and pools: an item
-/// of a job has at most one message.
+/// of a job has at most one message, an ask and a grant, or an offer.
 struct Outbox {
   std::vector<protocol::AskAction> asks;
   std::vector<protocol::GrantAction> grants;

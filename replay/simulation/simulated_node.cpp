@@ -89,7 +89,8 @@ void SimulatedNode::add_matrices() {
 
 // ---- generation ------------------------------------------------------------------------------
 
-void SimulatedNode::plan() {
+SimulatedNode::Needs SimulatedNode::plan() {
+  Needs needs;
   protocol::PoolPlan plan(id_, world_.machine.devices + 1);
   std::int32_t number = 0;
   for (const SimulatedMatrixSpec& spec : world_.job.matrices()) {
@@ -97,22 +98,24 @@ void SimulatedNode::plan() {
     ++number;
   }
   if (world_.machine.device_memory_bytes > 0) {
-    needs_ = std::make_unique<MemoryNeeds>(world_.job, id_, world_.machine.devices + 1);
+    needs.memory = std::make_unique<MemoryNeeds>(world_.job, id_, world_.machine.devices + 1);
   }
-  PlanSink sink(plan, needs_.get());
+  PlanSink sink(plan, needs.memory.get());
   const auto walk = world_.job.walk(id_, sink);
   while (walk->advance()) {
   }
-  minimum_ = plan.minimum();
+  needs.blocks = plan.minimum();
+  return needs;
 }
 
 /// Of a job's pool, beyond its minimum; as the runtime has it (Engine::extra_blocks).
-std::int32_t SimulatedNode::extra_blocks(PlaceId place, std::int32_t minimum) const {
+std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) const {
+  const std::int32_t minimum = needs.blocks[static_cast<std::size_t>(place.value())];
   const std::int32_t useful = protocol::useful_blocks(place, minimum, world_.machine.cpu_workers);
-  if (!needs_ || place == host_place) return useful;
+  if (!needs.memory || place == host_place) return useful;
   const std::uint64_t memory = world_.machine.device_memory_bytes;
-  const std::uint64_t least =
-      needs_->bytes(place) + static_cast<std::uint64_t>(minimum) * needs_->block_bytes();
+  const std::uint64_t least = needs.memory->bytes(place) +
+                              static_cast<std::uint64_t>(minimum) * needs.memory->block_bytes();
   if (least > memory) {
     throw Error(
         ErrorCode::usage,
@@ -121,21 +124,19 @@ std::int32_t SimulatedNode::extra_blocks(PlaceId place, std::int32_t minimum) co
                     "a smaller matrix",
                     id_.value(), place.value() - 1, format_bytes(least), format_bytes(memory)));
   }
-  const std::uint64_t block = std::max<std::uint64_t>(1, needs_->block_bytes());
+  const std::uint64_t block = std::max<std::uint64_t>(1, needs.memory->block_bytes());
   return protocol::affordable_blocks(useful, static_cast<std::int64_t>((memory - least) / block));
 }
 
 void SimulatedNode::begin() {
   protocol::JobOptions options;
   options.window = world_.options.window;
-  plan();
-  for (std::size_t p = 0; p < minimum_.size(); ++p) {
+  const Needs needs = plan();
+  for (std::size_t p = 0; p < needs.blocks.size(); ++p) {
     const PlaceId place{static_cast<std::int32_t>(p)};
-    const std::int32_t capacity = minimum_[p] + extra_blocks(place, minimum_[p]);
-    options.pools.push_back({job_pool_base + place.value(), capacity, minimum_[p]});
+    const std::int32_t capacity = needs.blocks[p] + extra_blocks(place, needs);
+    options.pools.push_back({job_pool_base + place.value(), capacity, needs.blocks[p]});
   }
-  minimum_.clear();
-  needs_ = nullptr;
   job_ = &protocol_.begin_job(options);
   walk_ = world_.job.walk(id_, *this);
   is_generating_ = true;

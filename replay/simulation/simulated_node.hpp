@@ -232,8 +232,13 @@ struct SimulatedNode final : WalkSink {
   };
 
   void add_matrices();
-  void plan();
-  [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum) const;
+  /// What a job needs here, known before it begins.
+  struct Needs {
+    std::vector<std::int32_t> blocks;     ///< of its pools at least, by place
+    std::unique_ptr<MemoryNeeds> memory;  ///< null: memory is as large as can be
+  };
+  [[nodiscard]] Needs plan();
+  [[nodiscard]] std::int32_t extra_blocks(PlaceId place, const Needs& needs) const;
   void collect();
   [[nodiscard]] bool has_work() const;
   [[nodiscard]] bool take_work(std::int32_t number);
@@ -286,8 +291,6 @@ struct SimulatedNode final : WalkSink {
   std::int32_t appended_ = 0;
   std::int32_t turn_ = 1;                           ///< items of the next one
   std::int64_t generation_free_ns_ = 0;             ///< end of the last one
-  std::vector<std::int32_t> minimum_;               ///< blocks of the job's pools, by place
-  std::unique_ptr<MemoryNeeds> needs_;              ///< null: memory is as large as can be
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   std::vector<Worker> workers_;
   std::vector<std::int32_t> idle_;     ///< workers; the last one is the next
