@@ -124,6 +124,7 @@ void Protocol::request_slot(Job& job, SlotHolder& holder, PlaceId place, Item& f
   holder.pool_job = &job;
   holder.first_user = &first_user;
   holder.user_order = first_user.order;
+  holder.request = ++holder.pool->requests;
   if (enter(holder, actions) || holder.kind != SlotHolder::Kind::landing) return;
   auto& version = static_cast<RemoteVersion&>(holder);
   version.asked = true;
@@ -139,13 +140,13 @@ bool Protocol::enter(SlotHolder& holder, Actions& actions) {
     return true;
   }
   holder.state = SlotHolder::State::waiting;
-  holder.pool->waiting[use].emplace(holder.user_order, &holder);
+  holder.pool->waiting[use].insert(&holder);
   return false;
 }
 
 void Protocol::withdraw(SlotHolder& holder) {
   HEDDLE_DEBUG(holder.state == SlotHolder::State::waiting);
-  holder.pool->waiting[static_cast<std::size_t>(holder.use())].erase({holder.user_order, &holder});
+  holder.pool->waiting[static_cast<std::size_t>(holder.use())].erase(&holder);
   holder.state = SlotHolder::State::idle;
 }
 
@@ -220,9 +221,9 @@ void Protocol::release_slot(SlotHolder& holder, Actions& actions) {
 void Protocol::retry_waiting(Pool& pool, Actions& actions) {
   for (Pool::Waiting& waiting : pool.waiting) {
     while (!waiting.empty()) {  // granting may change the set; look at its beginning anew
-      SlotHolder& holder = *waiting.begin()->second;
+      SlotHolder& holder = **waiting.begin();
       if (!try_take_slot(holder)) break;  // whoever comes later in the program is no better off
-      waiting.erase({holder.user_order, &holder});
+      waiting.erase(waiting.begin());
       slot_granted(holder, actions);
     }
   }

@@ -90,6 +90,7 @@ struct SlotHolder : Links {
   Job* pool_job = nullptr;
   Item* first_user = nullptr;  ///< valid while waiting
   std::uint64_t user_order = 0;
+  std::uint64_t request = 0;  ///< which one of its pool; among those of one item the first is first
   BlockRef slot;
 
   explicit SlotHolder(Kind k) : kind(k) {}
@@ -128,8 +129,14 @@ struct Pool {
   std::int32_t extra = 0;
   std::int32_t peak = 0;
   std::vector<std::int32_t> free;
-  /// By program order of the first user.
-  using Waiting = std::set<std::pair<std::uint64_t, SlotHolder*>>;
+  std::uint64_t requests = 0;  ///< so far
+  /// By program order of the first user, then by request.
+  struct IsSooner {
+    bool operator()(const SlotHolder* a, const SlotHolder* b) const {
+      return std::pair(a->user_order, a->request) < std::pair(b->user_order, b->request);
+    }
+  };
+  using Waiting = std::set<SlotHolder*, IsSooner>;
   std::array<Waiting, SlotHolder::use_count> waiting;
   std::array<bool, SlotHolder::use_count> is_used{};  ///< whether there are holders of that use
 
