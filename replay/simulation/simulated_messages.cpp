@@ -104,14 +104,6 @@ void SimulatedNode::ask(const protocol::AskAction& wanted) {
   tell(Event::Kind::ask_arrives, wanted.from, message);
 }
 
-void SimulatedNode::ask_seen(std::int32_t number) {
-  const SimulatedMessage message = world_.messages.at(number);
-  world_.messages.remove(number);
-  const GrantAction& wanted = message.grant;
-  protocol_.ask_arrived(wanted.job, wanted.tile, wanted.number, message.to, actions_);
-  collect();
-}
-
 void SimulatedNode::offer(const protocol::OfferAction& offered) {
   SimulatedMessage message;
   message.grant = {id_, offered.job, offered.tile, offered.number, {}, {}};
@@ -119,11 +111,16 @@ void SimulatedNode::offer(const protocol::OfferAction& offered) {
   tell(Event::Kind::offer_arrives, offered.to, message);
 }
 
-void SimulatedNode::offer_seen(std::int32_t number) {
+/// An ask or an offer.
+void SimulatedNode::hint_seen(Event::Kind kind, std::int32_t number) {
   const SimulatedMessage message = world_.messages.at(number);
   world_.messages.remove(number);
-  const GrantAction& offered = message.grant;
-  protocol_.offer_arrived(offered.job, offered.tile, offered.number, offered.from, actions_);
+  const GrantAction& version = message.grant;
+  if (kind == Event::Kind::ask_seen) {
+    protocol_.ask_arrived(version.job, version.tile, version.number, message.to, actions_);
+  } else {
+    protocol_.offer_arrived(version.job, version.tile, version.number, version.from, actions_);
+  }
   collect();
 }
 

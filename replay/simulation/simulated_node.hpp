@@ -178,8 +178,7 @@ struct SimulatedNode final : WalkSink {
   void kernel_noticed(std::int32_t number);
   void lane_is_free(std::int32_t number);
   void copy_ends(std::int32_t number);
-  void ask_seen(std::int32_t number);
-  void offer_seen(std::int32_t number);
+  void hint_seen(Event::Kind kind, std::int32_t number);
   void grant_seen(std::int32_t number);
   void message_starts(std::int32_t number);
   void message_sent(std::int32_t number);

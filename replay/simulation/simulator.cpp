@@ -98,12 +98,11 @@ class Simulation {
       }
       case Event::Kind::ask_arrives:
         return pass(event, Event::Kind::ask_seen, 0);
-      case Event::Kind::ask_seen:
-        return node.ask_seen(event.number);
       case Event::Kind::offer_arrives:
         return pass(event, Event::Kind::offer_seen, 0);
+      case Event::Kind::ask_seen:
       case Event::Kind::offer_seen:
-        return node.offer_seen(event.number);
+        return node.hint_seen(event.kind, event.number);
       case Event::Kind::grant_arrives:
         return pass(event, Event::Kind::grant_seen, 0);
       case Event::Kind::grant_seen:
