@@ -59,12 +59,12 @@ double largest(Matrix<double> matrix, Node& node) {
 }
 
 std::string configuration(const Options& options) {
-  std::string text = fmt::format("runtime: {{cpu_workers: {}", options.workers);
-  if (options.devices > 0) {
-    text += fmt::format(", devices: {{backend: emulated, per_node: {}, memory: 4GiB}}",
-                        options.devices);
-  }
-  text += "}\nlayout: {";
+  const std::string devices =
+      options.devices > 0
+          ? fmt::format("{{backend: emulated, per_node: {}, memory: 4GiB}}", options.devices)
+          : "{backend: none}";
+  std::string text = fmt::format("runtime: {{cpu_workers: {}, devices: {}}}\nlayout: {{",
+                                 options.workers, devices);
   if (options.tile > 0) text += fmt::format("tile: {}, ", options.tile);
   if (options.small > 0)
     text += fmt::format("small: {}, strip: {}, ", options.small, options.strip);

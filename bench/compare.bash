@@ -1,6 +1,6 @@
 # Sourced by run-cholesky and run-qr: heddle beside its peers, shape by shape, as a table or in
 # turns. How the figures are made: bench/README.md. The script that sources this defines
-#   program operation heading shape_title shape_option   words
+#   program operation heading shape_title shape_option   words; the heading says THREADS for their number
 #   shapes peers tiles           what is measured unless options say otherwise
 #   binary[PEER] title[PEER]     all peers there are; dgemm is one of them
 #   usage                        ends with common_usage
@@ -18,6 +18,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/support.bash"
 
 repetitions=5
 rounds=11
+attempts=4
+warm_up=1
 coretype=auto
 pair=()
 output=/dev/null
@@ -25,9 +27,13 @@ output=/dev/null
 common_usage() {
   cat <<'TEXT'
   --repetitions R      runs per figure, the median counts (default 5)
+  --threads T          computing threads of one process (default 2)
+  --dgemm-order N      of the DGEMM that is the 100 % (default 3072)
+  --attempts A         at a figure, until the machine is calm (default 4)
+  --no-warm-up         time the first run too, where one takes minutes
   --coretype NAME      OpenBLAS kernel set; auto measures which is best, default leaves it to OpenBLAS
   --pair "[OURS] PEER" no table: OURS (heddle; heddle2 for scalapack) and PEER in turns, ratios of
-                       neighbours; the peer may be dgemm, two threads and n = 3072; traced and
+                       neighbours; the peer may be dgemm; traced and
                        traced2 are heddle and heddle2 with the trace on
   --rounds R           pairs of runs in that mode (default 11)
   --build FOLDER       where the binaries were built (default build/release)
@@ -35,11 +41,13 @@ common_usage() {
 TEXT
 }
 
-# common_option OPTION VALUE...: takes an option that both scripts have, or ends.
+# common_option OPTION VALUE...: takes an option that both scripts have, or ends; leaves in `taken` how many words it was.
 common_option() {
+  taken=2
   case $1 in
-    "$shape_option" | --peers | --tiles | --repetitions | --coretype | --pair | --rounds | --build | \
-      --output)
+    --no-warm-up) warm_up=0 taken=1; return ;;
+    "$shape_option" | --peers | --tiles | --threads | --dgemm-order | --repetitions | --attempts | \
+      --coretype | --pair | --rounds | --build | --output)
       [[ $# -ge 2 ]] || { echo "$program: $1 needs a value" >&2; exit 2; }
       ;;
     *) usage >&2; exit 2 ;;
@@ -48,7 +56,10 @@ common_option() {
     "$shape_option") read -ra shapes <<<"$2" ;;
     --peers) read -ra peers <<<"$2" ;;
     --tiles) read -ra tiles <<<"$2" ;;
+    --threads) threads=$2 ;;
+    --dgemm-order) dgemm_order=$2 ;;
     --repetitions) repetitions=$2 ;;
+    --attempts) attempts=$2 ;;
     --coretype) coretype=$2 ;;
     --pair) read -ra pair <<<"$2" ;;
     --rounds) rounds=$2 ;;
@@ -83,7 +94,7 @@ around() {
 }
 
 # tune PEER SHAPE: leaves the best candidate for this shape in best[PEER]. All are tried up to order
-# 4000; past that the last winner and its neighbours.
+# 4000; past that the last winner and its neighbours; past 30000, where a run takes minutes, it stays.
 tune() {
   local peer=$1 shape=$2 list=() candidate line figure top=0 winner="" order repeat
   read -ra list <<<"$(candidates "$peer")"
@@ -94,6 +105,7 @@ tune() {
   order=$(order_of "$shape")
   repeat=$((order > 2000 ? 3 : 9))
   if [[ $order -gt 4000 && ${best_proportions[$peer]:-} == "$(proportions "$shape")" ]]; then
+    [[ $order -le 30000 ]] || return 0
     repeat=1
     read -ra list <<<"$(around "${best[$peer]}" "${list[@]}")"
   fi
@@ -119,13 +131,13 @@ built_peers() {
 declare -A rate=() cell=()
 
 # One figure, DGEMM right before and after it. Where the two differ by more than 5 %, something else
-# used the machine meanwhile: up to three more attempts, then the figure is marked with a tilde.
+# used the machine meanwhile: more attempts, then the figure is marked with a tilde.
 measure() {
   local peer=$1 shape=$2 before after line choice attempt calm="~"
   tune "$peer" "$shape" || return 0
-  for attempt in 1 2 3 4; do
+  for ((attempt = 1; attempt <= attempts; ++attempt)); do
     before=$(dgemm_now)
-    line=$(run_peer "$peer" "$shape" "${best[$peer]}" "$repetitions" 1) || return 0
+    line=$(run_peer "$peer" "$shape" "${best[$peer]}" "$repetitions" "$warm_up") || return 0
     after=$(dgemm_now)
     say "$line dgemm_before=$before dgemm_after=$after attempt=$attempt"
     if ! greater "($before - $after) ^ 2" "(0.05 * $before) ^ 2"; then
@@ -165,7 +177,7 @@ ratio_row() { # TITLE OURS PEER...
 
 table() { # PEER...
   local peer shape
-  echo "$heading"
+  echo "${heading/THREADS/$threads}"
   echo "~ where other load was on the machine."
   echo
   printf '| %s |' "$shape_title ="; printf ' %s |' "${shapes[@]}"

@@ -110,7 +110,7 @@ int main(int argc, char** argv) try {
     if (!value.empty()) options.layout += fmt::format("  {}: {}\n", key, value);
   }
   const std::string text =
-      fmt::format("runtime: {{cpu_workers: {}}}\n{}{}", options.workers,
+      fmt::format("runtime: {{cpu_workers: {}, devices: {{backend: none}}}}\n{}{}", options.workers,
                   options.layout.empty() ? "" : "layout:\n" + options.layout,
                   options.trace.empty() ? "" : fmt::format("trace: {{file: {}}}\n", options.trace));
   const heddle::Config config = heddle::Config::from_text(text, "qr_cpu");

@@ -5,6 +5,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=$root/build/release/bin
 load_at_start=$(cut -d" " -f1-3 /proc/loadavg)
 time_limit=300 # seconds that one run may take
+threads=2      # that compute in one process
+dgemm_order=3072
 limited() { timeout "$time_limit" "$@"; }
 
 export STARPU_SILENT=1
@@ -37,8 +39,8 @@ quartiles() {
     END { if (NR) printf "%.4f %.4f %.4f\n", at(0.25), at(0.5), at(0.75) }'
 }
 
-# DGEMM of two threads, now, GFLOP/s: the 100 % of the figure measured next to it.
-dgemm_now() { field gflops_median "$("$bin/dgemm_peak" --n 3072 --threads 2 --repetitions 2)"; }
+# DGEMM of all threads, now, GFLOP/s: the 100 % of the figure measured next to it.
+dgemm_now() { field gflops_median "$("$bin/dgemm_peak" --n "$dgemm_order" --threads "$threads" --repetitions 2)"; }
 
 # The fastest kernel set that OpenBLAS can load here, by what a tile Cholesky would make of the
 # rates of its tile kernels. A set that this processor cannot run ends with a signal and is left out;

@@ -183,10 +183,10 @@ int main(int argc, char** argv) try {
   app.add_flag("--trace", traced, "with the trace on; empty tasks alone");
   CLI11_PARSE(app, argc, argv);
   // Nobody writes the file: this measures recording.
-  const heddle::Config config =
-      heddle::Config::from_text(fmt::format("runtime: {{cpu_workers: {}}}\n{}", workers,
-                                            traced ? "trace: {file: unwritten.json}\n" : ""),
-                                "tasks");
+  const heddle::Config config = heddle::Config::from_text(
+      fmt::format("runtime: {{cpu_workers: {}, devices: {{backend: none}}}}\n{}", workers,
+                  traced ? "trace: {file: unwritten.json}\n" : ""),
+      "tasks");
   heddle::Node node(config);
   heddle::MatrixSpec spec;
   spec.rows = 4096;
