@@ -16,20 +16,30 @@ namespace {
 /// each time, and its next update would wait for that.
 constexpr double dirty_share_max = 0.9;
 
+/// Parts of backings begin at pages, whatever their size here; and each is locked in a few
+/// milliseconds, which the copy thread can spare.
+constexpr std::size_t part_alignment = std::size_t{64} << 10;
+constexpr std::size_t part_bytes = std::size_t{16} << 20;
+
 }  // namespace
 
-Backing::Backing(HostRegion region, Device& device) : region_(std::move(region)), device_(device) {
-  if (region_.bytes() == 0) return;
-  try {
-    device_.register_host(region_.address(), region_.bytes());
-    is_registered_ = true;
-  } catch (const Error&) {
-    // Page-locked memory may be limited; copies work without, slower.
+Backing::Backing(HostRegion region, Device& device) : region_(std::move(region)), device_(device) {}
+
+Backing::~Backing() {
+  for (const auto& [begin, is_locked] : parts_) {
+    if (is_locked) device_.unregister_host(address() + begin);
   }
 }
 
-Backing::~Backing() {
-  if (is_registered_) device_.unregister_host(region_.address());
+void Backing::lock_part(std::size_t begin, std::size_t bytes) {
+  const auto [part, is_new] = parts_.emplace(begin, false);
+  if (!is_new || bytes == 0) return;
+  try {
+    device_.register_host(address() + begin, bytes);
+    part->second = true;
+  } catch (const Error&) {
+    // Page-locked memory may be limited; copies work without, slower.
+  }
 }
 
 DeviceCache::DeviceCache(Device& device, Provider provider)
@@ -52,6 +62,19 @@ void DeviceCache::tell(const News& news) {
 
 // ---- blocks ----------------------------------------------------------------------------------
 
+std::size_t DeviceCache::Pool::append(std::size_t block_bytes) {
+  bytes += block_bytes;
+  largest = std::max(largest, block_bytes);
+  if (parts.empty() || parts.back().bytes >= part_bytes) {
+    const std::size_t begin =
+        (backing_bytes() + part_alignment - 1) / part_alignment * part_alignment;
+    parts.push_back({begin, 0});
+  }
+  const std::size_t offset = backing_bytes();
+  parts.back().bytes += block_bytes;
+  return offset;
+}
+
 std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> bytes) {
   auto pool = std::make_shared<Pool>();
   std::vector<ResidentBlock> added;
@@ -61,9 +84,8 @@ std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> by
     const ResidentBlock block = residency_.add_block(size);
     const auto index = static_cast<std::size_t>(block.value());
     if (blocks_.size() <= index) blocks_.resize(index + 1);
-    blocks_[index] = {pool, pool->bytes, false};
-    pool->bytes += size;
-    pool->largest = std::max(pool->largest, size);
+    const std::size_t offset = pool->append(size);
+    blocks_[index] = {pool, offset, pool->parts.size() - 1, false};
     added.push_back(block);
   }
   block_bytes_ += pool->bytes;
@@ -116,12 +138,12 @@ std::byte* DeviceCache::backing_of(ResidentBlock block) const {
 }
 
 void DeviceCache::ensure_backing(Pool& pool) {
-  if (pool.backing == nullptr) pool.backing = provider_(pool.bytes);
+  if (pool.backing == nullptr) pool.backing = provider_(pool.backing_bytes());
 }
 
 /// Memory is made without the lock, since page-locking it takes long, and given to the pools when
 /// there is all of it.
-void DeviceCache::back_all() {
+void DeviceCache::back_all(Locking locking) {
   std::vector<std::shared_ptr<Pool>> pools;
   {
     const std::scoped_lock lock(mutex_);
@@ -134,7 +156,11 @@ void DeviceCache::back_all() {
   }
   std::vector<std::shared_ptr<Backing>> made;
   made.reserve(pools.size());
-  for (const auto& pool : pools) made.push_back(provider_(pool->bytes));
+  for (const auto& pool : pools) {
+    made.push_back(provider_(pool->backing_bytes()));
+    if (locking == Locking::later) continue;
+    for (const Part& part : pool->parts) made.back()->lock_part(part.begin, part.bytes);
+  }
   const std::scoped_lock lock(mutex_);
   for (std::size_t i = 0; i < pools.size(); ++i) {
     if (pools[i]->backing == nullptr) pools[i]->backing = std::move(made[i]);
@@ -305,6 +331,18 @@ DeviceCache::News DeviceCache::collect() {
 std::vector<DeviceCache::Transfer> DeviceCache::take_transfers() {
   const std::scoped_lock lock(mutex_);
   return std::exchange(transfers_, {});
+}
+
+void DeviceCache::prepare(const Transfer& transfer) {
+  std::shared_ptr<Backing> backing;
+  Part part;
+  {
+    const std::scoped_lock lock(mutex_);
+    const Block& block = at(transfer.block);
+    backing = block.pool->backing;
+    part = block.pool->parts[block.part];
+  }
+  backing->lock_part(part.begin, part.bytes);
 }
 
 void DeviceCache::transfer_finished(const Transfer& transfer) {

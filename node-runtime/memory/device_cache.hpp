@@ -22,7 +22,6 @@ namespace heddle {
 /// blocks of a pool.
 class Backing {
  public:
-  /// `device` makes the memory good for its copies, if it can.
   Backing(HostRegion region, Device& device);
   ~Backing();
   Backing(const Backing&) = delete;
@@ -31,10 +30,15 @@ class Backing {
   [[nodiscard]] std::byte* address() const { return region_.address(); }
   [[nodiscard]] std::size_t bytes() const { return region_.bytes(); }
 
+  /// Has the device make whole pages of it good for its copies, if it can and has not been asked
+  /// before; where it cannot, copies work slower. A third of a second for each GiB. `begin`: in
+  /// bytes from address(); parts do not overlap. By one thread at a time.
+  void lock_part(std::size_t begin, std::size_t bytes);
+
  private:
   HostRegion region_;
   Device& device_;
-  bool is_registered_ = false;
+  std::unordered_map<std::size_t, bool> parts_;  ///< by begin: whether the device has made it good
 };
 
 /// The memory of one device: taken once, as a whole, and shared by all blocks of the device's place
@@ -81,9 +85,12 @@ class DeviceCache {
   [[nodiscard]] std::uint64_t block_bytes() const;
   [[nodiscard]] std::size_t largest_block_bytes() const;
   [[nodiscard]] std::uint64_t bytes() const { return pool_.bytes(); }
+  /// When host memory is made good for copies: at once, which takes a third of a second for each
+  /// GiB, or before the first transfer that needs it (prepare).
+  enum class Locking : std::uint8_t { now, later };
   /// Gives every pool its backing now rather than when it is first needed: since not all blocks
-  /// fit.
-  void back_all();
+  /// fit, or since the host is going to use some.
+  void back_all(Locking locking);
 
   // ---- use ------------------------------------------------------------------------------------
   /// Pins the blocks if they can be used at once. Blocks are distinct.
@@ -126,20 +133,36 @@ class DeviceCache {
 
   // ---- for the copy thread --------------------------------------------------------------------
   [[nodiscard]] std::vector<Transfer> take_transfers();
+  /// Before a transfer starts: makes its host memory good for copies, if nothing has yet. Without
+  /// the lock, since that takes milliseconds.
+  void prepare(const Transfer& transfer);
   void transfer_finished(const Transfer& transfer);
 
   [[nodiscard]] Residency::Statistics statistics() const;
 
  private:
   static constexpr std::size_t requester_count = 3;
+  /// Whole blocks and whole pages of a pool's backing, which become good for copies together.
+  struct Part {
+    std::size_t begin = 0;
+    std::size_t bytes = 0;
+  };
   struct Pool {
     std::size_t bytes = 0;
     std::size_t largest = 0;  ///< of its blocks
+    std::vector<Part> parts;  ///< one after the other
     std::shared_ptr<Backing> backing;
+
+    [[nodiscard]] std::size_t backing_bytes() const {
+      return parts.empty() ? 0 : parts.back().begin + parts.back().bytes;
+    }
+    /// Appends a block; its offset in the backing. Its part is the last one.
+    std::size_t append(std::size_t block_bytes);
   };
   struct Block {
     std::shared_ptr<Pool> pool;
-    std::size_t offset = 0;   ///< in the pool's backing
+    std::size_t offset = 0;  ///< in the pool's backing
+    std::size_t part = 0;
     bool is_removed = false;  ///< as soon as its transfer ends
   };
   struct Pending {

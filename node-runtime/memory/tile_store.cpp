@@ -123,7 +123,8 @@ void TileStore::add_to_device(PoolMemory& pool, const std::vector<std::size_t>& 
                       purpose, format_bytes(cache.block_bytes()), pool.place.value() - 1,
                       format_bytes(cache.bytes()), format_bytes(least), format_bytes(largest)));
     }
-    cache.back_all();
+    // What is out of core moves all the time; what only the host may use, perhaps never.
+    cache.back_all(fits ? DeviceCache::Locking::later : DeviceCache::Locking::now);
   } catch (...) {
     cache.remove_pool(added);
     throw;

@@ -209,6 +209,7 @@ class CopyThread {
     lane.transfers.pop_front();
     flight.is_transfer = true;
     const DeviceCache::Transfer& t = flight.transfer;
+    lane.cache->prepare(t);
     mark_running(lane, flight);
     if (t.is_fetch) {
       lane.stream->copy({t.device, lane.device}, {t.host, nullptr}, t.bytes);

@@ -68,6 +68,7 @@ class Carrier {
     if (waiting_.empty()) return false;
     const DeviceCache::Transfer t = waiting_.front();
     waiting_.pop_front();
+    cache_.prepare(t);
     if (t.is_fetch) {
       stream_->copy({t.device, &device_}, {t.host, nullptr}, t.bytes);
     } else {
@@ -215,14 +216,48 @@ TEST_F(DeviceCacheTest, backs_all_pools_beforehand_if_told_to) {
   make(2);
   const auto first = add_pool(2);
   const auto second = add_pool(5);
-  cache_->back_all();
+  cache_->back_all(DeviceCache::Locking::later);
   EXPECT_EQ(backings_.bytes, 7 * tile);
   EXPECT_EQ(backings_.taken, 2);
-  cache_->back_all();
+  cache_->back_all(DeviceCache::Locking::later);
   EXPECT_EQ(backings_.taken, 2);
   cache_->remove_pool(first);
   cache_->remove_pool(second);
   EXPECT_EQ(backings_.bytes, 0U);
+}
+
+TEST_F(DeviceCacheTest, locks_host_memory_by_parts_before_the_first_transfer_or_all_at_once) {
+  constexpr std::size_t block = std::size_t{9} << 20;  // two of them make a part
+  make(5 * block / tile);
+  // The device refuses what it has made good already.
+  const auto is_locked = [this](ResidentBlock first_of_part) {
+    std::byte* const begin = cache_->host_address(first_of_part);
+    try {
+      device().register_host(begin, tile);
+      device().unregister_host(begin);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  };
+  const auto blocks = cache_->add_pool(std::vector<std::size_t>(5, block));
+  cache_->back_all(DeviceCache::Locking::later);
+  for (const std::size_t i : {0U, 2U, 4U}) EXPECT_FALSE(is_locked(blocks[i])) << i;
+  write(blocks[3], 7);
+  const Uses on_host{{blocks[3], AccessMode::read}};
+  cache_->request_host(on_host, this);
+  drain();
+  EXPECT_EQ(*reinterpret_cast<const double*>(cache_->host_address(blocks[3])), 7);
+  cache_->release_host(on_host);
+  EXPECT_FALSE(is_locked(blocks[0]));
+  EXPECT_TRUE(is_locked(blocks[2]));
+  EXPECT_FALSE(is_locked(blocks[4]));
+  cache_->remove_pool(blocks);
+  const auto others = cache_->add_pool(std::vector<std::size_t>(3, block));
+  cache_->back_all(DeviceCache::Locking::now);
+  EXPECT_TRUE(is_locked(others[0]));
+  EXPECT_TRUE(is_locked(others[2]));
+  cache_->remove_pool(others);
 }
 
 TEST_F(DeviceCacheTest, keeps_the_host_memory_of_a_removed_pool_until_its_write_back_has_ended) {
