@@ -16,23 +16,31 @@ namespace {
 constexpr double seconds_each = 0.05;
 
 /// One worker's operands, as `heddle tune` has them: sets that it takes in turns, so that they come
-/// from memory; of QR's updates the columns alone, beside reflectors that stay in the caches.
+/// from memory; of updates what is updated alone, beside reflectors that stay in the caches, or
+/// tiles of a panel that all workers read.
 class CaseOperands {
  public:
-  CaseOperands(const KernelCase& what, const tuning::NormalValues& normal)
+  CaseOperands(const KernelCase& what, const tuning::NormalValues& normal,
+               tuning::SharedPanel& panel)
       : kernel_(*what.kernel), parameters_(what.parameters) {
-    const std::size_t turning = applies() ? 1 : what.operands.size();
+    const std::size_t turning = applies() || multiplies() ? 1 : what.operands.size();
     const std::int64_t each = elements_of(what.operands.first(turning));
     const std::int64_t bytes = std::max<std::int64_t>(1, each) * 8;
     sets_ = std::clamp<std::int64_t>(tuning::operand_bytes / bytes, 2, tuning::operand_sets_max);
-    const std::int64_t all = elements_of(what.operands);
-    memory_.resize(static_cast<std::size_t>(sets_ * each + all - each));
+    const std::int64_t rest = multiplies() ? 0 : elements_of(what.operands) - each;
+    memory_.resize(static_cast<std::size_t>(sets_ * each + rest));
     normal.fill(memory_);
     double* at = memory_.data();
     for (std::int64_t set = 0; set < sets_; ++set) {
       std::vector<TileView> views;
       for (std::size_t i = 0; i < what.operands.size(); ++i) {
         const OperandShape& shape = what.operands[i];
+        if (multiplies() && i >= turning) {
+          // Down a column, then the next one: one of the two stays.
+          const std::int64_t tile = i == 1 ? set : set / tuning::SharedPanel::tiles;
+          views.push_back(panel.tile(tile, shape.rows, shape.columns));
+          continue;
+        }
         if (set > 0 && i >= turning) {
           views.push_back(views_.front()[i]);
           continue;
@@ -71,6 +79,7 @@ class CaseOperands {
     return is("unmqr") || is("tsmqr") || is("ttmqr") || is("unmqr_back") || is("tsmqr_back") ||
            is("ttmqr_back") || is("ttmqr_panel");
   }
+  [[nodiscard]] bool multiplies() const { return is("syrk") || is("gsmm"); }
   [[nodiscard]] bool factors_panel() const {
     return is("geqrt") || is("tsqrt") || is("ttqrt") || is("ttqrt_panel");
   }
@@ -113,10 +122,15 @@ class CaseOperands {
 
 double MeasuredClock::seconds(const KernelCase& what, Runner runner) {
   if (runner != Runner::worker) return 0;
+  std::int64_t largest = 1;
+  for (const OperandShape& shape : what.operands) {
+    largest = std::max(largest, shape.rows * shape.columns);
+  }
+  tuning::SharedPanel panel(largest, normal_);
   std::vector<std::unique_ptr<CaseOperands>> operands(static_cast<std::size_t>(workers_.count));
   const auto work_of = [&](std::int32_t worker) {
     auto& own = operands[static_cast<std::size_t>(worker)];
-    own = std::make_unique<CaseOperands>(what, normal_);  // by the thread that will use it
+    own = std::make_unique<CaseOperands>(what, normal_, panel);  // by the thread that will use it
     return own->work();
   };
   return tuning::time_on(workers_, workers_.count, work_of, seconds_each);

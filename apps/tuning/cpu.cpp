@@ -26,13 +26,15 @@ constexpr double seconds_each = 0.03;  ///< of one kernel on one shape, in each 
 /// hits one of them.
 constexpr int rounds = 3;
 
-/// One worker's tiles for Cholesky: a few sets that it takes in turns.
+/// One worker's tiles for Cholesky. What is updated comes from memory, one tile after the other;
+/// what updates, from a panel that outlives it.
 class SquareTiles {
  public:
-  SquareTiles(std::int64_t tile, const NormalValues& normal)
+  SquareTiles(std::int64_t tile, const NormalValues& normal, SharedPanel& panel)
       : n_(tile),
-        sets_(std::clamp<std::int64_t>(operand_bytes / (tile * tile * 3 * 8), 2, operand_sets_max)),
-        memory_(static_cast<std::size_t>((3 * sets_ + 3) * n_ * n_)) {
+        panel_(panel),
+        updated_(std::clamp<std::int64_t>(operand_bytes / (tile * tile * 8), 2, operand_sets_max)),
+        memory_(static_cast<std::size_t>((updated_ + 3) * n_ * n_)) {
     normal.fill(memory_);
     for (std::int64_t j = 0; j < n_; ++j) definite()(j, j) = definite_diagonal(n_);
     copy(definite(), factor());
@@ -47,16 +49,20 @@ class SquareTiles {
               [this](int) { run(kernel::potrf, whole_, {result()}); }};
     }
     if (&kernel == &kernel::trsm) {
-      return {[this](int i) { copy(tile(i, 0), tile(i, 2)); },
+      return {[this](int i) { copy(panel_.tile(i, n_, n_), updated(i)); },
               [this](int i) {
-                run(kernel::trsm, whole_, {tile(i, 2), factor()});
+                run(kernel::trsm, whole_, {updated(i), factor()});
               }};
     }
     if (&kernel == &kernel::syrk) {
-      return {nothing, [this](int i) { run(kernel::syrk, whole_, {tile(i, 2), tile(i, 0)}); }};
+      return {nothing, [this](int i) {
+                run(kernel::syrk, whole_, {updated(i), panel_.tile(i, n_, n_)});
+              }};
     }
+    // Down a column, then the next one: one of the two stays.
     return {nothing, [this](int i) {
-              run(kernel::gsmm, update_, {tile(i, 2), tile(i, 0), tile(i, 1)});
+              const TileView column = panel_.tile(i / SharedPanel::tiles, n_, n_);
+              run(kernel::gsmm, update_, {updated(i), panel_.tile(i, n_, n_), column});
             }};
   }
 
@@ -64,10 +70,10 @@ class SquareTiles {
   [[nodiscard]] TileView at(std::int64_t index) {
     return {memory_.data() + index * n_ * n_, n_, n_, n_};
   }
-  [[nodiscard]] TileView tile(int i, std::int64_t which) { return at(i % sets_ * 3 + which); }
-  [[nodiscard]] TileView definite() { return at(3 * sets_); }
-  [[nodiscard]] TileView factor() { return at(3 * sets_ + 1); }
-  [[nodiscard]] TileView result() { return at(3 * sets_ + 2); }
+  [[nodiscard]] TileView updated(int i) { return at(i % updated_); }
+  [[nodiscard]] TileView definite() { return at(updated_); }
+  [[nodiscard]] TileView factor() { return at(updated_ + 1); }
+  [[nodiscard]] TileView result() { return at(updated_ + 2); }
   void copy(const TileView& from, const TileView& to) const {
     std::copy_n(from.data, n_ * n_, to.data);
   }
@@ -78,7 +84,8 @@ class SquareTiles {
   }
 
   std::int64_t n_;
-  std::int64_t sets_;
+  SharedPanel& panel_;
+  std::int64_t updated_;
   std::vector<double> memory_;
   KernelParameters whole_{kernel::PieceParameters{0}};
   KernelParameters update_{kernel::UpdateParameters{0}};
@@ -160,17 +167,18 @@ void keep_best(KernelTimes& times, const KernelTime& next) {
   times.push_back(next);
 }
 
-template <class Tiles, class... Shape>
-std::vector<std::unique_ptr<Tiles>> tiles_of_all(std::int32_t count, const Shape&... shape) {
+template <class Tiles, class... Given>
+std::vector<std::unique_ptr<Tiles>> tiles_of_all(std::int32_t count, Given&... given) {
   std::vector<std::unique_ptr<Tiles>> all;
   all.reserve(static_cast<std::size_t>(count));
-  for (std::int32_t w = 0; w < count; ++w) all.push_back(std::make_unique<Tiles>(shape...));
+  for (std::int32_t w = 0; w < count; ++w) all.push_back(std::make_unique<Tiles>(given...));
   return all;
 }
 
 void measure_squares(CpuMeasurement& result, const Workers& workers, std::int64_t tile,
                      const NormalValues& normal, const Effort& effort) {
-  const auto tiles = tiles_of_all<SquareTiles>(workers.count, tile, normal);
+  SharedPanel panel(tile * tile, normal);
+  const auto tiles = tiles_of_all<SquareTiles>(workers.count, tile, normal, panel);
   for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
     effort.tell(fmt::format("{} {} on the CPU", kernel->name, tile));
     const auto work_of = [&](std::int32_t w) {

@@ -25,6 +25,23 @@ class NormalValues {
   std::vector<double> values_;
 };
 
+/// Tiles of a panel, which all workers read: in a factorization, too, what updates is read by all
+/// of them, for as long as a step takes, and comes from their common caches.
+class SharedPanel {
+ public:
+  static constexpr std::int64_t tiles = 16;
+
+  /// Tiles of up to so many elements.
+  SharedPanel(std::int64_t elements, const NormalValues& normal);
+
+  /// They begin again behind the last one.
+  [[nodiscard]] TileView tile(std::int64_t i, std::int64_t rows, std::int64_t columns);
+
+ private:
+  std::int64_t elements_;
+  std::vector<double> memory_;
+};
+
 /// On the diagonal of a symmetric matrix of order n with normal elements, whose eigenvalues are
 /// within 2 sqrt(n): it is positive definite then.
 [[nodiscard]] double definite_diagonal(std::int64_t n);
