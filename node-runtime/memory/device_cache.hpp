@@ -31,8 +31,9 @@ class Backing {
   [[nodiscard]] std::size_t bytes() const { return region_.bytes(); }
 
   /// Has the device make whole pages of it good for its copies, if it can and has not been asked
-  /// before; where it cannot, copies work slower. A third of a second for each GiB. `begin`: in
-  /// bytes from address(); parts do not overlap. By one thread at a time.
+  /// before; where it cannot, copies work slower. Up to a third of a second for each GiB, in which
+  /// the device may start nothing new. `begin`: in bytes from address(); parts do not overlap. By
+  /// one thread at a time.
   void lock_part(std::size_t begin, std::size_t bytes);
 
  private:
@@ -85,8 +86,8 @@ class DeviceCache {
   [[nodiscard]] std::uint64_t block_bytes() const;
   [[nodiscard]] std::size_t largest_block_bytes() const;
   [[nodiscard]] std::uint64_t bytes() const { return pool_.bytes(); }
-  /// When host memory is made good for copies: at once, which takes a third of a second for each
-  /// GiB, or before the first transfer that needs it (prepare).
+  /// When host memory is made good for copies: at once, or before the first transfer that needs it
+  /// (prepare).
   enum class Locking : std::uint8_t { now, later };
   /// Gives every pool its backing now rather than when it is first needed: since not all blocks
   /// fit, or since the host is going to use some.

@@ -99,8 +99,9 @@ std::shared_ptr<Backing> TileStore::make_backing(Device& device, std::size_t byt
   return {backing.release(), give_back};
 }
 
+/// `locking`: if all that the device holds fits.
 void TileStore::add_to_device(PoolMemory& pool, const std::vector<std::size_t>& bytes,
-                              const char* purpose) {
+                              const char* purpose, DeviceCache::Locking locking) {
   DeviceCache& cache = this->cache(pool.place);
   std::vector<std::size_t> sizes;
   for (const std::size_t size : bytes) {
@@ -123,8 +124,7 @@ void TileStore::add_to_device(PoolMemory& pool, const std::vector<std::size_t>& 
                       purpose, format_bytes(cache.block_bytes()), pool.place.value() - 1,
                       format_bytes(cache.bytes()), format_bytes(least), format_bytes(largest)));
     }
-    // What is out of core moves all the time; what only the host may use, perhaps never.
-    cache.back_all(fits ? DeviceCache::Locking::later : DeviceCache::Locking::now);
+    cache.back_all(fits ? locking : DeviceCache::Locking::now);
   } catch (...) {
     cache.remove_pool(added);
     throw;
@@ -165,7 +165,7 @@ std::unique_ptr<TileStore::PoolMemory> TileStore::matrix_pool(const TileTable& t
     }
   }
   if (place != host_place) {
-    add_to_device(*pool, bytes, purpose);
+    add_to_device(*pool, bytes, purpose, DeviceCache::Locking::now);
     return pool;
   }
   pool->blocks.resize(bytes.size());
@@ -241,7 +241,9 @@ std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes,
   if (place == host_place) {
     pool->base = allocate(*pool, pool->block_bytes * count, purpose);
   } else {
-    add_to_device(*pool, std::vector<std::size_t>(count, block_bytes), purpose);
+    // A job begins here, and the host may never use its copies.
+    add_to_device(*pool, std::vector<std::size_t>(count, block_bytes), purpose,
+                  DeviceCache::Locking::later);
   }
   return add_pool(std::move(pool));
 }

@@ -163,7 +163,8 @@ class TileStore {
   std::unique_ptr<PoolMemory> matrix_pool(const TileTable& table, const TileClasses& classes,
                                           PlaceId place);
   /// Gives the blocks (0 bytes: there is none) of a device's pool to its cache.
-  void add_to_device(PoolMemory& pool, const std::vector<std::size_t>& bytes, const char* purpose);
+  void add_to_device(PoolMemory& pool, const std::vector<std::size_t>& bytes, const char* purpose,
+                     DeviceCache::Locking locking);
   void give_back(PoolMemory& pool);
   std::shared_ptr<Backing> make_backing(Device& device, std::size_t bytes);
 

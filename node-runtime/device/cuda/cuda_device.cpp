@@ -20,6 +20,7 @@
 #include "node-runtime/device/cuda/cuda_event.hpp"
 #include "node-runtime/device/cuda/cuda_stream.hpp"
 #include "node-runtime/device/ipc_token.hpp"
+#include "node-runtime/device/populate.hpp"
 
 namespace heddle {
 namespace {
@@ -61,6 +62,7 @@ class HostPins {
     const std::scoped_lock lock(mutex_);
     auto& count = counts_[{address, bytes}];
     if (count == 0) {
+      populate_pages(address, bytes);
       const cudaError_t status =
           cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
       if (status != cudaSuccess) counts_.erase({address, bytes});

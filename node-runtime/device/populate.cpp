@@ -1,0 +1,46 @@
+#include "node-runtime/device/populate.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+/// Of Linux 5.14, which headers may not have yet.
+#ifdef MADV_POPULATE_WRITE
+constexpr int populate_for_writing = MADV_POPULATE_WRITE;
+#else
+constexpr int populate_for_writing = 23;
+#endif
+
+/// That is worth a thread: a millisecond's work.
+constexpr std::size_t share_bytes = std::size_t{4} << 20;
+constexpr std::size_t threads_max = 16;
+
+}  // namespace
+
+void populate_pages(void* address, std::size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(address) / page * page;
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(address) + bytes;
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t shares =
+      std::clamp<std::size_t>(bytes / share_bytes, 1, std::min(cores, threads_max));
+  const std::uintptr_t each = ((end - first) / shares + page - 1) / page * page;
+  const auto populate = [=](std::size_t share) {
+    const std::uintptr_t from = std::min(end, first + share * each);
+    const std::uintptr_t to = std::min(end, from + each);
+    // Refused by older systems: then page-locking does it.
+    if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, populate_for_writing);
+  };
+  std::vector<std::jthread> others;
+  others.reserve(shares - 1);
+  for (std::size_t share = 1; share < shares; ++share) others.emplace_back(populate, share);
+  populate(0);
+}
+
+}  // namespace heddle
