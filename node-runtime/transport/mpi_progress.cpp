@@ -16,11 +16,10 @@ constexpr std::int64_t heartbeat_ns = 500'000'000;
 constexpr std::int64_t silence_ns_max = 8'000'000'000;
 /// How long after the last event the thread keeps looking without rest.
 constexpr std::int64_t alert_ns = 30'000;
-/// Pauses between looks: while a CPU worker waits for data, while all compute (on cores that it
-/// shares with them the workers call it between tasks), while nothing is expected.
+/// Pauses between looks: on cores that it shares with CPU workers, while one of these waits for
+/// data, and while all compute (they call it between tasks); while nothing is expected.
 constexpr std::int64_t pause_us_idle_worker = 10;
-constexpr std::int64_t pause_us_busy = 100;
-constexpr std::int64_t pause_us_busy_shared = 1000;
+constexpr std::int64_t pause_us_busy = 1000;
 constexpr std::int64_t pause_us_quiet = 1000;
 
 /// Longest wait that is one record, so that totals are never much behind.
@@ -464,17 +463,16 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
     return;
   }
   const std::int64_t from = now_ns();
-  if (awaited) {
-    // A worker sleeps, so its core has nothing better to do than to look for what it waits for.
-    if (engine_.options().oversubscribed && !engine_.options().has_own_cores) {
-      engine_.message_bell.wait(ticket, pause_us_idle_worker);
-    } else {
-      ::sched_yield();
-    }
+  const bool shared = engine_.options().oversubscribed;
+  // With a core of its own it looks without rest: each look of the two sides that a message needs
+  // would cost it a pause. A worker that sleeps leaves a core that has nothing better to do.
+  const bool restless = at_work && policy == WaitPolicy::adaptive && !shared;
+  if (restless || (awaited && (!shared || engine_.options().has_own_cores))) {
+    ::sched_yield();
+  } else if (awaited) {
+    engine_.message_bell.wait(ticket, pause_us_idle_worker);
   } else {
-    const bool shared = engine_.options().oversubscribed;
-    const std::int64_t busy_us = shared ? pause_us_busy_shared : pause_us_busy;
-    engine_.message_bell.wait(ticket, at_work ? busy_us : pause_us_quiet);
+    engine_.message_bell.wait(ticket, at_work ? pause_us_busy : pause_us_quiet);
   }
   if (waiting_since_ns_ == 0) waiting_since_ns_ = from;
   if (from - waiting_since_ns_ > wait_recorded_ns_max) record_wait(from);
