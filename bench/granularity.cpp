@@ -44,6 +44,7 @@ struct Options {
   std::vector<std::string> ways{"whole", "divided"};
   int rounds = 5;
   int workers = 2;
+  std::int64_t inner = 0;  ///< of QR; 0: 48, on GPUs the tile
   std::string backend = "none";
   int devices = 1;
   std::string memory = "auto";
@@ -148,7 +149,9 @@ double run_qr(Node& node, const Options& options, const Point& point) {
   layout.strip = point.strip(options.strip_share);
   layout.small = point.small;
   layout.fine = point.fine();
-  layout.inner = static_cast<std::int32_t>(std::min<std::int64_t>(point.tile, 48));
+  const std::int64_t inner = options.backend == "cuda" ? point.tile : 48;
+  layout.inner =
+      static_cast<std::int32_t>(std::min(point.tile, options.inner > 0 ? options.inner : inner));
   const QrMatrix q = qr_matrix(node, options.n, options.n, layout, node.facts().distribution);
   Matrix<double>(q.a).fill([](std::int64_t i, std::int64_t j) { return hashed(i, j); });
   RunOptions once;
@@ -334,6 +337,8 @@ int main(int argc, char** argv) try {
       ->check(CLI::IsMember({"whole", "divided", "strips", "both", "lent", "lent-divided"}));
   app.add_option("--rounds", options.rounds, "runs of each point")->check(CLI::Range(1, 1000));
   app.add_option("--workers", options.workers, "CPU workers");
+  app.add_option("--inner", options.inner,
+                 "QR: reflectors of a block; 48 if left out, on GPUs the tile");
   app.add_option("--backend", options.backend, "none, emulated or cuda");
   app.add_option("--devices", options.devices, "devices, with a backend");
   app.add_option("--memory", options.memory, "of each device");
