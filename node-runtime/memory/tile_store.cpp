@@ -7,6 +7,7 @@
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "node-runtime/device/populate.hpp"
 
 namespace heddle {
 namespace {
@@ -230,8 +231,8 @@ void TileStore::remove_matrix(protocol::MatrixId id) {
   delete removed;
 }
 
-std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes,
-                                     std::int32_t capacity) {
+std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity,
+                                     std::int32_t soon) {
   const std::lock_guard lock(mutex_);
   auto pool = std::make_unique<PoolMemory>();
   pool->place = place;
@@ -240,12 +241,29 @@ std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes,
   const auto count = static_cast<std::size_t>(capacity);
   if (place == host_place) {
     pool->base = allocate(*pool, pool->block_bytes * count, purpose);
+    pool->soon = pool->block_bytes * static_cast<std::size_t>(std::clamp(soon, 0, capacity));
   } else {
     // A job begins here, and the host may never use its copies.
     add_to_device(*pool, std::vector<std::size_t>(count, block_bytes), purpose,
                   DeviceCache::Locking::later);
   }
-  return add_pool(std::move(pool));
+  const bool populates = pool->soon > 0;
+  const std::int32_t id = add_pool(std::move(pool));
+  if (populates) to_populate_.push_back(id);
+  return id;
+}
+
+bool TileStore::populate_some() {
+  constexpr std::size_t at_once = std::size_t{2} << 20;
+  const std::lock_guard lock(mutex_);
+  if (to_populate_.empty()) return false;
+  const auto id = static_cast<std::size_t>(to_populate_.front());
+  PoolMemory& pool = *pools_[id].load(std::memory_order_acquire);
+  const std::size_t bytes = std::min(at_once, pool.soon - pool.populated);
+  populate_pages(pool.base + pool.populated, bytes);
+  pool.populated += bytes;
+  if (pool.populated == pool.soon) to_populate_.erase(to_populate_.begin());
+  return true;
 }
 
 void TileStore::give_back(PoolMemory& pool) {
@@ -261,6 +279,7 @@ void TileStore::remove_job_pool(std::int32_t id) {
   const std::unique_ptr<PoolMemory> pool(
       pools_[static_cast<std::size_t>(id)].exchange(nullptr, std::memory_order_acq_rel));
   HEDDLE_CHECK(pool != nullptr, "pool {} is unknown", id);
+  std::erase(to_populate_, id);
   give_back(*pool);
   free_pools_.push_back(id);
 }

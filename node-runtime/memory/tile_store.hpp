@@ -93,8 +93,16 @@ class TileStore {
 
   /// Allocates `capacity` blocks of `block_bytes` at `place`; the pool's id. Throws, like
   /// add_matrix, Error(usage) that says what was asked for and what there is.
-  std::int32_t add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity);
+  /// `soon`: the first so many blocks are going to be used before long (populate_some).
+  std::int32_t add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity,
+                            std::int32_t soon = 0);
   void remove_job_pool(std::int32_t id);
+
+  /// Gives pages to a few blocks on the host that are going to be used, for less than a
+  /// millisecond: who writes a block for the first time would wait for the system to clear them, at
+  /// a third of the rate of a message. False: there are none. Any one thread that has nothing
+  /// better to do.
+  bool populate_some();
 
   /// Blocks of `block_bytes` that add_job_pool would get at `place` now.
   [[nodiscard]] std::int64_t blocks_available(PlaceId place, std::size_t block_bytes);
@@ -141,6 +149,8 @@ class TileStore {
     std::vector<std::byte*> blocks;  ///< of a matrix's pool, by block index
     HostRegion host;
     std::size_t bytes = 0;                 ///< of host memory
+    std::size_t populated = 0;             ///< of those to be used soon, from the beginning
+    std::size_t soon = 0;                  ///< bytes
     std::vector<ResidentBlock> residents;  ///< of a device's pool, by block index
   };
   struct Matrix {
@@ -182,6 +192,7 @@ class TileStore {
   using Chunk = std::array<std::atomic<Matrix*>, matrices_per_chunk>;
   std::array<std::atomic<Chunk*>, chunk_count> chunks_{};
   std::vector<std::int32_t> free_pools_;
+  std::vector<std::int32_t> to_populate_;  ///< pools with blocks that are going to be used
   /// Relaxed: sums for refusals and the report. Changed with caches' locks held, so not under
   /// `mutex_`, which is taken before those.
   std::atomic<std::uint64_t> host_bytes_{0};

@@ -12,6 +12,10 @@ void generation_loop(Engine& engine, trace::ThreadTrace& trace) {
       trace.add_busy(from - begin);
       continue;
     }
+    if (engine.store().populate_some()) {
+      trace.add_busy(trace::now_ns() - from);
+      continue;
+    }
     engine.generation_bell.wait(ticket);
     trace.wait(walked == Engine::Walked::window_full ? trace::WaitCause::window_full
                                                      : trace::WaitCause::no_task,

@@ -13,6 +13,8 @@ namespace heddle {
 namespace {
 
 constexpr std::int32_t window_hysteresis = 8;  // a full window is refilled from 7/8 on
+/// Most jobs use these beside twice what they need at least.
+constexpr std::int32_t blocks_soon = 16;
 
 }  // namespace
 
@@ -82,7 +84,9 @@ void Engine::reserve_pools(JobRecord& job) {
     for (std::int32_t p = 0; p < store_.places(); ++p) {
       const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
       const std::int32_t capacity = minimum + extra_blocks(PlaceId{p}, minimum, block_bytes);
-      const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, capacity);
+      // Cores that workers need are not spent on blocks that may not be used.
+      const std::int32_t soon = options_.oversubscribed ? 0 : 2 * minimum + blocks_soon;
+      const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, capacity, soon);
       job.pools.push_back({pool, capacity, minimum});
     }
   } catch (...) {

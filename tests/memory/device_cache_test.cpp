@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <sys/mman.h>
 #include <thread>
 #include <vector>
 
@@ -514,6 +515,35 @@ std::string refusal(const std::function<void()>& call) {
 }
 
 }  // namespace
+
+TEST(TileStore, gives_pages_to_what_is_going_to_be_used_of_pools_on_the_host) {
+  TileStore store({}, std::uint64_t{1} << 30);
+  constexpr std::size_t block = std::size_t{1} << 20;
+  const auto is_there = [&](std::int32_t pool, std::int32_t index) {
+    // An odd number of lines apart, so that a block begins within a page.
+    const auto address = reinterpret_cast<std::uintptr_t>(store.address({pool, index}));
+    unsigned char there = 0;
+    EXPECT_EQ(::mincore(reinterpret_cast<void*>((address + 8191) / 4096 * 4096), 1, &there), 0);
+    return (there & 1U) != 0;
+  };
+  EXPECT_FALSE(store.populate_some());
+  const std::int32_t none = store.add_job_pool(host_place, block, 4);
+  EXPECT_FALSE(store.populate_some());
+  const std::int32_t some = store.add_job_pool(host_place, block, 64, 9);
+  const std::int32_t gone = store.add_job_pool(host_place, block, 8, 100);
+  ASSERT_FALSE(is_there(some, 0));
+  ASSERT_TRUE(store.populate_some());
+  if (!is_there(some, 0)) GTEST_SKIP() << "this system cannot populate pages";
+  store.remove_job_pool(gone);
+  while (store.populate_some()) {
+  }
+  EXPECT_TRUE(is_there(some, 8));
+  EXPECT_FALSE(is_there(some, 20));
+  EXPECT_FALSE(is_there(none, 0));
+  store.remove_job_pool(some);
+  store.remove_job_pool(none);
+  EXPECT_FALSE(store.populate_some());
+}
 
 TEST(TileStoreOutOfCore, takes_host_memory_for_all_blocks_of_a_device_once_they_do_not_fit) {
   const DeviceSet set = one_device(100);
