@@ -150,7 +150,11 @@ class RecordedRun final : public PredictionSubject {
   [[nodiscard]] MachineDescription machine(const std::vector<std::string>& changes) const {
     MachineDescription result = was_.description;
     // Another number of nodes: each on a host of its own, unless that is said too.
-    if (sets(changes, "nodes")) result.machine.nodes_per_host = 1;
+    if (sets(changes, "nodes")) {
+      result.machine.nodes_per_host = 1;
+    } else if (!options_.machine) {
+      result.machine.node_paces = recorded_->node_paces();
+    }
     return result;
   }
   /// A grid of other nodes than the run's follows from their number.

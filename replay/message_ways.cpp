@@ -59,6 +59,56 @@ struct Samples {
   }
 };
 
+/// What a node receives without a break, whatever the order of the parts: a progress thread with a
+/// core of its own reads several messages by turns, and all of them end when the last one does.
+class Periods {
+ public:
+  /// In the order in which messages begin.
+  void add(const Message& message, double message_s) {
+    const Interval& time = message.time;
+    Period& last = last_[message.to.value()];
+    if (last.messages == 0 || time.start_ns >= last.end_ns) {
+      close(last, message_s);
+      last = {.begin_ns = time.start_ns};
+    }
+    last.end_ns = std::max(last.end_ns, time.end_ns);
+    last.bytes += static_cast<double>(message.bytes);
+    ++last.messages;
+  }
+  [[nodiscard]] std::vector<Transfer> all(double message_s) && {
+    for (auto& [node, last] : last_) close(last, message_s);
+    return std::move(all_);
+  }
+
+ private:
+  struct Period {
+    std::int64_t begin_ns = 0;
+    std::int64_t end_ns = 0;
+    double bytes = 0;
+    int messages = 0;
+  };
+  void close(const Period& period, double message_s) {
+    if (period.messages == 0) return;
+    const double seconds = static_cast<double>(period.end_ns - period.begin_ns) * 1e-9;
+    all_.push_back({period.bytes, std::max(1e-9, seconds - period.messages * message_s)});
+  }
+
+  std::unordered_map<std::int32_t, Period> last_;  // by node
+  std::vector<Transfer> all_;
+};
+
+/// As slow as it has to be for all transfers to take together what they took.
+Way conserving(const Way& way, const std::vector<Transfer>& transfers) {
+  double took = 0;
+  double foreseen = 0;
+  for (const Transfer& one : transfers) {
+    took += one.seconds;
+    foreseen += way.latency_s + one.bytes / way.bytes_per_s;
+  }
+  if (foreseen <= 0) return way;
+  return {way.latency_s * took / foreseen, way.bytes_per_s * foreseen / took};
+}
+
 }  // namespace
 
 std::optional<Way> fit_way(const std::vector<Transfer>& transfers, double quantile,
@@ -87,17 +137,26 @@ std::optional<Way> fit_way(const std::vector<Transfer>& transfers, double quanti
   return Way{fit.with_slope(low).latency_s, 1 / std::max(low, 1 / rate_max)};
 }
 
-MessageWays message_ways(const RunTrace& run, std::int32_t job, const SimulatedMachine& machine) {
-  const Looks looks(run, machine);
-  std::array<Samples, 2> samples;
+namespace {
+
+/// Of messages between nodes whose progress threads have cores of their own, by memory.
+std::optional<Way> way_of_periods(std::vector<const Message*> messages,
+                                  const SimulatedMachine& machine) {
+  std::ranges::sort(messages, {}, [](const Message* one) { return one->time.start_ns; });
+  Periods periods;
+  for (const Message* message : messages) periods.add(*message, machine.message_s);
+  const std::vector<Transfer> all = std::move(periods).all(machine.message_s);
+  const std::optional<Way> way = fit_way(all, 0.5, machine.memory.latency_s);
+  return way ? std::optional(conserving(*way, all)) : std::nullopt;
+}
+
+/// Of others, by their own times.
+std::optional<Way> way_of_messages(std::vector<const Message*> messages, const Looks& looks,
+                                   const SimulatedMachine& machine, bool by_memory) {
+  Samples samples;
   std::unordered_map<std::int32_t, std::int64_t> over_ns;  // by node: its last message
-  std::vector<const Message*> messages;
-  for (const Message& message : run.messages) {
-    if (message.job == job && message.bytes > 0) messages.push_back(&message);
-  }
   std::ranges::sort(messages, {}, [](const Message* one) { return one->time.end_ns; });
   for (const Message* message : messages) {
-    const bool by_memory = machine.are_neighbours(message->from, message->to);
     const std::int64_t looks_ns = looks.first(message->to, message->time.start_ns);
     const std::int64_t before_ns =
         std::exchange(over_ns[message->to.value()], message->time.end_ns);
@@ -105,12 +164,28 @@ MessageWays message_ways(const RunTrace& run, std::int32_t job, const SimulatedM
     const std::int64_t ns = message->time.end_ns - (queued ? before_ns : looks_ns);
     const Transfer transfer{static_cast<double>(message->bytes),
                             std::max(1e-9, static_cast<double>(ns) * 1e-9 - machine.message_s)};
-    Samples& to = samples.at(by_memory ? 0 : 1);
-    (queued ? to.behind_others : to.alone).push_back(transfer);
+    (queued ? samples.behind_others : samples.alone).push_back(transfer);
   }
   const double quantile = machine.shares_cores() ? 0.5 : 0.1;
-  return {fit_way(samples[0].best(), quantile, machine.memory.latency_s),
-          fit_way(samples[1].best(), quantile, machine.network.latency_s)};
+  return fit_way(samples.best(), quantile,
+                 by_memory ? machine.memory.latency_s : machine.network.latency_s);
+}
+
+}  // namespace
+
+MessageWays message_ways(const RunTrace& run, std::int32_t job, const SimulatedMachine& machine) {
+  std::vector<const Message*> by_memory;
+  std::vector<const Message*> by_network;
+  for (const Message& message : run.messages) {
+    if (message.job != job || message.bytes == 0) continue;
+    (machine.are_neighbours(message.from, message.to) ? by_memory : by_network).push_back(&message);
+  }
+  const Looks looks(run, machine);
+  MessageWays ways;
+  ways.network = way_of_messages(std::move(by_network), looks, machine, false);
+  ways.memory = machine.shares_cores() ? way_of_messages(std::move(by_memory), looks, machine, true)
+                                       : way_of_periods(std::move(by_memory), machine);
+  return ways;
 }
 
 }  // namespace heddle::replay

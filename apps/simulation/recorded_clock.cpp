@@ -102,6 +102,9 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> kinds;
   for (const NodeId node : run.nodes) kinds[node.value()] = collector.kinds_of(node);
   const std::vector<double> seconds = replay::own_seconds(run);
+  const auto nodes = static_cast<std::size_t>(run.node_count);
+  std::vector<std::vector<double>> tasks_of(nodes);  // and by index of times
+  std::vector<double> took(nodes, 0);
   for (std::size_t i = 0; i < run.tasks.size(); ++i) {
     const replay::Task& task = run.tasks[i];
     if (task.job != job) continue;
@@ -115,7 +118,21 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
                               "run tells of has not there; it cannot be replayed",
                               run.source, task.order, job, run.kernel_of(task)));
     }
-    times_[static_cast<std::size_t>(kind)].seconds.push_back(static_cast<float>(seconds[i]));
+    Times& times = times_[static_cast<std::size_t>(kind)];
+    times.seconds.push_back(static_cast<float>(seconds[i]));
+    if (times.runner != Runner::worker) continue;
+    const auto node = static_cast<std::size_t>(run.at(task.thread).node.value());
+    tasks_of[node].resize(times_.size(), 0);
+    ++tasks_of[node][static_cast<std::size_t>(kind)];
+    took[node] += seconds[i];
+  }
+  for (std::size_t node = 0; node < took.size(); ++node) {
+    double usual = 0;
+    for (std::size_t kind = 0; kind < tasks_of[node].size(); ++kind) {
+      const double tasks = tasks_of[node][kind];
+      if (tasks > 0) usual += tasks * times_[kind].mean();
+    }
+    paces_.push_back(usual > 0 ? took[node] / usual : 1);
   }
 }
 

@@ -37,10 +37,13 @@ class RecordedTimes {
   [[nodiscard]] const Times* nearest(const KernelCase& what, Runner runner) const;
   /// That of the same kernel which took longest in all; null likewise.
   [[nodiscard]] const Times* main_case(const Kernel& kernel, Runner runner) const;
+  /// By node, what its workers took over what they would have with the means of all nodes.
+  [[nodiscard]] const std::vector<double>& node_paces() const { return paces_; }
 
  private:
   class Collector;
   std::vector<Times> times_;
+  std::vector<double> paces_;
 };
 
 /// Times of kernels as a run's trace has them: the mean of those of one case, which is what a
