@@ -14,8 +14,11 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,6 +26,7 @@
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/qr/qr.hpp"
 #include "apps/chart/line_chart.hpp"
+#include "base/error.hpp"
 #include "bench/node_run.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
@@ -52,6 +56,7 @@ struct Options {
   double device_times = 0;  ///< the CPU workers' rate; 0: emulated devices compute
   double device_half = 0;   ///< order of a tile at which it has half of what it tends to
   std::string picture;
+  std::string from;  ///< lines of an earlier call: nothing is run
 };
 
 struct Point {
@@ -287,13 +292,66 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
   }
 }
 
-int run(const Options& options) {
-  std::vector<Point> points = points_of(options);
-  load_blas({});
-  PretendedDevice device(options);
+/// The points of an earlier call's lines, of those with this kind and order. Throws where a line
+/// cannot be read.
+std::vector<Point> points_from(Options& options) {
+  std::ifstream file(options.from);
+  if (!file) throw Error(ErrorCode::usage, fmt::format("cannot read '{}'", options.from));
+  std::vector<Point> points;
+  options.tiles.clear();
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("op=")) continue;
+    std::map<std::string, std::string> values;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      const std::size_t at = word.find('=');
+      if (at != std::string::npos) values[word.substr(0, at)] = word.substr(at + 1);
+    }
+    try {
+      if (values.at("op") != options.kind || std::stoll(values.at("n")) != options.n) continue;
+      const auto way = std::ranges::find(all_ways, values.at("way"), name);
+      if (way == all_ways.end()) throw std::out_of_range(values.at("way"));
+      points.push_back({*way, std::stoll(values.at("tile")), std::stoll(values.at("small"))});
+      points.back().seconds = {std::stod(values.at("seconds"))};
+      options.tiles.push_back(points.back().tile);
+      options.workers = std::stoi(values.at("workers"));
+      options.devices = std::stoi(values.at("devices"));
+    } catch (const std::logic_error& error) {
+      throw Error(ErrorCode::usage, fmt::format("'{}': no line of this program: {} ({})",
+                                                options.from, line, error.what()));
+    }
+  }
+  std::ranges::sort(options.tiles);
+  options.tiles.erase(std::ranges::unique(options.tiles).begin(), options.tiles.end());
+  if (options.devices == 0) options.backend = "none";
+  return points;
+}
+
+int write_picture(const Options& options, const std::vector<Point>& points, double flops) {
+  if (options.picture.empty()) return 0;
+  std::ofstream file(options.picture);
+  file << picture_of(options, points, flops);
+  if (file.flush()) return 0;
+  fmt::print(stderr, "granularity: cannot write '{}'\n", options.picture);
+  return 1;
+}
+
+int run(Options options) {
   const bool is_cholesky = options.kind == "cholesky";
   const auto n = static_cast<double>(options.n);
   const double flops = is_cholesky ? n * n * n / 3 : 4 * n * n * n / 3;
+  if (!options.from.empty()) {
+    const std::vector<Point> points = points_from(options);
+    if (points.empty()) {
+      fmt::print(stderr, "granularity: '{}' has no {} of order {}\n", options.from, options.kind,
+                 options.n);
+      return 1;
+    }
+    return write_picture(options, points, flops);
+  }
+  std::vector<Point> points = points_of(options);
+  load_blas({});
+  PretendedDevice device(options);
   // Round by round, so that what else the machine does meets all of them; the first one warms up.
   for (int round = -1; round < options.rounds; ++round) {
     run_round(options, device, points, flops, round >= 0);
@@ -311,14 +369,7 @@ int run(const Options& options) {
         point.shares.empty() ? ""
                              : fmt::format(" of_rates={:.3f}", Point::median_of(point.shares)));
   }
-  if (options.picture.empty()) return 0;
-  std::ofstream file(options.picture);
-  file << picture_of(options, points, flops);
-  if (!file.flush()) {
-    fmt::print(stderr, "granularity: cannot write '{}'\n", options.picture);
-    return 1;
-  }
-  return 0;
+  return write_picture(options, points, flops);
 }
 
 }  // namespace
@@ -351,6 +402,9 @@ int main(int argc, char** argv) try {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--strip-share", options.strip_share, "of a tile's columns, for strips");
   app.add_option("--picture", options.picture, "an SVG file to write");
+  app.add_option("--from", options.from,
+                 "a file with lines of an earlier call: run nothing, draw the picture of those of "
+                 "--kind and --n (and say --backend)");
   CLI11_PARSE(app, argc, argv);
   return heddle::run(options);
 } catch (const std::exception& error) {
