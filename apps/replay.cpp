@@ -88,8 +88,15 @@ class RecordedRun final : public PredictionSubject {
     const MachineDescription machine =
         read_machine_description(options_.machine, changes.machine, this->machine(changes.machine));
     drop_grid(config, changes.problem, machine);
-    return prediction_case(config, options_.run, machine, here_.tuning(machine),
-                           read_policies(changes.policies));
+    PredictionCase one = prediction_case(config, options_.run, machine, here_.tuning(machine),
+                                         read_policies(changes.policies));
+    const bool is_as_it_was = changes.problem.empty() && changes.machine.empty() &&
+                              changes.policies.empty() && !options_.machine;
+    if (is_as_it_was) {
+      one.course = recorded_->course();
+      one.machine.machine.node_paces.clear();  // each task has its own
+    }
+    return one;
   }
   [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {
     const auto now = here_.clock_of(one.machine);

@@ -71,7 +71,7 @@ PredictionCase prediction_case(const Config& config, const std::string& source,
   return {*config.problem, config.layout, std::move(machine), tuning,
           static_cast<std::int32_t>(config.runtime.window.value_or(8192)),
           // `auto` goes by measurements of GPUs and their host, which other machines lack.
-          config.runtime.placement.value_or(config::Placement::fixed), policies};
+          config.runtime.placement.value_or(config::Placement::fixed), policies, nullptr};
 }
 
 namespace {
@@ -153,8 +153,8 @@ PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
 /// What the tasks of each kind are to differ by.
 void PreparedPrediction::draw_from(const KernelClock& clock) {
   const KernelNoise& noise = one_.machine.noise;
+  if (one_.course != nullptr || !noise.is_none()) critical_path_s_.reset();
   if (noise.is_none()) return;
-  critical_path_s_.reset();
   replay::TaskKindId next{0};
   for (const replay::TaskKind& kind : program_.kinds()) {
     replay::Spread& spread = spreads_.emplace_back();
@@ -184,6 +184,8 @@ Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {
   prediction.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
   replay::SimulatedJob* job = &program_;
+  std::optional<replay::RepeatedJob> repeated;
+  if (one_.course != nullptr) job = &repeated.emplace(*job, *one_.course);
   std::optional<replay::NoisyJob> noisy;
   if (!spreads_.empty()) job = &noisy.emplace(*job, spreads_, seed);
   std::optional<replay::PrioritizedJob> prioritized;

@@ -11,6 +11,7 @@
 #include "apps/simulation/simulated_program.hpp"
 #include "config/config.hpp"
 #include "node-runtime/machine/machine_file.hpp"
+#include "replay/simulation/course.hpp"
 #include "replay/simulation/noise.hpp"
 #include "replay/simulation/priorities.hpp"
 #include "replay/simulation/simulator.hpp"
@@ -28,6 +29,8 @@ struct PredictionCase {
   std::int32_t window = 8192;
   config::Placement placement = config::Placement::fixed;
   Policies policies;
+  /// What is predicted is a run that has been recorded, nothing changed; null otherwise.
+  std::shared_ptr<const replay::Course> course;
 
   /// CPU workers may run devices' tasks.
   [[nodiscard]] bool lends() const {

@@ -46,11 +46,19 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
     return number < by_kind_[at].size() ? by_kind_[at][number] : -1;
   }
   [[nodiscard]] std::string source() const override { return {}; }
+  /// Of a kind's accesses: they are of the same matrices for all of its tasks.
+  [[nodiscard]] const std::vector<protocol::MatrixId>& matrices_of(std::int32_t kind) const {
+    return matrices_[static_cast<std::size_t>(kind)];
+  }
 
  private:
   void append(replay::TaskKindId kind, std::int32_t /*priority*/,
-              std::span<const protocol::Access> /*accesses*/) override {
+              std::span<const protocol::Access> accesses) override {
     items_.push_back(kind.value());
+    const auto at = static_cast<std::size_t>(kind.value());
+    if (matrices_.size() <= at) matrices_.resize(at + 1);
+    if (!matrices_[at].empty()) return;
+    for (const protocol::Access& access : accesses) matrices_[at].push_back(access.tile.matrix);
   }
   void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
                 std::int32_t /*priority*/) override {
@@ -82,6 +90,7 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
   SimulatedProgram program_;
   std::vector<std::int32_t> items_;
   std::vector<std::vector<std::int32_t>> by_kind_;
+  std::vector<std::vector<protocol::MatrixId>> matrices_;  ///< by kind
 };
 
 namespace {
@@ -105,6 +114,9 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   const auto nodes = static_cast<std::size_t>(run.node_count);
   std::vector<std::vector<double>> tasks_of(nodes);  // and by index of times
   std::vector<double> took(nodes, 0);
+  std::vector<std::pair<std::size_t, std::int32_t>>
+      of_workers;  // tasks, with what they took in times_
+  std::unordered_map<std::int32_t, protocol::MatrixId> matrices;  // of the run
   for (std::size_t i = 0; i < run.tasks.size(); ++i) {
     const replay::Task& task = run.tasks[i];
     if (task.job != job) continue;
@@ -120,11 +132,17 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     }
     Times& times = times_[static_cast<std::size_t>(kind)];
     times.seconds.push_back(static_cast<float>(seconds[i]));
+    const std::span<const replay::Access> accesses = run.accesses_of(task);
+    const std::vector<protocol::MatrixId>& numbers = collector.matrices_of(item);
+    for (std::size_t a = 0; task.fine == 0 && a < std::min(accesses.size(), numbers.size()); ++a) {
+      matrices.try_emplace(accesses[a].tile.matrix, numbers[a]);
+    }
     if (times.runner != Runner::worker) continue;
     const auto node = static_cast<std::size_t>(run.at(task.thread).node.value());
     tasks_of[node].resize(times_.size(), 0);
     ++tasks_of[node][static_cast<std::size_t>(kind)];
     took[node] += seconds[i];
+    if (task.fine == 0) of_workers.emplace_back(i, kind);
   }
   for (std::size_t node = 0; node < took.size(); ++node) {
     double usual = 0;
@@ -134,6 +152,23 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     }
     paces_.push_back(usual > 0 ? took[node] / usual : 1);
   }
+  auto course = std::make_shared<replay::Course>(run.node_count);
+  std::vector<double> means;
+  for (const Times& times : times_) means.push_back(times.seconds.empty() ? 0 : times.mean());
+  for (const auto& [i, kind] : of_workers) {
+    const replay::Task& task = run.tasks[i];
+    const double mean = means[static_cast<std::size_t>(kind)];
+    if (mean <= 0) continue;
+    course->add_task(run.at(task.thread).node, static_cast<std::int64_t>(task.order),
+                     static_cast<float>(seconds[i] / mean));
+  }
+  for (const replay::Message& message : run.messages) {
+    const auto matrix = matrices.find(message.tile.matrix);
+    if (message.job != job || message.bytes == 0 || matrix == matrices.end()) continue;
+    course->add_message(message.from, message.to, {matrix->second, message.tile.index},
+                        message.version, static_cast<double>(message.time.ns()) * 1e-9);
+  }
+  course_ = std::move(course);
 }
 
 double RecordedTimes::Times::mean() const {

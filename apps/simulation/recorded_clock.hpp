@@ -11,6 +11,7 @@
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "replay/run.hpp"
+#include "replay/simulation/course.hpp"
 
 namespace heddle {
 
@@ -37,6 +38,8 @@ class RecordedTimes {
   [[nodiscard]] const Times* nearest(const KernelCase& what, Runner runner) const;
   /// That of the same kernel which took longest in all; null likewise.
   [[nodiscard]] const Times* main_case(const Kernel& kernel, Runner runner) const;
+  /// Of whole tasks on workers, and of messages, one by one.
+  [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
   /// By node, what its workers took over what they would have with the means of all nodes.
   [[nodiscard]] const std::vector<double>& node_paces() const { return paces_; }
 
@@ -44,6 +47,7 @@ class RecordedTimes {
   class Collector;
   std::vector<Times> times_;
   std::vector<double> paces_;
+  std::shared_ptr<const replay::Course> course_;
 };
 
 /// Times of kernels as a run's trace has them: the mean of those of one case, which is what a

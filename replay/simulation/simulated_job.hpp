@@ -90,10 +90,17 @@ class SimulatedJob {
   [[nodiscard]] virtual std::uint64_t message_bytes(protocol::TileId tile,
                                                     Version version) const = 0;
   /// What a task takes of its kind's time, the item of its node's walk with that number: 1, unless
-  /// times are drawn.
+  /// times are drawn, or those of a run.
   [[nodiscard]] virtual double share(TaskKindId /*kind*/, NodeId /*node*/,
                                      std::int64_t /*order*/) const {
     return 1;
+  }
+  /// What a message between nodes of one host takes once both of its ends are ready; 0: what the
+  /// machine makes of it.
+  [[nodiscard]] virtual double message_seconds(NodeId /*from*/, NodeId /*to*/,
+                                               protocol::TileId /*tile*/,
+                                               Version /*version*/) const {
+    return 0;
   }
 };
 

@@ -68,7 +68,9 @@ void SimulatedNode::serve(const ProgressRequest& request) {
     std::int64_t& free_ns = world_.machine.shares_cores() ? reading_free_ns_ : progress_free_ns_;
     end_ns = free_ns = std::max(free_ns, progress_free_ns_) + ns_of(request.reading_s);
   }
-  world_.events.push(end_ns + request.later_ns, request.event);
+  const std::int64_t event_ns =
+      request.known_ns ? std::max(world_.now_ns, *request.known_ns) : end_ns + request.later_ns;
+  world_.events.push(event_ns, request.event);
 }
 
 void SimulatedNode::serve_all() {

@@ -112,10 +112,11 @@ struct SimulatedKernel {
 
 /// What a progress thread is to do.
 struct ProgressRequest {
-  Event event;                ///< that follows
-  double seconds = 0;         ///< of the thread
-  double reading_s = 0;       ///< after that, of a neighbour's memory
-  std::int64_t later_ns = 0;  ///< from its end to the event
+  Event event;                             ///< that follows
+  double seconds = 0;                      ///< of the thread
+  double reading_s = 0;                    ///< after that, of a neighbour's memory
+  std::int64_t later_ns = 0;               ///< from its end to the event
+  std::optional<std::int64_t> known_ns{};  ///< when the event is, whatever the thread makes of it
 };
 
 /// Whose a flow is.

@@ -115,7 +115,12 @@ class Simulation {
         const bool reads = world_.machine.are_neighbours(message.grant.from, event.node);
         const double seconds =
             reads ? static_cast<double>(message.bytes) / world_.machine.memory.bytes_per_s : 0;
-        return pass(event, Event::Kind::message_seen, seconds);
+        const protocol::SendAction& sent = message.send;
+        const double known = reads ? world_.job.message_seconds(message.grant.from, event.node,
+                                                                sent.tile, sent.number)
+                                   : 0;
+        if (known <= 0) return pass(event, Event::Kind::message_seen, seconds);
+        return pass(event, Event::Kind::message_seen, seconds, message.start_ns + ns_of(known));
       }
       case Event::Kind::message_seen:
         return node.message_seen(event.number);
@@ -125,9 +130,11 @@ class Simulation {
   }
 
   /// Through the progress thread of the event's node.
-  void pass(const Event& event, Event::Kind next, double seconds) {
-    world_.at(event.node)
-        .arrives({{next, event.node, event.number}, world_.machine.message_s, seconds});
+  void pass(const Event& event, Event::Kind next, double seconds,
+            std::optional<std::int64_t> known_ns = {}) {
+    ProgressRequest request{{next, event.node, event.number}, world_.machine.message_s, seconds};
+    request.known_ns = known_ns;
+    world_.at(event.node).arrives(request);
   }
 
   void check_end() const {

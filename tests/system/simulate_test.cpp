@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "tests/system/heddle_run.hpp"
+#include "tests/system/simulate_run.hpp"
 
 /// `heddle simulate`, on machines of files, whose results do not depend on this one.
 namespace heddle {
@@ -15,41 +15,8 @@ namespace {
 
 using nlohmann::json;
 using testing::Ended;
-using testing::HeddleRun;
 
-class Simulate : public HeddleRun {
- protected:
-  void SetUp() override {
-    HeddleRun::SetUp();
-    folder_.write("p.yaml",
-                  "problem: {matrix: {generate: spd, n: 800}}\nlayout: {tile: 100, strip: 0}\n");
-    folder_.write("q.yaml",
-                  "problem: {factorization: qr, matrix: {generate: random, m: 1200, n: 600}}\n"
-                  "layout: {tile: 100, strip: 0, inner: 20, virtual: 2}\n");
-    std::string machine =
-        "heddle_simulated_machine: 1\nname: small\nnodes: 4\ncpu_workers: 3\n"
-        "kernels:\n  host:\n";
-    for (const char* kernel :
-         {"potrf", "trsm", "syrk", "gsmm", "geqrt", "tsqrt", "unmqr", "tsmqr", "ttqrt", "ttmqr"}) {
-      machine += std::string("    - {kernel: ") + kernel + ", size: 100, gflops: 10}\n";
-    }
-    folder_.write("m.yaml", machine);
-  }
-  [[nodiscard]] Ended simulate(std::vector<std::string> words) {
-    words.insert(words.begin(), "simulate");
-    return run(on(1, words));
-  }
-  static void expect_80_columns(const std::string& text) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      const auto starts = [](char c) { return (c & 0xC0) != 0x80; };  // a character of UTF-8
-      EXPECT_LE(std::ranges::count_if(line, starts), 80) << line;
-    }
-  }
-  [[nodiscard]] json report(const std::string& name) {
-    return json::parse(testing::read_file(folder_ / name));
-  }
-};
+using Simulate = testing::SimulateRun;
 
 }  // namespace
 
@@ -89,180 +56,6 @@ TEST_F(Simulate, writes_a_trace_that_analyze_reads) {
   EXPECT_EQ(one.at("threads").size(), 12U);
   EXPECT_LE(one.at("bounds").at("critical_path").get<double>(), one.at("seconds").get<double>());
   EXPECT_TRUE(one.at("about").at("simulated").get<bool>());
-}
-
-TEST_F(Simulate, a_run_is_replayed_as_it_was_and_with_changes) {
-  for (const char* problem : {"p.yaml", "q.yaml"}) {
-    ASSERT_EQ(
-        simulate({problem, "--machine", "m.yaml", "--trace", "run", "--report", "was.json"}).status,
-        0);
-    const Ended again = run(on(1, {"replay", "run", "--machine", "m.yaml", "--report", "is.json"}));
-    ASSERT_EQ(again.status, 0) << again.error;
-    EXPECT_NE(again.out.find("the run took"), std::string::npos) << again.out;
-    const double was = report("was.json").at("seconds").at("factor").get<double>();
-    const double is = report("is.json").at("seconds").at("factor").get<double>();
-    // Times in a trace are whole nanoseconds.
-    EXPECT_NEAR(is, was, 1e-4 * was) << problem;
-    // From the first task's begin, which is some microseconds later.
-    EXPECT_NEAR(report("is.json").at("recorded_seconds").get<double>(), was, 1e-5);
-    EXPECT_EQ(report("is.json").at("tasks"), report("was.json").at("tasks"));
-    const Ended fewer = run(on(1, {"replay", "run", "--machine", "m.yaml", "--set",
-                                   "machine.nodes=1", "--report", "is.json"}));
-    ASSERT_EQ(fewer.status, 0) << fewer.error;
-    EXPECT_GT(report("is.json").at("seconds").at("factor").get<double>(), 1.5 * was);
-    EXPECT_EQ(report("is.json").at("messages"), 0);
-    const Ended finer = run(on(1, {"replay", "run", "--machine", "m.yaml", "--set",
-                                   "layout.tile=50", "--report", "is.json"}));
-    ASSERT_EQ(finer.status, 0) << finer.error;
-    EXPECT_NE(finer.out.find("shapes that it had not are scaled"), std::string::npos) << finer.out;
-    EXPECT_GT(report("is.json").at("tasks"), report("was.json").at("tasks"));
-  }
-}
-
-TEST_F(Simulate, divided_tasks_are_simulated_and_replayed) {
-  for (const char* problem : {"p.yaml", "q.yaml"}) {
-    const auto with = [&](const char* hierarchy, const char* report) {
-      return simulate({problem, "--machine", "m.yaml", "--set", "layout.tile=200", "--set",
-                       "layout.small=40", "--set", hierarchy, "--trace", "run", "--report",
-                       report});
-    };
-    const Ended whole = with("layout.hierarchy=off", "whole.json");
-    ASSERT_EQ(whole.status, 0) << whole.error;
-    const Ended divided = with("layout.hierarchy=on", "was.json");
-    ASSERT_EQ(divided.status, 0) << divided.error;
-    EXPECT_NE(divided.out.find("divided into 40 on CPUs"), std::string::npos) << divided.out;
-    const double was = report("was.json").at("seconds").at("factor").get<double>();
-    EXPECT_LT(was, report("whole.json").at("seconds").at("factor").get<double>()) << problem;
-    const Ended analyzed = run(on(1, {"analyze", "run"}));
-    EXPECT_NE(analyzed.out.find("fine "), std::string::npos) << analyzed.out;
-    const Ended again = run(on(1, {"replay", "run", "--machine", "m.yaml", "--report", "is.json"}));
-    ASSERT_EQ(again.status, 0) << again.error;
-    EXPECT_NEAR(report("is.json").at("seconds").at("factor").get<double>(), was, 1e-4 * was);
-    EXPECT_EQ(report("is.json").at("tasks"), report("was.json").at("tasks"));
-  }
-}
-
-TEST_F(Simulate, a_real_run_is_replayed) {
-  ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 400}}\nlayout: {tile: 50, strip: 0}\n"
-                  "runtime: {cpu_workers: 1}\n",
-                  2, {"--trace", "run"})
-                .status,
-            0);
-  const Ended ended = run(on(1, {"replay", "run", "--report", "is.json"}));
-  ASSERT_EQ(ended.status, 0) << ended.error;
-  EXPECT_EQ(report("is.json").at("tasks"), 120);
-  EXPECT_EQ(report("is.json").at("nodes"), 2);
-  EXPECT_GT(report("is.json").at("seconds").at("factor").get<double>(), 0);
-  const Ended nowhere = run(on(1, {"replay", "nowhere"}));
-  EXPECT_EQ(nowhere.status, 2);
-  EXPECT_NE(nowhere.error.find("nowhere"), std::string::npos) << nowhere.error;
-}
-
-TEST_F(Simulate, a_real_run_is_replayed_on_other_numbers_of_nodes) {
-  ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 400}}\nlayout: {tile: 50, strip: 0}\n"
-                  "runtime: {cpu_workers: 1}\n",
-                  2, {"--trace", "run"})
-                .status,
-            0);
-  for (const int nodes : {1, 2, 4}) {
-    const std::string number = "machine.nodes=" + std::to_string(nodes);
-    const Ended ended = run(on(1, {"replay", "run", "--set", number, "--report", "is.json"}));
-    ASSERT_EQ(ended.status, 0) << ended.error;
-    EXPECT_NE(ended.out.find("of which the changes make"), std::string::npos) << ended.out;
-    const json r = report("is.json");
-    EXPECT_EQ(r.at("nodes"), nodes);
-    EXPECT_EQ(r.at("nodes_per_host"), 1);  // on hosts of their own
-    EXPECT_EQ(r.at("tasks"), 120);
-    EXPECT_EQ(r.at("grid").at(0).get<int>() * r.at("grid").at(1).get<int>(), nodes);
-    EXPECT_EQ(r.at("messages").get<int>() == 0, nodes == 1);
-  }
-}
-
-TEST_F(Simulate, a_replay_learns_what_messages_and_threads_took) {
-  for (const char* hosts : {"machine.nodes_per_host=1", "machine.nodes_per_host=4"}) {
-    for (const char* cores : {"machine.cores=0", "machine.cores=12"}) {
-      SCOPED_TRACE(std::string(hosts).append(" ").append(cores));
-      ASSERT_EQ(simulate({"q.yaml", "--machine", "m.yaml", "--set", hosts, "--set", cores, "--set",
-                          "machine.memory={latency_us: 30, rate: 0.5}", "--set",
-                          "machine.network={latency_us: 20, rate: 2}", "--set",
-                          "machine.runtime={task_us: 4, look_us: 9}", "--trace", "run"})
-                    .status,
-                0);
-      const auto replayed = [&](const std::vector<std::string>& more) {
-        std::vector<std::string> words{"replay", "run", "--report", "is.json"};
-        words.insert(words.end(), more.begin(), more.end());
-        const Ended ended = run(on(1, words));
-        EXPECT_EQ(ended.status, 0) << ended.error;
-        EXPECT_NE(ended.out.find("its messages"), std::string::npos) << ended.out;
-        return report("is.json");
-      };
-      const json is = replayed({});
-      const double was = is.at("recorded_seconds").get<double>();
-      EXPECT_NEAR(is.at("seconds").at("factor").get<double>(), was, 0.05 * was);
-      const json learned = is.at("learned");
-      const bool by_memory = std::string(hosts).back() == '4';
-      EXPECT_EQ(learned.at("memory").is_null(), !by_memory);
-      EXPECT_EQ(learned.at("network").is_null(), by_memory);
-      const json way = learned.at(by_memory ? "memory" : "network");
-      EXPECT_NEAR(way.at("rate").get<double>(), by_memory ? 0.5 : 2, by_memory ? 0.05 : 0.2);
-      EXPECT_NEAR(learned.at("task_us").get<double>(), 4, 0.5);
-      // What is said counts, not what was learned.
-      const json slow =
-          replayed({"--set", "machine.memory.rate=0.01", "--set", "machine.network.rate=0.01"});
-      EXPECT_GT(slow.at("seconds").at("factor").get<double>(), 1.5 * was);
-    }
-  }
-}
-
-TEST_F(Simulate, kernels_take_longer_beside_more_workers_of_a_host) {
-  std::string machine =
-      "heddle_simulated_machine: 1\nname: crowded\nnodes: 4\ncpu_workers: 3\nkernels:\n  host:\n";
-  for (const char* kernel : {"potrf", "trsm", "syrk", "gsmm"}) {
-    for (const char* rate : {"gflops: 10, workers: 3}", "gflops: 5, workers: 12}"}) {
-      machine += std::string("    - {kernel: ") + kernel + ", size: 100, " + rate + "\n";
-    }
-  }
-  folder_.write("crowded.yaml", machine);
-  ASSERT_EQ(simulate({"p.yaml", "--machine", "crowded.yaml", "--trace", "run"}).status, 0);
-  const auto beside = [&](const char* nodes_per_host) {
-    const Ended ended =
-        run(on(1, {"replay", "run", "--machine", "crowded.yaml", "--set", "machine.memory.rate=10",
-                   "--set", std::string("machine.nodes_per_host=").append(nodes_per_host),
-                   "--report", "r.json"}));
-    EXPECT_EQ(ended.status, 0) << ended.error;
-    const json r = report("r.json");
-    const double work =
-        r.at("busy").at("workers").get<double>() * r.at("seconds").at("factor").get<double>();
-    return std::pair(ended.out, work);
-  };
-  const auto [alone, alone_work] = beside("1");
-  EXPECT_EQ(alone.find("beside"), std::string::npos) << alone;
-  // Between 3 and 12 by powers: at 6 half of the way.
-  const auto [some, some_work] = beside("2");
-  EXPECT_NE(some.find("times 1.41 to 1.41 for more or fewer beside"), std::string::npos) << some;
-  EXPECT_NEAR(some_work, std::sqrt(2) * alone_work, 1e-3 * alone_work);
-  const auto [all, all_work] = beside("4");
-  EXPECT_NE(all.find("times 2.00 to 2.00 for more or fewer beside"), std::string::npos) << all;
-  EXPECT_NEAR(all_work, 2 * alone_work, 1e-3 * alone_work);
-  // From all on one host to a node alone.
-  ASSERT_EQ(simulate({"p.yaml", "--machine", "crowded.yaml", "--set", "machine.nodes_per_host=4",
-                      "--trace", "run"})
-                .status,
-            0);
-  const Ended fewer =
-      run(on(1, {"replay", "run", "--machine", "crowded.yaml", "--set", "machine.nodes=1"}));
-  EXPECT_NE(fewer.out.find("times 0.50 to 0.50"), std::string::npos) << fewer.out;
-}
-
-TEST_F(Simulate, a_replay_says_that_it_does_not_know_other_workers_of_another_machine) {
-  // Who has recorded it is not said: no machine of its kind.
-  ASSERT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--trace", "run"}).status, 0);
-  const Ended same = run(on(1, {"replay", "run"}));
-  EXPECT_EQ(same.out.find("beside the run's other workers"), std::string::npos) << same.out;
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core is all that there is";
-  const Ended other = run(on(1, {"replay", "run", "--set", "machine.cpu_workers=1"}));
-  ASSERT_EQ(other.status, 0) << other.error;
-  EXPECT_NE(other.out.find("beside the run's other workers"), std::string::npos) << other.out;
 }
 
 TEST_F(Simulate, a_sweep_is_a_table_of_all_combinations) {

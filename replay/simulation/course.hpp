@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "replay/simulation/job_layer.hpp"
+
+namespace heddle::replay {
+
+/// What the tasks and messages of a run took, one by one: for who repeats just that run.
+class Course {
+ public:
+  explicit Course(std::int32_t nodes) : shares_(static_cast<std::size_t>(nodes)) {}
+
+  /// Of its kind's time, by the number of the item in its node's walk.
+  void add_task(NodeId node, std::int64_t order, float share);
+  /// From when both of its ends were ready.
+  void add_message(NodeId from, NodeId to, protocol::TileId tile, Version version, double seconds);
+
+  /// 1 where nothing is known.
+  [[nodiscard]] double share(NodeId node, std::int64_t order) const;
+  /// 0 where nothing is known.
+  [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
+                                       Version version) const;
+
+ private:
+  struct Key {
+    NodeId from;
+    NodeId to;
+    protocol::TileId tile;
+    Version version;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+
+  std::vector<std::vector<float>> shares_;  ///< by node and order; 0: nothing is known
+  std::unordered_map<Key, double, KeyHash> messages_;
+};
+
+/// A job whose tasks and messages take what those of a run did.
+class RepeatedJob final : public JobLayer {
+ public:
+  /// Both outlive it.
+  RepeatedJob(SimulatedJob& job, const Course& course) : JobLayer(job), course_(course) {}
+
+  [[nodiscard]] double share(TaskKindId /*kind*/, NodeId node, std::int64_t order) const override {
+    return course_.share(node, order);
+  }
+  [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
+                                       Version version) const override {
+    return course_.message_seconds(from, to, tile, version);
+  }
+
+ private:
+  const Course& course_;
+};
+
+}  // namespace heddle::replay

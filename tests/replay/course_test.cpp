@@ -1,0 +1,83 @@
+#include "replay/simulation/course.hpp"
+
+#include <gtest/gtest.h>
+#include <memory>
+#include <vector>
+
+#include "replay/run.hpp"
+#include "replay/simulation/simulator.hpp"
+#include "tests/replay/random_simulation.hpp"
+#include "tests/replay/scripted_job.hpp"
+
+namespace heddle::replay {
+namespace {
+
+using protocol::MatrixId;
+using protocol::TileId;
+
+TEST(Course, knows_what_it_was_told) {
+  Course course(2);
+  const TileId tile{MatrixId{3}, 7};
+  course.add_task(NodeId{1}, 5, 2.5F);
+  course.add_message(NodeId{0}, NodeId{1}, tile, Version{4}, 30e-6);
+  EXPECT_EQ(course.share(NodeId{1}, 5), 2.5);
+  for (const std::int64_t order : {0, 4, 6, 1000}) EXPECT_EQ(course.share(NodeId{1}, order), 1);
+  EXPECT_EQ(course.share(NodeId{0}, 5), 1);
+  EXPECT_EQ(course.message_seconds(NodeId{0}, NodeId{1}, tile, Version{4}), 30e-6);
+  EXPECT_EQ(course.message_seconds(NodeId{1}, NodeId{0}, tile, Version{4}), 0);
+  EXPECT_EQ(course.message_seconds(NodeId{0}, NodeId{1}, tile, Version{5}), 0);
+  EXPECT_EQ(course.message_seconds(NodeId{0}, NodeId{1}, {MatrixId{3}, 8}, Version{4}), 0);
+  EXPECT_EQ(course.message_seconds(NodeId{0}, NodeId{1}, {MatrixId{2}, 7}, Version{4}), 0);
+}
+
+/// One node writes a tile, the other one reads it.
+class TwoTasks {
+ public:
+  TwoTasks() {
+    simulation::ProgramWriter writer;
+    a_ = writer.tile(0, 0);
+    const TileId b = writer.tile(1, 0);
+    writer.task({writer.read_write(a_)});
+    writer.task({writer.read_write(b), writer.read(a_)});
+    job_ = std::make_unique<ScriptedJob>(writer.program(), writer.matrices(),
+                                         std::vector<TaskKind>{{"a", 1, 1, 50e-6, 0, 1}}, 8000);
+  }
+  /// Repeated by `course`.
+  [[nodiscard]] RunTrace run(const Course& course) {
+    RepeatedJob repeated(*job_, course);
+    SimulatedMachine machine = free_machine();
+    machine.nodes = machine.nodes_per_host = 2;
+    return make_run("simulated", simulate(machine, repeated, {.traces = true}).traces);
+  }
+  [[nodiscard]] TileId sent() const { return a_; }
+
+ private:
+  TileId a_;
+  std::unique_ptr<ScriptedJob> job_;
+};
+
+TEST(RepeatedJob, has_each_task_and_message_take_its_own_time) {
+  TwoTasks tasks;
+  const RunTrace usual = tasks.run(Course(2));
+  ASSERT_EQ(usual.tasks.size(), 2U);
+  ASSERT_EQ(usual.messages.size(), 1U);
+  EXPECT_EQ(usual.tasks[0].time.ns(), 50'000);
+  const Version sent = usual.messages[0].version;
+
+  Course course(2);
+  for (const Task& task : usual.tasks) {
+    const NodeId node = usual.at(task.thread).node;
+    course.add_task(node, static_cast<std::int64_t>(task.order), node.value() == 0 ? 3 : 0.5F);
+  }
+  course.add_message(NodeId{0}, NodeId{1}, tasks.sent(), sent, 77e-6);
+  const RunTrace own = tasks.run(course);
+  ASSERT_EQ(own.tasks.size(), 2U);
+  for (const Task& task : own.tasks) {
+    EXPECT_EQ(task.time.ns(), own.at(task.thread).node.value() == 0 ? 150'000 : 25'000);
+  }
+  ASSERT_EQ(own.messages.size(), 1U);
+  EXPECT_EQ(own.messages[0].time.ns(), 77'000);
+}
+
+}  // namespace
+}  // namespace heddle::replay
