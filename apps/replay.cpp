@@ -99,14 +99,14 @@ class RecordedRun final : public PredictionSubject {
     return one;
   }
   [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {
-    const auto now = here_.clock_of(one.machine);
+    const auto now = here_.clock_of(one.machine, one.matrix_bytes());
     const Crowd crowd = crowd_of(one.machine);
     if (crowd == Crowd::same) return std::make_shared<RecordedClock>(recorded_, now, now);
     MachineDescription was = one.machine;
     was.machine.nodes = was_.description.machine.nodes;
     was.machine.cpu_workers = was_.description.machine.cpu_workers;
     was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
-    const auto then = here_.clock_of(was);
+    const auto then = here_.clock_of(was, one.matrix_bytes());
     return std::make_shared<RecordedClock>(recorded_, then, crowd == Crowd::other ? now : then);
   }
   [[nodiscard]] std::string more(const Prediction& prediction) const override {

@@ -38,7 +38,7 @@ class ProblemOfFile final : public PredictionSubject {
                            read_policies(changes.policies));
   }
   [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {
-    return here_.clock_of(one.machine);
+    return here_.clock_of(one.machine, one.matrix_bytes());
   }
 
  private:

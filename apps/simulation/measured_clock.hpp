@@ -10,11 +10,14 @@
 namespace heddle {
 
 /// Times the host's kernels on this machine as they are asked for: on all workers at the same
-/// time, on operands from memory in turns, as in a factorization. Some 50 ms for each case.
-/// OpenBLAS has been loaded.
+/// time, on operands in turns, as in a factorization. Some 75 ms for each case. OpenBLAS has been
+/// loaded.
 class MeasuredClock final : public KernelClock {
  public:
-  explicit MeasuredClock(tuning::Workers workers) : workers_(std::move(workers)) {}
+  /// `operand_bytes`: of each worker's operands together, which is what it has of a matrix: a small
+  /// one stays in the caches, and more workers do not wait for the memory then.
+  MeasuredClock(tuning::Workers workers, std::int64_t operand_bytes)
+      : workers_(std::move(workers)), operand_bytes_(operand_bytes) {}
 
   [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override;
   [[nodiscard]] std::string source() const override {
@@ -23,6 +26,7 @@ class MeasuredClock final : public KernelClock {
 
  private:
   tuning::Workers workers_;
+  std::int64_t operand_bytes_;
   tuning::NormalValues normal_;
 };
 

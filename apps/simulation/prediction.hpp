@@ -40,6 +40,12 @@ struct PredictionCase {
   [[nodiscard]] bool is_cholesky() const {
     return problem.factorization == config::Factorization::cholesky;
   }
+  /// Of what is stored of the matrix.
+  [[nodiscard]] double matrix_bytes() const {
+    const auto rows = static_cast<double>(problem.matrix.rows());
+    const auto columns = static_cast<double>(problem.matrix.n);
+    return (is_cholesky() ? 0.5 : 1) * sizeof(double) * rows * columns;
+  }
 };
 
 /// The problem of a configuration on a machine. Throws Error(usage) for a matrix from a file.

@@ -12,6 +12,7 @@
 #include "apps/simulation/measured_clock.hpp"
 #include "apps/simulation/remembering_clock.hpp"
 #include "apps/tuning/operands.hpp"
+#include "apps/tuning/timing.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/kernel_flops.hpp"
@@ -106,23 +107,32 @@ MachineDescription ThisMachine::description() const {
   return result;
 }
 
-std::shared_ptr<KernelClock> ThisMachine::clock(std::int32_t workers) {
+std::shared_ptr<KernelClock> ThisMachine::clock(std::int32_t workers, double matrix_bytes) {
   tuning::Workers measuring;
   measuring.count = timed_workers(workers);
-  std::shared_ptr<KernelClock>& clock = clocks_[measuring.count];
+  const auto operand_bytes = static_cast<std::int64_t>(
+      std::min(matrix_bytes / workers, static_cast<double>(tuning::operand_bytes)));
+  std::shared_ptr<KernelClock>& clock = clocks_[{measuring.count, operand_bytes}];
   if (clock != nullptr) return clock;
   static_cast<void>(load_blas(profile_.blas));
   const auto cores = topology_.cores();
   if (static_cast<std::size_t>(measuring.count) <= cores.size()) {
     measuring.cores.assign(cores.begin(), cores.begin() + measuring.count);
   }
-  clock = std::make_shared<RememberingClock>(std::make_unique<MeasuredClock>(std::move(measuring)));
+  clock = std::make_shared<RememberingClock>(
+      std::make_unique<MeasuredClock>(std::move(measuring), operand_bytes));
   return clock;
 }
 
-std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& machine) {
+std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& machine,
+                                                   double matrix_bytes) {
   std::shared_ptr<KernelClock> host;
-  if (machine.host.empty()) host = clock(machine.machine.workers_on_host());
+  if (machine.host.empty()) {
+    const replay::SimulatedMachine& nodes = machine.machine;
+    const double share = static_cast<double>(std::min(nodes.nodes, nodes.nodes_per_host)) /
+                         static_cast<double>(nodes.nodes);
+    host = clock(nodes.workers_on_host(), matrix_bytes * share);
+  }
   return std::make_shared<MachineClock>(machine, std::move(host));
 }
 

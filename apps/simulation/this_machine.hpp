@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <string>
 
 #include "apps/simulation/kernel_clock.hpp"
@@ -33,15 +34,19 @@ class ThisMachine {
     return std::min(workers, topology_.compute_thread_count());
   }
   /// Times kernels here as they are asked for, each case once, on so many workers at the same time
-  /// (or as many as there are here). The first call loads OpenBLAS.
-  [[nodiscard]] std::shared_ptr<KernelClock> clock(std::int32_t workers);
-  /// A machine's own rates, and that clock where it has none of the host.
-  [[nodiscard]] std::shared_ptr<KernelClock> clock_of(const MachineDescription& machine);
+  /// (or as many as there are here), which have `matrix_bytes` together. The first call loads
+  /// OpenBLAS.
+  [[nodiscard]] std::shared_ptr<KernelClock> clock(std::int32_t workers, double matrix_bytes);
+  /// A machine's own rates, and that clock where it has none of the host. `matrix_bytes`: of all
+  /// nodes.
+  [[nodiscard]] std::shared_ptr<KernelClock> clock_of(const MachineDescription& machine,
+                                                      double matrix_bytes);
 
  private:
   MachineProfile profile_;
   CpuTopology topology_ = CpuTopology::detect();
-  std::map<std::int32_t, std::shared_ptr<KernelClock>> clocks_;  ///< by workers
+  /// By workers, and bytes of each.
+  std::map<std::pair<std::int32_t, std::int64_t>, std::shared_ptr<KernelClock>> clocks_;
 };
 
 }  // namespace heddle
