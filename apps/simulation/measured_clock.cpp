@@ -133,7 +133,8 @@ double MeasuredClock::seconds(const KernelCase& what, Runner runner) {
   std::vector<std::unique_ptr<CaseOperands>> operands(static_cast<std::size_t>(workers_.count));
   const auto work_of = [&](std::int32_t worker) {
     auto& own = operands[static_cast<std::size_t>(worker)];
-    own = std::make_unique<CaseOperands>(what, normal_, panel, operand_bytes_);  // by the thread that will use it
+    own = std::make_unique<CaseOperands>(what, normal_, panel,
+                                         operand_bytes_);  // by the thread that will use it
     return own->work();
   };
   double best = std::numeric_limits<double>::infinity();

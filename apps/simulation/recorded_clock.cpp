@@ -46,9 +46,13 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
     return number < by_kind_[at].size() ? by_kind_[at][number] : -1;
   }
   [[nodiscard]] std::string source() const override { return {}; }
-  /// Of a kind's accesses: they are of the same matrices for all of its tasks.
-  [[nodiscard]] const std::vector<protocol::MatrixId>& matrices_of(std::int32_t kind) const {
-    return matrices_[static_cast<std::size_t>(kind)];
+  /// Which numbers the matrices have that a task of that kind uses.
+  void match(std::int32_t kind, std::span<const replay::Access> accesses,
+             std::unordered_map<std::int32_t, protocol::MatrixId>& numbers) const {
+    const std::vector<protocol::MatrixId>& here = matrices_[static_cast<std::size_t>(kind)];
+    for (std::size_t i = 0; i < std::min(accesses.size(), here.size()); ++i) {
+      numbers.try_emplace(accesses[i].tile.matrix, here[i]);
+    }
   }
 
  private:
@@ -90,7 +94,8 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
   SimulatedProgram program_;
   std::vector<std::int32_t> items_;
   std::vector<std::vector<std::int32_t>> by_kind_;
-  std::vector<std::vector<protocol::MatrixId>> matrices_;  ///< by kind
+  /// Of a kind's accesses: those of all its tasks are of the same matrices. By kind.
+  std::vector<std::vector<protocol::MatrixId>> matrices_;
 };
 
 namespace {
@@ -103,6 +108,53 @@ bool is_of(const RecordedTimes::Times& times, const replay::Task& task,
   return task.fine > 0 ? name == fmt::format("fine {}", kernel) : name == kernel;
 }
 
+/// A task that a worker ran, and which of the recorded times it is of.
+struct OfWorker {
+  std::size_t task = 0;  ///< of the run
+  std::size_t times = 0;
+};
+
+/// By node, what its workers took over what they would have with the means.
+std::vector<double> paces_of(const replay::RunTrace& run, const std::vector<OfWorker>& tasks,
+                             const std::vector<double>& seconds, const std::vector<double>& means) {
+  const auto nodes = static_cast<std::size_t>(run.node_count);
+  std::vector<double> took(nodes, 0);
+  std::vector<double> usual(nodes, 0);
+  for (const OfWorker& one : tasks) {
+    const auto node = static_cast<std::size_t>(run.at(run.tasks[one.task].thread).node.value());
+    took[node] += seconds[one.task];
+    usual[node] += means[one.times];
+  }
+  for (std::size_t node = 0; node < nodes; ++node) {
+    took[node] = usual[node] > 0 ? took[node] / usual[node] : 1;
+  }
+  return took;
+}
+
+/// The matrices of a run, as a walk of its program numbers them.
+using MatrixNumbers = std::unordered_map<std::int32_t, protocol::MatrixId>;
+
+std::shared_ptr<const replay::Course> course_of(const replay::RunTrace& run, std::int32_t job,
+                                                const std::vector<OfWorker>& tasks,
+                                                const std::vector<double>& seconds,
+                                                const std::vector<double>& means,
+                                                const MatrixNumbers& matrices) {
+  auto course = std::make_shared<replay::Course>(run.node_count);
+  for (const OfWorker& one : tasks) {
+    const replay::Task& task = run.tasks[one.task];
+    if (task.fine > 0 || means[one.times] <= 0) continue;
+    course->add_task(run.at(task.thread).node, static_cast<std::int64_t>(task.order),
+                     static_cast<float>(seconds[one.task] / means[one.times]));
+  }
+  for (const replay::Message& message : run.messages) {
+    const auto matrix = matrices.find(message.tile.matrix);
+    if (message.job != job || message.bytes == 0 || matrix == matrices.end()) continue;
+    course->add_message(message.from, message.to, {matrix->second, message.tile.index},
+                        message.version, static_cast<double>(message.time.ns()) * 1e-9);
+  }
+  return course;
+}
+
 }  // namespace
 
 RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
@@ -111,12 +163,8 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> kinds;
   for (const NodeId node : run.nodes) kinds[node.value()] = collector.kinds_of(node);
   const std::vector<double> seconds = replay::own_seconds(run);
-  const auto nodes = static_cast<std::size_t>(run.node_count);
-  std::vector<std::vector<double>> tasks_of(nodes);  // and by index of times
-  std::vector<double> took(nodes, 0);
-  std::vector<std::pair<std::size_t, std::int32_t>>
-      of_workers;  // tasks, with what they took in times_
-  std::unordered_map<std::int32_t, protocol::MatrixId> matrices;  // of the run
+  std::vector<OfWorker> of_workers;
+  MatrixNumbers matrices;
   for (std::size_t i = 0; i < run.tasks.size(); ++i) {
     const replay::Task& task = run.tasks[i];
     if (task.job != job) continue;
@@ -132,43 +180,13 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     }
     Times& times = times_[static_cast<std::size_t>(kind)];
     times.seconds.push_back(static_cast<float>(seconds[i]));
-    const std::span<const replay::Access> accesses = run.accesses_of(task);
-    const std::vector<protocol::MatrixId>& numbers = collector.matrices_of(item);
-    for (std::size_t a = 0; task.fine == 0 && a < std::min(accesses.size(), numbers.size()); ++a) {
-      matrices.try_emplace(accesses[a].tile.matrix, numbers[a]);
-    }
-    if (times.runner != Runner::worker) continue;
-    const auto node = static_cast<std::size_t>(run.at(task.thread).node.value());
-    tasks_of[node].resize(times_.size(), 0);
-    ++tasks_of[node][static_cast<std::size_t>(kind)];
-    took[node] += seconds[i];
-    if (task.fine == 0) of_workers.emplace_back(i, kind);
+    if (times.runner == Runner::worker) of_workers.push_back({i, static_cast<std::size_t>(kind)});
+    if (task.fine == 0) collector.match(item, run.accesses_of(task), matrices);
   }
-  for (std::size_t node = 0; node < took.size(); ++node) {
-    double usual = 0;
-    for (std::size_t kind = 0; kind < tasks_of[node].size(); ++kind) {
-      const double tasks = tasks_of[node][kind];
-      if (tasks > 0) usual += tasks * times_[kind].mean();
-    }
-    paces_.push_back(usual > 0 ? took[node] / usual : 1);
-  }
-  auto course = std::make_shared<replay::Course>(run.node_count);
   std::vector<double> means;
   for (const Times& times : times_) means.push_back(times.seconds.empty() ? 0 : times.mean());
-  for (const auto& [i, kind] : of_workers) {
-    const replay::Task& task = run.tasks[i];
-    const double mean = means[static_cast<std::size_t>(kind)];
-    if (mean <= 0) continue;
-    course->add_task(run.at(task.thread).node, static_cast<std::int64_t>(task.order),
-                     static_cast<float>(seconds[i] / mean));
-  }
-  for (const replay::Message& message : run.messages) {
-    const auto matrix = matrices.find(message.tile.matrix);
-    if (message.job != job || message.bytes == 0 || matrix == matrices.end()) continue;
-    course->add_message(message.from, message.to, {matrix->second, message.tile.index},
-                        message.version, static_cast<double>(message.time.ns()) * 1e-9);
-  }
-  course_ = std::move(course);
+  paces_ = paces_of(run, of_workers, seconds, means);
+  course_ = course_of(run, job, of_workers, seconds, means, matrices);
 }
 
 double RecordedTimes::Times::mean() const {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <utility>
 #include <string>
+#include <utility>
 
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/machine_description.hpp"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "replay/run.hpp"
@@ -43,10 +44,11 @@ class TwoTasks {
                                          std::vector<TaskKind>{{"a", 1, 1, 50e-6, 0, 1}}, 8000);
   }
   /// Repeated by `course`.
-  [[nodiscard]] RunTrace run(const Course& course) {
+  [[nodiscard]] RunTrace run(const Course& course, std::vector<double> paces = {}) {
     RepeatedJob repeated(*job_, course);
     SimulatedMachine machine = free_machine();
     machine.nodes = machine.nodes_per_host = 2;
+    machine.node_paces = std::move(paces);
     return make_run("simulated", simulate(machine, repeated, {.traces = true}).traces);
   }
   [[nodiscard]] TileId sent() const { return a_; }
@@ -77,6 +79,15 @@ TEST(RepeatedJob, has_each_task_and_message_take_its_own_time) {
   }
   ASSERT_EQ(own.messages.size(), 1U);
   EXPECT_EQ(own.messages[0].time.ns(), 77'000);
+}
+
+TEST(SimulatedMachine, has_nodes_that_are_slower_than_others) {
+  TwoTasks tasks;
+  const RunTrace run = tasks.run(Course(2), {1.5, 0.9});
+  ASSERT_EQ(run.tasks.size(), 2U);
+  for (const Task& task : run.tasks) {
+    EXPECT_EQ(task.time.ns(), run.at(task.thread).node.value() == 0 ? 75'000 : 45'000);
+  }
 }
 
 }  // namespace
