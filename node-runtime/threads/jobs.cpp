@@ -85,7 +85,8 @@ void Engine::reserve_pools(JobRecord& job) {
       const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
       const std::int32_t capacity = minimum + extra_blocks(PlaceId{p}, minimum, block_bytes);
       // Cores that workers need are not spent on blocks that may not be used.
-      const std::int32_t soon = options_.oversubscribed ? 0 : 2 * minimum + blocks_soon;
+      const bool may_wait = options_.oversubscribed || minimum == 0;
+      const std::int32_t soon = may_wait ? 0 : 2 * minimum + blocks_soon;
       const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, capacity, soon);
       job.pools.push_back({pool, capacity, minimum});
     }
