@@ -17,9 +17,11 @@ constexpr std::int64_t silence_ns_max = 8'000'000'000;
 /// How long after the last event the thread keeps looking without rest.
 constexpr std::int64_t alert_ns = 30'000;
 /// Pauses between looks: on cores that it shares with CPU workers, while one of these waits for
-/// data, and while all compute (they call it between tasks); while nothing is expected.
+/// data, and while all compute (they call it between tasks); on one of its own that it is not to
+/// spin on; while nothing is expected.
 constexpr std::int64_t pause_us_idle_worker = 10;
-constexpr std::int64_t pause_us_busy = 1000;
+constexpr std::int64_t pause_us_shared = 1000;
+constexpr std::int64_t pause_us_parked = 100;
 constexpr std::int64_t pause_us_quiet = 1000;
 
 /// Longest wait that is one record, so that totals are never much behind.
@@ -472,7 +474,8 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
   } else if (awaited) {
     engine_.message_bell.wait(ticket, pause_us_idle_worker);
   } else {
-    engine_.message_bell.wait(ticket, at_work ? pause_us_busy : pause_us_quiet);
+    const std::int64_t busy_us = shared ? pause_us_shared : pause_us_parked;
+    engine_.message_bell.wait(ticket, at_work ? busy_us : pause_us_quiet);
   }
   if (waiting_since_ns_ == 0) waiting_since_ns_ = from;
   if (from - waiting_since_ns_ > wait_recorded_ns_max) record_wait(from);
