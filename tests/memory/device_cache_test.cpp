@@ -9,14 +9,12 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
-#include <sys/mman.h>
 #include <thread>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "node-runtime/device/devices.hpp"
-#include "node-runtime/memory/tile_store.hpp"
 #include "tests/support/seeds.hpp"
 
 namespace heddle {
@@ -490,110 +488,6 @@ TEST_F(DeviceCacheTest, serves_two_threads_while_a_third_transfers) {
   ring(transfer_bell);
   carrying.join();
   EXPECT_GT(cache_->statistics().evictions, 0);
-}
-
-// ---- the store's refusals --------------------------------------------------------------------
-
-namespace {
-
-constexpr PlaceId device_place{1};
-
-std::uint64_t host_bytes_free(TileStore& store) {
-  return static_cast<std::uint64_t>(store.blocks_available(host_place, 1)) * 128;
-}
-
-/// The text of the refusal.
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::usage);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
-}
-
-}  // namespace
-
-TEST(TileStore, gives_pages_to_what_is_going_to_be_used_of_pools_on_the_host) {
-  TileStore store({}, std::uint64_t{1} << 30);
-  constexpr std::size_t block = std::size_t{1} << 20;
-  const auto is_there = [&](std::int32_t pool, std::int32_t index) {
-    // An odd number of lines apart, so that a block begins within a page.
-    const auto address = reinterpret_cast<std::uintptr_t>(store.address({pool, index}));
-    unsigned char there = 0;
-    EXPECT_EQ(::mincore(reinterpret_cast<void*>((address + 8191) / 4096 * 4096), 1, &there), 0);
-    return (there & 1U) != 0;
-  };
-  EXPECT_FALSE(store.populate_some());
-  const std::int32_t none = store.add_job_pool(host_place, block, 4);
-  EXPECT_FALSE(store.populate_some());
-  const std::int32_t some = store.add_job_pool(host_place, block, 64, 9);
-  const std::int32_t gone = store.add_job_pool(host_place, block, 8, 100);
-  ASSERT_FALSE(is_there(some, 0));
-  ASSERT_TRUE(store.populate_some());
-  if (!is_there(some, 0)) GTEST_SKIP() << "this system cannot populate pages";
-  store.remove_job_pool(gone);
-  while (store.populate_some()) {
-  }
-  EXPECT_TRUE(is_there(some, 8));
-  EXPECT_FALSE(is_there(some, 20));
-  EXPECT_FALSE(is_there(none, 0));
-  store.remove_job_pool(some);
-  store.remove_job_pool(none);
-  EXPECT_FALSE(store.populate_some());
-}
-
-TEST(TileStoreOutOfCore, takes_host_memory_for_all_blocks_of_a_device_once_they_do_not_fit) {
-  const DeviceSet set = one_device(100);
-  constexpr std::uint64_t host_max = 1000 * tile;
-  TileStore store({set.devices[0].get()}, host_max);
-  const std::int32_t first = store.add_job_pool(device_place, tile, 60);
-  EXPECT_EQ(host_bytes_free(store), host_max);
-  EXPECT_EQ(store.out_of_core_bytes(), 0U);
-  const std::int32_t second = store.add_job_pool(device_place, tile, 70);
-  EXPECT_EQ(host_bytes_free(store), host_max - 130 * tile);
-  EXPECT_EQ(store.out_of_core_bytes(), 30 * tile);
-  EXPECT_EQ(store.blocks_available(device_place, tile), 0);
-  store.remove_job_pool(second);
-  EXPECT_EQ(host_bytes_free(store), host_max - 60 * tile);
-  store.remove_job_pool(first);
-  EXPECT_EQ(host_bytes_free(store), host_max);
-  EXPECT_EQ(store.peak_host_bytes(), 130 * tile);
-}
-
-TEST(TileStoreOutOfCore, refuses_with_numbers_what_the_host_has_no_memory_for) {
-  const DeviceSet set = one_device(100);
-  TileStore store({set.devices[0].get()}, 200 * tile);
-  const std::string text = refusal([&] { (void)store.add_job_pool(device_place, tile, 201); });
-  for (const std::uint64_t bytes : {201 * tile, 200 * tile}) {
-    EXPECT_NE(text.find(format_bytes(bytes)), std::string::npos) << text;
-  }
-  EXPECT_EQ(host_bytes_free(store), 200 * tile);
-  store.remove_job_pool(store.add_job_pool(device_place, tile, 200));
-  EXPECT_EQ(host_bytes_free(store), 200 * tile);
-}
-
-TEST(TileStoreOutOfCore, refuses_with_numbers_devices_in_which_no_task_could_be_sure_to_advance) {
-  const std::uint64_t least = TileStore::least_device_bytes(tile, 1);
-  for (const bool is_enough : {false, true}) {
-    const DeviceSet set = one_device(least / tile - (is_enough ? 0 : 1));
-    TileStore store({set.devices[0].get()}, std::uint64_t{1} << 30);
-    const auto too_many = static_cast<std::int32_t>(least / tile) + 1;
-    if (is_enough) {
-      store.remove_job_pool(store.add_job_pool(device_place, tile, too_many));
-      continue;
-    }
-    const std::string text =
-        refusal([&] { (void)store.add_job_pool(device_place, tile, too_many); });
-    for (const std::uint64_t bytes : {least - tile, least, least + tile, std::uint64_t{tile}}) {
-      EXPECT_NE(text.find(format_bytes(bytes)), std::string::npos) << text;
-    }
-    EXPECT_NE(text.find("device 0"), std::string::npos) << text;
-    // In core it may be used all the same.
-    store.remove_job_pool(store.add_job_pool(device_place, tile, too_many - 2));
-  }
 }
 
 }  // namespace heddle
