@@ -1,6 +1,7 @@
 #include "node-runtime/device/populate.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <sys/mman.h>
 #include <thread>
@@ -24,18 +25,20 @@ constexpr std::size_t threads_max = 16;
 }  // namespace
 
 void populate_pages(void* address, std::size_t bytes) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<std::uintptr_t>(address) / page * page;
-  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(address) + bytes;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(address) % page;
+  std::byte* const first = static_cast<std::byte*>(address) - before;
+  const std::size_t all = before + bytes;
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t shares =
       std::clamp<std::size_t>(bytes / share_bytes, 1, std::min(cores, threads_max));
-  const std::uintptr_t each = ((end - first) / shares + page - 1) / page * page;
+  const std::size_t each = (all / shares + page - 1) / page * page;
   const auto populate = [=](std::size_t share) {
-    const std::uintptr_t from = std::min(end, first + share * each);
-    const std::uintptr_t to = std::min(end, from + each);
+    const std::size_t from = std::min(all, share * each);
+    // The last one has what is left.
+    const std::size_t to = share + 1 == shares ? all : std::min(all, from + each);
     // Refused by older systems: then page-locking does it.
-    if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, populate_for_writing);
+    if (from < to) ::madvise(first + from, to - from, populate_for_writing);
   };
   std::vector<std::jthread> others;
   others.reserve(shares - 1);
