@@ -322,7 +322,7 @@ std::vector<Point> points_from(Options& options) {
     }
   }
   std::ranges::sort(options.tiles);
-  options.tiles.erase(std::ranges::unique(options.tiles).begin(), options.tiles.end());
+  options.tiles.erase(std::unique(options.tiles.begin(), options.tiles.end()), options.tiles.end());
   if (options.devices == 0) options.backend = "none";
   return points;
 }

@@ -266,7 +266,7 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] protocol::Task* next_of_device(std::int32_t number);
   void ask_ahead(Device& device);
   void ask(const protocol::AskAction& wanted);
-  void offer(const protocol::OfferAction& wanted);
+  void offer(const protocol::OfferAction& offered);
   void tell(Event::Kind kind, NodeId to, const SimulatedMessage& message);
   void grant(const protocol::GrantAction& wanted);
   void send(const protocol::SendAction& wanted);

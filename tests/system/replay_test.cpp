@@ -125,7 +125,7 @@ TEST_F(Replay, a_replay_learns_what_messages_and_threads_took) {
       const json is = replayed({});
       const double was = is.at("recorded_seconds").get<double>();
       EXPECT_NEAR(is.at("seconds").at("factor").get<double>(), was, 0.05 * was);
-      const json learned = is.at("learned");
+      const json& learned = is.at("learned");
       const bool by_memory = std::string(hosts).back() == '4';
       EXPECT_EQ(learned.at("memory").is_null(), !by_memory);
       EXPECT_EQ(learned.at("network").is_null(), by_memory);
