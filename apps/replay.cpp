@@ -92,10 +92,7 @@ class RecordedRun final : public PredictionSubject {
                                          read_policies(changes.policies));
     const bool is_as_it_was = changes.problem.empty() && changes.machine.empty() &&
                               changes.policies.empty() && !options_.machine;
-    if (is_as_it_was) {
-      one.course = recorded_->course();
-      one.machine.machine.node_paces.clear();  // each task has its own
-    }
+    if (is_as_it_was) one.course = recorded_->course();
     return one;
   }
   [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {

@@ -134,17 +134,21 @@ std::vector<double> paces_of(const replay::RunTrace& run, const std::vector<OfWo
 /// The matrices of a run, as a walk of its program numbers them.
 using MatrixNumbers = std::unordered_map<std::int32_t, protocol::MatrixId>;
 
+/// On nodes of these paces: fine tasks, which are not told apart, have them too.
 std::shared_ptr<const replay::Course> course_of(const replay::RunTrace& run, std::int32_t job,
                                                 const std::vector<OfWorker>& tasks,
                                                 const std::vector<double>& seconds,
                                                 const std::vector<double>& means,
+                                                const std::vector<double>& paces,
                                                 const MatrixNumbers& matrices) {
   auto course = std::make_shared<replay::Course>(run.node_count);
   for (const OfWorker& one : tasks) {
     const replay::Task& task = run.tasks[one.task];
     if (task.fine > 0 || means[one.times] <= 0) continue;
-    course->add_task(run.at(task.thread).node, static_cast<std::int64_t>(task.order),
-                     static_cast<float>(seconds[one.task] / means[one.times]));
+    const NodeId node = run.at(task.thread).node;
+    const double usual = means[one.times] * paces[static_cast<std::size_t>(node.value())];
+    course->add_task(node, static_cast<std::int64_t>(task.order),
+                     static_cast<float>(seconds[one.task] / usual));
   }
   for (const replay::Message& message : run.messages) {
     const auto matrix = matrices.find(message.tile.matrix);
@@ -186,7 +190,7 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   std::vector<double> means;
   for (const Times& times : times_) means.push_back(times.seconds.empty() ? 0 : times.mean());
   paces_ = paces_of(run, of_workers, seconds, means);
-  course_ = course_of(run, job, of_workers, seconds, means, matrices);
+  course_ = course_of(run, job, of_workers, seconds, means, paces_, matrices);
 }
 
 double RecordedTimes::Times::mean() const {

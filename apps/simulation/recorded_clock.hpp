@@ -38,7 +38,7 @@ class RecordedTimes {
   [[nodiscard]] const Times* nearest(const KernelCase& what, Runner runner) const;
   /// That of the same kernel which took longest in all; null likewise.
   [[nodiscard]] const Times* main_case(const Kernel& kernel, Runner runner) const;
-  /// Of whole tasks on workers, and of messages, one by one.
+  /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.
   [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
   /// By node, what its workers took over what they would have with the means of all nodes.
   [[nodiscard]] const std::vector<double>& node_paces() const { return paces_; }

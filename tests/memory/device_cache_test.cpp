@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "node-runtime/device/devices.hpp"
+#include "tests/memory/one_device.hpp"
 #include "tests/support/seeds.hpp"
 
 namespace heddle {
@@ -24,14 +24,8 @@ using protocol::AccessMode;
 using Requester = DeviceCache::Requester;
 using Uses = std::vector<DeviceCache::Use>;
 
-constexpr std::size_t tile = 4096;  ///< bytes of a block
-
-DeviceSet one_device(std::size_t tiles) {
-  EmulatedOptions emulated;
-  emulated.memory_bytes = tiles * tile;
-  emulated.fill_allocations = true;  // what nobody wrote is not a number
-  return make_devices({DeviceBackend::emulated, 1, emulated, {}});
-}
+using testing::one_device;
+using testing::tile;
 
 /// The host memory that a cache has taken.
 struct Backings {

@@ -8,20 +8,14 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "node-runtime/device/devices.hpp"
+#include "tests/memory/one_device.hpp"
 
 /// What the store gives and refuses.
 namespace heddle {
 namespace {
 
-constexpr std::size_t tile = 4096;  ///< bytes of a block
-
-DeviceSet one_device(std::size_t tiles) {
-  EmulatedOptions emulated;
-  emulated.memory_bytes = tiles * tile;
-  emulated.fill_allocations = true;  // what nobody wrote is not a number
-  return make_devices({DeviceBackend::emulated, 1, emulated, {}});
-}
+using testing::one_device;
+using testing::tile;
 
 constexpr PlaceId device_place{1};
 

@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "tests/system/simulate_run.hpp"
@@ -215,79 +212,6 @@ TEST_F(Simulate, times_of_a_run_are_drawn_again) {
   EXPECT_LT(r.at("repeats").at("low"), r.at("repeats").at("high"));
   const double median = r.at("repeats").at("median").get<double>();
   EXPECT_NEAR(r.at("recorded_seconds").get<double>(), median, 0.3 * median);
-}
-
-TEST_F(Simulate, a_run_with_devices_is_replayed) {
-  for (const char* problem :
-       {"problem: {matrix: {generate: spd, n: 768}}\nlayout: {tile: 128, strip: 32, small: 32}\n",
-        "problem: {factorization: qr, matrix: {generate: random, n: 512}}\n"
-        "layout: {tile: 128, strip: 0, inner: 32}\n"}) {
-    ASSERT_EQ(solve(std::string(problem).append(
-                        "runtime: {cpu_workers: 1, devices: {backend: emulated, per_node: 2}}\n"),
-                    0, {"--trace", "run", "--report", "was.json"})
-                  .status,
-              0);
-    const Ended ended = run(on(1, {"replay", "run", "--report", "is.json"}));
-    ASSERT_EQ(ended.status, 0) << ended.error;
-    EXPECT_NE(ended.out.find("kernels           as the run had them\n"), std::string::npos)
-        << ended.out;
-    EXPECT_EQ(ended.out.find("limit"), std::string::npos) << ended.out;
-    const json is = report("is.json");
-    EXPECT_EQ(is.at("devices"), 2);
-    EXPECT_GT(is.at("copies").get<int>(), 0);
-    EXPECT_GT(is.at("busy").at("devices").get<double>(), 0);
-    EXPECT_EQ(is.at("recorded_evictions"), 0);
-    const Ended fewer =
-        run(on(1, {"replay", "run", "--set", "machine.devices=1", "--report", "fewer.json"}));
-    ASSERT_EQ(fewer.status, 0) << fewer.error;
-    EXPECT_EQ(report("fewer.json").at("tasks"), is.at("tasks"));
-    EXPECT_EQ(report("fewer.json").at("devices"), 1);
-  }
-}
-
-TEST_F(Simulate, a_simulated_run_with_devices_is_replayed_as_it_was) {
-  std::string machine =
-      "heddle_simulated_machine: 1\nname: fast\ncpu_workers: 2\ndevices: 2\ndevice_streams: 2\n"
-      "runtime: {launch_us: 0, notice_us: 0}\nkernels:\n";
-  for (const char* runner : {"host", "device"}) {
-    machine += std::string("  ").append(runner).append(":\n");
-    for (const char* kernel : {"potrf", "trsm", "syrk", "gsmm"}) {
-      machine += std::string("    - {kernel: ")
-                     .append(kernel)
-                     .append(", size: 100, gflops: ")
-                     .append(runner[0] == 'h' ? "10}\n" : "100}\n");
-    }
-  }
-  folder_.write("fast.yaml", machine);
-  ASSERT_EQ(simulate({"p.yaml", "--machine", "fast.yaml", "--trace", "run", "--report", "was.json"})
-                .status,
-            0);
-  const Ended ended = run(on(1, {"replay", "run", "--set", "machine.runtime.launch_us=0", "--set",
-                                 "machine.runtime.notice_us=0", "--report", "is.json"}));
-  ASSERT_EQ(ended.status, 0) << ended.error;
-  const double was = report("was.json").at("seconds").at("factor").get<double>();
-  // Times alone are found from those side by side; copies' latency is found as part of their rate.
-  EXPECT_NEAR(report("is.json").at("seconds").at("factor").get<double>(), was, 0.01 * was);
-  EXPECT_EQ(report("is.json").at("copies"), report("was.json").at("copies"));
-  const Ended fewer =
-      run(on(1, {"replay", "run", "--set", "machine.devices=1", "--report", "fewer.json"}));
-  ASSERT_EQ(fewer.status, 0) << fewer.error;
-  EXPECT_GT(report("fewer.json").at("seconds").at("factor").get<double>(), was);
-}
-
-TEST_F(Simulate, a_run_that_evicted_says_so) {
-  ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 1024}}\n"
-                  "layout: {tile: 128, strip: 0}\n"
-                  "runtime: {cpu_workers: 1, devices: {backend: emulated, per_node: 1, memory: "
-                  "3MiB}}\n",
-                  0, {"--trace", "run"})
-                .status,
-            0);
-  const Ended ended = run(on(1, {"replay", "run", "--report", "r.json"}));
-  ASSERT_EQ(ended.status, 0) << ended.error;
-  EXPECT_GT(report("r.json").at("recorded_evictions").get<int>(), 0);
-  EXPECT_NE(ended.out.find("of the run were for want of room on its devices"), std::string::npos)
-      << ended.out;
 }
 
 TEST_F(Simulate, measures_this_machine_when_none_is_named) {
