@@ -18,8 +18,13 @@ namespace {
 void release_column(TaskStream& tasks, const Matrix<double>& l, const OwnPart& own, TileColumn c,
                     Version version) {
   const std::int32_t rows = l.layout().tile_rows();
-  for (std::int32_t i = l.layout().wide_of(c); i < rows; ++i) {
-    if (own.has_row(i) || own.has_wide(i)) tasks.release(read(l(TileRow{i}, c), version));
+  const std::int32_t k = l.layout().wide_of(c);
+  std::int32_t by_row = own.first_row(k);
+  std::int32_t by_column = own.first_wide(k);
+  for (std::int32_t i = std::min(by_row, by_column); i < rows; i = std::min(by_row, by_column)) {
+    tasks.release(read(l(TileRow{i}, c), version));
+    if (i == by_row) by_row += own.grid_rows;
+    if (i == by_column) by_column += own.grid_columns;
   }
 }
 
@@ -67,16 +72,13 @@ struct Update {
     }
     return count;
   }
-  /// Rows at which something is to be done for piece d of wide column j: all while there may be new
-  /// readers, then own.
-  [[nodiscard]] std::int32_t next_row(std::int32_t i, std::int32_t j, TileColumn d) const {
+  /// The first row from i on at which something is to be done for piece d of wide column j: all of
+  /// them while there may be new readers of tile (j, c), else own ones.
+  [[nodiscard]] std::int32_t row_from(std::int32_t i, std::int32_t j, TileColumn d) const {
     const bool first_piece = announces() && d == begin(j);
-    if (first_piece && i + 1 < j + own.grid_rows) return i + 1;
-    if (own.has_wide(j) || (first_piece && new_along_row(j))) return own.first_row(i + 1);
+    if (first_piece && i < j + own.grid_rows && own.has_row(j)) return i;
+    if (own.has_wide(j) || (first_piece && new_along_row(j))) return own.first_row(i);
     return r.layout().tile_rows();
-  }
-  [[nodiscard]] std::int32_t start_row(std::int32_t j, TileColumn d) const {
-    return announces() && d == begin(j) ? j : own.first_row(j);
   }
 
   [[nodiscard]] TaskOptions options(std::int32_t i, std::int32_t j, TileColumn d,
@@ -227,7 +229,8 @@ Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<doub
       for (TileColumn d = update.begin(j); d < layout.wide_begin(j + 1); ++d) {
         const std::int32_t priority =
             column_priority(columns, groups[static_cast<std::size_t>(d.value())].value(), 0);
-        for (std::int32_t i = update.start_row(j, d); i < rows; i = update.next_row(i, j, d)) {
+        for (std::int32_t i = update.row_from(j, j, d); i < rows;
+             i = update.row_from(i + 1, j, d)) {
           std::array<std::int32_t, 2> sources{};
           const std::int32_t readers = d == update.begin(j) ? update.readers_at(i, j, sources) : 0;
           for (std::int32_t s = 0; s < readers; ++s) {
@@ -257,7 +260,8 @@ Program subtract(TaskStream& tasks, Matrix<double> r, Matrix<double> l, Groups g
       for (TileColumn d = update.begin(j); d < layout.wide_begin(j + 1); ++d) {
         const std::int32_t priority =
             column_priority(columns, groups[static_cast<std::size_t>(d.value())].value(), 0);
-        for (std::int32_t i = update.start_row(j, d); i < rows; i = update.next_row(i, j, d)) {
+        for (std::int32_t i = update.row_from(j, j, d); i < rows;
+             i = update.row_from(i + 1, j, d)) {
           std::array<std::int32_t, 2> sources{};
           const std::int32_t readers = d == update.begin(j) ? update.readers_at(i, j, sources) : 0;
           for (std::int32_t s = 0; s < readers; ++s) {

@@ -19,7 +19,9 @@ std::int64_t TileLayout::row_count(TileRow i) const {
 }
 
 TileColumn TileLayout::wide_begin(std::int32_t wide_column) const {
-  return TileColumn{std::min(wide_column * pieces_per_wide(), tile_columns())};
+  // Only the end lies behind the last column, which may have fewer pieces than the others.
+  const bool is_there = wide_column * wide_width() < columns;
+  return TileColumn{is_there ? wide_column * pieces_per_wide() : tile_columns()};
 }
 
 std::int64_t TileLayout::offset_in_wide(TileColumn c) const {
