@@ -129,10 +129,12 @@ class NodeReader {
   }
   void add(const trace::MessageRecord& message) {
     const bool is_sent = message.kind == trace::RecordKind::send;
+    const Interval when = time(message.start_ns, message.end_ns);
     (is_sent ? sends_ : run_.messages)
         .push_back({message.job, message.tile, message.version,
                     is_sent ? trace_.node : message.peer, is_sent ? message.peer : trace_.node,
-                    message.path, message.bytes, time(message.start_ns, message.end_ns)});
+                    message.path, message.bytes, when,
+                    time(message.posted_ns, message.end_ns).start_ns});
   }
 
   void add(const trace::CounterRecord& counter) {

@@ -100,6 +100,7 @@ struct Message {
   trace::PathNumber path = 0;
   std::uint64_t bytes = 0;
   Interval time;
+  std::int64_t awaited_ns = 0;  ///< since then its receiver had a block for it
 };
 
 /// How far a node's generation was with a job: the tasks up to `order` were there.

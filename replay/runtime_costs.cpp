@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -100,9 +101,58 @@ std::optional<double> append_of(const RunTrace& run, std::int32_t job) {
 /// Something else may have disturbed all of a few.
 constexpr std::size_t wakings_min = 8;
 
-/// A task is ready when the last task before it has ended; for one that had to wait for a message
-/// nobody knows.
+/// When versions of tiles came to nodes from others.
+class Arrivals {
+ public:
+  Arrivals(const RunTrace& run, std::int32_t job) {
+    for (const Message& message : run.messages) {
+      if (message.job == job) all_.push_back({key_of(message), message.time.end_ns});
+    }
+    std::ranges::sort(all_);
+  }
+  [[nodiscard]] std::optional<std::int64_t> find(NodeId to, trace::Tile tile,
+                                                 Version version) const {
+    const Key key{to, tile.matrix, tile.index, version};
+    const auto found = std::ranges::lower_bound(all_, key, {}, &Arrival::first);
+    return found == all_.end() || found->first != key ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  using Key = std::tuple<NodeId, std::int32_t, std::int32_t, Version>;
+  using Arrival = std::pair<Key, std::int64_t>;
+
+  [[nodiscard]] static Key key_of(const Message& message) {
+    return {message.to, message.tile.matrix, message.tile.index, message.version};
+  }
+  std::vector<Arrival> all_;
+};
+
+/// When all that a task needs was there: what tasks of its node have made, and what came from
+/// others. None: some of it came nobody knows when.
+std::optional<std::int64_t> ready_ns(const RunTrace& run, const Graph& graph, std::size_t place,
+                                     const Arrivals& arrivals) {
+  const Task& task = run.at(graph.tasks()[place]);
+  const NodeId node = run.at(task.thread).node;
+  std::int64_t ready = 0;
+  for (const Access& access : run.accesses_of(task)) {
+    if (const auto came = arrivals.find(node, access.tile, access.version)) {
+      ready = std::max(ready, *came);
+    }
+  }
+  for (const TaskId id : graph.before(place)) {
+    const Task& before = run.at(id);
+    if (run.at(before.thread).node == node) {
+      ready = std::max(ready, before.time.end_ns);
+    } else if (before.time.end_ns > ready) {
+      return std::nullopt;
+    }
+  }
+  return ready;
+}
+
+/// Of the tasks that workers had to wait for.
 std::optional<double> wake_of(const RunTrace& run, const Graph& graph) {
+  const Arrivals arrivals(run, graph.job());
   std::vector<double> seconds;
   for (std::size_t i = 0; i < graph.tasks().size(); ++i) {
     const TaskId id = graph.tasks()[i];
@@ -117,14 +167,9 @@ std::optional<double> wake_of(const RunTrace& run, const Graph& graph) {
     --wait;
     // Another one that it ran since is no part of waking.
     if (id != thread.first_task && run.at(id - 1).time.end_ns > wait->time.start_ns) continue;
-    std::int64_t ready_ns = 0;
-    bool is_here = true;
-    for (const TaskId before : graph.before(i)) {
-      is_here &= run.at(run.at(before).thread).node == thread.node;
-      ready_ns = std::max(ready_ns, run.at(before).time.end_ns);
-    }
-    if (!is_here || ready_ns < wait->time.start_ns || ready_ns > wait->time.end_ns) continue;
-    seconds.push_back(static_cast<double>(task.time.start_ns - ready_ns) * 1e-9);
+    const auto ready = ready_ns(run, graph, i, arrivals);
+    if (!ready || *ready < wait->time.start_ns || *ready > wait->time.end_ns) continue;
+    seconds.push_back(static_cast<double>(task.time.start_ns - *ready) * 1e-9);
   }
   if (seconds.size() < wakings_min) return std::nullopt;
   return median_of(std::move(seconds));

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "replay/device_times.hpp"
+#include "replay/message_begins.hpp"
 
 namespace heddle {
 
@@ -150,11 +151,14 @@ std::shared_ptr<const replay::Course> course_of(const replay::RunTrace& run, std
     course->add_task(node, static_cast<std::int64_t>(task.order),
                      static_cast<float>(seconds[one.task] / usual));
   }
-  for (const replay::Message& message : run.messages) {
+  const std::vector<std::int64_t> begins = replay::message_begins(run, job);
+  for (std::size_t i = 0; i < run.messages.size(); ++i) {
+    const replay::Message& message = run.messages[i];
     const auto matrix = matrices.find(message.tile.matrix);
     if (message.job != job || message.bytes == 0 || matrix == matrices.end()) continue;
     course->add_message(message.from, message.to, {matrix->second, message.tile.index},
-                        message.version, static_cast<double>(message.time.ns()) * 1e-9);
+                        message.version,
+                        static_cast<double>(message.time.end_ns - begins[i]) * 1e-9);
   }
   return course;
 }

@@ -76,6 +76,12 @@ struct Job {
   JobCounters counters;
 
   [[nodiscard]] bool window_is_full() const { return unfinished >= window; }
+  /// Of a window that was full: there is room for many items again, so that who generates them has
+  /// not to be woken for each one. An eighth is enough; an empty window always has it, and before
+  /// that the oldest item advances by itself.
+  [[nodiscard]] bool window_reopens() const {
+    return unfinished <= window - (window < 8 ? 1 : window / 8);
+  }
 };
 
 /// What is wrong, for a person, when nothing advances (D9).

@@ -129,7 +129,7 @@ Engine::Wakes Engine::apply() {
   a.clear();
   if (generation_waits_) {
     for (const auto& job : jobs_) {
-      if (job->waits_for_window && job->handle->unfinished <= job->low_water) {
+      if (job->waits_for_window && job->handle->window_reopens()) {
         job->waits_for_window = false;
         wakes.generation = true;
       }

@@ -34,10 +34,9 @@ struct JobRecord {
   protocol::JobId id;
   std::optional<TaskStream> stream;
   Program program;
-  bool waits_for_window = false;  ///< guarded by the engine's lock
-  bool external = false;          ///< a user's thread inserts
-  bool stream_ended = false;      ///< and has inserted all; guarded by the engine's lock
-  std::int32_t low_water = 0;
+  bool waits_for_window = false;             ///< guarded by the engine's lock
+  bool external = false;                     ///< a user's thread inserts
+  bool stream_ended = false;                 ///< and has inserted all; guarded by the engine's lock
   trace::NameId generated_name{};            ///< of the trace's counter; with a trace alone
   std::vector<protocol::PoolOptions> pools;  ///< by place
   std::vector<std::int32_t> blocks_minimum;  ///< by place, from the plan

@@ -12,7 +12,6 @@
 namespace heddle {
 namespace {
 
-constexpr std::int32_t window_hysteresis = 8;  // a full window is refilled from 7/8 on
 /// Most jobs use these beside twice what they need at least.
 constexpr std::int32_t blocks_soon = 16;
 
@@ -117,7 +116,6 @@ void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   if (recorder_.enabled()) {
     job->generated_name = recorder_.intern(trace::generated_name(job->id.value()));
   }
-  job->low_water = options.window - std::max(1, options.window / window_hysteresis);
   job->stream.emplace(*this, *job, options_.node);
   job->stream->blocking_ = job->external;
   if (!job->external) job->program = job->spec.program(*job->stream);

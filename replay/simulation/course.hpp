@@ -15,7 +15,7 @@ class Course {
 
   /// Of its kind's time, by the number of the item in its node's walk.
   void add_task(NodeId node, std::int64_t order, float share);
-  /// From when both of its ends were ready.
+  /// From when its version and a block for it were there.
   void add_message(NodeId from, NodeId to, protocol::TileId tile, Version version, double seconds);
 
   /// 1 where nothing is known.

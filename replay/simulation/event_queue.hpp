@@ -1,44 +1,142 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "base/assert.hpp"
 
 namespace heddle::replay {
 
 /// What is going to happen, by time; of one time in the order in which it was foreseen, so that a
-/// simulation has one outcome. Not thread-safe.
+/// simulation has one outcome. Nothing may be foreseen for a time that is over. Not thread-safe.
+///
+/// Time is cut into slices of some tens of events. Those of the slice that is under way are sorted;
+/// those of the next ones lie in no order, slice by slice; only what is later than all of these is
+/// in a heap. So most events cost a place at the end of a list, and who fetches ahead what events
+/// will need (soon()) knows them some tens in advance.
 template <class Event>
 class EventQueue {
  public:
+  struct Entry {
+    std::int64_t time_ns = 0;
+    std::uint64_t number = 0;
+    Event event;
+  };
+
   void push(std::int64_t time_ns, const Event& event) {
-    heap_.push_back({time_ns, next_++, event});
-    std::push_heap(heap_.begin(), heap_.end(), Later{});
+    const Entry entry{time_ns, next_++, event};
+    ++size_;
+    if (time_ns < slice_end_ns_) {
+      push_heap(late_, entry);
+    } else if (time_ns < slices_end_ns_) {
+      slices_[slice_of(time_ns)].push_back(entry);
+    } else {
+      push_heap(far_, entry);
+    }
   }
-  [[nodiscard]] bool empty() const { return heap_.empty(); }
-  /// When the next one happens.
-  [[nodiscard]] std::int64_t time_ns() const { return heap_.front().time_ns; }
-  Event pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), Later{});
-    const Event event = heap_.back().event;
-    heap_.pop_back();
-    return event;
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+
+  /// The next one; there has to be one.
+  Entry pop() {
+    HEDDLE_DEBUG(size_ > 0);
+    if (next_of_slice_ == slice_.size() && late_.empty()) begin_slice();
+    --size_;
+    ++popped_;
+    if (!late_.empty() &&
+        (next_of_slice_ == slice_.size() || is_later(slice_[next_of_slice_], late_.front()))) {
+      return pop_heap(late_);
+    }
+    return slice_[next_of_slice_++];
+  }
+
+  /// Those that come next but for what is foreseen meanwhile; each is shown once, empty in between.
+  [[nodiscard]] std::span<const Entry> soon() {
+    if (next_of_slice_ < shown_ || shown_ == slice_.size()) return {};
+    const std::span<const Entry> rest = std::span<const Entry>(slice_).subspan(shown_);
+    const std::span<const Entry> part = rest.first(std::min(rest.size(), shown_at_once));
+    shown_ += part.size();
+    return part;
   }
 
  private:
-  struct Entry {
-    std::int64_t time_ns;
-    std::uint64_t number;
-    Event event;
-  };
+  static constexpr std::size_t slice_count = 1024;
+  static constexpr std::size_t shown_at_once = 32;
+  // Events in a slice, on average, beyond which slices become shorter or longer.
+  static constexpr std::uint64_t most_in_slice = 64;
+  static constexpr std::uint64_t least_in_slice = 16;
+  static constexpr int longest_slice = 40;  // 18 minutes
+
+  [[nodiscard]] static bool is_later(const Entry& a, const Entry& b) {
+    return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.number > b.number;
+  }
   /// A type, so that heaps are made of its code rather than of calls.
   struct Later {
-    bool operator()(const Entry& a, const Entry& b) const {
-      return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.number > b.number;
-    }
+    bool operator()(const Entry& a, const Entry& b) const { return is_later(a, b); }
   };
-  std::vector<Entry> heap_;
+  static void push_heap(std::vector<Entry>& heap, const Entry& entry) {
+    heap.push_back(entry);
+    std::push_heap(heap.begin(), heap.end(), Later{});
+  }
+  static Entry pop_heap(std::vector<Entry>& heap) {
+    std::pop_heap(heap.begin(), heap.end(), Later{});
+    const Entry entry = heap.back();
+    heap.pop_back();
+    return entry;
+  }
+
+  [[nodiscard]] std::size_t slice_of(std::int64_t time_ns) const {
+    return static_cast<std::size_t>((time_ns - slices_begin_ns_) >> slice_bits_);
+  }
+  [[nodiscard]] std::int64_t begin_of(std::size_t slice) const {
+    return slices_begin_ns_ + (static_cast<std::int64_t>(slice) << slice_bits_);
+  }
+
+  void begin_slice() {
+    while (following_ < slice_count && slices_[following_].empty()) ++following_;
+    if (following_ == slice_count) cut_time();
+    slice_.clear();
+    std::swap(slice_, slices_[following_]);
+    std::sort(slice_.begin(), slice_.end(),
+              [](const Entry& a, const Entry& b) { return is_later(b, a); });
+    next_of_slice_ = 0;
+    shown_ = 0;
+    slice_end_ns_ = begin_of(++following_);
+  }
+
+  /// Into slices anew, from the first event on of those that lie beyond the last ones.
+  void cut_time() {
+    HEDDLE_DEBUG(!far_.empty());
+    const std::uint64_t mean = popped_ / slice_count;
+    if (mean > most_in_slice && slice_bits_ > 0) --slice_bits_;
+    if (mean < least_in_slice && slice_bits_ < longest_slice) ++slice_bits_;
+    popped_ = 0;
+    slices_begin_ns_ = far_.front().time_ns;
+    slices_end_ns_ = begin_of(slice_count);
+    following_ = 0;
+    while (!far_.empty() && far_.front().time_ns < slices_end_ns_) {
+      const Entry entry = pop_heap(far_);
+      slices_[slice_of(entry.time_ns)].push_back(entry);
+    }
+  }
+
+  std::vector<Entry> slice_;       ///< under way, sorted
+  std::size_t next_of_slice_ = 0;  ///< those before it are over
+  std::size_t shown_ = 0;          ///< those before it were
+  std::vector<Entry> late_;        ///< a heap: foreseen for this slice since it began
+  std::int64_t slice_end_ns_ = 0;
+  std::array<std::vector<Entry>, slice_count> slices_;
+  std::size_t following_ = slice_count;  ///< of the slices, the one after that under way
+  std::int64_t slices_begin_ns_ = 0;
+  std::int64_t slices_end_ns_ = 0;
+  int slice_bits_ = 10;       ///< a slice takes 2 to this nanoseconds
+  std::vector<Entry> far_;    ///< a heap: later than all slices
+  std::uint64_t popped_ = 0;  ///< since time was cut
   std::uint64_t next_ = 0;
+  std::size_t size_ = 0;
 };
 
 }  // namespace heddle::replay

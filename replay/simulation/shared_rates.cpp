@@ -1,7 +1,6 @@
 #include "replay/simulation/shared_rates.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/assert.hpp"
 
@@ -40,6 +39,22 @@ void SharedRates::end(std::int64_t now_ns, FlowId flow, std::vector<Foreseen>& f
   change_around(now_ns, uses, foreseen);
 }
 
+void SharedRates::fetch(ResourceId id, int round) const {
+  const Resource& resource = resources_[static_cast<std::size_t>(id.value())];
+  if (round == 0) return __builtin_prefetch(&resource);
+  if (round == 1) return __builtin_prefetch(resource.flows.data());
+  for (std::size_t i = 0; i < std::min<std::size_t>(4, resource.flows.size()); ++i) {
+    const Flow& flow = flows_[static_cast<std::size_t>(resource.flows[i].value())];
+    if (round == 2) {
+      __builtin_prefetch(&flow);
+    } else if (round == 3) {
+      for (const ResourceId used : flow.uses) {
+        __builtin_prefetch(&resources_[static_cast<std::size_t>(used.value())]);
+      }
+    }
+  }
+}
+
 void SharedRates::add_user(ResourceId id, FlowId flow) {
   Resource& resource = at(id);
   resource.flows.push_back(flow);
@@ -72,10 +87,14 @@ void SharedRates::change_around(std::int64_t now_ns, std::array<ResourceId, 2> u
 }
 
 void SharedRates::change(std::int64_t now_ns, Flow& flow) {
+  const double rate = std::min(at(flow.uses[0]).part, at(flow.uses[1]).part);
+  if (rate == flow.rate) return;  // its other end is what holds it back
   flow.left = std::max(0.0, flow.left - flow.rate * static_cast<double>(now_ns - flow.since_ns));
   flow.since_ns = now_ns;
-  flow.rate = std::min(at(flow.uses[0]).part, at(flow.uses[1]).part);
-  flow.end_ns = now_ns + std::llround(std::ceil(flow.left / flow.rate));
+  flow.rate = rate;
+  const double rest_ns = flow.left / rate;
+  const auto whole_ns = static_cast<std::int64_t>(rest_ns);
+  flow.end_ns = now_ns + whole_ns + (static_cast<double>(whole_ns) < rest_ns ? 1 : 0);
 }
 
 /// What ends later than was foreseen is found to when that time has come; what ends earlier is told

@@ -43,6 +43,8 @@ class SharedRates {
   [[nodiscard]] std::optional<FlowId> comes(const Foreseen& end, std::vector<Foreseen>& foreseen);
   /// Adds the ends of others that come earlier for it.
   void end(std::int64_t now_ns, FlowId flow, std::vector<Foreseen>& foreseen);
+  /// Into the caches: the resource, what names its flows, these.
+  void fetch(ResourceId id, int round) const;
   [[nodiscard]] std::int64_t under_way() const { return under_way_; }
 
  private:

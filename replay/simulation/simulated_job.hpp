@@ -95,8 +95,8 @@ class SimulatedJob {
                                      std::int64_t /*order*/) const {
     return 1;
   }
-  /// What a message between nodes of one host takes once both of its ends are ready; 0: what the
-  /// machine makes of it.
+  /// What a message between nodes of one host takes once its version and a block are there; 0: what
+  /// the machine makes of it.
   [[nodiscard]] virtual double message_seconds(NodeId /*from*/, NodeId /*to*/,
                                                protocol::TileId /*tile*/,
                                                Version /*version*/) const {

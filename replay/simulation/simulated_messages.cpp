@@ -135,6 +135,7 @@ void SimulatedNode::grant(const GrantAction& wanted) {
 }
 
 void SimulatedNode::grant_seen(std::int32_t number) {
+  world_.messages.at(number).grant_seen_ns = world_.now_ns;
   const SimulatedMessage message = world_.messages.at(number);
   const GrantAction& grant = message.grant;
   protocol_.grant_arrived(grant.job, grant.tile, grant.number, message.to,
@@ -147,6 +148,9 @@ void SimulatedNode::send(const SendAction& wanted) {
   SimulatedMessage& message = world_.messages.at(number);
   message.send = wanted;
   message.posted_ns = world_.now_ns;
+  // What the grant has set off was there before; otherwise it is there now.
+  const bool has_waited = message.grant_seen_ns == world_.now_ns;
+  message.begin_ns = has_waited ? message.granted_ns : world_.now_ns;
   if (!wanted.empty) message.bytes = world_.job.message_bytes(wanted.tile, wanted.number);
   posted({{Event::Kind::message_starts, id_, number}, world_.machine.message_s});
 }
@@ -161,9 +165,12 @@ void SimulatedNode::message_starts(std::int32_t number) {
     return;
   }
   message.next = -1;
-  const auto [queue, is_first] = leaving_.try_emplace(message.to.value(), number);
-  if (is_first) return send_next(number);
-  world_.messages.at(std::exchange(queue->second, number)).next = number;
+  if (std::int32_t* const last = leaving_.find(message.to.value())) {
+    world_.messages.at(std::exchange(*last, number)).next = number;
+    return;
+  }
+  leaving_[message.to.value()] = number;
+  send_next(number);
 }
 
 /// One after the other to each node, as on one connection.

@@ -236,7 +236,7 @@ void SimulatedNode::collect() {
     protocol_.forget(*std::exchange(job_, nullptr));
     return;
   }
-  if (!is_generating_ && !walk_ended_ && !job_->window_is_full()) {
+  if (!is_generating_ && !walk_ended_ && job_->window_reopens()) {
     is_generating_ = true;
     post(Event::Kind::generate, world_.now_ns, 0, id_);
   }

@@ -5,9 +5,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
+#include "base/flat_map.hpp"
 #include "node-runtime/fine/fine_scheduler.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/protocol/ready_queue.hpp"
@@ -67,11 +68,22 @@ class Records {
     return number;
   }
   [[nodiscard]] Record& at(std::int32_t number) { return all_[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] const Record& at(std::int32_t number) const {
+    return all_[static_cast<std::size_t>(number)];
+  }
   void remove(std::int32_t number) { free_.push_back(number); }
 
  private:
   std::vector<Record> all_;
   std::vector<std::int32_t> free_;
+};
+
+/// Of a node's number, or any other: its upper bits are the best mixed.
+struct NodeHash {
+  std::size_t operator()(std::int32_t node) const {
+    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(node)) * 0x9E3779B97F4A7C15U) >>
+           32;
+  }
 };
 
 /// A version on its way, from its grant on.
@@ -81,6 +93,8 @@ struct SimulatedMessage {
   protocol::SendAction send;
   std::uint64_t bytes = 0;
   std::int64_t granted_ns = 0;
+  std::int64_t grant_seen_ns = 0;  ///< by the sender
+  std::int64_t begin_ns = 0;       ///< since then it could be (message_begins())
   std::int64_t posted_ns = 0;
   std::int64_t start_ns = 0;
   std::int32_t next = -1;  ///< of those that leave for the same node
@@ -157,6 +171,8 @@ struct SimulatedWorld {
   void begin_flow(const FlowUser& user, double amount, ResourceId first, ResourceId second);
   void end_flow(FlowId flow);
   void push_foreseen();
+  /// What these events will need, into the caches.
+  void fetch_ahead(std::span<const EventQueue<Event>::Entry> soon);
 };
 
 /// A node of the protocol, and the threads and devices around it.
@@ -193,6 +209,8 @@ struct SimulatedNode final : WalkSink {
   /// After the last event: generation and messages had nothing to do any more.
   void end_waits(std::int64_t time_ns);
   [[nodiscard]] SimulationTrace& trace() { return trace_; }
+  /// Into the caches: what the event names, in that many steps from one thing to the next.
+  void fetch_named(const Event& event, int round) const;
 
   SimulatedNodeTotals totals;
   ResourceId network_out;
@@ -307,7 +325,7 @@ struct SimulatedNode final : WalkSink {
   std::vector<ProgressRequest> to_progress_;  ///< until it looks
   std::optional<std::int64_t> next_look_ns_;  ///< there will be a progress_looks
   /// Of the messages to another node that have started, the last one; the first is on its way.
-  std::unordered_map<std::int32_t, std::int32_t> leaving_;
+  FlatMap<std::int32_t, std::int32_t, NodeHash> leaving_;
   SimulationTrace trace_;
 };
 

@@ -56,8 +56,10 @@ class Simulation {
   SimulationResult run() {
     for (const auto& node : world_.nodes) node->begin();
     while (!world_.events.empty()) {
-      world_.now_ns = world_.events.time_ns();
-      happen(world_.events.pop());
+      const auto next = world_.events.pop();
+      if (const auto soon = world_.events.soon(); !soon.empty()) world_.fetch_ahead(soon);
+      world_.now_ns = next.time_ns;
+      happen(next.event);
       ++world_.result.events;
     }
     check_end();
@@ -120,7 +122,7 @@ class Simulation {
                                                                 sent.tile, sent.number)
                                    : 0;
         if (known <= 0) return pass(event, Event::Kind::message_seen, seconds);
-        return pass(event, Event::Kind::message_seen, seconds, message.start_ns + ns_of(known));
+        return pass(event, Event::Kind::message_seen, seconds, message.begin_ns + ns_of(known));
       }
       case Event::Kind::message_seen:
         return node.message_seen(event.number);

@@ -31,6 +31,28 @@ TEST_F(JobTest, window_counts_what_is_generated_and_unfinished) {
   EXPECT_FALSE(s.job(0).window_is_full());
 }
 
+TEST_F(JobTest, full_window_reopens_when_an_eighth_of_it_is_over) {
+  Script s({.nodes = 1, .places = 1, .window = 17});
+  std::vector<protocol::TileId> tiles;
+  for (int i = 0; i < 17; ++i) tiles.push_back(s.tile(fmt::format("t{}", i), 0, 0));
+  for (int i = 0; i < 17; ++i)
+    s.append(fmt::format("T{}", i), {s.write(tiles[static_cast<std::size_t>(i)])});
+  EXPECT_TRUE(s.job(0).window_is_full());
+  s.carry_out(0, "run T0");
+  EXPECT_FALSE(s.job(0).window_is_full());
+  EXPECT_FALSE(s.job(0).window_reopens());
+  s.carry_out(0, "run T1");
+  EXPECT_TRUE(s.job(0).window_reopens());
+}
+
+TEST_F(JobTest, window_of_one_reopens_when_it_is_empty) {
+  Script s({.nodes = 1, .places = 1, .window = 1});
+  s.append("T", {s.write(s.tile("t", 0, 0))});
+  EXPECT_FALSE(s.job(0).window_reopens());
+  s.carry_out(0, "run T");
+  EXPECT_TRUE(s.job(0).window_reopens());
+}
+
 TEST_F(JobTest, window_counts_messages_and_minor_outputs_to_receive_but_nothing_that_is_elsewhere) {
   Script s({.nodes = 3, .places = 1, .window = 2});
   const auto a = s.tile("a", 0, 0);

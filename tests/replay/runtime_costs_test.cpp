@@ -74,11 +74,24 @@ TEST(RuntimeCosts, waking_is_timed_where_a_waiting_worker_begins_what_its_node_m
     builder.task(0, 1, "b", at + 56, at + 60, {test::reads(3 * i, 1), test::changes(3 * i + 1, 0)});
     // Ready at the same time, but behind the other one: no waking.
     builder.task(0, 1, "b", at + 62, at + 90, {test::reads(3 * i, 1), test::changes(3 * i + 2, 0)});
-    // What a message or another node had a part in tells nothing.
+    // Nobody knows when what another node has made came here.
     waits(1, 0, at + 1, at + 85);
     builder.task(1, 0, "b", at + 88, at + 95, {test::reads(3 * i, 1), test::changes(1000 + i, 0)});
   }
   EXPECT_NEAR(*costs_of(builder, free_machine()).wake_s, 6e-6, 1e-12);
+}
+
+TEST(RuntimeCosts, waking_is_timed_where_a_waiting_worker_begins_what_a_message_made_ready) {
+  test::RunBuilder builder(2, 1);
+  for (int i = 0; i < 8; ++i) {
+    const int at = 100 * i;
+    builder.task(0, 0, "a", at, at + 50, {test::changes(2 * i, 0)});
+    builder.nodes()[1].threads[0].records.push_back(trace::Record::of(trace::WaitRecord{
+        .cause = WaitCause::no_task, .start_ns = (at + 1) * 1000, .end_ns = (at + 85) * 1000}));
+    builder.message(0, 1, 2 * i, 1, at + 55, at + 80);
+    builder.task(1, 0, "b", at + 87, at + 95, {test::reads(2 * i, 1), test::changes(2 * i + 1, 0)});
+  }
+  EXPECT_NEAR(*costs_of(builder, free_machine()).wake_s, 7e-6, 1e-12);
 }
 
 }  // namespace
