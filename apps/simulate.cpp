@@ -22,7 +22,10 @@ class ProblemOfFile final : public PredictionSubject {
     const Config config = Config::from_file(options_.file, changes.problem);
     // A machine of a file has the devices that the file gives it.
     MachineDescription defaults = here_.description();
-    if (!options_.machine) here_.add_devices(config.runtime.devices, defaults);
+    if (!options_.machine) {
+      here_.add_devices(config.runtime.devices, defaults);
+      defaults.machine.wake_s = here_.wake_seconds();
+    }
     if (config.runtime.cpu_workers) {
       defaults.machine.cpu_workers = static_cast<std::int32_t>(*config.runtime.cpu_workers);
     }

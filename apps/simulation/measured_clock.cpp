@@ -15,8 +15,8 @@ namespace heddle {
 namespace {
 
 /// The best of so many rounds counts: what disturbs one of them is no property of the machine.
-constexpr int rounds = 3;
-constexpr double seconds_each = 0.025;
+constexpr int rounds = 6;
+constexpr double seconds_each = 0.0125;
 
 /// One worker's operands, as `heddle tune` has them: sets that it takes in turns, so that they come
 /// from memory; of updates what is updated alone, beside reflectors that stay in the caches, or

@@ -42,7 +42,7 @@ json json_of(const std::optional<double>& seconds) {
 }  // namespace
 
 RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, const json& about,
-                                 const ThisMachine& here) {
+                                 ThisMachine& here) {
   RecordedMachine result;
   result.description = here.description();
   SimulatedMachine& machine = result.description.machine;
@@ -64,7 +64,11 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   machine.append_s = result.costs.append_s.value_or(machine.append_s);
   machine.task_s = result.costs.task_s.value_or(machine.task_s);
   machine.look_s = result.costs.look_s.value_or(machine.look_s);
-  machine.wake_s = result.costs.wake_s.value_or(machine.wake_s);
+  if (result.costs.wake_s) {
+    machine.wake_s = *result.costs.wake_s;
+  } else if (result.cpu_model == here.cpu_model()) {
+    machine.wake_s = here.wake_seconds();
+  }
   return result;
 }
 

@@ -27,7 +27,6 @@ struct RecordedMachine {
 
 /// `about` is the run's report.
 [[nodiscard]] RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job,
-                                               const nlohmann::json& about,
-                                               const ThisMachine& here);
+                                               const nlohmann::json& about, ThisMachine& here);
 
 }  // namespace heddle

@@ -13,6 +13,7 @@
 #include "apps/simulation/remembering_clock.hpp"
 #include "apps/tuning/operands.hpp"
 #include "apps/tuning/timing.hpp"
+#include "apps/tuning/wake.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/kernel_flops.hpp"
@@ -105,6 +106,11 @@ MachineDescription ThisMachine::description() const {
     }
   }
   return result;
+}
+
+double ThisMachine::wake_seconds() {
+  if (!wake_s_) wake_s_ = tuning::wake_seconds();
+  return *wake_s_;
 }
 
 std::shared_ptr<KernelClock> ThisMachine::clock(std::int32_t workers, double matrix_bytes) {

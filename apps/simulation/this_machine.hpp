@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,8 @@ class ThisMachine {
   [[nodiscard]] std::int32_t timed_workers(std::int32_t workers) const {
     return std::min(workers, topology_.compute_thread_count());
   }
+  /// What a worker that sleeps takes to begin a task here, seconds; measured once.
+  [[nodiscard]] double wake_seconds();
   /// Times kernels here as they are asked for, each case once, on so many workers at the same time
   /// (or as many as there are here), which have `matrix_bytes` together. The first call loads
   /// OpenBLAS.
@@ -45,6 +48,7 @@ class ThisMachine {
  private:
   MachineProfile profile_;
   CpuTopology topology_ = CpuTopology::detect();
+  std::optional<double> wake_s_;
   /// By workers, and bytes of each.
   std::map<std::pair<std::int32_t, std::int64_t>, std::shared_ptr<KernelClock>> clocks_;
 };

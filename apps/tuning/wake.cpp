@@ -1,0 +1,52 @@
+#include "apps/tuning/wake.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/median.hpp"
+#include "node-runtime/threads/futex.hpp"
+
+namespace heddle::tuning {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int wakings = 31;
+/// As long as tasks take that workers wait for: the sleeper's core has gone idle by then.
+constexpr auto asleep_for = std::chrono::microseconds(300);
+
+}  // namespace
+
+double wake_seconds() {
+  Doorbell bell;
+  Clock::time_point woken;
+  std::atomic<int> rounds{0};  // over; released with `woken` written
+  std::thread sleeper([&] {
+    for (int i = 1; i <= wakings; ++i) {
+      const Doorbell::Ticket ticket = bell.ticket();
+      rounds.store(i, std::memory_order_release);
+      while (!bell.rung_since(ticket)) bell.wait(ticket);
+      woken = Clock::now();
+    }
+    rounds.store(wakings + 1, std::memory_order_release);
+  });
+  std::vector<double> seconds;
+  for (int i = 1; i <= wakings; ++i) {
+    while (rounds.load(std::memory_order_acquire) < i) std::this_thread::yield();
+    const Clock::time_point begin = Clock::now();
+    while (Clock::now() < begin + asleep_for) {
+    }
+    const Clock::time_point rung = Clock::now();
+    bell.ring();
+    while (rounds.load(std::memory_order_acquire) <= i) std::this_thread::yield();
+    seconds.push_back(std::chrono::duration<double>(woken - rung).count());
+  }
+  sleeper.join();
+  return median(std::move(seconds));
+}
+
+}  // namespace heddle::tuning
