@@ -1,6 +1,7 @@
 #include "apps/replay.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,13 +23,17 @@ namespace {
 
 using nlohmann::json;
 
-/// What a run says of itself as a configuration.
-std::string configuration_of(const json& about, const std::string& run) {
+/// What a run says of itself as a configuration, but for what it had chosen itself among the keys
+/// `anew` of its layout.
+std::string configuration_of(const json& about, const std::string& run,
+                             const std::vector<std::string>& anew) {
   try {
+    const auto chosen = about.value("chosen", std::vector<std::string>());
     json layout;
     for (const char* key :
          {"grid", "tile", "strip", "small", "hierarchy", "inner", "virtual", "tree"}) {
-      if (about.contains(key) && !about.at(key).is_null()) layout[key] = about.at(key);
+      const bool again = std::ranges::count(anew, key) > 0 && std::ranges::count(chosen, key) > 0;
+      if (!again && about.contains(key) && !about.at(key).is_null()) layout[key] = about.at(key);
     }
     // Without a strip or divided tasks there is no small size.
     if (layout.value("strip", 0) == 0 && layout.value("hierarchy", "off") == "off") {
@@ -65,8 +70,7 @@ class RecordedRun final : public PredictionSubject {
       : options_(options),
         run_(replay::load_run(options.run)),
         about_(json::parse(run_.about)),
-        text_(configuration_of(about_, options.run)),
-        here_(Config::from_text(text_, options.run)) {
+        here_(config(SplitOverrides({}))) {
     const auto job = replay::main_job(run_);
     if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
     recorded_s_ = replay::analyze(run_, *job).seconds();
@@ -75,7 +79,7 @@ class RecordedRun final : public PredictionSubject {
     const bool was_dynamic = about_.value("placement", "static") == "dynamic";
     if (!was_dynamic || about_.value("evictions", 0) > 0) evictions_ = replay::evictions_of(run_);
     const PredictionCase as_it_was =
-        prediction_case(Config::from_text(text_, options.run), options.run, was_.description,
+        prediction_case(config(SplitOverrides({})), options.run, was_.description,
                         here_.tuning(was_.description), {});
     recorded_ =
         std::make_shared<RecordedTimes>(run_, *job, cut_problem(as_it_was).what, as_it_was.lends());
@@ -84,7 +88,7 @@ class RecordedRun final : public PredictionSubject {
   [[nodiscard]] const std::vector<std::string>& damages() const { return run_.damages; }
 
   [[nodiscard]] PredictionCase with(const SplitOverrides& changes) override {
-    Config config = Config::from_text(text_, options_.run, changes.problem);
+    Config config = this->config(changes);
     const MachineDescription machine =
         read_machine_description(options_.machine, changes.machine, this->machine(changes.machine));
     drop_grid(config, changes.problem, machine);
@@ -151,6 +155,20 @@ class RecordedRun final : public PredictionSubject {
     crowd_is_unknown_ = true;
     return Crowd::unknown;
   }
+  /// What follows from the tile and the machine, and was chosen by the run itself, is chosen again
+  /// where these change.
+  [[nodiscard]] Config config(const SplitOverrides& changes) const {
+    std::vector<std::string> anew;
+    const bool has_other_tile = sets(changes.problem, "layout.tile");
+    const auto changes_machine = [&](std::string_view key) { return sets(changes.machine, key); };
+    const bool has_other_machine =
+        options_.machine ||
+        std::ranges::any_of(std::array{"nodes", "cpu_workers", "devices"}, changes_machine);
+    if (has_other_tile || has_other_machine) anew = {"inner", "virtual", "tree"};
+    if (has_other_tile) anew.insert(anew.end(), {"strip", "small", "hierarchy"});
+    return Config::from_text(configuration_of(about_, options_.run, anew), options_.run,
+                             changes.problem);
+  }
   [[nodiscard]] MachineDescription machine(const std::vector<std::string>& changes) const {
     MachineDescription result = was_.description;
     // Another number of nodes: each on a host of its own, unless that is said too.
@@ -172,7 +190,6 @@ class RecordedRun final : public PredictionSubject {
   const ReplayOptions& options_;
   replay::RunTrace run_;
   json about_;
-  std::string text_;  ///< what it says of itself, as a configuration
   ThisMachine here_;
   RecordedMachine was_;
   replay::Evictions evictions_;

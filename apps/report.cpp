@@ -89,6 +89,7 @@ void read_problem(const json& from, Report& report) {
   read(from, "inner", report.inner);
   read(from, "virtual", report.virtual_tiles);
   read(from, "tree", report.tree);
+  report.chosen = from.value("chosen", report.chosen);
   read(from, "cpu_workers", report.cpu_workers);
   read(from, "devices", report.devices);
   read(from, "device_backend", report.device_backend);
@@ -213,6 +214,7 @@ json to_json(const Report& report) {
           {"inner", nullable(report.inner)},
           {"virtual", nullable(report.virtual_tiles)},
           {"tree", nullable(report.tree)},
+          {"chosen", report.chosen},
           {"cpu_workers", report.cpu_workers},
           {"devices", report.devices},
           {"device_backend", report.device_backend},

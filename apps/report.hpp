@@ -64,6 +64,7 @@ struct Report {
   std::string placement = "static";           ///< dynamic: CPU workers may take devices' tasks
   std::optional<std::int64_t> virtual_tiles;  ///< `virtual`
   std::optional<std::string> tree;            ///< QR: flat, binomial
+  std::vector<std::string> chosen;            ///< keys of `layout` that were left to the program
   std::int64_t cpu_workers = 0;               ///< per node
   std::int64_t devices = 0;                   ///< per node
   std::string device_backend = "none";

@@ -67,6 +67,7 @@ void Solver::describe() {
   report_.nodes_per_host = facts.nodes_on_host;
   report_.grid = {distribution.grid_rows, distribution.grid_columns};
   method_->describe(report_);
+  report_.chosen = config::keys_left_open(node_.config().layout);
   report_.cpu_workers = facts.cpu_workers;
   report_.devices = facts.devices;
   report_.device_backend = facts.device_backend;

@@ -16,6 +16,23 @@
 #include "config/options.hpp"
 
 namespace heddle {
+
+std::vector<std::string> config::keys_left_open(const Layout& layout) {
+  std::vector<std::string> keys;
+  const auto look = [&](const auto& value, const char* key) {
+    if (!value) keys.emplace_back(key);
+  };
+  look(layout.grid, "grid");
+  look(layout.tile, "tile");
+  look(layout.strip, "strip");
+  look(layout.small, "small");
+  look(layout.hierarchy, "hierarchy");
+  look(layout.inner, "inner");
+  look(layout.virtual_tiles, "virtual");
+  look(layout.tree, "tree");
+  return keys;
+}
+
 namespace {
 
 using nlohmann::json;

@@ -79,6 +79,9 @@ struct Layout {
   std::optional<Tree> tree;                   ///< how the virtual tiles of a QR panel become one R
 };
 
+/// Keys of `layout` that are left to the program, in the order above.
+[[nodiscard]] std::vector<std::string> keys_left_open(const Layout& layout);
+
 struct Devices {
   std::optional<DeviceBackend> backend;
   std::optional<std::int64_t> per_node;

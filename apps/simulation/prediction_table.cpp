@@ -155,6 +155,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
   if (layout.inner) all["inner"] = *layout.inner;
   if (layout.virtual_tiles) all["virtual"] = *layout.virtual_tiles;
   if (layout.tree) all["tree"] = name_of(*layout.tree);
+  all["chosen"] = config::keys_left_open(one.layout);
   return all;
 }
 

@@ -84,6 +84,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
   const std::vector<std::string> expected{"blas_kernels",
                                           "bytes_copied",
                                           "bytes_sent",
+                                          "chosen",
                                           "copies",
                                           "cpu_workers",
                                           "device_backend",

@@ -68,6 +68,33 @@ TEST_F(Replay, divided_tasks_are_simulated_and_replayed) {
   }
 }
 
+TEST_F(Replay, what_a_run_chose_by_itself_is_chosen_again_for_another_tile) {
+  folder_.write("own.yaml",
+                "problem: {factorization: qr, matrix: {generate: random, m: 1200, n: 600}}\n"
+                "layout: {tile: 50, strip: 0}\nruntime: {cpu_workers: 2}\n");
+  ASSERT_EQ(
+      run(on(1, {"solve", "own.yaml", "--trace", "run", "--report", "was.json", "-q"})).status, 0);
+  const json was = report("was.json");
+  EXPECT_EQ(was["chosen"], (json{"grid", "small", "hierarchy", "inner", "virtual", "tree"}));
+  ASSERT_EQ(
+      run(on(1, {"solve", "own.yaml", "--set", "layout.tile=150", "--report", "other.json", "-q"}))
+          .status,
+      0);
+  const json other = report("other.json");
+  ASSERT_NE(was["virtual"], other["virtual"]) << "the test shows nothing";
+  ASSERT_EQ(run(on(1, {"replay", "run", "--report", "again.json"})).status, 0);
+  EXPECT_EQ(report("again.json")["virtual"], was["virtual"]);
+  const Ended ended =
+      run(on(1, {"replay", "run", "--set", "layout.tile=150", "--report", "is.json"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_EQ(report("is.json")["virtual"], other["virtual"]);
+  ASSERT_EQ(run(on(1, {"replay", "run", "--set", "layout.tile=150", "--set", "layout.virtual=2",
+                       "--report", "said.json"}))
+                .status,
+            0);
+  EXPECT_EQ(report("said.json")["virtual"], 2);
+}
+
 TEST_F(Replay, a_real_run_is_replayed) {
   ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 400}}\nlayout: {tile: 50, strip: 0}\n"
                   "runtime: {cpu_workers: 1}\n",
@@ -195,7 +222,7 @@ TEST_F(Replay, a_run_with_devices_is_replayed) {
   for (const char* problem :
        {"problem: {matrix: {generate: spd, n: 768}}\nlayout: {tile: 128, strip: 32, small: 32}\n",
         "problem: {factorization: qr, matrix: {generate: random, n: 512}}\n"
-        "layout: {tile: 128, strip: 0, inner: 32}\n"}) {
+        "layout: {tile: 128, strip: 0, inner: 32, virtual: 1}\n"}) {
     ASSERT_EQ(solve(std::string(problem).append(
                         "runtime: {cpu_workers: 1, devices: {backend: emulated, per_node: 2}}\n"),
                     0, {"--trace", "run", "--report", "was.json"})
