@@ -37,7 +37,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t file_size_max = 256 * 1024;  // a full configuration has about 2 KiB
+constexpr std::size_t file_size_max =
+    std::size_t{256} * 1024;  // a full configuration has about 2 KiB
 
 std::string joined_lines(const std::vector<config::Diagnostic>& diagnostics) {
   std::string text;

@@ -106,7 +106,7 @@ class Arrivals {
  public:
   Arrivals(const RunTrace& run, std::int32_t job) {
     for (const Message& message : run.messages) {
-      if (message.job == job) all_.push_back({key_of(message), message.time.end_ns});
+      if (message.job == job) all_.emplace_back(key_of(message), message.time.end_ns);
     }
     std::ranges::sort(all_);
   }

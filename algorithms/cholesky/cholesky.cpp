@@ -163,8 +163,8 @@ struct Panel {
   const Matrix<double>& a;
   const std::optional<Matrix<double>>& inverses;
   TileColumn c;
-  std::int32_t k;    ///< the diagonal tile's row
-  Version factored;  ///< of tiles of column c
+  std::int32_t k = 0;  ///< the diagonal tile's row
+  Version factored;    ///< of tiles of column c
   TaskOptions options;
 
   [[nodiscard]] bool has_inverses() const {
