@@ -161,7 +161,7 @@ class Event {
 
   /// When the most recent record completed, in ns of CLOCK_MONOTONIC, once query() has said so: for
   /// what a trace tells of work that was found to be over some time later. Not of an event with
-  /// EventTiming::off.
+  /// EventTiming::off. Of a GPU's clock only so much is known: to some microseconds.
   [[nodiscard]] virtual std::int64_t completed_ns() const = 0;
 
   /// Blocks until the most recent record is complete. Throws when it failed: Error(communication)

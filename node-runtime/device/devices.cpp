@@ -57,8 +57,10 @@ DeviceSet make_cuda(const DeviceOptions& options) {
     share.gpus = options.cuda.gpus;
   } else if (options.count.value_or(0) > present) {
     throw Error(ErrorCode::usage,
-                fmt::format("{} GPUs per node asked for, but there {} ({})", *options.count,
-                            present == 1 ? "is 1" : fmt::format("are {}", present), probe.why));
+                fmt::format("{} GPUs per node asked for, but there {} ({}); leave the number to "
+                            "auto, or use fewer",
+                            *options.count, present == 1 ? "is 1" : fmt::format("are {}", present),
+                            probe.why));
   } else {
     share = share_gpus(present, options.count, options.cuda);
   }

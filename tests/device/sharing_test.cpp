@@ -1,5 +1,6 @@
 #include <csignal>
 #include <gtest/gtest.h>
+#include <stdexcept>
 #include <string>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -25,6 +26,9 @@ namespace {
 class Peer {
  public:
   Peer(const std::string& backend, const std::string& role) {
+    if (::access(HEDDLE_DEVICE_PEER, X_OK) != 0) {
+      throw std::runtime_error("there is no program " HEDDLE_DEVICE_PEER);
+    }
     std::array<int, 2> sockets{};
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets.data()) != 0) throw std::bad_alloc();
     channel_ = std::make_unique<PeerChannel>(sockets[0]);
