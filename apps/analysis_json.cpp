@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/run_facts.hpp"
+#include "base/units.hpp"
 
 namespace heddle {
 namespace {
@@ -19,11 +20,7 @@ using replay::Analysis;
 using replay::IdleCause;
 using replay::RunTrace;
 
-constexpr std::size_t path_tasks_max = 20;
-
-double seconds_of(std::int64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
-}
+constexpr std::size_t listed_tasks_max = 20;
 
 template <class T>
 json nullable(const std::optional<T>& value) {
@@ -112,7 +109,7 @@ json path_to_json(const RunTrace& run, const Analysis& analysis) {
     return one;
   };
   std::vector<replay::TaskId> longest = analysis.path;
-  const std::size_t count = std::min(path_tasks_max, longest.size());
+  const std::size_t count = std::min(listed_tasks_max, longest.size());
   std::ranges::partial_sort(longest, longest.begin() + static_cast<std::ptrdiff_t>(count),
                             std::greater{},
                             [&](replay::TaskId id) { return run.at(id).time.ns(); });

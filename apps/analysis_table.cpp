@@ -27,10 +27,6 @@ constexpr std::size_t path_rows_max = 8;
 constexpr std::size_t path_tasks_max = 5;
 constexpr std::size_t waited_for_rows_max = 8;
 
-double seconds_of(std::int64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
-}
-
 double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }

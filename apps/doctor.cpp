@@ -27,7 +27,7 @@ namespace {
 using nlohmann::json;
 
 /// Of a GPU, whose memory others may use meanwhile; much more than what is transferred.
-constexpr std::uint64_t gpu_memory_bytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t probed_memory_bytes = std::uint64_t{256} << 20;
 /// GPUs are timed with more bytes, since a few MiB take them hardly longer than none.
 constexpr std::size_t gpu_timed_bytes = std::size_t{16} << 20;
 constexpr std::size_t timed_bytes_min = 4096;
@@ -59,7 +59,7 @@ DeviceSet open_devices(const Config& config, const DoctorOptions& options,
   wanted.emulated.faults = faults_of(options.faults, node);
   wanted.cuda.nodes = neighbours.nodes;
   wanted.cuda.node = neighbours.node;
-  if (!wanted.cuda.memory_bytes) wanted.cuda.memory_bytes = gpu_memory_bytes;
+  if (!wanted.cuda.memory_bytes) wanted.cuda.memory_bytes = probed_memory_bytes;
   return make_devices(wanted);
 }
 
@@ -98,7 +98,7 @@ struct Findings {
 Findings collect(const std::vector<std::string>& texts) {
   Findings all;
   // Both nodes of a pair have it.
-  std::map<std::pair<PlaceId, PlaceId>, PairReport> pairs;
+  std::map<std::pair<ProbePlace, ProbePlace>, PairReport> pairs;
   for (const std::string& text : texts) {
     const json node = json::parse(text);
     all.nodes.push_back(sheet_from_json(node.at("node")));

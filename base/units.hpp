@@ -5,6 +5,10 @@
 
 namespace heddle {
 
+[[nodiscard]] constexpr double seconds_of(std::int64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
+}
+
 /// `bytes` for a person: "1.50 GiB", "320 B".
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 

@@ -18,6 +18,7 @@ function(heddle_check_headers name)
   add_library(heddle_${name}_headers OBJECT ${stubs})
   target_link_libraries(heddle_${name}_headers PRIVATE ${ARG_LINKS} heddle_warnings)
   target_compile_options(heddle_${name}_headers PRIVATE -O0)  # nothing of it runs
+  set_target_properties(heddle_${name}_headers PROPERTIES UNITY_BUILD OFF)
 endfunction()
 
 # heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...] [HEADERS ...])

@@ -12,13 +12,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 
 namespace heddle::replay {
 namespace {
-
-double seconds_of(std::int64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
-}
 
 /// Of sorted values: the one below which that share lies.
 double quantile(std::span<const double> sorted, double share) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view magic{"\x93NUMPY", 6};
 constexpr std::string_view float64 = "<f8";
 
-[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+[[noreturn]] void refuse_header(const std::string& path, const std::string& reason) {
   throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", path, reason));
 }
 
@@ -69,7 +69,7 @@ class DictionaryReader {
         note(key, seen_shape_);
         header.shape = shape();
       } else {
-        refuse(path_, fmt::format("its .npy header has the unknown key '{}'", key));
+        refuse_header(path_, fmt::format("its .npy header has the unknown key '{}'", key));
       }
       if (!take(',')) {
         expect('}', "',' or '}'");
@@ -78,22 +78,23 @@ class DictionaryReader {
     }
     skip_spaces();
     if (position_ != text_.size()) fail("nothing but spaces after the dictionary");
-    if (!seen_descr_) refuse(path_, "its .npy header lacks the key 'descr'");
-    if (!seen_order_) refuse(path_, "its .npy header lacks the key 'fortran_order'");
-    if (!seen_shape_) refuse(path_, "its .npy header lacks the key 'shape'");
+    if (!seen_descr_) refuse_header(path_, "its .npy header lacks the key 'descr'");
+    if (!seen_order_) refuse_header(path_, "its .npy header lacks the key 'fortran_order'");
+    if (!seen_shape_) refuse_header(path_, "its .npy header lacks the key 'shape'");
     return header;
   }
 
  private:
   [[noreturn]] void fail(std::string_view expected) const {
     const std::string_view rest = text_.substr(position_, 24);
-    refuse(path_,
-           fmt::format("its .npy header is malformed at character {}: expected {}, found {}",
-                       position_, expected, rest.empty() ? "the end" : fmt::format("'{}'", rest)));
+    refuse_header(
+        path_,
+        fmt::format("its .npy header is malformed at character {}: expected {}, found {}",
+                    position_, expected, rest.empty() ? "the end" : fmt::format("'{}'", rest)));
   }
 
   void note(std::string_view key, bool& seen) const {
-    if (seen) refuse(path_, fmt::format("its .npy header has the key '{}' twice", key));
+    if (seen) refuse_header(path_, fmt::format("its .npy header has the key '{}' twice", key));
     seen = true;
   }
 
@@ -129,14 +130,14 @@ class DictionaryReader {
   void read_descr() {
     skip_spaces();
     if (position_ < text_.size() && text_[position_] == '[') {
-      refuse(path_, "its elements are records; only float64 ('<f8') can be used");
+      refuse_header(path_, "its elements are records; only float64 ('<f8') can be used");
     }
     const std::string_view descr = quoted("a data type in quotes");
     if (descr != float64) {
-      refuse(path_,
-             fmt::format("its elements are {} ('{}'); only little-endian float64 ('<f8') can "
-                         "be used, convert with astype('<f8')",
-                         dtype_name(descr), descr));
+      refuse_header(
+          path_, fmt::format("its elements are {} ('{}'); only little-endian float64 ('<f8') can "
+                             "be used, convert with astype('<f8')",
+                             dtype_name(descr), descr));
     }
   }
 
@@ -193,15 +194,17 @@ std::size_t byte_at(std::string_view content, std::size_t i) {
 
 NpyHeader parse_npy_header(std::string_view content, const std::string& path) {
   if (!content.starts_with(magic)) {
-    if (magic.starts_with(content)) refuse(path, "the .npy file ends within its first 6 bytes");
-    refuse(path, "it is not a .npy file: it does not begin with \\x93NUMPY");
+    if (magic.starts_with(content))
+      refuse_header(path, "the .npy file ends within its first 6 bytes");
+    refuse_header(path, "it is not a .npy file: it does not begin with \\x93NUMPY");
   }
-  if (content.size() < 8) refuse(path, "the .npy file ends before its format version");
+  if (content.size() < 8) refuse_header(path, "the .npy file ends before its format version");
   const std::size_t major = byte_at(content, 6);
   const std::size_t minor = byte_at(content, 7);
   if (major < 1 || major > 3 || minor != 0) {
-    refuse(path, fmt::format("its .npy format version is {}.{}; 1.0, 2.0 and 3.0 can be read",
-                             major, minor));
+    refuse_header(
+        path, fmt::format("its .npy format version is {}.{}; 1.0, 2.0 and 3.0 can be read", major,
+                          minor));
   }
   const std::size_t length_bytes = major == 1 ? 2 : 4;
   const std::size_t begin = 8 + length_bytes;
@@ -210,8 +213,9 @@ NpyHeader parse_npy_header(std::string_view content, const std::string& path) {
     for (std::size_t i = 0; i < length_bytes; ++i) length |= byte_at(content, 8 + i) << (8 * i);
   }
   if (content.size() < begin + length) {
-    refuse(path, fmt::format("its .npy header is truncated: {} bytes expected, the file has {}",
-                             begin + length, content.size()));
+    refuse_header(path,
+                  fmt::format("its .npy header is truncated: {} bytes expected, the file has {}",
+                              begin + length, content.size()));
   }
   NpyHeader header = DictionaryReader(content.substr(begin, length), path).read();
   header.data_offset = begin + length;

@@ -22,10 +22,10 @@ namespace heddle::tuning {
 namespace {
 
 constexpr std::size_t copy_bytes = std::size_t{64} << 20;
-constexpr std::size_t short_bytes = 64;
+constexpr std::size_t short_copy_bytes = 64;
 constexpr std::int64_t column_rows = 128;
 constexpr int turns = 3;
-constexpr double seconds_each = 0.1;  ///< of a turn
+constexpr double turn_seconds = 0.1;  ///< of a turn
 constexpr int copies_max = 100;
 constexpr int copies_min = 2;
 
@@ -44,7 +44,7 @@ std::vector<double> rates_of(std::vector<Way> ways, const std::string& name, Eff
   const auto since = [](Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   };
-  const double seconds = effort.lasting(seconds_each);
+  const double seconds = effort.lasting(turn_seconds);
   for (int turn = 0; turn < turns; ++turn) {
     for (Way& way : ways) {
       effort.tell(fmt::format("copies {} {}", way.what, name));
@@ -128,12 +128,13 @@ CopyRates measure_copies(Device& device, Device* peer, Effort& effort) {
                     }});
   }
   const auto event = device.create_event();
-  ways.push_back({"of some bytes within", short_bytes, [&] {
-                    to_device->copy({in.address(), &device}, {out.address(), &device}, short_bytes);
-                    to_device->record(*event);
-                    while (event->query() == EventState::pending) {
-                    }
-                  }});
+  ways.push_back(
+      {"of some bytes within", short_copy_bytes, [&] {
+         to_device->copy({in.address(), &device}, {out.address(), &device}, short_copy_bytes);
+         to_device->record(*event);
+         while (event->query() == EventState::pending) {
+         }
+       }});
   const std::vector<double> rates = rates_of(std::move(ways), device.info().kind, effort);
   CopyRates result;
   result.to_device = rates[0];
@@ -143,7 +144,7 @@ CopyRates measure_copies(Device& device, Device* peer, Effort& effort) {
   if (theirs) result.to_peer = rates[next++];
   result.within = rates[next++];
   if (packed > 0) result.packing = rates[next++];
-  result.short_us = static_cast<double>(short_bytes) / rates[next] * 1e-3;
+  result.short_us = static_cast<double>(short_copy_bytes) / rates[next] * 1e-3;
   return result;
 }
 

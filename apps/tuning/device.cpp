@@ -18,13 +18,13 @@
 namespace heddle::tuning {
 namespace {
 
-constexpr std::array<std::int64_t, 5> square_tiles{256, 512, 1024, 2048, 4096};
-constexpr std::array<std::int64_t, 3> panel_widths{256, 512, 1024};
-constexpr std::array<std::int64_t, 2> panel_inners{256, 512};
+constexpr std::array<std::int64_t, 5> device_tiles{256, 512, 1024, 2048, 4096};
+constexpr std::array<std::int64_t, 3> device_panel_widths{256, 512, 1024};
+constexpr std::array<std::int64_t, 2> device_panel_inners{256, 512};
 /// Panels as low and as high as these; on slow devices those that the time allows.
-constexpr std::array<std::int64_t, 3> panel_heights{2048, 4096, 16384};
+constexpr std::array<std::int64_t, 3> device_panel_heights{2048, 4096, 16384};
 
-constexpr double seconds_each = 0.15;  ///< of a kernel that is timed alone
+constexpr double kernel_seconds = 0.15;  ///< of a kernel that is timed alone
 /// Products from this size on meet the power limit of a GPU. They are measured for long, the sizes
 /// in turns, so that all of them meet the device as warm.
 constexpr std::int64_t sustained_from = 1024;
@@ -46,15 +46,15 @@ class DeviceMeasuring {
   }
 
   DeviceMeasurement run() {
-    for (const std::int64_t tile : square_tiles) {
+    for (const std::int64_t tile : device_tiles) {
       if (!fits(DeviceBench::product_bytes(tile)) || !has_time_for_squares(tile)) break;
       measure_factor(tile);
-      measure_products(tile, seconds_each);
+      measure_products(tile, kernel_seconds);
     }
     for (int round = 0; round < sustained_rounds; ++round) measure_sustained_products();
     choose_streams();
-    for (const std::int64_t width : panel_widths) {
-      for (const std::int64_t inner : panel_inners) {
+    for (const std::int64_t width : device_panel_widths) {
+      for (const std::int64_t inner : device_panel_inners) {
         if (inner <= width) measure_panels(width, inner);
       }
     }
@@ -78,7 +78,7 @@ class DeviceMeasuring {
     // slower, five times each.
     constexpr double products = 40;
     const double least = products * flops_of(kernel::gsmm, tile, tile) / product_rate_;
-    return effort_.allows(std::max(least, effort_.lasting(seconds_each * 3)));
+    return effort_.allows(std::max(least, effort_.lasting(kernel_seconds * 3)));
   }
 
   void add(const Kernel& kernel, std::int64_t rows, std::int64_t columns, std::int64_t inner,
@@ -90,7 +90,7 @@ class DeviceMeasuring {
   void time(const DeviceCase& timed, std::int64_t rows, std::int64_t columns, std::int64_t inner) {
     tell(fmt::format("{} {} x {}", timed.kernel->name, rows, columns));
     add(*timed.kernel, rows, columns, inner,
-        bench_.seconds_of(timed, effort_.lasting(seconds_each)));
+        bench_.seconds_of(timed, effort_.lasting(kernel_seconds)));
   }
 
   /// potrf, trsm and syrk, with inverse blocks where Cholesky has them.
@@ -171,7 +171,7 @@ class DeviceMeasuring {
   }
 
   void measure_panels(std::int64_t width, std::int64_t inner) {
-    for (const std::int64_t rows : panel_heights) {
+    for (const std::int64_t rows : device_panel_heights) {
       const auto bytes = static_cast<std::uint64_t>(8 * (4 * rows + 3 * width) * width);
       // A panel's columns come one after the other: a small share of the rate of products.
       constexpr double panel_share = 0.1;

@@ -15,7 +15,7 @@
 namespace heddle::tuning {
 namespace {
 
-constexpr std::size_t short_bytes = 8;
+constexpr std::size_t short_message_bytes = 8;
 constexpr std::size_t long_bytes = std::size_t{8} << 20;
 constexpr int read_ratio = 128;  ///< of long ones to short ones, for what a call costs
 constexpr int short_exchanges = 500;
@@ -107,7 +107,7 @@ void measure_endpoints(MPI_Comm communicator, int rank, MessageMeasurement& meas
   if (!game.shares_memory()) return;
   constexpr auto long_count = static_cast<std::int64_t>(long_bytes / sizeof(double));
   const double note =
-      game.one_way_seconds(p2p::Path::message, Scalar::byte, short_bytes, short_exchanges);
+      game.one_way_seconds(p2p::Path::message, Scalar::byte, short_message_bytes, short_exchanges);
   // Columns of half of a matrix on both sides: packed by the one, unpacked by the other.
   constexpr std::int64_t rows = 512;
   const Datatype part = Datatype::vector(long_count / rows, rows, 2 * rows, Scalar::float64);
@@ -137,7 +137,7 @@ std::optional<MessageMeasurement> measure_messages(MPI_Comm communicator, const 
             "MPI_Comm_split");
   if (rank > 1) return std::nullopt;
   if (rank == 0) effort.tell("messages between two nodes");
-  const double latency = one_way_seconds(both, rank, short_bytes, short_exchanges);
+  const double latency = one_way_seconds(both, rank, short_message_bytes, short_exchanges);
   const double transfer = one_way_seconds(both, rank, long_bytes, long_exchanges);
   constexpr double least = 1e-9;  // a clock may say that nothing lasted
   MessageMeasurement measured;

@@ -14,14 +14,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int runs_min = 2;
+constexpr int timed_runs_min = 2;
 
 /// Median seconds of a run on this thread.
 double time_here(const Work& work, double seconds) {
   std::vector<double> times;
   const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                         std::chrono::duration<double>(seconds));
-  for (int run = 0; run <= runs_min || Clock::now() < deadline; ++run) {
+  for (int run = 0; run <= timed_runs_min || Clock::now() < deadline; ++run) {
     work.prepare(run);
     const Clock::time_point begin = Clock::now();
     work.kernel(run);

@@ -13,8 +13,8 @@ namespace heddle::host {
 namespace {
 
 /// Widest panel that is factored column by column.
-constexpr std::int64_t leaf_max = 8;
-using LeafValues = std::array<double, leaf_max>;
+constexpr std::int64_t leaf_columns_max = 8;
+using LeafValues = std::array<double, leaf_columns_max>;
 
 constexpr Triangle t_factor{Triangle::Part::upper, false, false};
 constexpr Triangle t_factor_transposed{Triangle::Part::upper, false, true};
@@ -147,7 +147,7 @@ void factor_leaf_below(const TileView& r, const TileView& b, const TileView& t) 
 
 /// Columns of the left half: whole leaves, so that few columns are left over.
 std::int64_t half_of(std::int64_t n) {
-  return (n / 2 + leaf_max - 1) / leaf_max * leaf_max;
+  return (n / 2 + leaf_columns_max - 1) / leaf_columns_max * leaf_columns_max;
 }
 
 /// The part of T that joins two halves, which holds V1^T V2 so far: := -T1 (V1^T V2) T2.
@@ -192,7 +192,7 @@ void factor_reflectors(const TileView& a, const TileView& t) {
   HEDDLE_CHECK(a.rows >= a.columns && t.rows == a.columns && t.columns == a.columns,
                "a panel of {} x {}, T of {} x {}", a.rows, a.columns, t.rows, t.columns);
   const std::int64_t n = a.columns;
-  if (n <= leaf_max) return factor_leaf(a, t);
+  if (n <= leaf_columns_max) return factor_leaf(a, t);
   const std::int64_t half = half_of(n);
   const std::int64_t rest = n - half;
   const TileView left = a.block(0, 0, a.rows, half);
@@ -215,7 +215,7 @@ void factor_reflectors_below(const TileView& r, const TileView& b, const TileVie
   HEDDLE_CHECK(r.rows == n && r.columns == n && t.rows == n && t.columns == n,
                "a panel of {} x {}, R of {} x {}, T of {} x {}", b.rows, n, r.rows, r.columns,
                t.rows, t.columns);
-  if (n <= leaf_max) return factor_leaf_below(r, b, t);
+  if (n <= leaf_columns_max) return factor_leaf_below(r, b, t);
   const std::int64_t half = half_of(n);
   const std::int64_t rest = n - half;
   // Rows in which the left half can have anything: zeros are left alone.

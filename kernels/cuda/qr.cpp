@@ -12,14 +12,14 @@
 namespace heddle::kernel::cuda {
 namespace {
 
-void check_tiles(const CudaLaunch& launch, std::size_t count) {
+void check_launch(const CudaLaunch& launch, std::size_t count) {
   kernel::check_tiles({launch.tiles, launch.parameters}, count);
 }
 
 /// Where the last tile is optional: one more than `count`, which says where R or D was before.
 bool takes_from_elsewhere(const CudaLaunch& launch, std::size_t count) {
   const bool one_more = launch.tiles.size() == count + 1;
-  check_tiles(launch, one_more ? count + 1 : count);
+  check_launch(launch, one_more ? count + 1 : count);
   return one_more;
 }
 
@@ -51,7 +51,7 @@ void run_on_tile_below(const CudaLaunch& launch, Side side) {
 
 /// On the way down C stands in its own tile afterwards, on the way up before.
 void run_on_pair(const CudaLaunch& launch, Side side) {
-  check_tiles(launch, 6);
+  check_launch(launch, 6);
   const auto p = launch.parameters.as<PanelParameters>();
   const std::int64_t w = launch.tiles[2].columns;
   const TileView v = rows_of(launch.tiles[2], 0, w);
@@ -67,7 +67,7 @@ void run_on_pair(const CudaLaunch& launch, Side side) {
 }  // namespace
 
 void geqrt(const CudaLaunch& launch) {
-  check_tiles(launch, 3);
+  check_launch(launch, 3);
   const auto p = launch.parameters.as<PanelParameters>();
   const TileView a = active(launch.tiles[0], p.first);
   factor_tile(launch.context, a, rows_of(launch.tiles[1], p.row, a.columns), launch.tiles[2],
@@ -75,7 +75,7 @@ void geqrt(const CudaLaunch& launch) {
 }
 
 void unmqr(const CudaLaunch& launch) {
-  check_tiles(launch, 4);
+  check_launch(launch, 4);
   const auto p = launch.parameters.as<PanelParameters>();
   const TileView c = active(launch.tiles[0], p.first);
   const TileView v = active(launch.tiles[2], p.first);
@@ -85,7 +85,7 @@ void unmqr(const CudaLaunch& launch) {
 }
 
 void unmqr_back(const CudaLaunch& launch) {
-  check_tiles(launch, 4);
+  check_launch(launch, 4);
   const auto p = launch.parameters.as<PanelParameters>();
   const TileView c = active(launch.tiles[0], p.first);
   const TileView v = active(launch.tiles[2], p.first);
@@ -112,7 +112,7 @@ void tsmqr_back(const CudaLaunch& launch) {
 }
 
 void ttqrt(const CudaLaunch& launch) {
-  check_tiles(launch, 5);
+  check_launch(launch, 5);
   const auto p = launch.parameters.as<PanelParameters>();
   const std::int64_t w = launch.tiles[0].columns;
   const TileView v = rows_of(launch.tiles[0], 0, w);
@@ -131,14 +131,14 @@ void ttmqr_back(const CudaLaunch& launch) {
 }
 
 void copy_rows(const CudaLaunch& launch) {
-  check_tiles(launch, 2);
+  check_launch(launch, 2);
   const auto p = launch.parameters.as<PanelParameters>();
   copy_rows_to(launch.context, rows_of(launch.tiles[1], p.row, p.inner),
                rows_of(launch.tiles[0], p.row, p.inner));
 }
 
 void copy_triangle(const CudaLaunch& launch) {
-  check_tiles(launch, 2);
+  check_launch(launch, 2);
   const auto p = launch.parameters.as<PanelParameters>();
   copy_upper(launch.context, rows_of(launch.tiles[1], p.row, p.inner),
              rows_of(launch.tiles[0], p.row, p.inner));

@@ -16,7 +16,7 @@ namespace {
 
 /// Kernels that one stream holds at a time: one runs, the others are behind it, so that the device
 /// does not wait for the manager. More would only take the freedom to choose by priority.
-constexpr std::size_t in_flight_per_stream = 3;
+constexpr std::size_t in_flight_each = 3;
 /// Below any task's priority.
 constexpr std::int32_t nothing = -1;
 /// Tasks whose tiles are not all in the device's memory that the manager looks through for one that
@@ -30,7 +30,7 @@ constexpr std::size_t ahead_max = 4;
 constexpr std::int64_t front_pause_ns = 1'000'000;
 
 /// A task on its way through a stream.
-struct Flight {
+struct InFlight {
   protocol::Task* task = nullptr;
   bool is_acquired = false;  ///< its tiles are
   std::unique_ptr<Event> event;
@@ -39,15 +39,15 @@ struct Flight {
 };
 
 /// One compute stream and what it holds, oldest first: a stream works in order.
-struct Lane {
+struct StreamQueue {
   std::unique_ptr<Stream> stream;
-  std::array<Flight, in_flight_per_stream> flights;
+  std::array<InFlight, in_flight_each> flights;
   std::size_t first = 0;
   std::size_t count = 0;
   std::int64_t free_since_ns = 0;  ///< end of the last finished kernel
 
-  [[nodiscard]] Flight& oldest() { return flights.at(first); }
-  [[nodiscard]] Flight& next() { return flights.at((first + count) % flights.size()); }
+  [[nodiscard]] InFlight& oldest() { return flights.at(first); }
+  [[nodiscard]] InFlight& next() { return flights.at((first + count) % flights.size()); }
   [[nodiscard]] bool is_full() const { return count == flights.size(); }
 
   /// The highest priority in it.
@@ -72,11 +72,11 @@ class DeviceManager {
         notifier_(bell_),
         cache_(engine.store().cache(place_)),
         trace_(trace),
-        lanes_(static_cast<std::size_t>(engine.options().device_streams) + 1) {
-    for (Lane& lane : lanes_) {
-      lane.stream = device_.create_stream(
-          &lane == &urgent() ? StreamPriority::high : StreamPriority::normal, &notifier_);
-      for (Flight& flight : lane.flights) flight.event = device_.create_event();
+        queues_(static_cast<std::size_t>(engine.options().device_streams) + 1) {
+    for (StreamQueue& queue : queues_) {
+      queue.stream = device_.create_stream(
+          &queue == &urgent() ? StreamPriority::high : StreamPriority::normal, &notifier_);
+      for (InFlight& flight : queue.flights) flight.event = device_.create_event();
     }
   }
 
@@ -84,7 +84,7 @@ class DeviceManager {
   DeviceManager& operator=(const DeviceManager&) = delete;
   ~DeviceManager() {
     if (engine_.failed()) {
-      for (Lane& lane : lanes_) lane.stream->abandon("the node has failed");
+      for (StreamQueue& queue : queues_) queue.stream->abandon("the node has failed");
     }
   }
 
@@ -104,7 +104,7 @@ class DeviceManager {
   }
 
  private:
-  [[nodiscard]] Lane& urgent() { return lanes_.back(); }
+  [[nodiscard]] StreamQueue& urgent() { return queues_.back(); }
 
   /// Until there may be something to do. Without notices the events are polled; where threads share
   /// cores, with a pause that bounds how late a finished kernel is seen.
@@ -123,22 +123,22 @@ class DeviceManager {
   /// FIREs what has finished.
   bool collect() {
     std::vector<protocol::Task*> finished;
-    for (Lane& lane : lanes_) {
-      for (; lane.count > 0; --lane.count, --in_flight_) {
-        Flight& flight = lane.oldest();
+    for (StreamQueue& queue : queues_) {
+      for (; queue.count > 0; --queue.count, --in_flight_) {
+        InFlight& flight = queue.oldest();
         const EventState state = flight.event->query();
         if (state == EventState::pending) break;
         if (state == EventState::failed) {
           throw Error(ErrorCode::internal, fmt::format("{}; its task: {}", flight.event->failure(),
                                                        describe(*flight.task)));
         }
-        if (flight.info > 0) report_failure(*lane.stream, *flight.task, flight.info);
+        if (flight.info > 0) report_failure(*queue.stream, *flight.task, flight.info);
         if (flight.is_acquired) cache_.release(TaskUses(engine_.store(), *flight.task).span());
         const std::int64_t end = flight.event->completed_ns();
-        record_task(trace_, *flight.task, std::max(flight.launched_ns, lane.free_since_ns), end);
-        lane.free_since_ns = end;
+        record_task(trace_, *flight.task, std::max(flight.launched_ns, queue.free_since_ns), end);
+        queue.free_since_ns = end;
         finished.push_back(flight.task);
-        lane.first = (lane.first + 1) % lane.flights.size();
+        queue.first = (queue.first + 1) % queue.flights.size();
       }
     }
     if (finished.empty()) return false;
@@ -152,8 +152,8 @@ class DeviceManager {
   bool launch() {
     take_arrived();
     bool launched = false;
-    while (Lane* lane = choose()) {
-      const auto [task, is_acquired] = next_task(lane == &urgent() ? held_priority() : nothing);
+    while (StreamQueue* queue = choose()) {
+      const auto [task, is_acquired] = next_task(queue == &urgent() ? held_priority() : nothing);
       if (task == nullptr) return launched;
       launched = true;
       if (is_acquired && !device_.runs(*static_cast<const Kernel*>(task->work.kernel))) {
@@ -161,13 +161,13 @@ class DeviceManager {
         continue;
       }
       // What waits behind a full stream's kernels need not be urgent; what overtakes them must be.
-      if (lane != &urgent() && !urgent().is_full() && in_flight_ > 0 &&
+      if (queue != &urgent() && !urgent().is_full() && in_flight_ > 0 &&
           task->priority > held_priority()) {
-        lane = &urgent();
+        queue = &urgent();
       }
-      lane->next().is_acquired = is_acquired;
-      start(*lane->stream, lane->next(), *task);
-      ++lane->count;
+      queue->next().is_acquired = is_acquired;
+      start(*queue->stream, queue->next(), *task);
+      ++queue->count;
       ++in_flight_;
     }
     return launched;
@@ -244,7 +244,7 @@ class DeviceManager {
   void follow_front() {
     const std::int64_t now = trace::now_ns();
     std::int32_t highest = arrived_.empty() ? nothing : arrived_.front()->priority;
-    for (const Lane& lane : lanes_) highest = std::max(highest, lane.priority());
+    for (const StreamQueue& queue : queues_) highest = std::max(highest, queue.priority());
     if (highest >= front_ || now - front_ns_ > front_pause_ns) {
       front_ = highest;
       front_ns_ = now;
@@ -269,10 +269,10 @@ class DeviceManager {
   }
 
   /// The stream with the least to do; the urgent one when the others are full; null when all are.
-  [[nodiscard]] Lane* choose() {
-    const auto least =
-        std::min_element(lanes_.begin(), lanes_.end() - 1,
-                         [](const Lane& a, const Lane& b) { return a.count < b.count; });
+  [[nodiscard]] StreamQueue* choose() {
+    const auto least = std::min_element(
+        queues_.begin(), queues_.end() - 1,
+        [](const StreamQueue& a, const StreamQueue& b) { return a.count < b.count; });
     if (!least->is_full()) return &*least;
     return urgent().is_full() ? nullptr : &urgent();
   }
@@ -280,13 +280,13 @@ class DeviceManager {
   /// The highest priority that the other streams hold.
   [[nodiscard]] std::int32_t held_priority() const {
     std::int32_t highest = nothing;
-    for (auto lane = lanes_.begin(); lane + 1 != lanes_.end(); ++lane) {
-      highest = std::max(highest, lane->priority());
+    for (auto queue = queues_.begin(); queue + 1 != queues_.end(); ++queue) {
+      highest = std::max(highest, queue->priority());
     }
     return highest;
   }
 
-  void start(Stream& stream, Flight& flight, protocol::Task& task) {
+  void start(Stream& stream, InFlight& flight, protocol::Task& task) {
     flight.task = &task;
     flight.info = 0;
     flight.launched_ns = trace::now_ns();
@@ -331,7 +331,7 @@ class DeviceManager {
   BellNotifier notifier_;
   DeviceCache& cache_;
   trace::ThreadTrace& trace_;
-  std::vector<Lane> lanes_;  ///< the urgent one last
+  std::vector<StreamQueue> queues_;  ///< the urgent one last
   std::size_t in_flight_ = 0;
   /// Taken, but not all of their tiles are in the device's memory; by priority.
   std::vector<protocol::Task*> waiting_;

@@ -11,9 +11,6 @@
 namespace heddle::replay {
 namespace {
 
-using protocol::Copy;
-using protocol::Task;
-
 constexpr std::size_t line_bytes = 64;
 constexpr int rounds = 6;
 
@@ -27,23 +24,23 @@ void fetch(const Record* record) {
 }
 
 /// What the end of a task needs: the task, the copies that it uses, who waits for what it writes.
-void fetch_task(const Task& task, int round) {
-  if (round == 0) return fetch(&task, sizeof(Task) + 3 * sizeof(protocol::Operand));
+void fetch_task(const protocol::Task& task, int round) {
+  if (round == 0) return fetch(&task, sizeof(protocol::Task) + 3 * sizeof(protocol::Operand));
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     const protocol::Operand& operand = task.operands[i];
     const protocol::LocalVersion* const out = operand.out;
     if (round == 1) {
-      fetch(operand.in, sizeof(Copy));
+      fetch(operand.in, sizeof(protocol::Copy));
       fetch(out);
     } else if (out != nullptr && out->first != nullptr) {
       fetch(round == 2 ? static_cast<const void*>(out->first) : out->first->target,
-            round == 2 ? sizeof(protocol::Instance) : sizeof(Task));
+            round == 2 ? sizeof(protocol::Instance) : sizeof(protocol::Task));
     }
   }
 }
 
 /// Where the landing's version is counted, its readers hang.
-const Copy* landing_copy(const SimulatedMessage& message) {
+const protocol::Copy* landing_copy(const SimulatedMessage& message) {
   using protocol::Landing;
   const Landing* const landing = message.grant.record;
   if (landing == nullptr || landing->landing_kind != Landing::Kind::version) return nullptr;
@@ -67,10 +64,10 @@ void SimulatedNode::fetch_named(const Event& event, int round) const {
     case Event::Kind::message_seen: {
       const SimulatedMessage& message = world_.messages.at(event.number);
       if (round == 1) return fetch(message.grant.record, sizeof(protocol::RemoteVersion));
-      const Copy* const copy = landing_copy(message);
+      const protocol::Copy* const copy = landing_copy(message);
       if (copy == nullptr || copy->first == nullptr) return;
       if (round == 2) return fetch(copy->first);
-      if (round == 3) fetch(copy->first->target, sizeof(Task));
+      if (round == 3) fetch(copy->first->target, sizeof(protocol::Task));
       return;
     }
     default:

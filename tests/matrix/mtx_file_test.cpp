@@ -29,7 +29,7 @@ testing::Block read_matrix(const std::string& content) {
   return testing::read_all(source);
 }
 
-void expect_refused(const std::string& content, const std::vector<std::string>& parts) {
+void expect_refused_mtx(const std::string& content, const std::vector<std::string>& parts) {
   SCOPED_TRACE(content);
   const TemporaryFolder folder;
   const std::string path = folder.write("a.mtx", content);
@@ -188,43 +188,44 @@ TEST(MtxSource, takes_empty_matrices) {
 }
 
 TEST(MtxSource, names_the_kinds_that_it_cannot_use) {
-  expect_refused(banner("array complex general"), {"line 1", "'complex'"});
-  expect_refused(banner("coordinate pattern general"), {"'pattern'"});
-  expect_refused(banner("array real skew-symmetric"), {"'skew-symmetric'"});
-  expect_refused(banner("array real hermitian"), {"'hermitian'"});
-  expect_refused("%%MatrixMarket vector array real general\n", {"'vector'"});
-  expect_refused(banner("dense real general"), {"'dense'"});
-  expect_refused(banner("array real"), {"symmetry"});
-  expect_refused("%MatrixMarket matrix array real general\n", {"not a Matrix Market file"});
-  expect_refused("\x93NUMPY", {"not a Matrix Market file"});
+  expect_refused_mtx(banner("array complex general"), {"line 1", "'complex'"});
+  expect_refused_mtx(banner("coordinate pattern general"), {"'pattern'"});
+  expect_refused_mtx(banner("array real skew-symmetric"), {"'skew-symmetric'"});
+  expect_refused_mtx(banner("array real hermitian"), {"'hermitian'"});
+  expect_refused_mtx("%%MatrixMarket vector array real general\n", {"'vector'"});
+  expect_refused_mtx(banner("dense real general"), {"'dense'"});
+  expect_refused_mtx(banner("array real"), {"symmetry"});
+  expect_refused_mtx("%MatrixMarket matrix array real general\n", {"not a Matrix Market file"});
+  expect_refused_mtx("\x93NUMPY", {"not a Matrix Market file"});
 }
 
 TEST(MtxSource, names_what_is_wrong_with_the_sizes) {
   const std::string array = banner("array real general");
-  expect_refused(array, {"line 1", "before the line with the sizes"});
-  expect_refused(array + "% 2 2\n", {"line 2", "before the line with the sizes"});
-  expect_refused(array + "2\n1\n2\n", {"line 2", "number of columns"});
-  expect_refused(array + "2 two\n", {"line 2", "'two'"});
-  expect_refused(array + "-2 2\n", {"line 2", "'-2'"});
-  expect_refused(array + "2 2 4\n", {"line 2", "'4'"});
-  expect_refused(array + "1000000000000 1000000000000\n", {"too large"});
-  expect_refused(array + "100000 100000\n1\n2\n", {"too few", "10000000000"});
-  expect_refused(banner("coordinate real general") + "2 2\n", {"number of entries"});
-  expect_refused(banner("array real symmetric") + "2 3\n", {"2 x 3"});
-  expect_refused("", {"empty"});
+  expect_refused_mtx(array, {"line 1", "before the line with the sizes"});
+  expect_refused_mtx(array + "% 2 2\n", {"line 2", "before the line with the sizes"});
+  expect_refused_mtx(array + "2\n1\n2\n", {"line 2", "number of columns"});
+  expect_refused_mtx(array + "2 two\n", {"line 2", "'two'"});
+  expect_refused_mtx(array + "-2 2\n", {"line 2", "'-2'"});
+  expect_refused_mtx(array + "2 2 4\n", {"line 2", "'4'"});
+  expect_refused_mtx(array + "1000000000000 1000000000000\n", {"too large"});
+  expect_refused_mtx(array + "100000 100000\n1\n2\n", {"too few", "10000000000"});
+  expect_refused_mtx(banner("coordinate real general") + "2 2\n", {"number of entries"});
+  expect_refused_mtx(banner("array real symmetric") + "2 3\n", {"2 x 3"});
+  expect_refused_mtx("", {"empty"});
 }
 
 TEST(MtxSource, names_the_line_of_a_wrong_array_value) {
   const std::string two = banner("array real general") + "2 1\n";
-  expect_refused(two + "1\nx2\n", {"line 4", "'x2'"});
-  expect_refused(two + "1,5\n2\n", {"line 3", "'1,5'"});
-  expect_refused(two + "1 2\n3\n", {"line 3", "'1 2'"});
-  expect_refused(two + "1e400\n2\n", {"line 3", "'1e400'"});
-  expect_refused(two + "1\n\n2\n", {"line 4", "empty line"});
-  expect_refused(two + "0x10\n2\n", {"line 3"});
-  expect_refused(two + "1234567\n", {"line 4", "end of the file", "2 values"});
-  expect_refused(two + "1\n2\n3\n", {"line 5", "too many", "'3'"});
-  expect_refused(banner("array integer general") + "2 1\n1\n2.5\n", {"line 4", "integer", "2.5"});
+  expect_refused_mtx(two + "1\nx2\n", {"line 4", "'x2'"});
+  expect_refused_mtx(two + "1,5\n2\n", {"line 3", "'1,5'"});
+  expect_refused_mtx(two + "1 2\n3\n", {"line 3", "'1 2'"});
+  expect_refused_mtx(two + "1e400\n2\n", {"line 3", "'1e400'"});
+  expect_refused_mtx(two + "1\n\n2\n", {"line 4", "empty line"});
+  expect_refused_mtx(two + "0x10\n2\n", {"line 3"});
+  expect_refused_mtx(two + "1234567\n", {"line 4", "end of the file", "2 values"});
+  expect_refused_mtx(two + "1\n2\n3\n", {"line 5", "too many", "'3'"});
+  expect_refused_mtx(banner("array integer general") + "2 1\n1\n2.5\n",
+                     {"line 4", "integer", "2.5"});
 }
 
 TEST(MtxSource, notices_missing_values_and_blank_lines_in_parts_it_does_not_want) {
@@ -244,23 +245,24 @@ TEST(MtxSource, notices_missing_values_and_blank_lines_in_parts_it_does_not_want
 
 TEST(MtxSource, names_the_line_of_a_wrong_coordinate_entry) {
   const std::string head = banner("coordinate real general") + "3 3 2\n1 1 1.0\n";
-  expect_refused(head + "4 1 2\n", {"line 4", "row 4", "1 to 3"});
-  expect_refused(head + "1 0 2\n", {"line 4", "column 0", "1 to 3"});
-  expect_refused(head + "1 x 2\n", {"line 4", "'x'"});
-  expect_refused(head + "1.5 1 2\n", {"line 4", "'1.5'"});
-  expect_refused(head + "1 2 abc\n", {"line 4", "'abc'"});
-  expect_refused(head + "1 2      \n", {"line 4", "value is missing"});
-  expect_refused(head + "1 2 3 4\n", {"line 4", "'3 4'"});
-  expect_refused(head + "                \n", {"line 5", "too few", "2 are announced", "has 1"});
-  expect_refused(head + "1 2 3\n1 3 3\n", {"line 5", "too many", "'1 3 3'"});
+  expect_refused_mtx(head + "4 1 2\n", {"line 4", "row 4", "1 to 3"});
+  expect_refused_mtx(head + "1 0 2\n", {"line 4", "column 0", "1 to 3"});
+  expect_refused_mtx(head + "1 x 2\n", {"line 4", "'x'"});
+  expect_refused_mtx(head + "1.5 1 2\n", {"line 4", "'1.5'"});
+  expect_refused_mtx(head + "1 2 abc\n", {"line 4", "'abc'"});
+  expect_refused_mtx(head + "1 2      \n", {"line 4", "value is missing"});
+  expect_refused_mtx(head + "1 2 3 4\n", {"line 4", "'3 4'"});
+  expect_refused_mtx(head + "                \n",
+                     {"line 5", "too few", "2 are announced", "has 1"});
+  expect_refused_mtx(head + "1 2 3\n1 3 3\n", {"line 5", "too many", "'1 3 3'"});
 }
 
 TEST(MtxSource, names_both_lines_of_a_position_that_comes_twice) {
   const std::string head = banner("coordinate real general") + "%\n3 3 3\n1 2 1.0\n";
-  expect_refused(head + "\n3 1 2\n1 2 3\n", {"line 7", "(1, 2)", "line 4"});
-  expect_refused(head + "2 2 2\n2 2 3\n", {"line 6", "(2, 2)", "line 5"});
-  expect_refused(banner("coordinate real symmetric") + "3 3 2\n3 1 1\n1 3 1\n",
-                 {"line 4", "(3, 1)", "line 3"});
+  expect_refused_mtx(head + "\n3 1 2\n1 2 3\n", {"line 7", "(1, 2)", "line 4"});
+  expect_refused_mtx(head + "2 2 2\n2 2 3\n", {"line 6", "(2, 2)", "line 5"});
+  expect_refused_mtx(banner("coordinate real symmetric") + "3 3 2\n3 1 1\n1 3 1\n",
+                     {"line 4", "(3, 1)", "line 3"});
 }
 
 }  // namespace heddle

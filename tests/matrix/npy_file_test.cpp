@@ -39,8 +39,8 @@ std::string dictionary(const std::string& descr, const std::string& order,
   return "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
 }
 
-void expect_refused(const std::string& content, const std::vector<std::string>& parts,
-                    OneDimensional one_dimensional = OneDimensional::refuse) {
+void expect_refused_npy(const std::string& content, const std::vector<std::string>& parts,
+                        OneDimensional one_dimensional = OneDimensional::refuse) {
   const TemporaryFolder folder;
   const std::string path = folder.write("k.npy", content);
   std::vector<std::string> all = parts;
@@ -146,43 +146,43 @@ TEST(NpySource, names_a_file_that_cannot_be_opened) {
 }
 
 TEST(NpySource, refuses_what_is_no_npy_file) {
-  expect_refused("1 2 3\n4 5 6\n", {"not a .npy file"});
-  expect_refused("\x93NUM", {"ends within"});
-  expect_refused(std::string("\x93NUMPY\1", 7), {"ends before its format version"});
-  expect_refused(npy(dictionary("<f8", "True", "(1, 1)"), 1, 4), {"format version is 4.0"});
+  expect_refused_npy("1 2 3\n4 5 6\n", {"not a .npy file"});
+  expect_refused_npy("\x93NUM", {"ends within"});
+  expect_refused_npy(std::string("\x93NUMPY\1", 7), {"ends before its format version"});
+  expect_refused_npy(npy(dictionary("<f8", "True", "(1, 1)"), 1, 4), {"format version is 4.0"});
 }
 
 TEST(NpySource, refuses_truncated_files_with_both_sizes) {
   const std::string whole = npy(dictionary("<f8", "True", "(5, 7)"), 35);
-  expect_refused(whole.substr(0, whole.size() - 3), {"truncated", "280 bytes", "277"});
-  expect_refused(whole.substr(0, 40), {"header is truncated", "128", "40"});
-  expect_refused(whole.substr(0, 9), {"header is truncated"});
-  expect_refused(whole + "x", {"too long", "280 bytes", "281"});
-  expect_refused(npy(dictionary("<f8", "True", "(4294967296, 4294967296)"), 0), {"too large"});
+  expect_refused_npy(whole.substr(0, whole.size() - 3), {"truncated", "280 bytes", "277"});
+  expect_refused_npy(whole.substr(0, 40), {"header is truncated", "128", "40"});
+  expect_refused_npy(whole.substr(0, 9), {"header is truncated"});
+  expect_refused_npy(whole + "x", {"too long", "280 bytes", "281"});
+  expect_refused_npy(npy(dictionary("<f8", "True", "(4294967296, 4294967296)"), 0), {"too large"});
 }
 
 TEST(NpySource, names_the_data_type_that_it_cannot_use) {
   const auto with = [](const char* descr) { return npy(dictionary(descr, "True", "(1, 1)"), 1); };
-  expect_refused(with("<f4"), {"float32", "<f4", "float64"});
-  expect_refused(with(">f8"), {"big-endian float64", ">f8"});
-  expect_refused(with("<i8"), {"int64"});
-  expect_refused(with("<c16"), {"complex128"});
-  expect_refused(with("|b1"), {"bool"});
-  expect_refused(with("|O"), {"'|O'"});
-  expect_refused(with("<U12"), {"<U12"});
-  expect_refused(npy("{'descr': [('a', '<f8')], 'fortran_order': True, 'shape': (1, 1), }", 1),
-                 {"records"});
+  expect_refused_npy(with("<f4"), {"float32", "<f4", "float64"});
+  expect_refused_npy(with(">f8"), {"big-endian float64", ">f8"});
+  expect_refused_npy(with("<i8"), {"int64"});
+  expect_refused_npy(with("<c16"), {"complex128"});
+  expect_refused_npy(with("|b1"), {"bool"});
+  expect_refused_npy(with("|O"), {"'|O'"});
+  expect_refused_npy(with("<U12"), {"<U12"});
+  expect_refused_npy(npy("{'descr': [('a', '<f8')], 'fortran_order': True, 'shape': (1, 1), }", 1),
+                     {"records"});
 }
 
 TEST(NpySource, refuses_other_numbers_of_dimensions) {
-  expect_refused(npy(dictionary("<f8", "True", "()"), 1), {"0 dimensions", "()"});
-  expect_refused(npy(dictionary("<f8", "True", "(2, 2, 2)"), 8), {"3 dimensions", "(2, 2, 2)"},
-                 OneDimensional::as_column);
+  expect_refused_npy(npy(dictionary("<f8", "True", "()"), 1), {"0 dimensions", "()"});
+  expect_refused_npy(npy(dictionary("<f8", "True", "(2, 2, 2)"), 8), {"3 dimensions", "(2, 2, 2)"},
+                     OneDimensional::as_column);
 }
 
 TEST(NpySource, refuses_rubbish_in_the_dictionary) {
   const auto expect = [](const std::string& text, const std::vector<std::string>& parts) {
-    expect_refused(npy(text, 1), parts);
+    expect_refused_npy(npy(text, 1), parts);
   };
   expect(dictionary("<f8", "Maybe", "(1, 1)"), {"True or False", "Maybe"});
   expect(dictionary("<f8", "1", "(1, 1)"), {"True or False"});

@@ -13,7 +13,6 @@ using protocol::AccessMode;
 using Uses = ResidencySimulation::Uses;
 using Sizes = Residency::BlockSizes;
 
-constexpr std::uint64_t unit = 64;
 constexpr std::size_t block_units = 5;
 
 /// Requests of up to `uses_max` blocks in a pool of exactly minimum_bytes, while `others` blocks
@@ -24,15 +23,15 @@ class SmallestPool {
       : random_(seed),
         uses_max_(1 + random_() % 4),
         others_(random_() % 4),
-        simulation_(
-            {.bytes = Residency::minimum_bytes(block_units * unit, uses_max_, others_, sizes, unit),
-             .alignment = unit,
-             .dirty_share_max = static_cast<double>(random_() % 3) / 2,
-             .early_writes = static_cast<std::int32_t>(random_() % 3),
-             .overtakes_max = static_cast<std::int32_t>(random_() % 5)}) {
+        simulation_({.bytes = Residency::minimum_bytes(block_units * unit_bytes, uses_max_, others_,
+                                                       sizes, unit_bytes),
+                     .alignment = unit_bytes,
+                     .dirty_share_max = static_cast<double>(random_() % 3) / 2,
+                     .early_writes = static_cast<std::int32_t>(random_() % 3),
+                     .overtakes_max = static_cast<std::int32_t>(random_() % 5)}) {
     for (std::size_t i = 0; i < uses_max_ * 4 + others_; ++i) {
       const std::size_t units = sizes == Sizes::equal ? block_units : 1 + random_() % block_units;
-      blocks_.push_back(simulation_.add(units * unit));
+      blocks_.push_back(simulation_.add(units * unit_bytes));
     }
   }
 
@@ -104,11 +103,11 @@ TEST(ResidencyProgress, of_the_oldest_request_takes_a_bounded_number_of_events) 
   std::size_t longest = 0;
   for (const std::uint64_t seed : seeds(500)) {
     std::mt19937_64 random(seed);
-    ResidencySimulation s({.bytes = frames * block_units * unit,
-                           .alignment = unit,
+    ResidencySimulation s({.bytes = frames * block_units * unit_bytes,
+                           .alignment = unit_bytes,
                            .overtakes_max = std::int32_t{overtakes_max}});
     std::vector<ResidentBlock> all;
-    for (std::size_t i = 0; i < blocks; ++i) all.push_back(s.add(block_units * unit));
+    for (std::size_t i = 0; i < blocks; ++i) all.push_back(s.add(block_units * unit_bytes));
     Residency::TicketId oldest{0};
     std::size_t events = 0;
     for (int step = 0; step < 600; ++step) {
@@ -143,7 +142,7 @@ class LeftLooking {
  public:
   LeftLooking(std::size_t n, ResidencySimulation& simulation) : n_(n) {
     for (std::size_t i = 0; i < n * (n + 1) / 2; ++i) {
-      tiles_.push_back(simulation.add(block_units * unit));
+      tiles_.push_back(simulation.add(block_units * unit_bytes));
     }
   }
   [[nodiscard]] std::vector<Uses> filling() const {
@@ -207,9 +206,9 @@ void run_in_order(ResidencySimulation& s, const std::vector<Uses>& tasks) {
 TEST(ResidencyModel, of_left_looking_cholesky_fetches_less_than_a_tile_per_task) {
   constexpr std::size_t n = 16;
   constexpr std::size_t tiles = n * (n + 1) / 2;
-  constexpr std::uint64_t tile_bytes = block_units * unit;
+  constexpr std::uint64_t tile_bytes = block_units * unit_bytes;
   for (const std::size_t frames : {tiles / 4, tiles / 2, tiles}) {
-    ResidencySimulation s({.bytes = frames * tile_bytes, .alignment = unit});
+    ResidencySimulation s({.bytes = frames * tile_bytes, .alignment = unit_bytes});
     const LeftLooking cholesky(n, s);
     run_in_order(s, cholesky.filling());
     const Residency::Statistics filled = s.residency().statistics();

@@ -11,7 +11,6 @@ namespace {
 using protocol::AccessMode;
 using Uses = ResidencySimulation::Uses;
 
-constexpr std::uint64_t unit = 64;
 constexpr std::uint64_t units_max = 8;  ///< of a block
 constexpr AccessMode modes[] = {AccessMode::read, AccessMode::read, AccessMode::write,
                                 AccessMode::read_write};
@@ -66,19 +65,19 @@ class RandomResidency {
   std::uint64_t block_bytes() {
     const std::size_t units =
         sizes_ == Residency::BlockSizes::equal ? block_units_ : 1 + below(block_units_);
-    return units * unit - below(unit / 2);
+    return units * unit_bytes - below(unit_bytes / 2);
   }
 
   Residency::Options options(Pool pool) {
     Residency::Options o;
-    o.alignment = unit;
+    o.alignment = unit_bytes;
     o.early_writes = static_cast<std::int32_t>(below(4));
     o.dirty_share_max = static_cast<double>(below(5)) / 4;
     o.overtakes_max = static_cast<std::int32_t>(below(8));
-    const std::uint64_t largest = block_units_ * unit;
-    o.bytes = Residency::minimum_bytes(largest, uses_max_, 0, sizes_, unit);
-    if (pool == Pool::tight) o.bytes += below(3 * uses_max_) * unit;
-    if (pool == Pool::wide) o.bytes += below(block_count_ * block_units_) * unit;
+    const std::uint64_t largest = block_units_ * unit_bytes;
+    o.bytes = Residency::minimum_bytes(largest, uses_max_, 0, sizes_, unit_bytes);
+    if (pool == Pool::tight) o.bytes += below(3 * uses_max_) * unit_bytes;
+    if (pool == Pool::wide) o.bytes += below(block_count_ * block_units_) * unit_bytes;
     // Mixed sizes in the gaps that blocks of the past left may need more than their sum.
     if (pool == Pool::in_core) o.bytes = 2 * block_count_ * largest;
     return o;

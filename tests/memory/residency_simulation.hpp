@@ -10,6 +10,9 @@
 
 namespace heddle::simulation {
 
+/// Of a pool, in the tests' simulations.
+inline constexpr std::uint64_t unit_bytes = 64;
+
 /// A device, host memory and tasks on both around a Residency, with contents: each unit of the pool
 /// and of the backings holds the number of the write it stems from, or nonsense where nobody may
 /// look. A kernel finds what it reads as last written, at its begin and at its end: in frames on

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-constexpr PlaceId device{1};
+constexpr PlaceId gpu{1};
 
 struct Seconds {
   double load = 0;
@@ -16,21 +16,21 @@ struct Seconds {
 
 /// What a device, the task's home, and the host need for it.
 std::vector<PlaceOffer> offers(const Seconds& home, const Seconds& host) {
-  return {{device, home.load, home.transfer, home.kernel},
+  return {{gpu, home.load, home.transfer, home.kernel},
           {host_place, host.load, host.transfer, host.kernel}};
 }
 
 }  // namespace
 
 TEST(PlaceOffer, ends_when_the_place_and_the_tiles_are_ready_and_the_kernel_has_run) {
-  EXPECT_DOUBLE_EQ((PlaceOffer{device, 0, 0, 3}.end_seconds()), 3);
-  EXPECT_DOUBLE_EQ((PlaceOffer{device, 5, 0, 3}.end_seconds()), 8);
-  EXPECT_DOUBLE_EQ((PlaceOffer{device, 0, 2, 3}.end_seconds()), 5);
+  EXPECT_DOUBLE_EQ((PlaceOffer{gpu, 0, 0, 3}.end_seconds()), 3);
+  EXPECT_DOUBLE_EQ((PlaceOffer{gpu, 5, 0, 3}.end_seconds()), 8);
+  EXPECT_DOUBLE_EQ((PlaceOffer{gpu, 0, 2, 3}.end_seconds()), 5);
 }
 
 TEST(PlaceOffer, has_tiles_come_while_the_place_is_at_other_tasks) {
-  EXPECT_DOUBLE_EQ((PlaceOffer{device, 5, 2, 3}.end_seconds()), 8);
-  EXPECT_DOUBLE_EQ((PlaceOffer{device, 5, 7, 3}.end_seconds()), 10);
+  EXPECT_DOUBLE_EQ((PlaceOffer{gpu, 5, 2, 3}.end_seconds()), 8);
+  EXPECT_DOUBLE_EQ((PlaceOffer{gpu, 5, 7, 3}.end_seconds()), 10);
 }
 
 TEST(StaticPlacement, takes_the_home_whatever_it_needs) {

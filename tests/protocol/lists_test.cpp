@@ -287,7 +287,7 @@ namespace {
 /// What may close a copy: it can then be given up after its last visit.
 enum class Closing : std::uint8_t { release, overwrite, end };
 
-std::string name_of(const testing::TestParamInfo<Closing>& closed) {
+std::string closing_name(const testing::TestParamInfo<Closing>& closed) {
   switch (closed.param) {
     case Closing::release:
       return "by_a_release";
@@ -299,7 +299,7 @@ std::string name_of(const testing::TestParamInfo<Closing>& closed) {
   return "by_the_end_of_the_program";
 }
 
-class Lifetime : public testing::TestWithParam<Closing> {
+class CopyLifetime : public testing::TestWithParam<Closing> {
  protected:
   void close(Script& s, protocol::TileId tile) {
     switch (GetParam()) {
@@ -315,7 +315,7 @@ class Lifetime : public testing::TestWithParam<Closing> {
 
 }  // namespace
 
-TEST_P(Lifetime, of_a_copy_at_another_place_ends_when_it_is_closed_and_visited) {
+TEST_P(CopyLifetime, of_a_copy_at_another_place_ends_when_it_is_closed_and_visited) {
   for (const bool closed_first : {true, false}) {
     Script s({.nodes = 1, .places = 2});
     const auto a = s.tile("a", 0, 0);
@@ -335,7 +335,7 @@ TEST_P(Lifetime, of_a_copy_at_another_place_ends_when_it_is_closed_and_visited) 
   }
 }
 
-TEST_P(Lifetime, of_a_version_from_another_node_ends_when_it_is_closed_and_visited) {
+TEST_P(CopyLifetime, of_a_version_from_another_node_ends_when_it_is_closed_and_visited) {
   for (const std::int32_t first : {0, 1}) {
     for (const bool closed_first : {true, false}) {
       Script s({.nodes = 2, .places = 2});
@@ -362,9 +362,9 @@ TEST_P(Lifetime, of_a_version_from_another_node_ends_when_it_is_closed_and_visit
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Closed, Lifetime,
+INSTANTIATE_TEST_SUITE_P(Closed, CopyLifetime,
                          testing::Values(Closing::release, Closing::overwrite, Closing::end),
-                         name_of);
+                         closing_name);
 
 TEST_F(List, releases_nothing_of_what_was_never_copied) {
   Script s({.nodes = 2, .places = 1});

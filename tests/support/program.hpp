@@ -15,6 +15,14 @@
 /// Sequential programs for the simulated cluster, and what they leave in memory.
 namespace heddle::simulation {
 
+/// Pools of jobs, apart from those of matrices.
+inline constexpr std::int32_t job_pool_base = 1000;
+
+/// The pool of matrices at the same place.
+[[nodiscard]] inline std::int32_t own_pool(protocol::BlockRef block) {
+  return block.pool < job_pool_base ? block.pool : block.pool - job_pool_base;
+}
+
 /// A tile matrix of a simulated program; `homes[t]` is where tile t lives.
 struct SimulatedMatrix {
   std::vector<Location> homes;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <stdexcept>
 
+#include "tests/support/program.hpp"
+
 namespace heddle::simulation {
 
 using protocol::Access;
@@ -16,10 +18,8 @@ using protocol::TileId;
 
 namespace {
 
-constexpr std::int32_t job_pool_base = 1000;
-
 PlaceId place_of(BlockRef block) {
-  return PlaceId{block.pool < job_pool_base ? block.pool : block.pool - job_pool_base};
+  return PlaceId{own_pool(block)};
 }
 
 std::string at_place(PlaceId place) {

@@ -18,8 +18,6 @@ using protocol::TileId;
 
 namespace {
 
-constexpr std::int32_t job_pool_base = 1000;  // pools of jobs, apart from those of matrices
-
 bool touches(NodeId node, const Statement& statement) {
   return std::any_of(statement.accesses.begin(), statement.accesses.end(),
                      [&](const Access& a) { return a.home.node == node; });
@@ -205,8 +203,7 @@ const std::vector<std::int32_t>& SimulatedCluster::planned_minimum(NodeId node) 
 }
 
 PlaceId SimulatedCluster::place_of(BlockRef block) const {
-  const std::int32_t pool = block.pool < job_pool_base ? block.pool : block.pool - job_pool_base;
-  return PlaceId{pool % options_.places};
+  return PlaceId{own_pool(block) % options_.places};
 }
 
 Location SimulatedCluster::home_of(TileId tile) const {

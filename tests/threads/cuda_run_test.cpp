@@ -22,12 +22,14 @@
 #include "tests/support/lapack.hpp"
 #include "tests/threads/mpi_run.hpp"
 #include "tests/threads/small_devices.hpp"
+#include "tests/threads/small_matrices.hpp"
 
 /// Whole runs on GPUs: the CPUs' results within rounding, the same bits on any schedule.
 namespace heddle {
 namespace {
 
 using testing::Dense;
+using testing::element;
 using testing::Machine;
 using testing::Outcome;
 using testing::outcome_of;
@@ -48,10 +50,6 @@ class CudaRun : public ::testing::Test {
 
 Machine gpu_machine(int devices = 1, std::uint64_t memory = testing::plenty_bytes) {
   return {.devices = devices, .memory = memory, .backend = "cuda"};
-}
-
-double element(std::int64_t i, std::int64_t j) {
-  return std::sin(static_cast<double>(i * 7919 + j * 104729)) + (i == j ? 1.0 : 0.0);
 }
 
 double definite(std::int64_t n, std::int64_t i, std::int64_t j) {

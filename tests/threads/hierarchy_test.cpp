@@ -19,9 +19,9 @@
 namespace heddle {
 namespace {
 
-using test::configuration;
-using test::dense;
-using test::dominant;
+using testing::configuration;
+using testing::dense;
+using testing::dominant;
 
 std::string divided(std::int64_t tile, std::int64_t small) {
   return "tile: " + std::to_string(tile) + ", small: " + std::to_string(small) + ", hierarchy: on";

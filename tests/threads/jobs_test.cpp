@@ -15,9 +15,9 @@
 namespace heddle {
 namespace {
 
-using test::configuration;
-using test::dense;
-using test::dominant;
+using testing::configuration;
+using testing::dense;
+using testing::dominant;
 
 std::int64_t add_one(const KernelArguments& arguments) {
   arguments.tiles[0](0, 0) += 1;

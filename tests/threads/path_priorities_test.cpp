@@ -12,9 +12,9 @@
 namespace heddle {
 namespace {
 
-using test::configuration;
-using test::dense;
-using test::dominant;
+using testing::configuration;
+using testing::dense;
+using testing::dominant;
 
 constexpr OperandShape tile_shape{8, 8};
 

@@ -16,11 +16,13 @@
 #include "tests/support/dense.hpp"
 #include "tests/support/lapack.hpp"
 #include "tests/support/seeds.hpp"
+#include "tests/threads/small_matrices.hpp"
 
 namespace heddle {
 namespace {
 
 using testing::Dense;
+using testing::element;
 using testing::lapack_r;
 
 /// A matrix of one node as a whole; zero where it has no tiles.
@@ -35,11 +37,6 @@ Dense gather(Matrix<double> matrix) {
     }
   });
   return all;
-}
-
-double element(std::int64_t i, std::int64_t j) {
-  const double x = static_cast<double>(i * 7919 + j * 104729);
-  return std::sin(x) + (i == j ? 1.0 : 0.0);
 }
 
 /// Largest element of q r - a, r upper triangular.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,11 +8,16 @@
 #include "node-runtime/node.hpp"
 
 /// Configurations and matrices of tests that run whole jobs.
-namespace heddle::test {
+namespace heddle::testing {
 
 [[nodiscard]] inline Config configuration(const std::string& runtime,
                                           const std::string& layout = "tile: 32") {
   return Config::from_text("runtime: {" + runtime + "}\nlayout: {" + layout + "}\n", "test");
+}
+
+/// Of full rank, and well conditioned.
+[[nodiscard]] inline double element(std::int64_t i, std::int64_t j) {
+  return std::sin(static_cast<double>(i * 7919 + j * 104729)) + (i == j ? 1.0 : 0.0);
 }
 
 /// Symmetric and positive definite, unless `diagonal` says otherwise.
@@ -43,4 +49,4 @@ namespace heddle::test {
   return all;
 }
 
-}  // namespace heddle::test
+}  // namespace heddle::testing

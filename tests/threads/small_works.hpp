@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fmt/format.h>
@@ -13,24 +12,10 @@
 #include "algorithms/qr/qr.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "tests/threads/small_devices.hpp"
+#include "tests/threads/small_matrices.hpp"
 
 /// What is done on nodes with small devices, whose bits are known from runs without any.
 namespace heddle::testing {
-
-[[nodiscard]] inline double element(std::int64_t i, std::int64_t j) {
-  return std::sin(static_cast<double>(i * 7919 + j * 104729)) + (i == j ? 1.0 : 0.0);
-}
-
-[[nodiscard]] inline Matrix<double> dominant(Node& node, std::int64_t n) {
-  MatrixSpec spec;
-  spec.rows = spec.columns = n;
-  spec.storage = Storage::lower;
-  Matrix<double> a = node.matrix<double>(spec);
-  a.fill([n](std::int64_t i, std::int64_t j) {
-    return i == j ? static_cast<double>(n) : 1.0 / static_cast<double>(1 + i - j);
-  });
-  return a;
-}
 
 [[nodiscard]] inline JobSpec cholesky_of(Node& node, const Matrix<double>& a, std::int64_t inner) {
   if (inner == 0) return cholesky(a, std::nullopt);

@@ -39,10 +39,10 @@ void check_random(const std::byte* found, std::size_t bytes, std::uint64_t seed,
   }
 }
 
-Endpoint::Endpoint(PlaceId place, const ProbeOptions& options)
+Endpoint::Endpoint(ProbePlace place, const ProbeOptions& options)
     : place_(place), options_(options), ordinary_(options.timed_bytes) {}
 
-Endpoint::Endpoint(PlaceId place, Device& device, const ProbeOptions& options)
+Endpoint::Endpoint(ProbePlace place, Device& device, const ProbeOptions& options)
     : place_(place),
       options_(options),
       device_(&device),

@@ -58,16 +58,16 @@ class Trouble {
 class Endpoint {
  public:
   /// The host of a node.
-  Endpoint(PlaceId place, const ProbeOptions& options);
+  Endpoint(ProbePlace place, const ProbeOptions& options);
   /// A device, which outlives it. What it lacks (memory, say) is told by the operations that need
   /// it.
-  Endpoint(PlaceId place, Device& device, const ProbeOptions& options);
+  Endpoint(ProbePlace place, Device& device, const ProbeOptions& options);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
   /// Nobody has its memory or event open any more.
   ~Endpoint();
 
-  [[nodiscard]] const PlaceId& place() const { return place_; }
+  [[nodiscard]] const ProbePlace& place() const { return place_; }
   [[nodiscard]] Device* device() const { return device_; }
 
   // ---- contents: `bytes` from the begin of the place's memory ---------------------------------
@@ -107,7 +107,7 @@ class Endpoint {
   void give_up();
   [[nodiscard]] std::byte* locked_or_throw() const;
 
-  PlaceId place_;
+  ProbePlace place_;
   const ProbeOptions options_;
   Device* device_ = nullptr;
   std::vector<std::byte> ordinary_;

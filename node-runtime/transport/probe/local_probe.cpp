@@ -85,7 +85,7 @@ class StagedRoute final : public Route {
 /// Between the host, whose memory is the device's buffer, and the device.
 class HostRoute final : public Route {
  public:
-  HostRoute(Way way, const PlaceId& host, Endpoint& device)
+  HostRoute(Way way, const ProbePlace& host, Endpoint& device)
       : way_(way), host_(host), device_(device) {}
 
   void fill_first(std::uint64_t seed, std::size_t bytes) override {
@@ -101,7 +101,7 @@ class HostRoute final : public Route {
 
  private:
   Way way_;
-  PlaceId host_;
+  ProbePlace host_;
   Endpoint& device_;
 };
 

@@ -64,16 +64,16 @@ PairGroup make_group(std::vector<const PairReport*> pairs) {
   return group;
 }
 
-std::set<std::int32_t> nodes_of(const std::set<PlaceId>& places) {
+std::set<std::int32_t> nodes_of(const std::set<ProbePlace>& places) {
   std::set<std::int32_t> nodes;
-  for (const PlaceId& place : places) nodes.insert(place.node);
+  for (const ProbePlace& place : places) nodes.insert(place.node);
   return nodes;
 }
 
 /// Places of one kind, hosts or devices: "devices 0..2 of nodes 0, 2..3; device 5 of node 1".
-std::string text_of(const std::set<PlaceId>& places) {
+std::string text_of(const std::set<ProbePlace>& places) {
   std::map<std::int32_t, std::vector<std::int32_t>> devices;  // by node
-  for (const PlaceId& place : places) devices[place.node].push_back(place.device);
+  for (const ProbePlace& place : places) devices[place.node].push_back(place.device);
   std::map<std::vector<std::int32_t>, std::vector<std::int32_t>> nodes;  // that have these devices
   for (const auto& [node, numbers] : devices) nodes[numbers].push_back(node);
   const auto named = [](const char* what, const std::vector<std::int32_t>& numbers) {
@@ -81,7 +81,7 @@ std::string text_of(const std::set<PlaceId>& places) {
   };
   std::vector<std::string> parts;
   for (const auto& [numbers, with_them] : nodes) {
-    const bool are_hosts = numbers.front() == PlaceId::host;
+    const bool are_hosts = numbers.front() == ProbePlace::host;
     parts.push_back(fmt::format(
         "{} of {}",
         are_hosts ? (with_them.size() == 1 ? "host" : "hosts") : named("device", numbers),
@@ -161,8 +161,8 @@ std::vector<PairGroup> group_pairs(std::span<const PairReport> pairs) {
 }
 
 std::string places_of(const PairGroup& group) {
-  std::set<PlaceId> first;
-  std::set<PlaceId> second;
+  std::set<ProbePlace> first;
+  std::set<ProbePlace> second;
   const std::optional<std::int32_t> common = common_node(group);
   for (const PairReport* pair : group.pairs) {
     const bool is_swapped =

@@ -23,19 +23,19 @@ Enum value_of(const std::array<std::string_view, Count>& names, const json& name
   return static_cast<Enum>(found - names.begin());
 }
 
-json place_to_json(const PlaceId& place) {
+json place_to_json(const ProbePlace& place) {
   return {{"node", place.node}, {"device", place.is_host() ? json() : json(place.device)}};
 }
 
-PlaceId place_from_json(const json& from) {
+ProbePlace place_from_json(const json& from) {
   const json& device = from.at("device");
   return {from.at("node").get<std::int32_t>(),
-          device.is_null() ? PlaceId::host : device.get<std::int32_t>()};
+          device.is_null() ? ProbePlace::host : device.get<std::int32_t>()};
 }
 
 }  // namespace
 
-std::string to_string(const PlaceId& place) {
+std::string to_string(const ProbePlace& place) {
   return place.is_host() ? fmt::format("host {}", place.node)
                          : fmt::format("device {}.{}", place.node, place.device);
 }
@@ -59,7 +59,8 @@ std::string_view describe(Way way, Nearness nearness) {
   return "";
 }
 
-std::vector<Way> ways_between(const PlaceId& first, const PlaceId& second, Nearness nearness) {
+std::vector<Way> ways_between(const ProbePlace& first, const ProbePlace& second,
+                              Nearness nearness) {
   if (first.is_host() && second.is_host()) return {Way::host};
   if (first.is_host() || second.is_host() || nearness == Nearness::apart) {
     return {Way::staged, Way::host};

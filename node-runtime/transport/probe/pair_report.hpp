@@ -10,18 +10,18 @@
 namespace heddle {
 
 /// A place among those of all nodes.
-struct PlaceId {
+struct ProbePlace {
   static constexpr std::int32_t host = -1;
 
   std::int32_t node = 0;
   std::int32_t device = host;  ///< of the node, or `host`
 
   [[nodiscard]] bool is_host() const { return device == host; }
-  friend auto operator<=>(const PlaceId&, const PlaceId&) = default;
+  friend auto operator<=>(const ProbePlace&, const ProbePlace&) = default;
 };
 
 /// "host 0", "device 0.1" (of node 0).
-[[nodiscard]] std::string to_string(const PlaceId& place);
+[[nodiscard]] std::string to_string(const ProbePlace& place);
 
 /// How far two places are from each other.
 enum class Nearness : std::uint8_t {
@@ -44,7 +44,7 @@ enum class Way : std::uint8_t {
 [[nodiscard]] std::string_view describe(Way way, Nearness nearness);
 
 /// Ways that two places could have, best first; never empty for two places.
-[[nodiscard]] std::vector<Way> ways_between(const PlaceId& first, const PlaceId& second,
+[[nodiscard]] std::vector<Way> ways_between(const ProbePlace& first, const ProbePlace& second,
                                             Nearness nearness);
 
 /// What came of a transfer there and back.
@@ -60,8 +60,8 @@ struct Attempt {
 ///
 /// Invariant: first < second; `attempts` are those of ways_between(), in that order.
 struct PairReport {
-  PlaceId first;
-  PlaceId second;
+  ProbePlace first;
+  ProbePlace second;
   Nearness nearness = Nearness::node;
   std::vector<Attempt> attempts;
 

@@ -79,7 +79,7 @@ std::vector<PairReport> RemoteProbe::run() {
   const std::int32_t first_node = std::min(communicator_.rank(), other_);
   const std::int32_t second_node = std::max(communicator_.rank(), other_);
   const auto place = [](std::int32_t node, std::size_t index) {
-    return PlaceId{node, static_cast<std::int32_t>(index) - 1};
+    return ProbePlace{node, static_cast<std::int32_t>(index) - 1};
   };
   std::vector<PairReport> reports;
   for (std::size_t f = 0; f < firsts; ++f) {

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::int64_t columns = (1 << 16) + 1;
 constexpr std::int64_t column_bytes = 1 << 15;
-constexpr std::int64_t bytes = columns * column_bytes;
+constexpr std::int64_t message_bytes = columns * column_bytes;
 constexpr std::int64_t leading = column_bytes + 4096;
-static_assert(bytes > std::int64_t{1} << 31);
+static_assert(message_bytes > std::int64_t{1} << 31);
 
 struct Way {
   std::string name;
@@ -61,7 +61,7 @@ TEST_P(LongMessages, arrive_whole) {
   const auto size = static_cast<std::size_t>(columns * step);
   const Datatype type = way.is_apart
                             ? Datatype::vector(columns, column_bytes, leading, Scalar::byte)
-                            : Datatype::contiguous(bytes, Scalar::byte);
+                            : Datatype::contiguous(message_bytes, Scalar::byte);
   Endpoint::Options options;
   options.path = way.path;
   Cluster::Devices devices{way.from_device || way.to_device ? 1 : 0, {}, -1};
@@ -85,7 +85,7 @@ TEST_P(LongMessages, arrive_whole) {
     std::uint8_t value = 1;
     for (const std::int64_t place : places) source.address[place] = std::byte{value++};
     const Status status = exchange(type);
-    EXPECT_EQ(status.bytes, bytes);
+    EXPECT_EQ(status.bytes, message_bytes);
     EXPECT_EQ(name_of(status.path), name_of(way.path));
     value = 1;
     for (const std::int64_t place : places) {

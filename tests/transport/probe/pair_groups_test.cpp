@@ -10,7 +10,7 @@ namespace heddle {
 namespace {
 
 /// A pair whose ways before `best` do not work.
-PairReport pair_of(PlaceId first, PlaceId second, Nearness nearness, Way best,
+PairReport pair_of(ProbePlace first, ProbePlace second, Nearness nearness, Way best,
                    const std::string& reason = {}) {
   PairReport pair{first, second, nearness, {}};
   bool works = false;
@@ -22,7 +22,7 @@ PairReport pair_of(PlaceId first, PlaceId second, Nearness nearness, Way best,
 }
 
 TEST(PairReports, have_the_ways_that_fit_their_places) {
-  const PlaceId host{0, PlaceId::host};
+  const ProbePlace host{0, ProbePlace::host};
   using Ways = std::vector<Way>;
   EXPECT_EQ(ways_between(host, {0, 0}, Nearness::node), (Ways{Way::staged, Way::host}));
   EXPECT_EQ(ways_between({0, 0}, {0, 1}, Nearness::node),
@@ -30,7 +30,7 @@ TEST(PairReports, have_the_ways_that_fit_their_places) {
   EXPECT_EQ(ways_between({0, 0}, {1, 0}, Nearness::host),
             (Ways{Way::mapped, Way::staged, Way::host}));
   EXPECT_EQ(ways_between({0, 0}, {1, 0}, Nearness::apart), (Ways{Way::staged, Way::host}));
-  EXPECT_EQ(ways_between(host, {1, PlaceId::host}, Nearness::host), (Ways{Way::host}));
+  EXPECT_EQ(ways_between(host, {1, ProbePlace::host}, Nearness::host), (Ways{Way::host}));
 }
 
 TEST(PairReports, are_the_same_after_a_way_through_json) {
@@ -69,7 +69,7 @@ TEST(PairGroups, put_pairs_together_whose_reasons_differ_in_numbers_alone) {
 }
 
 TEST(PairGroups, come_from_near_to_far_and_know_whether_they_are_all) {
-  const PlaceId host{0, PlaceId::host};
+  const ProbePlace host{0, ProbePlace::host};
   const std::vector<PairReport> pairs{
       pair_of({0, 0}, {1, 0}, Nearness::apart, Way::staged),
       pair_of({0, 0}, {0, 1}, Nearness::node, Way::peer),
@@ -104,7 +104,8 @@ TEST(PairGroups, name_their_places_in_runs) {
   for (std::int32_t node = 0; node < 2; ++node) {
     for (std::int32_t device = 0; device < 3; ++device) {
       devices.push_back(pair_of({0, device}, {2 + node, device}, Nearness::host, Way::mapped));
-      hosts.push_back(pair_of({node, PlaceId::host}, {node, device}, Nearness::node, Way::staged));
+      hosts.push_back(
+          pair_of({node, ProbePlace::host}, {node, device}, Nearness::node, Way::staged));
     }
   }
   EXPECT_EQ(name(devices), "devices 0..2 of nodes 0, 2..3");
@@ -123,7 +124,7 @@ TEST(PairGroups, that_are_a_part_of_their_kind_name_both_sides) {
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(places_of(groups[0]), "device 0 of node 1 - device 0 of nodes 0, 2");
   EXPECT_EQ(places_of(groups[1]), "device 0 of node 0 - device 0 of node 2");
-  const PairReport pair = pair_of({0, 3}, {1, PlaceId::host}, Nearness::host, Way::staged);
+  const PairReport pair = pair_of({0, 3}, {1, ProbePlace::host}, Nearness::host, Way::staged);
   EXPECT_EQ(places_of(group_pairs(std::span(&pair, 1)).front()),
             "host of node 1 - device 3 of node 0");
 }
