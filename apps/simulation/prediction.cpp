@@ -140,12 +140,15 @@ PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
   } else if (rule == replay::PriorityRule::path) {
     throw Error(
         ErrorCode::usage,
-        fmt::format("policy.priorities=path: the longest paths of {} tasks are too many; at "
-                    "most {} are kept",
-                    graph.count(), tasks_max));
+        fmt::format("policy.priorities=path looks at all tasks beforehand, at most {}; these are "
+                    "more: choose larger tiles, or other priorities",
+                    tasks_max));
   }
   if (rule == replay::PriorityRule::path) {
     by_path_ = replay::priority_of(rule, 0, &graph, program_, machine);
+  }
+  if (!graph.is_complete() && !one_.machine.noise.is_none()) {
+    replay::meet_all_kinds(program_, machine.nodes);
   }
   draw_from(clock);
 }

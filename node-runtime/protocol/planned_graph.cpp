@@ -13,8 +13,10 @@ void PlannedGraph::begin_node() {
 }
 
 void PlannedGraph::append(std::int32_t kind, std::span<const Access> accesses) {
+  if (!is_complete()) return;
   const Location home = accesses.front().home;
-  const bool keeps = home.node == node_ && ++count_ <= tasks_max_;
+  const bool keeps = home.node == node_;
+  if (keeps && ++count_ > tasks_max_) return drop();
   if (keeps) tasks_.push_back({std::ssize(needs_), kind, home});
   for (const Access& access : accesses) {
     Tiles& tiles = matrices_[access.tile.matrix.value()];
@@ -38,7 +40,9 @@ void PlannedGraph::append(std::int32_t kind, std::span<const Access> accesses) {
 
 void PlannedGraph::end() {
   first_of_node_.push_back(std::ssize(tasks_));
-  if (is_complete()) return;
+}
+
+void PlannedGraph::drop() {
   tasks_ = {};
   needs_ = {};
   matrices_ = {};

@@ -20,7 +20,8 @@ namespace heddle::protocol {
 /// Some 50 bytes for each task, linear in tasks and accesses. Not thread-safe.
 class PlannedGraph {
  public:
-  /// Of a job with more tasks than `tasks_max` nothing is kept; it may be walked all the same.
+  /// Of a job with more tasks than `tasks_max` nothing is kept: once there are so many, walking on
+  /// tells nothing more.
   explicit PlannedGraph(std::int64_t tasks_max) : tasks_max_(tasks_max) {}
 
   /// The walk of the next node begins: 0, then 1, ...
@@ -30,9 +31,9 @@ class PlannedGraph {
   /// All nodes have walked.
   void end();
 
-  /// All tasks are there.
+  /// All tasks so far are there.
   [[nodiscard]] bool is_complete() const { return count_ == std::ssize(tasks_); }
-  /// Of the job, kept or not.
+  /// Tasks so far; of a job with too many, one more than are kept.
   [[nodiscard]] std::int64_t count() const { return count_; }
   /// The first task of each node, and one behind the last.
   [[nodiscard]] std::span<const std::int64_t> first_of_node() const { return first_of_node_; }
@@ -49,6 +50,9 @@ class PlannedGraph {
   [[nodiscard]] std::vector<double> levels(const Cost& cost, const Transfer& transfer) const;
 
  private:
+  /// There are too many tasks.
+  void drop();
+
   struct Task {
     std::int64_t first_need = 0;
     std::int32_t kind = 0;

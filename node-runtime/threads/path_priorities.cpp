@@ -78,11 +78,11 @@ std::vector<std::int16_t> path_priorities(
   protocol::PlannedGraph graph(path_tasks_max);
   Kinds kinds(shape_of, costs);
   GraphListener listener(graph, kinds);
-  for (NodeId walker{0}; walker.value() < nodes; ++walker) {
+  for (NodeId walker{0}; walker.value() < nodes && graph.is_complete(); ++walker) {
     graph.begin_node();
     TaskStream stream(listener, walker);
     Program walk = program(stream);
-    while (walk.resume()) {
+    while (graph.is_complete() && walk.resume()) {
     }
   }
   graph.end();
@@ -90,8 +90,8 @@ std::vector<std::int16_t> path_priorities(
     throw Error(
         ErrorCode::usage,
         fmt::format("runtime.priorities: path looks at all tasks of a job beforehand, at most "
-                    "{}; this one has {}: choose larger tiles, or 'program'",
-                    path_tasks_max, graph.count()));
+                    "{}; this one has more: choose larger tiles, or 'program'",
+                    path_tasks_max));
   }
   protocol::PlannedGraph::Transfer transfer;
   if (costs.transfer) {

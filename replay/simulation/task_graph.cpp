@@ -17,10 +17,22 @@ class Listener final : public WalkSink {
   void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
                 std::int32_t /*priority*/) override {}
   void release(const protocol::Access& /*access*/) override {}
-  [[nodiscard]] bool has_room() const override { return true; }
+  /// Once nothing is kept the walk may end.
+  [[nodiscard]] bool has_room() const override { return graph_.is_complete(); }
 
  private:
   protocol::PlannedGraph& graph_;
+};
+
+/// Hears of tasks and keeps nothing.
+class Audience final : public WalkSink {
+ public:
+  void append(TaskKindId /*kind*/, std::int32_t /*priority*/,
+              std::span<const protocol::Access> /*accesses*/) override {}
+  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
+                std::int32_t /*priority*/) override {}
+  void release(const protocol::Access& /*access*/) override {}
+  [[nodiscard]] bool has_room() const override { return true; }
 };
 
 }  // namespace
@@ -28,10 +40,10 @@ class Listener final : public WalkSink {
 TaskGraph::TaskGraph(SimulatedJob& job, std::int32_t nodes, std::int64_t tasks_max)
     : job_(job), graph_(tasks_max) {
   Listener listener(graph_);
-  for (NodeId node{0}; node.value() < nodes; ++node) {
+  for (NodeId node{0}; node.value() < nodes && graph_.is_complete(); ++node) {
     graph_.begin_node();
     const auto walk = job.walk(node, listener);
-    while (walk->advance()) {
+    while (graph_.is_complete() && walk->advance()) {
     }
   }
   graph_.end();
@@ -51,6 +63,15 @@ std::vector<double> TaskGraph::levels(const protocol::PlannedGraph::Transfer& tr
 double TaskGraph::critical_path_s(bool lends) const {
   const std::vector<double> all = levels({}, lends);
   return all.empty() ? 0 : *std::ranges::max_element(all);
+}
+
+void meet_all_kinds(SimulatedJob& job, std::int32_t nodes) {
+  Audience audience;
+  for (NodeId node{0}; node.value() < nodes; ++node) {
+    const auto walk = job.walk(node, audience);
+    while (walk->advance()) {
+    }
+  }
 }
 
 }  // namespace heddle::replay

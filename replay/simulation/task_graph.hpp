@@ -13,8 +13,8 @@ namespace heddle::replay {
 /// The planned graph of a simulated job, which knows what its tasks take.
 class TaskGraph {
  public:
-  /// Walks the program on all nodes. Of a job with more tasks than `tasks_max` nothing is kept; it
-  /// is walked all the same.
+  /// Walks the program on all nodes; not to the end of a job with more tasks than `tasks_max`, of
+  /// which nothing is kept.
   TaskGraph(SimulatedJob& job, std::int32_t nodes, std::int64_t tasks_max);
 
   [[nodiscard]] bool is_complete() const { return graph_.is_complete(); }
@@ -33,5 +33,9 @@ class TaskGraph {
   SimulatedJob& job_;
   protocol::PlannedGraph graph_;
 };
+
+/// Walks the program on all nodes, so that its kinds are known; which a complete TaskGraph does,
+/// too.
+void meet_all_kinds(SimulatedJob& job, std::int32_t nodes);
 
 }  // namespace heddle::replay

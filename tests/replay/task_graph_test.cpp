@@ -64,6 +64,13 @@ TEST(TaskGraph, keeps_nothing_of_a_job_that_is_too_large) {
   EXPECT_EQ(graph.count(), 4);
 }
 
+TEST(TaskGraph, stops_walking_when_there_are_too_many_tasks) {
+  ProgramWriter writer;
+  for (int i = 0; i < 100; ++i) writer.task({writer.read_write(writer.tile(0, 0))});
+  ScriptedJob job = job_of(writer, {});
+  EXPECT_EQ(TaskGraph(job, 1, 3).count(), 4);
+}
+
 TEST(TaskGraph, has_the_critical_path_of_the_run_under_every_seed) {
   for (const std::uint64_t seed : simulation::seeds(500)) {
     SCOPED_TRACE(simulation::replay_hint(seed));
