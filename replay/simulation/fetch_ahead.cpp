@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "node-runtime/protocol/records.hpp"
 #include "replay/simulation/simulated_node.hpp"
@@ -7,12 +8,17 @@
 /// With thousands of nodes hardly an event finds anything in a cache that it needs, and each thing
 /// that it needs names the next. So the events that come next are looked at together, some tens of
 /// them: first everything that they name themselves is fetched, then what that names, and so on;
-/// of each of these rounds the accesses to memory overlap. Nothing is changed.
+/// of each of these rounds the accesses to memory overlap. Then all lists of readers that these
+/// events will walk are walked side by side, a reader of each at a time, as each is found by the
+/// one before it alone. Nothing is changed.
 namespace heddle::replay {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-constexpr int rounds = 6;
+// From an event to the copies whose readers it will find.
+constexpr int rounds = 5;
+// Of the longest lists, so many readers; they are to be in the cache still when their time comes.
+constexpr int readers_max = 32;
 
 void fetch(const void* what, std::size_t bytes) {
   const auto* const at = static_cast<const std::byte*>(what);
@@ -22,20 +28,18 @@ template <class Record>
 void fetch(const Record* record) {
   fetch(record, sizeof(Record));
 }
+/// With its operands, of which most tasks have three.
+void fetch_whole(const protocol::Task* task) {
+  fetch(task, sizeof(protocol::Task) + 3 * sizeof(protocol::Operand));
+}
 
-/// What the end of a task needs: the task, the copies that it uses, who waits for what it writes.
+/// What the end of a task needs: the task, and the copies that it uses.
 void fetch_task(const protocol::Task& task, int round) {
-  if (round == 0) return fetch(&task, sizeof(protocol::Task) + 3 * sizeof(protocol::Operand));
+  if (round == 0) return fetch_whole(&task);
+  if (round > 1) return;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-    const protocol::Operand& operand = task.operands[i];
-    const protocol::LocalVersion* const out = operand.out;
-    if (round == 1) {
-      fetch(operand.in, sizeof(protocol::Copy));
-      fetch(out);
-    } else if (out != nullptr && out->first != nullptr) {
-      fetch(round == 2 ? static_cast<const void*>(out->first) : out->first->target,
-            round == 2 ? sizeof(protocol::Instance) : sizeof(protocol::Task));
-    }
+    fetch(task.operands[i].in, sizeof(protocol::Copy));
+    fetch(task.operands[i].out);
   }
 }
 
@@ -47,29 +51,140 @@ const protocol::Copy* landing_copy(const SimulatedMessage& message) {
   return static_cast<const protocol::RemoteVersion*>(landing);
 }
 
+/// Whose readers a copy between places makes ready.
+const protocol::Replica* replica_of(const protocol::CopyAction& copy) {
+  if (copy.kind != protocol::CopyAction::Kind::replica) return nullptr;
+  return static_cast<const protocol::Replica*>(copy.record);
+}
+
 }  // namespace
+
+/// The lists that are walked side by side, and the tasks on them that lack nothing else.
+class ReaderWalk {
+ public:
+  void add(const protocol::Copy* copy) {
+    if (copy == nullptr || copy->first == nullptr) return;
+    fetch(copy->first);
+    lists_.push_back(copy->first);
+  }
+  void add_outputs(const protocol::Task& task) {
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) add(task.operands[i].out);
+  }
+
+  void fetch_all() {
+    for (int i = 0; i < readers_max && !lists_.empty(); ++i) {
+      next_of_tasks();
+      next_of_lists();
+    }
+    for (int stage = 0; stage < stages && !tasks_.empty(); ++stage) next_of_tasks();
+    lists_.clear();
+    tasks_.clear();
+  }
+
+ private:
+  static constexpr int stages = 3;
+  /// Its inputs may be complete with this one; it is looked at a round after it was fetched.
+  struct Reader {
+    const protocol::Task* task;
+    int stage;
+  };
+
+  void next_of_lists() {
+    std::size_t kept = 0;
+    for (const protocol::Instance* const reader : lists_) {
+      const protocol::Instance* const next = reader->next;
+      fetch_target(*reader);
+      if (next == nullptr) continue;
+      fetch(next);
+      lists_[kept++] = next;
+    }
+    lists_.resize(kept);
+  }
+
+  void fetch_target(const protocol::Instance& reader) {
+    using Target = protocol::Instance::Target;
+    switch (reader.target_kind) {
+      case Target::task: {
+        const auto* const task = static_cast<const protocol::Task*>(reader.target);
+        fetch(task);
+        tasks_.push_back({task, 0});
+        return;
+      }
+      case Target::replica:
+        return fetch(static_cast<const protocol::Replica*>(reader.target));
+      case Target::send:
+        return fetch(static_cast<const protocol::Send*>(reader.target));
+    }
+  }
+
+  /// A task that becomes ready looks for blocks for what it writes.
+  void next_of_tasks() {
+    std::size_t kept = 0;
+    for (const auto& [task, stage] : tasks_) {
+      if (stage == 0 && task->missing != 1) continue;
+      if (stage == 0) fetch_whole(task);
+      if (stage > 0) fetch_outputs(*task, stage);
+      if (stage + 1 < stages) tasks_[kept++] = {task, stage + 1};
+    }
+    tasks_.resize(kept);
+  }
+
+  static void fetch_outputs(const protocol::Task& task, int stage) {
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      const protocol::LocalVersion* const out = task.operands[i].out;
+      if (out != nullptr) fetch(stage == 1 ? out : out->previous);
+    }
+  }
+
+  std::vector<const protocol::Instance*> lists_;
+  std::vector<Reader> tasks_;
+};
+
+const protocol::Task* SimulatedNode::ending_task(const Event& event) const {
+  if (event.kind == Event::Kind::kernel_noticed) return kernels_.at(event.number).task;
+  const Worker& worker = workers_[static_cast<std::size_t>(event.number)];
+  return worker.fine ? worker.fine.of->task : worker.task;
+}
 
 void SimulatedNode::fetch_named(const Event& event, int round) const {
   switch (event.kind) {
-    case Event::Kind::task_ends: {
-      const Worker& worker = workers_[static_cast<std::size_t>(event.number)];
-      if (round == 1) return fetch(&worker);
-      return fetch_task(worker.fine ? *worker.fine.of->task : *worker.task, round - 2);
-    }
-    case Event::Kind::kernel_noticed: {
-      const SimulatedKernel& kernel = kernels_.at(event.number);
-      if (round == 1) return fetch(&kernel);
-      return fetch_task(*kernel.task, round - 2);
-    }
-    case Event::Kind::message_seen: {
-      const SimulatedMessage& message = world_.messages.at(event.number);
-      if (round == 1) return fetch(message.grant.record, sizeof(protocol::RemoteVersion));
-      const protocol::Copy* const copy = landing_copy(message);
-      if (copy == nullptr || copy->first == nullptr) return;
-      if (round == 2) return fetch(copy->first);
-      if (round == 3) fetch(copy->first->target, sizeof(protocol::Task));
+    case Event::Kind::task_ends:
+      if (round == 1) return fetch(&workers_[static_cast<std::size_t>(event.number)]);
+      return fetch_task(*ending_task(event), round - 2);
+    case Event::Kind::kernel_noticed:
+      if (round == 1) return fetch(&kernels_.at(event.number));
+      return fetch_task(*ending_task(event), round - 2);
+    case Event::Kind::copy_ends: {
+      const SimulatedCopy& copy = copies_.at(event.number);
+      if (round == 1) return fetch(&copy);
+      const protocol::Replica* const replica = replica_of(copy.action);
+      if (copy.is_transfer || replica == nullptr) return;
+      if (round == 2) fetch(replica);
+      if (round == 3) fetch(replica->source);
       return;
     }
+    case Event::Kind::message_seen:
+      if (round == 1) {
+        fetch(world_.messages.at(event.number).grant.record, sizeof(protocol::RemoteVersion));
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+void SimulatedNode::add_readers(const Event& event, ReaderWalk& walk) const {
+  switch (event.kind) {
+    case Event::Kind::task_ends:
+    case Event::Kind::kernel_noticed:
+      return walk.add_outputs(*ending_task(event));
+    case Event::Kind::copy_ends: {
+      const SimulatedCopy& copy = copies_.at(event.number);
+      if (!copy.is_transfer) walk.add(replica_of(copy.action));
+      return;
+    }
+    case Event::Kind::message_seen:
+      return walk.add(landing_copy(world_.messages.at(event.number)));
     default:
       return;
   }
@@ -92,6 +207,9 @@ void SimulatedWorld::fetch_ahead(std::span<const EventQueue<Event>::Entry> soon)
       }
     }
   }
+  ReaderWalk walk;
+  for (const auto& [time_ns, order, event] : soon) at(event.node).add_readers(event, walk);
+  walk.fetch_all();
 }
 
 }  // namespace heddle::replay

@@ -142,6 +142,7 @@ struct FlowUser {
 };
 
 struct SimulatedNode;
+class ReaderWalk;
 
 /// What all nodes share: time, what is going to happen, and links.
 struct SimulatedWorld {
@@ -211,6 +212,8 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] SimulationTrace& trace() { return trace_; }
   /// Into the caches: what the event names, in that many steps from one thing to the next.
   void fetch_named(const Event& event, int round) const;
+  /// The lists of readers that the event will walk, once fetch_named() has done its rounds.
+  void add_readers(const Event& event, ReaderWalk& walk) const;
 
   SimulatedNodeTotals totals;
   ResourceId network_out;
@@ -249,6 +252,8 @@ struct SimulatedNode final : WalkSink {
     std::int32_t missing = 0;  ///< blocks
   };
 
+  /// Of a task's or kernel's end.
+  [[nodiscard]] const protocol::Task* ending_task(const Event& event) const;
   void add_matrices();
   /// What a job needs here, known before it begins.
   struct Needs {
