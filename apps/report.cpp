@@ -123,6 +123,7 @@ void read_measurements(const json& from, Report& report) {
   read(from, "bytes_copied", report.bytes_copied);
   read(from, "evictions", report.evictions);
   report.tasks_lent = from.value("tasks_lent", report.tasks_lent);
+  report.tasks_visiting = from.value("tasks_visiting", report.tasks_visiting);
   read(from.at("peak_bytes"), "host", report.peak_bytes.host);
   read(from.at("peak_bytes"), "device", report.peak_bytes.device);
   for (const json& row : from.at("threads")) report.threads.push_back(thread_from_json(row));
@@ -245,6 +246,7 @@ json to_json(const Report& report) {
           {"bytes_copied", report.bytes_copied},
           {"evictions", report.evictions},
           {"tasks_lent", report.tasks_lent},
+          {"tasks_visiting", report.tasks_visiting},
           {"peak_bytes",
            {{"host", nullable(report.peak_bytes.host)},
             {"device", nullable(report.peak_bytes.device)}}},

@@ -75,8 +75,10 @@ std::size_t DeviceCache::Pool::append(std::size_t block_bytes) {
   return offset;
 }
 
-std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> bytes) {
+std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> bytes,
+                                                 PoolKind kind) {
   auto pool = std::make_shared<Pool>();
+  pool->kind = kind;
   std::vector<ResidentBlock> added;
   added.reserve(bytes.size());
   const std::scoped_lock lock(mutex_);
@@ -88,8 +90,9 @@ std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> by
     blocks_[index] = {pool, offset, pool->parts.size() - 1, false};
     added.push_back(block);
   }
+  if (kind == PoolKind::spare || added.empty()) return added;
   block_bytes_ += pool->bytes;
-  if (!added.empty()) largest_.insert(pool->largest);
+  largest_.insert(pool->largest);
   return added;
 }
 
@@ -105,7 +108,7 @@ void DeviceCache::remove_pool(std::span<const ResidentBlock> blocks) {
     for (const ResidentBlock block : blocks) residency_.discard(block, actions_);
     // Before blocks go, so that no transfer of them is left behind in the actions.
     news = collect();
-    if (!blocks.empty()) {
+    if (!blocks.empty() && at(blocks.front()).pool->kind == PoolKind::counted) {
       const Pool& pool = *at(blocks.front()).pool;
       block_bytes_ -= pool.bytes;
       largest_.erase(largest_.find(pool.largest));
@@ -149,6 +152,7 @@ void DeviceCache::back_all(Locking locking) {
     const std::scoped_lock lock(mutex_);
     for (const Block& block : blocks_) {
       if (block.pool == nullptr || block.is_removed || block.pool->backing != nullptr) continue;
+      if (block.pool->kind == PoolKind::spare) continue;
       if (pools.empty() || pools.back() != block.pool) pools.push_back(block.pool);
     }
     std::ranges::sort(pools);
@@ -216,6 +220,17 @@ void DeviceCache::release(std::span<const Use> uses) {
   {
     const std::scoped_lock lock(mutex_);
     residency_.release(uses, actions_);
+    news = collect();
+  }
+  tell(news);
+}
+
+void DeviceCache::release_and_discard(std::span<const Use> uses) {
+  News news;
+  {
+    const std::scoped_lock lock(mutex_);
+    residency_.release(uses, actions_);
+    for (const Use& use : uses) residency_.discard(use.block, actions_);
     news = collect();
   }
   tell(news);

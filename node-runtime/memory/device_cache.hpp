@@ -78,14 +78,20 @@ class DeviceCache {
   void tell(std::function<void(Requester)> ready, std::function<void()> transfers);
 
   // ---- blocks: by one thread at a time --------------------------------------------------------
+  /// `spare`: for who uses what room is left and asks for none (try_acquire): not counted among the
+  /// blocks, and not backed.
+  enum class PoolKind : std::uint8_t { counted, spare };
   /// The blocks of a pool; `bytes` of each.
-  [[nodiscard]] std::vector<ResidentBlock> add_pool(std::span<const std::size_t> bytes);
+  [[nodiscard]] std::vector<ResidentBlock> add_pool(std::span<const std::size_t> bytes,
+                                                    PoolKind kind = PoolKind::counted);
   /// Nobody uses the blocks any more.
   void remove_pool(std::span<const ResidentBlock> blocks);
   /// Bytes of all blocks, whether they fit or not.
   [[nodiscard]] std::uint64_t block_bytes() const;
   [[nodiscard]] std::size_t largest_block_bytes() const;
   [[nodiscard]] std::uint64_t bytes() const { return pool_.bytes(); }
+  /// There is room for all blocks at the same time.
+  [[nodiscard]] bool holds_all() const { return block_bytes() <= bytes(); }
   /// When host memory is made good for copies: at once, or before the first transfer that needs it
   /// (prepare).
   enum class Locking : std::uint8_t { now, later };
@@ -100,6 +106,8 @@ class DeviceCache {
   void request(std::span<const Use> uses, Requester requester, void* cookie);
   [[nodiscard]] std::vector<void*> take_ready(Requester requester);
   void release(std::span<const Use> uses);
+  /// The same, and nobody needs the contents any more.
+  void release_and_discard(std::span<const Use> uses);
 
   /// Asks for the blocks in their backings, for who computes on the host; take_ready(host) gives
   /// `cookie` back when they are there. To be followed by release_host().
@@ -149,6 +157,7 @@ class DeviceCache {
     std::size_t bytes = 0;
   };
   struct Pool {
+    PoolKind kind = PoolKind::counted;
     std::size_t bytes = 0;
     std::size_t largest = 0;  ///< of its blocks
     std::vector<Part> parts;  ///< one after the other

@@ -52,7 +52,7 @@ void LendingChoice::became_ready(const Task& task, std::int64_t now_ns) {
 
 void LendingChoice::finished(const Task& task, std::int64_t now_ns) {
   if (!tasks_.counts(task)) return;
-  const PlaceId place = task.on_host ? host_place : task.place;
+  const PlaceId place = task.runs_at();
   const Costs costs = tasks_.costs(task);
   loads_.finish(place, seconds_at(costs, place), now_ns);
   if (place == host_place) host_width_ -= width_of(costs);
@@ -62,39 +62,72 @@ bool LendingChoice::has_room() const {
   return host_width_ < ahead * workers_;
 }
 
-PlaceId LendingChoice::busiest() const {
-  PlaceId found{1};
-  for (std::int32_t p = 2; p <= devices_; ++p) {
-    if (loads_.seconds(PlaceId{p}) > loads_.seconds(found)) found = PlaceId{p};
+/// Of the other devices; `but` itself if there is none.
+PlaceId LendingChoice::busiest(PlaceId but) const {
+  PlaceId found = but;
+  for (std::int32_t p = 1; p <= devices_; ++p) {
+    const PlaceId place{p};
+    if (place == but) continue;
+    if (found == but || loads_.seconds(place) > loads_.seconds(found)) found = place;
   }
   return found;
 }
 
-/// The task is one of the least urgent: all that its device has comes before it.
-bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lacking& lacking) {
+double LendingChoice::transfer_seconds(PlaceId from, PlaceId to, std::uint64_t bytes) const {
   const NodeId node{0};
-  const auto transfer = [&](PlaceId from, PlaceId to, std::uint64_t bytes) {
-    if (bytes == 0 || !transfer_) return 0.0;
-    return transfer_({node, from}, {node, to}, bytes);
-  };
+  return bytes == 0 || !transfer_ ? 0.0 : transfer_({node, from}, {node, to}, bytes);
+}
+
+/// The task is one of the least urgent: all that its device has comes before it.
+PlaceOffer LendingChoice::offer_of_home(const Task& task, const Costs& costs,
+                                        std::uint64_t lacking) const {
+  const double seconds = costs.device * loads_.factor(task.place);
+  return {.place = task.place,
+          .load_seconds = std::max(0.0, loads_.seconds(task.place) - seconds),
+          .transfer_seconds = transfer_seconds(host_place, task.place, lacking),
+          .kernel_seconds = seconds};
+}
+
+bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lacking& lacking) {
   const Costs costs = tasks_.costs(task);
-  const double on_device = costs.device * loads_.factor(task.place);
   const std::array<PlaceOffer, 2> offers{
-      {{.place = task.place,
-        .load_seconds = std::max(0.0, loads_.seconds(task.place) - on_device),
-        .transfer_seconds = transfer(host_place, task.place, lacking.device),
-        .kernel_seconds = on_device},
+      {offer_of_home(task, costs, lacking.device),
        {.place = host_place,
         .load_seconds = loads_.seconds(host_place),
-        .transfer_seconds = transfer(task.place, host_place, lacking.host),
+        .transfer_seconds = transfer_seconds(task.place, host_place, lacking.host),
         .kernel_seconds = costs.worker / width_of(costs) * loads_.factor(host_place)}}};
   return policy_->choose(offers) == 1;
 }
 
-Task* LendingChoice::take(std::span<const std::unique_ptr<ReadyQueue>> ready, std::int64_t now_ns) {
+/// What the task writes is needed at home: its way back counts like the kernel.
+bool LendingChoice::device_is_sooner(const Task& task, PlaceId device) {
+  const Costs costs = tasks_.costs(task);
+  const LendableTasks::Visit bytes = tasks_.visit(task);
+  const std::array<PlaceOffer, 2> offers{
+      {offer_of_home(task, costs, 0),
+       {.place = device,
+        .load_seconds = loads_.seconds(device),
+        .transfer_seconds = transfer_seconds(task.place, device, bytes.there),
+        .kernel_seconds = costs.device * loads_.factor(device) +
+                          transfer_seconds(device, task.place, bytes.back)}}};
+  return policy_->choose(offers) == 1;
+}
+
+void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_ns) {
+  ready[static_cast<std::size_t>(task.place.value())]->remove(task);
+  const Costs costs = tasks_.costs(task);
+  loads_.remove(task.place, seconds_at(costs, task.place), now_ns);
+  task.lent_to = to;
+  loads_.add(to, seconds_at(costs, to), now_ns);
+  if (to == host_place) host_width_ += width_of(costs);
+  ++(to == host_place ? lent_ : visits_);
+}
+
+Task* LendingChoice::take_for_host(Queues ready, std::int64_t now_ns) {
   if (!has_room()) return nullptr;
-  const PlaceId place = busiest();
-  ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
+  const PlaceId place = busiest(host_place);
+  if (place == host_place) return nullptr;
+  const ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
   Task* best = nullptr;
   LendableTasks::Lacking of_best;
   int looked_at = 0;
@@ -112,14 +145,31 @@ Task* LendingChoice::take(std::span<const std::unique_ptr<ReadyQueue>> ready, st
     return ++looked_at < looked_at_max;
   });
   if (best == nullptr || !host_is_sooner(*best, of_best)) return nullptr;
-  queue.remove(*best);
-  const Costs costs = tasks_.costs(*best);
-  loads_.remove(place, seconds_at(costs, place), now_ns);
-  best->on_host = true;
-  loads_.add(host_place, seconds_at(costs, host_place), now_ns);
-  host_width_ += width_of(costs);
-  ++lent_;
+  lend(*best, host_place, ready, now_ns);
   return best;
+}
+
+bool LendingChoice::has_surplus(Queues ready) const {
+  return std::ranges::any_of(ready.subspan(1),
+                             [](const auto& queue) { return queue->count() > kept_by_device; });
+}
+
+Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::int64_t now_ns) {
+  const PlaceId place = busiest(device);
+  if (place == device) return nullptr;
+  const ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
+  if (queue.count() <= kept_by_device) return nullptr;
+  Task* found = nullptr;
+  int looked_at = 0;
+  queue.from_lowest([&](Task& task) {
+    if (tasks_.may_visit(task, device)) {
+      if (!device_is_sooner(task, device)) return false;
+      if (tasks_.claim(task)) found = &task;
+    }
+    return found == nullptr && ++looked_at < looked_at_max;
+  });
+  if (found != nullptr) lend(*found, device, ready, now_ns);
+  return found;
 }
 
 }  // namespace heddle

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,11 @@ class LendableTasks {
     std::uint64_t device = 0;
     std::uint64_t host = 0;
   };
+  /// Bytes that move when another device runs it: what it reads goes there, what it writes back.
+  struct Visit {
+    std::uint64_t there = 0;
+    std::uint64_t back = 0;
+  };
 
   LendableTasks() = default;
   LendableTasks(const LendableTasks&) = delete;
@@ -33,24 +39,37 @@ class LendableTasks {
 
   [[nodiscard]] virtual Costs costs(const protocol::Task& task) = 0;
   [[nodiscard]] virtual Lacking lacking(const protocol::Task& task) const = 0;
+  [[nodiscard]] virtual Visit visit(const protocol::Task& task) const = 0;
   /// Its place can run it: what it takes says something about the place.
   [[nodiscard]] virtual bool counts(const protocol::Task& task) const = 0;
   /// A worker can run it.
   [[nodiscard]] virtual bool may_move(const protocol::Task& task) const = 0;
+  /// Another device can.
+  [[nodiscard]] virtual bool may_visit(const protocol::Task& task, PlaceId device) const = 0;
+  /// Keeps its tiles where they are for another device to read and write, until it has run. False:
+  /// some are not at its place now.
+  [[nodiscard]] virtual bool claim(const protocol::Task& task) = 0;
 };
 
 /// Workers that a divided tile keeps busy: its parts of `fine` rows and columns.
 [[nodiscard]] std::int32_t divided_width(std::int64_t rows, std::int64_t columns,
                                          std::int64_t fine);
 
-/// Which ready tasks of devices' places the CPU workers of a node run instead (threads/lending.hpp,
-/// and the simulation): the loads of all places, and the choice.
+/// Which ready tasks of devices' places other places of the node run instead: its CPU workers, or a
+/// device that has none of its own (threads/lending.hpp, and the simulation). The loads of all
+/// places, and the choice.
 ///
 /// Pure: who calls says what time it is. Not thread-safe: the caller serialises.
 class LendingChoice {
  public:
   /// Seconds until so many bytes are at another place; empty: no time.
   using Transfer = std::function<double(Location from, Location to, std::uint64_t bytes)>;
+  /// Of all places.
+  using Queues = std::span<const std::unique_ptr<ReadyQueue>>;
+
+  /// Ready tasks that a device keeps at least: before another one had their tiles it would have
+  /// come to them itself.
+  static constexpr std::size_t kept_by_device = 3;
 
   /// `tasks` outlives it. Places 1 to `devices` are the devices'.
   LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
@@ -63,21 +82,31 @@ class LendingChoice {
 
   /// The host can take more.
   [[nodiscard]] bool has_room() const;
-  /// Takes a task out of a device's queue for the host, and marks it so (Task::on_host). Null: none
+  /// Takes a task out of a device's queue for the host, and marks it so (Task::lent_to). Null: none
   /// is to be lent now.
-  [[nodiscard]] protocol::Task* take(std::span<const std::unique_ptr<ReadyQueue>> ready,
-                                     std::int64_t now_ns);
-  /// Tasks taken so far.
+  [[nodiscard]] protocol::Task* take_for_host(Queues ready, std::int64_t now_ns);
+  /// The same for a device that has nothing to do; the task's tiles are claimed.
+  [[nodiscard]] protocol::Task* take_for_device(Queues ready, PlaceId device, std::int64_t now_ns);
+  /// Some device has more than it keeps.
+  [[nodiscard]] bool has_surplus(Queues ready) const;
+
+  /// Tasks taken so far, for the host and for devices.
   [[nodiscard]] std::int64_t lent() const { return lent_; }
+  [[nodiscard]] std::int64_t visits() const { return visits_; }
 
  private:
   using Costs = LendableTasks::Costs;
   /// Seconds of the whole place.
   [[nodiscard]] double seconds_at(const Costs& costs, PlaceId place) const;
   [[nodiscard]] std::int32_t width_of(const Costs& costs) const;
+  [[nodiscard]] double transfer_seconds(PlaceId from, PlaceId to, std::uint64_t bytes) const;
+  [[nodiscard]] PlaceOffer offer_of_home(const protocol::Task& task, const Costs& costs,
+                                         std::uint64_t lacking) const;
   [[nodiscard]] bool host_is_sooner(const protocol::Task& task,
                                     const LendableTasks::Lacking& lacking);
-  [[nodiscard]] PlaceId busiest() const;
+  [[nodiscard]] bool device_is_sooner(const protocol::Task& task, PlaceId device);
+  [[nodiscard]] PlaceId busiest(PlaceId but) const;
+  void lend(protocol::Task& task, PlaceId to, Queues ready, std::int64_t now_ns);
 
   std::shared_ptr<const PlacementPolicy> policy_;
   Transfer transfer_;
@@ -87,6 +116,7 @@ class LendingChoice {
   PlaceLoads loads_;
   std::int64_t host_width_ = 0;  ///< workers that the host's tasks, ready or running, can keep busy
   std::int64_t lent_ = 0;
+  std::int64_t visits_ = 0;
 };
 
 }  // namespace heddle

@@ -348,10 +348,14 @@ struct Task : Item {
   bool outputs_acquired = false;
   bool executed = false;
   Task* queue_next = nullptr;  ///< for whoever holds the ready task
-  bool on_host = false;        ///< likewise: its tiles are used on the host, wherever its place is
+  PlaceId lent_to{-1};         ///< likewise: the place that runs it instead of its own
   Operands operands;
 
   Task() : Item(Item::Kind::task) {}
+  [[nodiscard]] bool is_lent() const { return lent_to.value() >= 0; }
+  [[nodiscard]] bool is_lent_to_host() const { return lent_to == host_place; }
+  [[nodiscard]] bool is_lent_to_device() const { return is_lent() && lent_to != host_place; }
+  [[nodiscard]] PlaceId runs_at() const { return is_lent() ? lent_to : place; }
 };
 
 }  // namespace heddle::protocol

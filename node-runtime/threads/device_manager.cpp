@@ -10,6 +10,7 @@
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
 #include "node-runtime/threads/trace_events.hpp"
+#include "node-runtime/threads/visits.hpp"
 
 namespace heddle {
 namespace {
@@ -33,6 +34,7 @@ constexpr std::int64_t front_pause_ns = 1'000'000;
 struct InFlight {
   protocol::Task* task = nullptr;
   bool is_acquired = false;  ///< its tiles are
+  bool is_visit = false;     ///< it is of another device's place
   std::unique_ptr<Event> event;
   std::int64_t info = 0;
   std::int64_t launched_ns = 0;
@@ -72,6 +74,7 @@ class DeviceManager {
         notifier_(bell_),
         cache_(engine.store().cache(place_)),
         trace_(trace),
+        visits_(engine, place_),
         queues_(static_cast<std::size_t>(engine.options().device_streams) + 1) {
     for (StreamQueue& queue : queues_) {
       queue.stream = device_.create_stream(
@@ -94,7 +97,7 @@ class DeviceManager {
       const bool collected = collect();
       const bool launched = launch();
       const bool asked = ask_ahead();
-      if (collected || launched || asked) continue;
+      if (collected || launched || asked || receive()) continue;
       if (engine_.stopping() && in_flight_ == 0) return;
       const std::int64_t from = trace::now_ns();
       wait(ticket);
@@ -133,7 +136,11 @@ class DeviceManager {
                                                        describe(*flight.task)));
         }
         if (flight.info > 0) report_failure(*queue.stream, *flight.task, flight.info);
-        if (flight.is_acquired) cache_.release(TaskUses(engine_.store(), *flight.task).span());
+        if (flight.is_visit) {
+          visits_.finish(*flight.task);
+        } else if (flight.is_acquired) {
+          cache_.release(TaskUses(engine_.store(), *flight.task).span());
+        }
         const std::int64_t end = flight.event->completed_ns();
         record_task(trace_, *flight.task, std::max(flight.launched_ns, queue.free_since_ns), end);
         queue.free_since_ns = end;
@@ -166,11 +173,26 @@ class DeviceManager {
         queue = &urgent();
       }
       queue->next().is_acquired = is_acquired;
-      start(*queue->stream, queue->next(), *task);
-      ++queue->count;
-      ++in_flight_;
+      queue->next().is_visit = false;
+      start(*queue, *task);
     }
     return launched;
+  }
+
+  /// With nothing of its own to do or to wait for: runs a task of another device. Its own that
+  /// become ready meanwhile come behind it in one stream, and at once in the others.
+  bool receive() {
+    if (in_flight_ > visits_.count() || ahead_ > 0 || !waiting_.empty() || !arrived_.empty() ||
+        engine_.stopping()) {
+      return false;
+    }
+    StreamQueue* const queue = choose();
+    protocol::Task* const task = queue == nullptr ? nullptr : visits_.take();
+    if (task == nullptr) return false;
+    queue->next().is_acquired = true;
+    queue->next().is_visit = true;
+    start(*queue, *task);
+    return true;
   }
 
   [[nodiscard]] static bool is_cancelled(const protocol::Task& task) {
@@ -286,24 +308,34 @@ class DeviceManager {
     return highest;
   }
 
-  void start(Stream& stream, InFlight& flight, protocol::Task& task) {
+  /// As the next one of the stream; what it says of the task is known.
+  void start(StreamQueue& queue, protocol::Task& task) {
+    InFlight& flight = queue.next();
     flight.task = &task;
     flight.info = 0;
     flight.launched_ns = trace::now_ns();
     if (flight.is_acquired && !is_cancelled(task)) {
-      const TaskTiles tiles(engine_.store(), task);
-      for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-        const protocol::Operand& operand = task.operands[i];
-        if (!operand.copy_from.valid()) continue;
-        stream.copy({tiles[i].data, &device_},
-                    {engine_.store().address(operand.copy_from), &device_},
-                    engine_.store().shape(operand.tile).bytes());
+      if (flight.is_visit) {
+        visits_.start(*queue.stream, task, &flight.info);
+      } else {
+        launch_kernel(*queue.stream, task, &flight.info);
       }
-      const Kernel& kernel = *static_cast<const Kernel*>(task.work.kernel);
-      stream.launch(kernel, tiles.span(), std::bit_cast<KernelParameters>(task.work.parameters),
-                    &flight.info);
     }
-    stream.record(*flight.event);
+    queue.stream->record(*flight.event);
+    ++queue.count;
+    ++in_flight_;
+  }
+
+  void launch_kernel(Stream& stream, const protocol::Task& task, std::int64_t* info) {
+    const TaskTiles tiles(engine_.store(), task);
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      const protocol::Operand& operand = task.operands[i];
+      if (!operand.copy_from.valid()) continue;
+      stream.copy({tiles[i].data, &device_}, {engine_.store().address(operand.copy_from), &device_},
+                  engine_.store().shape(operand.tile).bytes());
+    }
+    stream.launch(*static_cast<const Kernel*>(task.work.kernel), tiles.span(),
+                  std::bit_cast<KernelParameters>(task.work.parameters), info);
   }
 
   /// "gsmm on tile 17 of matrix 2".
@@ -318,7 +350,9 @@ class DeviceManager {
     const TaskTiles tiles(engine_.store(), task);
     const std::int64_t at = failing_element(tiles[0], task, info);
     double pivot = 0;
-    stream.copy({&pivot, nullptr}, {tiles[0].data + at, &device_}, sizeof(double));
+    const auto home = static_cast<std::size_t>(task.place.value()) - 1;
+    stream.copy({&pivot, nullptr}, {tiles[0].data + at, engine_.options().devices[home]},
+                sizeof(double));
     stream.synchronize();
     engine_.numerical_failure(*static_cast<JobRecord*>(task.job->context),
                               task.work.info_base + info, pivot);
@@ -331,6 +365,7 @@ class DeviceManager {
   BellNotifier notifier_;
   DeviceCache& cache_;
   trace::ThreadTrace& trace_;
+  Visits visits_;
   std::vector<StreamQueue> queues_;  ///< the urgent one last
   std::size_t in_flight_ = 0;
   /// Taken, but not all of their tiles are in the device's memory; by priority.

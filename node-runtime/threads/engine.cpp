@@ -123,7 +123,12 @@ Engine::Wakes Engine::apply() {
     wakes.message = true;
   }
   // Those who look find out whether the host would be sooner.
-  if (lending_ && wakes.devices != 0 && idle_workers() > 0 && lending_->has_room()) ++wakes.cpu;
+  if (lending_ && wakes.devices != 0) {
+    if (idle_workers() > 0 && lending_->has_room()) ++wakes.cpu;
+    if (looking_devices_ != 0 && lending_->has_surplus(ready_)) {
+      wakes.devices |= std::exchange(looking_devices_, 0);
+    }
+  }
   // Jobs drained by this event: completing one changes no other, so the list is stable.
   for (protocol::Job* job : a.drained) drained(*job, wakes);
   a.clear();
@@ -181,6 +186,16 @@ Task* Engine::take_above(PlaceId place, std::int32_t above) {
   return ready.pop();
 }
 
+Task* Engine::take_visitor(PlaceId device) {
+  if (!options_.lending) return nullptr;
+  const std::lock_guard lock(mutex_);
+  Task* const task = lending_->visit(ready_, device, trace::now_ns());
+  // Whoever makes more tasks ready does so with the lock, and sees this.
+  if (task == nullptr) looking_devices_ |= std::uint64_t{1} << (device.value() - 1);
+  if (task != nullptr) running_.fetch_add(1, std::memory_order_relaxed);
+  return task;
+}
+
 void Engine::stage(Task& task) {
   {
     const std::lock_guard lock(mutex_);
@@ -201,6 +216,11 @@ void Engine::finished_locked(Task& task) {
 std::int64_t Engine::tasks_lent() {
   const std::lock_guard lock(mutex_);
   return lending_ ? lending_->lent() : 0;
+}
+
+std::int64_t Engine::tasks_visiting() {
+  const std::lock_guard lock(mutex_);
+  return lending_ ? lending_->visits() : 0;
 }
 
 void Engine::finish(std::span<Task* const> finished) {

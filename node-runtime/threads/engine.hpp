@@ -141,6 +141,10 @@ class Engine {
   /// Takes the next ready task of a device's place if its priority is above `above`; null if there
   /// is none.
   protocol::Task* take_above(PlaceId place, std::int32_t above);
+  /// Takes a ready task of another device's place for a device that has nothing to do, its blocks
+  /// acquired in that device's memory. Null: there is none now, and the device's bell rings when it
+  /// should look again.
+  protocol::Task* take_visitor(PlaceId device);
   /// Hands a task of a device's place to the CPU workers, because only the host has its kernel: one
   /// of them runs it on copies of its tiles. It stays taken.
   void stage(protocol::Task& task);
@@ -193,6 +197,8 @@ class Engine {
   }
   /// Tasks of devices' places that CPU workers have run or are about to.
   [[nodiscard]] std::int64_t tasks_lent();
+  /// Tasks of devices' places that other devices have run or are about to.
+  [[nodiscard]] std::int64_t tasks_visiting();
   void worker_idle(bool idle) { idle_workers_.fetch_add(idle ? 1 : -1, std::memory_order_relaxed); }
   /// Jobs begun and not yet ended on all nodes.
   [[nodiscard]] std::int32_t active_jobs() const {
@@ -301,7 +307,8 @@ class Engine {
   protocol::Actions actions_;
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
-  std::optional<Lending> lending_;                  ///< of devices' tasks to the CPU workers
+  std::optional<Lending> lending_;                  ///< of devices' tasks to other places
+  std::uint64_t looking_devices_ = 0;               ///< that found no task elsewhere; a bit each
   FineScheduler fine_;
   FineGraphs fine_graphs_;                       ///< has a lock of its own
   std::mutex divided_mutex_;                     ///< of the next one; never taken with `mutex_`

@@ -43,7 +43,13 @@ Lending::Lending(LendingOptions options, TileStore& store, std::span<Device* con
       store_(store),
       devices_(devices.begin(), devices.end()),
       choice_(std::move(options.policy), task_costs_.transfer, *this,
-              static_cast<std::int32_t>(devices.size()), workers) {}
+              static_cast<std::int32_t>(devices.size()), workers) {
+  for (const Device* to : devices_) {
+    for (const Device* from : devices_) {
+      reach_.push_back(to != from && to->can_access_peer(*from));
+    }
+  }
+}
 
 const Lending::KernelSeconds& Lending::seconds_of(const Task& task) {
   const auto [at, is_new] = seconds_.try_emplace(key_of(store_, task));
@@ -75,23 +81,45 @@ LendableTasks::Lacking Lending::lacking(const Task& task) const {
   return {cache.missing_bytes(uses.span()), cache.missing_host_bytes(uses.span())};
 }
 
+LendableTasks::Visit Lending::visit(const Task& task) const {
+  Visit bytes;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const protocol::Operand& operand = task.operands[i];
+    const std::uint64_t size = store_.shape(operand.tile).bytes();
+    if (operand.mode != protocol::AccessMode::write) bytes.there += size;
+    if (operand.mode != protocol::AccessMode::read) bytes.back += size;
+  }
+  return bytes;
+}
+
 /// What its device cannot run is the host's anyway, and says nothing about the device.
 bool Lending::counts(const Task& task) const {
-  if (task.place == host_place || task.on_host) return true;
-  return devices_[static_cast<std::size_t>(task.place.value()) - 1]->runs(kernel_of(task));
+  if (task.place == host_place || task.is_lent_to_host()) return true;
+  return device_of(task.place).runs(kernel_of(task));
 }
 
 bool Lending::may_move(const Task& task) const {
   return kernel_of(task).host != nullptr && !job_of(task).cancelled.load(std::memory_order_relaxed);
 }
 
-void Lending::finished(const Task& task, std::int64_t now_ns) {
-  choice_.finished(task, now_ns);
-  if (task.on_host) store_.cache(task.place).release_host(TaskUses(store_, task).span());
+bool Lending::may_visit(const Task& task, PlaceId device) const {
+  const auto to = static_cast<std::size_t>(device.value()) - 1;
+  const auto from = static_cast<std::size_t>(task.place.value()) - 1;
+  return reach_[to * devices_.size() + from] && device_of(device).runs(kernel_of(task)) &&
+         !job_of(task).cancelled.load(std::memory_order_relaxed);
 }
 
-bool Lending::lend(std::span<const std::unique_ptr<ReadyQueue>> ready, std::int64_t now_ns) {
-  Task* const task = choice_.take(ready, now_ns);
+bool Lending::claim(const Task& task) {
+  return store_.cache(task.place).try_acquire(TaskUses(store_, task).span());
+}
+
+void Lending::finished(const Task& task, std::int64_t now_ns) {
+  choice_.finished(task, now_ns);
+  if (task.is_lent_to_host()) store_.cache(task.place).release_host(TaskUses(store_, task).span());
+}
+
+bool Lending::lend(LendingChoice::Queues ready, std::int64_t now_ns) {
+  Task* const task = choice_.take_for_host(ready, now_ns);
   if (task == nullptr) return false;
   ++arriving_;
   store_.cache(task->place).request_host(TaskUses(store_, *task).span(), task);

@@ -20,17 +20,20 @@ struct LendingOptions {
   TaskCosts costs;
 };
 
-/// Which ready tasks of devices' places the CPU workers run instead (000 section 3.6). Tiles keep
-/// their homes, and the protocol knows nothing of it: a lent task uses its blocks on the host
-/// (DeviceCache::request_host), and what it writes stays there until the device needs it.
+/// Which ready tasks of devices' places the CPU workers, or devices that have none, run instead (000
+/// section 3.6). Tiles keep their homes, and the protocol knows nothing of it: a task that is lent
+/// to the host uses its blocks there (DeviceCache::request_host), and what it writes stays there
+/// until the device needs it; one that visits another device has its blocks pinned in its own
+/// device's memory meanwhile (threads/visits.hpp).
 ///
 /// A worker that looks for work lends while the host has less to do than `ahead` tasks for each
 /// worker, so that tiles come while others compute: the least urgent of a device's ready tasks,
 /// which has the most time, and of some of those the one whose tiles are on the host already; if
 /// the policy finds that the host would be done with it before the device came to its end.
 ///
-/// Why that cannot deadlock: a lent task waits only for write-backs of its own tiles, which end
-/// (Residency); workers do not wait for it.
+/// Why that cannot deadlock: a task that is lent to the host waits only for write-backs of its own
+/// tiles, which end (Residency); workers do not wait for it. A visit begins only when all of its
+/// tiles are where it needs them, and then waits for nothing.
 ///
 /// Not thread-safe: the engine's lock serialises. Costs some 100 ns for a task, and for one that is
 /// lent a few microseconds.
@@ -51,18 +54,36 @@ class Lending final : private LendableTasks {
   [[nodiscard]] bool has_room() const { return choice_.has_room(); }
   /// Takes a task from a device's queue and asks for its tiles, if the policy wants that. False: no
   /// task is to be lent now.
-  bool lend(std::span<const std::unique_ptr<ReadyQueue>> ready, std::int64_t now_ns);
+  bool lend(LendingChoice::Queues ready, std::int64_t now_ns);
   /// Lent tasks whose tiles have come go to the host's queue; how many.
   std::size_t take_arrived(ReadyQueue& host);
 
-  /// Tasks lent so far.
+  /// Takes a task from another device's queue for one that has nothing to do, if the policy wants
+  /// that; its blocks are acquired in its own device's memory. Null: there is none.
+  [[nodiscard]] protocol::Task* visit(LendingChoice::Queues ready, PlaceId device,
+                                      std::int64_t now_ns) {
+    return choice_.take_for_device(ready, device, now_ns);
+  }
+  /// Devices that have nothing to do should look for such tasks.
+  [[nodiscard]] bool has_surplus(LendingChoice::Queues ready) const {
+    return devices_.size() > 1 && choice_.has_surplus(ready);
+  }
+
+  /// Tasks lent so far, to the host and to other devices.
   [[nodiscard]] std::int64_t lent() const { return choice_.lent(); }
+  [[nodiscard]] std::int64_t visits() const { return choice_.visits(); }
 
  private:
   [[nodiscard]] Costs costs(const protocol::Task& task) override;
   [[nodiscard]] Lacking lacking(const protocol::Task& task) const override;
+  [[nodiscard]] Visit visit(const protocol::Task& task) const override;
   [[nodiscard]] bool counts(const protocol::Task& task) const override;
   [[nodiscard]] bool may_move(const protocol::Task& task) const override;
+  [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) const override;
+  [[nodiscard]] bool claim(const protocol::Task& task) override;
+  [[nodiscard]] Device& device_of(PlaceId place) const {
+    return *devices_[static_cast<std::size_t>(place.value()) - 1];
+  }
 
   /// Of a kernel on tiles of some shapes.
   struct KernelSeconds {
@@ -74,6 +95,7 @@ class Lending final : private LendableTasks {
   TaskCosts task_costs_;
   TileStore& store_;
   std::vector<Device*> devices_;
+  std::vector<bool> reach_;  ///< by device, and each other one: it has a way to that one's memory
   std::unordered_map<std::uint64_t, KernelSeconds> seconds_;  ///< a handful for a job
   LendingChoice choice_;
   std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way

@@ -15,7 +15,7 @@ inline trace::TaskRecord task_record(const protocol::Task& task, trace::NameId k
   const protocol::TileId main = task.operands[0].tile;
   return {.kernel = kernel,
           .job = task.job->id.value(),
-          .place = task.on_host ? host_place : task.place,
+          .place = task.runs_at(),
           .order = task.order,
           .start_ns = start_ns,
           .end_ns = end_ns,

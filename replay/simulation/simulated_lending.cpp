@@ -7,8 +7,8 @@
 
 #include "replay/simulation/simulated_node.hpp"
 
-/// Devices' tasks that CPU workers run: the simulation's side of threads/lending.hpp, and of the
-/// copies between a device's memory and the host that they need.
+/// Devices' tasks that CPU workers or other devices run: the simulation's side of
+/// threads/lending.hpp and threads/visits.hpp, and of the copies that they need.
 namespace heddle::replay {
 
 using protocol::AccessMode;
@@ -20,6 +20,7 @@ namespace {
 // As a device's manager has them (threads/device_manager.cpp).
 constexpr std::size_t waiting_max = 256;  ///< tasks looked through for one whose tiles are there
 constexpr std::int32_t ahead_max = 4;     ///< tasks whose tiles come at a time
+constexpr std::int32_t visits_max = 2;    ///< other devices' tasks at a time
 
 LendingChoice::Transfer transfer_of(const SimulatedMachine& machine) {
   return [&machine](Location from, Location to, std::uint64_t bytes) {
@@ -86,8 +87,33 @@ LendableTasks::Lacking SimulatedLending::lacking(const Task& task) const {
   return bytes;
 }
 
+LendableTasks::Visit SimulatedLending::visit(const Task& task) const {
+  Visit bytes;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const protocol::Operand& operand = task.operands[i];
+    const std::uint64_t size = world_.job.tile_bytes(operand.tile);
+    if (operand.mode != AccessMode::write) bytes.there += size;
+    if (operand.mode != AccessMode::read) bytes.back += size;
+  }
+  return bytes;
+}
+
+SimulatedLending::VisitSeconds SimulatedLending::visit_seconds(const Task& task) const {
+  const Visit bytes = visit(task);
+  const Way& way = world_.machine.to_peer;
+  const auto seconds = [&](std::uint64_t amount) {
+    return amount == 0 ? 0.0 : way.latency_s + static_cast<double>(amount) / way.bytes_per_s;
+  };
+  return {seconds(bytes.there), seconds(bytes.back)};
+}
+
 bool SimulatedLending::counts(const Task& task) const {
-  return task.place == host_place || task.on_host || world_.kind_of(task).seconds_device > 0;
+  return task.place == host_place || task.is_lent_to_host() ||
+         world_.kind_of(task).seconds_device > 0;
+}
+
+bool SimulatedLending::may_visit(const Task& task, PlaceId /*device*/) const {
+  return world_.kind_of(task).seconds_device > 0;
 }
 
 bool SimulatedLending::may_move(const Task& task) const {
@@ -106,7 +132,7 @@ void SimulatedLending::finished(const Task& task, std::int64_t now_ns) {
 // ---- the node ----------------------------------------------------------------------------------
 
 void SimulatedNode::lend() {
-  while (Task* const task = lending_->choice().take(ready_, world_.now_ns)) {
+  while (Task* const task = lending_->choice().take_for_host(ready_, world_.now_ns)) {
     ++world_.result.tasks_lent;
     const std::int32_t number = waits_.add({Wait::Kind::lent, task, {}, 0});
     bring_tiles(*task, number);
@@ -207,6 +233,36 @@ Task* SimulatedNode::next_of_device(std::int32_t number) {
     insert_by_priority(device.waiting, *task);
   }
   return nullptr;
+}
+
+/// A device with nothing of its own to do or to wait for runs tasks of others, each stream one: their
+/// tiles come before the kernel and go after it. As DeviceManager::receive() has it.
+void SimulatedNode::receive(std::int32_t number) {
+  Device& device = devices_[static_cast<std::size_t>(number)];
+  const auto given = [&] {
+    return std::accumulate(device.streams.begin(), device.streams.end(), 0,
+                           [](std::int32_t sum, const auto& one) { return sum + one.given; });
+  };
+  if (given() > device.visits || device.ahead > 0 || !device.waiting.empty() ||
+      !device.arrived.empty()) {
+    return;
+  }
+  while (device.visits < visits_max) {
+    const auto least = std::ranges::min_element(device.streams, {}, &DeviceStream::given);
+    if (least->given >= world_.machine.stream_depth) return;
+    const PlaceId place{number + 1};
+    Task* const task = lending_->choice().take_for_device(ready_, place, world_.now_ns);
+    if (task == nullptr) return;
+    ++world_.result.tasks_visiting;
+    ++device.visits;
+    ++least->given;
+    device.manager_free_ns =
+        std::max(world_.now_ns, device.manager_free_ns) + ns_of(world_.machine.launch_s);
+    const auto stream = static_cast<std::int32_t>(least - device.streams.begin());
+    post(Event::Kind::kernel_launched,
+         device.manager_free_ns + ns_of(lending_->visit_seconds(*task).there),
+         kernels_.add({task, number, stream, 0}), id_);
+  }
 }
 
 /// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.

@@ -34,8 +34,8 @@ class BlockUses {
   std::size_t count_ = 0;
 };
 
-/// What a node with devices lends to its CPU workers, by the runtime's own choice, and where the
-/// contents of devices' blocks are.
+/// What a node with devices lends to its CPU workers and to devices that have nothing to do, by the
+/// runtime's own choice, and where the contents of devices' blocks are.
 class SimulatedLending final : private LendableTasks {
  public:
   using Side = BlockCopies::Side;
@@ -47,21 +47,31 @@ class SimulatedLending final : private LendableTasks {
   [[nodiscard]] BlockCopies& blocks() { return blocks_; }
   /// Where the task's tiles are used, of a device's place.
   [[nodiscard]] static Side side_of(const protocol::Task& task) {
-    return task.on_host ? Side::host : Side::device;
+    return task.is_lent_to_host() ? Side::host : Side::device;
   }
   /// A copy has to come first.
   [[nodiscard]] bool lacks(const BlockUses::Use& use, Side side) const {
     return use.mode != protocol::AccessMode::write && blocks_.lacks(use.block, side);
   }
   [[nodiscard]] bool lacks_any(const protocol::Task& task) const;
+  /// Seconds until a visiting task's tiles are where it runs, and what it wrote is back.
+  struct VisitSeconds {
+    double there = 0;
+    double back = 0;
+  };
+  [[nodiscard]] VisitSeconds visit_seconds(const protocol::Task& task) const;
   /// Before the protocol hears of it.
   void finished(const protocol::Task& task, std::int64_t now_ns);
 
  private:
   [[nodiscard]] Costs costs(const protocol::Task& task) override;
   [[nodiscard]] Lacking lacking(const protocol::Task& task) const override;
+  [[nodiscard]] Visit visit(const protocol::Task& task) const override;
   [[nodiscard]] bool counts(const protocol::Task& task) const override;
   [[nodiscard]] bool may_move(const protocol::Task& task) const override;
+  [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) const override;
+  /// All blocks have room on their devices here, and stay.
+  [[nodiscard]] bool claim(const protocol::Task& task) override { return !lacks_any(task); }
 
   const SimulatedWorld& world_;
   BlockCopies blocks_;

@@ -378,7 +378,9 @@ void SimulatedNode::launch(std::int32_t number) {
     post(Event::Kind::kernel_launched, device.manager_free_ns,
          kernels_.add({task, number, stream, 0}), id_);
   }
-  if (lending_) ask_ahead(device);
+  if (!lending_) return;
+  ask_ahead(device);
+  receive(number);
 }
 
 void SimulatedNode::kernel_launched(std::int32_t number) {
@@ -419,15 +421,18 @@ void SimulatedNode::kernel_ends(std::int32_t number) {
   world_.result.flops += kind.flops;
   stream.kernels.pop_front();
   if (!stream.kernels.empty()) run_next(kernel.device, kernel.stream);
-  post(Event::Kind::kernel_noticed, world_.now_ns + ns_of(world_.machine.notice_s), number, id_);
+  const double back_s =
+      kernel.task->is_lent_to_device() ? lending_->visit_seconds(*kernel.task).back : 0;
+  post(Event::Kind::kernel_noticed, world_.now_ns + ns_of(world_.machine.notice_s + back_s), number,
+       id_);
 }
 
 void SimulatedNode::kernel_noticed(std::int32_t number) {
   const SimulatedKernel kernel = kernels_.at(number);
   kernels_.remove(number);
-  --devices_[static_cast<std::size_t>(kernel.device)]
-        .streams[static_cast<std::size_t>(kernel.stream)]
-        .given;
+  Device& device = devices_[static_cast<std::size_t>(kernel.device)];
+  --device.streams[static_cast<std::size_t>(kernel.stream)].given;
+  if (kernel.task->is_lent_to_device()) --device.visits;
   finished(*kernel.task);
   collect();
 }

@@ -242,6 +242,7 @@ struct SimulatedNode final : WalkSink {
     std::vector<protocol::Task*> arrived;  ///< whose tiles have come
     std::int32_t ahead = 0;                ///< tasks whose tiles are on their way
     bool looks_again = false;              ///< some of those that wait may have them now
+    std::int32_t visits = 0;               ///< tasks of other devices that it has been given
   };
   /// For blocks that are on their way between a device and the host.
   struct Wait {
@@ -288,6 +289,7 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] bool waits_for_source(const protocol::CopyAction& action);
   [[nodiscard]] protocol::Task* next_of_device(std::int32_t number);
   void ask_ahead(Device& device);
+  void receive(std::int32_t number);
   void ask(const protocol::AskAction& wanted);
   void offer(const protocol::OfferAction& offered);
   void tell(Event::Kind kind, NodeId to, const SimulatedMessage& message);

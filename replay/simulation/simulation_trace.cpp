@@ -49,7 +49,7 @@ trace::TaskRecord SimulationTrace::record_of(const protocol::Task& task, const s
   trace::TaskRecord record;
   record.kernel = name(kernel);
   record.job = task.job->id.value();
-  record.place = task.on_host ? host_place : task.place;
+  record.place = task.runs_at();
   record.order = task.order;
   record.start_ns = start_ns;
   record.end_ns = end_ns;

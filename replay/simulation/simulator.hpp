@@ -11,7 +11,9 @@ namespace heddle::replay {
 
 struct SimulationOptions {
   std::int32_t window = 8192;  ///< of each node, as runtime.window
-  bool lends = false;  ///< CPU workers run devices' tasks, as runtime.placement: dynamic has it
+  /// CPU workers, and devices without tasks, run other devices' tasks, as runtime.placement: dynamic
+  /// has it.
+  bool lends = false;
   bool traces = false;
 };
 
@@ -34,7 +36,8 @@ struct SimulationResult {
   std::int64_t copies = 0;
   std::uint64_t copied_bytes = 0;
   std::int64_t tasks_lent = 0;   ///< of devices' places, what CPU workers ran
-  std::int64_t write_backs = 0;  ///< copies of devices' tiles to the host for them
+  std::int64_t tasks_visiting = 0;  ///< of devices' places, what other devices ran
+  std::int64_t write_backs = 0;     ///< copies of devices' tiles to the host for lent tasks
   std::uint64_t written_bytes = 0;
   std::int64_t fetches = 0;  ///< of what they have left on the host, for devices
   std::uint64_t fetched_bytes = 0;
@@ -53,7 +56,8 @@ struct SimulationResult {
 ///   device (SharedRates);
 /// - of each device copies to it, and those to the host, are done one after the other, by urgency;
 /// - where nodes lend, workers take devices' tasks by the runtime's own choice (LendingChoice);
-///   tiles that they, or later the device, lack are copied first, before other copies;
+///   tiles that they, or later the device, lack are copied first, before other copies; devices
+///   without tasks take those of others, whose tiles come and go at the rate between devices;
 /// - grants and messages pass through the progress threads of both nodes, messages between hosts
 ///   through the interfaces of both, whose rates are shared by what passes at a time; from one node
 ///   to another they follow each other.

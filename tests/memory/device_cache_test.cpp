@@ -219,6 +219,33 @@ TEST_F(DeviceCacheTest, backs_all_pools_beforehand_if_told_to) {
   EXPECT_EQ(backings_.bytes, 0U);
 }
 
+/// For who uses room that is left: it asks for none, and leaves none behind.
+TEST_F(DeviceCacheTest, has_spare_blocks_where_there_is_room_and_neither_counts_nor_backs_them) {
+  make(4);
+  const std::vector<ResidentBlock> blocks = add_pool(2);
+  const std::uint64_t counted = cache_->block_bytes();
+  const std::vector<std::size_t> sizes(3, tile);
+  const std::vector<ResidentBlock> spare =
+      cache_->add_pool(sizes, DeviceCache::PoolKind::spare);
+  EXPECT_EQ(cache_->block_bytes(), counted);
+  EXPECT_TRUE(cache_->holds_all());
+  cache_->back_all(DeviceCache::Locking::later);
+  EXPECT_EQ(backings_.taken, 1) << "that of the others";
+  const Uses two{{spare[0], AccessMode::write}, {spare[1], AccessMode::write}};
+  ASSERT_TRUE(cache_->try_acquire(two));
+  const Uses both{{blocks[0], AccessMode::write}, {blocks[1], AccessMode::write}};
+  ASSERT_TRUE(cache_->try_acquire(both));
+  const Uses third{{spare[2], AccessMode::write}};
+  EXPECT_FALSE(cache_->try_acquire(third)) << "there is no room";
+  cache_->release_and_discard(two);
+  EXPECT_TRUE(cache_->try_acquire(third)) << "and now there is";
+  cache_->release_and_discard(third);
+  cache_->release(both);
+  cache_->remove_pool(spare);
+  EXPECT_EQ(cache_->block_bytes(), counted);
+  EXPECT_TRUE(cache_->take_transfers().empty());
+}
+
 TEST_F(DeviceCacheTest, locks_host_memory_by_parts_before_the_first_transfer_or_all_at_once) {
   constexpr std::size_t block = std::size_t{9} << 20;  // two of them make a part
   make(5 * block / tile);

@@ -113,6 +113,30 @@ TEST(SimulatedLending, what_the_host_has_written_comes_back_when_the_device_need
   EXPECT_EQ(result.tasks, 24);
 }
 
+/// Two devices and a slow worker: 12 tasks of 1000 ns, all of the first device, tiles of 8 kB.
+TEST(SimulatedLending, an_idle_device_takes_the_half_of_a_busy_one_if_its_tiles_come_fast) {
+  SimulatedMachine machine = with_device();
+  machine.devices = 2;
+  ProgramWriter writer;
+  std::vector<TileId> tiles;
+  for (int i = 0; i < 40; ++i) tiles.push_back(writer.tile(0, 1));
+  for (const TileId tile : tiles) writer.task({writer.read_write(tile)});
+  const std::vector<TaskKind> kinds{{"work", 1, 1, 1, 1e-6, 1}};
+  for (const auto& [rate, least, most] :
+       {std::tuple{80e9, 20e-6, 26e-6}, std::tuple{0.2e9, 39.9e-6, 40.1e-6}}) {
+    machine.to_peer = {0, rate};
+    ScriptedJob job(writer.program(), writer.matrices(), kinds, 8000);
+    const SimulationResult result = simulate(machine, job, dynamic);
+    EXPECT_EQ(result.tasks, 40);
+    EXPECT_GE(result.seconds, least);
+    EXPECT_LE(result.seconds, most);
+    EXPECT_EQ(result.tasks_visiting > 10, rate > 1e9) << result.tasks_visiting;
+    EXPECT_EQ(result.tasks_lent, 0);
+    const RunTrace run = make_run("simulated", result.traces);
+    EXPECT_EQ(std::ranges::count(run.tasks, PlaceId{2}, &Task::place), result.tasks_visiting);
+  }
+}
+
 TEST(SimulatedLending, lent_tasks_are_divided) {
   static constexpr Kernel step{.name = "step"};
   FineTasks tasks;

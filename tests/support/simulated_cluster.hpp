@@ -42,7 +42,8 @@ enum class Walk : std::uint8_t {
 /// Where ready tasks of devices' places run.
 enum class Placement : std::uint8_t {
   fixed,    ///< at their places
-  dynamic,  ///< or on the node's CPU workers, where they would end first (DynamicPlacement)
+  dynamic,  ///< or on the node's CPU workers or another device, where they would end first
+            ///< (DynamicPlacement)
 };
 
 /// A lie that the simulated machine tells once, at a time that the seed decides; to see that the
@@ -69,6 +70,7 @@ enum class Fault : std::uint8_t {
   lent_write_not_left,      ///< a device is not told that a lent task wrote its block on the host
   lent_task_early,          ///< a lent task does not wait for the write-back of what it reads
   device_task_early,        ///< a device's task does not wait for the fetch of what it reads
+  visit_early,              ///< a task visits another device while some of its tiles are not there
 };
 
 /// Which of the checks failed first.
@@ -121,6 +123,7 @@ struct Outcome {
   std::int64_t divided = 0;     ///< tasks
   std::int64_t fine_tasks = 0;  ///< that ran
   std::int64_t lent = 0;        ///< tasks of devices that ran on the host
+  std::int64_t visits = 0;      ///< tasks of devices that ran on other devices
   std::int64_t fetches = 0;
   std::int64_t write_backs = 0;
   std::int64_t walked = 0;  ///< statements that nodes appended or announced, in total

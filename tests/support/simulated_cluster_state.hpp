@@ -53,7 +53,7 @@ struct SimulatedCluster::ReadyTask {
   protocol::Task* task;
   std::size_t job;
   std::size_t statement;
-  PlaceId at;                   ///< its own place, or the host that it is lent to
+  PlaceId at;                   ///< its own place, or the one that it is lent to
   Copy copy = Copy::only;       ///< of its blocks, once they are acquired
   bool leaves_nothing = false;  ///< by a fault: what it writes is not left to the host
 };

@@ -107,15 +107,23 @@ PlaceId SimulatedCluster::choose_place(Node& node, const ReadyTask& ready) const
   const PlaceId home = ready.task->place;
   if (home == host_place) return home;
   constexpr double transfer_seconds = 1e-3;
+  constexpr double visit_seconds = 0.2e-3;
   SimulatedMemory& memory = memory_of(node, home);
   const SimulatedMemory::Uses uses = uses_of(memory, *ready.task);
-  const std::array<PlaceOffer, 2> offers{
+  std::vector<PlaceOffer> offers{
       PlaceOffer{home, node.loads.seconds(home),
                  transfer_seconds * static_cast<double>(memory.missing_frames(uses)),
                  seconds_of(ready, home)},
       PlaceOffer{host_place, node.loads.seconds(host_place),
                  transfer_seconds * static_cast<double>(memory.missing_backings(uses)),
                  seconds_of(ready, host_place)}};
+  for (std::int32_t p = 1; p < options_.places; ++p) {
+    const PlaceId other{p};
+    if (other == home) continue;
+    offers.push_back({other, node.loads.seconds(other),
+                      visit_seconds * static_cast<double>(uses.size()),
+                      seconds_of(ready, other)});
+  }
   return offers.at(policy_of(options_.placement).choose(offers)).place;
 }
 
@@ -127,7 +135,19 @@ void SimulatedCluster::acquire_task(Node& node, ReadyTask ready) {
   ready.copy = Copy::frame;
   SimulatedMemory& memory = memory_of(node, place);
   const SimulatedMemory::Uses uses = uses_of(memory, *ready.task);
-  if (memory.try_acquire(uses)) return start_task(node, ready);
+  if (memory.try_acquire(uses)) {
+    if (ready.at != place) ++outcome_.visits;
+    return start_task(node, ready);
+  }
+  if (ready.at != place && reads_without_frame(memory, uses) && inject(Fault::visit_early)) {
+    return start_task(node, ready);
+  }
+  // Another device waits for no tiles: the task is its own device's again.
+  if (ready.at != place) {
+    node.loads.remove(ready.at, seconds_of(ready, ready.at), now_ns());
+    ready.at = place;
+    node.loads.add(ready.at, seconds_of(ready, ready.at), now_ns());
+  }
   const bool is_missing = reads_without_frame(memory, uses);
   const auto ticket = memory.request(uses);
   if (is_missing && inject(Fault::device_task_early)) return start_task(node, ready);

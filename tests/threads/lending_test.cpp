@@ -45,6 +45,7 @@ std::vector<Work> works() {
 TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
   const std::vector<Work> all = works();
   std::int64_t lent = 0;
+  std::int64_t visiting = 0;
   std::vector<Outcome> expected;
   expected.reserve(all.size());
   for (const Work& work : all) expected.push_back(outcome_of(work, {}));
@@ -59,11 +60,73 @@ TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
     ASSERT_TRUE(same_bits(outcome, expected[w])) << all[w].name << ", " << devices << " devices\n"
                                                  << simulation::replay_hint(seed);
     lent += outcome.tasks_lent;
+    visiting += outcome.tasks_visiting;
   }
   // Mostly thousands; of a single run on busy cores perhaps none.
   if (seeds.size() > 6) {
     EXPECT_GT(lent, 0);
+    EXPECT_GT(visiting, 0);
   }
+}
+
+/// Takes a device a while, and a worker cannot run it.
+std::int64_t slowly(const KernelArguments& arguments) {
+  std::this_thread::sleep_for(std::chrono::microseconds(500));
+  return twice_plus_input(arguments);
+}
+constexpr Kernel slow_accumulate{.name = "slow accumulate", .emulated = slowly};
+
+/// All tiles are the first device's.
+Work one_sided_work() {
+  return {"tiles of one device", "tile: 16, strip: 0", [](Node& node, Outcome& outcome) {
+            constexpr int tiles = 12;
+            Matrix<double> m = node.matrix<double>(16 * tiles, 16);
+            m.fill(element);
+            UserStream stream = node.stream("one-sided", {m});
+            for (int round = 0; round < 10; ++round) {
+              for (int i = 0; i < tiles; i += 2) {
+                stream->insert(slow_accumulate, read_write(m(TileRow{i}, TileColumn{0})),
+                               read(m(TileRow{(i + 1 + 2 * round) % tiles}, TileColumn{0})));
+              }
+            }
+            expect_done(stream.end());
+            outcome.add(m);
+          }};
+}
+
+TEST(Lending, an_idle_device_runs_tasks_of_a_busy_one_with_the_same_bits) {
+  const Outcome alone = outcome_of(one_sided_work(), {.devices = 1, .workers = 1});
+  for (const int devices : {2, 3}) {
+    const Machine machine{.devices = devices, .workers = 1, .placement = "dynamic"};
+    // On busy cores a single run may come to none.
+    std::int64_t visiting = 0;
+    for (int run = 0; run < 10 && visiting == 0; ++run) {
+      const Outcome together = outcome_of(one_sided_work(), machine);
+      visiting += together.tasks_visiting;
+      EXPECT_EQ(together.tasks_lent, 0);
+      ASSERT_TRUE(same_bits(together, alone)) << devices << " devices";
+    }
+    EXPECT_GT(visiting, 0) << devices << " devices";
+  }
+  const Outcome fixed = outcome_of(one_sided_work(), {.devices = 2, .workers = 1});
+  EXPECT_EQ(fixed.tasks_visiting, 0);
+  EXPECT_TRUE(same_bits(fixed, alone));
+}
+
+TEST(Lending, devices_that_do_not_reach_each_other_keep_their_tasks) {
+  Machine machine = lending(2, 0);
+  machine.faults.devices.refuse_peers = true;
+  const Outcome apart = outcome_of(one_sided_work(), machine);
+  EXPECT_EQ(apart.tasks_visiting, 0);
+}
+
+/// One that has no room left for the tiles of others is left alone, and the run goes on.
+TEST(Lending, a_device_without_room_receives_no_visits) {
+  Machine machine{.devices = 2, .workers = 1, .placement = "dynamic"};
+  machine.memory = TileStore::least_device_bytes(std::size_t{16} * 16 * sizeof(double), 2);
+  const Outcome full = outcome_of(one_sided_work(), machine);
+  EXPECT_EQ(full.tasks_visiting, 0);
+  EXPECT_TRUE(same_bits(full, outcome_of(one_sided_work(), {.devices = 1, .workers = 1})));
 }
 
 TEST(Lending, divided_tasks_give_the_factor) {

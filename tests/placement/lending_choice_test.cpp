@@ -1,0 +1,182 @@
+#include "node-runtime/placement/lending_choice.hpp"
+
+#include <deque>
+#include <gtest/gtest.h>
+#include <memory>
+#include <set>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+using protocol::Task;
+
+constexpr double kernel_seconds = 1e-3;
+constexpr std::uint64_t tile_bytes = 1'000'000;
+
+/// Tasks whose costs are known, on devices 1 and 2 and some workers.
+class Tasks final : public LendableTasks {
+ public:
+  double worker = 1;       ///< seconds on one worker
+  std::int32_t width = 1;
+  Visit bytes{2 * tile_bytes, tile_bytes};
+  std::set<const Task*> away;     ///< their tiles are not on their device
+  std::set<const Task*> claimed;
+  bool devices_can = true;
+
+  [[nodiscard]] Costs costs(const Task& /*task*/) override {
+    return {worker, kernel_seconds, width};
+  }
+  [[nodiscard]] Lacking lacking(const Task& /*task*/) const override { return {}; }
+  [[nodiscard]] Visit visit(const Task& /*task*/) const override { return bytes; }
+  [[nodiscard]] bool counts(const Task& /*task*/) const override { return true; }
+  [[nodiscard]] bool may_move(const Task& /*task*/) const override { return true; }
+  [[nodiscard]] bool may_visit(const Task& /*task*/, PlaceId /*device*/) const override {
+    return devices_can;
+  }
+  [[nodiscard]] bool claim(const Task& task) override {
+    if (away.contains(&task)) return false;
+    claimed.insert(&task);
+    return true;
+  }
+};
+
+/// A node with two devices, whose links take `seconds_per_tile`.
+struct TwoDevices {
+  explicit TwoDevices(double seconds_per_tile = 0)
+      : choice(std::make_shared<DynamicPlacement>(),
+               [seconds_per_tile](Location /*from*/, Location /*to*/, std::uint64_t bytes) {
+                 return seconds_per_tile * static_cast<double>(bytes) / tile_bytes;
+               },
+               known, 2, 4) {
+    for (int p = 0; p < 3; ++p) ready.push_back(std::make_unique<ReadyQueue>());
+  }
+
+  Task& add(PlaceId place, std::int32_t priority) {
+    Task& task = tasks.emplace_back();
+    task.place = place;
+    task.priority = priority;
+    ready[static_cast<std::size_t>(place.value())]->push(task);
+    choice.became_ready(task, now_ns);
+    return task;
+  }
+  /// So many, each more urgent than the one before.
+  void add_rising(PlaceId place, int count) {
+    for (int i = 0; i < count; ++i) add(place, 10 + i);
+  }
+  Task* visitor(PlaceId device) { return choice.take_for_device(ready, device, now_ns); }
+
+  Tasks known;
+  std::vector<std::unique_ptr<ReadyQueue>> ready;
+  std::deque<Task> tasks;
+  LendingChoice choice;
+  std::int64_t now_ns = 0;
+};
+
+constexpr PlaceId first{1};
+constexpr PlaceId second{2};
+
+}  // namespace
+
+TEST(LendingChoice, gives_an_idle_device_the_least_urgent_task_of_the_busiest_one) {
+  TwoDevices node;
+  node.add_rising(first, 8);
+  Task* const task = node.visitor(second);
+  ASSERT_NE(task, nullptr);
+  EXPECT_EQ(task->priority, 10);
+  EXPECT_EQ(task->place, first) << "the home stays";
+  EXPECT_EQ(task->runs_at(), second);
+  EXPECT_TRUE(task->is_lent_to_device());
+  EXPECT_FALSE(task->is_lent_to_host());
+  EXPECT_TRUE(node.known.claimed.contains(task));
+  EXPECT_EQ(node.ready[1]->count(), 7U);
+  EXPECT_EQ(node.choice.visits(), 1);
+  EXPECT_EQ(node.choice.lent(), 0);
+}
+
+TEST(LendingChoice, leaves_a_device_what_it_comes_to_soon) {
+  TwoDevices node;
+  node.add_rising(first, static_cast<int>(LendingChoice::kept_by_device));
+  EXPECT_FALSE(node.choice.has_surplus(node.ready));
+  EXPECT_EQ(node.visitor(second), nullptr);
+  node.add(first, 1);
+  EXPECT_TRUE(node.choice.has_surplus(node.ready));
+  EXPECT_NE(node.visitor(second), nullptr);
+  EXPECT_EQ(node.visitor(second), nullptr);
+}
+
+TEST(LendingChoice, of_one_device_nothing_visits_itself) {
+  TwoDevices node;
+  node.add_rising(first, 20);
+  EXPECT_EQ(node.visitor(first), nullptr) << "the other one has none";
+}
+
+TEST(LendingChoice, counts_the_way_there_and_back) {
+  // The home comes to its last of eight tasks after 7 ms, and has run it after 8 ms. There: 2 tiles
+  // while nothing else is to do, the kernel, and 1 tile back.
+  for (const double tile_ms : {2.2, 2.4}) {
+    TwoDevices node(tile_ms * 1e-3);
+    node.add_rising(first, 8);
+    const double away_ms = 2 * tile_ms + 1 + tile_ms;
+    EXPECT_EQ(node.visitor(second) != nullptr, away_ms < 8) << tile_ms;
+  }
+}
+
+TEST(LendingChoice, ends_when_both_have_as_much_to_do) {
+  TwoDevices node;
+  node.add_rising(first, 40);
+  int visits = 0;
+  while (node.visitor(second) != nullptr) ++visits;
+  EXPECT_EQ(visits, 20);
+}
+
+TEST(LendingChoice, passes_over_tasks_whose_tiles_are_elsewhere) {
+  TwoDevices node;
+  const Task& least = node.add(first, 1);
+  node.add_rising(first, 8);
+  node.known.away.insert(&least);
+  const Task* const task = node.visitor(second);
+  ASSERT_NE(task, nullptr);
+  EXPECT_EQ(task->priority, 10);
+  for (const Task& each : node.tasks) node.known.away.insert(&each);
+  EXPECT_EQ(node.visitor(second), nullptr);
+  EXPECT_EQ(node.ready[1]->count(), 8U) << "they are all still there";
+}
+
+TEST(LendingChoice, leaves_kernels_at_home_that_the_other_device_lacks) {
+  TwoDevices node;
+  node.known.devices_can = false;
+  node.add_rising(first, 20);
+  EXPECT_EQ(node.visitor(second), nullptr);
+}
+
+TEST(LendingChoice, counts_a_visit_where_it_runs_until_it_is_over) {
+  TwoDevices node;
+  node.add_rising(first, 40);
+  std::vector<Task*> visiting;
+  while (Task* const task = node.visitor(second)) visiting.push_back(task);
+  // Half of the visits are over: the second device has half as much to do as the first one.
+  for (std::size_t i = 0; i < visiting.size() / 2; ++i) {
+    node.now_ns += 1'000'000;
+    node.choice.finished(*visiting[i], node.now_ns);
+  }
+  EXPECT_NE(node.visitor(second), nullptr);
+}
+
+TEST(LendingChoice, gives_the_host_what_it_ends_first) {
+  TwoDevices node;
+  node.known.worker = 4e-3;  // on four workers as fast as a device
+  node.known.width = 4;
+  node.add_rising(first, 8);
+  node.add_rising(second, 4);
+  const Task* const task = node.choice.take_for_host(node.ready, node.now_ns);
+  ASSERT_NE(task, nullptr);
+  EXPECT_EQ(task->place, first);
+  EXPECT_EQ(task->priority, 10);
+  EXPECT_EQ(task->runs_at(), host_place);
+  EXPECT_TRUE(node.known.claimed.empty()) << "its tiles are asked for instead";
+  node.known.worker = 1;
+  EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns), nullptr);
+}
+
+}  // namespace heddle
