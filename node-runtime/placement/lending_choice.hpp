@@ -67,9 +67,9 @@ class LendingChoice {
   /// Of all places.
   using Queues = std::span<const std::unique_ptr<ReadyQueue>>;
 
-  /// Ready tasks that a device keeps at least: before another one had their tiles it would have
-  /// come to them itself.
-  static constexpr std::size_t kept_by_device = 3;
+  /// Ready tasks that a device keeps at least, beside those that its streams have: before another
+  /// one had their tiles it would have come to them itself.
+  static constexpr std::size_t kept_by_device = 8;
 
   /// `tasks` outlives it. Places 1 to `devices` are the devices'.
   LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,

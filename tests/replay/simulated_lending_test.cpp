@@ -123,7 +123,7 @@ TEST(SimulatedLending, an_idle_device_takes_the_half_of_a_busy_one_if_its_tiles_
   for (const TileId tile : tiles) writer.task({writer.read_write(tile)});
   const std::vector<TaskKind> kinds{{"work", 1, 1, 1, 1e-6, 1}};
   for (const auto& [rate, least, most] :
-       {std::tuple{80e9, 20e-6, 26e-6}, std::tuple{0.2e9, 39.9e-6, 40.1e-6}}) {
+       {std::tuple{80e9, 20e-6, 27e-6}, std::tuple{0.2e9, 39.9e-6, 40.1e-6}}) {
     machine.to_peer = {0, rate};
     ScriptedJob job(writer.program(), writer.matrices(), kinds, 8000);
     const SimulationResult result = simulate(machine, job, dynamic);

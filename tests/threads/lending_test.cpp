@@ -79,11 +79,11 @@ constexpr Kernel slow_accumulate{.name = "slow accumulate", .emulated = slowly};
 /// All tiles are the first device's.
 Work one_sided_work() {
   return {"tiles of one device", "tile: 16, strip: 0", [](Node& node, Outcome& outcome) {
-            constexpr int tiles = 12;
+            constexpr int tiles = 60;
             Matrix<double> m = node.matrix<double>(16 * tiles, 16);
             m.fill(element);
             UserStream stream = node.stream("one-sided", {m});
-            for (int round = 0; round < 10; ++round) {
+            for (int round = 0; round < 4; ++round) {
               for (int i = 0; i < tiles; i += 2) {
                 stream->insert(slow_accumulate, read_write(m(TileRow{i}, TileColumn{0})),
                                read(m(TileRow{(i + 1 + 2 * round) % tiles}, TileColumn{0})));
