@@ -99,9 +99,10 @@ bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lackin
   return policy_->choose(offers) == 1;
 }
 
-/// What the task writes is needed at home: its way back counts like the kernel. And all of it counts
-/// twice, as the device's own tasks that become ready meanwhile come later by that: where devices
-/// have as much to do, a step's first tasks would wait for the last ones of the step before.
+/// What the task writes is needed at home: its way back counts like the kernel. And all of it
+/// counts twice, as the device's own tasks that become ready meanwhile come later by that: where
+/// devices have as much to do, a step's first tasks would wait for the last ones of the step
+/// before.
 bool LendingChoice::device_is_sooner(const Task& task, PlaceId device) {
   const Costs costs = tasks_.costs(task);
   const LendableTasks::Visit bytes = tasks_.visit(task);

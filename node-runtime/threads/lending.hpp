@@ -20,10 +20,10 @@ struct LendingOptions {
   TaskCosts costs;
 };
 
-/// Which ready tasks of devices' places the CPU workers, or devices that have none, run instead (000
-/// section 3.6). Tiles keep their homes, and the protocol knows nothing of it: a task that is lent
-/// to the host uses its blocks there (DeviceCache::request_host), and what it writes stays there
-/// until the device needs it; one that visits another device has its blocks pinned in its own
+/// Which ready tasks of devices' places the CPU workers, or devices that have none, run instead
+/// (000 section 3.6). Tiles keep their homes, and the protocol knows nothing of it: a task that is
+/// lent to the host uses its blocks there (DeviceCache::request_host), and what it writes stays
+/// there until the device needs it; one that visits another device has its blocks pinned in its own
 /// device's memory meanwhile (threads/visits.hpp).
 ///
 /// A worker that looks for work lends while the host has less to do than `ahead` tasks for each

@@ -48,8 +48,7 @@ bool Visits::provide_room(std::size_t bytes) {
   if (count() > 0) return false;
   give_room_back();
   const std::vector<std::size_t> sizes(tasks_max * protocol::accesses_max, bytes);
-  const std::vector<ResidentBlock> blocks =
-      cache_.add_pool(sizes, DeviceCache::PoolKind::spare);
+  const std::vector<ResidentBlock> blocks = cache_.add_pool(sizes, DeviceCache::PoolKind::spare);
   auto next = blocks.begin();
   for (Blocks& some : room_) {
     std::copy_n(next, some.size(), some.begin());
@@ -74,7 +73,8 @@ Task* Visits::take() {
   if (bytes == 0 || !provide_room(bytes)) return nullptr;
   const Blocks& blocks = room_[static_cast<std::size_t>(free - visits_.begin())];
   free->count = blocks.size();
-  for (std::size_t i = 0; i < blocks.size(); ++i) free->uses[i] = {blocks[i], AccessMode::write, {}};
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    free->uses[i] = {blocks[i], AccessMode::write, {}};
   if (!cache_.try_acquire(free->span())) return nullptr;
   Task* const task = engine_.take_visitor(place_);
   const std::size_t wanted = task == nullptr ? 0 : task->operand_count;

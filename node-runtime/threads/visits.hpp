@@ -9,7 +9,8 @@
 
 namespace heddle {
 
-/// Tasks of other devices' places that a device runs while it has none of its own (000 section 3.6).
+/// Tasks of other devices' places that a device runs while it has none of its own (000
+/// section 3.6).
 ///
 /// A visiting task's tiles stay in its own device's memory, pinned; what it reads is copied into
 /// room that this device has left, the kernel runs there, and what it writes is copied back, all in

@@ -235,8 +235,8 @@ Task* SimulatedNode::next_of_device(std::int32_t number) {
   return nullptr;
 }
 
-/// A device with nothing of its own to do or to wait for runs tasks of others, each stream one: their
-/// tiles come before the kernel and go after it. As DeviceManager::receive() has it.
+/// A device with nothing of its own to do or to wait for runs tasks of others, each stream one:
+/// their tiles come before the kernel and go after it. As DeviceManager::receive() has it.
 void SimulatedNode::receive(std::int32_t number) {
   Device& device = devices_[static_cast<std::size_t>(number)];
   const auto given = [&] {

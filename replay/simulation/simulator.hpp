@@ -11,8 +11,8 @@ namespace heddle::replay {
 
 struct SimulationOptions {
   std::int32_t window = 8192;  ///< of each node, as runtime.window
-  /// CPU workers, and devices without tasks, run other devices' tasks, as runtime.placement: dynamic
-  /// has it.
+  /// CPU workers, and devices without tasks, run other devices' tasks, as runtime.placement:
+  /// dynamic has it.
   bool lends = false;
   bool traces = false;
 };
@@ -35,7 +35,7 @@ struct SimulationResult {
   std::uint64_t message_bytes = 0;
   std::int64_t copies = 0;
   std::uint64_t copied_bytes = 0;
-  std::int64_t tasks_lent = 0;   ///< of devices' places, what CPU workers ran
+  std::int64_t tasks_lent = 0;      ///< of devices' places, what CPU workers ran
   std::int64_t tasks_visiting = 0;  ///< of devices' places, what other devices ran
   std::int64_t write_backs = 0;     ///< copies of devices' tiles to the host for lent tasks
   std::uint64_t written_bytes = 0;

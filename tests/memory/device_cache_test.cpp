@@ -225,8 +225,7 @@ TEST_F(DeviceCacheTest, has_spare_blocks_where_there_is_room_and_neither_counts_
   const std::vector<ResidentBlock> blocks = add_pool(2);
   const std::uint64_t counted = cache_->block_bytes();
   const std::vector<std::size_t> sizes(3, tile);
-  const std::vector<ResidentBlock> spare =
-      cache_->add_pool(sizes, DeviceCache::PoolKind::spare);
+  const std::vector<ResidentBlock> spare = cache_->add_pool(sizes, DeviceCache::PoolKind::spare);
   EXPECT_EQ(cache_->block_bytes(), counted);
   EXPECT_TRUE(cache_->holds_all());
   cache_->back_all(DeviceCache::Locking::later);

@@ -17,10 +17,10 @@ constexpr std::uint64_t tile_bytes = 1'000'000;
 /// Tasks whose costs are known, on devices 1 and 2 and some workers.
 class Tasks final : public LendableTasks {
  public:
-  double worker = 1;       ///< seconds on one worker
+  double worker = 1;  ///< seconds on one worker
   std::int32_t width = 1;
   Visit bytes{2 * tile_bytes, tile_bytes};
-  std::set<const Task*> away;     ///< their tiles are not on their device
+  std::set<const Task*> away;  ///< their tiles are not on their device
   std::set<const Task*> claimed;
   bool devices_can = true;
 
@@ -44,11 +44,12 @@ class Tasks final : public LendableTasks {
 /// A node with two devices, whose links take `seconds_per_tile`.
 struct TwoDevices {
   explicit TwoDevices(double seconds_per_tile = 0)
-      : choice(std::make_shared<DynamicPlacement>(),
-               [seconds_per_tile](Location /*from*/, Location /*to*/, std::uint64_t bytes) {
-                 return seconds_per_tile * static_cast<double>(bytes) / tile_bytes;
-               },
-               known, 2, 4) {
+      : choice(
+            std::make_shared<DynamicPlacement>(),
+            [seconds_per_tile](Location /*from*/, Location /*to*/, std::uint64_t bytes) {
+              return seconds_per_tile * static_cast<double>(bytes) / tile_bytes;
+            },
+            known, 2, 4) {
     for (int p = 0; p < 3; ++p) ready.push_back(std::make_unique<ReadyQueue>());
   }
 

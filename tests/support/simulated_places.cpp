@@ -121,8 +121,7 @@ PlaceId SimulatedCluster::choose_place(Node& node, const ReadyTask& ready) const
     const PlaceId other{p};
     if (other == home) continue;
     offers.push_back({other, node.loads.seconds(other),
-                      visit_seconds * static_cast<double>(uses.size()),
-                      seconds_of(ready, other)});
+                      visit_seconds * static_cast<double>(uses.size()), seconds_of(ready, other)});
   }
   return offers.at(policy_of(options_.placement).choose(offers)).place;
 }
