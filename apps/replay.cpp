@@ -100,15 +100,19 @@ class RecordedRun final : public PredictionSubject {
     return one;
   }
   [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {
-    const auto now = here_.clock_of(one.machine, one.matrix_bytes());
     const Crowd crowd = crowd_of(one.machine);
-    if (crowd == Crowd::same) return std::make_shared<RecordedClock>(recorded_, now, now);
     MachineDescription was = one.machine;
     was.machine.nodes = was_.description.machine.nodes;
     was.machine.cpu_workers = was_.description.machine.cpu_workers;
     was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
-    const auto then = here_.clock_of(was, one.matrix_bytes());
-    return std::make_shared<RecordedClock>(recorded_, then, crowd == Crowd::other ? now : then);
+    const MachineDescription& now = crowd == Crowd::other ? one.machine : was;
+    const double bytes = one.matrix_bytes();
+    const auto ratio = [this, now, was, bytes](const KernelCase& what, const KernelCase& other,
+                                               Runner runner) {
+      return here_.ratio(what, now, other, was, bytes, runner);
+    };
+    return std::make_shared<RecordedClock>(recorded_, here_.clock_of(now, bytes), ratio,
+                                           crowd == Crowd::other);
   }
   [[nodiscard]] std::string more(const Prediction& prediction) const override {
     const bool is_as_it_was = options_.overrides.empty() && !options_.machine;

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
+#include "base/median.hpp"
 #include "kernels/piece.hpp"
 
 namespace heddle {
@@ -121,27 +124,69 @@ class CaseOperands {
   std::vector<std::vector<double>> given_;
 };
 
+/// A kernel on all workers of a clock, again and again; their operands stay.
+class TimedCase {
+ public:
+  TimedCase(const KernelCase& what, const tuning::Workers& workers, std::int64_t operand_bytes,
+            const tuning::NormalValues& normal)
+      : what_(what),
+        workers_(workers),
+        operand_bytes_(operand_bytes),
+        normal_(normal),
+        panel_(largest_of(what), normal),
+        operands_(static_cast<std::size_t>(workers.count)) {}
+
+  /// Of each worker.
+  [[nodiscard]] std::vector<double> round(double seconds) {
+    return tuning::times_on(
+        workers_, workers_.count,
+        [this](std::int32_t worker) {
+          auto& own = operands_[static_cast<std::size_t>(worker)];
+          if (own == nullptr) {  // by the thread that will use it
+            own = std::make_unique<CaseOperands>(what_, normal_, panel_, operand_bytes_);
+          }
+          return own->work();
+        },
+        seconds);
+  }
+
+ private:
+  [[nodiscard]] static std::int64_t largest_of(const KernelCase& what) {
+    std::int64_t largest = 1;
+    for (const OperandShape& shape : what.operands) {
+      largest = std::max(largest, shape.rows * shape.columns);
+    }
+    return largest;
+  }
+
+  const KernelCase& what_;
+  const tuning::Workers& workers_;
+  std::int64_t operand_bytes_;
+  const tuning::NormalValues& normal_;
+  tuning::SharedPanel panel_;
+  std::vector<std::unique_ptr<CaseOperands>> operands_;
+};
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 }  // namespace
 
 double MeasuredClock::seconds(const KernelCase& what, Runner runner) {
   if (runner != Runner::worker) return 0;
-  std::int64_t largest = 1;
-  for (const OperandShape& shape : what.operands) {
-    largest = std::max(largest, shape.rows * shape.columns);
-  }
-  tuning::SharedPanel panel(largest, normal_);
-  std::vector<std::unique_ptr<CaseOperands>> operands(static_cast<std::size_t>(workers_.count));
-  const auto work_of = [&](std::int32_t worker) {
-    auto& own = operands[static_cast<std::size_t>(worker)];
-    own = std::make_unique<CaseOperands>(what, normal_, panel,
-                                         operand_bytes_);  // by the thread that will use it
-    return own->work();
-  };
+  TimedCase timed(what, workers_, operand_bytes_, normal_);
   double best = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < rounds; ++round) {
-    best = std::min(best, tuning::time_on(workers_, workers_.count, work_of, seconds_each));
-  }
+  for (int i = 0; i < rounds; ++i) best = std::min(best, mean_of(timed.round(seconds_each)));
   return best;
+}
+
+double MeasuredClock::ratio(const KernelCase& what, MeasuredClock& of_other,
+                            const KernelCase& other) {
+  TimedCase now(what, workers_, operand_bytes_, normal_);
+  TimedCase then(other, of_other.workers_, of_other.operand_bytes_, of_other.normal_);
+  return tuning::ratio_by_turns([&] { return median(now.round(seconds_each)); },
+                                [&] { return median(then.round(seconds_each)); });
 }
 
 }  // namespace heddle

@@ -20,6 +20,11 @@ class MeasuredClock final : public KernelClock {
       : workers_(std::move(workers)), operand_bytes_(operand_bytes) {}
 
   [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override;
+  /// What one kernel takes on this clock's workers over what another one takes on those of another
+  /// clock, by turns (tuning::ratio_by_turns); of workers the one in the middle counts. A quarter
+  /// of a second.
+  [[nodiscard]] double ratio(const KernelCase& what, MeasuredClock& of_other,
+                             const KernelCase& other);
   [[nodiscard]] std::string source() const override {
     return "as measured on this machine, all workers at work";
   }

@@ -236,16 +236,53 @@ const RecordedTimes::Times* RecordedTimes::main_case(const Kernel& kernel, Runne
   return best;
 }
 
-/// What the kernel takes now of what it took, by its main case: timing all of them would take long,
-/// and short ones are timed badly.
-double RecordedClock::crowding(const Kernel& kernel, Runner runner) {
-  if (then_ == now_ || runner != Runner::worker) return 1;
-  const auto [known, is_new] = crowding_.try_emplace(&kernel, 1);
-  const RecordedTimes::Times* const main = recorded_->main_case(kernel, runner);
+double RecordedTimes::share_of(const Kernel& kernel) const {
+  double all = 0;
+  double own = 0;
+  for (const Times& one : times_) {
+    if (one.runner != Runner::worker) continue;
+    const double sum = std::accumulate(one.seconds.begin(), one.seconds.end(), 0.0);
+    all += sum;
+    if (one.key.kernel == &kernel) own += sum;
+  }
+  return all > 0 ? own / all : 0;
+}
+
+const Kernel* RecordedTimes::largest_share() const {
+  const Kernel* largest = nullptr;
+  double most = 0;
+  for (const Times& one : times_) {
+    const double share = share_of(*one.key.kernel);
+    if (share <= most) continue;
+    largest = one.key.kernel;
+    most = share;
+  }
+  return largest;
+}
+
+/// By the kernel's main case: timing all of them would take long.
+double RecordedClock::timed_crowding(const Kernel& kernel) {
+  const auto [known, is_new] = timed_.try_emplace(&kernel, 1);
+  const RecordedTimes::Times* const main = recorded_->main_case(kernel, Runner::worker);
   if (!is_new || main == nullptr) return known->second;
-  const double then = then_->seconds(main->key.as_case(), runner);
-  const double now = now_->seconds(main->key.as_case(), runner);
-  if (then > 0 && now > 0) known->second = now / then;
+  const KernelCase what = main->key.as_case();
+  if (const double ratio = ratio_(what, what, Runner::worker); ratio > 0) known->second = ratio;
+  return known->second;
+}
+
+/// What the kernel takes now of what it took. One of a small share of the run is timed beside
+/// itself on all workers, while in the run it is beside the kernel that computes most: the smaller
+/// the share, the more that one's ratio counts.
+double RecordedClock::crowding(const Kernel& kernel, Runner runner) {
+  if (!is_other_crowd_ || runner != Runner::worker) return 1;
+  const auto [known, is_new] = crowding_.try_emplace(&kernel, 1);
+  const Kernel* const largest = recorded_->largest_share();
+  if (!is_new || largest == nullptr) return known->second;
+  constexpr double half_share = 0.1;  // for which both count the same
+  const double share = recorded_->share_of(kernel);
+  const double general = timed_crowding(*largest);
+  known->second =
+      general * std::pow(timed_crowding(kernel) / general, share / (share + half_share));
   return known->second;
 }
 
@@ -254,12 +291,10 @@ double RecordedClock::seconds(const KernelCase& what, Runner runner) {
     return known->mean() * crowding(*what.kernel, runner);
   }
   ++estimated_;
-  const double other = now_->seconds(what, runner);
   const RecordedTimes::Times* const like = recorded_->nearest(what, runner);
-  if (like == nullptr) return other;
+  if (like == nullptr) return now_->seconds(what, runner);
   const KernelCase near = like->key.as_case();
-  const double there = then_->seconds(near, runner);
-  if (other > 0 && there > 0) return other * like->mean() / there;
+  if (const double ratio = ratio_(what, near, runner); ratio > 0) return like->mean() * ratio;
   return flops_of(near) > 0 ? like->mean() * flops_of(what) / flops_of(near) : like->mean();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +39,10 @@ class RecordedTimes {
   [[nodiscard]] const Times* nearest(const KernelCase& what, Runner runner) const;
   /// That of the same kernel which took longest in all; null likewise.
   [[nodiscard]] const Times* main_case(const Kernel& kernel, Runner runner) const;
+  /// The part of what all workers' kernels took that was this one's, 0..1.
+  [[nodiscard]] double share_of(const Kernel& kernel) const;
+  /// That of workers' kernels with the largest share; null where they ran none.
+  [[nodiscard]] const Kernel* largest_share() const;
   /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.
   [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
   /// By node, what its workers took over what they would have with the means of all nodes.
@@ -53,16 +58,22 @@ class RecordedTimes {
 /// Times of kernels as a run's trace has them: the mean of those of one case, which is what a
 /// factorization's time adds up from.
 ///
-/// Two other clocks say what is different now: `then` with as many workers of a host at work as the
-/// run had, `now` with as many as there are to be; the same clock twice where that is as it was. A
-/// case of the run takes what it took, times what the main case of its kernel takes now of its time
+/// What is different now, ratios of times say. A case of the run takes what it took; where another
+/// number of workers is beside it, times what the main case of its kernel takes now of its time
 /// then. A case that the run has not met takes as long as the run's nearest case of that kernel,
-/// times what it takes now of that case's time then; where they know nothing, by its operations.
+/// times what it takes now of that case's time then; where nobody knows, by its operations.
 class RecordedClock final : public KernelClock {
  public:
-  RecordedClock(std::shared_ptr<const RecordedTimes> recorded, std::shared_ptr<KernelClock> then,
-                std::shared_ptr<KernelClock> now)
-      : recorded_(std::move(recorded)), then_(std::move(then)), now_(std::move(now)) {}
+  /// What a case takes now over what another one took then; 0: nobody knows.
+  using Ratio = std::function<double(const KernelCase& now, const KernelCase& then, Runner runner)>;
+
+  /// `now`: of kernels that the run has not met at all.
+  RecordedClock(std::shared_ptr<const RecordedTimes> recorded, std::shared_ptr<KernelClock> now,
+                Ratio ratio, bool is_other_crowd)
+      : recorded_(std::move(recorded)),
+        now_(std::move(now)),
+        ratio_(std::move(ratio)),
+        is_other_crowd_(is_other_crowd) {}
 
   [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override;
   /// A case that the run has not met differs as its nearest one.
@@ -71,10 +82,13 @@ class RecordedClock final : public KernelClock {
 
  private:
   [[nodiscard]] double crowding(const Kernel& kernel, Runner runner);
+  [[nodiscard]] double timed_crowding(const Kernel& kernel);
 
   std::shared_ptr<const RecordedTimes> recorded_;
-  std::shared_ptr<KernelClock> then_;
   std::shared_ptr<KernelClock> now_;
+  Ratio ratio_;
+  bool is_other_crowd_ = false;
+  std::map<const Kernel*, double> timed_;
   std::int64_t estimated_ = 0;                ///< cases that the run had not
   std::map<const Kernel*, double> crowding_;  ///< of workers' kernels
 };

@@ -113,33 +113,61 @@ double ThisMachine::wake_seconds() {
   return *wake_s_;
 }
 
-std::shared_ptr<KernelClock> ThisMachine::clock(std::int32_t workers, double matrix_bytes) {
-  tuning::Workers measuring;
-  measuring.count = timed_workers(workers);
-  const auto operand_bytes = static_cast<std::int64_t>(
-      std::min(matrix_bytes / workers, static_cast<double>(tuning::operand_bytes)));
-  std::shared_ptr<KernelClock>& clock = clocks_[{measuring.count, operand_bytes}];
-  if (clock != nullptr) return clock;
+ThisMachine::Crowd ThisMachine::crowd_of(const MachineDescription& machine,
+                                         double matrix_bytes) const {
+  const replay::SimulatedMachine& nodes = machine.machine;
+  const double share = static_cast<double>(std::min(nodes.nodes, nodes.nodes_per_host)) /
+                       static_cast<double>(nodes.nodes);
+  const std::int32_t workers = nodes.workers_on_host();
+  const double bytes =
+      std::min(matrix_bytes * share / workers, static_cast<double>(tuning::operand_bytes));
+  return {timed_workers(workers), static_cast<std::int64_t>(bytes)};
+}
+
+ThisMachine::TimedHere& ThisMachine::timed_here(const Crowd& crowd) {
+  TimedHere& here = clocks_[crowd];
+  if (here.clock != nullptr) return here;
   static_cast<void>(load_blas(profile_.blas));
+  tuning::Workers measuring;
+  measuring.count = crowd.first;
   const auto cores = topology_.cores();
   if (static_cast<std::size_t>(measuring.count) <= cores.size()) {
     measuring.cores.assign(cores.begin(), cores.begin() + measuring.count);
   }
-  clock = std::make_shared<RememberingClock>(
-      std::make_unique<MeasuredClock>(std::move(measuring), operand_bytes));
-  return clock;
+  auto timing = std::make_unique<MeasuredClock>(std::move(measuring), crowd.second);
+  here.timing = timing.get();
+  here.clock = std::make_shared<RememberingClock>(std::move(timing));
+  return here;
 }
 
 std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& machine,
                                                    double matrix_bytes) {
   std::shared_ptr<KernelClock> host;
-  if (machine.host.empty()) {
-    const replay::SimulatedMachine& nodes = machine.machine;
-    const double share = static_cast<double>(std::min(nodes.nodes, nodes.nodes_per_host)) /
-                         static_cast<double>(nodes.nodes);
-    host = clock(nodes.workers_on_host(), matrix_bytes * share);
-  }
+  if (machine.host.empty()) host = timed_here(crowd_of(machine, matrix_bytes)).clock;
   return std::make_shared<MachineClock>(machine, std::move(host));
+}
+
+double ThisMachine::ratio(const KernelCase& what, const MachineDescription& machine,
+                          const KernelCase& other, const MachineDescription& of_other,
+                          double matrix_bytes, Runner runner) {
+  if (runner == Runner::device || !machine.host.empty() || !of_other.host.empty()) {
+    const double now = clock_of(machine, matrix_bytes)->seconds(what, runner);
+    const double then = clock_of(of_other, matrix_bytes)->seconds(other, runner);
+    return now > 0 && then > 0 ? now / then : 0;
+  }
+  const KnownRatio wanted{CaseKey::of(what), crowd_of(machine, matrix_bytes), CaseKey::of(other),
+                          crowd_of(of_other, matrix_bytes)};
+  const auto is_it = [&](const KnownRatio& one) {
+    return one.what == wanted.what && one.other == wanted.other && one.crowd == wanted.crowd &&
+           one.of_other == wanted.of_other;
+  };
+  if (const auto known = std::ranges::find_if(ratios_, is_it); known != ratios_.end()) {
+    return known->ratio;
+  }
+  MeasuredClock& timing = *timed_here(wanted.crowd).timing;
+  ratios_.push_back(wanted);
+  ratios_.back().ratio = timing.ratio(what, *timed_here(wanted.of_other).timing, other);
+  return ratios_.back().ratio;
 }
 
 }  // namespace heddle

@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/machine_description.hpp"
 #include "config/config.hpp"
@@ -15,6 +17,8 @@
 #include "node-runtime/topology/cpu.hpp"
 
 namespace heddle {
+
+class MeasuredClock;
 
 /// This machine: its cores and devices, and what `heddle tune` has measured of devices and links.
 /// Measures OpenBLAS's kernel sets where nobody has so far.
@@ -36,21 +40,40 @@ class ThisMachine {
   }
   /// What a worker that sleeps takes to begin a task here, seconds; measured once.
   [[nodiscard]] double wake_seconds();
-  /// Times kernels here as they are asked for, each case once, on so many workers at the same time
-  /// (or as many as there are here), which have `matrix_bytes` together. The first call loads
-  /// OpenBLAS.
-  [[nodiscard]] std::shared_ptr<KernelClock> clock(std::int32_t workers, double matrix_bytes);
-  /// A machine's own rates, and that clock where it has none of the host. `matrix_bytes`: of all
-  /// nodes.
+  /// A machine's own rates. Where it has none of the host, kernels are timed here as they are asked
+  /// for, each case once, on as many workers at the same time as a host there has (or as there are
+  /// here); the first call loads OpenBLAS. `matrix_bytes`: of all nodes.
   [[nodiscard]] std::shared_ptr<KernelClock> clock_of(const MachineDescription& machine,
                                                       double matrix_bytes);
+  /// What one kernel takes on a machine over what another one takes on another machine, both with
+  /// a matrix of that size: timed here by turns, once for the same two, where they have no rates of
+  /// their own. 0: nobody knows.
+  [[nodiscard]] double ratio(const KernelCase& what, const MachineDescription& machine,
+                             const KernelCase& other, const MachineDescription& of_other,
+                             double matrix_bytes, Runner runner);
 
  private:
+  /// Workers at a time, and bytes of each.
+  using Crowd = std::pair<std::int32_t, std::int64_t>;
+  struct TimedHere {
+    MeasuredClock* timing = nullptr;
+    std::shared_ptr<KernelClock> clock;  ///< that remembers what that one has timed
+  };
+  [[nodiscard]] Crowd crowd_of(const MachineDescription& machine, double matrix_bytes) const;
+  [[nodiscard]] TimedHere& timed_here(const Crowd& crowd);
+
   MachineProfile profile_;
   CpuTopology topology_ = CpuTopology::detect();
   std::optional<double> wake_s_;
-  /// By workers, and bytes of each.
-  std::map<std::pair<std::int32_t, std::int64_t>, std::shared_ptr<KernelClock>> clocks_;
+  std::map<Crowd, TimedHere> clocks_;
+  struct KnownRatio {
+    CaseKey what;
+    Crowd crowd;
+    CaseKey other;
+    Crowd of_other;
+    double ratio = 0;
+  };
+  std::vector<KnownRatio> ratios_;  ///< some dozens
 };
 
 }  // namespace heddle

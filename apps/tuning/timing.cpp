@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/median.hpp"
@@ -33,8 +34,9 @@ double time_here(const Work& work, double seconds) {
 
 }  // namespace
 
-double time_on(const Workers& workers, std::int32_t count,
-               const std::function<Work(std::int32_t worker)>& work_of, double seconds) {
+std::vector<double> times_on(const Workers& workers, std::int32_t count,
+                             const std::function<Work(std::int32_t worker)>& work_of,
+                             double seconds) {
   std::vector<double> medians(static_cast<std::size_t>(count));
   std::barrier start(count);
   std::vector<std::jthread> threads;
@@ -51,7 +53,25 @@ double time_on(const Workers& workers, std::int32_t count,
     });
   }
   threads.clear();
+  return medians;
+}
+
+double time_on(const Workers& workers, std::int32_t count,
+               const std::function<Work(std::int32_t worker)>& work_of, double seconds) {
+  const std::vector<double> medians = times_on(workers, count, work_of, seconds);
   return std::accumulate(medians.begin(), medians.end(), 0.0) / count;
+}
+
+double ratio_by_turns(const std::function<double()>& first, const std::function<double()>& second) {
+  std::vector<double> ratios;
+  for (int pair = 0; pair < ratio_pairs; ++pair) {
+    const bool second_begins = pair % 2 == 1;
+    const double before = second_begins ? second() : 0;
+    const double of_first = first();
+    const double of_second = second_begins ? before : second();
+    ratios.push_back(of_first / of_second);
+  }
+  return median(std::move(ratios));
 }
 
 }  // namespace heddle::tuning

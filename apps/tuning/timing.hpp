@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "apps/tuning/cpu.hpp"
 
@@ -18,10 +19,25 @@ struct Work {
   std::function<void(int run)> kernel;
 };
 
+/// The medians of `count` of the workers, all at work at the same time for `seconds` and some runs
+/// at least. `work_of(worker)` is called by each of their threads.
+[[nodiscard]] std::vector<double> times_on(const Workers& workers, std::int32_t count,
+                                           const std::function<Work(std::int32_t worker)>& work_of,
+                                           double seconds);
+
 /// The mean of the medians of `count` of the workers, all at work at the same time for `seconds`
 /// and some runs at least. `work_of(worker)` is called by each of their threads.
 [[nodiscard]] double time_on(const Workers& workers, std::int32_t count,
                              const std::function<Work(std::int32_t worker)>& work_of,
                              double seconds);
+
+/// Pairs of timings, one of each; odd, so that one of them is in the middle.
+inline constexpr int ratio_pairs = 9;
+
+/// The median of the ratios of two timings, which are taken in pairs, each first in every other
+/// one: what slows the machine for longer than a pair slows both, and what disturbs a few pairs
+/// does not count.
+[[nodiscard]] double ratio_by_turns(const std::function<double()>& first,
+                                    const std::function<double()>& second);
 
 }  // namespace heddle::tuning
