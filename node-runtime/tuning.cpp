@@ -1,13 +1,18 @@
 #include "node-runtime/tuning.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/error.hpp"
+#include "kernels/cholesky.hpp"
+#include "kernels/kernel_flops.hpp"
+#include "kernels/qr.hpp"
 #include "node-runtime/machine/kernel_costs.hpp"
 #include "node-runtime/node.hpp"
 
@@ -92,6 +97,45 @@ std::int64_t automatic_strip(const TileLayout& layout, const NodeFacts& facts) {
   return measured_strip(facts, layout.tile, layout.small);
 }
 
+/// Of a GPU that nobody has measured: what an H100's kernels are to each other. How fast this one
+/// is shows after some tasks (PlaceLoads); with one rate for all kernels, those that end a
+/// factorization, whose rates are a tenth of products', would make it seem as slow, and the next
+/// one would begin with workers on its products.
+KernelTimes usual_gpu_times() {
+  struct Rate {
+    const Kernel* kernel;
+    std::int64_t size;
+    double gflops;
+  };
+  constexpr std::array<Rate, 18> rates{{
+      {&kernel::gsmm, 512, 25000},
+      {&kernel::gsmm, 1024, 50000},
+      {&kernel::gsmm, 2048, 52000},
+      {&kernel::syrk, 512, 7900},
+      {&kernel::syrk, 1024, 22000},
+      {&kernel::syrk, 2048, 51000},
+      {&kernel::trsm, 512, 3800},
+      {&kernel::trsm, 1024, 21000},
+      {&kernel::trsm, 2048, 31000},
+      {&kernel::potrf, 512, 370},
+      {&kernel::potrf, 1024, 1500},
+      {&kernel::potrf, 2048, 5400},
+      {&kernel::geqrt, 1024, 2000},
+      {&kernel::tsqrt, 1024, 2000},
+      {&kernel::ttqrt, 1024, 2000},
+      {&kernel::unmqr, 1024, 37000},
+      {&kernel::tsmqr, 1024, 37000},
+      {&kernel::ttmqr, 1024, 37000},
+  }};
+  KernelTimes times;
+  for (const Rate& rate : rates) {
+    const double flops = flops_of(*rate.kernel, rate.size, rate.size);
+    times.push_back(
+        {std::string(rate.kernel->name), rate.size, rate.size, 0, flops / rate.gflops * 1e-3});
+  }
+  return times;
+}
+
 }  // namespace
 
 Distribution grid_of(const Config& config, std::int32_t nodes) {
@@ -150,10 +194,15 @@ TaskCosts task_costs(const NodeFacts& facts) {
   if (measured.cpu) worker = measured.cpu->all_workers;
   double to_device = copy_rate_unmeasured;
   double to_host = copy_rate_unmeasured;
+  double to_peer = copy_rate_unmeasured;
   if (facts.devices > 0 && !measured.devices.empty()) {
+    const CopyRates& copies = measured.devices.front().copies;
     device = measured.devices.front().kernels;
-    to_device = measured.devices.front().copies.to_device;
-    to_host = measured.devices.front().copies.to_host;
+    to_device = copies.to_device;
+    to_host = copies.to_host;
+    to_peer = copies.to_peer.value_or(1 / (1 / copies.to_host + 1 / copies.to_device));
+  } else if (facts.has_gpus()) {
+    device = usual_gpu_times();
   }
   const double message = measured.messages ? measured.messages->rate : message_rate_unmeasured;
   const double latency_s = measured.messages ? measured.messages->latency_us * 1e-6 : 0;
@@ -163,7 +212,8 @@ TaskCosts task_costs(const NodeFacts& facts) {
       [=](Location from, Location to, std::uint64_t bytes) {
         const double gigabytes = static_cast<double>(bytes) * 1e-9;
         if (from.node != to.node) return latency_s + gigabytes / message;
-        return gigabytes / (to.place == host_place ? to_host : to_device);
+        if (to.place == host_place) return gigabytes / to_host;
+        return gigabytes / (from.place == host_place ? to_device : to_peer);
       }};
 }
 

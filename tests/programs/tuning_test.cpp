@@ -1,11 +1,14 @@
 #include "node-runtime/tuning.hpp"
 
+#include <array>
 #include <gtest/gtest.h>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "algorithms/qr/layout.hpp"
+#include "kernels/cholesky.hpp"
+#include "kernels/kernel_flops.hpp"
 
 /// What `auto` means with and without measurements.
 namespace heddle {
@@ -146,6 +149,40 @@ TEST(Tuning, moves_tasks_where_that_is_wanted_or_cpus_add_much_to_gpus) {
   EXPECT_TRUE(moves_tasks(std::nullopt, facts));
   facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 160000}}};
   EXPECT_FALSE(moves_tasks(std::nullopt, facts));
+}
+
+TEST(Tuning, weighs_kernels_of_a_gpu_that_nobody_measured_by_what_they_are_to_each_other_on_gpus) {
+  const auto seconds_of_a_flop = [](const NodeFacts& facts, const Kernel& kernel) {
+    const std::array<OperandShape, 3> tiles{{{1024, 1024}, {1024, 1024}, {1024, 1024}}};
+    const KernelParameters parameters;
+    return task_costs(facts).kernel({&kernel, parameters, tiles}, true) /
+           flops_of(kernel, 1024, 1024);
+  };
+  const double of_product = seconds_of_a_flop(gpus(1), kernel::gsmm);
+  EXPECT_GT(seconds_of_a_flop(gpus(1), kernel::potrf), 20 * of_product);
+  EXPECT_GT(seconds_of_a_flop(gpus(1), kernel::trsm), of_product);
+  NodeFacts emulated = gpus(1);
+  emulated.device_backend = "emulated";
+  EXPECT_DOUBLE_EQ(seconds_of_a_flop(emulated, kernel::potrf),
+                   seconds_of_a_flop(emulated, kernel::gsmm));
+}
+
+TEST(Tuning, weighs_copies_between_gpus_by_their_own_links) {
+  NodeFacts facts = gpus(2);
+  facts.tuning.measured = of_gpu({{"gsmm", 512, 512, 0, 100}});
+  CopyRates& copies = facts.tuning.measured.devices.front().copies;
+  const auto seconds = [&](std::int32_t from, std::int32_t to) {
+    const NodeId node{0};
+    return task_costs(facts).transfer({node, PlaceId{from}}, {node, PlaceId{to}}, 1'000'000'000);
+  };
+  copies.to_device = 50;
+  copies.to_host = 25;
+  copies.to_peer.reset();
+  EXPECT_DOUBLE_EQ(seconds(0, 1), 1.0 / 50);
+  EXPECT_DOUBLE_EQ(seconds(1, 0), 1.0 / 25);
+  EXPECT_DOUBLE_EQ(seconds(1, 2), 1.0 / 25 + 1.0 / 50) << "by way of the host";
+  copies.to_peer = 400;
+  EXPECT_DOUBLE_EQ(seconds(1, 2), 1.0 / 400);
 }
 
 TEST(Tuning, divides_and_keeps_no_strip_where_tasks_move) {
