@@ -186,10 +186,10 @@ Task* Engine::take_above(PlaceId place, std::int32_t above) {
   return ready.pop();
 }
 
-Task* Engine::take_visitor(PlaceId device) {
+Task* Engine::take_visitor(PlaceId device, std::size_t tile_bytes_max) {
   if (!options_.lending) return nullptr;
   const std::lock_guard lock(mutex_);
-  Task* const task = lending_->visit(ready_, device, trace::now_ns());
+  Task* const task = lending_->visit(ready_, device, tile_bytes_max, trace::now_ns());
   // Whoever makes more tasks ready does so with the lock, and sees this.
   if (task == nullptr) looking_devices_ |= std::uint64_t{1} << (device.value() - 1);
   if (task != nullptr) running_.fetch_add(1, std::memory_order_relaxed);

@@ -141,10 +141,10 @@ class Engine {
   /// Takes the next ready task of a device's place if its priority is above `above`; null if there
   /// is none.
   protocol::Task* take_above(PlaceId place, std::int32_t above);
-  /// Takes a ready task of another device's place for a device that has nothing to do, its blocks
-  /// acquired in that device's memory. Null: there is none now, and the device's bell rings when it
-  /// should look again.
-  protocol::Task* take_visitor(PlaceId device);
+  /// Takes a ready task of another device's place, with tiles of at most so many bytes, for a
+  /// device that has nothing to do; its blocks are acquired in that device's memory. Null: there is
+  /// none now, and the device's bell rings when it should look again.
+  protocol::Task* take_visitor(PlaceId device, std::size_t tile_bytes_max);
   /// Hands a task of a device's place to the CPU workers, because only the host has its kernel: one
   /// of them runs it on copies of its tiles. It stays taken.
   void stage(protocol::Task& task);

@@ -58,10 +58,12 @@ class Lending final : private LendableTasks {
   /// Lent tasks whose tiles have come go to the host's queue; how many.
   std::size_t take_arrived(ReadyQueue& host);
 
-  /// Takes a task from another device's queue for one that has nothing to do, if the policy wants
-  /// that; its blocks are acquired in its own device's memory. Null: there is none.
+  /// Takes a task from another device's queue for one that has nothing to do, and room for tiles of
+  /// so many bytes, if the policy wants that; its blocks are acquired in its own device's memory.
+  /// Null: there is none.
   [[nodiscard]] protocol::Task* visit(LendingChoice::Queues ready, PlaceId device,
-                                      std::int64_t now_ns) {
+                                      std::size_t tile_bytes_max, std::int64_t now_ns) {
+    visit_bytes_max_ = tile_bytes_max;
     return choice_.take_for_device(ready, device, now_ns);
   }
   /// Devices that have nothing to do should look for such tasks.
@@ -98,7 +100,8 @@ class Lending final : private LendableTasks {
   std::vector<bool> reach_;  ///< by device, and each other one: it has a way to that one's memory
   std::unordered_map<std::uint64_t, KernelSeconds> seconds_;  ///< a handful for a job
   LendingChoice choice_;
-  std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
+  std::size_t visit_bytes_max_ = 0;  ///< of a tile of the task that is looked for now
+  std::int64_t arriving_ = 0;        ///< lent tasks whose tiles are on their way
 };
 
 }  // namespace heddle

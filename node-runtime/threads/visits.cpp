@@ -73,10 +73,11 @@ Task* Visits::take() {
   if (bytes == 0 || !provide_room(bytes)) return nullptr;
   const Blocks& blocks = room_[static_cast<std::size_t>(free - visits_.begin())];
   free->count = blocks.size();
-  for (std::size_t i = 0; i < blocks.size(); ++i)
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
     free->uses[i] = {blocks[i], AccessMode::write, {}};
+  }
   if (!cache_.try_acquire(free->span())) return nullptr;
-  Task* const task = engine_.take_visitor(place_);
+  Task* const task = engine_.take_visitor(place_, room_bytes_);
   const std::size_t wanted = task == nullptr ? 0 : task->operand_count;
   cache_.release_and_discard(free->span().subspan(wanted));
   free->count = wanted;
