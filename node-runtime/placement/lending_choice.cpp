@@ -103,9 +103,9 @@ bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lackin
 /// counts twice, as the device's own tasks that become ready meanwhile come later by that: where
 /// devices have as much to do, a step's first tasks would wait for the last ones of the step
 /// before.
-bool LendingChoice::device_is_sooner(const Task& task, PlaceId device) {
+bool LendingChoice::device_is_sooner(const Task& task, PlaceId device,
+                                     const LendableTasks::Visit& bytes) {
   const Costs costs = tasks_.costs(task);
-  const LendableTasks::Visit bytes = tasks_.visit(task);
   const std::array<PlaceOffer, 2> offers{
       {offer_of_home(task, costs, 0),
        {.place = device,
@@ -157,7 +157,8 @@ bool LendingChoice::has_surplus(Queues ready) const {
                              [](const auto& queue) { return queue->count() > kept_by_device; });
 }
 
-Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::int64_t now_ns) {
+Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::uint64_t tile_bytes_max,
+                                     std::int64_t now_ns) {
   const PlaceId place = busiest(device);
   if (place == device) return nullptr;
   const ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
@@ -165,8 +166,9 @@ Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::int64_t 
   Task* found = nullptr;
   int looked_at = 0;
   queue.from_lowest([&](Task& task) {
-    if (tasks_.may_visit(task, device)) {
-      if (!device_is_sooner(task, device)) return false;
+    const LendableTasks::Visit bytes = tasks_.visit(task);
+    if (bytes.largest <= tile_bytes_max && tasks_.may_visit(task, device)) {
+      if (!device_is_sooner(task, device, bytes)) return false;
       if (tasks_.claim(task)) found = &task;
     }
     return found == nullptr && ++looked_at < looked_at_max;

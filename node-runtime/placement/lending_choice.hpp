@@ -30,6 +30,7 @@ class LendableTasks {
   struct Visit {
     std::uint64_t there = 0;
     std::uint64_t back = 0;
+    std::uint64_t largest = 0;  ///< of its tiles
   };
 
   LendableTasks() = default;
@@ -85,8 +86,10 @@ class LendingChoice {
   /// Takes a task out of a device's queue for the host, and marks it so (Task::lent_to). Null: none
   /// is to be lent now.
   [[nodiscard]] protocol::Task* take_for_host(Queues ready, std::int64_t now_ns);
-  /// The same for a device that has nothing to do; the task's tiles are claimed.
-  [[nodiscard]] protocol::Task* take_for_device(Queues ready, PlaceId device, std::int64_t now_ns);
+  /// The same for a device that has nothing to do, and room for tiles of so many bytes; the task's
+  /// tiles are claimed.
+  [[nodiscard]] protocol::Task* take_for_device(Queues ready, PlaceId device,
+                                                std::uint64_t tile_bytes_max, std::int64_t now_ns);
   /// Some device has more than it keeps.
   [[nodiscard]] bool has_surplus(Queues ready) const;
 
@@ -104,7 +107,8 @@ class LendingChoice {
                                          std::uint64_t lacking) const;
   [[nodiscard]] bool host_is_sooner(const protocol::Task& task,
                                     const LendableTasks::Lacking& lacking);
-  [[nodiscard]] bool device_is_sooner(const protocol::Task& task, PlaceId device);
+  [[nodiscard]] bool device_is_sooner(const protocol::Task& task, PlaceId device,
+                                      const LendableTasks::Visit& bytes);
   [[nodiscard]] PlaceId busiest(PlaceId but) const;
   void lend(protocol::Task& task, PlaceId to, Queues ready, std::int64_t now_ns);
 

@@ -1,5 +1,6 @@
 #include "node-runtime/threads/lending.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
@@ -88,6 +89,7 @@ LendableTasks::Visit Lending::visit(const Task& task) const {
     const std::uint64_t size = store_.shape(operand.tile).bytes();
     if (operand.mode != protocol::AccessMode::write) bytes.there += size;
     if (operand.mode != protocol::AccessMode::read) bytes.back += size;
+    bytes.largest = std::max(bytes.largest, size);
   }
   return bytes;
 }
@@ -103,9 +105,6 @@ bool Lending::may_move(const Task& task) const {
 }
 
 bool Lending::may_visit(const Task& task, PlaceId device) const {
-  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-    if (store_.shape(task.operands[i].tile).bytes() > visit_bytes_max_) return false;
-  }
   const auto to = static_cast<std::size_t>(device.value()) - 1;
   const auto from = static_cast<std::size_t>(task.place.value()) - 1;
   return reach_[to * devices_.size() + from] && device_of(device).runs(kernel_of(task)) &&

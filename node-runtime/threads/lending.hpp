@@ -63,8 +63,7 @@ class Lending final : private LendableTasks {
   /// Null: there is none.
   [[nodiscard]] protocol::Task* visit(LendingChoice::Queues ready, PlaceId device,
                                       std::size_t tile_bytes_max, std::int64_t now_ns) {
-    visit_bytes_max_ = tile_bytes_max;
-    return choice_.take_for_device(ready, device, now_ns);
+    return choice_.take_for_device(ready, device, tile_bytes_max, now_ns);
   }
   /// Devices that have nothing to do should look for such tasks.
   [[nodiscard]] bool has_surplus(LendingChoice::Queues ready) const {
@@ -100,8 +99,7 @@ class Lending final : private LendableTasks {
   std::vector<bool> reach_;  ///< by device, and each other one: it has a way to that one's memory
   std::unordered_map<std::uint64_t, KernelSeconds> seconds_;  ///< a handful for a job
   LendingChoice choice_;
-  std::size_t visit_bytes_max_ = 0;  ///< of a tile of the task that is looked for now
-  std::int64_t arriving_ = 0;        ///< lent tasks whose tiles are on their way
+  std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };
 
 }  // namespace heddle

@@ -1,6 +1,7 @@
 #include "replay/simulation/simulated_lending.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -251,7 +252,8 @@ void SimulatedNode::receive(std::int32_t number) {
     const auto least = std::ranges::min_element(device.streams, {}, &DeviceStream::given);
     if (least->given >= world_.machine.stream_depth) return;
     const PlaceId place{number + 1};
-    Task* const task = lending_->choice().take_for_device(ready_, place, world_.now_ns);
+    Task* const task = lending_->choice().take_for_device(
+        ready_, place, std::numeric_limits<std::uint64_t>::max(), world_.now_ns);
     if (task == nullptr) return;
     ++world_.result.tasks_visiting;
     ++device.visits;

@@ -19,7 +19,7 @@ class Tasks final : public LendableTasks {
  public:
   double worker = 1;  ///< seconds on one worker
   std::int32_t width = 1;
-  Visit bytes{2 * tile_bytes, tile_bytes};
+  Visit bytes{2 * tile_bytes, tile_bytes, tile_bytes};
   std::set<const Task*> away;  ///< their tiles are not on their device
   std::set<const Task*> claimed;
   bool devices_can = true;
@@ -65,7 +65,9 @@ struct TwoDevices {
   void add_rising(PlaceId place, int count) {
     for (int i = 0; i < count; ++i) add(place, 10 + i);
   }
-  Task* visitor(PlaceId device) { return choice.take_for_device(ready, device, now_ns); }
+  Task* visitor(PlaceId device, std::uint64_t room = tile_bytes) {
+    return choice.take_for_device(ready, device, room, now_ns);
+  }
 
   Tasks known;
   std::vector<std::unique_ptr<ReadyQueue>> ready;
@@ -142,6 +144,14 @@ TEST(LendingChoice, passes_over_tasks_whose_tiles_are_elsewhere) {
   for (const Task& each : node.tasks) node.known.away.insert(&each);
   EXPECT_EQ(node.visitor(second), nullptr);
   EXPECT_EQ(node.ready[1]->count(), 12U) << "they are all still there";
+}
+
+TEST(LendingChoice, leaves_tasks_at_home_whose_tiles_have_no_room_there) {
+  TwoDevices node;
+  node.add_rising(first, 20);
+  EXPECT_EQ(node.visitor(second, tile_bytes - 1), nullptr);
+  EXPECT_TRUE(node.known.claimed.empty());
+  EXPECT_NE(node.visitor(second, tile_bytes), nullptr);
 }
 
 TEST(LendingChoice, leaves_kernels_at_home_that_the_other_device_lacks) {
