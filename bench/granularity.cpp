@@ -66,6 +66,7 @@ struct Point {
   std::vector<double> seconds{};
   std::vector<double> shares{};  ///< of the sum of all rates, where devices pretend
   std::int64_t lent = 0;         ///< tasks, in the last run
+  std::int64_t visiting = 0;     ///< devices' tasks that another device ran, likewise
   double copied_bytes = 0;       ///< likewise
 
   [[nodiscard]] double median() const { return median_of(seconds); }
@@ -281,9 +282,11 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
       if (point.moves_tasks() != moves_tasks) continue;
       const double rate = device.is_wanted() ? device.calibrate() : 0;
       const std::int64_t lent = node.engine().tasks_lent();
+      const std::int64_t visiting = node.engine().tasks_visiting();
       const std::uint64_t copied = node.engine().traffic().bytes_copied;
       const double seconds = once(node, options, point);
       point.lent = node.engine().tasks_lent() - lent;
+      point.visiting = node.engine().tasks_visiting() - visiting;
       point.copied_bytes = static_cast<double>(node.engine().traffic().bytes_copied - copied);
       if (!counts) continue;
       point.seconds.push_back(seconds);
@@ -359,13 +362,13 @@ int run(Options options) {
   for (const Point& point : points) {
     fmt::print(
         "op={} n={} way={} tile={} small={} strip={} workers={} devices={} seconds={:.5f} "
-        "gflops_median={:.2f} gflops_best={:.2f} lent={} copied_gb={:.2f}{}\n",
+        "gflops_median={:.2f} gflops_best={:.2f} lent={} visiting={} copied_gb={:.2f}{}\n",
         options.kind, options.n, name(point.way), point.tile, point.small,
         point.strip(options.strip_share), options.workers,
         options.backend == "none" ? 0 : options.devices, point.median(),
         flops * 1e-9 / point.median(),
         flops * 1e-9 / *std::min_element(point.seconds.begin(), point.seconds.end()), point.lent,
-        point.copied_bytes * 1e-9,
+        point.visiting, point.copied_bytes * 1e-9,
         point.shares.empty() ? ""
                              : fmt::format(" of_rates={:.3f}", Point::median_of(point.shares)));
   }
