@@ -97,6 +97,7 @@ class RecordedRun final : public PredictionSubject {
     const bool is_as_it_was = changes.problem.empty() && changes.machine.empty() &&
                               changes.policies.empty() && !options_.machine;
     if (is_as_it_was) one.course = recorded_->course();
+    if (!options_.machine) set_paces(one);
     return one;
   }
   [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {
@@ -178,10 +179,26 @@ class RecordedRun final : public PredictionSubject {
     // Another number of nodes: each on a host of its own, unless that is said too.
     if (sets(changes, "nodes")) {
       result.machine.nodes_per_host = 1;
-    } else if (!options_.machine) {
-      result.machine.node_paces = recorded_->node_paces();
     }
     return result;
+  }
+  /// The run's workers were not alike; on as many of as many nodes each is as it was there. A run
+  /// that is repeated has the rest in its tasks, whichever worker takes them.
+  void set_paces(PredictionCase& one) const {
+    replay::SimulatedMachine& machine = one.machine.machine;
+    const replay::SimulatedMachine& was = was_.description.machine;
+    const std::vector<double>& paces = recorded_->worker_paces();
+    if (one.course != nullptr) {
+      for (const double pace : recorded_->node_paces()) {
+        machine.worker_paces.insert(machine.worker_paces.end(),
+                                    static_cast<std::size_t>(machine.cpu_workers), pace);
+      }
+    } else if (machine.nodes == was.nodes && machine.cpu_workers == was.cpu_workers &&
+               std::ssize(paces) == std::int64_t{was.nodes} * was.cpu_workers) {
+      machine.worker_paces = paces;
+    } else {
+      one.paces_of_run = paces;
+    }
   }
   /// A grid of other nodes than the run's follows from their number.
   static void drop_grid(Config& config, const std::vector<std::string>& of_problem,

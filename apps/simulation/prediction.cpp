@@ -68,10 +68,16 @@ PredictionCase prediction_case(const Config& config, const std::string& source,
                             "{{generate: spd, n: 4096}}",
                             source));
   }
-  return {*config.problem, config.layout, std::move(machine), tuning,
+  return {*config.problem,
+          config.layout,
+          std::move(machine),
+          tuning,
           static_cast<std::int32_t>(config.runtime.window.value_or(8192)),
           // `auto` goes by measurements of GPUs and their host, which other machines lack.
-          config.runtime.placement.value_or(config::Placement::fixed), policies, nullptr};
+          config.runtime.placement.value_or(config::Placement::fixed),
+          policies,
+          nullptr,
+          {}};
 }
 
 namespace {
@@ -156,7 +162,8 @@ PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
 /// What the tasks of each kind are to differ by.
 void PreparedPrediction::draw_from(const KernelClock& clock) {
   const KernelNoise& noise = one_.machine.noise;
-  if (one_.course != nullptr || !noise.is_none()) critical_path_s_.reset();
+  const bool has_paces = !one_.paces_of_run.empty() || !one_.machine.machine.worker_paces.empty();
+  if (one_.course != nullptr || has_paces || !noise.is_none()) critical_path_s_.reset();
   if (noise.is_none()) return;
   replay::TaskKindId next{0};
   for (const replay::TaskKind& kind : program_.kinds()) {
@@ -176,11 +183,16 @@ void PreparedPrediction::draw_from(const KernelClock& clock) {
 }
 
 bool PreparedPrediction::draws() const {
-  return !spreads_.empty() || one_.policies.priorities == replay::PriorityRule::random;
+  return !spreads_.empty() || !one_.paces_of_run.empty() ||
+         one_.policies.priorities == replay::PriorityRule::random;
 }
 
 Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {
-  const replay::SimulatedMachine& machine = one_.machine.machine;
+  replay::SimulatedMachine machine = one_.machine.machine;
+  if (!one_.paces_of_run.empty()) {
+    machine.worker_paces =
+        replay::dealt_paces(one_.paces_of_run, machine.nodes * machine.cpu_workers, seed);
+  }
   Prediction prediction;
   prediction.problem = problem_;
   prediction.kernels = kernels_;

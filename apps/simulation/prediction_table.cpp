@@ -31,6 +31,15 @@ std::string noise_text(const PredictionCase& one, const Prediction& prediction) 
   return fmt::format("{}; seed {}", text, prediction.seed);
 }
 
+/// How workers differ.
+std::string paces_text(const PredictionCase& one, const Prediction& prediction) {
+  const auto [least, most] = std::ranges::minmax(one.paces_of_run);
+  const std::string text =
+      fmt::format("workers take {:.2f} to {:.2f} of what is usual, as the run's did", least, most);
+  if (prediction.repeats) return text;
+  return fmt::format("{}; seed {}", text, prediction.seed);
+}
+
 std::string placement_text(const PredictionCase& one, const replay::SimulationResult& result) {
   std::string text(name_of(one.placement));
   if (!one.lends()) return text;
@@ -81,6 +90,7 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
                                                 : ""));
   text += row("bound", bounds_text(prediction));
   if (!one.machine.noise.is_none()) text += row("noise", noise_text(one, prediction));
+  if (!one.paces_of_run.empty()) text += row("paces", paces_text(one, prediction));
   if (prediction.repeats) text += row("seeds", repeats_text(*prediction.repeats));
   if (one.policies != Policies{}) text += row("policies", text_of(one.policies));
   text += row("tasks", fmt::format("{}", r.tasks));
@@ -141,6 +151,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
   all["seed"] = prediction.seed;
   all["noise"] = one.machine.noise.variation;
   if (one.machine.noise.recorded) all["noise"] = "recorded";
+  all["paces"] = one.paces_of_run;
   all["repeats"] = nullptr;
   if (const auto& repeats = prediction.repeats) {
     all["repeats"] = {{"count", repeats->count},

@@ -115,21 +115,35 @@ struct OfWorker {
   std::size_t times = 0;
 };
 
-/// By node, what its workers took over what they would have with the means.
+/// What rows of threads took over what they would have with the means; `row_of` a thread, so many
+/// of them.
+template <typename RowOf>
 std::vector<double> paces_of(const replay::RunTrace& run, const std::vector<OfWorker>& tasks,
-                             const std::vector<double>& seconds, const std::vector<double>& means) {
-  const auto nodes = static_cast<std::size_t>(run.node_count);
-  std::vector<double> took(nodes, 0);
-  std::vector<double> usual(nodes, 0);
+                             const std::vector<double>& seconds, const std::vector<double>& means,
+                             std::size_t rows, const RowOf& row_of) {
+  std::vector<double> took(rows, 0);
+  std::vector<double> usual(rows, 0);
   for (const OfWorker& one : tasks) {
-    const auto node = static_cast<std::size_t>(run.at(run.tasks[one.task].thread).node.value());
-    took[node] += seconds[one.task];
-    usual[node] += means[one.times];
+    const std::size_t row = row_of(run.tasks[one.task].thread);
+    took[row] += seconds[one.task];
+    usual[row] += means[one.times];
   }
-  for (std::size_t node = 0; node < nodes; ++node) {
-    took[node] = usual[node] > 0 ? took[node] / usual[node] : 1;
+  for (std::size_t row = 0; row < rows; ++row) {
+    took[row] = took[row] > 0 && usual[row] > 0 ? took[row] / usual[row] : 1;
   }
   return took;
+}
+
+/// By thread, its number among all workers, those of a node one after the other.
+std::vector<std::size_t> worker_numbers(const replay::RunTrace& run) {
+  std::vector<std::size_t> workers;
+  for (std::size_t thread = 0; thread < run.threads.size(); ++thread) {
+    if (run.threads[thread].role == replay::Role::worker) workers.push_back(thread);
+  }
+  std::ranges::stable_sort(workers, {}, [&](std::size_t at) { return run.threads[at].node; });
+  std::vector<std::size_t> numbers(run.threads.size(), 0);
+  for (std::size_t i = 0; i < workers.size(); ++i) numbers[workers[i]] = i;
+  return numbers;
 }
 
 /// The matrices of a run, as a walk of its program numbers them.
@@ -193,8 +207,17 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   }
   std::vector<double> means;
   for (const Times& times : times_) means.push_back(times.seconds.empty() ? 0 : times.mean());
-  paces_ = paces_of(run, of_workers, seconds, means);
-  course_ = course_of(run, job, of_workers, seconds, means, paces_, matrices);
+  const std::vector<std::size_t> numbers = worker_numbers(run);
+  const auto worker_count =
+      std::ranges::count(run.threads, replay::Role::worker, &replay::Thread::role);
+  worker_paces_ = paces_of(
+      run, of_workers, seconds, means, static_cast<std::size_t>(worker_count),
+      [&](replay::ThreadId thread) { return numbers[static_cast<std::size_t>(thread.value())]; });
+  node_paces_ = paces_of(run, of_workers, seconds, means, static_cast<std::size_t>(run.node_count),
+                         [&](replay::ThreadId thread) {
+                           return static_cast<std::size_t>(run.at(thread).node.value());
+                         });
+  course_ = course_of(run, job, of_workers, seconds, means, node_paces_, matrices);
 }
 
 double RecordedTimes::Times::mean() const {

@@ -45,13 +45,17 @@ class RecordedTimes {
   [[nodiscard]] const Kernel* largest_share() const;
   /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.
   [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
-  /// By node, what its workers took over what they would have with the means of all nodes.
-  [[nodiscard]] const std::vector<double>& node_paces() const { return paces_; }
+  /// By node, then worker, what it took over what it would have with the means of all: what a
+  /// repeated run's tasks have beside their own shares, those of a node all alike.
+  [[nodiscard]] const std::vector<double>& node_paces() const { return node_paces_; }
+  /// Likewise, each worker's own.
+  [[nodiscard]] const std::vector<double>& worker_paces() const { return worker_paces_; }
 
  private:
   class Collector;
   std::vector<Times> times_;
-  std::vector<double> paces_;
+  std::vector<double> node_paces_;
+  std::vector<double> worker_paces_;
   std::shared_ptr<const replay::Course> course_;
 };
 

@@ -1,8 +1,12 @@
 #include "replay/simulation/noise.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numbers>
+#include <utility>
 
+#include "base/assert.hpp"
 #include "replay/simulation/mixed.hpp"
 
 namespace heddle::replay {
@@ -25,6 +29,34 @@ double NoisyJob::share(TaskKindId kind, NodeId node, std::int64_t order) const {
   const double angle = 2 * std::numbers::pi * uniform(mixed(bits, node, order));
   const double variance = std::log1p(spread.variation * spread.variation);
   return std::exp(std::sqrt(variance) * radius * std::cos(angle) - variance / 2);
+}
+
+namespace {
+
+void shuffle(std::vector<double>& values, std::uint64_t seed, NodeId stream) {
+  std::vector<std::pair<std::uint64_t, double>> keyed;
+  keyed.reserve(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    keyed.emplace_back(mixed(seed, stream, static_cast<std::int64_t>(i)), values[i]);
+  }
+  std::ranges::sort(keyed);
+  std::ranges::transform(keyed, values.begin(), [](const auto& one) { return one.second; });
+}
+
+}  // namespace
+
+std::vector<double> dealt_paces(std::span<const double> of_run, std::int32_t workers,
+                                std::uint64_t seed) {
+  HEDDLE_CHECK(!of_run.empty(), "no paces to deal");
+  std::vector<double> cards(of_run.begin(), of_run.end());
+  shuffle(cards, seed, NodeId{0});  // who is left over is drawn, too
+  std::vector<double> paces(static_cast<std::size_t>(workers));
+  for (std::size_t i = 0; i < paces.size(); ++i) paces[i] = cards[i % cards.size()];
+  shuffle(paces, seed, NodeId{1});
+  double rate = 0;
+  for (const double pace : paces) rate += 1 / pace;
+  for (double& pace : paces) pace *= rate / static_cast<double>(workers);
+  return paces;
 }
 
 }  // namespace heddle::replay

@@ -40,11 +40,12 @@ struct SimulatedMachine {
     const std::int32_t busy = cpu_workers + devices + (nodes > 1 ? 1 : 0);
     return cores > 0 && nodes > 1 && std::min(nodes, nodes_per_host) * busy > cores;
   }
-  /// By node, what its workers take for a kernel over what it is said to take; empty: just that.
-  /// Nodes of a run that others' programs have disturbed, say.
-  std::vector<double> node_paces;
-  [[nodiscard]] double pace(NodeId node) const {
-    return node_paces.empty() ? 1 : node_paces[static_cast<std::size_t>(node.value())];
+  /// By node, then worker, what it takes for a kernel over what that is said to take; empty: just
+  /// that. Workers of a run whose cores others' programs have disturbed, say.
+  std::vector<double> worker_paces;
+  [[nodiscard]] double pace(NodeId node, std::int32_t worker) const {
+    const std::int32_t number = node.value() * cpu_workers + worker;
+    return worker_paces.empty() ? 1 : worker_paces[static_cast<std::size_t>(number)];
   }
   std::int32_t device_streams = 2;  ///< of each device, with kernels side by side
   std::int32_t stream_depth = 3;    ///< kernels that a stream has been given at a time

@@ -308,7 +308,8 @@ void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
                 fmt::format("machine '{}' has no time for kernel '{}' on {} x {} tiles on the host",
                             world_.machine.name, kind.kernel, kind.rows, kind.columns));
   }
-  const double seconds = whole * world_.share_of(task, id_) * world_.machine.pace(id_);
+  const double pace = world_.machine.pace(id_, number);
+  const double seconds = whole * world_.share_of(task, id_) * pace;
   post(Event::Kind::task_ends, worker.start_ns + std::max<std::int64_t>(1, ns_of(seconds)), number,
        id_);
 }

@@ -48,7 +48,7 @@ class TwoTasks {
     RepeatedJob repeated(*job_, course);
     SimulatedMachine machine = free_machine();
     machine.nodes = machine.nodes_per_host = 2;
-    machine.node_paces = std::move(paces);
+    machine.worker_paces = std::move(paces);
     return make_run("simulated", simulate(machine, repeated, {.traces = true}).traces);
   }
   [[nodiscard]] TileId sent() const { return a_; }
@@ -81,7 +81,7 @@ TEST(RepeatedJob, has_each_task_and_message_take_its_own_time) {
   EXPECT_EQ(own.messages[0].time.ns(), 77'000);
 }
 
-TEST(SimulatedMachine, has_nodes_that_are_slower_than_others) {
+TEST(SimulatedMachine, has_workers_that_are_slower_than_others) {
   TwoTasks tasks;
   const RunTrace run = tasks.run(Course(2), {1.5, 0.9});
   ASSERT_EQ(run.tasks.size(), 2U);

@@ -1,7 +1,9 @@
 #include "replay/simulation/noise.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <set>
 
 #include "replay/simulation/simulator.hpp"
 #include "tests/replay/random_simulation.hpp"
@@ -58,6 +60,40 @@ TEST(NoisyJob, changes_what_tasks_take) {
   const std::vector<Spread> none{{0, {}}};
   NoisyJob quiet(job, none, 1);
   EXPECT_NEAR(simulate(machine, quiet, {}).seconds, 100e-6, 1e-12);
+}
+
+double mean_rate(const std::vector<double>& paces) {
+  double rate = 0;
+  for (const double pace : paces) rate += 1 / pace;
+  return rate / static_cast<double>(paces.size());
+}
+
+TEST(DealtPaces, are_those_of_the_run_each_as_often_in_an_order_of_the_seed) {
+  const std::vector<double> of_run{0.8, 4.0 / 3};  // mean rate 1
+  const std::vector<double> paces = dealt_paces(of_run, 12, 1);
+  ASSERT_EQ(paces.size(), 12U);
+  EXPECT_EQ(std::ranges::count_if(paces, [](double pace) { return std::abs(pace - 0.8) < 1e-9; }),
+            6);
+  EXPECT_EQ(std::ranges::count_if(paces, [](double pace) { return pace > 1.3; }), 6);
+  EXPECT_EQ(paces, dealt_paces(of_run, 12, 1));
+  EXPECT_NE(paces, dealt_paces(of_run, 12, 2));
+}
+
+TEST(DealtPaces, leave_all_workers_together_as_fast_as_they_were) {
+  const std::vector<double> of_run{0.7, 0.9, 1.6};
+  for (const std::int32_t workers : {1, 2, 3, 4, 7, 100}) {
+    EXPECT_NEAR(mean_rate(dealt_paces(of_run, workers, 5)), 1, 1e-12) << workers;
+  }
+}
+
+TEST(DealtPaces, draw_who_is_left_over) {
+  const std::vector<double> of_run{1, 2, 4};
+  std::set<double> ratios;  // of the two workers
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const std::vector<double> paces = dealt_paces(of_run, 2, seed);
+    ratios.insert(paces[0] / paces[1]);
+  }
+  EXPECT_EQ(ratios, (std::set<double>{0.25, 0.5, 2, 4}));
 }
 
 }  // namespace

@@ -128,7 +128,20 @@ TEST_F(Replay, a_real_run_is_replayed_on_other_numbers_of_nodes) {
     EXPECT_EQ(r.at("tasks"), 120);
     EXPECT_EQ(r.at("grid").at(0).get<int>() * r.at("grid").at(1).get<int>(), nodes);
     EXPECT_EQ(r.at("messages").get<int>() == 0, nodes == 1);
+    // As many workers as the run had are as they were there; others are dealt what these took.
+    EXPECT_EQ(r.at("paces").size(), nodes == 2 ? 0U : 2U);
+    EXPECT_EQ(ended.out.find("of what is usual, as the run's did") != std::string::npos,
+              nodes != 2);
   }
+  const auto with_seeds = [&](const std::string& number) {
+    return run(on(1, {"replay", "run", "--set", number, "--repeat", "5", "--report", "is.json"}));
+  };
+  const Ended dealt = with_seeds("machine.nodes=4");
+  ASSERT_EQ(dealt.status, 0) << dealt.error;
+  EXPECT_EQ(report("is.json").at("repeats").at("count"), 5);
+  const Ended same = with_seeds("machine.nodes=2");
+  EXPECT_EQ(same.status, 2);
+  EXPECT_NE(same.error.find("nothing is drawn"), std::string::npos) << same.error;
 }
 
 TEST_F(Replay, a_replay_learns_what_messages_and_threads_took) {
