@@ -68,16 +68,10 @@ PredictionCase prediction_case(const Config& config, const std::string& source,
                             "{{generate: spd, n: 4096}}",
                             source));
   }
-  return {*config.problem,
-          config.layout,
-          std::move(machine),
-          tuning,
+  return {*config.problem, config.layout, std::move(machine), tuning,
           static_cast<std::int32_t>(config.runtime.window.value_or(8192)),
           // `auto` goes by measurements of GPUs and their host, which other machines lack.
-          config.runtime.placement.value_or(config::Placement::fixed),
-          policies,
-          nullptr,
-          {}};
+          config.runtime.placement.value_or(config::Placement::fixed), policies};
 }
 
 namespace {

@@ -30,10 +30,10 @@ struct PredictionCase {
   config::Placement placement = config::Placement::fixed;
   Policies policies;
   /// What is predicted is a run that has been recorded, nothing changed; null otherwise.
-  std::shared_ptr<const replay::Course> course;
+  std::shared_ptr<const replay::Course> course{};
   /// Of a recorded run's workers; each worker here is dealt one of them (replay::dealt_paces).
   /// Empty: workers are as the machine says.
-  std::vector<double> paces_of_run;
+  std::vector<double> paces_of_run{};
 
   /// CPU workers may run devices' tasks.
   [[nodiscard]] bool lends() const {

@@ -45,10 +45,10 @@ class RecordedTimes {
   [[nodiscard]] const Kernel* largest_share() const;
   /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.
   [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
-  /// By node, then worker, what it took over what it would have with the means of all: what a
-  /// repeated run's tasks have beside their own shares, those of a node all alike.
+  /// By node, what its workers took over what they would have with the means of all nodes: what a
+  /// repeated run's tasks have beside their own shares.
   [[nodiscard]] const std::vector<double>& node_paces() const { return node_paces_; }
-  /// Likewise, each worker's own.
+  /// By node, then worker, likewise; as many as the trace has rows of workers.
   [[nodiscard]] const std::vector<double>& worker_paces() const { return worker_paces_; }
 
  private:

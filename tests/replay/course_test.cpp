@@ -81,6 +81,15 @@ TEST(RepeatedJob, has_each_task_and_message_take_its_own_time) {
   EXPECT_EQ(own.messages[0].time.ns(), 77'000);
 }
 
+TEST(SimulatedMachine, knows_paces_by_node_then_worker) {
+  SimulatedMachine machine = free_machine();
+  machine.nodes = machine.cpu_workers = 2;
+  EXPECT_EQ(machine.pace(NodeId{1}, 1), 1);
+  machine.worker_paces = {1, 2, 3, 4};
+  EXPECT_EQ(machine.pace(NodeId{0}, 1), 2);
+  EXPECT_EQ(machine.pace(NodeId{1}, 0), 3);
+}
+
 TEST(SimulatedMachine, has_workers_that_are_slower_than_others) {
   TwoTasks tasks;
   const RunTrace run = tasks.run(Course(2), {1.5, 0.9});
