@@ -22,6 +22,16 @@ constexpr int pair_tag = 7;
 constexpr std::int64_t alert_ns = 2'000'000;
 constexpr std::chrono::microseconds quiet_interval{100};
 
+/// Between two looks at what began at `begin_ns`. MPI waits without a limit or not at all, so who
+/// has a limit looks again and again; and the other may need this very core.
+void step_aside(std::int64_t begin_ns) {
+  if (now_ns() - begin_ns < alert_ns) {
+    ::sched_yield();
+  } else {
+    std::this_thread::sleep_for(quiet_interval);
+  }
+}
+
 }  // namespace
 
 void check_mpi(int status, const char* operation) {
@@ -32,6 +42,24 @@ void check_mpi(int status, const char* operation) {
   throw Error(ErrorCode::communication, fmt::format("{} failed: {}", operation, text.data()));
 }
 
+void complete(MPI_Request request, const char* operation) {
+  const std::int64_t begin = now_ns();
+  for (;;) {
+    int done = 0;
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), operation);
+    if (done != 0) return;
+    step_aside(begin);
+  }
+}
+
+MPI_Comm duplicate(MPI_Comm communicator) {
+  MPI_Comm result = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Comm_idup(communicator, &result, &request), "MPI_Comm_idup");
+  complete(request, "MPI_Comm_idup");
+  return result;
+}
+
 Communicator::Communicator(MPI_Comm parent) {
   int provided = MPI_THREAD_SINGLE;
   check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
@@ -40,8 +68,8 @@ Communicator::Communicator(MPI_Comm parent) {
                 "MPI was initialised with too little thread support: call MPI_Init_thread with "
                 "MPI_THREAD_SERIALIZED or more");
   }
-  check_mpi(MPI_Comm_dup(parent, &headers_), "MPI_Comm_dup");
-  check_mpi(MPI_Comm_dup(parent, &collectives_), "MPI_Comm_dup");
+  headers_ = duplicate(parent);
+  collectives_ = duplicate(parent);
   for (MPI_Comm comm : {headers_, collectives_}) {
     check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   }
@@ -55,9 +83,11 @@ Communicator::Communicator(MPI_Comm parent) {
   Identity mine{static_cast<std::int32_t>(::getpid()), {}};
   ::gethostname(mine.host.data(), mine.host.size() - 1);
   std::vector<Identity> all(static_cast<std::size_t>(size_));
-  check_mpi(MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all.data(), sizeof(mine), MPI_BYTE,
-                          collectives_),
-            "MPI_Allgather");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallgather(&mine, sizeof(mine), MPI_BYTE, all.data(), sizeof(mine), MPI_BYTE,
+                           collectives_, &request),
+            "MPI_Iallgather");
+  complete(request, "MPI_Iallgather");
   local_size_ = 0;
   for (int r = 0; r < size_; ++r) {
     const Identity& other = all[static_cast<std::size_t>(r)];
@@ -122,9 +152,11 @@ std::vector<std::uint64_t> Communicator::all_gather(std::span<const std::uint64_
   if (size_ > 1) {
     all.resize(values.size() * static_cast<std::size_t>(size_));
     const int count = static_cast<int>(values.size());
-    check_mpi(MPI_Allgather(values.data(), count, MPI_UINT64_T, all.data(), count, MPI_UINT64_T,
-                            collectives_),
-              "MPI_Allgather");
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(MPI_Iallgather(values.data(), count, MPI_UINT64_T, all.data(), count, MPI_UINT64_T,
+                             collectives_, &request),
+              "MPI_Iallgather");
+    complete(request, "MPI_Iallgather");
   }
   return all;
 }
@@ -133,10 +165,13 @@ std::string Communicator::broadcast(const std::string& text) const {
   std::string result = text;
   if (size_ == 1) return result;
   std::uint64_t bytes = text.size();
-  check_mpi(MPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, collectives_), "MPI_Bcast");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibcast(&bytes, 1, MPI_UINT64_T, 0, collectives_, &request), "MPI_Ibcast");
+  complete(request, "MPI_Ibcast");
   result.resize(bytes);
-  check_mpi(MPI_Bcast(result.data(), static_cast<int>(bytes), MPI_BYTE, 0, collectives_),
-            "MPI_Bcast");
+  check_mpi(MPI_Ibcast(result.data(), static_cast<int>(bytes), MPI_BYTE, 0, collectives_, &request),
+            "MPI_Ibcast");
+  complete(request, "MPI_Ibcast");
   return result;
 }
 
@@ -144,8 +179,10 @@ std::vector<std::string> Communicator::gather(const std::string& mine) const {
   if (size_ == 1) return {mine};
   const auto bytes = static_cast<int>(mine.size());
   std::vector<int> counts(rank_ == 0 ? static_cast<std::size_t>(size_) : 0);
-  check_mpi(MPI_Gather(&bytes, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, collectives_),
-            "MPI_Gather");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Igather(&bytes, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, collectives_, &request),
+            "MPI_Igather");
+  complete(request, "MPI_Igather");
   std::vector<int> begins;
   std::size_t total = 0;
   for (const int count : counts) {
@@ -153,9 +190,10 @@ std::vector<std::string> Communicator::gather(const std::string& mine) const {
     total += static_cast<std::size_t>(count);
   }
   std::string all(total, '\0');
-  check_mpi(MPI_Gatherv(mine.data(), bytes, MPI_BYTE, all.data(), counts.data(), begins.data(),
-                        MPI_BYTE, 0, collectives_),
-            "MPI_Gatherv");
+  check_mpi(MPI_Igatherv(mine.data(), bytes, MPI_BYTE, all.data(), counts.data(), begins.data(),
+                         MPI_BYTE, 0, collectives_, &request),
+            "MPI_Igatherv");
+  complete(request, "MPI_Igatherv");
   std::vector<std::string> texts;
   for (std::size_t r = 0; r < counts.size(); ++r) {
     texts.push_back(
@@ -217,18 +255,11 @@ void Communicator::finish(std::span<MPI_Request> requests, double seconds_max,
         MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
         "waiting for a message");
     if (done != 0) return;
-    const std::int64_t now = now_ns();
-    if (now > end) {
+    if (now_ns() > end) {
       throw Error(ErrorCode::communication,
                   fmt::format("{} did not answer within {:.0f} s", who, seconds_max));
     }
-    // MPI waits without a limit or not at all, so this looks again and again. The other may need
-    // this very core.
-    if (now - begin < alert_ns) {
-      ::sched_yield();
-    } else {
-      std::this_thread::sleep_for(quiet_interval);
-    }
+    step_aside(begin);
   }
 }
 
@@ -247,9 +278,11 @@ void Communicator::throw_together(const std::optional<Error>& mine) const {
     std::strncpy(own.text.data(), mine->what(), own.text.size() - 1);
   }
   std::vector<Trouble> all(static_cast<std::size_t>(size_));
-  check_mpi(
-      MPI_Allgather(&own, sizeof(own), MPI_BYTE, all.data(), sizeof(own), MPI_BYTE, collectives_),
-      "MPI_Allgather");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallgather(&own, sizeof(own), MPI_BYTE, all.data(), sizeof(own), MPI_BYTE,
+                           collectives_, &request),
+            "MPI_Iallgather");
+  complete(request, "MPI_Iallgather");
   const auto bad = std::find_if(all.begin(), all.end(), [](const auto& t) { return t.code >= 0; });
   if (bad == all.end()) return;
   const bool shared =

@@ -90,4 +90,11 @@ class Communicator {
 /// Throws Error(communication) that names the operation when an MPI call failed.
 void check_mpi(int status, const char* operation);
 
+// MPI's own calls that wait do so without giving the core away, for milliseconds each where there
+// are more nodes than cores. These do, and are for start-up; any thread that may call MPI.
+/// Returns when what `request` began has ended, however long that takes.
+void complete(MPI_Request request, const char* operation);
+/// A communicator of the same nodes. Collective over them.
+[[nodiscard]] MPI_Comm duplicate(MPI_Comm communicator);
+
 }  // namespace heddle

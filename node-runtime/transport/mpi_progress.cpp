@@ -17,9 +17,14 @@ constexpr std::int64_t silence_ns_max = 8'000'000'000;
 /// How long after the last event the thread keeps looking without rest.
 constexpr std::int64_t alert_ns = 30'000;
 /// Pauses between looks: on cores that it shares with CPU workers, while one of these waits for
-/// data, and while all compute (they call it between tasks); on one of its own that it is not to
-/// spin on; while nothing is expected.
+/// data (a share of what it has waited so far, within limits, so that what comes is late by no
+/// more than that share: falling asleep and waking costs as much as a short pause, and with more
+/// nodes than cores it takes from those that compute what the others wait for), and while all
+/// compute (they call it between tasks); on one of its own that it is not to spin on; while nothing
+/// is expected.
 constexpr std::int64_t pause_us_idle_worker = 10;
+constexpr std::int64_t pause_us_idle_worker_max = 200;
+constexpr std::int64_t pause_share = 8;
 constexpr std::int64_t pause_us_shared = 1000;
 constexpr std::int64_t pause_us_parked = 100;
 constexpr std::int64_t pause_us_quiet = 1000;
@@ -472,7 +477,8 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
   if (restless || (awaited && (!shared || engine_.options().has_own_cores))) {
     ::sched_yield();
   } else if (awaited) {
-    engine_.message_bell.wait(ticket, pause_us_idle_worker);
+    engine_.message_bell.wait(ticket, std::clamp((from - active_ns_) / 1000 / pause_share,
+                                                 pause_us_idle_worker, pause_us_idle_worker_max));
   } else {
     const std::int64_t busy_us = shared ? pause_us_shared : pause_us_parked;
     engine_.message_bell.wait(ticket, at_work ? busy_us : pause_us_quiet);

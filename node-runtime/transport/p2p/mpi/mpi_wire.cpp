@@ -37,9 +37,8 @@ bool can_read(pid_t process, std::uint64_t address) {
 
 }  // namespace
 
-MpiWire::MpiWire(MPI_Comm parent, const Options& options) {
-  check_mpi(MPI_Comm_dup(parent, &notes_), "MPI_Comm_dup");
-  check_mpi(MPI_Comm_dup(parent, &pieces_), "MPI_Comm_dup");
+MpiWire::MpiWire(MPI_Comm parent, const Options& options)
+    : notes_(duplicate(parent)), pieces_(duplicate(parent)) {
   for (MPI_Comm comm : {notes_, pieces_}) {
     check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   }
@@ -85,9 +84,11 @@ void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
   if (options.shares_memory) own_region_.emplace(nodes_here, options.window_bytes);
   const Introduction introduction{rank_, own_region_ ? own_region_->name() : HostRegion::Name{},
                                   std::bit_cast<std::uint64_t>(&probed)};
-  check_mpi(MPI_Allgather(&introduction, sizeof introduction, MPI_BYTE, all.data(),
-                          sizeof introduction, MPI_BYTE, host),
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallgather(&introduction, sizeof introduction, MPI_BYTE, all.data(),
+                           sizeof introduction, MPI_BYTE, host, &request),
             "introducing the nodes of a host");
+  complete(request, "introducing the nodes of a host");
   std::vector<std::optional<HostRegion>> regions(nodes_here);
   std::vector<char> reached(nodes_here);
   for (std::size_t i = 0; i < nodes_here; ++i) {
@@ -105,9 +106,10 @@ void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
     }
   }
   std::vector<char> reached_by_all(nodes_here * nodes_here);
-  check_mpi(
-      MPI_Allgather(reached.data(), count, MPI_CHAR, reached_by_all.data(), count, MPI_CHAR, host),
-      "sharing memory on a host");
+  check_mpi(MPI_Iallgather(reached.data(), count, MPI_CHAR, reached_by_all.data(), count, MPI_CHAR,
+                           host, &request),
+            "sharing memory on a host");
+  complete(request, "sharing memory on a host");
   for (std::size_t i = 0; i < nodes_here; ++i) {
     Neighbour& neighbour = neighbours_[static_cast<std::size_t>(all[i].node)];
     if (reached[i] == 0) continue;
