@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "kernels/cuda/gemm_plans.hpp"
+#include "kernels/cuda/libraries.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {
@@ -23,7 +24,7 @@ void check(cudaError_t status, std::string_view operation) {
 }
 
 void check(cublasStatus_t status, std::string_view operation) {
-  if (status != CUBLAS_STATUS_SUCCESS) fail(operation, cublasGetStatusString(status));
+  if (status != CUBLAS_STATUS_SUCCESS) fail(operation, cublas().status_text(status));
 }
 
 void check(cusolverStatus_t status, std::string_view operation) {
@@ -64,8 +65,8 @@ Context::Context(int device, cudaStream_t stream, ProductChoices choices)
 
 /// After a fault of the GPU everything here fails too; there is nothing more to say then.
 Context::~Context() {
-  if (handles_->solver != nullptr) static_cast<void>(cusolverDnDestroy(handles_->solver));
-  if (handles_->blas != nullptr) static_cast<void>(cublasDestroy(handles_->blas));
+  if (handles_->solver != nullptr) static_cast<void>(cusolver().destroy(handles_->solver));
+  if (handles_->blas != nullptr) static_cast<void>(cublas().destroy(handles_->blas));
   for (void* memory :
        {static_cast<void*>(handles_->blas_workspace), static_cast<void*>(handles_->scratch),
         static_cast<void*>(handles_->counters), static_cast<void*>(handles_->status)}) {
@@ -75,12 +76,12 @@ Context::~Context() {
 
 cublasHandle_t Context::blas() {
   if (handles_->blas == nullptr) {
-    check(cublasCreate(&handles_->blas), "cublasCreate");
+    check(cublas().create(&handles_->blas), "cublasCreate");
     handles_->blas_workspace =
         allocate<std::byte>(blas_workspace_bytes, "cudaMalloc of cuBLAS's workspace");
-    check(cublasSetStream(handles_->blas, stream_), "cublasSetStream");
+    check(cublas().set_stream(handles_->blas, stream_), "cublasSetStream");
     // After cublasSetStream, which takes the workspace away.
-    check(cublasSetWorkspace(handles_->blas, handles_->blas_workspace, blas_workspace_bytes),
+    check(cublas().set_workspace(handles_->blas, handles_->blas_workspace, blas_workspace_bytes),
           "cublasSetWorkspace");
   }
   return handles_->blas;
@@ -88,8 +89,8 @@ cublasHandle_t Context::blas() {
 
 cusolverDnHandle_t Context::solver() {
   if (handles_->solver == nullptr) {
-    check(cusolverDnCreate(&handles_->solver), "cusolverDnCreate");
-    check(cusolverDnSetStream(handles_->solver, stream_), "cusolverDnSetStream");
+    check(cusolver().create(&handles_->solver), "cusolverDnCreate");
+    check(cusolver().set_stream(handles_->solver, stream_), "cusolverDnSetStream");
   }
   return handles_->solver;
 }

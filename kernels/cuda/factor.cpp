@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cuda/factor_square.hpp"
+#include "kernels/cuda/libraries.hpp"
 #include "kernels/cuda/own_kernels.hpp"
 #include "kernels/cuda/tile_operations.hpp"
 #include "kernels/piece.hpp"
@@ -45,16 +46,16 @@ FactorPlan plan_cusolver(std::int64_t w, std::int64_t rows_below, std::int64_t g
 
 std::int64_t cusolver_scratch(Context& context, const TileView& a) {
   int count = 0;
-  check(cusolverDnDpotrf_bufferSize(context.solver(), CUBLAS_FILL_MODE_LOWER, to_int(a.columns),
-                                    a.data, leading_dimension(a), &count),
+  check(cusolver().dpotrf_buffer_size(context.solver(), CUBLAS_FILL_MODE_LOWER, to_int(a.columns),
+                                      a.data, leading_dimension(a), &count),
         "cusolverDnDpotrf_bufferSize");
   return aligned(count);
 }
 
 void factor_cusolver(Context& context, const TileView& a, double* scratch, std::int64_t count,
                      std::int64_t* info) {
-  check(cusolverDnDpotrf(context.solver(), CUBLAS_FILL_MODE_LOWER, to_int(a.columns), a.data,
-                         leading_dimension(a), scratch, to_int(count), context.status()),
+  check(cusolver().dpotrf(context.solver(), CUBLAS_FILL_MODE_LOWER, to_int(a.columns), a.data,
+                          leading_dimension(a), scratch, to_int(count), context.status()),
         "cusolverDnDpotrf");
   launch_report(context, a, context.status(), info);
 }

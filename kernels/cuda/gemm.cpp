@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "kernels/cuda/gemm_plans.hpp"
+#include "kernels/cuda/libraries.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {
@@ -33,8 +34,8 @@ void scale(Context& context, std::int64_t m, std::int64_t n, double beta, double
     return;
   }
   const double zero = 0;
-  check(cublasDgeam(context.blas(), CUBLAS_OP_N, CUBLAS_OP_N, narrow(m), narrow(n), &beta, c,
-                    leading(ldc), &zero, c, leading(ldc), c, leading(ldc)),
+  check(cublas().dgeam(context.blas(), CUBLAS_OP_N, CUBLAS_OP_N, narrow(m), narrow(n), &beta, c,
+                       leading(ldc), &zero, c, leading(ldc), c, leading(ldc)),
         "cublasDgeam");
 }
 
@@ -52,13 +53,13 @@ void gemm(Context& context, cublasOperation_t transa, cublasOperation_t transb, 
   const auto workspace = context.blas_workspace();
   if (const auto* algorithm = context.gemm_plans().algorithm(lt, shape, workspace.size())) {
     GemmDescription d(shape);
-    check(cublasLtMatmul(lt, &d.operation, &alpha, a, &d.a, b, &d.b, &beta, c, &d.c, c, &d.c,
-                         algorithm, workspace.data(), workspace.size(), context.stream()),
+    check(cublas_lt().multiply(lt, &d.operation, &alpha, a, &d.a, b, &d.b, &beta, c, &d.c, c, &d.c,
+                               algorithm, workspace.data(), workspace.size(), context.stream()),
           "cublasLtMatmul");
     return;
   }
-  check(cublasDgemm(context.blas(), transa, transb, shape.m, shape.n, shape.k, &alpha, a, shape.lda,
-                    b, shape.ldb, &beta, c, shape.ldc),
+  check(cublas().dgemm(context.blas(), transa, transb, shape.m, shape.n, shape.k, &alpha, a,
+                       shape.lda, b, shape.ldb, &beta, c, shape.ldc),
         "cublasDgemm");
 }
 

@@ -6,6 +6,7 @@
 #include <library_types.h>
 
 #include "kernels/cuda/context.hpp"
+#include "kernels/cuda/libraries.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {
@@ -18,7 +19,7 @@ template <class T>
 T attribute(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t which) {
   T value{};
   std::size_t written = 0;
-  check(cublasLtMatmulAlgoConfigGetAttribute(&algorithm, which, &value, sizeof value, &written),
+  check(cublas_lt().algorithm_attribute(&algorithm, which, &value, sizeof value, &written),
         "cublasLtMatmulAlgoConfigGetAttribute");
   return value;
 }
@@ -49,12 +50,12 @@ class LibraryOnGpu {
   explicit LibraryOnGpu(int gpu) {
     check(cudaGetDevice(&former_), "cudaGetDevice");
     check(cudaSetDevice(gpu), "cudaSetDevice");
-    check(cublasLtCreate(&handle_), "cublasLtCreate");
+    check(cublas_lt().create(&handle_), "cublasLtCreate");
   }
   LibraryOnGpu(const LibraryOnGpu&) = delete;
   LibraryOnGpu& operator=(const LibraryOnGpu&) = delete;
   ~LibraryOnGpu() {
-    static_cast<void>(cublasLtDestroy(handle_));
+    static_cast<void>(cublas_lt().destroy(handle_));
     static_cast<void>(cudaSetDevice(former_));
   }
   [[nodiscard]] cublasLtHandle_t handle() const { return handle_; }
@@ -72,22 +73,23 @@ GemmDescription::GemmDescription(const GemmShape& shape) {
   const auto extent = [](bool plain, int first, int second) {
     return static_cast<std::uint64_t>(plain ? first : second);
   };
-  check(cublasLtMatmulDescInit(&operation, CUBLAS_COMPUTE_64F, CUDA_R_64F),
+  check(cublas_lt().initialise_operation(&operation, sizeof operation, CUBLAS_COMPUTE_64F,
+                                         CUDA_R_64F),
         "cublasLtMatmulDescInit");
-  check(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSA, &shape.transa,
-                                       sizeof shape.transa),
+  check(cublas_lt().set_operation_attribute(&operation, CUBLASLT_MATMUL_DESC_TRANSA, &shape.transa,
+                                            sizeof shape.transa),
         "cublasLtMatmulDescSetAttribute");
-  check(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_TRANSB, &shape.transb,
-                                       sizeof shape.transb),
+  check(cublas_lt().set_operation_attribute(&operation, CUBLASLT_MATMUL_DESC_TRANSB, &shape.transb,
+                                            sizeof shape.transb),
         "cublasLtMatmulDescSetAttribute");
-  check(cublasLtMatrixLayoutInit(&a, CUDA_R_64F, extent(plain_a, shape.m, shape.k),
-                                 extent(plain_a, shape.k, shape.m), shape.lda),
+  check(cublas_lt().initialise_matrix(&a, sizeof a, CUDA_R_64F, extent(plain_a, shape.m, shape.k),
+                                      extent(plain_a, shape.k, shape.m), shape.lda),
         "cublasLtMatrixLayoutInit");
-  check(cublasLtMatrixLayoutInit(&b, CUDA_R_64F, extent(plain_b, shape.k, shape.n),
-                                 extent(plain_b, shape.n, shape.k), shape.ldb),
+  check(cublas_lt().initialise_matrix(&b, sizeof b, CUDA_R_64F, extent(plain_b, shape.k, shape.n),
+                                      extent(plain_b, shape.n, shape.k), shape.ldb),
         "cublasLtMatrixLayoutInit");
-  check(cublasLtMatrixLayoutInit(&c, CUDA_R_64F, static_cast<std::uint64_t>(shape.m),
-                                 static_cast<std::uint64_t>(shape.n), shape.ldc),
+  check(cublas_lt().initialise_matrix(&c, sizeof c, CUDA_R_64F, static_cast<std::uint64_t>(shape.m),
+                                      static_cast<std::uint64_t>(shape.n), shape.ldc),
         "cublasLtMatrixLayoutInit");
 }
 
@@ -96,15 +98,15 @@ std::vector<cublasLtMatmulAlgo_t> offered_algorithms(cublasLtHandle_t handle,
                                                      std::size_t workspace_bytes, int count_max) {
   GemmDescription d(shape);
   cublasLtMatmulPreference_t wanted = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&wanted), "cublasLtMatmulPreferenceCreate");
-  check(cublasLtMatmulPreferenceSetAttribute(wanted, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+  check(cublas_lt().create_preference(&wanted), "cublasLtMatmulPreferenceCreate");
+  check(cublas_lt().set_preference_attribute(wanted, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                              &workspace_bytes, sizeof workspace_bytes),
         "cublasLtMatmulPreferenceSetAttribute");
   std::vector<cublasLtMatmulHeuristicResult_t> offers(static_cast<std::size_t>(count_max));
   int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle, &d.operation, &d.a, &d.b, &d.c, &d.c, wanted, count_max, offers.data(), &count);
-  static_cast<void>(cublasLtMatmulPreferenceDestroy(wanted));
+  const cublasStatus_t status = cublas_lt().algorithms(handle, &d.operation, &d.a, &d.b, &d.c, &d.c,
+                                                       wanted, count_max, offers.data(), &count);
+  static_cast<void>(cublas_lt().destroy_preference(wanted));
   std::vector<cublasLtMatmulAlgo_t> result;
   if (status != CUBLAS_STATUS_SUCCESS) return result;
   offers.resize(static_cast<std::size_t>(count));
@@ -146,7 +148,7 @@ ProductChoices built_in_product_choices() {
 }
 
 std::string product_library() {
-  const std::size_t version = cublasLtGetVersion();
+  const std::size_t version = cublas_lt().version();
   return fmt::format("cuBLAS {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 

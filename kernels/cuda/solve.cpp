@@ -4,6 +4,7 @@
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cuda/definitions.hpp"
 #include "kernels/cuda/launch.hpp"
+#include "kernels/cuda/libraries.hpp"
 #include "kernels/cuda/tile_operations.hpp"
 
 /// Right-hand sides are few: these kernels live by the memory's bandwidth, and cuBLAS serves.
@@ -17,9 +18,9 @@ void solve_left(Context& context, cublasFillMode_t part, cublasOperation_t opera
                x.rows, x.columns);
   if (x.rows == 0 || x.columns == 0) return;
   constexpr double one = 1;
-  check(cublasDtrsm(context.blas(), CUBLAS_SIDE_LEFT, part, operation, CUBLAS_DIAG_NON_UNIT,
-                    to_int(x.rows), to_int(x.columns), &one, a.data, leading_dimension(a), x.data,
-                    leading_dimension(x)),
+  check(cublas().dtrsm(context.blas(), CUBLAS_SIDE_LEFT, part, operation, CUBLAS_DIAG_NON_UNIT,
+                       to_int(x.rows), to_int(x.columns), &one, a.data, leading_dimension(a),
+                       x.data, leading_dimension(x)),
         "cublasDtrsm");
 }
 
@@ -30,9 +31,9 @@ void multiply_symmetric(Context& context, const TileView& a, const TileView& b, 
       "{} x {} += {} x {} * {} x {}", c.rows, c.columns, a.rows, a.columns, b.rows, b.columns);
   if (c.rows == 0 || c.columns == 0) return;
   constexpr double one = 1;
-  check(cublasDsymm(context.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, to_int(c.rows),
-                    to_int(c.columns), &one, a.data, leading_dimension(a), b.data,
-                    leading_dimension(b), &one, c.data, leading_dimension(c)),
+  check(cublas().dsymm(context.blas(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, to_int(c.rows),
+                       to_int(c.columns), &one, a.data, leading_dimension(a), b.data,
+                       leading_dimension(b), &one, c.data, leading_dimension(c)),
         "cublasDsymm");
 }
 

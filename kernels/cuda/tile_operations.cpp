@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "kernels/cuda/gemm.hpp"
+#include "kernels/cuda/libraries.hpp"
 #include "kernels/cuda/own_kernels.hpp"
 
 namespace heddle::kernel::cuda {
@@ -19,9 +20,9 @@ void check_equal_shapes(const TileView& a, const TileView& b) {
 void update_lower_square(Context& context, const TileView& c, const TileView& a) {
   constexpr double minus_one = -1;
   constexpr double one = 1;
-  check(cublasDsyrk(context.blas(), CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, to_int(c.columns),
-                    to_int(a.columns), &minus_one, a.data, leading_dimension(a), &one, c.data,
-                    leading_dimension(c)),
+  check(cublas().dsyrk(context.blas(), CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, to_int(c.columns),
+                       to_int(a.columns), &minus_one, a.data, leading_dimension(a), &one, c.data,
+                       leading_dimension(c)),
         "cublasDsyrk");
 }
 
