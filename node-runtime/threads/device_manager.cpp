@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <string>
 #include <vector>

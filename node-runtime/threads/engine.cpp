@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <iterator>
 
 #include "base/assert.hpp"
@@ -20,7 +20,10 @@ using protocol::Task;
 
 namespace {
 
-constexpr std::int32_t generation_quantum = 16;
+/// Items that generation inserts before it gives the lock back: many while workers have nothing to
+/// do, and few while they are at work, each of whom would wait for it with every task.
+constexpr std::int32_t quantum_for_idle = 16;
+constexpr std::int32_t quantum_for_busy = 4;
 
 }  // namespace
 
@@ -28,6 +31,8 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
     : options_(options),
       store_(store),
       recorder_(recorder),
+      mutex_(options.oversubscribed ? SpinMutex::patience_on_shared_cores
+                                    : SpinMutex::patience_with_cores),
       protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}),
       fine_(std::max(1, options.cpu_workers), options.worker_distances),
       depth_name_(recorder.intern("ready tasks")) {
@@ -310,7 +315,8 @@ Engine::Walked Engine::generate(trace::ThreadTrace& trace) {
                                     [](const auto& waiting) { return waiting->waits_for_window; });
       return full ? Walked::window_full : Walked::no_program;
     }
-    job->stream->quantum_left_ = generation_quantum;
+    const bool have_work = ready_hint() >= static_cast<std::size_t>(options_.cpu_workers);
+    job->stream->quantum_left_ = have_work ? quantum_for_busy : quantum_for_idle;
     const bool goes_on = !job->external && job->program.resume();
     name = job->generated_name;
     generated = job->handle->next_order;

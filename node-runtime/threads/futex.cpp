@@ -1,5 +1,6 @@
 #include "node-runtime/threads/futex.hpp"
 
+#include <algorithm>
 #include <climits>
 #include <ctime>
 #include <linux/futex.h>
@@ -8,6 +9,9 @@
 
 namespace heddle {
 namespace {
+
+/// Times that a waiter for a lock relaxes between two looks.
+constexpr int step_max = 16;
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout) {
   ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected,
@@ -23,10 +27,13 @@ void futex_wake(std::atomic<std::uint32_t>& word, int count) {
 
 void SpinMutex::lock_contended() {
   // The holder is done within a few hundred nanoseconds unless the system took its processor away;
-  // then sleeping is the only thing that helps it.
-  for (int i = 0; i < 200; ++i) {
+  // then sleeping is the only thing that helps it. Looks become rarer, as many who look at once
+  // take the word's cache line from the holder.
+  int step = 1;
+  for (int relaxed = 0; relaxed < patience_; relaxed += step) {
     if (state_.load(std::memory_order_relaxed) == free && try_lock()) return;
-    relax_cpu();
+    step = std::min(2 * step, step_max);
+    for (int i = 0; i < step; ++i) relax_cpu();
   }
   // From here on the word says `awaited`, so that whoever unlocks wakes one; the one that wakes
   // keeps it so, because others may still sleep.

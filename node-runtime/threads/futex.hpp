@@ -7,10 +7,18 @@
 /// is only asked about when somebody has to sleep.
 namespace heddle {
 
-/// Mutual exclusion for sections of well under a microsecond: spins briefly, then sleeps in the
+/// Mutual exclusion for sections of well under a microsecond: spins for a while, then sleeps in the
 /// kernel. Meets the standard's Lockable requirements.
 class SpinMutex {
  public:
+  /// How often a waiter relaxes (relax_cpu, 20 to 50 ns) before it sleeps: where the threads have a
+  /// core each, longer than it takes to sleep and to be woken; where they share cores, little more
+  /// than a section, as the holder may need this one.
+  static constexpr int patience_with_cores = 4000;
+  static constexpr int patience_on_shared_cores = 200;
+
+  explicit SpinMutex(int patience = patience_on_shared_cores) : patience_(patience) {}
+
   void lock() {
     std::uint32_t expected = free;
     // Acquire pairs with the release in unlock(): what the last holder wrote is seen.
@@ -38,6 +46,7 @@ class SpinMutex {
   void wake_one();
 
   std::atomic<std::uint32_t> state_{free};
+  const int patience_;
 };
 
 /// Threads wait here until somebody rings. A waiter takes a ticket, then looks whether there is

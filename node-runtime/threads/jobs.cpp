@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/assert.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"

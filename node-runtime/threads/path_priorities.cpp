@@ -1,7 +1,7 @@
 #include "node-runtime/threads/path_priorities.hpp"
 
 #include <array>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <span>
 #include <tuple>
