@@ -58,8 +58,9 @@ struct OpenBlasIdentity {
 
 /// Measures every kernel set that this processor can run: OpenBLAS's by name, OpenBLAS's own
 /// choice, heddle's own. Each set has a child process (a process has one OpenBLAS); the children
-/// take turns, and each kernel's best of several turns counts, so that a passing disturbance hits
-/// all sets or none. About half a second. A child that dies or hangs drops its set.
+/// take turns on one core, then on another, and each kernel's best of several turns counts, so that
+/// a passing disturbance or a slow core hits all sets or none. About half a second. A child that
+/// dies or hangs drops its set.
 ///
 /// Must be called while OpenBLAS is not in this process (blas_presence()). Forks: the usual
 /// cautions for programs with threads apply, so call it at start-up. Leaves no process behind.
@@ -71,7 +72,8 @@ struct OpenBlasIdentity {
 [[nodiscard]] std::vector<std::string> runnable_core_types();
 
 /// Completes a choice from its `sets` and `library_default`: sets within 3 % of the best OpenBLAS
-/// set yield to the library's own choice, and OpenBLAS yields to own kernels that are not slower.
+/// set yield to the library's own choice, and OpenBLAS yields to own kernels unless it is faster by
+/// a tenth: many workers at once lose more in it than one core shows.
 void choose_kernels(KernelChoice& choice);
 
 }  // namespace heddle

@@ -1,6 +1,6 @@
 #include "node-runtime/machine/measurements_yaml.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <limits>
 
 namespace heddle {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <span>
 #include <string_view>
@@ -20,6 +20,7 @@
 
 #include "base/error.hpp"
 #include "kernels/cholesky.hpp"
+#include "node-runtime/topology/cpu.hpp"
 
 namespace heddle {
 namespace {
@@ -141,7 +142,8 @@ void serve(int socket, const BlasOptions& options, std::int64_t tile) {
   Workload workload(tile);
   // An hour: the parent's death ends this process in any case.
   constexpr std::chrono::hours forever{1};
-  for (char request = 0; receive_message(socket, request, forever);) {
+  for (std::int32_t hardware_thread = 0; receive_message(socket, hardware_thread, forever);) {
+    pin_current_thread(std::array{CpuCore{{hardware_thread}}});
     if (!send_message(socket, best_of_two(workload))) return;
   }
 }
@@ -205,9 +207,9 @@ void MeasuringChild::greet_or_throw() {
                           patience.count()));
 }
 
-std::optional<KernelSeconds> MeasuringChild::measure() {
+std::optional<KernelSeconds> MeasuringChild::measure(std::int32_t hardware_thread) {
   KernelSeconds seconds;
-  if (!send_message(socket_, 'm') || !receive_message(socket_, seconds, patience)) {
+  if (!send_message(socket_, hardware_thread) || !receive_message(socket_, seconds, patience)) {
     return std::nullopt;
   }
   return seconds;

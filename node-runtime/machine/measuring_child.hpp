@@ -47,8 +47,9 @@ class MeasuringChild {
   void greet_or_throw();
   [[nodiscard]] const Hello& hello() const { return hello_; }
 
-  /// One turn: the best of two runs of each kernel. Nothing when the child died or was silent.
-  [[nodiscard]] std::optional<KernelSeconds> measure();
+  /// One turn on that hardware thread: the best of two runs of each kernel. Nothing when the child
+  /// died or was silent.
+  [[nodiscard]] std::optional<KernelSeconds> measure(std::int32_t hardware_thread);
 
  private:
   pid_t process_ = -1;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <system_error>
 #include <utility>
 

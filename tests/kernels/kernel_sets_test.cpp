@@ -47,13 +47,18 @@ TEST(KernelChoice, PrefersTheLibrarysOwnChoiceWhenTheDifferenceIsNoise) {
   EXPECT_EQ(choice.core_type, "PRESCOTT");
 }
 
-TEST(KernelChoice, TakesHeddlesOwnKernelsOnlyWhereTheyAreNotSlower) {
+TEST(KernelChoice, TakesHeddlesOwnKernelsUnlessTheLibraryIsFasterByATenth) {
   KernelChoice choice = sample_choice();
-  choice.sets.push_back({"avx2", true, {52.7, 46.8, 44.6, 37.5}});
+  const KernelRates library = choice.find("SANDYBRIDGE")->rates;
+  const auto own = [&](double share) {
+    return KernelRates{library.gemm * share, library.syrk * share, library.trsm * share,
+                       library.potrf * share};
+  };
+  choice.sets.push_back({"avx2", true, own(0.92)});
   choose_kernels(choice);
   EXPECT_EQ(choice.tile_kernels, "avx2");
   EXPECT_EQ(choice.core_type, "SANDYBRIDGE");
-  choice.sets.back().rates.gemm -= 10;
+  choice.sets.back().rates = own(0.9);
   choose_kernels(choice);
   EXPECT_EQ(choice.tile_kernels, "openblas");
 }
