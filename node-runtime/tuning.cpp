@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,10 +22,13 @@ namespace {
 /// Square tiles for CPUs: large enough for the kernels and for the memory that all cores share,
 /// small enough that the last tile columns keep all cores busy. Fitted to bench/cholesky_cpu on two
 /// cores (bench/results), where 128 was best for n = 500, 192 for 1000, 256 for 2000, 320 for 4000
-/// and 384 from 6000 on; more cores want more tiles.
+/// and 384 from 6000 on; more cores want more tiles, the less so the more there are anyway: on 16
+/// cores 128 was best for 2000, 192 for 4000 and 320 for 8000, on 31 192 for 4000 and 320 for 8000.
 std::int64_t cpu_tile(std::int64_t n, std::int64_t cores) {
-  const double wanted = 140 * std::pow(static_cast<double>(n) / 500, 0.38) *
-                        std::pow(2 / static_cast<double>(cores), 0.25);
+  const double order = static_cast<double>(n);
+  const double sharing = 0.25 * std::min(1.0, std::pow(2000 / order, 0.45));
+  const double wanted =
+      140 * std::pow(order / 500, 0.38) * std::pow(2 / static_cast<double>(cores), sharing);
   return std::clamp<std::int64_t>(std::lround(wanted / 64) * 64, 64, 384);
 }
 

@@ -1,6 +1,7 @@
 #include "apps/simulation/measured_clock.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -27,7 +28,8 @@ constexpr double seconds_each = 0.0125;
 class CaseOperands {
  public:
   CaseOperands(const KernelCase& what, const tuning::NormalValues& normal,
-               tuning::SharedPanel& panel, std::int64_t operand_bytes)
+               tuning::SharedPanel& panel, std::int64_t operand_bytes, std::int32_t worker,
+               std::int32_t workers)
       : kernel_(*what.kernel), parameters_(what.parameters) {
     const std::size_t turning = applies() || multiplies() ? 1 : what.operands.size();
     const std::int64_t each = elements_of(what.operands.first(turning));
@@ -42,9 +44,8 @@ class CaseOperands {
       for (std::size_t i = 0; i < what.operands.size(); ++i) {
         const OperandShape& shape = what.operands[i];
         if (multiplies() && i >= turning) {
-          // Down a column, then the next one: one of the two stays.
-          const std::int64_t tile = i == 1 ? set : set / tuning::SharedPanel::tiles;
-          views.push_back(panel.tile(tile, shape.rows, shape.columns));
+          const auto pair = panel.pair(set, worker, workers, shape.rows);
+          views.push_back(panel.tile(i == 1 ? pair.row : pair.column, shape.rows, shape.columns));
           continue;
         }
         if (set > 0 && i >= turning) {
@@ -133,7 +134,8 @@ class TimedCase {
         workers_(workers),
         operand_bytes_(operand_bytes),
         normal_(normal),
-        panel_(largest_of(what), normal),
+        panel_(panel_height(workers.count * operand_bytes), largest(what, &OperandShape::rows),
+               largest(what, &OperandShape::columns), normal),
         operands_(static_cast<std::size_t>(workers.count)) {}
 
   /// Of each worker.
@@ -143,7 +145,8 @@ class TimedCase {
         [this](std::int32_t worker) {
           auto& own = operands_[static_cast<std::size_t>(worker)];
           if (own == nullptr) {  // by the thread that will use it
-            own = std::make_unique<CaseOperands>(what_, normal_, panel_, operand_bytes_);
+            own = std::make_unique<CaseOperands>(what_, normal_, panel_, operand_bytes_, worker,
+                                                 workers_.count);
           }
           return own->work();
         },
@@ -151,12 +154,17 @@ class TimedCase {
   }
 
  private:
-  [[nodiscard]] static std::int64_t largest_of(const KernelCase& what) {
-    std::int64_t largest = 1;
-    for (const OperandShape& shape : what.operands) {
-      largest = std::max(largest, shape.rows * shape.columns);
-    }
-    return largest;
+  [[nodiscard]] static std::int64_t largest(const KernelCase& what,
+                                            std::int64_t OperandShape::*extent) {
+    std::int64_t most = 1;
+    for (const OperandShape& shape : what.operands) most = std::max(most, shape.*extent);
+    return most;
+  }
+  /// Of a matrix of which workers have so much together, half of it if it is symmetric.
+  [[nodiscard]] static std::int64_t panel_height(std::int64_t bytes) {
+    const double elements = static_cast<double>(bytes) / sizeof(double);
+    return std::min(tuning::SharedPanel::usual_height,
+                    static_cast<std::int64_t>(std::sqrt(2 * elements)));
   }
 
   const KernelCase& what_;

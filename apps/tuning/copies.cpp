@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <functional>
 #include <memory>
 #include <optional>

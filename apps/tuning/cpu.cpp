@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <functional>
 #include <memory>
 #include <span>
@@ -21,28 +21,51 @@ constexpr std::array<std::int64_t, 4> panel_widths{48, 96, 144, 192};
 constexpr std::array<std::int64_t, 2> panel_inners{32, 48};
 constexpr std::array<std::int64_t, 3> panel_heights{1024, 2048, 4096};
 
-constexpr double seconds_each = 0.03;  ///< of one kernel on one shape, in each round
-/// The best of so many rounds counts, each over all shapes: a passing disturbance of the machine
-/// hits one of them.
-constexpr int rounds = 3;
+constexpr double seconds_each = 0.01;  ///< of one kernel on one shape, in each round
+/// Many short rounds, each over all shapes: what matters is how sizes compare, and a machine that
+/// others use too changes within seconds (settled_times).
+constexpr std::size_t rounds_max = 9;
+
+/// What one worker updates: one piece of memory for all shapes and rounds, filled by the worker
+/// itself, so that it lies near its core.
+class WorkerMemory {
+ public:
+  /// How many of `elements` are updated in turns.
+  [[nodiscard]] static std::int64_t sets(std::int64_t elements) {
+    return std::clamp<std::int64_t>(operand_bytes / (8 * elements), 2, operand_sets_max);
+  }
+
+  /// For a shape that updates sets of `elements`.
+  void use(std::int64_t elements, const NormalValues& normal) {
+    const auto count = static_cast<std::size_t>(sets(elements) * elements);
+    if (updated_.size() < count) {
+      updated_.resize(count);
+      normal.fill(updated_);
+    }
+  }
+  [[nodiscard]] double* updated() { return updated_.data(); }
+
+ private:
+  std::vector<double> updated_;
+};
 
 /// One worker's tiles for Cholesky. What is updated comes from memory, one tile after the other;
 /// what updates, from a panel that outlives it.
 class SquareTiles {
  public:
-  SquareTiles(std::int64_t tile, const NormalValues& normal, SharedPanel& panel)
-      : n_(tile),
-        panel_(panel),
-        updated_(std::clamp<std::int64_t>(operand_bytes / (tile * tile * 8), 2, operand_sets_max)),
-        memory_(static_cast<std::size_t>((updated_ + 3) * n_ * n_)) {
-    normal.fill(memory_);
+  SquareTiles(WorkerMemory& memory, std::int64_t tile, const NormalValues& normal,
+              SharedPanel& panel)
+      : n_(tile), panel_(panel), memory_(memory), own_(static_cast<std::size_t>(3 * n_ * n_)) {
+    memory_.use(n_ * n_, normal);
+    normal.fill(own_);
     for (std::int64_t j = 0; j < n_; ++j) definite()(j, j) = definite_diagonal(n_);
     copy(definite(), factor());
     run(kernel::potrf, whole_, {factor()});
   }
 
-  /// Matrices that kernels change for good are put right before each run.
-  [[nodiscard]] Work work(const Kernel& kernel) {
+  /// Of one of the workers that run it. Matrices that kernels change for good are put right before
+  /// each run.
+  [[nodiscard]] Work work(const Kernel& kernel, std::int32_t worker, std::int32_t workers) {
     const auto nothing = [](int) {};
     if (&kernel == &kernel::potrf) {
       return {[this](int) { copy(definite(), result()); },
@@ -55,25 +78,26 @@ class SquareTiles {
               }};
     }
     if (&kernel == &kernel::syrk) {
-      return {nothing, [this](int i) {
-                run(kernel::syrk, whole_, {updated(i), panel_.tile(i, n_, n_)});
+      return {nothing, [this, worker, workers](int i) {
+                const auto pair = panel_.pair(i, worker, workers, n_);
+                run(kernel::syrk, whole_, {updated(i), panel_.tile(pair.row, n_, n_)});
               }};
     }
-    // Down a column, then the next one: one of the two stays.
-    return {nothing, [this](int i) {
-              const TileView column = panel_.tile(i / SharedPanel::tiles, n_, n_);
-              run(kernel::gsmm, update_, {updated(i), panel_.tile(i, n_, n_), column});
+    return {nothing, [this, worker, workers](int i) {
+              const auto pair = panel_.pair(i, worker, workers, n_);
+              run(kernel::gsmm, update_,
+                  {updated(i), panel_.tile(pair.row, n_, n_), panel_.tile(pair.column, n_, n_)});
             }};
   }
 
  private:
-  [[nodiscard]] TileView at(std::int64_t index) {
-    return {memory_.data() + index * n_ * n_, n_, n_, n_};
+  [[nodiscard]] TileView tile_at(double* data) const { return {data, n_, n_, n_}; }
+  [[nodiscard]] TileView updated(int i) {
+    return tile_at(memory_.updated() + i % WorkerMemory::sets(n_ * n_) * n_ * n_);
   }
-  [[nodiscard]] TileView updated(int i) { return at(i % updated_); }
-  [[nodiscard]] TileView definite() { return at(updated_); }
-  [[nodiscard]] TileView factor() { return at(updated_ + 1); }
-  [[nodiscard]] TileView result() { return at(updated_ + 2); }
+  [[nodiscard]] TileView definite() { return tile_at(own_.data()); }
+  [[nodiscard]] TileView factor() { return tile_at(own_.data() + n_ * n_); }
+  [[nodiscard]] TileView result() { return tile_at(own_.data() + 2 * n_ * n_); }
   void copy(const TileView& from, const TileView& to) const {
     std::copy_n(from.data, n_ * n_, to.data);
   }
@@ -85,8 +109,8 @@ class SquareTiles {
 
   std::int64_t n_;
   SharedPanel& panel_;
-  std::int64_t updated_;
-  std::vector<double> memory_;
+  WorkerMemory& memory_;
+  std::vector<double> own_;
   KernelParameters whole_{kernel::PieceParameters{0}};
   KernelParameters update_{kernel::UpdateParameters{0}};
 };
@@ -94,11 +118,11 @@ class SquareTiles {
 /// One worker's panel of a tall tile, and tiles beside it.
 class TallTiles {
  public:
-  TallTiles(std::int64_t rows, std::int64_t width, std::int64_t inner, const NormalValues& normal)
-      : given_(filled(rows * width, normal)),
+  TallTiles(WorkerMemory& memory, std::int64_t rows, std::int64_t width, std::int64_t inner,
+            const NormalValues& normal)
+      : memory_(memory),
+        given_(filled(rows * width, normal)),
         panel_(given_),
-        sets_(std::clamp<std::int64_t>(operand_bytes / (8 * rows * width), 2, operand_sets_max)),
-        beside_(filled(sets_ * rows * width, normal)),
         top_(filled(width * width, normal)),
         reflectors_(given_),
         factors_(static_cast<std::size_t>(inner * width)),
@@ -107,11 +131,12 @@ class TallTiles {
                TileView{reflectors_.data(), rows, width, rows},
                TileView{factors_.data(), inner, width, inner}},
         parameters_(kernel::PanelParameters{0, 0, inner}) {
+    memory_.use(rows * width, normal);
     std::vector<double> r(top_);
     run(kernel::tsqrt, {views_[2], TileView{r.data(), width, width, width}, views_[3]});
   }
 
-  [[nodiscard]] Work work(const Kernel& kernel) {
+  [[nodiscard]] Work work(const Kernel& kernel, std::int32_t /*worker*/, std::int32_t /*workers*/) {
     if (&kernel == &kernel::geqrt) {
       factors_of_panel_ = factors_;
       TileView t = views_[3];
@@ -136,17 +161,17 @@ class TallTiles {
   /// The columns that are updated come from memory, one after the other; V stays in the caches.
   [[nodiscard]] TileView beside(int i) {
     TileView view = views_[0];
-    view.data = beside_.data() + i % sets_ * view.rows * view.columns;
+    const std::int64_t elements = view.rows * view.columns;
+    view.data = memory_.updated() + i % WorkerMemory::sets(elements) * elements;
     return view;
   }
   void run(const Kernel& kernel, std::initializer_list<TileView> tiles) const {
     static_cast<void>(kernel.host({std::span(tiles.begin(), tiles.size()), parameters_}));
   }
 
+  WorkerMemory& memory_;
   std::vector<double> given_;
   std::vector<double> panel_;
-  std::int64_t sets_;
-  std::vector<double> beside_;
   std::vector<double> top_;
   std::vector<double> reflectors_;
   std::vector<double> factors_;
@@ -155,79 +180,104 @@ class TallTiles {
   KernelParameters parameters_;
 };
 
-/// Puts a time into the table, or keeps the shorter one.
-void keep_best(KernelTimes& times, const KernelTime& next) {
-  for (KernelTime& time : times) {
-    const bool is_same = time.kernel == next.kernel && time.rows == next.rows &&
-                         time.columns == next.columns && time.inner == next.inner;
-    if (!is_same) continue;
-    time.microseconds = std::min(time.microseconds, next.microseconds);
-    return;
+/// Times all shapes, again and again.
+class CpuBench {
+ public:
+  CpuBench(const Workers& workers, const NormalValues& normal, Effort& effort)
+      : workers_(workers),
+        normal_(normal),
+        effort_(effort),
+        memories_(static_cast<std::size_t>(workers.count)),
+        panel_(SharedPanel::usual_height, square_tiles.back(), square_tiles.back(), normal) {}
+
+  /// All shapes once, small ones first, as far as the time allows.
+  void measure_round();
+
+  [[nodiscard]] CpuMeasurement result() const {
+    CpuMeasurement result;
+    result.workers = workers_.count;
+    result.one_worker = settled_times(one_worker_);
+    result.all_workers = workers_.count == 1 ? result.one_worker : KernelTimes{};
+    for (const KernelTime& time : settled_times(all_workers_)) result.all_workers.push_back(time);
+    for (KernelTimes* times : {&result.one_worker, &result.all_workers}) {
+      for (KernelTime& time : *times) time.microseconds = microseconds(time.microseconds * 1e-6);
+    }
+    return result;
   }
-  times.push_back(next);
-}
 
-template <class Tiles, class... Given>
-std::vector<std::unique_ptr<Tiles>> tiles_of_all(std::int32_t count, Given&... given) {
-  std::vector<std::unique_ptr<Tiles>> all;
-  all.reserve(static_cast<std::size_t>(count));
-  for (std::int32_t w = 0; w < count; ++w) all.push_back(std::make_unique<Tiles>(given...));
-  return all;
-}
+ private:
+  void measure_squares(std::int64_t tile);
+  void measure_panel(std::int64_t rows, std::int64_t width, std::int64_t inner);
 
-void measure_squares(CpuMeasurement& result, const Workers& workers, std::int64_t tile,
-                     const NormalValues& normal, const Effort& effort) {
-  SharedPanel panel(tile * tile, normal);
-  const auto tiles = tiles_of_all<SquareTiles>(workers.count, tile, normal, panel);
-  for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
-    effort.tell(fmt::format("{} {} on the CPU", kernel->name, tile));
+  /// A worker's tiles are made by itself, when its first kernel is timed.
+  template <class Tiles>
+  [[nodiscard]] double seconds_on(std::int32_t count, const Kernel& kernel,
+                                  std::vector<std::unique_ptr<Tiles>>& tiles, const auto& make) {
     const auto work_of = [&](std::int32_t w) {
-      return tiles[static_cast<std::size_t>(w)]->work(*kernel);
+      const auto index = static_cast<std::size_t>(w);
+      if (tiles[index] == nullptr) tiles[index] = make(memories_[index]);
+      return tiles[index]->work(kernel, w, count);
     };
-    for (const std::int32_t count : {1, workers.count}) {
-      const double seconds = time_on(workers, count, work_of, effort.lasting(seconds_each));
-      KernelTimes& times = count == 1 ? result.one_worker : result.all_workers;
-      keep_best(times, {std::string(kernel->name), tile, tile, 0, microseconds(seconds)});
-      if (workers.count == 1) break;
+    return time_on(workers_, count, work_of, effort_.lasting(seconds_each));
+  }
+
+  const Workers& workers_;
+  const NormalValues& normal_;
+  Effort& effort_;
+  std::vector<WorkerMemory> memories_;
+  SharedPanel panel_;
+  std::vector<KernelTimes> one_worker_;  ///< by round
+  std::vector<KernelTimes> all_workers_;
+};
+
+void CpuBench::measure_squares(std::int64_t tile) {
+  std::vector<std::unique_ptr<SquareTiles>> tiles(memories_.size());
+  const auto make = [&](WorkerMemory& memory) {
+    return std::make_unique<SquareTiles>(memory, tile, normal_, panel_);
+  };
+  for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
+    effort_.tell(fmt::format("{} {} on the CPU", kernel->name, tile));
+    for (const std::int32_t count : {1, workers_.count}) {
+      const double seconds = seconds_on(count, *kernel, tiles, make);
+      KernelTimes& times = count == 1 ? one_worker_.back() : all_workers_.back();
+      times.push_back({std::string(kernel->name), tile, tile, 0, seconds * 1e6});
+      if (workers_.count == 1) break;
     }
   }
 }
 
-void measure_panel(CpuMeasurement& result, const Workers& workers, std::int64_t rows,
-                   std::int64_t width, std::int64_t inner, const NormalValues& normal,
-                   const Effort& effort) {
-  const auto tiles = tiles_of_all<TallTiles>(workers.count, rows, width, inner, normal);
+void CpuBench::measure_panel(std::int64_t rows, std::int64_t width, std::int64_t inner) {
+  std::vector<std::unique_ptr<TallTiles>> tiles(memories_.size());
+  const auto make = [&](WorkerMemory& memory) {
+    return std::make_unique<TallTiles>(memory, rows, width, inner, normal_);
+  };
   for (const Kernel* kernel : {&kernel::geqrt, &kernel::tsmqr}) {
-    effort.tell(fmt::format("{} {} x {}, inner {} on the CPU", kernel->name, rows, width, inner));
-    const auto work_of = [&](std::int32_t w) {
-      return tiles[static_cast<std::size_t>(w)]->work(*kernel);
-    };
-    const double seconds = time_on(workers, workers.count, work_of, effort.lasting(seconds_each));
-    keep_best(result.all_workers,
-              {std::string(kernel->name), rows, width, inner, microseconds(seconds)});
+    effort_.tell(fmt::format("{} {} x {}, inner {} on the CPU", kernel->name, rows, width, inner));
+    const double seconds = seconds_on(workers_.count, *kernel, tiles, make);
+    all_workers_.back().push_back({std::string(kernel->name), rows, width, inner, seconds * 1e6});
   }
 }
 
-/// All shapes once, small ones first, as far as the time allows.
-void measure_round(CpuMeasurement& result, const Workers& workers, const NormalValues& normal,
-                   const Effort& effort) {
+void CpuBench::measure_round() {
+  one_worker_.emplace_back();
+  all_workers_.emplace_back();
   double last = 0;
   const auto timed = [&](const auto& work) {
-    const double begin = effort.elapsed();
+    const double begin = effort_.elapsed();
     work();
-    last = effort.elapsed() - begin;
+    last = effort_.elapsed() - begin;
   };
   for (const std::int64_t tile : square_tiles) {
     // Without the first two there is no table.
-    if (tile > square_tiles[1] && !effort.allows(last)) break;
-    timed([&] { measure_squares(result, workers, tile, normal, effort); });
+    if (tile > square_tiles[1] && !effort_.allows(last)) break;
+    timed([&] { measure_squares(tile); });
   }
   last = 0;
   for (const std::int64_t rows : panel_heights) {
     for (const std::int64_t width : panel_widths) {
       for (const std::int64_t inner : panel_inners) {
-        if (inner > width || !effort.allows(last)) continue;
-        timed([&] { measure_panel(result, workers, rows, width, inner, normal, effort); });
+        if (inner > width || !effort_.allows(last)) continue;
+        timed([&] { measure_panel(rows, width, inner); });
       }
     }
   }
@@ -236,17 +286,13 @@ void measure_round(CpuMeasurement& result, const Workers& workers, const NormalV
 }  // namespace
 
 CpuMeasurement measure_cpu(const Workers& workers, const NormalValues& normal, Effort& effort) {
-  CpuMeasurement result;
-  result.workers = workers.count;
-  for (int round = 0; round < rounds; ++round) {
+  CpuBench bench(workers, normal, effort);
+  for (std::size_t round = 0; round < rounds_max; ++round) {
     const double begin = effort.elapsed();
-    measure_round(result, workers, normal, effort);
+    bench.measure_round();
     if (!effort.allows(effort.elapsed() - begin)) break;
   }
-  if (workers.count == 1) {
-    for (const KernelTime& time : result.one_worker) result.all_workers.push_back(time);
-  }
-  return result;
+  return bench.result();
 }
 
 }  // namespace heddle::tuning

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/error.hpp"
 #include "base/median.hpp"

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 
+#include "base/assert.hpp"
+
 namespace heddle::tuning {
 
 NormalValues::NormalValues() : values_((std::size_t{1} << 20) + 7) {
@@ -16,13 +18,27 @@ void NormalValues::fill(std::span<double> elements) const {
   for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = values_[i % values_.size()];
 }
 
-SharedPanel::SharedPanel(std::int64_t elements, const NormalValues& normal)
-    : elements_(elements), memory_(static_cast<std::size_t>(tiles * elements)) {
+SharedPanel::SharedPanel(std::int64_t height, std::int64_t rows_max, std::int64_t columns_max,
+                         const NormalValues& normal)
+    : height_(std::max(height, rows_max)),
+      memory_(static_cast<std::size_t>(height_ * columns_max)) {
   normal.fill(memory_);
 }
 
+std::int64_t SharedPanel::tiles(std::int64_t rows) const {
+  return height_ / std::max<std::int64_t>(1, rows);
+}
+
+SharedPanel::Pair SharedPanel::pair(std::int64_t run, std::int32_t worker, std::int32_t workers,
+                                    std::int64_t rows) const {
+  const std::int64_t task = run * workers + worker;
+  return {task % tiles(rows), task / tiles(rows)};
+}
+
 TileView SharedPanel::tile(std::int64_t i, std::int64_t rows, std::int64_t columns) {
-  return {memory_.data() + i % tiles * elements_, rows, columns, std::max<std::int64_t>(1, rows)};
+  HEDDLE_CHECK(rows <= height_, "a tile of {} rows of a panel of {}", rows, height_);
+  return {memory_.data() + i % tiles(rows) * rows * columns, rows, columns,
+          std::max<std::int64_t>(1, rows)};
 }
 
 double definite_diagonal(std::int64_t n) {

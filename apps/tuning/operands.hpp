@@ -25,20 +25,34 @@ class NormalValues {
   std::vector<double> values_;
 };
 
-/// Tiles of a panel, which all workers read: in a factorization, too, what updates is read by all
-/// of them, for as long as a step takes, and comes from their common caches.
+/// A panel of a step, which all workers read: in a factorization, too, what updates is read by all
+/// of them, for as long as a step takes, and comes from their common caches. It has to be as tall
+/// as that: a core's own caches hold 16 tiles of 128, which made those look a quarter faster than
+/// they are.
 class SharedPanel {
  public:
-  static constexpr std::int64_t tiles = 16;
+  static constexpr std::int64_t usual_height = 8192;
 
-  /// Tiles of up to so many elements.
-  SharedPanel(std::int64_t elements, const NormalValues& normal);
+  /// As tall as a matrix of `height` rows, or one tile; of tiles of up to so many rows and columns.
+  SharedPanel(std::int64_t height, std::int64_t rows_max, std::int64_t columns_max,
+              const NormalValues& normal);
+
+  /// Which two tiles of `rows` rows an update reads, of those that `workers` take one after the
+  /// other, down a column, then down the next: this worker's next one is some tiles further down.
+  struct Pair {
+    std::int64_t row = 0;
+    std::int64_t column = 0;
+  };
+  [[nodiscard]] Pair pair(std::int64_t run, std::int32_t worker, std::int32_t workers,
+                          std::int64_t rows) const;
 
   /// They begin again behind the last one.
   [[nodiscard]] TileView tile(std::int64_t i, std::int64_t rows, std::int64_t columns);
 
  private:
-  std::int64_t elements_;
+  [[nodiscard]] std::int64_t tiles(std::int64_t rows) const;
+
+  std::int64_t height_;
   std::vector<double> memory_;
 };
 

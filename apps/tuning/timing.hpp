@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "apps/tuning/cpu.hpp"
+#include "node-runtime/machine/measurements.hpp"
 
 namespace heddle::tuning {
 
@@ -25,11 +27,18 @@ struct Work {
                                            const std::function<Work(std::int32_t worker)>& work_of,
                                            double seconds);
 
-/// The mean of the medians of `count` of the workers, all at work at the same time for `seconds`
-/// and some runs at least. `work_of(worker)` is called by each of their threads.
+/// The seconds of a run at the mean rate of `count` of the workers, by their medians (the harmonic
+/// mean: workers take tasks as they come, so a slow one does fewer), all at work at the same time
+/// for `seconds` and some runs at least. `work_of(worker)` is called by each of their threads.
 [[nodiscard]] double time_on(const Workers& workers, std::int32_t count,
                              const std::function<Work(std::int32_t worker)>& work_of,
                              double seconds);
+
+/// What kernels take, from timing them all in each of some rounds on a machine that others use
+/// too: each one's place among the others in the middle of the rounds (what slows a whole round
+/// slows all of them, and what disturbs a few timings does not count), at the pace of the fastest
+/// round. Rounds may lack some.
+[[nodiscard]] KernelTimes settled_times(std::span<const KernelTimes> rounds);
 
 /// Pairs of timings, one of each; odd, so that one of them is in the middle.
 inline constexpr int ratio_pairs = 9;

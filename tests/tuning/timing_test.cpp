@@ -1,8 +1,11 @@
 #include "apps/tuning/timing.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <gtest/gtest.h>
+#include <thread>
+#include <vector>
 
 namespace heddle::tuning {
 namespace {
@@ -50,6 +53,67 @@ TEST(RatioByTurns, leaves_single_disturbances_out) {
           << a << ", " << b;
     }
   }
+}
+
+namespace {
+
+/// Three kernels that take 100, 200 and 400 us, in rounds that are slower by `paces`.
+std::vector<KernelTimes> rounds_at(const std::vector<double>& paces) {
+  std::vector<KernelTimes> rounds;
+  for (const double pace : paces) {
+    rounds.push_back({{"gsmm", 128, 128, 0, 100 * pace},
+                      {"gsmm", 192, 192, 0, 200 * pace},
+                      {"tsmqr", 1024, 96, 32, 400 * pace}});
+  }
+  return rounds;
+}
+
+}  // namespace
+
+TEST(SettledTimes, are_those_of_the_fastest_round_of_a_machine_whose_pace_changes) {
+  const KernelTimes times = settled_times(rounds_at({1.4, 1.1, 2.0, 1.2, 1.7}));
+  ASSERT_EQ(times.size(), 3U);
+  EXPECT_EQ(times[2].kernel, "tsmqr");
+  EXPECT_EQ(times[2].rows, 1024);
+  EXPECT_EQ(times[2].columns, 96);
+  EXPECT_EQ(times[2].inner, 32);
+  EXPECT_NEAR(times[0].microseconds, 110, 1e-9);
+  EXPECT_NEAR(times[1].microseconds, 220, 1e-9);
+  EXPECT_NEAR(times[2].microseconds, 440, 1e-9);
+}
+
+TEST(SettledTimes, compare_kernels_by_the_middle_of_rounds_and_not_by_a_lucky_one) {
+  std::vector<KernelTimes> rounds = rounds_at({1.4, 1, 2, 1.2, 1.7});
+  rounds[0][0].microseconds *= 0.6;  // alone faster than it is: the best of rounds would take it
+  rounds[3][1].microseconds *= 5;
+  const KernelTimes times = settled_times(rounds);
+  EXPECT_NEAR(times[1].microseconds / times[0].microseconds, 2, 1e-9);
+  EXPECT_NEAR(times[2].microseconds / times[0].microseconds, 4, 1e-9);
+}
+
+TEST(SettledTimes, need_not_be_in_each_round) {
+  std::vector<KernelTimes> rounds = rounds_at({1, 2, 2});
+  rounds[0].pop_back();
+  rounds[2].erase(rounds[2].begin());
+  const KernelTimes times = settled_times(rounds);
+  ASSERT_EQ(times.size(), 3U);
+  EXPECT_NEAR(times[2].microseconds / times[1].microseconds, 2, 1e-9);
+  EXPECT_TRUE(settled_times({}).empty());
+  EXPECT_TRUE(settled_times(std::vector<KernelTimes>(2)).empty());
+}
+
+TEST(TimeOn, is_at_the_mean_rate_of_workers_of_which_some_are_slow) {
+  const Workers workers{3, {}};
+  const auto work_of = [](std::int32_t worker) {
+    return Work{[](int /*run*/) {},
+                [worker](int /*run*/) {
+                  std::this_thread::sleep_for(std::chrono::milliseconds(worker == 0 ? 80 : 20));
+                }};
+  };
+  // Two run in 20 ms and one in 80: nine runs in 80 ms, on three workers. The mean of times is 40.
+  const double seconds = time_on(workers, 3, work_of, 1e-3);
+  EXPECT_GE(seconds, 0.08 / 3);
+  EXPECT_LT(seconds, 0.036);  // sleeping may take longer
 }
 
 TEST(TimesOn, are_one_of_each_worker) {
