@@ -1,7 +1,7 @@
 #include "apps/analyze.hpp"
 
 #include <cstdio>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/agreement.hpp"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <mpi.h>
 #include <nlohmann/json.hpp>

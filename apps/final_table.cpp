@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <utility>
 

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

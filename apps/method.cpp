@@ -1,6 +1,6 @@
 #include "apps/method.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "base/error.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #include "apps/problem.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "algorithms/matrix/generators.hpp"
 #include "algorithms/matrix/matrix_file.hpp"

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cstddef>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

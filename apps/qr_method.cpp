@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <limits>
 
 #include "algorithms/io/agreement.hpp"

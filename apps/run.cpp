@@ -1,7 +1,7 @@
 #include "apps/run.hpp"
 
 #include <cstdio>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 namespace heddle {

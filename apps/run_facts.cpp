@@ -1,7 +1,7 @@
 #include "apps/run_facts.hpp"
 
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace heddle {

@@ -1,7 +1,7 @@
 #include "apps/simulate.hpp"
 
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 
 #include "apps/simulation/predict.hpp"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <memory>
 #include <mpi.h>

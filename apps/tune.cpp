@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <mpi.h>
 #include <system_error>

@@ -1,7 +1,7 @@
 #include "apps/tune_table.hpp"
 
 #include <array>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <set>
 #include <string_view>
 #include <tuple>

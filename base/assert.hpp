@@ -9,7 +9,7 @@
 ///   HEDDLE_DEBUG      on unless NDEBUG is defined; checks on hot paths
 ///   HEDDLE_EXPENSIVE  on when HEDDLE_EXPENSIVE_CHECKS is defined (the tests); whole-structure
 ///   checks
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace heddle::detail {
 

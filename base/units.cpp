@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstddef>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <stdexcept>
 #include <string_view>
 #include <utility>

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <optional>
 #include <string>
 #include <utility>

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <random>
 
 #include "base/error.hpp"

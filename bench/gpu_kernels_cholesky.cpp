@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string>
 #include <vector>
 

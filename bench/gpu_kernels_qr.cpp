@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <functional>
 #include <memory>
 #include <random>

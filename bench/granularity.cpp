@@ -11,7 +11,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fstream>
 #include <functional>
 #include <map>

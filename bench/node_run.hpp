@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <mpi.h>
 #include <string>

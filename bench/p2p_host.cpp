@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <mpi.h>
 #include <span>
 #include <string>

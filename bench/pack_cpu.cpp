@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <functional>
 #include <mpi.h>
 #include <string>

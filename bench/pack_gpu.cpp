@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <functional>
 #include <memory>
 #include <random>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <string>
 

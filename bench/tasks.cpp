@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>

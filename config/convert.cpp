@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <limits>
 
 #include "base/assert.hpp"

@@ -1,5 +1,5 @@
 #include <cstdio>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "config/describe.hpp"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sstream>
 #include <utility>
 #include <yaml-cpp/eventhandler.h>

@@ -1,7 +1,7 @@
 #include "algorithms/io/distributed_read.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -1,7 +1,7 @@
 #include "algorithms/io/trace_file.hpp"
 
 #include <chrono>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 #include <vector>
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <numeric>
 #include <span>
 #include <string>

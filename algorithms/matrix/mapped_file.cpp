@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>

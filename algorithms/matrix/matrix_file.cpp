@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "algorithms/matrix/mtx_file.hpp"
 #include "base/error.hpp"

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <system_error>
 
 #include "base/error.hpp"

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "algorithms/matrix/npy_header.hpp"

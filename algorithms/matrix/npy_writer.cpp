@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <span>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

@@ -1,7 +1,7 @@
 #include "algorithms/qr/layout.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <optional>
 
 #include "base/error.hpp"

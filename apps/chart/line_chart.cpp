@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string_view>
 #include <system_error>
 

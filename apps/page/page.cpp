@@ -1,7 +1,7 @@
 #include "apps/page/page.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>

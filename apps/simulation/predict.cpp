@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>

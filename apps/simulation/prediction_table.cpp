@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "apps/report.hpp"

@@ -1,7 +1,7 @@
 #include "apps/simulation/simulated_program.hpp"
 
 #include <bit>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <utility>
 

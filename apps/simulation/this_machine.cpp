@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <optional>
 #include <string>
 #include <utility>

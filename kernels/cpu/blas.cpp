@@ -6,7 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -1,7 +1,7 @@
 #include "kernels/cuda/context.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "base/error.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <library_types.h>
 
 #include "kernels/cuda/context.hpp"

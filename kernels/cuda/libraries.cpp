@@ -1,7 +1,7 @@
 #include "kernels/cuda/libraries.hpp"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string>
 
 #include "base/error.hpp"

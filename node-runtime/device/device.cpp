@@ -1,6 +1,6 @@
 #include "node-runtime/device/device.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace heddle {
 

@@ -1,7 +1,7 @@
 #include "node-runtime/device/devices.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/error.hpp"
 #include "base/units.hpp"

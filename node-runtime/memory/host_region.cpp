@@ -2,7 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 
 #include "base/error.hpp"

@@ -1,7 +1,7 @@
 // How waiting requests get space: the part of Residency that decides.
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "base/assert.hpp"

@@ -1,7 +1,7 @@
 #include "node-runtime/memory/tile_store.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "base/assert.hpp"

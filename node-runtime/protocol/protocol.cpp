@@ -1,7 +1,7 @@
 #include "node-runtime/protocol/protocol.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/assert.hpp"
 

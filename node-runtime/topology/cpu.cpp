@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fstream>
 #include <hwloc.h>
 #include <memory>

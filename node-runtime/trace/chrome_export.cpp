@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,7 +1,7 @@
 #include "node-runtime/trace/csv_export.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <iterator>
 #include <limits>
 #include <span>

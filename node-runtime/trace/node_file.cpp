@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>

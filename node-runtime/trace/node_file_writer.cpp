@@ -1,6 +1,6 @@
 #include "node-runtime/trace/node_file_writer.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 

@@ -1,7 +1,7 @@
 #include "node-runtime/trace/node_trace.hpp"
 
 #include <cstddef>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <span>
 

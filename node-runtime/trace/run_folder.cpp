@@ -1,7 +1,7 @@
 #include "node-runtime/trace/run_folder.hpp"
 
 #include <charconv>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <optional>
 #include <string_view>
 #include <system_error>

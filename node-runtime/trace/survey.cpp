@@ -1,7 +1,7 @@
 #include "node-runtime/trace/survey.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <limits>
 
 #include "base/error.hpp"

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sched.h>
 #include <thread>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 #include "node-runtime/transport/message_explanations.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace heddle {
 

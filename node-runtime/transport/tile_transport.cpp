@@ -1,7 +1,7 @@
 #include "node-runtime/transport/tile_transport.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"

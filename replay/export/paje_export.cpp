@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <functional>
 #include <map>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "replay/export/run_export.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace heddle::replay {
 namespace {

@@ -1,7 +1,7 @@
 #include "replay/simulation/simulated_node.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "base/assert.hpp"

@@ -1,6 +1,6 @@
 #include "replay/simulation/simulation_trace.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "node-runtime/trace/generated.hpp"

@@ -1,6 +1,6 @@
 #include "replay/simulation/simulator.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "base/error.hpp"

@@ -1,7 +1,7 @@
 #include "tests/fine/cases.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/cholesky.hpp"
 #include "kernels/piece.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <clocale>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <random>
 #include <vector>

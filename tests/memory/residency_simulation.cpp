@@ -1,7 +1,7 @@
 #include "tests/memory/residency_simulation.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace heddle::simulation {
 

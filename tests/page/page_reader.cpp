@@ -1,6 +1,6 @@
 #include "tests/page/page_reader.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 

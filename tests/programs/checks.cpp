@@ -1,7 +1,7 @@
 #include "tests/programs/checks.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <limits>
 #include <set>
 

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "replay/export/paje_export.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <random>
 #include <set>

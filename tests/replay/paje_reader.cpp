@@ -1,7 +1,7 @@
 #include "tests/replay/paje_reader.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sstream>
 #include <stdexcept>

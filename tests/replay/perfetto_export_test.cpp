@@ -1,6 +1,6 @@
 #include "replay/export/perfetto_export.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <random>

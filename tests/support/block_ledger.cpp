@@ -1,7 +1,7 @@
 #include "tests/support/block_ledger.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace heddle::simulation {
 

@@ -1,7 +1,7 @@
 #include "tests/support/script.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <stdexcept>
 

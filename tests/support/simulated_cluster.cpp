@@ -1,7 +1,7 @@
 #include "tests/support/simulated_cluster.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <utility>
 

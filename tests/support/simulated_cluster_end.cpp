@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/support/simulated_cluster_state.hpp"
 

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utility>
 
 #include "node-runtime/placement/placement_policy.hpp"

@@ -1,5 +1,5 @@
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string>
 
 #include "node-runtime/device/cuda/cuda.hpp"

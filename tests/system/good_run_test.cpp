@@ -1,5 +1,5 @@
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <set>
 
 #include "tests/system/heddle_run.hpp"

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "algorithms/matrix/generators.hpp"
 #include "config/enums.hpp"

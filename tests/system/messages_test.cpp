@@ -1,5 +1,5 @@
 #include <array>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <mpi.h>
 #include <mutex>

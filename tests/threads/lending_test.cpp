@@ -1,7 +1,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>

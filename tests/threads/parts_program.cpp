@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <mpi.h>
 #include <mutex>
 #include <string>

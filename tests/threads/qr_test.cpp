@@ -3,7 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <mutex>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <functional>
 #include <initializer_list>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <optional>
 #include <string>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>

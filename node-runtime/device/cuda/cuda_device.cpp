@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <map>
 #include <mutex>
 #include <set>

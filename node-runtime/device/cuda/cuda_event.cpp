@@ -1,7 +1,7 @@
 #include "node-runtime/device/cuda/cuda_event.hpp"
 
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <thread>
 #include <utility>
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <thread>
 
 #include "base/assert.hpp"

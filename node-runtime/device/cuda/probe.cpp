@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/device/cuda/cuda_device.hpp"

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/error.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"

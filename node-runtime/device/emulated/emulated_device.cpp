@@ -2,7 +2,7 @@
 
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <new>
 #include <unistd.h>
 

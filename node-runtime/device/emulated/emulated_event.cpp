@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pthread.h>
 
 #include "base/assert.hpp"

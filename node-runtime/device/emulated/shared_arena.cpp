@@ -4,7 +4,7 @@
 #include <climits>
 #include <ctime>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/futex.h>
 #include <new>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 #include "node-runtime/transport/datatype/checked.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/error.hpp"
 

@@ -1,6 +1,6 @@
 #include "node-runtime/transport/datatype/match.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <optional>
 
 #include "base/error.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "base/error.hpp"
 #include "node-runtime/transport/datatype/copies.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string>
 #include <utility>
 

@@ -1,5 +1,5 @@
 #include <array>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <string>
 
 #include "base/units.hpp"

@@ -2,7 +2,7 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <span>
 #include <sys/mman.h>
 #include <system_error>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <iterator>
 #include <thread>
 #include <utility>

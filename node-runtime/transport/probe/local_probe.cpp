@@ -1,6 +1,6 @@
 #include "node-runtime/transport/probe/local_probe.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "node-runtime/transport/probe/stopwatch.hpp"
 

@@ -1,7 +1,7 @@
 #include "tests/transport/datatype/described_type.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <limits>
 
 namespace heddle::test {

@@ -1,7 +1,7 @@
 // Messages from and to memory of devices, by every path, between nodes of one process.
 
 #include <array>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <optional>

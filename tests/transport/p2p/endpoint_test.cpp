@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <optional>

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <memory>
 #include <mpi.h>
 #include <random>

@@ -1,7 +1,7 @@
 #include "node-runtime/transport/probe/pair_groups.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <optional>
 #include <sys/uio.h>
 #include <utility>
