@@ -26,9 +26,8 @@ class NormalValues {
 };
 
 /// A panel of a step, which all workers read: in a factorization, too, what updates is read by all
-/// of them, for as long as a step takes, and comes from their common caches. It has to be as tall
-/// as that: a core's own caches hold 16 tiles of 128, which made those look a quarter faster than
-/// they are.
+/// of them, for as long as a step takes, and comes from their common caches. It is as tall as
+/// there, or small tiles of it would stay in a core's own caches.
 class SharedPanel {
  public:
   static constexpr std::int64_t usual_height = 8192;

@@ -26,7 +26,7 @@ constexpr std::size_t rounds_min = 3;
 constexpr auto measuring_time = std::chrono::milliseconds(500);
 constexpr double same_rate = 0.97;
 /// What is measured is one core with all of a machine's memory and no neighbours. OpenBLAS has a
-/// lock on its work memory: potrf of 128 on each of 31 workers ran at a twentieth of one worker's
+/// lock on its work memory: potrf of 128 on each of 31 workers ran at a fifteenth of one worker's
 /// rate, trsm at 0.6. It has to be faster by more than what it loses so.
 constexpr double library_lead_min = 1.1;
 

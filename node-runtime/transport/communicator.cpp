@@ -52,6 +52,16 @@ void complete(MPI_Request request, const char* operation) {
   }
 }
 
+void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, MPI_Comm communicator,
+                const char* operation) {
+  const int bytes = static_cast<int>(mine.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, communicator,
+                           &request),
+            operation);
+  complete(request, operation);
+}
+
 MPI_Comm duplicate(MPI_Comm communicator) {
   MPI_Comm result = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -83,11 +93,8 @@ Communicator::Communicator(MPI_Comm parent) {
   Identity mine{static_cast<std::int32_t>(::getpid()), {}};
   ::gethostname(mine.host.data(), mine.host.size() - 1);
   std::vector<Identity> all(static_cast<std::size_t>(size_));
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallgather(&mine, sizeof(mine), MPI_BYTE, all.data(), sizeof(mine), MPI_BYTE,
-                           collectives_, &request),
-            "MPI_Iallgather");
-  complete(request, "MPI_Iallgather");
+  heddle::all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                     collectives_, "introducing the nodes");
   local_size_ = 0;
   for (int r = 0; r < size_; ++r) {
     const Identity& other = all[static_cast<std::size_t>(r)];
@@ -151,12 +158,8 @@ std::vector<std::uint64_t> Communicator::all_gather(std::span<const std::uint64_
   std::vector<std::uint64_t> all(values.begin(), values.end());
   if (size_ > 1) {
     all.resize(values.size() * static_cast<std::size_t>(size_));
-    const int count = static_cast<int>(values.size());
-    MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Iallgather(values.data(), count, MPI_UINT64_T, all.data(), count, MPI_UINT64_T,
-                             collectives_, &request),
-              "MPI_Iallgather");
-    complete(request, "MPI_Iallgather");
+    heddle::all_gather(std::as_bytes(values), std::as_writable_bytes(std::span(all)), collectives_,
+                       "gathering numbers of all nodes");
   }
   return all;
 }
@@ -278,11 +281,8 @@ void Communicator::throw_together(const std::optional<Error>& mine) const {
     std::strncpy(own.text.data(), mine->what(), own.text.size() - 1);
   }
   std::vector<Trouble> all(static_cast<std::size_t>(size_));
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallgather(&own, sizeof(own), MPI_BYTE, all.data(), sizeof(own), MPI_BYTE,
-                           collectives_, &request),
-            "MPI_Iallgather");
-  complete(request, "MPI_Iallgather");
+  heddle::all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                     collectives_, "gathering the nodes' errors");
   const auto bad = std::find_if(all.begin(), all.end(), [](const auto& t) { return t.code >= 0; });
   if (bad == all.end()) return;
   const bool shared =

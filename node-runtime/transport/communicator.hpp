@@ -94,6 +94,9 @@ void check_mpi(int status, const char* operation);
 // are more nodes than cores. These do, and are for start-up; any thread that may call MPI.
 /// Returns when what `request` began has ended, however long that takes.
 void complete(MPI_Request request, const char* operation);
+/// What each of the communicator's nodes gives, by rank; as many bytes from each.
+void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, MPI_Comm communicator,
+                const char* operation);
 /// A communicator of the same nodes. Collective over them.
 [[nodiscard]] MPI_Comm duplicate(MPI_Comm communicator);
 

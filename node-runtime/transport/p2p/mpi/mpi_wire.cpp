@@ -84,11 +84,8 @@ void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
   if (options.shares_memory) own_region_.emplace(nodes_here, options.window_bytes);
   const Introduction introduction{rank_, own_region_ ? own_region_->name() : HostRegion::Name{},
                                   std::bit_cast<std::uint64_t>(&probed)};
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallgather(&introduction, sizeof introduction, MPI_BYTE, all.data(),
-                           sizeof introduction, MPI_BYTE, host, &request),
-            "introducing the nodes of a host");
-  complete(request, "introducing the nodes of a host");
+  all_gather(std::as_bytes(std::span(&introduction, 1)), std::as_writable_bytes(std::span(all)),
+             host, "introducing the nodes of a host");
   std::vector<std::optional<HostRegion>> regions(nodes_here);
   std::vector<char> reached(nodes_here);
   for (std::size_t i = 0; i < nodes_here; ++i) {
@@ -106,10 +103,8 @@ void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
     }
   }
   std::vector<char> reached_by_all(nodes_here * nodes_here);
-  check_mpi(MPI_Iallgather(reached.data(), count, MPI_CHAR, reached_by_all.data(), count, MPI_CHAR,
-                           host, &request),
-            "sharing memory on a host");
-  complete(request, "sharing memory on a host");
+  all_gather(std::as_bytes(std::span(reached)), std::as_writable_bytes(std::span(reached_by_all)),
+             host, "sharing memory on a host");
   for (std::size_t i = 0; i < nodes_here; ++i) {
     Neighbour& neighbour = neighbours_[static_cast<std::size_t>(all[i].node)];
     if (reached[i] == 0) continue;
