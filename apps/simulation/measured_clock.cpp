@@ -13,7 +13,9 @@
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
 #include "base/median.hpp"
+#include "kernels/cholesky.hpp"
 #include "kernels/piece.hpp"
+#include "kernels/qr.hpp"
 
 namespace heddle {
 namespace {
@@ -125,12 +127,35 @@ class CaseOperands {
   std::vector<std::vector<double>> given_;
 };
 
-/// A kernel on all workers of a clock, again and again; their operands stay.
+/// What others do while a worker runs a kernel of which a factorization runs one at a time.
+struct Beside {
+  const Kernel* kernel = nullptr;  ///< null: all run the same one
+  KernelParameters parameters;
+  std::vector<OperandShape> operands;
+
+  /// Updates of such tiles, or by such a panel.
+  static Beside of(const KernelCase& what) {
+    if (what.kernel == &kernel::potrf) {
+      const std::int64_t width = what.operands[0].columns;
+      return {&kernel::gsmm, KernelParameters{kernel::UpdateParameters{0}},
+              std::vector<OperandShape>(3, {width, width})};
+    }
+    if (what.kernel == &kernel::geqrt || what.kernel == &kernel::tsqrt) {
+      const OperandShape& panel = what.operands[0];
+      return {&kernel::tsmqr, what.parameters, {panel, what.operands[1], panel, what.operands[2]}};
+    }
+    return {};
+  }
+};
+
+/// A kernel on all workers of a clock, again and again, or on one of them beside updates on the
+/// others; their operands stay.
 class TimedCase {
  public:
   TimedCase(const KernelCase& what, const tuning::Workers& workers, std::int64_t operand_bytes,
             const tuning::NormalValues& normal)
       : what_(what),
+        beside_(Beside::of(what)),
         workers_(workers),
         operand_bytes_(operand_bytes),
         normal_(normal),
@@ -138,22 +163,28 @@ class TimedCase {
                largest(what, &OperandShape::columns), normal),
         operands_(static_cast<std::size_t>(workers.count)) {}
 
-  /// Of each worker.
+  /// Of each worker that ran the kernel.
   [[nodiscard]] std::vector<double> round(double seconds) {
-    return tuning::times_on(
+    std::vector<double> times = tuning::times_on(
         workers_, workers_.count,
         [this](std::int32_t worker) {
           auto& own = operands_[static_cast<std::size_t>(worker)];
           if (own == nullptr) {  // by the thread that will use it
-            own = std::make_unique<CaseOperands>(what_, normal_, panel_, operand_bytes_, worker,
-                                                 workers_.count);
+            own = std::make_unique<CaseOperands>(case_of(worker), normal_, panel_, operand_bytes_,
+                                                 worker, workers_.count);
           }
           return own->work();
         },
         seconds);
+    if (beside_.kernel != nullptr) times.resize(1);
+    return times;
   }
 
  private:
+  [[nodiscard]] KernelCase case_of(std::int32_t worker) const {
+    if (worker == 0 || beside_.kernel == nullptr) return what_;
+    return {beside_.kernel, beside_.parameters, beside_.operands};
+  }
   [[nodiscard]] static std::int64_t largest(const KernelCase& what,
                                             std::int64_t OperandShape::*extent) {
     std::int64_t most = 1;
@@ -168,6 +199,7 @@ class TimedCase {
   }
 
   const KernelCase& what_;
+  Beside beside_;
   const tuning::Workers& workers_;
   std::int64_t operand_bytes_;
   const tuning::NormalValues& normal_;

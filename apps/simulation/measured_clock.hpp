@@ -10,8 +10,8 @@
 namespace heddle {
 
 /// Times the host's kernels on this machine as they are asked for: on all workers at the same
-/// time, on operands in turns, as in a factorization. Some 75 ms for each case. OpenBLAS has been
-/// loaded.
+/// time (potrf and a panel's kernels on one of them, while the others update), on operands in
+/// turns, as in a factorization. Some 75 ms for each case. OpenBLAS has been loaded.
 class MeasuredClock final : public KernelClock {
  public:
   /// `operand_bytes`: of each worker's operands together, which is what it has of a matrix: a small

@@ -53,6 +53,8 @@ class WorkerMemory {
 /// what updates, from a panel that outlives it.
 class SquareTiles {
  public:
+  static constexpr const Kernel& update = kernel::gsmm;
+
   SquareTiles(WorkerMemory& memory, std::int64_t tile, const NormalValues& normal,
               SharedPanel& panel)
       : n_(tile), panel_(panel), memory_(memory), own_(static_cast<std::size_t>(3 * n_ * n_)) {
@@ -118,6 +120,8 @@ class SquareTiles {
 /// One worker's panel of a tall tile, and tiles beside it.
 class TallTiles {
  public:
+  static constexpr const Kernel& update = kernel::tsmqr;
+
   TallTiles(WorkerMemory& memory, std::int64_t rows, std::int64_t width, std::int64_t inner,
             const NormalValues& normal)
       : memory_(memory),
@@ -216,9 +220,18 @@ class CpuBench {
     const auto work_of = [&](std::int32_t w) {
       const auto index = static_cast<std::size_t>(w);
       if (tiles[index] == nullptr) tiles[index] = make(memories_[index]);
-      return tiles[index]->work(kernel, w, count);
+      const Kernel& own = is_critical(kernel) && w != 0 ? Tiles::update : kernel;
+      return tiles[index]->work(own, w, count);
     };
-    return time_on(workers_, count, work_of, effort_.lasting(seconds_each));
+    const double seconds = effort_.lasting(seconds_each);
+    if (is_critical(kernel)) return times_on(workers_, count, work_of, seconds).front();
+    return time_on(workers_, count, work_of, seconds);
+  }
+
+  /// A factorization runs them one at a time, beside updates. All workers at once would wait for
+  /// each other in OpenBLAS, whose buffers for narrow products are behind a lock.
+  [[nodiscard]] static bool is_critical(const Kernel& kernel) {
+    return &kernel == &kernel::potrf || &kernel == &kernel::geqrt;
   }
 
   const Workers& workers_;

@@ -17,8 +17,8 @@ struct Workers {
 };
 
 /// Times the host's kernels of Cholesky on square tiles on one worker and on all, and those of QR
-/// on tall tiles on all. Operands come from memory in turns, as in a factorization. OpenBLAS has
-/// been loaded.
+/// on tall tiles on all; potrf and geqrt on one of these, while the others update. Operands come
+/// from memory in turns, as in a factorization. OpenBLAS has been loaded.
 [[nodiscard]] CpuMeasurement measure_cpu(const Workers& workers, const NormalValues& normal,
                                          Effort& effort);
 
