@@ -74,6 +74,7 @@ std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* 
   if (bytes == 0) return nullptr;
   reserve_host(bytes, purpose);
   pool.bytes = bytes;
+  to_unmap_.clear();  // so that there is never more than is counted when memory is taken
   try {
     pool.host = HostRegion(bytes, purpose);
   } catch (...) {
@@ -227,7 +228,7 @@ void TileStore::remove_matrix(protocol::MatrixId id) {
     removed = slot(id).exchange(nullptr, std::memory_order_acq_rel);
   }
   HEDDLE_CHECK(removed != nullptr, "matrix {} is unknown", id.value());
-  for (const std::int32_t pool : removed->pools) remove_job_pool(pool);
+  for (const std::int32_t pool : removed->pools) take_pool(pool).reset();
   delete removed;
 }
 
@@ -275,13 +276,29 @@ void TileStore::give_back(PoolMemory& pool) {
 }
 
 void TileStore::remove_job_pool(std::int32_t id) {
+  const std::unique_ptr<PoolMemory> pool = take_pool(id);
+  if (pool->host.bytes() == 0) return;
   const std::lock_guard lock(mutex_);
-  const std::unique_ptr<PoolMemory> pool(
+  to_unmap_.push_back(std::move(pool->host));
+}
+
+bool TileStore::unmap_some() {
+  std::vector<HostRegion> regions;  // which end behind the lock
+  const std::lock_guard lock(mutex_);
+  regions.swap(to_unmap_);
+  return !regions.empty();
+}
+
+/// Nobody finds it any more.
+std::unique_ptr<TileStore::PoolMemory> TileStore::take_pool(std::int32_t id) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<PoolMemory> pool(
       pools_[static_cast<std::size_t>(id)].exchange(nullptr, std::memory_order_acq_rel));
   HEDDLE_CHECK(pool != nullptr, "pool {} is unknown", id);
   std::erase(to_populate_, id);
   give_back(*pool);
   free_pools_.push_back(id);
+  return pool;
 }
 
 std::int64_t TileStore::blocks_available(PlaceId place, std::size_t block_bytes) {

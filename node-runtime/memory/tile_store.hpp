@@ -96,7 +96,13 @@ class TileStore {
   /// `soon`: the first so many blocks are going to be used before long (populate_some).
   std::int32_t add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity,
                             std::int32_t soon = 0);
+  /// Its host memory counts as given back at once; the system gets it later (unmap_some).
   void remove_job_pool(std::int32_t id);
+  /// Gives the system what removed pools have had on the host, which takes longer than who waits
+  /// for the end of a job should: a tenth of a millisecond for each megabyte or two that was used.
+  /// False: there is none. Any one thread that has nothing better to do; new pools do it before
+  /// they take memory.
+  bool unmap_some();
 
   /// Gives pages to a few blocks on the host that are going to be used, for less than a
   /// millisecond: who writes a block for the first time would wait for the system to clear them, at
@@ -176,6 +182,7 @@ class TileStore {
   void add_to_device(PoolMemory& pool, const std::vector<std::size_t>& bytes, const char* purpose,
                      DeviceCache::Locking locking);
   void give_back(PoolMemory& pool);
+  [[nodiscard]] std::unique_ptr<PoolMemory> take_pool(std::int32_t id);
   std::shared_ptr<Backing> make_backing(Device& device, std::size_t bytes);
 
   std::vector<Device*> devices_;
@@ -193,6 +200,7 @@ class TileStore {
   std::array<std::atomic<Chunk*>, chunk_count> chunks_{};
   std::vector<std::int32_t> free_pools_;
   std::vector<std::int32_t> to_populate_;  ///< pools with blocks that are going to be used
+  std::vector<HostRegion> to_unmap_;       ///< of removed pools, counted no more
   /// Relaxed: sums for refusals and the report. Changed with caches' locks held, so not under
   /// `mutex_`, which is taken before those.
   std::atomic<std::uint64_t> host_bytes_{0};

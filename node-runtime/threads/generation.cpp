@@ -12,7 +12,7 @@ void generation_loop(Engine& engine, trace::ThreadTrace& trace) {
       trace.add_busy(from - begin);
       continue;
     }
-    if (engine.store().populate_some()) {
+    if (engine.store().populate_some() || engine.store().unmap_some()) {
       trace.add_busy(trace::now_ns() - from);
       continue;
     }

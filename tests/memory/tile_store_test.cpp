@@ -67,6 +67,34 @@ TEST(TileStore, gives_pages_to_what_is_going_to_be_used_of_pools_on_the_host) {
   EXPECT_FALSE(store.populate_some());
 }
 
+TEST(TileStore, gives_memory_of_removed_pools_to_the_system_when_somebody_has_time) {
+  TileStore store({}, std::uint64_t{1} << 30);
+  constexpr std::size_t block = std::size_t{1} << 20;
+  const std::uint64_t all = host_bytes_free(store);
+  const auto is_mapped = [](std::byte* page) {
+    unsigned char there = 0;
+    return ::mincore(page, 1, &there) == 0;
+  };
+  const auto removed = [&] {
+    const std::int32_t pool = store.add_job_pool(host_place, block, 4);
+    std::byte* const page = store.address({pool, 0});
+    store.remove_job_pool(pool);
+    EXPECT_EQ(host_bytes_free(store), all) << "who asks next may have it";
+    return page;
+  };
+  EXPECT_FALSE(store.unmap_some());
+  std::byte* page = removed();
+  EXPECT_TRUE(is_mapped(page));
+  EXPECT_TRUE(store.unmap_some());
+  EXPECT_FALSE(is_mapped(page));
+  EXPECT_FALSE(store.unmap_some());
+  // There is never more of it than is counted.
+  page = removed();
+  store.remove_job_pool(store.add_job_pool(host_place, block, 1));
+  EXPECT_TRUE(store.unmap_some());
+  EXPECT_FALSE(store.unmap_some());
+}
+
 TEST(TileStoreOutOfCore, takes_host_memory_for_all_blocks_of_a_device_once_they_do_not_fit) {
   const DeviceSet set = one_device(100);
   constexpr std::uint64_t host_max = 1000 * tile;
