@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/core.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "apps/run_facts.hpp"
 #include "apps/simulation/predict.hpp"
 #include "apps/simulation/recorded_clock.hpp"
 #include "apps/simulation/recorded_machine.hpp"
@@ -15,7 +17,6 @@
 #include "base/units.hpp"
 #include "node-runtime/tuning.hpp"
 #include "replay/analysis.hpp"
-#include "replay/device_times.hpp"
 #include "replay/run.hpp"
 
 namespace heddle {
@@ -73,11 +74,12 @@ class RecordedRun final : public PredictionSubject {
         here_(config(SplitOverrides({}))) {
     const auto job = replay::main_job(run_);
     if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
-    recorded_s_ = replay::analyze(run_, *job).seconds();
+    const double of_tasks_s = replay::analyze(run_, *job).seconds();
+    recorded_s_ = std::max(of_tasks_s, facts_of(run_, *job).factor_s.value_or(of_tasks_s));
     was_ = recorded_machine(run_, *job, about_, here_);
-    // What workers have used of devices' tiles has been copied too, whatever the room.
-    const bool was_dynamic = about_.value("placement", "static") == "dynamic";
-    if (!was_dynamic || about_.value("evictions", 0) > 0) evictions_ = replay::evictions_of(run_);
+    // A simulation's time begins before its first task's generation, too.
+    replay::SimulatedMachine& was = was_.description.machine;
+    was.job_s = std::max(0.0, recorded_s_ - of_tasks_s - was.append_s - was.wake_s);
     const PredictionCase as_it_was =
         prediction_case(config(SplitOverrides({})), options.run, was_.description,
                         here_.tuning(was_.description), {});
@@ -89,8 +91,11 @@ class RecordedRun final : public PredictionSubject {
 
   [[nodiscard]] PredictionCase with(const SplitOverrides& changes) override {
     Config config = this->config(changes);
-    const MachineDescription machine =
+    MachineDescription machine =
         read_machine_description(options_.machine, changes.machine, this->machine(changes.machine));
+    if (!options_.machine && !sets(changes.machine, "runtime.job_us")) {
+      machine.machine.job_s = job_seconds(machine.machine);
+    }
     drop_grid(config, changes.problem, machine);
     PredictionCase one = prediction_case(config, options_.run, machine, here_.tuning(machine),
                                          read_policies(changes.policies));
@@ -133,16 +138,11 @@ class RecordedRun final : public PredictionSubject {
           "fewer this machine knows nothing, which is another one\n",
           "limit", "");
     }
-    if (evictions_.count == 0) return text;
-    return text + fmt::format(
-                      "  {:<18}{} copies ({}) of the run were for want of room on its devices;\n  "
-                      "{:<18}a replay "
-                      "has room for all\n",
-                      "limit", evictions_.count, format_bytes(evictions_.bytes), "");
+    return text;
   }
   void add_to(json& report) const override {
     report["recorded_seconds"] = recorded_s_;
-    report["recorded_evictions"] = evictions_.count;
+    report["recorded_evictions"] = about_.value("evictions", 0);
     report["learned"] = was_.to_json();
   }
 
@@ -182,6 +182,19 @@ class RecordedRun final : public PredictionSubject {
     }
     return result;
   }
+  /// What a job takes around its tasks: as it was, and as many messages more or less as nodes tell
+  /// each other that it is over.
+  [[nodiscard]] double job_seconds(const replay::SimulatedMachine& now) const {
+    const replay::SimulatedMachine& was = was_.description.machine;
+    const auto agreeing_s = [](const replay::SimulatedMachine& machine) {
+      if (machine.nodes < 2) return 0.0;
+      const replay::Way& way = machine.way(NodeId{0}, NodeId{1});
+      // To node 0 and back, and then a barrier of all.
+      const double messages = 2 + 2 * std::ceil(std::log2(machine.nodes));
+      return messages * (way.latency_s + 2 * machine.message_s);
+    };
+    return std::max(0.0, was.job_s - agreeing_s(was) + agreeing_s(now));
+  }
   /// The run's workers were not alike; on as many of as many nodes each is as it was there. A run
   /// that is repeated has the rest in its tasks, whichever worker takes them.
   void set_paces(PredictionCase& one) const {
@@ -213,7 +226,6 @@ class RecordedRun final : public PredictionSubject {
   json about_;
   ThisMachine here_;
   RecordedMachine was_;
-  replay::Evictions evictions_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
   double recorded_s_ = 0;
   std::shared_ptr<const RecordedTimes> recorded_;

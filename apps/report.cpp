@@ -126,6 +126,7 @@ void read_measurements(const json& from, Report& report) {
   report.tasks_visiting = from.value("tasks_visiting", report.tasks_visiting);
   read(from.at("peak_bytes"), "host", report.peak_bytes.host);
   read(from.at("peak_bytes"), "device", report.peak_bytes.device);
+  if (from.contains("device_memory")) read(from, "device_memory", report.device_memory);
   for (const json& row : from.at("threads")) report.threads.push_back(thread_from_json(row));
 }
 
@@ -250,6 +251,7 @@ json to_json(const Report& report) {
           {"peak_bytes",
            {{"host", nullable(report.peak_bytes.host)},
             {"device", nullable(report.peak_bytes.device)}}},
+          {"device_memory", nullable(report.device_memory)},
           {"threads", std::move(threads)}};
 }
 

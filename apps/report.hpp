@@ -94,6 +94,7 @@ struct Report {
   std::uint64_t tasks_lent = 0;      ///< of devices' tasks, what CPU workers ran
   std::uint64_t tasks_visiting = 0;  ///< and what other devices ran
   Peak peak_bytes;
+  std::optional<std::uint64_t> device_memory;  ///< bytes that each device has for tiles
   std::vector<Thread> threads;
 
   friend bool operator==(const Report&, const Report&) = default;

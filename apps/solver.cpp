@@ -227,7 +227,9 @@ void Solver::collect_figures() {
   report_.evictions = sum(node_.store().evictions());
   report_.peak_bytes.host = most(node_.store().peak_host_bytes());
   const std::uint64_t device = most(node_.store().peak_device_bytes());
-  if (node_.facts().devices > 0) report_.peak_bytes.device = device;
+  if (node_.facts().devices == 0) return;
+  report_.peak_bytes.device = device;
+  report_.device_memory = node_.facts().device_memory_bytes;
 }
 
 /// What the trace says of the run; of one that failed, what was known when it began.

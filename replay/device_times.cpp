@@ -110,14 +110,4 @@ CopyWays copy_ways(const RunTrace& run) {
   return {sums[0].way(), sums[1].way(), sums[2].way()};
 }
 
-Evictions evictions_of(const RunTrace& run) {
-  Evictions evictions;
-  for (const Copy& copy : run.copies) {
-    if (copy.reason == trace::CopyReason::access) continue;
-    ++evictions.count;
-    evictions.bytes += copy.bytes;
-  }
-  return evictions;
-}
-
 }  // namespace heddle::replay

@@ -29,11 +29,4 @@ struct CopyWays {
 /// make one of them negative, all of the time is the rate's. Nothing where there were no copies.
 [[nodiscard]] CopyWays copy_ways(const RunTrace& run);
 
-/// Copies for want of room in devices' memory.
-struct Evictions {
-  std::int64_t count = 0;
-  std::uint64_t bytes = 0;
-};
-[[nodiscard]] Evictions evictions_of(const RunTrace& run);
-
 }  // namespace heddle::replay

@@ -99,6 +99,10 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
   }
   if (m.devices > 0) {
     text += row("copies", fmt::format("{}, {}", r.copies, format_bytes(r.copied_bytes)));
+    if (r.evictions > 0) {
+      text += row("evictions", fmt::format("{}; {} of tiles to and fro", r.evictions,
+                                           format_bytes(r.written_bytes + r.fetched_bytes)));
+    }
     text += row("placement", placement_text(one, r));
   }
   text +=
@@ -138,6 +142,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
       {"write_backs", r.write_backs},
       {"bytes_written_back", r.written_bytes},
       {"fetches", r.fetches},
+      {"evictions", r.evictions},
       {"bytes_fetched", r.fetched_bytes},
       {"events", r.events},
       {"simulated_in_seconds", prediction.simulated_in_s},

@@ -51,6 +51,9 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   machine.nodes_per_host = about.value("nodes_per_host", 1);
   machine.cpu_workers = about.value("cpu_workers", 1);
   machine.devices = about.value("devices", 0);
+  if (about.contains("device_memory") && about.at("device_memory").is_number()) {
+    machine.device_memory_bytes = about.at("device_memory").get<std::uint64_t>();
+  }
   const json where = json::parse(run.where);
   const bool says = where.is_object();
   if (says) result.cpu_model = where.value("cpu", "");

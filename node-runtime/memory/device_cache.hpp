@@ -14,7 +14,7 @@
 
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/memory/host_region.hpp"
-#include "node-runtime/memory/residency.hpp"
+#include "node-runtime/residency/residency.hpp"
 
 namespace heddle {
 

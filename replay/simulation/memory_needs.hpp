@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "replay/simulation/simulated_job.hpp"
@@ -23,6 +25,8 @@ class MemoryNeeds {
   [[nodiscard]] std::uint64_t bytes(PlaceId place) const {
     return bytes_[static_cast<std::size_t>(place.value())];
   }
+  /// Those at home there, in the order of their numbers.
+  [[nodiscard]] std::vector<protocol::TileId> tiles(PlaceId place) const;
   /// Of the job's pools: as large as the largest tile.
   [[nodiscard]] std::uint64_t block_bytes() const { return block_bytes_; }
 
@@ -31,7 +35,8 @@ class MemoryNeeds {
   NodeId node_;
   std::vector<std::uint64_t> bytes_;  ///< by place
   std::uint64_t block_bytes_ = 0;
-  std::set<std::pair<std::int32_t, std::int32_t>> tiles_;  ///< matrix, tile
+  /// Homes, by matrix and tile; -1: elsewhere.
+  std::map<std::pair<std::int32_t, std::int32_t>, PlaceId> tiles_;
   std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>>
       renamings_;  ///< matrix, class, place
 };

@@ -76,6 +76,7 @@ struct SimulatedMachine {
   double pause_s = 0;    ///< of the progress thread between looks, while all workers compute; 0:
                          ///< it looks without rest, where it has a core of its own
   double look_s = 7e-6;  ///< of a worker's core that it shares, each time that it steps aside
+  double job_s = 0;      ///< of a job, before its first task and behind its last one
 };
 
 }  // namespace heddle::replay

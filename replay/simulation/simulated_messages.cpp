@@ -158,6 +158,12 @@ void SimulatedNode::send(const SendAction& wanted) {
 void SimulatedNode::message_starts(std::int32_t number) {
   const SimulatedMachine& machine = world_.machine;
   SimulatedMessage& message = world_.messages.at(number);
+  const protocol::SendAction& sent = message.send;
+  if (!sent.empty &&
+      !reach(sent.place, {sent.block, protocol::AccessMode::read, sent.tile}, message.read_from)) {
+    unreached_sends_.push_back(number);
+    return;
+  }
   message.start_ns = world_.now_ns;
   if (machine.are_neighbours(id_, message.to)) {
     post(Event::Kind::message_arrives, world_.now_ns + ns_of(machine.memory.latency_s), number,
@@ -184,9 +190,7 @@ void SimulatedNode::send_next(std::int32_t number) {
       slower = std::max(slower, machine.network.bytes_per_s / way.bytes_per_s);
     }
   };
-  const bool is_left = lending_ && message.send.place != host_place &&
-                       lending_->blocks().lacks(message.send.block, SimulatedLending::Side::device);
-  if (!is_left) by(message.send.place, machine.to_host);
+  if (message.read_from == SimulatedMemory::Reach::device) by(message.send.place, machine.to_host);
   by(message.grant.place, machine.to_device);
   world_.begin_flow({FlowUser::Kind::message, id_, number},
                     slower * static_cast<double>(message.bytes), network_out,
@@ -208,21 +212,29 @@ void SimulatedNode::message_sent(std::int32_t number) {
     post(Event::Kind::message_arrives, world_.now_ns + ns_of(world_.machine.network.latency_s),
          number, message.to);
   }
+  if (!sent.empty) {
+    end_reach(sent.place, {sent.block, protocol::AccessMode::read, sent.tile}, message.read_from);
+  }
   protocol_.send_finished(*sent.record, actions_);
   collect();
 }
 
 void SimulatedNode::message_seen(std::int32_t number) {
   const SimulatedMessage message = world_.messages.at(number);
+  const GrantAction& granted = message.grant;
+  const BlockUse written{granted.block, protocol::AccessMode::write, granted.tile};
+  SimulatedMemory::Reach written_to = SimulatedMemory::Reach::device;
+  if (!message.send.empty && !reach(granted.place, written, written_to)) {
+    unreached_receives_.push_back(number);
+    return;
+  }
   if (world_.machine.are_neighbours(id_, message.grant.from)) {
     world_.at(message.grant.from).message_sent(number);
   }
   world_.messages.remove(number);
   trace_.received(message.grant, message.bytes, message.granted_ns, message.start_ns,
                   world_.now_ns);
-  if (lending_ && message.grant.place != host_place) {
-    lending_->blocks().written(message.grant.block, SimulatedLending::Side::device);
-  }
+  if (!message.send.empty) end_reach(granted.place, written, written_to);
   protocol_.data_arrived(*message.grant.record, message.send.empty, actions_);
   collect();
 }

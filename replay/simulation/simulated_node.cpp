@@ -12,11 +12,8 @@
 namespace heddle::replay {
 
 using protocol::CopyAction;
-using protocol::Task;
 
 namespace {
-
-constexpr std::int32_t job_pool_base = 1 << 20;  // pools of the job, apart from those of matrices
 
 /// Items that the generation thread appends before others have their turn; the first ones one by
 /// one, so that what they make ready does not wait.
@@ -63,9 +60,6 @@ SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeId id)
     device.rate = world.rates.add_resource(1);
     devices_.push_back(std::move(device));
   }
-  if (world.options.lends && world.machine.devices > 0) {
-    lending_ = std::make_unique<SimulatedLending>(world);
-  }
   add_matrices();
 }
 
@@ -97,7 +91,7 @@ SimulatedNode::Needs SimulatedNode::plan() {
     if (spec.temporary) plan.set_temporary(protocol::MatrixId{number});
     ++number;
   }
-  if (world_.machine.device_memory_bytes > 0) {
+  if (world_.machine.device_memory_bytes > 0 && world_.machine.devices > 0) {
     needs.memory = std::make_unique<MemoryNeeds>(world_.job, id_, world_.machine.devices + 1);
   }
   PlanSink sink(plan, needs.memory.get());
@@ -105,6 +99,7 @@ SimulatedNode::Needs SimulatedNode::plan() {
   while (walk->advance()) {
   }
   needs.blocks = plan.minimum();
+  if (needs.memory) compare_with_memory(needs);
   return needs;
 }
 
@@ -114,18 +109,28 @@ std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) cons
   const std::int32_t useful = protocol::useful_blocks(place, minimum, world_.machine.cpu_workers);
   if (!needs.memory || place == host_place) return useful;
   const std::uint64_t memory = world_.machine.device_memory_bytes;
-  const std::uint64_t least = needs.memory->bytes(place) +
-                              static_cast<std::uint64_t>(minimum) * needs.memory->block_bytes();
-  if (least > memory) {
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("node {}: device {} would hold {} and has {} (machine.device_memory); "
-                    "what is evicted then is not simulated: take more nodes or devices, or "
-                    "a smaller matrix",
-                    id_.value(), place.value() - 1, format_bytes(least), format_bytes(memory)));
-  }
+  const std::uint64_t left = memory - std::min(memory, needs.memory->bytes(place));
   const std::uint64_t block = std::max<std::uint64_t>(1, needs.memory->block_bytes());
-  return protocol::affordable_blocks(useful, static_cast<std::int64_t>((memory - least) / block));
+  return protocol::affordable_blocks(useful, static_cast<std::int64_t>(left / block) - minimum);
+}
+
+/// Whether all fits, or else the least that nobody waits for forever, as TileStore has it.
+void SimulatedNode::compare_with_memory(Needs& needs) const {
+  const std::uint64_t memory = world_.machine.device_memory_bytes;
+  const std::uint64_t block = needs.memory->block_bytes();
+  for (PlaceId place{1}; place.value() <= world_.machine.devices; ++place) {
+    const std::int32_t blocks = needs.blocks[static_cast<std::size_t>(place.value())];
+    needs.fit &= needs.memory->bytes(place) + static_cast<std::uint64_t>(blocks) * block <= memory;
+  }
+  const auto devices = static_cast<std::size_t>(world_.machine.devices);
+  const std::uint64_t least =
+      Residency::minimum_bytes(block, protocol::accesses_max + 1, devices > 1 ? 2 * devices : 0);
+  if (needs.fit || least <= memory) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("node {}: each device has {} (machine.device_memory), and the tiles of "
+                          "one task and of copies under way may take {}: give more, or take "
+                          "smaller tiles",
+                          id_.value(), format_bytes(memory), format_bytes(least)));
 }
 
 void SimulatedNode::begin() {
@@ -138,6 +143,7 @@ void SimulatedNode::begin() {
     options.pools.push_back({job_pool_base + place.value(), capacity, needs.blocks[p]});
   }
   job_ = &protocol_.begin_job(options);
+  if (world_.machine.devices > 0) begin_memory(needs);
   walk_ = world_.job.walk(id_, *this);
   is_generating_ = true;
   post(Event::Kind::generate, 0, 0, id_);
@@ -198,7 +204,7 @@ void SimulatedNode::post(Event::Kind kind, std::int64_t time_ns, std::int32_t nu
 }
 
 void SimulatedNode::push_ready() {
-  for (Task* task : actions_.ready) {
+  for (protocol::Task* task : actions_.ready) {
     ready_[static_cast<std::size_t>(task->place.value())]->push(*task);
     if (!lending_) continue;
     lending_->choice().became_ready(*task, world_.now_ns);
@@ -209,9 +215,11 @@ void SimulatedNode::push_ready() {
 
 /// Everything that the last event has led to.
 void SimulatedNode::collect() {
-  if (lending_) {
+  if (memory_) {
     // First: a task that is ready now may be about to write the same block again.
-    for (const protocol::BlockRef block : actions_.freed) lending_->blocks().freed(block);
+    for (const protocol::BlockRef block : actions_.freed) {
+      if (const PlaceId place = place_of(block); place != host_place) memory_->freed(place, block);
+    }
   }
   push_ready();
   for (const CopyAction& copy : actions_.copies) post_copy(copy);
@@ -224,12 +232,13 @@ void SimulatedNode::collect() {
   // Workers that look for work find out whether they would be sooner than a device.
   const bool device_has_more = std::exchange(device_has_more_, false);
   const bool lends = lending_ && !idle_.empty() && (device_has_more || ready_[0]->count() > 0);
-  start_workers();
-  for (std::int32_t d = 0; d < world_.machine.devices; ++d) launch(d);
-  if (lends) {
-    lend();
+  const auto start_all = [this] {
     start_workers();
-  }
+    for (std::int32_t d = 0; d < world_.machine.devices; ++d) launch(d);
+  };
+  start_all();
+  if (lends && lend()) start_all();
+  while (serve_memory()) start_all();
   if (drained) {
     is_drained_ = true;
     walk_ = nullptr;
@@ -253,7 +262,7 @@ bool SimulatedNode::take_work(std::int32_t number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   ReadyQueue& queue = *ready_[0];
   for (;;) {
-    const Task* const first = queue.front();
+    const protocol::Task* const first = queue.front();
     const bool divides = first != nullptr && world_.kind_of(*first).fine != nullptr;
     const bool has_no_place = divides && fine_ && !fine_->may_begin();
     const bool has_fine = fine_ && fine_->ready_count() > 0;
@@ -262,7 +271,7 @@ bool SimulatedNode::take_work(std::int32_t number) {
       return true;
     }
     if (first == nullptr) return false;
-    Task* const task = queue.pop();
+    protocol::Task* const task = queue.pop();
     if (!divides) {
       worker.task = task;
       return true;
@@ -271,7 +280,7 @@ bool SimulatedNode::take_work(std::int32_t number) {
   }
 }
 
-void SimulatedNode::divide(Task& task, std::int32_t number) {
+void SimulatedNode::divide(protocol::Task& task, std::int32_t number) {
   if (!fine_) fine_.emplace(world_.machine.cpu_workers, std::vector<std::uint8_t>());
   DividedTask& divided = fine_->begin();
   FineScheduler::prepare(divided, task, task.priority, world_.kind_of(task).fine->graph, {});
@@ -298,7 +307,7 @@ void SimulatedNode::start_workers() {
 void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   worker.start_ns = std::max(earliest_ns, worker.free_ns);
-  const Task& task = worker.fine ? *worker.fine.of->task : *worker.task;
+  const protocol::Task& task = worker.fine ? *worker.fine.of->task : *worker.task;
   const TaskKind& kind = world_.kind_of(task);
   const double whole = worker.fine
                            ? kind.fine->seconds[static_cast<std::size_t>(worker.fine.number)]
@@ -318,7 +327,7 @@ void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
 void SimulatedNode::end_fine(std::int32_t number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   const FineWork work = std::exchange(worker.fine, {});
-  Task& task = *work.of->task;
+  protocol::Task& task = *work.of->task;
   const TaskKind& kind = world_.kind_of(task);
   trace_.worker_ran_fine(number, work, worker.start_ns, world_.now_ns);
   if (!fine_->finish(work).completes_task) return;
@@ -328,9 +337,10 @@ void SimulatedNode::end_fine(std::int32_t number) {
   finished(task);
 }
 
-void SimulatedNode::finished(Task& task) {
+void SimulatedNode::finished(protocol::Task& task) {
+  release_tiles(task);
   if (lending_) {
-    lending_->finished(task, world_.now_ns);
+    lending_->choice().finished(task, world_.now_ns);
     const auto kind = static_cast<std::size_t>(task.work.parameters[0]);
     if (totals.tasks_by_kind.size() <= kind) totals.tasks_by_kind.resize(kind + 1);
     totals.tasks_by_kind[kind] += world_.share_of(task, id_);
@@ -346,7 +356,7 @@ void SimulatedNode::task_ends(std::int32_t number) {
   if (worker.fine) {
     end_fine(number);
   } else {
-    Task& task = *std::exchange(worker.task, nullptr);
+    protocol::Task& task = *std::exchange(worker.task, nullptr);
     const TaskKind& kind = world_.kind_of(task);
     trace_.worker_ran(number, task, kind, worker.start_ns, world_.now_ns);
     world_.result.flops += kind.flops;
@@ -354,7 +364,7 @@ void SimulatedNode::task_ends(std::int32_t number) {
   }
   // As a worker does: what this task has made ready is there before it takes the next one.
   push_ready();
-  if (lending_) lend();
+  if (lending_) static_cast<void>(lend());  // collect() starts what this has brought
   const bool goes_on = take_work(number);
   if (!goes_on) idle_.push_back(number);
   collect();
@@ -370,7 +380,7 @@ void SimulatedNode::launch(std::int32_t number) {
   for (;;) {
     const auto least = std::ranges::min_element(device.streams, {}, &DeviceStream::given);
     if (least->given >= world_.machine.stream_depth) break;
-    Task* const task = next_of_device(number);
+    protocol::Task* const task = next_of_device(number);
     if (task == nullptr) break;
     ++least->given;
     device.manager_free_ns =
@@ -379,9 +389,8 @@ void SimulatedNode::launch(std::int32_t number) {
     post(Event::Kind::kernel_launched, device.manager_free_ns,
          kernels_.add({task, number, stream, 0}), id_);
   }
-  if (!lending_) return;
-  ask_ahead(device);
-  receive(number);
+  if (memory_) ask_ahead(device);
+  if (lending_) receive(number);
 }
 
 void SimulatedNode::kernel_launched(std::int32_t number) {
@@ -441,16 +450,6 @@ void SimulatedNode::kernel_noticed(std::int32_t number) {
 // ---- copies ----------------------------------------------------------------------------------
 
 void SimulatedNode::post_copy(const CopyAction& action) {
-  if (!waits_for_source(action)) queue_copy(action);
-}
-
-std::int32_t SimulatedNode::lane_of(const CopyAction& action) {
-  const bool to_host = action.to_place == host_place;
-  const std::int32_t device = (to_host ? action.from_place : action.to_place).value() - 1;
-  return 2 * device + (to_host ? 1 : 0);
-}
-
-void SimulatedNode::queue_copy(const CopyAction& action) {
   const std::int32_t number = lane_of(action);
   CopyLane& lane = lanes_[static_cast<std::size_t>(number)];
   lane.waiting.push_back(copies_.add({action, world_.now_ns, 0}));
@@ -459,27 +458,40 @@ void SimulatedNode::queue_copy(const CopyAction& action) {
   start_copies(number);
 }
 
-std::int32_t SimulatedNode::next_copy(CopyLane& lane) {
-  if (!lane.transfers.empty()) {
-    const std::int32_t record = lane.transfers.front();
-    lane.transfers.pop_front();
-    return record;
+std::int32_t SimulatedNode::lane_of(const CopyAction& action) {
+  const bool to_host = action.to_place == host_place;
+  const std::int32_t device = (to_host ? action.from_place : action.to_place).value() - 1;
+  return 2 * device + (to_host ? 1 : 0);
+}
+
+/// The most urgent copies get their ends. Where these come and go, a copy waits for its own while
+/// the one before it is under way, as the copy thread has it.
+void SimulatedNode::next_copies(CopyLane& lane) {
+  const std::size_t at_a_time = memory_ ? 2 : 1;
+  const std::size_t running = lane.free_ns > world_.now_ns ? 1 : 0;
+  while (!lane.waiting.empty() &&
+         running + lane.acquired.size() + static_cast<std::size_t>(lane.acquiring) < at_a_time) {
+    std::ranges::pop_heap(lane.waiting, {},
+                          [this](std::int32_t copy) { return copies_.at(copy).action.priority; });
+    const std::int32_t record = lane.waiting.back();
+    lane.waiting.pop_back();
+    ++lane.acquiring;
+    acquire_ends(record);
   }
-  std::ranges::pop_heap(lane.waiting, {},
-                        [this](std::int32_t copy) { return copies_.at(copy).action.priority; });
-  const std::int32_t record = lane.waiting.back();
-  lane.waiting.pop_back();
-  return record;
 }
 
 void SimulatedNode::start_copies(std::int32_t number) {
   CopyLane& lane = lanes_[static_cast<std::size_t>(number)];
-  if ((lane.waiting.empty() && lane.transfers.empty()) || lane.is_awaited) return;
+  next_copies(lane);
+  const bool has_waiting = !memory_ && !lane.waiting.empty();
+  if ((!has_waiting && lane.acquired.empty() && lane.transfers.empty()) || lane.is_awaited) return;
   if (lane.free_ns > world_.now_ns) {
     lane.is_awaited = true;
     return post(Event::Kind::lane_is_free, lane.free_ns, number, id_);
   }
-  const std::int32_t record = next_copy(lane);
+  std::deque<std::int32_t>& next = lane.transfers.empty() ? lane.acquired : lane.transfers;
+  const std::int32_t record = next.front();
+  next.pop_front();
   SimulatedCopy& copy = copies_.at(record);
   copy.start_ns = world_.now_ns;
   const Way& way = world_.machine.way(copy.action.from_place, copy.action.to_place);
@@ -521,9 +533,7 @@ void SimulatedNode::copy_ends(std::int32_t number) {
   trace_.copied(copy.action, reason_of(copy), world_.job.tile_bytes(copy.action.tile),
                 copy.posted_ns, copy.start_ns, world_.now_ns);
   if (copy.is_transfer) return transfer_ends(copy);
-  if (lending_ && copy.action.to_place != host_place) {
-    lending_->blocks().written(copy.action.to, SimulatedLending::Side::device);
-  }
+  release_ends(copy.action);
   protocol_.copy_finished(copy.action, actions_);
   collect();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -16,6 +17,7 @@
 #include "replay/simulation/memory_needs.hpp"
 #include "replay/simulation/shared_rates.hpp"
 #include "replay/simulation/simulated_lending.hpp"
+#include "replay/simulation/simulated_memory.hpp"
 #include "replay/simulation/simulation_trace.hpp"
 #include "replay/simulation/simulator.hpp"
 
@@ -98,6 +100,7 @@ struct SimulatedMessage {
   std::int64_t posted_ns = 0;
   std::int64_t start_ns = 0;
   std::int32_t next = -1;  ///< of those that leave for the same node
+  SimulatedMemory::Reach read_from = SimulatedMemory::Reach::device;
 };
 
 struct SimulatedCopy {
@@ -105,6 +108,7 @@ struct SimulatedCopy {
   std::int64_t posted_ns = 0;
   std::int64_t start_ns = 0;
   bool is_transfer = false;  ///< between a device's block and the host's copy of it
+  std::size_t acquired = 0;  ///< of its ends
 };
 
 /// One way of a device's copies, one after the other, the most urgent of those that wait first, as
@@ -112,6 +116,8 @@ struct SimulatedCopy {
 /// that have been chosen already.
 struct CopyLane {
   std::vector<std::int32_t> waiting;   ///< copy records, a heap
+  std::deque<std::int32_t> acquired;   ///< likewise, whose ends are there; go next
+  std::int32_t acquiring = 0;          ///< on their way from the one to the other
   std::deque<std::int32_t> transfers;  ///< likewise
   std::int64_t free_ns = 0;
   bool is_awaited = false;  ///< there will be a lane_is_free
@@ -207,6 +213,7 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] bool is_over() const { return is_drained_; }
   [[nodiscard]] std::string blockage() const { return protocol_.blockage().text; }
   void abandon() { protocol_.abandon(); }
+  [[nodiscard]] std::int64_t evictions() const { return memory_ ? memory_->evictions() : 0; }
   /// After the last event: generation and messages had nothing to do any more.
   void end_waits(std::int64_t time_ns);
   [[nodiscard]] SimulationTrace& trace() { return trace_; }
@@ -237,20 +244,27 @@ struct SimulatedNode final : WalkSink {
     std::int64_t manager_free_ns = 0;
     std::int32_t running = 0;
     std::int64_t busy_since_ns = 0;
-    // Only where workers may leave its tiles on the host:
+    // Only where its tiles come and go:
     std::vector<protocol::Task*> waiting;  ///< for their tiles, which nobody has asked for yet
     std::vector<protocol::Task*> arrived;  ///< whose tiles have come
     std::int32_t ahead = 0;                ///< tasks whose tiles are on their way
     bool looks_again = false;              ///< some of those that wait may have them now
     std::int32_t visits = 0;               ///< tasks of other devices that it has been given
   };
-  /// For blocks that are on their way between a device and the host.
+  /// For blocks that a device, or the host, is to have.
   struct Wait {
     enum class Kind : std::uint8_t { lent, kernel, copy };
     Kind kind = Kind::lent;
     protocol::Task* task = nullptr;
-    protocol::CopyAction copy;
-    std::int32_t missing = 0;  ///< blocks
+    std::int32_t copy = 0;  ///< record
+  };
+  struct CopyEnds {
+    struct End {
+      PlaceId place;
+      BlockUse use;
+    };
+    std::array<End, 2> all;
+    std::size_t count = 0;
   };
 
   /// Of a task's or kernel's end.
@@ -260,9 +274,17 @@ struct SimulatedNode final : WalkSink {
   struct Needs {
     std::vector<std::int32_t> blocks;     ///< of its pools at least, by place
     std::unique_ptr<MemoryNeeds> memory;  ///< null: memory is as large as can be
+    bool fit = true;                      ///< all of them into the devices' memory
   };
   [[nodiscard]] Needs plan();
   [[nodiscard]] std::int32_t extra_blocks(PlaceId place, const Needs& needs) const;
+  void compare_with_memory(Needs& needs) const;
+  void begin_memory(const Needs& needs);
+  /// Of a device's block, or the host's.
+  [[nodiscard]] PlaceId place_of(protocol::BlockRef block) const {
+    const std::int32_t places = world_.machine.devices + 1;
+    return PlaceId{block.pool >= job_pool_base ? block.pool - job_pool_base : block.pool % places};
+  }
   void collect();
   [[nodiscard]] bool has_work() const;
   [[nodiscard]] bool take_work(std::int32_t number);
@@ -277,16 +299,19 @@ struct SimulatedNode final : WalkSink {
   void run_next(std::int32_t device_number, std::int32_t stream_number);
   void post_copy(const protocol::CopyAction& action);
   [[nodiscard]] static std::int32_t lane_of(const protocol::CopyAction& action);
-  void queue_copy(const protocol::CopyAction& action);
-  [[nodiscard]] std::int32_t next_copy(CopyLane& lane);
+  void next_copies(CopyLane& lane);
   void start_copies(std::int32_t lane_number);
-  void lend();
-  void bring_tiles(const protocol::Task& task, std::int32_t number);
-  void bring(const BlockUses::Use& use, PlaceId place, SimulatedLending::Side side,
-             std::int32_t priority, std::int32_t number);
+  bool lend();
+  bool serve_memory();
+  void start_transfer(const SimulatedMemory::Transfer& transfer);
   void transfer_ends(const SimulatedCopy& copy);
-  void one_came(std::int32_t number);
-  [[nodiscard]] bool waits_for_source(const protocol::CopyAction& action);
+  void tiles_came(std::int32_t number);
+  void release_tiles(const protocol::Task& task);
+  [[nodiscard]] static CopyEnds ends_of(const protocol::CopyAction& action);
+  void acquire_ends(std::int32_t number);
+  void release_ends(const protocol::CopyAction& action);
+  [[nodiscard]] bool reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach& reach);
+  void end_reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach reach);
   [[nodiscard]] protocol::Task* next_of_device(std::int32_t number);
   void ask_ahead(Device& device);
   void receive(std::int32_t number);
@@ -324,8 +349,11 @@ struct SimulatedNode final : WalkSink {
   std::vector<CopyLane> lanes_;  ///< of each device: to it, from host and devices; to the host
   Records<SimulatedKernel> kernels_;
   Records<SimulatedCopy> copies_;
+  std::unique_ptr<SimulatedMemory> memory_;    ///< null: blocks stay on their devices
   std::unique_ptr<SimulatedLending> lending_;  ///< null: tasks run where their tiles live
   Records<Wait> waits_;
+  std::vector<std::int32_t> unreached_sends_;  ///< message records, whose block is on its way
+  std::vector<std::int32_t> unreached_receives_;
   bool device_has_more_ = false;              ///< ready tasks than when workers last looked
   std::int64_t progress_free_ns_ = 0;         ///< end of what it has to do
   std::int64_t reading_free_ns_ = 0;          ///< likewise of what it reads beside workers

@@ -66,10 +66,11 @@ class Simulation {
     for (const auto& node : world_.nodes) {
       world_.result.tasks += node->totals.tasks;
       world_.result.nodes.push_back(node->totals);
+      world_.result.evictions += node->evictions();
       node->end_waits(last_end_ns_);
       if (world_.options.traces) world_.result.traces.push_back(node->trace().take());
     }
-    world_.result.seconds = static_cast<double>(last_end_ns_) * 1e-9;
+    world_.result.seconds = static_cast<double>(last_end_ns_) * 1e-9 + world_.machine.job_s;
     return std::move(world_.result);
   }
 

@@ -28,7 +28,7 @@ struct SimulatedNodeTotals {
 };
 
 struct SimulationResult {
-  double seconds = 0;  ///< from the beginning to the last task's end
+  double seconds = 0;  ///< from the beginning to the last task's end, and the machine's job_s
   double flops = 0;
   std::int64_t tasks = 0;
   std::int64_t messages = 0;
@@ -37,11 +37,13 @@ struct SimulationResult {
   std::uint64_t copied_bytes = 0;
   std::int64_t tasks_lent = 0;      ///< of devices' places, what CPU workers ran
   std::int64_t tasks_visiting = 0;  ///< of devices' places, what other devices ran
-  std::int64_t write_backs = 0;     ///< copies of devices' tiles to the host for lent tasks
+  /// Copies of devices' tiles to the host, for lent tasks or for want of room.
+  std::int64_t write_backs = 0;
   std::uint64_t written_bytes = 0;
-  std::int64_t fetches = 0;  ///< of what they have left on the host, for devices
+  std::int64_t fetches = 0;  ///< of what is on the host by then, for devices
   std::uint64_t fetched_bytes = 0;
-  std::int64_t events = 0;  ///< of the simulation
+  std::int64_t evictions = 0;  ///< times that a tile left a device's memory for others
+  std::int64_t events = 0;     ///< of the simulation
   std::vector<SimulatedNodeTotals> nodes;
   std::vector<trace::NodeTrace> traces;  ///< with SimulationOptions::traces, by node
 };
@@ -55,17 +57,19 @@ struct SimulationResult {
 /// - a device's manager launches kernels into its streams; those of several streams share the
 ///   device (SharedRates);
 /// - of each device copies to it, and those to the host, are done one after the other, by urgency;
+/// - where not all tiles fit into a device's memory, they come and go by the runtime's own
+///   directory (Residency), the most urgent tasks' first, before other copies; those that the last
+///   ones have left no room for are on the host in the beginning;
 /// - where nodes lend, workers take devices' tasks by the runtime's own choice (LendingChoice);
-///   tiles that they, or later the device, lack are copied first, before other copies; devices
-///   without tasks take those of others, whose tiles come and go at the rate between devices;
+///   tiles that they, or later the device, lack are copied first; devices without tasks take those
+///   of others, whose tiles come and go at the rate between devices;
 /// - grants and messages pass through the progress threads of both nodes, messages between hosts
 ///   through the interfaces of both, whose rates are shared by what passes at a time; from one node
 ///   to another they follow each other.
 ///
-/// Nothing is evicted from devices' memory: where it is given and too small, Error(usage) says so.
-/// The same input gives the
-/// same result, to the nanosecond. Throws Error(usage) when a place has no time for a kernel, and
-/// Error(internal) with what is blocked when nothing can go on.
+/// The same input gives the same result, to the nanosecond. Throws Error(usage) when a place has no
+/// time for a kernel, or a device no room for one task, and Error(internal) with what is blocked
+/// when nothing can go on.
 [[nodiscard]] SimulationResult simulate(const SimulatedMachine& machine, SimulatedJob& job,
                                         const SimulationOptions& options);
 

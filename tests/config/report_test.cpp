@@ -51,6 +51,7 @@ Report full_report() {
   report.tasks_lent = 5;
   report.tasks_visiting = 3;
   report.peak_bytes = {1ULL << 30U, 512ULL << 20U};
+  report.device_memory = 1ULL << 30U;
   report.threads = {{"cpu worker 0", 0, 3.1, 0.1, 4000}, {"progress", 1, 0.1, 3.2, 0}};
   return report;
 }
@@ -89,6 +90,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "copies",
                                           "cpu_workers",
                                           "device_backend",
+                                          "device_memory",
                                           "devices",
                                           "efficiency",
                                           "evictions",

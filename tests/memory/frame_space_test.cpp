@@ -1,4 +1,4 @@
-#include "node-runtime/memory/frame_space.hpp"
+#include "node-runtime/residency/frame_space.hpp"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "node-runtime/memory/residency.hpp"
+#include "node-runtime/residency/residency.hpp"
 
 /// What the tests of Residency's rules share.
 namespace heddle::residency_tests {

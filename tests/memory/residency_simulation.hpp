@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "node-runtime/memory/residency.hpp"
+#include "node-runtime/residency/residency.hpp"
 
 namespace heddle::simulation {
 

@@ -69,10 +69,12 @@ TEST(MemoryNeeds, are_a_nodes_own_tiles_by_place) {
   EXPECT_EQ(needs.bytes(PlaceId{1}), tiles * tile_bytes);
   EXPECT_EQ(needs.bytes(host_place), tiles * tile_bytes);
   EXPECT_EQ(needs.block_bytes(), tile_bytes);
+  EXPECT_EQ(needs.tiles(PlaceId{1}).size(), std::size_t{tiles});
   MemoryNeeds of_another(program, NodeId{1}, 2);
   NeedsSink other_sink(of_another);
   program.walk(NodeId{1}, other_sink)->advance();
   EXPECT_EQ(of_another.bytes(PlaceId{1}), 0U);
+  EXPECT_TRUE(of_another.tiles(PlaceId{1}).empty());
 }
 
 TEST(MemoryNeeds, bound_what_is_copied_ahead) {
@@ -84,14 +86,18 @@ TEST(MemoryNeeds, bound_what_is_copied_ahead) {
   EXPECT_EQ(ns_with((tiles + 3) * tile_bytes), tiles * 1000 + 400);
 }
 
-TEST(MemoryNeeds, that_do_not_fit_are_refused_with_numbers) {
+TEST(MemoryNeeds, of_one_task_that_do_not_fit_are_refused_with_numbers) {
   try {
-    ns_with((tiles + 1) * tile_bytes - 1000);
+    ns_with(3 * tile_bytes);
     FAIL() << "simulated";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::usage);
-    EXPECT_NE(std::string(error.what()).find("device 0 would hold 70.31 KiB and has 69.34 KiB"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(error.what())
+            .find(
+                "each device has 23.44 KiB (machine.device_memory), and the tiles of one task and "
+                "of copies under way may take 136.00 KiB"),
+        std::string::npos)
         << error.what();
   }
 }

@@ -6,7 +6,6 @@
 
 #include "replay/analysis.hpp"
 #include "replay/run.hpp"
-#include "replay/simulation/block_copies.hpp"
 #include "replay/simulation/simulator.hpp"
 #include "tests/replay/random_simulation.hpp"
 #include "tests/replay/scripted_job.hpp"
@@ -18,7 +17,6 @@ namespace {
 
 using protocol::TileId;
 using simulation::ProgramWriter;
-using Side = BlockCopies::Side;
 
 constexpr SimulationOptions dynamic{.lends = true, .traces = true};
 
@@ -52,28 +50,6 @@ std::set<std::uint64_t> orders_of(const SimulationResult& result) {
 }
 
 }  // namespace
-
-TEST(BlockCopies, are_on_their_device_until_the_host_writes_them) {
-  BlockCopies blocks;
-  const protocol::BlockRef block{3, 5};
-  EXPECT_TRUE(blocks.lacks(block, Side::host));
-  EXPECT_FALSE(blocks.lacks(block, Side::device));
-  EXPECT_TRUE(blocks.bring(block, Side::host, 7));
-  EXPECT_FALSE(blocks.bring(block, Side::host, 9)) << "it is on its way";
-  EXPECT_EQ(blocks.came(block, Side::host), (std::vector<std::int32_t>{7, 9}));
-  EXPECT_FALSE(blocks.lacks(block, Side::host));
-  EXPECT_FALSE(blocks.lacks(block, Side::device));
-  blocks.written(block, Side::host);
-  EXPECT_TRUE(blocks.lacks(block, Side::device));
-  EXPECT_TRUE(blocks.bring(block, Side::device, 1));
-  EXPECT_EQ(blocks.came(block, Side::device), (std::vector<std::int32_t>{1}));
-  EXPECT_FALSE(blocks.lacks(block, Side::host)) << "both have it";
-  blocks.written(block, Side::device);
-  EXPECT_TRUE(blocks.lacks(block, Side::host));
-  blocks.written(block, Side::host);
-  blocks.freed(block);
-  EXPECT_FALSE(blocks.lacks(block, Side::device)) << "another content comes";
-}
 
 TEST(SimulatedLending, a_lent_task_waits_for_its_tile_and_runs_on_the_host) {
   SimulatedMachine machine = with_device();

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "node-runtime/memory/residency.hpp"
+#include "node-runtime/residency/residency.hpp"
 #include "tests/support/program.hpp"
 
 namespace heddle::simulation {

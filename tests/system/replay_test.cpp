@@ -289,7 +289,7 @@ TEST_F(Replay, a_simulated_run_with_devices_is_replayed_as_it_was) {
   EXPECT_GT(report("fewer.json").at("seconds").at("factor").get<double>(), was);
 }
 
-TEST_F(Replay, a_run_that_evicted_says_so) {
+TEST_F(Replay, a_run_that_evicted_does_so_again_and_does_not_where_there_is_room) {
   ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 1024}}\n"
                   "layout: {tile: 128, strip: 0}\n"
                   "runtime: {cpu_workers: 1, devices: {backend: emulated, per_node: 1, memory: "
@@ -300,8 +300,14 @@ TEST_F(Replay, a_run_that_evicted_says_so) {
   const Ended ended = run(on(1, {"replay", "run", "--report", "r.json"}));
   ASSERT_EQ(ended.status, 0) << ended.error;
   EXPECT_GT(report("r.json").at("recorded_evictions").get<int>(), 0);
-  EXPECT_NE(ended.out.find("of the run were for want of room on its devices"), std::string::npos)
-      << ended.out;
+  EXPECT_GT(report("r.json").at("evictions").get<int>(), 0);
+  EXPECT_NE(ended.out.find("evictions"), std::string::npos) << ended.out;
+  const Ended roomy = run(
+      on(1, {"replay", "run", "--set", "machine.device_memory=64MiB", "--report", "roomy.json"}));
+  ASSERT_EQ(roomy.status, 0) << roomy.error;
+  EXPECT_EQ(report("roomy.json").at("evictions"), 0);
+  EXPECT_EQ(report("roomy.json").at("fetches"), 0);
+  EXPECT_EQ(roomy.out.find("evictions"), std::string::npos) << roomy.out;
 }
 
 TEST_F(Replay, repeats_a_run_task_by_task_and_message_by_message) {

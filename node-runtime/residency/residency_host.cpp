@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "node-runtime/memory/residency.hpp"
+#include "node-runtime/residency/residency.hpp"
 
 namespace heddle {
 

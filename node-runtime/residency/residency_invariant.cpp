@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "node-runtime/memory/residency.hpp"
+#include "node-runtime/residency/residency.hpp"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "node-runtime/memory/residency.hpp"
+#include "node-runtime/residency/residency.hpp"
 
 #include <algorithm>
 #include <fmt/core.h>

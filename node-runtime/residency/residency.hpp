@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "node-runtime/memory/frame_space.hpp"
 #include "node-runtime/protocol/types.hpp"
+#include "node-runtime/residency/frame_space.hpp"
 
 namespace heddle {
 

@@ -7,7 +7,7 @@
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "node-runtime/memory/residency.hpp"
+#include "node-runtime/residency/residency.hpp"
 
 namespace heddle {
 

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "node-runtime/protocol/records.hpp"
+
+namespace heddle::replay {
+
+/// What is done with a block of a device's place.
+struct BlockUse {
+  protocol::BlockRef block;
+  protocol::AccessMode mode = protocol::AccessMode::read;
+  protocol::TileId tile;
+};
+
+/// The blocks of a device's place that a task uses, each once, as threads/tile_operands.hpp has
+/// them.
+class BlockUses {
+ public:
+  explicit BlockUses(const protocol::Task& task) {
+    using protocol::AccessMode;
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      const protocol::Operand& operand = task.operands[i];
+      const bool is_renamed = operand.copy_from.valid();
+      // A renamed output gets the old content first.
+      add({operand.block, is_renamed ? AccessMode::write : operand.mode, operand.tile});
+      if (is_renamed) add({operand.copy_from, AccessMode::read, operand.tile});
+    }
+  }
+  [[nodiscard]] std::span<const BlockUse> span() const { return {uses_.data(), count_}; }
+
+ private:
+  void add(const BlockUse& use) {
+    for (const BlockUse& other : span()) {
+      if (other.block == use.block) return;  // read twice
+    }
+    uses_.at(count_++) = use;
+  }
+
+  std::array<BlockUse, 2 * protocol::accesses_max> uses_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace heddle::replay

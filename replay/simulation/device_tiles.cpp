@@ -1,0 +1,206 @@
+#include <algorithm>
+
+#include "replay/simulation/simulated_node.hpp"
+
+/// Blocks of devices that come and go, and who waits for them: the simulation's side of what
+/// threads/device_manager.cpp and threads/copy_thread.cpp do by DeviceCache.
+namespace heddle::replay {
+
+using protocol::AccessMode;
+using protocol::CopyAction;
+
+namespace {
+
+// As a device's manager has them (threads/device_manager.cpp).
+constexpr std::size_t waiting_max = 256;  ///< tasks looked through for one whose tiles are there
+constexpr std::int32_t ahead_max = 4;     ///< tasks whose tiles come at a time
+
+void insert_by_priority(std::vector<protocol::Task*>& tasks, protocol::Task& task) {
+  const auto at = std::ranges::upper_bound(tasks, task.priority, std::ranges::greater{},
+                                           [](const protocol::Task* one) { return one->priority; });
+  tasks.insert(at, &task);
+}
+
+}  // namespace
+
+/// Blocks of devices come and go where workers use them too, and where not all of them fit.
+void SimulatedNode::begin_memory(const Needs& needs) {
+  const std::int32_t devices = world_.machine.devices;
+  if (needs.fit && !world_.options.lends) return;
+  if (needs.fit) {
+    memory_ = std::make_unique<SimulatedMemory>(world_.job, devices);
+  } else {
+    memory_ = std::make_unique<SimulatedMemory>(
+        world_.job, devices, world_.machine.device_memory_bytes, needs.memory->block_bytes());
+    for (PlaceId place{1}; place.value() <= devices; ++place) {
+      std::vector<BlockUse> tiles;
+      for (const protocol::TileId tile : needs.memory->tiles(place)) {
+        tiles.push_back({protocol_.current_block(tile, place), AccessMode::write, tile});
+      }
+      memory_->fill(place, tiles);
+    }
+  }
+  if (world_.options.lends) lending_ = std::make_unique<SimulatedLending>(world_, *memory_);
+}
+
+/// What the memories want moved, and who has got what it has waited for. False: nobody.
+bool SimulatedNode::serve_memory() {
+  if (!memory_) return false;
+  bool any = false;
+  for (;;) {
+    for (const SimulatedMemory::Transfer& transfer : memory_->take_transfers()) {
+      start_transfer(transfer);
+    }
+    const std::vector<std::int32_t> ready = memory_->take_ready();
+    if (ready.empty()) return any;
+    for (const std::int32_t number : ready) tiles_came(number);
+    any = true;
+  }
+}
+
+void SimulatedNode::start_transfer(const SimulatedMemory::Transfer& transfer) {
+  CopyAction action;
+  action.job = protocol::JobId{-1};
+  action.tile = transfer.tile;
+  action.number = Version{-1};
+  action.from_place = transfer.is_fetch ? host_place : transfer.device;
+  action.to_place = transfer.is_fetch ? transfer.device : host_place;
+  action.from = action.to = transfer.block;
+  const std::int32_t lane = lane_of(action);
+  lanes_[static_cast<std::size_t>(lane)].transfers.push_back(
+      copies_.add({action, world_.now_ns, 0, true}));
+  start_copies(lane);
+}
+
+void SimulatedNode::transfer_ends(const SimulatedCopy& copy) {
+  const bool is_fetch = copy.action.to_place != host_place;
+  const PlaceId device = is_fetch ? copy.action.to_place : copy.action.from_place;
+  memory_->transfer_ends({device, copy.action.to, copy.action.tile, is_fetch});
+  devices_[static_cast<std::size_t>(device.value()) - 1].looks_again = true;
+  // Messages that this block's transfer has kept from reading or writing it.
+  for (const std::int32_t number : std::exchange(unreached_sends_, {})) message_starts(number);
+  for (const std::int32_t number : std::exchange(unreached_receives_, {})) message_seen(number);
+  collect();
+}
+
+void SimulatedNode::tiles_came(std::int32_t number) {
+  const Wait wait = waits_.at(number);
+  waits_.remove(number);
+  switch (wait.kind) {
+    case Wait::Kind::lent:
+      return ready_[0]->push(*wait.task);
+    case Wait::Kind::kernel: {
+      Device& device = devices_[static_cast<std::size_t>(wait.task->place.value()) - 1];
+      --device.ahead;
+      device.looks_again = true;
+      return insert_by_priority(device.arrived, *wait.task);
+    }
+    case Wait::Kind::copy:
+      ++copies_.at(wait.copy).acquired;
+      acquire_ends(wait.copy);
+      return start_copies(lane_of(copies_.at(wait.copy).action));
+  }
+}
+
+/// Before the protocol hears that the task is over.
+void SimulatedNode::release_tiles(const protocol::Task& task) {
+  if (!memory_ || task.place == host_place) return;
+  const BlockUses uses(task);
+  if (task.is_lent_to_host()) return memory_->release_host(task.place, uses.span());
+  memory_->release(task.place, uses.span());
+  devices_[static_cast<std::size_t>(task.place.value()) - 1].looks_again = true;
+}
+
+// ---- devices ---------------------------------------------------------------------------------
+
+/// The next task of a device whose tiles are there, as its manager takes it; null without one.
+protocol::Task* SimulatedNode::next_of_device(std::int32_t number) {
+  Device& device = devices_[static_cast<std::size_t>(number)];
+  ReadyQueue& queue = *ready_[static_cast<std::size_t>(number) + 1];
+  if (!memory_) return queue.pop();
+  const auto take = [](std::vector<protocol::Task*>& tasks,
+                       std::vector<protocol::Task*>::iterator at) {
+    protocol::Task* const task = *at;
+    tasks.erase(at);
+    return task;
+  };
+  const auto acquires = [this](const protocol::Task* task) {
+    return memory_->try_acquire(task->place, BlockUses(*task).span());
+  };
+  if (!device.arrived.empty()) return take(device.arrived, device.arrived.begin());
+  if (device.looks_again) {
+    const auto found = std::ranges::find_if(device.waiting, acquires);
+    if (found != device.waiting.end()) return take(device.waiting, found);
+    device.looks_again = false;
+  }
+  while (device.waiting.size() < waiting_max) {
+    protocol::Task* const task = queue.pop();
+    if (task == nullptr || acquires(task)) return task;
+    insert_by_priority(device.waiting, *task);
+  }
+  return nullptr;
+}
+
+/// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.
+void SimulatedNode::ask_ahead(Device& device) {
+  while (!device.waiting.empty() && device.ahead < ahead_max) {
+    protocol::Task& task = *device.waiting.front();
+    device.waiting.erase(device.waiting.begin());
+    ++device.ahead;
+    memory_->request(task.place, BlockUses(task).span(),
+                     waits_.add({Wait::Kind::kernel, &task, 0}));
+  }
+}
+
+// ---- copies ----------------------------------------------------------------------------------
+
+/// The ends of a copy on devices, in the order of places.
+SimulatedNode::CopyEnds SimulatedNode::ends_of(const CopyAction& action) {
+  CopyEnds ends;
+  const auto add = [&](PlaceId place, protocol::BlockRef block, AccessMode mode) {
+    if (place != host_place) ends.all.at(ends.count++) = {place, {block, mode, action.tile}};
+  };
+  add(action.from_place, action.from, AccessMode::read);
+  add(action.to_place, action.to, AccessMode::write);
+  if (ends.count == 2 && ends.all[1].place < ends.all[0].place) std::swap(ends.all[0], ends.all[1]);
+  return ends;
+}
+
+/// Acquires the ends that are missing; the copy may start with the last one. All copies acquire
+/// them in one order, so that two cannot wait for each other's.
+void SimulatedNode::acquire_ends(std::int32_t number) {
+  SimulatedCopy& copy = copies_.at(number);
+  const CopyEnds ends = memory_ ? ends_of(copy.action) : CopyEnds{};
+  for (; copy.acquired < ends.count; ++copy.acquired) {
+    const CopyEnds::End& end = ends.all.at(copy.acquired);
+    if (memory_->try_acquire(end.place, {&end.use, 1})) continue;
+    memory_->request(end.place, {&end.use, 1}, waits_.add({Wait::Kind::copy, nullptr, number}));
+    return;
+  }
+  CopyLane& lane = lanes_[static_cast<std::size_t>(lane_of(copy.action))];
+  --lane.acquiring;
+  lane.acquired.push_back(number);
+}
+
+void SimulatedNode::release_ends(const CopyAction& action) {
+  if (!memory_) return;
+  const CopyEnds ends = ends_of(action);
+  for (std::size_t i = 0; i < ends.count; ++i) {
+    memory_->release(ends.all.at(i).place, {&ends.all.at(i).use, 1});
+  }
+}
+
+// ---- messages --------------------------------------------------------------------------------
+
+/// Where a message finds its version, or leaves it. False: while the block is on its way.
+bool SimulatedNode::reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach& reach) {
+  if (!memory_ || place == host_place) return true;
+  reach = memory_->reach(place, use);
+  return reach != SimulatedMemory::Reach::nowhere;
+}
+
+void SimulatedNode::end_reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach reach) {
+  if (memory_ && place != host_place) memory_->end_reach(place, use, reach);
+}
+
+}  // namespace heddle::replay

@@ -1,0 +1,189 @@
+#include "replay/simulation/simulated_memory.hpp"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "replay/run.hpp"
+#include "replay/simulation/simulator.hpp"
+#include "tests/replay/random_simulation.hpp"
+#include "tests/replay/scripted_job.hpp"
+#include "tests/support/seeds.hpp"
+
+/// Devices' blocks in virtual time. Tiles of 8000 bytes.
+namespace heddle::replay {
+namespace {
+
+using protocol::AccessMode;
+using protocol::TileId;
+using simulation::ProgramWriter;
+using Side = SimulatedMemory::Side;
+using Reach = SimulatedMemory::Reach;
+
+constexpr PlaceId device{1};
+constexpr std::uint64_t tile_bytes = 8192;  // as frames are cut
+
+ScriptedJob one_kind_job(const ProgramWriter& writer) {
+  return {writer.program(), writer.matrices(), {{"work", 1, 1, 4e-6, 4e-6, 1}}, tile_bytes};
+}
+
+class DeviceTiles : public testing::Test {
+ protected:
+  static BlockUse use(std::int32_t index, AccessMode mode) {
+    return {{1, index}, mode, {protocol::MatrixId{0}, index}};
+  }
+  static std::vector<BlockUse> read(std::int32_t index) { return {use(index, AccessMode::read)}; }
+  static std::vector<BlockUse> write(std::int32_t index) { return {use(index, AccessMode::write)}; }
+  /// All that is under way ends.
+  static void finish_transfers(SimulatedMemory& memory) {
+    for (auto all = memory.take_transfers(); !all.empty(); all = memory.take_transfers()) {
+      for (const SimulatedMemory::Transfer& transfer : all) memory.transfer_ends(transfer);
+    }
+  }
+
+  ScriptedJob job_ = one_kind_job([] {
+    ProgramWriter writer;
+    for (int i = 0; i < 8; ++i) writer.task({writer.read_write(writer.tile(0, 1))});
+    return writer;
+  }());
+};
+
+}  // namespace
+
+TEST_F(DeviceTiles, with_room_for_all_keeps_tiles_on_their_device_until_the_host_writes_them) {
+  SimulatedMemory memory(job_, 1);
+  EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::host));
+  EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::device));
+  const std::vector<BlockUse> update{use(5, AccessMode::read_write)};
+  memory.request_host(device, update, 7);
+  EXPECT_TRUE(memory.take_ready().empty()) << "it has to be written back first";
+  const auto transfers = memory.take_transfers();
+  ASSERT_EQ(transfers.size(), 1U);
+  EXPECT_FALSE(transfers[0].is_fetch);
+  EXPECT_EQ(transfers[0].block, update[0].block);
+  EXPECT_EQ(transfers[0].tile, update[0].tile);
+  memory.transfer_ends(transfers[0]);
+  EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{7});
+  memory.release_host(device, update);
+  EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::device));
+  EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::host));
+  EXPECT_FALSE(memory.try_acquire(device, update));
+  memory.request(device, update, 9);
+  finish_transfers(memory);
+  EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{9});
+  memory.release(device, update);
+  EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::host));
+  memory.freed(device, update[0].block);
+  EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::device))
+      << "another content comes";
+  EXPECT_EQ(memory.evictions(), 0);
+}
+
+TEST_F(DeviceTiles, that_is_too_small_has_the_last_tiles_on_the_device_and_brings_the_first_ones) {
+  SimulatedMemory memory(job_, 1, 3 * tile_bytes, tile_bytes);
+  std::vector<BlockUse> tiles;
+  for (int i = 0; i < 5; ++i) tiles.push_back(use(i, AccessMode::write));
+  memory.fill(device, tiles);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(memory.lacks(device, use(i, AccessMode::read), Side::device), i < 2) << i;
+  }
+  EXPECT_TRUE(memory.try_acquire(device, read(4)));
+  EXPECT_FALSE(memory.try_acquire(device, read(0)));
+  memory.request(device, read(0), 3);
+  finish_transfers(memory);
+  EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{3});
+  EXPECT_EQ(memory.evictions(), 1);
+  EXPECT_TRUE(memory.lacks(device, use(2, AccessMode::read), Side::device))
+      << "the one that nobody had used for longest";
+  memory.release(device, read(0));
+  memory.release(device, read(4));
+}
+
+TEST_F(DeviceTiles, gives_messages_what_is_there_and_lets_them_wait_for_what_is_on_its_way) {
+  SimulatedMemory memory(job_, 1, 1 * tile_bytes, tile_bytes);
+  const std::vector<BlockUse> tiles{use(0, AccessMode::write), use(1, AccessMode::write)};
+  memory.fill(device, tiles);
+  // The first one is on the host, the other one on the device.
+  EXPECT_EQ(memory.reach(device, read(0)[0]), Reach::backing);
+  memory.end_reach(device, read(0)[0], Reach::backing);
+  EXPECT_EQ(memory.reach(device, read(1)[0]), Reach::device);
+  memory.end_reach(device, read(1)[0], Reach::device);
+  // What arrives without room goes to the host.
+  EXPECT_EQ(memory.reach(device, write(2)[0]), Reach::backing);
+  memory.end_reach(device, write(2)[0], Reach::backing);
+  EXPECT_TRUE(memory.lacks(device, use(2, AccessMode::read), Side::device));
+  EXPECT_FALSE(memory.lacks(device, use(2, AccessMode::read), Side::host));
+  // The other one, written once more, makes room for it, and cannot be written meanwhile.
+  ASSERT_TRUE(memory.try_acquire(device, write(1)));
+  memory.release(device, write(1));
+  memory.request(device, read(2), 4);
+  EXPECT_EQ(memory.reach(device, write(1)[0]), Reach::nowhere);
+  finish_transfers(memory);
+  EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{4});
+  EXPECT_EQ(memory.reach(device, write(1)[0]), Reach::backing);
+  memory.end_reach(device, write(1)[0], Reach::backing);
+  memory.release(device, read(2));
+}
+
+/// More tiles than there is room for, twice in turns: they come and go. A kernel takes 4 us and a
+/// copy 1 us, so that kernels hide copies.
+TEST(SimulatedMemory, tiles_that_do_not_fit_come_and_go_beside_kernels) {
+  ProgramWriter writer;
+  std::vector<TileId> tiles;
+  for (int i = 0; i < 24; ++i) tiles.push_back(writer.tile(0, 1));
+  for (int t = 0; t < 2; ++t) {
+    for (const TileId tile : tiles) writer.task({writer.read_write(tile)});
+  }
+  SimulatedMachine machine = free_machine();
+  machine.devices = 1;
+  machine.device_streams = 1;
+  machine.to_device = machine.to_host = {0, tile_bytes * 1e6};  // 1 us for a tile
+  const auto simulated = [&](std::uint64_t frames) {
+    ScriptedJob job = one_kind_job(writer);
+    machine.device_memory_bytes = frames * tile_bytes;
+    return simulate(machine, job, {.traces = true});
+  };
+  const SimulationResult in_core = simulated(24);
+  EXPECT_EQ(in_core.evictions, 0);
+  EXPECT_EQ(in_core.fetches, 0);
+  EXPECT_NEAR(in_core.seconds * 1e6, 48 * 4, 1e-3);
+  const SimulationResult result = simulated(18);
+  EXPECT_EQ(result.tasks, 48);
+  EXPECT_GT(result.evictions, 6);
+  EXPECT_GT(result.fetches, 6);
+  EXPECT_GE(result.write_backs, 6);
+  EXPECT_EQ(result.fetched_bytes, static_cast<std::uint64_t>(result.fetches) * tile_bytes);
+  EXPECT_GE(result.seconds, in_core.seconds);
+  EXPECT_LT(result.seconds, 1.1 * in_core.seconds) << "copies are hidden";
+  const RunTrace run = make_run("simulated", result.traces);
+  EXPECT_EQ(std::ssize(run.copies), result.fetches + result.write_backs);
+  // With a slow link it is the link that counts: all that is moved, one way.
+  machine.to_device.bytes_per_s = machine.to_host.bytes_per_s = tile_bytes * 2e4;  // 50 us
+  const SimulationResult slow = simulated(18);
+  EXPECT_GE(slow.seconds * 1e6, 50.0 * static_cast<double>(slow.fetches));
+  EXPECT_LT(slow.seconds * 1e6, 50.0 * static_cast<double>(slow.fetches + 3));
+  EXPECT_GT(slow.seconds, 1.5 * in_core.seconds);
+}
+
+/// Random programs on devices with hardly more room than one task needs: everything ends, and every
+/// task has run once, as on devices with room for all.
+TEST(SimulatedMemory, runs_random_programs_in_next_to_no_room) {
+  for (const std::uint64_t seed : simulation::seeds(300)) {
+    SCOPED_TRACE(seed);
+    RandomSimulation roomy(seed);
+    if (roomy.machine.devices == 0) continue;
+    const SimulationResult all = simulate(roomy.machine, *roomy.job, roomy.options);
+    for (const bool lends : {false, true}) {
+      RandomSimulation tight(seed);
+      tight.options.lends = lends;
+      const std::uint64_t block = tight.job->tile_bytes({protocol::MatrixId{0}, 0});
+      const auto devices = static_cast<std::size_t>(tight.machine.devices);
+      tight.machine.device_memory_bytes = Residency::minimum_bytes(
+          block, protocol::accesses_max + 1, devices > 1 ? 2 * devices : 0);
+      const SimulationResult result = simulate(tight.machine, *tight.job, tight.options);
+      EXPECT_EQ(result.tasks, all.tasks);
+      EXPECT_DOUBLE_EQ(result.flops, all.flops);
+    }
+  }
+}
+
+}  // namespace heddle::replay
