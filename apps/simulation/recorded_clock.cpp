@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/median.hpp"
 #include "replay/device_times.hpp"
 #include "replay/message_begins.hpp"
 
@@ -206,7 +208,7 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     if (task.fine == 0) collector.match(item, run.accesses_of(task), matrices);
   }
   std::vector<double> means;
-  for (const Times& times : times_) means.push_back(times.seconds.empty() ? 0 : times.mean());
+  for (const Times& times : times_) means.push_back(times.seconds.empty() ? 0 : times.usual());
   const std::vector<std::size_t> numbers = worker_numbers(run);
   const auto worker_count =
       std::ranges::count(run.threads, replay::Role::worker, &replay::Thread::role);
@@ -220,8 +222,18 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   course_ = course_of(run, job, of_workers, seconds, means, node_paces_, matrices);
 }
 
-double RecordedTimes::Times::mean() const {
-  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+double RecordedTimes::Times::usual() const {
+  const double most = longest();
+  double sum = 0;
+  for (const float each : seconds) sum += std::min(most, double{each});
+  return sum / static_cast<double>(seconds.size());
+}
+
+/// What is longer was disturbed: its core did something else meanwhile. Devices' kernels are not.
+double RecordedTimes::Times::longest() const {
+  constexpr double times_median = 3;
+  if (runner == Runner::device) return std::numeric_limits<double>::infinity();
+  return times_median * median({seconds.begin(), seconds.end()});
 }
 
 const RecordedTimes::Times* RecordedTimes::find(const KernelCase& what, Runner runner) const {
@@ -251,7 +263,7 @@ const RecordedTimes::Times* RecordedTimes::main_case(const Kernel& kernel, Runne
   double most = 0;
   for (const Times& one : times_) {
     if (one.seconds.empty() || one.runner != runner || one.key.kernel != &kernel) continue;
-    const double all = one.mean() * static_cast<double>(one.seconds.size());
+    const double all = one.usual() * static_cast<double>(one.seconds.size());
     if (best != nullptr && all <= most) continue;
     best = &one;
     most = all;
@@ -311,14 +323,14 @@ double RecordedClock::crowding(const Kernel& kernel, Runner runner) {
 
 double RecordedClock::seconds(const KernelCase& what, Runner runner) {
   if (const RecordedTimes::Times* const known = recorded_->find(what, runner)) {
-    return known->mean() * crowding(*what.kernel, runner);
+    return known->usual() * crowding(*what.kernel, runner);
   }
   ++estimated_;
   const RecordedTimes::Times* const like = recorded_->nearest(what, runner);
   if (like == nullptr) return now_->seconds(what, runner);
   const KernelCase near = like->key.as_case();
-  if (const double ratio = ratio_(what, near, runner); ratio > 0) return like->mean() * ratio;
-  return flops_of(near) > 0 ? like->mean() * flops_of(what) / flops_of(near) : like->mean();
+  if (const double ratio = ratio_(what, near, runner); ratio > 0) return like->usual() * ratio;
+  return flops_of(near) > 0 ? like->usual() * flops_of(what) / flops_of(near) : like->usual();
 }
 
 std::vector<float> RecordedClock::spread(const KernelCase& what, Runner runner) const {
@@ -326,9 +338,10 @@ std::vector<float> RecordedClock::spread(const KernelCase& what, Runner runner) 
   if (like == nullptr) like = recorded_->nearest(what, runner);
   if (like == nullptr) return {};
   std::vector<float> shares = like->seconds;
-  const auto mean = static_cast<float>(like->mean());
-  if (mean <= 0) return {};
-  for (float& share : shares) share /= mean;
+  const auto usual = static_cast<float>(like->usual());
+  const auto longest = static_cast<float>(like->longest());
+  if (usual <= 0) return {};
+  for (float& share : shares) share = std::min(share, longest) / usual;
   return shares;
 }
 

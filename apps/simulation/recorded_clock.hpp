@@ -30,7 +30,10 @@ class RecordedTimes {
     Runner runner = Runner::worker;
     std::vector<float> seconds;  ///< of each task (own_seconds)
 
-    [[nodiscard]] double mean() const;
+    /// Their mean, of none of them more than longest(): what others have had of a worker's core
+    /// is its pace, and no kernel's time.
+    [[nodiscard]] double usual() const;
+    [[nodiscard]] double longest() const;
   };
   /// Null where the run had none.
   [[nodiscard]] const Times* find(const KernelCase& what, Runner runner) const;
@@ -45,8 +48,8 @@ class RecordedTimes {
   [[nodiscard]] const Kernel* largest_share() const;
   /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.
   [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
-  /// By node, what its workers took over what they would have with the means of all nodes: what a
-  /// repeated run's tasks have beside their own shares.
+  /// By node, what its workers took over what they would have with what is usual on all nodes: what
+  /// a repeated run's tasks have beside their own shares.
   [[nodiscard]] const std::vector<double>& node_paces() const { return node_paces_; }
   /// By node, then worker, likewise; as many as the trace has rows of workers.
   [[nodiscard]] const std::vector<double>& worker_paces() const { return worker_paces_; }
@@ -59,8 +62,8 @@ class RecordedTimes {
   std::shared_ptr<const replay::Course> course_;
 };
 
-/// Times of kernels as a run's trace has them: the mean of those of one case, which is what a
-/// factorization's time adds up from.
+/// Times of kernels as a run's trace has them: what is usual for one case, which, with the paces of
+/// workers, is what a factorization's time adds up from.
 ///
 /// What is different now, ratios of times say. A case of the run takes what it took; where another
 /// number of workers is beside it, times what the main case of its kernel takes now of its time

@@ -53,9 +53,13 @@ std::vector<double> dealt_paces(std::span<const double> of_run, std::int32_t wor
   std::vector<double> paces(static_cast<std::size_t>(workers));
   for (std::size_t i = 0; i < paces.size(); ++i) paces[i] = cards[i % cards.size()];
   shuffle(paces, seed, NodeId{1});
-  double rate = 0;
-  for (const double pace : paces) rate += 1 / pace;
-  for (double& pace : paces) pace *= rate / static_cast<double>(workers);
+  const auto mean_rate = [](std::span<const double> all) {
+    double rate = 0;
+    for (const double pace : all) rate += 1 / pace;
+    return rate / static_cast<double>(all.size());
+  };
+  const double faster = mean_rate(paces) / mean_rate(of_run);
+  for (double& pace : paces) pace *= faster;
   return paces;
 }
 
