@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace heddle {
@@ -12,6 +13,11 @@ namespace heddle {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+/// Of times of one thing: what is longer was disturbed, as somebody else had the core meanwhile.
+[[nodiscard]] inline double longest_undisturbed(std::vector<double> times) {
+  return 3 * median(std::move(times));
 }
 
 }  // namespace heddle

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
+#include <utility>
+
+#include "base/median.hpp"
 
 namespace heddle::replay {
 namespace {
@@ -102,10 +106,17 @@ std::int32_t side_by_side(const RunTrace& run) {
 }
 
 CopyWays copy_ways(const RunTrace& run) {
-  std::array<Sums, 3> sums;
+  std::map<std::pair<std::size_t, std::uint64_t>, std::vector<double>> seconds;  // by way and size
   for (const Copy& copy : run.copies) {
     const std::size_t way = copy.from == host_place ? 0 : copy.to == host_place ? 1 : 2;
-    sums.at(way).add(static_cast<double>(copy.bytes), static_cast<double>(copy.time.ns()) * 1e-9);
+    seconds[{way, copy.bytes}].push_back(static_cast<double>(copy.time.ns()) * 1e-9);
+  }
+  std::array<Sums, 3> sums;
+  for (const auto& [what, all] : seconds) {
+    const double longest = longest_undisturbed(all);
+    for (const double each : all) {
+      sums.at(what.first).add(static_cast<double>(what.second), std::min(each, longest));
+    }
   }
   return {sums[0].way(), sums[1].way(), sums[2].way()};
 }

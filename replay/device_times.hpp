@@ -25,8 +25,9 @@ struct CopyWays {
   std::optional<Way> to_host;
   std::optional<Way> to_peer;
 };
-/// Latency and rate by least squares over the copies' sizes; where all are alike, or that would
-/// make one of them negative, all of the time is the rate's. Nothing where there were no copies.
+/// Latency and rate by least squares over the copies' sizes, none of one size longer than
+/// longest_undisturbed(); where all are alike, or that would make one of them negative, all of the
+/// time is the rate's. Nothing where there were no copies.
 [[nodiscard]] CopyWays copy_ways(const RunTrace& run);
 
 }  // namespace heddle::replay

@@ -119,17 +119,28 @@ std::int32_t span_of(const Groups& groups) {
 /// Of a device's memory, what the columns of a group may take beside a panel that passes by.
 constexpr double group_share = 0.75;
 
-Groups column_groups(const Matrix<double>& a) {
+/// Whose priorities are asked for; of a matrix without a node the first one's.
+NodeId node_of(const Matrix<double>& a) {
+  return NodeId{a.state()->node == nullptr ? 0 : a.node().facts().rank};
+}
+
+/// Of each device of the matrix's node; 0: there are none, or nobody knows.
+std::uint64_t device_memory_of(const Matrix<double>& a) {
+  if (a.distribution().devices == 0 || a.state()->node == nullptr) return 0;
+  const NodeFacts& facts = a.node().facts();
+  return facts.devices == 0 ? 0 : facts.device_memory_bytes;
+}
+
+/// Of a node whose devices have that memory each; 0: as much as is of use.
+Groups column_groups(const Matrix<double>& a, NodeId node, std::uint64_t device_memory) {
   const TileLayout& l = a.layout();
   Groups groups;
   for (TileColumn c{0}; c.value() < l.tile_columns(); ++c) groups.push_back(c);
   const std::int32_t devices = a.distribution().devices;
-  if (devices == 0 || a.state()->node == nullptr) return groups;  // or memory has no end
-  const NodeFacts& facts = a.node().facts();
-  if (facts.devices == 0) return groups;
-  // What all devices of this node have, and what a wide column takes of it.
-  const OwnPart own(a.distribution(), NodeId{facts.rank});
-  const double memory = static_cast<double>(facts.device_memory_bytes) * devices;
+  if (devices == 0 || device_memory == 0) return groups;
+  // What all devices of the node have, and what a wide column takes of it.
+  const OwnPart own(a.distribution(), node);
+  const double memory = static_cast<double>(device_memory) * devices;
   std::vector<double> bytes(static_cast<std::size_t>(l.wide_columns()), 0.0);
   double all = 0;
   for (std::int32_t j = own.first_wide(0); j < l.wide_columns(); j += own.grid_columns) {
@@ -291,7 +302,8 @@ JobSpec cholesky(const Matrix<double>& a) {
   return cholesky(a, inverses);
 }
 
-JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& inverses) {
+JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& inverses,
+                 std::optional<std::uint64_t> device_memory) {
   check_square_lower(a);
   JobSpec spec;
   spec.name = "cholesky";
@@ -307,10 +319,10 @@ JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& i
     spec.temporaries = {inverses->id()};
     spec.keep_alive.push_back(inverses->state());
   }
-  const Groups groups = column_groups(a);
-  spec.priority_span = span_of(groups);
-  spec.program = [a, inverses, groups](TaskStream& tasks) {
-    return factorize(tasks, a, inverses, groups);
+  const std::uint64_t memory = device_memory.value_or(device_memory_of(a));
+  spec.priority_span = span_of(column_groups(a, node_of(a), memory));
+  spec.program = [a, inverses, memory](TaskStream& tasks) {
+    return factorize(tasks, a, inverses, column_groups(a, tasks.node(), memory));
   };
   return spec;
 }
@@ -335,7 +347,7 @@ JobSpec subtract_product(const Matrix<double>& r, const Matrix<double>& l) {
   spec.fine = r.layout().fine;
   spec.matrices = {r.id(), l.id()};
   spec.keep_alive = {r.state(), l.state()};
-  const Groups groups = column_groups(r);
+  const Groups groups = column_groups(r, node_of(r), device_memory_of(r));
   spec.priority_span = span_of(groups);
   spec.program = [r, l, groups](TaskStream& tasks) { return subtract(tasks, r, l, groups); };
   return spec;

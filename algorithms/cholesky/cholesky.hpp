@@ -20,9 +20,12 @@ namespace heddle {
 [[nodiscard]] JobSpec cholesky(const Matrix<double>& a);
 
 /// The same with or without inverse blocks: those of the remainders (TileLayout), which devices
-/// factorize, go to `inverses`.
+/// factorize, go to `inverses`. Where the devices of a node do not hold its part of the matrix,
+/// priorities follow from how much of it they do: `device_memory` bytes of each, which a matrix
+/// without a node does not know (0: all of it).
 [[nodiscard]] JobSpec cholesky(const Matrix<double>& a,
-                               const std::optional<Matrix<double>>& inverses);
+                               const std::optional<Matrix<double>>& inverses,
+                               std::optional<std::uint64_t> device_memory = std::nullopt);
 
 /// What a matrix for inverse blocks of `inner` columns looks like, `inner` >= 1.
 [[nodiscard]] MatrixSpec inverses_spec(const Matrix<double>& a, std::int64_t inner);

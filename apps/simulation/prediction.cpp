@@ -103,7 +103,8 @@ CutProblem cut_problem(const PredictionCase& one) {
     result.layout.hierarchy = hierarchy_of(layout.fine);
     result.cut += divided_on_cpus(layout.fine);
     result.what = simulated_cholesky(matrix.n, layout, result.distribution,
-                                     facts.devices > 0 ? one.machine.inverse_block : 0);
+                                     facts.devices > 0 ? one.machine.inverse_block : 0,
+                                     one.machine.machine.device_memory_bytes);
   } else {
     const QrCut cut = choose_qr_cut(matrix.rows(), matrix.n, one.layout, facts);
     result.distribution = cut.distribution;

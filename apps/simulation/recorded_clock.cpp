@@ -229,11 +229,10 @@ double RecordedTimes::Times::usual() const {
   return sum / static_cast<double>(seconds.size());
 }
 
-/// What is longer was disturbed: its core did something else meanwhile. Devices' kernels are not.
+/// Nobody disturbs a device's kernels.
 double RecordedTimes::Times::longest() const {
-  constexpr double times_median = 3;
   if (runner == Runner::device) return std::numeric_limits<double>::infinity();
-  return times_median * median({seconds.begin(), seconds.end()});
+  return longest_undisturbed({seconds.begin(), seconds.end()});
 }
 
 const RecordedTimes::Times* RecordedTimes::find(const KernelCase& what, Runner runner) const {

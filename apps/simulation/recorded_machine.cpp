@@ -16,9 +16,12 @@ using nlohmann::json;
 using replay::SimulatedMachine;
 using replay::Way;
 
-void describe_devices(const replay::RunTrace& run, const json& about, MachineDescription& to) {
+void describe_devices(const replay::RunTrace& run, const json& about, const ThisMachine& here,
+                      bool is_like_here, MachineDescription& to) {
   to.device_backend = about.value("device_backend", "cuda");
   to.machine.device_streams = std::max(1, replay::side_by_side(run));
+  // What the run does not tell is as it is here, if that is such a machine.
+  if (is_like_here) here.add_copies(to.device_backend, to.machine);
   const replay::CopyWays ways = replay::copy_ways(run);
   to.machine.to_device = ways.to_device.value_or(to.machine.to_device);
   to.machine.to_host = ways.to_host.value_or(to.machine.to_host);
@@ -58,7 +61,10 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   const bool says = where.is_object();
   if (says) result.cpu_model = where.value("cpu", "");
   machine.cores = says ? where.value("host_cores", 0) : 0;
-  if (machine.devices > 0) describe_devices(run, about, result.description);
+  if (machine.devices > 0) {
+    const bool is_like_here = result.cpu_model == here.cpu_model();
+    describe_devices(run, about, here, is_like_here, result.description);
+  }
 
   result.ways = replay::message_ways(run, job, machine);
   machine.memory = result.ways.memory.value_or(machine.memory);

@@ -38,7 +38,7 @@ class Handles {
 
 SimulatedFactorization simulated_cholesky(std::int64_t n, const TileLayout& layout,
                                           const Distribution& distribution,
-                                          std::int64_t inverse_block) {
+                                          std::int64_t inverse_block, std::uint64_t device_memory) {
   SimulatedFactorization result;
   const Handles make(result.matrices);
   MatrixSpec lower;
@@ -50,7 +50,7 @@ SimulatedFactorization simulated_cholesky(std::int64_t n, const TileLayout& layo
   const Matrix<double> a = make(lower);
   std::optional<Matrix<double>> inverses;
   if (inverse_block > 0) inverses = make(inverses_spec(a, inverse_block));
-  result.spec = cholesky(a, inverses);
+  result.spec = cholesky(a, inverses, device_memory);
   result.flops = cholesky_flops(static_cast<double>(n));
   return result;
 }

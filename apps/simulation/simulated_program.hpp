@@ -23,10 +23,11 @@ struct SimulatedFactorization {
   double flops = 0;                      ///< the standard count
 };
 
-/// `facts` say what sizes follow from, as on a node: nodes, workers, devices, measurements.
+/// `device_memory` of each device; 0: as much as is of use.
 [[nodiscard]] SimulatedFactorization simulated_cholesky(std::int64_t n, const TileLayout& layout,
                                                         const Distribution& distribution,
-                                                        std::int64_t inverse_block);
+                                                        std::int64_t inverse_block,
+                                                        std::uint64_t device_memory);
 [[nodiscard]] SimulatedFactorization simulated_qr(std::int64_t rows, std::int64_t columns,
                                                   const QrLayout& layout,
                                                   const Distribution& distribution);
@@ -52,6 +53,7 @@ class SimulatedProgram final : public replay::SimulatedJob {
   }
   [[nodiscard]] std::uint64_t tile_bytes(protocol::TileId tile) const override;
   [[nodiscard]] std::uint64_t message_bytes(protocol::TileId tile, Version version) const override;
+  [[nodiscard]] std::int32_t priority_span() const override { return what_.spec.priority_span; }
 
  private:
   class Walk;

@@ -74,13 +74,20 @@ void ThisMachine::add_devices(const config::Devices& wanted, MachineDescription&
   to.device_source = "heddle tune's";
   to.device_backend = name;
   if (!is_emulated) to.inverse_block = gpu_inverse_block;
+  add_copies(name, to.machine);
+}
+
+void ThisMachine::add_copies(std::string_view backend, replay::SimulatedMachine& to) const {
+  const auto& devices = profile_.tuning.measured.devices;
+  const auto measured = std::ranges::find(devices, backend, &DeviceMeasurement::backend);
+  if (measured == devices.end()) return;
   const CopyRates& copies = measured->copies;
   const double latency_s = copies.short_us.value_or(10) * 1e-6;
-  to.machine.to_device = {latency_s, copies.to_device * 1e9};
-  to.machine.to_host = {latency_s, copies.to_host * 1e9};
+  to.to_device = {latency_s, copies.to_device * 1e9};
+  to.to_host = {latency_s, copies.to_host * 1e9};
   // By way of the host where devices do not reach each other.
   const double relayed = std::min(copies.to_device, copies.to_host) / 2;
-  to.machine.to_peer = {latency_s, copies.to_peer.value_or(relayed) * 1e9};
+  to.to_peer = {latency_s, copies.to_peer.value_or(relayed) * 1e9};
 }
 
 Tuning ThisMachine::tuning(const MachineDescription& described) const {

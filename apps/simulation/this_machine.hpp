@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -31,6 +32,8 @@ class ThisMachine {
   /// The devices that a run would take, where their kernels were measured; a note where they were
   /// not.
   void add_devices(const config::Devices& wanted, MachineDescription& to) const;
+  /// What copies of devices of that kind take here, where `heddle tune` has measured them.
+  void add_copies(std::string_view backend, replay::SimulatedMachine& to) const;
   /// Of devices that kind alone which the description has.
   [[nodiscard]] Tuning tuning(const MachineDescription& described) const;
   [[nodiscard]] const std::string& cpu_model() const { return topology_.model(); }

@@ -14,6 +14,8 @@ namespace {
 // As a device's manager has them (threads/device_manager.cpp).
 constexpr std::size_t waiting_max = 256;  ///< tasks looked through for one whose tiles are there
 constexpr std::int32_t ahead_max = 4;     ///< tasks whose tiles come at a time
+/// A chain of urgent tasks pauses no longer than this between two of them.
+constexpr std::int64_t front_pause_ns = 1'000'000;
 
 void insert_by_priority(std::vector<protocol::Task*>& tasks, protocol::Task& task) {
   const auto at = std::ranges::upper_bound(tasks, task.priority, std::ranges::greater{},
@@ -141,15 +143,43 @@ protocol::Task* SimulatedNode::next_of_device(std::int32_t number) {
   return nullptr;
 }
 
+/// How urgent what is under way is. A chain of tasks with pauses between them counts as under way
+/// for a while longer.
+void SimulatedNode::follow_front(Device& device) const {
+  std::int32_t highest = device.arrived.empty() ? -1 : device.arrived.front()->priority;
+  for (const DeviceStream& stream : device.streams) {
+    for (const std::int32_t kernel : stream.kernels) {
+      highest = std::max(highest, kernels_.at(kernel).task->priority);
+    }
+  }
+  if (highest < device.front && world_.now_ns - device.front_ns <= front_pause_ns) return;
+  device.front = highest;
+  device.front_ns = world_.now_ns;
+}
+
 /// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.
-void SimulatedNode::ask_ahead(Device& device) {
+void SimulatedNode::ask_ahead(std::int32_t number) {
+  Device& device = devices_[static_cast<std::size_t>(number)];
+  follow_front(device);
   while (!device.waiting.empty() && device.ahead < ahead_max) {
     protocol::Task& task = *device.waiting.front();
+    if (std::int64_t{device.front} - task.priority > world_.job.priority_span()) {
+      // It may go when what is under way has paused for long.
+      if (!std::exchange(device.is_going_to_look, true)) {
+        post(Event::Kind::manager_looks, world_.now_ns + front_pause_ns + 1, number, id_);
+      }
+      return;
+    }
     device.waiting.erase(device.waiting.begin());
     ++device.ahead;
     memory_->request(task.place, BlockUses(task).span(),
                      waits_.add({Wait::Kind::kernel, &task, 0}));
   }
+}
+
+void SimulatedNode::manager_looks(std::int32_t number) {
+  devices_[static_cast<std::size_t>(number)].is_going_to_look = false;
+  collect();
 }
 
 // ---- copies ----------------------------------------------------------------------------------

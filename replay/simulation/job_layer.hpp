@@ -34,6 +34,8 @@ class JobLayer : public SimulatedJob {
     return job_.message_seconds(from, to, tile, version);
   }
 
+  [[nodiscard]] std::int32_t priority_span() const override { return job_.priority_span(); }
+
  protected:
   [[nodiscard]] SimulatedJob& job() { return job_; }
 

@@ -42,6 +42,10 @@ class PrioritizedJob final : public JobLayer {
       : JobLayer(job), priority_(std::move(priority)) {}
 
   [[nodiscard]] std::unique_ptr<NodeWalk> walk(NodeId node, WalkSink& sink) override;
+  /// Other priorities than the span is one of.
+  [[nodiscard]] std::int32_t priority_span() const override {
+    return SimulatedJob::priority_span();
+  }
 
  private:
   class Walk;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -89,6 +90,11 @@ class SimulatedJob {
   /// Of a version, what other nodes need.
   [[nodiscard]] virtual std::uint64_t message_bytes(protocol::TileId tile,
                                                     Version version) const = 0;
+  /// Tasks that are less urgent by more than that than what a device computes let it wait rather
+  /// than have their tiles brought, as JobSpec::priority_span.
+  [[nodiscard]] virtual std::int32_t priority_span() const {
+    return std::numeric_limits<std::int32_t>::max();
+  }
   /// What a task takes of its kind's time, the item of its node's walk with that number: 1, unless
   /// times are drawn, or those of a run.
   [[nodiscard]] virtual double share(TaskKindId /*kind*/, NodeId /*node*/,

@@ -389,7 +389,7 @@ void SimulatedNode::launch(std::int32_t number) {
     post(Event::Kind::kernel_launched, device.manager_free_ns,
          kernels_.add({task, number, stream, 0}), id_);
   }
-  if (memory_) ask_ahead(device);
+  if (memory_) ask_ahead(number);
   if (lending_) receive(number);
 }
 

@@ -35,6 +35,7 @@ struct Event {
     task_ends,        ///< of worker `number`
     kernel_launched,  ///< of kernel record `number`
     kernel_noticed,   ///< likewise
+    manager_looks,    ///< of device `number`, by itself after a pause
     lane_is_free,     ///< of lane `number`: the next copy
     copy_ends,        ///< of copy record `number`
     flow_ends,        ///< of those with first resource `number`, as foreseen
@@ -200,6 +201,7 @@ struct SimulatedNode final : WalkSink {
   void kernel_launched(std::int32_t number);
   void kernel_ends(std::int32_t number);
   void kernel_noticed(std::int32_t number);
+  void manager_looks(std::int32_t number);
   void lane_is_free(std::int32_t number);
   void copy_ends(std::int32_t number);
   void hint_seen(Event::Kind kind, std::int32_t number);
@@ -250,6 +252,9 @@ struct SimulatedNode final : WalkSink {
     std::int32_t ahead = 0;                ///< tasks whose tiles are on their way
     bool looks_again = false;              ///< some of those that wait may have them now
     std::int32_t visits = 0;               ///< tasks of other devices that it has been given
+    std::int32_t front = -1;               ///< priority of the most urgent task under way lately
+    std::int64_t front_ns = 0;             ///< when it was
+    bool is_going_to_look = false;         ///< there will be a manager_looks
   };
   /// For blocks that a device, or the host, is to have.
   struct Wait {
@@ -313,7 +318,8 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] bool reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach& reach);
   void end_reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach reach);
   [[nodiscard]] protocol::Task* next_of_device(std::int32_t number);
-  void ask_ahead(Device& device);
+  void follow_front(Device& device) const;
+  void ask_ahead(std::int32_t number);
   void receive(std::int32_t number);
   void ask(const protocol::AskAction& wanted);
   void offer(const protocol::OfferAction& offered);

@@ -88,6 +88,8 @@ class Simulation {
       case Event::Kind::kernel_noticed:
         last_end_ns_ = world_.now_ns;
         return node.kernel_noticed(event.number);
+      case Event::Kind::manager_looks:
+        return node.manager_looks(event.number);
       case Event::Kind::lane_is_free:
         return node.lane_is_free(event.number);
       case Event::Kind::copy_ends:

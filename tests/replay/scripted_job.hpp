@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -45,6 +46,8 @@ class ScriptedJob final : public SimulatedJob {
                                             Version /*version*/) const override {
     return tile_bytes_;
   }
+  [[nodiscard]] std::int32_t priority_span() const override { return priority_span_; }
+  void set_priority_span(std::int32_t span) { priority_span_ = span; }
   [[nodiscard]] std::int64_t task_count() const {
     return std::count_if(program_.statements.begin(), program_.statements.end(),
                          [](const simulation::Statement& statement) {
@@ -80,6 +83,7 @@ class ScriptedJob final : public SimulatedJob {
   std::vector<SimulatedMatrixSpec> specs_;
   std::vector<TaskKind> kinds_;
   std::uint64_t tile_bytes_;
+  std::int32_t priority_span_ = std::numeric_limits<std::int32_t>::max();
 };
 
 }  // namespace heddle::replay

@@ -1,6 +1,8 @@
 #include "replay/simulation/simulated_memory.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
+#include <set>
 #include <vector>
 
 #include "replay/run.hpp"
@@ -164,6 +166,42 @@ TEST(SimulatedMemory, tiles_that_do_not_fit_come_and_go_beside_kernels) {
   EXPECT_GT(slow.seconds, 1.5 * in_core.seconds);
 }
 
+/// 18 of 40 tiles have room. Of tasks on tiles of their own, 50 us each and all ready, every other
+/// one is urgent; the rest would have their tiles brought as well.
+TEST(SimulatedMemory, tiles_of_tasks_that_are_far_from_urgent_come_when_nothing_urgent_runs) {
+  const auto fetches_before_last_urgent = [](std::int32_t span) {
+    ProgramWriter writer;
+    std::vector<TileId> tiles;
+    for (int i = 0; i < 40; ++i) tiles.push_back(writer.tile(0, 1));
+    for (const TileId tile : tiles) writer.task({writer.read_write(tile)});
+    simulation::Program program = writer.program();
+    for (std::size_t i = 0; i < 40; ++i) program.statements[i].priority = i % 2 == 0 ? 9 : 1;
+    ScriptedJob job(program, writer.matrices(), {{"work", 1, 1, 0, 50e-6, 1}}, tile_bytes);
+    job.set_priority_span(span);
+    SimulatedMachine machine = free_machine();
+    machine.devices = 1;
+    machine.device_streams = 1;
+    machine.device_memory_bytes = 18 * tile_bytes;
+    const RunTrace run = make_run("simulated", simulate(machine, job, {.traces = true}).traces);
+    std::int64_t last_ns = 0;
+    for (const Task& task : run.tasks) {
+      if (task.priority == 9) last_ns = std::max(last_ns, task.time.start_ns);
+    }
+    std::set<std::int32_t> urgent;
+    for (const Task& task : run.tasks) {
+      if (task.priority == 9) urgent.insert(task.tile.index);
+    }
+    EXPECT_EQ(run.tasks.size(), 40U);
+    return std::ranges::count_if(run.copies, [&](const Copy& copy) {
+      return copy.to != host_place && copy.time.end_ns < last_ns &&
+             !urgent.contains(copy.tile.index);
+    });
+  };
+  // One that was generated before anything ran.
+  EXPECT_LE(fetches_before_last_urgent(5), 1);
+  EXPECT_GE(fetches_before_last_urgent(10), 8);
+}
+
 /// Random programs on devices with hardly more room than one task needs: everything ends, and every
 /// task has run once, as on devices with room for all.
 TEST(SimulatedMemory, runs_random_programs_in_next_to_no_room) {
@@ -175,6 +213,7 @@ TEST(SimulatedMemory, runs_random_programs_in_next_to_no_room) {
     for (const bool lends : {false, true}) {
       RandomSimulation tight(seed);
       tight.options.lends = lends;
+      if (seed % 2 == 0) tight.job->set_priority_span(static_cast<std::int32_t>(seed % 6));
       const std::uint64_t block = tight.job->tile_bytes({protocol::MatrixId{0}, 0});
       const auto devices = static_cast<std::size_t>(tight.machine.devices);
       tight.machine.device_memory_bytes = Residency::minimum_bytes(
