@@ -8,6 +8,7 @@
 #include <sstream>
 #include <unistd.h>
 
+#include "kernels/cuda/loading.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/topology/cpu.hpp"
 #include "node-runtime/transport/communicator.hpp"
@@ -130,6 +131,7 @@ NodeSheet describe_node(std::int32_t node, bool has_mpi, const DeviceSet& device
   sheet.cuda_driver = cuda.driver;
   sheet.cuda_toolkit = cuda.toolkit;
   sheet.cuda_found = cuda.why;
+  sheet.cuda_missing = kernel::cuda::why_not_loaded();
   sheet.surroundings = look_around();
   return sheet;
 }
@@ -158,7 +160,8 @@ json to_json(const NodeSheet& sheet) {
           {"cuda",
            {{"driver", sheet.cuda_driver},
             {"toolkit", sheet.cuda_toolkit},
-            {"found", sheet.cuda_found}}},
+            {"found", sheet.cuda_found},
+            {"missing", sheet.cuda_missing}}},
           {"surroundings", surroundings_to_json(sheet.surroundings)}};
 }
 
@@ -182,6 +185,7 @@ NodeSheet sheet_from_json(const json& from) {
   sheet.cuda_driver = cuda.at("driver").get<std::string>();
   sheet.cuda_toolkit = cuda.at("toolkit").get<std::string>();
   sheet.cuda_found = cuda.at("found").get<std::string>();
+  sheet.cuda_missing = cuda.at("missing").get<std::string>();
   sheet.surroundings = surroundings_from_json(from.at("surroundings"));
   return sheet;
 }

@@ -35,6 +35,7 @@ struct NodeSheet {
   std::string cuda_driver;   ///< newest CUDA that the driver knows; empty without one
   std::string cuda_toolkit;  ///< empty: built without CUDA
   std::string cuda_found;    ///< which GPUs CUDA sees, or why none
+  std::string cuda_missing;  ///< what keeps its libraries from being loaded; empty: nothing
   Surroundings surroundings;
 };
 

@@ -76,6 +76,11 @@ std::string mps_text(const NodeSheet& node) {
                          : fmt::format("pipes in {}, but no daemon can be seen", mps.folder);
 }
 
+std::string libraries_text(const NodeSheet& node) {
+  if (node.cuda_toolkit.empty()) return "none: built without CUDA";
+  return node.cuda_missing.empty() ? "cuBLAS and cuSOLVER can be loaded" : node.cuda_missing;
+}
+
 std::string cuda_text(const NodeSheet& node) {
   if (node.cuda_toolkit.empty()) return node.cuda_found;
   return fmt::format("{}; toolkit {}, driver {}", node.cuda_found, node.cuda_toolkit,
@@ -264,6 +269,7 @@ std::string facts_table(std::span<const NodeSheet> nodes) {
   out += fact("devices", nodes, [](const NodeSheet& node) { return node.device_reason; });
   out += device_rows(nodes);
   out += fact("CUDA", nodes, cuda_text);
+  out += fact("CUDA libraries", nodes, libraries_text);
   out += fact("MPS", nodes, mps_text);
   out += fact("namespaces", nodes, namespaces_text);
   out += fact("/dev/shm", nodes, shared_memory_text);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "kernels/cuda/loading.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {
@@ -63,6 +64,17 @@ const ProductLibrary& cublas_lt() {
 const SolverLibrary& cusolver() {
   static const SolverLibrary library;
   return library;
+}
+
+std::string why_not_loaded() {
+  try {
+    static_cast<void>(cublas());
+    static_cast<void>(cublas_lt());
+    static_cast<void>(cusolver());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
 }
 
 }  // namespace heddle::kernel::cuda

@@ -2,6 +2,7 @@
 
 #include "base/assert.hpp"
 #include "kernels/cuda/definitions.hpp"
+#include "kernels/cuda/loading.hpp"
 #include "kernels/cuda/product_choice.hpp"
 
 // Without CUDA there is no device that could call these.
@@ -89,6 +90,9 @@ ProductChoices built_in_product_choices() {
   return {};
 }
 std::string product_library() {
+  return "";
+}
+std::string why_not_loaded() {
   return "";
 }
 ProductChoices product_candidates(std::int32_t, std::int32_t, std::int32_t) {

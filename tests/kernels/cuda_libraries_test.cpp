@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "kernels/cuda/libraries.hpp"
+#include "kernels/cuda/loading.hpp"
 
 /// Loading needs the CUDA toolkit, but no GPU.
 namespace heddle::kernel::cuda {
@@ -32,6 +33,7 @@ TEST(CudaLibraries, HaveAllEntryPointsInTheVersionThatHeddleWasBuiltWith) {
                cublas().status_text(CUBLAS_STATUS_ALLOC_FAILED));
   EXPECT_NE(cusolver().dpotrf, nullptr);
   EXPECT_EQ(&cublas(), &cublas());
+  EXPECT_EQ(why_not_loaded(), "");
 }
 
 TEST(CudaLibraries, SayWhatIsMissingAndWhatToDo) {

@@ -55,8 +55,8 @@ using Ways = std::vector<std::string>;
 TEST_F(Doctor, of_one_host_without_devices_has_facts_alone) {
   const Ended ended = examine(0, 0);
   EXPECT_EQ(ended.status, 0) << ended.error;
-  for (const char* part : {"node 0", "MPS", "namespaces", "pid:[", "/dev/shm", "locked memory",
-                           "asked for none", "nothing to transfer between"}) {
+  for (const char* part : {"node 0", "CUDA libraries", "MPS", "namespaces", "pid:[", "/dev/shm",
+                           "locked memory", "asked for none", "nothing to transfer between"}) {
     EXPECT_TRUE(contains(ended.out, part)) << part << " is not in: " << ended.out;
   }
   EXPECT_EQ(report()["status"], "ok");
