@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "node-runtime/device/populate.hpp"
+#include "node-runtime/residency/least_memory.hpp"
 
 namespace heddle {
 namespace {
@@ -327,11 +328,8 @@ void TileStore::discard(protocol::BlockRef block) {
   if (resident != no_block) cache(pool->place).discard(resident);
 }
 
-/// One task's tiles, one of them renamed, and the tiles of copies that wait for their end at
-/// another device.
 std::uint64_t TileStore::least_device_bytes(std::size_t block_bytes, std::size_t devices) {
-  return Residency::minimum_bytes(block_bytes, protocol::accesses_max + 1,
-                                  devices > 1 ? 2 * devices : 0);
+  return heddle::least_device_bytes(block_bytes, devices);
 }
 
 std::uint64_t TileStore::out_of_core_bytes() const {

@@ -99,9 +99,8 @@ class TileStore {
   /// Its host memory counts as given back at once; the system gets it later (unmap_some).
   void remove_job_pool(std::int32_t id);
   /// Gives the system what removed pools have had on the host, which takes longer than who waits
-  /// for the end of a job should: a tenth of a millisecond for each megabyte or two that was used.
-  /// False: there is none. Any one thread that has nothing better to do; new pools do it before
-  /// they take memory.
+  /// for the end of a job should (0.4 ms of a job of 10). False: there is none. Any one thread that
+  /// has nothing better to do; new pools do it before they take memory.
   bool unmap_some();
 
   /// Gives pages to a few blocks on the host that are going to be used, for less than a

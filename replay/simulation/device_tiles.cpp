@@ -9,6 +9,8 @@ namespace heddle::replay {
 using protocol::AccessMode;
 using protocol::CopyAction;
 
+using Side = SimulatedMemory::Side;
+
 namespace {
 
 // As a device's manager has them (threads/device_manager.cpp).
@@ -108,8 +110,8 @@ void SimulatedNode::tiles_came(std::int32_t number) {
 void SimulatedNode::release_tiles(const protocol::Task& task) {
   if (!memory_ || task.place == host_place) return;
   const BlockUses uses(task);
-  if (task.is_lent_to_host()) return memory_->release_host(task.place, uses.span());
-  memory_->release(task.place, uses.span());
+  if (task.is_lent_to_host()) return memory_->release(task.place, Side::host, uses.span());
+  memory_->release(task.place, Side::device, uses.span());
   devices_[static_cast<std::size_t>(task.place.value()) - 1].looks_again = true;
 }
 
@@ -172,7 +174,7 @@ void SimulatedNode::ask_ahead(std::int32_t number) {
     }
     device.waiting.erase(device.waiting.begin());
     ++device.ahead;
-    memory_->request(task.place, BlockUses(task).span(),
+    memory_->request(task.place, Side::device, BlockUses(task).span(),
                      waits_.add({Wait::Kind::kernel, &task, 0}));
   }
 }
@@ -204,7 +206,8 @@ void SimulatedNode::acquire_ends(std::int32_t number) {
   for (; copy.acquired < ends.count; ++copy.acquired) {
     const CopyEnds::End& end = ends.all.at(copy.acquired);
     if (memory_->try_acquire(end.place, {&end.use, 1})) continue;
-    memory_->request(end.place, {&end.use, 1}, waits_.add({Wait::Kind::copy, nullptr, number}));
+    memory_->request(end.place, Side::device, {&end.use, 1},
+                     waits_.add({Wait::Kind::copy, nullptr, number}));
     return;
   }
   CopyLane& lane = lanes_[static_cast<std::size_t>(lane_of(copy.action))];
@@ -216,7 +219,7 @@ void SimulatedNode::release_ends(const CopyAction& action) {
   if (!memory_) return;
   const CopyEnds ends = ends_of(action);
   for (std::size_t i = 0; i < ends.count; ++i) {
-    memory_->release(ends.all.at(i).place, {&ends.all.at(i).use, 1});
+    memory_->release(ends.all.at(i).place, Side::device, {&ends.all.at(i).use, 1});
   }
 }
 

@@ -102,8 +102,8 @@ bool SimulatedLending::claim(const protocol::Task& task) {
 bool SimulatedNode::lend() {
   while (protocol::Task* const task = lending_->choice().take_for_host(ready_, world_.now_ns)) {
     ++world_.result.tasks_lent;
-    memory_->request_host(task->place, BlockUses(*task).span(),
-                          waits_.add({Wait::Kind::lent, task, {}}));
+    memory_->request(task->place, SimulatedMemory::Side::host, BlockUses(*task).span(),
+                     waits_.add({Wait::Kind::lent, task, {}}));
   }
   return serve_memory();
 }

@@ -109,30 +109,25 @@ bool SimulatedMemory::try_acquire(PlaceId place, std::span<const BlockUse> uses)
   return device.residency.try_acquire(residents(device, uses));
 }
 
-void SimulatedMemory::request(PlaceId place, std::span<const BlockUse> uses, std::int32_t waiter) {
+void SimulatedMemory::request(PlaceId place, Side side, std::span<const BlockUse> uses,
+                              std::int32_t waiter) {
   Device& device = at(place);
-  const auto ticket = device.residency.request(residents(device, uses), actions_);
+  const std::span<const Residency::Use> wanted = residents(device, uses);
+  const Residency::TicketId ticket = side == Side::host
+                                         ? device.residency.request_host(wanted, actions_)
+                                         : device.residency.request(wanted, actions_);
   device.waiters.emplace(ticket.value(), waiter);
   collect(place);
 }
 
-void SimulatedMemory::release(PlaceId place, std::span<const BlockUse> uses) {
+void SimulatedMemory::release(PlaceId place, Side side, std::span<const BlockUse> uses) {
   Device& device = at(place);
-  device.residency.release(residents(device, uses), actions_);
-  collect(place);
-}
-
-void SimulatedMemory::request_host(PlaceId place, std::span<const BlockUse> uses,
-                                   std::int32_t waiter) {
-  Device& device = at(place);
-  const auto ticket = device.residency.request_host(residents(device, uses), actions_);
-  device.waiters.emplace(ticket.value(), waiter);
-  collect(place);
-}
-
-void SimulatedMemory::release_host(PlaceId place, std::span<const BlockUse> uses) {
-  Device& device = at(place);
-  device.residency.release_host(residents(device, uses), actions_);
+  const std::span<const Residency::Use> used = residents(device, uses);
+  if (side == Side::host) {
+    device.residency.release_host(used, actions_);
+  } else {
+    device.residency.release(used, actions_);
+  }
   collect(place);
 }
 
@@ -172,7 +167,7 @@ SimulatedMemory::Reach SimulatedMemory::reach(PlaceId place, const BlockUse& use
 }
 
 void SimulatedMemory::end_reach(PlaceId place, const BlockUse& use, Reach reach) {
-  if (reach == Reach::device) return release(place, {&use, 1});
+  if (reach == Reach::device) return release(place, Side::device, {&use, 1});
   if (use.mode == AccessMode::read) return;
   Device& device = at(place);
   const ResidentBlock block = resident(device, use);

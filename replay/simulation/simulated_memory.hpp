@@ -45,10 +45,8 @@ class SimulatedMemory {
 
   /// As DeviceCache's; `waiter` comes back from take_ready().
   [[nodiscard]] bool try_acquire(PlaceId place, std::span<const BlockUse> uses);
-  void request(PlaceId place, std::span<const BlockUse> uses, std::int32_t waiter);
-  void release(PlaceId place, std::span<const BlockUse> uses);
-  void request_host(PlaceId place, std::span<const BlockUse> uses, std::int32_t waiter);
-  void release_host(PlaceId place, std::span<const BlockUse> uses);
+  void request(PlaceId place, Side side, std::span<const BlockUse> uses, std::int32_t waiter);
+  void release(PlaceId place, Side side, std::span<const BlockUse> uses);
   /// A copy has to come first.
   [[nodiscard]] bool lacks(PlaceId place, const BlockUse& use, Side side) const;
   /// Nobody needs the content any more.

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/units.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"
+#include "node-runtime/residency/least_memory.hpp"
 
 namespace heddle::replay {
 
@@ -114,7 +115,7 @@ std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) cons
   return protocol::affordable_blocks(useful, static_cast<std::int64_t>(left / block) - minimum);
 }
 
-/// Whether all fits, or else the least that nobody waits for forever, as TileStore has it.
+/// Whether all fits; what does not must leave room for tasks to advance, as in a run.
 void SimulatedNode::compare_with_memory(Needs& needs) const {
   const std::uint64_t memory = world_.machine.device_memory_bytes;
   const std::uint64_t block = needs.memory->block_bytes();
@@ -123,8 +124,7 @@ void SimulatedNode::compare_with_memory(Needs& needs) const {
     needs.fit &= needs.memory->bytes(place) + static_cast<std::uint64_t>(blocks) * block <= memory;
   }
   const auto devices = static_cast<std::size_t>(world_.machine.devices);
-  const std::uint64_t least =
-      Residency::minimum_bytes(block, protocol::accesses_max + 1, devices > 1 ? 2 * devices : 0);
+  const std::uint64_t least = least_device_bytes(block, devices);
   if (needs.fit || least <= memory) return;
   throw Error(ErrorCode::usage,
               fmt::format("node {}: each device has {} (machine.device_memory), and the tiles of "

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "node-runtime/residency/least_memory.hpp"
 #include "replay/run.hpp"
 #include "replay/simulation/simulator.hpp"
 #include "tests/replay/random_simulation.hpp"
@@ -56,7 +57,7 @@ TEST_F(DeviceTiles, with_room_for_all_keeps_tiles_on_their_device_until_the_host
   EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::host));
   EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::device));
   const std::vector<BlockUse> update{use(5, AccessMode::read_write)};
-  memory.request_host(device, update, 7);
+  memory.request(device, Side::host, update, 7);
   EXPECT_TRUE(memory.take_ready().empty()) << "it has to be written back first";
   const auto transfers = memory.take_transfers();
   ASSERT_EQ(transfers.size(), 1U);
@@ -65,14 +66,14 @@ TEST_F(DeviceTiles, with_room_for_all_keeps_tiles_on_their_device_until_the_host
   EXPECT_EQ(transfers[0].tile, update[0].tile);
   memory.transfer_ends(transfers[0]);
   EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{7});
-  memory.release_host(device, update);
+  memory.release(device, Side::host, update);
   EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::device));
   EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::host));
   EXPECT_FALSE(memory.try_acquire(device, update));
-  memory.request(device, update, 9);
+  memory.request(device, Side::device, update, 9);
   finish_transfers(memory);
   EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{9});
-  memory.release(device, update);
+  memory.release(device, Side::device, update);
   EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::host));
   memory.freed(device, update[0].block);
   EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::device))
@@ -90,14 +91,14 @@ TEST_F(DeviceTiles, that_is_too_small_has_the_last_tiles_on_the_device_and_bring
   }
   EXPECT_TRUE(memory.try_acquire(device, read(4)));
   EXPECT_FALSE(memory.try_acquire(device, read(0)));
-  memory.request(device, read(0), 3);
+  memory.request(device, Side::device, read(0), 3);
   finish_transfers(memory);
   EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{3});
   EXPECT_EQ(memory.evictions(), 1);
   EXPECT_TRUE(memory.lacks(device, use(2, AccessMode::read), Side::device))
       << "the one that nobody had used for longest";
-  memory.release(device, read(0));
-  memory.release(device, read(4));
+  memory.release(device, Side::device, read(0));
+  memory.release(device, Side::device, read(4));
 }
 
 TEST_F(DeviceTiles, gives_messages_what_is_there_and_lets_them_wait_for_what_is_on_its_way) {
@@ -116,14 +117,14 @@ TEST_F(DeviceTiles, gives_messages_what_is_there_and_lets_them_wait_for_what_is_
   EXPECT_FALSE(memory.lacks(device, use(2, AccessMode::read), Side::host));
   // The other one, written once more, makes room for it, and cannot be written meanwhile.
   ASSERT_TRUE(memory.try_acquire(device, write(1)));
-  memory.release(device, write(1));
-  memory.request(device, read(2), 4);
+  memory.release(device, Side::device, write(1));
+  memory.request(device, Side::device, read(2), 4);
   EXPECT_EQ(memory.reach(device, write(1)[0]), Reach::nowhere);
   finish_transfers(memory);
   EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{4});
   EXPECT_EQ(memory.reach(device, write(1)[0]), Reach::backing);
   memory.end_reach(device, write(1)[0], Reach::backing);
-  memory.release(device, read(2));
+  memory.release(device, Side::device, read(2));
 }
 
 /// More tiles than there is room for, twice in turns: they come and go. A kernel takes 4 us and a
@@ -216,8 +217,7 @@ TEST(SimulatedMemory, runs_random_programs_in_next_to_no_room) {
       if (seed % 2 == 0) tight.job->set_priority_span(static_cast<std::int32_t>(seed % 6));
       const std::uint64_t block = tight.job->tile_bytes({protocol::MatrixId{0}, 0});
       const auto devices = static_cast<std::size_t>(tight.machine.devices);
-      tight.machine.device_memory_bytes = Residency::minimum_bytes(
-          block, protocol::accesses_max + 1, devices > 1 ? 2 * devices : 0);
+      tight.machine.device_memory_bytes = least_device_bytes(block, devices);
       const SimulationResult result = simulate(tight.machine, *tight.job, tight.options);
       EXPECT_EQ(result.tasks, all.tasks);
       EXPECT_DOUBLE_EQ(result.flops, all.flops);

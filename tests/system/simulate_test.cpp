@@ -44,6 +44,22 @@ TEST_F(Simulate, does_more_in_less_time_with_more_nodes) {
   }
 }
 
+TEST_F(Simulate, a_job_takes_time_around_its_tasks_which_its_replay_knows) {
+  const auto seconds = [&](const std::vector<std::string>& words) {
+    const Ended ended = run(on(1, words));
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    return report("r.json").at("seconds").at("factor").get<double>();
+  };
+  std::vector<std::string> words{"simulate", "p.yaml", "--machine", "m.yaml", "--report", "r.json"};
+  const double tasks = seconds(words);
+  words.insert(words.end(), {"--set", "machine.runtime.job_us=1000", "--trace", "around"});
+  EXPECT_NEAR(seconds(words), tasks + 1e-3, 1e-9);
+  EXPECT_NEAR(seconds({"replay", "around", "--report", "r.json"}), tasks + 1e-3, 1e-6);
+  EXPECT_NEAR(
+      seconds({"replay", "around", "--set", "machine.runtime.job_us=0", "--report", "r.json"}),
+      tasks, 0.01 * tasks);
+}
+
 TEST_F(Simulate, writes_a_trace_that_analyze_reads) {
   ASSERT_EQ(simulate({"q.yaml", "--machine", "m.yaml", "--trace", "run"}).status, 0);
   const Ended ended = run(on(1, {"analyze", "run", "--report", "a.json"}));

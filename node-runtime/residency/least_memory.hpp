@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "node-runtime/residency/residency.hpp"
+
+namespace heddle {
+
+/// Bytes that each of a node's devices needs for tasks to advance when not all blocks fit, the
+/// largest of that size: one task's tiles, one of them renamed, and the tiles of copies that wait
+/// for their end at another device.
+[[nodiscard]] inline std::uint64_t least_device_bytes(std::uint64_t largest_block_bytes,
+                                                      std::size_t devices) {
+  return Residency::minimum_bytes(largest_block_bytes, protocol::accesses_max + 1,
+                                  devices > 1 ? 2 * devices : 0);
+}
+
+}  // namespace heddle
