@@ -119,7 +119,7 @@ class CopyThread {
       const bool advanced = advance_acquired();
       const bool posted = post();
       if (collected || advanced || posted) continue;
-      if (engine_.stopping() && active_ == 0) return;
+      if (engine_.stopping() && is_at_rest()) return;
       const std::int64_t from = trace::now_ns();
       wait(ticket);
       trace_.wait(trace::WaitCause::copy, from, trace::now_ns());
@@ -127,6 +127,17 @@ class CopyThread {
   }
 
  private:
+  /// Nothing is under way. On a node that has failed this does not ask for copies that wait for
+  /// tiles: tasks whose device's manager has ended hold what they wait for, and go on holding it.
+  [[nodiscard]] bool is_at_rest() const {
+    if (!engine_.failed()) return active_ == 0;
+    return std::ranges::all_of(lanes_, [](const Lane& lane) {
+      return std::ranges::none_of(lane.flights, [](const Flight& flight) {
+        return flight.state == Flight::State::running;
+      });
+    });
+  }
+
   /// Until there may be something to do; without notices the events are polled.
   void wait(Doorbell::Ticket ticket) {
     if (!polls_ || active_ == 0) {

@@ -68,8 +68,9 @@ void MpiProgress::run() {
             "receiving");
   add(request, {Operation::receive_failure, 0});
 
-  while (!engine_.stopping()) {
+  for (;;) {
     const Doorbell::Ticket ticket = engine_.message_bell.ticket();
+    if (engine_.stopping()) break;
     const std::int64_t begin = now_ns();
     bool progressed = post_outbox();
     progressed |= post_delayed();
