@@ -147,15 +147,14 @@ class RecordedRun final : public PredictionSubject {
   }
 
  private:
-  /// How many workers a host has, beside the run's.
+  /// How many workers a host has, and in how many nodes, beside the run's.
   enum class Crowd : std::uint8_t { same, other, unknown };
   [[nodiscard]] Crowd crowd_of(const MachineDescription& now) {
-    const std::int32_t then = was_.description.machine.workers_on_host();
-    if (!now.host.empty())
+    if (!now.host.empty()) {
+      const std::int32_t then = was_.description.machine.workers_on_host();
       return now.machine.workers_on_host() == then ? Crowd::same : Crowd::other;
-    if (here_.timed_workers(now.machine.workers_on_host()) == here_.timed_workers(then)) {
-      return Crowd::same;
     }
+    if (here_.times_alike(now, was_.description)) return Crowd::same;
     if (was_.cpu_model == here_.cpu_model()) return Crowd::other;
     crowd_is_unknown_ = true;
     return Crowd::unknown;

@@ -1,8 +1,12 @@
 #include "apps/simulation/measured_clock.hpp"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <fmt/core.h>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -12,6 +16,8 @@
 
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
+#include "base/child_process.hpp"
+#include "base/error.hpp"
 #include "base/median.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/piece.hpp"
@@ -148,14 +154,17 @@ struct Beside {
   }
 };
 
-/// A kernel on all workers of a clock, again and again, or on one of them beside updates on the
-/// others; their operands stay.
-class TimedCase {
+/// A kernel on all workers of a process, again and again, or on one of them at most beside updates
+/// on the others; their operands stay.
+class TimedProcess {
  public:
-  TimedCase(const KernelCase& what, const tuning::Workers& workers, std::int64_t operand_bytes,
-            const tuning::NormalValues& normal)
+  /// `is_first`: of those that run kernels which one worker runs at a time, it is this one that
+  /// does.
+  TimedProcess(const KernelCase& what, const tuning::Workers& workers, std::int64_t operand_bytes,
+               const tuning::NormalValues& normal, bool is_first)
       : what_(what),
         beside_(Beside::of(what)),
+        is_first_(is_first),
         workers_(workers),
         operand_bytes_(operand_bytes),
         normal_(normal),
@@ -163,7 +172,7 @@ class TimedCase {
                largest(what, &OperandShape::columns), normal),
         operands_(static_cast<std::size_t>(workers.count)) {}
 
-  /// Of each worker that ran the kernel.
+  /// The seconds of each worker that ran the kernel.
   [[nodiscard]] std::vector<double> round(double seconds) {
     std::vector<double> times = tuning::times_on(
         workers_, workers_.count,
@@ -176,13 +185,14 @@ class TimedCase {
           return own->work();
         },
         seconds);
-    if (beside_.kernel != nullptr) times.resize(1);
+    if (beside_.kernel != nullptr) times.resize(is_first_ ? 1 : 0);
     return times;
   }
 
  private:
   [[nodiscard]] KernelCase case_of(std::int32_t worker) const {
-    if (worker == 0 || beside_.kernel == nullptr) return what_;
+    const bool runs_it = beside_.kernel == nullptr || (is_first_ && worker == 0);
+    if (runs_it) return what_;
     return {beside_.kernel, beside_.parameters, beside_.operands};
   }
   [[nodiscard]] static std::int64_t largest(const KernelCase& what,
@@ -200,11 +210,67 @@ class TimedCase {
 
   const KernelCase& what_;
   Beside beside_;
+  bool is_first_;
   const tuning::Workers& workers_;
   std::int64_t operand_bytes_;
   const tuning::NormalValues& normal_;
   tuning::SharedPanel panel_;
   std::vector<std::unique_ptr<CaseOperands>> operands_;
+};
+
+/// A kernel on the workers of all of a clock's processes at the same time.
+class TimedCase {
+ public:
+  TimedCase(const KernelCase& what, const std::vector<tuning::Workers>& processes,
+            std::int64_t operand_bytes, const tuning::NormalValues& normal)
+      : here_(what, processes.front(), operand_bytes, normal, true) {
+    for (std::size_t p = 1; p < processes.size(); ++p) {
+      others_.push_back(std::make_unique<ChildProcess>(
+          "time kernels in beside this one", [&, p](const Conversation& parent) {
+            TimedProcess own(what, processes[p], operand_bytes, normal, false);
+            // An hour: the parent's death ends this process in any case.
+            for (double seconds = 0; parent.receive_value(seconds, std::chrono::hours(1));) {
+              Answer answer;
+              const std::vector<double> times = own.round(seconds);
+              answer.count = std::min(times.size(), answer.times.size());
+              std::copy_n(times.begin(), answer.count, answer.times.begin());
+              if (!parent.send_value(answer)) return;
+            }
+          }));
+    }
+    if (!others_.empty()) static_cast<void>(round(0));  // the operands are made
+  }
+
+  /// The seconds of each worker that ran the kernel.
+  [[nodiscard]] std::vector<double> round(double seconds) {
+    bool are_there = true;
+    for (const auto& other : others_) are_there &= other->conversation().send_value(seconds);
+    std::vector<double> times = here_.round(seconds);
+    for (const auto& other : others_) {
+      Answer answer;
+      are_there = are_there && other->conversation().receive_value(answer, patience);
+      times.insert(times.end(), answer.times.begin(),
+                   answer.times.begin() + static_cast<std::ptrdiff_t>(answer.count));
+    }
+    if (!are_there) {
+      throw Error(
+          ErrorCode::internal,
+          fmt::format("a process that times kernels beside this one, as the nodes of a host "
+                      "run them, ended or was silent for {} s",
+                      patience.count()));
+    }
+    return times;
+  }
+
+ private:
+  struct Answer {
+    std::size_t count = 0;
+    std::array<double, 1024> times{};
+  };
+  static constexpr std::chrono::seconds patience{60};
+
+  TimedProcess here_;
+  std::vector<std::unique_ptr<ChildProcess>> others_;
 };
 
 double mean_of(const std::vector<double>& values) {
@@ -215,7 +281,7 @@ double mean_of(const std::vector<double>& values) {
 
 double MeasuredClock::seconds(const KernelCase& what, Runner runner) {
   if (runner != Runner::worker) return 0;
-  TimedCase timed(what, workers_, operand_bytes_, normal_);
+  TimedCase timed(what, processes_, operand_bytes_, normal_);
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < rounds; ++i) best = std::min(best, mean_of(timed.round(seconds_each)));
   return best;
@@ -223,8 +289,8 @@ double MeasuredClock::seconds(const KernelCase& what, Runner runner) {
 
 double MeasuredClock::ratio(const KernelCase& what, MeasuredClock& of_other,
                             const KernelCase& other) {
-  TimedCase now(what, workers_, operand_bytes_, normal_);
-  TimedCase then(other, of_other.workers_, of_other.operand_bytes_, of_other.normal_);
+  TimedCase now(what, processes_, operand_bytes_, normal_);
+  TimedCase then(other, of_other.processes_, of_other.operand_bytes_, of_other.normal_);
   return tuning::ratio_by_turns([&] { return median(now.round(seconds_each)); },
                                 [&] { return median(then.round(seconds_each)); });
 }

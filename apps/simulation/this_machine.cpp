@@ -125,23 +125,28 @@ ThisMachine::Crowd ThisMachine::crowd_of(const MachineDescription& machine,
   const replay::SimulatedMachine& nodes = machine.machine;
   const double share = static_cast<double>(std::min(nodes.nodes, nodes.nodes_per_host)) /
                        static_cast<double>(nodes.nodes);
-  const std::int32_t workers = nodes.workers_on_host();
-  const double bytes =
-      std::min(matrix_bytes * share / workers, static_cast<double>(tuning::operand_bytes));
-  return {timed_workers(workers), static_cast<std::int64_t>(bytes)};
+  const double bytes = std::min(matrix_bytes * share / nodes.workers_on_host(),
+                                static_cast<double>(tuning::operand_bytes));
+  const std::int32_t workers = std::min(nodes.workers_on_host(), topology_.compute_thread_count());
+  const std::int32_t processes = std::min({nodes.nodes, nodes.nodes_per_host, workers});
+  return {workers, processes, static_cast<std::int64_t>(bytes)};
 }
 
 ThisMachine::TimedHere& ThisMachine::timed_here(const Crowd& crowd) {
   TimedHere& here = clocks_[crowd];
   if (here.clock != nullptr) return here;
   static_cast<void>(load_blas(profile_.blas));
-  tuning::Workers measuring;
-  measuring.count = crowd.first;
   const auto cores = topology_.cores();
-  if (static_cast<std::size_t>(measuring.count) <= cores.size()) {
-    measuring.cores.assign(cores.begin(), cores.begin() + measuring.count);
+  const bool have_own = static_cast<std::size_t>(crowd.workers) <= cores.size();
+  std::vector<tuning::Workers> processes;
+  std::ptrdiff_t next = 0;
+  for (std::int32_t p = 0; p < crowd.processes; ++p) {
+    tuning::Workers& own = processes.emplace_back();
+    own.count = crowd.workers / crowd.processes + (p < crowd.workers % crowd.processes ? 1 : 0);
+    if (have_own) own.cores.assign(cores.begin() + next, cores.begin() + next + own.count);
+    next += own.count;
   }
-  auto timing = std::make_unique<MeasuredClock>(std::move(measuring), crowd.second);
+  auto timing = std::make_unique<MeasuredClock>(std::move(processes), crowd.operand_bytes);
   here.timing = timing.get();
   here.clock = std::make_shared<RememberingClock>(std::move(timing));
   return here;

@@ -1,14 +1,12 @@
 #pragma once
 
-#include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <utility>
 
 #include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
@@ -37,15 +35,17 @@ class ThisMachine {
   /// Of devices that kind alone which the description has.
   [[nodiscard]] Tuning tuning(const MachineDescription& described) const;
   [[nodiscard]] const std::string& cpu_model() const { return topology_.model(); }
-  /// On how many workers at a time kernels are timed here, for so many of a host.
-  [[nodiscard]] std::int32_t timed_workers(std::int32_t workers) const {
-    return std::min(workers, topology_.compute_thread_count());
+  /// Whether kernels are timed here with as many workers at a time, in as many processes, for both.
+  [[nodiscard]] bool times_alike(const MachineDescription& one,
+                                 const MachineDescription& other) const {
+    return crowd_of(one, 0) == crowd_of(other, 0);
   }
   /// What a worker that sleeps takes to begin a task here, seconds; measured once.
   [[nodiscard]] double wake_seconds();
   /// A machine's own rates. Where it has none of the host, kernels are timed here as they are asked
   /// for, each case once, on as many workers at the same time as a host there has (or as there are
-  /// here); the first call loads OpenBLAS. `matrix_bytes`: of all nodes.
+  /// here), in as many processes as it has nodes; the first call loads OpenBLAS. `matrix_bytes`: of
+  /// all nodes.
   [[nodiscard]] std::shared_ptr<KernelClock> clock_of(const MachineDescription& machine,
                                                       double matrix_bytes);
   /// What one kernel takes on a machine over what another one takes on another machine, both with
@@ -56,8 +56,13 @@ class ThisMachine {
                              double matrix_bytes, Runner runner);
 
  private:
-  /// Workers at a time, and bytes of each.
-  using Crowd = std::pair<std::int32_t, std::int64_t>;
+  /// Who works at a time.
+  struct Crowd {
+    std::int32_t workers = 1;
+    std::int32_t processes = 1;      ///< that these are in
+    std::int64_t operand_bytes = 0;  ///< of each worker
+    friend auto operator<=>(const Crowd&, const Crowd&) = default;
+  };
   struct TimedHere {
     MeasuredClock* timing = nullptr;
     std::shared_ptr<KernelClock> clock;  ///< that remembers what that one has timed

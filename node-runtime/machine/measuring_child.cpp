@@ -1,21 +1,13 @@
 #include "node-runtime/machine/measuring_child.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <csignal>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <fmt/core.h>
-#include <poll.h>
 #include <span>
 #include <string_view>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
 #include "base/error.hpp"
@@ -32,33 +24,6 @@ void put_text(std::array<char, Size>& to, std::string_view text) {
   const std::size_t length = std::min(text.size(), Size - 1);
   std::copy_n(text.data(), length, to.data());
   to.at(length) = '\0';
-}
-
-/// Sends one message; false when the other end has gone.
-template <class T>
-bool send_message(int socket, const T& message) {
-  ssize_t sent = 0;
-  do {
-    sent = ::send(socket, &message, sizeof(T), MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(sizeof(T));
-}
-
-/// Receives one message; false at the end of the conversation, or after `limit_ms` (-1: never).
-template <class T>
-bool receive_message(int socket, T& message, std::chrono::milliseconds limit) {
-  const Clock::time_point deadline = Clock::now() + limit;
-  while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    pollfd entry{socket, POLLIN, 0};
-    const int ready = ::poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
-    const ssize_t received = ::recv(socket, &message, sizeof(T), 0);
-    if (received < 0 && errno == EINTR) continue;
-    return received == static_cast<ssize_t>(sizeof(T));
-  }
 }
 
 /// Tiles that the kernels run on: a well-conditioned symmetric one, its factor, and two of
@@ -134,66 +99,30 @@ MeasuringChild::Hello load_and_describe(const BlasOptions& options) {
 }
 
 /// The child's whole life. Returns when the parent closes its end.
-void serve(int socket, const BlasOptions& options, std::int64_t tile) {
+void serve(const Conversation& parent, const BlasOptions& options, std::int64_t tile) {
   // The library's own choice is what it takes without advice from the environment.
   ::unsetenv("OPENBLAS_CORETYPE");
   const MeasuringChild::Hello hello = load_and_describe(options);
-  if (!send_message(socket, hello) || !hello.ok || tile == 0) return;
+  if (!parent.send_value(hello) || !hello.ok || tile == 0) return;
   Workload workload(tile);
   // An hour: the parent's death ends this process in any case.
   constexpr std::chrono::hours forever{1};
-  for (std::int32_t hardware_thread = 0; receive_message(socket, hardware_thread, forever);) {
+  for (std::int32_t hardware_thread = 0; parent.receive_value(hardware_thread, forever);) {
     pin_current_thread(std::array{CpuCore{{hardware_thread}}});
-    if (!send_message(socket, best_of_two(workload))) return;
+    if (!parent.send_value(best_of_two(workload))) return;
   }
 }
 
 }  // namespace
 
-MeasuringChild::MeasuringChild(const BlasOptions& options, std::int64_t tile) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw Error(
-        ErrorCode::internal,
-        fmt::format("no socket for a process that measures kernels: {}", std::strerror(errno)));
-  }
-  const pid_t parent = ::getpid();
-  process_ = ::fork();
-  if (process_ < 0) {
-    const int reason = errno;
-    ::close(ends[0]);
-    ::close(ends[1]);
-    throw Error(ErrorCode::internal,
-                fmt::format("no process to measure kernels in: {}", std::strerror(reason)));
-  }
-  if (process_ == 0) {
-    // Later siblings inherit the parent's ends, so the end of the socket alone would not do.
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
-    ::close(ends[0]);
-    try {
-      serve(ends[1], options, tile);
-    } catch (...) {
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  socket_ = ends[0];
-}
-
-MeasuringChild::~MeasuringChild() {
-  ::close(socket_);
-  // It holds nothing worth a farewell, and may hang; it is ours until it has been waited for.
-  ::kill(process_, SIGKILL);
-  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
+MeasuringChild::MeasuringChild(const BlasOptions& options, std::int64_t tile)
+    : process_("measure kernels in",
+               [&](const Conversation& parent) { serve(parent, options, tile); }) {}
 
 bool MeasuringChild::greet() {
   if (!greeted_) {
     greeted_ = true;
-    if (!receive_message(socket_, hello_, patience)) hello_.ok = false;
+    if (!process_.conversation().receive_value(hello_, patience)) hello_.ok = false;
   }
   return hello_.ok;
 }
@@ -209,7 +138,8 @@ void MeasuringChild::greet_or_throw() {
 
 std::optional<KernelSeconds> MeasuringChild::measure(std::int32_t hardware_thread) {
   KernelSeconds seconds;
-  if (!send_message(socket_, hardware_thread) || !receive_message(socket_, seconds, patience)) {
+  const Conversation& child = process_.conversation();
+  if (!child.send_value(hardware_thread) || !child.receive_value(seconds, patience)) {
     return std::nullopt;
   }
   return seconds;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <sys/types.h>
 
+#include "base/child_process.hpp"
 #include "kernels/cpu/blas.hpp"
 
 namespace heddle {
@@ -19,9 +19,8 @@ struct KernelSeconds {
   double potrf = std::numeric_limits<double>::infinity();
 };
 
-/// A forked process that loads OpenBLAS with given options and measures tile kernels on request.
-/// The two talk over a socket, one message each way at a time. The child ends when the socket
-/// closes or its parent dies; the destructor ends it at once and collects it.
+/// A forked process that loads OpenBLAS with given options and measures tile kernels on request,
+/// one message each way at a time.
 class MeasuringChild {
  public:
   /// What the child says when it has loaded the library, texts ended by a zero.
@@ -37,9 +36,6 @@ class MeasuringChild {
 
   /// Forks. Throws Error(internal) if the system refuses. `tile` 0: only the greeting is wanted.
   MeasuringChild(const BlasOptions& options, std::int64_t tile);
-  ~MeasuringChild();
-  MeasuringChild(const MeasuringChild&) = delete;
-  MeasuringChild& operator=(const MeasuringChild&) = delete;
 
   /// Waits for the child's hello; false when it died, was silent, or could not load the library.
   bool greet();
@@ -52,8 +48,7 @@ class MeasuringChild {
   [[nodiscard]] std::optional<KernelSeconds> measure(std::int32_t hardware_thread);
 
  private:
-  pid_t process_ = -1;
-  int socket_ = -1;
+  ChildProcess process_;
   bool greeted_ = false;
   Hello hello_;
 };

@@ -144,6 +144,29 @@ TEST_F(Replay, a_real_run_is_replayed_on_other_numbers_of_nodes) {
   EXPECT_NE(same.error.find("nothing is drawn"), std::string::npos) << same.error;
 }
 
+/// Nodes of a host are processes, in which the same workers are slower than in one.
+TEST_F(Replay, as_many_workers_of_a_host_in_more_nodes_are_timed_in_as_many_processes) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core";
+  ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 300}}\nlayout: {tile: 50, strip: 0}\n"
+                  "runtime: {cpu_workers: 2}\n",
+                  1, {"--trace", "run"})
+                .status,
+            0);
+  const auto as_nodes = [&](const char* nodes, const char* workers) {
+    const Ended ended =
+        run(on(1, {"replay", "run", "--set", std::string("machine.nodes=").append(nodes), "--set",
+                   std::string("machine.nodes_per_host=").append(nodes), "--set",
+                   std::string("machine.cpu_workers=").append(workers), "--report", "r.json"}));
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    EXPECT_GT(report("r.json").at("seconds").at("factor").get<double>(), 0);
+    return ended.out;
+  };
+  const std::string two = as_nodes("2", "1");
+  EXPECT_NE(two.find("for more or fewer beside"), std::string::npos) << two;
+  const std::string one = as_nodes("1", "2");
+  EXPECT_EQ(one.find("for more or fewer beside"), std::string::npos) << one;
+}
+
 TEST_F(Replay, a_replay_learns_what_messages_and_threads_took) {
   for (const char* hosts : {"machine.nodes_per_host=1", "machine.nodes_per_host=4"}) {
     for (const char* cores : {"machine.cores=0", "machine.cores=12"}) {
