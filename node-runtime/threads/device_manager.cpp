@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "node-runtime/residency/waiting_tasks.hpp"
 #include "node-runtime/threads/bell_notifier.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
@@ -18,18 +20,6 @@ namespace {
 /// Kernels that one stream holds at a time: one runs, the others are behind it, so that the device
 /// does not wait for the manager. More would only take the freedom to choose by priority.
 constexpr std::size_t in_flight_each = 3;
-/// Below any task's priority.
-constexpr std::int32_t nothing = -1;
-/// Tasks whose tiles are not all in the device's memory that the manager looks through for one that
-/// can run: enough to find those that share what is there.
-constexpr std::size_t waiting_max = 256;
-/// Tasks whose tiles are on their way: enough to keep the link busy while kernels run. They are
-/// served in the order in which they were asked for, so each of them is what a more urgent task
-/// waits for.
-constexpr std::size_t ahead_max = 4;
-/// A chain of urgent tasks pauses no longer than this between two of them.
-constexpr std::int64_t front_pause_ns = 1'000'000;
-
 /// A task on its way through a stream.
 struct InFlight {
   protocol::Task* task = nullptr;
@@ -54,7 +44,7 @@ struct StreamQueue {
 
   /// The highest priority in it.
   [[nodiscard]] std::int32_t priority() const {
-    std::int32_t highest = nothing;
+    std::int32_t highest = WaitingTasks::nothing;
     for (std::size_t i = 0; i < count; ++i) {
       highest = std::max(highest, flights.at((first + i) % flights.size()).task->priority);
     }
@@ -115,7 +105,7 @@ class DeviceManager {
     const bool polls = in_flight_ > 0 && !device_.info().notifies;
     if (!polls) {
       // Tasks that were held back for what is under way may go when that has paused for long.
-      bell_.wait(ticket, waiting_.empty() ? 0 : front_pause_ns / 1000);
+      bell_.wait(ticket, tasks_.is_held_back() ? WaitingTasks::front_pause_ns / 1000 : 0);
     } else if (engine_.options().oversubscribed || engine_.options().wait == WaitPolicy::park) {
       bell_.wait(ticket, 20);
     } else {
@@ -149,7 +139,7 @@ class DeviceManager {
       }
     }
     if (finished.empty()) return false;
-    look_again_ = true;  // what they held may be what others wait for
+    tasks_.look_again();  // what they held may be what others wait for
     engine_.finish(finished);
     return true;
   }
@@ -160,7 +150,8 @@ class DeviceManager {
     take_arrived();
     bool launched = false;
     while (StreamQueue* queue = choose()) {
-      const auto [task, is_acquired] = next_task(queue == &urgent() ? held_priority() : nothing);
+      const auto [task, is_acquired] =
+          next_task(queue == &urgent() ? held_priority() : WaitingTasks::nothing);
       if (task == nullptr) return launched;
       launched = true;
       if (is_acquired && !device_.runs(*static_cast<const Kernel*>(task->work.kernel))) {
@@ -182,10 +173,7 @@ class DeviceManager {
   /// With nothing of its own to do or to wait for: runs a task of another device. Its own that
   /// become ready meanwhile come behind it in one stream, and at once in the others.
   bool receive() {
-    if (in_flight_ > visits_.count() || ahead_ > 0 || !waiting_.empty() || !arrived_.empty() ||
-        engine_.stopping()) {
-      return false;
-    }
+    if (in_flight_ > visits_.count() || !tasks_.empty() || engine_.stopping()) return false;
     StreamQueue* const queue = choose();
     protocol::Task* const task = queue == nullptr ? nullptr : visits_.take();
     if (task == nullptr) return false;
@@ -207,84 +195,44 @@ class DeviceManager {
     bool is_acquired = false;
   };
 
-  /// The task, if nothing has to be brought first.
-  [[nodiscard]] Next try_next(protocol::Task& task) {
-    if (is_cancelled(task)) return {&task, false};
-    if (cache_.try_acquire(TaskUses(engine_.store(), task).span())) return {&task, true};
-    return {};
-  }
-
-  /// The next task above a priority whose tiles are in the device's memory: one that has waited for
-  /// them, or else one that is ready now. What has to wait goes to `waiting_`.
+  /// The next task above a priority whose tiles are in the device's memory.
   Next next_task(std::int32_t above) {
-    if (!arrived_.empty() && arrived_.front()->priority > above) {
-      protocol::Task* task = arrived_.front();
-      arrived_.erase(arrived_.begin());
-      return {task, true};
-    }
-    if (look_again_) {
-      for (auto at = waiting_.begin(); at != waiting_.end() && (*at)->priority > above; ++at) {
-        const Next next = try_next(**at);
-        if (next.task == nullptr) continue;
-        waiting_.erase(at);
-        engine_.count_waiting(-1);
-        return next;
-      }
-      look_again_ = false;
-    }
-    while (waiting_.size() < waiting_max) {
-      protocol::Task* task = engine_.take_above(place_, above);
-      if (task == nullptr) return {};
-      if (const Next next = try_next(*task); next.task != nullptr) return next;
-      insert_by_priority(waiting_, *task);
-      engine_.count_waiting(1);
-    }
-    return {};
-  }
-
-  /// Behind those of the same priority: first in, first out.
-  static void insert_by_priority(std::vector<protocol::Task*>& tasks, protocol::Task& task) {
-    const auto at = std::upper_bound(
-        tasks.begin(), tasks.end(), &task,
-        [](const protocol::Task* a, const protocol::Task* b) { return a->priority > b->priority; });
-    tasks.insert(at, &task);
+    Next next{nullptr, true};  // what has arrived is acquired
+    next.task = tasks_.next(
+        above,
+        [&](protocol::Task& task) {
+          next.is_acquired = !is_cancelled(task);
+          return !next.is_acquired || cache_.try_acquire(TaskUses(engine_.store(), task).span());
+        },
+        [&](std::int32_t priority) { return engine_.take_above(place_, priority); });
+    say_how_many_wait();
+    return next;
   }
 
   /// Tasks whose tiles have come.
   void take_arrived() {
     for (void* cookie : cache_.take_ready(DeviceCache::Requester::manager)) {
-      auto& task = *static_cast<protocol::Task*>(cookie);
-      --ahead_;
-      insert_by_priority(arrived_, task);
-      engine_.count_waiting(-1);
-      look_again_ = true;
+      tasks_.arrive(*static_cast<protocol::Task*>(cookie));
     }
+    say_how_many_wait();
   }
 
-  /// How urgent what is under way is. A chain of tasks with pauses between them counts as under way
-  /// for a while longer.
-  void follow_front() {
-    const std::int64_t now = trace::now_ns();
-    std::int32_t highest = arrived_.empty() ? nothing : arrived_.front()->priority;
-    for (const StreamQueue& queue : queues_) highest = std::max(highest, queue.priority());
-    if (highest >= front_ || now - front_ns_ > front_pause_ns) {
-      front_ = highest;
-      front_ns_ = now;
-    }
+  void say_how_many_wait() {
+    const auto count = static_cast<std::int32_t>(tasks_.count());
+    if (count != said_waiting_) engine_.count_waiting(count - std::exchange(said_waiting_, count));
   }
 
-  /// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.
   bool ask_ahead() {
+    std::int32_t highest = WaitingTasks::nothing;
+    for (const StreamQueue& queue : queues_) highest = std::max(highest, queue.priority());
+    tasks_.follow_front(highest, trace::now_ns());
+    const auto span_of = [](const protocol::Task& task) {
+      return static_cast<const JobRecord*>(task.job->context)->spec.priority_span;
+    };
     bool asked = false;
-    follow_front();
-    while (!waiting_.empty() && ahead_ < ahead_max) {
-      protocol::Task& task = *waiting_.front();
-      const auto& job = *static_cast<const JobRecord*>(task.job->context);
-      if (std::int64_t{front_} - task.priority > job.spec.priority_span) break;
-      waiting_.erase(waiting_.begin());
-      ++ahead_;
-      cache_.request(TaskUses(engine_.store(), task).span(), DeviceCache::Requester::manager,
-                     &task);
+    while (protocol::Task* const task = tasks_.ask(span_of)) {
+      cache_.request(TaskUses(engine_.store(), *task).span(), DeviceCache::Requester::manager,
+                     task);
       asked = true;
     }
     return asked;
@@ -301,7 +249,7 @@ class DeviceManager {
 
   /// The highest priority that the other streams hold.
   [[nodiscard]] std::int32_t held_priority() const {
-    std::int32_t highest = nothing;
+    std::int32_t highest = WaitingTasks::nothing;
     for (auto queue = queues_.begin(); queue + 1 != queues_.end(); ++queue) {
       highest = std::max(highest, queue->priority());
     }
@@ -368,13 +316,8 @@ class DeviceManager {
   Visits visits_;
   std::vector<StreamQueue> queues_;  ///< the urgent one last
   std::size_t in_flight_ = 0;
-  /// Taken, but not all of their tiles are in the device's memory; by priority.
-  std::vector<protocol::Task*> waiting_;
-  std::vector<protocol::Task*> arrived_;  ///< acquired, not started; by priority
-  std::size_t ahead_ = 0;                 ///< tasks whose tiles were asked for
-  std::int32_t front_ = nothing;          ///< priority of the most urgent task under way lately
-  std::int64_t front_ns_ = 0;             ///< when it was
-  bool look_again_ = false;               ///< some of `waiting_` may be able to run
+  WaitingTasks tasks_;
+  std::int32_t said_waiting_ = 0;  ///< to the engine
 };
 
 }  // namespace

@@ -11,22 +11,6 @@ using protocol::CopyAction;
 
 using Side = SimulatedMemory::Side;
 
-namespace {
-
-// As a device's manager has them (threads/device_manager.cpp).
-constexpr std::size_t waiting_max = 256;  ///< tasks looked through for one whose tiles are there
-constexpr std::int32_t ahead_max = 4;     ///< tasks whose tiles come at a time
-/// A chain of urgent tasks pauses no longer than this between two of them.
-constexpr std::int64_t front_pause_ns = 1'000'000;
-
-void insert_by_priority(std::vector<protocol::Task*>& tasks, protocol::Task& task) {
-  const auto at = std::ranges::upper_bound(tasks, task.priority, std::ranges::greater{},
-                                           [](const protocol::Task* one) { return one->priority; });
-  tasks.insert(at, &task);
-}
-
-}  // namespace
-
 /// Blocks of devices come and go where workers use them too, and where not all of them fit.
 void SimulatedNode::begin_memory(const Needs& needs) {
   const std::int32_t devices = world_.machine.devices;
@@ -80,7 +64,7 @@ void SimulatedNode::transfer_ends(const SimulatedCopy& copy) {
   const bool is_fetch = copy.action.to_place != host_place;
   const PlaceId device = is_fetch ? copy.action.to_place : copy.action.from_place;
   memory_->transfer_ends({device, copy.action.to, copy.action.tile, is_fetch});
-  devices_[static_cast<std::size_t>(device.value()) - 1].looks_again = true;
+  devices_[static_cast<std::size_t>(device.value()) - 1].tasks.look_again();
   // Messages that this block's transfer has kept from reading or writing it.
   for (const std::int32_t number : std::exchange(unreached_sends_, {})) message_starts(number);
   for (const std::int32_t number : std::exchange(unreached_receives_, {})) message_seen(number);
@@ -94,10 +78,8 @@ void SimulatedNode::tiles_came(std::int32_t number) {
     case Wait::Kind::lent:
       return ready_[0]->push(*wait.task);
     case Wait::Kind::kernel: {
-      Device& device = devices_[static_cast<std::size_t>(wait.task->place.value()) - 1];
-      --device.ahead;
-      device.looks_again = true;
-      return insert_by_priority(device.arrived, *wait.task);
+      const auto device = static_cast<std::size_t>(wait.task->place.value()) - 1;
+      return devices_[device].tasks.arrive(*wait.task);
     }
     case Wait::Kind::copy:
       ++copies_.at(wait.copy).acquired;
@@ -112,70 +94,41 @@ void SimulatedNode::release_tiles(const protocol::Task& task) {
   const BlockUses uses(task);
   if (task.is_lent_to_host()) return memory_->release(task.place, Side::host, uses.span());
   memory_->release(task.place, Side::device, uses.span());
-  devices_[static_cast<std::size_t>(task.place.value()) - 1].looks_again = true;
+  devices_[static_cast<std::size_t>(task.place.value()) - 1].tasks.look_again();
 }
 
 // ---- devices ---------------------------------------------------------------------------------
 
 /// The next task of a device whose tiles are there, as its manager takes it; null without one.
 protocol::Task* SimulatedNode::next_of_device(std::int32_t number) {
-  Device& device = devices_[static_cast<std::size_t>(number)];
   ReadyQueue& queue = *ready_[static_cast<std::size_t>(number) + 1];
   if (!memory_) return queue.pop();
-  const auto take = [](std::vector<protocol::Task*>& tasks,
-                       std::vector<protocol::Task*>::iterator at) {
-    protocol::Task* const task = *at;
-    tasks.erase(at);
-    return task;
-  };
-  const auto acquires = [this](const protocol::Task* task) {
-    return memory_->try_acquire(task->place, BlockUses(*task).span());
-  };
-  if (!device.arrived.empty()) return take(device.arrived, device.arrived.begin());
-  if (device.looks_again) {
-    const auto found = std::ranges::find_if(device.waiting, acquires);
-    if (found != device.waiting.end()) return take(device.waiting, found);
-    device.looks_again = false;
-  }
-  while (device.waiting.size() < waiting_max) {
-    protocol::Task* const task = queue.pop();
-    if (task == nullptr || acquires(task)) return task;
-    insert_by_priority(device.waiting, *task);
-  }
-  return nullptr;
-}
-
-/// How urgent what is under way is. A chain of tasks with pauses between them counts as under way
-/// for a while longer.
-void SimulatedNode::follow_front(Device& device) const {
-  std::int32_t highest = device.arrived.empty() ? -1 : device.arrived.front()->priority;
-  for (const DeviceStream& stream : device.streams) {
-    for (const std::int32_t kernel : stream.kernels) {
-      highest = std::max(highest, kernels_.at(kernel).task->priority);
-    }
-  }
-  if (highest < device.front && world_.now_ns - device.front_ns <= front_pause_ns) return;
-  device.front = highest;
-  device.front_ns = world_.now_ns;
+  return devices_[static_cast<std::size_t>(number)].tasks.next(
+      WaitingTasks::nothing,
+      [this](const protocol::Task& task) {
+        return memory_->try_acquire(task.place, BlockUses(task).span());
+      },
+      [&](std::int32_t /*above*/) { return queue.pop(); });
 }
 
 /// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.
 void SimulatedNode::ask_ahead(std::int32_t number) {
   Device& device = devices_[static_cast<std::size_t>(number)];
-  follow_front(device);
-  while (!device.waiting.empty() && device.ahead < ahead_max) {
-    protocol::Task& task = *device.waiting.front();
-    if (std::int64_t{device.front} - task.priority > world_.job.priority_span()) {
-      // It may go when what is under way has paused for long.
-      if (!std::exchange(device.is_going_to_look, true)) {
-        post(Event::Kind::manager_looks, world_.now_ns + front_pause_ns + 1, number, id_);
-      }
-      return;
+  std::int32_t highest = WaitingTasks::nothing;
+  for (const DeviceStream& stream : device.streams) {
+    for (const std::int32_t kernel : stream.kernels) {
+      highest = std::max(highest, kernels_.at(kernel).task->priority);
     }
-    device.waiting.erase(device.waiting.begin());
-    ++device.ahead;
-    memory_->request(task.place, Side::device, BlockUses(task).span(),
-                     waits_.add({Wait::Kind::kernel, &task, 0}));
+  }
+  device.tasks.follow_front(highest, world_.now_ns);
+  const auto span_of = [this](const protocol::Task&) { return world_.job.priority_span(); };
+  while (protocol::Task* const task = device.tasks.ask(span_of)) {
+    memory_->request(task->place, Side::device, BlockUses(*task).span(),
+                     waits_.add({Wait::Kind::kernel, task, 0}));
+  }
+  // It may go when what is under way has paused for long.
+  if (device.tasks.is_held_back() && !std::exchange(device.is_going_to_look, true)) {
+    post(Event::Kind::manager_looks, world_.now_ns + WaitingTasks::front_pause_ns + 1, number, id_);
   }
 }
 

@@ -117,10 +117,7 @@ void SimulatedNode::receive(std::int32_t number) {
                            [](std::int32_t sum, const auto& one) { return sum + one.given; });
   };
   // Where not all blocks fit, room is what tasks of this place wait for.
-  if (!memory_->holds_all() || given() > device.visits || device.ahead > 0 ||
-      !device.waiting.empty() || !device.arrived.empty()) {
-    return;
-  }
+  if (!memory_->holds_all() || given() > device.visits || !device.tasks.empty()) return;
   while (device.visits < visits_max) {
     const auto least = std::ranges::min_element(device.streams, {}, &DeviceStream::given);
     if (least->given >= world_.machine.stream_depth) return;

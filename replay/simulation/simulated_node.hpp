@@ -13,6 +13,7 @@
 #include "node-runtime/fine/fine_scheduler.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/residency/waiting_tasks.hpp"
 #include "replay/simulation/event_queue.hpp"
 #include "replay/simulation/memory_needs.hpp"
 #include "replay/simulation/shared_rates.hpp"
@@ -246,15 +247,9 @@ struct SimulatedNode final : WalkSink {
     std::int64_t manager_free_ns = 0;
     std::int32_t running = 0;
     std::int64_t busy_since_ns = 0;
-    // Only where its tiles come and go:
-    std::vector<protocol::Task*> waiting;  ///< for their tiles, which nobody has asked for yet
-    std::vector<protocol::Task*> arrived;  ///< whose tiles have come
-    std::int32_t ahead = 0;                ///< tasks whose tiles are on their way
-    bool looks_again = false;              ///< some of those that wait may have them now
-    std::int32_t visits = 0;               ///< tasks of other devices that it has been given
-    std::int32_t front = -1;               ///< priority of the most urgent task under way lately
-    std::int64_t front_ns = 0;             ///< when it was
-    bool is_going_to_look = false;         ///< there will be a manager_looks
+    std::int32_t visits = 0;        ///< tasks of other devices that it has been given
+    WaitingTasks tasks;             ///< only where its tiles come and go
+    bool is_going_to_look = false;  ///< there will be a manager_looks
   };
   /// For blocks that a device, or the host, is to have.
   struct Wait {
@@ -318,7 +313,6 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] bool reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach& reach);
   void end_reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach reach);
   [[nodiscard]] protocol::Task* next_of_device(std::int32_t number);
-  void follow_front(Device& device) const;
   void ask_ahead(std::int32_t number);
   void receive(std::int32_t number);
   void ask(const protocol::AskAction& wanted);
