@@ -12,10 +12,6 @@ using protocol::AccessMode;
 
 namespace {
 
-/// Writing back ahead of need begins late: a tile that is updated again and again would be written
-/// each time, and its next update would wait for that.
-constexpr double dirty_share_max = 0.9;
-
 /// Parts of backings begin at pages, whatever their size here; and each is locked in a few
 /// milliseconds, which the copy thread can spare.
 constexpr std::size_t part_alignment = std::size_t{64} << 10;
@@ -46,7 +42,7 @@ DeviceCache::DeviceCache(Device& device, Provider provider)
     : device_(device),
       provider_(std::move(provider)),
       pool_(device, device.memory_available()),
-      residency_({.bytes = pool_.bytes(), .dirty_share_max = dirty_share_max}) {}
+      residency_({.bytes = pool_.bytes()}) {}
 
 void DeviceCache::tell(std::function<void(Requester)> ready, std::function<void()> transfers) {
   on_ready_ = std::move(ready);

@@ -140,7 +140,10 @@ class Residency {
   struct Options {
     std::uint64_t bytes = 0;                  ///< of the pool
     std::size_t alignment = alignment_usual;  ///< of frames
-    double dirty_share_max = 0.5;             ///< 0..1: modified bytes of the pool, under pressure
+    /// 0..1: modified bytes of the pool, under pressure. Writing back ahead of need begins late: a
+    /// tile that is updated again and again would be written each time, and its next update would
+    /// wait for that.
+    double dirty_share_max = 0.9;
     std::int32_t early_writes =
         2;  ///< most write-backs under way when one is started ahead of need
     std::int32_t overtakes_max = 64;  ///< successful try_acquire's while one head waits
