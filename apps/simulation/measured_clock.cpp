@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/tuning/beside.hpp"
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
 #include "base/child_process.hpp"
@@ -141,16 +142,14 @@ struct Beside {
 
   /// Updates of such tiles, or by such a panel.
   static Beside of(const KernelCase& what) {
-    if (what.kernel == &kernel::potrf) {
-      const std::int64_t width = what.operands[0].columns;
-      return {&kernel::gsmm, KernelParameters{kernel::UpdateParameters{0}},
-              std::vector<OperandShape>(3, {width, width})};
+    const Kernel* const update = tuning::update_beside(*what.kernel);
+    if (update == nullptr) return {};
+    const OperandShape& first = what.operands[0];
+    if (update == &kernel::gsmm) {
+      return {update, KernelParameters{kernel::UpdateParameters{0}},
+              std::vector<OperandShape>(3, {first.columns, first.columns})};
     }
-    if (what.kernel == &kernel::geqrt || what.kernel == &kernel::tsqrt) {
-      const OperandShape& panel = what.operands[0];
-      return {&kernel::tsmqr, what.parameters, {panel, what.operands[1], panel, what.operands[2]}};
-    }
-    return {};
+    return {update, what.parameters, {first, what.operands[1], first, what.operands[2]}};
   }
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "apps/tuning/beside.hpp"
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
 #include "kernels/cholesky.hpp"
@@ -53,8 +54,6 @@ class WorkerMemory {
 /// what updates, from a panel that outlives it.
 class SquareTiles {
  public:
-  static constexpr const Kernel& update = kernel::gsmm;
-
   SquareTiles(WorkerMemory& memory, std::int64_t tile, const NormalValues& normal,
               SharedPanel& panel)
       : n_(tile), panel_(panel), memory_(memory), own_(static_cast<std::size_t>(3 * n_ * n_)) {
@@ -120,8 +119,6 @@ class SquareTiles {
 /// One worker's panel of a tall tile, and tiles beside it.
 class TallTiles {
  public:
-  static constexpr const Kernel& update = kernel::tsmqr;
-
   TallTiles(WorkerMemory& memory, std::int64_t rows, std::int64_t width, std::int64_t inner,
             const NormalValues& normal)
       : memory_(memory),
@@ -217,21 +214,15 @@ class CpuBench {
   template <class Tiles>
   [[nodiscard]] double seconds_on(std::int32_t count, const Kernel& kernel,
                                   std::vector<std::unique_ptr<Tiles>>& tiles, const auto& make) {
+    const Kernel* const beside = update_beside(kernel);
     const auto work_of = [&](std::int32_t w) {
       const auto index = static_cast<std::size_t>(w);
       if (tiles[index] == nullptr) tiles[index] = make(memories_[index]);
-      const Kernel& own = is_critical(kernel) && w != 0 ? Tiles::update : kernel;
-      return tiles[index]->work(own, w, count);
+      return tiles[index]->work(beside != nullptr && w != 0 ? *beside : kernel, w, count);
     };
     const double seconds = effort_.lasting(seconds_each);
-    if (is_critical(kernel)) return times_on(workers_, count, work_of, seconds).front();
+    if (beside != nullptr) return times_on(workers_, count, work_of, seconds).front();
     return time_on(workers_, count, work_of, seconds);
-  }
-
-  /// A factorization runs them one at a time, beside updates. All workers at once would wait for
-  /// each other in OpenBLAS, whose buffers for narrow products are behind a lock.
-  [[nodiscard]] static bool is_critical(const Kernel& kernel) {
-    return &kernel == &kernel::potrf || &kernel == &kernel::geqrt;
   }
 
   const Workers& workers_;
