@@ -70,7 +70,7 @@ function(heddle_test name)
   # What is tested is optimised in full; a third of the time to compile the tests themselves is not worth theirs.
   target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 300)
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
