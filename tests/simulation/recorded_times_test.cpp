@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/simulation/recorded_clock.hpp"
+#include "apps/simulation/simulated_program.hpp"
+#include "base/error.hpp"
+#include "kernels/cholesky.hpp"
+#include "kernels/kernel_flops.hpp"
+#include "kernels/piece.hpp"
+#include "replay/run.hpp"
+#include "replay/simulation/simulator.hpp"
+
+/// What is learned from runs whose times are known, as they were simulated.
+namespace heddle {
+namespace {
+
+constexpr std::int64_t tile = 40;
+constexpr std::int64_t order = 15 * tile + 12;  // the last tiles are smaller
+
+/// By operations, and a little for each call.
+class KnownClock final : public KernelClock {
+ public:
+  [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override {
+    return runner == Runner::worker ? 2e-6 + 1e-9 * flops_of(what) : 0;
+  }
+  [[nodiscard]] std::string source() const override { return "known"; }
+};
+
+SimulatedFactorization factorization(std::int64_t n = order) {
+  TileLayout layout;
+  layout.rows = layout.columns = n;
+  layout.tile = tile;
+  Distribution distribution;
+  distribution.grid_columns = 2;
+  return simulated_cholesky(n, layout, distribution, 0, 0);
+}
+
+/// Of two nodes with two workers each.
+replay::RunTrace run_with(std::vector<double> paces) {
+  KnownClock clock;
+  SimulatedProgram program(factorization(), clock, false);
+  replay::SimulatedMachine machine;
+  machine.nodes = machine.cpu_workers = 2;
+  machine.worker_paces = std::move(paces);
+  return replay::make_run("simulated", replay::simulate(machine, program, {.traces = true}).traces);
+}
+
+/// A product of square tiles.
+struct Product {
+  explicit Product(std::int64_t size = tile) { operands.assign(3, OperandShape{size, size}); }
+
+  std::vector<OperandShape> operands;
+  KernelParameters parameters{kernel::UpdateParameters{0}};
+  [[nodiscard]] KernelCase what() const { return {&kernel::gsmm, parameters, operands}; }
+};
+
+/// By worker, those of a node one after the other, what its tasks took in all.
+std::vector<double> seconds_of_workers(const replay::RunTrace& run) {
+  std::vector<std::size_t> number(run.threads.size(), 0);
+  std::size_t workers = 0;
+  for (std::size_t t = 0; t < run.threads.size(); ++t) {
+    if (run.threads[t].role == replay::Role::worker) number[t] = workers++;
+  }
+  std::vector<double> seconds(workers, 0);
+  for (const replay::Task& task : run.tasks) {
+    const std::size_t worker = number[static_cast<std::size_t>(task.thread.value())];
+    seconds[worker] += static_cast<double>(task.time.ns()) * 1e-9;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+TEST(RecordedTimes, are_those_of_the_run_where_all_workers_are_alike) {
+  const replay::RunTrace run = run_with({});
+  const RecordedTimes times(run, 0, factorization(), false);
+  KnownClock clock;
+  const Product product;
+  const RecordedTimes::Times* const found = times.find(product.what(), Runner::worker);
+  ASSERT_NE(found, nullptr);
+  const double expected = clock.seconds(product.what(), Runner::worker);
+  EXPECT_NEAR(found->usual(), expected, 1e-9);
+  EXPECT_NEAR(found->longest(), 3 * expected, 1e-8);
+  EXPECT_GT(found->seconds.size(), 100U);
+  EXPECT_EQ(times.find(product.what(), Runner::device), nullptr);
+  EXPECT_EQ(times.worker_paces().size(), 4U);
+  for (const double pace : times.worker_paces()) EXPECT_NEAR(pace, 1, 1e-3);
+  for (const double pace : times.node_paces()) EXPECT_NEAR(pace, 1, 1e-3);
+  EXPECT_EQ(times.largest_share(), &kernel::gsmm);
+  double shares = 0;
+  for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
+    shares += times.share_of(*kernel);
+  }
+  EXPECT_NEAR(shares, 1, 1e-9);
+}
+
+TEST(RecordedTimes, a_shape_that_the_run_had_not_has_a_nearest_one) {
+  const RecordedTimes times(run_with({}), 0, factorization(), false);
+  const Product large(5 * tile);
+  EXPECT_EQ(times.find(large.what(), Runner::worker), nullptr);
+  const RecordedTimes::Times* const near = times.nearest(large.what(), Runner::worker);
+  ASSERT_NE(near, nullptr);
+  EXPECT_EQ(near->key, CaseKey::of(Product{}.what()));
+  EXPECT_EQ(near, times.main_case(kernel::gsmm, Runner::worker));
+  Product small;
+  small.operands = {{12, tile}, {12, tile}, {tile, tile}};
+  EXPECT_NE(times.nearest(small.what(), Runner::worker), near);
+  EXPECT_EQ(times.nearest(large.what(), Runner::device), nullptr);
+}
+
+TEST(RecordedTimes, workers_have_their_paces) {
+  const std::vector<double> paces{1, 1.4, 0.8, 1};
+  const replay::RunTrace run = run_with(paces);
+  const RecordedTimes times(run, 0, factorization(), false);
+  // Beside each other: what is usual is in between.
+  for (std::size_t w = 0; w < paces.size(); ++w) {
+    EXPECT_NEAR(times.worker_paces()[w] / times.worker_paces()[0], paces[w], 0.03 * paces[w]) << w;
+  }
+  EXPECT_GT(times.node_paces()[0], times.node_paces()[1]);
+}
+
+/// What others have had of a worker's core is its pace, and no kernel's time; the sum stays.
+TEST(RecordedTimes, a_disturbed_task_is_its_workers_pace) {
+  replay::RunTrace run = run_with({});
+  const Product product;
+  const double usual = KnownClock().seconds(product.what(), Runner::worker);
+  const auto disturbed = std::ranges::find_if(
+      run.tasks, [&](const replay::Task& task) { return run.kernel_of(task) == "gsmm"; });
+  ASSERT_NE(disturbed, run.tasks.end());
+  disturbed->time.end_ns += std::llround(1000 * usual * 1e9);
+  const RecordedTimes times(run, 0, factorization(), false);
+  EXPECT_NEAR(times.find(product.what(), Runner::worker)->usual(), usual, 0.02 * usual);
+  const auto slowest = std::ranges::max_element(times.worker_paces());
+  EXPECT_GT(*slowest, 1.5);
+  const std::vector<double> took = seconds_of_workers(run);
+  const std::vector<double> undisturbed = seconds_of_workers(run_with({}));
+  for (std::size_t w = 0; w < took.size(); ++w) {
+    EXPECT_NEAR(took[w] / times.worker_paces()[w], undisturbed[w], 0.02 * undisturbed[w]) << w;
+  }
+}
+
+TEST(RecordedTimes, of_another_factorization_are_refused) {
+  const replay::RunTrace run = run_with({});
+  try {
+    const RecordedTimes times(run, 0, factorization(order - 3 * tile), false);
+    FAIL() << "another program was taken for the run's";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    EXPECT_NE(std::string(error.what()).find("it cannot be replayed"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(RecordedClock, tells_the_runs_times_and_scales_those_of_other_shapes_and_crowds) {
+  const auto recorded =
+      std::make_shared<const RecordedTimes>(run_with({}), 0, factorization(), false);
+  const auto now = std::make_shared<KnownClock>();
+  const Product product;
+  const double usual = now->seconds(product.what(), Runner::worker);
+  int asked = 0;
+  const RecordedClock::Ratio thrice = [&](const KernelCase&, const KernelCase&, Runner) {
+    ++asked;
+    return 3.0;
+  };
+  RecordedClock same(recorded, now, thrice, false);
+  EXPECT_NEAR(same.seconds(product.what(), Runner::worker), usual, 1e-9);
+  EXPECT_EQ(asked, 0);
+  const Product large(5 * tile);
+  EXPECT_NEAR(same.seconds(large.what(), Runner::worker), 3 * usual, 3e-9);
+  EXPECT_NE(same.source().find("1 shapes that it had not are scaled"), std::string::npos)
+      << same.source();
+
+  RecordedClock crowded(recorded, now, thrice, true);
+  EXPECT_NEAR(crowded.seconds(product.what(), Runner::worker), 3 * usual, 3e-9);
+  EXPECT_NE(crowded.source().find("times 3.00 to 3.00 for more or fewer beside"), std::string::npos)
+      << crowded.source();
+
+  // Nobody knows: by operations.
+  const RecordedClock::Ratio unknown = [](const KernelCase&, const KernelCase&, Runner) {
+    return 0.0;
+  };
+  RecordedClock guess(recorded, now, unknown, false);
+  EXPECT_NEAR(guess.seconds(large.what(), Runner::worker),
+              usual * flops_of(large.what()) / flops_of(product.what()), 1e-9);
+}
+
+}  // namespace heddle
