@@ -140,7 +140,8 @@ class Cluster {
   /// Steps until `done`, or so many that it never will be. Devices take their own time.
   template <class Done>
   [[nodiscard]] bool run_until(const Done& done) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+    // Devices' own threads may have to wait for cores that others have.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(400);
     for (int steps = 0; steps < 200'000 || per_node_ > 0; ++steps) {
       if (done()) return true;
       step();

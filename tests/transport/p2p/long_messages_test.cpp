@@ -3,6 +3,7 @@
 #include <array>
 #include <gtest/gtest.h>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "node-runtime/transport/p2p/host_pages.hpp"
@@ -78,7 +79,8 @@ TEST_P(LongMessages, arrive_whole) {
       const auto send = cluster.at(0).send({source.address, 1, what}, NodeId{1}, 0, channel);
       const auto receive =
           cluster.at(1).receive({target.address, 1, what}, {NodeId{0}, 0, channel});
-      EXPECT_TRUE(cluster.run_until([&] { return send.done() && receive.done(); }));
+      const bool came = cluster.run_until([&] { return send.done() && receive.done(); });
+      if (!came) throw std::runtime_error("the message has not come");  // waiting would not end
       return receive.wait();
     };
     static_cast<void>(exchange(Datatype::contiguous(10'000, Scalar::byte)));  // maps the memory
