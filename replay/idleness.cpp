@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "replay/generation.hpp"
 #include "replay/version_table.hpp"
@@ -68,6 +70,41 @@ class Arrivals {
   std::map<Place, Table> copies_;
 };
 
+/// When tiles came back to where tasks are: what a device had no room for, or the host worked on.
+class Returns {
+ public:
+  explicit Returns(const RunTrace& run) {
+    for (const Copy& copy : run.copies) {
+      if (copy.reason == trace::CopyReason::access) continue;
+      places_[{copy.node, copy.to}].push_back({copy.tile, copy.time.end_ns});
+    }
+    for (auto& [place, returns] : places_) std::ranges::sort(returns, is_before);
+  }
+
+  /// The last time until `limit_ns` that the tile has come there.
+  [[nodiscard]] std::int64_t last(NodeId node, PlaceId place, trace::Tile tile,
+                                  std::int64_t limit_ns) const {
+    const auto found = places_.find({node, place});
+    if (found == places_.end()) return long_ago;
+    const auto behind = std::ranges::upper_bound(found->second, Return{tile, limit_ns}, is_before);
+    if (behind == found->second.begin()) return long_ago;
+    const Return& one = *std::prev(behind);
+    return one.tile == tile ? one.end_ns : long_ago;
+  }
+
+ private:
+  struct Return {
+    trace::Tile tile;
+    std::int64_t end_ns = 0;
+  };
+  [[nodiscard]] static bool is_before(const Return& a, const Return& b) {
+    return std::tie(a.tile.matrix, a.tile.index, a.end_ns) <
+           std::tie(b.tile.matrix, b.tile.index, b.end_ns);
+  }
+
+  std::map<std::pair<NodeId, PlaceId>, std::vector<Return>> places_;
+};
+
 /// Shares out the time of threads.
 class TimeKeeper {
  public:
@@ -76,6 +113,7 @@ class TimeKeeper {
         graph_(graph),
         span_(span),
         arrivals_(run, graph.job()),
+        returns_(run),
         generation_(run, graph.job()) {}
 
   /// Tasks of the thread that lie in the span, by when they began.
@@ -166,7 +204,8 @@ class TimeKeeper {
       std::int64_t copy_ns = long_ago;
       for (const Access& access : run_.accesses_of(task)) {
         message_ns = std::max(message_ns, arrivals_.message(node, access));
-        copy_ns = std::max(copy_ns, arrivals_.copy(node, task.place, access));
+        copy_ns = std::max({copy_ns, arrivals_.copy(node, task.place, access),
+                            returns_.last(node, task.place, access.tile, gap.end_ns)});
       }
       account.add(IdleCause::message, rest.until(message_ns));
       account.add(IdleCause::copy, rest.until(copy_ns));
@@ -201,6 +240,7 @@ class TimeKeeper {
   const Graph& graph_;
   Interval span_;
   Arrivals arrivals_;
+  Returns returns_;
   Generation generation_;
 };
 

@@ -18,7 +18,7 @@ enum class IdleCause : std::uint8_t {
   window,      ///< it was not generated: the window was full
   generation,  ///< it was not generated: generation had not come to it
   message,     ///< its data was on the way from another node
-  copy,        ///< its data was on the way from another place of the node
+  copy,        ///< its data was on the way from another place of the node, or back to this one
   runtime,     ///< all was there: scheduling, or the choice of another task
   end          ///< it ran no task any more
 };

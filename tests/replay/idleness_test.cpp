@@ -47,6 +47,27 @@ TEST(Idleness, is_shared_out_by_what_was_missing_last) {
   EXPECT_EQ(times[1].busy_ns, 20'000);
 }
 
+TEST(Idleness, of_tiles_that_come_back_is_a_copys) {
+  constexpr PlaceId device{1};
+  RunBuilder build(1, 1);
+  build.task(0, 0, "make", 0, 100, {changes(0, 0)});
+  build.transfer(0, 0, device, host_place, 100, 120);
+  build.transfer(0, 1, device, host_place, 100, 170);  // nobody waits for that one
+  build.transfer(0, 0, host_place, device, 120, 165);  // nor here for what goes there
+  build.task(0, 0, "use", 130, 140, {reads(0, 1)});
+  build.transfer(0, 0, device, host_place, 165, 180);  // another time
+  build.task(0, 0, "use", 200, 210, {reads(0, 1)});
+  build.transfer(0, 0, device, host_place, 190, 230);  // not over when the task began
+  const RunTrace run = build.run();
+  std::vector<IdlePart> parts;
+  const auto times = idleness_of(run, Graph(run, 0), {0, 210'000}, &parts).threads;
+  EXPECT_EQ(us(times[0], IdleCause::copy), 20 + 40);
+  EXPECT_EQ(us(times[0], IdleCause::runtime), 10 + 20);
+  EXPECT_EQ(parts[2].cause, IdleCause::copy);
+  EXPECT_EQ(parts[2].time.start_ns, 140'000);
+  EXPECT_EQ(parts[2].time.end_ns, 180'000);
+}
+
 TEST(Idleness, is_made_of_parts_that_fill_the_gaps) {
   RunBuilder build(1, 2);
   build.task(0, 0, "make", 10, 60, {changes(0, 0)});

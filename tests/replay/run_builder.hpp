@@ -130,6 +130,22 @@ class RunBuilder {
     return *this;
   }
 
+  /// Of a tile that a device had no room for, or that the host works on.
+  RunBuilder& transfer(std::int32_t node, std::int32_t tile, PlaceId from, PlaceId to,
+                       std::int64_t start_us, std::int64_t end_us) {
+    const bool is_fetch = from == host_place;
+    put(nodes_[index(node)].threads.back(),
+        trace::CopyRecord{
+            .reason = is_fetch ? trace::CopyReason::fetch : trace::CopyReason::write_back,
+            .tile = {0, tile},
+            .from = from,
+            .to = to,
+            .bytes = 4096,
+            .start_ns = start_us * 1000,
+            .end_ns = end_us * 1000});
+    return *this;
+  }
+
   /// Generation was with job 0 at the task of that order: the first task is 0.
   RunBuilder& generated(std::int32_t node, std::int64_t order, std::int64_t time_us) {
     put(generation(node), trace::CounterRecord{.name = name(node, trace::generated_name(0)),
