@@ -20,6 +20,7 @@ namespace {
 /// Kernels that one stream holds at a time: one runs, the others are behind it, so that the device
 /// does not wait for the manager. More would only take the freedom to choose by priority.
 constexpr std::size_t in_flight_each = 3;
+
 /// A task on its way through a stream.
 struct InFlight {
   protocol::Task* task = nullptr;
@@ -222,6 +223,7 @@ class DeviceManager {
     if (count != said_waiting_) engine_.count_waiting(count - std::exchange(said_waiting_, count));
   }
 
+  /// Asks for the tiles of those that are to come while others compute.
   bool ask_ahead() {
     std::int32_t highest = WaitingTasks::nothing;
     for (const StreamQueue& queue : queues_) highest = std::max(highest, queue.priority());
