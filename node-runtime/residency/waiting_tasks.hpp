@@ -66,9 +66,9 @@ class WaitingTasks {
   /// arrived. A chain of tasks with pauses between them counts as under way for a while longer.
   void follow_front(std::int32_t of_streams, std::int64_t now_ns);
 
-  /// The most urgent waiting task, to be asked for now, so that its tiles come while others
-  /// compute; it is ahead then. Null without one, and where is_held_back(). `span_of(task)`: how
-  /// much less urgent than what is under way it may be.
+  /// The most urgent waiting task, whose tiles the caller is to ask for, so that they come while
+  /// others compute; it is ahead then. Null without one, and where is_held_back(). `span_of(task)`:
+  /// how much less urgent than what is under way it may be.
   template <class SpanOf>
   [[nodiscard]] Task* ask(const SpanOf& span_of) {
     is_held_back_ = false;

@@ -225,9 +225,7 @@ class DeviceManager {
 
   /// Asks for the tiles of those that are to come while others compute.
   bool ask_ahead() {
-    std::int32_t highest = WaitingTasks::nothing;
-    for (const StreamQueue& queue : queues_) highest = std::max(highest, queue.priority());
-    tasks_.follow_front(highest, trace::now_ns());
+    tasks_.follow_front(std::max(held_priority(), urgent().priority()), trace::now_ns());
     const auto span_of = [](const protocol::Task& task) {
       return static_cast<const JobRecord*>(task.job->context)->spec.priority_span;
     };
