@@ -15,6 +15,9 @@ namespace heddle {
 /// Thread: one at a time.
 class Conversation {
  public:
+  /// How long a child listens: its parent's death ends it in any case.
+  static constexpr std::chrono::hours always{1};
+
   /// Takes the socket.
   explicit Conversation(int socket) : socket_(socket) {}
   Conversation(const Conversation&) = delete;
@@ -29,13 +32,13 @@ class Conversation {
                                                    std::chrono::milliseconds limit) const;
 
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   [[nodiscard]] bool send_value(const T& value) const {
     return send(std::as_bytes(std::span(&value, 1)));
   }
   /// False likewise, and for a message of another size.
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   [[nodiscard]] bool receive_value(T& value, std::chrono::milliseconds limit) const {
     return receive(std::as_writable_bytes(std::span(&value, 1)), limit) == sizeof(T);
   }

@@ -227,12 +227,12 @@ class TimedCase {
       others_.push_back(std::make_unique<ChildProcess>(
           "time kernels in beside this one", [&, p](const Conversation& parent) {
             TimedProcess own(what, processes[p], operand_bytes, normal, false);
-            // An hour: the parent's death ends this process in any case.
-            for (double seconds = 0; parent.receive_value(seconds, std::chrono::hours(1));) {
+            for (double seconds = 0; parent.receive_value(seconds, Conversation::always);) {
               Answer answer;
               const std::vector<double> times = own.round(seconds);
-              answer.count = std::min(times.size(), answer.times.size());
-              std::copy_n(times.begin(), answer.count, answer.times.begin());
+              answer.count = times.size();
+              HEDDLE_CHECK(answer.count <= answer.times.size(), "{} workers", answer.count);
+              std::ranges::copy(times, answer.times.begin());
               if (!parent.send_value(answer)) return;
             }
           }));

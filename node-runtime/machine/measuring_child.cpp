@@ -105,10 +105,8 @@ void serve(const Conversation& parent, const BlasOptions& options, std::int64_t 
   const MeasuringChild::Hello hello = load_and_describe(options);
   if (!parent.send_value(hello) || !hello.ok || tile == 0) return;
   Workload workload(tile);
-  // An hour: the parent's death ends this process in any case.
-  constexpr std::chrono::hours forever{1};
-  for (std::int32_t hardware_thread = 0; parent.receive_value(hardware_thread, forever);) {
-    pin_current_thread(std::array{CpuCore{{hardware_thread}}});
+  for (std::int32_t thread = 0; parent.receive_value(thread, Conversation::always);) {
+    pin_current_thread(std::array{CpuCore{{thread}}});
     if (!parent.send_value(best_of_two(workload))) return;
   }
 }
