@@ -256,7 +256,7 @@ std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes, std
 }
 
 bool TileStore::populate_some() {
-  constexpr std::size_t at_once = std::size_t{2} << 20;
+  constexpr std::size_t at_once = std::size_t{512} << 10;
   const std::lock_guard lock(mutex_);
   if (to_populate_.empty()) return false;
   const auto id = static_cast<std::size_t>(to_populate_.front());
