@@ -320,7 +320,14 @@ std::vector<std::string> read_files(const std::filesystem::path& path, const Tak
     if (!salvaged.damage.empty()) damages.push_back(std::move(salvaged.damage));
     return std::move(salvaged.trace);
   };
-  if (!std::filesystem::is_directory(path)) {
+  std::error_code unknown;  // the reader tells what is wrong
+  if (!std::filesystem::exists(path, unknown) && !unknown) {
+    throw Error(ErrorCode::usage,
+                fmt::format("there is no run '{}': is it misspelt? heddle solve ... --trace {} "
+                            "writes one",
+                            path.string(), path.string()));
+  }
+  if (!std::filesystem::is_directory(path, unknown)) {
     take(read(path, std::nullopt), path);
     return damages;
   }

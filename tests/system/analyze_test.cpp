@@ -151,7 +151,8 @@ TEST_F(Analyze, puts_several_runs_side_by_side) {
 TEST_F(Analyze, names_what_is_wrong_with_its_input) {
   const Ended nowhere = run(on(1, {"analyze", "nowhere"}));
   EXPECT_EQ(nowhere.status, 2);
-  EXPECT_NE(nowhere.error.find("nowhere"), std::string::npos) << nowhere.error;
+  EXPECT_NE(nowhere.error.find("there is no run 'nowhere'"), std::string::npos) << nowhere.error;
+  EXPECT_NE(nowhere.error.find("--trace nowhere writes one"), std::string::npos) << nowhere.error;
   folder_.write("p.npy", "no trace");
   const Ended other = run(on(1, {"analyze", "p.npy"}));
   EXPECT_EQ(other.status, 2);
