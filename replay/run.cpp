@@ -320,14 +320,15 @@ std::vector<std::string> read_files(const std::filesystem::path& path, const Tak
     if (!salvaged.damage.empty()) damages.push_back(std::move(salvaged.damage));
     return std::move(salvaged.trace);
   };
-  std::error_code unknown;  // the reader tells what is wrong
-  if (!std::filesystem::exists(path, unknown) && !unknown) {
+  std::error_code unknown;  // of a path that cannot be looked at, which the reader tells
+  const std::filesystem::file_type type = std::filesystem::status(path, unknown).type();
+  if (type == std::filesystem::file_type::not_found) {
     throw Error(ErrorCode::usage,
                 fmt::format("there is no run '{}': is it misspelt? heddle solve ... --trace {} "
                             "writes one",
                             path.string(), path.string()));
   }
-  if (!std::filesystem::is_directory(path, unknown)) {
+  if (type != std::filesystem::file_type::directory) {
     take(read(path, std::nullopt), path);
     return damages;
   }
