@@ -83,8 +83,8 @@ class RecordedRun final : public PredictionSubject {
     const PredictionCase as_it_was =
         prediction_case(config(SplitOverrides({})), options.run, was_.description,
                         here_.tuning(was_.description), {});
-    recorded_ =
-        std::make_shared<RecordedTimes>(run_, *job, cut_problem(as_it_was).what, as_it_was.lends());
+    recorded_what_ = cut_problem(as_it_was).what;
+    recorded_ = std::make_shared<RecordedTimes>(run_, *job, recorded_what_, as_it_was.lends());
   }
 
   [[nodiscard]] const std::vector<std::string>& damages() const { return run_.damages; }
@@ -113,8 +113,13 @@ class RecordedRun final : public PredictionSubject {
     was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
     const MachineDescription& now = crowd == Crowd::other ? one.machine : was;
     const double bytes = one.matrix_bytes();
-    const auto ratio = [this, now, was, bytes](const KernelCase& what, const KernelCase& other,
-                                               Runner runner) {
+    const auto ratio = [=, this, rehearsed = RehearsedOnce()](
+                           const KernelCase& what, const KernelCase& other, Runner runner) mutable {
+      if (runner == Runner::worker && what.kernel == recorded_->largest_share()) {
+        if (!rehearsed.made) rehearsed = {true, rehearse(one, now, was)};
+        const double known = rehearsed.ratios ? rehearsed.ratios->ratio(what, other) : 0;
+        if (known > 0) return known;
+      }
       return here_.ratio(what, now, other, was, bytes, runner);
     };
     return std::make_shared<RecordedClock>(recorded_, here_.clock_of(now, bytes), ratio,
@@ -147,6 +152,39 @@ class RecordedRun final : public PredictionSubject {
   }
 
  private:
+  /// Rehearsals take a second or two, and most replays of a run as it was need none.
+  struct RehearsedOnce {
+    bool made = false;
+    std::shared_ptr<const RehearsedRatios> ratios{};
+  };
+  [[nodiscard]] std::shared_ptr<const RehearsedRatios> rehearse(const PredictionCase& one,
+                                                                const MachineDescription& now,
+                                                                const MachineDescription& was) {
+    const std::int32_t job = *replay::main_job(run_);
+    // In which order its tasks will begin follows from what they take: first by operations alone.
+    const auto by_flops = [](const KernelCase&, const KernelCase&, Runner) { return 0.0; };
+    RecordedClock clock(recorded_, here_.clock_of(now, one.matrix_bytes()), by_flops, false);
+    PreparedPrediction first(one, clock);
+    const Prediction prediction = first.run(1, true);
+    const replay::RunTrace simulated = replay::make_run("simulated", prediction.result.traces);
+    return here_.rehearse(*recorded_->largest_share(),
+                          {prediction.problem.what, now, begin_orders(simulated, 0)},
+                          {recorded_what_, was, begin_orders(run_, job)});
+  }
+  static std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t job) {
+    std::vector<const replay::Task*> tasks;
+    for (const replay::Task& task : run.tasks) {
+      if (task.job == job) tasks.push_back(&task);
+    }
+    std::ranges::stable_sort(tasks, {}, [](const auto* task) { return task->time.start_ns; });
+    std::vector<BeginOrder> orders(static_cast<std::size_t>(run.node_count));
+    for (const replay::Task* task : tasks) {
+      const NodeId node = run.at(task->thread).node;
+      orders[static_cast<std::size_t>(node.value())].push_back(
+          static_cast<std::int64_t>(task->order));
+    }
+    return orders;
+  }
   /// How many workers a host has, and in how many nodes, beside the run's.
   enum class Crowd : std::uint8_t { same, other, unknown };
   [[nodiscard]] Crowd crowd_of(const MachineDescription& now) {
@@ -227,6 +265,7 @@ class RecordedRun final : public PredictionSubject {
   RecordedMachine was_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
   double recorded_s_ = 0;
+  SimulatedFactorization recorded_what_;
   std::shared_ptr<const RecordedTimes> recorded_;
 };
 

@@ -45,8 +45,7 @@ class CaseOperands {
     const std::int64_t bytes = std::max<std::int64_t>(1, each) * 8;
     sets_ = std::clamp<std::int64_t>(operand_bytes / bytes, 2, tuning::operand_sets_max);
     const std::int64_t rest = multiplies() ? 0 : elements_of(what.operands) - each;
-    memory_.resize(static_cast<std::size_t>(sets_ * each + rest));
-    normal.fill(memory_);
+    memory_ = tuning::NormalElements(sets_ * each + rest, normal);
     double* at = memory_.data();
     for (std::int64_t set = 0; set < sets_; ++set) {
       std::vector<TileView> views;
@@ -129,7 +128,7 @@ class CaseOperands {
   const Kernel& kernel_;
   KernelParameters parameters_;
   std::int64_t sets_ = 0;
-  std::vector<double> memory_;
+  tuning::NormalElements memory_;
   std::vector<std::vector<TileView>> views_;  ///< by set
   std::vector<std::vector<double>> given_;
 };
@@ -237,7 +236,12 @@ class TimedCase {
             }
           }));
     }
-    if (!others_.empty()) static_cast<void>(round(0));  // the operands are made
+  }
+
+  /// Makes the operands, of all processes at the same time: once there are no more processes to be
+  /// made, each of which would have a copy of them, and have it copied as this one writes.
+  void prepare() {
+    if (!others_.empty()) static_cast<void>(round(0));
   }
 
   /// The seconds of each worker that ran the kernel.
@@ -281,6 +285,7 @@ double mean_of(const std::vector<double>& values) {
 double MeasuredClock::seconds(const KernelCase& what, Runner runner) {
   if (runner != Runner::worker) return 0;
   TimedCase timed(what, processes_, operand_bytes_, normal_);
+  timed.prepare();
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < rounds; ++i) best = std::min(best, mean_of(timed.round(seconds_each)));
   return best;
@@ -290,6 +295,7 @@ double MeasuredClock::ratio(const KernelCase& what, MeasuredClock& of_other,
                             const KernelCase& other) {
   TimedCase now(what, processes_, operand_bytes_, normal_);
   TimedCase then(other, of_other.processes_, of_other.operand_bytes_, of_other.normal_);
+  for (TimedCase* one : {&now, &then}) one->prepare();
   return tuning::ratio_by_turns([&] { return median(now.round(seconds_each)); },
                                 [&] { return median(then.round(seconds_each)); });
 }

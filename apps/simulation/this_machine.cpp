@@ -136,6 +136,13 @@ ThisMachine::TimedHere& ThisMachine::timed_here(const Crowd& crowd) {
   TimedHere& here = clocks_[crowd];
   if (here.clock != nullptr) return here;
   static_cast<void>(load_blas(profile_.blas));
+  auto timing = std::make_unique<MeasuredClock>(processes_of(crowd), crowd.operand_bytes);
+  here.timing = timing.get();
+  here.clock = std::make_shared<RememberingClock>(std::move(timing));
+  return here;
+}
+
+std::vector<tuning::Workers> ThisMachine::processes_of(const Crowd& crowd) const {
   const auto cores = topology_.cores();
   const bool have_own = static_cast<std::size_t>(crowd.workers) <= cores.size();
   std::vector<tuning::Workers> processes;
@@ -146,10 +153,30 @@ ThisMachine::TimedHere& ThisMachine::timed_here(const Crowd& crowd) {
     if (have_own) own.cores.assign(cores.begin() + next, cores.begin() + next + own.count);
     next += own.count;
   }
-  auto timing = std::make_unique<MeasuredClock>(std::move(processes), crowd.operand_bytes);
-  here.timing = timing.get();
-  here.clock = std::make_shared<RememberingClock>(std::move(timing));
-  return here;
+  return processes;
+}
+
+RehearsalCast ThisMachine::cast_of(const Kernel& kernel, const Played& played) const {
+  constexpr std::int64_t elements_max = (std::int64_t{1} << 30) / sizeof(double);  // of a host
+  RehearsalCast cast;
+  const Crowd crowd = crowd_of(played.machine, 0);
+  cast.processes = processes_of(crowd);
+  cast.copies_have_cores = crowd.workers + crowd.processes <= topology_.compute_thread_count();
+  for (std::int32_t p = 0; p < std::ssize(cast.processes); ++p) {
+    const auto node = static_cast<std::size_t>(p);
+    const BeginOrder order = node < played.orders.size() ? played.orders[node] : BeginOrder();
+    cast.plans.push_back(plan_rehearsal(played.what, kernel, NodeId{p}, order,
+                                        elements_max / std::ssize(cast.processes)));
+  }
+  return cast;
+}
+
+std::unique_ptr<RehearsedRatios> ThisMachine::rehearse(const Kernel& kernel, const Played& now,
+                                                       const Played& then) {
+  const bool is_here = now.machine.host.empty() && then.machine.host.empty();
+  if (!is_here || !can_be_rehearsed(kernel)) return nullptr;
+  static_cast<void>(load_blas(profile_.blas));
+  return std::make_unique<RehearsedRatios>(cast_of(kernel, now), cast_of(kernel, then));
 }
 
 std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& machine,
@@ -159,6 +186,25 @@ std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& mac
   return std::make_shared<MachineClock>(machine, std::move(host));
 }
 
+ThisMachine::KernelWidth ThisMachine::KernelWidth::of(const KernelCase& what) {
+  KernelWidth result{what.kernel, {}};
+  for (std::size_t i = 0; i < what.operands.size(); ++i) {
+    result.columns.at(i) = what.operands[i].columns;
+  }
+  return result;
+}
+
+namespace {
+
+/// Operations, or of a copy elements.
+double work_of(const KernelCase& what) {
+  const double flops = flops_of(what);
+  if (flops > 0 || what.operands.empty()) return flops + 1;
+  return static_cast<double>(what.operands[0].rows * what.operands[0].columns) + 1;
+}
+
+}  // namespace
+
 double ThisMachine::ratio(const KernelCase& what, const MachineDescription& machine,
                           const KernelCase& other, const MachineDescription& of_other,
                           double matrix_bytes, Runner runner) {
@@ -167,19 +213,21 @@ double ThisMachine::ratio(const KernelCase& what, const MachineDescription& mach
     const double then = clock_of(of_other, matrix_bytes)->seconds(other, runner);
     return now > 0 && then > 0 ? now / then : 0;
   }
-  const KnownRatio wanted{CaseKey::of(what), crowd_of(machine, matrix_bytes), CaseKey::of(other),
-                          crowd_of(of_other, matrix_bytes)};
-  const auto is_it = [&](const KnownRatio& one) {
+  const KnownPace wanted{KernelWidth::of(what), crowd_of(machine, matrix_bytes),
+                         KernelWidth::of(other), crowd_of(of_other, matrix_bytes)};
+  const double works = work_of(what) / work_of(other);
+  const auto is_it = [&](const KnownPace& one) {
     return one.what == wanted.what && one.other == wanted.other && one.crowd == wanted.crowd &&
            one.of_other == wanted.of_other;
   };
-  if (const auto known = std::ranges::find_if(ratios_, is_it); known != ratios_.end()) {
-    return known->ratio;
+  if (const auto known = std::ranges::find_if(paces_, is_it); known != paces_.end()) {
+    return known->pace * works;
   }
   MeasuredClock& timing = *timed_here(wanted.crowd).timing;
-  ratios_.push_back(wanted);
-  ratios_.back().ratio = timing.ratio(what, *timed_here(wanted.of_other).timing, other);
-  return ratios_.back().ratio;
+  const double ratio = timing.ratio(what, *timed_here(wanted.of_other).timing, other);
+  paces_.push_back(wanted);
+  paces_.back().pace = ratio / works;
+  return ratio;
 }
 
 }  // namespace heddle

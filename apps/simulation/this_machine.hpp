@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -7,10 +8,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/machine_description.hpp"
+#include "apps/simulation/rehearsal.hpp"
+#include "apps/simulation/simulated_program.hpp"
+#include "apps/tuning/cpu.hpp"
 #include "config/config.hpp"
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/topology/cpu.hpp"
@@ -49,11 +54,24 @@ class ThisMachine {
   [[nodiscard]] std::shared_ptr<KernelClock> clock_of(const MachineDescription& machine,
                                                       double matrix_bytes);
   /// What one kernel takes on a machine over what another one takes on another machine, both with
-  /// a matrix of that size: timed here by turns, once for the same two, where they have no rates of
-  /// their own. 0: nobody knows.
+  /// a matrix of that size: timed here by turns, where they have no rates of their own, once for
+  /// operands of the same widths, of which taller ones take longer by their operations. 0: nobody
+  /// knows.
   [[nodiscard]] double ratio(const KernelCase& what, const MachineDescription& machine,
                              const KernelCase& other, const MachineDescription& of_other,
                              double matrix_bytes, Runner runner);
+  /// A factorization on a machine, and by node in which order its tasks began there; of fewer
+  /// nodes, or none: as they walk.
+  struct Played {
+    const SimulatedFactorization& what;
+    const MachineDescription& machine;
+    const std::vector<BeginOrder>& orders;
+  };
+  /// What a kernel's tasks take in one factorization over what they take in another one, rehearsed
+  /// here, each with as many workers in as many processes as its machine has on a host (or as there
+  /// are here). Null: the kernel cannot be rehearsed, or a machine has rates of its own.
+  [[nodiscard]] std::unique_ptr<RehearsedRatios> rehearse(const Kernel& kernel, const Played& now,
+                                                          const Played& then);
 
  private:
   /// Who works at a time.
@@ -69,19 +87,29 @@ class ThisMachine {
   };
   [[nodiscard]] Crowd crowd_of(const MachineDescription& machine, double matrix_bytes) const;
   [[nodiscard]] TimedHere& timed_here(const Crowd& crowd);
+  /// The crowd's workers, on cores of their own if there are as many.
+  [[nodiscard]] std::vector<tuning::Workers> processes_of(const Crowd& crowd) const;
+  [[nodiscard]] RehearsalCast cast_of(const Kernel& kernel, const Played& played) const;
 
   MachineProfile profile_;
   CpuTopology topology_ = CpuTopology::detect();
   std::optional<double> wake_s_;
   std::map<Crowd, TimedHere> clocks_;
-  struct KnownRatio {
-    CaseKey what;
-    Crowd crowd;
-    CaseKey other;
-    Crowd of_other;
-    double ratio = 0;
+  /// Cases that differ in rows alone: tall tiles of QR, each with another first row.
+  struct KernelWidth {
+    const Kernel* kernel = nullptr;
+    std::array<std::int64_t, protocol::accesses_max> columns{};  ///< of operands
+    [[nodiscard]] static KernelWidth of(const KernelCase& what);
+    friend bool operator==(const KernelWidth&, const KernelWidth&) = default;
   };
-  std::vector<KnownRatio> ratios_;  ///< some dozens
+  struct KnownPace {
+    KernelWidth what;
+    Crowd crowd;
+    KernelWidth other;
+    Crowd of_other;
+    double pace = 0;  ///< the ratio over that of the operations
+  };
+  std::vector<KnownPace> paces_;  ///< some dozens
 };
 
 }  // namespace heddle

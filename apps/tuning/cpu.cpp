@@ -38,16 +38,13 @@ class WorkerMemory {
 
   /// For a shape that updates sets of `elements`.
   void use(std::int64_t elements, const NormalValues& normal) {
-    const auto count = static_cast<std::size_t>(sets(elements) * elements);
-    if (updated_.size() < count) {
-      updated_.resize(count);
-      normal.fill(updated_);
-    }
+    const std::int64_t count = sets(elements) * elements;
+    if (updated_.count() < count) updated_ = NormalElements(count, normal);
   }
-  [[nodiscard]] double* updated() { return updated_.data(); }
+  [[nodiscard]] double* updated() const { return updated_.data(); }
 
  private:
-  std::vector<double> updated_;
+  NormalElements updated_;
 };
 
 /// One worker's tiles for Cholesky. What is updated comes from memory, one tile after the other;

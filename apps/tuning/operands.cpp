@@ -18,12 +18,16 @@ void NormalValues::fill(std::span<double> elements) const {
   for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = values_[i % values_.size()];
 }
 
+NormalElements::NormalElements(std::int64_t count, const NormalValues& normal)
+    : block_(allocate_memory_block(static_cast<std::size_t>(std::max<std::int64_t>(1, count)) *
+                                   sizeof(double))),
+      count_(count) {
+  normal.fill({data(), static_cast<std::size_t>(count)});
+}
+
 SharedPanel::SharedPanel(std::int64_t height, std::int64_t rows_max, std::int64_t columns_max,
                          const NormalValues& normal)
-    : height_(std::max(height, rows_max)),
-      memory_(static_cast<std::size_t>(height_ * columns_max)) {
-  normal.fill(memory_);
-}
+    : height_(std::max(height, rows_max)), memory_(height_ * columns_max, normal) {}
 
 std::int64_t SharedPanel::tiles(std::int64_t rows) const {
   return height_ / std::max<std::int64_t>(1, rows);

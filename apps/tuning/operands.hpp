@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/memory_block.hpp"
 #include "kernels/kernel.hpp"
 
 namespace heddle::tuning {
@@ -23,6 +24,21 @@ class NormalValues {
 
  private:
   std::vector<double> values_;
+};
+
+/// Normal numbers, in huge pages as the tiles of matrices are: with small ones updates of tiles
+/// are slower by a tenth where pages are looked up for a virtual machine.
+class NormalElements {
+ public:
+  NormalElements() = default;
+  NormalElements(std::int64_t count, const NormalValues& normal);
+
+  [[nodiscard]] double* data() const { return reinterpret_cast<double*>(block_.get()); }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+
+ private:
+  MemoryBlock block_;
+  std::int64_t count_ = 0;
 };
 
 /// A panel of a step, which all workers read: in a factorization, too, what updates is read by all
@@ -52,7 +68,7 @@ class SharedPanel {
   [[nodiscard]] std::int64_t tiles(std::int64_t rows) const;
 
   std::int64_t height_;
-  std::vector<double> memory_;
+  NormalElements memory_;
 };
 
 /// On the diagonal of a symmetric matrix of order n with normal elements, whose eigenvalues are
