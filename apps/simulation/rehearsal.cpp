@@ -132,7 +132,7 @@ class Stage {
         at.store(std::min(number, count), std::memory_order_release);
         if (number >= count) break;
         const RehearsalPlan::Task& task = plan_.tasks[static_cast<std::size_t>(number)];
-        if (!wait_for_copies(task.copies)) break;
+        if (!wait_for_copies(task.copies) || !wait_for_tasks(task.behind)) break;
         const Clock::time_point begin = Clock::now();
         run_task(task);
         const Clock::time_point end = Clock::now();
@@ -185,14 +185,18 @@ class Stage {
     }
   }
 
+  /// All tasks up to that one have ended. Acquired: what they have written may be used.
+  [[nodiscard]] bool are_past(std::int32_t task) const {
+    return std::ranges::all_of(at_, [&](const Position& worker) {
+      return worker.value.load(std::memory_order_acquire) > task;
+    });
+  }
+
   /// One more copy, by one thread at a time; false: somebody still uses its block.
   bool copy_next() {
     const std::int32_t next = copied_.load(std::memory_order_relaxed);
     const RehearsalPlan::Copy& copy = plan_.copies[static_cast<std::size_t>(next)];
-    const auto is_past = [&](const Position& worker) {
-      return worker.value.load(std::memory_order_acquire) > copy.behind;
-    };
-    if (!std::ranges::all_of(at_, is_past)) return false;
+    if (!are_past(copy.behind)) return false;
     std::copy_n(source_.data(), copy.elements, elements() + copy.at);
     copied_.store(next + 1, std::memory_order_release);
     return true;
@@ -219,6 +223,16 @@ class Stage {
     while (copied_.load(std::memory_order_acquire) < copies) {
       if (is_over_.load(std::memory_order_relaxed)) return false;
       if (has_core_ || !try_copy_next()) std::this_thread::yield();
+    }
+    return true;
+  }
+
+  /// Whoever waits does so for tasks before its own, the first of which waits for none; and copies
+  /// for tasks before their first readers'. False: the time is over before.
+  [[nodiscard]] bool wait_for_tasks(std::int32_t task) const {
+    while (!are_past(task)) {
+      if (is_over_.load(std::memory_order_relaxed)) return false;
+      std::this_thread::yield();
     }
     return true;
   }

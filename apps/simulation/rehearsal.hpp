@@ -30,9 +30,9 @@ struct RehearsalCast {
   bool copies_have_cores = true;           ///< one more of each process
 };
 
-/// A kernel's tasks of a factorization, as nodes of one host run them, without waiting for each
-/// other: each node is a process, its workers take the tasks in the order of its walk, on tiles
-/// that lie as the node's do, and one more thread brings what other nodes have written. So tasks
+/// A kernel's tasks of a factorization, as nodes of one host run them, without the other kernels:
+/// each node is a process, its workers take the tasks in the order of its plan, on tiles that lie
+/// as the node's do, and one more thread brings what other nodes have written. So tasks
 /// find in the caches what they would find there, and what moves through the memory moves.
 ///
 /// The processes are copies of this one, which shall have no threads but the caller's.

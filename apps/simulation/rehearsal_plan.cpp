@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace heddle {
 namespace {
@@ -40,6 +41,7 @@ class Planner final : private replay::WalkSink {
     meet_tiles();
     place_own();
     place_copies();
+    find_conflicts();
     return std::move(plan_);
   }
 
@@ -168,6 +170,39 @@ class Planner final : private replay::WalkSink {
         if (is_copied(operand)) {
           plan_.tasks[t].at.at(i) = places.at({operand.tile, operand.version});
         }
+      }
+    }
+  }
+
+  /// By where operands are, not by tiles: some lie upon each other.
+  void find_conflicts() {
+    constexpr std::int64_t cell = 512;  // elements
+    struct Last {
+      std::int32_t write = -1;
+      std::int32_t use = -1;
+    };
+    std::vector<Last> cells(static_cast<std::size_t>(plan_.elements / cell + 1));
+    for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
+      RehearsalPlan::Task& task = plan_.tasks[t];
+      const CaseKey& kind = plan_.kinds[static_cast<std::size_t>(task.kind)];
+      const auto for_cells = [&](std::size_t operand, const auto& act) {
+        const OperandShape& shape = kind.operands.at(operand);
+        const std::int64_t from = task.at.at(operand);
+        const bool writes = tasks_[t].accesses[operand].mode != protocol::AccessMode::read;
+        for (std::int64_t c = from / cell; c * cell < from + shape.rows * shape.columns; ++c) {
+          act(cells[static_cast<std::size_t>(c)], writes);
+        }
+      };
+      for (std::size_t i = 0; i < kind.operand_count; ++i) {
+        for_cells(i, [&](const Last& last, bool writes) {
+          task.behind = std::max(task.behind, writes ? last.use : last.write);
+        });
+      }
+      for (std::size_t i = 0; i < kind.operand_count; ++i) {
+        for_cells(i, [&](Last& last, bool writes) {
+          last.use = static_cast<std::int32_t>(t);
+          if (writes) last.write = last.use;
+        });
       }
     }
   }

@@ -20,8 +20,10 @@ using BeginOrder = std::vector<std::int64_t>;
 /// come while tasks run and whose blocks are used again.
 struct RehearsalPlan {
   struct Task {
-    std::int32_t kind = 0;                                  ///< of `kinds`
-    std::int32_t copies = 0;                                ///< that are there when it begins
+    std::int32_t kind = 0;    ///< of `kinds`
+    std::int32_t copies = 0;  ///< that are there when it begins
+    /// The last task before it that changes what it uses, or uses what it changes; -1: none does.
+    std::int32_t behind = -1;
     std::array<std::int64_t, protocol::accesses_max> at{};  ///< of each operand's first element
   };
   /// Of a tile's version that another node wrote.

@@ -157,6 +157,25 @@ TEST(RehearsalPlan, copies_wait_for_nobody_who_waits_for_them) {
   }
 }
 
+TEST(RehearsalPlan, tasks_wait_for_those_before_that_update_what_they_use) {
+  for (const std::int64_t at_most : {unlimited, std::int64_t{5 * 40 * 40}}) {
+    const RehearsalPlan plan =
+        plan_rehearsal(some_cholesky(640, 40, grid(1, 1)), kernel::gsmm, NodeId{0}, {}, at_most);
+    for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
+      const std::vector<Range> operands = operands_of(plan, plan.tasks[t]);
+      for (std::size_t before = 0; before < t; ++before) {
+        const std::vector<Range> others = operands_of(plan, plan.tasks[before]);
+        const auto is_updated = [&](const Range& one) { return overlap(one, others[0]); };
+        const auto updates = [&](const Range& one) { return overlap(one, operands[0]); };
+        if (std::ranges::any_of(operands, is_updated) || std::ranges::any_of(others, updates)) {
+          EXPECT_GE(plan.tasks[t].behind, static_cast<std::int32_t>(before)) << t;
+        }
+      }
+      EXPECT_LT(plan.tasks[t].behind, static_cast<std::int32_t>(t));
+    }
+  }
+}
+
 TEST(RehearsalPlan, tiles_of_a_large_matrix_lie_upon_each_other) {
   const std::int64_t at_most = 5 * 40 * 40;
   const RehearsalPlan plan =
