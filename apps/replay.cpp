@@ -160,6 +160,7 @@ class RecordedRun final : public PredictionSubject {
   [[nodiscard]] std::shared_ptr<const RehearsedRatios> rehearse(const PredictionCase& one,
                                                                 const MachineDescription& now,
                                                                 const MachineDescription& was) {
+    if (!now.host.empty() || !can_be_rehearsed(*recorded_->largest_share())) return nullptr;
     const std::int32_t job = *replay::main_job(run_);
     // In which order its tasks will begin follows from what they take: first by operations alone.
     const auto by_flops = [](const KernelCase&, const KernelCase&, Runner) { return 0.0; };
