@@ -7,7 +7,6 @@
 
 #include "apps/simulation/case_key.hpp"
 #include "apps/simulation/simulated_program.hpp"
-#include "base/index.hpp"
 
 namespace heddle {
 
