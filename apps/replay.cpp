@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "apps/run_facts.hpp"
@@ -91,8 +92,7 @@ class RecordedRun final : public PredictionSubject {
 
   [[nodiscard]] PredictionCase with(const SplitOverrides& changes) override {
     Config config = this->config(changes);
-    MachineDescription machine =
-        read_machine_description(options_.machine, changes.machine, this->machine(changes.machine));
+    MachineDescription machine = described(changes.machine);
     if (!options_.machine && !sets(changes.machine, "runtime.job_us")) {
       machine.machine.job_s = job_seconds(machine.machine);
     }
@@ -211,6 +211,18 @@ class RecordedRun final : public PredictionSubject {
     if (has_other_tile) anew.insert(anew.end(), {"strip", "small", "hierarchy"});
     return Config::from_text(configuration_of(about_, options_.run, anew), options_.run,
                              changes.problem);
+  }
+  [[nodiscard]] MachineDescription described(const std::vector<std::string>& changes) {
+    MachineDescription start = machine(changes);
+    MachineDescription result = read_machine_description(options_.machine, changes, start);
+    // What neighbours take to read each other a run of one node a host does not tell.
+    const bool is_like_here = !options_.machine && was_.cpu_model == here_.cpu_model();
+    if (was_.ways.memory || !is_like_here) return result;
+    if (const std::optional<replay::Way> reading = here_.reading(result)) {
+      start.machine.memory = *reading;
+      result = read_machine_description(options_.machine, changes, start);
+    }
+    return result;
   }
   [[nodiscard]] MachineDescription machine(const std::vector<std::string>& changes) const {
     MachineDescription result = was_.description;

@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <fmt/core.h>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "apps/simulation/predict.hpp"
 #include "apps/simulation/this_machine.hpp"
@@ -29,8 +32,7 @@ class ProblemOfFile final : public PredictionSubject {
     if (config.runtime.cpu_workers) {
       defaults.machine.cpu_workers = static_cast<std::int32_t>(*config.runtime.cpu_workers);
     }
-    const MachineDescription machine =
-        read_machine_description(options_.machine, changes.machine, defaults);
+    const MachineDescription machine = described(changes.machine, defaults);
     if (machine.machine.devices > 0 && machine.device.empty()) {
       throw Error(ErrorCode::usage,
                   fmt::format("machine '{}' has devices, but no rates of kernels on them "
@@ -45,6 +47,18 @@ class ProblemOfFile final : public PredictionSubject {
   }
 
  private:
+  [[nodiscard]] MachineDescription described(const std::vector<std::string>& changes,
+                                             MachineDescription defaults) {
+    MachineDescription result = read_machine_description(options_.machine, changes, defaults);
+    if (options_.machine) return result;
+    // Neighbours read each other while their workers compute.
+    if (const std::optional<replay::Way> reading = here_.reading(result)) {
+      defaults.machine.memory = *reading;
+      result = read_machine_description(options_.machine, changes, defaults);
+    }
+    return result;
+  }
+
   const SimulateOptions& options_;
   ThisMachine here_;
 };

@@ -132,6 +132,7 @@ void Solver::read() {
 Method::Prospect Solver::factorize() {
   const double flops = method_->flops();
   Job job = node_.prepare(method_->factorization());
+  together(node_, [&] { job.reserve(); });
   node_.barrier();
   const Clock::time_point begin = Clock::now();
   JobResult result;

@@ -30,6 +30,10 @@ const JobResult& Job::wait() {
   return record_->result;
 }
 
+void Job::reserve() {
+  engine_->reserve(*record_);
+}
+
 void Job::start() {
   engine_->start(record_);
 }

@@ -26,6 +26,11 @@ class Job {
   Job(Engine& engine, std::shared_ptr<JobRecord> record)
       : engine_(&engine), record_(std::move(record)) {}
 
+  /// Takes the memory that a job which was only prepared needs, with its pages, which the system
+  /// clears: start() would take it, and messages would wait for pages. Given back with the handle
+  /// of a job that is never started. Throws Error(usage) when there is too little. Once, before
+  /// start().
+  void reserve();
   /// Begins a job that was only prepared (Node::prepare).
   void start();
   /// Blocks until the job has ended on all nodes; the same result everywhere. Throws Error when
@@ -170,7 +175,7 @@ class Node {
   /// effect in the order of submission.
   Job submit(JobSpec spec);
   /// Plans a job (its program is walked once) without starting it: for a plan to look at, or to
-  /// time the run alone.
+  /// time the run alone (Job::reserve).
   Job prepare(JobSpec spec);
   /// A stream of tasks on `matrices`, which must be all that the tasks access.
   UserStream stream(std::string name, const std::vector<Matrix<double>>& matrices);

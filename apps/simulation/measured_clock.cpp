@@ -17,8 +17,7 @@
 #include "apps/tuning/beside.hpp"
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
-#include "base/child_process.hpp"
-#include "base/error.hpp"
+#include "base/companions.hpp"
 #include "base/median.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/piece.hpp"
@@ -223,44 +222,34 @@ class TimedCase {
             std::int64_t operand_bytes, const tuning::NormalValues& normal)
       : here_(what, processes.front(), operand_bytes, normal, true) {
     for (std::size_t p = 1; p < processes.size(); ++p) {
-      others_.push_back(std::make_unique<ChildProcess>(
-          "time kernels in beside this one", [&, p](const Conversation& parent) {
-            TimedProcess own(what, processes[p], operand_bytes, normal, false);
-            for (double seconds = 0; parent.receive_value(seconds, Conversation::always);) {
-              Answer answer;
-              const std::vector<double> times = own.round(seconds);
-              answer.count = times.size();
-              HEDDLE_CHECK(answer.count <= answer.times.size(), "{} workers", answer.count);
-              std::ranges::copy(times, answer.times.begin());
-              if (!parent.send_value(answer)) return;
-            }
-          }));
+      others_.add([&, p](const Conversation& parent) {
+        TimedProcess own(what, processes[p], operand_bytes, normal, false);
+        for (double seconds = 0; parent.receive_value(seconds, Conversation::always);) {
+          Answer answer;
+          const std::vector<double> times = own.round(seconds);
+          answer.count = times.size();
+          HEDDLE_CHECK(answer.count <= answer.times.size(), "{} workers", answer.count);
+          std::ranges::copy(times, answer.times.begin());
+          if (!parent.send_value(answer)) return;
+        }
+      });
     }
   }
 
   /// Makes the operands, of all processes at the same time: once there are no more processes to be
   /// made, each of which would have a copy of them, and have it copied as this one writes.
   void prepare() {
-    if (!others_.empty()) static_cast<void>(round(0));
+    if (others_.count() > 0) static_cast<void>(round(0));
   }
 
   /// The seconds of each worker that ran the kernel.
   [[nodiscard]] std::vector<double> round(double seconds) {
-    bool are_there = true;
-    for (const auto& other : others_) are_there &= other->conversation().send_value(seconds);
+    others_.tell_all(seconds);
     std::vector<double> times = here_.round(seconds);
-    for (const auto& other : others_) {
-      Answer answer;
-      are_there = are_there && other->conversation().receive_value(answer, patience);
+    for (std::size_t i = 0; i < others_.count(); ++i) {
+      const auto answer = others_.hear<Answer>(i);
       times.insert(times.end(), answer.times.begin(),
                    answer.times.begin() + static_cast<std::ptrdiff_t>(answer.count));
-    }
-    if (!are_there) {
-      throw Error(
-          ErrorCode::internal,
-          fmt::format("a process that times kernels beside this one, as the nodes of a host "
-                      "run them, ended or was silent for {} s",
-                      patience.count()));
     }
     return times;
   }
@@ -270,10 +259,9 @@ class TimedCase {
     std::size_t count = 0;
     std::array<double, 1024> times{};
   };
-  static constexpr std::chrono::seconds patience{60};
 
   TimedProcess here_;
-  std::vector<std::unique_ptr<ChildProcess>> others_;
+  Companions others_{"times kernels"};
 };
 
 double mean_of(const std::vector<double>& values) {

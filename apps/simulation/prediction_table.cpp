@@ -114,12 +114,28 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
   return text;
 }
 
+namespace {
+
+/// What messages and the runtime's threads are said to take.
+nlohmann::json costs_json(const replay::SimulatedMachine& machine) {
+  const auto of_way = [](const replay::Way& way) {
+    return nlohmann::json{{"latency_us", way.latency_s * 1e6}, {"rate", way.bytes_per_s * 1e-9}};
+  };
+  return {{"memory", of_way(machine.memory)},      {"network", of_way(machine.network)},
+          {"append_us", machine.append_s * 1e6},   {"task_us", machine.task_s * 1e6},
+          {"wake_us", machine.wake_s * 1e6},       {"look_us", machine.look_s * 1e6},
+          {"message_us", machine.message_s * 1e6}, {"job_us", machine.job_s * 1e6}};
+}
+
+}  // namespace
+
 nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) {
   const replay::SimulatedMachine& machine = one.machine.machine;
   const replay::SimulationResult& r = prediction.result;
   nlohmann::json all{
       {"simulated", true},
       {"machine", machine.name},
+      {"costs", costs_json(machine)},
       {"factorization", one.is_cholesky() ? "cholesky" : "qr"},
       {"m", one.problem.matrix.rows()},
       {"n", one.problem.matrix.n},

@@ -15,8 +15,7 @@
 #include "apps/tuning/operands.hpp"
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
-#include "base/child_process.hpp"
-#include "base/error.hpp"
+#include "base/companions.hpp"
 #include "base/median.hpp"
 #include "base/memory_block.hpp"
 #include "kernels/cholesky.hpp"
@@ -251,9 +250,6 @@ class Stage {
   std::vector<double> source_;
 };
 
-/// How long a process may be silent beside its turn.
-constexpr std::chrono::seconds patience{60};
-
 }  // namespace
 
 bool can_be_rehearsed(const Kernel& kernel) {
@@ -272,15 +268,14 @@ class Rehearsal::Parts {
       for (const CaseKey& kind : cast_.plans[p].kinds) numbers.push_back(number_of(kind));
     }
     for (std::size_t p = 1; p < cast_.plans.size(); ++p) {
-      others_.push_back(std::make_unique<ChildProcess>(
-          "rehearse tasks in beside this one", [this, p](const Conversation& parent) {
-            Stage stage(cast_.plans[p], cast_.processes[p], normal_, cast_.copies_have_cores);
-            for (double seconds = 0; parent.receive_value(seconds, Conversation::always);) {
-              std::vector<RehearsedTime> taken = stage.turn(seconds);
-              taken.emplace_back();  // no message is empty: that is how an end looks
-              if (!parent.send(std::as_bytes(std::span(taken)))) return;
-            }
-          }));
+      others_.add([this, p](const Conversation& parent) {
+        Stage stage(cast_.plans[p], cast_.processes[p], normal_, cast_.copies_have_cores);
+        for (double seconds = 0; parent.receive_value(seconds, Conversation::always);) {
+          std::vector<RehearsedTime> taken = stage.turn(seconds);
+          taken.emplace_back();  // no message is empty: that is how an end looks
+          if (!parent.send(std::as_bytes(std::span(taken)))) return;
+        }
+      });
     }
     here_.emplace(cast_.plans.front(), cast_.processes.front(), normal_, cast_.copies_have_cores);
   }
@@ -288,24 +283,14 @@ class Rehearsal::Parts {
   [[nodiscard]] const std::vector<CaseKey>& kinds() const { return kinds_; }
 
   [[nodiscard]] std::vector<RehearsedTime> turn(double seconds) {
-    bool are_there = true;
-    for (const auto& other : others_) are_there &= other->conversation().send_value(seconds);
+    others_.tell_all(seconds);
     std::vector<RehearsedTime> all(kinds_.size());
     add(0, here_->turn(seconds), all);
     for (std::size_t p = 1; p < cast_.plans.size(); ++p) {
       std::vector<RehearsedTime> taken(cast_.plans[p].kinds.size() + 1);
-      const std::span<std::byte> bytes = std::as_writable_bytes(std::span(taken));
-      are_there =
-          are_there && others_[p - 1]->conversation().receive(bytes, patience) == bytes.size();
+      others_.hear(p - 1, std::as_writable_bytes(std::span(taken)));
       taken.pop_back();
       add(p, taken, all);
-    }
-    if (!are_there) {
-      throw Error(
-          ErrorCode::internal,
-          fmt::format("a process that rehearses tasks beside this one, as the nodes of a host "
-                      "run them, ended or was silent for {} s",
-                      patience.count()));
     }
     return all;
   }
@@ -328,7 +313,7 @@ class Rehearsal::Parts {
   tuning::NormalValues normal_;
   std::vector<CaseKey> kinds_;
   std::vector<std::vector<std::size_t>> numbers_;  ///< by process, of its kinds those in `kinds_`
-  std::vector<std::unique_ptr<ChildProcess>> others_;
+  Companions others_{"rehearses tasks"};
   std::optional<Stage> here_;
 };
 

@@ -12,6 +12,7 @@
 #include "apps/simulation/measured_clock.hpp"
 #include "apps/simulation/remembering_clock.hpp"
 #include "apps/tuning/operands.hpp"
+#include "apps/tuning/reading.hpp"
 #include "apps/tuning/timing.hpp"
 #include "apps/tuning/wake.hpp"
 #include "kernels/cholesky.hpp"
@@ -120,6 +121,17 @@ double ThisMachine::wake_seconds() {
   return *wake_s_;
 }
 
+std::optional<replay::Way> ThisMachine::reading(const MachineDescription& machine) {
+  const Crowd crowd = crowd_of(machine, 0);
+  if (crowd.processes < 2) return std::nullopt;
+  if (const auto known = readings_.find(crowd); known != readings_.end()) return known->second;
+  static_cast<void>(load_blas(profile_.blas));
+  const auto measured = tuning::reading_beside_work(processes_of(crowd), has_spare_cores(crowd));
+  std::optional<replay::Way>& way = readings_[crowd];
+  if (measured) way = replay::Way{measured->short_us * 1e-6, measured->rate * 1e9};
+  return way;
+}
+
 ThisMachine::Crowd ThisMachine::crowd_of(const MachineDescription& machine,
                                          double matrix_bytes) const {
   const replay::SimulatedMachine& nodes = machine.machine;
@@ -161,7 +173,7 @@ RehearsalCast ThisMachine::cast_of(const Kernel& kernel, const Played& played) c
   RehearsalCast cast;
   const Crowd crowd = crowd_of(played.machine, 0);
   cast.processes = processes_of(crowd);
-  cast.copies_have_cores = crowd.workers + crowd.processes <= topology_.compute_thread_count();
+  cast.copies_have_cores = has_spare_cores(crowd);
   for (std::int32_t p = 0; p < std::ssize(cast.processes); ++p) {
     const auto node = static_cast<std::size_t>(p);
     const BeginOrder order = node < played.orders.size() ? played.orders[node] : BeginOrder();

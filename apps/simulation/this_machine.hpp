@@ -47,6 +47,10 @@ class ThisMachine {
   }
   /// What a worker that sleeps takes to begin a task here, seconds; measured once.
   [[nodiscard]] double wake_seconds();
+  /// What nodes of one host take here to read each other's tiles while all workers compute
+  /// (tuning::reading_beside_work); measured once for as many workers in as many processes, of a
+  /// host's nodes. Nothing: they have no neighbours, or the system does not let them.
+  [[nodiscard]] std::optional<replay::Way> reading(const MachineDescription& machine);
   /// A machine's own rates. Where it has none of the host, kernels are timed here as they are asked
   /// for, each case once, on as many workers at the same time as a host there has (or as there are
   /// here), in as many processes as it has nodes; the first call loads OpenBLAS. `matrix_bytes`: of
@@ -89,12 +93,17 @@ class ThisMachine {
   [[nodiscard]] TimedHere& timed_here(const Crowd& crowd);
   /// The crowd's workers, on cores of their own if there are as many.
   [[nodiscard]] std::vector<tuning::Workers> processes_of(const Crowd& crowd) const;
+  /// One more core for each process.
+  [[nodiscard]] bool has_spare_cores(const Crowd& crowd) const {
+    return crowd.workers + crowd.processes <= topology_.compute_thread_count();
+  }
   [[nodiscard]] RehearsalCast cast_of(const Kernel& kernel, const Played& played) const;
 
   MachineProfile profile_;
   CpuTopology topology_ = CpuTopology::detect();
   std::optional<double> wake_s_;
   std::map<Crowd, TimedHere> clocks_;
+  std::map<Crowd, std::optional<replay::Way>> readings_;
   /// Cases that differ in rows alone: tall tiles of QR, each with another first row.
   struct KernelWidth {
     const Kernel* kernel = nullptr;

@@ -234,7 +234,7 @@ void TileStore::remove_matrix(protocol::MatrixId id) {
 }
 
 std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity,
-                                     std::int32_t soon) {
+                                     std::vector<std::size_t> soon) {
   const std::lock_guard lock(mutex_);
   auto pool = std::make_unique<PoolMemory>();
   pool->place = place;
@@ -243,13 +243,14 @@ std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes, std
   const auto count = static_cast<std::size_t>(capacity);
   if (place == host_place) {
     pool->base = allocate(*pool, pool->block_bytes * count, purpose);
-    pool->soon = pool->block_bytes * static_cast<std::size_t>(std::clamp(soon, 0, capacity));
+    pool->soon = std::move(soon);
+    HEDDLE_CHECK(pool->soon.size() <= count, "{} blocks soon of {}", pool->soon.size(), count);
   } else {
     // A job begins here, and the host may never use its copies.
     add_to_device(*pool, std::vector<std::size_t>(count, block_bytes), purpose,
                   DeviceCache::Locking::later);
   }
-  const bool populates = pool->soon > 0;
+  const bool populates = !pool->soon.empty();
   const std::int32_t id = add_pool(std::move(pool));
   if (populates) to_populate_.push_back(id);
   return id;
@@ -261,11 +262,44 @@ bool TileStore::populate_some() {
   if (to_populate_.empty()) return false;
   const auto id = static_cast<std::size_t>(to_populate_.front());
   PoolMemory& pool = *pools_[id].load(std::memory_order_acquire);
-  const std::size_t bytes = std::min(at_once, pool.soon - pool.populated);
-  populate_pages(pool.base + pool.populated, bytes);
-  pool.populated += bytes;
-  if (pool.populated == pool.soon) to_populate_.erase(to_populate_.begin());
+  std::size_t left = at_once;
+  while (left > 0 && pool.populated_blocks < pool.soon.size()) {
+    const std::size_t of_block = std::min(pool.soon[pool.populated_blocks], pool.block_bytes);
+    const std::size_t bytes = std::min(left, of_block - pool.populated_bytes);
+    std::byte* const block = pool.base + pool.populated_blocks * pool.block_bytes;
+    if (bytes > 0) populate_pages(block + pool.populated_bytes, bytes);
+    pool.populated_bytes += bytes;
+    left -= bytes;
+    if (pool.populated_bytes < of_block) break;
+    ++pool.populated_blocks;
+    pool.populated_bytes = 0;
+  }
+  if (pool.populated_blocks == pool.soon.size()) to_populate_.erase(to_populate_.begin());
   return true;
+}
+
+void TileStore::populate(std::int32_t id) {
+  const PoolMemory* pool = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::erase(to_populate_, id) == 0) return;
+    pool = pools_[static_cast<std::size_t>(id)].load(std::memory_order_acquire);
+  }
+  // What lies between two blocks is not worth another call.
+  constexpr std::ptrdiff_t near = 64 << 10;
+  std::byte* begin = nullptr;
+  std::byte* end = nullptr;
+  for (std::size_t i = 0; i < pool->soon.size(); ++i) {
+    const std::size_t bytes = std::min(pool->soon[i], pool->block_bytes);
+    if (bytes == 0) continue;
+    std::byte* const block = pool->base + i * pool->block_bytes;
+    if (begin == nullptr || block - end > near) {
+      if (begin != nullptr) populate_pages(begin, static_cast<std::size_t>(end - begin));
+      begin = block;
+    }
+    end = block + bytes;
+  }
+  if (begin != nullptr) populate_pages(begin, static_cast<std::size_t>(end - begin));
 }
 
 void TileStore::give_back(PoolMemory& pool) {

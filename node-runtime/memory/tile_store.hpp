@@ -93,9 +93,9 @@ class TileStore {
 
   /// Allocates `capacity` blocks of `block_bytes` at `place`; the pool's id. Throws, like
   /// add_matrix, Error(usage) that says what was asked for and what there is.
-  /// `soon`: the first so many blocks are going to be used before long (populate_some).
+  /// `soon`: of the first blocks, the bytes that are going to be used before long (populate_some).
   std::int32_t add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity,
-                            std::int32_t soon = 0);
+                            std::vector<std::size_t> soon = {});
   /// Its host memory counts as given back at once; the system gets it later (unmap_some).
   void remove_job_pool(std::int32_t id);
   /// Gives the system what removed pools have had on the host, which takes longer than who waits
@@ -108,6 +108,8 @@ class TileStore {
   /// a third of the rate of a message. False: there are none. Any one thread that has nothing
   /// better to do.
   bool populate_some();
+  /// Gives all these pages to a pool at once, by several threads.
+  void populate(std::int32_t pool);
 
   /// Blocks of `block_bytes` that add_job_pool would get at `place` now.
   [[nodiscard]] std::int64_t blocks_available(PlaceId place, std::size_t block_bytes);
@@ -154,8 +156,9 @@ class TileStore {
     std::vector<std::byte*> blocks;  ///< of a matrix's pool, by block index
     HostRegion host;
     std::size_t bytes = 0;                 ///< of host memory
-    std::size_t populated = 0;             ///< of those to be used soon, from the beginning
-    std::size_t soon = 0;                  ///< bytes
+    std::vector<std::size_t> soon;         ///< bytes of the first blocks that get their pages
+    std::size_t populated_blocks = 0;      ///< of those
+    std::size_t populated_bytes = 0;       ///< of the next one
     std::vector<ResidentBlock> residents;  ///< of a device's pool, by block index
   };
   struct Matrix {

@@ -39,20 +39,24 @@ bool PoolPlan::is_temporary(MatrixId matrix) const {
   return index < temporary_.size() && temporary_[index];
 }
 
-void PoolPlan::take(Alive& alive, PlaceId place) {
+void PoolPlan::note_take(PlaceId place, TileId tile) {
+  if (place == host_place && host_takes_.size() < host_takes_max) host_takes_.push_back(tile);
+}
+
+void PoolPlan::take(Alive& alive, PlaceId place, TileId tile) {
   const std::uint64_t bit = std::uint64_t{1} << place.value();
   if ((alive.places & bit) != 0) return;
   alive.places |= bit;
+  note_take(place, tile);
   const auto p = static_cast<std::size_t>(place.value());
   maximum_alive_[p] = std::max(maximum_alive_[p], ++alive_[p]);
 }
 
 /// A block that lives only while one task or message is the oldest.
-void PoolPlan::pulse(PlaceId place, std::int32_t count) {
+void PoolPlan::pulse(PlaceId place) {
   const auto p = static_cast<std::size_t>(place.value());
-  alive_[p] += count;
-  maximum_alive_[p] = std::max(maximum_alive_[p], alive_[p]);
-  pulses_.emplace_back(place, count);
+  maximum_alive_[p] = std::max(maximum_alive_[p], ++alive_[p]);
+  pulses_.push_back(place);
 }
 
 /// `access` is read at `place` of this node.
@@ -61,7 +65,7 @@ void PoolPlan::use(const Access& access, PlaceId place) {
   if (here && access.home.place == place) return;
   Alive& alive = copies_[key(access)];
   if (!here && alive.places == 0) ++receives_;  // it lands at its first reader's place
-  take(alive, place);
+  take(alive, place, access.tile);
 }
 
 void PoolPlan::close(const Key& key) {
@@ -106,16 +110,15 @@ void PoolPlan::append(std::span<const Access> accesses) {
     if (access.mode == AccessMode::read) continue;
     const bool here = access.home.node == node_;
     if (mine && access.home != main.home) {
-      pulse(main.home.place, 1);
+      note_take(main.home.place, access.tile);
+      pulse(main.home.place);
       if (!here) ++sends_;
     } else if (!mine && here) {
       ++receives_;
     }
     write(access, here);
   }
-  for (const auto& [place, count] : pulses_) {
-    alive_[static_cast<std::size_t>(place.value())] -= count;
-  }
+  for (const PlaceId place : pulses_) --alive_[static_cast<std::size_t>(place.value())];
   pulses_.clear();
 }
 
@@ -129,14 +132,14 @@ void PoolPlan::write(const Access& access, bool here) {
   if (found != copies_.end()) {
     for (std::size_t p = 0; p < alive_.size(); ++p) {
       if ((found->second.places & ~home_bit) >> p & 1) {
-        pulses_.emplace_back(PlaceId{static_cast<std::int32_t>(p)}, 1);
+        pulses_.push_back(PlaceId{static_cast<std::int32_t>(p)});
       }
     }
     found->second.places &= home_bit;
     found->second.readers.clear();
     if (found->second.places == 0 && !temporary) copies_.erase(found);
   }
-  if (temporary) take(copies_[key(access)], access.home.place);
+  if (temporary) take(copies_[key(access)], access.home.place, access.tile);
 }
 
 void PoolPlan::release(const Access& access) {

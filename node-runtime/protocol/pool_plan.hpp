@@ -38,6 +38,9 @@ class PoolPlan {
 
   /// Blocks needed at each place.
   [[nodiscard]] const std::vector<std::int32_t>& minimum() const { return maximum_alive_; }
+  /// The tiles whose versions take the host's blocks, in program order; the first host_takes_max.
+  [[nodiscard]] const std::vector<TileId>& host_takes() const { return host_takes_; }
+  static constexpr std::size_t host_takes_max = 4096;
   /// Tasks that run on this node.
   [[nodiscard]] std::int64_t tasks() const { return tasks_; }
   /// Calls of append, append_alien_reader and release: what walking costs.
@@ -70,21 +73,23 @@ class PoolPlan {
 
   void add_alien_reader(const Access& access, NodeId reader);
   void use(const Access& access, PlaceId place);
-  void take(Alive& alive, PlaceId place);
+  void take(Alive& alive, PlaceId place, TileId tile);
+  void note_take(PlaceId place, TileId tile);
   void write(const Access& access, bool here);
   void close(const Key& key);
   [[nodiscard]] Key key(const Access& access) const {
     return {access.tile, access.home.node == node_ ? count_here : access.version};
   }
-  void pulse(PlaceId place, std::int32_t count);
+  void pulse(PlaceId place);
   [[nodiscard]] bool is_temporary(MatrixId matrix) const;
 
   NodeId node_;
   std::vector<std::int32_t> alive_;
   std::vector<std::int32_t> maximum_alive_;
+  std::vector<TileId> host_takes_;
   std::vector<bool> temporary_;
   std::unordered_map<Key, Alive, KeyHash> copies_;
-  std::vector<std::pair<PlaceId, std::int32_t>> pulses_;
+  std::vector<PlaceId> pulses_;
   std::int64_t tasks_ = 0;
   std::int64_t walked_ = 0;
   std::int64_t sends_ = 0;

@@ -115,6 +115,9 @@ class Engine {
   std::shared_ptr<JobRecord> prepare(JobSpec spec);
   /// Blocks that a job gets at a place where it needs `minimum`.
   [[nodiscard]] std::int32_t pool_capacity(PlaceId place, std::int32_t minimum) const;
+  /// Takes a prepared job's pools, with the pages of what it is going to write on the host, before
+  /// start() does; given back with a job that is never started. Throws as start() does.
+  void reserve(JobRecord& job);
   /// Begins a prepared job; any thread, the same order on all nodes. Throws Error(usage) with the
   /// numbers when its pools do not fit.
   void start(const std::shared_ptr<JobRecord>& job);
@@ -286,9 +289,13 @@ class Engine {
   [[nodiscard]] bool is_behind(const JobRecord& job) const;
   JobRecord* next_program();
   [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum) const;
+  [[nodiscard]] std::vector<std::size_t> bytes_soon(const JobRecord& job, std::size_t block_bytes,
+                                                    std::int32_t capacity) const;
   [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum,
                                           std::size_t block_bytes);
-  void reserve_pools(JobRecord& job);
+  /// Whether blocks that are used soon get their pages before it returns.
+  enum class Pages : std::uint8_t { now, soon };
+  void reserve_pools(JobRecord& job, Pages pages);
   void give_pools_back(JobRecord& job);
   void add_job(const std::shared_ptr<JobRecord>& job);
   void drained(protocol::Job& handle, Wakes& wakes);

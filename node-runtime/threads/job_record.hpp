@@ -35,11 +35,14 @@ struct JobRecord {
   std::optional<TaskStream> stream;
   Program program;
   bool waits_for_window = false;             ///< guarded by the engine's lock
+  bool is_reserved = false;                  ///< it has its pools, and was not started
   bool external = false;                     ///< a user's thread inserts
   bool stream_ended = false;                 ///< and has inserted all; guarded by the engine's lock
   trace::NameId generated_name{};            ///< of the trace's counter; with a trace alone
   std::vector<protocol::PoolOptions> pools;  ///< by place
   std::vector<std::int32_t> blocks_minimum;  ///< by place, from the plan
+  /// The first tiles that take the host's blocks, from the plan; a user's stream has none.
+  std::vector<protocol::TileId> host_takes;
   std::int64_t tasks_planned = 0;
   /// Of this node's tasks in the order of their insertion, instead of the program's; empty: the
   /// program's count.

@@ -12,13 +12,16 @@
 namespace heddle {
 namespace {
 
-/// Most jobs use these beside twice what they need at least.
+/// A stream whose tasks are not known yet uses these beside twice what it needs at least.
 constexpr std::int32_t blocks_soon = 16;
 
 }  // namespace
 
 std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
-  auto job = std::make_shared<JobRecord>();
+  const std::shared_ptr<JobRecord> job(new JobRecord, [this](JobRecord* record) {
+    if (record->is_reserved) give_pools_back(*record);  // it was never started
+    delete record;
+  });
   job->spec = std::move(spec);
   protocol::PoolPlan plan(options_.node, store_.places());
   for (const protocol::MatrixId m : job->spec.temporaries) plan.set_temporary(m);
@@ -29,6 +32,7 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   }
   job->blocks_minimum = plan.minimum();
   job->tasks_planned = plan.tasks();
+  job->host_takes = plan.host_takes();
   if (options_.path_costs) {
     const auto shape_of = [this](protocol::TileId tile) {
       const TileShape shape = store_.shape(tile);
@@ -42,8 +46,14 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   return job;
 }
 
+void Engine::reserve(JobRecord& job) {
+  HEDDLE_CHECK(!job.is_reserved && job.handle == nullptr, "job '{}' has its memory", job.spec.name);
+  reserve_pools(job, Pages::now);
+  job.is_reserved = true;
+}
+
 void Engine::start(const std::shared_ptr<JobRecord>& job) {
-  reserve_pools(*job);
+  if (!std::exchange(job->is_reserved, false)) reserve_pools(*job, Pages::soon);
   add_job(job);
   generation_bell.ring();
 }
@@ -53,7 +63,7 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   job->spec = std::move(spec);
   job->external = true;
   job->blocks_minimum.assign(static_cast<std::size_t>(store_.places()), blocks_minimum);
-  reserve_pools(*job);
+  reserve_pools(*job, Pages::soon);
   add_job(job);
   return job;
 }
@@ -73,8 +83,22 @@ std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size
   return protocol::affordable_blocks(useful_blocks(place, minimum), left);
 }
 
+/// Of the host's first blocks, what the job is going to write: who receives it would wait for its
+/// pages.
+std::vector<std::size_t> Engine::bytes_soon(const JobRecord& job, std::size_t block_bytes,
+                                            std::int32_t capacity) const {
+  std::vector<std::size_t> bytes;
+  if (job.external) {
+    const std::int32_t minimum = job.blocks_minimum.front();
+    bytes.assign(static_cast<std::size_t>(2 * minimum + blocks_soon), block_bytes);
+  }
+  for (const protocol::TileId tile : job.host_takes) bytes.push_back(store_.shape(tile).bytes());
+  bytes.resize(std::min(bytes.size(), static_cast<std::size_t>(capacity)));
+  return bytes;
+}
+
 /// Memory for what the job copies, receives and makes on the way; all that is asked for, or none.
-void Engine::reserve_pools(JobRecord& job) {
+void Engine::reserve_pools(JobRecord& job, Pages pages) {
   std::size_t block_bytes = 0;
   for (const protocol::MatrixId m : job.spec.matrices) {
     block_bytes = std::max(block_bytes, store_.largest_tile_bytes(m));
@@ -83,11 +107,14 @@ void Engine::reserve_pools(JobRecord& job) {
     for (std::int32_t p = 0; p < store_.places(); ++p) {
       const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
       const std::int32_t capacity = minimum + extra_blocks(PlaceId{p}, minimum, block_bytes);
-      // Cores that workers need are not spent on blocks that may not be used.
-      const bool may_wait = options_.oversubscribed || minimum == 0;
-      const std::int32_t soon = may_wait ? 0 : 2 * minimum + blocks_soon;
-      const std::int32_t pool = store_.add_job_pool(PlaceId{p}, block_bytes, capacity, soon);
+      std::vector<std::size_t> soon;
+      // Cores that workers need are not spent on pages while they compute.
+      const bool populates = pages == Pages::now || !options_.oversubscribed;
+      if (p == host_place.value() && populates) soon = bytes_soon(job, block_bytes, capacity);
+      const std::int32_t pool =
+          store_.add_job_pool(PlaceId{p}, block_bytes, capacity, std::move(soon));
       job.pools.push_back({pool, capacity, minimum});
+      if (pages == Pages::now) store_.populate(pool);
     }
   } catch (...) {
     give_pools_back(job);

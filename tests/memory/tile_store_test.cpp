@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/error.hpp"
+#include "base/memory_block.hpp"
 #include "base/units.hpp"
 #include "tests/memory/one_device.hpp"
 
@@ -51,8 +52,8 @@ TEST(TileStore, gives_pages_to_what_is_going_to_be_used_of_pools_on_the_host) {
   EXPECT_FALSE(store.populate_some());
   const std::int32_t none = store.add_job_pool(host_place, block, 4);
   EXPECT_FALSE(store.populate_some());
-  const std::int32_t some = store.add_job_pool(host_place, block, 64, 9);
-  const std::int32_t gone = store.add_job_pool(host_place, block, 8, 100);
+  const std::int32_t some = store.add_job_pool(host_place, block, 64, std::vector(9, block));
+  const std::int32_t gone = store.add_job_pool(host_place, block, 8, std::vector(8, block));
   ASSERT_FALSE(is_there(some, 0));
   ASSERT_TRUE(store.populate_some());
   if (!is_there(some, 0)) GTEST_SKIP() << "this system cannot populate pages";
@@ -65,6 +66,27 @@ TEST(TileStore, gives_pages_to_what_is_going_to_be_used_of_pools_on_the_host) {
   store.remove_job_pool(some);
   store.remove_job_pool(none);
   EXPECT_FALSE(store.populate_some());
+}
+
+TEST(TileStore, gives_no_pages_to_what_is_not_used_of_a_block) {
+  TileStore store({}, std::uint64_t{1} << 30);
+  constexpr std::size_t block = 4 * huge_page_bytes;
+  const std::int32_t pool = store.add_job_pool(host_place, block, 4, {100, 0, block / 2 + 100});
+  while (store.populate_some()) {
+  }
+  const auto is_there = [&](std::int32_t index, std::size_t offset) {
+    std::byte* const at = store.address({pool, index}) + offset;
+    std::byte* const page = at - reinterpret_cast<std::uintptr_t>(at) % 4096;
+    unsigned char there = 0;
+    EXPECT_EQ(::mincore(page, 1, &there), 0);
+    return (there & 1U) != 0;
+  };
+  if (!is_there(0, 0)) GTEST_SKIP() << "this system cannot populate pages";
+  EXPECT_FALSE(is_there(0, block / 2));
+  EXPECT_FALSE(is_there(1, block / 2));
+  EXPECT_TRUE(is_there(2, block / 2));
+  EXPECT_FALSE(is_there(3, block / 2));
+  store.remove_job_pool(pool);
 }
 
 TEST(TileStore, gives_memory_of_removed_pools_to_the_system_when_somebody_has_time) {

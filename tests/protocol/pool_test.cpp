@@ -247,6 +247,8 @@ TEST(PoolPlan, counts_tasks_and_messages_of_its_node) {
   EXPECT_EQ(there.tasks(), 2);
   EXPECT_EQ(there.receives(), 2);
   EXPECT_EQ(there.sends(), 1);
+  EXPECT_EQ(here.host_takes(), (std::vector{b, c}));  // c is made here on its way home
+  EXPECT_EQ(there.host_takes(), (std::vector{a}));    // the minor output comes into its own block
 }
 
 TEST(PoolPlan, of_random_programs_is_rarely_generous_and_one_block_less_never_gives_wrong_results) {

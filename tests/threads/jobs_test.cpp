@@ -46,6 +46,12 @@ Matrix<double> cells(Node& node, std::int64_t count) {
   return m;
 }
 
+/// Whose jobs copy tiles to the host.
+Config with_a_device() {
+  return configuration("cpu_workers: 1, devices: {backend: emulated, per_node: 1}",
+                       "tile: 32, strip: 16, small: 16");
+}
+
 TileRef cell(const Matrix<double>& m, std::int64_t i) {
   return m(TileRow{static_cast<std::int32_t>(i)}, TileColumn{0});
 }
@@ -118,6 +124,31 @@ TEST(Jobs, report_the_first_pivot_that_is_not_positive_as_lapack_does) {
     EXPECT_EQ(result.info, pivot);
     EXPECT_LT(result.pivot, 0);
   }
+}
+
+TEST(Jobs, that_have_reserved_their_memory_give_what_others_give) {
+  Node node(with_a_device());
+  Matrix<double> a = dominant(node, 150);
+  Matrix<double> b = dominant(node, 150);
+  node.submit(cholesky(a)).wait();
+  Job job = node.prepare(cholesky(b));
+  ASSERT_GT(job.blocks_minimum().front(), 0);  // it copies tiles to the host
+  job.reserve();
+  job.start();
+  EXPECT_EQ(job.wait().status, JobResult::Status::done);
+  EXPECT_EQ(dense(a), dense(b));
+}
+
+TEST(Jobs, that_are_never_started_give_back_what_they_have_reserved) {
+  Node node(with_a_device());
+  Matrix<double> a = dominant(node, 100);
+  // More pools than there can be at a time.
+  for (std::size_t i = 0; i < TileStore::pools_max; ++i) {
+    Job job = node.prepare(cholesky(a));
+    ASSERT_GT(job.blocks_minimum().front(), 0);
+    ASSERT_NO_THROW(job.reserve()) << i;
+  }
+  EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
 }
 
 TEST(Jobs, advance_with_the_smallest_window) {
@@ -232,11 +263,9 @@ TEST(Matrices, wrap_memory_of_the_caller) {
 }
 
 TEST(Nodes, of_emulated_devices_pass_their_failures_on) {
-  const Config config = configuration("cpu_workers: 1, devices: {backend: emulated, per_node: 1}",
-                                      "tile: 32, strip: 16, small: 16");
   NodeFaults faults;
   faults.devices.fail_kernel = 3;
-  Node node(config, faults);
+  Node node(with_a_device(), faults);
   Matrix<double> a = node.matrix<double>({.rows = 128, .columns = 128, .storage = Storage::lower});
   try {
     a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 200.0 : 1.0; });
