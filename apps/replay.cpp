@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "apps/run_facts.hpp"
@@ -218,8 +217,7 @@ class RecordedRun final : public PredictionSubject {
     // What neighbours take to read each other a run of one node a host does not tell.
     const bool is_like_here = !options_.machine && was_.cpu_model == here_.cpu_model();
     if (was_.ways.memory || !is_like_here) return result;
-    if (const std::optional<replay::Way> reading = here_.reading(result)) {
-      start.machine.memory = *reading;
+    if (here_.add_reading(result, start.machine)) {
       result = read_machine_description(options_.machine, changes, start);
     }
     return result;

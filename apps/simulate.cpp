@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <fmt/core.h>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +26,7 @@ class ProblemOfFile final : public PredictionSubject {
     MachineDescription defaults = here_.description();
     if (!options_.machine) {
       here_.add_devices(config.runtime.devices, defaults);
-      defaults.machine.wake_s = here_.wake_seconds();
+      defaults.machine.wake_s = here_.waking().wake_s;
     }
     if (config.runtime.cpu_workers) {
       defaults.machine.cpu_workers = static_cast<std::int32_t>(*config.runtime.cpu_workers);
@@ -52,8 +51,7 @@ class ProblemOfFile final : public PredictionSubject {
     MachineDescription result = read_machine_description(options_.machine, changes, defaults);
     if (options_.machine) return result;
     // Neighbours read each other while their workers compute.
-    if (const std::optional<replay::Way> reading = here_.reading(result)) {
-      defaults.machine.memory = *reading;
+    if (here_.add_reading(result, defaults.machine)) {
       result = read_machine_description(options_.machine, changes, defaults);
     }
     return result;

@@ -110,16 +110,17 @@ class DescriptionReader {
   void read_runtime(const YAML::Node& map, replay::SimulatedMachine& to) const {
     yaml_.expect_map(map, "runtime",
                      {"append_us", "task_us", "wake_us", "launch_us", "notice_us", "message_us",
-                      "pause_us", "look_us", "job_us"});
-    const std::array<std::pair<const char*, double*>, 9> costs{{{"append_us", &to.append_s},
-                                                                {"task_us", &to.task_s},
-                                                                {"wake_us", &to.wake_s},
-                                                                {"launch_us", &to.launch_s},
-                                                                {"notice_us", &to.notice_s},
-                                                                {"message_us", &to.message_s},
-                                                                {"pause_us", &to.pause_s},
-                                                                {"look_us", &to.look_s},
-                                                                {"job_us", &to.job_s}}};
+                      "read_us", "pause_us", "look_us", "job_us"});
+    const std::array<std::pair<const char*, double*>, 10> costs{{{"append_us", &to.append_s},
+                                                                 {"task_us", &to.task_s},
+                                                                 {"wake_us", &to.wake_s},
+                                                                 {"launch_us", &to.launch_s},
+                                                                 {"notice_us", &to.notice_s},
+                                                                 {"message_us", &to.message_s},
+                                                                 {"read_us", &to.read_s},
+                                                                 {"pause_us", &to.pause_s},
+                                                                 {"look_us", &to.look_s},
+                                                                 {"job_us", &to.job_s}}};
     for (const auto& [key, cost] : costs) {
       if (map[key]) *cost = microseconds(map, key);
     }

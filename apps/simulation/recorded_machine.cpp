@@ -76,7 +76,7 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   if (result.costs.wake_s) {
     machine.wake_s = *result.costs.wake_s;
   } else if (result.cpu_model == here.cpu_model()) {
-    machine.wake_s = here.wake_seconds();
+    machine.wake_s = here.waking().wake_s;
   }
   return result;
 }

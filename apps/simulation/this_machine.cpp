@@ -14,7 +14,6 @@
 #include "apps/tuning/operands.hpp"
 #include "apps/tuning/reading.hpp"
 #include "apps/tuning/timing.hpp"
-#include "apps/tuning/wake.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/kernel_flops.hpp"
@@ -116,20 +115,23 @@ MachineDescription ThisMachine::description() const {
   return result;
 }
 
-double ThisMachine::wake_seconds() {
-  if (!wake_s_) wake_s_ = tuning::wake_seconds();
-  return *wake_s_;
+const tuning::Waking& ThisMachine::waking() {
+  if (!waking_) waking_ = tuning::measure_waking();
+  return *waking_;
 }
 
-std::optional<replay::Way> ThisMachine::reading(const MachineDescription& machine) {
-  const Crowd crowd = crowd_of(machine, 0);
-  if (crowd.processes < 2) return std::nullopt;
-  if (const auto known = readings_.find(crowd); known != readings_.end()) return known->second;
-  static_cast<void>(load_blas(profile_.blas));
-  const auto measured = tuning::reading_beside_work(processes_of(crowd), has_spare_cores(crowd));
-  std::optional<replay::Way>& way = readings_[crowd];
-  if (measured) way = replay::Way{measured->short_us * 1e-6, measured->rate * 1e9};
-  return way;
+bool ThisMachine::add_reading(const MachineDescription& like, replay::SimulatedMachine& to) {
+  const Crowd crowd = crowd_of(like, 0);
+  if (crowd.processes < 2) return false;
+  if (!readings_.contains(crowd)) {
+    static_cast<void>(load_blas(profile_.blas));
+    readings_[crowd] = tuning::reading_beside_work(processes_of(crowd), has_spare_cores(crowd));
+  }
+  const auto& reading = readings_[crowd];
+  if (!reading) return false;
+  to.memory.bytes_per_s = reading->rate * 1e9;
+  to.read_s = reading->short_us * 1e-6 + waking().ring_s;
+  return true;
 }
 
 ThisMachine::Crowd ThisMachine::crowd_of(const MachineDescription& machine,

@@ -16,6 +16,7 @@
 #include "apps/simulation/rehearsal.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "apps/tuning/cpu.hpp"
+#include "apps/tuning/wake.hpp"
 #include "config/config.hpp"
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/topology/cpu.hpp"
@@ -45,12 +46,13 @@ class ThisMachine {
                                  const MachineDescription& other) const {
     return crowd_of(one, 0) == crowd_of(other, 0);
   }
-  /// What a worker that sleeps takes to begin a task here, seconds; measured once.
-  [[nodiscard]] double wake_seconds();
+  /// What waking a worker takes here; measured once.
+  [[nodiscard]] const tuning::Waking& waking();
   /// What nodes of one host take here to read each other's tiles while all workers compute
-  /// (tuning::reading_beside_work); measured once for as many workers in as many processes, of a
-  /// host's nodes. Nothing: they have no neighbours, or the system does not let them.
-  [[nodiscard]] std::optional<replay::Way> reading(const MachineDescription& machine);
+  /// (tuning::reading_beside_work), and to wake who waits for them; measured once for as many
+  /// workers in as many processes, of the host's nodes of `like`. False: they have no neighbours,
+  /// or the system does not let them.
+  [[nodiscard]] bool add_reading(const MachineDescription& like, replay::SimulatedMachine& to);
   /// A machine's own rates. Where it has none of the host, kernels are timed here as they are asked
   /// for, each case once, on as many workers at the same time as a host there has (or as there are
   /// here), in as many processes as it has nodes; the first call loads OpenBLAS. `matrix_bytes`: of
@@ -101,9 +103,9 @@ class ThisMachine {
 
   MachineProfile profile_;
   CpuTopology topology_ = CpuTopology::detect();
-  std::optional<double> wake_s_;
+  std::optional<tuning::Waking> waking_;
   std::map<Crowd, TimedHere> clocks_;
-  std::map<Crowd, std::optional<replay::Way>> readings_;
+  std::map<Crowd, std::optional<MessageMeasurement::Reading>> readings_;
   /// Cases that differ in rows alone: tall tiles of QR, each with another first row.
   struct KernelWidth {
     const Kernel* kernel = nullptr;

@@ -21,7 +21,7 @@ constexpr auto asleep_for = std::chrono::microseconds(300);
 
 }  // namespace
 
-double wake_seconds() {
+Waking measure_waking() {
   Doorbell bell;
   Clock::time_point woken;
   std::atomic<int> rounds{0};  // over; released with `woken` written
@@ -34,7 +34,8 @@ double wake_seconds() {
     }
     rounds.store(wakings + 1, std::memory_order_release);
   });
-  std::vector<double> seconds;
+  std::vector<double> rings;
+  std::vector<double> wakes;
   for (int i = 1; i <= wakings; ++i) {
     while (rounds.load(std::memory_order_acquire) < i) std::this_thread::yield();
     const Clock::time_point begin = Clock::now();
@@ -42,11 +43,13 @@ double wake_seconds() {
     }
     const Clock::time_point rung = Clock::now();
     bell.ring();
+    const Clock::time_point goes_on = Clock::now();
     while (rounds.load(std::memory_order_acquire) <= i) std::this_thread::yield();
-    seconds.push_back(std::chrono::duration<double>(woken - rung).count());
+    rings.push_back(std::chrono::duration<double>(goes_on - rung).count());
+    wakes.push_back(std::chrono::duration<double>(woken - rung).count());
   }
   sleeper.join();
-  return median(std::move(seconds));
+  return {median(std::move(rings)), median(std::move(wakes))};
 }
 
 }  // namespace heddle::tuning

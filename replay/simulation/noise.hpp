@@ -31,9 +31,9 @@ class NoisyJob final : public JobLayer {
 
 /// A pace for each of so many workers (SimulatedMachine::worker_paces), of those that a run's
 /// workers had: each of these as often as any other, or once more, in an order that follows from
-/// the seed, and scaled so that a worker is as fast as one of the run was on average. Workers differ
-/// for as long as a run lasts, by what else their cores do; a node with slow ones is what others
-/// wait for. At least one pace, all above 0.
+/// the seed, and scaled so that a worker is as fast as one of the run was on average. Workers
+/// differ for as long as a run lasts, by what else their cores do; a node with slow ones is what
+/// others wait for. At least one pace, all above 0.
 [[nodiscard]] std::vector<double> dealt_paces(std::span<const double> of_run, std::int32_t workers,
                                               std::uint64_t seed);
 

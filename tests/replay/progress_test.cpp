@@ -78,6 +78,22 @@ TEST(ProgressThread, looks_without_rest_while_a_worker_waits) {
   EXPECT_EQ(received_beside(Long::us_90).seen_ns(machine), 90'000) << "when it begins to wait";
 }
 
+TEST(ProgressThread, takes_its_time_beside_each_reading_of_a_neighbour) {
+  Script script;
+  const TileId a = script.tile(0);
+  script.task(Long::us_1, a);
+  script.task(Long::us_1, script.tile(1), a);
+  SimulatedMachine machine = free_machine();
+  machine.nodes = machine.nodes_per_host = 2;
+  const std::int64_t seen_ns = script.seen_ns(machine);
+  machine.read_s = 3e-6;
+  EXPECT_EQ(script.seen_ns(machine), seen_ns + 3'000);
+  machine.nodes_per_host = 1;
+  const std::int64_t by_network_ns = script.seen_ns(machine);
+  machine.read_s = 0;
+  EXPECT_EQ(script.seen_ns(machine), by_network_ns) << "nobody is read";
+}
+
 TEST(ProgressThread, has_a_shared_core_when_its_worker_steps_aside) {
   Script script;
   const TileId a = script.tile(0);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <sys/mman.h>
 
 #include "node-runtime/transport/p2p/host_pages.hpp"
 #include "tests/transport/p2p/cluster.hpp"
@@ -45,6 +46,7 @@ struct Memory {
     } else {
       on_host.emplace(size);
       address = on_host->span().data();
+      ::madvise(address, size, MADV_HUGEPAGE);  // or half a million of small ones would be cleared
     }
   }
   std::optional<HostPages> on_host;
