@@ -105,6 +105,70 @@ class Returns {
   std::map<std::pair<NodeId, PlaceId>, std::vector<Return>> places_;
 };
 
+/// What a thread waited before a task for longer than scheduling takes.
+constexpr std::int64_t wait_ns_min = 2000;
+
+/// Who used last what tasks that had to wait write over, on their nodes.
+class LastUsers {
+ public:
+  LastUsers(const RunTrace& run, std::int32_t job) : run_(run) {
+    std::map<NodeId, std::vector<const Access*>> written;
+    for (const Thread& thread : run.threads) {
+      std::int64_t free_ns = 0;
+      for (TaskId id = thread.first_task; id != thread.last_task; ++id) {
+        const Task& task = run.at(id);
+        const bool has_waited = task.time.start_ns - free_ns >= wait_ns_min;
+        free_ns = std::max(free_ns, task.time.end_ns);
+        if (task.job != job || !has_waited) continue;
+        for (const Access& access : run.accesses_of(task)) {
+          if (access.mode != trace::AccessMode::read) written[thread.node].push_back(&access);
+        }
+      }
+    }
+    for (const auto& [node, accesses] : written) {
+      Table& table = tables_.try_emplace(node, accesses.size()).first->second;
+      for (const Access* access : accesses) table(access->tile, access->version) = {};
+    }
+    for (std::size_t i = 0; i < run.tasks.size(); ++i)
+      note(TaskId(static_cast<std::int32_t>(i)), job);
+  }
+
+  /// Nothing: nobody used it, or somebody still does when the task begins, so that it writes
+  /// elsewhere.
+  [[nodiscard]] OptionalIndex<TaskId> before(const Task& task) const {
+    const auto table = tables_.find(run_.at(task.thread).node);
+    if (table == tables_.end()) return {};
+    OptionalIndex<TaskId> last;
+    for (const Access& access : run_.accesses_of(task)) {
+      if (access.mode == trace::AccessMode::read) continue;
+      const OptionalIndex<TaskId>* const user = table->second.find(access.tile, access.version);
+      if (user == nullptr || !*user || end_ns(*user) > task.time.start_ns) continue;
+      if (!last || end_ns(last) < end_ns(*user)) last = *user;
+    }
+    return last;
+  }
+
+ private:
+  using Table = VersionTable<OptionalIndex<TaskId>>;
+
+  void note(TaskId id, std::int32_t job) {
+    const Task& task = run_.at(id);
+    const auto table = tables_.find(run_.at(task.thread).node);
+    if (task.job != job || table == tables_.end()) return;
+    for (const Access& access : run_.accesses_of(task)) {
+      if (access.mode != trace::AccessMode::read) continue;
+      OptionalIndex<TaskId>* const last = table->second.find(access.tile, access.version);
+      if (last != nullptr && (!*last || end_ns(*last) < task.time.end_ns)) *last = id;
+    }
+  }
+  [[nodiscard]] std::int64_t end_ns(OptionalIndex<TaskId> task) const {
+    return run_.at(*task).time.end_ns;
+  }
+
+  const RunTrace& run_;
+  std::map<NodeId, Table> tables_;
+};
+
 /// Shares out the time of threads.
 class TimeKeeper {
  public:
@@ -114,6 +178,7 @@ class TimeKeeper {
         span_(span),
         arrivals_(run, graph.job()),
         returns_(run),
+        last_users_(run, graph.job()),
         generation_(run, graph.job()) {}
 
   /// Tasks of the thread that lie in the span, by when they began.
@@ -210,6 +275,9 @@ class TimeKeeper {
       account.add(IdleCause::message, rest.until(message_ns));
       account.add(IdleCause::copy, rest.until(copy_ns));
       wait_for_fine_tasks(rest, gap, id, account);
+      if (const auto user = last_users_.before(task)) {
+        wait_for_task(rest, *user, IdleCause::task_here, account);
+      }
     }
     account.add(IdleCause::runtime, rest.until(gap.end_ns));
   }
@@ -221,12 +289,15 @@ class TimeKeeper {
       if (last.value() < 0 || run_.at(other).time.end_ns > run_.at(last).time.end_ns) last = other;
     }
     if (last.value() < 0) return;
-    const Task& maker = run_.at(last);
-    const Interval part = rest.until(maker.time.end_ns);
+    const bool is_here = run_.at(run_.at(last).thread).node == node;
+    wait_for_task(rest, last, is_here ? IdleCause::task_here : IdleCause::task_there, account);
+  }
+
+  void wait_for_task(Rest& rest, TaskId other, IdleCause cause, const Account& account) const {
+    const Interval part = rest.until(run_.at(other).time.end_ns);
     if (part.ns() == 0) return;
-    const bool is_here = run_.at(maker.thread).node == node;
-    account.add(is_here ? IdleCause::task_here : IdleCause::task_there, part);
-    account.result.waited_for.push_back({last, part.ns()});
+    account.add(cause, part);
+    account.result.waited_for.push_back({other, part.ns()});
   }
 
   /// Of a task that was divided before the gap: it waited for others of them.
@@ -241,6 +312,7 @@ class TimeKeeper {
   Interval span_;
   Arrivals arrivals_;
   Returns returns_;
+  LastUsers last_users_;
   Generation generation_;
 };
 

@@ -11,9 +11,10 @@ namespace heddle::replay {
 
 /// Why a thread that runs tasks ran none. Of the time before a task, each part goes to what was
 /// missing last: first the tasks before it, then the task itself, as far as it was not generated
-/// when these were over, then its data, then nothing that the trace knows.
+/// when these were over, then its data, then tasks of its node that used what it was to write over,
+/// then nothing that the trace knows.
 enum class IdleCause : std::uint8_t {
-  task_here,   ///< a task before it, on the same node, was not over
+  task_here,   ///< a task before it, on the same node, was not over, or used what it writes over
   task_there,  ///< likewise, on another node
   window,      ///< it was not generated: the window was full
   generation,  ///< it was not generated: generation had not come to it

@@ -25,6 +25,10 @@ class VersionTable {
     const Entry& entry = entries_[place_of(tile, version)];
     return entry.is_taken ? &entry.value : nullptr;
   }
+  [[nodiscard]] Value* find(trace::Tile tile, Version version) {
+    Entry& entry = entries_[place_of(tile, version)];
+    return entry.is_taken ? &entry.value : nullptr;
+  }
   /// A new one is default-constructed. There are never more than were announced.
   [[nodiscard]] Value& operator()(trace::Tile tile, Version version) {
     Entry& entry = entries_[place_of(tile, version)];

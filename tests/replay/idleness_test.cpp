@@ -116,6 +116,22 @@ TEST(Idleness, knows_tasks_of_the_same_node) {
   EXPECT_EQ(us(times[1], IdleCause::runtime), 5);
 }
 
+TEST(Idleness, of_who_waits_for_users_of_what_it_writes_over_is_theirs) {
+  RunBuilder build(1, 2);
+  build.task(0, 0, "make", 0, 10, {changes(0, 0)});
+  build.task(0, 0, "use", 10, 60, {reads(0, 1)});
+  build.task(0, 1, "change", 65, 70, {changes(0, 1)});
+  build.task(0, 0, "use", 70, 120, {reads(0, 2)});
+  build.task(0, 1, "change", 90, 100, {changes(0, 2)});  // elsewhere: it does not wait
+  const RunTrace run = build.run();
+  const std::vector<ThreadTime> times = idleness_of(run, Graph(run, 0), {0, 120'000}).threads;
+  EXPECT_EQ(us(times[1], IdleCause::task_here), 10 + 50);
+  EXPECT_EQ(us(times[1], IdleCause::runtime), 5 + 20);
+  ASSERT_EQ(times[1].waited_for.size(), 2U);
+  EXPECT_EQ(run.kernel_of(run.at(times[1].waited_for[0].task)), "use");
+  EXPECT_EQ(times[1].waited_for[0].ns, 50'000);
+}
+
 TEST(Idleness, tells_a_full_window_from_generation_that_is_behind) {
   RunBuilder build(1, 2);
   build.task(0, 0, "make", 0, 30, {changes(0, 0)});
