@@ -75,7 +75,7 @@ std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* 
   if (bytes == 0) return nullptr;
   reserve_host(bytes, purpose);
   pool.bytes = bytes;
-  to_unmap_.clear();  // so that there is never more than is counted when memory is taken
+  kept_.clear();  // so that there is never more than is counted when memory is taken
   try {
     pool.host = HostRegion(bytes, purpose);
   } catch (...) {
@@ -83,6 +83,20 @@ std::byte* TileStore::allocate(PoolMemory& pool, std::size_t bytes, const char* 
     throw;
   }
   return pool.host.address();
+}
+
+/// Memory of a removed pool, the smallest that does, all of which counts; false: there is none of
+/// about that size.
+bool TileStore::reuse(PoolMemory& pool, std::size_t bytes, const char* purpose) {
+  std::ranges::sort(kept_, {}, &HostRegion::bytes);
+  const auto found = std::ranges::lower_bound(kept_, bytes, {}, &HostRegion::bytes);
+  if (bytes == 0 || found == kept_.end() || found->bytes() > 2 * bytes) return false;
+  if (host_bytes_.load(std::memory_order_relaxed) + found->bytes() > host_bytes_max_) return false;
+  reserve_host(found->bytes(), purpose);
+  pool.bytes = found->bytes();
+  pool.host = std::move(*found);
+  kept_.erase(found);
+  return true;
 }
 
 std::shared_ptr<Backing> TileStore::make_backing(Device& device, std::size_t bytes) {
@@ -242,7 +256,9 @@ std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes, std
   constexpr const char* purpose = "copies of tiles";
   const auto count = static_cast<std::size_t>(capacity);
   if (place == host_place) {
-    pool->base = allocate(*pool, pool->block_bytes * count, purpose);
+    const std::size_t bytes = pool->block_bytes * count;
+    pool->base =
+        reuse(*pool, bytes, purpose) ? pool->host.address() : allocate(*pool, bytes, purpose);
     pool->soon = std::move(soon);
     HEDDLE_CHECK(pool->soon.size() <= count, "{} blocks soon of {}", pool->soon.size(), count);
   } else {
@@ -314,14 +330,7 @@ void TileStore::remove_job_pool(std::int32_t id) {
   const std::unique_ptr<PoolMemory> pool = take_pool(id);
   if (pool->host.bytes() == 0) return;
   const std::lock_guard lock(mutex_);
-  to_unmap_.push_back(std::move(pool->host));
-}
-
-bool TileStore::unmap_some() {
-  std::vector<HostRegion> regions;  // which end behind the lock
-  const std::lock_guard lock(mutex_);
-  regions.swap(to_unmap_);
-  return !regions.empty();
+  kept_.push_back(std::move(pool->host));
 }
 
 /// Nobody finds it any more.

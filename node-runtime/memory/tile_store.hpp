@@ -96,12 +96,10 @@ class TileStore {
   /// `soon`: of the first blocks, the bytes that are going to be used before long (populate_some).
   std::int32_t add_job_pool(PlaceId place, std::size_t block_bytes, std::int32_t capacity,
                             std::vector<std::size_t> soon = {});
-  /// Its host memory counts as given back at once; the system gets it later (unmap_some).
+  /// Its host memory counts as given back at once. It is kept for the next pool of half its size at
+  /// least, which has its pages then, and goes back to the system before anything else is taken
+  /// from there.
   void remove_job_pool(std::int32_t id);
-  /// Gives the system what removed pools have had on the host, which takes longer than who waits
-  /// for the end of a job should (0.4 ms of a job of 10). False: there is none. Any one thread that
-  /// has nothing better to do; new pools do it before they take memory.
-  bool unmap_some();
 
   /// Gives pages to a few blocks on the host that are going to be used, for less than a
   /// millisecond: who writes a block for the first time would wait for the system to clear them, at
@@ -178,6 +176,7 @@ class TileStore {
   std::int32_t add_pool(std::unique_ptr<PoolMemory> pool);
   void reserve_host(std::size_t bytes, const char* purpose);
   std::byte* allocate(PoolMemory& pool, std::size_t bytes, const char* purpose);
+  [[nodiscard]] bool reuse(PoolMemory& pool, std::size_t bytes, const char* purpose);
   std::unique_ptr<PoolMemory> matrix_pool(const TileTable& table, const TileClasses& classes,
                                           PlaceId place);
   /// Gives the blocks (0 bytes: there is none) of a device's pool to its cache.
@@ -202,7 +201,7 @@ class TileStore {
   std::array<std::atomic<Chunk*>, chunk_count> chunks_{};
   std::vector<std::int32_t> free_pools_;
   std::vector<std::int32_t> to_populate_;  ///< pools with blocks that are going to be used
-  std::vector<HostRegion> to_unmap_;       ///< of removed pools, counted no more
+  std::vector<HostRegion> kept_;           ///< of removed pools, counted no more
   /// Relaxed: sums for refusals and the report. Changed with caches' locks held, so not under
   /// `mutex_`, which is taken before those.
   std::atomic<std::uint64_t> host_bytes_{0};

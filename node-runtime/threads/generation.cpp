@@ -16,7 +16,7 @@ void generation_loop(Engine& engine, trace::ThreadTrace& trace) {
       trace.add_busy(from - begin);
       continue;
     }
-    if (engine.store().populate_some() || engine.store().unmap_some()) {
+    if (engine.store().populate_some()) {
       trace.add_busy(trace::now_ns() - from);
       // On a host full of workers the progress thread has the same core, and the system would give
       // it the core at the end of a slice only: the first message of a job came 3.5 ms late.

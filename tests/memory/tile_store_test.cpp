@@ -89,7 +89,7 @@ TEST(TileStore, gives_no_pages_to_what_is_not_used_of_a_block) {
   store.remove_job_pool(pool);
 }
 
-TEST(TileStore, gives_memory_of_removed_pools_to_the_system_when_somebody_has_time) {
+TEST(TileStore, keeps_memory_of_removed_pools_for_the_next_one_that_it_fits) {
   TileStore store({}, std::uint64_t{1} << 30);
   constexpr std::size_t block = std::size_t{1} << 20;
   const std::uint64_t all = host_bytes_free(store);
@@ -97,24 +97,30 @@ TEST(TileStore, gives_memory_of_removed_pools_to_the_system_when_somebody_has_ti
     unsigned char there = 0;
     return ::mincore(page, 1, &there) == 0;
   };
-  const auto removed = [&] {
-    const std::int32_t pool = store.add_job_pool(host_place, block, 4);
+  /// Where a pool was.
+  const auto removed = [&](std::int32_t capacity) {
+    const std::int32_t pool = store.add_job_pool(host_place, block, capacity);
     std::byte* const page = store.address({pool, 0});
+    page[0] = std::byte{7};
     store.remove_job_pool(pool);
     EXPECT_EQ(host_bytes_free(store), all) << "who asks next may have it";
     return page;
   };
-  EXPECT_FALSE(store.unmap_some());
-  std::byte* page = removed();
-  EXPECT_TRUE(is_mapped(page));
-  EXPECT_TRUE(store.unmap_some());
-  EXPECT_FALSE(is_mapped(page));
-  EXPECT_FALSE(store.unmap_some());
+  std::byte* const large = removed(8);
+  EXPECT_TRUE(is_mapped(large));
+  EXPECT_EQ(removed(4), large);
+  EXPECT_EQ(removed(8), large) << "all of it";
+  EXPECT_EQ(large[0], std::byte{7}) << "with its pages";
   // There is never more of it than is counted.
-  page = removed();
-  store.remove_job_pool(store.add_job_pool(host_place, block, 1));
-  EXPECT_TRUE(store.unmap_some());
-  EXPECT_FALSE(store.unmap_some());
+  static_cast<void>(removed(3));
+  EXPECT_FALSE(is_mapped(large + 4 * block)) << "too large to be worth it, so it went back";
+  std::byte* const small = removed(2);
+  const std::int32_t first = store.add_job_pool(host_place, block, 2);
+  const std::int32_t second = store.add_job_pool(host_place, block, 2);
+  EXPECT_EQ(store.address({first, 0}), small);
+  EXPECT_NE(store.address({second, 0}), small);
+  for (const std::int32_t pool : {first, second}) store.remove_job_pool(pool);
+  EXPECT_EQ(host_bytes_free(store), all);
 }
 
 TEST(TileStoreOutOfCore, takes_host_memory_for_all_blocks_of_a_device_once_they_do_not_fit) {
