@@ -22,8 +22,8 @@ function(heddle_check_headers name)
 endfunction()
 
 # heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...] [HEADERS ...])
-# Defines heddle_NAME, and an object target that compiles each header of the folder (or HEADERS) alone. Outside
-# apps/ the library is part of the installed package, as heddle::NAME.
+# Defines heddle_NAME. Outside apps/ the library is part of the installed package, as heddle::NAME, and an object
+# target compiles each header of the folder (or HEADERS) alone.
 function(heddle_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS;HEADERS" ${ARGN})
   file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
@@ -48,6 +48,9 @@ function(heddle_library name)
     install(TARGETS heddle_${name} EXPORT heddle ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()
 
+  if(folder MATCHES "^apps")
+    return()
+  endif()
   if(ARG_HEADERS)
     set(headers)
     foreach(header IN LISTS ARG_HEADERS)
