@@ -129,8 +129,11 @@ class LastUsers {
       Table& table = tables_.try_emplace(node, accesses.size()).first->second;
       for (const Access* access : accesses) table(access->tile, access->version) = {};
     }
-    for (std::size_t i = 0; i < run.tasks.size(); ++i)
-      note(TaskId(static_cast<std::int32_t>(i)), job);
+    for (const Thread& thread : run.threads) {
+      if (const auto table = tables_.find(thread.node); table != tables_.end()) {
+        note(thread, job, table->second);
+      }
+    }
   }
 
   /// Nothing: nobody used it, or somebody still does when the task begins, so that it writes
@@ -151,14 +154,15 @@ class LastUsers {
  private:
   using Table = VersionTable<OptionalIndex<TaskId>>;
 
-  void note(TaskId id, std::int32_t job) {
-    const Task& task = run_.at(id);
-    const auto table = tables_.find(run_.at(task.thread).node);
-    if (task.job != job || table == tables_.end()) return;
-    for (const Access& access : run_.accesses_of(task)) {
-      if (access.mode != trace::AccessMode::read) continue;
-      OptionalIndex<TaskId>* const last = table->second.find(access.tile, access.version);
-      if (last != nullptr && (!*last || end_ns(*last) < task.time.end_ns)) *last = id;
+  void note(const Thread& thread, std::int32_t job, Table& table) const {
+    for (TaskId id = thread.first_task; id != thread.last_task; ++id) {
+      const Task& task = run_.at(id);
+      if (task.job != job) continue;
+      for (const Access& access : run_.accesses_of(task)) {
+        if (access.mode != trace::AccessMode::read) continue;
+        OptionalIndex<TaskId>* const last = table.find(access.tile, access.version);
+        if (last != nullptr && (!*last || end_ns(*last) < task.time.end_ns)) *last = id;
+      }
     }
   }
   [[nodiscard]] std::int64_t end_ns(OptionalIndex<TaskId> task) const {
