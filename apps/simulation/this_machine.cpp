@@ -122,10 +122,10 @@ const tuning::Waking& ThisMachine::waking() {
 
 bool ThisMachine::add_reading(const MachineDescription& like, replay::SimulatedMachine& to) {
   const Crowd crowd = crowd_of(like, 0);
-  if (crowd.processes < 2) return false;
+  if (crowd.processes < 2 || !has_spare_cores(crowd)) return false;
   if (!readings_.contains(crowd)) {
     static_cast<void>(load_blas(profile_.blas));
-    readings_[crowd] = tuning::reading_beside_work(processes_of(crowd), has_spare_cores(crowd));
+    readings_[crowd] = tuning::reading_beside_work(processes_of(crowd));
   }
   const auto& reading = readings_[crowd];
   if (!reading) return false;

@@ -51,7 +51,8 @@ class ThisMachine {
   /// What nodes of one host take here to read each other's tiles while all workers compute
   /// (tuning::reading_beside_work), and to wake who waits for them; measured once for as many
   /// workers in as many processes, of the host's nodes of `like`. False: they have no neighbours,
-  /// or the system does not let them.
+  /// no cores for their progress threads (which then read when workers step aside), or the system
+  /// does not let them.
   [[nodiscard]] bool add_reading(const MachineDescription& like, replay::SimulatedMachine& to);
   /// A machine's own rates. Where it has none of the host, kernels are timed here as they are asked
   /// for, each case once, on as many workers at the same time as a host there has (or as there are

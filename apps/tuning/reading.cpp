@@ -51,10 +51,8 @@ struct ReadTimes {
 
 class ReadingNode {
  public:
-  /// `updaters`: of the workers, which compute while the others' tiles are read.
-  ReadingNode(const Workers& workers, std::int32_t updaters, const NormalValues& normal)
+  ReadingNode(const Workers& workers, const NormalValues& normal)
       : workers_(workers),
-        updaters_(updaters),
         written_((workers.count * tiles_each) * tile_elements, normal),
         panel_(panel_tiles * tile_elements, normal),
         blocks_(blocks * tile_elements, normal) {}
@@ -66,9 +64,9 @@ class ReadingNode {
   /// Reads for `seconds`, and once of each at least.
   [[nodiscard]] ReadTimes round(const Written& other, double seconds) {
     is_over_.store(false, std::memory_order_relaxed);
-    std::latch at_work(updaters_ + 1);
+    std::latch at_work(workers_.count + 1);
     std::vector<std::jthread> threads;
-    for (std::int32_t w = 0; w < updaters_; ++w) {
+    for (std::int32_t w = 0; w < workers_.count; ++w) {
       threads.emplace_back([&, w] {
         if (!workers_.cores.empty()) {
           pin_current_thread(std::span(workers_.cores).subspan(static_cast<std::size_t>(w), 1));
@@ -130,7 +128,6 @@ class ReadingNode {
   }
 
   const Workers& workers_;
-  std::int32_t updaters_;
   NormalElements written_;
   NormalElements panel_;
   NormalElements blocks_;
@@ -141,17 +138,13 @@ class ReadingNode {
 }  // namespace
 
 std::optional<MessageMeasurement::Reading> reading_beside_work(
-    const std::vector<Workers>& processes, bool readers_have_cores) {
+    const std::vector<Workers>& processes) {
   HEDDLE_CHECK(processes.size() > 1, "{} process has nobody to read", processes.size());
   const NormalValues normal;
-  const auto node_of = [&](std::size_t p) {
-    const std::int32_t updaters = processes[p].count - (readers_have_cores ? 0 : 1);
-    return ReadingNode(processes[p], updaters, normal);
-  };
   Companions others("reads tiles");
   for (std::size_t p = 1; p < processes.size(); ++p) {
     others.add([&, p](const Conversation& parent) {
-      ReadingNode node = node_of(p);
+      ReadingNode node(processes[p], normal);
       Written other;
       if (!parent.send_value(node.written())) return;
       if (!parent.receive_value(other, Conversation::always)) return;
@@ -160,7 +153,7 @@ std::optional<MessageMeasurement::Reading> reading_beside_work(
       }
     });
   }
-  ReadingNode node = node_of(0);
+  ReadingNode node(processes[0], normal);
   std::vector<Written> written{node.written()};
   for (std::size_t i = 0; i < others.count(); ++i) written.push_back(others.hear<Written>(i));
   // Each reads the next one.
