@@ -212,15 +212,11 @@ class RecordedRun final : public PredictionSubject {
                              changes.problem);
   }
   [[nodiscard]] MachineDescription described(const std::vector<std::string>& changes) {
-    MachineDescription start = machine(changes);
-    MachineDescription result = read_machine_description(options_.machine, changes, start);
     // What neighbours take to read each other a run of one node a host does not tell.
-    const bool is_like_here = !options_.machine && was_.cpu_model == here_.cpu_model();
-    if (was_.ways.memory || !is_like_here) return result;
-    if (here_.add_reading(result, start.machine)) {
-      result = read_machine_description(options_.machine, changes, start);
+    if (!options_.machine && !was_.ways.memory && was_.cpu_model == here_.cpu_model()) {
+      return here_.with_reading(changes, machine(changes));
     }
-    return result;
+    return read_machine_description(options_.machine, changes, machine(changes));
   }
   [[nodiscard]] MachineDescription machine(const std::vector<std::string>& changes) const {
     MachineDescription result = was_.description;

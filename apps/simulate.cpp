@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <fmt/core.h>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "apps/simulation/predict.hpp"
 #include "apps/simulation/this_machine.hpp"
@@ -31,7 +29,9 @@ class ProblemOfFile final : public PredictionSubject {
     if (config.runtime.cpu_workers) {
       defaults.machine.cpu_workers = static_cast<std::int32_t>(*config.runtime.cpu_workers);
     }
-    const MachineDescription machine = described(changes.machine, defaults);
+    const MachineDescription machine =
+        options_.machine ? read_machine_description(options_.machine, changes.machine, defaults)
+                         : here_.with_reading(changes.machine, defaults);
     if (machine.machine.devices > 0 && machine.device.empty()) {
       throw Error(ErrorCode::usage,
                   fmt::format("machine '{}' has devices, but no rates of kernels on them "
@@ -46,17 +46,6 @@ class ProblemOfFile final : public PredictionSubject {
   }
 
  private:
-  [[nodiscard]] MachineDescription described(const std::vector<std::string>& changes,
-                                             MachineDescription defaults) {
-    MachineDescription result = read_machine_description(options_.machine, changes, defaults);
-    if (options_.machine) return result;
-    // Neighbours read each other while their workers compute.
-    if (here_.add_reading(result, defaults.machine)) {
-      result = read_machine_description(options_.machine, changes, defaults);
-    }
-    return result;
-  }
-
   const SimulateOptions& options_;
   ThisMachine here_;
 };

@@ -77,9 +77,7 @@ class Stage {
       for (std::int32_t w = 0; w < workers_.count; ++w) {
         threads.emplace_back([&, w] {
           const auto index = static_cast<std::size_t>(w);
-          if (!workers_.cores.empty()) {
-            pin_current_thread(std::span(workers_.cores).subspan(index, 1));
-          }
+          workers_.pin(w);
           if (!is_filled_) fill_part(w);
           work(w, turn, together, of_workers[index]);
         });

@@ -14,6 +14,7 @@
 #include "apps/tuning/operands.hpp"
 #include "apps/tuning/reading.hpp"
 #include "apps/tuning/timing.hpp"
+#include "base/assert.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/kernel_flops.hpp"
@@ -120,18 +121,21 @@ const tuning::Waking& ThisMachine::waking() {
   return *waking_;
 }
 
-bool ThisMachine::add_reading(const MachineDescription& like, replay::SimulatedMachine& to) {
-  const Crowd crowd = crowd_of(like, 0);
-  if (crowd.processes < 2 || !has_spare_cores(crowd)) return false;
+MachineDescription ThisMachine::with_reading(const std::vector<std::string>& changes,
+                                             MachineDescription start) {
+  MachineDescription without = read_machine_description({}, changes, start);
+  const Crowd crowd = crowd_of(without, 0);
+  // On shared cores threads read when workers step aside, which is not timed.
+  if (crowd.processes < 2 || !has_spare_cores(crowd)) return without;
   if (!readings_.contains(crowd)) {
     static_cast<void>(load_blas(profile_.blas));
     readings_[crowd] = tuning::reading_beside_work(processes_of(crowd));
   }
   const auto& reading = readings_[crowd];
-  if (!reading) return false;
-  to.memory.bytes_per_s = reading->rate * 1e9;
-  to.read_s = reading->short_us * 1e-6 + waking().ring_s;
-  return true;
+  if (!reading) return without;
+  start.machine.memory.bytes_per_s = reading->rate * 1e9;
+  start.machine.read_s = reading->short_us * 1e-6 + waking().ring_s;
+  return read_machine_description({}, changes, start);
 }
 
 ThisMachine::Crowd ThisMachine::crowd_of(const MachineDescription& machine,
@@ -187,8 +191,8 @@ RehearsalCast ThisMachine::cast_of(const Kernel& kernel, const Played& played) c
 
 std::unique_ptr<RehearsedRatios> ThisMachine::rehearse(const Kernel& kernel, const Played& now,
                                                        const Played& then) {
-  const bool is_here = now.machine.host.empty() && then.machine.host.empty();
-  if (!is_here || !can_be_rehearsed(kernel)) return nullptr;
+  HEDDLE_CHECK(now.machine.host.empty() && then.machine.host.empty() && can_be_rehearsed(kernel),
+               "{} cannot be rehearsed here", kernel.name);
   static_cast<void>(load_blas(profile_.blas));
   return std::make_unique<RehearsedRatios>(cast_of(kernel, now), cast_of(kernel, then));
 }

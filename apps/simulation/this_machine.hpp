@@ -48,12 +48,12 @@ class ThisMachine {
   }
   /// What waking a worker takes here; measured once.
   [[nodiscard]] const tuning::Waking& waking();
-  /// What nodes of one host take here to read each other's tiles while all workers compute
-  /// (tuning::reading_beside_work), and to wake who waits for them; measured once for as many
-  /// workers in as many processes, of the host's nodes of `like`. False: they have no neighbours,
-  /// no cores for their progress threads (which then read when workers step aside), or the system
-  /// does not let them.
-  [[nodiscard]] bool add_reading(const MachineDescription& like, replay::SimulatedMachine& to);
+  /// A machine like this one: `start` with `changes` (machine_description.hpp). Where its nodes
+  /// have neighbours, and cores for their progress threads, these take what they take here to read
+  /// each other's tiles while all workers compute (tuning::reading_beside_work), and to wake who
+  /// waits for them; measured once for as many workers in as many processes.
+  [[nodiscard]] MachineDescription with_reading(const std::vector<std::string>& changes,
+                                                MachineDescription start);
   /// A machine's own rates. Where it has none of the host, kernels are timed here as they are asked
   /// for, each case once, on as many workers at the same time as a host there has (or as there are
   /// here), in as many processes as it has nodes; the first call loads OpenBLAS. `matrix_bytes`: of
@@ -76,7 +76,7 @@ class ThisMachine {
   };
   /// What a kernel's tasks take in one factorization over what they take in another one, rehearsed
   /// here, each with as many workers in as many processes as its machine has on a host (or as there
-  /// are here). Null: the kernel cannot be rehearsed, or a machine has rates of its own.
+  /// are here). The kernel can be rehearsed, and no machine has rates of its own.
   [[nodiscard]] std::unique_ptr<RehearsedRatios> rehearse(const Kernel& kernel, const Played& now,
                                                           const Played& then);
 

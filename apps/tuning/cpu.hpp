@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "apps/tuning/effort.hpp"
@@ -14,6 +16,11 @@ namespace heddle::tuning {
 struct Workers {
   std::int32_t count = 1;
   std::vector<CpuCore> cores;  ///< one of each worker; empty: wherever the system puts them
+  /// This thread is that worker.
+  void pin(std::int32_t worker) const {
+    if (cores.empty()) return;
+    pin_current_thread(std::span(cores).subspan(static_cast<std::size_t>(worker), 1));
+  }
 };
 
 /// Times the host's kernels of Cholesky on square tiles on one worker and on all, and those of QR

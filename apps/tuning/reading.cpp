@@ -10,7 +10,6 @@
 #include <latch>
 #include <span>
 #include <sys/types.h>
-#include <sys/uio.h>
 #include <thread>
 #include <unistd.h>
 
@@ -18,8 +17,8 @@
 #include "base/assert.hpp"
 #include "base/companions.hpp"
 #include "base/median.hpp"
+#include "base/process_memory.hpp"
 #include "kernels/cholesky.hpp"
-#include "node-runtime/topology/cpu.hpp"
 
 namespace heddle::tuning {
 namespace {
@@ -68,9 +67,7 @@ class ReadingNode {
     std::vector<std::jthread> threads;
     for (std::int32_t w = 0; w < workers_.count; ++w) {
       threads.emplace_back([&, w] {
-        if (!workers_.cores.empty()) {
-          pin_current_thread(std::span(workers_.cores).subspan(static_cast<std::size_t>(w), 1));
-        }
+        workers_.pin(w);
         update(w, 0);
         at_work.arrive_and_wait();
         for (std::int64_t run = 1; !is_over_.load(std::memory_order_relaxed); ++run) update(w, run);
@@ -113,17 +110,15 @@ class ReadingNode {
 
   /// Seconds; 0: it cannot.
   [[nodiscard]] double read(const Written& other, std::int64_t tile, std::int64_t elements) const {
-    const auto bytes = static_cast<std::size_t>(elements) * sizeof(double);
+    const std::span<double> block(blocks_.data() + tile % blocks * tile_elements,
+                                  static_cast<std::size_t>(elements));
     const std::uint64_t from =
         other.address +
         static_cast<std::uint64_t>(tile % other.tiles * tile_elements) * sizeof(double);
-    const iovec local{blocks_.data() + tile % blocks * tile_elements, bytes};
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one, in the other process
-    const iovec remote{reinterpret_cast<void*>(from), bytes};
     const Clock::time_point begin = Clock::now();
-    const ssize_t count = ::process_vm_readv(other.process, &local, 1, &remote, 1, 0);
+    const ssize_t count = read_process(other.process, from, std::as_writable_bytes(block));
     const Clock::time_point end = Clock::now();
-    if (count != static_cast<ssize_t>(bytes)) return 0;
+    if (count != static_cast<ssize_t>(block.size_bytes())) return 0;
     return std::max(1e-9, std::chrono::duration<double>(end - begin).count());
   }
 

@@ -49,9 +49,7 @@ std::vector<double> times_on(const Workers& workers, std::int32_t count,
   for (std::int32_t w = 0; w < count; ++w) {
     threads.emplace_back([&, w] {
       const auto index = static_cast<std::size_t>(w);
-      if (!workers.cores.empty()) {
-        pin_current_thread(std::span(workers.cores).subspan(index, 1));
-      }
+      workers.pin(w);
       const Work work = work_of(w);
       start.arrive_and_wait();
       medians[index] = time_here(work, seconds);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <limits>
+#include <span>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -129,6 +131,7 @@ void TileStore::add_to_device(PoolMemory& pool, const std::vector<std::size_t>& 
   for (const std::size_t size : bytes) pool.residents.push_back(size > 0 ? *next++ : no_block);
   const bool fits = cache.block_bytes() <= cache.bytes();
   if (fits && backings_ == Backings::as_needed) return;
+  kept_.clear();  // as in allocate(): what follows takes memory of the host
   try {
     const std::size_t largest = cache.largest_block_bytes();
     const std::uint64_t least = least_device_bytes(largest, devices_.size());
@@ -272,50 +275,59 @@ std::int32_t TileStore::add_job_pool(PlaceId place, std::size_t block_bytes, std
   return id;
 }
 
+/// What is to get pages next, as far as it lies together; empty: all of it has them.
+std::span<std::byte> TileStore::next_pages(PoolMemory& pool, std::size_t bytes_max) {
+  // What lies between two blocks is not worth another call.
+  constexpr std::ptrdiff_t near = 64 << 10;
+  std::byte* begin = nullptr;
+  std::byte* end = nullptr;
+  for (; pool.populated_blocks < pool.soon.size(); ++pool.populated_blocks) {
+    const std::size_t block = pool.populated_blocks;
+    const std::size_t of_block = std::min(pool.soon[block], pool.block_bytes);
+    if (of_block == 0) continue;
+    std::byte* const at = pool.base + block * pool.block_bytes + pool.populated_bytes;
+    if (begin == nullptr) {
+      begin = end = at;
+    } else if (at - end > near) {
+      break;
+    }
+    const auto before = static_cast<std::size_t>(at - begin);
+    const std::size_t left = of_block - pool.populated_bytes;
+    const std::size_t bytes = std::min(left, bytes_max - std::min(bytes_max, before));
+    if (bytes > 0) end = at + bytes;
+    if (bytes < left) {
+      pool.populated_bytes += bytes;
+      break;
+    }
+    pool.populated_bytes = 0;
+  }
+  return {begin, end};
+}
+
 bool TileStore::populate_some() {
   constexpr std::size_t at_once = std::size_t{512} << 10;
   const std::lock_guard lock(mutex_);
   if (to_populate_.empty()) return false;
   const auto id = static_cast<std::size_t>(to_populate_.front());
   PoolMemory& pool = *pools_[id].load(std::memory_order_acquire);
-  std::size_t left = at_once;
-  while (left > 0 && pool.populated_blocks < pool.soon.size()) {
-    const std::size_t of_block = std::min(pool.soon[pool.populated_blocks], pool.block_bytes);
-    const std::size_t bytes = std::min(left, of_block - pool.populated_bytes);
-    std::byte* const block = pool.base + pool.populated_blocks * pool.block_bytes;
-    if (bytes > 0) populate_pages(block + pool.populated_bytes, bytes);
-    pool.populated_bytes += bytes;
-    left -= bytes;
-    if (pool.populated_bytes < of_block) break;
-    ++pool.populated_blocks;
-    pool.populated_bytes = 0;
-  }
+  const std::span<std::byte> pages = next_pages(pool, at_once);
+  if (!pages.empty()) populate_pages(pages.data(), pages.size());
   if (pool.populated_blocks == pool.soon.size()) to_populate_.erase(to_populate_.begin());
   return true;
 }
 
 void TileStore::populate(std::int32_t id) {
-  const PoolMemory* pool = nullptr;
+  PoolMemory* pool = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (std::erase(to_populate_, id) == 0) return;
     pool = pools_[static_cast<std::size_t>(id)].load(std::memory_order_acquire);
   }
-  // What lies between two blocks is not worth another call.
-  constexpr std::ptrdiff_t near = 64 << 10;
-  std::byte* begin = nullptr;
-  std::byte* end = nullptr;
-  for (std::size_t i = 0; i < pool->soon.size(); ++i) {
-    const std::size_t bytes = std::min(pool->soon[i], pool->block_bytes);
-    if (bytes == 0) continue;
-    std::byte* const block = pool->base + i * pool->block_bytes;
-    if (begin == nullptr || block - end > near) {
-      if (begin != nullptr) populate_pages(begin, static_cast<std::size_t>(end - begin));
-      begin = block;
-    }
-    end = block + bytes;
+  // Nobody else gives this one pages any more.
+  while (pool->populated_blocks < pool->soon.size()) {
+    const std::span<std::byte> pages = next_pages(*pool, std::numeric_limits<std::size_t>::max());
+    if (!pages.empty()) populate_pages(pages.data(), pages.size());
   }
-  if (begin != nullptr) populate_pages(begin, static_cast<std::size_t>(end - begin));
 }
 
 void TileStore::give_back(PoolMemory& pool) {

@@ -176,6 +176,7 @@ class TileStore {
   std::int32_t add_pool(std::unique_ptr<PoolMemory> pool);
   void reserve_host(std::size_t bytes, const char* purpose);
   std::byte* allocate(PoolMemory& pool, std::size_t bytes, const char* purpose);
+  [[nodiscard]] static std::span<std::byte> next_pages(PoolMemory& pool, std::size_t bytes_max);
   [[nodiscard]] bool reuse(PoolMemory& pool, std::size_t bytes, const char* purpose);
   std::unique_ptr<PoolMemory> matrix_pool(const TileTable& table, const TileClasses& classes,
                                           PlaceId place);

@@ -6,12 +6,12 @@
 #include <cstring>
 #include <fmt/core.h>
 #include <optional>
-#include <sys/uio.h>
 #include <utility>
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/process_memory.hpp"
 #include "node-runtime/transport/communicator.hpp"
 
 namespace heddle::p2p {
@@ -19,14 +19,6 @@ namespace {
 
 constexpr int note_tag = 0;
 constexpr std::uint64_t probe_value = 0x6865'6464'6C65'2121;
-
-/// As many bytes as the system gives at once; -1 with errno.
-ssize_t read_process(pid_t process, std::uint64_t address, std::span<std::byte> into) {
-  const iovec local{into.data(), into.size()};
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one, in the other process
-  const iovec remote{reinterpret_cast<void*>(address), into.size()};
-  return ::process_vm_readv(process, &local, 1, &remote, 1, 0);
-}
 
 bool can_read(pid_t process, std::uint64_t address) {
   std::uint64_t value = 0;

@@ -1,0 +1,287 @@
+#include "node-runtime/node_parts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/core.h>
+
+#include "kernels/cpu/blas.hpp"
+#include "node-runtime/machine/quick_times.hpp"
+#include "node-runtime/path_rates.hpp"
+#include "node-runtime/threads/loops.hpp"
+#include "node-runtime/topology/surroundings.hpp"
+#include "node-runtime/tuning.hpp"
+
+namespace heddle {
+namespace {
+
+WaitPolicy wait_policy(config::Wait wait) {
+  switch (wait) {
+    case config::Wait::adaptive:
+      return WaitPolicy::adaptive;
+    case config::Wait::spin:
+      return WaitPolicy::spin;
+    case config::Wait::park:
+      return WaitPolicy::park;
+  }
+  return WaitPolicy::adaptive;
+}
+
+/// The measured choices for products, of all kinds of GPUs that were measured on this host.
+std::vector<GpuProducts> measured_products(const Measurements& measured) {
+  std::vector<GpuProducts> products;
+  for (const DeviceMeasurement& device : measured.devices) {
+    if (device.products.empty()) continue;
+    products.push_back({device.name, device.library, device.products});
+  }
+  return products;
+}
+
+}  // namespace
+
+void Node::Parts::agree_on_configuration() {
+  const std::vector<std::uint64_t> all = communicator.all_gather(fingerprint(config));
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("node {} was started with another configuration than node 0 ('{}' here "
+                            "on node {}); give all nodes the same file and options",
+                            r, config.name, communicator.rank()));
+  }
+}
+
+/// Launchers may bind each process to cores of its own or leave all of them to all.
+void Node::Parts::share_cores_of_host() {
+  const CpuMask mine = mask_of(topology.cores());
+  const std::vector<std::uint64_t> all = communicator.all_gather(mine);
+  std::vector<CpuMask> masks;
+  std::size_t self = 0;
+  for (int r = 0; r < communicator.size(); ++r) {
+    if (communicator.local_processes()[static_cast<std::size_t>(r)] == 0) continue;
+    if (r == communicator.rank()) self = masks.size();
+    CpuMask& mask = masks.emplace_back();
+    std::copy_n(all.begin() + r * static_cast<std::ptrdiff_t>(mask.size()), mask.size(),
+                mask.begin());
+  }
+  core_share = share_cores(masks, self);
+}
+
+/// What the layout of matrices follows from must be the same on all nodes.
+void Node::Parts::agree_on_shape() {
+  const std::array<std::uint64_t, 2> mine{static_cast<std::uint64_t>(facts.cpu_workers),
+                                          static_cast<std::uint64_t>(facts.devices)};
+  const std::vector<std::uint64_t> all = communicator.all_gather(mine);
+  facts.cpu_workers_of_all = 0;
+  for (std::size_t r = 0; r * 2 < all.size(); ++r) {
+    facts.cpu_workers_of_all += static_cast<std::int32_t>(all[r * 2]);
+    if (all[r * 2 + 1] == all[1]) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("node {} has {} devices, node 0 has {}, and all nodes must have as "
+                            "many; set runtime.devices.per_node to what every node has",
+                            r, all[r * 2 + 1], all[1]));
+  }
+}
+
+/// Sizes follow from what was measured, and the hosts' machine files may differ: node 0's counts.
+void Node::Parts::agree_on_tuning() {
+  if (communicator.size() == 1) return;
+  facts.tuning = tuning_from_text(communicator.broadcast(to_text(facts.tuning)));
+}
+
+/// Devices, what they are, and what is known about their kind.
+void Node::Parts::decide_on_devices(const MachineProfile& profile) {
+  DeviceOptions wanted = wanted_devices(config.runtime.devices);
+  wanted.emulated.faults = faults.devices;
+  wanted.emulated.kernel_seconds = faults.device_seconds;
+  wanted.cuda.nodes = gpu_neighbours.nodes;
+  wanted.cuda.node = gpu_neighbours.node;
+  wanted.cuda.products = measured_products(profile.tuning.measured);
+  devices = make_devices(wanted);
+  facts.devices = static_cast<std::int32_t>(devices.devices.size());
+  facts.device_backend = std::string(name_of(devices.backend));
+  facts.device_reason = devices.why;
+  if (facts.devices > 0) {
+    facts.device_memory_bytes = devices.devices[0]->info().memory_bytes;
+    if (facts.nodes > 1) {
+      facts.device_memory_bytes -= TileTransport::device_bytes(facts.device_memory_bytes);
+    }
+    facts.device_name = devices.devices[0]->info().kind;
+  }
+  facts.distribution.devices = facts.devices;
+  facts.tuning = profile.tuning;
+  const DeviceMeasurement* measured =
+      profile.tuning.measured.device(facts.device_backend, facts.device_name);
+  facts.tuning.measured.devices.clear();
+  if (measured != nullptr) facts.tuning.measured.devices.push_back(*measured);
+  const std::int64_t streams = profile.tuning.fixed.streams.value_or(
+      measured != nullptr ? measured->streams : EngineOptions{}.device_streams);
+  facts.device_streams =
+      static_cast<std::int32_t>(config.runtime.devices.streams.value_or(streams));
+  if (facts.devices > 0 && config.layout.inner.has_value()) {
+    facts.inverse_block = *config.layout.inner;
+  } else if (devices.backend == DeviceBackend::cuda) {
+    facts.inverse_block = gpu_inverse_block;
+  }
+}
+
+void Node::Parts::decide() {
+  facts.rank = communicator.rank();
+  facts.nodes = communicator.size();
+  facts.nodes_on_host = communicator.local_size();
+  facts.cpu_model = topology.model();
+  facts.memory_available_bytes =
+      topology.memory_available_bytes() / static_cast<std::uint64_t>(facts.nodes_on_host);
+  facts.distribution = grid_of(config, facts.nodes);
+
+  std::optional<std::filesystem::path> machine_file;
+  if (config.machine.has_value()) machine_file = *config.machine;
+  const MachineProfile profile = prepare_machine(machine_file);
+  const Blas& blas = load_blas(profile.blas);
+  facts.blas = profile.explanation;
+  facts.blas_kernels = fmt::format("{} (tile kernels: {})", blas.core_name, blas.tile_kernels());
+  facts.machine_file = profile.file.string();
+  facts.warnings = profile.warnings;
+
+  decide_on_devices(profile);
+  const int cores = topology.compute_thread_count();
+  facts.cpu_workers = config.runtime.cpu_workers.has_value()
+                          ? static_cast<std::int32_t>(*config.runtime.cpu_workers)
+                          : std::max(1, cores / core_share.sharers);
+  facts.window = static_cast<std::int32_t>(config.runtime.window.value_or(8192));
+  // Threads that would compute or look for work without rest, on the cores that this node may use.
+  const int hungry =
+      core_share.sharers * (facts.cpu_workers + facts.devices + (facts.nodes > 1 ? 1 : 0));
+  facts.oversubscribed = hungry > cores;
+  facts.host_cores = cores * facts.nodes_on_host / core_share.sharers;
+}
+
+/// This node's share of the host's cores, so that nodes on one host do not sit on each other; empty
+/// where there are fewer than workers.
+std::vector<CpuCore> Node::Parts::own_cores() const {
+  return core_share.part_of(topology.cores(), facts.cpu_workers);
+}
+
+/// A thread of the node: named, bound, and unable to end the process by an exception.
+void Node::Parts::launch(const std::string& name, std::vector<CpuCore> cores, int order,
+                         std::function<void(trace::ThreadTrace&)> loop) {
+  trace::ThreadTrace& trace = recorder.thread(name, order);
+  threads.emplace_back([this, name, cores = std::move(cores), &trace, loop = std::move(loop)] {
+    try {
+      name_current_thread(name);
+      if (!cores.empty()) pin_current_thread(cores);
+      loop(trace);
+    } catch (const Error& error) {
+      engine->fail(error);
+    } catch (const std::exception& error) {
+      engine->fail(Error(ErrorCode::internal, fmt::format("thread '{}': {}", name, error.what())));
+    }
+  });
+}
+
+/// What messages between nodes need, of which they may take some from the devices' memory.
+void Node::Parts::make_transport(std::span<Device* const> device_pointers) {
+  TileTransport::Options options;
+  options.rates = path_rates(facts.tuning.measured);
+  if (config.runtime.messages.path.has_value()) {
+    options.path = p2p::path_named(name_of(*config.runtime.messages.path));
+  }
+  const MpsPresence mps = look_around().mps;
+  options.processes_take_turns = !mps.is_connected && !mps.has_pipes;
+  options.traces = recorder.enabled();
+  options.meeting_seconds = config.runtime.watchdog_seconds;
+  if (config.runtime.messages.explain) {
+    options.report = [this](const p2p::MessageReport& report) { explanations.add(report); };
+  }
+  tiles = std::make_unique<TileTransport>(communicator, device_pointers, options);
+}
+
+void Node::Parts::start() {
+  facts.moves_tasks = moves_tasks(config.runtime.placement, facts);
+  clock.local_ns = trace::now_ns();
+  clock.offset_ns = communicator.clock_offset_ns();
+  std::vector<Device*> device_pointers;
+  for (const auto& device : devices.devices) device_pointers.push_back(device.get());
+  if (facts.nodes > 1) make_transport(device_pointers);
+  store = std::make_unique<TileStore>(
+      device_pointers, facts.memory_available_bytes,
+      facts.moves_tasks ? TileStore::Backings::all : TileStore::Backings::as_needed);
+  EngineOptions options;
+  options.node = NodeId{facts.rank};
+  options.node_count = facts.nodes;
+  options.cpu_workers = facts.cpu_workers;
+  options.devices = device_pointers;
+  options.window = facts.window;
+  options.wait = wait_policy(config.runtime.wait);
+  options.oversubscribed = facts.oversubscribed;
+  const std::vector<CpuCore> cores = own_cores();
+  options.has_own_cores = !cores.empty();
+  if (!cores.empty()) {
+    options.worker_distances =
+        cache_distances(std::span(cores).first(static_cast<std::size_t>(facts.cpu_workers)));
+  }
+  options.watchdog_seconds = config.runtime.watchdog_seconds;
+  options.device_streams = facts.device_streams;
+  if (config.runtime.priorities == config::Priorities::path) options.path_costs = task_costs(facts);
+  if (facts.moves_tasks) {
+    NodeFacts known = facts;
+    std::optional<CpuMeasurement>& cpu = known.tuning.measured.cpu;
+    if (!cpu) cpu = CpuMeasurement{1, quick_worker_times(), quick_worker_times()};
+    options.lending = {
+        faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(),
+        task_costs(known)};
+  }
+  options.faults = faults.messages;
+  // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
+  // wait for their readers.
+  if (faults.extra_blocks_max.has_value()) {
+    options.extra_blocks_max = *faults.extra_blocks_max;
+  }
+  engine = std::make_unique<Engine>(options, *store, recorder);
+
+  launch("generation", cores, 0, [this](auto& trace) { generation_loop(*engine, trace); });
+  for (std::int32_t w = 0; w < facts.cpu_workers; ++w) {
+    std::vector<CpuCore> core;
+    if (!cores.empty()) core.push_back(cores[static_cast<std::size_t>(w)]);
+    launch(fmt::format("worker {}", w), core, 10 + w,
+           [this, w](auto& trace) { cpu_worker_loop(*engine, w, trace); });
+  }
+  for (std::int32_t d = 0; d < facts.devices; ++d) {
+    launch(fmt::format("device {}", d), cores, 1000 + d,
+           [this, d](auto& trace) { device_manager_loop(*engine, d, trace); });
+  }
+  if (facts.devices > 0) {
+    launch("copy", cores, 2000, [this](auto& trace) { copy_loop(*engine, trace); });
+  }
+  if (facts.nodes > 1) {
+    trace::ThreadTrace& trace = recorder.thread("mpi", 3000);
+    progress = std::make_unique<MpiProgress>(*engine, communicator, *tiles, trace);
+    threads.emplace_back([this, cores] {
+      try {
+        name_current_thread("mpi");
+        if (!cores.empty()) pin_current_thread(cores);
+        progress->run();
+      } catch (const Error& error) {
+        engine->fail(error);
+        progress->run_down();
+      }
+    });
+  }
+}
+
+void Node::Parts::stop_threads() {
+  if (threads.empty()) return;
+  if (progress != nullptr && !engine->failed()) {
+    try {
+      progress->barrier();  // nobody stops answering while others still ask
+    } catch (const Error&) {
+      // The node has failed meanwhile: engine->failure() says why, and nobody is waited for.
+    }
+  }
+  engine->stop();
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
+  if (!engine->failed()) return;
+  communicator.abandon();
+  if (tiles != nullptr) tiles->abandon(*engine->failure());
+}
+
+}  // namespace heddle

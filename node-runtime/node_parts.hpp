@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "node-runtime/node.hpp"
+#include "node-runtime/topology/core_share.hpp"
+#include "node-runtime/transport/message_explanations.hpp"
+#include "node-runtime/transport/mpi_progress.hpp"
+#include "node-runtime/wanted_devices.hpp"
+
+namespace heddle {
+
+/// What a node is made of, and how it comes about: nodes agree, each decides on its cores and
+/// devices, and its threads start. Node's own.
+struct Node::Parts {
+  Parts(const Config& node_config, Communicator communicator_in)
+      : config(node_config),
+        communicator(std::move(communicator_in)),
+        topology(CpuTopology::detect()),
+        recorder({.node = NodeId{communicator.rank()},
+                  .node_count = communicator.size(),
+                  .enabled = config.trace.file.has_value()}) {}
+
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+  ~Parts() {
+    stop_threads();
+    tiles.reset();  // its devices' threads ring the engine's bell
+  }
+
+  void agree_on_configuration();
+  void share_cores_of_host();
+  void decide();
+  void decide_on_devices(const MachineProfile& profile);
+  void agree_on_shape();
+  void agree_on_tuning();
+  void make_transport(std::span<Device* const> device_pointers);
+  void start();
+  void stop_threads();
+  void launch(const std::string& name, std::vector<CpuCore> cores, int order,
+              std::function<void(trace::ThreadTrace&)> loop);
+  [[nodiscard]] std::vector<CpuCore> own_cores() const;
+
+  Config config;
+  Communicator communicator;
+  CpuTopology topology;
+  CoreShare core_share;
+  GpuNeighbours gpu_neighbours;
+  NodeFacts facts;
+  DeviceSet devices;
+  trace::Recorder recorder;
+  MessageExplanations explanations;
+  std::unique_ptr<TileTransport> tiles;  ///< before the store, which takes all memory of devices
+  std::unique_ptr<TileStore> store;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<MpiProgress> progress;
+  std::vector<std::thread> threads;
+  NodeFaults faults;
+  trace::ClockOffset clock;
+};
+
+}  // namespace heddle
