@@ -118,6 +118,10 @@ Engine& Node::engine() {
 const Config& Node::config() const {
   return parts_->config;
 }
+void Node::bind_beside_workers() const {
+  if (!parts_->cores_of_others.empty()) pin_current_thread(parts_->cores_of_others);
+}
+
 trace::Recorder& Node::recorder() {
   return parts_->recorder;
 }

@@ -188,6 +188,10 @@ class Node {
   [[nodiscard]] std::vector<ThreadReport> threads() const;
   [[nodiscard]] Engine& engine();
   [[nodiscard]] trace::Recorder& recorder();
+  /// Binds the calling thread to the cores that this node's workers leave, where they leave enough
+  /// for the node's other threads; otherwise to the node's share of the host, or not at all. For
+  /// threads that a program has beside the node's. Any thread.
+  void bind_beside_workers() const;
   [[nodiscard]] TileStore& store();
   /// How this node's clock compared with node 0's at start-up.
   [[nodiscard]] trace::ClockOffset clock_offset() const;

@@ -160,6 +160,19 @@ std::vector<CpuCore> Node::Parts::own_cores() const {
   return core_share.part_of(topology.cores(), facts.cpu_workers);
 }
 
+/// Where the threads beside the workers may run: on the cores that workers leave, where each of
+/// these threads finds one; otherwise on all. A thread that went to a core whose worker slept has
+/// it for a slice of some ms after that worker has woken, as the worker cannot go elsewhere.
+std::vector<CpuCore> Node::Parts::cores_beside_workers(std::span<const CpuCore> cores) const {
+  const auto workers = static_cast<std::size_t>(facts.cpu_workers);
+  const auto devices_here = static_cast<std::size_t>(facts.devices);
+  const std::size_t others =
+      1 + devices_here + (facts.devices > 0 ? 1U : 0U) + (facts.nodes > 1 ? 1U : 0U);
+  const bool have_theirs = cores.size() >= workers + others;
+  const auto theirs = have_theirs ? cores.subspan(workers) : cores;
+  return {theirs.begin(), theirs.end()};
+}
+
 /// A thread of the node: named, bound, and unable to end the process by an exception.
 void Node::Parts::launch(const std::string& name, std::vector<CpuCore> cores, int order,
                          std::function<void(trace::ThreadTrace&)> loop) {
@@ -237,7 +250,11 @@ void Node::Parts::start() {
   }
   engine = std::make_unique<Engine>(options, *store, recorder);
 
-  launch("generation", cores, 0, [this](auto& trace) { generation_loop(*engine, trace); });
+  cores_of_others = cores_beside_workers(cores);
+  // An emulated device's streams compute, and go where their manager's thread may.
+  const bool devices_compute = devices.backend == DeviceBackend::emulated;
+  launch("generation", cores_of_others, 0,
+         [this](auto& trace) { generation_loop(*engine, trace); });
   for (std::int32_t w = 0; w < facts.cpu_workers; ++w) {
     std::vector<CpuCore> core;
     if (!cores.empty()) core.push_back(cores[static_cast<std::size_t>(w)]);
@@ -245,19 +262,19 @@ void Node::Parts::start() {
            [this, w](auto& trace) { cpu_worker_loop(*engine, w, trace); });
   }
   for (std::int32_t d = 0; d < facts.devices; ++d) {
-    launch(fmt::format("device {}", d), cores, 1000 + d,
+    launch(fmt::format("device {}", d), devices_compute ? cores : cores_of_others, 1000 + d,
            [this, d](auto& trace) { device_manager_loop(*engine, d, trace); });
   }
   if (facts.devices > 0) {
-    launch("copy", cores, 2000, [this](auto& trace) { copy_loop(*engine, trace); });
+    launch("copy", cores_of_others, 2000, [this](auto& trace) { copy_loop(*engine, trace); });
   }
   if (facts.nodes > 1) {
     trace::ThreadTrace& trace = recorder.thread("mpi", 3000);
     progress = std::make_unique<MpiProgress>(*engine, communicator, *tiles, trace);
-    threads.emplace_back([this, cores] {
+    threads.emplace_back([this] {
       try {
         name_current_thread("mpi");
-        if (!cores.empty()) pin_current_thread(cores);
+        if (!cores_of_others.empty()) pin_current_thread(cores_of_others);
         progress->run();
       } catch (const Error& error) {
         engine->fail(error);

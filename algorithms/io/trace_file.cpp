@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
+#include "base/error.hpp"
 #include "node-runtime/machine/host.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 
@@ -63,7 +64,14 @@ TraceFile::TraceFile(Node& node, std::filesystem::path path, const std::string& 
       if (is_chrome_ && guard_) guarded_ = guard_(mine.string());
       stream_.emplace(
           mine, node_.recorder(),
-          trace::RunInfo{.clock_offsets = {node_.clock_offset()}, .metadata = metadata(about)});
+          trace::RunInfo{.clock_offsets = {node_.clock_offset()}, .metadata = metadata(about)},
+          [this] {
+            try {
+              node_.bind_beside_workers();
+            } catch (const Error&) {
+              // It may disturb a worker then.
+            }
+          });
     });
   } catch (...) {
     abandon();  // the others may be lost, and no destructor will run

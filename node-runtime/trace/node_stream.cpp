@@ -18,13 +18,15 @@ std::string checked_name(const std::filesystem::path& path, const RunInfo& info)
 
 }  // namespace
 
-NodeStream::NodeStream(const std::filesystem::path& path, Recorder& recorder, const RunInfo& info)
+NodeStream::NodeStream(const std::filesystem::path& path, Recorder& recorder, const RunInfo& info,
+                       std::function<void()> begin)
     : path_(path), recorder_(recorder), sink_(checked_name(path, info)), writer_(sink_) {
   writer_.node(recorder_.options().node, recorder_.options().node_count);
   writer_.metadata(info.metadata);
   writer_.clock_offsets(info.clock_offsets);
   sink_.flush();
-  thread_ = std::jthread([this](const std::stop_token& token) { run(token); });
+  thread_ = std::jthread(
+      [this, begin = std::move(begin)](const std::stop_token& token) { run(token, begin); });
 }
 
 NodeStream::~NodeStream() {
@@ -52,8 +54,9 @@ void NodeStream::finish(const RunInfo& info) {
   sink_.close();
 }
 
-void NodeStream::run(const std::stop_token& stop) {
+void NodeStream::run(const std::stop_token& stop, const std::function<void()>& begin) {
   ::pthread_setname_np(::pthread_self(), "trace");
+  if (begin) begin();
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     wake_.wait_for(lock, stop, interval, [] { return false; });

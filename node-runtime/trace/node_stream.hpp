@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -29,8 +30,10 @@ namespace heddle::trace {
 class NodeStream {
  public:
   /// Makes the file. `info` is what is known at the beginning. The recorder outlives the stream.
-  /// Throws Error(usage) when the file cannot be made or the metadata is no JSON.
-  NodeStream(const std::filesystem::path& path, Recorder& recorder, const RunInfo& info);
+  /// `begin` is the first that the stream's thread does, and does not throw. Throws Error(usage)
+  /// when the file cannot be made or the metadata is no JSON.
+  NodeStream(const std::filesystem::path& path, Recorder& recorder, const RunInfo& info,
+             std::function<void()> begin = {});
   NodeStream(const NodeStream&) = delete;
   NodeStream& operator=(const NodeStream&) = delete;
   /// Writes what is there, without the last part unless finish() has done so; what fails is lost.
@@ -46,7 +49,7 @@ class NodeStream {
   /// Between two looks. A thread records less than a million times in it (RecorderOptions).
   static constexpr std::chrono::milliseconds interval{100};
 
-  void run(const std::stop_token& stop);
+  void run(const std::stop_token& stop, const std::function<void()>& begin);
   void stop();
   /// Writes what was recorded since it was called last; what fails is kept in `trouble_`.
   void write_on() noexcept;
