@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t width = 80;
 constexpr std::size_t label_width = 20;
+constexpr double stolen_share_told = 0.01;
 constexpr std::size_t thread_rows_max = 24;  // more are summed up by role
 
 std::string counted(std::int64_t count, std::string_view thing) {
@@ -85,6 +86,16 @@ std::string setup_rows(const Report& report) {
   return out;
 }
 
+/// Where it is enough to be seen in the factorization's time.
+std::string stolen_row(const Report& report) {
+  const auto workers = static_cast<double>(report.nodes * report.cpu_workers);
+  const double all = report.seconds.factor.value_or(0) * workers;
+  if (!report.stolen || all <= 0 || *report.stolen < stolen_share_told * all) return {};
+  return row("", fmt::format("this virtual machine's host gave {:.2f} s of its processor time, "
+                             "{:.1f} % of the workers', to others meanwhile",
+                             *report.stolen, 100 * *report.stolen / all));
+}
+
 std::string phase_rows(const Report& report) {
   const std::pair<const char*, std::optional<double>> phases[] = {
       {"read", report.seconds.read},   {"factor", report.seconds.factor},
@@ -103,6 +114,7 @@ std::string phase_rows(const Report& report) {
       }
     }
     out += row(name, text);
+    if (name == std::string_view("factor")) out += stolen_row(report);
   }
   if (out.empty()) return out;
   return fmt::format("\n  {:<{}}{:>10}\n", "phase", label_width, "seconds") + out;

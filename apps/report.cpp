@@ -107,6 +107,7 @@ void read_measurements(const json& from, Report& report) {
   read(seconds, "solve", report.seconds.solve);
   read(seconds, "verify", report.seconds.verify);
   read(seconds, "write", report.seconds.write);
+  if (from.contains("stolen")) read(from, "stolen", report.stolen);
   read(from, "gflops", report.gflops);
   read(from, "gemm_gflops", report.gemm_gflops);
   read(from, "efficiency", report.efficiency);
@@ -231,6 +232,7 @@ json to_json(const Report& report) {
             {"solve", nullable(seconds.solve)},
             {"verify", nullable(seconds.verify)},
             {"write", nullable(seconds.write)}}},
+          {"stolen", nullable(report.stolen)},
           {"gflops", nullable(report.gflops)},
           {"gemm_gflops", nullable(report.gemm_gflops)},
           {"efficiency", nullable(report.efficiency)},

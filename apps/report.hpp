@@ -74,6 +74,9 @@ struct Report {
   bool reproducible = true;  ///< the same input and tiles give the same bits (static placement)
 
   Seconds seconds;
+  /// Processor time of all hosts during the factorization that what is above these virtual machines
+  /// gave to others (stolen_seconds()).
+  std::optional<double> stolen;
   std::optional<double> gflops;                  ///< of the factorization
   std::optional<double> gemm_gflops;             ///< of DGEMM on the same cores and devices
   std::optional<double> efficiency;              ///< gflops / gemm_gflops

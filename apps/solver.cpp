@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fmt/core.h>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "apps/gemm_rate.hpp"
 #include "apps/live_progress.hpp"
 #include "base/units.hpp"
+#include "node-runtime/machine/host.hpp"
 
 namespace heddle {
 Solver::Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem,
@@ -129,11 +131,22 @@ void Solver::read() {
   phase_done("read", report_.seconds.read, begin);
 }
 
+/// On all hosts; nothing where one of them does not say.
+std::optional<double> Solver::stolen_since(std::optional<double> before) {
+  const std::optional<double> now = stolen_seconds();
+  // Each node of a host sees all of it.
+  const double mine = before && now ? (*now - *before) / node_.facts().nodes_on_host
+                                    : std::numeric_limits<double>::quiet_NaN();
+  const double all = reduce(node_, mine, Reduction::sum);
+  return std::isnan(all) ? std::nullopt : std::optional(all);
+}
+
 Method::Prospect Solver::factorize() {
   const double flops = method_->flops();
   Job job = node_.prepare(method_->factorization());
   together(node_, [&] { job.reserve(); });
   node_.barrier();
+  const std::optional<double> stolen_before = stolen_seconds();
   const Clock::time_point begin = Clock::now();
   JobResult result;
   {
@@ -145,6 +158,7 @@ Method::Prospect Solver::factorize() {
     factor_job_ = job.number();
   }
   phase_done("factor", report_.seconds.factor, begin);
+  report_.stolen = stolen_since(stolen_before);
   if (result.status == JobResult::Status::cancelled || result.status == JobResult::Status::failed) {
     throw Error(ErrorCode::internal, "the factorization ended without a result");
   }

@@ -53,6 +53,7 @@ class Solver {
   void commit(OutputFile& output);
   void read();
   [[nodiscard]] Method::Prospect factorize();
+  [[nodiscard]] std::optional<double> stolen_since(std::optional<double> before);
   void solve_sides();
   void verify(Method::Prospect prospect);
   void write(Method::Prospect prospect);

@@ -29,7 +29,9 @@ constexpr std::int64_t order = 256;  ///< of tiles
 constexpr std::int64_t tile_elements = order * order;
 constexpr std::int64_t tiles_each = 4;   ///< that a worker updates by turns
 constexpr std::int64_t panel_tiles = 8;  ///< that all of a process's workers read
-constexpr std::int64_t blocks = 8;       ///< that a reader reads into by turns
+/// That a reader reads into by turns: more than its core's caches hold, as a job's tiles come into
+/// memory that was not used before.
+constexpr std::int64_t blocks = 128;
 constexpr std::int64_t long_elements = tile_elements;
 constexpr std::int64_t short_elements = long_elements / 16;
 constexpr int rounds = 9;

@@ -16,8 +16,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int wakings = 31;
-/// As long as tasks take that workers wait for: the sleeper's core has gone idle by then.
-constexpr auto asleep_for = std::chrono::microseconds(300);
+/// The sleeper's core has gone idle by then: virtual machines and their hosts look for work for
+/// some tenths of a millisecond before.
+constexpr auto asleep_for = std::chrono::microseconds(1000);
 
 }  // namespace
 

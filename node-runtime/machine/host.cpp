@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <fstream>
 #include <sched.h>
 #include <set>
@@ -52,6 +53,18 @@ Host describe_host() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name = {'l', 'o', 'c', 'a', 'l'};
   return {name.data(), cpu_model(), usable_cores()};
+}
+
+std::optional<double> stolen_seconds() {
+  // "cpu  user nice system idle iowait irq softirq steal ...", in ticks.
+  std::ifstream file("/proc/stat");
+  std::string label;
+  std::array<std::uint64_t, 8> ticks{};
+  file >> label;
+  for (std::uint64_t& one : ticks) file >> one;
+  const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  if (!file || label != "cpu" || ticks_per_second <= 0) return std::nullopt;
+  return static_cast<double>(ticks.back()) / ticks_per_second;
 }
 
 }  // namespace heddle

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace heddle {
@@ -14,5 +15,11 @@ struct Host {
 
 /// Asks the system. Any thread.
 [[nodiscard]] Host describe_host();
+
+/// Seconds of processor time since the system came up, over all its processors, in which these had
+/// something to run and ran something else's: what a virtual machine's own host gave to others.
+/// Hundredths of a second; 0 where nothing is above the system. Nothing: it does not say. Any
+/// thread.
+[[nodiscard]] std::optional<double> stolen_seconds();
 
 }  // namespace heddle

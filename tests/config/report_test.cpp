@@ -37,6 +37,7 @@ Report full_report() {
   report.gflops = 53.2;
   report.gemm_gflops = 55.3;
   report.efficiency = 0.962;
+  report.stolen = 0.02;
   report.residual = 0.03;
   report.factorization_residual = 0.021;
   report.solution_residual = 0.03;
@@ -243,6 +244,26 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   progress                     1      0.100        3.200     3.0 %           0
 )";
   EXPECT_EQ(final_table(full_report()), expected);
+}
+
+TEST(FinalTable, TellsWhatAVirtualMachinesHostTookWhereItIsEnough) {
+  Report report = full_report();
+  report.stolen = 0.1;  // of 2 workers' 3.21 s
+  EXPECT_NE(final_table(report).find(
+                "  factor                   3.210   53.2 GFLOP/s, 96.2 % of DGEMM's 55.3\n"
+                "                      this virtual machine's host gave 0.10 s of its\n"
+                "                      processor time, 1.6 % of the workers', to others\n"
+                "                      meanwhile\n"),
+            std::string::npos)
+      << final_table(report);
+  report.stolen.reset();
+  EXPECT_EQ(final_table(report).find("virtual machine"), std::string::npos);
+}
+
+TEST_F(ReportFile, OfARunBeforeStolenTimeWasToldIsRead) {
+  json old = to_json(full_report());
+  old.erase("stolen");
+  EXPECT_EQ(report_from_json(old).stolen, std::nullopt);
 }
 
 TEST(FinalTable, ShowsWhatBelongsToQr) {
