@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/report.hpp"
 #include "apps/run_facts.hpp"
 #include "base/units.hpp"
 
@@ -269,6 +270,11 @@ std::string analysis_heading(const RunTrace& run, const Analysis& analysis) {
   out += fmt::format("\njob {}: {} tasks with {} dependencies in {} on {} {}\n", analysis.job,
                      analysis.tasks, analysis.dependencies, format_seconds(analysis.seconds()),
                      run.node_count, run.node_count == 1 ? "node" : "nodes");
+  if (facts.stolen_share.value_or(0) >= stolen_share_told) {
+    out += fmt::format(
+        "  disturbed: this virtual machine's host gave {:.1f} % of the workers' time to others\n",
+        100 * *facts.stolen_share);
+  }
   for (const std::string& damage : run.damages) out += fmt::format("  not whole: {}\n", damage);
   return out;
 }

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t width = 80;
 constexpr std::size_t label_width = 20;
-constexpr double stolen_share_told = 0.01;
 constexpr std::size_t thread_rows_max = 24;  // more are summed up by role
 
 std::string counted(std::int64_t count, std::string_view thing) {
@@ -86,7 +85,6 @@ std::string setup_rows(const Report& report) {
   return out;
 }
 
-/// Where it is enough to be seen in the factorization's time.
 std::string stolen_row(const Report& report) {
   const auto workers = static_cast<double>(report.nodes * report.cpu_workers);
   const double all = report.seconds.factor.value_or(0) * workers;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "apps/report.hpp"
 #include "apps/run_facts.hpp"
 #include "apps/simulation/predict.hpp"
 #include "apps/simulation/recorded_clock.hpp"
@@ -75,7 +76,9 @@ class RecordedRun final : public PredictionSubject {
     const auto job = replay::main_job(run_);
     if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
     const double of_tasks_s = replay::analyze(run_, *job).seconds();
-    recorded_s_ = std::max(of_tasks_s, facts_of(run_, *job).factor_s.value_or(of_tasks_s));
+    const RunFacts facts = facts_of(run_, *job);
+    recorded_s_ = std::max(of_tasks_s, facts.factor_s.value_or(of_tasks_s));
+    stolen_share_ = facts.stolen_share.value_or(0);
     was_ = recorded_machine(run_, *job, about_, here_);
     // A simulation's time begins before its first task's generation, too.
     replay::SimulatedMachine& was = was_.description.machine;
@@ -141,6 +144,12 @@ class RecordedRun final : public PredictionSubject {
           "  {:<18}kernels take what they took beside the run's other workers: of more\n  {:<18}or "
           "fewer this machine knows nothing, which is another one\n",
           "limit", "");
+    }
+    if (stolen_share_ >= stolen_share_told) {
+      text += fmt::format(
+          "  {:<18}a virtual machine's host gave {:.1f} % of the run's workers' time to others:\n"
+          "  {:<18}what the run's tasks took has that in it\n",
+          "disturbed", 100 * stolen_share_, "");
     }
     return text;
   }
@@ -272,6 +281,7 @@ class RecordedRun final : public PredictionSubject {
   RecordedMachine was_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
   double recorded_s_ = 0;
+  double stolen_share_ = 0;  ///< of its workers' time
   SimulatedFactorization recorded_what_;
   std::shared_ptr<const RecordedTimes> recorded_;
 };

@@ -20,6 +20,10 @@ enum class RunStatus : std::uint8_t { ok, not_positive_definite, rank_deficient,
 /// A scaled residual below this is as good as rounding allows.
 inline constexpr double residual_limit = 10;
 
+/// Of the workers' time: what a virtual machine's host took beyond that can be seen in a
+/// factorization's time.
+inline constexpr double stolen_share_told = 0.01;
+
 /// Version of the program that was built.
 [[nodiscard]] std::string_view heddle_version();
 

@@ -70,6 +70,12 @@ RunFacts facts_of(const replay::RunTrace& run, std::int32_t job) {
   }
   facts.gflops = number(about, "gflops");
   facts.gemm_gflops = number(about, "gemm_gflops");
+  const auto stolen = number(about, "stolen");
+  const auto nodes = number(about, "nodes");
+  const auto workers = number(about, "cpu_workers");
+  if (stolen && nodes && workers && facts.factor_s && *nodes * *workers * *facts.factor_s > 0) {
+    facts.stolen_share = *stolen / (*nodes * *workers * *facts.factor_s);
+  }
   return facts;
 }
 

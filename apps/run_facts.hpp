@@ -20,6 +20,8 @@ struct RunFacts {
   std::optional<double> factor_s;
   std::optional<double> gflops;
   std::optional<double> gemm_gflops;  ///< of products, on the same cores and devices
+  /// What a virtual machine's host gave to others, of the workers' time.
+  std::optional<double> stolen_share;
 
   /// What products of matrices alone take for the factorization's flops, at the rate that was
   /// measured for them.

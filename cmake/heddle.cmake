@@ -1,29 +1,44 @@
 # One CMake target per folder. Each library is linked with what it names and nothing else, so what
 # it may not use its own tests do not find; docs/decisions/001-build-and-layers.md.
 
-# heddle_check_headers(NAME HEADERS ... LINKS ...): compiles each of the headers alone with what is linked.
+# heddle_check_headers(NAME HEADERS ... LINKS ...): compiles each of the headers alone with what is linked, but for those
+# that have a source of their name: it begins with its header, and the debug preset and scripts/tidy compile it alone.
 function(heddle_check_headers name)
   cmake_parse_arguments(ARG "" "" "HEADERS;LINKS" ${ARGN})
-  if(NOT HEDDLE_CHECK_HEADERS OR NOT ARG_HEADERS)
+  if(NOT HEDDLE_CHECK_HEADERS)
     return()
   endif()
   set(stubs)
   foreach(header IN LISTS ARG_HEADERS)
+    string(REGEX REPLACE "\\.hpp$" ".cpp" source "${header}")
+    if(EXISTS "${source}")
+      continue()
+    endif()
     file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${header}")
     string(MAKE_C_IDENTIFIER "${path}" id)
     set(stub "${CMAKE_CURRENT_BINARY_DIR}/alone/${id}.cpp")
     file(CONFIGURE OUTPUT "${stub}" CONTENT "#include \"${path}\"\n#include \"${path}\"\n" @ONLY)
     list(APPEND stubs "${stub}")
   endforeach()
+  if(NOT stubs)
+    return()
+  endif()
   add_library(heddle_${name}_headers OBJECT ${stubs})
   target_link_libraries(heddle_${name}_headers PRIVATE ${ARG_LINKS} heddle_warnings)
   target_compile_options(heddle_${name}_headers PRIVATE -O0)  # nothing of it runs
   set_target_properties(heddle_${name}_headers PROPERTIES UNITY_BUILD OFF)
 endfunction()
 
+# heddle_compile_quickly(TARGET): with sanitizers, for code that takes longer to optimise than it runs.
+function(heddle_compile_quickly target)
+  if(HEDDLE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 # heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...] [HEADERS ...])
 # Defines heddle_NAME. Outside apps/ the library is part of the installed package, as heddle::NAME, and an object
-# target compiles each header of the folder (or HEADERS) alone.
+# target compiles headers of the folder (or HEADERS) alone (heddle_check_headers).
 function(heddle_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS;HEADERS" ${ARGN})
   file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
@@ -49,6 +64,9 @@ function(heddle_library name)
   endif()
 
   if(folder MATCHES "^apps")
+    if(ARG_SOURCES)
+      heddle_compile_quickly(heddle_${name})
+    endif()
     return()
   endif()
   if(ARG_HEADERS)

@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 
+#include "node-runtime/trace/node_file.hpp"
 #include "tests/system/heddle_run.hpp"
 
 /// `heddle analyze` on what `heddle solve --trace` writes.
@@ -23,6 +24,34 @@ class Analyze : public HeddleRun {
 };
 
 }  // namespace
+
+/// What no test can bring about is written into what a run says of itself.
+TEST_F(Analyze, and_replay_tell_that_a_virtual_machines_host_disturbed_a_run) {
+  ASSERT_EQ(solve(problem, 1, {"--trace", "run"}).status, 0);
+  const std::filesystem::path file = folder_ / "run/node-0.trace";
+  trace::NodeTrace trace = trace::read_node_file(file);
+  json metadata = json::parse(trace.info.metadata);
+  json& about = metadata.at("about");
+  ASSERT_TRUE(about.at("stolen").is_number());  // by a system that says so
+  const double workers_s = 2 * about.at("seconds").at("factor").get<double>();
+  for (const double share : {0.004, 0.125}) {
+    about["stolen"] = share * workers_s;
+    trace.info.metadata = metadata.dump();
+    trace::write_node_file(file, trace);
+    const Ended analysed = run(on(1, {"analyze", "run"}));
+    ASSERT_EQ(analysed.status, 0) << analysed.error;
+    const Ended replayed = run(on(1, {"replay", "run"}));
+    ASSERT_EQ(replayed.status, 0) << replayed.error;
+    const bool is_told = share > 0.01;
+    EXPECT_EQ(analysed.out.find("disturbed: this virtual machine's host gave 12.5 % of the "
+                                "workers' time to others") != std::string::npos,
+              is_told)
+        << analysed.out;
+    EXPECT_EQ(replayed.out.find("host gave 12.5 % of the run's workers' time") != std::string::npos,
+              is_told)
+        << replayed.out;
+  }
+}
 
 TEST_F(Analyze, tells_what_bounded_a_run_of_two_nodes) {
   const Ended solved = solve(problem, 2, {"--trace", "run", "--report", "solve.json"});
