@@ -118,7 +118,7 @@ class RecordedRun final : public PredictionSubject {
     const auto ratio = [=, this, rehearsed = RehearsedOnce()](
                            const KernelCase& what, const KernelCase& other, Runner runner) mutable {
       if (runner == Runner::worker && what.kernel == recorded_->largest_share()) {
-        if (!rehearsed.made) rehearsed = {true, rehearse(one, now, was)};
+        if (!rehearsed.made) rehearsed = {true, rehearsed_ = rehearse(one, now, was)};
         const double known = rehearsed.ratios ? rehearsed.ratios->ratio(what, other) : 0;
         if (known > 0) return known;
       }
@@ -131,9 +131,9 @@ class RecordedRun final : public PredictionSubject {
     const bool is_as_it_was = options_.overrides.empty() && !options_.machine;
     const std::string messages = was_.messages_text();
     return fmt::format(
-        "{}  {:<18}{}, {:+.1f} % of which {}\n",
+        "{}{}  {:<18}{}, {:+.1f} % of which {}\n",
         messages.empty() ? "" : fmt::format("  {:<18}{}\n", "its messages", messages),
-        "the run took", format_seconds(recorded_s_),
+        rehearsed_text(), "the run took", format_seconds(recorded_s_),
         100 * (prediction.result.seconds / recorded_s_ - 1),
         is_as_it_was ? "is the prediction's error" : "the changes make");
   }
@@ -157,9 +157,26 @@ class RecordedRun final : public PredictionSubject {
     report["recorded_seconds"] = recorded_s_;
     report["recorded_evictions"] = about_.value("evictions", 0);
     report["learned"] = was_.to_json();
+    report["rehearsed"] = nullptr;
+    if (rehearsed_ != nullptr) {
+      const Kernel& kernel = *recorded_->largest_share();
+      report["rehearsed"] = {{"kernel", kernel.name},
+                             {"gflops", rehearsed_->rate_now() * 1e-9},
+                             {"gflops_as_it_was", rehearsed_->rate_then() * 1e-9},
+                             {"gflops_recorded", recorded_->rate_of(kernel) * 1e-9}};
+    }
   }
 
  private:
+  /// What the rehearsal says beside the run: far from each other, the machine is not what it was.
+  [[nodiscard]] std::string rehearsed_text() const {
+    if (rehearsed_ == nullptr) return {};
+    const Kernel& kernel = *recorded_->largest_share();
+    return fmt::format(
+        "  {:<18}{}, GFLOP/s of a worker: {:.1f}; as the run was {:.1f}, which had {:.1f}\n",
+        "rehearsed", kernel.name, rehearsed_->rate_now() * 1e-9, rehearsed_->rate_then() * 1e-9,
+        recorded_->rate_of(kernel) * 1e-9);
+  }
   /// Rehearsals take a second or two, and most replays of a run as it was need none.
   struct RehearsedOnce {
     bool made = false;
@@ -244,7 +261,9 @@ class RecordedRun final : public PredictionSubject {
       const replay::Way& way = machine.way(NodeId{0}, NodeId{1});
       // To node 0 and back, and then a barrier of all.
       const double messages = 2 + 2 * std::ceil(std::log2(machine.nodes));
-      return messages * (way.latency_s + 2 * machine.message_s);
+      // The progress thread for the end, and for the barrier, and whoever waits for that.
+      constexpr double wakings = 3;
+      return messages * (way.latency_s + 2 * machine.message_s) + wakings * machine.wake_s;
     };
     return std::max(0.0, was.job_s - agreeing_s(was) + agreeing_s(now));
   }
@@ -281,7 +300,8 @@ class RecordedRun final : public PredictionSubject {
   RecordedMachine was_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
   double recorded_s_ = 0;
-  double stolen_share_ = 0;  ///< of its workers' time
+  double stolen_share_ = 0;                           ///< of its workers' time
+  std::shared_ptr<const RehearsedRatios> rehearsed_;  ///< of the last case that needed it
   SimulatedFactorization recorded_what_;
   std::shared_ptr<const RecordedTimes> recorded_;
 };

@@ -282,6 +282,17 @@ double RecordedTimes::share_of(const Kernel& kernel) const {
   return all > 0 ? own / all : 0;
 }
 
+double RecordedTimes::rate_of(const Kernel& kernel) const {
+  double flops = 0;
+  double seconds = 0;
+  for (const Times& one : times_) {
+    if (one.runner != Runner::worker || one.key.kernel != &kernel) continue;
+    flops += flops_of(one.key.as_case()) * static_cast<double>(one.seconds.size());
+    seconds += std::accumulate(one.seconds.begin(), one.seconds.end(), 0.0);
+  }
+  return seconds > 0 ? flops / seconds : 0;
+}
+
 const Kernel* RecordedTimes::largest_share() const {
   const Kernel* largest = nullptr;
   double most = 0;

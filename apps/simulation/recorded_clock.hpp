@@ -44,6 +44,8 @@ class RecordedTimes {
   [[nodiscard]] const Times* main_case(const Kernel& kernel, Runner runner) const;
   /// The part of what all workers' kernels took that was this one's, 0..1.
   [[nodiscard]] double share_of(const Kernel& kernel) const;
+  /// Operations a second of a worker in that kernel; 0: none ran it.
+  [[nodiscard]] double rate_of(const Kernel& kernel) const;
   /// That of workers' kernels with the largest share; null where they ran none.
   [[nodiscard]] const Kernel* largest_share() const;
   /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.

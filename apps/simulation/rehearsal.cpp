@@ -339,6 +339,16 @@ double seconds_of_a_flop(const std::vector<CaseKey>& kinds,
   return flops > 0 ? seconds / flops : 0;
 }
 
+/// Operations a second of a worker, of the turn in the middle; 0: it has no tasks.
+double rate_of(const std::vector<CaseKey>& kinds,
+               const std::vector<std::vector<RehearsedTime>>& turns) {
+  std::vector<double> seconds;
+  seconds.reserve(turns.size());
+  for (const auto& turn : turns) seconds.push_back(seconds_of_a_flop(kinds, turn));
+  const double usual = median(std::move(seconds));
+  return usual > 0 ? 1 / usual : 0;
+}
+
 /// What one task of each kind takes, at the pace of the turn in which it ran: in operations of a
 /// task that takes what is usual for one.
 std::vector<double> costs_of(const std::vector<CaseKey>& kinds,
@@ -385,6 +395,8 @@ RehearsedRatios::RehearsedRatios(RehearsalCast now, RehearsalCast then) {
         of_second.push_back(second.turn(seconds_each));
         return seconds_of_a_flop(second.kinds(), of_second.back());
       });
+  rate_now_ = rate_of(first.kinds(), of_first);
+  rate_then_ = rate_of(second.kinds(), of_second);
   now_ = {first.kinds(), costs_of(first.kinds(), of_first)};
   then_ = {second.kinds(), costs_of(second.kinds(), of_second)};
 }

@@ -64,6 +64,9 @@ class RehearsedRatios {
 
   /// 0: one of them has no such task.
   [[nodiscard]] double ratio(const KernelCase& now, const KernelCase& then) const;
+  /// What a worker reached in each, operations a second: of the turn in the middle.
+  [[nodiscard]] double rate_now() const { return rate_now_; }
+  [[nodiscard]] double rate_then() const { return rate_then_; }
 
  private:
   struct Costs {
@@ -71,6 +74,8 @@ class RehearsedRatios {
     std::vector<double> costs;  ///< in operations of usual pace
   };
   double pace_ = 1;
+  double rate_now_ = 0;
+  double rate_then_ = 0;
   Costs now_;
   Costs then_;
 };

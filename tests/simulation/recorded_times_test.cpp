@@ -14,6 +14,7 @@
 #include "kernels/cholesky.hpp"
 #include "kernels/kernel_flops.hpp"
 #include "kernels/piece.hpp"
+#include "kernels/qr.hpp"
 #include "replay/run.hpp"
 #include "replay/simulation/simulator.hpp"
 
@@ -156,6 +157,13 @@ TEST(RecordedTimes, of_another_factorization_are_refused) {
     EXPECT_NE(std::string(error.what()).find("it cannot be replayed"), std::string::npos)
         << error.what();
   }
+}
+
+TEST(RecordedTimes, tell_what_a_worker_reached_in_a_kernel) {
+  const RecordedTimes times(run_with({}), 0, factorization(), false);
+  // 128 us for the operations of a product, and 2.
+  EXPECT_NEAR(times.rate_of(kernel::gsmm), 1e9 * 128 / 130, 0.01e9);
+  EXPECT_EQ(times.rate_of(kernel::unmqr), 0);
 }
 
 TEST(RecordedClock, tells_the_runs_times_and_scales_those_of_other_shapes_and_crowds) {
