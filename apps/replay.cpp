@@ -119,7 +119,9 @@ class RecordedRun final : public PredictionSubject {
                            const KernelCase& what, const KernelCase& other, Runner runner) mutable {
       if (runner == Runner::worker && what.kernel == recorded_->largest_share()) {
         if (!rehearsed.made) rehearsed = {true, rehearsed_ = rehearse(one, now, was)};
-        const double known = rehearsed.ratios ? rehearsed.ratios->ratio(what, other) : 0;
+        const double known =
+            rehearsed.ratios ? rehearsed.ratios->ratio(what, other) * chance_in(*rehearsed.ratios)
+                             : 0;
         if (known > 0) return known;
       }
       return here_.ratio(what, now, other, was, bytes, runner);
@@ -163,11 +165,16 @@ class RecordedRun final : public PredictionSubject {
       report["rehearsed"] = {{"kernel", kernel.name},
                              {"gflops", rehearsed_->rate_now() * 1e-9},
                              {"gflops_as_it_was", rehearsed_->rate_then() * 1e-9},
-                             {"gflops_recorded", recorded_->rate_of(kernel) * 1e-9}};
+                             {"gflops_recorded", recorded_->rate_of(kernel) * 1e-9},
+                             {"chance", chance_in(*rehearsed_)}};
     }
   }
 
  private:
+  [[nodiscard]] double chance_in(const RehearsedRatios& ratios) const {
+    return chance_in_ratio(ratios.rate_then(), recorded_->rate_of(*recorded_->largest_share()),
+                           recorded_->worker_paces());
+  }
   /// What the rehearsal says beside the run: far from each other, the machine is not what it was.
   [[nodiscard]] std::string rehearsed_text() const {
     if (rehearsed_ == nullptr) return {};

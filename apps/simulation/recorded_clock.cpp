@@ -305,6 +305,23 @@ const Kernel* RecordedTimes::largest_share() const {
   return largest;
 }
 
+double chance_in_ratio(double rate_rehearsed, double rate_recorded,
+                       std::span<const double> worker_paces) {
+  constexpr std::size_t workers_min = 3;
+  if (worker_paces.size() < workers_min || rate_rehearsed <= 0 || rate_recorded <= 0) return 1;
+  const auto count = static_cast<double>(worker_paces.size());
+  double sum = 0;
+  double squares = 0;
+  for (const double pace : worker_paces) {
+    sum += std::log(pace);
+    squares += std::pow(std::log(pace), 2);
+  }
+  const double deviation = std::sqrt(std::max(0.0, squares / count - std::pow(sum / count, 2)));
+  const double difference = std::log(rate_rehearsed / rate_recorded);
+  const double chance = std::clamp(difference, -2 * deviation, 2 * deviation);
+  return std::exp(-chance);
+}
+
 /// By the kernel's main case: timing all of them would take long.
 double RecordedClock::timed_crowding(const Kernel& kernel) {
   const auto [known, is_new] = timed_.try_emplace(&kernel, 1);

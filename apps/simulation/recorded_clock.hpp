@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +64,16 @@ class RecordedTimes {
   std::vector<double> worker_paces_;
   std::shared_ptr<const replay::Course> course_;
 };
+
+/// By what a ratio of two rehearsals is to be multiplied, the second of which has the run's own
+/// conditions, so that the ratio is one of the run's times. 1 would be right if what a run has and
+/// what its rehearsal has now differed by nothing but how fast the machine is; but a worker whose
+/// core others use, too, has chances of its own each time. By how much, the run's workers show:
+/// a difference of up to twice the standard deviation of (the logarithm of) their paces is taken
+/// for chance, and the first rehearsal counts as it is; what is beyond is the machine's. Rates are
+/// operations a second; 1 where the run has less than three workers, or a rate is 0.
+[[nodiscard]] double chance_in_ratio(double rate_rehearsed, double rate_recorded,
+                                     std::span<const double> worker_paces);
 
 /// Times of kernels as a run's trace has them: what is usual for one case, which, with the paces of
 /// workers, is what a factorization's time adds up from.

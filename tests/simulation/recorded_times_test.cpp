@@ -166,6 +166,21 @@ TEST(RecordedTimes, tell_what_a_worker_reached_in_a_kernel) {
   EXPECT_EQ(times.rate_of(kernel::unmqr), 0);
 }
 
+TEST(RecordedTimes, and_a_rehearsal_of_them_differ_by_chance_as_far_as_workers_do) {
+  const std::vector<double> paces{1.1, 1, 1 / 1.1};  // 0.078 is their deviation
+  // The rehearsal ran a tenth faster than the run: a ratio of it is too large by that.
+  EXPECT_NEAR(chance_in_ratio(1.1, 1, paces), 1 / 1.1, 1e-9);
+  EXPECT_NEAR(chance_in_ratio(1, 1.1, paces), 1.1, 1e-9);
+  // Twice as fast, which is no chance but for 17 %.
+  EXPECT_NEAR(chance_in_ratio(2, 1, paces), std::exp(-2 * std::log(1.1) * std::sqrt(2.0 / 3)),
+              1e-9);
+  // Workers that are alike show none.
+  EXPECT_NEAR(chance_in_ratio(1.1, 1, std::vector<double>{1, 1, 1, 1}), 1, 1e-9);
+  // Nobody knows.
+  EXPECT_EQ(chance_in_ratio(1.1, 1, std::vector<double>{1.2, 0.9}), 1);
+  EXPECT_EQ(chance_in_ratio(0, 1, paces), 1);
+}
+
 TEST(RecordedClock, tells_the_runs_times_and_scales_those_of_other_shapes_and_crowds) {
   const auto recorded =
       std::make_shared<const RecordedTimes>(run_with({}), 0, factorization(), false);
