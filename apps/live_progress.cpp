@@ -6,8 +6,9 @@
 
 namespace heddle {
 
-LiveProgress::LiveProgress(const Job& job, std::string phase, double flops, bool wanted)
-    : job_(job), phase_(std::move(phase)), flops_(flops), line_(stderr, wanted) {
+LiveProgress::LiveProgress(const Node& node, const Job& job, std::string phase, double flops,
+                           bool wanted)
+    : node_(node), job_(job), phase_(std::move(phase)), flops_(flops), line_(stderr, wanted) {
   if (wanted) thread_ = std::thread([this] { run(); });
 }
 
@@ -22,6 +23,7 @@ LiveProgress::~LiveProgress() {
 }
 
 void LiveProgress::run() {
+  node_.bind_beside_workers();
   const auto begin = ProgressLine::Clock::now();
   std::unique_lock lock(mutex_);
   while (!end_.wait_for(lock, ProgressLine::interval, [this] { return ended_; })) {

@@ -16,7 +16,8 @@ class LiveProgress {
  public:
   /// `flops` is the whole job's, of all nodes; this node's tasks stand for the others'. `wanted`:
   /// there is a terminal and a person at it.
-  LiveProgress(const Job& job, std::string phase, double flops, bool wanted);
+  /// The node outlives it.
+  LiveProgress(const Node& node, const Job& job, std::string phase, double flops, bool wanted);
   LiveProgress(const LiveProgress&) = delete;
   LiveProgress& operator=(const LiveProgress&) = delete;
   ~LiveProgress();
@@ -24,6 +25,7 @@ class LiveProgress {
  private:
   void run();
 
+  const Node& node_;
   Job job_;
   std::string phase_;
   double flops_;

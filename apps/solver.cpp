@@ -151,7 +151,7 @@ Method::Prospect Solver::factorize() {
   JobResult result;
   {
     const LiveProgress progress(
-        job, "factorizing", flops,
+        node_, job, "factorizing", flops,
         is_first() && options_.verbosity != Verbosity::quiet && stderr_is_watched(run_.launcher()));
     job.start();
     result = job.wait();

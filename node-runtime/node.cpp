@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
 #include <fmt/core.h>
 #include <functional>
 #include <thread>
@@ -118,8 +119,12 @@ Engine& Node::engine() {
 const Config& Node::config() const {
   return parts_->config;
 }
-void Node::bind_beside_workers() const {
-  if (!parts_->cores_of_others.empty()) pin_current_thread(parts_->cores_of_others);
+void Node::bind_beside_workers() const noexcept {
+  try {
+    if (!parts_->cores_of_others.empty()) pin_current_thread(parts_->cores_of_others);
+  } catch (const std::exception&) {
+    // It computes nothing that depends on where it runs.
+  }
 }
 
 trace::Recorder& Node::recorder() {

@@ -190,8 +190,9 @@ class Node {
   [[nodiscard]] trace::Recorder& recorder();
   /// Binds the calling thread to the cores that this node's workers leave, where they leave enough
   /// for the node's other threads; otherwise to the node's share of the host, or not at all. For
-  /// threads that a program has beside the node's. Any thread.
-  void bind_beside_workers() const;
+  /// threads that a program has beside the node's: where the system refuses they stay where they
+  /// were, and may disturb a worker. Any thread.
+  void bind_beside_workers() const noexcept;
   [[nodiscard]] TileStore& store();
   /// How this node's clock compared with node 0's at start-up.
   [[nodiscard]] trace::ClockOffset clock_offset() const;

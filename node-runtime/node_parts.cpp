@@ -160,19 +160,6 @@ std::vector<CpuCore> Node::Parts::own_cores() const {
   return core_share.part_of(topology.cores(), facts.cpu_workers);
 }
 
-/// Where the threads beside the workers may run: on the cores that workers leave, where each of
-/// these threads finds one; otherwise on all. A thread that went to a core whose worker slept has
-/// it for a slice of some ms after that worker has woken, as the worker cannot go elsewhere.
-std::vector<CpuCore> Node::Parts::cores_beside_workers(std::span<const CpuCore> cores) const {
-  const auto workers = static_cast<std::size_t>(facts.cpu_workers);
-  const auto devices_here = static_cast<std::size_t>(facts.devices);
-  const std::size_t others =
-      1 + devices_here + (facts.devices > 0 ? 1U : 0U) + (facts.nodes > 1 ? 1U : 0U);
-  const bool have_theirs = cores.size() >= workers + others;
-  const auto theirs = have_theirs ? cores.subspan(workers) : cores;
-  return {theirs.begin(), theirs.end()};
-}
-
 /// A thread of the node: named, bound, and unable to end the process by an exception.
 void Node::Parts::launch(const std::string& name, std::vector<CpuCore> cores, int order,
                          std::function<void(trace::ThreadTrace&)> loop) {
@@ -250,7 +237,11 @@ void Node::Parts::start() {
   }
   engine = std::make_unique<Engine>(options, *store, recorder);
 
-  cores_of_others = cores_beside_workers(cores);
+  // Generation; a manager of each device, and who copies for them; messages.
+  const std::int32_t others =
+      1 + facts.devices + (facts.devices > 0 ? 1 : 0) + (facts.nodes > 1 ? 1 : 0);
+  const auto beside = cores_beside_workers(cores, facts.cpu_workers, others);
+  cores_of_others.assign(beside.begin(), beside.end());
   // An emulated device's streams compute, and go where their manager's thread may.
   const bool devices_compute = devices.backend == DeviceBackend::emulated;
   launch("generation", cores_of_others, 0,

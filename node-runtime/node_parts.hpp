@@ -46,14 +46,13 @@ struct Node::Parts {
   void launch(const std::string& name, std::vector<CpuCore> cores, int order,
               std::function<void(trace::ThreadTrace&)> loop);
   [[nodiscard]] std::vector<CpuCore> own_cores() const;
-  [[nodiscard]] std::vector<CpuCore> cores_beside_workers(std::span<const CpuCore> cores) const;
 
   Config config;
   Communicator communicator;
   CpuTopology topology;
   CoreShare core_share;
   GpuNeighbours gpu_neighbours;
-  std::vector<CpuCore> cores_of_others;  ///< cores_beside_workers(); once started
+  std::vector<CpuCore> cores_of_others;  ///< of threads beside the workers; once started
   NodeFacts facts;
   DeviceSet devices;
   trace::Recorder recorder;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
-#include "base/error.hpp"
 #include "node-runtime/machine/host.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 
@@ -65,13 +64,7 @@ TraceFile::TraceFile(Node& node, std::filesystem::path path, const std::string& 
       stream_.emplace(
           mine, node_.recorder(),
           trace::RunInfo{.clock_offsets = {node_.clock_offset()}, .metadata = metadata(about)},
-          [this] {
-            try {
-              node_.bind_beside_workers();
-            } catch (const Error&) {
-              // It may disturb a worker then.
-            }
-          });
+          [this] { node_.bind_beside_workers(); });
     });
   } catch (...) {
     abandon();  // the others may be lost, and no destructor will run

@@ -1,6 +1,7 @@
 #include "node-runtime/topology/core_share.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace heddle {
 
@@ -38,6 +39,12 @@ std::vector<CpuCore> CoreShare::part_of(std::span<const CpuCore> cores, std::int
   if (!divisible || each < static_cast<std::size_t>(std::max(wanted, 1))) return {};
   const auto mine = cores.subspan(each * static_cast<std::size_t>(position), each);
   return {mine.begin(), mine.end()};
+}
+
+std::span<const CpuCore> cores_beside_workers(std::span<const CpuCore> part, std::int32_t workers,
+                                              std::int32_t others) {
+  const bool have_theirs = std::ssize(part) >= std::int64_t{workers} + others;
+  return have_theirs ? part.subspan(static_cast<std::size_t>(workers)) : part;
 }
 
 }  // namespace heddle

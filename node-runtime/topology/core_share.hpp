@@ -27,6 +27,14 @@ struct CoreShare {
                                              std::int32_t wanted) const;
 };
 
+/// Of a process's part, the first of which its workers are bound to, where its other threads may
+/// run: on the cores that `workers` leave, where there is one for each of `others`; otherwise on
+/// all. A thread that went to a core whose worker slept has it for a slice of some ms after that
+/// worker has woken, as the worker cannot go elsewhere.
+[[nodiscard]] std::span<const CpuCore> cores_beside_workers(std::span<const CpuCore> part,
+                                                            std::int32_t workers,
+                                                            std::int32_t others);
+
 /// Of process `self` among those of one host, from the masks of all.
 [[nodiscard]] CoreShare share_cores(std::span<const CpuMask> masks, std::size_t self);
 

@@ -64,6 +64,19 @@ TEST(CoreShare, of_cores_that_overlap_in_parts_is_none) {
   EXPECT_TRUE(share.part_of(cores(0, 5), 1).empty());
 }
 
+TEST(CoreShare, has_cores_for_threads_beside_the_workers_where_there_is_one_for_each) {
+  const std::vector<CpuCore> all = cores(0, 7);
+  const auto beside = [&](std::int32_t workers, std::int32_t others) {
+    const auto part = cores_beside_workers(all, workers, others);
+    return first_threads({part.begin(), part.end()});
+  };
+  EXPECT_EQ(beside(6, 2), (std::vector<std::int32_t>{6, 7}));
+  EXPECT_EQ(beside(4, 2), (std::vector<std::int32_t>{4, 5, 6, 7}));
+  EXPECT_EQ(beside(7, 2), first_threads(all));
+  EXPECT_EQ(beside(8, 1), first_threads(all));
+  EXPECT_TRUE(cores_beside_workers({}, 2, 1).empty()) << "nobody is bound";
+}
+
 TEST(CoreShare, masks_leave_out_numbers_beyond_their_last_bit) {
   EXPECT_EQ(mask_of(std::vector<CpuCore>{{{5000}, 0, 0}}), CpuMask{});
   EXPECT_EQ(mask_of(std::vector<CpuCore>{{{64}, 0, 0}})[1], 1U);

@@ -10,6 +10,7 @@
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/topology/cpu.hpp"
 #include "tests/threads/small_matrices.hpp"
 
 namespace heddle {
@@ -149,6 +150,22 @@ TEST(Jobs, that_are_never_started_give_back_what_they_have_reserved) {
     ASSERT_NO_THROW(job.reserve()) << i;
   }
   EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
+}
+
+TEST(Node, lets_other_threads_of_a_program_keep_to_the_cores_that_workers_leave) {
+  const CpuTopology topology = CpuTopology::detect();
+  if (topology.cores().size() < 2) GTEST_SKIP() << "one core";
+  const Node node(configuration("cpu_workers: 1"));
+  std::vector<std::int32_t> binding;
+  std::thread other([&] {
+    node.bind_beside_workers();
+    binding = current_thread_binding();
+  });
+  other.join();
+  EXPECT_FALSE(binding.empty());
+  for (const std::int32_t of_worker : topology.cores().front().hardware_threads) {
+    EXPECT_EQ(std::ranges::count(binding, of_worker), 0);
+  }
 }
 
 TEST(Jobs, advance_with_the_smallest_window) {
