@@ -86,12 +86,13 @@ std::string setup_rows(const Report& report) {
 }
 
 std::string stolen_row(const Report& report) {
-  const auto workers = static_cast<double>(report.nodes * report.cpu_workers);
-  const double all = report.seconds.factor.value_or(0) * workers;
-  if (!report.stolen || all <= 0 || *report.stolen < stolen_share_told * all) return {};
+  const auto share = stolen_share(report.stolen.value_or(0),
+                                  static_cast<double>(report.nodes * report.cpu_workers),
+                                  report.seconds.factor.value_or(0));
+  if (share.value_or(0) < stolen_share_told) return {};
   return row("", fmt::format("this virtual machine's host gave {:.2f} s of its processor time, "
                              "{:.1f} % of the workers', to others meanwhile",
-                             *report.stolen, 100 * *report.stolen / all));
+                             *report.stolen, 100 * *share));
 }
 
 std::string phase_rows(const Report& report) {

@@ -195,6 +195,11 @@ std::string_view heddle_version() {
   return HEDDLE_VERSION;
 }
 
+std::optional<double> stolen_share(double stolen_s, double workers, double factor_s) {
+  const double all = workers * factor_s;
+  return all > 0 ? std::optional(stolen_s / all) : std::nullopt;
+}
+
 json to_json(const Report& report) {
   json threads = json::array();
   for (const Report::Thread& thread : report.threads) threads.push_back(thread_to_json(thread));

@@ -23,6 +23,9 @@ inline constexpr double residual_limit = 10;
 /// Of the workers' time: what a virtual machine's host took beyond that can be seen in a
 /// factorization's time.
 inline constexpr double stolen_share_told = 0.01;
+/// The share of all workers' time during a factorization that so many stolen seconds are; nothing
+/// where it had no time.
+[[nodiscard]] std::optional<double> stolen_share(double stolen_s, double workers, double factor_s);
 
 /// Version of the program that was built.
 [[nodiscard]] std::string_view heddle_version();

@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/report.hpp"
+
 namespace heddle {
 namespace {
 
@@ -73,8 +75,8 @@ RunFacts facts_of(const replay::RunTrace& run, std::int32_t job) {
   const auto stolen = number(about, "stolen");
   const auto nodes = number(about, "nodes");
   const auto workers = number(about, "cpu_workers");
-  if (stolen && nodes && workers && facts.factor_s && *nodes * *workers * *facts.factor_s > 0) {
-    facts.stolen_share = *stolen / (*nodes * *workers * *facts.factor_s);
+  if (stolen && nodes && workers && facts.factor_s) {
+    facts.stolen_share = stolen_share(*stolen, *nodes * *workers, *facts.factor_s);
   }
   return facts;
 }

@@ -242,8 +242,9 @@ void Node::Parts::start() {
       1 + facts.devices + (facts.devices > 0 ? 1 : 0) + (facts.nodes > 1 ? 1 : 0);
   const auto beside = cores_beside_workers(cores, facts.cpu_workers, others);
   cores_of_others.assign(beside.begin(), beside.end());
-  // An emulated device's streams compute, and go where their manager's thread may.
-  const bool devices_compute = devices.backend == DeviceBackend::emulated;
+  // An emulated device's streams compute and copy, and go where the thread may that makes them.
+  const bool streams_compute = devices.backend == DeviceBackend::emulated;
+  const std::vector<CpuCore>& cores_of_devices = streams_compute ? cores : cores_of_others;
   launch("generation", cores_of_others, 0,
          [this](auto& trace) { generation_loop(*engine, trace); });
   for (std::int32_t w = 0; w < facts.cpu_workers; ++w) {
@@ -253,11 +254,11 @@ void Node::Parts::start() {
            [this, w](auto& trace) { cpu_worker_loop(*engine, w, trace); });
   }
   for (std::int32_t d = 0; d < facts.devices; ++d) {
-    launch(fmt::format("device {}", d), devices_compute ? cores : cores_of_others, 1000 + d,
+    launch(fmt::format("device {}", d), cores_of_devices, 1000 + d,
            [this, d](auto& trace) { device_manager_loop(*engine, d, trace); });
   }
   if (facts.devices > 0) {
-    launch("copy", cores_of_others, 2000, [this](auto& trace) { copy_loop(*engine, trace); });
+    launch("copy", cores_of_devices, 2000, [this](auto& trace) { copy_loop(*engine, trace); });
   }
   if (facts.nodes > 1) {
     trace::ThreadTrace& trace = recorder.thread("mpi", 3000);

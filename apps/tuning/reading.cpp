@@ -29,9 +29,11 @@ constexpr std::int64_t order = 256;  ///< of tiles
 constexpr std::int64_t tile_elements = order * order;
 constexpr std::int64_t tiles_each = 4;   ///< that a worker updates by turns
 constexpr std::int64_t panel_tiles = 8;  ///< that all of a process's workers read
-/// That a reader reads into by turns: more than its core's caches hold, as a job's tiles come into
-/// memory that was not used before.
-constexpr std::int64_t blocks = 128;
+/// Blocks that readers read into by turns: more than their cores' caches hold, as a job's tiles
+/// come into memory that was not used before. Of each reader, and of all together.
+constexpr std::int64_t blocks_most = 128;
+constexpr std::int64_t blocks_least = 16;
+constexpr std::int64_t blocks_of_all = 2048;
 constexpr std::int64_t long_elements = tile_elements;
 constexpr std::int64_t short_elements = long_elements / 16;
 constexpr int rounds = 9;
@@ -52,11 +54,14 @@ struct ReadTimes {
 
 class ReadingNode {
  public:
-  ReadingNode(const Workers& workers, const NormalValues& normal)
+  /// One of so many.
+  ReadingNode(const Workers& workers, std::size_t nodes, const NormalValues& normal)
       : workers_(workers),
+        block_count_(std::clamp(blocks_of_all / static_cast<std::int64_t>(nodes), blocks_least,
+                                blocks_most)),
         written_((workers.count * tiles_each) * tile_elements, normal),
         panel_(panel_tiles * tile_elements, normal),
-        blocks_(blocks * tile_elements, normal) {}
+        blocks_(block_count_ * tile_elements, normal) {}
 
   [[nodiscard]] Written written() const {
     return {::getpid(), std::bit_cast<std::uint64_t>(written_.data()), workers_.count * tiles_each};
@@ -112,7 +117,7 @@ class ReadingNode {
 
   /// Seconds; 0: it cannot.
   [[nodiscard]] double read(const Written& other, std::int64_t tile, std::int64_t elements) const {
-    const std::span<double> block(blocks_.data() + tile % blocks * tile_elements,
+    const std::span<double> block(blocks_.data() + tile % block_count_ * tile_elements,
                                   static_cast<std::size_t>(elements));
     const std::uint64_t from =
         other.address +
@@ -125,6 +130,7 @@ class ReadingNode {
   }
 
   const Workers& workers_;
+  std::int64_t block_count_ = 0;
   NormalElements written_;
   NormalElements panel_;
   NormalElements blocks_;
@@ -141,7 +147,7 @@ std::optional<MessageMeasurement::Reading> reading_beside_work(
   Companions others("reads tiles");
   for (std::size_t p = 1; p < processes.size(); ++p) {
     others.add([&, p](const Conversation& parent) {
-      ReadingNode node(processes[p], normal);
+      ReadingNode node(processes[p], processes.size(), normal);
       Written other;
       if (!parent.send_value(node.written())) return;
       if (!parent.receive_value(other, Conversation::always)) return;
@@ -150,7 +156,7 @@ std::optional<MessageMeasurement::Reading> reading_beside_work(
       }
     });
   }
-  ReadingNode node(processes[0], normal);
+  ReadingNode node(processes[0], processes.size(), normal);
   std::vector<Written> written{node.written()};
   for (std::size_t i = 0; i < others.count(); ++i) written.push_back(others.hear<Written>(i));
   // Each reads the next one.

@@ -15,8 +15,9 @@ namespace heddle::tuning {
 ///
 /// `processes`: the workers of each, of two at least; the first are this process's, and the others'
 /// are copies of it, which shall have no threads but the caller's. OpenBLAS has been loaded. 200
-/// ms. Nothing: the system does not let a process read another one. Throws Error(internal) when one
-/// of them dies or is silent.
+/// ms, and 2 MiB of each worker and up to 64 MiB of each process, 1 GiB of all up to 128. Nothing:
+/// the system does not let a process read another one. Throws Error(internal) when one of them dies
+/// or is silent.
 [[nodiscard]] std::optional<MessageMeasurement::Reading> reading_beside_work(
     const std::vector<Workers>& processes);
 
