@@ -4,8 +4,10 @@
 #include <array>
 #include <cmath>
 #include <fmt/core.h>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "apps/report.hpp"
@@ -115,12 +117,11 @@ class RecordedRun final : public PredictionSubject {
     was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
     const MachineDescription& now = crowd == Crowd::other ? one.machine : was;
     const double bytes = one.matrix_bytes();
-    const auto ratio = [=, this, rehearsed = std::shared_ptr<const Rehearsed>()](
-                           const KernelCase& what, const KernelCase& other, Runner runner) mutable {
-      if (runner == Runner::worker && what.kernel == recorded_->largest_share()) {
-        // A second or two, and most replays of a run as it was need none.
-        if (rehearsed == nullptr) rehearsed = rehearse(one, now, was);
-        const double known = rehearsed->ratio(what, other);
+    const auto ratio = [=, this, rehearsals = std::make_shared<Rehearsals>()](
+                           const KernelCase& what, const KernelCase& other, Runner runner) {
+      if (runner == Runner::worker) {
+        // A second or two each, and most replays of a run as it was need none.
+        const double known = rehearsed(*what.kernel, one, now, was, *rehearsals).ratio(what, other);
         if (known > 0) return known;
       }
       return here_.ratio(what, now, other, was, bytes, runner);
@@ -160,20 +161,21 @@ class RecordedRun final : public PredictionSubject {
     report["learned"] = was_.to_json();
     report["rehearsed"] = json::array();
     for (const auto& one : rehearsals_) {
-      report["rehearsed"].push_back({{"kernel", recorded_->largest_share()->name},
-                                     {"nodes", one->nodes},
-                                     {"cpu_workers", one->cpu_workers},
-                                     {"gflops", one->ratios->rate_now() * 1e-9},
-                                     {"gflops_as_it_was", one->ratios->rate_then() * 1e-9},
-                                     {"gflops_recorded", one->rate_recorded * 1e-9},
-                                     {"chance", one->chance}});
+      report["rehearsed"].push_back({{"kernel", one.kernel->name},
+                                     {"nodes", one.nodes},
+                                     {"cpu_workers", one.cpu_workers},
+                                     {"gflops", one.ratios->rate_now() * 1e-9},
+                                     {"gflops_as_it_was", one.ratios->rate_then() * 1e-9},
+                                     {"gflops_recorded", one.rate_recorded * 1e-9},
+                                     {"chance", one.chance}});
     }
   }
 
  private:
-  /// The kernel that took most, as the run had it and as a case is to have it.
+  /// A kernel as the run had it, and as a case is to have it.
   struct Rehearsed {
-    std::shared_ptr<const RehearsedRatios> ratios{};  ///< null: it cannot be rehearsed
+    const Kernel* kernel = nullptr;
+    std::shared_ptr<const RehearsedRatios> ratios{};  ///< null: it is not rehearsed
     std::int32_t nodes = 0;                           ///< of the case
     std::int32_t cpu_workers = 0;
     double rate_recorded = 0;  ///< of a worker of the run, operations a second
@@ -183,38 +185,72 @@ class RecordedRun final : public PredictionSubject {
       return ratios == nullptr ? 0 : ratios->ratio(now, then) * chance;
     }
   };
-  /// What the one rehearsal says beside the run.
+  /// A case with times that follow from operations alone.
+  struct Draft {
+    SimulatedFactorization what;
+    replay::RunTrace run;
+
+    /// The part of what all workers' kernels take that is this one's, 0..1.
+    [[nodiscard]] double share_of(const Kernel& kernel) const {
+      const std::string fine = fmt::format("fine {}", kernel.name);
+      double own = 0;
+      double all = 0;
+      for (const replay::Task& task : run.tasks) {
+        if (run.at(task.thread).role != replay::Role::worker || task.is_divided()) continue;
+        const auto took = static_cast<double>(task.time.end_ns - task.time.start_ns);
+        const std::string_view name = run.kernel_of(task);
+        all += took;
+        if (name == kernel.name || name == fine) own += took;
+      }
+      return all > 0 ? own / all : 0;
+    }
+  };
+  /// Those of a case, each made when its kernel is asked for.
+  struct Rehearsals {
+    std::optional<Draft> draft;
+    std::map<const Kernel*, Rehearsed> by_kernel;
+  };
+  /// What rehearsals say beside the run.
   [[nodiscard]] std::string rehearsed_text() const {
-    if (rehearsals_.empty()) return {};
-    const Rehearsed& one = *rehearsals_.back();
-    return fmt::format(
-        "  {:<18}{}, GFLOP/s of a worker: {:.1f}; as the run was {:.1f}, which had {:.1f}\n",
-        "rehearsed", recorded_->largest_share()->name, one.ratios->rate_now() * 1e-9,
-        one.ratios->rate_then() * 1e-9, one.rate_recorded * 1e-9);
+    std::string text;
+    for (const auto& one : rehearsals_) {
+      text += fmt::format(
+          "  {:<18}{}, GFLOP/s of a worker: {:.1f}; as the run was {:.1f}, which had {:.1f}\n",
+          "rehearsed", one.kernel->name, one.ratios->rate_now() * 1e-9,
+          one.ratios->rate_then() * 1e-9, one.rate_recorded * 1e-9);
+    }
+    return text;
   }
-  [[nodiscard]] std::shared_ptr<const Rehearsed> rehearse(const PredictionCase& one,
-                                                          const MachineDescription& now,
-                                                          const MachineDescription& was) {
-    const Kernel& kernel = *recorded_->largest_share();
-    auto result = std::make_shared<Rehearsed>();
-    if (!now.host.empty() || !can_be_rehearsed(kernel)) return result;
-    const std::int32_t job = *replay::main_job(run_);
-    // In which order its tasks will begin follows from what they take: first by operations alone.
+  /// Of kernels that take a good part of the run, or will of the case.
+  [[nodiscard]] const Rehearsed& rehearsed(const Kernel& kernel, const PredictionCase& one,
+                                           const MachineDescription& now,
+                                           const MachineDescription& was, Rehearsals& rehearsals) {
+    constexpr double least_share = 0.2;
+    const auto [known, is_new] = rehearsals.by_kernel.try_emplace(&kernel);
+    Rehearsed& result = known->second;
+    if (!is_new || !now.host.empty() || !can_be_rehearsed(kernel)) return result;
+    if (!rehearsals.draft) rehearsals.draft.emplace(draft_of(one, now));
+    const Draft& draft = *rehearsals.draft;
+    if (std::max(recorded_->share_of(kernel), draft.share_of(kernel)) < least_share) return result;
+    result.kernel = &kernel;
+    result.ratios =
+        here_.rehearse(kernel, {draft.what, now, begin_orders(draft.run, 0)},
+                       {recorded_what_, was, begin_orders(run_, *replay::main_job(run_))});
+    result.nodes = now.machine.nodes;
+    result.cpu_workers = now.machine.cpu_workers;
+    result.rate_recorded = recorded_->rate_of(kernel);
+    result.chance = chance_in_ratio(result.ratios->rate_then(), result.rate_recorded,
+                                    recorded_->worker_paces());
+    rehearsals_.push_back(result);
+    return result;
+  }
+  /// In which order a case's tasks will begin follows from what they take.
+  [[nodiscard]] Draft draft_of(const PredictionCase& one, const MachineDescription& now) {
     const auto by_flops = [](const KernelCase&, const KernelCase&, Runner) { return 0.0; };
     RecordedClock clock(recorded_, here_.clock_of(now, one.matrix_bytes()), by_flops, false);
     PreparedPrediction first(one, clock);
     const Prediction prediction = first.run(1, true);
-    const replay::RunTrace simulated = replay::make_run("simulated", prediction.result.traces);
-    result->ratios =
-        here_.rehearse(kernel, {prediction.problem.what, now, begin_orders(simulated, 0)},
-                       {recorded_what_, was, begin_orders(run_, job)});
-    result->nodes = now.machine.nodes;
-    result->cpu_workers = now.machine.cpu_workers;
-    result->rate_recorded = recorded_->rate_of(kernel);
-    result->chance = chance_in_ratio(result->ratios->rate_then(), result->rate_recorded,
-                                     recorded_->worker_paces());
-    rehearsals_.push_back(result);
-    return result;
+    return {prediction.problem.what, replay::make_run("simulated", prediction.result.traces)};
   }
   static std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t job) {
     std::vector<const replay::Task*> tasks;
@@ -320,8 +356,8 @@ class RecordedRun final : public PredictionSubject {
   RecordedMachine was_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
   double recorded_s_ = 0;
-  double stolen_share_ = 0;                                   ///< of its workers' time
-  std::vector<std::shared_ptr<const Rehearsed>> rehearsals_;  ///< of the cases that needed one
+  double stolen_share_ = 0;            ///< of its workers' time
+  std::vector<Rehearsed> rehearsals_;  ///< of the cases that needed some
   SimulatedFactorization recorded_what_;
   std::shared_ptr<const RecordedTimes> recorded_;
 };

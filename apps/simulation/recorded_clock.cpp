@@ -316,9 +316,11 @@ double chance_in_ratio(double rate_rehearsed, double rate_recorded,
     sum += std::log(pace);
     squares += std::pow(std::log(pace), 2);
   }
-  const double deviation = std::sqrt(std::max(0.0, squares / count - std::pow(sum / count, 2)));
+  const double variance = std::max(0.0, squares / count - std::pow(sum / count, 2));
+  const double expected = 2 * variance / count;
   const double difference = std::log(rate_rehearsed / rate_recorded);
-  const double chance = std::clamp(difference, -2 * deviation, 2 * deviation);
+  if (expected <= 0) return 1;
+  const double chance = difference * expected / (expected + std::pow(difference, 2));
   return std::exp(-chance);
 }
 

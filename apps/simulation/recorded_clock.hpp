@@ -68,10 +68,12 @@ class RecordedTimes {
 /// By what a ratio of two rehearsals is to be multiplied, the second of which has the run's own
 /// conditions, so that the ratio is one of the run's times. 1 would be right if what a run has and
 /// what its rehearsal has now differed by nothing but how fast the machine is; but a worker whose
-/// core others use, too, has chances of its own each time. By how much, the run's workers show:
-/// a difference of up to twice the standard deviation of (the logarithm of) their paces is taken
-/// for chance, and the first rehearsal counts as it is; what is beyond is the machine's. Rates are
-/// operations a second; 1 where the run has less than three workers, or a rate is 0.
+/// core others use, too, has chances of its own each time, and a ratio has those of three timings
+/// in it. How much chance to expect, the run's workers show: v, twice (a run and a rehearsal) the
+/// squared standard error of the mean of (the logarithms of) their paces. Of a difference d the
+/// share v / (v + d^2) is taken for chance, and the first rehearsal counts as it is so far: nearly
+/// all of a small one, next to nothing of one that is far beyond. Rates are operations a second; 1
+/// where the run has less than three workers, or a rate is 0.
 [[nodiscard]] double chance_in_ratio(double rate_rehearsed, double rate_recorded,
                                      std::span<const double> worker_paces);
 

@@ -204,25 +204,6 @@ std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& mac
   return std::make_shared<MachineClock>(machine, std::move(host));
 }
 
-ThisMachine::KernelWidth ThisMachine::KernelWidth::of(const KernelCase& what) {
-  KernelWidth result{what.kernel, {}};
-  for (std::size_t i = 0; i < what.operands.size(); ++i) {
-    result.columns.at(i) = what.operands[i].columns;
-  }
-  return result;
-}
-
-namespace {
-
-/// Operations, or of a copy elements.
-double work_of(const KernelCase& what) {
-  const double flops = flops_of(what);
-  if (flops > 0 || what.operands.empty()) return flops + 1;
-  return static_cast<double>(what.operands[0].rows * what.operands[0].columns) + 1;
-}
-
-}  // namespace
-
 double ThisMachine::ratio(const KernelCase& what, const MachineDescription& machine,
                           const KernelCase& other, const MachineDescription& of_other,
                           double matrix_bytes, Runner runner) {
@@ -231,21 +212,11 @@ double ThisMachine::ratio(const KernelCase& what, const MachineDescription& mach
     const double then = clock_of(of_other, matrix_bytes)->seconds(other, runner);
     return now > 0 && then > 0 ? now / then : 0;
   }
-  const KnownPace wanted{KernelWidth::of(what), crowd_of(machine, matrix_bytes),
-                         KernelWidth::of(other), crowd_of(of_other, matrix_bytes)};
-  const double works = work_of(what) / work_of(other);
-  const auto is_it = [&](const KnownPace& one) {
-    return one.what == wanted.what && one.other == wanted.other && one.crowd == wanted.crowd &&
-           one.of_other == wanted.of_other;
-  };
-  if (const auto known = std::ranges::find_if(paces_, is_it); known != paces_.end()) {
-    return known->pace * works;
-  }
-  MeasuredClock& timing = *timed_here(wanted.crowd).timing;
-  const double ratio = timing.ratio(what, *timed_here(wanted.of_other).timing, other);
-  paces_.push_back(wanted);
-  paces_.back().pace = ratio / works;
-  return ratio;
+  const Crowd now = crowd_of(machine, matrix_bytes);
+  const Crowd then = crowd_of(of_other, matrix_bytes);
+  return ratios_.ratio(CrowdedCase<Crowd>{what, now}, CrowdedCase<Crowd>{other, then}, [&] {
+    return timed_here(now).timing->ratio(what, *timed_here(then).timing, other);
+  });
 }
 
 }  // namespace heddle

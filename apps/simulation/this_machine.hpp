@@ -14,6 +14,7 @@
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/machine_description.hpp"
 #include "apps/simulation/rehearsal.hpp"
+#include "apps/simulation/remembered_ratios.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "apps/tuning/cpu.hpp"
 #include "apps/tuning/wake.hpp"
@@ -62,8 +63,8 @@ class ThisMachine {
                                                       double matrix_bytes);
   /// What one kernel takes on a machine over what another one takes on another machine, both with
   /// a matrix of that size: timed here by turns, where they have no rates of their own, once for
-  /// operands of the same widths, of which taller ones take longer by their operations. 0: nobody
-  /// knows.
+  /// operands of the same widths and about the same heights (a power of two and the next), of which
+  /// taller ones take longer by their operations. 0: nobody knows.
   [[nodiscard]] double ratio(const KernelCase& what, const MachineDescription& machine,
                              const KernelCase& other, const MachineDescription& of_other,
                              double matrix_bytes, Runner runner);
@@ -107,21 +108,7 @@ class ThisMachine {
   std::optional<tuning::Waking> waking_;
   std::map<Crowd, TimedHere> clocks_;
   std::map<Crowd, std::optional<MessageMeasurement::Reading>> readings_;
-  /// Cases that differ in rows alone: tall tiles of QR, each with another first row.
-  struct KernelWidth {
-    const Kernel* kernel = nullptr;
-    std::array<std::int64_t, protocol::accesses_max> columns{};  ///< of operands
-    [[nodiscard]] static KernelWidth of(const KernelCase& what);
-    friend bool operator==(const KernelWidth&, const KernelWidth&) = default;
-  };
-  struct KnownPace {
-    KernelWidth what;
-    Crowd crowd;
-    KernelWidth other;
-    Crowd of_other;
-    double pace = 0;  ///< the ratio over that of the operations
-  };
-  std::vector<KnownPace> paces_;  ///< some dozens
+  RememberedRatios<Crowd> ratios_;
 };
 
 }  // namespace heddle

@@ -167,13 +167,15 @@ TEST(RecordedTimes, tell_what_a_worker_reached_in_a_kernel) {
 }
 
 TEST(RecordedTimes, and_a_rehearsal_of_them_differ_by_chance_as_far_as_workers_do) {
-  const std::vector<double> paces{1.1, 1, 1 / 1.1};  // 0.078 is their deviation
-  // The rehearsal ran a tenth faster than the run: a ratio of it is too large by that.
-  EXPECT_NEAR(chance_in_ratio(1.1, 1, paces), 1 / 1.1, 1e-9);
-  EXPECT_NEAR(chance_in_ratio(1, 1.1, paces), 1.1, 1e-9);
-  // Twice as fast, which is no chance but for 17 %.
-  EXPECT_NEAR(chance_in_ratio(2, 1, paces), std::exp(-2 * std::log(1.1) * std::sqrt(2.0 / 3)),
-              1e-9);
+  // In units of the logarithm of 1.1: a variance of 2 / 3, of a mean of three 2 / 9, of two 4 / 9.
+  const std::vector<double> paces{1.1, 1, 1 / 1.1};
+  // The rehearsal ran a tenth faster than the run: a ratio of it is too large by a part of that.
+  EXPECT_NEAR(chance_in_ratio(1.1, 1, paces), std::pow(1.1, -4.0 / 13), 1e-9);
+  EXPECT_NEAR(chance_in_ratio(1, 1.1, paces), std::pow(1.1, 4.0 / 13), 1e-9);
+  // By a hundredth: all of it is.
+  EXPECT_NEAR(chance_in_ratio(1.01, 1, paces), 1 / 1.01, 0.001);
+  // Twice as fast: that is no chance.
+  EXPECT_NEAR(chance_in_ratio(2, 1, paces), 1, 0.01);
   // Workers that are alike show none.
   EXPECT_NEAR(chance_in_ratio(1.1, 1, std::vector<double>{1, 1, 1, 1}), 1, 1e-9);
   // Nobody knows.
