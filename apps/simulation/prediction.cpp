@@ -178,7 +178,10 @@ void PreparedPrediction::draw_from(const KernelClock& clock) {
 }
 
 bool PreparedPrediction::draws() const {
-  return !spreads_.empty() || !one_.paces_of_run.empty() ||
+  const replay::SimulatedMachine& machine = one_.machine.machine;
+  const bool workers_differ =
+      one_.course == nullptr && machine.cpu_workers > 1 && !machine.worker_paces.empty();
+  return !spreads_.empty() || !one_.paces_of_run.empty() || workers_differ ||
          one_.policies.priorities == replay::PriorityRule::random;
 }
 
@@ -205,7 +208,8 @@ Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {
   }
   if (priority) job = &prioritized.emplace(*job, std::move(priority));
   prediction.result = replay::simulate(
-      machine, *job, {.window = one_.window, .lends = one_.lends(), .traces = traces});
+      machine, *job,
+      {.window = one_.window, .lends = one_.lends(), .traces = traces, .seed = seed});
   prediction.simulated_in_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   prediction.peak_bytes = peak_bytes();

@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/residency/least_memory.hpp"
+#include "replay/simulation/mixed.hpp"
 
 namespace heddle::replay {
 
@@ -288,10 +289,20 @@ void SimulatedNode::divide(protocol::Task& task, std::int32_t number) {
   fine_->open(divided, number);
 }
 
+/// Of those that are idle one, which is no more.
+std::int32_t SimulatedNode::draw_idle() {
+  if (!world_.machine.worker_paces.empty()) {
+    const std::uint64_t drawn = mixed(world_.options.seed, id_, drawn_workers_++);
+    std::swap(idle_[drawn % idle_.size()], idle_.back());
+  }
+  const std::int32_t number = idle_.back();
+  idle_.pop_back();
+  return number;
+}
+
 void SimulatedNode::start_workers() {
   while (!idle_.empty() && has_work()) {
-    const std::int32_t number = idle_.back();
-    idle_.pop_back();
+    const std::int32_t number = draw_idle();
     Worker& worker = workers_[static_cast<std::size_t>(number)];
     // One that has just ended a task is still on its way to the next; free_ns is 0 before the
     // first.

@@ -290,6 +290,7 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] bool take_work(std::int32_t number);
   void divide(protocol::Task& task, std::int32_t number);
   void end_fine(std::int32_t number);
+  [[nodiscard]] std::int32_t draw_idle();
   void start_workers();
   void start(std::int32_t number, std::int64_t earliest_ns);
   void step_aside(Worker& worker);
@@ -343,7 +344,8 @@ struct SimulatedNode final : WalkSink {
   std::int64_t generation_free_ns_ = 0;             ///< end of the last one
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   std::vector<Worker> workers_;
-  std::vector<std::int32_t> idle_;     ///< workers; the last one is the next
+  std::vector<std::int32_t> idle_;  ///< workers; the last one is the next, or any (draw_idle())
+  std::int64_t drawn_workers_ = 0;
   std::optional<FineScheduler> fine_;  ///< from the first divided task on
   std::vector<Device> devices_;
   std::vector<CopyLane> lanes_;  ///< of each device: to it, from host and devices; to the host

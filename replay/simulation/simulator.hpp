@@ -15,6 +15,9 @@ struct SimulationOptions {
   /// dynamic has it.
   bool lends = false;
   bool traces = false;
+  /// Of what is drawn: which of a node's idle workers takes a task, where they have paces of their
+  /// own (SimulatedMachine::worker_paces). In a run whoever looks first takes it.
+  std::uint64_t seed = 1;
 };
 
 struct SimulatedNodeTotals {

@@ -1,5 +1,7 @@
 #include "replay/simulation/course.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>
 #include <utility>
@@ -97,6 +99,40 @@ TEST(SimulatedMachine, has_workers_that_are_slower_than_others) {
   for (const Task& task : run.tasks) {
     EXPECT_EQ(task.time.ns(), run.at(task.thread).node.value() == 0 ? 75'000 : 45'000);
   }
+}
+
+/// One node, whose tasks begin long after each other: all of its workers are idle then.
+TEST(SimulatedMachine, gives_a_task_to_any_of_the_idle_workers_where_these_differ) {
+  simulation::ProgramWriter writer;
+  const TileId here = writer.tile(0, 0);
+  const TileId elsewhere = writer.tile(1, 0);
+  constexpr int rounds = 100;
+  for (int i = 0; i < rounds; ++i) {  // the other node's task is before each of this one's
+    writer.task({writer.read_write(elsewhere)});
+    writer.task({writer.read_write(here), writer.read(elsewhere)});
+    writer.task({writer.read_write(elsewhere), writer.read(here)});
+  }
+  ScriptedJob job(writer.program(), writer.matrices(),
+                  std::vector<TaskKind>{{"a", 1, 1, 50e-6, 0, 1}}, 8000);
+  SimulatedMachine machine = free_machine();
+  machine.nodes = machine.nodes_per_host = 2;
+  machine.cpu_workers = 2;
+  const auto by_worker = [&](std::uint64_t seed) {
+    const RunTrace run =
+        make_run("simulated", simulate(machine, job, {.traces = true, .seed = seed}).traces);
+    std::vector<int> counts(run.threads.size(), 0);
+    for (const Task& task : run.tasks) ++counts[static_cast<std::size_t>(task.thread.value())];
+    std::erase(counts, 0);
+    return counts;
+  };
+  EXPECT_EQ(by_worker(1), (std::vector<int>{rounds, 2 * rounds}));  // alike: always the same one
+  EXPECT_EQ(by_worker(2), by_worker(1));
+  machine.worker_paces = {1, 1, 1, 2};
+  const std::vector<int> drawn = by_worker(1);
+  ASSERT_EQ(drawn.size(), 4U);
+  for (const int count : drawn) EXPECT_GT(count, rounds / 4);
+  EXPECT_EQ(by_worker(1), drawn);
+  EXPECT_NE(by_worker(2), drawn);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -164,14 +165,17 @@ TEST_F(Replay, as_many_workers_of_a_host_in_more_nodes_are_timed_in_as_many_proc
   const std::string two = as_nodes("2", "1");
   EXPECT_NE(two.find("for more or fewer beside"), std::string::npos) << two;
   const json rehearsed = report("r.json").at("rehearsed");
-  ASSERT_EQ(rehearsed.size(), 1U);
-  EXPECT_EQ(rehearsed[0].at("kernel"), "gsmm");
-  EXPECT_EQ(rehearsed[0].at("nodes"), 2);
-  for (const char* rate : {"gflops", "gflops_as_it_was", "gflops_recorded"}) {
-    EXPECT_GT(rehearsed[0].at(rate).get<double>(), 0) << rate;
+  std::set<std::string> kernels;  // updates that take a fifth: here perhaps syrk, too
+  for (const json& one : rehearsed) {
+    EXPECT_TRUE(kernels.insert(one.at("kernel")).second) << one;
+    EXPECT_EQ(one.at("nodes"), 2);
+    for (const char* rate : {"gflops", "gflops_as_it_was", "gflops_recorded"}) {
+      EXPECT_GT(one.at(rate).get<double>(), 0) << rate;
+    }
+    // Two workers tell nothing of chance.
+    EXPECT_EQ(one.at("chance"), 1);
   }
-  // Two workers tell nothing of chance.
-  EXPECT_EQ(rehearsed[0].at("chance"), 1);
+  EXPECT_TRUE(kernels.contains("gsmm")) << rehearsed;
   EXPECT_NE(two.find("  rehearsed         gsmm, GFLOP/s of a worker: "), std::string::npos) << two;
   const std::string one = as_nodes("1", "2");
   EXPECT_EQ(one.find("for more or fewer beside"), std::string::npos) << one;
