@@ -6,8 +6,9 @@
 #include <fmt/core.h>
 #include <limits>
 #include <set>
-#include <string_view>
+#include <string>
 #include <utility>
+#include <vector>
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.hpp"
@@ -20,6 +21,37 @@ namespace {
 using replay::Way;
 
 constexpr const char* version_key = "heddle_simulated_machine";
+
+using Machine = replay::SimulatedMachine;
+constexpr std::array<std::pair<const char*, Way Machine::*>, 5> ways_of_machine{
+    {{"to_device", &Machine::to_device},
+     {"to_host", &Machine::to_host},
+     {"to_peer", &Machine::to_peer},
+     {"network", &Machine::network},
+     {"memory", &Machine::memory}}};
+constexpr std::array<std::pair<const char*, double Machine::*>, 10> runtime_costs{
+    {{"append_us", &Machine::append_s},
+     {"task_us", &Machine::task_s},
+     {"wake_us", &Machine::wake_s},
+     {"launch_us", &Machine::launch_s},
+     {"notice_us", &Machine::notice_s},
+     {"message_us", &Machine::message_s},
+     {"read_us", &Machine::read_s},
+     {"pause_us", &Machine::pause_s},
+     {"look_us", &Machine::look_s},
+     {"job_us", &Machine::job_s}}};
+
+/// Of keys in a machine's maps.
+std::vector<std::string> paths_below() {
+  std::vector<std::string> paths{"kernels.host", "kernels.device", "kernels.noise"};
+  for (const auto& [key, way] : ways_of_machine) {
+    for (const char* of_way : {"latency_us", "rate"}) {
+      paths.push_back(fmt::format("{}.{}", key, of_way));
+    }
+  }
+  for (const auto& [key, cost] : runtime_costs) paths.push_back(fmt::format("runtime.{}", key));
+  return paths;
+}
 
 /// "a.b.c=value" into a tree.
 void apply(const YAML::Node& root, const std::string& text) {
@@ -49,11 +81,11 @@ class DescriptionReader {
   explicit DescriptionReader(YamlReader yaml) : yaml_(std::move(yaml)) {}
 
   void read(const YAML::Node& root, MachineDescription& to) const {
-    yaml_.expect_map(
-        root, "machine",
-        {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "cores", "devices",
-         "device_memory", "device_streams", "stream_depth", "inverse_block", "to_device", "to_host",
-         "to_peer", "network", "memory", "runtime", "kernels"});
+    yaml_.expect_map(root, "machine",
+                     {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "cores",
+                      "devices", "device_memory", "device_streams", "stream_depth", "inverse_block",
+                      "to_device", "to_host", "to_peer", "network", "memory", "runtime", "kernels"},
+                     paths_below());
     if (yaml_.whole(root, version_key, 1) != 1) {
       yaml_.fail(root[version_key].Mark(), fmt::format("'{}' must be 1", version_key));
     }
@@ -68,11 +100,7 @@ class DescriptionReader {
     count(root, "device_streams", 1, machine.device_streams);
     count(root, "stream_depth", 1, machine.stream_depth);
     if (root["inverse_block"]) to.inverse_block = yaml_.whole(root, "inverse_block", 0);
-    way(root, "to_device", machine.to_device);
-    way(root, "to_host", machine.to_host);
-    way(root, "to_peer", machine.to_peer);
-    way(root, "network", machine.network);
-    way(root, "memory", machine.memory);
+    for (const auto& [key, member] : ways_of_machine) way(root, key, machine.*member);
     if (root["runtime"]) read_runtime(root["runtime"], machine);
     if (root["kernels"]) read_kernels(root["kernels"], to);
   }
@@ -111,18 +139,8 @@ class DescriptionReader {
     yaml_.expect_map(map, "runtime",
                      {"append_us", "task_us", "wake_us", "launch_us", "notice_us", "message_us",
                       "read_us", "pause_us", "look_us", "job_us"});
-    const std::array<std::pair<const char*, double*>, 10> costs{{{"append_us", &to.append_s},
-                                                                 {"task_us", &to.task_s},
-                                                                 {"wake_us", &to.wake_s},
-                                                                 {"launch_us", &to.launch_s},
-                                                                 {"notice_us", &to.notice_s},
-                                                                 {"message_us", &to.message_s},
-                                                                 {"read_us", &to.read_s},
-                                                                 {"pause_us", &to.pause_s},
-                                                                 {"look_us", &to.look_s},
-                                                                 {"job_us", &to.job_s}}};
-    for (const auto& [key, cost] : costs) {
-      if (map[key]) *cost = microseconds(map, key);
+    for (const auto& [key, cost] : runtime_costs) {
+      if (map[key]) to.*cost = microseconds(map, key);
     }
   }
   void read_kernels(const YAML::Node& map, MachineDescription& to) const {

@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/nearest.hpp"
@@ -40,15 +42,23 @@ YAML::Node YamlReader::load_text(const std::string& text) const {
 }
 
 void YamlReader::expect_map(const YAML::Node& node, const std::string& name,
-                            std::initializer_list<std::string_view> keys) const {
+                            std::initializer_list<std::string_view> keys,
+                            const std::vector<std::string>& below) const {
   if (!node.IsMap()) fail(node.Mark(), fmt::format("'{}' must be a map", name));
   for (const auto& entry : node) {
     const std::string& key = entry.first.Scalar();
     if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
-    const std::string_view meant = nearest(key, keys);
+    const std::string end = "." + key;
+    std::vector<std::string> meant;
+    for (const std::string& path : below) {
+      if (path.ends_with(end)) meant.push_back(fmt::format("'{}.{}'", name, path));
+    }
+    const std::string_view like = nearest(key, keys);
+    if (meant.empty() && !like.empty()) meant.push_back(fmt::format("'{}'", like));
     fail(entry.first.Mark(),
-         fmt::format("'{}' has no key '{}'; expected one of {}{}", name, key, fmt::join(keys, ", "),
-                     meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
+         fmt::format(
+             "'{}' has no key '{}'; expected one of {}{}", name, key, fmt::join(keys, ", "),
+             meant.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(meant, " or "))));
   }
 }
 

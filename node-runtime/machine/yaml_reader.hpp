@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 #include <yaml-cpp/yaml.h>
 
 namespace heddle {
@@ -26,9 +27,11 @@ class YamlReader {
   [[nodiscard]] YAML::Node load_file(const std::filesystem::path& path) const;
   [[nodiscard]] YAML::Node load_text(const std::string& text) const;
 
-  /// A map that has no other keys than these.
+  /// A map that has no other keys than these. `below`: paths of keys that its maps have, such as
+  /// "runtime.wake_us", for whoever writes the last one alone.
   void expect_map(const YAML::Node& node, const std::string& name,
-                  std::initializer_list<std::string_view> keys) const;
+                  std::initializer_list<std::string_view> keys,
+                  const std::vector<std::string>& below = {}) const;
   void expect_list(const YAML::Node& node, const std::string& name) const;
 
   [[nodiscard]] YAML::Node member(const YAML::Node& map, const char* key) const;

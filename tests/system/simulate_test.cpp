@@ -277,6 +277,10 @@ TEST_F(Simulate, names_what_is_wrong_with_its_input) {
   refused({"p.yaml", "--set", "machine.nods=3"},
           "--set machine.nods=3: 'machine' has no key 'nods'; expected one of");
   refused({"p.yaml", "--set", "machine.nods=3"}, "did you mean 'nodes'?");
+  refused({"p.yaml", "--set", "machine.wake_us=3"}, "did you mean 'machine.runtime.wake_us'?");
+  refused({"p.yaml", "--set", "machine.noise=0.1"}, "did you mean 'machine.kernels.noise'?");
+  refused({"p.yaml", "--set", "machine.rate=3"},
+          "'machine.network.rate' or 'machine.memory.rate'?");
   refused({"p.yaml", "--set", "machine.network.rate=-3"},
           "--set machine.network.rate=-3: 'rate' must be positive");
   refused({"p.yaml", "--set", "machine.nodes"}, "expected machine.KEY=VALUE");
