@@ -56,14 +56,18 @@ Host describe_host() {
 }
 
 std::optional<double> stolen_seconds() {
-  // "cpu  user nice system idle iowait irq softirq steal ...", in ticks.
   std::ifstream file("/proc/stat");
+  return stolen_seconds(file);
+}
+
+std::optional<double> stolen_seconds(std::istream& stat) {
+  // "cpu  user nice system idle iowait irq softirq steal ...", in ticks.
   std::string label;
   std::array<std::uint64_t, 8> ticks{};
-  file >> label;
-  for (std::uint64_t& one : ticks) file >> one;
+  stat >> label;
+  for (std::uint64_t& one : ticks) stat >> one;
   const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  if (!file || label != "cpu" || ticks_per_second <= 0) return std::nullopt;
+  if (!stat || label != "cpu" || ticks_per_second <= 0) return std::nullopt;
   return static_cast<double>(ticks.back()) / ticks_per_second;
 }
 

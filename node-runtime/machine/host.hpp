@@ -1,5 +1,6 @@
 #pragma once
 
+#include <istream>
 #include <optional>
 #include <string>
 
@@ -21,5 +22,7 @@ struct Host {
 /// Hundredths of a second; 0 where nothing is above the system. Nothing: it does not say. Any
 /// thread.
 [[nodiscard]] std::optional<double> stolen_seconds();
+/// Likewise, of what /proc/stat says.
+[[nodiscard]] std::optional<double> stolen_seconds(std::istream& stat);
 
 }  // namespace heddle

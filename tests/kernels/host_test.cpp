@@ -1,6 +1,10 @@
 #include "node-runtime/machine/host.hpp"
 
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sstream>
+#include <string>
+#include <unistd.h>
 
 namespace heddle {
 namespace {
@@ -12,6 +16,24 @@ TEST(Host, SaysWhatWasStolenWhereTheSystemDoes) {
   if (!before) GTEST_SKIP() << "this system has no /proc/stat";
   EXPECT_GE(*before, 0);
   EXPECT_GE(*after, *before);
+}
+
+TEST(Host, ReadsWhatTheSystemSaysOfStolenTimeAndNothingElse) {
+  const auto read = [](const std::string& text) {
+    std::istringstream stat(text);
+    return stolen_seconds(stat);
+  };
+  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto all = read("cpu  4705 356 584 3699 23 23 0 250 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
+  ASSERT_TRUE(all.has_value());
+  EXPECT_DOUBLE_EQ(*all, 250 / ticks);
+  // Missing, of a system that does not know of stealing, of one processor, and no numbers.
+  for (const char* text : {"", "cpu  4705 356 584 3699 23 23 0\n", "cpu0 1 2 3 4 5 6 7 8 9 10\n",
+                           "cpu  a b c d e f g h\n"}) {
+    EXPECT_FALSE(read(text).has_value()) << text;
+  }
+  std::ifstream nowhere("/nowhere/stat");
+  EXPECT_FALSE(stolen_seconds(nowhere).has_value());
 }
 
 }  // namespace

@@ -53,6 +53,17 @@ Config with_a_device() {
                        "tile: 32, strip: 16, small: 16");
 }
 
+/// Why it gets no memory; empty: it has it.
+std::string refusal_of(Job& job) {
+  try {
+    job.reserve();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::usage);
+    return error.what();
+  }
+  return {};
+}
+
 TileRef cell(const Matrix<double>& m, std::int64_t i) {
   return m(TileRow{static_cast<std::int32_t>(i)}, TileColumn{0});
 }
@@ -150,6 +161,26 @@ TEST(Jobs, that_are_never_started_give_back_what_they_have_reserved) {
     ASSERT_NO_THROW(job.reserve()) << i;
   }
   EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
+}
+
+TEST(Jobs, for_which_there_is_no_memory_say_so_and_leave_the_node_as_it_was) {
+  Node node(with_a_device());
+  Matrix<double> a = dominant(node, 100);
+  std::vector<Job> held;
+  std::string why;
+  while (why.empty() && held.size() < TileStore::pools_max) {
+    held.push_back(node.prepare(cholesky(a)));
+    why = refusal_of(held.back());
+  }
+  EXPECT_NE(why.find("matrices and jobs exist at one time"), std::string::npos) << why;
+  held.pop_back();
+  // The last one that has its memory still has it; those that are dropped give it back.
+  Job last = held.back();
+  held.clear();
+  last.start();
+  EXPECT_EQ(last.wait().status, JobResult::Status::done);
+  Job again = node.prepare(cholesky(a));
+  EXPECT_EQ(refusal_of(again), "");
 }
 
 TEST(Node, lets_other_threads_of_a_program_keep_to_the_cores_that_workers_leave) {
