@@ -250,14 +250,13 @@ void add_prediction(CLI::App& command, PredictionOptions& o) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--policies", o.policies,
                    "compare rules of priorities, and windows of several sizes");
-  command
-      .add_option("--seed", o.seed,
-                  "of what is drawn: times of kernels with noise, random priorities")
-      ->capture_default_str();
+  command.add_option("--seed", o.seed,
+                     "of what is drawn: times of kernels with noise, random priorities, workers' "
+                     "paces (1)");
   command
       .add_option("--repeat", o.repeat,
-                  "simulate with so many seeds, and tell the median and where 90 % of them lie")
-      ->capture_default_str()
+                  "simulate with so many seeds, and tell the median and where 90 % of them lie "
+                  "(9 where a run's paces are drawn and tasks are few, else 1)")
       ->check(CLI::Range(1, 1000));
   command.add_option("--report", o.report, "write the figures there")->type_name("FILE.json");
   command.add_option("--picture", o.picture, "draw what --sweep or --policies compares")

@@ -14,8 +14,11 @@ struct PredictionOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> sweeps;  ///< key.path=value,value,...
   bool policies = false;            ///< under several rules and windows
-  std::uint64_t seed = 1;           ///< of what is drawn: noise, random priorities
-  std::int32_t repeat = 1;          ///< with so many seeds from that one on
+  /// Of what is drawn: noise, random priorities, paces of workers. Nothing: 1.
+  std::optional<std::uint64_t> seed;
+  /// With so many seeds from that one on. Nothing: as many as are worth it
+  /// (PreparedPrediction::usual_repeats()), but one where a seed is given.
+  std::optional<std::int32_t> repeat;
   std::optional<std::string> report;
   std::optional<std::string> picture;
   std::optional<std::string> trace;

@@ -21,16 +21,15 @@
 namespace heddle {
 namespace {
 
-/// The runs of all cases, those of one with as many seeds as make a difference. Whichever thread is
-/// free takes the next one.
+/// The runs of all cases, those of one with as many seeds as make a difference: where that is
+/// one, with traces if they are wanted. Whichever thread is free takes the next one.
 class Runs {
  public:
   Runs(std::vector<std::unique_ptr<PreparedPrediction>>& prepared, const PredictionOptions& options)
       : prepared_(prepared), options_(options), runs_(prepared.size()) {
     for (std::size_t i = 0; i < prepared.size(); ++i) {
       if (prepared[i] == nullptr) continue;
-      const std::int32_t count = prepared[i]->draws() ? options.repeat : 1;
-      runs_[i].resize(static_cast<std::size_t>(count));
+      runs_[i].resize(static_cast<std::size_t>(repeats_of(*prepared[i])));
       for (std::size_t seed = 0; seed < runs_[i].size(); ++seed) order_.push_back({i, seed});
     }
     failures_.resize(order_.size());
@@ -63,14 +62,19 @@ class Runs {
     std::size_t seed = 0;    ///< from the first one on
   };
 
+  [[nodiscard]] std::int32_t repeats_of(const PreparedPrediction& one) const {
+    if (!one.draws()) return 1;
+    return options_.repeat.value_or(options_.seed ? 1 : one.usual_repeats());
+  }
+
   void work() {
     for (;;) {
       const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
       if (at >= order_.size()) return;
       const auto [number, seed] = order_[at];
       try {
-        runs_[number][seed] =
-            prepared_[number]->run(options_.seed + seed, options_.trace.has_value());
+        const bool traces = options_.trace.has_value() && runs_[number].size() == 1;
+        runs_[number][seed] = prepared_[number]->run(options_.seed.value_or(1) + seed, traces);
       } catch (...) {
         failures_[at] = std::current_exception();
       }
@@ -88,7 +92,7 @@ class Runs {
 void check_repeat(const std::vector<std::unique_ptr<PreparedPrediction>>& prepared,
                   const PredictionOptions& options) {
   const auto draws = [](const auto& one) { return one != nullptr && one->draws(); };
-  if (options.repeat == 1 || std::ranges::any_of(prepared, draws)) return;
+  if (options.repeat.value_or(1) == 1 || std::ranges::any_of(prepared, draws)) return;
   throw Error(ErrorCode::usage,
               "--repeat: nothing is drawn, so all runs are alike; set machine.kernels.noise");
 }
@@ -107,6 +111,9 @@ void predict_one(PredictionSubject& subject, const PredictionOptions& options) {
   nlohmann::json report = to_json(one, prediction);
   subject.add_to(report);
   if (options.trace) {
+    if (prediction.repeats) {  // the one in the middle, once more
+      prediction.result.traces = prepared.front()->run(prediction.seed, true).result.traces;
+    }
     write_simulated_run(prediction.result.traces, *options.trace, report,
                         one.machine.machine.cores);
   }
@@ -209,9 +216,6 @@ void predict(PredictionSubject& subject, const PredictionOptions& options) {
   if (sweep.empty()) {
     if (options.picture) {
       throw Error(ErrorCode::usage, "--picture draws what --sweep or --policies compares");
-    }
-    if (options.trace && options.repeat > 1) {
-      throw Error(ErrorCode::usage, "--trace writes one run, not those of --repeat");
     }
     return predict_one(subject, options);
   }

@@ -135,6 +135,7 @@ PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
   const replay::SimulatedMachine& machine = one_.machine.machine;
   const replay::TaskGraph graph(program_, machine.nodes, tasks_max);
   kernels_ = clock.source();
+  tasks_ = graph.count();
   const replay::PriorityRule rule = one_.policies.priorities;
   if (graph.is_complete()) {
     critical_path_s_ = graph.critical_path_s(one_.lends());
@@ -177,12 +178,23 @@ void PreparedPrediction::draw_from(const KernelClock& clock) {
   }
 }
 
-bool PreparedPrediction::draws() const {
+/// Which of them takes a task, or which pace each has.
+bool PreparedPrediction::draws_workers() const {
   const replay::SimulatedMachine& machine = one_.machine.machine;
-  const bool workers_differ =
+  const bool differ =
       one_.course == nullptr && machine.cpu_workers > 1 && !machine.worker_paces.empty();
-  return !spreads_.empty() || !one_.paces_of_run.empty() || workers_differ ||
+  return differ || !one_.paces_of_run.empty();
+}
+
+bool PreparedPrediction::draws() const {
+  return !spreads_.empty() || draws_workers() ||
          one_.policies.priorities == replay::PriorityRule::random;
+}
+
+std::int32_t PreparedPrediction::usual_repeats() const {
+  constexpr std::int32_t some = 9;
+  constexpr std::int64_t few_tasks = 100'000;  // a fifth of a second
+  return draws_workers() && tasks_ <= few_tasks ? some : 1;
 }
 
 Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {

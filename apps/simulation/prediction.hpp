@@ -113,10 +113,14 @@ class PreparedPrediction {
   [[nodiscard]] const PredictionCase& what() const { return one_; }
   /// The seed matters.
   [[nodiscard]] bool draws() const;
+  /// With how many seeds to simulate where nobody has said it: with some where workers of a run are
+  /// drawn, which a seed changes by several per cent, and the tasks take a moment.
+  [[nodiscard]] std::int32_t usual_repeats() const;
   /// Simulates. May be called at the same time by several threads.
   [[nodiscard]] Prediction run(std::uint64_t seed, bool traces);
 
  private:
+  [[nodiscard]] bool draws_workers() const;
   void draw_from(const KernelClock& clock);
   void add_bounds(Prediction& prediction) const;
 
@@ -125,6 +129,7 @@ class PreparedPrediction {
   SimulatedProgram program_;
   std::string kernels_;
   std::optional<double> critical_path_s_;
+  std::int64_t tasks_ = 0;  ///< at least
   replay::PriorityOf by_path_;
   std::vector<replay::Spread> spreads_;  ///< by kind; empty: all tasks of a kind take the same
 };

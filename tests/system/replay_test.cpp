@@ -131,6 +131,8 @@ TEST_F(Replay, a_real_run_is_replayed_on_other_numbers_of_nodes) {
     EXPECT_EQ(r.at("messages").get<int>() == 0, nodes == 1);
     // As many workers as the run had are as they were there; others are dealt what these took.
     EXPECT_EQ(r.at("paces").size(), nodes == 2 ? 0U : 2U);
+    // Where something is drawn of so few tasks, by some seeds.
+    EXPECT_EQ(r.at("repeats").is_null(), nodes == 2);
     EXPECT_EQ(ended.out.find("of what is usual, as the run's did") != std::string::npos,
               nodes != 2);
   }
@@ -140,6 +142,23 @@ TEST_F(Replay, a_real_run_is_replayed_on_other_numbers_of_nodes) {
   const Ended dealt = with_seeds("machine.nodes=4");
   ASSERT_EQ(dealt.status, 0) << dealt.error;
   EXPECT_EQ(report("is.json").at("repeats").at("count"), 5);
+  ASSERT_EQ(run(on(1, {"replay", "run", "--set", "machine.nodes=4", "--trace", "middle", "--report",
+                       "usual.json"}))
+                .status,
+            0);
+  const json usual = report("usual.json");
+  EXPECT_EQ(usual.at("repeats").at("count"), 9);
+  EXPECT_EQ(usual.at("repeats").at("median"), usual.at("seconds").at("factor"));
+  ASSERT_EQ(run(on(1, {"replay", "middle", "--report", "again.json"})).status, 0);
+  EXPECT_NEAR(report("again.json").at("recorded_seconds").get<double>(),
+              usual.at("seconds").at("factor").get<double>(),
+              0.001 * usual.at("seconds").at("factor").get<double>());
+  ASSERT_EQ(run(on(1, {"replay", "run", "--set", "machine.nodes=4", "--seed", "3", "--report",
+                       "third.json"}))
+                .status,
+            0);
+  EXPECT_TRUE(report("third.json").at("repeats").is_null());
+  EXPECT_EQ(report("third.json").at("seed"), 3);
   const Ended same = with_seeds("machine.nodes=2");
   EXPECT_EQ(same.status, 2);
   EXPECT_NE(same.error.find("nothing is drawn"), std::string::npos) << same.error;
