@@ -48,6 +48,8 @@ std::int64_t cpu_inner(std::int64_t tile) {
 /// updated; pairs of a binomial tree take a second pass over the tops, so fewer of them.
 constexpr std::int64_t cpu_height_flat = 2048;
 constexpr std::int64_t cpu_height_binomial = 4096;
+/// With fewer, kernels are slower by more than a chain of them costs.
+constexpr std::int64_t cpu_height_least = 288;
 
 /// Columns of a tile on GPUs: a panel's columns are factored at the speed of memory and hide behind
 /// the updates of the other columns, which are products at the full rate from some hundred
@@ -82,6 +84,23 @@ std::int64_t cpu_height(QrTree tree, const std::optional<PanelCut>& measured,
   if (tree == QrTree::binomial) return cpu_height_binomial;
   if (!measured) return cpu_height_flat;
   return best_panel_height(*measured_times(facts), *measured).value_or(cpu_height_flat);
+}
+
+/// Tiles of a tall tile of a flat tree on CPUs, so that no chain of tasks is long beside the work
+/// of all workers. From panel to panel at least geqrt and unmqr of one tall tile wait for each
+/// other: w^2 h (2 + 4) operations of which those of geqrt run at half the rate, so 8 w^2 h; there
+/// are n / w panels, and 2 n^2 (m - n / 3) operations in all. A quarter, as workers wait for more
+/// than this chain: simulated and real runs of 2 to 24 workers are best with that, or no worse.
+std::int64_t tiles_for_chain(std::int64_t rows, std::int64_t columns, std::int64_t tile,
+                             std::int64_t workers_of_all) {
+  const auto m = static_cast<double>(std::max(rows, columns));
+  const auto n = static_cast<double>(std::min(rows, columns));
+  const auto w = static_cast<double>(tile);
+  const double chain_of_one_tile = 8 * w * w * n;
+  const double of_each_worker = 2 * n * n * (m - n / 3) / static_cast<double>(workers_of_all);
+  constexpr double share = 0.25;
+  return std::max(quotient_up(cpu_height_least, tile),
+                  static_cast<std::int64_t>(share * of_each_worker / chain_of_one_tile));
 }
 
 }  // namespace
@@ -148,6 +167,9 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   if (facts.devices == 0) {
     const std::int64_t height = cpu_height(layout.tree, measured, facts);
     most = std::min(most, std::max<std::int64_t>(1, height / layout.tile));
+    if (layout.tree == QrTree::flat) {
+      most = std::min(most, tiles_for_chain(rows, columns, layout.tile, of_node * facts.nodes));
+    }
   }
   const std::int64_t automatic = facts.tuning.fixed.virtual_tiles.value_or(most);
   layout.virtual_tiles =

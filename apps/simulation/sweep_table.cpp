@@ -126,7 +126,7 @@ class Table {
 
  private:
   static constexpr std::size_t figure_columns = 11 + 9 + 8 + 14;
-  static constexpr std::size_t spread_columns = 15;
+  static constexpr std::size_t spread_columns = 18;
 
   /// "-1.2 .. +2.3 %" of the median.
   [[nodiscard]] static std::string spread_of(const Prediction& prediction) {

@@ -49,6 +49,24 @@ TEST(QrLayout, deals_tall_matrices_out_by_rows_and_joins_them_in_pairs) {
   EXPECT_EQ(square.layout.tree, QrTree::flat);
 }
 
+TEST(QrLayout, has_lower_tiles_the_more_workers_wait_for_a_chain_of_them) {
+  const auto rows_on = [](std::int64_t n, std::int32_t nodes, std::int32_t workers) {
+    NodeFacts facts = nodes_with(nodes, nodes * workers, workers);
+    facts.distribution = nodes == 4 ? Distribution{2, 2, 0} : Distribution{1, nodes, 0};
+    const QrLayout layout = choose_qr_cut(n, n, {}, facts).layout;
+    return layout.tile * layout.virtual_tiles;
+  };
+  EXPECT_GT(rows_on(4000, 1, 2), 1500);  // good for the kernels
+  EXPECT_LT(rows_on(4000, 1, 16), 500);
+  EXPECT_LT(rows_on(4000, 4, 6), 500);
+  EXPECT_GE(rows_on(2000, 4, 6), 240);  // fewer cost more than they win
+  for (const std::int64_t n : {1000, 2000, 4000, 8000}) {
+    EXPECT_LE(rows_on(n, 1, 16), rows_on(n, 1, 2)) << n;
+    EXPECT_LE(rows_on(n, 4, 6), rows_on(n, 1, 6)) << n;
+  }
+  EXPECT_GT(rows_on(20000, 1, 16), 1500);  // much to do beside a chain
+}
+
 TEST(QrLayout, takes_what_the_configuration_says) {
   config::Layout wanted;
   wanted.tile = 40;

@@ -62,6 +62,36 @@ TEST_F(Sizes, auto_is_within_three_percent_of_the_best_that_can_be_fixed) {
   }
 }
 
+/// Kernels that take as long for each row of a tall tile, however high it is: what is left to win
+/// is that no worker waits.
+TEST_F(Sizes, virtual_tiles_are_as_low_as_the_workers_of_all_nodes_need_them) {
+  folder_.write("q.yaml",
+                "problem: {factorization: qr, matrix: {generate: random, n: 4000}}\n"
+                "layout: {strip: 0}\n");
+  std::string machine = "heddle_simulated_machine: 1\nname: cores\nkernels:\n  host:\n";
+  for (const auto& [kernel, gflops] : std::vector<std::pair<const char*, int>>{
+           {"gsmm", 40}, {"geqrt", 18}, {"tsqrt", 20}, {"unmqr", 36}, {"tsmqr", 38}}) {
+    machine += fmt::format("    - {{kernel: {}, size: 144, gflops: {}}}\n", kernel, gflops);
+  }
+  folder_.write("qr.yaml", machine);
+  for (const auto& [nodes, workers] : {std::pair{"1", "2"}, {"1", "16"}, {"4", "6"}, {"2", "16"}}) {
+    for (const char* n : {"2000", "4000", "8000"}) {
+      const Ended ended = run(on(
+          1, {"simulate", "q.yaml", "--machine", "qr.yaml", "--set",
+              std::string("machine.cpu_workers=") + workers, "--set",
+              std::string("machine.nodes=") + nodes, "--set", std::string("problem.matrix.n=") + n,
+              "--sweep", "layout.virtual=auto,2,3,4,6,8,12,16", "--report", "r.json"}));
+      ASSERT_EQ(ended.status, 0) << ended.error;
+      const json r = json::parse(testing::read_file(folder_ / "r.json"));
+      const json& chosen = r.at("cases").at(0);
+      const json& best = r.at("cases").at(r.at("best").get<std::size_t>());
+      EXPECT_GE(chosen.at("gflops").get<double>(), 0.9 * best.at("gflops").get<double>())
+          << nodes << " nodes of " << workers << " workers, n = " << n << ": "
+          << chosen.at("virtual") << " and not " << best.at("virtual");
+    }
+  }
+}
+
 TEST_F(Sizes, follow_the_rates_of_the_machine_that_is_named) {
   const auto tile = [&](const char* workers) {
     const Ended ended =
