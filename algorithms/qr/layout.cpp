@@ -87,20 +87,19 @@ std::int64_t cpu_height(QrTree tree, const std::optional<PanelCut>& measured,
 }
 
 /// Tiles of a tall tile of a flat tree on CPUs, so that no chain of tasks is long beside the work
-/// of all workers. From panel to panel at least geqrt and unmqr of one tall tile wait for each
-/// other: w^2 h (2 + 4) operations of which those of geqrt run at half the rate, so 8 w^2 h; there
-/// are n / w panels, and 2 n^2 (m - n / 3) operations in all. A quarter, as workers wait for more
-/// than this chain: simulated and real runs of 2 to 24 workers are best with that, or no worse.
+/// of all workers. From panel to panel at least geqrt and unmqr of one tall tile of v tiles wait
+/// for each other: v w^3 (2 + 4) operations of which those of geqrt run at half the rate, so that
+/// n / w panels take as long as 8 v w^2 n; there are 2 n^2 (m - n / 3) operations in all. A
+/// quarter, as workers wait for more than this chain: simulated and real runs of 2 to 24 workers
+/// are best with that, or no worse (decision 012).
 std::int64_t tiles_for_chain(std::int64_t rows, std::int64_t columns, std::int64_t tile,
                              std::int64_t workers_of_all) {
   const auto m = static_cast<double>(std::max(rows, columns));
   const auto n = static_cast<double>(std::min(rows, columns));
   const auto w = static_cast<double>(tile);
-  const double chain_of_one_tile = 8 * w * w * n;
-  const double of_each_worker = 2 * n * n * (m - n / 3) / static_cast<double>(workers_of_all);
   constexpr double share = 0.25;
-  return std::max(quotient_up(cpu_height_least, tile),
-                  static_cast<std::int64_t>(share * of_each_worker / chain_of_one_tile));
+  const double tiles = share * n * (m - n / 3) / (4 * w * w * static_cast<double>(workers_of_all));
+  return std::max(quotient_up(cpu_height_least, tile), static_cast<std::int64_t>(tiles));
 }
 
 }  // namespace

@@ -289,7 +289,7 @@ void SimulatedNode::divide(protocol::Task& task, std::int32_t number) {
   fine_->open(divided, number);
 }
 
-/// Of those that are idle one, which is no more.
+/// Takes one of the idle workers.
 std::int32_t SimulatedNode::draw_idle() {
   if (!world_.machine.worker_paces.empty()) {
     const std::uint64_t drawn = mixed(world_.options.seed, id_, drawn_workers_++);
