@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "node-runtime/machine/tile_model.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -48,8 +49,6 @@ std::int64_t cpu_inner(std::int64_t tile) {
 /// updated; pairs of a binomial tree take a second pass over the tops, so fewer of them.
 constexpr std::int64_t cpu_height_flat = 2048;
 constexpr std::int64_t cpu_height_binomial = 4096;
-/// With fewer, kernels are slower by more than a chain of them costs.
-constexpr std::int64_t cpu_height_least = 288;
 
 /// Columns of a tile on GPUs: a panel's columns are factored at the speed of memory and hide behind
 /// the updates of the other columns, which are products at the full rate from some hundred
@@ -99,7 +98,7 @@ std::int64_t tiles_for_chain(std::int64_t rows, std::int64_t columns, std::int64
   const auto w = static_cast<double>(tile);
   constexpr double share = 0.25;
   const double tiles = share * n * (m - n / 3) / (4 * w * w * static_cast<double>(workers_of_all));
-  return std::max(quotient_up(cpu_height_least, tile), static_cast<std::int64_t>(tiles));
+  return std::max(quotient_up(panel_rows_least, tile), static_cast<std::int64_t>(tiles));
 }
 
 }  // namespace

@@ -82,25 +82,34 @@ bool updates_whole_columns(const KernelTimes& times) {
 }
 
 /// Seconds of a panel of `rows` rows, and of one update by it: a whole column on devices, on CPUs
-/// cut into tall tiles of the best height.
+/// cut into tall tiles of the best height. And those from one panel to the next, which begins when
+/// the first tall tile of its column is updated: on CPUs that is as low as the chain needs it.
 struct PanelSeconds {
   double factor = 0;
   double update = 0;
+  double next_rows = 0;
+  double next_factor = 0;
+  double next_update = 0;
 };
 std::optional<PanelSeconds> panel_and_update(const KernelTimes& times, double rows,
                                              const PanelCut& cut) {
   double pieces = 1;
   const bool is_whole = updates_whole_columns(times);
+  double low = rows;
   if (!is_whole) {
     const auto height = best_panel_height(times, cut);
     if (!height) return std::nullopt;
     pieces = rows / to_double(*height);
     rows = to_double(*height);
+    low = std::min(low, to_double(panel_rows_least));
   }
+  const char* const update_name = is_whole ? "unmqr" : "tsmqr";
   const auto factor = panel_seconds(times, "geqrt", rows, cut);
-  const auto update = panel_seconds(times, is_whole ? "unmqr" : "tsmqr", rows, cut);
-  if (!factor || !update) return std::nullopt;
-  return PanelSeconds{*factor * pieces, *update * pieces};
+  const auto update = panel_seconds(times, update_name, rows, cut);
+  const auto next_factor = panel_seconds(times, "geqrt", low, cut);
+  const auto next_update = panel_seconds(times, update_name, low, cut);
+  if (!factor || !update || !next_factor || !next_update) return std::nullopt;
+  return PanelSeconds{*factor * pieces, *update * pieces, low, *next_factor, *next_update};
 }
 
 /// Rate of products on square tiles of the measured size nearest to `tile`, flops per second.
@@ -196,11 +205,12 @@ std::optional<double> qr_seconds(const KernelTimes& times, std::int64_t m, std::
     const double behind = std::max(0.0, panels - to_double(k) - 1);
     const auto panel = panel_and_update(times, rows, cut);
     if (!panel) return std::nullopt;
-    const double panel_bytes = 8 * rows * to_double(cut.width);
+    const double panel_bytes = 8 * panel->next_rows * to_double(cut.width);
     const double travel =
         workforce.exchange_rate > 0 ? panel_bytes / (workforce.exchange_rate * 1e9) : 0;
     const double work = panel->factor * size + behind * panel->update;
-    const double chain = panel->factor * size + std::min(1.0, behind) * (travel + panel->update);
+    const double chain =
+        panel->next_factor * size + std::min(1.0, behind) * (travel + panel->next_update);
     seconds += std::max(work / places, chain);
   }
   return seconds;

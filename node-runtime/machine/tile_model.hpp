@@ -52,10 +52,14 @@ struct PanelCut {
   friend bool operator==(const PanelCut&, const PanelCut&) = default;
 };
 
+/// Rows of a tall tile on CPUs: with fewer, kernels are slower by more than workers would wait for
+/// a chain of such tiles.
+inline constexpr std::int64_t panel_rows_least = 288;
+
 /// A QR of m x n by panels of `cut`: in each step the places share the updates of the columns
 /// behind the panel, which one of them factors while it updates none. Updates are unmqr's of whole
-/// columns where that was measured (devices), otherwise tsmqr's. Nothing where the cut was not
-/// measured.
+/// columns where that was measured (devices), otherwise tsmqr's of tall tiles, the first of which
+/// the next panel waits for. Nothing where the cut was not measured.
 [[nodiscard]] std::optional<double> qr_seconds(const KernelTimes& times, std::int64_t m,
                                                std::int64_t n, const PanelCut& cut,
                                                const Workforce& workforce);

@@ -6,10 +6,15 @@
 
 namespace heddle::protocol {
 
-std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu_workers) {
+std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu_workers,
+                           std::int32_t devices) {
   constexpr std::int32_t most = 1024;
+  constexpr std::int32_t some = 64;
   if (minimum == 0) return 0;
-  const std::int32_t ahead = place == host_place ? std::max(64, 8 * cpu_workers) : 64;
+  std::int32_t ahead = some;
+  if (place == host_place) {
+    ahead = devices > 0 ? std::max(some, 8 * cpu_workers) : std::max(4 * some, 32 * cpu_workers);
+  }
   return std::min(most, 4 * minimum + ahead);
 }
 

@@ -69,8 +69,9 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
 }
 
 std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum) const {
-  return std::min(options_.extra_blocks_max,
-                  protocol::useful_blocks(place, minimum, options_.cpu_workers));
+  return std::min(
+      options_.extra_blocks_max,
+      protocol::useful_blocks(place, minimum, options_.cpu_workers, store_.places() - 1));
 }
 
 std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {

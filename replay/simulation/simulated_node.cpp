@@ -108,9 +108,11 @@ SimulatedNode::Needs SimulatedNode::plan() {
 /// Of a job's pool, beyond its minimum; as the runtime has it (Engine::extra_blocks).
 std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) const {
   const std::int32_t minimum = needs.blocks[static_cast<std::size_t>(place.value())];
-  const std::int32_t useful = protocol::useful_blocks(place, minimum, world_.machine.cpu_workers);
+  const SimulatedMachine& machine = world_.machine;
+  const std::int32_t useful =
+      protocol::useful_blocks(place, minimum, machine.cpu_workers, machine.devices);
   if (!needs.memory || place == host_place) return useful;
-  const std::uint64_t memory = world_.machine.device_memory_bytes;
+  const std::uint64_t memory = machine.device_memory_bytes;
   const std::uint64_t left = memory - std::min(memory, needs.memory->bytes(place));
   const std::uint64_t block = std::max<std::uint64_t>(1, needs.memory->block_bytes());
   return protocol::affordable_blocks(useful, static_cast<std::int64_t>(left / block) - minimum);
