@@ -7,15 +7,19 @@
 namespace heddle::protocol {
 
 std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu_workers,
-                           std::int32_t devices) {
-  constexpr std::int32_t most = 1024;
-  constexpr std::int32_t some = 64;
+                           std::int32_t devices, std::size_t block_bytes) {
+  constexpr std::int64_t most = 1024;
+  constexpr std::int64_t some = 64;
+  constexpr std::int64_t bytes_ahead = std::int64_t{256} << 20;  // whatever is beyond `least`
   if (minimum == 0) return 0;
-  std::int32_t ahead = some;
+  std::int64_t ahead = some;
   if (place == host_place) {
-    ahead = devices > 0 ? std::max(some, 8 * cpu_workers) : std::max(4 * some, 32 * cpu_workers);
+    const std::int64_t least = std::max<std::int64_t>(some, 8 * cpu_workers);
+    const std::int64_t wanted = std::max<std::int64_t>(4 * some, 32 * cpu_workers);
+    const auto size = static_cast<std::int64_t>(std::max<std::size_t>(1, block_bytes));
+    ahead = devices > 0 ? least : std::clamp(bytes_ahead / size, least, wanted);
   }
-  return std::min(most, 4 * minimum + ahead);
+  return static_cast<std::int32_t>(std::min(most, 4 * std::int64_t{minimum} + ahead));
 }
 
 std::int32_t affordable_blocks(std::int32_t useful, std::int64_t left) {

@@ -68,20 +68,22 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   return job;
 }
 
-std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum) const {
-  return std::min(
-      options_.extra_blocks_max,
-      protocol::useful_blocks(place, minimum, options_.cpu_workers, store_.places() - 1));
+std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum,
+                                   std::size_t block_bytes) const {
+  return std::min(options_.extra_blocks_max,
+                  protocol::useful_blocks(place, minimum, options_.cpu_workers, store_.places() - 1,
+                                          block_bytes));
 }
 
-std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum) const {
-  return minimum + useful_blocks(place, minimum);
+std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum,
+                                   std::size_t block_bytes) const {
+  return minimum + useful_blocks(place, minimum, block_bytes);
 }
 
 /// As many as are useful and what is left allows.
 std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size_t block_bytes) {
   const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
-  return protocol::affordable_blocks(useful_blocks(place, minimum), left);
+  return protocol::affordable_blocks(useful_blocks(place, minimum, block_bytes), left);
 }
 
 /// Of the host's first blocks, what the job is going to write: who receives it would wait for its

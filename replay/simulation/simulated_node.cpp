@@ -109,8 +109,13 @@ SimulatedNode::Needs SimulatedNode::plan() {
 std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) const {
   const std::int32_t minimum = needs.blocks[static_cast<std::size_t>(place.value())];
   const SimulatedMachine& machine = world_.machine;
+  std::uint64_t largest = 0;  // the first tile of each matrix
+  for (std::size_t m = 0; m < world_.job.matrices().size(); ++m) {
+    const protocol::MatrixId matrix{static_cast<std::int32_t>(m)};
+    largest = std::max(largest, world_.job.tile_bytes({matrix, 0}));
+  }
   const std::int32_t useful =
-      protocol::useful_blocks(place, minimum, machine.cpu_workers, machine.devices);
+      protocol::useful_blocks(place, minimum, machine.cpu_workers, machine.devices, largest);
   if (!needs.memory || place == host_place) return useful;
   const std::uint64_t memory = machine.device_memory_bytes;
   const std::uint64_t left = memory - std::min(memory, needs.memory->bytes(place));
