@@ -189,21 +189,7 @@ class RecordedRun final : public PredictionSubject {
   struct Draft {
     SimulatedFactorization what;
     replay::RunTrace run;
-
-    /// The part of what all workers' kernels take that is this one's, 0..1.
-    [[nodiscard]] double share_of(const Kernel& kernel) const {
-      const std::string fine = fmt::format("fine {}", kernel.name);
-      double own = 0;
-      double all = 0;
-      for (const replay::Task& task : run.tasks) {
-        if (run.at(task.thread).role != replay::Role::worker || task.is_divided()) continue;
-        const auto took = static_cast<double>(task.time.end_ns - task.time.start_ns);
-        const std::string_view name = run.kernel_of(task);
-        all += took;
-        if (name == kernel.name || name == fine) own += took;
-      }
-      return all > 0 ? own / all : 0;
-    }
+    RecordedTimes times;
   };
   /// Those of a case, each made when its kernel is asked for.
   struct Rehearsals {
@@ -231,7 +217,8 @@ class RecordedRun final : public PredictionSubject {
     if (!is_new || !now.host.empty() || !can_be_rehearsed(kernel)) return result;
     if (!rehearsals.draft) rehearsals.draft.emplace(draft_of(one, now));
     const Draft& draft = *rehearsals.draft;
-    if (std::max(recorded_->share_of(kernel), draft.share_of(kernel)) < least_share) return result;
+    if (std::max(recorded_->share_of(kernel), draft.times.share_of(kernel)) < least_share)
+      return result;
     result.kernel = &kernel;
     result.ratios =
         here_.rehearse(kernel, {draft.what, now, begin_orders(draft.run, 0)},
@@ -250,7 +237,10 @@ class RecordedRun final : public PredictionSubject {
     RecordedClock clock(recorded_, here_.clock_of(now, one.matrix_bytes()), by_flops, false);
     PreparedPrediction first(one, clock);
     const Prediction prediction = first.run(1, true);
-    return {prediction.problem.what, replay::make_run("simulated", prediction.result.traces)};
+    const SimulatedFactorization& what = prediction.problem.what;
+    replay::RunTrace run = replay::make_run("simulated", prediction.result.traces);
+    RecordedTimes times(run, 0, what, one.lends());
+    return {what, std::move(run), std::move(times)};
   }
   static std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t job) {
     std::vector<const replay::Task*> tasks;

@@ -89,8 +89,8 @@ std::int64_t cpu_height(QrTree tree, const std::optional<PanelCut>& measured,
 /// of all workers. From panel to panel at least geqrt and unmqr of one tall tile of v tiles wait
 /// for each other: v w^3 (2 + 4) operations of which those of geqrt run at half the rate, so that
 /// n / w panels take as long as 8 v w^2 n; there are 2 n^2 (m - n / 3) operations in all. A
-/// quarter, as workers wait for more than this chain: simulated and real runs of 2 to 24 workers
-/// are best with that, or no worse (decision 012).
+/// quarter, as workers wait for more than this chain: with that, simulated runs of 2 to 32 workers
+/// reach at least nine tenths of what the best height gives (tests/system/sizes_test.cpp).
 std::int64_t tiles_for_chain(std::int64_t rows, std::int64_t columns, std::int64_t tile,
                              std::int64_t workers_of_all) {
   const auto m = static_cast<double>(std::max(rows, columns));

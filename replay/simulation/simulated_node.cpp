@@ -90,8 +90,11 @@ SimulatedNode::Needs SimulatedNode::plan() {
   protocol::PoolPlan plan(id_, world_.machine.devices + 1);
   std::int32_t number = 0;
   for (const SimulatedMatrixSpec& spec : world_.job.matrices()) {
-    if (spec.temporary) plan.set_temporary(protocol::MatrixId{number});
-    ++number;
+    const protocol::MatrixId matrix{number++};
+    if (spec.temporary) plan.set_temporary(matrix);
+    // Of a matrix the first tile is.
+    const std::uint64_t bytes = world_.job.tile_bytes({matrix, 0});
+    needs.largest_tile_bytes = std::max(needs.largest_tile_bytes, bytes);
   }
   if (world_.machine.device_memory_bytes > 0 && world_.machine.devices > 0) {
     needs.memory = std::make_unique<MemoryNeeds>(world_.job, id_, world_.machine.devices + 1);
@@ -109,13 +112,8 @@ SimulatedNode::Needs SimulatedNode::plan() {
 std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) const {
   const std::int32_t minimum = needs.blocks[static_cast<std::size_t>(place.value())];
   const SimulatedMachine& machine = world_.machine;
-  std::uint64_t largest = 0;  // the first tile of each matrix
-  for (std::size_t m = 0; m < world_.job.matrices().size(); ++m) {
-    const protocol::MatrixId matrix{static_cast<std::int32_t>(m)};
-    largest = std::max(largest, world_.job.tile_bytes({matrix, 0}));
-  }
-  const std::int32_t useful =
-      protocol::useful_blocks(place, minimum, machine.cpu_workers, machine.devices, largest);
+  const std::int32_t useful = protocol::useful_blocks(place, minimum, machine.cpu_workers,
+                                                      machine.devices, needs.largest_tile_bytes);
   if (!needs.memory || place == host_place) return useful;
   const std::uint64_t memory = machine.device_memory_bytes;
   const std::uint64_t left = memory - std::min(memory, needs.memory->bytes(place));

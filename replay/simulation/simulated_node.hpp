@@ -272,7 +272,8 @@ struct SimulatedNode final : WalkSink {
   void add_matrices();
   /// What a job needs here, known before it begins.
   struct Needs {
-    std::vector<std::int32_t> blocks;     ///< of its pools at least, by place
+    std::vector<std::int32_t> blocks;  ///< of its pools at least, by place
+    std::uint64_t largest_tile_bytes = 0;
     std::unique_ptr<MemoryNeeds> memory;  ///< null: memory is as large as can be
     bool fit = true;                      ///< all of them into the devices' memory
   };

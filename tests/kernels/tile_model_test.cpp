@@ -1,6 +1,7 @@
 #include "node-runtime/machine/tile_model.hpp"
 
 #include <gtest/gtest.h>
+#include <tuple>
 
 namespace heddle::test {
 namespace {
@@ -123,6 +124,20 @@ TEST(TileModel, takes_the_width_of_panels_that_their_updates_hide) {
   EXPECT_EQ(best_panel_cut(times, 16384, 16384, {.places = 1}), (PanelCut{1024, 256}));
   EXPECT_EQ(best_panel_cut(times, 16384, 16384, {.places = 64}), (PanelCut{256, 256}));
   EXPECT_FALSE(best_panel_cut(times, 16384, 400, {.places = 1}));
+}
+
+TEST(TileModel, lets_the_next_panel_on_cpus_wait_for_one_tall_tile) {
+  KernelTimes times;
+  for (const std::int64_t rows : {1024, 2048}) {
+    for (const auto& [width, panel, update] : {std::tuple{48, 17e3, 46e3}, {96, 23.7e3, 47e3}}) {
+      const double flops = 2.0 * static_cast<double>(rows) * width * width;
+      times.push_back({"geqrt", rows, width, 48, flops / panel});
+      times.push_back({"tsmqr", rows, width, 48, 2 * flops / update});
+    }
+  }
+  // A whole column of 4000 rows would hold 16 workers up, and narrow panels be best for all sizes.
+  EXPECT_EQ(best_panel_cut(times, 4000, 4000, {.places = 16}), (PanelCut{96, 48}));
+  EXPECT_EQ(best_panel_cut(times, 1000, 1000, {.places = 16}), (PanelCut{48, 48}));
 }
 
 TEST(TileModel, cuts_columns_on_cpus_into_tiles_of_the_best_height) {

@@ -17,7 +17,8 @@ using testing::Ended;
 using testing::HeddleRun;
 
 /// 10^9 operations per second of a core with AVX-512, by kernel and size of tiles.
-const std::vector<std::pair<std::string, std::map<int, int>>> rates{
+using Rates = std::vector<std::pair<std::string, std::map<int, int>>>;
+const Rates rates{
     {"gsmm", {{64, 40}, {96, 55}, {128, 64}, {192, 76}, {256, 82}, {384, 88}, {960, 92}}},
     {"syrk", {{64, 30}, {96, 42}, {128, 52}, {192, 65}, {384, 82}, {960, 90}}},
     {"trsm", {{64, 22}, {96, 32}, {128, 42}, {192, 55}, {384, 75}, {960, 88}}},
@@ -29,13 +30,16 @@ class Sizes : public HeddleRun {
     HeddleRun::SetUp();
     folder_.write("p.yaml",
                   "problem: {matrix: {generate: spd, n: 4000}}\nlayout: {strip: 0, small: 96}\n");
+    write_machine("m.yaml", rates);
+  }
+  void write_machine(const std::string& name, const Rates& of_kernels) {
     std::string machine = "heddle_simulated_machine: 1\nname: cores\nkernels:\n  host:\n";
-    for (const auto& [kernel, by_size] : rates) {
+    for (const auto& [kernel, by_size] : of_kernels) {
       for (const auto& [size, rate] : by_size) {
         machine += fmt::format("    - {{kernel: {}, size: {}, gflops: {}}}\n", kernel, size, rate);
       }
     }
-    folder_.write("m.yaml", machine);
+    folder_.write(name, machine);
   }
 };
 
@@ -68,12 +72,11 @@ TEST_F(Sizes, virtual_tiles_are_as_low_as_the_workers_of_all_nodes_need_them) {
   folder_.write("q.yaml",
                 "problem: {factorization: qr, matrix: {generate: random, n: 4000}}\n"
                 "layout: {strip: 0}\n");
-  std::string machine = "heddle_simulated_machine: 1\nname: cores\nkernels:\n  host:\n";
-  for (const auto& [kernel, gflops] : std::vector<std::pair<const char*, int>>{
-           {"gsmm", 40}, {"geqrt", 18}, {"tsqrt", 20}, {"unmqr", 36}, {"tsmqr", 38}}) {
-    machine += fmt::format("    - {{kernel: {}, size: 144, gflops: {}}}\n", kernel, gflops);
-  }
-  folder_.write("qr.yaml", machine);
+  write_machine("qr.yaml", {{"gsmm", {{144, 40}}},
+                            {"geqrt", {{144, 18}}},
+                            {"tsqrt", {{144, 20}}},
+                            {"unmqr", {{144, 36}}},
+                            {"tsmqr", {{144, 38}}}});
   for (const auto& [nodes, workers] : {std::pair{"1", "2"}, {"1", "16"}, {"4", "6"}, {"2", "16"}}) {
     for (const char* n : {"2000", "4000", "8000"}) {
       const Ended ended = run(on(
