@@ -133,11 +133,13 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
   const auto add = [&](JobSpec spec) {
     const double block = largest_block(spec);
     largest_block_ = std::max(largest_block_, block);
+    const bool has_temporaries = !spec.temporaries.empty();
     const Job job = node.prepare(std::move(spec));
     for (std::size_t p = 0; p < bytes_.size(); ++p) {
       const std::int32_t minimum = job.blocks_minimum()[p];
-      const std::int32_t blocks = node.engine().pool_capacity(
-          PlaceId{static_cast<std::int32_t>(p)}, minimum, static_cast<std::size_t>(block));
+      const std::int32_t blocks =
+          node.engine().pool_capacity(PlaceId{static_cast<std::int32_t>(p)}, minimum,
+                                      has_temporaries, static_cast<std::size_t>(block));
       bytes_[p].pools = std::max(bytes_[p].pools, blocks * block);
       bytes_[p].pools_min = std::max(bytes_[p].pools_min, minimum * block);
     }

@@ -7,7 +7,7 @@
 namespace heddle::protocol {
 
 std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu_workers,
-                           std::int32_t devices, std::size_t block_bytes) {
+                           bool hands_on, std::size_t block_bytes) {
   constexpr std::int64_t most = 1024;
   constexpr std::int64_t some = 64;
   constexpr std::int64_t bytes_ahead = std::int64_t{256} << 20;  // whatever is beyond `least`
@@ -17,7 +17,7 @@ std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu
     const std::int64_t least = std::max<std::int64_t>(some, 8 * cpu_workers);
     const std::int64_t wanted = std::max<std::int64_t>(4 * some, 32 * cpu_workers);
     const auto size = static_cast<std::int64_t>(std::max<std::size_t>(1, block_bytes));
-    ahead = devices > 0 ? least : std::clamp(bytes_ahead / size, least, wanted);
+    ahead = hands_on ? std::clamp(bytes_ahead / size, least, wanted) : least;
   }
   return static_cast<std::int32_t>(std::min(most, 4 * std::int64_t{minimum} + ahead));
 }

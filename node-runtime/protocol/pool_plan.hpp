@@ -12,11 +12,11 @@
 namespace heddle::protocol {
 
 /// Blocks beyond a job's planned minimum that are of use at a place of a node: data can come ahead
-/// of need. More of them on a node without devices, as far as they are small: QR hands the rows of
-/// each column on from tall tile to tall tile, and with too few blocks workers of several nodes
-/// wait for each other (decision 011).
+/// of need. `hands_on`: more of them, as far as they are small, for a job with temporaries on a
+/// node without devices: QR hands the rows of each column on from tall tile to tall tile, and with
+/// too few blocks workers of several nodes wait for each other (decision 011).
 [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum,
-                                         std::int32_t cpu_workers, std::int32_t devices,
+                                         std::int32_t cpu_workers, bool hands_on,
                                          std::size_t block_bytes);
 
 /// Of so many useful blocks those that a job takes where memory has `left` of them beside the

@@ -115,7 +115,7 @@ class Engine {
   std::shared_ptr<JobRecord> prepare(JobSpec spec);
   /// Blocks of that size that a job gets at a place where it needs `minimum`, if memory allows.
   [[nodiscard]] std::int32_t pool_capacity(PlaceId place, std::int32_t minimum,
-                                           std::size_t block_bytes) const;
+                                           bool has_temporaries, std::size_t block_bytes) const;
   /// Takes a prepared job's pools, with the pages of what it is going to write on the host, before
   /// start() does; given back with a job that is never started. Throws as start() does.
   void reserve(JobRecord& job);
@@ -290,10 +290,10 @@ class Engine {
   [[nodiscard]] bool is_behind(const JobRecord& job) const;
   JobRecord* next_program();
   [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum,
-                                           std::size_t block_bytes) const;
+                                           bool has_temporaries, std::size_t block_bytes) const;
   [[nodiscard]] std::vector<std::size_t> bytes_soon(const JobRecord& job, std::size_t block_bytes,
                                                     std::int32_t capacity) const;
-  [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum,
+  [[nodiscard]] std::int32_t extra_blocks(PlaceId place, std::int32_t minimum, bool has_temporaries,
                                           std::size_t block_bytes);
   /// Whether blocks that are used soon get their pages before it returns.
   enum class Pages : std::uint8_t { now, soon };

@@ -68,22 +68,25 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   return job;
 }
 
-std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum,
+std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum, bool has_temporaries,
                                    std::size_t block_bytes) const {
-  return std::min(options_.extra_blocks_max,
-                  protocol::useful_blocks(place, minimum, options_.cpu_workers, store_.places() - 1,
-                                          block_bytes));
+  const bool hands_on = has_temporaries && store_.places() == 1;
+  return std::min(
+      options_.extra_blocks_max,
+      protocol::useful_blocks(place, minimum, options_.cpu_workers, hands_on, block_bytes));
 }
 
-std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum,
+std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum, bool has_temporaries,
                                    std::size_t block_bytes) const {
-  return minimum + useful_blocks(place, minimum, block_bytes);
+  return minimum + useful_blocks(place, minimum, has_temporaries, block_bytes);
 }
 
 /// As many as are useful and what is left allows.
-std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, std::size_t block_bytes) {
+std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, bool has_temporaries,
+                                  std::size_t block_bytes) {
   const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
-  return protocol::affordable_blocks(useful_blocks(place, minimum, block_bytes), left);
+  return protocol::affordable_blocks(useful_blocks(place, minimum, has_temporaries, block_bytes),
+                                     left);
 }
 
 /// Of the host's first blocks, what the job is going to write: who receives it would wait for its
@@ -109,7 +112,8 @@ void Engine::reserve_pools(JobRecord& job, Pages pages) {
   try {
     for (std::int32_t p = 0; p < store_.places(); ++p) {
       const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
-      const std::int32_t capacity = minimum + extra_blocks(PlaceId{p}, minimum, block_bytes);
+      const std::int32_t capacity =
+          minimum + extra_blocks(PlaceId{p}, minimum, !job.spec.temporaries.empty(), block_bytes);
       std::vector<std::size_t> soon;
       // Cores that workers need are not spent on pages while they compute.
       const bool populates = pages == Pages::now || !options_.oversubscribed;

@@ -92,6 +92,7 @@ SimulatedNode::Needs SimulatedNode::plan() {
   for (const SimulatedMatrixSpec& spec : world_.job.matrices()) {
     const protocol::MatrixId matrix{number++};
     if (spec.temporary) plan.set_temporary(matrix);
+    needs.has_temporaries |= spec.temporary;
     // Of a matrix the first tile is.
     const std::uint64_t bytes = world_.job.tile_bytes({matrix, 0});
     needs.largest_tile_bytes = std::max(needs.largest_tile_bytes, bytes);
@@ -112,8 +113,9 @@ SimulatedNode::Needs SimulatedNode::plan() {
 std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) const {
   const std::int32_t minimum = needs.blocks[static_cast<std::size_t>(place.value())];
   const SimulatedMachine& machine = world_.machine;
-  const std::int32_t useful = protocol::useful_blocks(place, minimum, machine.cpu_workers,
-                                                      machine.devices, needs.largest_tile_bytes);
+  const bool hands_on = needs.has_temporaries && machine.devices == 0;
+  const std::int32_t useful = protocol::useful_blocks(place, minimum, machine.cpu_workers, hands_on,
+                                                      needs.largest_tile_bytes);
   if (!needs.memory || place == host_place) return useful;
   const std::uint64_t memory = machine.device_memory_bytes;
   const std::uint64_t left = memory - std::min(memory, needs.memory->bytes(place));

@@ -274,6 +274,7 @@ struct SimulatedNode final : WalkSink {
   struct Needs {
     std::vector<std::int32_t> blocks;  ///< of its pools at least, by place
     std::uint64_t largest_tile_bytes = 0;
+    bool has_temporaries = false;
     std::unique_ptr<MemoryNeeds> memory;  ///< null: memory is as large as can be
     bool fit = true;                      ///< all of them into the devices' memory
   };
