@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/median.hpp"
+#include "replay/generation.hpp"
 #include "replay/looks.hpp"
 
 namespace heddle::replay {
@@ -80,6 +81,7 @@ void add_gaps(const RunTrace& run, std::int32_t job, const SimulatedMachine& mac
 }
 
 std::optional<double> append_of(const RunTrace& run, std::int32_t job) {
+  const Generation generation(run, job);
   std::vector<double> seconds;
   const Generated* before = nullptr;
   std::uint64_t items_before = 0;
@@ -89,8 +91,12 @@ std::optional<double> append_of(const RunTrace& run, std::int32_t job) {
     const std::uint64_t items = goes_on ? now.order - before->order : 0;
     // Of two full turns, so that it does not matter which of them the time between is of.
     if (items > 0 && items == items_before) {
-      seconds.push_back(static_cast<double>(now.time_ns - before->time_ns) * 1e-9 /
-                        static_cast<double>(items));
+      std::int64_t work_ns = 0;
+      generation.for_each_part(now.node, {before->time_ns, now.time_ns},
+                               [&](Interval part, bool pauses) {
+                                 if (!pauses) work_ns += part.ns();
+                               });
+      seconds.push_back(static_cast<double>(work_ns) * 1e-9 / static_cast<double>(items));
     }
     items_before = items;
     before = &now;

@@ -144,6 +144,10 @@ class Protocol {
   /// Forgets a drained job.
   void forget(Job& job);
 
+  /// Brings records that task_finished() is going to change to the calling processor. Of the
+  /// runtime's functions the one that may be called beside others: it looks at nothing but what a
+  /// running task keeps, and its room.
+  static void expect_finished(const Task& task);
   /// The task's kernel has run (or was skipped): FIRE.
   void task_finished(Task& task, Actions& actions);
   void copy_finished(const CopyAction& copy, Actions& actions);

@@ -40,6 +40,7 @@ class Slab {
     Cell* cell = free_;
     allow(*cell);
     free_ = cell->next_free;
+    expect(free_);
     ++in_use_;
     return ::new (static_cast<void*>(cell->storage)) T(std::forward<Arguments>(arguments)...);
   }
@@ -65,6 +66,11 @@ class Slab {
   }
 
  private:
+  /// The record that comes next was destroyed by another thread, and comes from its cache.
+  static void expect(const Cell* cell) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(cell);
+    for (std::size_t at = 0; at < sizeof(Cell); at += 64) __builtin_prefetch(bytes + at, 1);
+  }
   /// Records that are used after their destruction shall fail visibly: with assertions on they hold
   /// nonsense, under the address sanitizer they may not be touched.
   static void spoil([[maybe_unused]] Cell& cell) {

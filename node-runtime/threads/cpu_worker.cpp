@@ -1,4 +1,5 @@
 #include <sched.h>
+#include <utility>
 
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/threads/staged_runner.hpp"
@@ -63,6 +64,7 @@ class Courtesy {
 
 void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& trace) {
   HostWork work;
+  bool has_waited = false;
   Courtesy courtesy(engine);
   StagedRunner staged(engine);
   for (;;) {
@@ -75,8 +77,10 @@ void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& tr
       const std::int64_t from = trace::now_ns();
       wait_for_work(engine, ticket);
       trace.wait(trace::WaitCause::no_task, from, trace::now_ns());
+      has_waited = true;
       continue;
     }
+    if (std::exchange(has_waited, false)) engine.wake_others();
     if (work.place != nullptr) work = engine.divide(work, worker, trace);
     if (work.fine) {
       engine.execute_fine(work.fine, trace);

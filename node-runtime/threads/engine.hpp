@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -165,7 +166,12 @@ class Engine {
 
   /// Walks a program for a while, if there is one that may go on, and records how far it is then.
   /// For the generation thread.
-  enum class Walked : std::uint8_t { some, no_program, window_full };
+  enum class Walked : std::uint8_t {
+    some,
+    enough,  ///< some, and there are tasks for all for a while
+    no_program,
+    window_full,
+  };
   Walked generate(trace::ThreadTrace& trace);
 
   std::vector<protocol::CopyAction> take_copies();
@@ -203,6 +209,16 @@ class Engine {
   [[nodiscard]] std::int64_t tasks_lent();
   /// Tasks of devices' places that other devices have run or are about to.
   [[nodiscard]] std::int64_t tasks_visiting();
+  /// Wakes workers for that many ready tasks, as far as they sleep: two at most, each of which
+  /// wakes others for what it leaves (wake_others). Waking takes microseconds for each sleeper,
+  /// during which the caller, who has a task that others wait for, would run nothing.
+  void wake_workers(std::size_t tasks) {
+    if (tasks > 0) cpu_bell.ring(static_cast<int>(std::min(tasks, wakes_at_once)));
+  }
+  /// For a worker that has waited and found a task. No ready task is left with sleepers and nobody
+  /// on the way: whoever makes tasks ready wakes somebody, and who comes and takes one wakes others
+  /// as long as there are more. Who comes too late for a task has been preceded by others who do.
+  void wake_others() { wake_workers(ready_hint()); }
   void worker_idle(bool idle) { idle_workers_.fetch_add(idle ? 1 : -1, std::memory_order_relaxed); }
   /// Jobs begun and not yet ended on all nodes.
   [[nodiscard]] std::int32_t active_jobs() const {
@@ -276,13 +292,15 @@ class Engine {
     void merge(Wakes&& other);
   };
 
+  static constexpr std::size_t wakes_at_once = 2;
+
   Wakes apply();            ///< carries out `actions_`; with the lock
   void ring(Wakes& wakes);  ///< without the lock; ends completed jobs first
   /// With the lock.
   void update_ready_hint() {
-    ready_hint_.store(
-        ready_[0]->count() + staged_.count() + static_cast<std::size_t>(fine_.ready_count()),
-        std::memory_order_relaxed);
+    const std::size_t ready =
+        ready_[0]->count() + staged_.count() + static_cast<std::size_t>(fine_.ready_count());
+    if (ready != ready_hint()) ready_hint_.store(ready, std::memory_order_relaxed);
   }
   void finished_locked(protocol::Task& task);
   [[nodiscard]] HostWork take_host_work(std::int32_t worker);
@@ -306,13 +324,14 @@ class Engine {
   void insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
                      std::span<const protocol::Access> accesses);
   void wait_for_turn(JobRecord& job);
+  [[nodiscard]] bool is_urgent(const JobRecord& job) const;
 
   EngineOptions options_;
   TileStore& store_;
   trace::Recorder& recorder_;
 
-  SpinMutex mutex_;
-  protocol::Protocol protocol_;
+  alignas(cache_line) SpinMutex mutex_;
+  alignas(cache_line) protocol::Protocol protocol_;
   protocol::Actions actions_;
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
@@ -330,13 +349,15 @@ class Engine {
   bool generation_waits_ = false;
   std::optional<Error> failure_;
 
+  // What waiting threads look at again and again, apart from what changes with every event: a write
+  // to a line that all of them hold takes as long as the rest of an event.
+  alignas(cache_line) std::atomic<std::size_t> ready_hint_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
-  std::atomic<std::int32_t> idle_workers_{0};
-  std::atomic<std::int32_t> running_{0};
+  alignas(cache_line) std::atomic<std::int32_t> idle_workers_{0};
+  alignas(cache_line) std::atomic<std::int32_t> running_{0};
   std::atomic<std::int32_t> waiting_for_tiles_{0};
   std::atomic<std::int32_t> active_jobs_{0};
-  std::atomic<std::size_t> ready_hint_{0};
   std::atomic<std::uint64_t> event_count_{0};
   std::atomic<std::uint64_t> messages_{0};
   std::atomic<std::uint64_t> bytes_sent_{0};

@@ -12,6 +12,8 @@ namespace {
 
 /// Times that a waiter for a lock relaxes between two looks.
 constexpr int step_max = 16;
+/// Times that who lets others in relaxes at most.
+constexpr int courtesy = 200;
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout) {
   ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected,
@@ -26,6 +28,13 @@ void futex_wake(std::atomic<std::uint32_t>& word, int count) {
 }  // namespace
 
 void SpinMutex::lock_contended() {
+  arrived_.fetch_add(1, std::memory_order_relaxed);
+  wait_for_turn();
+  // Only who has the lock writes it.
+  served_.store(served_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void SpinMutex::wait_for_turn() {
   // The holder is done within a few hundred nanoseconds unless the system took its processor away;
   // then sleeping is the only thing that helps it. Looks become rarer, as many who look at once
   // take the word's cache line from the holder.
@@ -39,6 +48,15 @@ void SpinMutex::lock_contended() {
   // keeps it so, because others may still sleep.
   while (state_.exchange(awaited, std::memory_order_acquire) != free) {
     futex_wait(state_, awaited, nullptr);
+  }
+}
+
+void SpinMutex::let_others_in() const {
+  const std::uint32_t arrived = arrived_.load(std::memory_order_relaxed);
+  for (int i = 0; i < courtesy; ++i) {
+    // By their difference, as the counts may come round.
+    if (static_cast<std::int32_t>(served_.load(std::memory_order_relaxed) - arrived) >= 0) return;
+    relax_cpu();
   }
 }
 

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 /// The two primitives on which the runtime's threads meet. Both are one 32-bit word that the kernel
 /// is only asked about when somebody has to sleep.
 namespace heddle {
+
+/// Bytes that processors hand to each other as one; two lines, as they fetch pairs.
+inline constexpr std::size_t cache_line = 128;
 
 /// Mutual exclusion for sections of well under a microsecond: spins for a while, then sleeps in the
 /// kernel. Meets the standard's Lockable requirements.
@@ -32,6 +36,15 @@ class SpinMutex {
     return state_.compare_exchange_strong(expected, taken, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
+  /// For a thread without the lock that takes it again and again: returns when all who waited for
+  /// it have had it, or after some ten microseconds. Otherwise it would have it again before
+  /// others, who look now and then, see that it was free.
+  void let_others_in() const;
+  /// Whether somebody has found it taken and waits. A hint.
+  [[nodiscard]] bool is_awaited() const {
+    return arrived_.load(std::memory_order_relaxed) != served_.load(std::memory_order_relaxed);
+  }
+
   void unlock() {
     // Release publishes the section's writes; `awaited` means that somebody may sleep on the word.
     if (state_.exchange(free, std::memory_order_release) == awaited) wake_one();
@@ -43,15 +56,18 @@ class SpinMutex {
   static constexpr std::uint32_t awaited = 2;
 
   void lock_contended();
+  void wait_for_turn();
   void wake_one();
 
   std::atomic<std::uint32_t> state_{free};
   const int patience_;
+  alignas(cache_line) std::atomic<std::uint32_t> arrived_{0};  ///< in lock_contended(),
+  std::atomic<std::uint32_t> served_{0};                       ///< and that have had their turn
 };
 
 /// Threads wait here until somebody rings. A waiter takes a ticket, then looks whether there is
 /// work, then waits with the ticket: rings after the ticket was taken are not missed.
-class Doorbell {
+class alignas(cache_line) Doorbell {
  public:
   using Ticket = std::uint32_t;
 

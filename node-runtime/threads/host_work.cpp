@@ -44,6 +44,7 @@ void fill_renamed(const TileStore& store, const Task& task, const TaskTiles& til
 HostWork Engine::finish_and_take(const HostWork& finished, std::int32_t worker) {
   Wakes wakes;
   HostWork next;
+  if (finished.task != nullptr) protocol::Protocol::expect_finished(*finished.task);
   {
     std::unique_lock lock(mutex_);
     Task* completed = finished.task;
@@ -137,7 +138,7 @@ HostWork Engine::divide(const HostWork& work, std::int32_t worker, trace::Thread
     update_ready_hint();
   }
   // As many as can help: those who work look here before they sleep.
-  if (others > 0) cpu_bell.ring(others);
+  wake_workers(static_cast<std::size_t>(others));
   return next;
 }
 

@@ -171,9 +171,8 @@ class TaskStream {
   Engine* engine_ = nullptr;
   JobRecord* job_ = nullptr;
   NodeId node_;
-  bool blocking_ = false;  ///< inserted to by a user's thread, without the lock
-  std::int32_t quantum_left_ =
-      0;  ///< insertions until the generation thread lets others have the lock
+  bool blocking_ = false;          ///< inserted to by a user's thread, without the lock
+  std::int32_t quantum_left_ = 0;  ///< insertions until the generation thread gives the lock back
 };
 
 /// What `Node::submit` takes: a program and what it is about.

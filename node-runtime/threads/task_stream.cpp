@@ -29,6 +29,7 @@ TaskStream::Room TaskStream::insert_all(const Kernel& kernel, const TaskOptions&
       const std::lock_guard lock(engine_->mutex_);
       engine_->insert_locked(*job_, work, options.priority, accesses);
       wakes = engine_->apply();
+      engine_->update_ready_hint();
     }
     engine_->ring(wakes);
     return {this};

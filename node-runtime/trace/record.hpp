@@ -46,7 +46,7 @@ enum class AccessMode : std::uint8_t { read, write, read_write };
 /// Why a thread waited.
 enum class WaitCause : std::uint8_t {
   no_task,      ///< nothing was ready to run
-  window_full,  ///< generation is as far ahead as it may be
+  window_full,  ///< generation is as far ahead as it may or need be
   dependency,   ///< the output of a task
   message,      ///< data from or to another node
   copy,         ///< data from or to another place of the node

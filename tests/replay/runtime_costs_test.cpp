@@ -60,6 +60,16 @@ TEST(RuntimeCosts, generation_is_timed_between_its_turns) {
   EXPECT_NEAR(*costs_of(builder, free_machine()).append_s, 0.5e-6, 1e-12);
 }
 
+TEST(RuntimeCosts, generation_is_not_timed_while_it_pauses) {
+  test::RunBuilder builder(1, 1);
+  builder.task(0, 0, "a", 0, 10, {test::changes(0, 0)});
+  builder.generated(0, 4, 10).generated(0, 8, 62).generated(0, 12, 114).generated(0, 16, 166);
+  for (const std::int64_t from : {10, 62, 114}) {
+    builder.generation_waits(0, trace::WaitCause::window_full, from, from + 50);
+  }
+  EXPECT_NEAR(*costs_of(builder, free_machine()).append_s, 0.5e-6, 1e-12);
+}
+
 TEST(RuntimeCosts, waking_is_timed_where_a_waiting_worker_begins_what_its_node_made_ready) {
   test::RunBuilder builder(2, 2);
   const auto waits = [&](std::size_t node, std::size_t worker, int from_us, int to_us) {
