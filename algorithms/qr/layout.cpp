@@ -1,7 +1,10 @@
 #include "algorithms/qr/layout.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <fmt/core.h>
+#include <limits>
 #include <optional>
 
 #include "base/error.hpp"
@@ -21,18 +24,82 @@ std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
 /// Up to here the rules for few columns hold, whatever was measured.
 constexpr std::int64_t narrow_columns = 300;
 
-/// Columns of a tile on CPUs. A panel is factored by one worker at a time, at half the speed of the
-/// updates: narrow tiles where there are few of them for the `workers` that share the columns, so
-/// that panels and updates overlap, wide ones for the kernels where there are enough. Fitted to
-/// bench/qr_cpu on 2 and 16 cores (bench/results). Where there is a `measured` cut, of its width.
-std::int64_t cpu_tile(std::int64_t columns, bool tall, std::int64_t workers,
-                      const std::optional<PanelCut>& measured) {
+/// Rows of a tall tile of a binomial tree on CPUs: its pairs take a second pass over the tops, so
+/// fewer of them.
+constexpr std::int64_t cpu_height_binomial = 4096;
+
+/// Tall tiles of so many tiles, and what a flat tree of them takes.
+struct TallTiles {
+  std::int64_t tiles;
+  double cost;  ///< operations, as if one after the other at the rate of updates
+};
+
+/// What a flat tree takes on CPUs, in operations at the rate of updates. The work of all workers
+/// and, for all of them but the one who works on it, the chain of geqrt and unmqr of one tall tile
+/// for each panel, of which those of geqrt run at half the rate, hide each other in part. Beside
+/// the operations there is what the tops of tall tiles and short products cost, and what a V that
+/// is large for the caches does. Fitted to 93 cuts of 1000 to 8000 columns on 2 to 28 workers:
+/// within 5 % (root of the mean square); of those that were measured the one it takes for the best
+/// takes 1.3 % more than the best, at most 10 (bench/results/2026-11-26-32-cores.md).
+double flat_tree_cost(std::int64_t rows, std::int64_t columns, std::int64_t width,
+                      std::int64_t tiles, std::int64_t workers) {
+  const auto m = static_cast<double>(std::max(rows, columns));
+  const auto n = static_cast<double>(std::min(rows, columns));
+  const auto w = static_cast<double>(width);
+  const auto v = static_cast<double>(tiles);
+  const auto p = static_cast<double>(workers);
+  const double per_operation = (1 + 6 / w) * (1 + tall_tile_top(w) / v) * (1 + 4e-7 * v * w * w);
+  const double work = 2 * n * n * (m - n / 3) * per_operation;
+  double high = 0;  // tiles of the tall tiles at the tops of all panels
+  for (double row = 0; row < n; row += w) high += std::min(v, (m - row) / w);
+  return std::hypot(work / p, 8 * w * w * w * high * (1 - 1 / p));
+}
+
+/// The best tall tiles of that width, of at most so many tiles.
+TallTiles best_tall_tiles(std::int64_t rows, std::int64_t columns, std::int64_t width,
+                          std::int64_t most, std::int64_t workers) {
+  TallTiles best{1, std::numeric_limits<double>::infinity()};
+  for (std::int64_t tiles = 1; tiles <= most; ++tiles) {
+    const double cost = flat_tree_cost(rows, columns, width, tiles, workers);
+    if (cost < best.cost) best = {tiles, cost};
+  }
+  return best;
+}
+
+/// Columns of a tile in a flat tree on CPUs, at most so many: of those that are about as good the
+/// widest with which there are enough for the workers, as far as there is one. Those in between
+/// (144) have slower kernels on some processors.
+std::int64_t flat_tree_width(std::int64_t rows, std::int64_t columns, std::int64_t most,
+                             std::int64_t workers) {
+  constexpr double about = 1.02;
+  constexpr std::array<std::int64_t, 3> widths{48, 96, 192};
+  std::array<double, widths.size()> costs{};
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const std::int64_t w = widths[i];
+    costs[i] = w > std::max(most, widths.front())
+                   ? std::numeric_limits<double>::infinity()
+                   : best_tall_tiles(rows, columns, w, tall_tile_rows_most / w, workers).cost;
+  }
+  const double least = *std::ranges::min_element(costs);
+  std::int64_t chosen = 0;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    if (costs[i] > about * least) continue;
+    if (chosen == 0 || are_columns_for(workers, columns, widths[i])) chosen = widths[i];
+  }
+  return chosen;
+}
+
+/// Columns of a tile on CPUs. Where there is a `measured` cut, of its width. `workers` share the
+/// columns, `all` of them the work.
+std::int64_t cpu_tile(std::int64_t rows, std::int64_t columns, bool tall, std::int64_t workers,
+                      std::int64_t all, const std::optional<PanelCut>& measured) {
   if (columns <= 64) return std::max<std::int64_t>(16, (columns + 15) / 16 * 16);
   if (columns <= narrow_columns) return 64;
   const std::int64_t wanted = columns > 3000 || tall ? 192 : columns > 1500 ? 144 : 96;
-  const std::int64_t shared = columns / (tall ? workers : 2 * workers);
-  const std::int64_t ruled = std::max<std::int64_t>(48, std::min(wanted, shared) / 48 * 48);
-  const std::int64_t most = measured ? measured->width : ruled;
+  const std::int64_t most =
+      measured ? measured->width
+      : tall   ? std::max<std::int64_t>(48, std::min(wanted, columns / workers) / 48 * 48)
+               : flat_tree_width(rows, columns, wanted, all);
   // Of equal width as far as can be: a narrow last column would be all panel.
   const std::int64_t count = quotient_up(columns, most);
   return quotient_up(quotient_up(columns, count), 24) * 24;
@@ -44,11 +111,6 @@ std::int64_t cpu_inner(std::int64_t tile) {
   if (tile >= 96) return 48;
   return tile >= 48 ? std::min<std::int64_t>(32, tile) : tile;
 }
-
-/// Rows of a tall tile on CPUs: its V stays in the last cache of a core while a column of tiles is
-/// updated; pairs of a binomial tree take a second pass over the tops, so fewer of them.
-constexpr std::int64_t cpu_height_flat = 2048;
-constexpr std::int64_t cpu_height_binomial = 4096;
 
 /// Columns of a tile on GPUs: a panel's columns are factored at the speed of memory and hide behind
 /// the updates of the other columns, which are products at the full rate from some hundred
@@ -77,28 +139,20 @@ std::int64_t automatic_inner(std::int64_t tile, const std::optional<PanelCut>& m
   return facts.devices > 0 ? tile : cpu_inner(tile);
 }
 
-/// Rows of a tall tile on CPUs.
-std::int64_t cpu_height(QrTree tree, const std::optional<PanelCut>& measured,
-                        const NodeFacts& facts) {
-  if (tree == QrTree::binomial) return cpu_height_binomial;
-  if (!measured) return cpu_height_flat;
-  return best_panel_height(*measured_times(facts), *measured).value_or(cpu_height_flat);
-}
-
-/// Tiles of a tall tile of a flat tree on CPUs, so that no chain of tasks is long beside the work
-/// of all workers. From panel to panel at least geqrt and unmqr of one tall tile of v tiles wait
-/// for each other: v w^3 (2 + 4) operations of which those of geqrt run at half the rate, so that
-/// n / w panels take as long as 8 v w^2 n; there are 2 n^2 (m - n / 3) operations in all. A
-/// quarter, as workers wait for more than this chain: with that, simulated runs of 2 to 32 workers
-/// reach at least nine tenths of what the best height gives (tests/system/sizes_test.cpp).
-std::int64_t tiles_for_chain(std::int64_t rows, std::int64_t columns, std::int64_t tile,
-                             std::int64_t workers_of_all) {
-  const auto m = static_cast<double>(std::max(rows, columns));
-  const auto n = static_cast<double>(std::min(rows, columns));
-  const auto w = static_cast<double>(tile);
-  constexpr double share = 0.25;
-  const double tiles = share * n * (m - n / 3) / (4 * w * w * static_cast<double>(workers_of_all));
-  return std::max(quotient_up(panel_rows_least, tile), static_cast<std::int64_t>(tiles));
+/// Tiles of a tall tile on CPUs, at most so many.
+std::int64_t cpu_tall_tiles(std::int64_t rows, std::int64_t columns, const QrLayout& layout,
+                            const std::optional<PanelCut>& measured, std::int64_t most,
+                            const NodeFacts& facts, std::int64_t workers) {
+  const auto within = [&](std::int64_t height) {
+    return std::min(most, std::max<std::int64_t>(1, height / layout.tile));
+  };
+  if (layout.tree == QrTree::binomial) return within(cpu_height_binomial);
+  if (measured) {
+    const auto height =
+        best_panel_height(*measured_times(facts), rows, columns, *measured, workforce_of(facts));
+    if (height) return within(*height);
+  }
+  return best_tall_tiles(rows, columns, layout.tile, within(tall_tile_rows_most), workers).tiles;
 }
 
 }  // namespace
@@ -116,6 +170,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   // Of a node on average: nodes may have different numbers, and must come to the same choice.
   const std::int64_t of_node = std::max(1, facts.cpu_workers_of_all / facts.nodes);
   const std::int64_t workers = of_node * cut.distribution.grid_columns;
+  const std::int64_t all_workers = of_node * facts.nodes;
 
   config::Layout squares = wanted;
   if (!wanted.tile) squares.tile = facts.tuning.fixed.tile;
@@ -123,7 +178,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   const std::optional<PanelCut> measured =
       squares.tile || divides ? std::nullopt : measured_cut(rows, columns, tall, facts);
   if (!squares.tile && facts.devices == 0 && !divides) {
-    squares.tile = cpu_tile(columns, tall, workers, measured);
+    squares.tile = cpu_tile(rows, columns, tall, workers, all_workers, measured);
   } else if (measured) {
     squares.tile = measured->width;
   } else if (!squares.tile && facts.has_gpus()) {
@@ -163,11 +218,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   // A GPU factors a panel of any height as fast as the memory allows: nothing is won by cutting it.
   std::int64_t most = facts.has_gpus() ? share : quotient_up(share, pieces);
   if (facts.devices == 0) {
-    const std::int64_t height = cpu_height(layout.tree, measured, facts);
-    most = std::min(most, std::max<std::int64_t>(1, height / layout.tile));
-    if (layout.tree == QrTree::flat) {
-      most = std::min(most, tiles_for_chain(rows, columns, layout.tile, of_node * facts.nodes));
-    }
+    most = cpu_tall_tiles(rows, columns, layout, measured, most, facts, all_workers);
   }
   const std::int64_t automatic = facts.tuning.fixed.virtual_tiles.value_or(most);
   layout.virtual_tiles =

@@ -11,7 +11,8 @@
 namespace heddle {
 namespace {
 
-constexpr double equal_time = 1.01;  ///< times that differ by less are the same
+constexpr double equal_time = 1.01;       ///< times that differ by less are the same
+constexpr double equal_tall_time = 1.02;  ///< likewise in tall tiles on CPUs
 constexpr double strip_share_min = 0.1;
 
 /// Of a node's generation thread, for a task; what a simulation takes, too (SimulatedMachine).
@@ -52,64 +53,125 @@ std::vector<std::int64_t> candidate_tiles(const KernelTimes& times) {
   return {candidates.begin(), candidates.end()};
 }
 
-/// Seconds of a panel's kernel on `rows` rows, linear between and beyond the measured heights
-/// around them; nothing where it was not measured with that cut.
-std::optional<double> panel_seconds(const KernelTimes& times, std::string_view kernel, double rows,
-                                    const PanelCut& cut) {
-  std::map<std::int64_t, double> measured;  // microseconds by rows
-  for (const KernelTime& time : times) {
-    const bool fits = time.kernel == kernel && time.columns == cut.width && time.inner == cut.inner;
-    if (fits) measured[time.rows] = time.microseconds;
+/// Times of a panel's kernel by its rows, as they were measured with a cut.
+class PanelTimes {
+ public:
+  PanelTimes(const KernelTimes& times, std::string_view kernel, const PanelCut& cut) {
+    for (const KernelTime& time : times) {
+      const bool fits =
+          time.kernel == kernel && time.columns == cut.width && time.inner == cut.inner;
+      if (fits) seconds_[to_double(time.rows)] = time.microseconds * 1e-6;
+    }
   }
-  if (measured.empty()) return std::nullopt;
-  const auto [least_rows, least] = *measured.begin();
-  // A short panel takes a share of the shortest one that was measured, or a line would cut below
-  // nothing.
-  if (rows <= to_double(least_rows) || measured.size() == 1) {
-    return least * 1e-6 * std::max(0.25, rows / to_double(least_rows));
+
+  [[nodiscard]] explicit operator bool() const { return !seconds_.empty(); }
+
+  /// Of a column as a whole. A short one takes a share of the shortest that was measured, or a line
+  /// would cut below nothing.
+  [[nodiscard]] double of_column(double rows) const {
+    const auto [least_rows, least] = *seconds_.begin();
+    if (rows > least_rows && seconds_.size() > 1) return between(rows);
+    return least * std::max(0.25, rows / least_rows);
   }
-  auto above = std::next(measured.begin());
-  while (std::next(above) != measured.end() && to_double(above->first) < rows) ++above;
-  const auto below = std::prev(above);
-  const double slope =
-      std::max(0.0, above->second - below->second) / to_double(above->first - below->first);
-  return (below->second + slope * (rows - to_double(below->first))) * 1e-6;
-}
+
+  /// Of a tall tile on CPUs. A low one takes a share of the lowest that was measured.
+  [[nodiscard]] double of_tall_tile(double rows) const {
+    const auto [least_rows, least] = *seconds_.begin();
+    if (rows > least_rows && seconds_.size() > 1) return between(rows);
+    return least * rows / least_rows;
+  }
+
+ private:
+  /// Linear between and beyond the measured heights around them.
+  [[nodiscard]] double between(double rows) const {
+    auto above = std::next(seconds_.begin());
+    while (std::next(above) != seconds_.end() && above->first < rows) ++above;
+    const auto below = std::prev(above);
+    const double slope =
+        std::max(0.0, above->second - below->second) / (above->first - below->first);
+    return below->second + slope * (rows - below->first);
+  }
+
+  std::map<double, double> seconds_;
+};
 
 /// Devices update columns behind a panel as a whole.
 bool updates_whole_columns(const KernelTimes& times) {
   return std::ranges::any_of(times, [](const KernelTime& time) { return time.kernel == "unmqr"; });
 }
 
-/// Seconds of a panel of `rows` rows, and of one update by it: a whole column on devices, on CPUs
-/// cut into tall tiles of the best height. And those from one panel to the next, which begins when
-/// the first tall tile of its column is updated: on CPUs that is as low as the chain needs it.
-struct PanelSeconds {
-  double factor = 0;
-  double update = 0;
-  double next_rows = 0;
-  double next_factor = 0;
-  double next_update = 0;
+/// The panels of a QR, one after the other.
+struct PanelStep {
+  double rows = 0;
+  double size = 0;    ///< of the panel's width: a last one may be narrower
+  double behind = 0;  ///< panels to its right
 };
-std::optional<PanelSeconds> panel_and_update(const KernelTimes& times, double rows,
-                                             const PanelCut& cut) {
-  double pieces = 1;
-  const bool is_whole = updates_whole_columns(times);
-  double low = rows;
-  if (!is_whole) {
-    const auto height = best_panel_height(times, cut);
-    if (!height) return std::nullopt;
-    pieces = rows / to_double(*height);
-    rows = to_double(*height);
-    low = std::min(low, to_double(panel_rows_least));
+template <class Use>
+void for_each_panel(std::int64_t m, std::int64_t n, const PanelCut& cut, const Use& use) {
+  const double panels = to_double(n) / to_double(cut.width);
+  const auto steps = static_cast<std::int64_t>(std::ceil(panels));
+  for (std::int64_t k = 0; k < steps; ++k) {
+    use(PanelStep{std::max(to_double(cut.width), to_double(m - k * cut.width)),
+                  std::min(1.0, panels - to_double(k)), std::max(0.0, panels - to_double(k) - 1)});
   }
-  const char* const update_name = is_whole ? "unmqr" : "tsmqr";
-  const auto factor = panel_seconds(times, "geqrt", rows, cut);
-  const auto update = panel_seconds(times, update_name, rows, cut);
-  const auto next_factor = panel_seconds(times, "geqrt", low, cut);
-  const auto next_update = panel_seconds(times, update_name, low, cut);
-  if (!factor || !update || !next_factor || !next_update) return std::nullopt;
-  return PanelSeconds{*factor * pieces, *update * pieces, low, *next_factor, *next_update};
+}
+
+/// Of a panel's rows, from the place that has them to the others.
+double travel_seconds(double rows, const PanelCut& cut, const Workforce& workforce) {
+  const double bytes = 8 * rows * to_double(cut.width);
+  return workforce.exchange_rate > 0 ? bytes / (workforce.exchange_rate * 1e9) : 0;
+}
+
+/// In columns as a whole.
+std::optional<double> column_qr_seconds(const KernelTimes& times, std::int64_t m, std::int64_t n,
+                                        const PanelCut& cut, const Workforce& workforce) {
+  const PanelTimes geqrt(times, "geqrt", cut);
+  const PanelTimes unmqr(times, "unmqr", cut);
+  if (!geqrt || !unmqr) return std::nullopt;
+  double seconds = 0;
+  for_each_panel(m, n, cut, [&](const PanelStep& step) {
+    const double factor = geqrt.of_column(step.rows) * step.size;
+    const double update = unmqr.of_column(step.rows);
+    const double work = factor + step.behind * update;
+    const double chain =
+        factor + std::min(1.0, step.behind) * (travel_seconds(step.rows, cut, workforce) + update);
+    seconds += std::max(work / to_double(workforce.places), chain);
+  });
+  return seconds;
+}
+
+struct TallTime {
+  std::int64_t rows = 0;  ///< of a tall tile
+  double seconds = 0;
+};
+
+/// In tall tiles of the best height.
+std::optional<TallTime> tall_qr_time(const KernelTimes& times, std::int64_t m, std::int64_t n,
+                                     const PanelCut& cut, const Workforce& workforce) {
+  const PanelTimes geqrt(times, "geqrt", cut);
+  const PanelTimes tsmqr(times, "tsmqr", cut);
+  if (!geqrt || !tsmqr) return std::nullopt;
+  const double places = to_double(workforce.places);
+  const double width = to_double(cut.width);
+  const std::int64_t most = std::max(tall_tile_rows_most, cut.width);
+  std::optional<TallTime> best;
+  for (std::int64_t height = cut.width; height <= most; height += cut.width) {
+    double work = 0;
+    double chain = 0;
+    for_each_panel(m, n, cut, [&](const PanelStep& step) {
+      const double rows = std::min(to_double(height), step.rows);
+      const double pieces = step.rows / rows;
+      const double factor = geqrt.of_tall_tile(rows) * step.size;
+      const double update = tsmqr.of_tall_tile(rows);
+      const double beside = tall_tile_top(width) * width / rows;
+      work += pieces * (factor + step.behind * update) * (1 + beside);
+      chain +=
+          factor + std::min(1.0, step.behind) * (travel_seconds(rows, cut, workforce) + update);
+    });
+    const double seconds = std::hypot(work / places, chain * (1 - 1 / places));
+    if (!best || seconds < best->seconds) best = TallTime{height, seconds};
+  }
+  return best;
 }
 
 /// Rate of products on square tiles of the measured size nearest to `tile`, flops per second.
@@ -195,25 +257,9 @@ std::optional<std::int64_t> best_cholesky_tile(const KernelTimes& times, std::in
 
 std::optional<double> qr_seconds(const KernelTimes& times, std::int64_t m, std::int64_t n,
                                  const PanelCut& cut, const Workforce& workforce) {
-  const double places = to_double(workforce.places);
-  const double panels = to_double(n) / to_double(cut.width);
-  const auto steps = static_cast<std::int64_t>(std::ceil(panels));
-  double seconds = 0;
-  for (std::int64_t k = 0; k < steps; ++k) {
-    const double rows = std::max(to_double(cut.width), to_double(m - k * cut.width));
-    const double size = std::min(1.0, panels - to_double(k));
-    const double behind = std::max(0.0, panels - to_double(k) - 1);
-    const auto panel = panel_and_update(times, rows, cut);
-    if (!panel) return std::nullopt;
-    const double panel_bytes = 8 * panel->next_rows * to_double(cut.width);
-    const double travel =
-        workforce.exchange_rate > 0 ? panel_bytes / (workforce.exchange_rate * 1e9) : 0;
-    const double work = panel->factor * size + behind * panel->update;
-    const double chain =
-        panel->next_factor * size + std::min(1.0, behind) * (travel + panel->next_update);
-    seconds += std::max(work / places, chain);
-  }
-  return seconds;
+  if (updates_whole_columns(times)) return column_qr_seconds(times, m, n, cut, workforce);
+  const auto best = tall_qr_time(times, m, n, cut, workforce);
+  return best ? std::optional(best->seconds) : std::nullopt;
 }
 
 std::optional<PanelCut> best_panel_cut(const KernelTimes& times, std::int64_t m, std::int64_t n,
@@ -223,32 +269,32 @@ std::optional<PanelCut> best_panel_cut(const KernelTimes& times, std::int64_t m,
     if (time.kernel == "geqrt") cuts.emplace(time.columns, time.inner);
   }
   if (cuts.empty() || n < 2 * cuts.begin()->first) return std::nullopt;
-  std::optional<PanelCut> best;
+  const bool on_cpus = !updates_whole_columns(times);
+  std::vector<std::pair<PanelCut, double>> timed;  // by rising width
   double least = std::numeric_limits<double>::infinity();
-  for (const bool is_choosing : {false, true}) {
-    for (const auto& [width, inner] : cuts) {
-      const auto seconds = qr_seconds(times, m, n, {width, inner}, workforce);
-      if (!seconds) continue;
-      if (is_choosing && *seconds <= least * equal_time) best = PanelCut{width, inner};
-      if (!is_choosing) least = std::min(least, *seconds);
+  for (const auto& [width, inner] : cuts) {
+    if (on_cpus && 10 * width > n && width > cuts.begin()->first) continue;
+    const PanelCut cut{width, inner};
+    if (const auto seconds = qr_seconds(times, m, n, cut, workforce)) {
+      timed.emplace_back(cut, *seconds);
+      least = std::min(least, *seconds);
     }
+  }
+  std::optional<PanelCut> best;
+  for (const auto& [cut, seconds] : timed) {
+    if (seconds > least * (on_cpus ? equal_tall_time : equal_time)) continue;
+    const bool is_wide = best && best->width < cut.width;
+    if (is_wide && on_cpus && !are_columns_for(workforce.places, n, cut.width)) continue;
+    best = cut;
   }
   return best;
 }
 
-std::optional<std::int64_t> best_panel_height(const KernelTimes& times, const PanelCut& cut) {
-  std::optional<std::int64_t> best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const KernelTime& time : times) {
-    const bool fits =
-        time.kernel == "tsmqr" && time.columns == cut.width && time.inner == cut.inner;
-    if (!fits) continue;
-    const double each_row = time.microseconds / to_double(time.rows);
-    if (each_row >= least) continue;
-    least = each_row;
-    best = time.rows;
-  }
-  return best;
+std::optional<std::int64_t> best_panel_height(const KernelTimes& times, std::int64_t m,
+                                              std::int64_t n, const PanelCut& cut,
+                                              const Workforce& workforce) {
+  const auto best = tall_qr_time(times, m, n, cut, workforce);
+  return best ? std::optional(best->rows) : std::nullopt;
 }
 
 std::int64_t worthwhile_strip(const KernelTimes& host, std::int64_t workers,

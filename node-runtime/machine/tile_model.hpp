@@ -52,26 +52,46 @@ struct PanelCut {
   friend bool operator==(const PanelCut&, const PanelCut&) = default;
 };
 
-/// Rows of a tall tile on CPUs: with fewer, kernels are slower by more than workers would wait for
-/// a chain of such tiles.
-inline constexpr std::int64_t panel_rows_least = 288;
+/// Rows of a tall tile of a flat tree on CPUs at most: its V stays in the last cache of a core
+/// while a column of tiles is updated.
+inline constexpr std::int64_t tall_tile_rows_most = 2048;
 
-/// A QR of m x n by panels of `cut`: in each step the places share the updates of the columns
-/// behind the panel, which one of them factors while it updates none. Updates are unmqr's of whole
-/// columns where that was measured (devices), otherwise tsmqr's of tall tiles, the first of which
-/// the next panel waits for. Nothing where the cut was not measured.
+/// What the work on a tall tile on CPUs takes beside what its kernels alone do, as a part of that,
+/// in tall tiles of one tile of that width; of v tiles a v-th of it: its top is handed on, and its
+/// tasks are more. Fitted as QR's rules are (algorithms/qr/layout.cpp).
+[[nodiscard]] constexpr double tall_tile_top(double width) {
+  return 0.2 + (105 / width) * (105 / width);
+}
+
+/// Whether columns of that width are enough for CPU workers: with fewer, those that wait for panels
+/// were slower than any model here says.
+[[nodiscard]] constexpr bool are_columns_for(std::int64_t workers, std::int64_t columns,
+                                             std::int64_t width) {
+  return 7 * width * workers <= 5 * columns;
+}
+
+/// A QR of m x n by panels of `cut`. Where whole columns are updated (unmqr was measured: devices):
+/// in each step the places share the updates of the columns behind the panel, which one of them
+/// factors while it updates none. On CPUs, in tall tiles of the best height: the work of all
+/// places, and the chain of geqrt and tsmqr of one tall tile for each panel, hide each other in
+/// part. Nothing where the cut was not measured.
 [[nodiscard]] std::optional<double> qr_seconds(const KernelTimes& times, std::int64_t m,
                                                std::int64_t n, const PanelCut& cut,
                                                const Workforce& workforce);
 
-/// The measured cut with the shortest time; the widest of those within 1 % of it. Nothing without
-/// measurements, or for a matrix narrower than two of the narrowest panels.
+/// The measured cut with the shortest time. Of those within 1 % of it the widest; on CPUs, of ten
+/// panels at least, within 2 % the widest with which there are columns for the workers, otherwise
+/// the narrowest. Nothing without measurements, or for a matrix narrower than two of the narrowest
+/// panels.
 [[nodiscard]] std::optional<PanelCut> best_panel_cut(const KernelTimes& times, std::int64_t m,
                                                      std::int64_t n, const Workforce& workforce);
 
-/// The measured height of tall tiles at which tsmqr takes least time for each row.
+/// Rows of tall tiles on CPUs with which the factorization takes least, a multiple of the panel's
+/// width. Nothing where the cut was not measured.
 [[nodiscard]] std::optional<std::int64_t> best_panel_height(const KernelTimes& times,
-                                                            const PanelCut& cut);
+                                                            std::int64_t m, std::int64_t n,
+                                                            const PanelCut& cut,
+                                                            const Workforce& workforce);
 
 /// Columns of each tile that `workers` on the host should keep beside `devices`, a multiple of
 /// `small`: their share of all rates of products. 0 below a tenth: what cutting tiles and moving

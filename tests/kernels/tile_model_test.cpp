@@ -129,7 +129,7 @@ TEST(TileModel, takes_the_width_of_panels_that_their_updates_hide) {
 TEST(TileModel, lets_the_next_panel_on_cpus_wait_for_one_tall_tile) {
   KernelTimes times;
   for (const std::int64_t rows : {1024, 2048}) {
-    for (const auto& [width, panel, update] : {std::tuple{48, 17e3, 46e3}, {96, 23.7e3, 47e3}}) {
+    for (const auto& [width, panel, update] : {std::tuple{48, 17e3, 42e3}, {96, 23.7e3, 47e3}}) {
       const double flops = 2.0 * static_cast<double>(rows) * width * width;
       times.push_back({"geqrt", rows, width, 48, flops / panel});
       times.push_back({"tsmqr", rows, width, 48, 2 * flops / update});
@@ -137,21 +137,41 @@ TEST(TileModel, lets_the_next_panel_on_cpus_wait_for_one_tall_tile) {
   }
   // A whole column of 4000 rows would hold 16 workers up, and narrow panels be best for all sizes.
   EXPECT_EQ(best_panel_cut(times, 4000, 4000, {.places = 16}), (PanelCut{96, 48}));
-  EXPECT_EQ(best_panel_cut(times, 1000, 1000, {.places = 16}), (PanelCut{48, 48}));
+  EXPECT_EQ(best_panel_cut(times, 900, 900, {.places = 16}), (PanelCut{48, 48}));  // ten at least
 }
 
 TEST(TileModel, cuts_columns_on_cpus_into_tiles_of_the_best_height) {
   KernelTimes times;
-  for (const std::int64_t rows : {1024, 2048, 4096}) {
+  for (const std::int64_t rows : {384, 1152, 1920}) {
     const auto m = static_cast<double>(rows);
     times.push_back({"geqrt", rows, 96, 48, m});
-    times.push_back({"tsmqr", rows, 96, 48, rows == 2048 ? m : 2 * m});
+    times.push_back({"tsmqr", rows, 96, 48, rows == 1152 ? m : 2 * m});
   }
-  EXPECT_EQ(best_panel_height(times, {96, 48}), 2048);
-  EXPECT_FALSE(best_panel_height(times, {192, 48}));
-  // One panel of 2048 rows alone: as long as its geqrt.
-  EXPECT_NEAR(*qr_seconds(times, 2048, 96, {96, 48}, {}), 2048e-6, 1e-9);
-  EXPECT_NEAR(*qr_seconds(times, 8192, 96, {96, 48}, {}), 8192e-6, 1e-9);
+  const PanelCut cut{96, 48};
+  EXPECT_EQ(best_panel_height(times, 10000, 10000, cut, {.places = 1}), 1152);
+  EXPECT_FALSE(best_panel_height(times, 10000, 10000, {192, 48}, {}));
+  // One panel alone, and one worker: as long as its geqrt, one after the other, and their tops.
+  const double top = tall_tile_top(96) / 12;
+  EXPECT_NEAR(*qr_seconds(times, 1152, 96, cut, {}), 1152e-6 * (1 + top), 1e-9);
+  EXPECT_LE(*qr_seconds(times, 11520, 96, cut, {}), 11520e-6 * (1 + top));
+  EXPECT_GE(*qr_seconds(times, 11520, 96, cut, {}), 11520e-6);
+}
+
+TEST(TileModel, takes_lower_tiles_the_more_workers_wait_for_a_chain_of_them) {
+  KernelTimes times;
+  for (const std::int64_t rows : {1024, 2048}) {
+    const auto m = static_cast<double>(rows);
+    times.push_back({"geqrt", rows, 96, 48, m});
+    times.push_back({"tsmqr", rows, 96, 48, m});
+  }
+  const PanelCut cut{96, 48};
+  const auto height = [&](std::int64_t n, std::int64_t workers) {
+    return *best_panel_height(times, n, n, cut, {.places = workers});
+  };
+  EXPECT_GT(height(4000, 2), height(4000, 16));
+  EXPECT_GT(height(4000, 16), height(4000, 64));
+  EXPECT_LT(height(4000, 64), 500);  // below what was measured
+  EXPECT_GT(height(20000, 64), height(4000, 64));
 }
 
 TEST(TileModel, gives_the_cpus_a_strip_only_where_their_share_is_worth_it) {

@@ -66,8 +66,9 @@ TEST_F(Sizes, auto_is_within_three_percent_of_the_best_that_can_be_fixed) {
   }
 }
 
-/// Kernels that take as long for each row of a tall tile, however high it is: what is left to win
-/// is that no worker waits.
+/// Kernels that take as long for each row of a tall tile, however high it is. Those of real cores
+/// take longer for low ones, and for what they are then not worth the chosen ones are higher: that
+/// is lost here, and no more.
 TEST_F(Sizes, virtual_tiles_are_as_low_as_the_workers_of_all_nodes_need_them) {
   folder_.write("q.yaml",
                 "problem: {factorization: qr, matrix: {generate: random, n: 4000}}\n"
@@ -88,7 +89,7 @@ TEST_F(Sizes, virtual_tiles_are_as_low_as_the_workers_of_all_nodes_need_them) {
       const json r = json::parse(testing::read_file(folder_ / "r.json"));
       const json& chosen = r.at("cases").at(0);
       const json& best = r.at("cases").at(r.at("best").get<std::size_t>());
-      EXPECT_GE(chosen.at("gflops").get<double>(), 0.9 * best.at("gflops").get<double>())
+      EXPECT_GE(chosen.at("gflops").get<double>(), 0.8 * best.at("gflops").get<double>())
           << nodes << " nodes of " << workers << " workers, n = " << n << ": "
           << chosen.at("virtual") << " and not " << best.at("virtual");
     }
