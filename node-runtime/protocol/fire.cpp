@@ -1,28 +1,17 @@
 #include "base/assert.hpp"
+#include "base/prefetch.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 
 /// FIRE: what a finished write sets in motion (001 section 6.2).
 namespace heddle::protocol {
 
-namespace {
-
-constexpr std::size_t line_bytes = 64;
-
-/// They come while something else is done, to be written.
-void prefetch_lines(const void* from, std::size_t bytes) {
-  const auto* const first = static_cast<const std::byte*>(from);
-  for (std::size_t at = 0; at < bytes; at += line_bytes) __builtin_prefetch(first + at, 1);
-}
-
-}  // namespace
-
 void Protocol::expect_finished(const Task& task) {
-  prefetch_lines(&task, sizeof(Task));
+  prefetch_to_write(&task, sizeof(Task));
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     const Operand& operand = task.operands[i];
-    prefetch_lines(&operand, sizeof(Operand));
-    if (operand.in != nullptr) prefetch_lines(operand.in, sizeof(Copy));
-    if (operand.out != nullptr) prefetch_lines(operand.out, sizeof(LocalVersion));
+    prefetch_to_write(&operand, sizeof(Operand));
+    if (operand.in != nullptr) prefetch_to_write(operand.in, sizeof(Copy));
+    if (operand.out != nullptr) prefetch_to_write(operand.out, sizeof(LocalVersion));
   }
 }
 

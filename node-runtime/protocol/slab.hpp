@@ -10,6 +10,7 @@
 
 #include "base/assert.hpp"
 #include "base/memory_block.hpp"
+#include "base/prefetch.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -40,7 +41,8 @@ class Slab {
     Cell* cell = free_;
     allow(*cell);
     free_ = cell->next_free;
-    expect(free_);
+    // The next one was destroyed by another thread, and is in its cache.
+    prefetch_to_write(free_, sizeof(Cell));
     ++in_use_;
     return ::new (static_cast<void*>(cell->storage)) T(std::forward<Arguments>(arguments)...);
   }
@@ -66,11 +68,6 @@ class Slab {
   }
 
  private:
-  /// The record that comes next was destroyed by another thread, and comes from its cache.
-  static void expect(const Cell* cell) {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(cell);
-    for (std::size_t at = 0; at < sizeof(Cell); at += 64) __builtin_prefetch(bytes + at, 1);
-  }
   /// Records that are used after their destruction shall fail visibly: with assertions on they hold
   /// nonsense, under the address sanitizer they may not be touched.
   static void spoil([[maybe_unused]] Cell& cell) {
