@@ -22,6 +22,12 @@ LiveProgress::~LiveProgress() {
   thread_.join();
 }
 
+void LiveProgress::between(const std::function<void()>& write) {
+  const std::lock_guard lock(mutex_);
+  line_.clear();
+  write();
+}
+
 void LiveProgress::run() {
   node_.bind_beside_workers();
   const auto begin = ProgressLine::Clock::now();

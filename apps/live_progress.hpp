@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -21,6 +22,9 @@ class LiveProgress {
   LiveProgress(const LiveProgress&) = delete;
   LiveProgress& operator=(const LiveProgress&) = delete;
   ~LiveProgress();
+
+  /// Calls `write`, which writes to the terminal, while nothing else stands in the line.
+  void between(const std::function<void()>& write);
 
  private:
   void run();

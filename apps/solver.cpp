@@ -150,11 +150,12 @@ Method::Prospect Solver::factorize() {
   const Clock::time_point begin = Clock::now();
   JobResult result;
   {
-    const LiveProgress progress(
+    LiveProgress progress(
         node_, job, "factorizing", flops,
         is_first() && options_.verbosity != Verbosity::quiet && stderr_is_watched(run_.launcher()));
     job.start();
-    result = job.wait();
+    result = job.wait(
+        [&](const std::string& what) { progress.between([&] { log_.warn("{}", what); }); });
     factor_job_ = job.number();
   }
   phase_done("factor", report_.seconds.factor, begin);

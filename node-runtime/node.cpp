@@ -19,8 +19,8 @@ namespace heddle {
 
 // ---- jobs ------------------------------------------------------------------------------------
 
-const JobResult& Job::wait() {
-  engine_->wait(*record_);
+const JobResult& Job::wait(const std::function<void(const std::string&)>& tell) {
+  engine_->wait(*record_, tell);
   return record_->result;
 }
 

@@ -35,7 +35,10 @@ class Job {
   void start();
   /// Blocks until the job has ended on all nodes; the same result everywhere. Throws Error when
   /// this node or another one fails.
-  const JobResult& wait();
+  /// `tell` is called by the calling thread when tasks run on this node and none has ended for
+  /// runtime.watchdog_seconds, and again after as long, with what is known of them: whether a
+  /// kernel takes long or never ends, only a person can say.
+  const JobResult& wait(const std::function<void(const std::string&)>& tell = {});
   [[nodiscard]] bool done() const;
   /// Ends the job early, on all nodes: tasks that have not begun are skipped. Any node may call it;
   /// all still wait().

@@ -127,8 +127,9 @@ class Engine {
   std::shared_ptr<JobRecord> open_stream(JobSpec spec, std::int32_t blocks_minimum);
   void end_stream(JobRecord& job);
   void cancel(JobRecord& job);
-  /// Blocks until the job has ended on all nodes; throws what made the node fail.
-  void wait(JobRecord& job);
+  /// Blocks until the job has ended on all nodes; throws what made the node fail. Tells, if it can,
+  /// when tasks run and none has ended for `watchdog_seconds`.
+  void wait(JobRecord& job, const std::function<void(const std::string&)>& tell);
 
   /// Ends all loops; no job may be running unless the node has failed.
   void stop();

@@ -209,19 +209,35 @@ void Engine::cancel_from_elsewhere(const JobVerdict& verdict) {
   }
 }
 
-void Engine::wait(JobRecord& job) {
+void Engine::wait(JobRecord& job, const std::function<void(const std::string&)>& tell) {
+  using Clock = std::chrono::steady_clock;
+  const auto is_long = [this](Clock::time_point since, Clock::time_point now) {
+    return options_.watchdog_seconds > 0 &&
+           std::chrono::duration<double>(now - since).count() > options_.watchdog_seconds;
+  };
   std::unique_lock lock(job.mutex);
   std::uint64_t events = event_count();
-  auto since = std::chrono::steady_clock::now();
+  Clock::time_point idle_since = Clock::now();  // no event, and nothing runs
+  Clock::time_point quiet_since = idle_since;   // no event, and nobody was told
   while (!job.is_done && !failed()) {
     job.ended.wait_for(lock, std::chrono::milliseconds(100));
     if (job.is_done || failed()) break;
-    const auto now = std::chrono::steady_clock::now();
-    if (const std::uint64_t seen = event_count(); seen != events || running_hint() > 0) {
+    const Clock::time_point now = Clock::now();
+    const std::int32_t running = running_hint();
+    if (const std::uint64_t seen = event_count(); seen != events) {
       events = seen;
-      since = now;
-    } else if (options_.watchdog_seconds > 0 &&
-               std::chrono::duration<double>(now - since).count() > options_.watchdog_seconds) {
+      idle_since = quiet_since = now;
+    } else if (running > 0) {
+      idle_since = now;
+      if (!tell || !is_long(quiet_since, now)) continue;
+      quiet_since = now;
+      lock.unlock();
+      tell(fmt::format(
+          "node {}: nothing has ended for {} s; {} running, or waiting for a device; {}",
+          options_.node.value(), options_.watchdog_seconds,
+          running == 1 ? "1 task is" : fmt::format("{} tasks are", running), blockage()));
+      lock.lock();
+    } else if (is_long(idle_since, now)) {
       lock.unlock();
       fail(Error(ErrorCode::internal,
                  fmt::format("node {}: nothing has advanced for {} s; {}", options_.node.value(),

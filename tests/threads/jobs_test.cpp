@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -31,6 +32,11 @@ std::int64_t add_input(const KernelArguments& arguments) {
 std::int64_t fail_in_the_middle(const KernelArguments& arguments) {
   return arguments.tiles[0](0, 0) > 40 ? 3 : add_one(arguments);
 }
+std::int64_t add_one_slowly(const KernelArguments& arguments) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(900));
+  return add_one(arguments);
+}
+constexpr Kernel lengthy{.name = "lengthy", .host = add_one_slowly};
 constexpr Kernel increment{.name = "increment", .host = add_one, .emulated = add_one};
 constexpr Kernel accumulate{.name = "accumulate", .host = add_input, .emulated = add_input};
 constexpr Kernel failing{
@@ -136,6 +142,24 @@ TEST(Jobs, report_the_first_pivot_that_is_not_positive_as_lapack_does) {
     EXPECT_EQ(result.info, pivot);
     EXPECT_LT(result.pivot, 0);
   }
+}
+
+TEST(Jobs, tell_who_waits_that_a_kernel_takes_long_and_go_on) {
+  Node node(configuration("cpu_workers: 1, watchdog_seconds: 0.2"));
+  Matrix<double> m = cells(node, 2);
+  UserStream stream = node.stream("long", {m});
+  stream->insert(lengthy, read_write(cell(m, 0)));
+  stream->insert(increment, read_write(cell(m, 0)));
+  std::vector<std::string> told;
+  Job job = stream.end();
+  const JobResult result = job.wait([&](const std::string& what) { told.push_back(what); });
+  EXPECT_EQ(result.status, JobResult::Status::done);
+  EXPECT_EQ(dense(m), (std::vector<double>{2, 0}));
+  ASSERT_GE(told.size(), 2U);  // and again
+  EXPECT_NE(told.front().find("nothing has ended for 0.2 s; 1 task is running"), std::string::npos)
+      << told.front();
+  EXPECT_NE(told.front().find("a task at place 0 that is ready or running"), std::string::npos)
+      << told.front();
 }
 
 TEST(Jobs, that_have_reserved_their_memory_give_what_others_give) {
