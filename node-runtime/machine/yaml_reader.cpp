@@ -48,13 +48,19 @@ void YamlReader::expect_map(const YAML::Node& node, const std::string& name,
   for (const auto& entry : node) {
     const std::string& key = entry.first.Scalar();
     if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
-    const std::string end = "." + key;
+    std::vector<std::string_view> all(keys);  // those of this map win where both are as near
+    for (const std::string_view path : below) all.push_back(path.substr(path.rfind('.') + 1));
+    const std::string_view like = nearest(key, all);
     std::vector<std::string> meant;
-    for (const std::string& path : below) {
-      if (path.ends_with(end)) meant.push_back(fmt::format("'{}.{}'", name, path));
+    if (std::ranges::find(keys, like) != keys.end()) {
+      meant.push_back(fmt::format("'{}'", like));
+    } else if (!like.empty()) {
+      for (const std::string& path : below) {
+        if (path.ends_with(fmt::format(".{}", like))) {
+          meant.push_back(fmt::format("'{}.{}'", name, path));
+        }
+      }
     }
-    const std::string_view like = nearest(key, keys);
-    if (meant.empty() && !like.empty()) meant.push_back(fmt::format("'{}'", like));
     fail(entry.first.Mark(),
          fmt::format(
              "'{}' has no key '{}'; expected one of {}{}", name, key, fmt::join(keys, ", "),

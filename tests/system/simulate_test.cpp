@@ -278,6 +278,7 @@ TEST_F(Simulate, names_what_is_wrong_with_its_input) {
           "--set machine.nods=3: 'machine' has no key 'nods'; expected one of");
   refused({"p.yaml", "--set", "machine.nods=3"}, "did you mean 'nodes'?");
   refused({"p.yaml", "--set", "machine.wake_us=3"}, "did you mean 'machine.runtime.wake_us'?");
+  refused({"p.yaml", "--set", "machine.wakeup_us=3"}, "did you mean 'machine.runtime.wake_us'?");
   refused({"p.yaml", "--set", "machine.noise=0.1"}, "did you mean 'machine.kernels.noise'?");
   refused({"p.yaml", "--set", "machine.rate=3"},
           "'machine.network.rate' or 'machine.memory.rate'?");
