@@ -43,8 +43,8 @@ struct TallTiles {
 /// takes 1.3 % more than the best, at most 10 (bench/results/2026-11-26-32-cores.md).
 double flat_tree_cost(std::int64_t rows, std::int64_t columns, std::int64_t width,
                       std::int64_t tiles, std::int64_t workers) {
-  const auto m = static_cast<double>(std::max(rows, columns));
-  const auto n = static_cast<double>(std::min(rows, columns));
+  const auto m = static_cast<double>(rows);
+  const auto n = static_cast<double>(columns);
   const auto w = static_cast<double>(width);
   const auto v = static_cast<double>(tiles);
   const auto p = static_cast<double>(workers);
