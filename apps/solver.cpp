@@ -13,14 +13,25 @@
 #include "algorithms/io/distributed_write.hpp"
 #include "apps/command.hpp"
 #include "apps/gemm_rate.hpp"
-#include "apps/live_progress.hpp"
 #include "base/units.hpp"
 #include "node-runtime/machine/host.hpp"
 
 namespace heddle {
 Solver::Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem,
                Node& node, spdlog::logger& log)
-    : run_(run), options_(options), config_(config), problem_(problem), node_(node), log_(log) {}
+    : run_(run), options_(options), config_(config), problem_(problem), node_(node), log_(log) {
+  node_.on_quiet([this](const std::string& what) { warn_quiet(what); });
+}
+
+Solver::~Solver() {
+  node_.on_quiet({});
+}
+
+void Solver::warn_quiet(const std::string& what) {
+  const auto warn = [&] { log_.warn("{}", what); };
+  if (progress_) return progress_->between(warn);
+  warn();
+}
 
 double Solver::seconds_since(Clock::time_point begin) const {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -149,15 +160,18 @@ Method::Prospect Solver::factorize() {
   const std::optional<double> stolen_before = stolen_seconds();
   const Clock::time_point begin = Clock::now();
   JobResult result;
-  {
-    LiveProgress progress(
-        node_, job, "factorizing", flops,
-        is_first() && options_.verbosity != Verbosity::quiet && stderr_is_watched(run_.launcher()));
+  progress_.emplace(
+      node_, job, "factorizing", flops,
+      is_first() && options_.verbosity != Verbosity::quiet && stderr_is_watched(run_.launcher()));
+  try {
     job.start();
-    result = job.wait(
-        [&](const std::string& what) { progress.between([&] { log_.warn("{}", what); }); });
-    factor_job_ = job.number();
+    result = job.wait();
+  } catch (...) {
+    progress_.reset();
+    throw;
   }
+  progress_.reset();
+  factor_job_ = job.number();
   phase_done("factor", report_.seconds.factor, begin);
   report_.stolen = stolen_since(stolen_before);
   if (result.status == JobResult::Status::cancelled || result.status == JobResult::Status::failed) {

@@ -7,6 +7,7 @@
 
 #include "algorithms/io/trace_file.hpp"
 #include "algorithms/matrix/npy_writer.hpp"
+#include "apps/live_progress.hpp"
 #include "apps/method.hpp"
 #include "apps/plan.hpp"
 #include "apps/problem.hpp"
@@ -25,6 +26,9 @@ class Solver {
  public:
   Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem, Node& node,
          spdlog::logger& log);
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+  ~Solver();
 
   /// Plans, reads, factorizes, solves, verifies, writes. A matrix that is not positive definite or
   /// not of full rank is in the report's status. With --dry-run only plans.
@@ -57,6 +61,7 @@ class Solver {
   void solve_sides();
   void verify(Method::Prospect prospect);
   void write(Method::Prospect prospect);
+  void warn_quiet(const std::string& what);
   void begin_trace();
   void save_trace();
   [[nodiscard]] std::string about() const;
@@ -79,6 +84,7 @@ class Solver {
   OutputFile factor_;
   OutputFile q_;
   std::unique_ptr<Method> method_;
+  std::optional<LiveProgress> progress_;  ///< of the factorization
   std::unique_ptr<TraceFile> trace_;
 };
 

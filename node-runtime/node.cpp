@@ -19,8 +19,8 @@ namespace heddle {
 
 // ---- jobs ------------------------------------------------------------------------------------
 
-const JobResult& Job::wait(const std::function<void(const std::string&)>& tell) {
-  engine_->wait(*record_, tell);
+const JobResult& Job::wait() {
+  engine_->wait(*record_);
   return record_->result;
 }
 
@@ -264,6 +264,10 @@ trace::ClockOffset Node::compare_clocks() {
 
 void Node::all_reduce(std::span<double> values, Reduction reduction) {
   if (parts_->progress != nullptr) parts_->progress->all_reduce(values, reduction);
+}
+
+void Node::on_quiet(std::function<void(const std::string&)> tell) {
+  engine().on_quiet(std::move(tell));
 }
 
 void Node::barrier() {

@@ -35,10 +35,7 @@ class Job {
   void start();
   /// Blocks until the job has ended on all nodes; the same result everywhere. Throws Error when
   /// this node or another one fails.
-  /// `tell` is called by the calling thread when tasks run on this node and none has ended for
-  /// runtime.watchdog_seconds, and again after as long, with what is known of them: whether a
-  /// kernel takes long or never ends, only a person can say.
-  const JobResult& wait(const std::function<void(const std::string&)>& tell = {});
+  const JobResult& wait();
   [[nodiscard]] bool done() const;
   /// Ends the job early, on all nodes: tasks that have not begun are skipped. Any node may call it;
   /// all still wait().
@@ -182,6 +179,12 @@ class Node {
   Job prepare(JobSpec spec);
   /// A stream of tasks on `matrices`, which must be all that the tasks access.
   UserStream stream(std::string name, const std::vector<Matrix<double>>& matrices);
+
+  /// `tell` is called by who waits for a job when tasks run on this node and none has ended for
+  /// runtime.watchdog_seconds, and again after as long, with what is known of them: whether a
+  /// kernel takes long or never ends, only a person can say. Nobody may be waiting; an empty one
+  /// ends it.
+  void on_quiet(std::function<void(const std::string&)> tell);
 
   /// Element-wise over all nodes, in place. Same order on all nodes.
   void all_reduce(std::span<double> values, Reduction reduction);

@@ -88,10 +88,11 @@ struct ThreadReport {
 /// What the threads of a node share: the protocol, the queues of ready tasks and the mailboxes,
 /// under one lock.
 ///
-/// One lock, held for 50 to 150 ns per event, serves tasks from a few microseconds up on some tens
-/// of cores docs/decisions/003: a finished task, the tasks it fires and the next one to run cost
-/// one acquisition. Nothing that takes long is done under it, such as taking or giving back memory.
-/// Lock order: a JobRecord's mutex and the engine's lock are never held together.
+/// One lock, held for half a microsecond per event, on many cores for one, serves tasks from some
+/// tens of microseconds up on some tens of cores (docs/decisions/003): a finished task, the tasks
+/// it fires and the next one to run cost one acquisition. Nothing that takes long is done under it,
+/// such as taking or giving back memory. Lock order: a JobRecord's mutex and the engine's lock are
+/// never held together.
 ///
 /// Jobs and failures are in jobs.cpp, events and generation in engine.cpp.
 /// The threads' loops are in cpu_worker.cpp, generation.cpp, device_manager.cpp, copy_thread.cpp
@@ -127,9 +128,10 @@ class Engine {
   std::shared_ptr<JobRecord> open_stream(JobSpec spec, std::int32_t blocks_minimum);
   void end_stream(JobRecord& job);
   void cancel(JobRecord& job);
-  /// Blocks until the job has ended on all nodes; throws what made the node fail. Tells, if it can,
-  /// when tasks run and none has ended for `watchdog_seconds`.
-  void wait(JobRecord& job, const std::function<void(const std::string&)>& tell);
+  /// Blocks until the job has ended on all nodes; throws what made the node fail.
+  void wait(JobRecord& job);
+  /// What wait() is to call when tasks run and none has ended for `watchdog_seconds`. Nobody waits.
+  void on_quiet(std::function<void(const std::string&)> tell) { tell_quiet_ = std::move(tell); }
 
   /// Ends all loops; no job may be running unless the node has failed.
   void stop();
@@ -349,6 +351,7 @@ class Engine {
   std::size_t next_generating_ = 0;
   bool generation_waits_ = false;
   std::optional<Error> failure_;
+  std::function<void(const std::string&)> tell_quiet_;
 
   // What waiting threads look at again and again, apart from what changes with every event: a write
   // to a line that all of them hold takes as long as the rest of an event.

@@ -209,7 +209,7 @@ void Engine::cancel_from_elsewhere(const JobVerdict& verdict) {
   }
 }
 
-void Engine::wait(JobRecord& job, const std::function<void(const std::string&)>& tell) {
+void Engine::wait(JobRecord& job) {
   using Clock = std::chrono::steady_clock;
   const auto is_long = [this](Clock::time_point since, Clock::time_point now) {
     return options_.watchdog_seconds > 0 &&
@@ -229,11 +229,11 @@ void Engine::wait(JobRecord& job, const std::function<void(const std::string&)>&
       idle_since = quiet_since = now;
     } else if (running > 0) {
       idle_since = now;
-      if (!tell || !is_long(quiet_since, now)) continue;
+      if (!tell_quiet_ || !is_long(quiet_since, now)) continue;
       quiet_since = now;
       lock.unlock();
-      tell(fmt::format(
-          "node {}: nothing has ended for {} s; {} running, or waiting for a device; {}",
+      tell_quiet_(fmt::format(
+          "node {}: nothing has ended for {} s; {} running, or queued on a device; {}",
           options_.node.value(), options_.watchdog_seconds,
           running == 1 ? "1 task is" : fmt::format("{} tasks are", running), blockage()));
       lock.lock();
