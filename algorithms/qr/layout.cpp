@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <fmt/core.h>
-#include <limits>
 #include <optional>
+#include <span>
 
 #include "base/error.hpp"
 #include "node-runtime/machine/tile_model.hpp"
@@ -28,78 +27,15 @@ constexpr std::int64_t narrow_columns = 300;
 /// fewer of them.
 constexpr std::int64_t cpu_height_binomial = 4096;
 
-/// Tall tiles of so many tiles, and what a flat tree of them takes.
-struct TallTiles {
-  std::int64_t tiles;
-  double cost;  ///< operations, as if one after the other at the rate of updates
-};
-
-/// What a flat tree takes on CPUs, in operations at the rate of updates. The work of all workers
-/// and, for all of them but the one who works on it, the chain of geqrt and unmqr of one tall tile
-/// for each panel, of which those of geqrt run at half the rate, hide each other in part. Beside
-/// the operations there is what the tops of tall tiles and short products cost, and what a V that
-/// is large for the caches does. Fitted to 93 cuts of 1000 to 8000 columns on 2 to 28 workers:
-/// within 5 % (root of the mean square); of those that were measured the one it takes for the best
-/// takes 1.3 % more than the best, at most 10 (bench/results/2026-11-26-32-cores.md).
-double flat_tree_cost(std::int64_t rows, std::int64_t columns, std::int64_t width,
-                      std::int64_t tiles, std::int64_t workers) {
-  const auto m = static_cast<double>(rows);
-  const auto n = static_cast<double>(columns);
-  const auto w = static_cast<double>(width);
-  const auto v = static_cast<double>(tiles);
-  const auto p = static_cast<double>(workers);
-  const double per_operation = (1 + 6 / w) * (1 + tall_tile_top(w) / v) * (1 + 4e-7 * v * w * w);
-  const double work = 2 * n * n * (m - n / 3) * per_operation;
-  double high = 0;  // tiles of the tall tiles at the tops of all panels
-  for (double row = 0; row < n; row += w) high += std::min(v, (m - row) / w);
-  return std::hypot(work / p, 8 * w * w * w * high * (1 - 1 / p));
-}
-
-/// The best tall tiles of that width, of at most so many tiles.
-TallTiles best_tall_tiles(std::int64_t rows, std::int64_t columns, std::int64_t width,
-                          std::int64_t most, std::int64_t workers) {
-  TallTiles best{1, std::numeric_limits<double>::infinity()};
-  for (std::int64_t tiles = 1; tiles <= most; ++tiles) {
-    const double cost = flat_tree_cost(rows, columns, width, tiles, workers);
-    if (cost < best.cost) best = {tiles, cost};
-  }
-  return best;
-}
-
-/// Columns of a tile in a flat tree on CPUs, at most so many: of those that are about as good the
-/// widest with which there are enough for the workers, as far as there is one. Those in between
-/// (144) have slower kernels on some processors.
-std::int64_t flat_tree_width(std::int64_t rows, std::int64_t columns, std::int64_t most,
-                             std::int64_t workers) {
-  constexpr double about = 1.02;
-  constexpr std::array<std::int64_t, 3> widths{48, 96, 192};
-  std::array<double, widths.size()> costs{};
-  for (std::size_t i = 0; i < widths.size(); ++i) {
-    const std::int64_t w = widths[i];
-    costs[i] = w > std::max(most, widths.front())
-                   ? std::numeric_limits<double>::infinity()
-                   : best_tall_tiles(rows, columns, w, tall_tile_rows_most / w, workers).cost;
-  }
-  const double least = *std::ranges::min_element(costs);
-  std::int64_t chosen = 0;
-  for (std::size_t i = 0; i < widths.size(); ++i) {
-    if (costs[i] > about * least) continue;
-    if (chosen == 0 || are_columns_for(workers, columns, widths[i])) chosen = widths[i];
-  }
-  return chosen;
-}
-
-/// Columns of a tile on CPUs. Where there is a `measured` cut, of its width. `workers` share the
-/// columns, `all` of them the work.
-std::int64_t cpu_tile(std::int64_t rows, std::int64_t columns, bool tall, std::int64_t workers,
-                      std::int64_t all, const std::optional<PanelCut>& measured) {
+/// Columns of a tile on CPUs; `workers` share the columns. Of a matrix for which there is a `cut`,
+/// of its width.
+std::int64_t cpu_tile(std::int64_t columns, std::int64_t workers,
+                      const std::optional<PanelCut>& cut) {
   if (columns <= 64) return std::max<std::int64_t>(16, (columns + 15) / 16 * 16);
   if (columns <= narrow_columns) return 64;
-  const std::int64_t wanted = columns > 3000 || tall ? 192 : columns > 1500 ? 144 : 96;
-  const std::int64_t most =
-      measured ? measured->width
-      : tall   ? std::max<std::int64_t>(48, std::min(wanted, columns / workers) / 48 * 48)
-               : flat_tree_width(rows, columns, wanted, all);
+  const std::int64_t ruled =
+      std::max<std::int64_t>(48, std::min<std::int64_t>(192, columns / workers) / 48 * 48);
+  const std::int64_t most = cut ? cut->width : ruled;
   // Of equal width as far as can be: a narrow last column would be all panel.
   const std::int64_t count = quotient_up(columns, most);
   return quotient_up(quotient_up(columns, count), 24) * 24;
@@ -121,38 +57,68 @@ std::int64_t gpu_tile(std::int64_t columns, std::int64_t gpus) {
 }
 constexpr std::int64_t gpu_inner = 512;
 
-/// What the measurements say for the width of panels; nothing without them, and where they say
-/// little: a narrow or tall matrix on CPUs is joined by kernels that were not measured.
-std::optional<PanelCut> measured_cut(std::int64_t rows, std::int64_t columns, bool tall,
-                                     const NodeFacts& facts) {
-  const KernelTimes* times = measured_times(facts);
-  const bool is_apart = facts.devices == 0 && (tall || columns <= narrow_columns);
-  if (times == nullptr || is_apart) return std::nullopt;
-  return best_panel_cut(*times, rows, columns, workforce_of(facts));
+/// Times of kernels on tall tiles of those widths on CPUs where none were measured; how they
+/// compare is what counts. An operation takes longer in narrow tiles, and where V is large for the
+/// caches; those of geqrt take twice as long. With tall_tile_top() fitted to 93 cuts of 1000 to
+/// 8000 columns on 2 to 28 workers: the model is within 5 % (root of the mean square), and of the
+/// cuts that were measured the one it takes for the best takes 1.8 % more than the best, at most 11
+/// (bench/results/2026-11-26-32-cores.md).
+KernelTimes usual_times(std::span<const std::int64_t> widths) {
+  constexpr std::array<std::int64_t, 5> heights{256, 512, 1024, 1536, tall_tile_rows_most};
+  KernelTimes times;
+  for (const std::int64_t width : widths) {
+    for (const std::int64_t rows : heights) {
+      const auto w = static_cast<double>(width);
+      const auto h = static_cast<double>(rows);
+      const double of_operation = 1e-3 * (1 + 6 / w) * (1 + 4e-7 * h * w);
+      for (const char* const kernel : {"geqrt", "tsmqr"}) {
+        times.push_back({kernel, rows, width, cpu_inner(width), 4 * h * w * w * of_operation});
+      }
+    }
+  }
+  return times;
 }
 
-std::int64_t automatic_inner(std::int64_t tile, const std::optional<PanelCut>& measured,
+/// Widths between these (144) have slower kernels on some processors.
+constexpr std::array<std::int64_t, 3> usual_widths{48, 96, 192};
+
+/// The best panels by times of kernels, and which these are.
+struct TimedCut {
+  PanelCut cut;
+  KernelTimes times;
+};
+
+/// By what was measured; on CPUs, where nothing was, by what is usual. Nothing where neither says
+/// much: a narrow or tall matrix on CPUs is joined by kernels that were not timed.
+std::optional<TimedCut> timed_cut(std::int64_t rows, std::int64_t columns, bool tall,
+                                  const NodeFacts& facts) {
+  const bool on_cpus = facts.devices == 0;
+  if (on_cpus && (tall || columns <= narrow_columns)) return std::nullopt;
+  const KernelTimes* const measured = measured_times(facts);
+  for (const KernelTimes& times : {measured != nullptr ? *measured : KernelTimes{},
+                                   on_cpus ? usual_times(usual_widths) : KernelTimes{}}) {
+    const auto cut = best_panel_cut(times, rows, columns, workforce_of(facts));
+    if (cut) return TimedCut{*cut, times};
+  }
+  return std::nullopt;
+}
+
+std::int64_t automatic_inner(std::int64_t tile, const std::optional<TimedCut>& timed,
                              const NodeFacts& facts) {
   if (const auto fixed = facts.tuning.fixed.inner) return std::min(*fixed, tile);
-  if (measured) return std::min(measured->inner, tile);
+  if (timed) return std::min(timed->cut.inner, tile);
   if (facts.has_gpus()) return std::min(gpu_inner, tile);
   return facts.devices > 0 ? tile : cpu_inner(tile);
 }
 
-/// Tiles of a tall tile on CPUs, at most so many.
-std::int64_t cpu_tall_tiles(std::int64_t rows, std::int64_t columns, const QrLayout& layout,
-                            const std::optional<PanelCut>& measured, std::int64_t most,
-                            const NodeFacts& facts, std::int64_t workers) {
-  const auto within = [&](std::int64_t height) {
-    return std::min(most, std::max<std::int64_t>(1, height / layout.tile));
-  };
-  if (layout.tree == QrTree::binomial) return within(cpu_height_binomial);
-  if (measured) {
-    const auto height =
-        best_panel_height(*measured_times(facts), rows, columns, *measured, workforce_of(facts));
-    if (height) return within(*height);
-  }
-  return best_tall_tiles(rows, columns, layout.tile, within(tall_tile_rows_most), workers).tiles;
+/// Rows of a tall tile on CPUs.
+std::int64_t cpu_height(std::int64_t rows, std::int64_t columns, const QrLayout& layout,
+                        const std::optional<TimedCut>& timed, const NodeFacts& facts) {
+  if (layout.tree == QrTree::binomial) return cpu_height_binomial;
+  const PanelCut own{layout.tile, cpu_inner(layout.tile)};
+  const TimedCut used = timed ? *timed : TimedCut{own, usual_times({&own.width, 1})};
+  return best_panel_height(used.times, rows, columns, used.cut, workforce_of(facts))
+      .value_or(tall_tile_rows_most);
 }
 
 }  // namespace
@@ -170,17 +136,16 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   // Of a node on average: nodes may have different numbers, and must come to the same choice.
   const std::int64_t of_node = std::max(1, facts.cpu_workers_of_all / facts.nodes);
   const std::int64_t workers = of_node * cut.distribution.grid_columns;
-  const std::int64_t all_workers = of_node * facts.nodes;
 
   config::Layout squares = wanted;
   if (!wanted.tile) squares.tile = facts.tuning.fixed.tile;
   const bool divides = divides_tasks(wanted, facts) && facts.devices == 0;
-  const std::optional<PanelCut> measured =
-      squares.tile || divides ? std::nullopt : measured_cut(rows, columns, tall, facts);
+  const std::optional<TimedCut> timed =
+      squares.tile || divides ? std::nullopt : timed_cut(rows, columns, tall, facts);
   if (!squares.tile && facts.devices == 0 && !divides) {
-    squares.tile = cpu_tile(rows, columns, tall, workers, all_workers, measured);
-  } else if (measured) {
-    squares.tile = measured->width;
+    squares.tile = cpu_tile(columns, workers, timed ? std::optional(timed->cut) : std::nullopt);
+  } else if (timed) {
+    squares.tile = timed->cut.width;
   } else if (!squares.tile && facts.has_gpus()) {
     squares.tile = gpu_tile(columns, std::int64_t{facts.devices} * cut.distribution.grid_columns);
   }
@@ -190,8 +155,8 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   layout.strip = tiles.strip;
   layout.small = tiles.small;
   layout.fine = tiles.fine;
-  layout.inner = static_cast<std::int32_t>(
-      wanted.inner.value_or(automatic_inner(layout.tile, measured, facts)));
+  layout.inner =
+      static_cast<std::int32_t>(wanted.inner.value_or(automatic_inner(layout.tile, timed, facts)));
   if (layout.inner > layout.tile) {
     throw Error(ErrorCode::usage, fmt::format("layout.inner {} is more than the tile of {}",
                                               layout.inner, layout.tile));
@@ -218,7 +183,8 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   // A GPU factors a panel of any height as fast as the memory allows: nothing is won by cutting it.
   std::int64_t most = facts.has_gpus() ? share : quotient_up(share, pieces);
   if (facts.devices == 0) {
-    most = cpu_tall_tiles(rows, columns, layout, measured, most, facts, all_workers);
+    const std::int64_t height = cpu_height(rows, columns, layout, timed, facts);
+    most = std::min(most, std::max<std::int64_t>(1, height / layout.tile));
   }
   const std::int64_t automatic = facts.tuning.fixed.virtual_tiles.value_or(most);
   layout.virtual_tiles =

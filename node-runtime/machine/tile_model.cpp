@@ -140,6 +140,15 @@ std::optional<double> column_qr_seconds(const KernelTimes& times, std::int64_t m
   return seconds;
 }
 
+/// Whether columns of that width are enough for CPU workers: with fewer, those that wait for panels
+/// were slower than the model says.
+bool are_columns_for(std::int64_t workers, std::int64_t columns, std::int64_t width) {
+  return 7 * width * workers <= 5 * columns;
+}
+
+/// Heights of tall tiles closer to each other are not told apart.
+constexpr std::int64_t rows_apart = 32;
+
 struct TallTime {
   std::int64_t rows = 0;  ///< of a tall tile
   double seconds = 0;
@@ -154,8 +163,9 @@ std::optional<TallTime> tall_qr_time(const KernelTimes& times, std::int64_t m, s
   const double places = to_double(workforce.places);
   const double width = to_double(cut.width);
   const std::int64_t most = std::max(tall_tile_rows_most, cut.width);
+  const std::int64_t apart = cut.width * std::max<std::int64_t>(1, rows_apart / cut.width);
   std::optional<TallTime> best;
-  for (std::int64_t height = cut.width; height <= most; height += cut.width) {
+  for (std::int64_t height = apart; height <= most; height += apart) {
     double work = 0;
     double chain = 0;
     for_each_panel(m, n, cut, [&](const PanelStep& step) {

@@ -58,16 +58,9 @@ inline constexpr std::int64_t tall_tile_rows_most = 2048;
 
 /// What the work on a tall tile on CPUs takes beside what its kernels alone do, as a part of that,
 /// in tall tiles of one tile of that width; of v tiles a v-th of it: its top is handed on, and its
-/// tasks are more. Fitted as QR's rules are (algorithms/qr/layout.cpp).
+/// tasks are more. Fitted (algorithms/qr/layout.cpp).
 [[nodiscard]] constexpr double tall_tile_top(double width) {
-  return 0.2 + (105 / width) * (105 / width);
-}
-
-/// Whether columns of that width are enough for CPU workers: with fewer, those that wait for panels
-/// were slower than any model here says.
-[[nodiscard]] constexpr bool are_columns_for(std::int64_t workers, std::int64_t columns,
-                                             std::int64_t width) {
-  return 7 * width * workers <= 5 * columns;
+  return (120 / width) * (120 / width);
 }
 
 /// A QR of m x n by panels of `cut`. Where whole columns are updated (unmqr was measured: devices):

@@ -144,9 +144,9 @@ class Protocol {
   /// Forgets a drained job.
   void forget(Job& job);
 
-  /// Brings records that task_finished() is going to change to the calling processor. Of the
-  /// runtime's functions the one that may be called beside others: it looks at nothing but what a
-  /// running task keeps, and its room.
+  /// Has the records that task_finished() is going to change brought to the calling processor. The
+  /// only function that may be called while others are: it reads nothing but what a running task
+  /// keeps.
   static void expect_finished(const Task& task);
   /// The task's kernel has run (or was skipped): FIRE.
   void task_finished(Task& task, Actions& actions);

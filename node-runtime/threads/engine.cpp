@@ -25,8 +25,8 @@ namespace {
 constexpr std::int32_t quantum_for_idle = 16;
 constexpr std::int32_t quantum_for_busy = 4;
 /// Unfinished items for each worker from which on it lets workers go first. As fast as it can it
-/// would have the lock for a quarter of some runs, and workers wait for it with every task that they
-/// finish: on 16 cores they ran half as many meanwhile.
+/// would have the lock for a quarter of some runs, and workers wait for it with every task that
+/// they finish: on 16 cores they ran half as many meanwhile.
 constexpr std::int32_t ahead_each = 64;
 
 }  // namespace

@@ -35,7 +35,7 @@ void SpinMutex::lock_contended() {
 }
 
 void SpinMutex::wait_for_turn() {
-  // The holder is done within a few hundred nanoseconds unless the system took its processor away;
+  // The holder is done within a microsecond or two unless the system took its processor away;
   // then sleeping is the only thing that helps it. Looks become rarer, as many who look at once
   // take the word's cache line from the holder.
   int step = 1;

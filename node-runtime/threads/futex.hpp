@@ -11,7 +11,7 @@ namespace heddle {
 /// Bytes that processors hand to each other as one; two lines, as they fetch pairs.
 inline constexpr std::size_t cache_line = 128;
 
-/// Mutual exclusion for sections of well under a microsecond: spins for a while, then sleeps in the
+/// Mutual exclusion for sections of about a microsecond: spins for a while, then sleeps in the
 /// kernel. Meets the standard's Lockable requirements.
 class SpinMutex {
  public:
@@ -40,7 +40,7 @@ class SpinMutex {
   /// it have had it, or after some ten microseconds. Otherwise it would have it again before
   /// others, who look now and then, see that it was free.
   void let_others_in() const;
-  /// Whether somebody has found it taken and waits. A hint.
+  /// Whether somebody has found it taken and waits. For tests.
   [[nodiscard]] bool is_awaited() const {
     return arrived_.load(std::memory_order_relaxed) != served_.load(std::memory_order_relaxed);
   }

@@ -59,12 +59,11 @@ TEST(SpinMutex, is_left_to_others_by_who_takes_it_again_and_again) {
       mutex.let_others_in();
     }
   });
-  std::int64_t before = 0;
   while (turns.load() == 0) std::this_thread::yield();
   std::vector<std::int64_t> waited;  // turns of the other thread
   for (int i = 0; i < 500; ++i) {
     spend(30);  // so that the other one has it
-    before = turns.load();
+    const std::int64_t before = turns.load();
     const std::lock_guard lock(mutex);
     waited.push_back(turns.load() - before);
   }
