@@ -117,14 +117,15 @@ class RecordedRun final : public PredictionSubject {
     was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
     const MachineDescription& now = crowd == Crowd::other ? one.machine : was;
     const double bytes = one.matrix_bytes();
-    const auto ratio = [=, this, rehearsals = std::make_shared<Rehearsals>()](
-                           const KernelCase& what, const KernelCase& other, Runner runner) {
-      if (runner == Runner::worker) {
-        // A second or two each, and most replays of a run as it was need none.
-        const double known = rehearsed(*what.kernel, one, now, was, *rehearsals).ratio(what, other);
-        if (known > 0) return known;
+    const auto ratio = [=, this, rehearsed = std::shared_ptr<const Rehearsed>()](
+                           const KernelCase& what, const KernelCase& other,
+                           Runner runner) mutable -> RecordedClock::KnownRatio {
+      if (runner == Runner::worker && now.host.empty()) {
+        // Some seconds, and a replay of a run as it was needs none.
+        if (rehearsed == nullptr) rehearsed = rehearse(one, now, was);
+        if (const double known = rehearsed->ratio(what, other); known > 0) return {known, true};
       }
-      return here_.ratio(what, now, other, was, bytes, runner);
+      return {here_.ratio(what, now, other, was, bytes, runner), false};
     };
     return std::make_shared<RecordedClock>(recorded_, here_.clock_of(now, bytes), ratio,
                                            crowd == Crowd::other);
@@ -161,28 +162,41 @@ class RecordedRun final : public PredictionSubject {
     report["learned"] = was_.to_json();
     report["rehearsed"] = json::array();
     for (const auto& one : rehearsals_) {
-      report["rehearsed"].push_back({{"kernel", one.kernel->name},
-                                     {"nodes", one.nodes},
-                                     {"cpu_workers", one.cpu_workers},
-                                     {"gflops", one.ratios->rate_now() * 1e-9},
-                                     {"gflops_as_it_was", one.ratios->rate_then() * 1e-9},
-                                     {"gflops_recorded", one.rate_recorded * 1e-9},
-                                     {"chance", one.chance}});
+      json rehearsed{{"nodes", one->nodes}, {"cpu_workers", one->cpu_workers}};
+      one->all.add_to(rehearsed);
+      rehearsed["chance"] = one->chance;
+      for (const auto& [kernel, rates] : one->by_kernel) {
+        rates.add_to(rehearsed["kernels"][std::string(kernel->name)]);
+      }
+      report["rehearsed"].push_back(std::move(rehearsed));
     }
   }
 
  private:
-  /// A kernel as the run had it, and as a case is to have it.
+  /// What a worker reaches in a rehearsal of a case, in one of the run, and what the run's reached;
+  /// operations a second. 0: there are no such tasks.
+  struct RehearsedRates {
+    double now = 0;
+    double as_it_was = 0;
+    double recorded = 0;
+
+    void add_to(json& report) const {
+      report["gflops"] = now * 1e-9;
+      report["gflops_as_it_was"] = as_it_was * 1e-9;
+      report["gflops_recorded"] = recorded * 1e-9;
+    }
+  };
+  /// Tasks as the run had them, and as a case is to have them.
   struct Rehearsed {
-    const Kernel* kernel = nullptr;
-    std::shared_ptr<const RehearsedRatios> ratios{};  ///< null: it is not rehearsed
-    std::int32_t nodes = 0;                           ///< of the case
+    std::unique_ptr<const RehearsedRatios> ratios;
+    std::int32_t nodes = 0;  ///< of the case
     std::int32_t cpu_workers = 0;
-    double rate_recorded = 0;  ///< of a worker of the run, operations a second
-    double chance = 1;         ///< chance_in_ratio()
+    RehearsedRates all;
+    std::vector<std::pair<const Kernel*, RehearsedRates>> by_kernel;
+    double chance = 1;  ///< chance_in_ratio()
 
     [[nodiscard]] double ratio(const KernelCase& now, const KernelCase& then) const {
-      return ratios == nullptr ? 0 : ratios->ratio(now, then) * chance;
+      return ratios->ratio(now, then) * chance;
     }
   };
   /// A case with times that follow from operations alone.
@@ -191,49 +205,48 @@ class RecordedRun final : public PredictionSubject {
     replay::RunTrace run;
     RecordedTimes times;
   };
-  /// Those of a case, each made when its kernel is asked for.
-  struct Rehearsals {
-    std::optional<Draft> draft;
-    std::map<const Kernel*, Rehearsed> by_kernel;
-  };
   /// What rehearsals say beside the run.
   [[nodiscard]] std::string rehearsed_text() const {
     std::string text;
     for (const auto& one : rehearsals_) {
       text += fmt::format(
-          "  {:<18}{}, GFLOP/s of a worker: {:.1f}; as the run was {:.1f}, which had {:.1f}\n",
-          "rehearsed", one.kernel->name, one.ratios->rate_now() * 1e-9,
-          one.ratios->rate_then() * 1e-9, one.rate_recorded * 1e-9);
+          "  {:<18}{:.1f} GFLOP/s of a worker; as the run was {:.1f}, which had {:.1f}\n",
+          "rehearsed", one->all.now * 1e-9, one->all.as_it_was * 1e-9, one->all.recorded * 1e-9);
     }
     return text;
   }
-  /// Of kernels that take a good part of the run, or will of the case.
-  [[nodiscard]] const Rehearsed& rehearsed(const Kernel& kernel, const PredictionCase& one,
-                                           const MachineDescription& now,
-                                           const MachineDescription& was, Rehearsals& rehearsals) {
-    constexpr double least_share = 0.2;
-    const auto [known, is_new] = rehearsals.by_kernel.try_emplace(&kernel);
-    Rehearsed& result = known->second;
-    if (!is_new || !now.host.empty() || !can_be_rehearsed(kernel)) return result;
-    if (!rehearsals.draft) rehearsals.draft.emplace(draft_of(one, now));
-    const Draft& draft = *rehearsals.draft;
-    if (std::max(recorded_->share_of(kernel), draft.times.share_of(kernel)) < least_share)
-      return result;
-    result.kernel = &kernel;
-    result.ratios =
-        here_.rehearse(kernel, {draft.what, now, begin_orders(draft.run, 0)},
+  [[nodiscard]] std::shared_ptr<const Rehearsed> rehearse(const PredictionCase& one,
+                                                          const MachineDescription& now,
+                                                          const MachineDescription& was) {
+    const Draft draft = draft_of(one, now);
+    auto result = std::make_shared<Rehearsed>();
+    result->ratios =
+        here_.rehearse({draft.what, now, begin_orders(draft.run, 0)},
                        {recorded_what_, was, begin_orders(run_, *replay::main_job(run_))});
-    result.nodes = now.machine.nodes;
-    result.cpu_workers = now.machine.cpu_workers;
-    result.rate_recorded = recorded_->rate_of(kernel);
-    result.chance = chance_in_ratio(result.ratios->rate_then(), result.rate_recorded,
-                                    recorded_->worker_paces());
+    result->nodes = now.machine.nodes;
+    result->cpu_workers = now.machine.cpu_workers;
+    const auto rates_of = [&](const Kernel* kernel) {
+      const auto [recorded, as_it_was] = recorded_->rates(
+          kernel, [&](const KernelCase& what) { return result->ratios->seconds_then(what); });
+      const RecordedTimes::Rates of_case = draft.times.rates(
+          kernel, [&](const KernelCase& what) { return result->ratios->seconds_now(what); });
+      return RehearsedRates{of_case.otherwise, as_it_was, recorded};
+    };
+    result->all = rates_of(nullptr);
+    for (const Kernel* kernel : recorded_->kernels()) {
+      const RehearsedRates rates = rates_of(kernel);
+      if (rates.as_it_was > 0) result->by_kernel.emplace_back(kernel, rates);
+    }
+    result->chance =
+        chance_in_ratio(result->all.as_it_was, result->all.recorded, recorded_->worker_paces());
     rehearsals_.push_back(result);
     return result;
   }
   /// In which order a case's tasks will begin follows from what they take.
   [[nodiscard]] Draft draft_of(const PredictionCase& one, const MachineDescription& now) {
-    const auto by_flops = [](const KernelCase&, const KernelCase&, Runner) { return 0.0; };
+    const auto by_flops = [](const KernelCase&, const KernelCase&, Runner) {
+      return RecordedClock::KnownRatio{};
+    };
     RecordedClock clock(recorded_, here_.clock_of(now, one.matrix_bytes()), by_flops, false);
     PreparedPrediction first(one, clock);
     const Prediction prediction = first.run(1, true);
@@ -346,8 +359,8 @@ class RecordedRun final : public PredictionSubject {
   RecordedMachine was_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
   double recorded_s_ = 0;
-  double stolen_share_ = 0;            ///< of its workers' time
-  std::vector<Rehearsed> rehearsals_;  ///< of the cases that needed some
+  double stolen_share_ = 0;                                   ///< of its workers' time
+  std::vector<std::shared_ptr<const Rehearsed>> rehearsals_;  ///< of the cases that needed one
   SimulatedFactorization recorded_what_;
   std::shared_ptr<const RecordedTimes> recorded_;
 };

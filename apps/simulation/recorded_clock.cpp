@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
@@ -282,27 +283,33 @@ double RecordedTimes::share_of(const Kernel& kernel) const {
   return all > 0 ? own / all : 0;
 }
 
-double RecordedTimes::rate_of(const Kernel& kernel) const {
+RecordedTimes::Rates RecordedTimes::rates(
+    const Kernel* kernel, const std::function<double(const KernelCase&)>& seconds) const {
   double flops = 0;
-  double seconds = 0;
+  double took = 0;
+  double would_take = 0;
   for (const Times& one : times_) {
-    if (one.runner != Runner::worker || one.key.kernel != &kernel) continue;
-    flops += flops_of(one.key.as_case()) * static_cast<double>(one.seconds.size());
-    seconds += std::accumulate(one.seconds.begin(), one.seconds.end(), 0.0);
+    if (one.runner != Runner::worker || one.seconds.empty()) continue;
+    if (kernel != nullptr && one.key.kernel != kernel) continue;
+    const KernelCase what = one.key.as_case();
+    const double each = seconds(what);
+    if (each <= 0) continue;
+    const auto count = static_cast<double>(one.seconds.size());
+    flops += flops_of(what) * count;
+    took += std::accumulate(one.seconds.begin(), one.seconds.end(), 0.0);
+    would_take += each * count;
   }
-  return seconds > 0 ? flops / seconds : 0;
+  return took > 0 ? Rates{flops / took, flops / would_take} : Rates{};
 }
 
-const Kernel* RecordedTimes::largest_share() const {
-  const Kernel* largest = nullptr;
-  double most = 0;
+std::vector<const Kernel*> RecordedTimes::kernels() const {
+  std::vector<const Kernel*> all;
   for (const Times& one : times_) {
-    const double share = share_of(*one.key.kernel);
-    if (share <= most) continue;
-    largest = one.key.kernel;
-    most = share;
+    if (one.runner != Runner::worker || one.seconds.empty()) continue;
+    if (std::ranges::find(all, one.key.kernel) == all.end()) all.push_back(one.key.kernel);
   }
-  return largest;
+  std::ranges::stable_sort(all, std::greater(), [&](const Kernel* one) { return share_of(*one); });
+  return all;
 }
 
 double chance_in_ratio(double rate_rehearsed, double rate_recorded,
@@ -324,29 +331,31 @@ double chance_in_ratio(double rate_rehearsed, double rate_recorded,
   return std::exp(-chance);
 }
 
-/// By the kernel's main case: timing all of them would take long.
-double RecordedClock::timed_crowding(const Kernel& kernel) {
-  const auto [known, is_new] = timed_.try_emplace(&kernel, 1);
+/// Timing all of them would take long.
+RecordedClock::KnownRatio RecordedClock::ratio_of_main_case(const Kernel& kernel) {
+  const auto [known, is_new] = main_ratios_.try_emplace(&kernel);
   const RecordedTimes::Times* const main = recorded_->main_case(kernel, Runner::worker);
   if (!is_new || main == nullptr) return known->second;
   const KernelCase what = main->key.as_case();
-  if (const double ratio = ratio_(what, what, Runner::worker); ratio > 0) known->second = ratio;
+  known->second = ratio_(what, what, Runner::worker);
+  if (known->second.ratio <= 0) known->second = {1, false};
   return known->second;
 }
 
-/// What the kernel takes now of what it took. One of a small share of the run is timed beside
-/// itself on all workers, while in the run it is beside the kernel that computes most: the smaller
-/// the share, the more that one's ratio counts.
+/// What the kernel takes now of what it took. One of a small share of the run that was timed was so
+/// beside itself on all workers, while in the run it is beside the kernel that computes most: the
+/// smaller the share, the more that one's ratio counts.
 double RecordedClock::crowding(const Kernel& kernel, Runner runner) {
   if (!is_other_crowd_ || runner != Runner::worker) return 1;
   const auto [known, is_new] = crowding_.try_emplace(&kernel, 1);
-  const Kernel* const largest = recorded_->largest_share();
-  if (!is_new || largest == nullptr) return known->second;
+  const std::vector<const Kernel*> kernels = recorded_->kernels();
+  if (!is_new || kernels.empty()) return known->second;
+  const KnownRatio own = ratio_of_main_case(kernel);
+  if (own.is_rehearsed) return known->second = own.ratio;
   constexpr double half_share = 0.1;  // for which both count the same
   const double share = recorded_->share_of(kernel);
-  const double general = timed_crowding(*largest);
-  known->second =
-      general * std::pow(timed_crowding(kernel) / general, share / (share + half_share));
+  const double general = ratio_of_main_case(*kernels.front()).ratio;
+  known->second = general * std::pow(own.ratio / general, share / (share + half_share));
   return known->second;
 }
 
@@ -358,7 +367,9 @@ double RecordedClock::seconds(const KernelCase& what, Runner runner) {
   const RecordedTimes::Times* const like = recorded_->nearest(what, runner);
   if (like == nullptr) return now_->seconds(what, runner);
   const KernelCase near = like->key.as_case();
-  if (const double ratio = ratio_(what, near, runner); ratio > 0) return like->usual() * ratio;
+  if (const double ratio = ratio_(what, near, runner).ratio; ratio > 0) {
+    return like->usual() * ratio;
+  }
   return flops_of(near) > 0 ? like->usual() * flops_of(what) / flops_of(near) : like->usual();
 }
 

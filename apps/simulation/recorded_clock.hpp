@@ -45,10 +45,17 @@ class RecordedTimes {
   [[nodiscard]] const Times* main_case(const Kernel& kernel, Runner runner) const;
   /// The part of what all workers' kernels took that was this one's, 0..1.
   [[nodiscard]] double share_of(const Kernel& kernel) const;
-  /// Operations a second of a worker in that kernel; 0: none ran it.
-  [[nodiscard]] double rate_of(const Kernel& kernel) const;
-  /// That of workers' kernels with the largest share; null where they ran none.
-  [[nodiscard]] const Kernel* largest_share() const;
+  /// Operations a second of a worker.
+  struct Rates {
+    double as_they_were = 0;
+    double otherwise = 0;
+  };
+  /// Of workers' tasks of that kernel (null: of all), as they were, and if each took what its case
+  /// takes by `seconds`; cases of which that is 0 do not count. Zeros: there are none.
+  [[nodiscard]] Rates rates(const Kernel* kernel,
+                            const std::function<double(const KernelCase&)>& seconds) const;
+  /// Those that workers ran, each once, the one with the largest share first.
+  [[nodiscard]] std::vector<const Kernel*> kernels() const;
   /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.
   [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
   /// By node, what its workers took over what they would have with what is usual on all nodes: what
@@ -86,8 +93,13 @@ class RecordedTimes {
 /// times what it takes now of that case's time then; where nobody knows, by its operations.
 class RecordedClock final : public KernelClock {
  public:
-  /// What a case takes now over what another one took then; 0: nobody knows.
-  using Ratio = std::function<double(const KernelCase& now, const KernelCase& then, Runner runner)>;
+  /// What a case takes now over what another one took then.
+  struct KnownRatio {
+    double ratio = 0;           ///< 0: nobody knows
+    bool is_rehearsed = false;  ///< beside what is beside it, not timed by itself
+  };
+  using Ratio =
+      std::function<KnownRatio(const KernelCase& now, const KernelCase& then, Runner runner)>;
 
   /// `now`: of kernels that the run has not met at all.
   RecordedClock(std::shared_ptr<const RecordedTimes> recorded, std::shared_ptr<KernelClock> now,
@@ -104,13 +116,13 @@ class RecordedClock final : public KernelClock {
 
  private:
   [[nodiscard]] double crowding(const Kernel& kernel, Runner runner);
-  [[nodiscard]] double timed_crowding(const Kernel& kernel);
+  [[nodiscard]] KnownRatio ratio_of_main_case(const Kernel& kernel);
 
   std::shared_ptr<const RecordedTimes> recorded_;
   std::shared_ptr<KernelClock> now_;
   Ratio ratio_;
   bool is_other_crowd_ = false;
-  std::map<const Kernel*, double> timed_;
+  std::map<const Kernel*, KnownRatio> main_ratios_;
   std::int64_t estimated_ = 0;                ///< cases that the run had not
   std::map<const Kernel*, double> crowding_;  ///< of workers' kernels
 };

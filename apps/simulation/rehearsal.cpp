@@ -33,16 +33,22 @@ constexpr double warming_share = 1.0 / 3;
 /// A turn takes that, and as long as one of the workers takes for so many tasks.
 constexpr double seconds_each = 0.09;
 constexpr int tasks_min = 3;
-/// So small that products of any number of them stay in range, and far above denormal ones.
-constexpr double scale = 1e-3;
+/// So small that products of any number of them stay in range, and beside a diagonal of ones make
+/// no difference, and far above denormal ones.
+constexpr double scale = 1e-6;
+
+void set_ones(double* tile, const RehearsalPlan::Ones& ones) {
+  for (std::int64_t i = 0; i < ones.count; ++i) tile[ones.first + i * ones.step] = 1;
+}
 
 /// A number that one thread moves and others read, on a line of its own.
 struct alignas(64) Position {
   std::atomic<std::int32_t> value{0};
 };
 
-/// One process's part. Tasks [0, next) have been taken, and copies [0, copied) are there, since the
-/// first task was last begun with.
+/// One process's part. In this round through the tasks [0, next) have been taken, and copies
+/// [0, copied) are there. Whoever has taken a task runs it, even when the turn is over: others are
+/// to find what it writes.
 class Stage {
  public:
   /// Uses no memory of the tiles before the first turn.
@@ -55,6 +61,7 @@ class Stage {
         normal_(normal),
         has_core_(has_core),
         at_(static_cast<std::size_t>(workers.count)),
+        ended_(plan.tasks.size()),
         memory_(allocate_memory_block(
             static_cast<std::size_t>(std::max<std::int64_t>(1, plan.elements)) * sizeof(double))),
         source_(static_cast<std::size_t>(largest_copy(plan)), scale) {}
@@ -116,23 +123,31 @@ class Stage {
 
   /// Rounds through the tasks until the time is over. All threads meet between two rounds, and
   /// agree there whether there is another one.
+  ///
+  /// Of the tasks that were taken and have not ended, the first one waits for no other, and for no
+  /// copy for long: those that it needs wait for tasks before it. So one ends, and then the next.
   void work(std::int32_t worker, const Turn& turn, std::barrier<>& together,
             std::vector<RehearsedTime>& taken) {
     const auto count = static_cast<std::int32_t>(plan_.tasks.size());
     std::atomic<std::int32_t>& at = at_[static_cast<std::size_t>(worker)].value;
     together.arrive_and_wait();  // what tasks read is filled
     for (int run = 0;;) {
-      for (;;) {
-        if (is_over_.load(std::memory_order_relaxed)) break;
+      const std::int32_t round = round_;
+      while (!is_over_.load(std::memory_order_relaxed)) {
         const std::int32_t number = next_.fetch_add(1, std::memory_order_relaxed);
         // Released: what this worker's last task has used may be overwritten.
         at.store(std::min(number, count), std::memory_order_release);
         if (number >= count) break;
         const RehearsalPlan::Task& task = plan_.tasks[static_cast<std::size_t>(number)];
-        if (!wait_for_copies(task.copies) || !wait_for_tasks(task.behind)) break;
+        wait_for_copies(task.copies);
+        wait_for_tasks(task);
+        const CaseKey& kind = plan_.kinds[static_cast<std::size_t>(task.kind)];
+        if (kind.kernel == &kernel::potrf) set_ones(elements() + task.at.front(), ones_of(kind, 0));
         const Clock::time_point begin = Clock::now();
-        run_task(task);
+        run_task(kind, task);
         const Clock::time_point end = Clock::now();
+        // Released: what the task has written may be used.
+        ended_[static_cast<std::size_t>(number)].store(round, std::memory_order_release);
         if (begin >= turn.counts_from) {
           ++run;
           taken[static_cast<std::size_t>(task.kind)].add(
@@ -149,8 +164,7 @@ class Stage {
     }
   }
 
-  void run_task(const RehearsalPlan::Task& task) {
-    const CaseKey& kind = plan_.kinds[static_cast<std::size_t>(task.kind)];
+  void run_task(const CaseKey& kind, const RehearsalPlan::Task& task) {
     std::array<TileView, protocol::accesses_max> views;
     for (std::size_t i = 0; i < kind.operand_count; ++i) {
       const OperandShape& shape = kind.operands.at(i);
@@ -160,7 +174,7 @@ class Stage {
     const KernelCase what = kind.as_case();
     const std::int64_t info =
         kind.kernel->host({std::span(views).first(kind.operand_count), what.parameters});
-    HEDDLE_CHECK(info == 0, "an update gives info {}", info);
+    HEDDLE_CHECK(info == 0, "{} gives info {}", kind.kernel->name, info);
   }
 
   /// The thread of the turn's caller: copies, where it has a core, until the workers end a round.
@@ -174,6 +188,7 @@ class Stage {
       if (next_.load(std::memory_order_relaxed) >= count) {
         next_.store(0, std::memory_order_relaxed);
         copied_.store(0, std::memory_order_relaxed);
+        ++round_;
       }
       for (Position& position : at_) {
         position.value.store(next_.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -182,7 +197,7 @@ class Stage {
     }
   }
 
-  /// All tasks up to that one have ended. Acquired: what they have written may be used.
+  /// All tasks up to that one have ended. Acquired: what they have used may be overwritten.
   [[nodiscard]] bool are_past(std::int32_t task) const {
     return std::ranges::all_of(at_, [&](const Position& worker) {
       return worker.value.load(std::memory_order_acquire) > task;
@@ -195,6 +210,7 @@ class Stage {
     const RehearsalPlan::Copy& copy = plan_.copies[static_cast<std::size_t>(next)];
     if (!are_past(copy.behind)) return false;
     std::copy_n(source_.data(), copy.elements, elements() + copy.at);
+    set_ones(elements() + copy.at, copy.ones);
     copied_.store(next + 1, std::memory_order_release);
     return true;
   }
@@ -206,32 +222,27 @@ class Stage {
            copy_next();
   }
 
-  /// All that there are, as progress threads do, until the time is over.
+  /// All that there are, as progress threads do, until no worker takes more tasks.
   void copy_all() {
     constexpr std::chrono::microseconds pause{20};
-    while (copied_.load(std::memory_order_relaxed) < std::ssize(plan_.copies) &&
-           !is_over_.load(std::memory_order_relaxed)) {
+    const auto last = static_cast<std::int32_t>(plan_.tasks.size()) - 1;
+    while (copied_.load(std::memory_order_relaxed) < std::ssize(plan_.copies) && !are_past(last)) {
       if (!copy_next()) std::this_thread::sleep_for(pause);
     }
   }
 
-  /// False: the time is over before they are there.
-  [[nodiscard]] bool wait_for_copies(std::int32_t copies) {
+  void wait_for_copies(std::int32_t copies) {
     while (copied_.load(std::memory_order_acquire) < copies) {
-      if (is_over_.load(std::memory_order_relaxed)) return false;
       if (has_core_ || !try_copy_next()) std::this_thread::yield();
     }
-    return true;
   }
 
-  /// Whoever waits does so for tasks before its own, the first of which waits for none; and copies
-  /// for tasks before their first readers'. False: the time is over before.
-  [[nodiscard]] bool wait_for_tasks(std::int32_t task) const {
-    while (!are_past(task)) {
-      if (is_over_.load(std::memory_order_relaxed)) return false;
-      std::this_thread::yield();
+  void wait_for_tasks(const RehearsalPlan::Task& task) const {
+    for (std::int32_t i = task.before_first; i < task.before_last; ++i) {
+      const std::atomic<std::int32_t>& ended =
+          ended_[static_cast<std::size_t>(plan_.before[static_cast<std::size_t>(i)])];
+      while (ended.load(std::memory_order_acquire) != round_) std::this_thread::yield();
     }
-    return true;
   }
 
   const RehearsalPlan& plan_;
@@ -240,6 +251,8 @@ class Stage {
   bool has_core_;
   std::mutex copying_;        ///< of workers that copy
   std::vector<Position> at_;  ///< by worker: it uses what no task before this one does
+  std::vector<std::atomic<std::int32_t>> ended_;  ///< by task: the round in which it last did
+  std::int32_t round_ = 1;                        ///< written while all threads have met
   std::atomic<std::int32_t> next_{0};
   std::atomic<std::int32_t> copied_{0};
   std::atomic<bool> is_over_{false};
@@ -249,12 +262,6 @@ class Stage {
 };
 
 }  // namespace
-
-bool can_be_rehearsed(const Kernel& kernel) {
-  const auto updates = {&kernel::gsmm, &kernel::syrk, &kernel::unmqr, &kernel::tsmqr,
-                        &kernel::ttmqr};
-  return std::ranges::find(updates, &kernel) != updates.end();
-}
 
 class Rehearsal::Parts {
  public:
@@ -339,54 +346,62 @@ double seconds_of_a_flop(const std::vector<CaseKey>& kinds,
   return flops > 0 ? seconds / flops : 0;
 }
 
-/// Operations a second of a worker, of the turn in the middle; 0: it has no tasks.
-double rate_of(const std::vector<CaseKey>& kinds,
-               const std::vector<std::vector<RehearsedTime>>& turns) {
-  std::vector<double> seconds;
-  seconds.reserve(turns.size());
-  for (const auto& turn : turns) seconds.push_back(seconds_of_a_flop(kinds, turn));
-  const double usual = median(std::move(seconds));
-  return usual > 0 ? 1 / usual : 0;
-}
-
-/// What one task of each kind takes, at the pace of the turn in which it ran: in operations of a
-/// task that takes what is usual for one.
-std::vector<double> costs_of(const std::vector<CaseKey>& kinds,
-                             const std::vector<std::vector<RehearsedTime>>& turns) {
-  std::vector<double> sums(kinds.size(), 0);
-  std::vector<std::int64_t> counts(kinds.size(), 0);
-  for (const std::vector<RehearsedTime>& turn : turns) {
-    const double pace = seconds_of_a_flop(kinds, turn);
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-      if (turn[kind].count == 0) continue;
-      sums[kind] += turn[kind].seconds / pace;
-      counts[kind] += turn[kind].count;
-    }
+double sum_of(const std::vector<double>& costs, const std::vector<RehearsedTime>& turn) {
+  double sum = 0;
+  for (std::size_t kind = 0; kind < costs.size(); ++kind) {
+    sum += costs[kind] * static_cast<double>(turn[kind].count);
   }
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    sums[kind] = counts[kind] > 0 ? sums[kind] / static_cast<double>(counts[kind])
-                                  : flops_of(kinds[kind].as_case());
-  }
-  return sums;
-}
-
-/// 0: it has none such.
-double cost_of(const KernelCase& what, const std::vector<CaseKey>& kinds,
-               const std::vector<double>& costs) {
-  const auto found = std::ranges::find(kinds, CaseKey::of(what));
-  return found == kinds.end() ? 0 : costs[static_cast<std::size_t>(found - kinds.begin())];
+  return sum;
 }
 
 }  // namespace
+
+/// A turn's tasks take their kinds' costs times the turn's pace, as nearly as both can be told: the
+/// turns are not alike in what runs in them, nor in how fast the machine is.
+RehearsedRatios::Settled::Settled(std::vector<CaseKey> of_kinds, const Turns& turns)
+    : kinds(std::move(of_kinds)), costs(kinds.size(), 0), paces(turns.size(), 1) {
+  constexpr int sweeps = 8;
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      double seconds = 0;
+      std::int64_t count = 0;
+      for (std::size_t t = 0; t < turns.size(); ++t) {
+        if (paces[t] <= 0) continue;
+        seconds += turns[t][kind].seconds / paces[t];
+        count += turns[t][kind].count;
+      }
+      costs[kind] = count > 0 ? seconds / static_cast<double>(count) : 0;
+    }
+    for (std::size_t t = 0; t < turns.size(); ++t) {
+      double seconds = 0;
+      for (const RehearsedTime& time : turns[t]) seconds += time.seconds;
+      const double usual = sum_of(costs, turns[t]);
+      paces[t] = usual > 0 ? seconds / usual : 0;
+    }
+  }
+}
+
+/// Of a kind that did not run: by its operations, as the kernel's others.
+double RehearsedRatios::Settled::cost(const KernelCase& what) const {
+  double costs_of_kernel = 0;
+  double flops = 0;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    if (costs[kind] <= 0 || kinds[kind].kernel != what.kernel) continue;
+    if (kinds[kind] == CaseKey::of(what)) return costs[kind];
+    costs_of_kernel += costs[kind];
+    flops += flops_of(kinds[kind].as_case());
+  }
+  return flops > 0 ? costs_of_kernel / flops * flops_of(what) : 0;
+}
 
 RehearsedRatios::RehearsedRatios(RehearsalCast now, RehearsalCast then) {
   // All processes before the first turn: what one writes while another copy of it exists is copied.
   Rehearsal first(std::move(now));
   Rehearsal second(std::move(then));
   for (Rehearsal* one : {&first, &second}) static_cast<void>(one->turn(0));
-  std::vector<std::vector<RehearsedTime>> of_first;
-  std::vector<std::vector<RehearsedTime>> of_second;
-  pace_ = tuning::ratio_by_turns(
+  Turns of_first;
+  Turns of_second;
+  static_cast<void>(tuning::ratio_by_turns(
       [&] {
         of_first.push_back(first.turn(seconds_each));
         return seconds_of_a_flop(first.kinds(), of_first.back());
@@ -394,17 +409,24 @@ RehearsedRatios::RehearsedRatios(RehearsalCast now, RehearsalCast then) {
       [&] {
         of_second.push_back(second.turn(seconds_each));
         return seconds_of_a_flop(second.kinds(), of_second.back());
-      });
-  rate_now_ = rate_of(first.kinds(), of_first);
-  rate_then_ = rate_of(second.kinds(), of_second);
-  now_ = {first.kinds(), costs_of(first.kinds(), of_first)};
-  then_ = {second.kinds(), costs_of(second.kinds(), of_second)};
+      }));
+  now_ = Settled(first.kinds(), of_first);
+  then_ = Settled(second.kinds(), of_second);
+  std::vector<double> paces;
+  std::vector<double> ratios;
+  for (std::size_t pair = 0; pair < of_first.size(); ++pair) {
+    if (now_.paces[pair] <= 0 || then_.paces[pair] <= 0) continue;
+    paces.push_back(then_.paces[pair]);
+    ratios.push_back(now_.paces[pair] / then_.paces[pair]);
+  }
+  if (paces.empty()) return;
+  pace_then_ = median(std::move(paces));
+  pace_now_ = pace_then_ * median(std::move(ratios));
 }
 
 double RehearsedRatios::ratio(const KernelCase& now, const KernelCase& then) const {
-  const double of_now = cost_of(now, now_.kinds, now_.costs);
-  const double of_then = cost_of(then, then_.kinds, then_.costs);
-  return of_now > 0 && of_then > 0 ? pace_ * of_now / of_then : 0;
+  const double seconds = seconds_then(then);
+  return seconds > 0 ? seconds_now(now) / seconds : 0;
 }
 
 }  // namespace heddle

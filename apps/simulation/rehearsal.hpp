@@ -10,9 +10,6 @@
 
 namespace heddle {
 
-/// Whether a kernel can be rehearsed: an update, which can be run again and again on any numbers.
-[[nodiscard]] bool can_be_rehearsed(const Kernel& kernel);
-
 /// What tasks of a kind took.
 struct RehearsedTime {
   double seconds = 0;
@@ -30,10 +27,11 @@ struct RehearsalCast {
   bool copies_have_cores = true;           ///< one more of each process
 };
 
-/// A kernel's tasks of a factorization, as nodes of one host run them, without the other kernels:
+/// A factorization's tasks, as nodes of one host run them, but that no node waits for another one:
 /// each node is a process, its workers take the tasks in the order of its plan, on tiles that lie
-/// as the node's do, and one more thread brings what other nodes have written. So tasks
-/// find in the caches what they would find there, and what moves through the memory moves.
+/// as the node's do, and one more thread brings what other nodes have written. So tasks find in the
+/// caches what they would find there, have beside them what they would have, and what moves through
+/// the memory moves. The numbers are no matrix's.
 ///
 /// The processes are copies of this one, which shall have no threads but the caller's.
 class Rehearsal {
@@ -54,30 +52,39 @@ class Rehearsal {
   std::unique_ptr<Parts> parts_;
 };
 
-/// What a kernel's tasks take in one factorization over what they take in another one: both
-/// rehearsed by turns (tuning::ratio_by_turns), which says how long an operation takes in one over
-/// what it takes in the other; what kinds of tasks differ by besides, all turns say together. A
-/// second or two, and as much memory as both matrices, at most 2 GiB.
+/// What tasks take in one factorization over what they take in another one: both rehearsed by turns
+/// (tuning::ratio_by_turns), which say how fast the machine is in one over how fast it is in the
+/// other; what kinds of tasks differ by besides, all turns say together. A second or two, and as
+/// much memory as both matrices, at most 2 GiB.
 class RehearsedRatios {
  public:
   RehearsedRatios(RehearsalCast now, RehearsalCast then);
 
-  /// 0: one of them has no such task.
+  /// 0: one of them has no task of that kernel.
   [[nodiscard]] double ratio(const KernelCase& now, const KernelCase& then) const;
-  /// What a worker reached in each, operations a second: of the turn in the middle.
-  [[nodiscard]] double rate_now() const { return rate_now_; }
-  [[nodiscard]] double rate_then() const { return rate_then_; }
+  /// What a task takes in each; 0: it has none of that kernel.
+  [[nodiscard]] double seconds_now(const KernelCase& what) const {
+    return pace_now_ * now_.cost(what);
+  }
+  [[nodiscard]] double seconds_then(const KernelCase& what) const {
+    return pace_then_ * then_.cost(what);
+  }
 
  private:
-  struct Costs {
+  using Turns = std::vector<std::vector<RehearsedTime>>;
+  struct Settled {
+    Settled() = default;
+    Settled(std::vector<CaseKey> of_kinds, const Turns& turns);
+    [[nodiscard]] double cost(const KernelCase& what) const;
+
     std::vector<CaseKey> kinds;
-    std::vector<double> costs;  ///< in operations of usual pace
+    std::vector<double> costs;  ///< of a task, at a pace of 1; 0: none ran
+    std::vector<double> paces;  ///< of turns; 0: nothing ran
   };
-  double pace_ = 1;
-  double rate_now_ = 0;
-  double rate_then_ = 0;
-  Costs now_;
-  Costs then_;
+  Settled now_;
+  Settled then_;
+  double pace_now_ = 0;
+  double pace_then_ = 0;
 };
 
 }  // namespace heddle

@@ -1,6 +1,8 @@
 #include "apps/simulation/rehearsal_plan.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -8,6 +10,10 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "kernels/cholesky.hpp"
+#include "kernels/piece.hpp"
+#include "kernels/qr.hpp"
 
 namespace heddle {
 namespace {
@@ -27,15 +33,24 @@ constexpr std::int32_t lead = 64;
 /// Operands begin at cache lines.
 constexpr std::int64_t line_elements = 8;
 
+/// What can be run again and again on any numbers.
+bool is_update(const Kernel& kernel) {
+  const auto updates = {&kernel::gsmm, &kernel::syrk, &kernel::unmqr, &kernel::tsmqr,
+                        &kernel::ttmqr};
+  return std::ranges::find(updates, &kernel) != updates.end();
+}
+
 class Planner final : private replay::WalkSink {
  public:
-  Planner(const SimulatedFactorization& what, const Kernel& kernel, NodeId node,
-          std::int64_t elements_max)
-      : program_(what, clock_, false), kernel_(kernel), node_(node), elements_max_(elements_max) {}
+  Planner(const SimulatedFactorization& what, NodeId node, std::int64_t elements_max)
+      : program_(what, clock_, false), node_(node), elements_max_(elements_max) {}
 
   [[nodiscard]] RehearsalPlan plan(const BeginOrder& order) {
     const auto walk = program_.walk(node_, *this);
     while (has_room() && walk->advance()) {
+    }
+    if (own_elements() > elements_max_) {
+      std::erase_if(tasks_, [](const Met& met) { return !is_update(*met.what.kernel); });
     }
     put_in(order);
     meet_tiles();
@@ -48,7 +63,7 @@ class Planner final : private replay::WalkSink {
  private:
   struct Met {
     std::int64_t item = 0;
-    std::int32_t kind = 0;
+    CaseKey what;
     std::vector<Access> accesses;
   };
   /// A copy's content.
@@ -57,14 +72,15 @@ class Planner final : private replay::WalkSink {
     std::int32_t first = 0;
     std::int32_t last = 0;
     std::int64_t elements = 0;
+    RehearsalPlan::Ones ones{};
   };
 
   void append(replay::TaskKindId id, std::int32_t /*priority*/,
               std::span<const Access> accesses) override {
     ++items_;
-    const KernelCase what = program_.case_of(id);
-    if (what.kernel != &kernel_ || accesses.front().home.place != host_place) return;
-    tasks_.push_back({items_, kind_of(CaseKey::of(what)), {accesses.begin(), accesses.end()}});
+    if (accesses.front().home.place != host_place) return;
+    tasks_.push_back(
+        {items_, CaseKey::of(program_.case_of(id)), {accesses.begin(), accesses.end()}});
   }
   void announce(const Access& /*access*/, NodeId /*reader*/, std::int32_t /*priority*/) override {
     ++items_;
@@ -73,6 +89,20 @@ class Planner final : private replay::WalkSink {
   [[nodiscard]] bool has_room() const override { return std::ssize(tasks_) < rehearsed_tasks_max; }
 
   [[nodiscard]] bool is_copied(const Access& access) const { return access.home.node != node_; }
+  [[nodiscard]] static std::int64_t elements_of(const CaseKey& kind, std::size_t operand) {
+    return kind.operands.at(operand).rows * kind.operands.at(operand).columns;
+  }
+  [[nodiscard]] std::int64_t own_elements() const {
+    std::set<TileId> met;
+    std::int64_t sum = 0;
+    for (const Met& task : tasks_) {
+      for (std::size_t i = 0; i < task.accesses.size(); ++i) {
+        const Access& access = task.accesses[i];
+        if (!is_copied(access) && met.insert(access.tile).second) sum += elements_of(task.what, i);
+      }
+    }
+    return sum;
+  }
   [[nodiscard]] std::int32_t kind_of(const CaseKey& key) {
     const auto found = std::ranges::find(plan_.kinds, key);
     const auto at = static_cast<std::int32_t>(found - plan_.kinds.begin());
@@ -98,11 +128,10 @@ class Planner final : private replay::WalkSink {
   void meet_tiles() {
     for (const Met& met : tasks_) {
       const auto number = static_cast<std::int32_t>(plan_.tasks.size());
-      plan_.tasks.emplace_back().kind = met.kind;
-      const CaseKey& kind = plan_.kinds[static_cast<std::size_t>(met.kind)];
+      plan_.tasks.emplace_back().kind = kind_of(met.what);
       for (std::size_t i = 0; i < met.accesses.size(); ++i) {
         const Access& access = met.accesses[i];
-        const std::int64_t elements = kind.operands.at(i).rows * kind.operands.at(i).columns;
+        const std::int64_t elements = elements_of(met.what, i);
         if (!is_copied(access)) {
           own_.try_emplace(access.tile, elements);
           continue;
@@ -110,6 +139,7 @@ class Planner final : private replay::WalkSink {
         const auto [known, is_new] = copied_.try_emplace(Content{access.tile, access.version},
                                                          Uses{number, number, elements});
         known->second.last = number;
+        if (known->second.ones.count == 0) known->second.ones = ones_of(met.what, i);
         if (is_new) in_order_.push_back(known->first);
       }
     }
@@ -148,6 +178,7 @@ class Planner final : private replay::WalkSink {
       std::set<Block>& alike = blocks[uses.elements];
       RehearsalPlan::Copy& copy = plan_.copies.emplace_back();
       copy.elements = uses.elements;
+      copy.ones = uses.ones;
       if (!alike.empty() && alike.begin()->last < uses.first - lead) {
         copy.at = alike.begin()->at;
         copy.behind = alike.begin()->last;
@@ -174,42 +205,63 @@ class Planner final : private replay::WalkSink {
     }
   }
 
-  /// By where operands are, not by tiles: some lie upon each other.
+  /// By where operands are, not by tiles: some lie upon each other. Between two of the places
+  /// where operands begin or end, a task uses all elements or none.
   void find_conflicts() {
-    constexpr std::int64_t cell = 512;  // elements
+    const std::vector<std::int64_t> borders = borders_of_operands();
     struct Last {
-      std::int32_t write = -1;
-      std::int32_t use = -1;
+      std::int32_t writer = -1;
+      std::vector<std::int32_t> readers;  ///< since then
     };
-    std::vector<Last> cells(static_cast<std::size_t>(plan_.elements / cell + 1));
-    for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
-      RehearsalPlan::Task& task = plan_.tasks[t];
-      const CaseKey& kind = plan_.kinds[static_cast<std::size_t>(task.kind)];
-      const auto for_cells = [&](std::size_t operand, const auto& act) {
-        const OperandShape& shape = kind.operands.at(operand);
-        const std::int64_t from = task.at.at(operand);
-        const bool writes = tasks_[t].accesses[operand].mode != protocol::AccessMode::read;
-        for (std::int64_t c = from / cell; c * cell < from + shape.rows * shape.columns; ++c) {
-          act(cells[static_cast<std::size_t>(c)], writes);
+    std::vector<Last> pieces(borders.size());
+    const auto for_pieces = [&](std::size_t t, const auto& act) {
+      for (std::size_t i = 0; i < tasks_[t].accesses.size(); ++i) {
+        const std::int64_t from = plan_.tasks[t].at.at(i);
+        const std::int64_t to = from + elements_of(tasks_[t].what, i);
+        const bool writes = tasks_[t].accesses[i].mode != protocol::AccessMode::read;
+        for (auto at = std::ranges::lower_bound(borders, from); at != borders.end() && *at < to;
+             ++at) {
+          act(pieces[static_cast<std::size_t>(at - borders.begin())], writes);
         }
-      };
-      for (std::size_t i = 0; i < kind.operand_count; ++i) {
-        for_cells(i, [&](const Last& last, bool writes) {
-          task.behind = std::max(task.behind, writes ? last.use : last.write);
-        });
       }
-      for (std::size_t i = 0; i < kind.operand_count; ++i) {
-        for_cells(i, [&](Last& last, bool writes) {
-          last.use = static_cast<std::int32_t>(t);
-          if (writes) last.write = last.use;
-        });
+    };
+    std::vector<std::int32_t> found;
+    for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
+      found.clear();
+      for_pieces(t, [&](const Last& last, bool writes) {
+        if (last.writer >= 0) found.push_back(last.writer);
+        if (writes) found.insert(found.end(), last.readers.begin(), last.readers.end());
+      });
+      std::ranges::sort(found);
+      const auto repeated = std::ranges::unique(found);
+      found.erase(repeated.begin(), repeated.end());
+      plan_.tasks[t].before_first = static_cast<std::int32_t>(plan_.before.size());
+      plan_.before.insert(plan_.before.end(), found.begin(), found.end());
+      plan_.tasks[t].before_last = static_cast<std::int32_t>(plan_.before.size());
+      for_pieces(t, [&](Last& last, bool writes) {
+        const auto number = static_cast<std::int32_t>(t);
+        if (writes) {
+          last.writer = number;
+          last.readers.clear();
+        } else if (last.writer != number) {
+          last.readers.push_back(number);
+        }
+      });
+    }
+  }
+  [[nodiscard]] std::vector<std::int64_t> borders_of_operands() const {
+    std::set<std::int64_t> borders;
+    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+      for (std::size_t i = 0; i < tasks_[t].accesses.size(); ++i) {
+        const std::int64_t from = plan_.tasks[t].at.at(i);
+        borders.insert({from, from + elements_of(tasks_[t].what, i)});
       }
     }
+    return {borders.begin(), borders.end()};
   }
 
   NoClock clock_;
   SimulatedProgram program_;
-  const Kernel& kernel_;
   NodeId node_;
   std::int64_t elements_max_;
   RehearsalPlan plan_;
@@ -222,9 +274,18 @@ class Planner final : private replay::WalkSink {
 
 }  // namespace
 
-RehearsalPlan plan_rehearsal(const SimulatedFactorization& what, const Kernel& kernel, NodeId node,
+RehearsalPlan::Ones ones_of(const CaseKey& kind, std::size_t operand) {
+  const bool factors = kind.kernel == &kernel::potrf && operand == 0;
+  const bool divides = kind.kernel == &kernel::trsm && operand == 1;
+  if (!factors && !divides) return {};
+  const auto offset = kind.as_case().parameters.as<kernel::PieceParameters>().offset;
+  const OperandShape& shape = kind.operands.at(operand);
+  return {offset, shape.rows + 1, shape.columns};
+}
+
+RehearsalPlan plan_rehearsal(const SimulatedFactorization& what, NodeId node,
                              const BeginOrder& order, std::int64_t elements_max) {
-  return Planner(what, kernel, node, elements_max).plan(order);
+  return Planner(what, node, elements_max).plan(order);
 }
 
 }  // namespace heddle

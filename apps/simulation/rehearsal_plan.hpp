@@ -14,21 +14,31 @@ namespace heddle {
 /// on.
 using BeginOrder = std::vector<std::int64_t>;
 
-/// The tasks of one kernel that a node's workers run in a factorization, in the order in which they
-/// begin, and the memory that they use: the node's own tiles, and copies of other nodes', which
-/// come while tasks run and whose blocks are used again.
+/// The tasks that a node's workers run in a factorization, in the order in which they begin, and
+/// the memory that they use: the node's own tiles, and copies of other nodes', which come while
+/// tasks run and whose blocks are used again.
 struct RehearsalPlan {
   struct Task {
     std::int32_t kind = 0;    ///< of `kinds`
     std::int32_t copies = 0;  ///< that are there when it begins
-    /// The last task before it that changes what it uses, or uses what it changes; -1: none does.
-    std::int32_t behind = -1;
+    /// [first, last) of `before`: tasks before it that change what it uses, or use what it
+    /// changes, and have no such task between them and it.
+    std::int32_t before_first = 0;
+    std::int32_t before_last = 0;
     std::array<std::int64_t, protocol::accesses_max> at{};  ///< of each operand's first element
+  };
+  /// Elements of a tile that are 1 where the others are small: a triangle's diagonal, by which
+  /// tasks divide.
+  struct Ones {
+    std::int64_t first = 0;
+    std::int64_t step = 0;
+    std::int64_t count = 0;
   };
   /// Of a tile's version that another node wrote.
   struct Copy {
     std::int64_t at = 0;  ///< its first element
     std::int64_t elements = 0;
+    Ones ones;
     /// The last task that uses the block's former content; -1: nobody has used it. Tasks before
     /// this one's first reader need no later copies: so whoever waits for it is waited for by
     /// nobody whom it waits for.
@@ -37,6 +47,7 @@ struct RehearsalPlan {
 
   std::vector<CaseKey> kinds;
   std::vector<Task> tasks;
+  std::vector<std::int32_t> before;
   std::vector<Copy> copies;  ///< in the order in which they are needed
   std::int64_t elements = 0;
 };
@@ -44,10 +55,14 @@ struct RehearsalPlan {
 /// Of more tasks than that the first ones stand for all.
 inline constexpr std::int32_t rehearsed_tasks_max = 50'000;
 
-/// Tasks that are not in `order` begin after the others, as the walk meets them. `elements_max` of
-/// the node's own tiles: more of them lie upon each other.
-[[nodiscard]] RehearsalPlan plan_rehearsal(const SimulatedFactorization& what, const Kernel& kernel,
-                                           NodeId node, const BeginOrder& order,
-                                           std::int64_t elements_max);
+/// The diagonal of the block that a task factors, or by which it divides, of its operand
+/// `operand`; `count` 0: it does neither.
+[[nodiscard]] RehearsalPlan::Ones ones_of(const CaseKey& kind, std::size_t operand);
+
+/// Tasks that are not in `order` begin after the others, as the walk meets them. Where the node's
+/// own tiles have more than `elements_max` elements, of the updates alone, which may compute with
+/// any numbers: then tiles lie upon each other.
+[[nodiscard]] RehearsalPlan plan_rehearsal(const SimulatedFactorization& what, NodeId node,
+                                           const BeginOrder& order, std::int64_t elements_max);
 
 }  // namespace heddle

@@ -174,7 +174,7 @@ std::vector<tuning::Workers> ThisMachine::processes_of(const Crowd& crowd) const
   return processes;
 }
 
-RehearsalCast ThisMachine::cast_of(const Kernel& kernel, const Played& played) const {
+RehearsalCast ThisMachine::cast_of(const Played& played) const {
   constexpr std::int64_t elements_max = (std::int64_t{1} << 30) / sizeof(double);  // of a host
   RehearsalCast cast;
   const Crowd crowd = crowd_of(played.machine, 0);
@@ -183,18 +183,17 @@ RehearsalCast ThisMachine::cast_of(const Kernel& kernel, const Played& played) c
   for (std::int32_t p = 0; p < std::ssize(cast.processes); ++p) {
     const auto node = static_cast<std::size_t>(p);
     const BeginOrder order = node < played.orders.size() ? played.orders[node] : BeginOrder();
-    cast.plans.push_back(plan_rehearsal(played.what, kernel, NodeId{p}, order,
-                                        elements_max / std::ssize(cast.processes)));
+    cast.plans.push_back(
+        plan_rehearsal(played.what, NodeId{p}, order, elements_max / std::ssize(cast.processes)));
   }
   return cast;
 }
 
-std::unique_ptr<RehearsedRatios> ThisMachine::rehearse(const Kernel& kernel, const Played& now,
-                                                       const Played& then) {
-  HEDDLE_CHECK(now.machine.host.empty() && then.machine.host.empty() && can_be_rehearsed(kernel),
-               "{} cannot be rehearsed here", kernel.name);
+std::unique_ptr<RehearsedRatios> ThisMachine::rehearse(const Played& now, const Played& then) {
+  HEDDLE_CHECK(now.machine.host.empty() && then.machine.host.empty(),
+               "a machine with rates of its own is rehearsed here");
   static_cast<void>(load_blas(profile_.blas));
-  return std::make_unique<RehearsedRatios>(cast_of(kernel, now), cast_of(kernel, then));
+  return std::make_unique<RehearsedRatios>(cast_of(now), cast_of(then));
 }
 
 std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& machine,

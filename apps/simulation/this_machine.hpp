@@ -75,11 +75,10 @@ class ThisMachine {
     const MachineDescription& machine;
     const std::vector<BeginOrder>& orders;
   };
-  /// What a kernel's tasks take in one factorization over what they take in another one, rehearsed
-  /// here, each with as many workers in as many processes as its machine has on a host (or as there
-  /// are here). The kernel can be rehearsed, and no machine has rates of its own.
-  [[nodiscard]] std::unique_ptr<RehearsedRatios> rehearse(const Kernel& kernel, const Played& now,
-                                                          const Played& then);
+  /// What tasks take in one factorization over what they take in another one, rehearsed here, each
+  /// with as many workers in as many processes as its machine has on a host (or as there are here).
+  /// No machine has rates of its own.
+  [[nodiscard]] std::unique_ptr<RehearsedRatios> rehearse(const Played& now, const Played& then);
 
  private:
   /// Who works at a time.
@@ -101,7 +100,7 @@ class ThisMachine {
   [[nodiscard]] bool has_spare_cores(const Crowd& crowd) const {
     return crowd.workers + crowd.processes <= topology_.compute_thread_count();
   }
-  [[nodiscard]] RehearsalCast cast_of(const Kernel& kernel, const Played& played) const;
+  [[nodiscard]] RehearsalCast cast_of(const Played& played) const;
 
   MachineProfile profile_;
   CpuTopology topology_ = CpuTopology::detect();

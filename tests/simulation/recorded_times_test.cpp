@@ -94,7 +94,7 @@ TEST(RecordedTimes, are_those_of_the_run_where_all_workers_are_alike) {
   EXPECT_EQ(times.worker_paces().size(), 4U);
   for (const double pace : times.worker_paces()) EXPECT_NEAR(pace, 1, 1e-3);
   for (const double pace : times.node_paces()) EXPECT_NEAR(pace, 1, 1e-3);
-  EXPECT_EQ(times.largest_share(), &kernel::gsmm);
+  EXPECT_EQ(times.kernels().front(), &kernel::gsmm);
   double shares = 0;
   for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
     shares += times.share_of(*kernel);
@@ -159,11 +159,30 @@ TEST(RecordedTimes, of_another_factorization_are_refused) {
   }
 }
 
-TEST(RecordedTimes, tell_what_a_worker_reached_in_a_kernel) {
+TEST(RecordedTimes, tell_what_workers_reached_and_would_have) {
   const RecordedTimes times(run_with({}), 0, factorization(), false);
-  // 128 us for the operations of a product, and 2.
-  EXPECT_NEAR(times.rate_of(kernel::gsmm), 1e9 * 128 / 130, 0.01e9);
-  EXPECT_EQ(times.rate_of(kernel::unmqr), 0);
+  // Products of 40 x 40: 128 us for the operations, and 2; the last tiles' are smaller.
+  const auto twice = [](const KernelCase& what) { return 2 * (2e-6 + 1e-9 * flops_of(what)); };
+  const RecordedTimes::Rates products = times.rates(&kernel::gsmm, twice);
+  EXPECT_NEAR(products.as_they_were, 1e9 * 128 / 130, 0.01e9);
+  EXPECT_NEAR(products.otherwise, products.as_they_were / 2, 1e-3 * products.as_they_were);
+  const RecordedTimes::Rates all = times.rates(nullptr, twice);
+  EXPECT_NEAR(all.otherwise, all.as_they_were / 2, 1e-3 * all.as_they_were);
+  EXPECT_LT(all.as_they_were, products.as_they_were) << "the others are smaller";
+  // What is not known does not count, on either side.
+  const auto of_products = [&](const KernelCase& what) {
+    return what.kernel == &kernel::gsmm ? twice(what) : 0;
+  };
+  EXPECT_EQ(times.rates(nullptr, of_products).as_they_were, products.as_they_were);
+  EXPECT_EQ(times.rates(&kernel::unmqr, twice).as_they_were, 0);
+}
+
+TEST(RecordedTimes, tell_kernels_by_their_shares) {
+  const RecordedTimes times(run_with({}), 0, factorization(), false);
+  const std::vector<const Kernel*> kernels = times.kernels();
+  ASSERT_EQ(kernels.size(), 4);
+  EXPECT_EQ(kernels.front(), &kernel::gsmm);
+  EXPECT_EQ(kernels.back(), &kernel::potrf);
 }
 
 TEST(RecordedTimes, and_a_rehearsal_of_them_differ_by_chance_as_far_as_workers_do) {
@@ -192,7 +211,7 @@ TEST(RecordedClock, tells_the_runs_times_and_scales_those_of_other_shapes_and_cr
   int asked = 0;
   const RecordedClock::Ratio thrice = [&](const KernelCase&, const KernelCase&, Runner) {
     ++asked;
-    return 3.0;
+    return RecordedClock::KnownRatio{3.0, false};
   };
   RecordedClock same(recorded, now, thrice, false);
   EXPECT_NEAR(same.seconds(product.what(), Runner::worker), usual, 1e-9);
@@ -209,7 +228,7 @@ TEST(RecordedClock, tells_the_runs_times_and_scales_those_of_other_shapes_and_cr
 
   // Nobody knows: by operations.
   const RecordedClock::Ratio unknown = [](const KernelCase&, const KernelCase&, Runner) {
-    return 0.0;
+    return RecordedClock::KnownRatio{};
   };
   RecordedClock guess(recorded, now, unknown, false);
   EXPECT_NEAR(guess.seconds(large.what(), Runner::worker),

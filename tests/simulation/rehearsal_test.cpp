@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "apps/simulation/simulated_program.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "kernels/piece.hpp"
 #include "kernels/qr.hpp"
 
 namespace heddle {
@@ -61,59 +64,71 @@ bool overlap(const Range& one, const Range& other) {
   return one.first < other.second && other.first < one.second;
 }
 
-RehearsalCast cast_of(const SimulatedFactorization& what, const Kernel& kernel, int processes,
-                      int workers) {
+RehearsalCast cast_of(const SimulatedFactorization& what, int processes, int workers) {
   RehearsalCast cast;
   for (int p = 0; p < processes; ++p) {
-    cast.plans.push_back(plan_rehearsal(what, kernel, NodeId{p}, {}, unlimited));
+    cast.plans.push_back(plan_rehearsal(what, NodeId{p}, {}, unlimited));
     cast.processes.push_back({workers, {}});
   }
   return cast;
 }
 
-/// Programs with tasks of a kernel that other nodes' tiles feed.
+/// Programs with tasks that other nodes' tiles feed.
 struct Example {
   SimulatedFactorization what;
-  const Kernel* kernel;
   int nodes;
 };
 
 std::vector<Example> examples() {
   std::vector<Example> all;
-  all.push_back({some_cholesky(640, 40, grid(2, 2)), &kernel::gsmm, 4});
-  all.push_back({some_cholesky(650, 40, grid(1, 2)), &kernel::gsmm, 2});
-  all.push_back({some_qr(640, 40, grid(4, 1)), &kernel::tsmqr, 4});
-  all.push_back({some_qr(650, 40, grid(1, 2)), &kernel::unmqr, 2});
+  all.push_back({some_cholesky(640, 40, grid(2, 2)), 4});
+  all.push_back({some_cholesky(650, 40, grid(1, 2)), 2});
+  all.push_back({some_qr(640, 40, grid(4, 1)), 4});
+  all.push_back({some_qr(650, 40, grid(1, 2)), 2});
   return all;
+}
+
+/// How many tasks of each kernel a plan has.
+std::map<std::string_view, std::int64_t> counts_of(const RehearsalPlan& plan) {
+  std::map<std::string_view, std::int64_t> counts;
+  for (const RehearsalPlan::Task& task : plan.tasks) {
+    ++counts[plan.kinds[static_cast<std::size_t>(task.kind)].kernel->name];
+  }
+  return counts;
 }
 
 }  // namespace
 
-TEST(RehearsalPlan, has_all_tasks_of_the_kernel_on_all_nodes) {
+TEST(RehearsalPlan, has_all_tasks_on_all_nodes) {
   const std::int64_t tiles = 16;
-  std::size_t count = 0;
+  std::map<std::string_view, std::int64_t> counts;
   for (int p = 0; p < 4; ++p) {
-    count +=
-        plan_rehearsal(some_cholesky(640, 40, grid(2, 2)), kernel::gsmm, NodeId{p}, {}, unlimited)
-            .tasks.size();
+    const RehearsalPlan plan =
+        plan_rehearsal(some_cholesky(640, 40, grid(2, 2)), NodeId{p}, {}, unlimited);
+    for (const auto& [kernel, count] : counts_of(plan)) counts[kernel] += count;
   }
-  EXPECT_EQ(count, tiles * (tiles - 1) * (tiles - 2) / 6);
+  const std::map<std::string_view, std::int64_t> all{
+      {"potrf", tiles},
+      {"trsm", tiles * (tiles - 1) / 2},
+      {"syrk", tiles * (tiles - 1) / 2},
+      {"gsmm", tiles * (tiles - 1) * (tiles - 2) / 6}};
+  EXPECT_EQ(counts, all);
 }
 
 TEST(RehearsalPlan, of_one_node_copies_nothing) {
   const RehearsalPlan plan =
-      plan_rehearsal(some_cholesky(640, 40, grid(1, 1)), kernel::gsmm, NodeId{0}, {}, unlimited);
+      plan_rehearsal(some_cholesky(640, 40, grid(1, 1)), NodeId{0}, {}, unlimited);
   EXPECT_TRUE(plan.copies.empty());
-  EXPECT_EQ(plan.elements, 16 * 15 / 2 * 40 * 40) << "all tiles below the diagonal";
+  EXPECT_EQ(plan.elements, 16 * 17 / 2 * 40 * 40) << "all tiles of the lower triangle";
 }
 
 TEST(RehearsalPlan, tasks_are_in_the_order_that_is_given) {
   const SimulatedFactorization what = some_cholesky(640, 40, grid(1, 1));
-  const RehearsalPlan plan = plan_rehearsal(what, kernel::gsmm, NodeId{0}, {}, unlimited);
+  const RehearsalPlan plan = plan_rehearsal(what, NodeId{0}, {}, unlimited);
   // Items of one node's walk are its tasks, from 1 on: backwards, with more than there are.
   BeginOrder backwards;
   for (std::int64_t item = 5000; item > 0; --item) backwards.push_back(item);
-  const RehearsalPlan turned = plan_rehearsal(what, kernel::gsmm, NodeId{0}, backwards, unlimited);
+  const RehearsalPlan turned = plan_rehearsal(what, NodeId{0}, backwards, unlimited);
   ASSERT_EQ(turned.tasks.size(), plan.tasks.size());
   for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
     EXPECT_EQ(operands_of(turned, turned.tasks[plan.tasks.size() - 1 - t]),
@@ -127,9 +142,8 @@ TEST(RehearsalPlan, tasks_are_in_the_order_that_is_given) {
 TEST(RehearsalPlan, copies_wait_for_nobody_who_waits_for_them) {
   for (const Example& example : examples()) {
     for (int p = 0; p < example.nodes; ++p) {
-      const RehearsalPlan plan =
-          plan_rehearsal(example.what, *example.kernel, NodeId{p}, {}, unlimited);
-      ASSERT_FALSE(plan.tasks.empty()) << example.kernel->name << p;
+      const RehearsalPlan plan = plan_rehearsal(example.what, NodeId{p}, {}, unlimited);
+      ASSERT_FALSE(plan.tasks.empty()) << p;
       std::int32_t there = 0;
       std::map<std::int64_t, std::int32_t> last_use;  // by where a copy is
       for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
@@ -153,51 +167,109 @@ TEST(RehearsalPlan, copies_wait_for_nobody_who_waits_for_them) {
         }
       }
       EXPECT_EQ(there, std::ssize(plan.copies));
-      EXPECT_GT(there, 0) << example.kernel->name << " of several nodes reads others' tiles";
+      EXPECT_GT(there, 0) << "tasks of several nodes read others' tiles";
     }
   }
 }
 
-TEST(RehearsalPlan, tasks_wait_for_those_before_that_update_what_they_use) {
-  for (const std::int64_t at_most : {unlimited, std::int64_t{5 * 40 * 40}}) {
-    const RehearsalPlan plan =
-        plan_rehearsal(some_cholesky(640, 40, grid(1, 1)), kernel::gsmm, NodeId{0}, {}, at_most);
-    for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
-      const std::vector<Range> operands = operands_of(plan, plan.tasks[t]);
-      for (std::size_t before = 0; before < t; ++before) {
-        const std::vector<Range> others = operands_of(plan, plan.tasks[before]);
-        const auto is_updated = [&](const Range& one) { return overlap(one, others[0]); };
-        const auto updates = [&](const Range& one) { return overlap(one, operands[0]); };
-        if (std::ranges::any_of(operands, is_updated) || std::ranges::any_of(others, updates)) {
-          EXPECT_GE(plan.tasks[t].behind, static_cast<std::int32_t>(before)) << t;
+/// Two tasks that use the same memory, and one of them changes it, run one after the other: the
+/// later one waits for the earlier one, or for one that does.
+TEST(RehearsalPlan, tasks_wait_for_those_before_that_change_what_they_use) {
+  const std::vector<SimulatedFactorization> programs{some_cholesky(400, 40, grid(1, 1)),
+                                                     some_qr(400, 40, grid(1, 1))};
+  for (const SimulatedFactorization& what : programs) {
+    for (const std::int64_t at_most : {unlimited, std::int64_t{5 * 40 * 40}}) {
+      const RehearsalPlan plan = plan_rehearsal(what, NodeId{0}, {}, at_most);
+      std::vector<std::set<std::int32_t>> ends_before(plan.tasks.size());
+      for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
+        const RehearsalPlan::Task& task = plan.tasks[t];
+        for (std::int32_t i = task.before_first; i < task.before_last; ++i) {
+          const std::int32_t before = plan.before[static_cast<std::size_t>(i)];
+          ASSERT_LT(before, static_cast<std::int32_t>(t));
+          ends_before[t].insert(before);
+          const auto& further = ends_before[static_cast<std::size_t>(before)];
+          ends_before[t].insert(further.begin(), further.end());
+        }
+        const std::vector<Range> operands = operands_of(plan, task);
+        for (std::size_t before = 0; before < t; ++before) {
+          const std::vector<Range> others = operands_of(plan, plan.tasks[before]);
+          // The first operand is always changed.
+          const auto is_changed = [&](const Range& one) { return overlap(one, others[0]); };
+          const auto changes = [&](const Range& one) { return overlap(one, operands[0]); };
+          if (std::ranges::any_of(operands, is_changed) || std::ranges::any_of(others, changes)) {
+            EXPECT_TRUE(ends_before[t].contains(static_cast<std::int32_t>(before)))
+                << t << " does not wait for " << before << " of " << what.flops;
+          }
         }
       }
-      EXPECT_LT(plan.tasks[t].behind, static_cast<std::int32_t>(t));
     }
   }
 }
 
-TEST(RehearsalPlan, tiles_of_a_large_matrix_lie_upon_each_other) {
+TEST(RehearsalPlan, of_a_large_matrix_has_updates_whose_tiles_lie_upon_each_other) {
   const std::int64_t at_most = 5 * 40 * 40;
   const RehearsalPlan plan =
-      plan_rehearsal(some_cholesky(640, 40, grid(1, 1)), kernel::gsmm, NodeId{0}, {}, at_most);
+      plan_rehearsal(some_cholesky(640, 40, grid(1, 1)), NodeId{0}, {}, at_most);
   EXPECT_LE(plan.elements, at_most);
   for (const RehearsalPlan::Task& task : plan.tasks) {
     for (const Range& operand : operands_of(plan, task)) EXPECT_LE(operand.second, plan.elements);
   }
+  const auto counts = counts_of(plan);
+  EXPECT_EQ(counts.size(), 2) << "of others the numbers count";
+  EXPECT_TRUE(counts.contains("gsmm") && counts.contains("syrk"));
+}
+
+TEST(RehearsalPlan, tasks_divide_by_diagonals_of_ones) {
+  const SimulatedFactorization what = some_cholesky(640, 40, grid(2, 2));
+  for (const int p : {1, 2}) {  // which have no diagonal tiles of their own
+    const RehearsalPlan plan = plan_rehearsal(what, NodeId{p}, {}, unlimited);
+    std::map<std::int64_t, const RehearsalPlan::Copy*> copies;  // by where they are
+    std::int32_t there = 0;
+    int divided = 0;
+    for (const RehearsalPlan::Task& task : plan.tasks) {
+      for (; there < task.copies; ++there) {
+        const RehearsalPlan::Copy& copy = plan.copies[static_cast<std::size_t>(there)];
+        copies[copy.at] = &copy;
+      }
+      const CaseKey& kind = plan.kinds[static_cast<std::size_t>(task.kind)];
+      if (kind.kernel != &kernel::trsm) continue;
+      ASSERT_TRUE(copies.contains(task.at[1]));
+      ++divided;
+      const RehearsalPlan::Ones& ones = copies.at(task.at[1])->ones;
+      EXPECT_EQ(ones.first, 0);
+      EXPECT_EQ(ones.step, 41);
+      EXPECT_EQ(ones.count, 40);
+    }
+    EXPECT_GT(divided, 0) << p;
+  }
+}
+
+TEST(RehearsalPlan, a_piece_has_its_ones_where_it_begins_in_its_tile) {
+  CaseKey kind;
+  kind.kernel = &kernel::potrf;
+  kind.operands[0] = {100, 20};
+  kind.operand_count = 1;
+  const KernelParameters parameters{kernel::PieceParameters{40}};
+  kind = CaseKey::of({kind.kernel, parameters, std::span(kind.operands).first(1)});
+  const RehearsalPlan::Ones ones = ones_of(kind, 0);
+  EXPECT_EQ(ones.first, 40);
+  EXPECT_EQ(ones.step, 101);
+  EXPECT_EQ(ones.count, 20);
+  kind.kernel = &kernel::gsmm;
+  EXPECT_EQ(ones_of(kind, 0).count, 0);
 }
 
 TEST(Rehearsal, of_several_processes_ends) {
   load_blas({});
   for (const bool have_cores : {false, true}) {
-    for (const auto& [what, kernel, nodes] : examples()) {
-      RehearsalCast cast = cast_of(what, *kernel, nodes, 3);
+    for (const auto& [what, nodes] : examples()) {
+      RehearsalCast cast = cast_of(what, nodes, 3);
       cast.copies_have_cores = have_cores;
       Rehearsal rehearsal(std::move(cast));
       for (int turn = 0; turn < 20; ++turn) {
         std::int64_t count = 0;
         for (const RehearsedTime& one : rehearsal.turn(0.002)) count += one.count;
-        EXPECT_GT(count, 0) << kernel->name << turn;
+        EXPECT_GT(count, 0) << nodes << turn;
       }
     }
   }
@@ -205,7 +277,7 @@ TEST(Rehearsal, of_several_processes_ends) {
 
 TEST(Rehearsal, may_have_a_process_without_tasks) {
   load_blas({});
-  RehearsalCast cast = cast_of(some_qr(160, 40, grid(4, 1)), kernel::unmqr, 4, 1);
+  RehearsalCast cast = cast_of(some_qr(80, 40, grid(4, 1)), 4, 1);
   ASSERT_TRUE(cast.plans.back().tasks.empty());
   Rehearsal rehearsal(std::move(cast));
   for (int turn = 0; turn < 3; ++turn) {
@@ -218,19 +290,23 @@ TEST(Rehearsal, may_have_a_process_without_tasks) {
 TEST(RehearsedRatios, tell_kinds_apart_and_what_is_not_there) {
   load_blas({});
   const SimulatedFactorization what = some_cholesky(640, 80, grid(1, 1));
-  const auto cast = [&] { return cast_of(what, kernel::gsmm, 1, 1); };
+  const auto cast = [&] { return cast_of(what, 1, 1); };
+  const std::vector<OperandShape> tiles(3, OperandShape{80, 80});
+  const KernelCase product{&kernel::gsmm, KernelParameters(kernel::UpdateParameters{}), tiles};
   const RehearsedRatios same(cast(), cast());
-  const CaseKey kind = cast().plans.front().kinds.front();
-  EXPECT_GT(same.ratio(kind.as_case(), kind.as_case()), 0.1);
-  EXPECT_LT(same.ratio(kind.as_case(), kind.as_case()), 10);
-  const SimulatedFactorization smaller = some_cholesky(640, 40, grid(1, 1));
-  RehearsalCast of_smaller = cast_of(smaller, kernel::gsmm, 1, 1);
-  const CaseKey small_kind = of_smaller.plans.front().kinds.front();
-  const RehearsedRatios ratios(std::move(of_smaller), cast());
-  const double ratio = ratios.ratio(small_kind.as_case(), kind.as_case());
-  EXPECT_LT(ratio, 1) << "an eighth of the operations";
-  EXPECT_GT(ratio, 0);
-  EXPECT_EQ(ratios.ratio(kind.as_case(), kind.as_case()), 0) << "there is no such task now";
+  EXPECT_GT(same.ratio(product, product), 0.1);
+  EXPECT_LT(same.ratio(product, product), 10);
+  EXPECT_GT(same.seconds_then(product), 80.0 * 80 * 80 * 2 / 1e12) << "no core is as fast";
+  const RehearsedRatios ratios(cast_of(some_cholesky(640, 40, grid(1, 1)), 1, 1), cast());
+  const std::vector<OperandShape> small_tiles(3, OperandShape{40, 40});
+  const KernelCase small{&kernel::gsmm, product.parameters, small_tiles};
+  EXPECT_LT(ratios.ratio(small, product), 1) << "an eighth of the operations";
+  EXPECT_GT(ratios.ratio(small, product), 0);
+  // There is no such task now: by its operations, as others of the kernel.
+  EXPECT_NEAR(ratios.seconds_now(product), 8 * ratios.seconds_now(small),
+              0.01 * ratios.seconds_now(product));
+  const KernelCase reflected{&kernel::geqrt, product.parameters, tiles};
+  EXPECT_EQ(same.ratio(reflected, reflected), 0) << "of no such kernel";
 }
 
 }  // namespace heddle
