@@ -20,6 +20,7 @@
 #include "base/memory_block.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/qr.hpp"
+#include "node-runtime/threads/futex.hpp"
 #include "node-runtime/topology/cpu.hpp"
 
 namespace heddle {
@@ -29,10 +30,15 @@ using Clock = std::chrono::steady_clock;
 
 /// What begins in the first part of a turn does not count: it finds caches with another
 /// rehearsal's tiles, and a clock as it was with another number of cores at work.
-constexpr double warming_share = 1.0 / 3;
-/// A turn takes that, and as long as one of the workers takes for so many tasks.
-constexpr double seconds_each = 0.09;
+constexpr double warming_share = 0.4;
+/// A turn takes as long as one of the workers takes for so many tasks, and as long as all tiles can
+/// be used in the part of it that does not count, within these bounds: what a factorization has
+/// used a panel ago is in the caches, and tiles of which turns before have left nothing there are
+/// slower (QR of 4000 on one node of 6 workers needs 60 ms for a panel's updates, and reached a
+/// quarter less where turns took 90).
 constexpr int tasks_min = 3;
+constexpr double seconds_min = 0.09;
+constexpr double seconds_max = 0.3;
 /// So small that products of any number of them stay in range, and beside a diagonal of ones make
 /// no difference, and far above denormal ones.
 constexpr double scale = 1e-6;
@@ -78,6 +84,7 @@ class Stage {
     };
     const Turn turn{after(warming_share * seconds), after(seconds)};
     is_over_.store(false, std::memory_order_relaxed);
+    const tuning::BesideWorkers beside(workers_);
     std::barrier together(workers_.count + 1);
     {
       std::vector<std::jthread> threads;
@@ -222,12 +229,14 @@ class Stage {
            copy_next();
   }
 
-  /// All that there are, as progress threads do, until no worker takes more tasks.
+  /// All that there are, until no worker takes more tasks. Like a progress thread, which has a core
+  /// and looks without rest.
   void copy_all() {
-    constexpr std::chrono::microseconds pause{20};
+    if (plan_.copies.empty()) return;
     const auto last = static_cast<std::int32_t>(plan_.tasks.size()) - 1;
-    while (copied_.load(std::memory_order_relaxed) < std::ssize(plan_.copies) && !are_past(last)) {
-      if (!copy_next()) std::this_thread::sleep_for(pause);
+    while (!are_past(last)) {
+      const bool is_through = copied_.load(std::memory_order_relaxed) == std::ssize(plan_.copies);
+      if (is_through || !copy_next()) relax_cpu();
     }
   }
 
@@ -286,6 +295,13 @@ class Rehearsal::Parts {
   }
 
   [[nodiscard]] const std::vector<CaseKey>& kinds() const { return kinds_; }
+  [[nodiscard]] double tasks_of_a_pass() const {
+    double most = 0;
+    for (std::size_t p = 0; p < cast_.plans.size(); ++p) {
+      most = std::max(most, static_cast<double>(cast_.plans[p].pass) / cast_.processes[p].count);
+    }
+    return most;
+  }
 
   [[nodiscard]] std::vector<RehearsedTime> turn(double seconds) {
     others_.tell_all(seconds);
@@ -331,6 +347,9 @@ std::vector<RehearsedTime> Rehearsal::turn(double seconds) {
 const std::vector<CaseKey>& Rehearsal::kinds() const {
   return parts_->kinds();
 }
+double Rehearsal::tasks_of_a_pass() const {
+  return parts_->tasks_of_a_pass();
+}
 
 namespace {
 
@@ -344,6 +363,14 @@ double seconds_of_a_flop(const std::vector<CaseKey>& kinds,
     flops += flops_of(kinds[kind].as_case()) * static_cast<double>(turn[kind].count);
   }
   return flops > 0 ? seconds / flops : 0;
+}
+
+/// How long turns of a rehearsal take, by a first short one.
+double seconds_of_turns(Rehearsal& one) {
+  RehearsedTime all;
+  for (const RehearsedTime& time : one.turn(0)) all.add(time);
+  const double each = all.count > 0 ? all.seconds / static_cast<double>(all.count) : 0;
+  return std::clamp(one.tasks_of_a_pass() * each / warming_share, seconds_min, seconds_max);
 }
 
 double sum_of(const std::vector<double>& costs, const std::vector<RehearsedTime>& turn) {
@@ -398,16 +425,17 @@ RehearsedRatios::RehearsedRatios(RehearsalCast now, RehearsalCast then) {
   // All processes before the first turn: what one writes while another copy of it exists is copied.
   Rehearsal first(std::move(now));
   Rehearsal second(std::move(then));
-  for (Rehearsal* one : {&first, &second}) static_cast<void>(one->turn(0));
+  const double seconds_of_first = seconds_of_turns(first);
+  const double seconds_of_second = seconds_of_turns(second);
   Turns of_first;
   Turns of_second;
   static_cast<void>(tuning::ratio_by_turns(
       [&] {
-        of_first.push_back(first.turn(seconds_each));
+        of_first.push_back(first.turn(seconds_of_first));
         return seconds_of_a_flop(first.kinds(), of_first.back());
       },
       [&] {
-        of_second.push_back(second.turn(seconds_each));
+        of_second.push_back(second.turn(seconds_of_second));
         return seconds_of_a_flop(second.kinds(), of_second.back());
       }));
   now_ = Settled(first.kinds(), of_first);

@@ -46,6 +46,9 @@ class Rehearsal {
   [[nodiscard]] std::vector<RehearsedTime> turn(double seconds);
   /// Of all processes' tasks.
   [[nodiscard]] const std::vector<CaseKey>& kinds() const;
+  /// Tasks that each worker runs until all tiles of its node have been used, of the node with the
+  /// most.
+  [[nodiscard]] double tasks_of_a_pass() const;
 
  private:
   class Parts;

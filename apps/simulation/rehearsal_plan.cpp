@@ -133,7 +133,7 @@ class Planner final : private replay::WalkSink {
         const Access& access = met.accesses[i];
         const std::int64_t elements = elements_of(met.what, i);
         if (!is_copied(access)) {
-          own_.try_emplace(access.tile, elements);
+          if (own_.try_emplace(access.tile, elements).second) plan_.pass = number + 1;
           continue;
         }
         const auto [known, is_new] = copied_.try_emplace(Content{access.tile, access.version},

@@ -50,6 +50,8 @@ struct RehearsalPlan {
   std::vector<std::int32_t> before;
   std::vector<Copy> copies;  ///< in the order in which they are needed
   std::int64_t elements = 0;
+  /// So many tasks from the first one on use each of the node's own tiles once at least.
+  std::int32_t pass = 0;
 };
 
 /// Of more tasks than that the first ones stand for all.

@@ -20,6 +20,7 @@
 #include "kernels/kernel_flops.hpp"
 #include "kernels/qr.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"
+#include "node-runtime/topology/core_share.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -160,16 +161,19 @@ ThisMachine::TimedHere& ThisMachine::timed_here(const Crowd& crowd) {
   return here;
 }
 
+/// Where the nodes of a run that its launcher does not bind have theirs.
 std::vector<tuning::Workers> ThisMachine::processes_of(const Crowd& crowd) const {
-  const auto cores = topology_.cores();
-  const bool have_own = static_cast<std::size_t>(crowd.workers) <= cores.size();
   std::vector<tuning::Workers> processes;
-  std::ptrdiff_t next = 0;
   for (std::int32_t p = 0; p < crowd.processes; ++p) {
     tuning::Workers& own = processes.emplace_back();
     own.count = crowd.workers / crowd.processes + (p < crowd.workers % crowd.processes ? 1 : 0);
-    if (have_own) own.cores.assign(cores.begin() + next, cores.begin() + next + own.count);
-    next += own.count;
+    const CoreShare share{.sharers = crowd.processes, .position = p};
+    const std::vector<CpuCore> part = share.part_of(topology_.cores(), own.count);
+    if (part.empty()) continue;
+    own.cores.assign(part.begin(), part.begin() + own.count);
+    constexpr std::int32_t others = 2;  // generation, and messages
+    const auto beside = cores_beside_workers(part, own.count, others);
+    own.beside.assign(beside.begin(), beside.end());
   }
   return processes;
 }

@@ -94,7 +94,7 @@ class ThisMachine {
   };
   [[nodiscard]] Crowd crowd_of(const MachineDescription& machine, double matrix_bytes) const;
   [[nodiscard]] TimedHere& timed_here(const Crowd& crowd);
-  /// The crowd's workers, on cores of their own if there are as many.
+  /// The crowd's workers, on cores of their own if there are as many for each process.
   [[nodiscard]] std::vector<tuning::Workers> processes_of(const Crowd& crowd) const;
   /// One more core for each process.
   [[nodiscard]] bool has_spare_cores(const Crowd& crowd) const {

@@ -15,12 +15,31 @@ namespace heddle::tuning {
 /// The workers that kernels are timed on.
 struct Workers {
   std::int32_t count = 1;
-  std::vector<CpuCore> cores;  ///< one of each worker; empty: wherever the system puts them
+  std::vector<CpuCore> cores{};   ///< one of each worker; empty: wherever the system puts them
+  std::vector<CpuCore> beside{};  ///< of other threads beside them; empty: likewise
   /// This thread is that worker.
   void pin(std::int32_t worker) const {
     if (cores.empty()) return;
     pin_current_thread(std::span(cores).subspan(static_cast<std::size_t>(worker), 1));
   }
+};
+
+/// While it lives, the thread that made it is one beside the workers.
+class BesideWorkers {
+ public:
+  explicit BesideWorkers(const Workers& workers) {
+    if (workers.beside.empty()) return;
+    before_.push_back(CpuCore{current_thread_binding()});
+    pin_current_thread(workers.beside);
+  }
+  BesideWorkers(const BesideWorkers&) = delete;
+  BesideWorkers& operator=(const BesideWorkers&) = delete;
+  ~BesideWorkers() {
+    if (!before_.empty()) pin_current_thread(before_);
+  }
+
+ private:
+  std::vector<CpuCore> before_;
 };
 
 /// Times the host's kernels of Cholesky on square tiles on one worker and on all, and those of QR

@@ -70,6 +70,7 @@ class ReadingNode {
   /// Reads for `seconds`, and once of each at least.
   [[nodiscard]] ReadTimes round(const Written& other, double seconds) {
     is_over_.store(false, std::memory_order_relaxed);
+    const BesideWorkers beside(workers_);
     std::latch at_work(workers_.count + 1);
     std::vector<std::jthread> threads;
     for (std::int32_t w = 0; w < workers_.count; ++w) {
