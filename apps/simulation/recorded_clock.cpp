@@ -112,24 +112,19 @@ bool is_of(const RecordedTimes::Times& times, const replay::Task& task,
   return task.fine > 0 ? name == fmt::format("fine {}", kernel) : name == kernel;
 }
 
-/// A task that a worker ran, and which of the recorded times it is of.
-struct OfWorker {
-  std::size_t task = 0;  ///< of the run
-  std::size_t times = 0;
-};
+using OfWorker = RecordedTimes::OfWorker;
 
-/// What rows of threads took over what they would have with the means; `row_of` a thread, so many
-/// of them.
+/// What rows of workers took over what is usual; `row_of` a task, so many of them.
 template <typename RowOf>
-std::vector<double> paces_of(const replay::RunTrace& run, const std::vector<OfWorker>& tasks,
-                             const std::vector<double>& seconds, const std::vector<double>& means,
-                             std::size_t rows, const RowOf& row_of) {
+std::vector<double> paces_of(const std::vector<OfWorker>& tasks, const std::vector<double>& seconds,
+                             const std::vector<RecordedTimes::Times>& times, std::size_t rows,
+                             const RowOf& row_of) {
   std::vector<double> took(rows, 0);
   std::vector<double> usual(rows, 0);
   for (const OfWorker& one : tasks) {
-    const std::size_t row = row_of(run.tasks[one.task].thread);
+    const std::size_t row = row_of(one);
     took[row] += seconds[one.task];
-    usual[row] += means[one.times];
+    usual[row] += times[one.times].usual;
   }
   for (std::size_t row = 0; row < rows; ++row) {
     took[row] = took[row] > 0 && usual[row] > 0 ? took[row] / usual[row] : 1;
@@ -156,15 +151,15 @@ using MatrixNumbers = std::unordered_map<std::int32_t, protocol::MatrixId>;
 std::shared_ptr<const replay::Course> course_of(const replay::RunTrace& run, std::int32_t job,
                                                 const std::vector<OfWorker>& tasks,
                                                 const std::vector<double>& seconds,
-                                                const std::vector<double>& means,
+                                                const std::vector<RecordedTimes::Times>& times,
                                                 const std::vector<double>& paces,
                                                 const MatrixNumbers& matrices) {
   auto course = std::make_shared<replay::Course>(run.node_count);
   for (const OfWorker& one : tasks) {
     const replay::Task& task = run.tasks[one.task];
-    if (task.fine > 0 || means[one.times] <= 0) continue;
+    if (task.fine > 0 || times[one.times].usual <= 0) continue;
     const NodeId node = run.at(task.thread).node;
-    const double usual = means[one.times] * paces[static_cast<std::size_t>(node.value())];
+    const double usual = times[one.times].usual * paces[static_cast<std::size_t>(node.value())];
     course->add_task(node, static_cast<std::int64_t>(task.order),
                      static_cast<float>(seconds[one.task] / usual));
   }
@@ -188,6 +183,7 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> kinds;
   for (const NodeId node : run.nodes) kinds[node.value()] = collector.kinds_of(node);
   const std::vector<double> seconds = replay::own_seconds(run);
+  const std::vector<std::size_t> numbers = worker_numbers(run);
   std::vector<OfWorker> of_workers;
   MatrixNumbers matrices;
   for (std::size_t i = 0; i < run.tasks.size(); ++i) {
@@ -205,29 +201,58 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     }
     Times& times = times_[static_cast<std::size_t>(kind)];
     times.seconds.push_back(static_cast<float>(seconds[i]));
-    if (times.runner == Runner::worker) of_workers.push_back({i, static_cast<std::size_t>(kind)});
+    if (times.runner == Runner::worker) {
+      const std::size_t worker = numbers[static_cast<std::size_t>(task.thread.value())];
+      of_workers.push_back({i, static_cast<std::size_t>(kind), times.seconds.size() - 1, worker});
+    }
     if (task.fine == 0) collector.match(item, run.accesses_of(task), matrices);
   }
-  std::vector<double> means;
-  for (const Times& times : times_) means.push_back(times.seconds.empty() ? 0 : times.usual());
-  const std::vector<std::size_t> numbers = worker_numbers(run);
-  const auto worker_count =
-      std::ranges::count(run.threads, replay::Role::worker, &replay::Thread::role);
-  worker_paces_ = paces_of(
-      run, of_workers, seconds, means, static_cast<std::size_t>(worker_count),
-      [&](replay::ThreadId thread) { return numbers[static_cast<std::size_t>(thread.value())]; });
-  node_paces_ = paces_of(run, of_workers, seconds, means, static_cast<std::size_t>(run.node_count),
-                         [&](replay::ThreadId thread) {
-                           return static_cast<std::size_t>(run.at(thread).node.value());
+  const auto worker_count = static_cast<std::size_t>(
+      std::ranges::count(run.threads, replay::Role::worker, &replay::Thread::role));
+  fit(of_workers, worker_count);
+  worker_paces_ = paces_of(of_workers, seconds, times_, worker_count,
+                           [](const OfWorker& one) { return one.worker; });
+  node_paces_ = paces_of(of_workers, seconds, times_, static_cast<std::size_t>(run.node_count),
+                         [&](const OfWorker& one) {
+                           const NodeId node = run.at(run.tasks[one.task].thread).node;
+                           return static_cast<std::size_t>(node.value());
                          });
-  course_ = course_of(run, job, of_workers, seconds, means, node_paces_, matrices);
+  course_ = course_of(run, job, of_workers, seconds, times_, node_paces_, matrices);
 }
 
-double RecordedTimes::Times::usual() const {
-  const double most = longest();
-  double sum = 0;
-  for (const float each : seconds) sum += std::min(most, double{each});
-  return sum / static_cast<double>(seconds.size());
+/// A task takes what is usual for its case times its worker's pace, as nearly as both can be told:
+/// the sums of each case and of each worker are as they were. Of devices, which are alike, the
+/// means.
+void RecordedTimes::fit(const std::vector<OfWorker>& tasks, std::size_t workers) {
+  constexpr int sweeps = 8;
+  std::vector<double> longest;
+  for (Times& times : times_) {
+    longest.push_back(times.seconds.empty() ? 0 : times.longest());
+    double sum = 0;
+    for (const float each : times.seconds) sum += std::min(longest.back(), double{each});
+    if (sum > 0) times.usual = sum / static_cast<double>(times.seconds.size());
+  }
+  std::vector<double> paces(workers, 1);
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    std::vector<double> took(workers, 0);
+    std::vector<double> usual(workers, 0);
+    for (const OfWorker& one : tasks) {
+      const Times& times = times_[one.times];
+      took[one.worker] += std::min(longest[one.times], double{times.seconds[one.number]});
+      usual[one.worker] += times.usual;
+    }
+    for (std::size_t w = 0; w < workers; ++w) paces[w] = usual[w] > 0 ? took[w] / usual[w] : 1;
+    std::vector<double> sums(times_.size(), 0);
+    std::vector<double> weights(times_.size(), 0);
+    for (const OfWorker& one : tasks) {
+      const double each = times_[one.times].seconds[one.number];
+      sums[one.times] += std::min(longest[one.times], each);
+      weights[one.times] += paces[one.worker];
+    }
+    for (std::size_t k = 0; k < times_.size(); ++k) {
+      if (weights[k] > 0) times_[k].usual = sums[k] / weights[k];
+    }
+  }
 }
 
 /// Nobody disturbs a device's kernels.
@@ -263,7 +288,7 @@ const RecordedTimes::Times* RecordedTimes::main_case(const Kernel& kernel, Runne
   double most = 0;
   for (const Times& one : times_) {
     if (one.seconds.empty() || one.runner != runner || one.key.kernel != &kernel) continue;
-    const double all = one.usual() * static_cast<double>(one.seconds.size());
+    const double all = one.usual * static_cast<double>(one.seconds.size());
     if (best != nullptr && all <= most) continue;
     best = &one;
     most = all;
@@ -361,16 +386,16 @@ double RecordedClock::crowding(const Kernel& kernel, Runner runner) {
 
 double RecordedClock::seconds(const KernelCase& what, Runner runner) {
   if (const RecordedTimes::Times* const known = recorded_->find(what, runner)) {
-    return known->usual() * crowding(*what.kernel, runner);
+    return known->usual * crowding(*what.kernel, runner);
   }
   ++estimated_;
   const RecordedTimes::Times* const like = recorded_->nearest(what, runner);
   if (like == nullptr) return now_->seconds(what, runner);
   const KernelCase near = like->key.as_case();
   if (const double ratio = ratio_(what, near, runner).ratio; ratio > 0) {
-    return like->usual() * ratio;
+    return like->usual * ratio;
   }
-  return flops_of(near) > 0 ? like->usual() * flops_of(what) / flops_of(near) : like->usual();
+  return flops_of(near) > 0 ? like->usual * flops_of(what) / flops_of(near) : like->usual;
 }
 
 std::vector<float> RecordedClock::spread(const KernelCase& what, Runner runner) const {
@@ -378,7 +403,7 @@ std::vector<float> RecordedClock::spread(const KernelCase& what, Runner runner) 
   if (like == nullptr) like = recorded_->nearest(what, runner);
   if (like == nullptr) return {};
   std::vector<float> shares = like->seconds;
-  const auto usual = static_cast<float>(like->usual());
+  const auto usual = static_cast<float>(like->usual);
   const auto longest = static_cast<float>(like->longest());
   if (usual <= 0) return {};
   for (float& share : shares) share = std::min(share, longest) / usual;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -29,11 +30,12 @@ class RecordedTimes {
   struct Times {
     CaseKey key;
     Runner runner = Runner::worker;
-    std::vector<float> seconds;  ///< of each task (own_seconds)
+    std::vector<float> seconds{};  ///< of each task (own_seconds)
+    /// Of a task on a worker of pace 1: slow ones may have run most of a kernel's tasks.
+    double usual = 0;
 
-    /// Their mean, of none of them more than longest(): what others have had of a worker's core
-    /// is its pace, and no kernel's time.
-    [[nodiscard]] double usual() const;
+    /// What counts of a task that took longer: what others have had of a worker's core is its
+    /// pace, and no kernel's time.
     [[nodiscard]] double longest() const;
   };
   /// Null where the run had none.
@@ -58,6 +60,13 @@ class RecordedTimes {
   [[nodiscard]] std::vector<const Kernel*> kernels() const;
   /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.
   [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
+  /// A task that a worker ran.
+  struct OfWorker {
+    std::size_t task = 0;    ///< of the run
+    std::size_t times = 0;   ///< which of the recorded times it is of
+    std::size_t number = 0;  ///< there
+    std::size_t worker = 0;  ///< of all nodes'
+  };
   /// By node, what its workers took over what they would have with what is usual on all nodes: what
   /// a repeated run's tasks have beside their own shares.
   [[nodiscard]] const std::vector<double>& node_paces() const { return node_paces_; }
@@ -66,6 +75,8 @@ class RecordedTimes {
 
  private:
   class Collector;
+  void fit(const std::vector<OfWorker>& tasks, std::size_t workers);
+
   std::vector<Times> times_;
   std::vector<double> node_paces_;
   std::vector<double> worker_paces_;
