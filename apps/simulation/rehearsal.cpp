@@ -4,8 +4,10 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <fmt/core.h>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -103,6 +105,15 @@ class Stage {
       for (std::size_t kind = 0; kind < all.size(); ++kind) all[kind].add(one[kind]);
     }
     return all;
+  }
+
+  [[nodiscard]] double largest_number() const {
+    double most = 0;
+    for (std::int64_t i = 0; i < plan_.elements; ++i) {
+      const double size = std::abs(elements()[i]);
+      most = std::isnan(size) ? std::numeric_limits<double>::infinity() : std::max(most, size);
+    }
+    return most;
   }
 
  private:
@@ -295,6 +306,7 @@ class Rehearsal::Parts {
   }
 
   [[nodiscard]] const std::vector<CaseKey>& kinds() const { return kinds_; }
+  [[nodiscard]] double largest_number() const { return here_->largest_number(); }
   [[nodiscard]] double tasks_of_a_pass() const {
     double most = 0;
     for (std::size_t p = 0; p < cast_.plans.size(); ++p) {
@@ -349,6 +361,9 @@ const std::vector<CaseKey>& Rehearsal::kinds() const {
 }
 double Rehearsal::tasks_of_a_pass() const {
   return parts_->tasks_of_a_pass();
+}
+double Rehearsal::largest_number() const {
+  return parts_->largest_number();
 }
 
 namespace {

@@ -49,6 +49,9 @@ class Rehearsal {
   /// Tasks that each worker runs until all tiles of its node have been used, of the node with the
   /// most.
   [[nodiscard]] double tasks_of_a_pass() const;
+  /// Of the numbers on this process's tiles the one furthest from zero; infinity: some are none.
+  /// Tasks that run again and again shall not lead out of what processors compute with at speed.
+  [[nodiscard]] double largest_number() const;
 
  private:
   class Parts;

@@ -275,6 +275,16 @@ TEST(Rehearsal, of_several_processes_ends) {
   }
 }
 
+TEST(Rehearsal, computes_with_numbers_that_stay_small) {
+  load_blas({});
+  for (const auto& [what, nodes] : examples()) {
+    Rehearsal rehearsal(cast_of(what, nodes, 1));
+    for (int turn = 0; turn < 5; ++turn) static_cast<void>(rehearsal.turn(0.05));
+    EXPECT_GE(rehearsal.largest_number(), 0.9) << "diagonals are ones, and reflectors have some";
+    EXPECT_LT(rehearsal.largest_number(), 100) << nodes;
+  }
+}
+
 TEST(Rehearsal, may_have_a_process_without_tasks) {
   load_blas({});
   RehearsalCast cast = cast_of(some_qr(80, 40, grid(4, 1)), 4, 1);
