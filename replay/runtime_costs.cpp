@@ -43,7 +43,9 @@ ServedByNode served_by(const RunTrace& run, const SimulatedMachine& machine) {
   ServedByNode served;
   for (const Message& message : run.messages) {
     served[message.from.value()].push_back({message.time.start_ns, machine.message_s});
-    served[message.to.value()].push_back({message.time.end_ns, machine.message_s});
+    const bool reads = machine.are_neighbours(message.from, message.to);
+    const double reading = reads ? machine.reading_s(static_cast<double>(message.bytes)) : 0;
+    served[message.to.value()].push_back({message.time.end_ns, machine.message_s + reading});
   }
   for (auto& [node, list] : served) std::ranges::sort(list, {}, &Served::time_ns);
   return served;

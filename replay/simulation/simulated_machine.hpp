@@ -73,12 +73,17 @@ struct SimulatedMachine {
   double launch_s = 5e-6;    ///< of a device's manager, for a kernel
   double notice_s = 5e-6;    ///< until the manager knows that a kernel is over
   double message_s = 1e-6;   ///< of the progress thread, at each end of a message or a grant
-  double read_s = 0;     ///< of the progress thread, for each tile of a neighbour that it reads,
-                         ///< beside the reading: the call, and waking who waits for the tile
-  double pause_s = 0;    ///< of the progress thread between looks, while all workers compute; 0:
-                         ///< it looks without rest, where it has a core of its own
-  double look_s = 7e-6;  ///< of a worker's core that it shares, each time that it steps aside
-  double job_s = 0;      ///< of a job, before its first task and behind its last one
+  double read_s = 0;      ///< of the progress thread, for each tile of a neighbour that it reads,
+                          ///< beside the reading: the call, and waking who waits for the tile
+  double pause_s = 0;     ///< of the progress thread between looks, while all workers compute; 0:
+                          ///< it looks without rest, where it has a core of its own
+  double look_s = 13e-6;  ///< of a worker's core that it shares, each time that it steps aside,
+                          ///< beside messages
+  double job_s = 0;       ///< of a job, before its first task and behind its last one
+  /// Of the progress thread, for a tile of a neighbour.
+  [[nodiscard]] double reading_s(double bytes) const {
+    return bytes > 0 ? bytes / memory.bytes_per_s + read_s : 0;
+  }
 };
 
 }  // namespace heddle::replay

@@ -64,9 +64,11 @@ void SimulatedNode::serve(const ProgressRequest& request) {
   totals.messages_s += request.seconds + request.reading_s;
   std::int64_t end_ns = progress_free_ns_;
   if (request.reading_s > 0) {
-    // On a shared core piece by piece, as both ends look; what that takes of the core is look_s.
-    std::int64_t& free_ns = world_.machine.shares_cores() ? reading_free_ns_ : progress_free_ns_;
+    // On a shared core piece by piece, as both ends look.
+    const bool is_shared = world_.machine.shares_cores();
+    std::int64_t& free_ns = is_shared ? reading_free_ns_ : progress_free_ns_;
     end_ns = free_ns = std::max(free_ns, progress_free_ns_) + ns_of(request.reading_s);
+    if (is_shared && idle_.empty()) reading_on_cores_ns_ += ns_of(request.reading_s);
   }
   const std::int64_t event_ns =
       request.known_ns ? std::max(world_.now_ns, *request.known_ns) : end_ns + request.later_ns;
@@ -85,7 +87,8 @@ void SimulatedNode::step_aside(Worker& worker) {
   serve_all();
   worker.stepped_aside_ns = world_.now_ns;
   if (worker.task == nullptr) return;
-  const std::int64_t look = ns_of(world_.machine.look_s);
+  const std::int64_t look =
+      ns_of(world_.machine.look_s) + std::exchange(reading_on_cores_ns_, std::int64_t{0});
   worker.free_ns = std::max(worker.free_ns, std::max(world_.now_ns, progress_free_ns_) + look);
   worker.stepped_aside_ns = worker.free_ns;
 }

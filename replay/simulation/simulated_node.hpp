@@ -361,6 +361,7 @@ struct SimulatedNode final : WalkSink {
   bool device_has_more_ = false;              ///< ready tasks than when workers last looked
   std::int64_t progress_free_ns_ = 0;         ///< end of what it has to do
   std::int64_t reading_free_ns_ = 0;          ///< likewise of what it reads beside workers
+  std::int64_t reading_on_cores_ns_ = 0;      ///< of that, what no worker has given it yet
   std::vector<ProgressRequest> to_progress_;  ///< until it looks
   std::optional<std::int64_t> next_look_ns_;  ///< there will be a progress_looks
   /// Of the messages to another node that have started, the last one; the first is on its way.

@@ -118,10 +118,8 @@ class Simulation {
         // A neighbour's memory is read by the progress thread itself.
         const SimulatedMessage& message = world_.messages.at(event.number);
         const bool reads = world_.machine.are_neighbours(message.grant.from, event.node);
-        const double bytes = static_cast<double>(message.bytes);
         const double seconds =
-            reads && bytes > 0 ? bytes / world_.machine.memory.bytes_per_s + world_.machine.read_s
-                               : 0;
+            reads ? world_.machine.reading_s(static_cast<double>(message.bytes)) : 0;
         const protocol::SendAction& sent = message.send;
         const double known = reads ? world_.job.message_seconds(message.grant.from, event.node,
                                                                 sent.tile, sent.number)

@@ -1,4 +1,9 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <gtest/gtest.h>
+#include <utility>
+#include <vector>
 
 #include "replay/run.hpp"
 #include "replay/simulation/simulator.hpp"
@@ -25,6 +30,22 @@ class Script {
   }
   /// When the only message was there, in ns.
   [[nodiscard]] std::int64_t seen_ns(const SimulatedMachine& machine) const {
+    const RunTrace run = run_on(machine);
+    EXPECT_EQ(run.messages.size(), 1U);
+    return run.messages.at(0).time.end_ns;
+  }
+  /// When all tasks of node 1 were over, in ns.
+  [[nodiscard]] std::int64_t over_ns(const SimulatedMachine& machine) const {
+    const RunTrace run = run_on(machine);
+    std::int64_t last = 0;
+    for (const Task& task : run.tasks) {
+      if (run.at(task.thread).node == NodeId{1}) last = std::max(last, task.time.end_ns);
+    }
+    return last;
+  }
+
+ private:
+  [[nodiscard]] RunTrace run_on(const SimulatedMachine& machine) const {
     simulation::Program program = writer_.program();
     for (std::size_t i = 0; i < works_.size(); ++i) program.statements[i].work = works_[i];
     ScriptedJob job(std::move(program), writer_.matrices(),
@@ -34,12 +55,8 @@ class Script {
                      {"d", 1, 1, 90e-6, 0, 1},
                      {"e", 1, 1, 500e-6, 0, 1}},
                     8000);
-    const RunTrace run = make_run("simulated", simulate(machine, job, {.traces = true}).traces);
-    EXPECT_EQ(run.messages.size(), 1U);
-    return run.messages.at(0).time.end_ns;
+    return make_run("simulated", simulate(machine, job, {.traces = true}).traces);
   }
-
- private:
   Script& add(Long work, std::vector<protocol::Access> accesses) {
     writer_.task(std::move(accesses));
     works_.push_back(static_cast<std::uint64_t>(work));
@@ -112,6 +129,23 @@ TEST(ProgressThread, has_a_shared_core_when_its_worker_steps_aside) {
   // and its answer is seen behind the fourth one, whose worker waits then.
   machine.cores = 3;
   EXPECT_EQ(script.seen_ns(machine), (4 * 80 + 7 + 8) * 1000);
+}
+
+TEST(ProgressThread, reads_on_a_shared_core_in_time_that_its_worker_gives) {
+  Script script;
+  const TileId a = script.tile(0);
+  script.task(Long::us_1, a);
+  for (int i = 0; i < 6; ++i) script.task(Long::us_80, script.tile(1));
+  script.task(Long::us_1, script.tile(1), a);
+  SimulatedMachine machine = free_machine();
+  machine.nodes = machine.nodes_per_host = 2;
+  machine.cores = 3;
+  machine.look_s = 7e-6;
+  SimulatedMachine slow = machine;
+  slow.memory.bytes_per_s = machine.memory.bytes_per_s / 3;  // 24 us instead of 8
+  EXPECT_EQ(script.over_ns(slow) - script.over_ns(machine), 16'000);
+  machine.cores = slow.cores = 4;
+  EXPECT_EQ(script.over_ns(slow), script.over_ns(machine)) << "it has a core of its own";
 }
 
 }  // namespace

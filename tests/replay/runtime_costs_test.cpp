@@ -41,10 +41,12 @@ TEST(RuntimeCosts, a_look_is_what_stepping_aside_takes_beside_messages) {
   SimulatedMachine machine = free_machine();
   machine.nodes = machine.nodes_per_host = machine.cores = 2;
   machine.message_s = 4e-6;
-  // At 150 and 300, of 10 us each, one with the end of a message; 2 us between the others.
+  machine.memory.bytes_per_s = 4096 / 2e-6;
+  // At 150 and 300, of 10 us each, one with the end of a message, which was read; 2 us between the
+  // others.
   const RuntimeCosts shared = costs_of(builder, machine);
   EXPECT_NEAR(*shared.task_s, 2e-6, 1e-12);
-  EXPECT_NEAR(*shared.look_s, 8e-6, 1e-12);
+  EXPECT_NEAR(*shared.look_s, 7e-6, 1e-12);
   machine.cores = 0;
   const RuntimeCosts own = costs_of(builder, machine);
   EXPECT_NEAR(*own.task_s, 22e-6 / 3, 1e-12);
