@@ -239,7 +239,7 @@ class RecordedRun final : public PredictionSubject {
     }
     result->chance =
         chance_in_ratio(result->all.as_it_was, result->all.recorded, recorded_->worker_paces());
-    rehearsals_.push_back(result);
+    if (result->all.as_it_was > 0) rehearsals_.push_back(result);
     return result;
   }
   /// In which order a case's tasks will begin follows from what they take.

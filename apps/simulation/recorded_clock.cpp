@@ -367,9 +367,10 @@ RecordedClock::KnownRatio RecordedClock::ratio_of_main_case(const Kernel& kernel
   return known->second;
 }
 
-/// What the kernel takes now of what it took. One of a small share of the run that was timed was so
-/// beside itself on all workers, while in the run it is beside the kernel that computes most: the
-/// smaller the share, the more that one's ratio counts.
+/// What the kernel takes now of what it took. Where it was not rehearsed, what computes most was so
+/// beside what is beside it, and slows others as much. What was timed was so beside itself on all
+/// workers, while in the run it is beside the kernel that computes most: the smaller the share, the
+/// more that one's ratio counts.
 double RecordedClock::crowding(const Kernel& kernel, Runner runner) {
   if (!is_other_crowd_ || runner != Runner::worker) return 1;
   const auto [known, is_new] = crowding_.try_emplace(&kernel, 1);
@@ -377,10 +378,11 @@ double RecordedClock::crowding(const Kernel& kernel, Runner runner) {
   if (!is_new || kernels.empty()) return known->second;
   const KnownRatio own = ratio_of_main_case(kernel);
   if (own.is_rehearsed) return known->second = own.ratio;
+  const KnownRatio general = ratio_of_main_case(*kernels.front());
+  if (general.is_rehearsed) return known->second = general.ratio;
   constexpr double half_share = 0.1;  // for which both count the same
   const double share = recorded_->share_of(kernel);
-  const double general = ratio_of_main_case(*kernels.front()).ratio;
-  known->second = general * std::pow(own.ratio / general, share / (share + half_share));
+  known->second = general.ratio * std::pow(own.ratio / general.ratio, share / (share + half_share));
   return known->second;
 }
 

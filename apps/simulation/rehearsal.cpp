@@ -423,17 +423,22 @@ RehearsedRatios::Settled::Settled(std::vector<CaseKey> of_kinds, const Turns& tu
   }
 }
 
-/// Of a kind that did not run: by its operations, as the kernel's others.
+/// Of a kind that did not run: by its operations, as the kernel's most like it, which has half as
+/// many at least and twice as many at most.
 double RehearsedRatios::Settled::cost(const KernelCase& what) const {
-  double costs_of_kernel = 0;
-  double flops = 0;
+  const CaseKey key = CaseKey::of(what);
+  double nearest = 2;
+  double cost = 0;
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
     if (costs[kind] <= 0 || kinds[kind].kernel != what.kernel) continue;
-    if (kinds[kind] == CaseKey::of(what)) return costs[kind];
-    costs_of_kernel += costs[kind];
-    flops += flops_of(kinds[kind].as_case());
+    if (kinds[kind] == key) return costs[kind];
+    const double times = flops_of(what) / flops_of(kinds[kind].as_case());
+    const double apart = std::max(times, 1 / times);
+    if (!(apart <= nearest)) continue;  // none of them has operations
+    nearest = apart;
+    cost = costs[kind] * times;
   }
-  return flops > 0 ? costs_of_kernel / flops * flops_of(what) : 0;
+  return cost;
 }
 
 RehearsedRatios::RehearsedRatios(RehearsalCast now, RehearsalCast then) {

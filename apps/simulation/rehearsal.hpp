@@ -66,9 +66,9 @@ class RehearsedRatios {
  public:
   RehearsedRatios(RehearsalCast now, RehearsalCast then);
 
-  /// 0: one of them has no task of that kernel.
+  /// 0: one of them has no such task, nor one like it.
   [[nodiscard]] double ratio(const KernelCase& now, const KernelCase& then) const;
-  /// What a task takes in each; 0: it has none of that kernel.
+  /// What a task takes in each; 0: it has none like it.
   [[nodiscard]] double seconds_now(const KernelCase& what) const {
     return pace_now_ * now_.cost(what);
   }

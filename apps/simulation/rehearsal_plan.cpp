@@ -78,7 +78,8 @@ class Planner final : private replay::WalkSink {
   void append(replay::TaskKindId id, std::int32_t /*priority*/,
               std::span<const Access> accesses) override {
     ++items_;
-    if (accesses.front().home.place != host_place) return;
+    const bool is_whole = program_.kinds()[static_cast<std::size_t>(id.value())].fine == nullptr;
+    if (accesses.front().home.place != host_place || !is_whole) return;
     tasks_.push_back(
         {items_, CaseKey::of(program_.case_of(id)), {accesses.begin(), accesses.end()}});
   }

@@ -14,8 +14,8 @@ namespace heddle {
 /// on.
 using BeginOrder = std::vector<std::int64_t>;
 
-/// The tasks that a node's workers run in a factorization, in the order in which they begin, and
-/// the memory that they use: the node's own tiles, and copies of other nodes', which come while
+/// The tasks that a node's workers run whole in a factorization, in the order in which they begin,
+/// and the memory that they use: the node's own tiles, and copies of other nodes', which come while
 /// tasks run and whose blocks are used again.
 struct RehearsalPlan {
   struct Task {

@@ -234,6 +234,17 @@ TEST(RecordedClock, tells_the_runs_times_and_scales_those_of_other_shapes_and_cr
   EXPECT_NE(crowded.source().find("times 3.00 to 3.00 for more or fewer beside"), std::string::npos)
       << crowded.source();
 
+  // What was not rehearsed is slowed as what computes most, if that was.
+  const RecordedClock::Ratio rehearsed = [](const KernelCase& what, const KernelCase&, Runner) {
+    const bool is_product = what.kernel == &kernel::gsmm;
+    return RecordedClock::KnownRatio{is_product ? 1.2 : 0.9, is_product};
+  };
+  RecordedClock partly(recorded, now, rehearsed, true);
+  const KernelCase factor = recorded->main_case(kernel::potrf, Runner::worker)->key.as_case();
+  const double alone = now->seconds(factor, Runner::worker);
+  EXPECT_NEAR(partly.seconds(factor, Runner::worker), 1.2 * alone, 1e-3 * alone);
+  EXPECT_NEAR(partly.seconds(product.what(), Runner::worker), 1.2 * usual, 1e-3 * usual);
+
   // Nobody knows: by operations.
   const RecordedClock::Ratio unknown = [](const KernelCase&, const KernelCase&, Runner) {
     return RecordedClock::KnownRatio{};

@@ -219,6 +219,12 @@ TEST(RehearsalPlan, of_a_large_matrix_has_updates_whose_tiles_lie_upon_each_othe
   EXPECT_TRUE(counts.contains("gsmm") && counts.contains("syrk"));
 }
 
+TEST(RehearsalPlan, has_no_task_that_workers_divide) {
+  SimulatedFactorization what = some_cholesky(640, 80, grid(1, 1));
+  what.spec.fine = 40;
+  EXPECT_TRUE(plan_rehearsal(what, NodeId{0}, {}, unlimited).tasks.empty());
+}
+
 TEST(RehearsalPlan, tasks_divide_by_diagonals_of_ones) {
   const SimulatedFactorization what = some_cholesky(640, 40, grid(2, 2));
   for (const int p : {1, 2}) {  // which have no diagonal tiles of their own
@@ -312,9 +318,12 @@ TEST(RehearsedRatios, tell_kinds_apart_and_what_is_not_there) {
   const KernelCase small{&kernel::gsmm, product.parameters, small_tiles};
   EXPECT_LT(ratios.ratio(small, product), 1) << "an eighth of the operations";
   EXPECT_GT(ratios.ratio(small, product), 0);
-  // There is no such task now: by its operations, as others of the kernel.
-  EXPECT_NEAR(ratios.seconds_now(product), 8 * ratios.seconds_now(small),
-              0.01 * ratios.seconds_now(product));
+  EXPECT_EQ(ratios.seconds_now(product), 0) << "none is like it";
+  // By its operations, as one that is.
+  const std::vector<OperandShape> lower_tiles{{30, 40}, {30, 40}, {40, 40}};
+  const KernelCase lower{&kernel::gsmm, product.parameters, lower_tiles};
+  EXPECT_NEAR(ratios.seconds_now(lower), 0.75 * ratios.seconds_now(small),
+              0.01 * ratios.seconds_now(small));
   const KernelCase reflected{&kernel::geqrt, product.parameters, tiles};
   EXPECT_EQ(same.ratio(reflected, reflected), 0) << "of no such kernel";
 }
