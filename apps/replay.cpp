@@ -227,9 +227,9 @@ class RecordedRun final : public PredictionSubject {
     result->cpu_workers = now.machine.cpu_workers;
     const auto rates_of = [&](const Kernel* kernel) {
       const auto [recorded, as_it_was] = recorded_->rates(
-          kernel, [&](const KernelCase& what) { return result->ratios->seconds_then(what); });
+          kernel, [&](const KernelCase& what) { return result->ratios->then().seconds(what); });
       const RecordedTimes::Rates of_case = draft.times.rates(
-          kernel, [&](const KernelCase& what) { return result->ratios->seconds_now(what); });
+          kernel, [&](const KernelCase& what) { return result->ratios->now().seconds(what); });
       return RehearsedRates{of_case.otherwise, as_it_was, recorded};
     };
     result->all = rates_of(nullptr);
@@ -254,20 +254,6 @@ class RecordedRun final : public PredictionSubject {
     replay::RunTrace run = replay::make_run("simulated", prediction.result.traces);
     RecordedTimes times(run, 0, what, one.lends());
     return {what, std::move(run), std::move(times)};
-  }
-  static std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t job) {
-    std::vector<const replay::Task*> tasks;
-    for (const replay::Task& task : run.tasks) {
-      if (task.job == job) tasks.push_back(&task);
-    }
-    std::ranges::stable_sort(tasks, {}, [](const auto* task) { return task->time.start_ns; });
-    std::vector<BeginOrder> orders(static_cast<std::size_t>(run.node_count));
-    for (const replay::Task* task : tasks) {
-      const NodeId node = run.at(task->thread).node;
-      orders[static_cast<std::size_t>(node.value())].push_back(
-          static_cast<std::int64_t>(task->order));
-    }
-    return orders;
   }
   /// How many workers a host has, and in how many nodes, beside the run's.
   enum class Crowd : std::uint8_t { same, other, unknown };

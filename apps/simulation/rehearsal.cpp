@@ -400,43 +400,54 @@ double sum_of(const std::vector<double>& costs, const std::vector<RehearsedTime>
 
 /// A turn's tasks take their kinds' costs times the turn's pace, as nearly as both can be told: the
 /// turns are not alike in what runs in them, nor in how fast the machine is.
-RehearsedRatios::Settled::Settled(std::vector<CaseKey> of_kinds, const Turns& turns)
-    : kinds(std::move(of_kinds)), costs(kinds.size(), 0), paces(turns.size(), 1) {
+RehearsedTimes::RehearsedTimes(std::vector<CaseKey> kinds, const Turns& turns)
+    : kinds_(std::move(kinds)), costs_(kinds_.size(), 0), paces_(turns.size(), 1) {
   constexpr int sweeps = 8;
   for (int sweep = 0; sweep < sweeps; ++sweep) {
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
       double seconds = 0;
       std::int64_t count = 0;
       for (std::size_t t = 0; t < turns.size(); ++t) {
-        if (paces[t] <= 0) continue;
-        seconds += turns[t][kind].seconds / paces[t];
+        if (paces_[t] <= 0) continue;
+        seconds += turns[t][kind].seconds / paces_[t];
         count += turns[t][kind].count;
       }
-      costs[kind] = count > 0 ? seconds / static_cast<double>(count) : 0;
+      costs_[kind] = count > 0 ? seconds / static_cast<double>(count) : 0;
     }
     for (std::size_t t = 0; t < turns.size(); ++t) {
       double seconds = 0;
       for (const RehearsedTime& time : turns[t]) seconds += time.seconds;
-      const double usual = sum_of(costs, turns[t]);
-      paces[t] = usual > 0 ? seconds / usual : 0;
+      const double usual = sum_of(costs_, turns[t]);
+      paces_[t] = usual > 0 ? seconds / usual : 0;
     }
   }
+  std::vector<double> paces = paces_;
+  std::erase(paces, 0.0);
+  pace_ = median(std::move(paces));
+}
+
+RehearsedTimes::RehearsedTimes(RehearsalCast cast) {
+  Rehearsal rehearsal(std::move(cast));
+  const double seconds = seconds_of_turns(rehearsal);
+  Turns turns;
+  for (int i = 0; i < tuning::ratio_pairs; ++i) turns.push_back(rehearsal.turn(seconds));
+  *this = RehearsedTimes(rehearsal.kinds(), turns);
 }
 
 /// Of a kind that did not run: by its operations, as the kernel's most like it, which has half as
 /// many at least and twice as many at most.
-double RehearsedRatios::Settled::cost(const KernelCase& what) const {
+double RehearsedTimes::cost(const KernelCase& what) const {
   const CaseKey key = CaseKey::of(what);
   double nearest = 2;
   double cost = 0;
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    if (costs[kind] <= 0 || kinds[kind].kernel != what.kernel) continue;
-    if (kinds[kind] == key) return costs[kind];
-    const double times = flops_of(what) / flops_of(kinds[kind].as_case());
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    if (costs_[kind] <= 0 || kinds_[kind].kernel != what.kernel) continue;
+    if (kinds_[kind] == key) return costs_[kind];
+    const double times = flops_of(what) / flops_of(kinds_[kind].as_case());
     const double apart = std::max(times, 1 / times);
     if (!(apart <= nearest)) continue;  // none of them has operations
     nearest = apart;
-    cost = costs[kind] * times;
+    cost = costs_[kind] * times;
   }
   return cost;
 }
@@ -447,8 +458,8 @@ RehearsedRatios::RehearsedRatios(RehearsalCast now, RehearsalCast then) {
   Rehearsal second(std::move(then));
   const double seconds_of_first = seconds_of_turns(first);
   const double seconds_of_second = seconds_of_turns(second);
-  Turns of_first;
-  Turns of_second;
+  RehearsedTimes::Turns of_first;
+  RehearsedTimes::Turns of_second;
   static_cast<void>(tuning::ratio_by_turns(
       [&] {
         of_first.push_back(first.turn(seconds_of_first));
@@ -458,23 +469,19 @@ RehearsedRatios::RehearsedRatios(RehearsalCast now, RehearsalCast then) {
         of_second.push_back(second.turn(seconds_of_second));
         return seconds_of_a_flop(second.kinds(), of_second.back());
       }));
-  now_ = Settled(first.kinds(), of_first);
-  then_ = Settled(second.kinds(), of_second);
-  std::vector<double> paces;
+  now_ = RehearsedTimes(first.kinds(), of_first);
+  then_ = RehearsedTimes(second.kinds(), of_second);
   std::vector<double> ratios;
   for (std::size_t pair = 0; pair < of_first.size(); ++pair) {
-    if (now_.paces[pair] <= 0 || then_.paces[pair] <= 0) continue;
-    paces.push_back(then_.paces[pair]);
-    ratios.push_back(now_.paces[pair] / then_.paces[pair]);
+    if (now_.paces_[pair] <= 0 || then_.paces_[pair] <= 0) continue;
+    ratios.push_back(now_.paces_[pair] / then_.paces_[pair]);
   }
-  if (paces.empty()) return;
-  pace_then_ = median(std::move(paces));
-  pace_now_ = pace_then_ * median(std::move(ratios));
+  now_.pace_ = then_.pace_ * median(std::move(ratios));
 }
 
 double RehearsedRatios::ratio(const KernelCase& now, const KernelCase& then) const {
-  const double seconds = seconds_then(then);
-  return seconds > 0 ? seconds_now(now) / seconds : 0;
+  const double seconds = then_.seconds(then);
+  return seconds > 0 ? now_.seconds(now) / seconds : 0;
 }
 
 }  // namespace heddle

@@ -58,39 +58,44 @@ class Rehearsal {
   std::unique_ptr<Parts> parts_;
 };
 
-/// What tasks take in one factorization over what they take in another one: both rehearsed by turns
-/// (tuning::ratio_by_turns), which say how fast the machine is in one over how fast it is in the
-/// other; what kinds of tasks differ by besides, all turns say together. A second or two, and as
-/// much memory as both matrices, at most 2 GiB.
+/// What tasks take in a factorization that is rehearsed: its turns say how fast the machine is, and
+/// what kinds of tasks differ by besides, all of them together. Some seconds at most, and as much
+/// memory as the matrix, at most 1 GiB.
+class RehearsedTimes {
+ public:
+  RehearsedTimes() = default;  ///< of nothing
+  explicit RehearsedTimes(RehearsalCast cast);
+
+  /// Of a task; 0: there is none like it.
+  [[nodiscard]] double seconds(const KernelCase& what) const { return pace_ * cost(what); }
+
+ private:
+  friend class RehearsedRatios;
+  using Turns = std::vector<std::vector<RehearsedTime>>;
+
+  RehearsedTimes(std::vector<CaseKey> kinds, const Turns& turns);
+  [[nodiscard]] double cost(const KernelCase& what) const;
+
+  std::vector<CaseKey> kinds_;
+  std::vector<double> costs_;  ///< of a task, at a pace of 1; 0: none ran
+  std::vector<double> paces_;  ///< of turns; 0: nothing ran
+  double pace_ = 0;            ///< of the turn in the middle
+};
+
+/// What tasks take in one factorization over what they take in another one, both rehearsed by turns
+/// (tuning::ratio_by_turns).
 class RehearsedRatios {
  public:
   RehearsedRatios(RehearsalCast now, RehearsalCast then);
 
   /// 0: one of them has no such task, nor one like it.
   [[nodiscard]] double ratio(const KernelCase& now, const KernelCase& then) const;
-  /// What a task takes in each; 0: it has none like it.
-  [[nodiscard]] double seconds_now(const KernelCase& what) const {
-    return pace_now_ * now_.cost(what);
-  }
-  [[nodiscard]] double seconds_then(const KernelCase& what) const {
-    return pace_then_ * then_.cost(what);
-  }
+  [[nodiscard]] const RehearsedTimes& now() const { return now_; }
+  [[nodiscard]] const RehearsedTimes& then() const { return then_; }
 
  private:
-  using Turns = std::vector<std::vector<RehearsedTime>>;
-  struct Settled {
-    Settled() = default;
-    Settled(std::vector<CaseKey> of_kinds, const Turns& turns);
-    [[nodiscard]] double cost(const KernelCase& what) const;
-
-    std::vector<CaseKey> kinds;
-    std::vector<double> costs;  ///< of a task, at a pace of 1; 0: none ran
-    std::vector<double> paces;  ///< of turns; 0: nothing ran
-  };
-  Settled now_;
-  Settled then_;
-  double pace_now_ = 0;
-  double pace_then_ = 0;
+  RehearsedTimes now_;
+  RehearsedTimes then_;
 };
 
 }  // namespace heddle

@@ -275,6 +275,21 @@ class Planner final : private replay::WalkSink {
 
 }  // namespace
 
+std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t job) {
+  std::vector<const replay::Task*> tasks;
+  for (const replay::Task& task : run.tasks) {
+    if (task.job == job) tasks.push_back(&task);
+  }
+  std::ranges::stable_sort(tasks, {}, [](const auto* task) { return task->time.start_ns; });
+  std::vector<BeginOrder> orders(static_cast<std::size_t>(run.node_count));
+  for (const replay::Task* task : tasks) {
+    const NodeId node = run.at(task->thread).node;
+    orders[static_cast<std::size_t>(node.value())].push_back(
+        static_cast<std::int64_t>(task->order));
+  }
+  return orders;
+}
+
 RehearsalPlan::Ones ones_of(const CaseKey& kind, std::size_t operand) {
   const bool factors = kind.kernel == &kernel::potrf && operand == 0;
   const bool divides = kind.kernel == &kernel::trsm && operand == 1;

@@ -7,12 +7,16 @@
 
 #include "apps/simulation/case_key.hpp"
 #include "apps/simulation/simulated_program.hpp"
+#include "replay/run.hpp"
 
 namespace heddle {
 
 /// Of the tasks of a node in the order in which they begin: numbers of items of its walk, from 1
 /// on.
 using BeginOrder = std::vector<std::int64_t>;
+
+/// Of a run's nodes.
+[[nodiscard]] std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t job);
 
 /// The tasks that a node's workers run whole in a factorization, in the order in which they begin,
 /// and the memory that they use: the node's own tiles, and copies of other nodes', which come while

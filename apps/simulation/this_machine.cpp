@@ -200,6 +200,12 @@ std::unique_ptr<RehearsedRatios> ThisMachine::rehearse(const Played& now, const 
   return std::make_unique<RehearsedRatios>(cast_of(now), cast_of(then));
 }
 
+RehearsedTimes ThisMachine::rehearse(const Played& what) {
+  HEDDLE_CHECK(what.machine.host.empty(), "a machine with rates of its own is rehearsed here");
+  static_cast<void>(load_blas(profile_.blas));
+  return RehearsedTimes(cast_of(what));
+}
+
 std::shared_ptr<KernelClock> ThisMachine::clock_of(const MachineDescription& machine,
                                                    double matrix_bytes) {
   std::shared_ptr<KernelClock> host;

@@ -79,6 +79,8 @@ class ThisMachine {
   /// with as many workers in as many processes as its machine has on a host (or as there are here).
   /// No machine has rates of its own.
   [[nodiscard]] std::unique_ptr<RehearsedRatios> rehearse(const Played& now, const Played& then);
+  /// What tasks take in a factorization, likewise.
+  [[nodiscard]] RehearsedTimes rehearse(const Played& what);
 
  private:
   /// Who works at a time.

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "apps/simulation/rehearsal_plan.hpp"
+#include "apps/simulation/rehearsed_clock.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
@@ -312,20 +315,50 @@ TEST(RehearsedRatios, tell_kinds_apart_and_what_is_not_there) {
   const RehearsedRatios same(cast(), cast());
   EXPECT_GT(same.ratio(product, product), 0.1);
   EXPECT_LT(same.ratio(product, product), 10);
-  EXPECT_GT(same.seconds_then(product), 80.0 * 80 * 80 * 2 / 1e12) << "no core is as fast";
+  EXPECT_GT(same.then().seconds(product), 80.0 * 80 * 80 * 2 / 1e12) << "no core is as fast";
   const RehearsedRatios ratios(cast_of(some_cholesky(640, 40, grid(1, 1)), 1, 1), cast());
   const std::vector<OperandShape> small_tiles(3, OperandShape{40, 40});
   const KernelCase small{&kernel::gsmm, product.parameters, small_tiles};
   EXPECT_LT(ratios.ratio(small, product), 1) << "an eighth of the operations";
   EXPECT_GT(ratios.ratio(small, product), 0);
-  EXPECT_EQ(ratios.seconds_now(product), 0) << "none is like it";
+  EXPECT_EQ(ratios.now().seconds(product), 0) << "none is like it";
   // By its operations, as one that is.
   const std::vector<OperandShape> lower_tiles{{30, 40}, {30, 40}, {40, 40}};
   const KernelCase lower{&kernel::gsmm, product.parameters, lower_tiles};
-  EXPECT_NEAR(ratios.seconds_now(lower), 0.75 * ratios.seconds_now(small),
-              0.01 * ratios.seconds_now(small));
+  EXPECT_NEAR(ratios.now().seconds(lower), 0.75 * ratios.now().seconds(small),
+              0.01 * ratios.now().seconds(small));
   const KernelCase reflected{&kernel::geqrt, product.parameters, tiles};
   EXPECT_EQ(same.ratio(reflected, reflected), 0) << "of no such kernel";
+}
+
+namespace {
+
+class SevenSeconds final : public KernelClock {
+ public:
+  [[nodiscard]] double seconds(const KernelCase& /*what*/, Runner /*runner*/) override { return 7; }
+  [[nodiscard]] std::string source() const override { return "guessed"; }
+};
+
+}  // namespace
+
+TEST(RehearsedClock, asks_another_one_for_what_was_not_rehearsed) {
+  load_blas({});
+  const auto times =
+      std::make_shared<const RehearsedTimes>(cast_of(some_cholesky(320, 40, grid(1, 1)), 1, 1));
+  const std::vector<OperandShape> tiles(3, OperandShape{40, 40});
+  const KernelCase product{&kernel::gsmm, KernelParameters(kernel::UpdateParameters{}), tiles};
+  const KernelCase reflected{&kernel::geqrt, product.parameters, tiles};
+  RehearsedClock clock(times, std::make_shared<SevenSeconds>());
+  EXPECT_EQ(clock.seconds(product, Runner::worker), times->seconds(product));
+  EXPECT_GT(times->seconds(product), 0);
+  EXPECT_EQ(clock.source(), "as rehearsed on this machine, all workers at work");
+  EXPECT_EQ(clock.seconds(reflected, Runner::worker), 7);
+  EXPECT_EQ(clock.seconds(product, Runner::device), 7) << "workers rehearse";
+  EXPECT_EQ(clock.source(), "as rehearsed on this machine, all workers at work; others guessed");
+  RehearsedClock ignorant(std::make_shared<const RehearsedTimes>(),
+                          std::make_shared<SevenSeconds>());
+  EXPECT_EQ(ignorant.seconds(product, Runner::worker), 7);
+  EXPECT_EQ(ignorant.source(), "guessed");
 }
 
 }  // namespace heddle

@@ -233,9 +233,28 @@ TEST_F(Simulate, times_of_a_run_are_drawn_again) {
 TEST_F(Simulate, measures_this_machine_when_none_is_named) {
   const Ended ended = simulate({"p.yaml", "--set", "runtime.cpu_workers=1", "--report", "r.json"});
   ASSERT_EQ(ended.status, 0) << ended.error;
-  EXPECT_NE(ended.out.find("as measured on this machine"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("as rehearsed on this machine"), std::string::npos) << ended.out;
   EXPECT_EQ(report("r.json").at("cpu_workers"), 1);
   EXPECT_GT(report("r.json").at("busy").at("workers").get<double>(), 0.5);
+}
+
+/// What differs in the window alone is not rehearsed twice.
+TEST_F(Simulate, rehearses_once_what_computes_the_same) {
+  const Ended ended = simulate({"p.yaml", "--set", "runtime.cpu_workers=1", "--sweep",
+                                "runtime.window=4096,8192", "--report", "r.json"});
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  const json cases = report("r.json").at("cases");
+  ASSERT_EQ(cases.size(), 2);
+  EXPECT_EQ(cases[0].at("seconds").at("factor"), cases[1].at("seconds").at("factor"));
+}
+
+/// Tasks that workers divide are no tasks of a rehearsal.
+TEST_F(Simulate, times_what_is_not_rehearsed) {
+  const Ended ended =
+      simulate({"p.yaml", "--set", "runtime.cpu_workers=1", "--set", "layout.hierarchy=on", "--set",
+                "layout.tile=128", "--set", "layout.small=64"});
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_NE(ended.out.find("as measured on this machine"), std::string::npos) << ended.out;
 }
 
 TEST_F(Simulate, has_the_devices_that_tune_has_measured) {
