@@ -234,7 +234,13 @@ TEST_F(Replay, a_replay_learns_what_messages_and_threads_took) {
       EXPECT_EQ(learned.at("network").is_null(), by_memory);
       const json way = learned.at(by_memory ? "memory" : "network");
       EXPECT_NEAR(way.at("rate").get<double>(), by_memory ? 0.5 : 2, by_memory ? 0.05 : 0.2);
-      EXPECT_NEAR(learned.at("task_us").get<double>(), 4, 0.5);
+      // Where workers step aside after nearly all tasks, few gaps tell, or none.
+      const json& task_us = learned.at("task_us");
+      const bool shares_cores = std::string(cores) != "machine.cores=0";
+      EXPECT_TRUE(shares_cores || !task_us.is_null());
+      if (!task_us.is_null()) {
+        EXPECT_NEAR(task_us.get<double>(), 4, 0.5);
+      }
       // What is said counts, not what was learned.
       const json slow =
           replayed({"--set", "machine.memory.rate=0.01", "--set", "machine.network.rate=0.01"});
