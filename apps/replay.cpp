@@ -209,9 +209,9 @@ class RecordedRun final : public PredictionSubject {
   [[nodiscard]] std::string rehearsed_text() const {
     std::string text;
     for (const auto& one : rehearsals_) {
-      text += fmt::format(
-          "  {:<18}{:.1f} GFLOP/s of a worker; as the run was {:.1f}, which had {:.1f}\n",
-          "rehearsed", one->all.now * 1e-9, one->all.as_it_was * 1e-9, one->all.recorded * 1e-9);
+      text += fmt::format("  {:<18}{:.1f} GFLOP/s a worker; as the run was {:.1f}, it had {:.1f}\n",
+                          "rehearsed", one->all.now * 1e-9, one->all.as_it_was * 1e-9,
+                          one->all.recorded * 1e-9);
     }
     return text;
   }

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cstddef>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "apps/report.hpp"
 #include "apps/simulation/prediction.hpp"
@@ -9,8 +12,18 @@
 namespace heddle {
 namespace {
 
-std::string row(const char* label, const std::string& text) {
-  return fmt::format("  {:<18}{}\n", label, text);
+/// What does not fit a line goes on below, behind a comma or a semicolon.
+std::string row(const char* label, std::string_view text) {
+  constexpr std::size_t indent = 20;
+  constexpr std::size_t columns = 80 - indent;
+  std::string rows = fmt::format("  {:<18}", label);
+  while (text.size() > columns) {
+    const std::size_t mark = text.find_last_of(",;", columns - 1);
+    if (mark == std::string_view::npos || mark + 2 >= text.size()) break;
+    rows += fmt::format("{}\n{:{}}", text.substr(0, mark + 1), "", indent);
+    text.remove_prefix(mark + 2);
+  }
+  return rows + fmt::format("{}\n", text);
 }
 
 std::string bounds_text(const Prediction& prediction) {

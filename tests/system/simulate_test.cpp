@@ -255,6 +255,7 @@ TEST_F(Simulate, times_what_is_not_rehearsed) {
                 "layout.tile=128", "--set", "layout.small=64"});
   ASSERT_EQ(ended.status, 0) << ended.error;
   EXPECT_NE(ended.out.find("as measured on this machine"), std::string::npos) << ended.out;
+  expect_80_columns(ended.out);
 }
 
 TEST_F(Simulate, has_the_devices_that_tune_has_measured) {
