@@ -8,6 +8,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "apps/simulation/fitted_times.hpp"
 #include "base/error.hpp"
 #include "base/median.hpp"
 #include "replay/device_times.hpp"
@@ -220,38 +221,29 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   course_ = course_of(run, job, of_workers, seconds, times_, node_paces_, matrices);
 }
 
-/// A task takes what is usual for its case times its worker's pace, as nearly as both can be told:
-/// the sums of each case and of each worker are as they were. Of devices, which are alike, the
-/// means.
+/// Of devices, which are alike, the means.
 void RecordedTimes::fit(const std::vector<OfWorker>& tasks, std::size_t workers) {
-  constexpr int sweeps = 8;
   std::vector<double> longest;
   for (Times& times : times_) {
     longest.push_back(times.seconds.empty() ? 0 : times.longest());
-    double sum = 0;
-    for (const float each : times.seconds) sum += std::min(longest.back(), double{each});
-    if (sum > 0) times.usual = sum / static_cast<double>(times.seconds.size());
+    if (times.seconds.empty() || times.runner == Runner::worker) continue;
+    times.usual = std::accumulate(times.seconds.begin(), times.seconds.end(), 0.0) /
+                  static_cast<double>(times.seconds.size());
   }
-  std::vector<double> paces(workers, 1);
-  for (int sweep = 0; sweep < sweeps; ++sweep) {
-    std::vector<double> took(workers, 0);
-    std::vector<double> usual(workers, 0);
-    for (const OfWorker& one : tasks) {
-      const Times& times = times_[one.times];
-      took[one.worker] += std::min(longest[one.times], double{times.seconds[one.number]});
-      usual[one.worker] += times.usual;
-    }
-    for (std::size_t w = 0; w < workers; ++w) paces[w] = usual[w] > 0 ? took[w] / usual[w] : 1;
-    std::vector<double> sums(times_.size(), 0);
-    std::vector<double> weights(times_.size(), 0);
-    for (const OfWorker& one : tasks) {
-      const double each = times_[one.times].seconds[one.number];
-      sums[one.times] += std::min(longest[one.times], each);
-      weights[one.times] += paces[one.worker];
-    }
-    for (std::size_t k = 0; k < times_.size(); ++k) {
-      if (weights[k] > 0) times_[k].usual = sums[k] / weights[k];
-    }
+  std::unordered_map<std::size_t, GroupTime> cells;  // most workers ran few of many cases
+  for (const OfWorker& one : tasks) {
+    GroupTime& time = cells[one.times * workers + one.worker];
+    time.kind = one.times;
+    time.group = one.worker;
+    time.seconds += std::min(longest[one.times], double{times_[one.times].seconds[one.number]});
+    ++time.count;
+  }
+  std::vector<GroupTime> all;
+  all.reserve(cells.size());
+  for (const auto& [cell, time] : cells) all.push_back(time);
+  const FittedTimes fitted = fit_times(times_.size(), workers, all);
+  for (std::size_t k = 0; k < times_.size(); ++k) {
+    if (fitted.usual[k] > 0) times_[k].usual = fitted.usual[k];
   }
 }
 

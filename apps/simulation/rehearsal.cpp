@@ -36,8 +36,8 @@ constexpr double warming_share = 0.4;
 /// A turn takes as long as one of the workers takes for so many tasks, and as long as all tiles can
 /// be used in the part of it that does not count, within these bounds: what a factorization has
 /// used a panel ago is in the caches, and tiles of which turns before have left nothing there are
-/// slower (QR of 4000 on one node of 6 workers needs 60 ms for a panel's updates, and reached a
-/// quarter less where turns took 90).
+/// slower (QR of 4000 on one node of 6 workers needs 60 ms for a panel's updates, and reached 34
+/// GFLOP/s a worker in turns of 90 where its runs had 44).
 constexpr int tasks_min = 3;
 constexpr double seconds_min = 0.09;
 constexpr double seconds_max = 0.3;
@@ -368,18 +368,6 @@ double Rehearsal::largest_number() const {
 
 namespace {
 
-/// What the tasks of a turn took together for each operation.
-double seconds_of_a_flop(const std::vector<CaseKey>& kinds,
-                         const std::vector<RehearsedTime>& turn) {
-  double seconds = 0;
-  double flops = 0;
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    seconds += turn[kind].seconds;
-    flops += flops_of(kinds[kind].as_case()) * static_cast<double>(turn[kind].count);
-  }
-  return flops > 0 ? seconds / flops : 0;
-}
-
 /// How long turns of a rehearsal take, by a first short one.
 double seconds_of_turns(Rehearsal& one) {
   RehearsedTime all;
@@ -388,40 +376,20 @@ double seconds_of_turns(Rehearsal& one) {
   return std::clamp(one.tasks_of_a_pass() * each / warming_share, seconds_min, seconds_max);
 }
 
-double sum_of(const std::vector<double>& costs, const std::vector<RehearsedTime>& turn) {
-  double sum = 0;
-  for (std::size_t kind = 0; kind < costs.size(); ++kind) {
-    sum += costs[kind] * static_cast<double>(turn[kind].count);
-  }
-  return sum;
-}
-
 }  // namespace
 
-/// A turn's tasks take their kinds' costs times the turn's pace, as nearly as both can be told: the
-/// turns are not alike in what runs in them, nor in how fast the machine is.
+/// Turns are not alike in what runs in them, nor in how fast the machine is.
 RehearsedTimes::RehearsedTimes(std::vector<CaseKey> kinds, const Turns& turns)
-    : kinds_(std::move(kinds)), costs_(kinds_.size(), 0), paces_(turns.size(), 1) {
-  constexpr int sweeps = 8;
-  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    : kinds_(std::move(kinds)) {
+  std::vector<GroupTime> times;
+  for (std::size_t t = 0; t < turns.size(); ++t) {
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-      double seconds = 0;
-      std::int64_t count = 0;
-      for (std::size_t t = 0; t < turns.size(); ++t) {
-        if (paces_[t] <= 0) continue;
-        seconds += turns[t][kind].seconds / paces_[t];
-        count += turns[t][kind].count;
-      }
-      costs_[kind] = count > 0 ? seconds / static_cast<double>(count) : 0;
-    }
-    for (std::size_t t = 0; t < turns.size(); ++t) {
-      double seconds = 0;
-      for (const RehearsedTime& time : turns[t]) seconds += time.seconds;
-      const double usual = sum_of(costs_, turns[t]);
-      paces_[t] = usual > 0 ? seconds / usual : 0;
+      const RehearsedTime& time = turns[t][kind];
+      times.push_back({kind, t, time.seconds, static_cast<double>(time.count)});
     }
   }
-  std::vector<double> paces = paces_;
+  fitted_ = fit_times(kinds_.size(), turns.size(), times);
+  std::vector<double> paces = fitted_.paces;
   std::erase(paces, 0.0);
   pace_ = median(std::move(paces));
 }
@@ -441,13 +409,13 @@ double RehearsedTimes::cost(const KernelCase& what) const {
   double nearest = 2;
   double cost = 0;
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    if (costs_[kind] <= 0 || kinds_[kind].kernel != what.kernel) continue;
-    if (kinds_[kind] == key) return costs_[kind];
+    if (fitted_.usual[kind] <= 0 || kinds_[kind].kernel != what.kernel) continue;
+    if (kinds_[kind] == key) return fitted_.usual[kind];
     const double times = flops_of(what) / flops_of(kinds_[kind].as_case());
     const double apart = std::max(times, 1 / times);
     if (!(apart <= nearest)) continue;  // none of them has operations
     nearest = apart;
-    cost = costs_[kind] * times;
+    cost = fitted_.usual[kind] * times;
   }
   return cost;
 }
@@ -460,21 +428,19 @@ RehearsedRatios::RehearsedRatios(RehearsalCast now, RehearsalCast then) {
   const double seconds_of_second = seconds_of_turns(second);
   RehearsedTimes::Turns of_first;
   RehearsedTimes::Turns of_second;
-  static_cast<void>(tuning::ratio_by_turns(
-      [&] {
-        of_first.push_back(first.turn(seconds_of_first));
-        return seconds_of_a_flop(first.kinds(), of_first.back());
-      },
-      [&] {
-        of_second.push_back(second.turn(seconds_of_second));
-        return seconds_of_a_flop(second.kinds(), of_second.back());
-      }));
+  for (int pair = 0; pair < tuning::ratio_pairs; ++pair) {
+    const bool is_first = pair % 2 == 0;  // each in every other pair
+    if (is_first) of_first.push_back(first.turn(seconds_of_first));
+    of_second.push_back(second.turn(seconds_of_second));
+    if (!is_first) of_first.push_back(first.turn(seconds_of_first));
+  }
   now_ = RehearsedTimes(first.kinds(), of_first);
   then_ = RehearsedTimes(second.kinds(), of_second);
   std::vector<double> ratios;
   for (std::size_t pair = 0; pair < of_first.size(); ++pair) {
-    if (now_.paces_[pair] <= 0 || then_.paces_[pair] <= 0) continue;
-    ratios.push_back(now_.paces_[pair] / then_.paces_[pair]);
+    const double now_pace = now_.fitted_.paces[pair];
+    const double then_pace = then_.fitted_.paces[pair];
+    if (now_pace > 0 && then_pace > 0) ratios.push_back(now_pace / then_pace);
   }
   now_.pace_ = then_.pace_ * median(std::move(ratios));
 }

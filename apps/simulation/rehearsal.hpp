@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/simulation/case_key.hpp"
+#include "apps/simulation/fitted_times.hpp"
 #include "apps/simulation/rehearsal_plan.hpp"
 #include "apps/tuning/cpu.hpp"
 
@@ -77,13 +78,12 @@ class RehearsedTimes {
   [[nodiscard]] double cost(const KernelCase& what) const;
 
   std::vector<CaseKey> kinds_;
-  std::vector<double> costs_;  ///< of a task, at a pace of 1; 0: none ran
-  std::vector<double> paces_;  ///< of turns; 0: nothing ran
-  double pace_ = 0;            ///< of the turn in the middle
+  FittedTimes fitted_;  ///< groups are turns
+  double pace_ = 0;     ///< of the turn in the middle
 };
 
-/// What tasks take in one factorization over what they take in another one, both rehearsed by turns
-/// (tuning::ratio_by_turns).
+/// What tasks take in one factorization over what they take in another one, both rehearsed by
+/// turns, in pairs as tuning::ratio_by_turns has them.
 class RehearsedRatios {
  public:
   RehearsedRatios(RehearsalCast now, RehearsalCast then);
