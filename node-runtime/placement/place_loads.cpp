@@ -13,13 +13,26 @@ constexpr double memory = 31.0 / 32.0;
 /// And what was known before the first task, so much with each.
 constexpr double belief = 3.0 / 4.0;
 constexpr double factor_max = 1000;
+/// Tasks of a spell.
+constexpr std::int64_t spell_min = 8;
+constexpr std::int64_t spell_max = 64;
+/// A place needs more than so many times what is usual of its spells only if two of the last three
+/// have shown it.
+constexpr double doubted = 2;
+
+double middle_of(std::array<double, 3> values) {
+  std::ranges::sort(values);
+  return values[1];
+}
 
 }  // namespace
 
 void PlaceLoads::go_on(Load& load, std::int64_t now_ns) {
   if (load.tasks > 0) {
-    load.busy_seconds +=
+    const double passed =
         1e-9 * static_cast<double>(std::max<std::int64_t>(0, now_ns - load.since_ns));
+    load.busy_seconds += passed;
+    load.spell.busy_seconds += passed;
   }
   load.since_ns = now_ns;
 }
@@ -40,16 +53,30 @@ void PlaceLoads::remove(PlaceId place, double seconds, std::int64_t now_ns) {
   load.seconds = load.tasks == 0 ? 0 : std::max(0.0, load.seconds - seconds);
 }
 
+void PlaceLoads::end_in_spell(Load& load, double seconds) {
+  Spell& spell = load.spell;
+  if (spell.tasks_left == 0) spell.tasks_left = std::clamp(load.tasks + 1, spell_min, spell_max);
+  spell.known_seconds += seconds;
+  if (--spell.tasks_left > 0) return;
+  if (spell.known_seconds > 0) {
+    std::ranges::rotate(load.spells, load.spells.begin() + 1);
+    load.spells.back() = spell.busy_seconds / spell.known_seconds;
+  }
+  spell = {};
+}
+
 void PlaceLoads::finish(PlaceId place, double seconds, std::int64_t now_ns) {
   remove(place, seconds, now_ns);
   Load& load = at(place);
+  end_in_spell(load, seconds);
   load.busy_seconds *= memory;
   load.known_seconds = (load.known_seconds + seconds) * memory;
   const double believed = load.tasks_believed * seconds;
   load.tasks_believed *= belief;
   if (believed + load.known_seconds <= 0) return;
-  load.factor = std::clamp((load.busy_seconds + believed) / (load.known_seconds + believed),
-                           1 / factor_max, factor_max);
+  const double needed = (load.busy_seconds + believed) / (load.known_seconds + believed);
+  load.factor =
+      std::clamp(std::min(needed, doubted * middle_of(load.spells)), 1 / factor_max, factor_max);
 }
 
 }  // namespace heddle

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,7 +12,8 @@ namespace heddle {
 /// The work that the places of a node have: tasks that are ready or run there, in seconds by what
 /// their kernels are known to take, corrected by what each place has needed lately for its work. A
 /// wrong cost, a place that shares its cores, transfers that nothing hides: all show in how long a
-/// place is busy with what it has done.
+/// place is busy with what it has done. A pause does not: a GPU that loads kernels and maps memory
+/// for some milliseconds, when it first needs them, is no slower afterwards.
 ///
 /// Pure: who calls says what time it is. Not thread-safe: the caller serialises.
 class PlaceLoads {
@@ -32,6 +34,13 @@ class PlaceLoads {
   [[nodiscard]] std::int64_t tasks(PlaceId place) const { return at(place).tasks; }
 
  private:
+  /// Of some tasks on end: at least as many as a place has at a time, since they may all finish
+  /// together.
+  struct Spell {
+    std::int64_t tasks_left = 0;
+    double busy_seconds = 0;
+    double known_seconds = 0;
+  };
   struct Load {
     double seconds = 0;
     std::int64_t tasks = 0;
@@ -42,12 +51,16 @@ class PlaceLoads {
     double busy_seconds = 0;   ///< lately, with tasks there
     double known_seconds = 0;  ///< of tasks that were finished meanwhile
     std::int64_t since_ns = 0;
+    Spell spell;
+    /// What it has needed in its last spells.
+    std::array<double, 3> spells{1, 1, 1};
   };
   [[nodiscard]] const Load& at(PlaceId place) const {
     return places_[static_cast<std::size_t>(place.value())];
   }
   [[nodiscard]] Load& at(PlaceId place) { return places_[static_cast<std::size_t>(place.value())]; }
   static void go_on(Load& load, std::int64_t now_ns);
+  static void end_in_spell(Load& load, double seconds);
 
   std::vector<Load> places_;
 };
