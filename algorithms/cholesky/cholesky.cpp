@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -131,13 +132,25 @@ std::uint64_t device_memory_of(const Matrix<double>& a) {
   return facts.devices == 0 ? 0 : facts.device_memory_bytes;
 }
 
-/// Of a node whose devices have that memory each; 0: as much as is of use.
-Groups column_groups(const Matrix<double>& a, NodeId node, std::uint64_t device_memory) {
-  const TileLayout& l = a.layout();
+/// How tiles share the memory of devices.
+struct MemoryUse {
   Groups groups;
+  /// What comes to a device drives nothing out: no task needs to wait for more urgent ones to go.
+  bool has_room = true;
+
+  [[nodiscard]] std::int32_t priority_span() const {
+    return has_room ? std::numeric_limits<std::int32_t>::max() : span_of(groups);
+  }
+};
+
+/// Of a node whose devices have that memory each; 0: as much as is of use.
+MemoryUse use_of_memory(const Matrix<double>& a, NodeId node, std::uint64_t device_memory) {
+  const TileLayout& l = a.layout();
+  MemoryUse use;
+  Groups& groups = use.groups;
   for (TileColumn c{0}; c.value() < l.tile_columns(); ++c) groups.push_back(c);
   const std::int32_t devices = a.distribution().devices;
-  if (devices == 0 || device_memory == 0) return groups;
+  if (devices == 0 || device_memory == 0) return use;
   // What all devices of the node have, and what a wide column takes of it.
   const OwnPart own(a.distribution(), node);
   const double memory = static_cast<double>(device_memory) * devices;
@@ -150,7 +163,8 @@ Groups column_groups(const Matrix<double>& a, NodeId node, std::uint64_t device_
     }
     all += column;
   }
-  if (all <= memory) return groups;
+  use.has_room = all <= group_share * memory;
+  if (all <= memory) return use;
   const double most = group_share * memory - *std::max_element(bytes.begin(), bytes.end());
   TileColumn first{0};
   double taken = 0;
@@ -165,7 +179,7 @@ Groups column_groups(const Matrix<double>& a, NodeId node, std::uint64_t device_
       groups[static_cast<std::size_t>(c.value())] = first + l.piece_of(c);
     }
   }
-  return groups;
+  return use;
 }
 
 /// The panel of one step: the diagonal piece, and the tiles under it, which it divides.
@@ -320,9 +334,9 @@ JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& i
     spec.keep_alive.push_back(inverses->state());
   }
   const std::uint64_t memory = device_memory.value_or(device_memory_of(a));
-  spec.priority_span = span_of(column_groups(a, node_of(a), memory));
+  spec.priority_span = use_of_memory(a, node_of(a), memory).priority_span();
   spec.program = [a, inverses, memory](TaskStream& tasks) {
-    return factorize(tasks, a, inverses, column_groups(a, tasks.node(), memory));
+    return factorize(tasks, a, inverses, use_of_memory(a, tasks.node(), memory).groups);
   };
   return spec;
 }
@@ -347,9 +361,11 @@ JobSpec subtract_product(const Matrix<double>& r, const Matrix<double>& l) {
   spec.fine = r.layout().fine;
   spec.matrices = {r.id(), l.id()};
   spec.keep_alive = {r.state(), l.state()};
-  const Groups groups = column_groups(r, node_of(r), device_memory_of(r));
-  spec.priority_span = span_of(groups);
-  spec.program = [r, l, groups](TaskStream& tasks) { return subtract(tasks, r, l, groups); };
+  const MemoryUse use = use_of_memory(r, node_of(r), device_memory_of(r));
+  spec.priority_span = use.priority_span();
+  spec.program = [r, l, groups = use.groups](TaskStream& tasks) {
+    return subtract(tasks, r, l, groups);
+  };
   return spec;
 }
 

@@ -16,8 +16,8 @@ constexpr double factor_max = 1000;
 /// Tasks of a spell.
 constexpr std::int64_t spell_min = 8;
 constexpr std::int64_t spell_max = 64;
-/// A place needs more than so many times what is usual of its spells only if two of the last three
-/// have shown it.
+/// That a place needs more than so many times what is usual is doubted until two of its last three
+/// spells have shown it.
 constexpr double doubted = 2;
 
 double middle_of(std::array<double, 3> values) {
@@ -74,9 +74,13 @@ void PlaceLoads::finish(PlaceId place, double seconds, std::int64_t now_ns) {
   const double believed = load.tasks_believed * seconds;
   load.tasks_believed *= belief;
   if (believed + load.known_seconds <= 0) return;
-  const double needed = (load.busy_seconds + believed) / (load.known_seconds + believed);
-  load.factor =
-      std::clamp(std::min(needed, doubted * middle_of(load.spells)), 1 / factor_max, factor_max);
+  load.factor = std::clamp((load.busy_seconds + believed) / (load.known_seconds + believed),
+                           1 / factor_max, factor_max);
+}
+
+double PlaceLoads::sure_factor(PlaceId place) const {
+  const Load& load = at(place);
+  return std::min(load.factor, doubted * middle_of(load.spells));
 }
 
 }  // namespace heddle

@@ -12,8 +12,11 @@ namespace heddle {
 /// The work that the places of a node have: tasks that are ready or run there, in seconds by what
 /// their kernels are known to take, corrected by what each place has needed lately for its work. A
 /// wrong cost, a place that shares its cores, transfers that nothing hides: all show in how long a
-/// place is busy with what it has done. A pause does not: a GPU that loads kernels and maps memory
-/// for some milliseconds, when it first needs them, is no slower afterwards.
+/// place is busy with what it has done.
+///
+/// A GPU that loads kernels and maps memory for some milliseconds, when it first needs them, has no
+/// more to do afterwards. So there is a second, doubting view, in which pauses make no place slow:
+/// a place should lose work only for what it has shown again and again.
 ///
 /// Pure: who calls says what time it is. Not thread-safe: the caller serialises.
 class PlaceLoads {
@@ -31,6 +34,11 @@ class PlaceLoads {
   [[nodiscard]] double seconds(PlaceId place) const { return at(place).seconds * at(place).factor; }
   /// What the place needs for what should take a second.
   [[nodiscard]] double factor(PlaceId place) const { return at(place).factor; }
+  /// The same two where one pause is doubted: no more than those.
+  [[nodiscard]] double sure_seconds(PlaceId place) const {
+    return at(place).seconds * sure_factor(place);
+  }
+  [[nodiscard]] double sure_factor(PlaceId place) const;
   [[nodiscard]] std::int64_t tasks(PlaceId place) const { return at(place).tasks; }
 
  private:

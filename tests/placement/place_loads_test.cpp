@@ -112,7 +112,8 @@ TEST(PlaceLoads, does_not_let_one_odd_task_decide) {
   Places first;
   first.run(1, 100);
   EXPECT_GT(first.loads.factor(device), 1);
-  EXPECT_LE(first.loads.factor(device), 2);
+  EXPECT_LT(first.loads.factor(device), 25);
+  EXPECT_EQ(first.loads.sure_factor(device), 2);
   first.run(120, 1);
   EXPECT_LT(first.loads.factor(device), 1.3);
   Places later;
@@ -130,7 +131,7 @@ TEST(PlaceLoads, does_not_take_a_pause_for_slowness) {
     for (int i = 0; i < 200; ++i) {
       p.pass(task_seconds);
       p.finish();
-      EXPECT_LE(p.loads.factor(device), 2.01);
+      EXPECT_LE(p.loads.sure_factor(device), 2.01);
       p.add();
     }
     EXPECT_NEAR(p.loads.factor(device), 1, 0.1);
@@ -148,7 +149,7 @@ TEST(PlaceLoads, learns_the_same_from_tasks_that_finish_together) {
       p.pass(ratio * together * task_seconds);
       for (int i = 0; i < together; ++i) {
         p.finish();
-        if (turn >= turns / 2) mean += p.loads.factor(device);
+        if (turn >= turns / 2) mean += p.loads.sure_factor(device);
       }
     }
     mean /= together * turns / 2;
@@ -167,12 +168,13 @@ TEST(PlaceLoads, learns_the_same_from_a_short_task_that_finishes_with_a_long_one
     p.finish(1e-2);
   }
   EXPECT_NEAR(p.loads.factor(device), 2, 0.1);
+  EXPECT_NEAR(p.loads.sure_factor(device), 2, 0.1);
 }
 
 TEST(PlaceLoads, knows_after_some_tasks_that_a_place_is_far_slower) {
   Places p;
   p.run(16, 100);
-  EXPECT_GT(p.loads.factor(device), 50);
+  EXPECT_GT(p.loads.sure_factor(device), 50);
 }
 
 TEST(PlaceLoads, learns_nothing_from_a_task_that_went_elsewhere) {
