@@ -17,6 +17,7 @@
 #include "apps/simulation/recorded_machine.hpp"
 #include "apps/simulation/this_machine.hpp"
 #include "base/error.hpp"
+#include "base/median.hpp"
 #include "base/units.hpp"
 #include "node-runtime/tuning.hpp"
 #include "replay/analysis.hpp"
@@ -83,8 +84,7 @@ class RecordedRun final : public PredictionSubject {
     stolen_share_ = facts.stolen_share.value_or(0);
     was_ = recorded_machine(run_, *job, about_, here_);
     // A simulation's time begins before its first task's generation, too.
-    replay::SimulatedMachine& was = was_.description.machine;
-    was.job_s = std::max(0.0, recorded_s_ - of_tasks_s - was.append_s - was.wake_s);
+    around_s_ = recorded_s_ - of_tasks_s - was_.description.machine.append_s;
     const PredictionCase as_it_was =
         prediction_case(config(SplitOverrides({})), options.run, was_.description,
                         here_.tuning(was_.description), {});
@@ -97,14 +97,18 @@ class RecordedRun final : public PredictionSubject {
   [[nodiscard]] PredictionCase with(const SplitOverrides& changes) override {
     Config config = this->config(changes);
     MachineDescription machine = described(changes.machine);
+    const bool is_as_it_was = changes.problem.empty() && changes.machine.empty() &&
+                              changes.policies.empty() && !options_.machine;
+    // Those of a run that is repeated are the run's.
+    if (is_as_it_was || options_.machine || sets(changes.machine, "runtime.wake_us")) {
+      machine.machine.wakings.clear();
+    }
     if (!options_.machine && !sets(changes.machine, "runtime.job_us")) {
       machine.machine.job_s = job_seconds(machine.machine);
     }
     drop_grid(config, changes.problem, machine);
     PredictionCase one = prediction_case(config, options_.run, machine, here_.tuning(machine),
                                          read_policies(changes.policies));
-    const bool is_as_it_was = changes.problem.empty() && changes.machine.empty() &&
-                              changes.policies.empty() && !options_.machine;
     if (is_as_it_was) one.course = recorded_->course();
     if (!options_.machine) set_paces(one);
     return one;
@@ -160,6 +164,7 @@ class RecordedRun final : public PredictionSubject {
     report["recorded_seconds"] = recorded_s_;
     report["recorded_evictions"] = about_.value("evictions", 0);
     report["learned"] = was_.to_json();
+    report["learned"]["first_tasks"] = recorded_->first_tasks();
     report["rehearsed"] = json::array();
     for (const auto& one : rehearsals_) {
       json rehearsed{{"nodes", one->nodes}, {"cpu_workers", one->cpu_workers}};
@@ -303,14 +308,17 @@ class RecordedRun final : public PredictionSubject {
     const auto agreeing_s = [](const replay::SimulatedMachine& machine) {
       if (machine.nodes < 2) return 0.0;
       const replay::Way& way = machine.way(NodeId{0}, NodeId{1});
-      // To node 0 and back, and then a barrier of all.
-      const double messages = 2 + 2 * std::ceil(std::log2(machine.nodes));
-      // The progress thread for the end, and for the barrier, and whoever waits for that. On 32
-      // cores 2 and 4 nodes had 0.1 to 0.15 ms more around a job than one, a waking 30 to 50 us.
-      constexpr double wakings = 3;
+      constexpr double messages = 2;  // to node 0 and back
+      // The progress threads there and here. On 64 cores 2 and 4 nodes had 0.1 ms more around a job
+      // than one, a waking 30 to 50 us.
+      constexpr double wakings = 2;
       return messages * (way.latency_s + 2 * machine.message_s) + wakings * machine.wake_s;
     };
-    return std::max(0.0, was.job_s - agreeing_s(was) + agreeing_s(now));
+    const double first_s = now.wakings.empty()
+                               ? now.wake_s
+                               : median(std::vector<double>(now.wakings.back().seconds.begin(),
+                                                            now.wakings.back().seconds.end()));
+    return std::max(0.0, around_s_ - first_s - agreeing_s(was) + agreeing_s(now));
   }
   /// The run's workers were not alike; on as many of as many nodes each is as it was there. A run
   /// that is repeated has the rest in its tasks, whichever worker takes them.
@@ -318,6 +326,7 @@ class RecordedRun final : public PredictionSubject {
     replay::SimulatedMachine& machine = one.machine.machine;
     const replay::SimulatedMachine& was = was_.description.machine;
     const std::vector<double>& paces = recorded_->worker_paces();
+    if (one.course == nullptr) machine.first_tasks = recorded_->first_tasks();
     if (one.course != nullptr) {
       for (const double pace : recorded_->node_paces()) {
         machine.worker_paces.insert(machine.worker_paces.end(),
@@ -344,6 +353,7 @@ class RecordedRun final : public PredictionSubject {
   ThisMachine here_;
   RecordedMachine was_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
+  double around_s_ = 0;            ///< of the job, before and behind its tasks
   double recorded_s_ = 0;
   double stolen_share_ = 0;                                   ///< of its workers' time
   std::vector<std::shared_ptr<const Rehearsed>> rehearsals_;  ///< of the cases that needed one

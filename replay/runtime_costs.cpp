@@ -1,6 +1,7 @@
 #include "replay/runtime_costs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <tuple>
 #include <unordered_map>
@@ -158,10 +159,16 @@ std::optional<std::int64_t> ready_ns(const RunTrace& run, const Graph& graph, st
   return ready;
 }
 
+/// A worker looks for some ten microseconds before it sleeps, and its core sleeps deeply after some
+/// tenths of a millisecond: waking took 3 us, 15 us, and 30 to 60, up to 150 in one of ten cases
+/// (bench/results/2026-11-26-predictions-64-cores.md).
+constexpr std::array waited_s{0.0, 20e-6, 200e-6};
+
 /// Of the tasks that workers had to wait for.
-std::optional<double> wake_of(const RunTrace& run, const Graph& graph) {
+void add_wakings(const RunTrace& run, const Graph& graph, RuntimeCosts& costs) {
   const Arrivals arrivals(run, graph.job());
   std::vector<double> seconds;
+  for (const double waited : waited_s) costs.wakings.push_back({waited, {}});
   for (std::size_t i = 0; i < graph.tasks().size(); ++i) {
     const TaskId id = graph.tasks()[i];
     const Task& task = run.at(id);
@@ -178,9 +185,15 @@ std::optional<double> wake_of(const RunTrace& run, const Graph& graph) {
     const auto ready = ready_ns(run, graph, i, arrivals);
     if (!ready || *ready < wait->time.start_ns || *ready > wait->time.end_ns) continue;
     seconds.push_back(static_cast<double>(task.time.start_ns - *ready) * 1e-9);
+    const double waited = static_cast<double>(*ready - wait->time.start_ns) * 1e-9;
+    const auto next = std::ranges::upper_bound(waited_s, waited);
+    costs.wakings[static_cast<std::size_t>(next - waited_s.begin()) - 1].seconds.push_back(
+        static_cast<float>(seconds.back()));
   }
-  if (seconds.size() < wakings_min) return std::nullopt;
-  return median_of(std::move(seconds));
+  for (Waking& one : costs.wakings) {
+    if (one.seconds.size() < wakings_min) one.seconds.clear();
+  }
+  if (seconds.size() >= wakings_min) costs.wake_s = median_of(std::move(seconds));
 }
 
 }  // namespace
@@ -190,7 +203,7 @@ RuntimeCosts runtime_costs(const RunTrace& run, const Graph& graph,
   RuntimeCosts costs;
   add_gaps(run, graph.job(), machine, costs);
   costs.append_s = append_of(run, graph.job());
-  costs.wake_s = wake_of(run, graph);
+  add_wakings(run, graph, costs);
   return costs;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "replay/graph.hpp"
 #include "replay/run.hpp"
@@ -21,6 +22,8 @@ struct RuntimeCosts {
   /// Median over the tasks that a waiting worker began first, which waited for nothing but a task
   /// of its node; nothing where these are fewer than 8.
   std::optional<double> wake_s;
+  /// All of them, by how long the workers had waited; of classes with less than 8 nothing.
+  std::vector<Waking> wakings;
 };
 
 /// Of the graph's job. `machine` says whether cores are shared, and what messages take.

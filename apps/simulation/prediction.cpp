@@ -186,15 +186,19 @@ bool PreparedPrediction::draws_workers() const {
   return differ || !one_.paces_of_run.empty();
 }
 
+bool PreparedPrediction::draws_wakings() const {
+  return !one_.machine.machine.wakings.empty();
+}
+
 bool PreparedPrediction::draws() const {
-  return !spreads_.empty() || draws_workers() ||
+  return !spreads_.empty() || draws_workers() || draws_wakings() ||
          one_.policies.priorities == replay::PriorityRule::random;
 }
 
 std::int32_t PreparedPrediction::usual_repeats() const {
   constexpr std::int32_t some = 9;
   constexpr std::int64_t few_tasks = 100'000;  // a fifth of a second
-  return draws_workers() && tasks_ <= few_tasks ? some : 1;
+  return (draws_workers() || draws_wakings()) && tasks_ <= few_tasks ? some : 1;
 }
 
 Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {

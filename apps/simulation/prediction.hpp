@@ -121,6 +121,7 @@ class PreparedPrediction {
 
  private:
   [[nodiscard]] bool draws_workers() const;
+  [[nodiscard]] bool draws_wakings() const;
   void draw_from(const KernelClock& clock);
   void add_bounds(Prediction& prediction) const;
 

@@ -115,17 +115,23 @@ bool is_of(const RecordedTimes::Times& times, const replay::Task& task,
 
 using OfWorker = RecordedTimes::OfWorker;
 
-/// What rows of workers took over what is usual; `row_of` a task, so many of them.
-template <typename RowOf>
+/// Tasks of a worker that take longer as it has just begun: of 6 workers on each of one to four
+/// nodes the first one took 1.3 to 2 times as long, the third 1.1, and those from the fifth on 1.0
+/// to 1.05, whichever kernel (bench/results/2026-11-26-predictions-64-cores.md).
+constexpr std::size_t first_tasks_max = 4;
+
+/// What rows of workers took over what is usual; `row_of` a task, so many of them, and `weight_of`
+/// a task how many usual ones it counts for.
+template <typename RowOf, typename WeightOf>
 std::vector<double> paces_of(const std::vector<OfWorker>& tasks, const std::vector<double>& seconds,
                              const std::vector<RecordedTimes::Times>& times, std::size_t rows,
-                             const RowOf& row_of) {
+                             const RowOf& row_of, const WeightOf& weight_of) {
   std::vector<double> took(rows, 0);
   std::vector<double> usual(rows, 0);
   for (const OfWorker& one : tasks) {
     const std::size_t row = row_of(one);
     took[row] += seconds[one.task];
-    usual[row] += times[one.times].usual;
+    usual[row] += times[one.times].usual * weight_of(one);
   }
   for (std::size_t row = 0; row < rows; ++row) {
     took[row] = took[row] > 0 && usual[row] > 0 ? took[row] / usual[row] : 1;
@@ -143,6 +149,17 @@ std::vector<std::size_t> worker_numbers(const replay::RunTrace& run) {
   std::vector<std::size_t> numbers(run.threads.size(), 0);
   for (std::size_t i = 0; i < workers.size(); ++i) numbers[workers[i]] = i;
   return numbers;
+}
+
+/// How many tasks of its worker came before each.
+void number_tasks(const replay::RunTrace& run, std::vector<OfWorker>& tasks, std::size_t workers) {
+  std::vector<OfWorker*> in_order;
+  in_order.reserve(tasks.size());
+  for (OfWorker& one : tasks) in_order.push_back(&one);
+  std::ranges::stable_sort(in_order, {},
+                           [&](const OfWorker* one) { return run.tasks[one->task].time.start_ns; });
+  std::vector<std::size_t> begun(workers, 0);
+  for (OfWorker* one : in_order) one->before = begun[one->worker]++;
 }
 
 /// The matrices of a run, as a walk of its program numbers them.
@@ -204,47 +221,86 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     times.seconds.push_back(static_cast<float>(seconds[i]));
     if (times.runner == Runner::worker) {
       const std::size_t worker = numbers[static_cast<std::size_t>(task.thread.value())];
-      of_workers.push_back({i, static_cast<std::size_t>(kind), times.seconds.size() - 1, worker});
+      of_workers.push_back(
+          {i, static_cast<std::size_t>(kind), times.seconds.size() - 1, worker, 0});
     }
     if (task.fine == 0) collector.match(item, run.accesses_of(task), matrices);
   }
   const auto worker_count = static_cast<std::size_t>(
       std::ranges::count(run.threads, replay::Role::worker, &replay::Thread::role));
+  number_tasks(run, of_workers, worker_count);
   fit(of_workers, worker_count);
-  worker_paces_ = paces_of(of_workers, seconds, times_, worker_count,
-                           [](const OfWorker& one) { return one.worker; });
-  node_paces_ = paces_of(of_workers, seconds, times_, static_cast<std::size_t>(run.node_count),
-                         [&](const OfWorker& one) {
-                           const NodeId node = run.at(run.tasks[one.task].thread).node;
-                           return static_cast<std::size_t>(node.value());
-                         });
+  worker_paces_ = paces_of(
+      of_workers, seconds, times_, worker_count, [](const OfWorker& one) { return one.worker; },
+      [&](const OfWorker& one) { return start_pace(one); });
+  node_paces_ = paces_of(
+      of_workers, seconds, times_, static_cast<std::size_t>(run.node_count),
+      [&](const OfWorker& one) {
+        const NodeId node = run.at(run.tasks[one.task].thread).node;
+        return static_cast<std::size_t>(node.value());
+      },
+      [](const OfWorker& /*one*/) { return 1.0; });
   course_ = course_of(run, job, of_workers, seconds, times_, node_paces_, matrices);
 }
 
-/// Of devices, which are alike, the means.
+double RecordedTimes::start_pace(const OfWorker& one) const {
+  return one.before < first_tasks_.size() ? first_tasks_[one.before] : 1;
+}
+
+/// Kinds, workers and how many tasks a worker has had before are fitted together: the first tasks
+/// of all workers are those of a panel. Of devices, which are alike, the means.
 void RecordedTimes::fit(const std::vector<OfWorker>& tasks, std::size_t workers) {
   std::vector<double> longest;
   for (Times& times : times_) {
     longest.push_back(times.seconds.empty() ? 0 : times.longest());
+    times.usual_tasks = static_cast<double>(times.seconds.size());
     if (times.seconds.empty() || times.runner == Runner::worker) continue;
     times.usual = std::accumulate(times.seconds.begin(), times.seconds.end(), 0.0) /
                   static_cast<double>(times.seconds.size());
   }
-  std::unordered_map<std::size_t, GroupTime> cells;  // most workers ran few of many cases
+  struct Cell {
+    GroupTime time;
+    std::size_t before = 0;  ///< first_tasks_max: that many or more
+  };
+  std::unordered_map<std::size_t, Cell> cells;  // most workers ran few of many cases
   for (const OfWorker& one : tasks) {
-    GroupTime& time = cells[one.times * workers + one.worker];
-    time.kind = one.times;
-    time.group = one.worker;
-    time.seconds += std::min(longest[one.times], double{times_[one.times].seconds[one.number]});
-    ++time.count;
+    const std::size_t before = std::min(one.before, first_tasks_max);
+    const std::size_t row = (one.times * workers + one.worker) * (first_tasks_max + 1) + before;
+    Cell& cell = cells[row];
+    cell.before = before;
+    cell.time.kind = one.times;
+    cell.time.group = one.worker;
+    cell.time.seconds +=
+        std::min(longest[one.times], double{times_[one.times].seconds[one.number]});
+    ++cell.time.count;
   }
-  std::vector<GroupTime> all;
-  all.reserve(cells.size());
-  for (const auto& [cell, time] : cells) all.push_back(time);
-  const FittedTimes fitted = fit_times(times_.size(), workers, all);
+  FittedTimes fitted;
+  constexpr int sweeps = 4;
+  for (int sweep = 0; sweep < sweeps; ++sweep) {
+    std::vector<GroupTime> all;
+    all.reserve(cells.size());
+    for (const auto& [row, cell] : cells) {
+      all.push_back(cell.time);
+      if (cell.before < first_tasks_.size()) all.back().count *= first_tasks_[cell.before];
+    }
+    fitted = fit_times(times_.size(), workers, all);
+    std::vector<double> took(first_tasks_max + 1, 0);
+    std::vector<double> usual(first_tasks_max + 1, 0);
+    for (const auto& [row, cell] : cells) {
+      took[cell.before] += cell.time.seconds;
+      usual[cell.before] +=
+          fitted.usual[cell.time.kind] * fitted.paces[cell.time.group] * cell.time.count;
+    }
+    if (took.back() <= 0) break;  // nobody has begun more than the first ones
+    first_tasks_.resize(first_tasks_max);
+    for (std::size_t before = 0; before < first_tasks_max; ++before) {
+      first_tasks_[before] = took[before] / usual[before] * usual.back() / took.back();
+    }
+  }
   for (std::size_t k = 0; k < times_.size(); ++k) {
     if (fitted.usual[k] > 0) times_[k].usual = fitted.usual[k];
   }
+  for (const OfWorker& one : tasks) times_[one.times].usual_tasks += start_pace(one) - 1;
 }
 
 /// Nobody disturbs a device's kernels.
@@ -311,10 +367,9 @@ RecordedTimes::Rates RecordedTimes::rates(
     const KernelCase what = one.key.as_case();
     const double each = seconds(what);
     if (each <= 0) continue;
-    const auto count = static_cast<double>(one.seconds.size());
-    flops += flops_of(what) * count;
+    flops += flops_of(what) * one.usual_tasks;
     took += std::accumulate(one.seconds.begin(), one.seconds.end(), 0.0);
-    would_take += each * count;
+    would_take += each * one.usual_tasks;
   }
   return took > 0 ? Rates{flops / took, flops / would_take} : Rates{};
 }

@@ -31,8 +31,10 @@ class RecordedTimes {
     CaseKey key;
     Runner runner = Runner::worker;
     std::vector<float> seconds{};  ///< of each task (own_seconds)
-    /// Of a task on a worker of pace 1: slow ones may have run most of a kernel's tasks.
+    /// Of a task on a worker of pace 1 that has run some: slow ones may have run most of a
+    /// kernel's tasks, and a job's first ones are slow.
     double usual = 0;
+    double usual_tasks = 0;  ///< of which all together take as long
 
     /// What counts of a task that took longer: what others have had of a worker's core is its
     /// pace, and no kernel's time.
@@ -66,18 +68,26 @@ class RecordedTimes {
     std::size_t times = 0;   ///< which of the recorded times it is of
     std::size_t number = 0;  ///< there
     std::size_t worker = 0;  ///< of all nodes'
+    std::size_t before = 0;  ///< tasks of the worker's
   };
+  /// What a worker's first, second, ... task took over what is usual, beside the worker's pace;
+  /// empty: no worker had enough tasks to tell.
+  [[nodiscard]] const std::vector<double>& first_tasks() const { return first_tasks_; }
   /// By node, what its workers took over what they would have with what is usual on all nodes: what
   /// a repeated run's tasks have beside their own shares.
   [[nodiscard]] const std::vector<double>& node_paces() const { return node_paces_; }
-  /// By node, then worker, likewise; as many as the trace has rows of workers.
+  /// By node, then worker, likewise, beside first_tasks(); as many as the trace has rows of
+  /// workers.
   [[nodiscard]] const std::vector<double>& worker_paces() const { return worker_paces_; }
 
  private:
   class Collector;
   void fit(const std::vector<OfWorker>& tasks, std::size_t workers);
+  /// For how many usual tasks that one counts.
+  [[nodiscard]] double start_pace(const OfWorker& one) const;
 
   std::vector<Times> times_;
+  std::vector<double> first_tasks_;
   std::vector<double> node_paces_;
   std::vector<double> worker_paces_;
   std::shared_ptr<const replay::Course> course_;

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <vector>
 
+#include "base/median.hpp"
 #include "node-runtime/tuning.hpp"
 #include "replay/device_times.hpp"
 #include "replay/graph.hpp"
@@ -40,6 +41,34 @@ json json_of(const std::optional<Way>& way) {
 
 json json_of(const std::optional<double>& seconds) {
   return seconds ? json(*seconds * 1e6) : json();
+}
+
+/// What a run of one node tells little of is as it is here, if that is such a machine.
+void add_wakings(const RecordedMachine& recorded, ThisMachine& here, SimulatedMachine& to) {
+  to.wakings = recorded.costs.wakings;
+  const bool is_like_here = recorded.cpu_model == here.cpu_model();
+  for (replay::Waking& one : to.wakings) {
+    if (!one.seconds.empty()) continue;
+    if (one.waited_s == 0) {
+      one.seconds = {static_cast<float>(to.task_s)};  // it still looks
+    } else if (!is_like_here) {
+      one.seconds = {static_cast<float>(to.wake_s)};
+    } else {
+      const bool is_deep = one.waited_s == to.wakings.back().waited_s;
+      one.seconds = is_deep ? here.waking().after_long : here.waking().after_short;
+    }
+  }
+}
+
+json json_of(const std::vector<replay::Waking>& wakings) {
+  json all = json::array();
+  for (const replay::Waking& one : wakings) {
+    const std::vector<double> seconds(one.seconds.begin(), one.seconds.end());
+    all.push_back({{"waited_us", one.waited_s * 1e6},
+                   {"count", seconds.size()},
+                   {"median_us", seconds.empty() ? json() : json(median(seconds) * 1e6)}});
+  }
+  return all;
 }
 
 }  // namespace
@@ -78,6 +107,7 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   } else if (result.cpu_model == here.cpu_model()) {
     machine.wake_s = here.waking().wake_s;
   }
+  add_wakings(result, here, machine);
   return result;
 }
 
@@ -94,9 +124,13 @@ std::string RecordedMachine::messages_text() const {
 }
 
 json RecordedMachine::to_json() const {
-  return {{"memory", json_of(ways.memory)},       {"network", json_of(ways.network)},
-          {"append_us", json_of(costs.append_s)}, {"task_us", json_of(costs.task_s)},
-          {"look_us", json_of(costs.look_s)},     {"wake_us", json_of(costs.wake_s)}};
+  return {{"memory", json_of(ways.memory)},
+          {"network", json_of(ways.network)},
+          {"append_us", json_of(costs.append_s)},
+          {"task_us", json_of(costs.task_s)},
+          {"look_us", json_of(costs.look_s)},
+          {"wake_us", json_of(costs.wake_s)},
+          {"wakings", json_of(description.machine.wakings)}};
 }
 
 }  // namespace heddle

@@ -157,6 +157,7 @@ class Stage {
         at.store(std::min(number, count), std::memory_order_release);
         if (number >= count) break;
         const RehearsalPlan::Task& task = plan_.tasks[static_cast<std::size_t>(number)];
+        stay_idle(task.idle_s);
         wait_for_copies(task.copies);
         wait_for_tasks(task);
         const CaseKey& kind = plan_.kinds[static_cast<std::size_t>(task.kind)];
@@ -180,6 +181,18 @@ class Stage {
       together.arrive_and_wait();  // the copying thread has begun a new round, if there is one
       if (ends) return;
     }
+  }
+
+  /// As a worker that waits for tasks: it looks for a moment, then its core sleeps.
+  static void stay_idle(double seconds) {
+    constexpr auto looks = std::chrono::microseconds(10);
+    constexpr auto wakes_in = std::chrono::microseconds(50);  // so early it is to wake
+    const Clock::time_point begin = Clock::now();
+    const Clock::time_point end =
+        begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    while (Clock::now() < std::min(end, begin + looks)) relax_cpu();
+    if (end > begin + looks + wakes_in) std::this_thread::sleep_until(end - wakes_in);
+    while (Clock::now() < end) relax_cpu();
   }
 
   void run_task(const CaseKey& kind, const RehearsalPlan::Task& task) {
@@ -307,10 +320,17 @@ class Rehearsal::Parts {
 
   [[nodiscard]] const std::vector<CaseKey>& kinds() const { return kinds_; }
   [[nodiscard]] double largest_number() const { return here_->largest_number(); }
-  [[nodiscard]] double tasks_of_a_pass() const {
-    double most = 0;
+  [[nodiscard]] Pass pass() const {
+    Pass most;
     for (std::size_t p = 0; p < cast_.plans.size(); ++p) {
-      most = std::max(most, static_cast<double>(cast_.plans[p].pass) / cast_.processes[p].count);
+      const RehearsalPlan& plan = cast_.plans[p];
+      const double workers = cast_.processes[p].count;
+      double idle_s = 0;
+      for (std::int32_t t = 0; t < plan.pass; ++t) {
+        idle_s += plan.tasks[static_cast<std::size_t>(t)].idle_s;
+      }
+      most.tasks = std::max(most.tasks, plan.pass / workers);
+      most.idle_s = std::max(most.idle_s, idle_s / workers);
     }
     return most;
   }
@@ -359,8 +379,8 @@ std::vector<RehearsedTime> Rehearsal::turn(double seconds) {
 const std::vector<CaseKey>& Rehearsal::kinds() const {
   return parts_->kinds();
 }
-double Rehearsal::tasks_of_a_pass() const {
-  return parts_->tasks_of_a_pass();
+Rehearsal::Pass Rehearsal::pass() const {
+  return parts_->pass();
 }
 double Rehearsal::largest_number() const {
   return parts_->largest_number();
@@ -373,7 +393,8 @@ double seconds_of_turns(Rehearsal& one) {
   RehearsedTime all;
   for (const RehearsedTime& time : one.turn(0)) all.add(time);
   const double each = all.count > 0 ? all.seconds / static_cast<double>(all.count) : 0;
-  return std::clamp(one.tasks_of_a_pass() * each / warming_share, seconds_min, seconds_max);
+  const Rehearsal::Pass pass = one.pass();
+  return std::clamp((pass.tasks * each + pass.idle_s) / warming_share, seconds_min, seconds_max);
 }
 
 }  // namespace

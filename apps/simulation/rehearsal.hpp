@@ -30,9 +30,10 @@ struct RehearsalCast {
 
 /// A factorization's tasks, as nodes of one host run them, but that no node waits for another one:
 /// each node is a process, its workers take the tasks in the order of its plan, on tiles that lie
-/// as the node's do, and one more thread brings what other nodes have written. So tasks find in the
-/// caches what they would find there, have beside them what they would have, and what moves through
-/// the memory moves. The numbers are no matrix's.
+/// as the node's do, and are idle for as long as they have nothing to do there, while one more
+/// thread brings what other nodes have written. So tasks find in the caches what they would find
+/// there, have beside them what they would have, and what moves through the memory moves. The
+/// numbers are no matrix's.
 ///
 /// The processes are copies of this one, which shall have no threads but the caller's.
 class Rehearsal {
@@ -47,9 +48,12 @@ class Rehearsal {
   [[nodiscard]] std::vector<RehearsedTime> turn(double seconds);
   /// Of all processes' tasks.
   [[nodiscard]] const std::vector<CaseKey>& kinds() const;
-  /// Tasks that each worker runs until all tiles of its node have been used, of the node with the
-  /// most.
-  [[nodiscard]] double tasks_of_a_pass() const;
+  /// What each worker does until all tiles of its node have been used, of the node with the most.
+  struct Pass {
+    double tasks = 0;
+    double idle_s = 0;
+  };
+  [[nodiscard]] Pass pass() const;
   /// Of the numbers on this process's tiles the one furthest from zero; infinity: some are none.
   /// Tasks that run again and again shall not lead out of what processors compute with at speed.
   [[nodiscard]] double largest_number() const;

@@ -65,6 +65,7 @@ class Planner final : private replay::WalkSink {
     std::int64_t item = 0;
     CaseKey what;
     std::vector<Access> accesses;
+    float idle_s = 0;
   };
   /// A copy's content.
   using Content = std::pair<TileId, Version>;
@@ -118,18 +119,23 @@ class Planner final : private replay::WalkSink {
 
   void put_in(const BeginOrder& order) {
     std::unordered_map<std::int64_t, std::size_t> ranks;
-    for (const std::int64_t item : order) ranks.emplace(item, ranks.size());
+    for (const Beginning& task : order) ranks.emplace(task.item, ranks.size());
     const auto rank = [&](const Met& task) {
       const auto known = ranks.find(task.item);
       return known == ranks.end() ? ranks.size() : known->second;
     };
+    for (Met& task : tasks_) {
+      if (const std::size_t at = rank(task); at < order.size()) task.idle_s = order[at].idle_s;
+    }
     std::ranges::stable_sort(tasks_, {}, rank);
   }
 
   void meet_tiles() {
     for (const Met& met : tasks_) {
       const auto number = static_cast<std::int32_t>(plan_.tasks.size());
-      plan_.tasks.emplace_back().kind = kind_of(met.what);
+      RehearsalPlan::Task& task = plan_.tasks.emplace_back();
+      task.kind = kind_of(met.what);
+      task.idle_s = met.idle_s;
       for (std::size_t i = 0; i < met.accesses.size(); ++i) {
         const Access& access = met.accesses[i];
         const std::int64_t elements = elements_of(met.what, i);
@@ -282,10 +288,15 @@ std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t j
   }
   std::ranges::stable_sort(tasks, {}, [](const auto* task) { return task->time.start_ns; });
   std::vector<BeginOrder> orders(static_cast<std::size_t>(run.node_count));
+  std::vector<std::int64_t> ends(run.threads.size(), 0);
   for (const replay::Task* task : tasks) {
     const NodeId node = run.at(task->thread).node;
+    std::int64_t& end = ends[static_cast<std::size_t>(task->thread.value())];
+    if (end == 0) end = tasks.front()->time.start_ns;
+    const double idle_s = static_cast<double>(task->time.start_ns - end) * 1e-9;
     orders[static_cast<std::size_t>(node.value())].push_back(
-        static_cast<std::int64_t>(task->order));
+        {static_cast<std::int64_t>(task->order), static_cast<float>(std::max(0.0, idle_s))});
+    end = task->time.end_ns;
   }
   return orders;
 }

@@ -11,9 +11,13 @@
 
 namespace heddle {
 
-/// Of the tasks of a node in the order in which they begin: numbers of items of its walk, from 1
-/// on.
-using BeginOrder = std::vector<std::int64_t>;
+/// A task of a node that begins.
+struct Beginning {
+  std::int64_t item = 0;  ///< of the node's walk, from 1 on
+  float idle_s = 0;       ///< that its worker has had nothing to do before it
+};
+/// Of the tasks of a node in the order in which they begin.
+using BeginOrder = std::vector<Beginning>;
 
 /// Of a run's nodes.
 [[nodiscard]] std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t job);
@@ -25,6 +29,7 @@ struct RehearsalPlan {
   struct Task {
     std::int32_t kind = 0;    ///< of `kinds`
     std::int32_t copies = 0;  ///< that are there when it begins
+    float idle_s = 0;         ///< its worker has nothing to do before it
     /// [first, last) of `before`: tasks before it that change what it uses, or use what it
     /// changes, and have no such task between them and it.
     std::int32_t before_first = 0;

@@ -118,7 +118,7 @@ MachineDescription ThisMachine::description() const {
 }
 
 const tuning::Waking& ThisMachine::waking() {
-  if (!waking_) waking_ = tuning::measure_waking();
+  if (!waking_) waking_ = tuning::measure_waking(topology_.cores());
   return *waking_;
 }
 

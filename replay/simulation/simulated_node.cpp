@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <limits>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -307,6 +308,15 @@ std::int32_t SimulatedNode::draw_idle() {
   return number;
 }
 
+/// Of a worker that waits until now.
+std::int64_t SimulatedNode::waking_ns(const Worker& worker) {
+  const bool is_first = worker.free_ns == 0;
+  const double waited_s = is_first ? std::numeric_limits<double>::infinity()
+                                   : static_cast<double>(world_.now_ns - worker.free_ns) * 1e-9;
+  const std::uint64_t drawn = mixed(~world_.options.seed, id_, drawn_wakings_++);
+  return ns_of(world_.machine.waking_s(waited_s, drawn));
+}
+
 void SimulatedNode::start_workers() {
   while (!idle_.empty() && has_work()) {
     const std::int32_t number = draw_idle();
@@ -317,7 +327,7 @@ void SimulatedNode::start_workers() {
     trace_.worker_waited(number, worker.free_ns, world_.now_ns);
     const bool has_taken = take_work(number);
     HEDDLE_CHECK(has_taken, "no work for worker {}", number);
-    start(number, world_.now_ns + (waits ? ns_of(world_.machine.wake_s) : 0));
+    start(number, world_.now_ns + (waits ? waking_ns(worker) : 0));
   }
 }
 
@@ -335,7 +345,7 @@ void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
                 fmt::format("machine '{}' has no time for kernel '{}' on {} x {} tiles on the host",
                             world_.machine.name, kind.kernel, kind.rows, kind.columns));
   }
-  const double pace = world_.machine.pace(id_, number);
+  const double pace = world_.machine.pace(id_, number) * world_.machine.start_pace(worker.begun++);
   const double seconds = whole * world_.share_of(task, id_) * pace;
   post(Event::Kind::task_ends, worker.start_ns + std::max<std::int64_t>(1, ns_of(seconds)), number,
        id_);

@@ -235,6 +235,7 @@ struct SimulatedNode final : WalkSink {
     FineWork fine;
     std::int64_t start_ns = 0;
     std::int64_t free_ns = 0;
+    std::int64_t begun = 0;             ///< tasks so far
     std::int64_t stepped_aside_ns = 0;  ///< last, for the threads that share its core
   };
   struct DeviceStream {
@@ -293,6 +294,7 @@ struct SimulatedNode final : WalkSink {
   void divide(protocol::Task& task, std::int32_t number);
   void end_fine(std::int32_t number);
   [[nodiscard]] std::int32_t draw_idle();
+  [[nodiscard]] std::int64_t waking_ns(const Worker& worker);
   void start_workers();
   void start(std::int32_t number, std::int64_t earliest_ns);
   void step_aside(Worker& worker);
@@ -348,6 +350,7 @@ struct SimulatedNode final : WalkSink {
   std::vector<Worker> workers_;
   std::vector<std::int32_t> idle_;  ///< workers; the last one is the next, or any (draw_idle())
   std::int64_t drawn_workers_ = 0;
+  std::int64_t drawn_wakings_ = 0;
   std::optional<FineScheduler> fine_;  ///< from the first divided task on
   std::vector<Device> devices_;
   std::vector<CopyLane> lanes_;  ///< of each device: to it, from host and devices; to the host

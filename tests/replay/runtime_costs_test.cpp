@@ -93,6 +93,33 @@ TEST(RuntimeCosts, waking_is_timed_where_a_waiting_worker_begins_what_its_node_m
   EXPECT_NEAR(*costs_of(builder, free_machine()).wake_s, 6e-6, 1e-12);
 }
 
+TEST(RuntimeCosts, wakings_are_told_apart_by_how_long_workers_had_waited) {
+  test::RunBuilder builder(1, 2);
+  const auto wait = [&](int from_us, int to_us) {
+    builder.nodes()[0].threads[1].records.push_back(trace::Record::of(trace::WaitRecord{
+        .cause = WaitCause::no_task, .start_ns = from_us * 1000, .end_ns = to_us * 1000}));
+  };
+  // Waits of 10 us end 3 us after the task, of 50 us 15, of 400 us 40; of the last ones too few.
+  const auto add = [&](int at, int i, int waited, int wakes) {
+    builder.task(0, 0, "a", at, at + 500, {test::changes(2 * i, 0)});
+    wait(at + 500 - waited, at + 500 + wakes - 1);
+    builder.task(0, 1, "b", at + 500 + wakes, at + 590,
+                 {test::reads(2 * i, 1), test::changes(2 * i + 1, 0)});
+  };
+  int i = 0;
+  for (; i < 9; ++i) add(1000 * i, i, 10, 3);
+  for (; i < 20; ++i) add(1000 * i, i, 50, 15);
+  for (; i < 27; ++i) add(1000 * i, i, 400, 40);
+  const RuntimeCosts costs = costs_of(builder, free_machine());
+  EXPECT_NEAR(*costs.wake_s, 15e-6, 1e-12) << "of all of them";
+  ASSERT_EQ(costs.wakings.size(), 3U);
+  EXPECT_EQ(costs.wakings[0].waited_s, 0);
+  EXPECT_EQ(costs.wakings[0].seconds, std::vector<float>(9, 3e-6F));
+  EXPECT_EQ(costs.wakings[1].seconds, std::vector<float>(11, 15e-6F));
+  EXPECT_GT(costs.wakings[2].waited_s, costs.wakings[1].waited_s);
+  EXPECT_TRUE(costs.wakings[2].seconds.empty()) << "7 only";
+}
+
 TEST(RuntimeCosts, waking_is_timed_where_a_waiting_worker_begins_what_a_message_made_ready) {
   test::RunBuilder builder(2, 1);
   for (int i = 0; i < 8; ++i) {

@@ -94,6 +94,55 @@ TEST(Simulator, workers_divide_tasks_and_run_the_fine_ones_together) {
   EXPECT_NEAR(analysis.bounds.area_s, 600e-9, 1e-12);
 }
 
+TEST(Simulator, a_worker_s_first_tasks_take_longer) {
+  ProgramWriter writer;
+  for (int i = 0; i < 8; ++i) {
+    const TileId tile = writer.tile(0, 0);
+    writer.task({writer.read_write(tile)});
+  }
+  SimulatedMachine machine = free_machine();
+  machine.cpu_workers = 2;
+  machine.first_tasks = {3, 1.5};
+  ScriptedJob job = job_of(writer);
+  EXPECT_EQ(ns(simulate(machine, job, {})), 3000 + 1500 + 2 * 1000);
+}
+
+TEST(Simulator, waking_takes_by_how_long_a_worker_has_waited) {
+  // One worker runs four tasks, the other one a task, waits for 3000 ns, and runs the last one.
+  ProgramWriter writer;
+  const TileId a = writer.tile(0, 0);
+  const TileId b = writer.tile(0, 0);
+  const TileId c = writer.tile(0, 0);
+  for (int i = 0; i < 4; ++i) writer.task({writer.read_write(a)});
+  writer.task({writer.read_write(b)});
+  writer.task({writer.read(a), writer.read_write(b)});
+  writer.task({writer.read(a), writer.read_write(c)});
+  SimulatedMachine machine = free_machine();
+  machine.cpu_workers = 2;
+  ScriptedJob job = job_of(writer);
+  const auto seconds = [&](float at_once, float soon, float late) {
+    machine.wakings = {{0, {at_once}}, {100e-9, {soon}}, {4e-6, {late}}};
+    return ns(simulate(machine, job, {}));
+  };
+  EXPECT_EQ(seconds(0, 0, 0), 5000);
+  EXPECT_EQ(seconds(9e-9F, 0, 0), 5000) << "nobody waits for less than 100 ns";
+  EXPECT_EQ(seconds(0, 5e-9F, 0), 5005);
+  EXPECT_EQ(seconds(0, 0, 7e-9F), 5007) << "the first tasks' workers have waited since ever";
+  // What several wakings took is drawn, by the seed alone.
+  machine.wakings = {{0, {1e-9F, 2e-9F, 4e-9F, 8e-9F}}};
+  std::set<std::int64_t> met;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    met.insert(ns(simulate(machine, job, {.seed = seed})));
+    EXPECT_TRUE(met.contains(ns(simulate(machine, job, {.seed = seed}))));
+  }
+  EXPECT_GT(met.size(), 3U);
+  EXPECT_GE(*met.begin(), 5000 + 1);
+  EXPECT_LE(*met.rbegin(), 5000 + 2 * 8);
+  EXPECT_EQ(machine.waking_s(1, 0), double{1e-9F});
+  machine.wakings.clear();
+  EXPECT_EQ(machine.waking_s(1, 0), machine.wake_s);
+}
+
 TEST(Simulator, generation_takes_its_time) {
   ProgramWriter writer;
   for (int i = 0; i < 5; ++i) {

@@ -44,12 +44,13 @@ SimulatedFactorization factorization(std::int64_t n = order) {
 }
 
 /// Of two nodes with two workers each.
-replay::RunTrace run_with(std::vector<double> paces) {
+replay::RunTrace run_with(std::vector<double> paces, std::vector<double> first_tasks = {}) {
   KnownClock clock;
   SimulatedProgram program(factorization(), clock, false);
   replay::SimulatedMachine machine;
   machine.nodes = machine.cpu_workers = 2;
   machine.worker_paces = std::move(paces);
+  machine.first_tasks = std::move(first_tasks);
   return replay::make_run("simulated", replay::simulate(machine, program, {.traces = true}).traces);
 }
 
@@ -136,6 +137,44 @@ TEST(RecordedTimes, workers_have_their_paces) {
 }
 
 /// What others have had of a worker's core is its pace, and no kernel's time; the sum stays.
+TEST(RecordedTimes, a_worker_s_first_tasks_are_told_apart) {
+  const std::vector<double> first{1.8, 1.3, 1.2, 1.1};
+  const RecordedTimes times(run_with({}, first), 0, factorization(), false);
+  ASSERT_EQ(times.first_tasks().size(), first.size());
+  for (std::size_t before = 0; before < first.size(); ++before) {
+    EXPECT_NEAR(times.first_tasks()[before], first[before], 0.01 * first[before]) << before;
+  }
+  for (const double pace : times.worker_paces()) EXPECT_NEAR(pace, 1, 2e-3);
+  KnownClock known;
+  const Product product;
+  const double expected = known.seconds(product.what(), Runner::worker);
+  EXPECT_NEAR(times.find(product.what(), Runner::worker)->usual, expected, 2e-3 * expected);
+  // As if no task had been a first one.
+  const RecordedTimes::Rates rates = times.rates(
+      &kernel::potrf, [&](const KernelCase& what) { return known.seconds(what, Runner::worker); });
+  EXPECT_NEAR(rates.as_they_were / rates.otherwise, 1, 0.01);
+}
+
+TEST(RecordedTimes, of_few_tasks_nobody_knows_which_are_the_first) {
+  KnownClock clock;
+  TileLayout layout;
+  layout.rows = layout.columns = 2 * tile;
+  layout.tile = tile;
+  const SimulatedFactorization small = simulated_cholesky(2 * tile, layout, {}, 0, 0);
+  SimulatedProgram program(small, clock, false);
+  replay::SimulatedMachine machine;
+  machine.first_tasks = {2, 2, 2, 2};
+  const replay::RunTrace run =
+      replay::make_run("simulated", replay::simulate(machine, program, {.traces = true}).traces);
+  ASSERT_EQ(run.tasks.size(), 4U);
+  const RecordedTimes times(run, 0, small, false);
+  EXPECT_TRUE(times.first_tasks().empty());
+  const RecordedTimes::Times* const potrf = times.main_case(kernel::potrf, Runner::worker);
+  ASSERT_NE(potrf, nullptr);
+  EXPECT_NEAR(potrf->usual * times.worker_paces()[0],
+              2 * clock.seconds(potrf->key.as_case(), Runner::worker), 1e-8);
+}
+
 TEST(RecordedTimes, a_disturbed_task_is_its_workers_pace) {
   replay::RunTrace run = run_with({});
   const Product product;

@@ -20,6 +20,8 @@
 #include "kernels/cpu/blas.hpp"
 #include "kernels/piece.hpp"
 #include "kernels/qr.hpp"
+#include "replay/run.hpp"
+#include "replay/simulation/simulator.hpp"
 
 namespace heddle {
 namespace {
@@ -100,6 +102,12 @@ std::map<std::string_view, std::int64_t> counts_of(const RehearsalPlan& plan) {
   return counts;
 }
 
+class SevenSeconds final : public KernelClock {
+ public:
+  [[nodiscard]] double seconds(const KernelCase& /*what*/, Runner /*runner*/) override { return 7; }
+  [[nodiscard]] std::string source() const override { return "guessed"; }
+};
+
 }  // namespace
 
 TEST(RehearsalPlan, has_all_tasks_on_all_nodes) {
@@ -130,10 +138,14 @@ TEST(RehearsalPlan, tasks_are_in_the_order_that_is_given) {
   const RehearsalPlan plan = plan_rehearsal(what, NodeId{0}, {}, unlimited);
   // Items of one node's walk are its tasks, from 1 on: backwards, with more than there are.
   BeginOrder backwards;
-  for (std::int64_t item = 5000; item > 0; --item) backwards.push_back(item);
+  for (std::int64_t item = 5000; item > 0; --item) {
+    backwards.push_back({item, static_cast<float>(item)});
+  }
   const RehearsalPlan turned = plan_rehearsal(what, NodeId{0}, backwards, unlimited);
   ASSERT_EQ(turned.tasks.size(), plan.tasks.size());
   for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
+    EXPECT_EQ(plan.tasks[t].idle_s, 0);
+    EXPECT_EQ(turned.tasks[plan.tasks.size() - 1 - t].idle_s, static_cast<float>(t + 1));
     EXPECT_EQ(operands_of(turned, turned.tasks[plan.tasks.size() - 1 - t]),
               operands_of(plan, plan.tasks[t]))
         << t;
@@ -284,6 +296,52 @@ TEST(Rehearsal, of_several_processes_ends) {
   }
 }
 
+TEST(Rehearsal, workers_are_idle_as_the_plan_says) {
+  load_blas({});
+  for (const float idle_s : {0.0F, 0.01F}) {
+    RehearsalCast cast = cast_of(some_cholesky(640, 40, grid(1, 1)), 1, 2);
+    for (RehearsalPlan::Task& task : cast.plans.front().tasks) task.idle_s = idle_s;
+    Rehearsal rehearsal(std::move(cast));
+    EXPECT_NEAR(rehearsal.pass().idle_s, rehearsal.pass().tasks * idle_s, 1e-5);
+    std::int64_t count = 0;
+    for (const RehearsedTime& one : rehearsal.turn(0.1)) count += one.count;
+    // Of two workers, each for 0.06 s.
+    const bool are_few = count <= 14;
+    EXPECT_EQ(are_few, idle_s > 0) << count;
+    EXPECT_GT(count, 0);
+  }
+}
+
+TEST(BeginOrders, tell_for_how_long_workers_have_been_idle) {
+  replay::SimulatedMachine machine;
+  machine.nodes = 2;
+  machine.cpu_workers = 3;
+  const SimulatedFactorization what = some_cholesky(640, 40, grid(2, 1));
+  SevenSeconds clock;
+  SimulatedProgram program(what, clock, false);
+  const replay::RunTrace run =
+      replay::make_run("simulated", replay::simulate(machine, program, {.traces = true}).traces);
+  const std::vector<BeginOrder> orders = begin_orders(run, 0);
+  ASSERT_EQ(orders.size(), 2U);
+  const std::int64_t begin_ns = std::ranges::min(run.tasks, {}, [](const replay::Task& task) {
+                                  return task.time.start_ns;
+                                }).time.start_ns;
+  std::vector<std::int64_t> ends(run.threads.size(), begin_ns);
+  double expected = 0;  // until each worker's last task, less what its tasks took
+  for (const replay::Task& task : run.tasks) {
+    std::int64_t& end = ends[static_cast<std::size_t>(task.thread.value())];
+    expected -= static_cast<double>(task.time.ns()) * 1e-9;
+    end = std::max(end, task.time.end_ns);
+  }
+  for (const std::int64_t end : ends) expected += static_cast<double>(end - begin_ns) * 1e-9;
+  double idle = 0;
+  for (const BeginOrder& order : orders) {
+    for (const Beginning& task : order) idle += task.idle_s;
+  }
+  EXPECT_GT(idle, 0);
+  EXPECT_NEAR(idle, expected, 1e-4 * expected);
+}
+
 TEST(Rehearsal, computes_with_numbers_that_stay_small) {
   load_blas({});
   for (const auto& [what, nodes] : examples()) {
@@ -330,16 +388,6 @@ TEST(RehearsedRatios, tell_kinds_apart_and_what_is_not_there) {
   const KernelCase reflected{&kernel::geqrt, product.parameters, tiles};
   EXPECT_EQ(same.ratio(reflected, reflected), 0) << "of no such kernel";
 }
-
-namespace {
-
-class SevenSeconds final : public KernelClock {
- public:
-  [[nodiscard]] double seconds(const KernelCase& /*what*/, Runner /*runner*/) override { return 7; }
-  [[nodiscard]] std::string source() const override { return "guessed"; }
-};
-
-}  // namespace
 
 TEST(RehearsedClock, asks_another_one_for_what_was_not_rehearsed) {
   load_blas({});
