@@ -89,7 +89,8 @@ class RecordedRun final : public PredictionSubject {
         prediction_case(config(SplitOverrides({})), options.run, was_.description,
                         here_.tuning(was_.description), {});
     recorded_what_ = cut_problem(as_it_was).what;
-    recorded_ = std::make_shared<RecordedTimes>(run_, *job, recorded_what_, as_it_was.lends());
+    recorded_ = std::make_shared<RecordedTimes>(run_, *job, recorded_what_, as_it_was.lends(),
+                                                was_.costs.woken);
   }
 
   [[nodiscard]] const std::vector<std::string>& damages() const { return run_.damages; }

@@ -164,11 +164,9 @@ std::optional<std::int64_t> ready_ns(const RunTrace& run, const Graph& graph, st
 /// (bench/results/2026-11-26-predictions-64-cores.md).
 constexpr std::array waited_s{0.0, 20e-6, 200e-6};
 
-/// Of the tasks that workers had to wait for.
-void add_wakings(const RunTrace& run, const Graph& graph, RuntimeCosts& costs) {
+std::vector<WokenTask> woken_tasks(const RunTrace& run, const Graph& graph) {
   const Arrivals arrivals(run, graph.job());
-  std::vector<double> seconds;
-  for (const double waited : waited_s) costs.wakings.push_back({waited, {}});
+  std::vector<WokenTask> woken;
   for (std::size_t i = 0; i < graph.tasks().size(); ++i) {
     const TaskId id = graph.tasks()[i];
     const Task& task = run.at(id);
@@ -184,16 +182,25 @@ void add_wakings(const RunTrace& run, const Graph& graph, RuntimeCosts& costs) {
     if (id != thread.first_task && run.at(id - 1).time.end_ns > wait->time.start_ns) continue;
     const auto ready = ready_ns(run, graph, i, arrivals);
     if (!ready || *ready < wait->time.start_ns || *ready > wait->time.end_ns) continue;
-    seconds.push_back(static_cast<double>(task.time.start_ns - *ready) * 1e-9);
-    const double waited = static_cast<double>(*ready - wait->time.start_ns) * 1e-9;
-    const auto next = std::ranges::upper_bound(waited_s, waited);
+    woken.push_back({id, static_cast<double>(*ready - wait->time.start_ns) * 1e-9,
+                     static_cast<double>(task.time.start_ns - *ready) * 1e-9});
+  }
+  return woken;
+}
+
+void add_wakings(RuntimeCosts& costs) {
+  for (const double waited : waited_s) costs.wakings.push_back({waited, {}});
+  std::vector<double> all;
+  for (const WokenTask& one : costs.woken) {
+    all.push_back(one.wake_s);
+    const auto next = std::ranges::upper_bound(waited_s, one.waited_s);
     costs.wakings[static_cast<std::size_t>(next - waited_s.begin()) - 1].seconds.push_back(
-        static_cast<float>(seconds.back()));
+        static_cast<float>(one.wake_s));
   }
   for (Waking& one : costs.wakings) {
     if (one.seconds.size() < wakings_min) one.seconds.clear();
   }
-  if (seconds.size() >= wakings_min) costs.wake_s = median_of(std::move(seconds));
+  if (all.size() >= wakings_min) costs.wake_s = median_of(std::move(all));
 }
 
 }  // namespace
@@ -203,7 +210,8 @@ RuntimeCosts runtime_costs(const RunTrace& run, const Graph& graph,
   RuntimeCosts costs;
   add_gaps(run, graph.job(), machine, costs);
   costs.append_s = append_of(run, graph.job());
-  add_wakings(run, graph, costs);
+  costs.woken = woken_tasks(run, graph);
+  add_wakings(costs);
   return costs;
 }
 

@@ -10,6 +10,14 @@
 
 namespace heddle::replay {
 
+/// A task that a waiting worker began first, which waited for tasks of its node or for messages
+/// alone.
+struct WokenTask {
+  TaskId task;
+  double waited_s = 0;  ///< its worker, until the task was ready
+  double wake_s = 0;    ///< from then on, until it began
+};
+
 /// What the runtime's threads took, as SimulatedMachine has it. Nothing: the run does not tell.
 struct RuntimeCosts {
   /// Median over the turns of generation.
@@ -19,10 +27,10 @@ struct RuntimeCosts {
   /// Mean over those in which a worker stepped aside on a core that it shares, less what the
   /// messages of that time take of the progress thread.
   std::optional<double> look_s;
-  /// Median over the tasks that a waiting worker began first, which waited for nothing but a task
-  /// of its node; nothing where these are fewer than 8.
+  std::vector<WokenTask> woken;
+  /// Median over these; nothing where they are fewer than 8.
   std::optional<double> wake_s;
-  /// All of them, by how long the workers had waited; of classes with less than 8 nothing.
+  /// What they took, by how long the workers had waited; of classes with less than 8 nothing.
   std::vector<Waking> wakings;
 };
 

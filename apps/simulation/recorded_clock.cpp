@@ -166,12 +166,12 @@ void number_tasks(const replay::RunTrace& run, std::vector<OfWorker>& tasks, std
 using MatrixNumbers = std::unordered_map<std::int32_t, protocol::MatrixId>;
 
 /// On nodes of these paces: fine tasks, which are not told apart, have them too.
-std::shared_ptr<const replay::Course> course_of(const replay::RunTrace& run, std::int32_t job,
-                                                const std::vector<OfWorker>& tasks,
-                                                const std::vector<double>& seconds,
-                                                const std::vector<RecordedTimes::Times>& times,
-                                                const std::vector<double>& paces,
-                                                const MatrixNumbers& matrices) {
+std::shared_ptr<replay::Course> course_of(const replay::RunTrace& run, std::int32_t job,
+                                          const std::vector<OfWorker>& tasks,
+                                          const std::vector<double>& seconds,
+                                          const std::vector<RecordedTimes::Times>& times,
+                                          const std::vector<double>& paces,
+                                          const MatrixNumbers& matrices) {
   auto course = std::make_shared<replay::Course>(run.node_count);
   for (const OfWorker& one : tasks) {
     const replay::Task& task = run.tasks[one.task];
@@ -196,7 +196,8 @@ std::shared_ptr<const replay::Course> course_of(const replay::RunTrace& run, std
 }  // namespace
 
 RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
-                             const SimulatedFactorization& what, bool lends) {
+                             const SimulatedFactorization& what, bool lends,
+                             std::span<const replay::WokenTask> woken) {
   Collector collector(what, times_, lends);
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> kinds;
   for (const NodeId node : run.nodes) kinds[node.value()] = collector.kinds_of(node);
@@ -240,7 +241,12 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
         return static_cast<std::size_t>(node.value());
       },
       [](const OfWorker& /*one*/) { return 1.0; });
-  course_ = course_of(run, job, of_workers, seconds, times_, node_paces_, matrices);
+  const auto course = course_of(run, job, of_workers, seconds, times_, node_paces_, matrices);
+  for (const replay::WokenTask& one : woken) {
+    const replay::Task& task = run.at(one.task);
+    course->add_waking(run.at(task.thread).node, static_cast<std::int64_t>(task.order), one.wake_s);
+  }
+  course_ = course;
 }
 
 double RecordedTimes::start_pace(const OfWorker& one) const {

@@ -14,6 +14,7 @@
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "replay/run.hpp"
+#include "replay/runtime_costs.hpp"
 #include "replay/simulation/course.hpp"
 
 namespace heddle {
@@ -22,10 +23,10 @@ namespace heddle {
 class RecordedTimes {
  public:
   /// The run's job was `what`: its tasks are told apart by walking that again; `lends`: workers may
-  /// have run devices' tasks. Throws Error(usage) when the run's tasks are not those of the
-  /// program.
+  /// have run devices' tasks; `woken`: what course() is to know of wakings. Throws Error(usage)
+  /// when the run's tasks are not those of the program.
   RecordedTimes(const replay::RunTrace& run, std::int32_t job, const SimulatedFactorization& what,
-                bool lends);
+                bool lends, std::span<const replay::WokenTask> woken = {});
 
   struct Times {
     CaseKey key;

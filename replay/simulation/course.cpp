@@ -22,6 +22,16 @@ void Course::add_message(NodeId from, NodeId to, protocol::TileId tile, Version 
   messages_[{from, to, tile, version}] = seconds;
 }
 
+void Course::add_waking(NodeId node, std::int64_t order, double seconds) {
+  wakings_[static_cast<std::size_t>(node.value())][order] = seconds;
+}
+
+std::optional<double> Course::waking_seconds(NodeId node, std::int64_t order) const {
+  const auto& of_node = wakings_[static_cast<std::size_t>(node.value())];
+  const auto found = of_node.find(order);
+  return found == of_node.end() ? std::nullopt : std::optional(found->second);
+}
+
 double Course::share(NodeId node, std::int64_t order) const {
   const std::vector<float>& of_node = shares_[static_cast<std::size_t>(node.value())];
   const auto at = static_cast<std::size_t>(order);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -8,18 +9,23 @@
 
 namespace heddle::replay {
 
-/// What the tasks and messages of a run took, one by one: for who repeats just that run.
+/// What the tasks, messages and wakings of a run took, one by one: for who repeats just that run.
 class Course {
  public:
-  explicit Course(std::int32_t nodes) : shares_(static_cast<std::size_t>(nodes)) {}
+  explicit Course(std::int32_t nodes)
+      : shares_(static_cast<std::size_t>(nodes)), wakings_(static_cast<std::size_t>(nodes)) {}
 
   /// Of its kind's time, by the number of the item in its node's walk.
   void add_task(NodeId node, std::int64_t order, float share);
+  /// Until a worker that waited began it, from when it was ready.
+  void add_waking(NodeId node, std::int64_t order, double seconds);
   /// From when its version and a block for it were there.
   void add_message(NodeId from, NodeId to, protocol::TileId tile, Version version, double seconds);
 
   /// 1 where nothing is known.
   [[nodiscard]] double share(NodeId node, std::int64_t order) const;
+  /// Nothing where nothing is known.
+  [[nodiscard]] std::optional<double> waking_seconds(NodeId node, std::int64_t order) const;
   /// 0 where nothing is known.
   [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
                                        Version version) const;
@@ -37,10 +43,11 @@ class Course {
   };
 
   std::vector<std::vector<float>> shares_;  ///< by node and order; 0: nothing is known
+  std::vector<std::unordered_map<std::int64_t, double>> wakings_;  ///< by node, then order
   std::unordered_map<Key, double, KeyHash> messages_;
 };
 
-/// A job whose tasks and messages take what those of a run did.
+/// A job whose tasks, messages and wakings take what those of a run did.
 class RepeatedJob final : public JobLayer {
  public:
   /// Both outlive it.
@@ -48,6 +55,10 @@ class RepeatedJob final : public JobLayer {
 
   [[nodiscard]] double share(TaskKindId /*kind*/, NodeId node, std::int64_t order) const override {
     return course_.share(node, order);
+  }
+  [[nodiscard]] std::optional<double> waking_seconds(NodeId node,
+                                                     std::int64_t order) const override {
+    return course_.waking_seconds(node, order);
   }
   [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
                                        Version version) const override {

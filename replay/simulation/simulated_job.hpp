@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -100,6 +101,12 @@ class SimulatedJob {
   [[nodiscard]] virtual double share(TaskKindId /*kind*/, NodeId /*node*/,
                                      std::int64_t /*order*/) const {
     return 1;
+  }
+  /// Until a worker that waits begins a task, from when it is ready; nothing: what the machine
+  /// says.
+  [[nodiscard]] virtual std::optional<double> waking_seconds(NodeId /*node*/,
+                                                             std::int64_t /*order*/) const {
+    return std::nullopt;
   }
   /// What a message between nodes of one host takes once its version and a block are there; 0: what
   /// the machine makes of it.

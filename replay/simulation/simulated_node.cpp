@@ -308,8 +308,12 @@ std::int32_t SimulatedNode::draw_idle() {
   return number;
 }
 
-/// Of a worker that waits until now.
+/// Of a worker that has waited until now, and has taken work.
 std::int64_t SimulatedNode::waking_ns(const Worker& worker) {
+  if (worker.task != nullptr) {
+    const auto order = static_cast<std::int64_t>(worker.task->order);
+    if (const auto known = world_.job.waking_seconds(id_, order)) return ns_of(*known);
+  }
   const bool is_first = worker.free_ns == 0;
   const double waited_s = is_first ? std::numeric_limits<double>::infinity()
                                    : static_cast<double>(world_.now_ns - worker.free_ns) * 1e-9;

@@ -1,5 +1,6 @@
 #include "replay/simulation/course.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -7,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "replay/graph.hpp"
 #include "replay/run.hpp"
+#include "replay/runtime_costs.hpp"
 #include "replay/simulation/simulator.hpp"
 #include "tests/replay/random_simulation.hpp"
 #include "tests/replay/scripted_job.hpp"
@@ -26,6 +29,9 @@ TEST(Course, knows_what_it_was_told) {
   EXPECT_EQ(course.share(NodeId{1}, 5), 2.5);
   for (const std::int64_t order : {0, 4, 6, 1000}) EXPECT_EQ(course.share(NodeId{1}, order), 1);
   EXPECT_EQ(course.share(NodeId{0}, 5), 1);
+  course.add_waking(NodeId{1}, 5, 40e-6);
+  EXPECT_EQ(course.waking_seconds(NodeId{1}, 5), 40e-6);
+  EXPECT_FALSE(course.waking_seconds(NodeId{1}, 4) || course.waking_seconds(NodeId{0}, 5));
   EXPECT_EQ(course.message_seconds(NodeId{0}, NodeId{1}, tile, Version{4}), 30e-6);
   EXPECT_EQ(course.message_seconds(NodeId{1}, NodeId{0}, tile, Version{4}), 0);
   EXPECT_EQ(course.message_seconds(NodeId{0}, NodeId{1}, tile, Version{5}), 0);
@@ -81,6 +87,21 @@ TEST(RepeatedJob, has_each_task_and_message_take_its_own_time) {
   }
   ASSERT_EQ(own.messages.size(), 1U);
   EXPECT_EQ(own.messages[0].time.ns(), 77'000);
+
+  // The reader's worker waits for the message.
+  const auto reader = [](const RunTrace& run) {
+    return *std::ranges::find_if(
+        run.tasks, [&](const Task& task) { return run.at(task.thread).node == NodeId{1}; });
+  };
+  EXPECT_EQ(reader(own).time.start_ns, own.messages[0].time.end_ns);
+  course.add_waking(NodeId{1}, static_cast<std::int64_t>(reader(own).order), 9e-6);
+  const RunTrace woken = tasks.run(course);
+  EXPECT_EQ(reader(woken).time.start_ns, woken.messages[0].time.end_ns + 9'000);
+  const std::vector<WokenTask> found = runtime_costs(woken, Graph(woken, 0), free_machine()).woken;
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(woken.at(found[0].task).order, reader(woken).order);
+  EXPECT_NEAR(found[0].wake_s, 9e-6, 1e-12);
+  EXPECT_NEAR(found[0].waited_s, static_cast<double>(woken.messages[0].time.end_ns) * 1e-9, 1e-12);
 }
 
 TEST(SimulatedMachine, knows_paces_by_node_then_worker) {

@@ -131,15 +131,25 @@ TEST_F(Replay, a_real_run_is_replayed_on_other_numbers_of_nodes) {
     EXPECT_EQ(r.at("messages").get<int>() == 0, nodes == 1);
     // As many workers as the run had are as they were there; others are dealt what these took.
     EXPECT_EQ(r.at("paces").size(), nodes == 2 ? 0U : 2U);
-    // Where something is drawn of so few tasks, by some seeds.
-    EXPECT_EQ(r.at("repeats").is_null(), nodes == 2);
+    // Of so few tasks by some seeds: what waking takes is drawn.
+    EXPECT_EQ(r.at("repeats").at("count"), 9);
+    ASSERT_EQ(r.at("learned").at("wakings").size(), 3U);
+    for (const json& one : r.at("learned").at("wakings")) EXPECT_GT(one.at("median_us"), 0);
+    const json& first_tasks = r.at("learned").at("first_tasks");
+    ASSERT_EQ(first_tasks.size(), 4U);
+    for (const json& one : first_tasks) EXPECT_GT(one, 0);
     EXPECT_EQ(ended.out.find("of what is usual, as the run's did") != std::string::npos,
               nodes != 2);
   }
-  const auto with_seeds = [&](const std::string& number) {
-    return run(on(1, {"replay", "run", "--set", number, "--repeat", "5", "--report", "is.json"}));
+  // Workers as they were, and one time to wake: nothing is drawn.
+  const std::vector<std::string> one_waking{"--set", "machine.runtime.wake_us=20"};
+  const auto with_seeds = [&](const std::string& number, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"replay", "run", "--set", number, "--report", "is.json"});
+    return run(on(1, more));
   };
-  const Ended dealt = with_seeds("machine.nodes=4");
+  ASSERT_EQ(with_seeds("machine.nodes=2", one_waking).status, 0);
+  EXPECT_TRUE(report("is.json").at("repeats").is_null());
+  const Ended dealt = with_seeds("machine.nodes=4", {"--repeat", "5"});
   ASSERT_EQ(dealt.status, 0) << dealt.error;
   EXPECT_EQ(report("is.json").at("repeats").at("count"), 5);
   ASSERT_EQ(run(on(1, {"replay", "run", "--set", "machine.nodes=4", "--trace", "middle", "--report",
@@ -159,7 +169,7 @@ TEST_F(Replay, a_real_run_is_replayed_on_other_numbers_of_nodes) {
             0);
   EXPECT_TRUE(report("third.json").at("repeats").is_null());
   EXPECT_EQ(report("third.json").at("seed"), 3);
-  const Ended same = with_seeds("machine.nodes=2");
+  const Ended same = with_seeds("machine.nodes=2", {one_waking[0], one_waking[1], "--repeat", "5"});
   EXPECT_EQ(same.status, 2);
   EXPECT_NE(same.error.find("nothing is drawn"), std::string::npos) << same.error;
 }
