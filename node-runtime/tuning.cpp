@@ -59,13 +59,30 @@ std::int64_t rule_tile(std::int64_t order, const NodeFacts& facts) {
   return cpu_tile(order, facts.cpu_workers_of_all);
 }
 
-/// Fine tasks of this size leave the kernels nearly all of their rate (bench/granularity), and make
-/// enough of a tile for many cores.
-constexpr std::int64_t fine_size = 192;
+/// Parts a side of the largest tiles that are chosen to be divided.
+constexpr std::int64_t divided_parts_max = 5;
+/// Fine tasks of this size leave the kernels nearly all of their rate (bench/granularity).
+constexpr std::int64_t fine_size_usual = 192;
+
+/// Of parts of a tile, near to which they should be. Where there are so many workers that the usual
+/// parts of the largest tiles are too few for them, smaller ones: on 62 workers tiles of 960
+/// reached 700 and 1200 GFLOP/s with parts of 192 (n = 4000, 6000), 1000 and 1540 with 128; tiles
+/// of 480 700 and 1660, 1230 and 1730 (bench/results/2026-11-26-64-cores-4-h200.md).
+std::int64_t fine_size(const NodeFacts& facts, std::int64_t tile) {
+  constexpr std::int64_t least = 96;
+  const std::int64_t workers = facts.cpu_workers_of_all / std::max<std::int64_t>(1, facts.nodes);
+  std::int64_t parts = divided_parts_max;
+  if (parts * parts >= workers) return fine_size_usual;
+  while (parts * parts < workers) ++parts;
+  return std::clamp(tile / parts, least, fine_size_usual);
+}
 
 /// Tiles to be divided: some parts a side, and as many tiles that one does not wait for another.
 std::int64_t divided_tile(std::int64_t n, std::int64_t small) {
-  return small * std::clamp<std::int64_t>(n / 8 / small, 2, 5);
+  return small * std::clamp<std::int64_t>(n / 8 / small, 2, divided_parts_max);
+}
+std::int64_t divided_tile(std::int64_t n, const NodeFacts& facts) {
+  return divided_tile(n, fine_size(facts, divided_parts_max * fine_size_usual));
 }
 
 /// Tiles that GPUs are mostly given.
@@ -253,7 +270,7 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   layout.tile = wanted.tile  ? *wanted.tile
                 : fixed.tile ? *fixed.tile
                 : divides && facts.devices == 0
-                    ? divided_tile(order, wanted.small.value_or(fine_size))
+                    ? wanted.small ? divided_tile(order, *wanted.small) : divided_tile(order, facts)
                     : measured_tile(order, facts).value_or(rule_tile(order, facts));
   if (wanted.small.has_value()) {
     layout.small = *wanted.small;
@@ -264,7 +281,7 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
     }
   } else if (divides) {
     // As many parts as come nearest to that size, and all alike.
-    const std::int64_t size = fixed.small.value_or(fine_size);
+    const std::int64_t size = fixed.small.value_or(fine_size(facts, layout.tile));
     const std::int64_t parts = std::max<std::int64_t>(1, (layout.tile + size / 2) / size);
     layout.small = (layout.tile + parts - 1) / parts;
   } else {

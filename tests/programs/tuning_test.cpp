@@ -136,6 +136,27 @@ TEST(Tuning, divides_tiles_into_equal_parts_near_the_usual_size) {
   }
 }
 
+TEST(Tuning, divides_tiles_into_smaller_parts_for_many_workers) {
+  config::Layout wanted;
+  wanted.hierarchy = config::Hierarchy::on;
+  for (const auto& [tile, small] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {100, 100}, {256, 86}, {480, 96}, {960, 120}, {2048, 187}}) {
+    wanted.tile = tile;
+    EXPECT_EQ(choose_layout(8000, 8000, wanted, workers(62)).fine, small) << tile;
+  }
+  wanted.tile = 960;
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, workers(25)).fine, 192);
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, workers(26)).fine, 160);
+  // The workers of one node share a tile.
+  NodeFacts several = workers(64);
+  several.nodes = 4;
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, several).fine, 192);
+  wanted.tile.reset();
+  const TileLayout chosen = choose_layout(8000, 8000, wanted, workers(62));
+  EXPECT_EQ(chosen.tile, 600);
+  EXPECT_EQ(chosen.fine, 100);
+}
+
 TEST(Tuning, moves_tasks_where_that_is_wanted_or_cpus_add_much_to_gpus) {
   using config::Placement;
   NodeFacts facts = gpus(1);
