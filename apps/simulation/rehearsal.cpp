@@ -143,7 +143,8 @@ class Stage {
   /// agree there whether there is another one.
   ///
   /// Of the tasks that were taken and have not ended, the first one waits for no other, and for no
-  /// copy for long: those that it needs wait for tasks before it. So one ends, and then the next.
+  /// copy for long: those that it needs wait for tasks before it. What is idle before it ends by
+  /// the clock. So one ends, and then the next.
   void work(std::int32_t worker, const Turn& turn, std::barrier<>& together,
             std::vector<RehearsedTime>& taken) {
     const auto count = static_cast<std::int32_t>(plan_.tasks.size());

@@ -119,10 +119,10 @@ class Planner final : private replay::WalkSink {
 
   void put_in(const BeginOrder& order) {
     std::unordered_map<std::int64_t, std::size_t> ranks;
-    for (const Beginning& task : order) ranks.emplace(task.item, ranks.size());
+    for (std::size_t i = 0; i < order.size(); ++i) ranks.emplace(order[i].item, i);
     const auto rank = [&](const Met& task) {
       const auto known = ranks.find(task.item);
-      return known == ranks.end() ? ranks.size() : known->second;
+      return known == ranks.end() ? order.size() : known->second;
     };
     for (Met& task : tasks_) {
       if (const std::size_t at = rank(task); at < order.size()) task.idle_s = order[at].idle_s;
@@ -295,7 +295,8 @@ std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t j
     if (end == 0) end = tasks.front()->time.start_ns;
     const double idle_s = static_cast<double>(task->time.start_ns - end) * 1e-9;
     orders[static_cast<std::size_t>(node.value())].push_back(
-        {static_cast<std::int64_t>(task->order), static_cast<float>(std::max(0.0, idle_s))});
+        {static_cast<std::int64_t>(task->order),
+         static_cast<float>(std::clamp(idle_s, 0.0, rehearsed_idle_max_s))});
     end = task->time.end_ns;
   }
   return orders;

@@ -14,8 +14,12 @@ namespace heddle {
 /// A task of a node that begins.
 struct Beginning {
   std::int64_t item = 0;  ///< of the node's walk, from 1 on
-  float idle_s = 0;       ///< that its worker has had nothing to do before it
+  /// That its worker has had nothing to do before it, up to rehearsed_idle_max_s.
+  float idle_s = 0;
 };
+/// A core sleeps no deeper than after that, and a rehearsal would have nothing else to time.
+inline constexpr double rehearsed_idle_max_s = 0.02;
+
 /// Of the tasks of a node in the order in which they begin.
 using BeginOrder = std::vector<Beginning>;
 

@@ -102,10 +102,16 @@ std::map<std::string_view, std::int64_t> counts_of(const RehearsalPlan& plan) {
   return counts;
 }
 
-class SevenSeconds final : public KernelClock {
+class Guessed final : public KernelClock {
  public:
-  [[nodiscard]] double seconds(const KernelCase& /*what*/, Runner /*runner*/) override { return 7; }
+  explicit Guessed(double seconds) : seconds_(seconds) {}
+  [[nodiscard]] double seconds(const KernelCase& /*what*/, Runner /*runner*/) override {
+    return seconds_;
+  }
   [[nodiscard]] std::string source() const override { return "guessed"; }
+
+ private:
+  double seconds_;
 };
 
 }  // namespace
@@ -317,10 +323,13 @@ TEST(BeginOrders, tell_for_how_long_workers_have_been_idle) {
   machine.nodes = 2;
   machine.cpu_workers = 3;
   const SimulatedFactorization what = some_cholesky(640, 40, grid(2, 1));
-  SevenSeconds clock;
-  SimulatedProgram program(what, clock, false);
-  const replay::RunTrace run =
-      replay::make_run("simulated", replay::simulate(machine, program, {.traces = true}).traces);
+  const auto run_of = [&](double seconds) {
+    Guessed clock(seconds);
+    SimulatedProgram program(what, clock, false);
+    return replay::make_run("simulated",
+                            replay::simulate(machine, program, {.traces = true}).traces);
+  };
+  const replay::RunTrace run = run_of(7e-6);
   const std::vector<BeginOrder> orders = begin_orders(run, 0);
   ASSERT_EQ(orders.size(), 2U);
   const std::int64_t begin_ns = std::ranges::min(run.tasks, {}, [](const replay::Task& task) {
@@ -340,6 +349,26 @@ TEST(BeginOrders, tell_for_how_long_workers_have_been_idle) {
   }
   EXPECT_GT(idle, 0);
   EXPECT_NEAR(idle, expected, 1e-4 * expected);
+  float most = 0;
+  for (const BeginOrder& order : begin_orders(run_of(7), 0)) {
+    for (const Beginning& task : order) most = std::max(most, task.idle_s);
+  }
+  EXPECT_EQ(most, static_cast<float>(rehearsed_idle_max_s));
+}
+
+TEST(RehearsalPlan, of_tasks_in_parts_has_those_that_are_whole_in_their_order) {
+  // Parts of the same task begin one after the other.
+  const SimulatedFactorization what = some_cholesky(640, 40, grid(1, 1));
+  const RehearsalPlan plan = plan_rehearsal(what, NodeId{0}, {}, unlimited);
+  BeginOrder twice;
+  for (std::int64_t item = 1; item <= std::ssize(plan.tasks); ++item) {
+    for (int part = 0; part < 2; ++part) twice.push_back({item, static_cast<float>(item)});
+  }
+  const RehearsalPlan planned = plan_rehearsal(what, NodeId{0}, twice, unlimited);
+  ASSERT_EQ(planned.tasks.size(), plan.tasks.size());
+  for (std::size_t t = 0; t < plan.tasks.size(); ++t) {
+    EXPECT_EQ(planned.tasks[t].idle_s, static_cast<float>(t + 1));
+  }
 }
 
 TEST(Rehearsal, computes_with_numbers_that_stay_small) {
@@ -396,15 +425,14 @@ TEST(RehearsedClock, asks_another_one_for_what_was_not_rehearsed) {
   const std::vector<OperandShape> tiles(3, OperandShape{40, 40});
   const KernelCase product{&kernel::gsmm, KernelParameters(kernel::UpdateParameters{}), tiles};
   const KernelCase reflected{&kernel::geqrt, product.parameters, tiles};
-  RehearsedClock clock(times, std::make_shared<SevenSeconds>());
+  RehearsedClock clock(times, std::make_shared<Guessed>(7));
   EXPECT_EQ(clock.seconds(product, Runner::worker), times->seconds(product));
   EXPECT_GT(times->seconds(product), 0);
   EXPECT_EQ(clock.source(), "as rehearsed on this machine, all workers at work");
   EXPECT_EQ(clock.seconds(reflected, Runner::worker), 7);
   EXPECT_EQ(clock.seconds(product, Runner::device), 7) << "workers rehearse";
   EXPECT_EQ(clock.source(), "as rehearsed on this machine, all workers at work; others guessed");
-  RehearsedClock ignorant(std::make_shared<const RehearsedTimes>(),
-                          std::make_shared<SevenSeconds>());
+  RehearsedClock ignorant(std::make_shared<const RehearsedTimes>(), std::make_shared<Guessed>(7));
   EXPECT_EQ(ignorant.seconds(product, Runner::worker), 7);
   EXPECT_EQ(ignorant.source(), "guessed");
 }
