@@ -315,10 +315,7 @@ class RecordedRun final : public PredictionSubject {
       constexpr double wakings = 2;
       return messages * (way.latency_s + 2 * machine.message_s) + wakings * machine.wake_s;
     };
-    const double first_s = now.wakings.empty()
-                               ? now.wake_s
-                               : median(std::vector<double>(now.wakings.back().seconds.begin(),
-                                                            now.wakings.back().seconds.end()));
+    const double first_s = now.wakings.empty() ? now.wake_s : median(now.wakings.back().seconds);
     return std::max(0.0, around_s_ - first_s - agreeing_s(was) + agreeing_s(now));
   }
   /// The run's workers were not alike; on as many of as many nodes each is as it was there. A run

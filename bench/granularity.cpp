@@ -265,8 +265,8 @@ std::string configuration(const Options& options, bool moves_tasks) {
 }
 
 /// Runs each point once; placement is a property of a node, so there is one for each. A node's
-/// first job loads kernels and maps memory (8 to 11 ms on four GPUs): one before the others, which
-/// does not count.
+/// first job takes longer (8 to 11 ms on four GPUs): there is one before the others that does not
+/// count.
 void run_round(const Options& options, PretendedDevice& device, std::vector<Point>& points,
                double flops, bool counts) {
   NodeFaults model;

@@ -64,6 +64,8 @@ constexpr std::int64_t divided_parts_max = 5;
 /// Fine tasks of this size leave the kernels nearly all of their rate (bench/granularity).
 constexpr std::int64_t fine_size_usual = 192;
 
+constexpr std::int64_t divided_max = divided_parts_max * fine_size_usual;
+
 /// Of parts of a tile, near to which they should be. Where there are so many workers that the usual
 /// parts of the largest tiles are too few for them, smaller ones: on 62 workers tiles of 960
 /// reached 700 and 1200 GFLOP/s with parts of 192 (n = 4000, 6000), 1000 and 1540 with 128; tiles
@@ -80,9 +82,6 @@ std::int64_t fine_size(const NodeFacts& facts, std::int64_t tile) {
 /// Tiles to be divided: some parts a side, and as many tiles that one does not wait for another.
 std::int64_t divided_tile(std::int64_t n, std::int64_t small) {
   return small * std::clamp<std::int64_t>(n / 8 / small, 2, divided_parts_max);
-}
-std::int64_t divided_tile(std::int64_t n, const NodeFacts& facts) {
-  return divided_tile(n, fine_size(facts, divided_parts_max * fine_size_usual));
 }
 
 /// Tiles that GPUs are mostly given.
@@ -270,7 +269,7 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   layout.tile = wanted.tile  ? *wanted.tile
                 : fixed.tile ? *fixed.tile
                 : divides && facts.devices == 0
-                    ? wanted.small ? divided_tile(order, *wanted.small) : divided_tile(order, facts)
+                    ? divided_tile(order, wanted.small.value_or(fine_size(facts, divided_max)))
                     : measured_tile(order, facts).value_or(rule_tile(order, facts));
   if (wanted.small.has_value()) {
     layout.small = *wanted.small;

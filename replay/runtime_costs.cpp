@@ -195,9 +195,9 @@ void add_wakings(RuntimeCosts& costs) {
     all.push_back(one.wake_s);
     const auto next = std::ranges::upper_bound(waited_s, one.waited_s);
     costs.wakings[static_cast<std::size_t>(next - waited_s.begin()) - 1].seconds.push_back(
-        static_cast<float>(one.wake_s));
+        one.wake_s);
   }
-  for (Waking& one : costs.wakings) {
+  for (WakingTimes& one : costs.wakings) {
     if (one.seconds.size() < wakings_min) one.seconds.clear();
   }
   if (all.size() >= wakings_min) costs.wake_s = median_of(std::move(all));

@@ -31,7 +31,7 @@ struct RuntimeCosts {
   /// Median over these; nothing where they are fewer than 8.
   std::optional<double> wake_s;
   /// What they took, by how long the workers had waited; of classes with less than 8 nothing.
-  std::vector<Waking> wakings;
+  std::vector<WakingTimes> wakings;
 };
 
 /// Of the graph's job. `machine` says whether cores are shared, and what messages take.

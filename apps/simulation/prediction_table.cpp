@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "apps/report.hpp"
 #include "apps/simulation/prediction.hpp"
+#include "base/median.hpp"
 #include "base/units.hpp"
 
 namespace heddle {
@@ -36,12 +39,17 @@ std::string bounds_text(const Prediction& prediction) {
   return text;
 }
 
+/// Of what is drawn; of several seeds another row tells.
+std::string with_seed(const std::string& text, const Prediction& prediction) {
+  return prediction.repeats ? text : fmt::format("{}; seed {}", text, prediction.seed);
+}
+
 std::string noise_text(const PredictionCase& one, const Prediction& prediction) {
   const KernelNoise& noise = one.machine.noise;
-  std::string text = noise.recorded ? std::string("as times differed in the run")
-                                    : fmt::format("{:g} of the mean, log-normal", noise.variation);
-  if (prediction.repeats) return text;
-  return fmt::format("{}; seed {}", text, prediction.seed);
+  const std::string text = noise.recorded
+                               ? std::string("as times differed in the run")
+                               : fmt::format("{:g} of the mean, log-normal", noise.variation);
+  return with_seed(text, prediction);
 }
 
 /// How workers differ.
@@ -49,8 +57,17 @@ std::string paces_text(const PredictionCase& one, const Prediction& prediction) 
   const auto [least, most] = std::ranges::minmax(one.paces_of_run);
   const std::string text =
       fmt::format("workers take {:.2f} to {:.2f} of what is usual, as the run's did", least, most);
-  if (prediction.repeats) return text;
-  return fmt::format("{}; seed {}", text, prediction.seed);
+  return with_seed(text, prediction);
+}
+
+/// What waiting workers need, where that was learned from a run.
+std::string wakings_text(const std::vector<replay::WakingTimes>& wakings,
+                         const Prediction& prediction) {
+  std::vector<double> medians;
+  for (const replay::WakingTimes& one : wakings) medians.push_back(median(one.seconds) * 1e6);
+  const auto [least, most] = std::ranges::minmax(medians);
+  return with_seed(fmt::format("{:.0f} to {:.0f} us, by how long a worker has waited", least, most),
+                   prediction);
 }
 
 std::string placement_text(const PredictionCase& one, const replay::SimulationResult& result) {
@@ -104,6 +121,11 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
   text += row("bound", bounds_text(prediction));
   if (!one.machine.noise.is_none()) text += row("noise", noise_text(one, prediction));
   if (!one.paces_of_run.empty()) text += row("paces", paces_text(one, prediction));
+  if (!m.wakings.empty()) text += row("waking", wakings_text(m.wakings, prediction));
+  if (!m.first_tasks.empty()) {
+    text += row("first tasks",
+                fmt::format("{:.2f} times what later ones take", fmt::join(m.first_tasks, ", ")));
+  }
   if (prediction.repeats) text += row("seeds", repeats_text(*prediction.repeats));
   if (one.policies != Policies{}) text += row("policies", text_of(one.policies));
   text += row("tasks", fmt::format("{}", r.tasks));

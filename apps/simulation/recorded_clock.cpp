@@ -151,17 +151,6 @@ std::vector<std::size_t> worker_numbers(const replay::RunTrace& run) {
   return numbers;
 }
 
-/// How many tasks of its worker came before each.
-void number_tasks(const replay::RunTrace& run, std::vector<OfWorker>& tasks, std::size_t workers) {
-  std::vector<OfWorker*> in_order;
-  in_order.reserve(tasks.size());
-  for (OfWorker& one : tasks) in_order.push_back(&one);
-  std::ranges::stable_sort(in_order, {},
-                           [&](const OfWorker* one) { return run.tasks[one->task].time.start_ns; });
-  std::vector<std::size_t> begun(workers, 0);
-  for (OfWorker* one : in_order) one->before = begun[one->worker]++;
-}
-
 /// The matrices of a run, as a walk of its program numbers them.
 using MatrixNumbers = std::unordered_map<std::int32_t, protocol::MatrixId>;
 
@@ -204,6 +193,7 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   const std::vector<double> seconds = replay::own_seconds(run);
   const std::vector<std::size_t> numbers = worker_numbers(run);
   std::vector<OfWorker> of_workers;
+  std::vector<std::size_t> begun(run.threads.size(), 0);  // by worker: its tasks are in their order
   MatrixNumbers matrices;
   for (std::size_t i = 0; i < run.tasks.size(); ++i) {
     const replay::Task& task = run.tasks[i];
@@ -223,13 +213,12 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     if (times.runner == Runner::worker) {
       const std::size_t worker = numbers[static_cast<std::size_t>(task.thread.value())];
       of_workers.push_back(
-          {i, static_cast<std::size_t>(kind), times.seconds.size() - 1, worker, 0});
+          {i, static_cast<std::size_t>(kind), times.seconds.size() - 1, worker, begun[worker]++});
     }
     if (task.fine == 0) collector.match(item, run.accesses_of(task), matrices);
   }
   const auto worker_count = static_cast<std::size_t>(
       std::ranges::count(run.threads, replay::Role::worker, &replay::Thread::role));
-  number_tasks(run, of_workers, worker_count);
   fit(of_workers, worker_count);
   worker_paces_ = paces_of(
       of_workers, seconds, times_, worker_count, [](const OfWorker& one) { return one.worker; },

@@ -47,12 +47,12 @@ json json_of(const std::optional<double>& seconds) {
 void add_wakings(const RecordedMachine& recorded, ThisMachine& here, SimulatedMachine& to) {
   to.wakings = recorded.costs.wakings;
   const bool is_like_here = recorded.cpu_model == here.cpu_model();
-  for (replay::Waking& one : to.wakings) {
+  for (replay::WakingTimes& one : to.wakings) {
     if (!one.seconds.empty()) continue;
     if (one.waited_s == 0) {
-      one.seconds = {static_cast<float>(to.task_s)};  // it still looks
+      one.seconds = {to.task_s};  // it still looks
     } else if (!is_like_here) {
-      one.seconds = {static_cast<float>(to.wake_s)};
+      one.seconds = {to.wake_s};
     } else {
       const bool is_deep = one.waited_s == to.wakings.back().waited_s;
       one.seconds = is_deep ? here.waking().after_long : here.waking().after_short;
@@ -60,13 +60,12 @@ void add_wakings(const RecordedMachine& recorded, ThisMachine& here, SimulatedMa
   }
 }
 
-json json_of(const std::vector<replay::Waking>& wakings) {
+json json_of(const std::vector<replay::WakingTimes>& wakings) {
   json all = json::array();
-  for (const replay::Waking& one : wakings) {
-    const std::vector<double> seconds(one.seconds.begin(), one.seconds.end());
+  for (const replay::WakingTimes& one : wakings) {
     all.push_back({{"waited_us", one.waited_s * 1e6},
-                   {"count", seconds.size()},
-                   {"median_us", seconds.empty() ? json() : json(median(seconds) * 1e6)}});
+                   {"count", one.seconds.size()},
+                   {"median_us", median(one.seconds) * 1e6}});
   }
   return all;
 }

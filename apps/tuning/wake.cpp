@@ -76,10 +76,7 @@ Waking measure_waking(std::span<const CpuCore> cores) {
     }
     pin_current_thread(before);
   }
-  return {median(after_long.rings),
-          median(after_long.wakes),
-          {after_long.wakes.begin(), after_long.wakes.end()},
-          {after_short.wakes.begin(), after_short.wakes.end()}};
+  return {median(after_long.rings), median(after_long.wakes), after_long.wakes, after_short.wakes};
 }
 
 }  // namespace heddle::tuning

@@ -9,10 +9,10 @@ namespace heddle::tuning {
 
 /// What waking a thread takes that sleeps on a doorbell, as CPU workers wait for tasks: seconds.
 struct Waking {
-  double ring_s = 0;               ///< of the one who rings, until he goes on
-  double wake_s = 0;               ///< until the sleeper runs
-  std::vector<float> after_long;   ///< what `wake_s` was each time
-  std::vector<float> after_short;  ///< likewise, where the sleeper slept for 0.1 ms
+  double ring_s = 0;                ///< of the one who rings, until he goes on
+  double wake_s = 0;                ///< until the sleeper runs
+  std::vector<double> after_long;   ///< what `wake_s` was each time
+  std::vector<double> after_short;  ///< likewise, where the sleeper slept for 0.1 ms
 };
 
 /// Medians of some, in a tenth of a second; of a sleeper that slept for 1 ms, when its core has

@@ -79,8 +79,8 @@ double LendingChoice::transfer_seconds(PlaceId from, PlaceId to, std::uint64_t b
 }
 
 /// The task is one of the least urgent: all that its device has comes before it. A device that has
-/// only paused is not taken for a slow one: what workers took would be late by far, on the first
-/// job of four GPUs 43 ms for each of some tens of products where all of the job takes 17.
+/// only paused is not taken for a slow one: what workers took would be late by far (decision
+/// 026).
 PlaceOffer LendingChoice::offer_of_home(const Task& task, const Costs& costs,
                                         std::uint64_t lacking) const {
   const double seconds = costs.device * loads_.sure_factor(task.place);

@@ -14,9 +14,9 @@ namespace heddle {
 /// wrong cost, a place that shares its cores, transfers that nothing hides: all show in how long a
 /// place is busy with what it has done.
 ///
-/// A GPU that loads kernels and maps memory for some milliseconds, when it first needs them, has no
-/// more to do afterwards. So there is a second, doubting view, in which pauses make no place slow:
-/// a place should lose work only for what it has shown again and again.
+/// A GPU that pauses for some milliseconds, in its first job, has no more to do afterwards. So
+/// there is a second, doubting view, in which pauses make no place slow: a place should lose work
+/// only for what it has shown again and again.
 ///
 /// Pure: who calls says what time it is. Not thread-safe: the caller serialises.
 class PlaceLoads {

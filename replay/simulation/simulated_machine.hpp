@@ -22,9 +22,9 @@ inline constexpr std::int64_t step_aside_ns = 100'000;
 /// What it took until workers began a task that had waited so long or longer, and less than what
 /// the next one says: who has just begun to wait still looks, later its core is asleep, then
 /// deeply.
-struct Waking {
+struct WakingTimes {
   double waited_s = 0;
-  std::vector<float> seconds;
+  std::vector<double> seconds;
 };
 
 /// A machine that a program is walked on in virtual time: nodes that are alike. What the runtime
@@ -83,24 +83,25 @@ struct SimulatedMachine {
   }
 
   // ---- what the runtime's threads take ---------------------------------------------------------
-  double append_s = 0.5e-6;     ///< of the generation thread, for an item
-  double task_s = 1e-6;         ///< of a worker, between two tasks
-  double wake_s = 5e-6;         ///< until a worker that waits begins a task
-  std::vector<Waking> wakings;  ///< instead, in the order of `waited_s`; empty: always `wake_s`
-  double launch_s = 5e-6;       ///< of a device's manager, for a kernel
-  double notice_s = 5e-6;       ///< until the manager knows that a kernel is over
-  double message_s = 1e-6;      ///< of the progress thread, at each end of a message or a grant
-  double read_s = 0;      ///< of the progress thread, for each tile of a neighbour that it reads,
-                          ///< beside the reading: the call, and waking who waits for the tile
-  double pause_s = 0;     ///< of the progress thread between looks, while all workers compute; 0:
-                          ///< it looks without rest, where it has a core of its own
-  double look_s = 13e-6;  ///< of a worker's core that it shares, each time that it steps aside,
-                          ///< beside messages
-  double job_s = 0;       ///< of a job, before its first task and behind its last one
+  double append_s = 0.5e-6;  ///< of the generation thread, for an item
+  double task_s = 1e-6;      ///< of a worker, between two tasks
+  double wake_s = 5e-6;      ///< until a worker that waits begins a task
+  std::vector<WakingTimes>
+      wakings;              ///< instead, in the order of `waited_s`; empty: always `wake_s`
+  double launch_s = 5e-6;   ///< of a device's manager, for a kernel
+  double notice_s = 5e-6;   ///< until the manager knows that a kernel is over
+  double message_s = 1e-6;  ///< of the progress thread, at each end of a message or a grant
+  double read_s = 0;        ///< of the progress thread, for each tile of a neighbour that it reads,
+                            ///< beside the reading: the call, and waking who waits for the tile
+  double pause_s = 0;       ///< of the progress thread between looks, while all workers compute; 0:
+                            ///< it looks without rest, where it has a core of its own
+  double look_s = 13e-6;    ///< of a worker's core that it shares, each time that it steps aside,
+                            ///< beside messages
+  double job_s = 0;         ///< of a job, before its first task and behind its last one
   /// Of a worker that has waited so long; `drawn` says which one of those that may be.
   [[nodiscard]] double waking_s(double waited_s, std::uint64_t drawn) const {
     double seconds = wake_s;
-    for (const Waking& one : wakings) {
+    for (const WakingTimes& one : wakings) {
       if (one.waited_s > waited_s) break;
       if (!one.seconds.empty()) seconds = one.seconds[drawn % one.seconds.size()];
     }

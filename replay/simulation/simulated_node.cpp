@@ -314,6 +314,7 @@ std::int64_t SimulatedNode::waking_ns(const Worker& worker) {
     const auto order = static_cast<std::int64_t>(worker.task->order);
     if (const auto known = world_.job.waking_seconds(id_, order)) return ns_of(*known);
   }
+  if (world_.machine.wakings.empty()) return ns_of(world_.machine.wake_s);
   const bool is_first = worker.free_ns == 0;
   const double waited_s = is_first ? std::numeric_limits<double>::infinity()
                                    : static_cast<double>(world_.now_ns - worker.free_ns) * 1e-9;

@@ -114,8 +114,8 @@ TEST(RuntimeCosts, wakings_are_told_apart_by_how_long_workers_had_waited) {
   EXPECT_NEAR(*costs.wake_s, 15e-6, 1e-12) << "of all of them";
   ASSERT_EQ(costs.wakings.size(), 3U);
   EXPECT_EQ(costs.wakings[0].waited_s, 0);
-  EXPECT_EQ(costs.wakings[0].seconds, std::vector<float>(9, 3e-6F));
-  EXPECT_EQ(costs.wakings[1].seconds, std::vector<float>(11, 15e-6F));
+  EXPECT_EQ(costs.wakings[0].seconds, std::vector<double>(9, 3000 * 1e-9));
+  EXPECT_EQ(costs.wakings[1].seconds, std::vector<double>(11, 15000 * 1e-9));
   EXPECT_GT(costs.wakings[2].waited_s, costs.wakings[1].waited_s);
   EXPECT_TRUE(costs.wakings[2].seconds.empty()) << "7 only";
 }

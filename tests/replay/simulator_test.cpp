@@ -23,6 +23,16 @@ ScriptedJob job_of(const ProgramWriter& writer) {
   return {writer.program(), writer.matrices(), {{"work", 1, 1, 1e-6, 4e-7, 1}}, 8000};
 }
 
+/// So many tasks, each on a tile of its own.
+ScriptedJob job_of_tasks_apart(int count) {
+  ProgramWriter writer;
+  for (int i = 0; i < count; ++i) {
+    const TileId tile = writer.tile(0, 0);
+    writer.task({writer.read_write(tile)});
+  }
+  return job_of(writer);
+}
+
 std::int64_t ns(const SimulationResult& result) {
   return std::llround(result.seconds * 1e9);
 }
@@ -45,14 +55,9 @@ TEST(Simulator, tasks_that_wait_for_each_other_follow_each_other) {
 }
 
 TEST(Simulator, workers_share_what_is_independent) {
-  ProgramWriter writer;
-  for (int i = 0; i < 7; ++i) {
-    const TileId tile = writer.tile(0, 0);
-    writer.task({writer.read_write(tile)});
-  }
   SimulatedMachine machine = free_machine();
   machine.cpu_workers = 3;
-  ScriptedJob job = job_of(writer);
+  ScriptedJob job = job_of_tasks_apart(7);
   const SimulationResult result = simulate(machine, job, {});
   EXPECT_EQ(ns(result), 3000);
   EXPECT_NEAR(result.nodes.at(0).busy_workers_s, 7e-6, 1e-15);
@@ -95,15 +100,10 @@ TEST(Simulator, workers_divide_tasks_and_run_the_fine_ones_together) {
 }
 
 TEST(Simulator, a_worker_s_first_tasks_take_longer) {
-  ProgramWriter writer;
-  for (int i = 0; i < 8; ++i) {
-    const TileId tile = writer.tile(0, 0);
-    writer.task({writer.read_write(tile)});
-  }
   SimulatedMachine machine = free_machine();
   machine.cpu_workers = 2;
   machine.first_tasks = {3, 1.5};
-  ScriptedJob job = job_of(writer);
+  ScriptedJob job = job_of_tasks_apart(8);
   EXPECT_EQ(ns(simulate(machine, job, {})), 3000 + 1500 + 2 * 1000);
 }
 
@@ -120,16 +120,16 @@ TEST(Simulator, waking_takes_by_how_long_a_worker_has_waited) {
   SimulatedMachine machine = free_machine();
   machine.cpu_workers = 2;
   ScriptedJob job = job_of(writer);
-  const auto seconds = [&](float at_once, float soon, float late) {
+  const auto seconds = [&](double at_once, double soon, double late) {
     machine.wakings = {{0, {at_once}}, {100e-9, {soon}}, {4e-6, {late}}};
     return ns(simulate(machine, job, {}));
   };
   EXPECT_EQ(seconds(0, 0, 0), 5000);
-  EXPECT_EQ(seconds(9e-9F, 0, 0), 5000) << "nobody waits for less than 100 ns";
-  EXPECT_EQ(seconds(0, 5e-9F, 0), 5005);
-  EXPECT_EQ(seconds(0, 0, 7e-9F), 5007) << "the first tasks' workers have waited since ever";
+  EXPECT_EQ(seconds(9e-9, 0, 0), 5000) << "nobody waits for less than 100 ns";
+  EXPECT_EQ(seconds(0, 5e-9, 0), 5005);
+  EXPECT_EQ(seconds(0, 0, 7e-9), 5007) << "the first tasks' workers have waited since ever";
   // What several wakings took is drawn, by the seed alone.
-  machine.wakings = {{0, {1e-9F, 2e-9F, 4e-9F, 8e-9F}}};
+  machine.wakings = {{0, {1e-9, 2e-9, 4e-9, 8e-9}}};
   std::set<std::int64_t> met;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     met.insert(ns(simulate(machine, job, {.seed = seed})));
@@ -138,34 +138,24 @@ TEST(Simulator, waking_takes_by_how_long_a_worker_has_waited) {
   EXPECT_GT(met.size(), 3U);
   EXPECT_GE(*met.begin(), 5000 + 1);
   EXPECT_LE(*met.rbegin(), 5000 + 2 * 8);
-  EXPECT_EQ(machine.waking_s(1, 0), double{1e-9F});
+  EXPECT_EQ(machine.waking_s(1, 0), 1e-9);
   machine.wakings.clear();
   EXPECT_EQ(machine.waking_s(1, 0), machine.wake_s);
 }
 
 TEST(Simulator, generation_takes_its_time) {
-  ProgramWriter writer;
-  for (int i = 0; i < 5; ++i) {
-    const TileId tile = writer.tile(0, 0);
-    writer.task({writer.read_write(tile)});
-  }
   SimulatedMachine machine = free_machine();
   machine.cpu_workers = 8;
   machine.append_s = 2e-6;
-  ScriptedJob job = job_of(writer);
+  ScriptedJob job = job_of_tasks_apart(5);
   // Items of turns 1, 2, 4: the third turn begins when three items have been appended.
   EXPECT_EQ(ns(simulate(machine, job, {})), 3 * 2000 + 1000);
 }
 
 TEST(Simulator, a_window_of_one_leaves_one_task_at_a_time) {
-  ProgramWriter writer;
-  for (int i = 0; i < 5; ++i) {
-    const TileId tile = writer.tile(0, 0);
-    writer.task({writer.read_write(tile)});
-  }
   SimulatedMachine machine = free_machine();
   machine.cpu_workers = 8;
-  ScriptedJob job = job_of(writer);
+  ScriptedJob job = job_of_tasks_apart(5);
   EXPECT_EQ(ns(simulate(machine, job, {.window = 1})), 5000);
 }
 

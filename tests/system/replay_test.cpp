@@ -131,6 +131,8 @@ TEST_F(Replay, a_real_run_is_replayed_on_other_numbers_of_nodes) {
     EXPECT_EQ(r.at("messages").get<int>() == 0, nodes == 1);
     // As many workers as the run had are as they were there; others are dealt what these took.
     EXPECT_EQ(r.at("paces").size(), nodes == 2 ? 0U : 2U);
+    EXPECT_NE(ended.out.find("us, by how long a worker has waited\n"), std::string::npos);
+    EXPECT_NE(ended.out.find("first tasks"), std::string::npos) << ended.out;
     // Of so few tasks by some seeds: what waking takes is drawn.
     EXPECT_EQ(r.at("repeats").at("count"), 9);
     ASSERT_EQ(r.at("learned").at("wakings").size(), 3U);
@@ -163,10 +165,11 @@ TEST_F(Replay, a_real_run_is_replayed_on_other_numbers_of_nodes) {
   EXPECT_NEAR(report("again.json").at("recorded_seconds").get<double>(),
               usual.at("seconds").at("factor").get<double>(),
               0.001 * usual.at("seconds").at("factor").get<double>());
-  ASSERT_EQ(run(on(1, {"replay", "run", "--set", "machine.nodes=4", "--seed", "3", "--report",
-                       "third.json"}))
-                .status,
-            0);
+  const Ended third = run(on(
+      1, {"replay", "run", "--set", "machine.nodes=4", "--seed", "3", "--report", "third.json"}));
+  ASSERT_EQ(third.status, 0) << third.error;
+  EXPECT_NE(third.out.find("by how long a worker has waited; seed 3\n"), std::string::npos)
+      << third.out;
   EXPECT_TRUE(report("third.json").at("repeats").is_null());
   EXPECT_EQ(report("third.json").at("seed"), 3);
   const Ended same = with_seeds("machine.nodes=2", {one_waking[0], one_waking[1], "--repeat", "5"});

@@ -25,8 +25,8 @@ TEST(Waking, is_measured_on_several_cores_and_leaves_the_caller_where_it_was) {
   const Waking waking = measure_waking(topology.cores());
   EXPECT_EQ(current_thread_binding(), before);
   EXPECT_EQ(waking.after_long.size() % std::min<std::size_t>(8, topology.cores().size()), 0U);
-  for (const std::vector<float>* const all : {&waking.after_long, &waking.after_short}) {
-    for (const float seconds : *all) EXPECT_GT(seconds, 0);
+  for (const std::vector<double>* const all : {&waking.after_long, &waking.after_short}) {
+    for (const double seconds : *all) EXPECT_GT(seconds, 0);
   }
 }
 
