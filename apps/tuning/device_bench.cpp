@@ -97,21 +97,21 @@ void DeviceBench::copy_within(const DeviceTile& to, const DeviceTile& from) {
   streams_[0]->copy({to.view().data, &device_}, {from.view().data, &device_}, to.bytes());
 }
 
-void DeviceBench::launch(Stream& stream, const DeviceCase& once) {
-  stream.launch(*once.kernel, once.tiles, once.parameters, &info_);
+void DeviceBench::launch(std::size_t stream, const DeviceCase& once) {
+  streams_[stream]->launch(*once.kernel, once.tiles, once.parameters, &infos_[stream]);
 }
 
 void DeviceBench::expect_success(const DeviceCase& once) const {
-  if (info_ == 0) return;
+  if (infos_[0] == 0) return;
   throw Error(
       ErrorCode::internal,
       fmt::format("{}: kernel {} of a good tile of {} x {} gives info {}", device_.info().name,
-                  once.kernel->name, once.tiles[0].rows, once.tiles[0].columns, info_));
+                  once.kernel->name, once.tiles[0].rows, once.tiles[0].columns, infos_[0]));
 }
 
 void DeviceBench::run(const DeviceCase& once) {
   for (const auto& [to, from] : once.restored) copy_within(*to, *from);
-  launch(*streams_[0], once);
+  launch(0, once);
   streams_[0]->synchronize();
   expect_success(once);
 }
@@ -126,7 +126,7 @@ double DeviceBench::seconds_of(const DeviceCase& timed, double seconds) {
   for (std::size_t r = 0; r < runs; ++r) {
     for (const auto& [to, from] : timed.restored) copy_within(*to, *from);
     streams_[0]->record(*events_[r].begin);
-    launch(*streams_[0], timed);
+    launch(0, timed);
     streams_[0]->record(*events_[r].end);
   }
   std::vector<double> times;
@@ -169,7 +169,7 @@ double DeviceBench::product_seconds(std::int64_t tile, std::int32_t streams, dou
   const auto queue = [&](std::int32_t stream, std::int64_t count) {
     auto& own = calls[static_cast<std::size_t>(stream)];
     for (std::int64_t i = 0; i < count; ++i, ++own) {
-      launch(*streams_[static_cast<std::size_t>(stream)], operands.product(own * streams + stream));
+      launch(static_cast<std::size_t>(stream), operands.product(own * streams + stream));
     }
   };
   for (std::int32_t s = 0; s < streams; ++s) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -93,7 +95,7 @@ class DeviceBench {
   };
 
   void copy_within(const DeviceTile& to, const DeviceTile& from);
-  void launch(Stream& stream, const DeviceCase& once);
+  void launch(std::size_t stream, const DeviceCase& once);
   void expect_success(const DeviceCase& once) const;
 
   Device& device_;
@@ -101,7 +103,7 @@ class DeviceBench {
   std::size_t normal_bytes_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<Timed> events_;
-  std::int64_t info_ = 0;
+  std::array<std::int64_t, streams_max> infos_{};  ///< by stream: several run at a time
 };
 
 }  // namespace heddle::tuning
