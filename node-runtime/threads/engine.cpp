@@ -131,9 +131,10 @@ Engine::Wakes Engine::apply() {
     outbox_.add(a);
     wakes.message = true;
   }
-  // Those who look find out whether the host would be sooner.
+  // Nobody is woken to look for nothing: with each task of four GPUs that took an eighth of what
+  // these reach with tiles of 1024.
   if (lending_ && wakes.devices != 0) {
-    if (idle_workers() > 0 && lending_->has_room()) ++wakes.cpu;
+    if (idle_workers() > 0 && lending_->may_lend(ready_)) ++wakes.cpu;
     if (looking_devices_ != 0 && lending_->has_surplus(ready_)) {
       wakes.devices |= std::exchange(looking_devices_, 0);
     }

@@ -50,8 +50,10 @@ class Lending final : private LendableTasks {
   /// It has run. To be called before the protocol hears of it: its blocks are let go.
   void finished(const protocol::Task& task, std::int64_t now_ns);
 
-  /// The host can take more.
-  [[nodiscard]] bool has_room() const { return choice_.has_room(); }
+  /// A worker that looks may find a task to lend (LendingChoice::may_find_for_host).
+  [[nodiscard]] bool may_lend(LendingChoice::Queues ready) {
+    return choice_.may_find_for_host(ready);
+  }
   /// Takes a task from a device's queue and asks for its tiles, if the policy wants that. False: no
   /// task is to be lent now.
   bool lend(LendingChoice::Queues ready, std::int64_t now_ns);

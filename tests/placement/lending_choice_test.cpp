@@ -190,4 +190,26 @@ TEST(LendingChoice, gives_the_host_what_it_ends_first) {
   EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns), nullptr);
 }
 
+TEST(LendingChoice, calls_a_worker_only_where_it_may_find_something) {
+  TwoDevices node;
+  EXPECT_FALSE(node.choice.may_find_for_host(node.ready)) << "there is nothing";
+  node.add_rising(first, 8);
+  EXPECT_FALSE(node.choice.may_find_for_host(node.ready)) << "a worker takes a second";
+  node.known.worker = 4e-3;
+  EXPECT_TRUE(node.choice.may_find_for_host(node.ready));
+  for (int i = 0; i < 12; ++i) node.add(host_place, 1);
+  EXPECT_FALSE(node.choice.may_find_for_host(node.ready)) << "three tasks for each of four workers";
+}
+
+TEST(LendingChoice, leaves_to_devices_what_workers_would_hardly_help_with) {
+  for (const bool is_worthwhile : {true, false}) {
+    TwoDevices node;
+    // All workers together need so many times what both devices do.
+    const double times = is_worthwhile ? 31 : 33;
+    node.known.worker = times * kernel_seconds / 2 * 4;
+    node.add_rising(first, 500);
+    EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns) != nullptr, is_worthwhile);
+  }
+}
+
 }  // namespace heddle
