@@ -55,7 +55,6 @@ void Solver::solve() {
   agree_on_tag();
   begin_trace();
   open_outputs();
-  report_.gemm_gflops = measure_gemm_rate(node_, method_->product_layout(), method_->flops());
 
   read();
   const Method::Prospect prospect = factorize();
@@ -156,6 +155,8 @@ Method::Prospect Solver::factorize() {
   const double flops = method_->flops();
   Job job = node_.prepare(method_->factorization());
   together(node_, [&] { job.reserve(); });
+  // Right before: as fast as the machine is now, whose cores have not rested either.
+  report_.gemm_gflops = measure_gemm_rate(node_, method_->product_layout(), flops);
   node_.barrier();
   const std::optional<double> stolen_before = stolen_seconds();
   const Clock::time_point begin = Clock::now();
