@@ -28,6 +28,10 @@ constexpr std::int32_t quantum_for_busy = 4;
 /// would have the lock for a quarter of some runs, and workers wait for it with every task that
 /// they finish: on 16 cores they ran half as many meanwhile.
 constexpr std::int32_t ahead_each = 64;
+/// Where devices have looked in vain at tasks that might visit them, they are woken to look again
+/// after that, which is as long as a visit takes: with each ready task they would hold up those who
+/// have work.
+constexpr std::int64_t look_again_ns = 100'000;
 
 }  // namespace
 
@@ -135,7 +139,8 @@ Engine::Wakes Engine::apply() {
   // these reach with tiles of 1024.
   if (lending_ && wakes.devices != 0) {
     if (idle_workers() > 0 && lending_->may_lend(ready_)) ++wakes.cpu;
-    if (looking_devices_ != 0 && lending_->has_surplus(ready_)) {
+    if (looking_devices_ != 0 && lending_->has_surplus(ready_) &&
+        trace::now_ns() - looked_ns_ >= look_again_ns) {
       wakes.devices |= std::exchange(looking_devices_, 0);
     }
   }
@@ -199,9 +204,13 @@ Task* Engine::take_visitor(PlaceId device, std::size_t tile_bytes_max) {
   if (!options_.lending) return nullptr;
   const std::lock_guard lock(mutex_);
   Task* const task = lending_->visit(ready_, device, tile_bytes_max, trace::now_ns());
-  // Whoever makes more tasks ready does so with the lock, and sees this.
-  if (task == nullptr) looking_devices_ |= std::uint64_t{1} << (device.value() - 1);
-  if (task != nullptr) running_.fetch_add(1, std::memory_order_relaxed);
+  if (task == nullptr) {
+    // Whoever makes more tasks ready does so with the lock, and sees this.
+    looking_devices_ |= std::uint64_t{1} << (device.value() - 1);
+    if (lending_->has_surplus(ready_)) looked_ns_ = trace::now_ns();
+  } else {
+    running_.fetch_add(1, std::memory_order_relaxed);
+  }
   return task;
 }
 

@@ -340,6 +340,7 @@ class Engine {
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
   std::optional<Lending> lending_;                  ///< of devices' tasks to other places
   std::uint64_t looking_devices_ = 0;               ///< that found no task elsewhere; a bit each
+  std::int64_t looked_ns_ = 0;                      ///< when one did although there are some
   FineScheduler fine_;
   FineGraphs fine_graphs_;                       ///< has a lock of its own
   std::mutex divided_mutex_;                     ///< of the next one; never taken with `mutex_`
