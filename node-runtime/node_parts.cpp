@@ -196,6 +196,10 @@ void Node::Parts::make_transport(std::span<Device* const> device_pointers) {
 
 void Node::Parts::start() {
   facts.moves_tasks = moves_tasks(config.runtime.placement, facts);
+  if (config.runtime.placement == config::Placement::dynamic && facts.devices == 0) {
+    facts.warnings.emplace_back(
+        "runtime.placement: dynamic says who runs devices' tasks, and there are no devices");
+  }
   clock.local_ns = trace::now_ns();
   clock.offset_ns = communicator.clock_offset_ns();
   std::vector<Device*> device_pointers;

@@ -266,6 +266,10 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   const std::int64_t order = std::max<std::int64_t>({rows, columns, 1});
   const TunedValues& fixed = facts.tuning.fixed;
   const bool divides = divides_tasks(wanted, facts);
+  if (divides && !wanted.tile && wanted.small && *wanted.small > order) {
+    throw Error(ErrorCode::usage, fmt::format("layout.small {} is more than the matrix of {} x {}",
+                                              *wanted.small, rows, columns));
+  }
   layout.tile = wanted.tile  ? *wanted.tile
                 : fixed.tile ? *fixed.tile
                 : divides && facts.devices == 0
@@ -287,7 +291,7 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
     layout.small = std::min<std::int64_t>(layout.tile, fixed.small.value_or(64));
   }
   layout.strip = wanted.strip ? *wanted.strip : automatic_strip(layout, facts);
-  if (divides && (layout.small < layout.tile || wanted.hierarchy)) layout.fine = layout.small;
+  if (divides && layout.small < layout.tile) layout.fine = layout.small;
   if (layout.fine > 0 && layout.tile > fine_parts_max * layout.fine) {
     throw Error(ErrorCode::usage,
                 fmt::format("layout.small {} divides a tile of {} into more than {} parts a side; "

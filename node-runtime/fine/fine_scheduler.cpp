@@ -27,6 +27,14 @@ FineScheduler::FineScheduler(std::int32_t workers, std::vector<std::uint8_t> dis
   open_.reserve(places_.size());
 }
 
+void FineScheduler::reserve(std::int32_t fine_tasks) {
+  const auto count = static_cast<std::size_t>(fine_tasks);
+  for (DividedTask* place : free_) {
+    place->missing_.reserve(count);
+    place->ready_.reserve((count + 63) / 64);
+  }
+}
+
 DividedTask& FineScheduler::begin() {
   HEDDLE_CHECK(may_begin(), "{} tasks are divided already", divided_count());
   DividedTask& divided = *free_.back();

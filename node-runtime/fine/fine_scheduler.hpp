@@ -50,8 +50,8 @@ struct FineWork {
 ///
 /// Lives in one node: nothing of it is seen by the protocol, for which a divided task is a running
 /// one. Pure: no thread, no lock, no clock. Calls that change it come one after the other; where
-/// several threads share it, under their lock. After the first few tasks of a shape nothing is
-/// allocated.
+/// several threads share it, under their lock. Nothing is allocated for tasks of which reserve()
+/// knows how large they become, nor after the first few of a shape.
 ///
 /// Why nobody waits for ever: a worker divides a task only if it may `begin` one, that is, if fewer
 /// than `capacity` are divided; capacity is above the number of workers. If all are taken, each
@@ -62,6 +62,9 @@ class FineScheduler {
   /// `distances[a * workers + b]`: how far the caches of worker b are from worker a's, 0 the
   /// nearest; empty: all alike. At least one worker.
   FineScheduler(std::int32_t workers, std::vector<std::uint8_t> distances);
+
+  /// Makes room for so many fine tasks in each place where nobody is dividing a task now.
+  void reserve(std::int32_t fine_tasks);
 
   /// Room for a further divided task?
   [[nodiscard]] bool may_begin() const { return !free_.empty(); }

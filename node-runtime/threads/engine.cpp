@@ -241,6 +241,11 @@ std::int64_t Engine::tasks_visiting() {
   return lending_ ? lending_->visits() : 0;
 }
 
+std::int32_t Engine::tasks_divided() {
+  const std::lock_guard lock(mutex_);
+  return fine_.divided_count();
+}
+
 void Engine::finish(std::span<Task* const> finished) {
   Wakes wakes;
   {

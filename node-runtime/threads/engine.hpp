@@ -118,11 +118,14 @@ class Engine {
   /// Blocks of that size that a job gets at a place where it needs `minimum`, if memory allows.
   [[nodiscard]] std::int32_t pool_capacity(PlaceId place, std::int32_t minimum,
                                            bool has_temporaries, std::size_t block_bytes) const;
-  /// Takes a prepared job's pools, with the pages of what it is going to write on the host, before
-  /// start() does; given back with a job that is never started. Throws as start() does.
+  /// Takes a prepared job's pools, with the pages of what it is going to write on the host, and
+  /// finds out what is known of its tasks beforehand (their priorities by the longest path, the
+  /// fine-grain forms of those that are divided), before start() does; given back with a job that
+  /// is never started. Throws as start() does.
   void reserve(JobRecord& job);
   /// Begins a prepared job; any thread, the same order on all nodes. Throws Error(usage) with the
-  /// numbers when its pools do not fit.
+  /// numbers when its pools do not fit, or its tasks are too many for priorities by the longest
+  /// path.
   void start(const std::shared_ptr<JobRecord>& job);
   /// A job whose tasks a user's thread inserts; ends with `end_stream`.
   std::shared_ptr<JobRecord> open_stream(JobSpec spec, std::int32_t blocks_minimum);
@@ -212,6 +215,10 @@ class Engine {
   [[nodiscard]] std::int64_t tasks_lent();
   /// Tasks of devices' places that other devices have run or are about to.
   [[nodiscard]] std::int64_t tasks_visiting();
+  /// Tasks that CPU workers have divided and not ended.
+  [[nodiscard]] std::int32_t tasks_divided();
+  /// Fine-grain forms made since the engine was: jobs that were reserved or started find theirs.
+  [[nodiscard]] std::size_t fine_graphs() { return fine_graphs_.count(); }
   /// Wakes workers for that many ready tasks, as far as they sleep: two at most, each of which
   /// wakes others for what it leaves (wake_others). Waking takes microseconds for each sleeper,
   /// during which the caller, who has a task that others wait for, would run nothing.
@@ -319,6 +326,7 @@ class Engine {
   /// Whether blocks that are used soon get their pages before it returns.
   enum class Pages : std::uint8_t { now, soon };
   void reserve_pools(JobRecord& job, Pages pages);
+  void look_ahead(JobRecord& job);
   void give_pools_back(JobRecord& job);
   void add_job(const std::shared_ptr<JobRecord>& job);
   void drained(protocol::Job& handle, Wakes& wakes);

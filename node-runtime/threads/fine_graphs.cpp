@@ -6,6 +6,39 @@
 #include "base/assert.hpp"
 
 namespace heddle {
+namespace {
+
+/// Makes the graph of each task that may be divided.
+class FineListener final : public ProgramListener {
+ public:
+  FineListener(FineGraphs& graphs, const DividedTasks& tasks) : graphs_(graphs), tasks_(tasks) {}
+
+  void insert(const Kernel& kernel, const TaskOptions& options,
+              std::span<const protocol::Access> accesses) override {
+    const Location home = accesses.front().home;
+    if (home.node != tasks_.node || kernel.fine == nullptr) return;
+    if (home.place != host_place && !tasks_.has_devices_tasks) return;
+    std::array<OperandShape, FineTask::accesses_max> shapes;
+    if (accesses.size() > shapes.size()) return;
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      shapes[i] = tasks_.shape_of(accesses[i].tile);
+    }
+    const KernelCase what{&kernel, options.parameters, {shapes.data(), accesses.size()}};
+    largest_ = std::max(largest_, graphs_.of(what, tasks_.small).size());
+  }
+  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
+                std::int32_t /*priority*/) override {}
+  void release(const protocol::Access& /*access*/) override {}
+
+  [[nodiscard]] std::int32_t largest() const { return largest_; }
+
+ private:
+  FineGraphs& graphs_;
+  const DividedTasks& tasks_;
+  std::int32_t largest_ = 0;
+};
+
+}  // namespace
 
 std::size_t FineGraphs::Hash::operator()(const Key& key) const {
   std::size_t hash = std::hash<const void*>{}(key.kernel);
@@ -30,6 +63,20 @@ const FineGraph& FineGraphs::of(const KernelCase& what, std::int64_t small) {
   std::unique_ptr<const FineGraph>& graph = graphs_[key];
   if (graph == nullptr) graph = std::make_unique<FineGraph>(fine_form(what, small));
   return *graph;
+}
+
+std::int32_t FineGraphs::prepare(const DividedTasks& tasks) {
+  FineListener listener(*this, tasks);
+  TaskStream stream(listener, tasks.node);
+  Program walk = tasks.program(stream);
+  while (walk.resume()) {
+  }
+  return listener.largest();
+}
+
+std::size_t FineGraphs::count() {
+  const std::lock_guard lock(mutex_);
+  return graphs_.size();
 }
 
 }  // namespace heddle

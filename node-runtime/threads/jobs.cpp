@@ -33,27 +33,45 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   job->blocks_minimum = plan.minimum();
   job->tasks_planned = plan.tasks();
   job->host_takes = plan.host_takes();
-  if (options_.path_costs) {
-    const auto shape_of = [this](protocol::TileId tile) {
-      const TileShape shape = store_.shape(tile);
-      return OperandShape{shape.rows, shape.columns};
-    };
-    job->priorities = path_priorities(job->spec.program, options_.node, options_.node_count,
-                                      shape_of, *options_.path_costs, ReadyQueue::levels);
-    // Its measure was the program's priorities.
-    job->spec.priority_span = std::numeric_limits<std::int32_t>::max();
-  }
   return job;
+}
+
+/// Walks the program of a job that will run, whose matrices are there, once more for each thing
+/// that is found out beforehand.
+void Engine::look_ahead(JobRecord& job) {
+  const auto shape_of = [this](protocol::TileId tile) {
+    const TileShape shape = store_.shape(tile);
+    return OperandShape{shape.rows, shape.columns};
+  };
+  if (options_.path_costs) {
+    job.priorities = path_priorities(job.spec.program, options_.node, options_.node_count, shape_of,
+                                     *options_.path_costs, ReadyQueue::levels);
+    // Its measure was the program's priorities.
+    job.spec.priority_span = std::numeric_limits<std::int32_t>::max();
+  }
+  if (job.spec.fine > 0) {
+    const std::int32_t largest = fine_graphs_.prepare({.program = job.spec.program,
+                                                       .node = options_.node,
+                                                       .has_devices_tasks = lending_.has_value(),
+                                                       .small = job.spec.fine,
+                                                       .shape_of = shape_of});
+    const std::lock_guard lock(mutex_);
+    fine_.reserve(largest);
+  }
 }
 
 void Engine::reserve(JobRecord& job) {
   HEDDLE_CHECK(!job.is_reserved && job.handle == nullptr, "job '{}' has its memory", job.spec.name);
+  look_ahead(job);
   reserve_pools(job, Pages::now);
   job.is_reserved = true;
 }
 
 void Engine::start(const std::shared_ptr<JobRecord>& job) {
-  if (!std::exchange(job->is_reserved, false)) reserve_pools(*job, Pages::soon);
+  if (!std::exchange(job->is_reserved, false)) {
+    look_ahead(*job);
+    reserve_pools(*job, Pages::soon);
+  }
   add_job(job);
   generation_bell.ring();
 }

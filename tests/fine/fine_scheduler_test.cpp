@@ -127,5 +127,17 @@ TEST(FineScheduler, AllocatesNothingOnceItKnowsAShape) {
   EXPECT_EQ(counts.first, 20 * graph.size());
 }
 
+TEST(FineScheduler, AllocatesNothingForWhatItHasReserved) {
+  if (!allocations_so_far()) GTEST_SKIP() << "nobody counts them";
+  const FineGraph graph = graph_of(kernel::potrf, 96, 8);
+  FineScheduler fine(4, {});
+  std::vector<protocol::Task> tasks(20);
+  fine.reserve(graph.size());
+  const auto before = allocations_so_far();
+  for (protocol::Task& task : tasks) divide(fine, task, 1, graph);
+  EXPECT_EQ(allocations_so_far(), before);
+  EXPECT_EQ(run_all(fine).first, 20 * graph.size());
+}
+
 }  // namespace
 }  // namespace heddle::test

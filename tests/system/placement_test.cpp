@@ -182,4 +182,24 @@ TEST_F(Placement, a_real_dynamic_run_is_replayed) {
   }
 }
 
+TEST_F(Placement, solve_takes_priorities_by_the_longest_path) {
+  folder_.write("small.yaml", "problem: {matrix: {generate: spd, n: 300}}\n");
+  folder_.write("qr.yaml",
+                "problem: {factorization: qr, matrix: {generate: random, n: 200}}\n"
+                "layout: {tile: 48}\n");
+  for (const char* problem : {"small.yaml", "qr.yaml"}) {
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{},
+          {"--set", "layout.hierarchy=on", "--set", "layout.tile=100", "--set", "layout.small=30"},
+          {"--set", "runtime.devices.backend=emulated", "--set", "runtime.placement=dynamic"}}) {
+      std::vector<std::string> words{"solve", problem, "--set", "runtime.priorities=path"};
+      words.insert(words.end(), more.begin(), more.end());
+      for (const int nodes : {1, 2}) {
+        const Ended ended = run(on(nodes, words));
+        EXPECT_EQ(ended.status, 0) << problem << " on " << nodes << ": " << ended.error;
+      }
+    }
+  }
+}
+
 }  // namespace heddle

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/qr/qr.hpp"
 #include "kernels/fine/fine_tasks.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/trace/node_trace.hpp"
@@ -83,18 +84,52 @@ TEST(Hierarchy, ReportsTheFirstPivotThatIsNotPositive) {
   }
 }
 
-TEST(Hierarchy, ACancelledJobLeavesNoTasksBehind) {
-  Node node(configuration("cpu_workers: 3, window: 64", divided(128, 16)));
-  for (int k = 0; k < 10; ++k) {
-    Matrix<double> a = dominant(node, 500);
-    Matrix<double> b = dominant(node, 300);
-    Job first = node.submit(cholesky(a));
-    Job second = node.submit(cholesky(b));
-    std::this_thread::sleep_for(std::chrono::microseconds(200 * k));
-    first.cancel();
-    static_cast<void>(first.wait());
-    EXPECT_EQ(first.progress(), 1);
-    EXPECT_EQ(second.wait().status, JobResult::Status::done);
+Job cholesky_job(Node& node, std::int64_t n) {
+  return node.prepare(cholesky(dominant(node, n)));
+}
+
+Job qr_job(Node& node, std::int64_t n) {
+  QrLayout layout;
+  layout.tile = 128;
+  layout.fine = 16;
+  layout.inner = 16;
+  const QrMatrix q = qr_matrix(node, n, n, layout, node.facts().distribution);
+  Matrix<double>(q.a).fill(testing::element);
+  return node.prepare(qr(q));
+}
+
+TEST(Hierarchy, AJobCancelledAmongFineTasksLeavesNoneBehind) {
+  for (const auto& make : {cholesky_job, qr_job}) {
+    Node node(configuration("cpu_workers: 3, window: 64", divided(128, 16)));
+    int among = 0;
+    for (int k = 0; k < 10; ++k) {
+      Job first = make(node, 500);
+      Job second = make(node, 300);
+      first.start();
+      while (node.engine().tasks_divided() == 0 && !first.done()) std::this_thread::yield();
+      const bool is_divided = node.engine().tasks_divided() > 0;
+      second.start();
+      first.cancel();
+      if (first.wait().status == JobResult::Status::cancelled && is_divided) ++among;
+      EXPECT_EQ(first.progress(), 1);
+      EXPECT_EQ(second.wait().status, JobResult::Status::done);
+      EXPECT_EQ(node.engine().tasks_divided(), 0);
+    }
+    EXPECT_GT(among, 0) << "no job was cancelled while tasks were divided";
+  }
+}
+
+TEST(Hierarchy, MakesNoFineGraphsWhileAJobRuns) {
+  for (const auto& make : {cholesky_job, qr_job}) {
+    Node node(configuration("cpu_workers: 3", divided(128, 16)));
+    Job job = make(node, 500);
+    EXPECT_EQ(node.engine().fine_graphs(), 0U) << "a job that is only prepared need not run";
+    job.reserve();
+    const std::size_t made = node.engine().fine_graphs();
+    EXPECT_GT(made, 3U);
+    job.start();
+    EXPECT_EQ(job.wait().status, JobResult::Status::done);
+    EXPECT_EQ(node.engine().fine_graphs(), made);
   }
 }
 
