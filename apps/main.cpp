@@ -299,6 +299,10 @@ void add_replay(CLI::App& app, CommandLine& line) {
       ->type_name("RUN");
   command->add_option("--machine", o.machine, "another machine (config/machines)")
       ->type_name("MACHINE.yaml");
+  command
+      ->add_option("--actual", o.actual,
+                   "a recorded run of what the changes lead to: tells the prediction's error")
+      ->type_name("RUN");
   add_prediction(*command, o);
   command->footer(fmt::format(
       "Exit status: 0 replayed, 1 part of the trace could not be read, 2 bad usage or input.{}",

@@ -3,11 +3,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include "algorithms/matrix/npy_writer.hpp"
 #include "base/error.hpp"
+#include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
 
@@ -22,6 +24,18 @@ void check_writable(const std::string& path) {
   }
   ::close(file);
   ::unlink(name.c_str());
+}
+
+void check_run_writable(const std::string& path) {
+  if (!std::filesystem::exists(path)) return check_writable(path);
+  if (std::filesystem::is_directory(path)) {
+    return check_writable(path + "/" + trace::node_file_name(NodeId{0}));
+  }
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("cannot write '{}': a run's trace is a folder, but this is a file; choose "
+                  "another name, or one that ends in .json for a viewer's format (heddle solve)",
+                  path));
 }
 
 }  // namespace heddle

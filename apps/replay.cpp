@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fmt/core.h>
 #include <map>
 #include <memory>
@@ -62,6 +63,19 @@ std::string configuration_of(const json& about, const std::string& run,
   }
 }
 
+/// What a run says of itself, which node 0 writes down.
+json about_of(const replay::RunTrace& run) {
+  json about = json::parse(run.about);
+  if (about.is_object()) return about;
+  const bool has_first = std::ranges::binary_search(run.nodes, NodeId{0});
+  throw Error(ErrorCode::usage,
+              fmt::format("'{}' does not say what was factorized, and how: {}; only what heddle "
+                          "solve has recorded can be replayed",
+                          run.source,
+                          has_first ? "node 0 has written nothing of it"
+                                    : "the trace of node 0, which would, is not there"));
+}
+
 bool sets(const std::vector<std::string>& overrides, std::string_view key) {
   return std::ranges::any_of(overrides, [&](const std::string& text) {
     return text.starts_with(fmt::format("{}=", key));
@@ -74,13 +88,15 @@ class RecordedRun final : public PredictionSubject {
   explicit RecordedRun(const ReplayOptions& options)
       : options_(options),
         run_(replay::load_run(options.run)),
-        about_(json::parse(run_.about)),
+        about_(about_of(run_)),
         here_(config(SplitOverrides({}))) {
     const auto job = replay::main_job(run_);
     if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
     const double of_tasks_s = replay::analyze(run_, *job).seconds();
     const RunFacts facts = facts_of(run_, *job);
     recorded_s_ = std::max(of_tasks_s, facts.factor_s.value_or(of_tasks_s));
+    why_unlike_ = why_unlike_a_prediction(run_, facts);
+    if (options.actual) actual_s_ = seconds_of_whole(*options.actual);
     stolen_share_ = facts.stolen_share.value_or(0);
     was_ = recorded_machine(run_, *job, about_, here_);
     // A simulation's time begins before its first task's generation, too.
@@ -136,14 +152,27 @@ class RecordedRun final : public PredictionSubject {
                                            crowd == Crowd::other);
   }
   [[nodiscard]] std::string more(const Prediction& prediction) const override {
-    const bool is_as_it_was = options_.overrides.empty() && !options_.machine;
     const std::string messages = was_.messages_text();
-    return fmt::format(
-        "{}{}  {:<18}{}, {:+.1f} % of which {}\n",
-        messages.empty() ? "" : fmt::format("  {:<18}{}\n", "its messages", messages),
-        rehearsed_text(), "the run took", format_seconds(recorded_s_),
-        100 * (prediction.result.seconds / recorded_s_ - 1),
-        is_as_it_was ? "is the prediction's error" : "the changes make");
+    const double foreseen_s = prediction.result.seconds;
+    std::string text =
+        messages.empty() ? "" : fmt::format("  {:<18}{}\n", "its messages", messages);
+    text += rehearsed_text();
+    const std::string took = format_seconds(recorded_s_);
+    if (!why_unlike_.empty()) {
+      text += fmt::format("  {:<18}{} and {}: all of it is foreseen\n", "the run took", took,
+                          why_unlike_);
+    } else if (is_as_it_was()) {
+      text += fmt::format("  {:<18}{}: the prediction's error is {:+.1f} %\n", "the run took", took,
+                          percent_over(foreseen_s, recorded_s_));
+    } else {
+      text += fmt::format("  {:<18}{}: the changes make {:+.1f} %\n", "the run took", took,
+                          percent_over(foreseen_s, recorded_s_));
+    }
+    if (actual_s_) {
+      text += fmt::format("  {:<18}{}: the prediction's error is {:+.1f} %\n", "the actual run",
+                          format_seconds(*actual_s_), percent_over(foreseen_s, *actual_s_));
+    }
+    return text;
   }
   [[nodiscard]] std::string limits() const override {
     std::string text;
@@ -163,6 +192,8 @@ class RecordedRun final : public PredictionSubject {
   }
   void add_to(json& report) const override {
     report["recorded_seconds"] = recorded_s_;
+    report["actual_seconds"] = actual_s_ ? json(*actual_s_) : json();
+    report["error_percent"] = error_percent(report);
     report["recorded_evictions"] = about_.value("evictions", 0);
     report["learned"] = was_.to_json();
     report["learned"]["first_tasks"] = recorded_->first_tasks();
@@ -179,6 +210,47 @@ class RecordedRun final : public PredictionSubject {
   }
 
  private:
+  [[nodiscard]] static double percent_over(double seconds, double others) {
+    return 100 * (seconds / others - 1);
+  }
+  [[nodiscard]] bool is_as_it_was() const {
+    return options_.overrides.empty() && !options_.machine && options_.sweeps.empty() &&
+           !options_.policies;
+  }
+  /// Of what a report foresees, beside the actual run, or beside this one that is repeated; null
+  /// where no run is of the same.
+  [[nodiscard]] json error_percent(const json& report) const {
+    const bool is_beside_itself = is_as_it_was() && why_unlike_.empty();
+    const std::optional<double> real_s = actual_s_          ? actual_s_
+                                         : is_beside_itself ? std::optional(recorded_s_)
+                                                            : std::nullopt;
+    if (!real_s) return {};
+    return percent_over(report.at("seconds").at("factor").get<double>(), *real_s);
+  }
+  /// Why what is foreseen is not what the run did; empty: it did all.
+  [[nodiscard]] static std::string why_unlike_a_prediction(const replay::RunTrace& run,
+                                                           const RunFacts& facts) {
+    if (!run.damages.empty()) return "is not whole";
+    if (facts.status == status_name(RunStatus::not_positive_definite)) {
+      return "ended at a pivot that is not positive";
+    }
+    if (!facts.factor_s) return "did not come to its end";
+    return {};
+  }
+  /// What the factorization of a whole run took. Throws Error(usage) of one that is not.
+  [[nodiscard]] static double seconds_of_whole(const std::string& path) {
+    const replay::RunTrace run = replay::load_run(path);
+    const auto job = replay::main_job(run);
+    const RunFacts facts = facts_of(run, job.value_or(0));
+    const bool tells = job || !run.damages.empty();
+    const std::string why = tells ? why_unlike_a_prediction(run, facts) : "has no task";
+    if (!why.empty()) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("--actual: '{}' {}, so that it tells of no error{}", path, why,
+                              run.damages.empty() ? "" : ": " + run.damages.front()));
+    }
+    return std::max(replay::analyze(run, *job).seconds(), *facts.factor_s);
+  }
   /// What a worker reaches in a rehearsal of a case, in one of the run, and what the run's reached;
   /// operations a second. 0: there are no such tasks.
   struct RehearsedRates {
@@ -353,7 +425,9 @@ class RecordedRun final : public PredictionSubject {
   bool crowd_is_unknown_ = false;  ///< of a case so far
   double around_s_ = 0;            ///< of the job, before and behind its tasks
   double recorded_s_ = 0;
-  double stolen_share_ = 0;                                   ///< of its workers' time
+  std::string why_unlike_;          ///< why_unlike_a_prediction() of this run
+  std::optional<double> actual_s_;  ///< of the run that was made with the changes
+  double stolen_share_ = 0;         ///< of its workers' time
   std::vector<std::shared_ptr<const Rehearsed>> rehearsals_;  ///< of the cases that needed one
   SimulatedFactorization recorded_what_;
   std::shared_ptr<const RecordedTimes> recorded_;
@@ -362,6 +436,16 @@ class RecordedRun final : public PredictionSubject {
 }  // namespace
 
 int replay_run(const ReplayOptions& options) {
+  if (options.actual && (!options.sweeps.empty() || options.policies)) {
+    throw Error(ErrorCode::usage, "--actual is a run of one case, not of --sweep or --policies");
+  }
+  std::error_code unknown;  // of what is not there, which is not overwritten either
+  if (options.trace && std::filesystem::equivalent(*options.trace, options.run, unknown)) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--trace {}: would overwrite the run that is replayed; choose another "
+                            "folder",
+                            *options.trace));
+  }
   RecordedRun run(options);
   for (const std::string& damage : run.damages()) fmt::print("not whole: {}\n", damage);
   predict(run, options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "apps/simulation/options.hpp"
@@ -8,6 +9,8 @@ namespace heddle {
 
 struct ReplayOptions : PredictionOptions {
   std::string run;  ///< what heddle solve --trace has written
+  /// Another such run, of what the changes make of this one: how wrong is what is foreseen?
+  std::optional<std::string> actual;
 };
 
 /// `heddle replay`: a recorded factorization once more in virtual time, as it was or with changes.

@@ -49,16 +49,9 @@ std::map<std::string, std::string> written_files(const SolveOptions& options,
   return files;
 }
 
-/// A run's trace is a folder, which may be there.
 void check_trace_writable(const std::string& path) {
-  const bool is_folder = std::filesystem::is_directory(path);
-  if (is_chrome_trace(path) || !std::filesystem::exists(path)) return check_writable(path);
-  if (is_folder) return check_writable(path + "/" + trace::node_file_name(NodeId{0}));
-  throw Error(
-      ErrorCode::usage,
-      fmt::format("cannot write '{}': a run's trace is a folder, but this is a file; choose "
-                  "another name, or one that ends in .json for a viewer's format",
-                  path));
+  if (is_chrome_trace(path)) return check_writable(path);
+  check_run_writable(path);
 }
 
 void check_written_files(const SolveOptions& options, const Config& config, std::int32_t rank) {

@@ -193,16 +193,60 @@ void begin_with_their_sends(std::vector<Message>& receives, std::vector<Message>
   }
 }
 
-void check_that_all_are_there(RunTrace& run) {
-  std::vector<std::int32_t> missing;
-  for (std::int32_t node = 0; node < run.node_count; ++node) {
-    if (!std::ranges::binary_search(run.nodes, NodeId{node})) missing.push_back(node);
+/// Traces of one run's nodes: that none of another run is among them, and which are missing.
+class OneRun {
+ public:
+  /// Throws Error(usage) where the trace is of another run than those before it.
+  void add(const trace::NodeTrace& trace, const nlohmann::json& metadata, const std::string& file) {
+    const std::string id = run_of(metadata);
+    if (nodes_.empty()) node_count_ = trace.node_count;
+    if (id.empty()) {
+      anonymous_.push_back(trace.node.value());
+    } else if (id_.empty()) {
+      id_ = id;
+    }
+    if (trace.node_count != node_count_ || (!id.empty() && id != id_)) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("'{}' is of another run than those before it: give a folder with the "
+                              "files of one run",
+                              file));
+    }
+    nodes_.push_back(trace.node);
   }
-  if (missing.empty()) return;
-  run.damages.push_back(fmt::format("of {} nodes, the trace of {} {} is not there", run.node_count,
-                                    missing.size() == 1 ? "node" : "nodes",
-                                    fmt::join(missing, ", ")));
-}
+
+  [[nodiscard]] bool is_empty() const { return nodes_.empty(); }
+  [[nodiscard]] std::int32_t node_count() const { return node_count_; }
+  /// Ascending.
+  [[nodiscard]] std::vector<NodeId> nodes() const {
+    std::vector<NodeId> sorted = nodes_;
+    std::ranges::sort(sorted);
+    return sorted;
+  }
+  [[nodiscard]] std::vector<std::string> damages() const {
+    std::vector<std::string> all;
+    const std::vector<NodeId> there = nodes();
+    std::vector<std::int32_t> missing;
+    for (std::int32_t node = 0; node < node_count_; ++node) {
+      if (!std::ranges::binary_search(there, NodeId{node})) missing.push_back(node);
+    }
+    if (!missing.empty()) {
+      all.push_back(fmt::format("of {} nodes, the trace of {} {} is not there", node_count_,
+                                missing.size() == 1 ? "node" : "nodes", fmt::join(missing, ", ")));
+    }
+    if (!id_.empty() && !anonymous_.empty()) {
+      all.push_back(fmt::format("the trace of {} {} does not say which run it is of",
+                                anonymous_.size() == 1 ? "node" : "nodes",
+                                fmt::join(anonymous_, ", ")));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<NodeId> nodes_;
+  std::int32_t node_count_ = 0;
+  std::string id_;                       ///< of those that say it
+  std::vector<std::int32_t> anonymous_;  ///< nodes of those that do not
+};
 
 /// Adds what the nodes have recorded, one after the other.
 class RunMaker {
@@ -211,39 +255,23 @@ class RunMaker {
 
   void add(const trace::NodeTrace& trace, const std::string& file) {
     const auto metadata = nlohmann::json::parse(trace.info.metadata);
-    const std::string run_id = run_of(metadata);
-    if (run_.nodes.empty()) run_.node_count = trace.node_count;
-    if (run_id.empty()) {
-      anonymous_.push_back(trace.node.value());
-    } else if (run_id_.empty()) {
-      run_id_ = run_id;
-    }
-    if (trace.node_count != run_.node_count || (!run_id.empty() && run_id != run_id_)) {
-      throw Error(ErrorCode::usage,
-                  fmt::format("'{}' is of another run than those before it: give a folder with the "
-                              "files of one run",
-                              file));
-    }
+    const bool is_first = nodes_.is_empty();
+    nodes_.add(trace, metadata, file);
     if (metadata.is_object() && metadata.contains("about") && !metadata.at("about").is_null()) {
       run_.about = metadata.at("about").dump();
     }
-    if (run_.nodes.empty() && metadata.is_object() && metadata.contains("node")) {
+    if (is_first && metadata.is_object() && metadata.contains("node")) {
       run_.where = metadata.at("node").dump();
     }
-    run_.nodes.push_back(trace.node);
     add_matrices(trace.matrices);
     NodeReader(run_, sends_, trace, names_).read();
   }
 
   [[nodiscard]] RunTrace take() {
-    std::ranges::sort(run_.nodes);
+    run_.node_count = nodes_.node_count();
+    run_.nodes = nodes_.nodes();
     begin_with_their_sends(run_.messages, std::move(sends_));
-    check_that_all_are_there(run_);
-    if (!run_id_.empty() && !anonymous_.empty()) {
-      run_.damages.push_back(fmt::format("the trace of {} {} does not say which run it is of",
-                                         anonymous_.size() == 1 ? "node" : "nodes",
-                                         fmt::join(anonymous_, ", ")));
-    }
+    run_.damages = nodes_.damages();
     for (const Thread& thread : run_.threads) {
       if (thread.dropped == 0) continue;
       run_.damages.push_back(fmt::format("{} records of '{}' of node {} found no room",
@@ -266,8 +294,7 @@ class RunMaker {
   RunTrace run_;
   std::vector<Message> sends_;
   Names names_;
-  std::string run_id_;                   ///< of those that say it
-  std::vector<std::int32_t> anonymous_;  ///< nodes of those that do not
+  OneRun nodes_;
 };
 
 }  // namespace
@@ -372,9 +399,14 @@ RunTrace load_run(const std::filesystem::path& path) {
 
 SalvagedRun salvage_run(const std::filesystem::path& path) {
   SalvagedRun run;
-  run.damages = read_files(path, [&](trace::NodeTrace trace, const std::filesystem::path&) {
+  OneRun nodes;
+  run.damages = read_files(path, [&](trace::NodeTrace trace, const std::filesystem::path& file) {
+    nodes.add(trace, nlohmann::json::parse(trace.info.metadata), file.string());
     run.traces.push_back(std::move(trace));
   });
+  if (std::filesystem::is_directory(path)) {
+    std::ranges::move(nodes.damages(), std::back_inserter(run.damages));
+  }
   return run;
 }
 

@@ -171,7 +171,7 @@ struct SalvagedRun {
   std::vector<trace::NodeTrace> traces;  ///< by node
   std::vector<std::string> damages;      ///< as RunTrace's
 };
-/// Reads what load_run() does; a missing node is no damage.
+/// Reads what load_run() does; of a single file no other node is missed.
 [[nodiscard]] SalvagedRun salvage_run(const std::filesystem::path& path);
 
 /// The same as load_run() from memory. The traces are of different nodes of one run.

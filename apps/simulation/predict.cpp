@@ -211,6 +211,17 @@ bool has_devices(PredictionSubject& subject, const PredictionOptions& options) {
 }  // namespace
 
 void predict(PredictionSubject& subject, const PredictionOptions& options) {
+  // Before minutes of simulation.
+  for (const auto& path : {options.report, options.picture}) {
+    if (path) check_writable(*path);
+  }
+  if (options.trace && options.trace->ends_with(".json")) {
+    throw Error(ErrorCode::usage,
+                fmt::format("--trace {}: what is simulated is written as a run's folder; choose a "
+                            "name for one, and heddle trace export makes files for viewers of it",
+                            *options.trace));
+  }
+  if (options.trace) check_run_writable(*options.trace);
   const bool devices = options.policies && has_devices(subject, options);
   const Sweep sweep = plan_sweep(options.sweeps, options.policies, devices);
   if (sweep.empty()) {
@@ -221,9 +232,6 @@ void predict(PredictionSubject& subject, const PredictionOptions& options) {
   }
   if (options.trace) {
     throw Error(ErrorCode::usage, "--trace writes one run, not those of --sweep or --policies");
-  }
-  for (const auto& path : {options.report, options.picture}) {
-    if (path) check_writable(*path);  // before minutes of simulation
   }
   predict_many(subject, options, sweep);
 }
