@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <limits>
 #include <set>
 #include <string>
@@ -11,7 +12,9 @@
 #include <vector>
 #include <yaml-cpp/yaml.h>
 
+#include "apps/simulation/tuned_machine.hpp"
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 #include "base/units.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
 
@@ -21,6 +24,7 @@ namespace {
 using replay::Way;
 
 constexpr const char* version_key = "heddle_simulated_machine";
+constexpr const char* tuned_key = "heddle_machine";  ///< of what heddle tune writes
 
 using Machine = replay::SimulatedMachine;
 constexpr std::array<std::pair<const char*, Way Machine::*>, 5> ways_of_machine{
@@ -41,6 +45,10 @@ constexpr std::array<std::pair<const char*, double Machine::*>, 10> runtime_cost
      {"look_us", &Machine::look_s},
      {"job_us", &Machine::job_s}}};
 
+/// Kernels of the factorizations; what else these run is timed by products.
+constexpr std::array<std::string_view, 10> factorizing{"potrf", "trsm",  "syrk",  "gsmm",  "geqrt",
+                                                       "tsqrt", "ttqrt", "unmqr", "tsmqr", "ttmqr"};
+
 /// Of keys in a machine's maps.
 std::vector<std::string> paths_below() {
   std::vector<std::string> paths{"kernels.host", "kernels.device", "kernels.noise"};
@@ -54,7 +62,7 @@ std::vector<std::string> paths_below() {
 }
 
 /// "a.b.c=value" into a tree.
-void apply(const YAML::Node& root, const std::string& text) {
+void set_key(const YAML::Node& root, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw Error(ErrorCode::usage,
@@ -81,28 +89,51 @@ class DescriptionReader {
   explicit DescriptionReader(YamlReader yaml) : yaml_(std::move(yaml)) {}
 
   void read(const YAML::Node& root, MachineDescription& to) const {
-    yaml_.expect_map(root, "machine",
-                     {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "cores",
-                      "devices", "device_memory", "device_streams", "stream_depth", "inverse_block",
-                      "to_device", "to_host", "to_peer", "network", "memory", "runtime", "kernels"},
-                     paths_below());
+    if (!root.IsMap()) yaml_.fail(root.Mark(), "'machine' must be a map");
     if (yaml_.whole(root, version_key, 1) != 1) {
       yaml_.fail(root[version_key].Mark(), fmt::format("'{}' must be 1", version_key));
     }
+    Complaints complaints;
+    complaints.of([&] {
+      yaml_.expect_map(
+          root, "machine",
+          {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "cores", "devices",
+           "device_memory", "device_streams", "stream_depth", "inverse_block", "to_device",
+           "to_host", "to_peer", "network", "memory", "runtime", "kernels"},
+          paths_below());
+    });
     replay::SimulatedMachine& machine = to.machine;
-    if (root["name"]) machine.name = yaml_.scalar<std::string>(root, "name", "a text");
-    count(root, "nodes", 1, machine.nodes);
-    count(root, "nodes_per_host", 1, machine.nodes_per_host);
-    count(root, "cpu_workers", 1, machine.cpu_workers);
-    count(root, "cores", 0, machine.cores);
-    count(root, "devices", 0, machine.devices);
-    if (root["device_memory"]) machine.device_memory_bytes = bytes(root, "device_memory");
-    count(root, "device_streams", 1, machine.device_streams);
-    count(root, "stream_depth", 1, machine.stream_depth);
-    if (root["inverse_block"]) to.inverse_block = yaml_.whole(root, "inverse_block", 0);
-    for (const auto& [key, member] : ways_of_machine) way(root, key, machine.*member);
-    if (root["runtime"]) read_runtime(root["runtime"], machine);
-    if (root["kernels"]) read_kernels(root["kernels"], to);
+    complaints.of([&] {
+      if (root["name"]) machine.name = yaml_.scalar<std::string>(root, "name", "a text");
+    });
+    const auto read_count = [&](const char* key, std::int64_t least, std::int32_t& value) {
+      complaints.of([&] { count(root, key, least, value); });
+    };
+    read_count("nodes", 1, machine.nodes);
+    read_count("nodes_per_host", 1, machine.nodes_per_host);
+    read_count("cpu_workers", 1, machine.cpu_workers);
+    read_count("cores", 0, machine.cores);
+    read_count("devices", 0, machine.devices);
+    read_count("device_streams", 1, machine.device_streams);
+    read_count("stream_depth", 1, machine.stream_depth);
+    complaints.of([&] {
+      if (root["device_memory"]) machine.device_memory_bytes = bytes(root, "device_memory");
+    });
+    complaints.of([&] {
+      if (root["inverse_block"]) to.inverse_block = yaml_.whole(root, "inverse_block", 0);
+    });
+    for (const auto& [key, member] : ways_of_machine) {
+      const char* const name = key;
+      Way& of_machine = machine.*member;
+      complaints.of([&] { way(root, name, of_machine); });
+    }
+    complaints.of([&] {
+      if (root["runtime"]) read_runtime(root["runtime"], machine);
+    });
+    complaints.of([&] {
+      if (root["kernels"]) read_kernels(root["kernels"], to);
+    });
+    complaints.raise();
   }
 
  private:
@@ -165,19 +196,31 @@ class DescriptionReader {
     yaml_.expect_list(list, name);
     std::vector<KernelRate> result;
     result.reserve(list.size());
+    Complaints complaints;
     for (const YAML::Node& entry : list) {
-      if (of_workers) {
-        yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops", "workers"});
-      } else {
-        yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops"});
-      }
-      KernelRate rate{yaml_.scalar<std::string>(entry, "kernel", "a kernel's name"),
-                      yaml_.positive(entry, "size", "columns of a tile, above 0"),
-                      yaml_.positive(entry, "gflops", "GFLOP/s, above 0")};
-      count(entry, "workers", 1, rate.workers);
-      result.push_back(std::move(rate));
+      complaints.of([&] { result.push_back(rate(entry, of_workers)); });
     }
+    complaints.raise();
     return result;
+  }
+  [[nodiscard]] KernelRate rate(const YAML::Node& entry, bool of_workers) const {
+    if (of_workers) {
+      yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops", "workers"});
+    } else {
+      yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops"});
+    }
+    KernelRate rate{yaml_.scalar<std::string>(entry, "kernel", "a kernel's name"),
+                    yaml_.positive(entry, "size", "columns of a tile, above 0"),
+                    yaml_.positive(entry, "gflops", "GFLOP/s, above 0")};
+    if (std::ranges::find(factorizing, rate.kernel) == factorizing.end()) {
+      const std::string_view like = nearest(rate.kernel, factorizing);
+      yaml_.fail(entry["kernel"].Mark(),
+                 fmt::format("no factorization has a kernel '{}'; expected one of {}{}",
+                             rate.kernel, fmt::join(factorizing, ", "),
+                             like.empty() ? "" : fmt::format("; did you mean '{}'?", like)));
+    }
+    count(entry, "workers", 1, rate.workers);
+    return rate;
   }
 
   YamlReader yaml_;
@@ -315,14 +358,19 @@ MachineDescription read_machine_description(const std::optional<std::string>& pa
                                             const std::vector<std::string>& overrides,
                                             const MachineDescription& defaults) {
   const YamlReader file(path ? fmt::format("machine file {}", *path) : "machine");
-  const YAML::Node root =
-      path ? file.load_file(*path) : file.load_text(fmt::format("{}: 1", version_key));
+  const YAML::Node nothing = file.load_text(fmt::format("{}: 1", version_key));
+  YAML::Node root = path ? file.load_file(*path) : nothing;
   MachineDescription known = defaults;
-  if (path && !root["cores"]) known.machine.cores = 0;  // of another machine's
+  if (root.IsMap() && root[tuned_key]) {
+    known = tuned_machine(*path, defaults);
+    root = nothing;
+  } else if (path && root.IsMap() && !root["cores"]) {
+    known.machine.cores = 0;  // of another machine's
+  }
   MachineDescription result = known;
   DescriptionReader(file).read(root, result);
   for (const std::string& text : overrides) {
-    apply(root, text);
+    set_key(root, text);
     // One by one, so that a complaint is about the one that has caused it.
     result = known;
     const YamlReader yaml("--set machine." + text, {}, YamlReader::Places::unknown);

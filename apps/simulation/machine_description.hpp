@@ -41,7 +41,8 @@ struct MachineDescription {
   KernelNoise noise;
 };
 
-/// Reads a machine file (config/machines): all keys but `heddle_simulated_machine` may be left out,
+/// Reads a machine file, such as those in config/machines, or what heddle tune has written
+/// (tuned_machine()). In the former all keys but `heddle_simulated_machine` may be left out,
 /// and stand for what `defaults` say. `overrides` are "key.path=value". Without a name the defaults
 /// are changed by these alone. Throws Error(usage) that names the place, what was expected and what
 /// is wrong.

@@ -11,14 +11,12 @@
 
 #include "apps/simulation/measured_clock.hpp"
 #include "apps/simulation/remembering_clock.hpp"
+#include "apps/simulation/tuned_machine.hpp"
 #include "apps/tuning/operands.hpp"
 #include "apps/tuning/reading.hpp"
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
-#include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
-#include "kernels/kernel_flops.hpp"
-#include "kernels/qr.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/topology/core_share.hpp"
 #include "node-runtime/tuning.hpp"
@@ -30,30 +28,6 @@ ThisMachine::ThisMachine(const Config& config) {
   if (config.machine) named = *config.machine;
   profile_ = prepare_machine(named);
 }
-
-namespace {
-
-/// Of shapes of one width that with most rows.
-std::vector<KernelRate> rates_of(const KernelTimes& times) {
-  std::map<std::pair<std::string, std::int64_t>, const KernelTime*> chosen;
-  for (const KernelTime& time : times) {
-    const KernelTime*& best = chosen[{time.kernel, time.columns}];
-    if (best == nullptr || time.rows > best->rows) best = &time;
-  }
-  std::vector<KernelRate> rates;
-  for (const auto& [key, time] : chosen) {
-    for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm,
-                                 &kernel::geqrt, &kernel::unmqr}) {
-      if (kernel->name != time->kernel) continue;
-      const double flops = flops_of(*kernel, time->rows, time->columns);
-      rates.push_back(
-          {time->kernel, static_cast<double>(time->columns), flops / time->microseconds * 1e-3});
-    }
-  }
-  return rates;
-}
-
-}  // namespace
 
 void ThisMachine::add_devices(const config::Devices& wanted, MachineDescription& to) const {
   using config::DeviceBackend;
@@ -72,7 +46,7 @@ void ThisMachine::add_devices(const config::Devices& wanted, MachineDescription&
   }
   to.machine.devices = static_cast<std::int32_t>(count);
   to.machine.device_streams = static_cast<std::int32_t>(wanted.streams.value_or(measured->streams));
-  to.device = rates_of(measured->kernels);
+  to.device = rates_of(measured->kernels, 0);
   to.device_source = "heddle tune's";
   to.device_backend = name;
   if (!is_emulated) to.inverse_block = gpu_inverse_block;
@@ -83,13 +57,7 @@ void ThisMachine::add_copies(std::string_view backend, replay::SimulatedMachine&
   const auto& devices = profile_.tuning.measured.devices;
   const auto measured = std::ranges::find(devices, backend, &DeviceMeasurement::backend);
   if (measured == devices.end()) return;
-  const CopyRates& copies = measured->copies;
-  const double latency_s = copies.short_us.value_or(10) * 1e-6;
-  to.to_device = {latency_s, copies.to_device * 1e9};
-  to.to_host = {latency_s, copies.to_host * 1e9};
-  // By way of the host where devices do not reach each other.
-  const double relayed = std::min(copies.to_device, copies.to_host) / 2;
-  to.to_peer = {latency_s, copies.to_peer.value_or(relayed) * 1e9};
+  set_copies(measured->copies, to);
 }
 
 Tuning ThisMachine::tuning(const MachineDescription& described) const {
@@ -106,14 +74,7 @@ MachineDescription ThisMachine::description() const {
   result.machine.name = "this machine";
   result.machine.cpu_workers = topology_.compute_thread_count();
   result.machine.cores = topology_.compute_thread_count();
-  const Measurements& measured = profile_.tuning.measured;
-  if (measured.messages) {
-    result.machine.network = {measured.messages->latency_us * 1e-6, measured.messages->rate * 1e9};
-    if (measured.messages->reading) {
-      result.machine.memory = {measured.messages->reading->short_us * 1e-6,
-                               measured.messages->reading->rate * 1e9};
-    }
-  }
+  set_messages(profile_.tuning.measured, result.machine);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -16,10 +17,21 @@
 namespace heddle {
 
 void YamlReader::fail(const YAML::Mark& mark, const std::string& what) const {
-  const std::string place = mark.is_null() || places_ == Places::unknown
-                                ? source_
-                                : fmt::format("{}:{}:{}", source_, mark.line + 1, mark.column + 1);
-  throw Error(ErrorCode::usage, fmt::format("{}: {}{}", place, what, advice_));
+  throw Error(ErrorCode::usage, complaint(mark, what));
+}
+
+void Complaints::of(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) throw;
+    texts_.emplace_back(error.what());
+  }
+}
+
+void Complaints::raise() const {
+  if (texts_.empty()) return;
+  throw Error(ErrorCode::usage, fmt::format("{}", fmt::join(texts_, "\n")));
 }
 
 YAML::Node YamlReader::load_file(const std::filesystem::path& path) const {
@@ -41,12 +53,29 @@ YAML::Node YamlReader::load_text(const std::string& text) const {
   }
 }
 
+std::string YamlReader::complaint(const YAML::Mark& mark, const std::string& what) const {
+  const std::string place = mark.is_null() || places_ == Places::unknown
+                                ? source_
+                                : fmt::format("{}:{}:{}", source_, mark.line + 1, mark.column + 1);
+  return fmt::format("{}: {}{}", place, what, advice_);
+}
+
 void YamlReader::expect_map(const YAML::Node& node, const std::string& name,
                             std::initializer_list<std::string_view> keys,
                             const std::vector<std::string>& below) const {
   if (!node.IsMap()) fail(node.Mark(), fmt::format("'{}' must be a map", name));
+  std::vector<std::string> complaints;
+  std::map<std::string, YAML::Mark> first;
   for (const auto& entry : node) {
     const std::string& key = entry.first.Scalar();
+    const auto [known, is_new] = first.try_emplace(key, entry.first.Mark());
+    if (!is_new) {
+      complaints.push_back(complaint(
+          entry.first.Mark(), fmt::format("'{}' has the key '{}' twice; the first is in line {}; "
+                                          "keep one",
+                                          name, key, known->second.line + 1)));
+      continue;
+    }
     if (std::ranges::find(keys, std::string_view(key)) != keys.end()) continue;
     std::vector<std::string_view> all(keys);  // those of this map win where both are as near
     for (const std::string_view path : below) all.push_back(path.substr(path.rfind('.') + 1));
@@ -61,10 +90,14 @@ void YamlReader::expect_map(const YAML::Node& node, const std::string& name,
         }
       }
     }
-    fail(entry.first.Mark(),
-         fmt::format(
-             "'{}' has no key '{}'; expected one of {}{}", name, key, fmt::join(keys, ", "),
-             meant.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(meant, " or "))));
+    complaints.push_back(complaint(
+        entry.first.Mark(),
+        fmt::format(
+            "'{}' has no key '{}'; expected one of {}{}", name, key, fmt::join(keys, ", "),
+            meant.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(meant, " or ")))));
+  }
+  if (!complaints.empty()) {
+    throw Error(ErrorCode::usage, fmt::format("{}", fmt::join(complaints, "\n")));
   }
 }
 

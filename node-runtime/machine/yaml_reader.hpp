@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -27,8 +28,9 @@ class YamlReader {
   [[nodiscard]] YAML::Node load_file(const std::filesystem::path& path) const;
   [[nodiscard]] YAML::Node load_text(const std::string& text) const;
 
-  /// A map that has no other keys than these. `below`: paths of keys that its maps have, such as
-  /// "runtime.wake_us", for whoever writes the last one alone.
+  /// A map that has no other keys than these, each once; a line for each that is wrong. `below`:
+  /// paths of keys that its maps have, such as "runtime.wake_us", for whoever writes the last one
+  /// alone.
   void expect_map(const YAML::Node& node, const std::string& name,
                   std::initializer_list<std::string_view> keys,
                   const std::vector<std::string>& below = {}) const;
@@ -54,9 +56,23 @@ class YamlReader {
                                    std::int64_t least) const;
 
  private:
+  [[nodiscard]] std::string complaint(const YAML::Mark& mark, const std::string& what) const;
+
   std::string source_;
   std::string advice_;
   Places places_ = Places::told;
+};
+
+/// What several parts of a file are complained about, all of it at once.
+class Complaints {
+ public:
+  /// Keeps what an Error(usage) of `read` says.
+  void of(const std::function<void()>& read);
+  /// Throws Error(usage) with a line for each, if there are any.
+  void raise() const;
+
+ private:
+  std::vector<std::string> texts_;
 };
 
 }  // namespace heddle

@@ -79,7 +79,8 @@ TEST(MachineFile, IsRefusedWithPlaceAndReasonWhenDamaged) {
         Case{"gemm: 50.5", "gemm: -1", "'gemm' must be positive"},
         Case{"core_type: \"SANDYBRIDGE\"", "core_type: \"ZEN\"", "not in the list"},
         Case{"own: false", "own: perhaps", "'own' must be true or false"},
-        Case{"openblas:", "openblas: 3\nkernels:", "'openblas' must be a map"},
+        Case{"openblas:", "openblas: 3\ntuned:", "'openblas' must be a map"},
+        Case{"cores: 2", "cores: 2\ncores: 3", "has the key 'cores' twice; the first is in line 5"},
         Case{"kernels:", "tuned: {tile: -4}\nkernels:", "'tile' must be at least 1"},
         Case{"kernels:", "tuned: {streams: 17}\nkernels:", "'streams' must be at most 16"},
         Case{"kernels:", "tuned: {tyle: 4}\nkernels:", "no key 'tyle'"}}) {

@@ -124,13 +124,18 @@ TEST(Tuning, divides_tiles_only_where_it_is_wanted) {
   EXPECT_THROW(static_cast<void>(choose_layout(8000, 8000, wanted, facts)), Error);
   wanted.small = 7;  // 72 parts a side
   EXPECT_THROW(static_cast<void>(choose_layout(8000, 8000, wanted, facts)), Error);
+  wanted.small = 500;
+  EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).fine, 0) << "a tile of one part is whole";
+  wanted.tile.reset();
+  EXPECT_EQ(choose_layout(500, 300, wanted, facts).fine, 500);
+  EXPECT_THROW(static_cast<void>(choose_layout(499, 300, wanted, facts)), Error);
 }
 
 TEST(Tuning, divides_tiles_into_equal_parts_near_the_usual_size) {
   config::Layout wanted;
   wanted.hierarchy = config::Hierarchy::on;
   for (const auto& [tile, small] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {100, 100}, {256, 256}, {320, 160}, {960, 192}, {1000, 200}, {2048, 187}}) {
+           {100, 0}, {256, 0}, {320, 160}, {960, 192}, {1000, 200}, {2048, 187}}) {
     wanted.tile = tile;
     EXPECT_EQ(choose_layout(8000, 8000, wanted, workers(8)).fine, small) << tile;
   }
@@ -140,7 +145,7 @@ TEST(Tuning, divides_tiles_into_smaller_parts_for_many_workers) {
   config::Layout wanted;
   wanted.hierarchy = config::Hierarchy::on;
   for (const auto& [tile, small] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {100, 100}, {256, 86}, {480, 96}, {960, 120}, {2048, 187}}) {
+           {100, 0}, {256, 86}, {480, 96}, {960, 120}, {2048, 187}}) {
     wanted.tile = tile;
     EXPECT_EQ(choose_layout(8000, 8000, wanted, workers(62)).fine, small) << tile;
   }

@@ -1,0 +1,127 @@
+#include "apps/simulation/tuned_machine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <fmt/core.h>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "kernels/cholesky.hpp"
+#include "kernels/kernel_flops.hpp"
+#include "kernels/qr.hpp"
+#include "node-runtime/machine/machine_file.hpp"
+
+namespace heddle {
+namespace {
+
+/// A kernel of the factorizations, and those that compute the same.
+struct Likeness {
+  const Kernel* kernel;
+  std::array<std::string_view, 2> likes;  ///< the first one that was measured
+};
+
+const std::array<Likeness, 10>& likenesses() {
+  static const std::array<Likeness, 10> all{{{&kernel::potrf, {}},
+                                             {&kernel::trsm, {}},
+                                             {&kernel::syrk, {}},
+                                             {&kernel::gsmm, {}},
+                                             {&kernel::geqrt, {}},
+                                             {&kernel::tsqrt, {"geqrt"}},
+                                             {&kernel::ttqrt, {"geqrt"}},
+                                             {&kernel::unmqr, {"tsmqr"}},
+                                             {&kernel::tsmqr, {"unmqr"}},
+                                             {&kernel::ttmqr, {"tsmqr", "unmqr"}}}};
+  return all;
+}
+
+/// By width: what was measured of a kernel of that name.
+std::map<std::int64_t, const KernelTime*> measured_by_width(const KernelTimes& times,
+                                                            std::string_view name) {
+  std::map<std::int64_t, const KernelTime*> chosen;
+  for (const KernelTime& time : times) {
+    if (time.kernel != name || time.microseconds <= 0) continue;
+    const KernelTime*& best = chosen[time.columns];
+    const bool is_better = best == nullptr || time.rows > best->rows ||
+                           (time.rows == best->rows && time.microseconds < best->microseconds);
+    if (is_better) best = &time;
+  }
+  return chosen;
+}
+
+const Kernel& kernel_named(std::string_view name) {
+  return *std::ranges::find(likenesses(), name, [](const Likeness& one) {
+            return one.kernel->name;
+          })->kernel;
+}
+
+}  // namespace
+
+std::vector<KernelRate> rates_of(const KernelTimes& times, std::int32_t workers) {
+  std::vector<KernelRate> rates;
+  for (const Likeness& one : likenesses()) {
+    std::string_view measured = one.kernel->name;
+    auto by_width = measured_by_width(times, measured);
+    for (const std::string_view like : one.likes) {
+      if (!by_width.empty() || like.empty()) break;
+      measured = like;
+      by_width = measured_by_width(times, like);
+    }
+    for (const auto& [width, time] : by_width) {
+      const double flops = flops_of(kernel_named(measured), time->rows, width);
+      rates.push_back({std::string(one.kernel->name), static_cast<double>(width),
+                       flops / time->microseconds * 1e-3, workers});
+    }
+  }
+  return rates;
+}
+
+void set_messages(const Measurements& measured, replay::SimulatedMachine& to) {
+  if (!measured.messages) return;
+  to.network = {measured.messages->latency_us * 1e-6, measured.messages->rate * 1e9};
+  const auto& reading = measured.messages->reading;
+  if (reading) to.memory = {reading->short_us * 1e-6, reading->rate * 1e9};
+}
+
+void set_copies(const CopyRates& copies, replay::SimulatedMachine& to) {
+  const double latency_s = copies.short_us.value_or(10) * 1e-6;
+  to.to_device = {latency_s, copies.to_device * 1e9};
+  to.to_host = {latency_s, copies.to_host * 1e9};
+  // By way of the host where devices do not reach each other.
+  const double relayed = std::min(copies.to_device, copies.to_host) / 2;
+  to.to_peer = {latency_s, copies.to_peer.value_or(relayed) * 1e9};
+}
+
+MachineDescription tuned_machine(const std::filesystem::path& path,
+                                 const MachineDescription& defaults) {
+  const MachineFile file = read_machine_file(path);
+  const Measurements& measured = file.measured;
+  if (!measured.cpu) {
+    throw Error(ErrorCode::usage,
+                fmt::format("machine file {}: it has no times of kernels on the CPU; heddle tune "
+                            "measures them",
+                            path.string()));
+  }
+  MachineDescription result = defaults;
+  result.machine.name = file.host;
+  result.machine.cores = file.cores;
+  result.machine.cpu_workers = measured.cpu->workers;
+  result.host = rates_of(measured.cpu->all_workers, measured.cpu->workers);
+  if (measured.cpu->workers > 1) {
+    std::ranges::move(rates_of(measured.cpu->one_worker, 1), std::back_inserter(result.host));
+  }
+  set_messages(measured, result.machine);
+  if (measured.devices.empty()) return result;
+  const DeviceMeasurement& device = measured.devices.front();
+  result.device = rates_of(device.kernels, 0);
+  result.device_source = "heddle tune's";
+  result.device_backend = device.backend;
+  result.machine.device_streams = device.streams;
+  set_copies(device.copies, result.machine);
+  return result;
+}
+
+}  // namespace heddle

@@ -1,0 +1,125 @@
+#include "apps/simulation/machine_description.hpp"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "apps/simulation/tuned_machine.hpp"
+#include "base/error.hpp"
+#include "kernels/cholesky.hpp"
+#include "kernels/qr.hpp"
+#include "node-runtime/machine/machine_file.hpp"
+#include "tests/kernels/machine_fixture.hpp"
+
+namespace heddle {
+namespace {
+
+/// A file that is gone afterwards.
+class MachineText {
+ public:
+  explicit MachineText(const std::string& text) { std::ofstream(path_) << text; }
+  explicit MachineText(const MachineFile& file) { write_machine_file(path_, file); }
+  MachineText(const MachineText&) = delete;
+  MachineText& operator=(const MachineText&) = delete;
+  ~MachineText() { std::filesystem::remove(path_); }
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] MachineDescription read(const std::vector<std::string>& overrides = {}) const {
+    return read_machine_description(path_, overrides, {});
+  }
+  /// Why it is refused.
+  [[nodiscard]] std::string refusal() const {
+    try {
+      static_cast<void>(read());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::usage);
+      return error.what();
+    }
+    return "";
+  }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() /
+                       ("heddle-machine-" + std::to_string(::getpid()) + ".yaml"))
+                          .string();
+};
+
+/// Tuned: 4 workers; a product of 100 takes one alone 100 us, and 200 beside the others.
+MachineFile tuned_file() {
+  MachineFile file = test::sample_machine();
+  file.host = "node7";
+  file.cores = 5;
+  file.measured.cpu = CpuMeasurement{4, {}, {}};
+  const auto add = [](KernelTimes& to, const char* kernel, std::int64_t rows, double us) {
+    to.push_back({kernel, rows, 100, 0, us});
+  };
+  add(file.measured.cpu->one_worker, "gsmm", 100, 100);
+  add(file.measured.cpu->all_workers, "gsmm", 100, 200);
+  add(file.measured.cpu->all_workers, "geqrt", 400, 500);
+  add(file.measured.cpu->all_workers, "geqrt", 200, 300);
+  add(file.measured.cpu->all_workers, "tsmqr", 400, 800);
+  file.measured.messages = MessageMeasurement{3, 10};
+  file.measured.messages->reading = MessageMeasurement::Reading{1, 5};
+  return file;
+}
+
+TEST(MachineDescription, IsWhatHeddleTuneHasMeasured) {
+  const MachineText text(tuned_file());
+  const MachineDescription machine = text.read({"nodes=3", "nodes_per_host=3"});
+  EXPECT_EQ(machine.machine.name, "node7");
+  EXPECT_EQ(machine.machine.nodes, 3);
+  EXPECT_EQ(machine.machine.cpu_workers, 4);
+  EXPECT_EQ(machine.machine.cores, 5);
+  EXPECT_DOUBLE_EQ(machine.machine.network.latency_s, 3e-6);
+  EXPECT_DOUBLE_EQ(machine.machine.network.bytes_per_s, 1e10);
+  EXPECT_DOUBLE_EQ(machine.machine.memory.bytes_per_s, 5e9);
+  // 2 x 100^3 operations.
+  EXPECT_DOUBLE_EQ(*rate_at(machine.host, "gsmm", 100, 4), 10);
+  EXPECT_DOUBLE_EQ(*rate_at(machine.host, "gsmm", 100, 1), 20);
+  EXPECT_DOUBLE_EQ(*rate_at(machine.host, "gsmm", 100, 12), 10) << "of all workers, the most";
+  EXPECT_DOUBLE_EQ(*rate_at(machine.host, "gsmm", 100, 2), 10 * std::sqrt(2.0));
+  // Of 400 rows, and as those that compute the same.
+  const double panels = *rate_at(machine.host, "geqrt", 100, 4);
+  EXPECT_GT(panels, 0);
+  EXPECT_EQ(rate_at(machine.host, "tsqrt", 100, 4), panels);
+  EXPECT_EQ(rate_at(machine.host, "ttqrt", 100, 4), panels);
+  EXPECT_EQ(rate_at(machine.host, "ttmqr", 100, 4), rate_at(machine.host, "tsmqr", 100, 4));
+  EXPECT_EQ(rate_at(machine.host, "unmqr", 100, 4), rate_at(machine.host, "tsmqr", 100, 4));
+  EXPECT_FALSE(rate_at(machine.host, "potrf", 100, 4)) << "nothing is like it";
+}
+
+TEST(MachineDescription, OfAFileThatHasNoTimesIsRefused) {
+  MachineFile file = tuned_file();
+  file.measured = {};
+  EXPECT_NE(MachineText(file).refusal().find("heddle tune measures them"), std::string::npos);
+}
+
+TEST(MachineDescription, TellsAllThatIsWrongAtOnce) {
+  const std::string why = MachineText(
+                              "heddle_simulated_machine: 1\nnodes: 2\nnodes: 3\ndevices: -1\n"
+                              "network: {latency: 3}\nruntime: {wake_us: -1}\nkernels:\n  host:\n"
+                              "    - {kernel: gsm, size: 1, gflops: 1}\n"
+                              "    - {kernel: gsmm, size: 1}\n")
+                              .refusal();
+  for (const char* part :
+       {":3:1: 'machine' has the key 'nodes' twice; the first is in line 2",
+        ":4:10: 'devices' must be at least 0", ":5:11: 'network' has no key 'latency'",
+        "'wake_us' must be microseconds, at least 0",
+        ":9:16: no factorization has a kernel 'gsm'; expected one of potrf", "did you mean 'gsmm'?",
+        ":10:7: the key 'gflops' is missing"}) {
+    EXPECT_NE(why.find(part), std::string::npos) << part << " in\n" << why;
+  }
+}
+
+TEST(MachineDescription, OfAnotherFileAsksForItsVersionAlone) {
+  const std::string why = MachineText("problem: {n: 3}\nlayout: {tile: 3}\n").refusal();
+  EXPECT_NE(why.find("the key 'heddle_simulated_machine' is missing"), std::string::npos) << why;
+  EXPECT_EQ(why.find("problem"), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace heddle
