@@ -91,6 +91,10 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
   constexpr std::int32_t extras[] = {0, 0, 1, 100};
   cluster.extra_blocks = extras[below(4)];
   cluster.seed = random();
+  fine_small = 1 + below(layout.tile);
+  cluster.fine_workers = fine_workers_of(seed);
+  cluster.placement = placement_of(seed);
+  cluster.extra_frames = extra_frames_of(seed);
 }
 
 Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
@@ -114,6 +118,17 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   if (q.pair_v) all.insert(all.end(), {*q.pair_v, *q.pair_t});
   Recording recording;
   for (const Matrix<double>& m : all) recording.table.add(m, spare_count);
+  const FineCut cut{fine_small, [&](protocol::TileId tile) {
+                      const auto found = std::ranges::find(all, tile.matrix, &Matrix<double>::id);
+                      if (found == all.end()) {  // a temporary one
+                        const TileShape shape = node.store().shape(tile);
+                        return OperandShape{shape.rows, shape.columns};
+                      }
+                      const TileLayout& cuts = found->layout();
+                      const auto rows = cuts.tile_rows();
+                      return OperandShape{cuts.row_count(TileRow{tile.index % rows}),
+                                          cuts.column_count(TileColumn{tile.index / rows})};
+                    }};
   for (const Algorithm algorithm : jobs) {
     const JobSpec spec = [&] {
       switch (algorithm) {
@@ -142,7 +157,7 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
       }
       return JobSpec{};
     }();
-    recording.jobs.push_back(simulation::record(spec, grid.node_count(), recording.table));
+    recording.jobs.push_back(simulation::record(spec, grid.node_count(), recording.table, cut));
   }
   return recording;
 }
@@ -167,10 +182,12 @@ std::string ProgramCase::describe() const {
   std::string text = fmt::format(
       "{} x {} nodes with {} devices; n = {}, tile {}, strip {}, small {}, inverse blocks of {}; "
       "{} "
-      "right-hand sides; window {}, {} extra blocks; programs:",
+      "right-hand sides; window {}, {} extra blocks; {} workers divide into parts of {}, {} "
+      "placement, {} extra frames; programs:",
       distribution.grid_rows, distribution.grid_columns, distribution.devices, layout.rows,
       layout.tile, layout.strip, layout.small, inverse_block, sides, cluster.window,
-      cluster.extra_blocks);
+      cluster.extra_blocks, cluster.fine_workers, fine_small,
+      cluster.placement == Placement::fixed ? "static" : "dynamic", cluster.extra_frames);
   text +=
       fmt::format(" (qr: {} x {} in virtual tiles of {}, {})", qr_rows, qr_columns,
                   qr_layout.virtual_tiles, qr_layout.tree == QrTree::flat ? "flat" : "binomial");

@@ -41,7 +41,7 @@ struct Recording {
 
 /// One or several programs of the product on a random cluster; everything follows from the seed:
 /// grids of 1x1 to 5x3 nodes with 0 to 3 devices each, tile sizes and edges of all kinds, windows
-/// from 1, pools from the planned minimum.
+/// from 1, pools from the planned minimum, tasks divided or not, both placements.
 struct ProgramCase {
   ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms);
 
@@ -53,6 +53,7 @@ struct ProgramCase {
   std::int64_t qr_columns = 0;
   QrLayout qr_layout;
   std::int32_t spare_count = 0;
+  std::int64_t fine_small = 1;  ///< parts of tasks that CPU workers divide
   ClusterOptions cluster;
   std::vector<Algorithm> jobs;
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "node-runtime/threads/fine_graphs.hpp"
 
 namespace heddle::simulation {
 
@@ -19,8 +20,8 @@ namespace {
 /// Keeps the calls of one node.
 class Recorder final : public ProgramListener {
  public:
-  Recorder(NodeId node, MatrixTable& table, std::string& defect)
-      : node_(node), table_(table), defect_(defect) {}
+  Recorder(NodeId node, MatrixTable& table, const FineCut& cut, std::string& defect)
+      : node_(node), table_(table), cut_(cut), defect_(defect) {}
 
   void insert(const Kernel& kernel, const TaskOptions& options,
               std::span<const Access> accesses) override {
@@ -28,6 +29,7 @@ class Recorder final : public ProgramListener {
     call.kernel = kernel.name;
     call.parameters = std::bit_cast<std::array<std::uint64_t, 4>>(options.parameters);
     call.info_base = options.info_base;
+    call.fine = fine_of(kernel, options, accesses);
     if (call.accesses.empty() || call.accesses.front().mode == AccessMode::read) {
       return complain(call, "has no main output");
     }
@@ -81,8 +83,19 @@ class Recorder final : public ProgramListener {
                           describe(call), what);
   }
 
+  /// As the engine finds it.
+  [[nodiscard]] const FineGraph* fine_of(const Kernel& kernel, const TaskOptions& options,
+                                         std::span<const Access> accesses) const {
+    static FineGraphs graphs;
+    if (kernel.fine == nullptr || accesses.size() > FineTask::accesses_max) return nullptr;
+    std::vector<OperandShape> shapes;
+    for (const Access& access : accesses) shapes.push_back(cut_.shape_of(access.tile));
+    return &graphs.of({&kernel, options.parameters, shapes}, cut_.small);
+  }
+
   NodeId node_;
   MatrixTable& table_;
+  const FineCut& cut_;
   std::string& defect_;
   std::vector<Call> calls_;
   std::map<TileId, std::int32_t> writes_;
@@ -105,6 +118,8 @@ Statement statement_of(const Call& call) {
   }
   statement.priority = call.priority;
   statement.work = work_of(call);
+  statement.fine = call.fine;
+  statement.kernel = call.kernel;
   return statement;
 }
 
@@ -170,11 +185,12 @@ Access MatrixTable::renumbered(Access access, std::string& defect) {
   return access;
 }
 
-RecordedJob record(const JobSpec& spec, std::int32_t nodes, MatrixTable& table) {
+RecordedJob record(const JobSpec& spec, std::int32_t nodes, MatrixTable& table,
+                   const FineCut& cut) {
   for (const protocol::MatrixId m : spec.temporaries) table.add_temporary(m);
   RecordedJob job;
   for (std::int32_t p = 0; p < nodes; ++p) {
-    Recorder recorder(NodeId{p}, table, job.defect);
+    Recorder recorder(NodeId{p}, table, cut, job.defect);
     TaskStream stream(recorder, NodeId{p});
     heddle::Program walk = spec.program(stream);
     while (walk.resume()) {

@@ -2,11 +2,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/kernel_case.hpp"
+#include "node-runtime/fine/fine_graph.hpp"
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "tests/support/program.hpp"
@@ -17,7 +20,8 @@ namespace heddle::simulation {
 /// A call of a program to its stream on one node.
 struct Call {
   Step::Kind kind = Step::Kind::append;
-  std::string_view kernel;  ///< of an insertion
+  std::string_view kernel;          ///< of an insertion
+  const FineGraph* fine = nullptr;  ///< likewise: its fine-grain form; null: it has none
   std::array<std::uint64_t, 4> parameters{};
   std::int64_t info_base = 0;
   std::int32_t priority = 0;
@@ -55,8 +59,16 @@ struct RecordedJob {
   std::string defect;
 };
 
+/// What tasks are cut into, should workers divide them: parts of `small` of tiles that have these
+/// shapes, by the program's own numbers of matrices.
+struct FineCut {
+  std::int64_t small = 1;
+  std::function<OperandShape(protocol::TileId)> shape_of;
+};
+
 /// Walks the program once for each of `nodes` nodes.
-[[nodiscard]] RecordedJob record(const JobSpec& spec, std::int32_t nodes, MatrixTable& table);
+[[nodiscard]] RecordedJob record(const JobSpec& spec, std::int32_t nodes, MatrixTable& table,
+                                 const FineCut& cut);
 
 /// The recorded tasks in an order in which each reads only what is written, for the simulated
 /// cluster. Says so in `defect` when there is no such order.

@@ -4,13 +4,19 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/index.hpp"
 #include "node-runtime/protocol/types.hpp"
+
+namespace heddle {
+class FineGraph;
+}  // namespace heddle
 
 /// Sequential programs for the simulated cluster, and what they leave in memory.
 namespace heddle::simulation {
@@ -57,6 +63,9 @@ struct Statement {
   /// What the task computes: equal work on equal contents leaves equal contents, wherever and
   /// whenever it is done. 0: something that only this statement does.
   std::uint64_t work = 0;
+  /// How CPU workers divide it: null, not at all; none, as a kernel of whichever kind.
+  std::optional<const FineGraph*> fine = std::nullopt;
+  std::string_view kernel = {};  ///< that divided it, for outcomes
 };
 
 struct Program {

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -95,8 +96,8 @@ struct ClusterOptions {
   std::int32_t window = 1;
   /// Capacity of every pool beyond the planned minimum; below 0 the pools are smaller than planned.
   std::int32_t extra_blocks = 0;
-  /// CPU workers of a node that divide some of the host's tasks into fine ones, those of real
-  /// kernels of all kinds; 0: all tasks run whole.
+  /// CPU workers of a node that divide some of the host's tasks into fine ones, their own
+  /// (Statement::fine), or those of real kernels of all kinds; 0: all tasks run whole.
   std::int32_t fine_workers = 0;
   Placement placement = Placement::fixed;
   /// Frames of a device's memory beyond those with which every program advances.
@@ -120,10 +121,11 @@ struct Outcome {
   std::int64_t steps = 0;
   std::int64_t copies = 0;
   std::int64_t renamings = 0;
-  std::int64_t divided = 0;     ///< tasks
-  std::int64_t fine_tasks = 0;  ///< that ran
-  std::int64_t lent = 0;        ///< tasks of devices that ran on the host
-  std::int64_t visits = 0;      ///< tasks of devices that ran on other devices
+  std::int64_t divided = 0;                    ///< tasks
+  std::int64_t fine_tasks = 0;                 ///< that ran
+  std::set<std::string_view> kernels_divided;  ///< those that statements name
+  std::int64_t lent = 0;                       ///< tasks of devices that ran on the host
+  std::int64_t visits = 0;                     ///< tasks of devices that ran on other devices
   std::int64_t fetches = 0;
   std::int64_t write_backs = 0;
   std::int64_t walked = 0;  ///< statements that nodes appended or announced, in total
@@ -212,7 +214,8 @@ class SimulatedCluster {
   [[nodiscard]] bool admit(Node& node, const ReadyTask& ready);
   void start_task(Node& node, const ReadyTask& ready);
   void finish_task(Node& node, std::size_t index);
-  [[nodiscard]] bool divide_task(Node& node);
+  [[nodiscard]] [[nodiscard]] std::vector<std::uint8_t> distances_of_workers() const;
+  bool divide_task(Node& node);
   void start_fine_task(Node& node);
   void begin_fine_task(Node& node, const FineWork& work);
   void finish_fine_task(Node& node, std::size_t index);

@@ -63,20 +63,36 @@ bool collide(const FineTask& a, const FineTask& b) {
 
 }  // namespace
 
-/// The task that was begun last, if the scheduler has room and chance wants it.
+/// Pairs of workers share a cache.
+std::vector<std::uint8_t> SimulatedCluster::distances_of_workers() const {
+  std::vector<std::uint8_t> distances;
+  for (std::int32_t a = 0; a < options_.fine_workers; ++a) {
+    for (std::int32_t b = 0; b < options_.fine_workers; ++b) {
+      distances.push_back(a == b ? 0 : a / 2 == b / 2 ? 1 : 2);
+    }
+  }
+  return distances;
+}
+
+/// The task that was begun last, if it has fine ones, the scheduler has room and chance wants it.
 bool SimulatedCluster::divide_task(Node& node) {
   if (options_.fine_workers == 0 || random_() % 4 == 0) return false;
-  if (!node.fine) node.fine.emplace(options_.fine_workers, std::vector<std::uint8_t>());
+  if (!node.fine) node.fine.emplace(options_.fine_workers, distances_of_workers());
   if (!node.fine->may_begin()) return false;
-  const FineGraph& graph = graphs()[random_() % graphs().size()];
+  const ReadyTask& task = node.running.back().of;
+  const Statement& statement = jobs_[task.job]->program.statements[task.statement];
+  const FineGraph* const graph =
+      statement.fine ? *statement.fine : &graphs()[random_() % graphs().size()];
+  if (graph == nullptr || graph->size() <= 1) return false;
+  if (!statement.kernel.empty()) outcome_.kernels_divided.insert(statement.kernel);
   DividedTask& divided = node.fine->begin();
   Node::Running running = std::move(node.running.back());
   node.running.pop_back();
-  FineScheduler::prepare(divided, *running.of.task, running.of.task->priority, graph, {});
+  FineScheduler::prepare(divided, *running.of.task, running.of.task->priority, *graph, {});
   node.fine->open(divided, static_cast<std::int32_t>(
                                random_() % static_cast<std::uint64_t>(options_.fine_workers)));
   node.divided[&divided] = {std::move(running),
-                            std::vector<std::int32_t>(static_cast<std::size_t>(graph.size()), 0)};
+                            std::vector<std::int32_t>(static_cast<std::size_t>(graph->size()), 0)};
   return true;
 }
 
