@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,6 +56,36 @@ class ScriptedJob final : public SimulatedJob {
                          [](const simulation::Statement& statement) {
                            return statement.kind == simulation::Statement::Kind::task;
                          });
+  }
+
+  /// What the sequential program does: of each task its kernel, and its tiles with the versions
+  /// that it finds there and leaves.
+  struct Expected {
+    std::string kernel;
+    using Tile = std::array<std::int32_t, 3>;  ///< matrix, index, version
+    std::vector<Tile> reads;
+    std::vector<Tile> writes;
+    friend auto operator<=>(const Expected&, const Expected&) = default;
+  };
+  [[nodiscard]] std::multiset<Expected> expected() const {
+    std::map<protocol::TileId, std::int32_t> versions;
+    std::multiset<Expected> all;
+    for (const simulation::Statement& statement : program_.statements) {
+      if (statement.kind != simulation::Statement::Kind::task) continue;
+      Expected task;
+      task.kernel = kinds_[static_cast<std::size_t>(statement.work)].kernel;
+      for (const protocol::Access& access : statement.accesses) {
+        std::int32_t& version = versions[access.tile];
+        if (access.mode != protocol::AccessMode::write) {
+          task.reads.push_back({access.tile.matrix.value(), access.tile.index, version});
+        }
+        if (access.mode != protocol::AccessMode::read) {
+          task.writes.push_back({access.tile.matrix.value(), access.tile.index, ++version});
+        }
+      }
+      all.insert(std::move(task));
+    }
+    return all;
   }
 
  private:

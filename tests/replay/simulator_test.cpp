@@ -322,6 +322,24 @@ void all_time_is_accounted_for(const Analysis& analysis) {
   }
 }
 
+/// As ScriptedJob::expected().
+std::multiset<ScriptedJob::Expected> tasks_of(const RunTrace& run) {
+  std::multiset<ScriptedJob::Expected> all;
+  for (const Task& task : run.tasks) {
+    ScriptedJob::Expected one;
+    one.kernel = run.kernel_of(task);
+    for (const Access& access : run.accesses_of(task)) {
+      const bool reads = access.mode != trace::AccessMode::write;
+      const bool writes = access.mode != trace::AccessMode::read;
+      const std::int32_t found = access.version.value();
+      if (reads) one.reads.push_back({access.tile.matrix, access.tile.index, found});
+      if (writes) one.writes.push_back({access.tile.matrix, access.tile.index, found + 1});
+    }
+    all.insert(std::move(one));
+  }
+  return all;
+}
+
 TEST(Simulator, runs_each_task_once_and_beats_no_bound_under_every_seed) {
   for (const std::uint64_t seed : simulation::seeds(1500)) {
     SCOPED_TRACE(simulation::replay_hint(seed));
@@ -330,8 +348,7 @@ TEST(Simulator, runs_each_task_once_and_beats_no_bound_under_every_seed) {
     ASSERT_EQ(result.tasks, random.job->task_count());
     for (const trace::NodeTrace& trace : result.traces) ASSERT_NO_THROW(check(trace, "simulated"));
     const RunTrace run = make_run("simulated", result.traces);
-    std::set<std::uint64_t> orders;
-    for (const Task& task : run.tasks) orders.insert(task.order);
+    ASSERT_EQ(tasks_of(run), random.job->expected());
     ASSERT_EQ(std::ssize(run.tasks), result.tasks);
     ASSERT_EQ(std::ssize(run.messages), result.messages);
     ASSERT_EQ(std::ssize(run.copies), result.copies);
