@@ -270,6 +270,12 @@ std::string analysis_heading(const RunTrace& run, const Analysis& analysis) {
   out += fmt::format("\njob {}: {} tasks with {} dependencies in {} on {} {}\n", analysis.job,
                      analysis.tasks, analysis.dependencies, format_seconds(analysis.seconds()),
                      run.node_count, run.node_count == 1 ? "node" : "nodes");
+  const double around_s = facts.factor_s.value_or(0) - analysis.seconds();
+  if (around_s > 0.01 * analysis.seconds()) {
+    out +=
+        fmt::format("  the run took {}: {} of it before its first task and behind its last one\n",
+                    format_seconds(*facts.factor_s), format_seconds(around_s));
+  }
   if (facts.stolen_share.value_or(0) >= stolen_share_told) {
     out += fmt::format(
         "  disturbed: this virtual machine's host gave {:.1f} % of the workers' time to others\n",

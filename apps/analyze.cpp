@@ -50,7 +50,10 @@ int analyze(const AnalyzeOptions& options) {
   if (html) write(*html, *options.html);
   if (options.report) {
     nlohmann::json all{{"runs", std::move(report)}};
-    if (!is_one) all["comparison"] = comparison_json(runs);
+    if (!is_one) {
+      all["settings"] = settings_json(runs);
+      all["comparison"] = comparison_json(runs);
+    }
     write_json(all, *options.report);
   }
   return are_whole ? 0 : 1;

@@ -255,6 +255,26 @@ std::vector<ComparedSection> compare(std::span<const ComparedRun> runs) {
   return sections;
 }
 
+std::vector<ComparedSetting> settings_that_differ(std::span<const ComparedRun> runs) {
+  std::vector<ComparedSetting> all;
+  for (const ComparedRun& run : runs) {
+    for (const auto& [key, value] : run.facts.settings) {
+      if (std::ranges::find(all, key, &ComparedSetting::key) == all.end()) all.push_back({key, {}});
+    }
+  }
+  for (ComparedSetting& setting : all) {
+    for (const ComparedRun& run : runs) {
+      const auto found = std::ranges::find(run.facts.settings, setting.key,
+                                           [](const auto& one) { return one.first; });
+      setting.values.push_back(found == run.facts.settings.end() ? "-" : found->second);
+    }
+  }
+  std::erase_if(all, [](const ComparedSetting& setting) {
+    return std::ranges::count(setting.values, setting.values.front()) == std::ssize(setting.values);
+  });
+  return all;
+}
+
 std::string comparison_table(std::span<const ComparedRun> runs) {
   constexpr int what_width = 30;
   constexpr int value_width = 14;
@@ -265,6 +285,16 @@ std::string comparison_table(std::span<const ComparedRun> runs) {
     out += fmt::format(" {:>{}}", cut(runs[i].name), std::max<int>(width, 0));
   }
   out += '\n';
+  const std::vector<ComparedSetting> settings = settings_that_differ(runs);
+  if (!settings.empty()) out += "settings that differ\n";
+  for (const ComparedSetting& setting : settings) {
+    out += fmt::format("  {:<{}}", setting.key, what_width - 2);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      out += fmt::format(" {:>{}}", cut(setting.values[i]), value_width);
+      if (i > 0 && i + 1 < runs.size()) out += fmt::format("{:{}}", "", change_width);
+    }
+    out += '\n';
+  }
   for (const ComparedSection& section : compare(runs)) {
     out += section.title + '\n';
     for (const ComparedFigure& figure : section.figures) {
@@ -277,6 +307,14 @@ std::string comparison_table(std::span<const ComparedRun> runs) {
     }
   }
   return out;
+}
+
+json settings_json(std::span<const ComparedRun> runs) {
+  json all = json::array();
+  for (const ComparedSetting& setting : settings_that_differ(runs)) {
+    all.push_back({{"key", setting.key}, {"values", setting.values}});
+  }
+  return all;
 }
 
 json comparison_json(std::span<const ComparedRun> runs) {

@@ -37,6 +37,13 @@ struct ComparedSection {
   std::vector<ComparedFigure> figures;
 };
 
+/// Settings in which runs differ, in the order of their reports; "-" where one does not say.
+struct ComparedSetting {
+  std::string key;
+  std::vector<std::string> values;  ///< by run
+};
+[[nodiscard]] std::vector<ComparedSetting> settings_that_differ(std::span<const ComparedRun> runs);
+
 /// What the runs took, what bounded them, where their threads' time went, their kernels, messages,
 /// copies and critical paths. Figures that are 0 in all runs are left out.
 [[nodiscard]] std::vector<ComparedSection> compare(std::span<const ComparedRun> runs);
@@ -47,5 +54,7 @@ struct ComparedSection {
 
 /// The same figures.
 [[nodiscard]] nlohmann::json comparison_json(std::span<const ComparedRun> runs);
+/// settings_that_differ().
+[[nodiscard]] nlohmann::json settings_json(std::span<const ComparedRun> runs);
 
 }  // namespace heddle

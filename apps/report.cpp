@@ -91,6 +91,8 @@ void read_problem(const json& from, Report& report) {
   read(from, "tree", report.tree);
   report.chosen = from.value("chosen", report.chosen);
   read(from, "cpu_workers", report.cpu_workers);
+  report.window = from.value("window", report.window);
+  report.priorities = from.value("priorities", report.priorities);
   read(from, "devices", report.devices);
   read(from, "device_backend", report.device_backend);
   read(from, "blas_kernels", report.blas_kernels);
@@ -224,6 +226,8 @@ json to_json(const Report& report) {
           {"tree", nullable(report.tree)},
           {"chosen", report.chosen},
           {"cpu_workers", report.cpu_workers},
+          {"window", report.window},
+          {"priorities", report.priorities},
           {"devices", report.devices},
           {"device_backend", report.device_backend},
           {"blas_kernels", report.blas_kernels},

@@ -73,6 +73,8 @@ struct Report {
   std::optional<std::string> tree;            ///< QR: flat, binomial
   std::vector<std::string> chosen;            ///< keys of `layout` that were left to the program
   std::int64_t cpu_workers = 0;               ///< per node
+  std::int64_t window = 8192;                 ///< unfinished tasks that a node looks ahead
+  std::string priorities = "program";         ///< path: by the longest path
   std::int64_t devices = 0;                   ///< per node
   std::string device_backend = "none";
   std::string blas_kernels;                 ///< OpenBLAS kernel set: "Haswell"

@@ -36,6 +36,21 @@ std::optional<std::string> text(const json& from, const char* name) {
   return value->get<std::string>();
 }
 
+std::vector<std::pair<std::string, std::string>> settings_of(const json& about) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const char* key :
+       {"factorization", "m",           "n",          "nodes",          "nodes_per_host",
+        "grid",          "cpu_workers", "devices",    "device_backend", "tile",
+        "strip",         "small",       "hierarchy",  "inner",          "virtual",
+        "tree",          "placement",   "priorities", "window",         "blas_kernels",
+        "machine",       "version"}) {
+    const json* const value = field(about, key);
+    if (value == nullptr || value->is_null()) continue;
+    settings.emplace_back(key, value->is_string() ? value->get<std::string>() : value->dump());
+  }
+  return settings;
+}
+
 }  // namespace
 
 std::optional<double> RunFacts::products_s() const {
@@ -48,6 +63,7 @@ std::string RunFacts::why_no_products() const {
   if (!is_there) return "the trace has no report of its run";
   if (is_simulated) return "a simulated run measures none";
   if (!gflops) {
+    if (is_of_job && status && *status != "ok") return fmt::format("the run ended as {}", *status);
     return job ? fmt::format("the run's report has no rate of this job; it is about job {}", *job)
                : "the run's report has no rate";
   }
@@ -66,7 +82,9 @@ RunFacts facts_of(const replay::RunTrace& run, std::int32_t job) {
   facts.m = integer<std::int64_t>(about, "m");
   facts.n = integer<std::int64_t>(about, "n");
   facts.tile = integer<std::int64_t>(about, "tile");
-  if (facts.job && *facts.job != job) return facts;
+  facts.settings = settings_of(about);
+  facts.is_of_job = !facts.job || *facts.job == job;
+  if (!facts.is_of_job) return facts;
   if (const json* const seconds = field(about, "seconds")) {
     facts.factor_s = number(*seconds, "factor");
   }

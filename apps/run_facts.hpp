@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "replay/run.hpp"
 
@@ -14,6 +16,7 @@ struct RunFacts {
   bool is_there = false;
   bool is_simulated = false;
   std::optional<std::int32_t> job;  ///< that it is about
+  bool is_of_job = true;            ///< it is the one that is looked at
   std::optional<std::string> status;
   std::optional<std::string> factorization;
   std::optional<std::int64_t> m, n, tile;
@@ -22,6 +25,8 @@ struct RunFacts {
   std::optional<double> gemm_gflops;  ///< of products, on the same cores and devices
   /// What a virtual machine's host gave to others, of the workers' time.
   std::optional<double> stolen_share;
+  /// What was set or chosen, as the report has it: "tile", "160".
+  std::vector<std::pair<std::string, std::string>> settings;
 
   /// What products of matrices alone take for the factorization's flops, at the rate that was
   /// measured for them.

@@ -81,6 +81,8 @@ void Solver::describe() {
   method_->describe(report_);
   report_.chosen = config::keys_left_open(node_.config().layout);
   report_.cpu_workers = facts.cpu_workers;
+  report_.window = facts.window;
+  report_.priorities = config_.runtime.priorities == config::Priorities::path ? "path" : "program";
   report_.devices = facts.devices;
   report_.device_backend = facts.device_backend;
   report_.placement = facts.moves_tasks ? "dynamic" : "static";

@@ -28,6 +28,8 @@ Report full_report() {
   report.strip = 128;
   report.small = 64;
   report.cpu_workers = 1;
+  report.window = 64;
+  report.priorities = "path";
   report.devices = 1;
   report.device_backend = "emulated";
   report.blas_kernels = "Haswell";
@@ -115,6 +117,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "orthogonality",
                                           "peak_bytes",
                                           "placement",
+                                          "priorities",
                                           "reproducible",
                                           "residual",
                                           "residual_norms",
@@ -131,7 +134,8 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "tile",
                                           "tree",
                                           "version",
-                                          "virtual"};
+                                          "virtual",
+                                          "window"};
   EXPECT_EQ(names, expected);
   const json full = to_json(full_report());
   EXPECT_EQ(full["grid"], (json{1, 2}));

@@ -141,6 +141,8 @@ TEST_F(Analyze, of_a_run_that_failed_tells_what_there_is) {
   const Ended ended = run(on(1, {"analyze", "run"}));
   EXPECT_EQ(ended.status, 0) << ended.error;
   EXPECT_NE(ended.out.find(", not_positive_definite"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("the run ended as not_positive_definite"), std::string::npos)
+      << ended.out;
   // Node 0 alone has the report.
   const Ended rest = run(on(1, {"analyze", "run/node-1.trace", "--report", "a.json"}));
   EXPECT_EQ(rest.status, 1) << rest.error;
@@ -161,6 +163,12 @@ TEST_F(Analyze, puts_several_runs_side_by_side) {
   EXPECT_NE(ended.out.find("-83.3 %"), std::string::npos) << "tasks: 20 for 120: " << ended.out;
   const json all = json::parse(testing::read_file(folder_ / "c.json"));
   EXPECT_EQ(all.at("runs").size(), 2U);
+  EXPECT_NE(ended.out.find("settings that differ"), std::string::npos) << ended.out;
+  json settings;
+  for (const json& row : all.at("settings")) settings[row.at("key")] = row.at("values");
+  EXPECT_EQ(settings.at("nodes"), json::array({"1", "2"}));
+  EXPECT_EQ(settings.at("tile").at(1), "100");
+  EXPECT_FALSE(settings.contains("n")) << "they have that in common";
   const auto figure = [&](const std::string& what) {
     for (const json& row : all.at("comparison")) {
       if (row.at("what") == what) return row;

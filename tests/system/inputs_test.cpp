@@ -113,13 +113,18 @@ TEST_F(Inputs, run_quietly_when_asked_to) {
 
 TEST_F(Inputs, give_a_report_with_every_field) {
   const auto report = solved(generated("generate: spd, n: 60", "layout: {tile: 16}\n"), 2);
-  for (const char* field :
-       {"status",     "info",        "m",           "n",        "nrhs",           "factorization",
-        "nodes",      "grid",        "tile",        "strip",    "small",          "hierarchy",
-        "inner",      "virtual",     "cpu_workers", "devices",  "device_backend", "seconds",
-        "gflops",     "gemm_gflops", "efficiency",  "residual", "orthogonality",  "log_determinant",
-        "tasks",      "messages",    "bytes_sent",  "copies",   "bytes_copied",   "evictions",
-        "peak_bytes", "threads"}) {
+  for (const char* field : {"status",     "info",           "m",
+                            "n",          "nrhs",           "factorization",
+                            "nodes",      "grid",           "tile",
+                            "strip",      "small",          "hierarchy",
+                            "inner",      "virtual",        "cpu_workers",
+                            "devices",    "device_backend", "seconds",
+                            "gflops",     "gemm_gflops",    "efficiency",
+                            "residual",   "orthogonality",  "log_determinant",
+                            "tasks",      "messages",       "bytes_sent",
+                            "copies",     "bytes_copied",   "evictions",
+                            "peak_bytes", "threads",        "window",
+                            "priorities"}) {
     EXPECT_TRUE(report.contains(field)) << field;
   }
   EXPECT_EQ(report["nodes"], 2);

@@ -13,6 +13,7 @@ const runName = (run) => run.figures.run.replace(/\/+$/, '').split('/').pop() ||
 function subtitle(run) {
   const {about, nodes} = run.figures;
   const parts = [`${nodes} ${nodes === 1 ? 'node' : 'nodes'}${about?.grid ? ` (grid ${about.grid.join(' × ')})` : ''}`];
+  if (about?.status && about.status !== 'ok') parts.push(`ended as ${about.status.replaceAll('_', ' ')}`);
   if (about?.cpu_workers != null) parts.push(`${about.cpu_workers} ${about.cpu_workers === 1 ? 'worker' : 'workers'} each`);
   if (about?.devices) parts.push(`${about.devices} ${about.device_backend && about.device_backend !== 'none' ? `${about.device_backend} ` : ''}${about.devices === 1 ? 'device' : 'devices'} each`);
   if (about?.tile) parts.push(`tiles of ${about.tile}`);
