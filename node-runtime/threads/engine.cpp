@@ -11,6 +11,7 @@
 #include "node-runtime/threads/plan_listener.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
 #include "node-runtime/threads/trace_events.hpp"
+#include "node-runtime/trace/generated.hpp"
 
 namespace heddle {
 
@@ -43,7 +44,7 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
                                     : SpinMutex::patience_with_cores),
       protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}),
       fine_(std::max(1, options.cpu_workers), options.worker_distances),
-      depth_name_(recorder.intern("ready tasks")) {
+      depth_name_(recorder.intern(trace::ready_tasks_name)) {
   for (std::size_t p = 0; p <= options_.devices.size(); ++p) {
     ready_.push_back(std::make_unique<ReadyQueue>());
     if (p > 0) device_bells.push_back(std::make_unique<Doorbell>());

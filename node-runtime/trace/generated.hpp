@@ -9,6 +9,9 @@
 
 namespace heddle::trace {
 
+/// The counter of tasks that workers may begin, of the host's place.
+inline constexpr std::string_view ready_tasks_name = "ready tasks";
+
 inline constexpr std::string_view generated_prefix = "generated, job ";
 
 /// The name of the counter by which the generation thread says how far it is in a job: its value is

@@ -395,6 +395,8 @@ void SimulatedNode::task_ends(std::int32_t number) {
     world_.result.flops += kind.flops;
     finished(task);
   }
+  const auto fine = static_cast<std::size_t>(fine_ ? fine_->ready_count() : 0);
+  trace_.ready(number, ready_.front()->count() + fine, world_.now_ns);
   // As a worker does: what this task has made ready is there before it takes the next one.
   push_ready();
   if (lending_) static_cast<void>(lend());  // collect() starts what this has brought

@@ -124,6 +124,16 @@ void SimulationTrace::worker_ran(std::int32_t worker, const protocol::Task& task
   ran(trace_.threads[1 + static_cast<std::size_t>(worker)], task, kind, start_ns, end_ns);
 }
 
+void SimulationTrace::ready(std::int32_t worker, std::size_t count, std::int64_t time_ns) {
+  if (!enabled_) return;
+  trace::CounterRecord record;
+  record.name = name(std::string(trace::ready_tasks_name));
+  record.place = host_place;
+  record.time_ns = time_ns;
+  record.value = static_cast<std::int64_t>(count);
+  trace_.threads[1 + static_cast<std::size_t>(worker)].records.push_back(Record::of(record));
+}
+
 void SimulationTrace::worker_waited(std::int32_t worker, std::int64_t start_ns,
                                     std::int64_t end_ns) {
   waited(1 + static_cast<std::size_t>(worker), trace::WaitCause::no_task, start_ns, end_ns);

@@ -27,6 +27,8 @@ class SimulationTrace {
                        std::int64_t end_ns);
   void divided(const protocol::Task& task, const TaskKind& kind, std::int64_t start_ns,
                std::int64_t end_ns);
+  /// Tasks that workers may begin, when one of them has ended its own.
+  void ready(std::int32_t worker, std::size_t count, std::int64_t time_ns);
   /// Without a task; before the next one that it runs.
   void worker_waited(std::int32_t worker, std::int64_t start_ns, std::int64_t end_ns);
   void device_ran(std::int32_t device, const protocol::Task& task, const TaskKind& kind,
