@@ -60,6 +60,9 @@ struct Options {
   std::string from;  ///< lines of an earlier call: nothing is run
 };
 
+/// Parts a side of a tile, as heddle solve has them at most.
+constexpr std::int64_t parts_max = 64;
+
 struct Point {
   Way way = Way::whole;
   std::int64_t tile = 0;
@@ -281,7 +284,7 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
       continue;
     }
     Node node(Config::from_text(configuration(options, moves_tasks), "granularity"), model);
-    bool is_warm = options.backend == "none";
+    bool is_warm = false;
     for (Point& point : points) {
       if (point.moves_tasks() != moves_tasks) continue;
       if (!std::exchange(is_warm, true)) {
@@ -347,6 +350,26 @@ int write_picture(const Options& options, const std::vector<Point>& points, doub
   return 1;
 }
 
+/// Throws where a sweep is of nothing, or of what nobody can run.
+void check(const Options& options, const std::vector<Point>& points) {
+  const auto refuse = [](const std::string& why) { throw Error(ErrorCode::usage, why); };
+  if (points.empty()) refuse("no size of --smalls is below one of --tiles");
+  const bool has_devices = options.backend != "none";
+  if (options.device_times > 0 && options.backend != "emulated") {
+    refuse("--device-times is of emulated devices: say --backend emulated");
+  }
+  for (const Point& point : points) {
+    if (point.moves_tasks() && !has_devices) {
+      refuse(fmt::format("--ways {}: there are no devices to borrow tasks of; say --backend",
+                         name(point.way)));
+    }
+    if (point.fine() > 0 && point.tile > parts_max * point.fine()) {
+      refuse(fmt::format("--smalls {} divides a tile of {} into more than {} parts a side",
+                         point.small, point.tile, parts_max));
+    }
+  }
+}
+
 int run(Options options) {
   const bool is_cholesky = options.kind == "cholesky";
   const auto n = static_cast<double>(options.n);
@@ -361,6 +384,7 @@ int run(Options options) {
     return write_picture(options, points, flops);
   }
   std::vector<Point> points = points_of(options);
+  check(options, points);
   load_blas({});
   PretendedDevice device(options);
   // Round by round, so that what else the machine does meets all of them; the first one warms up.
@@ -392,13 +416,17 @@ int main(int argc, char** argv) try {
   app.add_option("--kind", options.kind, "cholesky or qr")
       ->check(CLI::IsMember({"cholesky", "qr"}));
   app.add_option("--n", options.n, "order")->check(CLI::PositiveNumber);
-  app.add_option("--tiles", options.tiles, "tiles, from small to large")->delimiter(',');
-  app.add_option("--smalls", options.smalls, "parts of tiles, pieces of strips")->delimiter(',');
+  app.add_option("--tiles", options.tiles, "tiles, from small to large")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 100'000));
+  app.add_option("--smalls", options.smalls, "parts of tiles, pieces of strips")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 100'000));
   app.add_option("--ways", options.ways, "whole, divided, strips, both, lent, lent-divided")
       ->delimiter(',')
       ->check(CLI::IsMember({"whole", "divided", "strips", "both", "lent", "lent-divided"}));
   app.add_option("--rounds", options.rounds, "runs of each point")->check(CLI::Range(1, 1000));
-  app.add_option("--workers", options.workers, "CPU workers");
+  app.add_option("--workers", options.workers, "CPU workers")->check(CLI::Range(1, 4096));
   app.add_option("--inner", options.inner,
                  "QR: reflectors of a block; 48 if left out, on GPUs the tile");
   app.add_option("--backend", options.backend, "none, emulated or cuda");
@@ -419,6 +447,6 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
   return heddle::run(options);
 } catch (const std::exception& error) {
-  std::fputs(error.what(), stderr);
+  fmt::print(stderr, "granularity: {}\n", error.what());
   return 1;
 }
