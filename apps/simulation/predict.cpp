@@ -221,7 +221,10 @@ void predict(PredictionSubject& subject, const PredictionOptions& options) {
                             "name for one, and heddle trace export makes files for viewers of it",
                             *options.trace));
   }
-  if (options.trace) check_run_writable(*options.trace);
+  if (options.trace) {
+    check_run_writable(*options.trace);
+    check_holds_no_recorded_run(*options.trace);
+  }
   const bool devices = options.policies && has_devices(subject, options);
   const Sweep sweep = plan_sweep(options.sweeps, options.policies, devices);
   if (sweep.empty()) {

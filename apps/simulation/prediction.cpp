@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <string_view>
 #include <sys/resource.h>
 #include <utility>
 
@@ -304,12 +305,33 @@ Prediction middle_of(std::vector<Prediction> runs) {
   return middle;
 }
 
+namespace {
+
+constexpr std::string_view simulated_prefix = "simulated-";
+
+}  // namespace
+
+void check_holds_no_recorded_run(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder)) return;
+  const auto files = trace::node_files_in(folder);
+  if (files.empty()) return;
+  const nlohmann::json metadata = nlohmann::json::parse(
+      trace::salvage_node_file(files.begin()->second).trace.info.metadata, nullptr, false);
+  const bool says = metadata.is_object() && metadata.contains("run");
+  const std::string run = says ? metadata.value("run", "") : "";
+  if (run.starts_with(simulated_prefix)) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("--trace {}: holds a run that heddle solve has recorded; "
+                          "choose another folder for what is simulated",
+                          folder));
+}
+
 void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::string& folder,
                          nlohmann::json about, std::int32_t cores) {
   about["job"] = 0;
   trace::prepare_run_folder(folder);
   const auto begun = std::chrono::system_clock::now().time_since_epoch();
-  const std::string run = fmt::format("simulated-{}", begun.count());
+  const std::string run = fmt::format("{}{}", simulated_prefix, begun.count());
   for (trace::NodeTrace& trace : traces) {
     const nlohmann::json metadata{{"run", run},
                                   {"about", trace.node == NodeId{0} ? about : nlohmann::json()},

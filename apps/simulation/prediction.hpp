@@ -146,6 +146,9 @@ class PreparedPrediction {
 [[nodiscard]] std::string prediction_table(const PredictionCase& one, const Prediction& prediction);
 [[nodiscard]] nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction);
 
+/// Throws Error(usage) where the folder holds what a real run has recorded, which nobody could
+/// record again.
+void check_holds_no_recorded_run(const std::string& folder);
 /// A run's folder; `about` is the run's report, `cores` those of a host.
 void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::string& folder,
                          nlohmann::json about, std::int32_t cores);

@@ -77,7 +77,7 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   RecordedMachine result;
   result.description = here.description();
   SimulatedMachine& machine = result.description.machine;
-  machine.name = fmt::format("the machine of '{}'", run.source);
+  machine.name = fmt::format("that of {}", run.source);
   machine.nodes = about.value("nodes", 1);
   machine.nodes_per_host = about.value("nodes_per_host", 1);
   machine.cpu_workers = about.value("cpu_workers", 1);

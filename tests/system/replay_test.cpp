@@ -179,6 +179,22 @@ TEST_F(Replay, what_is_replayed_is_not_overwritten) {
   EXPECT_EQ(testing::read_file(folder_ / "run/node-0.trace"), was);
 }
 
+TEST_F(Replay, what_was_recorded_is_not_overwritten_by_what_is_simulated) {
+  ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 100}}\nlayout: {tile: 50}\n"
+                  "runtime: {cpu_workers: 1}\n",
+                  1, {"--trace", "real"})
+                .status,
+            0);
+  const Ended refused = simulate({"p.yaml", "--machine", "m.yaml", "--trace", "real"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.error.find("holds a run that heddle solve has recorded"), std::string::npos)
+      << refused.error;
+  EXPECT_EQ(run(on(1, {"analyze", "real"})).status, 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--trace", "other"}).status, 0);
+  }
+}
+
 TEST_F(Replay, without_the_first_nodes_trace_nobody_says_what_was_factorized) {
   ASSERT_EQ(solve("problem: {matrix: {generate: spd, n: 200}}\nlayout: {tile: 50}\n"
                   "runtime: {cpu_workers: 1}\n",
