@@ -114,8 +114,11 @@ std::string RecordedMachine::messages_text() const {
   std::vector<std::string> parts;
   const auto add = [&](const std::optional<Way>& way, const char* by) {
     if (!way) return;
-    parts.push_back(fmt::format("{:.1f} us and {:.2f} GB/s by {}", way->latency_s * 1e6,
-                                way->bytes_per_s * 1e-9, by));
+    constexpr double told_max = 1e12;  // a rate beyond is no rate: messages were all alike
+    const std::string rate = way->bytes_per_s < told_max
+                                 ? fmt::format("and {:.2f} GB/s", way->bytes_per_s * 1e-9)
+                                 : std::string("whatever their size");
+    parts.push_back(fmt::format("{:.1f} us {} by {}", way->latency_s * 1e6, rate, by));
   };
   add(ways.memory, "memory");
   add(ways.network, "network");
