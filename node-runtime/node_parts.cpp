@@ -224,14 +224,17 @@ void Node::Parts::start() {
   }
   options.watchdog_seconds = config.runtime.watchdog_seconds;
   options.device_streams = facts.device_streams;
-  if (config.runtime.priorities == config::Priorities::path) options.path_costs = task_costs(facts);
-  if (facts.moves_tasks) {
+  const bool ranks_paths = config.runtime.priorities == config::Priorities::path;
+  if (ranks_paths || facts.moves_tasks) {
     NodeFacts known = facts;
     std::optional<CpuMeasurement>& cpu = known.tuning.measured.cpu;
     if (!cpu) cpu = CpuMeasurement{1, quick_worker_times(), quick_worker_times()};
-    options.lending = {
-        faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(),
-        task_costs(known)};
+    const TaskCosts costs = task_costs(known);
+    if (ranks_paths) options.path_costs = costs;
+    if (facts.moves_tasks) {
+      options.lending = {
+          faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(), costs};
+    }
   }
   options.faults = faults.messages;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that

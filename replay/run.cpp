@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "node-runtime/trace/generated.hpp"
+#include "node-runtime/trace/counter_names.hpp"
 #include "node-runtime/trace/node_file.hpp"
 #include "node-runtime/trace/rows.hpp"
 #include "node-runtime/trace/run_folder.hpp"

@@ -15,10 +15,6 @@ namespace {
 constexpr std::int64_t ahead = 3;
 /// The least urgent tasks of a device that are looked at for one whose tiles are on the host.
 constexpr int looked_at_max = 32;
-/// What the workers could do of a kernel beside the devices, at least, for any to be lent: less
-/// does not pay for copies, wakings and cores that the devices' own threads would have. On four
-/// H200 beside 56 workers, which could add 1.3 %, ten divided products cost a tenth and more.
-constexpr double worthwhile_share = 1.0 / 32;
 
 }  // namespace
 
@@ -91,20 +87,19 @@ PlaceOffer LendingChoice::offer_of_home(const Task& task, const Costs& costs,
   return {.place = task.place,
           .load_seconds = std::max(0.0, loads_.sure_seconds(task.place) - seconds),
           .transfer_seconds = transfer_seconds(host_place, task.place, lacking),
-          .kernel_seconds = seconds};
+          .kernel_seconds = seconds,
+          .kind_seconds = seconds / devices_};
 }
 
 bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lacking& lacking) {
   const Costs costs = tasks_.costs(task);
-  const double on_devices = costs.device * loads_.sure_factor(task.place) / devices_;
-  const double on_host = costs.worker / workers_ * loads_.factor(host_place);
-  if (on_devices < worthwhile_share * on_host) return false;
   const std::array<PlaceOffer, 2> offers{
       {offer_of_home(task, costs, lacking.device),
        {.place = host_place,
         .load_seconds = loads_.seconds(host_place),
         .transfer_seconds = transfer_seconds(task.place, host_place, lacking.host),
-        .kernel_seconds = costs.worker / width_of(costs) * loads_.factor(host_place)}}};
+        .kernel_seconds = costs.worker / width_of(costs) * loads_.factor(host_place),
+        .kind_seconds = costs.worker / workers_ * loads_.factor(host_place)}}};
   return policy_->choose(offers) == 1;
 }
 

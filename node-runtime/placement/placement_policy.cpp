@@ -1,7 +1,5 @@
 #include "node-runtime/placement/placement_policy.hpp"
 
-#include <algorithm>
-
 namespace heddle {
 
 std::size_t StaticPlacement::choose(std::span<const PlaceOffer> /*offers*/) const {
@@ -9,9 +7,12 @@ std::size_t StaticPlacement::choose(std::span<const PlaceOffer> /*offers*/) cons
 }
 
 std::size_t DynamicPlacement::choose(std::span<const PlaceOffer> offers) const {
-  // The first of equal ones.
-  const auto least = std::ranges::min_element(offers, {}, &PlaceOffer::end_seconds);
-  return static_cast<std::size_t>(least - offers.begin());
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < offers.size(); ++i) {
+    if (least_worth * offers[i].kind_seconds > offers.front().kind_seconds) continue;
+    if (offers[i].end_seconds() < offers[best].end_seconds()) best = i;
+  }
+  return best;
 }
 
 }  // namespace heddle

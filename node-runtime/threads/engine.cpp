@@ -11,7 +11,7 @@
 #include "node-runtime/threads/plan_listener.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
 #include "node-runtime/threads/trace_events.hpp"
-#include "node-runtime/trace/generated.hpp"
+#include "node-runtime/trace/counter_names.hpp"
 
 namespace heddle {
 

@@ -5,7 +5,7 @@
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
-#include "node-runtime/trace/generated.hpp"
+#include "node-runtime/trace/counter_names.hpp"
 
 /// The engine's jobs: how they are planned, begun, cancelled, waited for and agreed to be over, and
 /// how a node fails.

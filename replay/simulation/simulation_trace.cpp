@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <utility>
 
-#include "node-runtime/trace/generated.hpp"
+#include "node-runtime/trace/counter_names.hpp"
 
 namespace heddle::replay {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "node-runtime/trace/generated.hpp"
+#include "node-runtime/trace/counter_names.hpp"
 #include "node-runtime/trace/node_trace.hpp"
 #include "replay/run.hpp"
 

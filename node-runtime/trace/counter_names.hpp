@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+/// Counters (CounterRecord) whose names more than one reads.
 namespace heddle::trace {
 
 /// The counter of tasks that workers may begin, of the host's place.
