@@ -96,7 +96,11 @@ class RecordedRun final : public PredictionSubject {
     const RunFacts facts = facts_of(run_, *job);
     recorded_s_ = std::max(of_tasks_s, facts.factor_s.value_or(of_tasks_s));
     why_unlike_ = why_unlike_a_prediction(run_, facts);
-    if (options.actual) actual_s_ = seconds_of_whole(*options.actual);
+    if (options.actual) {
+      const auto [seconds, settings] = whole_run(*options.actual);
+      actual_s_ = seconds;
+      actual_settings_ = settings;
+    }
     stolen_share_ = facts.stolen_share.value_or(0);
     was_ = recorded_machine(run_, *job, about_, here_);
     // A simulation's time begins before its first task's generation, too.
@@ -127,6 +131,7 @@ class RecordedRun final : public PredictionSubject {
     PredictionCase one = prediction_case(config, options_.run, machine, here_.tuning(machine),
                                          read_policies(changes.policies));
     if (is_as_it_was) one.course = recorded_->course();
+    if (actual_s_) check_that_actual_is_of(one);
     if (!options_.machine) set_paces(one);
     return one;
   }
@@ -237,8 +242,31 @@ class RecordedRun final : public PredictionSubject {
     if (!facts.factor_s) return "did not come to its end";
     return {};
   }
-  /// What the factorization of a whole run took. Throws Error(usage) of one that is not.
-  [[nodiscard]] static double seconds_of_whole(const std::string& path) {
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  /// The run that a prediction is held against has its problem, nodes, workers and tiles. Throws
+  /// Error(usage).
+  void check_that_actual_is_of(const PredictionCase& one) const {
+    const CutProblem cut = cut_problem(one);
+    const Settings wanted{{"factorization", one.is_cholesky() ? "cholesky" : "qr"},
+                          {"m", std::to_string(one.problem.matrix.rows())},
+                          {"n", std::to_string(one.problem.matrix.n)},
+                          {"nodes", std::to_string(one.machine.machine.nodes)},
+                          {"cpu_workers", std::to_string(one.machine.machine.cpu_workers)},
+                          {"tile", std::to_string(cut.layout.tile.value_or(0))}};
+    for (const auto& setting : actual_settings_) {
+      const auto same =
+          std::ranges::find(wanted, setting.first, [](const auto& other) { return other.first; });
+      if (same == wanted.end() || same->second == setting.second) continue;
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("--actual: '{}' has {} {}, but what is foreseen has {}: name a run of "
+                      "the same, or change that with --set",
+                      *options_.actual, setting.first, setting.second, same->second));
+    }
+  }
+  /// What the factorization of a whole run took, and its settings. Throws Error(usage) of one that
+  /// is not.
+  [[nodiscard]] static std::pair<double, Settings> whole_run(const std::string& path) {
     const replay::RunTrace run = replay::load_run(path);
     const auto job = replay::main_job(run);
     const RunFacts facts = facts_of(run, job.value_or(0));
@@ -249,7 +277,7 @@ class RecordedRun final : public PredictionSubject {
                   fmt::format("--actual: '{}' {}, so that it tells of no error{}", path, why,
                               run.damages.empty() ? "" : ": " + run.damages.front()));
     }
-    return std::max(replay::analyze(run, *job).seconds(), *facts.factor_s);
+    return {std::max(replay::analyze(run, *job).seconds(), *facts.factor_s), facts.settings};
   }
   /// What a worker reaches in a rehearsal of a case, in one of the run, and what the run's reached;
   /// operations a second. 0: there are no such tasks.
@@ -427,6 +455,7 @@ class RecordedRun final : public PredictionSubject {
   double recorded_s_ = 0;
   std::string why_unlike_;          ///< why_unlike_a_prediction() of this run
   std::optional<double> actual_s_;  ///< of the run that was made with the changes
+  Settings actual_settings_;        ///< likewise
   double stolen_share_ = 0;         ///< of its workers' time
   std::vector<std::shared_ptr<const Rehearsed>> rehearsals_;  ///< of the cases that needed one
   SimulatedFactorization recorded_what_;

@@ -32,6 +32,7 @@
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/kernel_case.hpp"
+#include "node-runtime/tuning.hpp"
 
 namespace heddle {
 namespace {
@@ -59,9 +60,6 @@ struct Options {
   std::string picture;
   std::string from;  ///< lines of an earlier call: nothing is run
 };
-
-/// Parts a side of a tile, as heddle solve has them at most.
-constexpr std::int64_t parts_max = 64;
 
 struct Point {
   Way way = Way::whole;
@@ -363,9 +361,9 @@ void check(const Options& options, const std::vector<Point>& points) {
       refuse(fmt::format("--ways {}: there are no devices to borrow tasks of; say --backend",
                          name(point.way)));
     }
-    if (point.fine() > 0 && point.tile > parts_max * point.fine()) {
+    if (point.fine() > 0 && point.tile > fine_parts_max * point.fine()) {
       refuse(fmt::format("--smalls {} divides a tile of {} into more than {} parts a side",
-                         point.small, point.tile, parts_max));
+                         point.small, point.tile, fine_parts_max));
     }
   }
 }

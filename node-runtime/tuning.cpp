@@ -87,9 +87,6 @@ std::int64_t divided_tile(std::int64_t n, std::int64_t small) {
 /// Tiles that GPUs are mostly given.
 constexpr std::int64_t gpu_tile_usual = 1024;
 
-/// A tile's factorization then has 46,000 fine tasks at most.
-constexpr std::int64_t fine_parts_max = 64;
-
 /// 10^9 bytes per second, where nothing was measured.
 constexpr double copy_rate_unmeasured = 20;
 constexpr double message_rate_unmeasured = 5;

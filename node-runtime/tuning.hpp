@@ -16,6 +16,9 @@ struct NodeFacts;
 /// narrow enough that inverting costs little and rounds like the triangular solve that it stands
 /// for.
 inline constexpr std::int64_t gpu_inverse_block = 512;
+/// Parts a side that workers divide a tile into at most: its factorization then has 46,000 fine
+/// tasks.
+inline constexpr std::int64_t fine_parts_max = 64;
 
 /// Whether CPU workers may run tasks of devices' places: what the configuration says; where it
 /// leaves that open, if by the measurements they add so much to GPUs that a strip would be worth

@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/nearest.hpp"
 #include "base/units.hpp"
+#include "kernels/factorization_kernels.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
 
 namespace heddle {
@@ -45,9 +46,12 @@ constexpr std::array<std::pair<const char*, double Machine::*>, 10> runtime_cost
      {"look_us", &Machine::look_s},
      {"job_us", &Machine::job_s}}};
 
-/// Kernels of the factorizations; what else these run is timed by products.
-constexpr std::array<std::string_view, 10> factorizing{"potrf", "trsm",  "syrk",  "gsmm",  "geqrt",
-                                                       "tsqrt", "ttqrt", "unmqr", "tsmqr", "ttmqr"};
+/// What else the factorizations run is timed by products.
+std::vector<std::string_view> factorizing() {
+  std::vector<std::string_view> names;
+  for (const Kernel* kernel : factorization_kernels) names.push_back(kernel->name);
+  return names;
+}
 
 /// Of keys in a machine's maps.
 std::vector<std::string> paths_below() {
@@ -212,11 +216,12 @@ class DescriptionReader {
     KernelRate rate{yaml_.scalar<std::string>(entry, "kernel", "a kernel's name"),
                     yaml_.positive(entry, "size", "columns of a tile, above 0"),
                     yaml_.positive(entry, "gflops", "GFLOP/s, above 0")};
-    if (std::ranges::find(factorizing, rate.kernel) == factorizing.end()) {
-      const std::string_view like = nearest(rate.kernel, factorizing);
+    const std::vector<std::string_view> known = factorizing();
+    if (std::ranges::find(known, rate.kernel) == known.end()) {
+      const std::string_view like = nearest(rate.kernel, known);
       yaml_.fail(entry["kernel"].Mark(),
                  fmt::format("no factorization has a kernel '{}'; expected one of {}{}",
-                             rate.kernel, fmt::join(factorizing, ", "),
+                             rate.kernel, fmt::join(known, ", "),
                              like.empty() ? "" : fmt::format("; did you mean '{}'?", like)));
     }
     count(entry, "workers", 1, rate.workers);

@@ -1,41 +1,27 @@
 #include "apps/simulation/tuned_machine.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <fmt/core.h>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
-#include "kernels/cholesky.hpp"
+#include "kernels/factorization_kernels.hpp"
 #include "kernels/kernel_flops.hpp"
-#include "kernels/qr.hpp"
 #include "node-runtime/machine/machine_file.hpp"
 
 namespace heddle {
 namespace {
 
-/// A kernel of the factorizations, and those that compute the same.
-struct Likeness {
-  const Kernel* kernel;
-  std::array<std::string_view, 2> likes;  ///< the first one that was measured
-};
-
-const std::array<Likeness, 10>& likenesses() {
-  static const std::array<Likeness, 10> all{{{&kernel::potrf, {}},
-                                             {&kernel::trsm, {}},
-                                             {&kernel::syrk, {}},
-                                             {&kernel::gsmm, {}},
-                                             {&kernel::geqrt, {}},
-                                             {&kernel::tsqrt, {"geqrt"}},
-                                             {&kernel::ttqrt, {"geqrt"}},
-                                             {&kernel::unmqr, {"tsmqr"}},
-                                             {&kernel::tsmqr, {"unmqr"}},
-                                             {&kernel::ttmqr, {"tsmqr", "unmqr"}}}};
-  return all;
+/// The kernel that computes the same, should another one not be measured; the first one that is.
+std::vector<std::string_view> likes_of(std::string_view kernel) {
+  if (kernel == "tsqrt" || kernel == "ttqrt") return {"geqrt"};
+  if (kernel == "unmqr" || kernel == "tsmqr" || kernel == "ttmqr") return {"tsmqr", "unmqr"};
+  return {};
 }
 
 /// By width: what was measured of a kernel of that name.
@@ -53,26 +39,24 @@ std::map<std::int64_t, const KernelTime*> measured_by_width(const KernelTimes& t
 }
 
 const Kernel& kernel_named(std::string_view name) {
-  return *std::ranges::find(likenesses(), name, [](const Likeness& one) {
-            return one.kernel->name;
-          })->kernel;
+  return **std::ranges::find(factorization_kernels, name, &Kernel::name);
 }
 
 }  // namespace
 
 std::vector<KernelRate> rates_of(const KernelTimes& times, std::int32_t workers) {
   std::vector<KernelRate> rates;
-  for (const Likeness& one : likenesses()) {
-    std::string_view measured = one.kernel->name;
+  for (const Kernel* kernel : factorization_kernels) {
+    std::string_view measured = kernel->name;
     auto by_width = measured_by_width(times, measured);
-    for (const std::string_view like : one.likes) {
-      if (!by_width.empty() || like.empty()) break;
+    for (const std::string_view like : likes_of(kernel->name)) {
+      if (!by_width.empty()) break;
       measured = like;
       by_width = measured_by_width(times, like);
     }
     for (const auto& [width, time] : by_width) {
       const double flops = flops_of(kernel_named(measured), time->rows, width);
-      rates.push_back({std::string(one.kernel->name), static_cast<double>(width),
+      rates.push_back({std::string(kernel->name), static_cast<double>(width),
                        flops / time->microseconds * 1e-3, workers});
     }
   }

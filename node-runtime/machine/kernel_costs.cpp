@@ -1,14 +1,12 @@
 #include "node-runtime/machine/kernel_costs.hpp"
 
-#include <array>
 #include <cmath>
 #include <limits>
 #include <string_view>
 #include <utility>
 
-#include "kernels/cholesky.hpp"
+#include "kernels/factorization_kernels.hpp"
 #include "kernels/kernel_flops.hpp"
-#include "kernels/qr.hpp"
 
 namespace heddle {
 namespace {
@@ -17,14 +15,9 @@ constexpr double worker_flops_unmeasured = 1e10;
 constexpr double device_flops_unmeasured = 1e12;
 constexpr double bytes_per_s = 1e10;
 
-/// Kernels that measurements are of.
-constexpr std::array<const Kernel*, 10> known{
-    &kernel::potrf, &kernel::trsm,  &kernel::gsmm,  &kernel::syrk,  &kernel::geqrt,
-    &kernel::unmqr, &kernel::tsqrt, &kernel::tsmqr, &kernel::ttqrt, &kernel::ttmqr};
-
 /// Operations of what was measured.
 double flops_of(const KernelTime& time) {
-  for (const Kernel* kernel : known) {
+  for (const Kernel* kernel : factorization_kernels) {
     if (kernel->name == time.kernel) return flops_of(*kernel, time.rows, time.columns);
   }
   return 0;

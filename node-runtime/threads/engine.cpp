@@ -30,8 +30,8 @@ constexpr std::int32_t quantum_for_busy = 4;
 /// they finish: on 16 cores they ran half as many meanwhile.
 constexpr std::int32_t ahead_each = 64;
 /// Where devices have looked in vain at tasks that might visit them, they are woken to look again
-/// after that, which is as long as a visit takes: with each ready task they would hold up those who
-/// have work.
+/// after that, about as long as copies and kernel of a visit should take: with each ready task they
+/// would hold up those who have work.
 constexpr std::int64_t look_again_ns = 100'000;
 
 }  // namespace

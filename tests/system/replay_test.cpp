@@ -139,10 +139,14 @@ TEST_F(Replay, the_error_is_told_beside_the_actual_run) {
   ASSERT_EQ(ended.status, 0) << ended.error;
   EXPECT_NE(ended.out.find("the actual run"), std::string::npos) << ended.out;
   EXPECT_EQ(error(), report("other.json").at("seconds").at("factor").get<double>());
+  ended = run(on(1, {"replay", "run", "--actual", "other"}));
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.error.find("'other' has tile 80, but what is foreseen has 50"), std::string::npos)
+      << ended.error;
 
   ended = run(on(1, {"replay", "run", "--actual", "other", "--sweep", "layout.tile=50,80"}));
   EXPECT_EQ(ended.status, 2);
-  EXPECT_NE(ended.error.find("--actual"), std::string::npos) << ended.error;
+  EXPECT_NE(ended.error.find("--actual is a run of one case"), std::string::npos) << ended.error;
   // Half of a run, and none.
   const std::string whole = testing::read_file(folder_ / "other/node-0.trace");
   folder_.write("other/node-0.trace", whole.substr(0, whole.size() / 2));
