@@ -344,6 +344,13 @@ std::vector<DeviceCache::Transfer> DeviceCache::take_transfers() {
   return std::exchange(transfers_, {});
 }
 
+std::size_t DeviceCache::most_urgent(std::span<const Transfer> transfers) const {
+  const std::scoped_lock lock(mutex_);
+  const auto first = std::ranges::max_element(
+      transfers, {}, [this](const Transfer& t) { return residency_.priority_of(t.block); });
+  return static_cast<std::size_t>(first - transfers.begin());
+}
+
 void DeviceCache::prepare(const Transfer& transfer) {
   std::shared_ptr<Backing> backing;
   Part part;

@@ -142,6 +142,8 @@ class DeviceCache {
 
   // ---- for the copy thread --------------------------------------------------------------------
   [[nodiscard]] std::vector<Transfer> take_transfers();
+  /// Which of some transfers that have not begun is the most urgent now, the first of equal ones.
+  [[nodiscard]] std::size_t most_urgent(std::span<const Transfer> transfers) const;
   /// Before a transfer starts: makes its host memory good for copies, if nothing has yet. Without
   /// the lock, since that takes milliseconds.
   void prepare(const Transfer& transfer);

@@ -164,6 +164,8 @@ void Residency::hold(const Use& use) {
                "block {} is read but has no content", use.block.value());
   b.held_as = use.mode;
   b.tile = use.tile;
+  if (b.pins == 0 && !is_in_transfer(use.block)) b.priority = use.priority;
+  raise(b, use.priority);
   if (++b.pins == 1) unlink(use.block);
 }
 
@@ -207,10 +209,12 @@ void Residency::start_fetch(ResidentBlock id, Actions& actions) {
   actions.fetches.push_back({id, space_.begin(b.extent), b.bytes, b.tile});
 }
 
-void Residency::start_write_back(ResidentBlock id, Actions& actions) {
+void Residency::start_write_back(ResidentBlock id, std::int32_t priority, Actions& actions) {
   Block& b = at(id);
   HEDDLE_DEBUG(b.content == Content::modified && (b.pins == 0 || b.held_as == AccessMode::read));
   unlink(id);
+  if (b.pins == 0) b.priority = priority;
+  raise(b, priority);
   b.writing_back = true;
   writing_bytes_ += b.frame_bytes;
   ++write_backs_;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -45,6 +47,12 @@ namespace heddle {
 /// Methods that take `actions` are events; what is to be done in consequence is added there. The
 /// caller carries fetches and write-backs out at any time and in any order, and reports their end.
 /// Not thread-safe: the caller serialises.
+///
+/// *Urgency.* Requests get their space in the order in which they come, so who asks chooses; of the
+/// transfers that are to be done for them the caller does those first whose blocks are the most
+/// urgent then (priority_of()): as urgent as the most urgent of those who hold them, or whose space
+/// they are making room in; what is written back ahead of need is the least of all. A transfer that
+/// others overtake waits for no more of them than there are more urgent tasks.
 ///
 /// *Contract of users.* From its request (or successful try_acquire) to its release, a block that a
 /// use writes is used by nobody else, and a block that a use reads is not written, discarded or
@@ -110,6 +118,8 @@ class Residency {
     ResidentBlock block;
     protocol::AccessMode mode = protocol::AccessMode::read;
     protocol::TileId tile{};  ///< that the block holds: said with its transfers, no more
+    /// Of who uses it, as tasks have it: how urgent the block's transfers are meanwhile.
+    std::int32_t priority = 0;
   };
 
   /// Never used twice.
@@ -220,6 +230,8 @@ class Residency {
   [[nodiscard]] std::uint64_t offset_of(ResidentBlock id) const;
   [[nodiscard]] bool is_resident(ResidentBlock id) const { return at(id).extent != none; }
   [[nodiscard]] bool is_in_transfer(ResidentBlock id) const;
+  /// How urgent a block's transfer is.
+  [[nodiscard]] std::int32_t priority_of(ResidentBlock id) const { return at(id).priority; }
   [[nodiscard]] Content content(ResidentBlock id) const { return at(id).content; }
 
   [[nodiscard]] std::uint64_t bytes() const { return space_.bytes(); }
@@ -234,6 +246,8 @@ class Residency {
  private:
   using Extent = FrameSpace::Extent;
   static constexpr Extent none = FrameSpace::none;
+  /// Of transfers that nobody waits for.
+  static constexpr std::int32_t least_urgent = std::numeric_limits<std::int32_t>::min();
   enum class ListKind : std::uint8_t { discarded, clean, dirty, off };
 
   struct Block {
@@ -246,6 +260,7 @@ class Residency {
     ResidentBlock before = no_block;
     ResidentBlock after = no_block;
     protocol::TileId tile{};
+    std::int32_t priority = 0;
     ListKind list = ListKind::off;
     Content content = Content::invalid;
     protocol::AccessMode held_as = protocol::AccessMode::read;  ///< while pins > 0
@@ -302,7 +317,10 @@ class Residency {
   void give_frame(ResidentBlock id, Extent extent);
   void take_frame(ResidentBlock id);
   void start_fetch(ResidentBlock id, Actions& actions);
-  void start_write_back(ResidentBlock id, Actions& actions);
+  void start_write_back(ResidentBlock id, std::int32_t priority, Actions& actions);
+  static void raise(Block& b, std::int32_t priority) {
+    b.priority = std::max(b.priority, priority);
+  }
 
   [[nodiscard]] Extent allocate_unused(ResidentBlock id);
   [[nodiscard]] bool take_unused_frames(std::span<const Use> uses);

@@ -30,7 +30,11 @@ Residency::TicketId Residency::request_host(std::span<const Use> uses, Actions& 
                  "block {} is read on the host but has no content", use.block.value());
     b.tile = use.tile;
     const bool is_wanted = use.mode != AccessMode::write && b.content == Content::modified;
-    if (is_wanted && !b.writing_back) start_write_back(use.block, actions);
+    if (is_wanted && !b.writing_back) {
+      start_write_back(use.block, use.priority, actions);
+    } else {
+      raise(b, use.priority);
+    }
   }
   host_queue_.push_back(request);
   serve_host(actions);

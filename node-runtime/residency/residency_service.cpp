@@ -94,10 +94,11 @@ bool Residency::provide_space(ResidentBlock id, Actions& actions) {
   space_.claim(window, id, victims_);
   at(id).claim = window.first;
   for (const ResidentBlock victim : victims_) {
-    const Block& b = at(victim);
-    if (b.writing_back) continue;
-    if (b.content == Content::modified) {
-      start_write_back(victim, actions);
+    Block& b = at(victim);
+    if (b.writing_back) {
+      raise(b, at(id).priority);
+    } else if (b.content == Content::modified) {
+      start_write_back(victim, at(id).priority, actions);
     } else {
       take_frame(victim);
     }
@@ -174,7 +175,7 @@ void Residency::write_back_early(Actions& actions) {
   const List& dirty = lists_[static_cast<std::size_t>(ListKind::dirty)];
   while (write_backs_ < options_.early_writes && dirty.first != no_block &&
          dirty_bytes_ - writing_bytes_ > dirty_max) {
-    start_write_back(dirty.first, actions);
+    start_write_back(dirty.first, least_urgent, actions);
   }
 }
 

@@ -27,8 +27,9 @@ class WaitingTasks {
 
   /// Tasks that wait at a time: enough to find among them those that share what is there.
   static constexpr std::size_t waiting_max = 256;
-  /// Enough to keep the link busy while kernels run. They are served in the order in which they
-  /// were asked for, so each of them is what a more urgent task waits for.
+  /// Enough to keep the link busy while kernels run. They are given room in the order in which they
+  /// were asked for, so each of them is what a more urgent task waits for; of their transfers the
+  /// most urgent go first.
   static constexpr std::size_t ahead_max = 4;
   /// A chain of urgent tasks pauses no longer than this between two of them.
   static constexpr std::int64_t front_pause_ns = 1'000'000;

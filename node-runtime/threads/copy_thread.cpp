@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -47,9 +46,9 @@ struct Lane {
   DeviceCache* cache = nullptr;
   std::unique_ptr<Stream> stream;
   std::vector<protocol::CopyAction> mailbox;  ///< a heap by priority; bounded by the jobs' pools
-  /// What the device's memory wants moved, in its order; bounded by its blocks. Goes first: tasks
-  /// wait for it that have been chosen already.
-  std::deque<DeviceCache::Transfer> transfers;
+  /// What the device's memory wants moved, the first one it asked for first; bounded by its blocks.
+  /// Goes first, the most urgent of it: tasks wait for it that have been chosen already.
+  std::vector<DeviceCache::Transfer> transfers;
   std::array<Flight, 2 * in_flight_per_stream> flights;  ///< of copies, then of transfers
   std::uint64_t posted = 0;
   std::int64_t free_since_ns = 0;  ///< end of the last finished copy
@@ -216,8 +215,9 @@ class CopyThread {
   }
 
   void begin_transfer(Lane& lane, Flight& flight) {
-    flight.transfer = lane.transfers.front();
-    lane.transfers.pop_front();
+    const std::size_t chosen = lane.cache->most_urgent(lane.transfers);
+    flight.transfer = lane.transfers[chosen];
+    lane.transfers.erase(lane.transfers.begin() + static_cast<std::ptrdiff_t>(chosen));
     flight.is_transfer = true;
     const DeviceCache::Transfer& t = flight.transfer;
     lane.cache->prepare(t);
@@ -251,7 +251,8 @@ class CopyThread {
     if (place == host_place) return;
     const ResidentBlock resident = engine_.store().resident(block);
     if (resident == no_block) return;
-    flight.ends[flight.end_count++] = {place, {resident, mode, flight.copy.tile}};
+    flight.ends[flight.end_count++] = {place,
+                                       {resident, mode, flight.copy.tile, flight.copy.priority}};
   }
 
   /// Acquires the ends that are missing; the copy starts with the last one.

@@ -44,9 +44,10 @@ class TaskUses {
       const bool is_renamed = operand.copy_from.valid();
       // A renamed output gets the old content first.
       add({store.resident(operand.block), is_renamed ? protocol::AccessMode::write : operand.mode,
-           operand.tile});
+           operand.tile, task.priority});
       if (is_renamed) {
-        add({store.resident(operand.copy_from), protocol::AccessMode::read, operand.tile});
+        add({store.resident(operand.copy_from), protocol::AccessMode::read, operand.tile,
+             task.priority});
       }
     }
   }

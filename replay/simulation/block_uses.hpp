@@ -14,6 +14,7 @@ struct BlockUse {
   protocol::BlockRef block;
   protocol::AccessMode mode = protocol::AccessMode::read;
   protocol::TileId tile;
+  std::int32_t priority = 0;  ///< of the task or copy that does it
 };
 
 /// The blocks of a device's place that a task uses, each once, as threads/tile_operands.hpp has
@@ -26,8 +27,9 @@ class BlockUses {
       const protocol::Operand& operand = task.operands[i];
       const bool is_renamed = operand.copy_from.valid();
       // A renamed output gets the old content first.
-      add({operand.block, is_renamed ? AccessMode::write : operand.mode, operand.tile});
-      if (is_renamed) add({operand.copy_from, AccessMode::read, operand.tile});
+      add({operand.block, is_renamed ? AccessMode::write : operand.mode, operand.tile,
+           task.priority});
+      if (is_renamed) add({operand.copy_from, AccessMode::read, operand.tile, task.priority});
     }
   }
   [[nodiscard]] std::span<const BlockUse> span() const { return {uses_.data(), count_}; }

@@ -60,6 +60,19 @@ void SimulatedNode::start_transfer(const SimulatedMemory::Transfer& transfer) {
   start_copies(lane);
 }
 
+/// The most urgent transfer of those that wait, the first of equal ones.
+std::int32_t SimulatedNode::take_transfer(CopyLane& lane) {
+  const auto priority = [this](std::int32_t number) {
+    const CopyAction& action = copies_.at(number).action;
+    const PlaceId device = action.to_place == host_place ? action.from_place : action.to_place;
+    return memory_->priority_of(device, action.to);
+  };
+  const auto first = std::ranges::max_element(lane.transfers, {}, priority);
+  const std::int32_t number = *first;
+  lane.transfers.erase(first);
+  return number;
+}
+
 void SimulatedNode::transfer_ends(const SimulatedCopy& copy) {
   const bool is_fetch = copy.action.to_place != host_place;
   const PlaceId device = is_fetch ? copy.action.to_place : copy.action.from_place;
@@ -143,7 +156,8 @@ void SimulatedNode::manager_looks(std::int32_t number) {
 SimulatedNode::CopyEnds SimulatedNode::ends_of(const CopyAction& action) {
   CopyEnds ends;
   const auto add = [&](PlaceId place, protocol::BlockRef block, AccessMode mode) {
-    if (place != host_place) ends.all.at(ends.count++) = {place, {block, mode, action.tile}};
+    if (place != host_place)
+      ends.all.at(ends.count++) = {place, {block, mode, action.tile, action.priority}};
   };
   add(action.from_place, action.from, AccessMode::read);
   add(action.to_place, action.to, AccessMode::write);

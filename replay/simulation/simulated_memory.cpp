@@ -63,7 +63,7 @@ std::span<const Residency::Use> SimulatedMemory::residents(Device& device,
   for (const BlockUse& use : uses) {
     const ResidentBlock block = resident(device, use);
     if (block == no_block) continue;
-    uses_.push_back({block, use.mode, use.tile});
+    uses_.push_back({block, use.mode, use.tile, use.priority});
     define(device, uses_.back());
   }
   return uses_;
@@ -210,6 +210,13 @@ void SimulatedMemory::collect(PlaceId place) {
 
 std::vector<SimulatedMemory::Transfer> SimulatedMemory::take_transfers() {
   return std::exchange(transfers_, {});
+}
+
+std::int32_t SimulatedMemory::priority_of(PlaceId place, BlockRef block) const {
+  const Device& device = at(place);
+  const ResidentBlock* const known = device.blocks.find(block);
+  HEDDLE_CHECK(known != nullptr, "block {} of pool {}", block.index, block.pool);
+  return device.residency.priority_of(*known);
 }
 
 std::vector<std::int32_t> SimulatedMemory::take_ready() {

@@ -61,6 +61,8 @@ class SimulatedMemory {
   void transfer_ends(const Transfer& transfer);
   /// Since they were last taken.
   [[nodiscard]] std::vector<Transfer> take_transfers();
+  /// How urgent the transfer of a block is now.
+  [[nodiscard]] std::int32_t priority_of(PlaceId place, protocol::BlockRef block) const;
   [[nodiscard]] std::vector<std::int32_t> take_ready();
 
   /// Times that a tile left a device for others to have room.

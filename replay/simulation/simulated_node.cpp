@@ -524,9 +524,13 @@ void SimulatedNode::start_copies(std::int32_t number) {
     lane.is_awaited = true;
     return post(Event::Kind::lane_is_free, lane.free_ns, number, id_);
   }
-  std::deque<std::int32_t>& next = lane.transfers.empty() ? lane.acquired : lane.transfers;
-  const std::int32_t record = next.front();
-  next.pop_front();
+  std::int32_t record = 0;
+  if (lane.transfers.empty()) {
+    record = lane.acquired.front();
+    lane.acquired.pop_front();
+  } else {
+    record = take_transfer(lane);
+  }
   SimulatedCopy& copy = copies_.at(record);
   copy.start_ns = world_.now_ns;
   const Way& way = world_.machine.way(copy.action.from_place, copy.action.to_place);

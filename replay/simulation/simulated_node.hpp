@@ -114,13 +114,13 @@ struct SimulatedCopy {
 };
 
 /// One way of a device's copies, one after the other, the most urgent of those that wait first, as
-/// the copy thread has them. Transfers go before all of them, in their order: tasks wait for them
-/// that have been chosen already.
+/// the copy thread has them. Transfers go before all of them, likewise the most urgent first: tasks
+/// wait for them that have been chosen already.
 struct CopyLane {
-  std::vector<std::int32_t> waiting;   ///< copy records, a heap
-  std::deque<std::int32_t> acquired;   ///< likewise, whose ends are there; go next
-  std::int32_t acquiring = 0;          ///< on their way from the one to the other
-  std::deque<std::int32_t> transfers;  ///< likewise
+  std::vector<std::int32_t> waiting;    ///< copy records, a heap
+  std::deque<std::int32_t> acquired;    ///< likewise, whose ends are there; go next
+  std::int32_t acquiring = 0;           ///< on their way from the one to the other
+  std::vector<std::int32_t> transfers;  ///< likewise
   std::int64_t free_ns = 0;
   bool is_awaited = false;  ///< there will be a lane_is_free
 };
@@ -309,6 +309,7 @@ struct SimulatedNode final : WalkSink {
   bool lend();
   bool serve_memory();
   void start_transfer(const SimulatedMemory::Transfer& transfer);
+  [[nodiscard]] std::int32_t take_transfer(CopyLane& lane);
   void transfer_ends(const SimulatedCopy& copy);
   void tiles_came(std::int32_t number);
   void release_tiles(const protocol::Task& task);

@@ -4,12 +4,12 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -55,12 +55,14 @@ class Carrier {
   void look() {
     for (const DeviceCache::Transfer& t : cache_.take_transfers()) waiting_.push_back(t);
   }
-  /// The oldest, to its end; false if there is none.
+  /// The most urgent, to its end; false if there is none.
   bool carry_one() {
     look();
     if (waiting_.empty()) return false;
-    const DeviceCache::Transfer t = waiting_.front();
-    waiting_.pop_front();
+    const std::size_t chosen = cache_.most_urgent(waiting_);
+    const DeviceCache::Transfer t = waiting_[chosen];
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(chosen));
+    carried_.push_back(t.block);
     cache_.prepare(t);
     if (t.is_fetch) {
       stream_->copy({t.device, &device_}, {t.host, nullptr}, t.bytes);
@@ -72,12 +74,15 @@ class Carrier {
     return true;
   }
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+  /// Since they were last taken.
+  [[nodiscard]] std::vector<ResidentBlock> take_carried() { return std::exchange(carried_, {}); }
 
  private:
   Device& device_;
   DeviceCache& cache_;
   std::unique_ptr<Stream> stream_;
-  std::deque<DeviceCache::Transfer> waiting_;
+  std::vector<DeviceCache::Transfer> waiting_;
+  std::vector<ResidentBlock> carried_;
 };
 
 /// Blocks of one size, all of whose elements are one number.
@@ -320,6 +325,33 @@ TEST_F(DeviceCacheTest, takes_new_pools_while_transfers_of_removed_ones_are_unde
   drain();
   cache_->remove_pool(blocks);
   EXPECT_EQ(backings_.bytes, 0U);
+}
+
+TEST_F(DeviceCacheTest, has_the_transfers_of_urgent_requests_done_before_those_asked_for_earlier) {
+  make(4);
+  const auto blocks = add_pool(8);
+  for (const ResidentBlock block : blocks) write(block, 1);
+  cache_->request_host(Uses{{blocks[4], AccessMode::read}}, this);  // so that these are backed
+  cache_->request_host(Uses{{blocks[5], AccessMode::read}}, this);
+  drain();
+  EXPECT_EQ(cache_->take_ready(Requester::host).size(), 2U);
+  for (const std::size_t i : {4U, 5U}) cache_->release_host(Uses{{blocks[i], AccessMode::read}});
+  (void)carrier_->take_carried();
+  // The two that are backed go for these, the two that are not for the urgent ones.
+  const auto read = [&](std::size_t i, std::int32_t priority) {
+    return Uses{{blocks[i], AccessMode::read, {}, priority}};
+  };
+  request(read(0, 3));
+  request(read(1, 3));
+  request(read(2, 9));
+  request(read(3, 8));
+  carrier_->look();
+  drain();
+  EXPECT_EQ(carrier_->take_carried(),
+            (std::vector<ResidentBlock>{blocks[6], blocks[2], blocks[7], blocks[3], blocks[0],
+                                        blocks[1]}));
+  EXPECT_EQ(cache_->take_ready(Requester::manager).size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) cache_->release(read(i, 0));
 }
 
 TEST_F(DeviceCacheTest, lets_what_was_never_written_be_read_but_not_at_once) {

@@ -26,6 +26,11 @@ inline Uses read(const Blocks& blocks) {
 inline Uses write(ResidentBlock b) {
   return {{b, AccessMode::write}};
 }
+/// As a task of that priority does it.
+inline Uses urgent(Uses uses, std::int32_t priority) {
+  for (Residency::Use& use : uses) use.priority = priority;
+  return uses;
+}
 inline Uses update(ResidentBlock b) {
   return {{b, AccessMode::read_write}};
 }

@@ -20,6 +20,17 @@ TEST(ResidencyHost, writes_a_modified_block_back_for_a_reader_and_leaves_it_in_i
   EXPECT_TRUE(d.r.try_acquire(read({a})));  // without a fetch
 }
 
+TEST(ResidencyHost, has_a_write_back_as_urgent_as_the_most_urgent_who_waits_for_it) {
+  Directory d(2);
+  const auto a = d.modified();
+  const TicketId first = d.request_host(urgent(read({a}), 2));
+  EXPECT_EQ(d.r.priority_of(a), 2);
+  const TicketId second = d.request_host(urgent(read({a}), 6));
+  EXPECT_EQ(d.r.priority_of(a), 6);
+  d.written(a);
+  EXPECT_TRUE(d.is_ready(first) && d.is_ready(second));
+}
+
 TEST(ResidencyHost, hands_out_what_is_in_the_backing_at_once) {
   Directory d(2);
   const auto a = d.shared();

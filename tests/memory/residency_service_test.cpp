@@ -20,6 +20,50 @@ TEST(ResidencyService,
   EXPECT_TRUE(d.is_ready(first) && d.is_ready(second));
 }
 
+TEST(ResidencyService, has_a_fetch_as_urgent_as_the_most_urgent_who_waits_for_it) {
+  Directory d(3);
+  const auto a = d.backed();
+  const auto b = d.modified();
+  const TicketId first = d.request(urgent(read({a}), 3));
+  EXPECT_EQ(d.r.priority_of(a), 3);
+  const TicketId second = d.request(urgent(read({a, b}), 7));
+  EXPECT_EQ(d.r.priority_of(a), 7);
+  const TicketId third = d.request(urgent(read({a}), 5));
+  EXPECT_EQ(d.r.priority_of(a), 7);
+  d.fetched(a);
+  EXPECT_TRUE(d.is_ready(first) && d.is_ready(second) && d.is_ready(third));
+  for (const Uses& uses : {read({a}), read({a, b}), read({a})}) d.release(uses);
+  // What was urgent once is so no longer.
+  ASSERT_TRUE(d.r.try_acquire(urgent(update(a), 1)));
+  EXPECT_EQ(d.r.priority_of(a), 1);
+}
+
+TEST(ResidencyService, has_a_write_back_as_urgent_as_the_one_who_gets_its_room) {
+  Directory d(2);
+  const auto a = d.add();
+  const auto b = d.add();
+  d.use(urgent(write(a), 9));
+  d.use(urgent(write(b), 9));
+  (void)d.request(urgent(write(d.add()), 4));
+  ASSERT_EQ(d.writing(), Blocks{a});
+  EXPECT_EQ(d.r.priority_of(a), 4);
+  (void)d.request(urgent(write(d.add()), 6));
+  ASSERT_EQ(d.writing(), (Blocks{a, b}));
+  EXPECT_EQ(d.r.priority_of(b), 6);
+}
+
+TEST(ResidencyService, has_a_write_back_ahead_of_need_last_until_somebody_needs_it) {
+  Directory d(2, 1, 0);
+  (void)d.backed();
+  const auto a = d.modified();
+  ASSERT_EQ(d.writing(), Blocks{a});
+  EXPECT_LT(d.r.priority_of(a), 0);
+  (void)d.request_host(urgent(read({a}), 5));
+  EXPECT_EQ(d.r.priority_of(a), 5);
+  (void)d.request(urgent(write(d.add(2)), 8));  // its room, too
+  EXPECT_EQ(d.r.priority_of(a), 8);
+}
+
 TEST(ResidencyService, spares_what_waiting_requests_are_about_to_use) {
   Directory d(3);
   const auto a = d.modified();

@@ -203,6 +203,37 @@ TEST(SimulatedMemory, tiles_of_tasks_that_are_far_from_urgent_come_when_nothing_
   EXPECT_GE(fetches_before_last_urgent(10), 8);
 }
 
+/// 18 of 24 tiles are on the device. Four others are on their way, 50 us each, for tasks
+/// that are not urgent, when one becomes ready that is. It is asked for when the first one has
+/// come, and its tile comes next but for the one whose transfer has begun.
+TEST(SimulatedMemory, tiles_of_urgent_tasks_come_before_those_that_were_asked_for_earlier) {
+  ProgramWriter writer;
+  std::vector<TileId> tiles;
+  for (int i = 0; i < 24; ++i) tiles.push_back(writer.tile(0, 1));
+  writer.task({writer.read_write(tiles[23])});  // keeps the urgent one for 4 us
+  for (std::size_t i = 0; i < 4; ++i) writer.task({writer.read(tiles[i])});
+  writer.task({writer.read(tiles[4]), writer.read_write(tiles[23])});
+  for (std::size_t i = 5; i < 23; ++i) writer.task({writer.read(tiles[i])});
+  simulation::Program program = writer.program();
+  for (std::size_t i = 0; i < 24; ++i) program.statements[i].priority = i < 5 ? 1 : 0;
+  program.statements[5].priority = 9;
+  ScriptedJob job(program, writer.matrices(), {{"work", 1, 1, 4e-6, 4e-6, 1}}, tile_bytes);
+  SimulatedMachine machine = free_machine();
+  machine.devices = 1;
+  machine.device_streams = 1;
+  machine.device_memory_bytes = 18 * tile_bytes;
+  machine.to_device = {0, tile_bytes * 2e4};  // 50 us for a tile
+  machine.to_host = {0, 1e18};
+  RunTrace run = make_run("simulated", simulate(machine, job, {.traces = true}).traces);
+  std::erase_if(run.copies, [](const Copy& copy) { return copy.to == host_place; });
+  std::ranges::sort(run.copies, {}, [](const Copy& copy) { return copy.time.start_ns; });
+  std::vector<std::int32_t> order;
+  for (const Copy& copy : run.copies) order.push_back(copy.tile.index);
+  ASSERT_GE(order.size(), 5U);
+  order.resize(5);
+  EXPECT_EQ(order, (std::vector<std::int32_t>{0, 1, 4, 2, 3}));
+}
+
 /// Random programs on devices with hardly more room than one task needs: everything ends, and every
 /// task has run once, as on devices with room for all.
 TEST(SimulatedMemory, runs_random_programs_in_next_to_no_room) {
