@@ -35,8 +35,12 @@ LendingChoice::LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Tran
       workers_(std::max(1, workers)),
       loads_(static_cast<std::size_t>(devices) + 1) {}
 
-double LendingChoice::seconds_at(const Costs& costs, PlaceId place) const {
-  return place == host_place ? costs.worker / workers_ : costs.device;
+/// A whole task keeps one of many workers busy: then the host does not need as long for it as the
+/// worker does, and is not slow because the others have nothing to do.
+PlaceLoads::Work LendingChoice::work_at(const Costs& costs, PlaceId place) const {
+  if (place != host_place) return {.seconds = costs.device};
+  return {.seconds = costs.worker / workers_,
+          .share = static_cast<double>(width_of(costs)) / workers_};
 }
 
 std::int32_t LendingChoice::width_of(const Costs& costs) const {
@@ -45,8 +49,9 @@ std::int32_t LendingChoice::width_of(const Costs& costs) const {
 
 void LendingChoice::became_ready(const Task& task, std::int64_t now_ns) {
   if (!tasks_.counts(task)) return;
+  loads_.forget_after_rest(host_place, now_ns);
   const Costs costs = tasks_.costs(task);
-  loads_.add(task.place, seconds_at(costs, task.place), now_ns);
+  loads_.add(task.place, work_at(costs, task.place), now_ns);
   if (task.place == host_place) host_width_ += width_of(costs);
 }
 
@@ -54,7 +59,7 @@ void LendingChoice::finished(const Task& task, std::int64_t now_ns) {
   if (!tasks_.counts(task)) return;
   const PlaceId place = task.runs_at();
   const Costs costs = tasks_.costs(task);
-  loads_.finish(place, seconds_at(costs, place), now_ns);
+  loads_.finish(place, work_at(costs, place), now_ns);
   if (place == host_place) host_width_ -= width_of(costs);
 }
 
@@ -88,15 +93,16 @@ PlaceOffer LendingChoice::offer_of_home(const Task& task, const Costs& costs,
           .load_seconds = std::max(0.0, loads_.sure_seconds(task.place) - seconds),
           .transfer_seconds = transfer_seconds(host_place, task.place, lacking),
           .kernel_seconds = seconds,
-          .kind_seconds = seconds / devices_};
+          .kind_seconds = costs.device * loads_.least_factor(task.place) / devices_};
 }
 
 bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lacking& lacking) {
   const Costs costs = tasks_.costs(task);
+  const bool begins_at_once = host_width_ + width_of(costs) <= workers_;
   const std::array<PlaceOffer, 2> offers{
       {offer_of_home(task, costs, lacking.device),
        {.place = host_place,
-        .load_seconds = loads_.seconds(host_place),
+        .load_seconds = begins_at_once ? 0 : loads_.seconds(host_place),
         .transfer_seconds = transfer_seconds(task.place, host_place, lacking.host),
         .kernel_seconds = costs.worker / width_of(costs) * loads_.factor(host_place),
         .kind_seconds = costs.worker / workers_ * loads_.factor(host_place)}}};
@@ -123,9 +129,9 @@ bool LendingChoice::device_is_sooner(const Task& task, PlaceId device,
 void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_ns) {
   ready[static_cast<std::size_t>(task.place.value())]->remove(task);
   const Costs costs = tasks_.costs(task);
-  loads_.remove(task.place, seconds_at(costs, task.place), now_ns);
+  loads_.remove(task.place, work_at(costs, task.place), now_ns);
   task.lent_to = to;
-  loads_.add(to, seconds_at(costs, to), now_ns);
+  loads_.add(to, work_at(costs, to), now_ns);
   if (to == host_place) host_width_ += width_of(costs);
   ++(to == host_place ? lent_ : visits_);
 }

@@ -103,8 +103,7 @@ class LendingChoice {
   using Costs = LendableTasks::Costs;
   /// It has fewer tasks at hand than its workers should have.
   [[nodiscard]] bool host_has_room() const;
-  /// Seconds of the whole place.
-  [[nodiscard]] double seconds_at(const Costs& costs, PlaceId place) const;
+  [[nodiscard]] PlaceLoads::Work work_at(const Costs& costs, PlaceId place) const;
   [[nodiscard]] std::int32_t width_of(const Costs& costs) const;
   [[nodiscard]] double transfer_seconds(PlaceId from, PlaceId to, std::uint64_t bytes) const;
   [[nodiscard]] PlaceOffer offer_of_home(const protocol::Task& task, const Costs& costs,

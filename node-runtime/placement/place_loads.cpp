@@ -19,6 +19,7 @@ constexpr std::int64_t spell_max = 64;
 /// That a place needs more than so many times what is usual is doubted until two of its last three
 /// spells have shown it.
 constexpr double doubted = 2;
+constexpr std::int64_t long_rest_ns = 10'000'000'000;
 
 double middle_of(std::array<double, 3> values) {
   std::ranges::sort(values);
@@ -29,28 +30,31 @@ double middle_of(std::array<double, 3> values) {
 
 void PlaceLoads::go_on(Load& load, std::int64_t now_ns) {
   if (load.tasks > 0) {
-    const double passed =
-        1e-9 * static_cast<double>(std::max<std::int64_t>(0, now_ns - load.since_ns));
+    const double passed = 1e-9 *
+                          static_cast<double>(std::max<std::int64_t>(0, now_ns - load.since_ns)) *
+                          std::min(1.0, load.shares);
     load.busy_seconds += passed;
     load.spell.busy_seconds += passed;
   }
   load.since_ns = now_ns;
 }
 
-void PlaceLoads::add(PlaceId place, double seconds, std::int64_t now_ns) {
+void PlaceLoads::add(PlaceId place, const Work& work, std::int64_t now_ns) {
   Load& load = at(place);
   go_on(load, now_ns);
-  load.seconds += seconds;
+  load.seconds += work.seconds;
+  load.shares += work.share;
   ++load.tasks;
 }
 
-void PlaceLoads::remove(PlaceId place, double seconds, std::int64_t now_ns) {
+void PlaceLoads::remove(PlaceId place, const Work& work, std::int64_t now_ns) {
   Load& load = at(place);
   HEDDLE_CHECK(load.tasks > 0, "place {}", place.value());
   go_on(load, now_ns);
   --load.tasks;
   // Sums of parts of a second leave something behind.
-  load.seconds = load.tasks == 0 ? 0 : std::max(0.0, load.seconds - seconds);
+  load.seconds = load.tasks == 0 ? 0 : std::max(0.0, load.seconds - work.seconds);
+  load.shares = load.tasks == 0 ? 0 : std::max(0.0, load.shares - work.share);
 }
 
 void PlaceLoads::end_in_spell(Load& load, double seconds) {
@@ -65,9 +69,10 @@ void PlaceLoads::end_in_spell(Load& load, double seconds) {
   spell = {};
 }
 
-void PlaceLoads::finish(PlaceId place, double seconds, std::int64_t now_ns) {
-  remove(place, seconds, now_ns);
+void PlaceLoads::finish(PlaceId place, const Work& work, std::int64_t now_ns) {
+  remove(place, work, now_ns);
   Load& load = at(place);
+  const double seconds = work.seconds;
   end_in_spell(load, seconds);
   load.busy_seconds *= memory;
   load.known_seconds = (load.known_seconds + seconds) * memory;
@@ -81,6 +86,18 @@ void PlaceLoads::finish(PlaceId place, double seconds, std::int64_t now_ns) {
 double PlaceLoads::sure_factor(PlaceId place) const {
   const Load& load = at(place);
   return std::min(load.factor, doubted * middle_of(load.spells));
+}
+
+double PlaceLoads::least_factor(PlaceId place) const {
+  const Load& load = at(place);
+  return std::min(load.factor, *std::ranges::min_element(load.spells));
+}
+
+void PlaceLoads::forget_after_rest(PlaceId place, std::int64_t now_ns) {
+  Load& load = at(place);
+  if (load.tasks > 0 || now_ns - load.since_ns < long_rest_ns) return;
+  load = {};
+  load.since_ns = now_ns;
 }
 
 }  // namespace heddle

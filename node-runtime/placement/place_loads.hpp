@@ -23,12 +23,20 @@ class PlaceLoads {
  public:
   explicit PlaceLoads(std::size_t places) : places_(places) {}
 
-  /// A task that takes so many seconds of the whole place.
-  void add(PlaceId place, double seconds, std::int64_t now_ns);
+  /// What a task asks of a place.
+  struct Work {
+    double seconds = 0;  ///< of the whole place
+    double share = 1;    ///< of the place that the task keeps busy: one of many workers, say
+  };
+
+  void add(PlaceId place, const Work& work, std::int64_t now_ns);
   /// It goes to another place without having run.
-  void remove(PlaceId place, double seconds, std::int64_t now_ns);
+  void remove(PlaceId place, const Work& work, std::int64_t now_ns);
   /// It has run.
-  void finish(PlaceId place, double seconds, std::int64_t now_ns);
+  void finish(PlaceId place, const Work& work, std::int64_t now_ns);
+  /// Believes of a place again what is known, if it has had nothing to do for ten seconds: nobody
+  /// gives work to a place that was slow once, and it could not show that it is no longer.
+  void forget_after_rest(PlaceId place, std::int64_t now_ns);
 
   /// Until the place has done all that it has now.
   [[nodiscard]] double seconds(PlaceId place) const { return at(place).seconds * at(place).factor; }
@@ -39,6 +47,8 @@ class PlaceLoads {
     return at(place).seconds * sure_factor(place);
   }
   [[nodiscard]] double sure_factor(PlaceId place) const;
+  /// What the place has needed for that at best lately: no pause makes it more.
+  [[nodiscard]] double least_factor(PlaceId place) const;
   [[nodiscard]] std::int64_t tasks(PlaceId place) const { return at(place).tasks; }
 
  private:
@@ -51,12 +61,13 @@ class PlaceLoads {
   };
   struct Load {
     double seconds = 0;
+    double shares = 0;  ///< of its tasks together
     std::int64_t tasks = 0;
     double factor = 1;
     /// Taken to need what is known, of the size of the last one, so that the first few do not
     /// decide alone; forgotten as they are.
     double tasks_believed = 4;
-    double busy_seconds = 0;   ///< lately, with tasks there
+    double busy_seconds = 0;   ///< lately, with tasks there: of the shares that they keep busy
     double known_seconds = 0;  ///< of tasks that were finished meanwhile
     std::int64_t since_ns = 0;
     Spell spell;

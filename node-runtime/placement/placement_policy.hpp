@@ -51,14 +51,15 @@ class StaticPlacement final : public PlacementPolicy {
 
 /// The place that would finish it first, by its load, the measured cost of the kernel there and the
 /// tiles that it lacks (000 section 3.6); of equal ones the home, which owns most of them. No place
-/// of a kind that is worth less than a 32nd of the home's: that does not pay for copies, wakings
+/// of a kind that is worth less than a 16th of the home's: that does not pay for copies, wakings
 /// and cores that the devices' own threads would have. On four H200 beside 56 workers, which could
-/// add 1.3 %, ten divided products cost a tenth of the job and more.
+/// add 1.3 %, ten divided products cost a tenth of the job and more; on one, which they could add 5
+/// to, fifteen cost one.
 class DynamicPlacement final : public PlacementPolicy {
  public:
   [[nodiscard]] std::string_view name() const override { return "dynamic"; }
   [[nodiscard]] bool moves_tasks() const override { return true; }
-  static constexpr double least_worth = 1.0 / 32;
+  static constexpr double least_worth = 1.0 / 16;
   [[nodiscard]] std::size_t choose(std::span<const PlaceOffer> offers) const override;
 };
 

@@ -201,11 +201,33 @@ TEST(LendingChoice, calls_a_worker_only_where_it_may_find_something) {
   EXPECT_FALSE(node.choice.may_find_for_host(node.ready)) << "three tasks for each of four workers";
 }
 
+/// Four workers that together are half as fast as a device, which has two tasks for each of theirs.
+TEST(LendingChoice, does_not_take_the_host_for_slow_where_most_workers_have_nothing_to_do) {
+  TwoDevices node;
+  node.known.worker = 8 * kernel_seconds;
+  for (int i = 0; i < 100; ++i) {
+    while (node.ready[1]->count() < 12) node.add(first, 10);
+    Task* const task = node.choice.take_for_host(node.ready, node.now_ns);
+    ASSERT_NE(task, nullptr) << i;
+    node.now_ns += 8'000'000;
+    node.choice.finished(*task, node.now_ns);
+  }
+}
+
+TEST(LendingChoice, gives_the_host_a_task_for_each_worker_that_has_nothing_to_do) {
+  TwoDevices node;
+  node.known.worker = 8 * kernel_seconds;
+  node.add_rising(first, 14);  // each worker ends one before the device comes to the last of them
+  int taken = 0;
+  while (node.choice.take_for_host(node.ready, node.now_ns) != nullptr) ++taken;
+  EXPECT_EQ(taken, 4);
+}
+
 TEST(LendingChoice, leaves_to_devices_what_workers_would_hardly_help_with) {
   for (const bool is_worthwhile : {true, false}) {
     TwoDevices node;
     // All workers together need so many times what both devices do.
-    const double times = is_worthwhile ? 31 : 33;
+    const double times = is_worthwhile ? 15 : 17;
     node.known.worker = times * kernel_seconds / 2 * 4;
     node.add_rising(first, 500);
     EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns) != nullptr, is_worthwhile);

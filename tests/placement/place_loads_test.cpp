@@ -15,8 +15,8 @@ struct Places {
   std::int64_t now_ns = 0;
 
   void pass(double seconds) { now_ns += std::llround(seconds * 1e9); }
-  void add(double seconds = task_seconds) { loads.add(device, seconds, now_ns); }
-  void finish(double seconds = task_seconds) { loads.finish(device, seconds, now_ns); }
+  void add(double seconds = task_seconds) { loads.add(device, {seconds}, now_ns); }
+  void finish(double seconds = task_seconds) { loads.finish(device, {seconds}, now_ns); }
   /// Tasks one after the other, each of which takes `ratio` times as long as is known.
   void run(int tasks, double ratio, double pause = 0) {
     for (int i = 0; i < tasks; ++i) {
@@ -38,7 +38,7 @@ TEST(PlaceLoads, adds_up_what_each_place_has) {
   EXPECT_EQ(p.loads.tasks(device), 2);
   EXPECT_EQ(p.loads.seconds(host_place), 0);
   EXPECT_EQ(p.loads.tasks(host_place), 0);
-  p.loads.remove(device, 0.5, p.now_ns);
+  p.loads.remove(device, {0.5}, p.now_ns);
   EXPECT_DOUBLE_EQ(p.loads.seconds(device), 0.25);
 }
 
@@ -49,10 +49,10 @@ TEST(PlaceLoads, of_an_empty_place_is_exactly_nothing) {
     p.add(0.7);
     for (int i = 0; i < 10; ++i) {
       p.pass(0.3);
-      runs ? p.finish(0.1) : p.loads.remove(device, 0.1, p.now_ns);
+      runs ? p.finish(0.1) : p.loads.remove(device, {0.1}, p.now_ns);
       EXPECT_GT(p.loads.seconds(device), 0);
     }
-    runs ? p.finish(0.7) : p.loads.remove(device, 0.7, p.now_ns);
+    runs ? p.finish(0.7) : p.loads.remove(device, {0.7}, p.now_ns);
     EXPECT_EQ(p.loads.seconds(device), 0);
     EXPECT_EQ(p.loads.tasks(device), 0);
   }
@@ -177,6 +177,48 @@ TEST(PlaceLoads, knows_after_some_tasks_that_a_place_is_far_slower) {
   EXPECT_GT(p.loads.sure_factor(device), 50);
 }
 
+TEST(PlaceLoads, is_not_slow_where_only_a_part_of_it_has_something_to_do) {
+  for (const int workers_busy : {1, 2, 4}) {
+    Places p;
+    const PlaceLoads::Work work{.seconds = task_seconds / 4, .share = 0.25};
+    for (int round = 0; round < 50; ++round) {
+      for (int i = 0; i < workers_busy; ++i) p.loads.add(device, work, p.now_ns);
+      p.pass(task_seconds);  // as one of four workers needs
+      for (int i = 0; i < workers_busy; ++i) p.loads.finish(device, work, p.now_ns);
+    }
+    EXPECT_NEAR(p.loads.factor(device), 1, 0.1) << workers_busy;
+    EXPECT_EQ(p.loads.seconds(device), 0);
+  }
+}
+
+TEST(PlaceLoads, believes_again_of_a_place_what_is_known_after_a_long_rest) {
+  Places p;
+  p.run(100, 8);
+  EXPECT_GT(p.loads.factor(device), 7);
+  p.pass(9);
+  p.loads.forget_after_rest(device, p.now_ns);
+  EXPECT_GT(p.loads.factor(device), 7) << "it has not been long enough";
+  p.add();
+  p.pass(20);
+  p.loads.forget_after_rest(device, p.now_ns);
+  EXPECT_GT(p.loads.factor(device), 7) << "it has something to do";
+  p.finish();
+  p.pass(11);
+  p.loads.forget_after_rest(device, p.now_ns);
+  EXPECT_EQ(p.loads.factor(device), 1);
+  EXPECT_EQ(p.loads.sure_factor(device), 1);
+}
+
+TEST(PlaceLoads, knows_what_a_place_needs_when_it_does_not_pause) {
+  Places p;
+  p.run(64, 2);
+  EXPECT_NEAR(p.loads.least_factor(device), 2, 0.1);
+  p.run(1, 100);  // a pause
+  p.run(7, 2);
+  EXPECT_GT(p.loads.factor(device), 3);
+  EXPECT_NEAR(p.loads.least_factor(device), 2, 0.1);
+}
+
 TEST(PlaceLoads, learns_nothing_from_a_task_that_went_elsewhere) {
   Places alone;
   Places left;
@@ -186,7 +228,7 @@ TEST(PlaceLoads, learns_nothing_from_a_task_that_went_elsewhere) {
       p->pass(2 * task_seconds);
     }
     left.add(5);
-    left.loads.remove(device, 5, left.now_ns);
+    left.loads.remove(device, {5}, left.now_ns);
     for (Places* p : {&alone, &left}) p->finish();
   }
   EXPECT_DOUBLE_EQ(left.loads.factor(device), alone.loads.factor(device));
@@ -207,8 +249,8 @@ TEST(PlaceLoads, keeps_the_factor_within_bounds) {
 
 TEST(PlaceLoadsDeathTest, misuse_is_named) {
   Places p;
-  EXPECT_DEATH(p.loads.remove(device, 1, 0), "place 1");
-  EXPECT_DEATH(p.loads.finish(device, 1, 0), "place 1");
+  EXPECT_DEATH(p.loads.remove(device, {1}, 0), "place 1");
+  EXPECT_DEATH(p.loads.finish(device, {1}, 0), "place 1");
 }
 
 }  // namespace heddle

@@ -143,9 +143,9 @@ void SimulatedCluster::acquire_task(Node& node, ReadyTask ready) {
   }
   // Another device waits for no tiles: the task is its own device's again.
   if (ready.at != place) {
-    node.loads.remove(ready.at, seconds_of(ready, ready.at), now_ns());
+    node.loads.remove(ready.at, {seconds_of(ready, ready.at)}, now_ns());
     ready.at = place;
-    node.loads.add(ready.at, seconds_of(ready, ready.at), now_ns());
+    node.loads.add(ready.at, {seconds_of(ready, ready.at)}, now_ns());
   }
   const bool is_missing = reads_without_frame(memory, uses);
   const auto ticket = memory.request(uses);
