@@ -105,7 +105,7 @@ bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lackin
         .load_seconds = begins_at_once ? 0 : loads_.seconds(host_place),
         .transfer_seconds = transfer_seconds(task.place, host_place, lacking.host),
         .kernel_seconds = costs.worker / width_of(costs) * loads_.factor(host_place),
-        .kind_seconds = costs.worker / workers_ * loads_.factor(host_place)}}};
+        .kind_seconds = costs.worker / workers_}}};
   return policy_->choose(offers) == 1;
 }
 

@@ -14,8 +14,8 @@ struct PlaceOffer {
   double load_seconds = 0;      ///< until it comes to the task
   double transfer_seconds = 0;  ///< until the tiles that it lacks are there
   double kernel_seconds = 0;
-  /// Of such a kernel, where all places of the kind, the workers or the devices, compute at once:
-  /// what they are worth. 0: they are worth as much as the home.
+  /// Of such a kernel, where all places of the kind, the workers or the devices, compute at once
+  /// and have their tiles: what they are worth. 0: they are worth as much as the home.
   double kind_seconds = 0;
 
   /// When the task would be finished, from now. Tiles come while the place is at other tasks.

@@ -214,6 +214,25 @@ TEST(LendingChoice, does_not_take_the_host_for_slow_where_most_workers_have_noth
   }
 }
 
+/// What workers are worth is not what they needed lately, tiles that had to come among it: so they
+/// are given something again when they would be sooner, and can show what they need now.
+TEST(LendingChoice, gives_workers_that_were_slow_something_when_they_would_be_sooner_all_the_same) {
+  TwoDevices node;
+  node.known.worker = 8 * kernel_seconds;  // together as much as a device
+  node.known.width = 4;
+  const auto take = [&node](std::size_t of) {
+    while (node.ready[1]->count() < of) node.add(first, 10);
+    return node.choice.take_for_host(node.ready, node.now_ns);
+  };
+  for (int i = 0; i < 40; ++i) {
+    Task* const task = take(400);
+    ASSERT_NE(task, nullptr) << i;
+    node.now_ns += 80'000'000;  // 40 times what is known
+    node.choice.finished(*task, node.now_ns);
+  }
+  EXPECT_NE(take(400), nullptr) << "it ends long before 400 tasks of the device";
+}
+
 TEST(LendingChoice, gives_the_host_a_task_for_each_worker_that_has_nothing_to_do) {
   TwoDevices node;
   node.known.worker = 8 * kernel_seconds;
