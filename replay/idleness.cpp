@@ -214,18 +214,31 @@ class TimeKeeper {
     return result;
   }
 
-  /// A device's tasks by stream.
-  [[nodiscard]] std::vector<std::vector<TaskId>> streams_of(
+  /// A device's tasks by the number of the stream, from 0 on.
+  [[nodiscard]] std::map<std::int32_t, std::vector<TaskId>> streams_of(
       const std::vector<TaskId>& tasks) const {
-    std::vector<std::vector<TaskId>> streams;
-    std::multimap<std::int64_t, std::size_t> free_since;  // streams
+    const bool is_known =
+        std::ranges::all_of(tasks, [this](TaskId task) { return run_.at(task).stream > 0; });
+    return is_known ? recorded_streams(tasks) : likely_streams(tasks);
+  }
+
+ private:
+  using Streams = std::map<std::int32_t, std::vector<TaskId>>;
+
+  [[nodiscard]] Streams recorded_streams(const std::vector<TaskId>& tasks) const {
+    Streams streams;
+    for (const TaskId task : tasks) streams[run_.at(task).stream - 1].push_back(task);
+    return streams;
+  }
+
+  [[nodiscard]] Streams likely_streams(const std::vector<TaskId>& tasks) const {
+    Streams streams;
+    std::multimap<std::int64_t, std::int32_t> free_since;  // streams
     for (const TaskId task : tasks) {
       const Interval time = run_.at(task).time;
       const auto busy = free_since.upper_bound(time.start_ns);
-      std::size_t stream = streams.size();
-      if (busy == free_since.begin()) {
-        streams.emplace_back();
-      } else {
+      auto stream = static_cast<std::int32_t>(streams.size());
+      if (busy != free_since.begin()) {
         stream = std::prev(busy)->second;
         free_since.erase(std::prev(busy));
       }
@@ -235,7 +248,6 @@ class TimeKeeper {
     return streams;
   }
 
- private:
   /// Where idle time is put down.
   struct Account {
     ThreadTime& result;
@@ -390,10 +402,9 @@ Idleness idleness_of(const RunTrace& run, const Graph& graph, Interval span,
     const std::vector<TaskId> tasks = keeper.tasks_of(run.threads[i]);
     idleness.threads.push_back(keeper.of(thread, tasks, parts));
     if (run.threads[i].role != Role::device) continue;
-    std::int32_t stream = 0;
-    for (const std::vector<TaskId>& part : keeper.streams_of(tasks)) {
+    for (const auto& [stream, part] : keeper.streams_of(tasks)) {
       idleness.streams.push_back(keeper.of(thread, part));
-      idleness.streams.back().stream = stream++;
+      idleness.streams.back().stream = stream;
     }
   }
   return idleness;

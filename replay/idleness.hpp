@@ -47,8 +47,8 @@ struct ThreadTime {
 
 struct Idleness {
   std::vector<ThreadTime> threads;  ///< those that run tasks: workers, devices
-  /// Of devices. Which stream ran a task is not recorded: as few as can have run them, each task on
-  /// the one that was free last.
+  /// Of devices, those that ran a task. Where it is not recorded which, in older traces: as few
+  /// as can have run them, each task on the one that was free last.
   std::vector<ThreadTime> streams;
 };
 

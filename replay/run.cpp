@@ -105,6 +105,7 @@ class NodeReader {
     task.tile = record.tile;
     task.priority = record.priority;
     task.fine = record.fine;
+    task.stream = record.stream;
     if (record.is_divided != 0) {
       task.divided_ns = task.time.start_ns;
       task.time.start_ns = task.time.end_ns;

@@ -56,7 +56,8 @@ struct Task {
   Interval time;
   trace::Tile tile;  ///< the main output
   std::int32_t priority = 0;
-  std::uint32_t fine = 0;  ///< of a fine task: its number in the divided one, from 1
+  std::uint32_t fine = 0;   ///< of a fine task: its number in the divided one, from 1
+  std::uint8_t stream = 0;  ///< of the device that ran it, from 1; 0: of none, or not recorded
   std::int64_t first_access = 0;
   std::int32_t access_count = 0;
   std::int64_t divided_ns = not_divided;  ///< when it was divided

@@ -1,6 +1,8 @@
 #include "apps/page/items.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <tuple>
 
 namespace heddle::page {
@@ -24,6 +26,12 @@ void take_in(Item& item, const Task& task, std::int64_t& longest_ns) {
   ++item.count;
 }
 
+/// Of a thread, or of a stream.
+struct Last {
+  std::size_t item = 0;
+  std::int64_t longest_ns = 0;  ///< of its tasks
+};
+
 }  // namespace
 
 std::vector<Item> items_of(const RunTrace& run, std::int64_t quantum_ns) {
@@ -39,20 +47,20 @@ std::vector<Item> items_of(const RunTrace& run, std::int64_t quantum_ns) {
       const Interval time = run.at(id).time;
       return std::tuple(time.start_ns, time.end_ns, id);
     });
-    std::int64_t longest_ns = 0;
-    bool is_first = true;
+    std::map<std::uint8_t, Last> last;  // by stream
     for (const TaskId id : tasks) {
       Task task = run.at(id);
       task.time.end_ns = std::max(task.time.start_ns, task.time.end_ns);
+      const auto [at, is_first] = last.try_emplace(task.stream);
+      Last& before = at->second;
       if (quantum_ns > 0 && !is_first &&
-          items.back().time.start_ns / quantum_ns == task.time.start_ns / quantum_ns) {
-        take_in(items.back(), task, longest_ns);
+          items[before.item].time.start_ns / quantum_ns == task.time.start_ns / quantum_ns) {
+        take_in(items[before.item], task, before.longest_ns);
         continue;
       }
-      items.push_back(
-          {ThreadId(static_cast<std::int32_t>(t)), task.time, task.kernel, 1, task.time.ns(), id});
-      longest_ns = task.time.ns();
-      is_first = false;
+      before = {items.size(), task.time.ns()};
+      items.push_back({ThreadId(static_cast<std::int32_t>(t)), task.time, task.kernel, 1,
+                       task.time.ns(), id, task.stream});
     }
   }
   return items;

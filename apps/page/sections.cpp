@@ -173,6 +173,7 @@ ByteWriter tasks_section(const RunTrace& run, std::span<const Item> items, std::
   for (const Item& item : items) to.put(unsigned_of(item.time.ns()));
   for (const Item& item : items) to.put(item.kernel.value());
   for (const Item& item : items) to.put(unsigned_of(item.count));
+  for (const Item& item : items) to.put(item.stream);
   for (const Item& item : items) {
     if (item.count > 1) to.put(unsigned_of(item.time.ns() - item.busy_ns));
   }

@@ -99,6 +99,10 @@ class DeviceManager {
 
  private:
   [[nodiscard]] StreamQueue& urgent() { return queues_.back(); }
+  /// From 1 on, as traces name it; all that no byte can tell apart have the last number.
+  [[nodiscard]] std::uint8_t number_of(const StreamQueue& queue) const {
+    return static_cast<std::uint8_t>(std::min<std::ptrdiff_t>(&queue - queues_.data() + 1, 255));
+  }
 
   /// Until there may be something to do. Without notices the events are polled; where threads share
   /// cores, with a pause that bounds how late a finished kernel is seen.
@@ -133,7 +137,8 @@ class DeviceManager {
           cache_.release(TaskUses(engine_.store(), *flight.task).span());
         }
         const std::int64_t end = flight.event->completed_ns();
-        record_task(trace_, *flight.task, std::max(flight.launched_ns, queue.free_since_ns), end);
+        record_task(trace_, *flight.task, std::max(flight.launched_ns, queue.free_since_ns), end,
+                    {.stream = number_of(queue)});
         queue.free_since_ns = end;
         finished.push_back(flight.task);
         queue.first = (queue.first + 1) % queue.flights.size();

@@ -165,7 +165,8 @@ void Engine::record_divided(const DividedTask& divided) {
   if (divided_trace_ == nullptr) {
     divided_trace_ = &recorder_.thread(std::string(trace::divided_row), trace::divided_row_order);
   }
-  record_task(*divided_trace_, *divided.task, divided.start_ns, trace::now_ns(), true);
+  record_task(*divided_trace_, *divided.task, divided.start_ns, trace::now_ns(),
+              {.is_divided = true});
 }
 
 /// The tiles' content is visible here: a fine task is taken under the lock under which those that

@@ -23,13 +23,19 @@ inline trace::TaskRecord task_record(const protocol::Task& task, trace::NameId k
           .priority = task.priority};
 }
 
-/// `is_divided`: fine tasks did its work.
+/// How a task was run, where not as a whole by the thread itself.
+struct TaskRun {
+  bool is_divided = false;  ///< fine tasks did its work
+  std::uint8_t stream = 0;  ///< of a device, from 1
+};
+
 inline void record_task(trace::ThreadTrace& trace, const protocol::Task& task,
-                        std::int64_t start_ns, std::int64_t end_ns, bool is_divided = false) {
+                        std::int64_t start_ns, std::int64_t end_ns, const TaskRun& run = {}) {
   const auto& kernel = *static_cast<const Kernel*>(task.work.kernel);
   trace::TaskRecord record =
       task_record(task, trace.kernel_name(&kernel, kernel.name), start_ns, end_ns);
-  record.is_divided = is_divided ? 1 : 0;
+  record.is_divided = run.is_divided ? 1 : 0;
+  record.stream = run.stream;
   trace.task(record, task.operand_count, [&](std::size_t i) {
     const protocol::Operand& operand = task.operands[i];
     trace::TileAccess access;

@@ -16,7 +16,8 @@ namespace heddle::trace {
 namespace {
 
 constexpr std::string_view columns =
-    "kind,node,thread,name,job,order,priority,start_us,end_us,matrix,tile,version,from,to,bytes\n";
+    "kind,node,thread,name,job,order,priority,start_us,end_us,matrix,tile,version,from,to,bytes,"
+    "stream\n";
 
 /// A text as a field: quoted where it has to be.
 std::string field(std::string_view text) {
@@ -66,6 +67,7 @@ class CsvWriter {
     Version version{-1};
     std::int32_t from = -1;
     std::int32_t to = -1;
+    std::int32_t stream = -1;
     std::string priority;
     std::string bytes;
   };
@@ -74,11 +76,11 @@ class CsvWriter {
     const auto us = [&](std::int64_t ns) {
       return static_cast<double>(to_node0_ns(trace.info.clock_offsets, ns) - zero_ns_) * 1e-3;
     };
-    put(fmt::format("{},{},{},{},{},{},{},{:.3f},{:.3f},{},{},{},{},{},{}\n", l.kind,
+    put(fmt::format("{},{},{},{},{},{},{},{:.3f},{:.3f},{},{},{},{},{},{},{}\n", l.kind,
                     trace.node.value(), field(thread.name), field(l.name), number(l.job),
                     number(l.order), l.priority, us(l.start_ns), us(l.end_ns),
                     number(l.tile.matrix), number(l.tile.index), number(l.version.value()),
-                    number(l.from), number(l.to), l.bytes));
+                    number(l.from), number(l.to), l.bytes, number(l.stream)));
     ++lines_;
   }
 
@@ -91,6 +93,7 @@ class CsvWriter {
             .end_ns = task.end_ns,
             .tile = task.tile,
             .to = task.place.value(),
+            .stream = task.stream - 1,
             .priority = fmt::format("{}", task.priority),
             .bytes = {}};
   }

@@ -23,6 +23,7 @@ namespace heddle::trace {
 ///   from, to           places of a copy (0: the host), nodes of a message; `to` alone: the place
 ///                      of a task or counter
 ///   bytes              or a counter's value
+///   stream             of the device that ran the task, from 0 on
 ///
 /// What does not apply is empty. The file appears complete or not at all. Returns the lines behind
 /// the first. Throws Error as merge_to_chrome() does.

@@ -65,7 +65,8 @@ inline constexpr std::uint8_t wait_cause_count = 6;
 struct TaskRecord {
   RecordKind kind = RecordKind::task;
   std::uint8_t access_count = 0;  ///< filled in by ThreadTrace::task
-  std::uint16_t is_divided = 0;   ///< 1: it was divided
+  std::uint8_t is_divided = 0;    ///< 1: it was divided
+  std::uint8_t stream = 0;        ///< of the device that ran it, from 1; 0: of none, or not known
   NameId kernel{};
   std::int32_t job = -1;
   PlaceId place{};

@@ -4,6 +4,7 @@
 #include <array>
 #include <fmt/core.h>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -57,26 +58,37 @@ std::vector<std::vector<Slice>> into_rows(std::vector<Slice> slices) {
 
 std::vector<Row> rows_of(const NodeTrace& trace, const ThreadRecords& thread) {
   std::array<std::vector<Slice>, group_count> groups;
+  std::map<std::uint8_t, std::vector<Slice>> streams;
   std::size_t tasks = 0;
   for_each_record(thread.records, [&](std::size_t i) {
-    const std::optional<Group> group = group_of(thread.records[i].kind());
+    const Record& record = thread.records[i];
+    const std::optional<Group> group = group_of(record.kind());
     if (!group) return;
-    const LocalTimes times = *times_of(thread.records[i]);
-    groups[static_cast<std::size_t>(*group)].push_back(
-        {slice_times(trace.info, times.start_ns, times.end_ns), i, tasks});
-    if (thread.records[i].kind() == RecordKind::task) ++tasks;
+    const LocalTimes times = *times_of(record);
+    const Slice slice{slice_times(trace.info, times.start_ns, times.end_ns), i, tasks};
+    const bool is_task = record.kind() == RecordKind::task;
+    const std::uint8_t stream = is_task ? record.as<TaskRecord>().stream : 0;
+    (stream > 0 ? streams[stream] : groups[static_cast<std::size_t>(*group)]).push_back(slice);
+    if (is_task) ++tasks;
   });
   std::vector<Row> all;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    std::vector<std::vector<Slice>> rows = into_rows(std::move(groups[g]));
-    if (g == 0 && rows.empty()) rows.emplace_back();
+  const auto add = [&](Group group, std::string_view suffix, std::vector<Slice> slices) {
+    std::vector<std::vector<Slice>> rows = into_rows(std::move(slices));
+    if (all.empty() && rows.empty()) rows.emplace_back();
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      std::string name = fmt::format("{}{}", thread.name, suffixes[g]);
+      std::string name = fmt::format("{}{}", thread.name, suffix);
       if (r > 0) name += fmt::format(" ({})", r + 1);
       if (all.empty() && thread.dropped > 0) {
         name += fmt::format(" [{} records dropped]", thread.dropped);
       }
-      all.push_back({static_cast<Group>(g), std::move(name), std::move(rows[r])});
+      all.push_back({group, std::move(name), std::move(rows[r])});
+    }
+  };
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    add(static_cast<Group>(g), suffixes[g], std::move(groups[g]));
+    if (static_cast<Group>(g) != Group::work) continue;
+    for (auto& [stream, slices] : streams) {
+      add(Group::work, fmt::format(": stream {}", stream - 1), std::move(slices));
     }
   }
   return all;

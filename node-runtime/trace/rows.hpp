@@ -22,11 +22,12 @@ struct Slice {
   std::size_t task = 0;    ///< of a task: as many tasks of the thread were recorded before it
 };
 
-/// Slices that follow each other in time: where they overlapped there are several rows of a group.
+/// Slices that follow each other in time: each stream of a device has a row of its own, and where
+/// slices of a group overlapped there are several.
 /// Viewers drop a slice that begins inside another and ends outside of it.
 struct Row {
   Group group = Group::work;
-  std::string name;  ///< "copy", "copy: copies", "copy: copies (2)"
+  std::string name;  ///< "copy", "copy: copies", "copy: copies (2)", "device 0: stream 1"
   std::vector<Slice> slices;
 };
 

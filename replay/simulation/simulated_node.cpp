@@ -458,7 +458,8 @@ void SimulatedNode::kernel_ends(std::int32_t number) {
   Device& device = devices_[static_cast<std::size_t>(kernel.device)];
   DeviceStream& stream = device.streams[static_cast<std::size_t>(kernel.stream)];
   const TaskKind& kind = world_.kind_of(*kernel.task);
-  trace_.device_ran(kernel.device, *kernel.task, kind, kernel.start_ns, world_.now_ns);
+  trace_.device_ran(kernel.device, kernel.stream, *kernel.task, kind, kernel.start_ns,
+                    world_.now_ns);
   if (--device.running == 0) {
     totals.busy_devices_s += static_cast<double>(world_.now_ns - device.busy_since_ns) * 1e-9;
   }

@@ -1,5 +1,6 @@
 #include "replay/simulation/simulation_trace.hpp"
 
+#include <algorithm>
 #include <fmt/core.h>
 #include <utility>
 
@@ -80,8 +81,9 @@ void SimulationTrace::add_accesses(ThreadRecords& thread, const protocol::Task& 
 }
 
 void SimulationTrace::ran(ThreadRecords& thread, const protocol::Task& task, const TaskKind& kind,
-                          std::int64_t start_ns, std::int64_t end_ns) {
+                          std::int64_t start_ns, std::int64_t end_ns, std::uint8_t stream) {
   trace::TaskRecord record = record_of(task, kind.kernel, start_ns, end_ns);
+  record.stream = stream;
   record.access_count = task.operand_count;
   thread.records.push_back(Record::of(record));
   thread.totals.busy_ns += end_ns - start_ns;
@@ -139,11 +141,12 @@ void SimulationTrace::worker_waited(std::int32_t worker, std::int64_t start_ns,
   waited(1 + static_cast<std::size_t>(worker), trace::WaitCause::no_task, start_ns, end_ns);
 }
 
-void SimulationTrace::device_ran(std::int32_t device, const protocol::Task& task,
-                                 const TaskKind& kind, std::int64_t start_ns, std::int64_t end_ns) {
+void SimulationTrace::device_ran(std::int32_t device, std::int32_t stream,
+                                 const protocol::Task& task, const TaskKind& kind,
+                                 std::int64_t start_ns, std::int64_t end_ns) {
   if (!enabled_) return;
   ran(trace_.threads[first_device_ + static_cast<std::size_t>(device)], task, kind, start_ns,
-      end_ns);
+      end_ns, static_cast<std::uint8_t>(std::min(stream + 1, 255)));
 }
 
 void SimulationTrace::copied(const protocol::CopyAction& copy, trace::CopyReason reason,

@@ -31,8 +31,9 @@ class SimulationTrace {
   void ready(std::int32_t worker, std::size_t count, std::int64_t time_ns);
   /// Without a task; before the next one that it runs.
   void worker_waited(std::int32_t worker, std::int64_t start_ns, std::int64_t end_ns);
-  void device_ran(std::int32_t device, const protocol::Task& task, const TaskKind& kind,
-                  std::int64_t start_ns, std::int64_t end_ns);
+  /// `stream`: from 0 on.
+  void device_ran(std::int32_t device, std::int32_t stream, const protocol::Task& task,
+                  const TaskKind& kind, std::int64_t start_ns, std::int64_t end_ns);
   void copied(const protocol::CopyAction& copy, trace::CopyReason reason, std::uint64_t bytes,
               std::int64_t posted_ns, std::int64_t start_ns, std::int64_t end_ns);
   void sent(const protocol::SendAction& send, std::uint64_t bytes, std::int64_t posted_ns,
@@ -53,7 +54,7 @@ class SimulationTrace {
                                             std::int64_t start_ns, std::int64_t end_ns);
   static void add_accesses(trace::ThreadRecords& thread, const protocol::Task& task);
   void ran(trace::ThreadRecords& thread, const protocol::Task& task, const TaskKind& kind,
-           std::int64_t start_ns, std::int64_t end_ns);
+           std::int64_t start_ns, std::int64_t end_ns, std::uint8_t stream = 0);
 
   void waited(std::size_t thread, trace::WaitCause cause, std::int64_t start_ns,
               std::int64_t end_ns);

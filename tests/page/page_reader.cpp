@@ -109,6 +109,7 @@ DecodedTasks decode_tasks(const std::string& bytes, std::size_t threads) {
   }
   tasks.kernel = reader.column(n);
   tasks.count = reader.column(n);
+  tasks.stream = reader.column(n);
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t idle_ns =
         tasks.count[i] > 1 ? static_cast<std::int64_t>(reader.one()) : std::int64_t{0};

@@ -42,6 +42,7 @@ struct DecodedTasks {
   std::vector<std::int64_t> end_ns;
   std::vector<std::int64_t> kernel;
   std::vector<std::int64_t> count;
+  std::vector<std::int64_t> stream;  ///< from 1; 0: of no device
   std::vector<std::int64_t> busy_ns;
   std::vector<std::size_t> thread;
 };

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/page/items.hpp"
 #include "base/error.hpp"
 #include "replay/analysis.hpp"
 #include "replay/idleness.hpp"
@@ -110,6 +111,25 @@ TEST_F(PageTest, has_every_task_as_it_was) {
       EXPECT_EQ(accesses[k][a].mode, known[a].mode);
     }
   }
+}
+
+TEST_F(PageTest, tells_which_stream_of_a_device_ran_a_task_and_draws_each_for_itself) {
+  RunBuilder build(1, 1);
+  build.nodes()[0].threads[0].name = "device 0";
+  build.task(0, 0, "a", 0, 50, {changes(0, 0)}).by_stream(0, 0, 2);
+  build.task(0, 0, "b", 10, 60, {changes(1, 0)}).by_stream(0, 0, 1);
+  build.task(0, 0, "c", 50, 70, {changes(2, 0)}).by_stream(0, 0, 2);
+  const replay::RunTrace run = build.run();
+  const DecodedTasks tasks = tasks_of(write({&run}).text, 0, run);
+  EXPECT_EQ(tasks.stream, (std::vector<std::int64_t>{2, 1, 2}));
+  // Where all that began in the same 100 us is one item, those of the two streams are two.
+  const std::vector<Item> items = items_of(run, 100'000);
+  ASSERT_EQ(items.size(), 2U);
+  EXPECT_EQ(items[0].stream, 2);
+  EXPECT_EQ(items[0].count, 2);
+  EXPECT_EQ(items[0].busy_ns, 70'000);
+  EXPECT_EQ(items[1].stream, 1);
+  EXPECT_EQ(items[1].count, 1);
 }
 
 TEST_F(PageTest, keeps_accesses_of_other_matrices_and_of_unknown_ones) {

@@ -194,6 +194,24 @@ TEST(Idleness, of_streams_adds_up_like_that_of_threads) {
   EXPECT_EQ(us(idleness.streams[1], IdleCause::end), 10);
 }
 
+TEST(Idleness, of_streams_is_that_of_those_that_were_recorded) {
+  RunBuilder build(1, 1);
+  build.nodes()[0].threads[0].name = "device 0";
+  build.task(0, 0, "a", 0, 50, {changes(0, 0)}).by_stream(0, 0, 3);
+  build.task(0, 0, "b", 20, 90, {changes(1, 0)}).by_stream(0, 0, 1);
+  build.task(0, 0, "c", 60, 80, {changes(2, 0), reads(0, 1)}).by_stream(0, 0, 2);
+  const RunTrace run = build.run();
+  const Idleness idleness = idleness_of(run, Graph(run, 0), {0, 100'000});
+  ASSERT_EQ(idleness.streams.size(), 3U);
+  for (const auto& [stream, busy_ns] : {std::pair{0, 70'000}, {1, 20'000}, {2, 50'000}}) {
+    const ThreadTime& time = idleness.streams[static_cast<std::size_t>(stream)];
+    EXPECT_EQ(time.stream, stream);
+    EXPECT_EQ(time.tasks, 1);
+    EXPECT_EQ(time.busy_ns, busy_ns);
+    EXPECT_EQ(time.busy_ns + time.idle(), 100'000);
+  }
+}
+
 TEST(ServiceTimes, are_what_was_recorded_and_the_rest_is_unknown) {
   RunBuilder build(1, 1);
   build.task(0, 0, "a", 0, 100, {changes(0, 0)});

@@ -65,7 +65,16 @@ class RunBuilder {
     }
     return *this;
   }
-  /// Both ends of a message; the receive was posted at `posted_us`.
+  /// The task of before was run by that stream of its device, from 1.
+  RunBuilder& by_stream(std::int32_t node, std::size_t worker, std::uint8_t stream) {
+    auto& records = thread(node, worker).records;
+    auto at = std::prev(records.end());
+    while (at->kind() != trace::RecordKind::task) --at;
+    auto task = at->as<trace::TaskRecord>();
+    task.stream = stream;
+    *at = trace::Record::of(task);
+    return *this;
+  }
   /// The task of before, which a worker has begun at `start_us`, was divided, with these fine
   /// tasks.
   struct Fine {
@@ -101,6 +110,7 @@ class RunBuilder {
     return *this;
   }
 
+  /// Both ends of a message; the receive was posted at `posted_us`.
   RunBuilder& message(std::int32_t from, std::int32_t to, std::int32_t tile, std::int32_t version,
                       std::int64_t start_us, std::int64_t end_us, std::int64_t posted_us = 0) {
     trace::MessageRecord record{.job = 0,

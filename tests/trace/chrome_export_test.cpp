@@ -222,6 +222,19 @@ TEST_F(ChromeExport, TellsWhichWayMessagesTookAndWhatWasDoneWithTheirFragments) 
   EXPECT_EQ(trace.slices("node 0/mpi: fragments (2)").at(0).at("name"), "unpack A (6, 0)");
 }
 
+TEST_F(ChromeExport, HasARowForEachStreamOfADevice) {
+  TraceBuilder node(0, 1);
+  node.thread("device 0").task(1'000, 5'000, 0, 0).by_stream(2);
+  node.task(5'000, 6'000, 1, 0).by_stream(1).task(5'500, 7'000, 2, 0).by_stream(2);
+  node.wait(2'000, 4'000, WaitCause::other);
+
+  const Exported trace = exported({node.trace()});
+
+  EXPECT_EQ(trace.slices("node 0/device 0").size(), 1U) << "what its manager waited";
+  EXPECT_EQ(trace.slices("node 0/device 0: stream 0").size(), 1U);
+  EXPECT_EQ(trace.slices("node 0/device 0: stream 1").size(), 2U);
+}
+
 TEST_F(ChromeExport, DrawsAnArrowFromEachSendToItsReceive) {
   TraceBuilder node0(0, 3);
   TraceBuilder node1(1, 3);

@@ -39,15 +39,15 @@ TEST_F(CsvExport, has_a_line_for_each_record_under_one_that_names_the_columns) {
       lines_of({build.trace()}),
       (std::vector<std::string>{
           "kind,node,thread,name,job,order,priority,start_us,end_us,matrix,tile,version,from,to,"
-          "bytes",
-          "task,0,worker 0,gsmm,0,0,0,0.000,2.500,0,35,,,0,",
-          "wait,0,worker 0,dependency,,,,2.500,3.000,,,,,,",
-          "copy,0,copy,copy,0,,,1.000,1.500,0,1,1,0,1,4096",
-          "copy,0,copy,fetch,,,,1.600,1.700,0,1,,0,1,4096",
-          "send,0,mpi,shared,0,,,4.000,5.000,0,4,1,0,1,8192",
-          "receive,0,mpi,unknown,0,,,4.000,5.500,0,6,1,1,0,8192",
-          "fragment,0,mpi,pack,0,,,4.100,4.200,0,4,1,,,1024",
-          "counter,0,mpi,ready tasks,,,,6.000,6.000,,,,,1,-8"}));
+          "bytes,stream",
+          "task,0,worker 0,gsmm,0,0,0,0.000,2.500,0,35,,,0,,",
+          "wait,0,worker 0,dependency,,,,2.500,3.000,,,,,,,",
+          "copy,0,copy,copy,0,,,1.000,1.500,0,1,1,0,1,4096,",
+          "copy,0,copy,fetch,,,,1.600,1.700,0,1,,0,1,4096,",
+          "send,0,mpi,shared,0,,,4.000,5.000,0,4,1,0,1,8192,",
+          "receive,0,mpi,unknown,0,,,4.000,5.500,0,6,1,1,0,8192,",
+          "fragment,0,mpi,pack,0,,,4.100,4.200,0,4,1,,,1024,",
+          "counter,0,mpi,ready tasks,,,,6.000,6.000,,,,,1,-8,"}));
 }
 
 TEST_F(CsvExport, is_on_the_clock_of_node_0) {
@@ -66,7 +66,7 @@ TEST_F(CsvExport, is_on_the_clock_of_node_0) {
 TEST_F(CsvExport, quotes_what_would_be_several_fields) {
   TraceBuilder build(0, 1);
   build.thread("a, \"b\"").wait(0, 1, WaitCause::other);
-  EXPECT_EQ(lines_of({build.trace()})[1], "wait,0,\"a, \"\"b\"\"\",other,,,,0.000,0.001,,,,,,");
+  EXPECT_EQ(lines_of({build.trace()})[1], "wait,0,\"a, \"\"b\"\"\",other,,,,0.000,0.001,,,,,,,");
 }
 
 TEST_F(CsvExport, of_nothing_has_the_first_line) {

@@ -100,6 +100,15 @@ class TraceBuilder {
         .mode = AccessMode::read_write, .tile = tile(row, column), .version = Version(0)};
     return put(accesses);
   }
+  /// The task before was run by that stream of its device, from 1.
+  TraceBuilder& by_stream(std::uint8_t stream) {
+    std::vector<Record>& records = trace_.threads.back().records;
+    Record& record = records[records.size() - 2];  // its accesses follow
+    auto task = record.as<TaskRecord>();
+    task.stream = stream;
+    record = Record::of(task);
+    return *this;
+  }
   TraceBuilder& wait(std::int64_t start, std::int64_t end, WaitCause cause) {
     return put(WaitRecord{.cause = cause, .start_ns = start, .end_ns = end});
   }

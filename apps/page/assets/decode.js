@@ -79,13 +79,14 @@ function decodeTasks(bytes, threads) {
   }
   const kernel = reader.column(new Uint16Array(n));
   const count = reader.column(new Int32Array(n));
+  const stream = reader.column(new Uint8Array(n));  // from 1; 0: of no device, or not recorded
   let idle = null;  // of items of several tasks: how long of their time none ran
   for (let i = 0; i < n; ++i) {
     if (count[i] === 1) continue;
     idle ??= new Float64Array(n);
     idle[i] = reader.one();
   }
-  return {first, n, start, end, thread, kernel, count, idle};
+  return {first, n, start, end, thread, kernel, count, stream, idle};
 }
 
 function decodeIdle(bytes, threads) {

@@ -164,6 +164,16 @@ function apart(n, start, end, most = 32) {
   return lanes.length > 0 ? lanes : [[]];
 }
 
+/// Items of a device by the stream that ran them: lists of indices, counted from `low`.
+function byStream(stream, low, high) {
+  const lanes = new Map();
+  for (let i = low; i < high; ++i) {
+    if (!lanes.has(stream[i])) lanes.set(stream[i], []);
+    lanes.get(stream[i]).push(i - low);
+  }
+  return [...lanes.keys()].sort((a, b) => a - b).map((one) => lanes.get(one));
+}
+
 /// A lane of some of many items.
 function laneOf(ids, start, end, kind) {
   const pick = (of, Type) => Type.from(ids, of);
@@ -174,10 +184,10 @@ function laneOf(ids, start, end, kind) {
 function taskLanes(run, t, kinds) {
   const {tasks} = run;
   const [low, high] = [tasks.first[t], tasks.first[t + 1]];
-  let overlap = false;
-  for (let i = low + 1; i < high && !overlap; ++i) overlap = tasks.start[i] < tasks.end[i - 1];
-  if (overlap && run.threads[t].role === 'device') {
-    const lanes = apart(high - low, (i) => tasks.start[low + i], (i) => tasks.end[low + i]);
+  if (run.threads[t].role === 'device' && low < high) {
+    const lanes = tasks.stream.subarray(low, high).every((stream) => stream > 0)
+      ? byStream(tasks.stream, low, high)
+      : apart(high - low, (i) => tasks.start[low + i], (i) => tasks.end[low + i]);
     return lanes.map((ids) => laneOf(ids.map((i) => i + low), (i) => tasks.start[i], (i) => tasks.end[i], (i) => kinds[tasks.kernel[i]]));
   }
   const kind = new Uint8Array(high - low);
