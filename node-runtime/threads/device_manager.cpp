@@ -210,7 +210,7 @@ class DeviceManager {
           next.is_acquired = !is_cancelled(task);
           return !next.is_acquired || cache_.try_acquire(TaskUses(engine_.store(), task).span());
         },
-        [&](std::int32_t priority) { return engine_.take_above(place_, priority); });
+        [&](std::int32_t priority) { return engine_.take_above(place_, priority, ready_left_); });
     say_how_many_wait();
     return next;
   }
@@ -277,6 +277,7 @@ class DeviceManager {
     queue.stream->record(*flight.event);
     ++queue.count;
     ++in_flight_;
+    engine_.record_ready(trace_, place_, flight.launched_ns, ready_left_ + tasks_.count());
   }
 
   void launch_kernel(Stream& stream, const protocol::Task& task, std::int64_t* info) {
@@ -322,6 +323,7 @@ class DeviceManager {
   std::vector<StreamQueue> queues_;  ///< the urgent one last
   std::size_t in_flight_ = 0;
   WaitingTasks tasks_;
+  std::size_t ready_left_ = 0;     ///< that nobody has taken, when this last looked
   std::int32_t said_waiting_ = 0;  ///< to the engine
 };
 

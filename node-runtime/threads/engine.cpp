@@ -193,11 +193,13 @@ void Engine::ring(Wakes& wakes) {
   if (wakes.message) message_bell.ring();
 }
 
-Task* Engine::take_above(PlaceId place, std::int32_t above) {
+Task* Engine::take_above(PlaceId place, std::int32_t above, std::size_t& left) {
   const std::lock_guard lock(mutex_);
   ReadyQueue& ready = *ready_[static_cast<std::size_t>(place.value())];
+  left = ready.count();
   if (ready.top() <= above) return nullptr;
   running_.fetch_add(1, std::memory_order_relaxed);
+  --left;
   return ready.pop();
 }
 

@@ -150,8 +150,13 @@ class Engine {
   /// or a more urgent one. What is to be run whole comes back as it was, without its place.
   HostWork divide(const HostWork& work, std::int32_t worker, trace::ThreadTrace& trace);
   /// Takes the next ready task of a device's place if its priority is above `above`; null if there
-  /// is none.
-  protocol::Task* take_above(PlaceId place, std::int32_t above);
+  /// is none. `left`: tasks that are ready there then.
+  protocol::Task* take_above(PlaceId place, std::int32_t above, std::size_t& left);
+  /// How many tasks of a place are ready, for the trace.
+  void record_ready(trace::ThreadTrace& trace, PlaceId place, std::int64_t time_ns,
+                    std::size_t count) const {
+    trace.counter(depth_name_, place, time_ns, static_cast<std::int64_t>(count));
+  }
   /// Takes a ready task of another device's place, with tiles of at most so many bytes, for a
   /// device that has nothing to do; its blocks are acquired in that device's memory. Null: there is
   /// none now, and the device's bell rings when it should look again.

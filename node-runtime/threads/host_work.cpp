@@ -157,7 +157,7 @@ void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
   }
   const std::int64_t end = trace::now_ns();
   record_task(trace, task, start, end);
-  trace.counter(depth_name_, host_place, end, static_cast<std::int64_t>(ready_hint()));
+  record_ready(trace, host_place, end, ready_hint());
 }
 
 void Engine::record_divided(const DividedTask& divided) {
@@ -193,7 +193,7 @@ void Engine::execute_fine(const FineWork& work, trace::ThreadTrace& trace) {
   }
   const std::int64_t end = trace::now_ns();
   record_fine_task(trace, work, start, end);
-  trace.counter(depth_name_, host_place, end, static_cast<std::int64_t>(ready_hint()));
+  record_ready(trace, host_place, end, ready_hint());
 }
 
 }  // namespace heddle

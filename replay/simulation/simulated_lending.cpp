@@ -128,6 +128,7 @@ void SimulatedNode::receive(std::int32_t number) {
     ++world_.result.tasks_visiting;
     ++device.visits;
     ++least->given;
+    count_ready(number);
     device.manager_free_ns =
         std::max(world_.now_ns, device.manager_free_ns) + ns_of(world_.machine.launch_s);
     const auto stream = static_cast<std::int32_t>(least - device.streams.begin());

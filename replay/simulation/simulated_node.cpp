@@ -418,6 +418,7 @@ void SimulatedNode::launch(std::int32_t number) {
     protocol::Task* const task = next_of_device(number);
     if (task == nullptr) break;
     ++least->given;
+    count_ready(number);
     device.manager_free_ns =
         std::max(world_.now_ns, device.manager_free_ns) + ns_of(world_.machine.launch_s);
     const auto stream = static_cast<std::int32_t>(least - device.streams.begin());
@@ -426,6 +427,13 @@ void SimulatedNode::launch(std::int32_t number) {
   }
   if (memory_) ask_ahead(number);
   if (lending_) receive(number);
+}
+
+/// Of a device that was given a task.
+void SimulatedNode::count_ready(std::int32_t number) {
+  const auto device = static_cast<std::size_t>(number);
+  trace_.device_ready(number, ready_[device + 1]->count() + devices_[device].tasks.count(),
+                      world_.now_ns);
 }
 
 void SimulatedNode::kernel_launched(std::int32_t number) {

@@ -199,6 +199,7 @@ struct SimulatedNode final : WalkSink {
 
   // ---- what has happened, by the numbers of events ----------------------------------------------
   void task_ends(std::int32_t number);
+  void count_ready(std::int32_t number);
   void kernel_launched(std::int32_t number);
   void kernel_ends(std::int32_t number);
   void kernel_noticed(std::int32_t number);

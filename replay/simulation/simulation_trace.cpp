@@ -127,13 +127,23 @@ void SimulationTrace::worker_ran(std::int32_t worker, const protocol::Task& task
 }
 
 void SimulationTrace::ready(std::int32_t worker, std::size_t count, std::int64_t time_ns) {
+  if (enabled_) count_ready(1 + static_cast<std::size_t>(worker), host_place, count, time_ns);
+}
+
+void SimulationTrace::device_ready(std::int32_t device, std::size_t count, std::int64_t time_ns) {
   if (!enabled_) return;
+  count_ready(first_device_ + static_cast<std::size_t>(device), PlaceId{device + 1}, count,
+              time_ns);
+}
+
+void SimulationTrace::count_ready(std::size_t thread, PlaceId place, std::size_t count,
+                                  std::int64_t time_ns) {
   trace::CounterRecord record;
   record.name = name(std::string(trace::ready_tasks_name));
-  record.place = host_place;
+  record.place = place;
   record.time_ns = time_ns;
   record.value = static_cast<std::int64_t>(count);
-  trace_.threads[1 + static_cast<std::size_t>(worker)].records.push_back(Record::of(record));
+  trace_.threads[thread].records.push_back(Record::of(record));
 }
 
 void SimulationTrace::worker_waited(std::int32_t worker, std::int64_t start_ns,

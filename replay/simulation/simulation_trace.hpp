@@ -29,6 +29,8 @@ class SimulationTrace {
                std::int64_t end_ns);
   /// Tasks that workers may begin, when one of them has ended its own.
   void ready(std::int32_t worker, std::size_t count, std::int64_t time_ns);
+  /// Tasks of a device that are ready, when it was given another one.
+  void device_ready(std::int32_t device, std::size_t count, std::int64_t time_ns);
   /// Without a task; before the next one that it runs.
   void worker_waited(std::int32_t worker, std::int64_t start_ns, std::int64_t end_ns);
   /// `stream`: from 0 on.
@@ -56,6 +58,7 @@ class SimulationTrace {
   void ran(trace::ThreadRecords& thread, const protocol::Task& task, const TaskKind& kind,
            std::int64_t start_ns, std::int64_t end_ns, std::uint8_t stream = 0);
 
+  void count_ready(std::size_t thread, PlaceId place, std::size_t count, std::int64_t time_ns);
   void waited(std::size_t thread, trace::WaitCause cause, std::int64_t start_ns,
               std::int64_t end_ns);
 

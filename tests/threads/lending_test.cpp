@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -241,11 +243,45 @@ TEST(Lending, the_trace_says_that_lent_tasks_ran_on_the_host) {
       const auto task = record.as<trace::TaskRecord>();
       const bool is_workers = thread.name.starts_with("worker");
       EXPECT_TRUE(is_workers || task.place == PlaceId{1});
+      EXPECT_EQ(task.stream == 0, is_workers);
       if (is_workers && task.place == host_place) ++on_host;
     }
   }
   EXPECT_GT(node.engine().tasks_lent(), 0);
   EXPECT_EQ(on_host, node.engine().tasks_lent());
+}
+
+TEST(Lending, the_trace_tells_which_of_a_device_s_streams_ran_a_task_and_how_many_were_ready) {
+  Config config = config_of({.devices = 1, .streams = 2}, "tile: 16, strip: 0");
+  config.trace.file = "kept in memory";
+  Node node(config);
+  Matrix<double> a = dominant(node, 200);
+  expect_done(node.submit(cholesky(a)));
+  std::map<int, std::int64_t> end_ns;  // of each stream's task before
+  std::int64_t tasks = 0;
+  std::int64_t counts = 0;
+  std::int64_t most_ready = 0;
+  for (const trace::ThreadRecords& thread : trace::collect(node.recorder(), {}).threads) {
+    if (!thread.name.starts_with("device")) continue;
+    for (const trace::Record& record : thread.records) {
+      if (record.kind() == trace::RecordKind::counter) {
+        const auto counter = record.as<trace::CounterRecord>();
+        EXPECT_EQ(counter.place, PlaceId{1});
+        ++counts;
+        most_ready = std::max(most_ready, counter.value);
+      }
+      if (record.kind() != trace::RecordKind::task) continue;
+      const auto task = record.as<trace::TaskRecord>();
+      EXPECT_GE(task.stream, 1);
+      EXPECT_LE(task.stream, 3) << "two and the one for urgent kernels";
+      EXPECT_GE(task.start_ns, end_ns[task.stream]) << "one after the other";
+      end_ns[task.stream] = task.end_ns;
+      ++tasks;
+    }
+  }
+  EXPECT_EQ(counts, tasks) << "with each task";
+  EXPECT_GT(end_ns.size(), 1U);
+  EXPECT_GT(most_ready, 3) << "of a step's updates";
 }
 
 TEST(Lending, begins_with_times_that_are_of_a_product_and_about_what_a_core_can_do) {
