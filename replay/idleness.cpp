@@ -209,7 +209,8 @@ class TimeKeeper {
       result.busy_ns += std::max<std::int64_t>(0, time.end_ns - std::max(now, time.start_ns));
       now = std::max(now, time.end_ns);
     }
-    Account{result, parts}.add(IdleCause::end, {now, span_.end_ns});
+    Account{result, parts}.add(run_.at(thread).is_cut ? IdleCause::unknown : IdleCause::end,
+                               {now, span_.end_ns});
     result.waited_for = added_up(std::move(result.waited_for));
     return result;
   }
@@ -373,7 +374,8 @@ void measure(std::vector<Step> steps, std::int32_t threads, Hidden& hidden) {
 
 const char* name(IdleCause cause) {
   static constexpr std::array<const char*, idle_cause_count> names{
-      "task here", "task there", "window", "generation", "message", "copy", "runtime", "end"};
+      "task here", "task there", "window", "generation", "message",
+      "copy",      "runtime",    "end",    "unknown"};
   return names.at(static_cast<std::size_t>(cause));
 }
 

@@ -21,9 +21,10 @@ enum class IdleCause : std::uint8_t {
   message,     ///< its data was on the way from another node
   copy,        ///< its data was on the way from another place of the node, or back to this one
   runtime,     ///< all was there: scheduling, or the choice of another task
-  end          ///< it ran no task any more
+  end,         ///< it ran no task any more
+  unknown      ///< nothing more of it was recorded, or could be read, though there may have been
 };
-inline constexpr std::size_t idle_cause_count = 8;
+inline constexpr std::size_t idle_cause_count = 9;
 /// "task here", ...
 [[nodiscard]] const char* name(IdleCause cause);
 

@@ -58,8 +58,14 @@ class Names {
 /// Adds the records of a node.
 class NodeReader {
  public:
-  NodeReader(RunTrace& run, std::vector<Message>& sends, const trace::NodeTrace& trace, Names& all)
-      : run_(run), sends_(sends), trace_(trace), all_names_(all), names_(all.take(trace.names)) {
+  NodeReader(RunTrace& run, std::vector<Message>& sends, const trace::NodeTrace& trace, Names& all,
+             bool is_whole)
+      : run_(run),
+        sends_(sends),
+        trace_(trace),
+        all_names_(all),
+        names_(all.take(trace.names)),
+        is_whole_(is_whole) {
     for (const std::string& text : trace.names) {
       generated_jobs_.push_back(trace::job_of_generated(text));
     }
@@ -78,6 +84,7 @@ class NodeReader {
     thread.role = role_of(row.name);
     thread.sort_order = row.sort_order;
     thread.dropped = row.dropped;
+    thread.is_cut = !is_whole_ || row.dropped > 0;
     thread.first_task = TaskId(static_cast<std::int32_t>(run_.tasks.size()));
     thread.first_wait = std::ssize(run_.waits);
     recorded_.reset();
@@ -166,6 +173,7 @@ class NodeReader {
   const trace::NodeTrace& trace_;
   Names& all_names_;
   std::vector<trace::NameId> names_;
+  bool is_whole_;
   std::unordered_map<trace::NameId, trace::NameId> fine_names_;
   std::vector<std::optional<std::int32_t>> generated_jobs_;  ///< by the node's names
   ThreadId thread_;
@@ -254,7 +262,8 @@ class RunMaker {
  public:
   explicit RunMaker(std::string source) : names_(run_.names) { run_.source = std::move(source); }
 
-  void add(const trace::NodeTrace& trace, const std::string& file) {
+  /// `is_whole`: all that the node recorded was read.
+  void add(const trace::NodeTrace& trace, const std::string& file, bool is_whole) {
     const auto metadata = nlohmann::json::parse(trace.info.metadata);
     const bool is_first = nodes_.is_empty();
     nodes_.add(trace, metadata, file);
@@ -265,7 +274,7 @@ class RunMaker {
       run_.where = metadata.at("node").dump();
     }
     add_matrices(trace.matrices);
-    NodeReader(run_, sends_, trace, names_).read();
+    NodeReader(run_, sends_, trace, names_, is_whole).read();
   }
 
   [[nodiscard]] RunTrace take() {
@@ -329,13 +338,13 @@ std::string RunTrace::label_of(const Task& task) const {
 
 RunTrace make_run(std::string source, const std::vector<trace::NodeTrace>& traces) {
   RunMaker maker(std::move(source));
-  for (const trace::NodeTrace& trace : traces) maker.add(trace, "a trace in memory");
+  for (const trace::NodeTrace& trace : traces) maker.add(trace, "a trace in memory", true);
   return maker.take();
 }
 
 namespace {
 
-/// Reads a run's files one after the other: `take(trace, file)` gets each trace.
+/// Reads a run's files one after the other: `take(trace, file, is_whole)` gets each trace.
 template <class Take>
 std::vector<std::string> read_files(const std::filesystem::path& path, const Take& take) {
   std::vector<std::string> damages;
@@ -345,8 +354,8 @@ std::vector<std::string> read_files(const std::filesystem::path& path, const Tak
       throw Error(ErrorCode::usage, fmt::format("trace file '{}' is of node {}; was it renamed?",
                                                 file.string(), salvaged.trace.node.value()));
     }
-    if (!salvaged.damage.empty()) damages.push_back(std::move(salvaged.damage));
-    return std::move(salvaged.trace);
+    if (!salvaged.damage.empty()) damages.push_back(salvaged.damage);
+    return salvaged;
   };
   std::error_code unknown;  // of a path that cannot be looked at, which the reader tells
   const std::filesystem::file_type type = std::filesystem::status(path, unknown).type();
@@ -357,7 +366,8 @@ std::vector<std::string> read_files(const std::filesystem::path& path, const Tak
                             path.string(), path.string()));
   }
   if (type != std::filesystem::file_type::directory) {
-    take(read(path, std::nullopt), path);
+    trace::SalvagedTrace salvaged = read(path, std::nullopt);
+    take(std::move(salvaged.trace), path, salvaged.damage.empty());
     return damages;
   }
   const auto files = trace::node_files_in(path);
@@ -368,16 +378,16 @@ std::vector<std::string> read_files(const std::filesystem::path& path, const Tak
   }
   bool is_any_there = false;
   for (const auto& [node, file] : files) {
-    std::optional<trace::NodeTrace> trace;
+    std::optional<trace::SalvagedTrace> salvaged;
     try {
-      trace = read(file, node);
+      salvaged = read(file, node);
     } catch (const Error& error) {
       if (files.size() == 1) throw;
       damages.emplace_back(error.what());
       continue;
     }
     is_any_there = true;
-    take(std::move(*trace), file);
+    take(std::move(salvaged->trace), file, salvaged->damage.empty());
   }
   if (is_any_there) return damages;
   throw Error(ErrorCode::usage, fmt::format("none of the {} traces in '{}' can be read",
@@ -389,9 +399,8 @@ std::vector<std::string> read_files(const std::filesystem::path& path, const Tak
 RunTrace load_run(const std::filesystem::path& path) {
   RunMaker maker(path.string());
   std::vector<std::string> damages =
-      read_files(path, [&](const trace::NodeTrace& trace, const std::filesystem::path& file) {
-        maker.add(trace, file.string());
-      });
+      read_files(path, [&](const trace::NodeTrace& trace, const std::filesystem::path& file,
+                           bool is_whole) { maker.add(trace, file.string(), is_whole); });
   RunTrace run = maker.take();
   run.damages.insert(run.damages.begin(), std::make_move_iterator(damages.begin()),
                      std::make_move_iterator(damages.end()));
@@ -401,10 +410,11 @@ RunTrace load_run(const std::filesystem::path& path) {
 SalvagedRun salvage_run(const std::filesystem::path& path) {
   SalvagedRun run;
   OneRun nodes;
-  run.damages = read_files(path, [&](trace::NodeTrace trace, const std::filesystem::path& file) {
-    nodes.add(trace, nlohmann::json::parse(trace.info.metadata), file.string());
-    run.traces.push_back(std::move(trace));
-  });
+  run.damages = read_files(
+      path, [&](trace::NodeTrace trace, const std::filesystem::path& file, bool /*is_whole*/) {
+        nodes.add(trace, nlohmann::json::parse(trace.info.metadata), file.string());
+        run.traces.push_back(std::move(trace));
+      });
   if (std::filesystem::is_directory(path)) {
     std::ranges::move(nodes.damages(), std::back_inserter(run.damages));
   }

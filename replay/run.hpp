@@ -37,6 +37,7 @@ struct Thread {
   Role role = Role::other;
   int sort_order = 0;
   std::uint64_t dropped = 0;    ///< records that found no room
+  bool is_cut = false;          ///< more may have come after its last record: its file was damaged
   TaskId first_task;            ///< its tasks are those from here
   TaskId last_task;             ///< up to this one, without it
   std::int64_t first_wait = 0;  ///< likewise its waits

@@ -25,7 +25,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::commit() {
   sink_->close();
   if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
-    throw Error(ErrorCode::internal, fmt::format("cannot write the trace '{}': {}", path_,
+    throw Error(ErrorCode::internal, fmt::format("cannot write '{}': {}", path_,
                                                  std::generic_category().message(errno)));
   }
   committed_ = true;

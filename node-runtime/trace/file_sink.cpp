@@ -16,7 +16,7 @@ FileSink::FileSink(const std::string& path, std::string name) : name_(std::move(
   buffer_.reserve(buffer_bytes);
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file_ < 0) {
-    throw Error(ErrorCode::usage, fmt::format("cannot write the trace '{}': {}", name_,
+    throw Error(ErrorCode::usage, fmt::format("cannot write '{}': {}", name_,
                                               std::generic_category().message(errno)));
   }
 }
@@ -53,7 +53,7 @@ void FileSink::write_through(std::span<const std::byte> bytes) const {
 }
 
 void FileSink::fail(int error) const {
-  throw Error(ErrorCode::internal, fmt::format("cannot write the trace '{}': {}", name_,
+  throw Error(ErrorCode::internal, fmt::format("cannot write '{}': {}", name_,
                                                std::generic_category().message(error)));
 }
 
@@ -62,7 +62,7 @@ void refuse_what_is_no_file(const std::string& path) {
   const auto status = std::filesystem::status(path, ignored);
   if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
   throw Error(ErrorCode::usage,
-              fmt::format("cannot write the trace '{}': the name belongs to something that is no "
+              fmt::format("cannot write '{}': the name belongs to something that is no "
                           "file",
                           path));
 }

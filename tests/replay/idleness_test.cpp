@@ -212,6 +212,18 @@ TEST(Idleness, of_streams_is_that_of_those_that_were_recorded) {
   }
 }
 
+TEST(Idleness, of_a_thread_whose_records_found_no_room_is_unknown_after_the_last_one) {
+  RunBuilder build(1, 2);
+  build.nodes()[0].threads[0].dropped = 1;
+  build.task(0, 0, "a", 0, 30, {changes(0, 0)}).task(0, 1, "b", 0, 40, {changes(1, 0)});
+  const RunTrace run = build.run();
+  const Idleness idleness = idleness_of(run, Graph(run, 0), {0, 100'000});
+  EXPECT_EQ(us(idleness.threads[0], IdleCause::unknown), 70);
+  EXPECT_EQ(us(idleness.threads[0], IdleCause::end), 0);
+  EXPECT_EQ(us(idleness.threads[1], IdleCause::unknown), 0);
+  EXPECT_EQ(us(idleness.threads[1], IdleCause::end), 60);
+}
+
 TEST(ServiceTimes, are_what_was_recorded_and_the_rest_is_unknown) {
   RunBuilder build(1, 1);
   build.task(0, 0, "a", 0, 100, {changes(0, 0)});

@@ -101,6 +101,9 @@ TEST_F(RunFolder, with_a_cut_file_reads_the_rest) {
   ASSERT_EQ(run.damages.size(), 1U);
   EXPECT_NE(run.damages[0].find("node-0.trace"), std::string::npos) << run.damages[0];
   EXPECT_EQ(run.tasks.size(), 3U) << "only its end is not there";
+  for (const Thread& thread : run.threads) {
+    EXPECT_EQ(thread.is_cut, thread.node == NodeId{0}) << thread.name;
+  }
 }
 
 TEST_F(RunFolder, with_a_file_of_something_else_reads_the_rest) {

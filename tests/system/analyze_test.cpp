@@ -100,6 +100,8 @@ TEST_F(Analyze, reads_what_is_left_of_a_run) {
   EXPECT_NE(ended.out.find("not whole: trace file 'run/node-1.trace' is truncated"),
             std::string::npos)
       << ended.out;
+  EXPECT_NE(ended.out.find("unknown    tasks"), std::string::npos) << "its workers' time\n"
+                                                                   << ended.out;
   std::filesystem::remove(file);
   const Ended without = run(on(1, {"analyze", "run"}));
   EXPECT_EQ(without.status, 1);

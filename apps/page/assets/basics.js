@@ -48,6 +48,7 @@ const transferColors = {message: '#7b6fd0', copy: '#4f9d9d', fetch: '#b08d57', '
 /// Causes of idle time, light where nothing can be done about them; unknown ones get a colour of `moreCauses`.
 const causeColors = {
   'task here': '#6f87b6', 'task there': '#b45f72', message: '#d98b5f', copy: '#d9b95f', runtime: '#8a63b0', generation: '#5fa08a',
+  unknown: '#c2b8ae',
 };
 const moreCauses = ['#7aa35a', '#a3745a', '#5a8fa3', '#a35a93'];
 /// `colors`: the theme's, for a canvas; without them for a style.
