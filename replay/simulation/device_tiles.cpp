@@ -156,8 +156,8 @@ void SimulatedNode::manager_looks(std::int32_t number) {
 SimulatedNode::CopyEnds SimulatedNode::ends_of(const CopyAction& action) {
   CopyEnds ends;
   const auto add = [&](PlaceId place, protocol::BlockRef block, AccessMode mode) {
-    if (place != host_place)
-      ends.all.at(ends.count++) = {place, {block, mode, action.tile, action.priority}};
+    if (place == host_place) return;
+    ends.all.at(ends.count++) = {place, {block, mode, action.tile, action.priority}};
   };
   add(action.from_place, action.from, AccessMode::read);
   add(action.to_place, action.to, AccessMode::write);
