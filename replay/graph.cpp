@@ -15,10 +15,6 @@ TaskId task_at(std::size_t i) {
   return TaskId(static_cast<std::int32_t>(i));
 }
 
-struct FirstOf {
-  TaskId operator()(const std::pair<TaskId, TaskId>& pair) const { return pair.first; }
-};
-
 bool writes(const Access& access) {
   return access.mode != trace::AccessMode::read;
 }
@@ -45,26 +41,38 @@ Graph::Graph(const RunTrace& run, std::int32_t job) : run_(run), job_(job) {
     }
   }
   find_divided();
-  const std::vector<std::pair<TaskId, TaskId>> fine = fine_tasks();
+  const std::vector<Part> parts = fine_tasks();
   begin_.reserve(tasks_.size() + 1);
-  for (const TaskId task : tasks_) {
-    const std::size_t first = before_.size();
-    begin_.push_back(first);
-    const auto whole = divided_of(task);
-    for (const Access& access : run.accesses_of(run.at(whole ? *whole : task))) {
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    begin_.push_back(before_.size());
+    const Task& task = run.at(tasks_[i]);
+    const auto whole = divided_of(tasks_[i]);
+    if (whole && task.after > 0 && task.after != trace::unknown_number) {
+      const auto last = std::ranges::lower_bound(parts, Part{*whole, task.after, TaskId{0}});
+      const bool is_known = last != parts.end() && last->of == *whole && last->number == task.after;
+      if (is_known && place_of(last->task) < i) {
+        add_before(i, last->task);
+        continue;
+      }
+    }
+    for (const Access& access : run.accesses_of(whole ? run.at(*whole) : task)) {
       if (access.mode == trace::AccessMode::write) continue;
       const TaskId* const maker = makers.find(access.tile, access.version);
-      if (maker == nullptr || place_of(*maker) >= place_of(task)) continue;
-      const bool is_known = std::find(before_.begin() + static_cast<std::ptrdiff_t>(first),
-                                      before_.end(), *maker) != before_.end();
-      if (!is_known) before_.push_back(*maker);
+      if (maker != nullptr) add_before(i, *maker);
     }
-    if (!run.at(task).is_divided()) continue;
-    for (const auto& [of, part] : std::ranges::equal_range(fine, task, {}, FirstOf{})) {
-      before_.push_back(part);
+    if (!task.is_divided()) continue;
+    for (const Part& part : std::ranges::equal_range(parts, tasks_[i], {}, &Part::of)) {
+      before_.push_back(part.task);
     }
   }
   begin_.push_back(before_.size());
+}
+
+/// To those before tasks_[i], the last one whose are put down, once.
+void Graph::add_before(std::size_t i, TaskId task) {
+  if (place_of(task) >= i) return;  // what has begun later can have been nobody's reason to wait
+  const auto known = before_.begin() + static_cast<std::ptrdiff_t>(begin_[i]);
+  if (std::find(known, before_.end(), task) == before_.end()) before_.push_back(task);
 }
 
 void Graph::find_divided() {
@@ -78,14 +86,14 @@ void Graph::find_divided() {
   }
 }
 
-/// Each with the divided task that it is of, by these.
-std::vector<std::pair<TaskId, TaskId>> Graph::fine_tasks() const {
-  std::vector<std::pair<TaskId, TaskId>> fine;
+/// By what they are of, and their numbers.
+std::vector<Graph::Part> Graph::fine_tasks() const {
+  std::vector<Part> parts;
   for (const TaskId task : tasks_) {
-    if (const auto whole = divided_of(task)) fine.emplace_back(*whole, task);
+    if (const auto whole = divided_of(task)) parts.push_back({*whole, run_.at(task).fine, task});
   }
-  std::ranges::sort(fine);
-  return fine;
+  std::ranges::sort(parts);
+  return parts;
 }
 
 OptionalIndex<TaskId> Graph::divided_of(TaskId fine) const {

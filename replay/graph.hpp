@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -11,9 +12,9 @@ namespace heddle::replay {
 
 /// The tasks of one job and what each of them waited for: the tasks that made the versions that it
 /// read (who only writes waits for nobody, as its block may be another one). Fine tasks wait for
-/// what the divided one waits for, and it for all of them; which of them wait for each other,
-/// nothing says. Made from the accesses that the trace keeps; what was not recorded leaves edges
-/// out.
+/// what the divided one waits for, or for the last of the fine tasks that they have waited for (of
+/// all these a trace tells no other), and it for all of them. Made from the accesses that the trace
+/// keeps; what was not recorded leaves edges out.
 ///
 /// Cost: linear in tasks and accesses, but for one sort.
 class Graph {
@@ -48,7 +49,15 @@ class Graph {
 
  private:
   void find_divided();
-  [[nodiscard]] std::vector<std::pair<TaskId, TaskId>> fine_tasks() const;
+  /// A fine task and what it is of.
+  struct Part {
+    TaskId of;
+    std::uint32_t number = 0;
+    TaskId task;
+    friend auto operator<=>(const Part&, const Part&) = default;
+  };
+  [[nodiscard]] std::vector<Part> fine_tasks() const;
+  void add_before(std::size_t i, TaskId task);
   [[nodiscard]] std::int64_t ns_of(std::size_t i) const { return run_.at(tasks_[i]).time.ns(); }
 
   const RunTrace& run_;

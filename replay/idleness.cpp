@@ -317,9 +317,11 @@ class TimeKeeper {
     account.result.waited_for.push_back({other, part.ns()});
   }
 
-  /// Of a task that was divided before the gap: it waited for others of them.
+  /// Of a task that was divided before the gap: it waited for others of them, where nothing says
+  /// for which one last.
   void wait_for_fine_tasks(Rest& rest, Interval gap, TaskId id, const Account& account) const {
     const auto divided = graph_.divided_of(id);
+    if (run_.at(id).after != trace::unknown_number) return;
     if (!divided || run_.at(*divided).divided_ns > gap.start_ns) return;
     account.add(IdleCause::task_here, rest.until(gap.end_ns));
   }

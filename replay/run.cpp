@@ -112,6 +112,7 @@ class NodeReader {
     task.tile = record.tile;
     task.priority = record.priority;
     task.fine = record.fine;
+    if (record.fine > 0 && record.reserved == trace::unknown_number) task.after = record.after;
     task.stream = record.stream;
     if (record.is_divided != 0) {
       task.divided_ns = task.time.start_ns;

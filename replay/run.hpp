@@ -57,7 +57,9 @@ struct Task {
   Interval time;
   trace::Tile tile;  ///< the main output
   std::int32_t priority = 0;
-  std::uint32_t fine = 0;   ///< of a fine task: its number in the divided one, from 1
+  std::uint32_t fine = 0;  ///< of a fine task: its number in the divided one, from 1
+  /// Likewise the one that it waited for last; 0: for none.
+  std::uint32_t after = trace::unknown_number;
   std::uint8_t stream = 0;  ///< of the device that ran it, from 1; 0: of none, or not recorded
   std::int64_t first_access = 0;
   std::int32_t access_count = 0;

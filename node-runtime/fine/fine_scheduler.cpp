@@ -125,7 +125,9 @@ FineScheduler::Finished FineScheduler::finish(FineWork work) {
   DividedTask& divided = *work.of;
   Finished result;
   for (const std::int32_t next : divided.graph->successors(work.number)) {
-    if (--divided.missing_[static_cast<std::size_t>(next)] > 0) continue;
+    std::int32_t& missing = divided.missing_[static_cast<std::size_t>(next)];
+    if (--missing > 0) continue;
+    missing = -1 - work.number;
     set_ready(divided, next);
     ++result.ready;
   }

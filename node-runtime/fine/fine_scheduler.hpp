@@ -24,11 +24,18 @@ struct DividedTask {
   std::array<TileView, FineTask::accesses_max> tiles;  ///< of the task, in host memory
   std::int64_t start_ns = 0;                           ///< whoever has a clock may keep it here
 
+  /// The last of those that a fine task has waited for; -1: it has waited for none. Of one that was
+  /// taken.
+  [[nodiscard]] std::int32_t last_before(std::int32_t number) const {
+    return -missing_[static_cast<std::size_t>(number)] - 1;
+  }
+
  private:
   friend class FineScheduler;
-  std::vector<std::int32_t> missing_;  ///< by fine task
-  std::vector<std::uint64_t> ready_;   ///< a bit for each fine task
-  std::size_t first_word_ = 0;         ///< no bit of `ready_` is set before this word
+  /// By fine task: how many it waits for; then -1 minus the number of the last of them, or 0.
+  std::vector<std::int32_t> missing_;
+  std::vector<std::uint64_t> ready_;  ///< a bit for each fine task
+  std::size_t first_word_ = 0;        ///< no bit of `ready_` is set before this word
   std::int32_t ready_count_ = 0;
   std::int32_t unfinished_ = 0;
   std::int32_t worker_ = 0;   ///< who divided it

@@ -52,6 +52,7 @@ inline void record_fine_task(trace::ThreadTrace& trace, const FineWork& work, st
   trace::TaskRecord record =
       task_record(*work.of->task, trace.kernel_name(&kernel, kernel.name), start_ns, end_ns);
   record.fine = static_cast<std::uint32_t>(work.number) + 1;
+  record.after = static_cast<std::uint32_t>(work.of->last_before(work.number) + 1);
   trace.task(record, 0, [](std::size_t /*access*/) { return trace::TileAccess{}; });
 }
 

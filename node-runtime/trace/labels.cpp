@@ -29,11 +29,7 @@ std::size_t Labels::color(NameId kernel, std::size_t count) const {
 void Labels::put_task(Text& to, const TaskRecord& task) const {
   if (task.fine > 0) to << "fine ";
   to << name(task.kernel);
-  if (task.row >= 0 && task.column >= 0) {
-    to << " (" << task.row << ", " << task.column << ')';
-  } else if (task.tile.index >= 0) {
-    put_position(to, task.tile);
-  }
+  if (task.tile.index >= 0) put_position(to, task.tile);
 }
 
 void Labels::put_tile(Text& to, const Tile& tile) const {

@@ -57,6 +57,9 @@ inline constexpr std::uint8_t wait_cause_count = 6;
 [[nodiscard]] const char* name(WaitCause cause);
 [[nodiscard]] const char* name(AccessMode mode);
 
+/// Of what a trace does not tell.
+inline constexpr std::uint32_t unknown_number = 0xFFFFFFFFU;
+
 /// A kernel that was run; `access_count` accesses follow, four to a record.
 ///
 /// A task that the CPU workers divided (000 section 3.2) has a record of its own, from when it was
@@ -73,9 +76,10 @@ struct TaskRecord {
   std::uint64_t order = 0;  ///< in the sequential program, as walked by this node
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  Tile tile{};            ///< the main output
-  std::int32_t row = -1;  ///< of tiles, of the main output; -1: as the matrix's description says
-  std::int32_t column = -1;
+  Tile tile{};  ///< the main output
+  /// Of a fine task: the number of the one that it waited for last, from 1; 0: for none.
+  std::uint32_t after = unknown_number;
+  std::uint32_t reserved = unknown_number;  ///< anything else: `after` is unknown
   std::int32_t priority = 0;
   std::uint32_t fine = 0;  ///< of a fine task: its number in the divided one, from 1
 };

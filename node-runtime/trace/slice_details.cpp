@@ -16,6 +16,9 @@ void SliceDetails::tell(const TaskRecord& task) {
   sink_.number("order", static_cast<std::int64_t>(task.order));
   sink_.number("priority", task.priority);
   if (task.fine > 0) sink_.number("fine", task.fine);
+  if (task.fine > 0 && task.after > 0 && task.after != unknown_number) {
+    sink_.number("after", task.after);
+  }
   place("place", task.place);
 }
 

@@ -45,8 +45,6 @@ void SimulationTrace::describe(std::int32_t matrix, const SimulatedMatrixSpec& s
 trace::TaskRecord SimulationTrace::record_of(const protocol::Task& task, const std::string& kernel,
                                              std::int64_t start_ns, std::int64_t end_ns) {
   const protocol::TileId tile = task.operands[0].tile;
-  const trace::MatrixDescription& matrix =
-      trace_.matrices[static_cast<std::size_t>(tile.matrix.value())];
   trace::TaskRecord record;
   record.kernel = name(kernel);
   record.job = task.job->id.value();
@@ -55,8 +53,6 @@ trace::TaskRecord SimulationTrace::record_of(const protocol::Task& task, const s
   record.start_ns = start_ns;
   record.end_ns = end_ns;
   record.tile = {tile.matrix.value(), tile.index};
-  record.row = tile.index % matrix.tile_rows;
-  record.column = tile.index / matrix.tile_rows;
   record.priority = task.priority;
   return record;
 }
@@ -98,6 +94,7 @@ void SimulationTrace::worker_ran_fine(std::int32_t worker, const FineWork& work,
   const std::string kernel(work.task().kernel->name);
   trace::TaskRecord record = record_of(*work.of->task, kernel, start_ns, end_ns);
   record.fine = static_cast<std::uint32_t>(work.number) + 1;
+  record.after = static_cast<std::uint32_t>(work.of->last_before(work.number) + 1);
   thread.records.push_back(Record::of(record));
   thread.totals.busy_ns += end_ns - start_ns;
   ++thread.totals.tasks;

@@ -1,6 +1,8 @@
 #include "node-runtime/fine/fine_scheduler.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
+#include <utility>
 #include <vector>
 
 #include "kernels/cholesky.hpp"
@@ -51,6 +53,29 @@ TEST(FineScheduler, RunsEachFineTaskOnceAndCompletesTheTask) {
   EXPECT_EQ(fine.divided_count(), 0);
   EXPECT_EQ(fine.ready_count(), 0);
   EXPECT_EQ(fine.top(), -1);
+}
+
+TEST(FineScheduler, KnowsWhichFineTaskMadeAnotherOneReady) {
+  const FineGraph graph = graph_of(kernel::potrf, 50, 10);
+  FineScheduler fine(2, {});
+  protocol::Task task;
+  divide(fine, task, 5, graph);
+  std::vector<bool> is_over(static_cast<std::size_t>(graph.size()), false);
+  int without = 0;
+  while (const FineWork work = fine.take(0)) {
+    const std::int32_t last = work.of->last_before(work.number);
+    if (last < 0) {
+      ++without;
+      EXPECT_EQ(graph.missing()[static_cast<std::size_t>(work.number)], 0);
+    } else {
+      const auto after = graph.successors(last);
+      EXPECT_NE(std::ranges::find(after, work.number), after.end());
+      EXPECT_TRUE(is_over[static_cast<std::size_t>(last)]);
+    }
+    is_over[static_cast<std::size_t>(work.number)] = true;
+    if (fine.finish(work).completes_task) fine.close(*work.of);
+  }
+  EXPECT_EQ(without, 1) << "the first diagonal block";
 }
 
 TEST(FineScheduler, TakesTheMostUrgentTaskFirstThenTheNearestThenTheOldest) {

@@ -96,6 +96,22 @@ TEST(Analysis, of_divided_tasks_is_of_their_fine_tasks) {
   EXPECT_TRUE(analysis.services.empty() || analysis.services[0].thread != run.tasks.back().thread);
 }
 
+TEST(Analysis, of_fine_tasks_tells_for_which_one_before_them_they_waited) {
+  RunBuilder build(1, 2);
+  build.task(0, 0, "make", 0, 10, {changes(0, 0)});
+  build.divided(0, "gsmm", 10, 60, {changes(1, 0), reads(0, 1)},
+                {{0, 10, 30, 0}, {1, 10, 20, 0}, {1, 34, 59, 1}});
+  const RunTrace run = build.run();
+  const Analysis analysis = analyze(run, 0);
+  EXPECT_NEAR(analysis.bounds.critical_path_s, (10 + 20 + 25) * 1e-6, 1e-12);
+  const ThreadTime& second = analysis.threads.at(1);
+  const auto idle = [&](IdleCause cause) {
+    return second.idle_ns.at(static_cast<std::size_t>(cause)) / 1000;
+  };
+  EXPECT_EQ(idle(IdleCause::task_here), 10 + 10) << "for the maker, then for the first fine task";
+  EXPECT_EQ(idle(IdleCause::runtime), 4) << "since that was over";
+}
+
 TEST(Analysis, is_of_the_job_that_the_run_was_about) {
   RunBuilder build(1, 1);
   build.task(0, 0, "short", 0, 10, {changes(0, 0)}, 3);

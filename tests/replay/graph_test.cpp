@@ -62,6 +62,34 @@ TEST(Graph, counts_a_task_once_whose_output_is_read_twice) {
   EXPECT_EQ(Graph(run, 0).edges(), 1);
 }
 
+/// A factorization in three fine tasks on two workers, of which the third waited for the first,
+/// after another task and before a third one.
+TEST(Graph, has_fine_tasks_wait_for_the_last_before_them) {
+  const auto graph_of = [](std::uint32_t after, RunTrace& run) {
+    RunBuilder build(1, 2);
+    build.task(0, 0, "a", 0, 10, {changes(0, 0)});
+    build.divided(0, "b", 12, 60, {changes(0, 1)},
+                  {{0, 12, 30, 0}, {1, 12, 25, 0}, {1, 30, 60, after}});
+    build.task(0, 0, "c", 70, 80, {changes(0, 2)});
+    run = build.run();
+    return Graph(run, 0);
+  };
+  RunTrace run;
+  const Graph known = graph_of(1, run);
+  EXPECT_EQ(kernels(run, known.longest_path()),
+            (std::vector<std::string>{"a", "fine b", "fine b", "b", "c"}));
+  EXPECT_EQ(known.heads().back(), 10'000 + 18'000 + 30'000);
+  EXPECT_EQ(known.edges(), 3 + 3 + 1 + 1) << "of fine tasks, of the divided one (its input, too)";
+  // Where the one before was not recorded, or nobody tells which it was, they wait for what the
+  // divided one waits for.
+  for (const std::uint32_t after : {7U, trace::unknown_number}) {
+    const Graph graph = graph_of(after, run);
+    EXPECT_EQ(kernels(run, graph.longest_path()),
+              (std::vector<std::string>{"a", "fine b", "b", "c"}));
+    EXPECT_EQ(graph.heads().back(), 10'000 + 30'000);
+  }
+}
+
 TEST(Graph, of_one_job_does_not_see_the_others) {
   RunBuilder build(1, 1);
   build.task(0, 0, "a", 0, 1, {changes(0, 0)}, 0);

@@ -81,6 +81,7 @@ class RunBuilder {
     std::size_t worker = 0;
     std::int64_t start_us = 0;
     std::int64_t end_us = 0;
+    std::uint32_t after = trace::unknown_number;  ///< the last before it, from 1; 0: none
   };
   RunBuilder& divided(std::int32_t node, const std::string& kernel, std::int64_t start_us,
                       std::int64_t end_us, const std::vector<Use>& uses,
@@ -98,6 +99,7 @@ class RunBuilder {
                             .start_ns = parts[k].start_us * 1000,
                             .end_ns = parts[k].end_us * 1000,
                             .tile = {0, uses[0].tile},
+                            .after = parts[k].after,
                             .fine = static_cast<std::uint32_t>(k) + 1});
     }
     task(node, threads.size() - 1, kernel, start_us, end_us, uses);

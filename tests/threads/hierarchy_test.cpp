@@ -228,6 +228,11 @@ TEST(Hierarchy, TheTraceHoldsTheDividedTasksAndTheirFineTasks) {
       EXPECT_EQ(divided.fine[k].fine, k + 1);
       EXPECT_GE(divided.fine[k].start_ns, divided.record.start_ns);
       EXPECT_LE(divided.fine[k].end_ns, divided.record.end_ns);
+      const std::uint32_t after = divided.fine[k].after;
+      ASSERT_LE(after, k) << "it has waited for one with a lower number, or for none";
+      if (after > 0) {
+        EXPECT_LE(divided.fine[after - 1].end_ns, divided.fine[k].start_ns);
+      }
     }
     EXPECT_GE(divided.fine.size(), 10U);
   }
