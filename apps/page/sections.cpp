@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace heddle::page {
 
@@ -13,6 +15,7 @@ using replay::IdlePart;
 using replay::Message;
 using replay::RunTrace;
 using replay::Task;
+using replay::TaskId;
 using replay::ThreadId;
 namespace {
 
@@ -69,20 +72,72 @@ struct Seen {
   std::int32_t version = 0;
 };
 
+/// The accesses of tasks, and what fine tasks have of the divided one's: those that waited for no
+/// other fine task read what it reads, and the one that ended last makes what it writes.
+class Accesses {
+ public:
+  explicit Accesses(const RunTrace& run) : run_(run) {
+    for (std::size_t i = 0; i < run.tasks.size(); ++i) {
+      const Task& task = run.tasks[i];
+      const TaskId id(static_cast<std::int32_t>(i));
+      if (task.is_divided()) divided_[key_of(task)].whole = id;
+      if (task.fine == 0) continue;
+      OptionalIndex<TaskId>& last = divided_[key_of(task)].last;
+      if (!last || run.at(*last).time.end_ns < task.time.end_ns) last = id;
+    }
+  }
+
+  /// Until the next call.
+  [[nodiscard]] std::span<const Access> of(TaskId id) {
+    const Task& task = run_.at(id);
+    if (task.fine == 0) return run_.accesses_of(task);
+    const Divided& divided = divided_.at(key_of(task));
+    parts_.clear();
+    if (!divided.whole) return parts_;
+    using trace::AccessMode;
+    const bool is_first = task.after == 0 || task.after == trace::unknown_number;
+    const bool is_last = *divided.last == id;
+    for (Access access : run_.accesses_of(run_.at(*divided.whole))) {
+      const bool reads = is_first && access.mode != AccessMode::write;
+      const bool writes = is_last && access.mode != AccessMode::read;
+      if (!reads && !writes) continue;
+      if (!reads) access.mode = AccessMode::write;
+      if (!writes) access.mode = AccessMode::read;
+      parts_.push_back(access);
+    }
+    return parts_;
+  }
+
+ private:
+  using Key = std::tuple<NodeId, std::int32_t, std::uint64_t>;  // node, job, order
+  struct Divided {
+    OptionalIndex<TaskId> whole;
+    OptionalIndex<TaskId> last;  ///< of its fine tasks
+  };
+  [[nodiscard]] Key key_of(const Task& task) const {
+    return {run_.at(task.thread).node, task.job, task.order};
+  }
+
+  const RunTrace& run_;
+  std::map<Key, Divided> divided_;
+  std::vector<Access> parts_;
+};
+
 /// Columns of the accesses.
 class AccessColumns {
  public:
-  explicit AccessColumns(const RunTrace& run) : run_(run), positions_(run) {}
+  explicit AccessColumns(const RunTrace& run) : run_(run), accesses_(run), positions_(run) {}
 
   void add(const Item& item) {
     const Task& task = run_.at(item.task);
-    counts_.put(unsigned_of(task.access_count));
+    const std::span<const Access> accesses = accesses_.of(item.task);
+    counts_.put(accesses.size());
     auto& seen = seen_[{item.thread, task.kernel}];
     const Position output = positions_.of(task.tile);
     const Access* before = nullptr;
     std::int64_t step = 0;  // of the main output's version
     std::size_t slot = 0;
-    for (const Access& access : run_.accesses_of(task)) {
+    for (const Access& access : accesses) {
       if (slot == seen.size()) seen.emplace_back();
       const std::int32_t version = access.version.value();
       if (before == nullptr) step = std::int64_t{version} - seen[slot].version;
@@ -129,6 +184,7 @@ class AccessColumns {
   }
 
   const RunTrace& run_;
+  Accesses accesses_;
   Positions positions_;
   std::map<std::pair<ThreadId, trace::NameId>, std::vector<Seen>> seen_;
   ByteWriter counts_;
@@ -191,6 +247,11 @@ ByteWriter details_section(const RunTrace& run, std::span<const Item> items) {
   });
   put_differences(to, items,
                   [&](const Item& item) -> std::int64_t { return run.at(item.task).priority; });
+  for (const Item& item : items) to.put(run.at(item.task).fine);
+  for (const Item& item : items) {
+    const Task& task = run.at(item.task);
+    to.put(task.after == trace::unknown_number ? 0 : task.after);
+  }
   return to;
 }
 

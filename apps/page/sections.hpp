@@ -15,16 +15,18 @@
 namespace heddle::page {
 
 /// Items of each thread of the run, a number per thread. Of each item: start (signed, behind the
-/// end of the one before it on its thread), duration, kernel, count. Of each with a count above 1:
+/// end of the one before it on its thread), duration, kernel, count, stream. Of each with a count above 1:
 /// how long of its duration it was not busy.
 [[nodiscard]] ByteWriter tasks_section(const replay::RunTrace& run, std::span<const Item> items,
                                        std::int64_t origin_ns);
 
-/// Of each task: job + 1, matrix + 1, tile, order, priority; the last three signed, less those of
-/// the task before it on its thread. For items of one task each.
+/// Of each task: job + 1, matrix + 1, tile, order, priority, the last three signed, less those of
+/// the task before it on its thread; of a fine task its number and that of the one that it waited
+/// for last, otherwise 0. For items of one task each.
 [[nodiscard]] ByteWriter details_section(const replay::RunTrace& run, std::span<const Item> items);
 
-/// Of each task: how many accesses. Of each access: what it is (Known), what that leaves
+/// Of each task: how many accesses; fine tasks have those of the divided one, the first ones what
+/// it reads, the last one what it writes. Of each access: what it is (Known), what that leaves
 /// open of its matrix + 1, row and column, and its version. A row or column is signed, less that
 /// of the same access of the last task of its kernel on its thread; a column less how far the main
 /// output's version has come since, too. The version of the first access counts from that of this

@@ -130,6 +130,8 @@ DecodedDetails decode_details(const std::string& bytes, const DecodedTasks& task
       if (tasks.thread[i] == tasks.thread[i - 1]) (*column)[i] += (*column)[i - 1];
     }
   }
+  details.fine = reader.column(tasks.thread.size());
+  details.last = reader.column(tasks.thread.size());
   for (std::size_t i = 0; i < tasks.thread.size(); ++i) {
     --details.job[i];
     --details.matrix[i];

@@ -54,6 +54,8 @@ struct DecodedDetails {
   std::vector<std::int64_t> tile;
   std::vector<std::int64_t> order;
   std::vector<std::int64_t> priority;
+  std::vector<std::int64_t> fine;  ///< its number, from 1; 0: no fine task
+  std::vector<std::int64_t> last;  ///< the one that it waited for last; 0: none
 };
 [[nodiscard]] DecodedDetails decode_details(const std::string& bytes, const DecodedTasks& tasks);
 

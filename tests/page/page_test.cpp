@@ -132,6 +132,35 @@ TEST_F(PageTest, tells_which_stream_of_a_device_ran_a_task_and_draws_each_for_it
   EXPECT_EQ(items[1].count, 1);
 }
 
+TEST_F(PageTest, links_fine_tasks_to_each_other_and_to_what_the_divided_task_reads_and_writes) {
+  RunBuilder build(1, 2);
+  build.task(0, 0, "a", 0, 10, {changes(0, 0)});
+  build.divided(0, "b", 12, 60, {changes(1, 4), reads(0, 1)},
+                {{0, 12, 30, 0}, {1, 12, 25, 0}, {1, 30, 60, 1}});
+  const replay::RunTrace run = build.run();
+  const std::string page = write({&run}).text;
+  const DecodedTasks tasks = tasks_of(page, 0, run);
+  const auto details = test::decode_details(test::part_of(page, 0, "details").value(), tasks);
+  const auto accesses =
+      test::decode_accesses(test::part_of(page, 0, "accesses").value(), tasks, details, {});
+  // Worker 0: a, and the first one; worker 1: the second and the third one.
+  EXPECT_EQ(details.fine, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(details.last, (std::vector<std::int64_t>{0, 0, 0, 1}));
+  using trace::AccessMode;
+  using Modes = std::vector<std::pair<std::int32_t, AccessMode>>;
+  const auto modes = [&](std::size_t task) {
+    Modes all;
+    for (const replay::Access& one : accesses[task]) all.emplace_back(one.tile.index, one.mode);
+    return all;
+  };
+  for (const std::size_t first : {1U, 2U}) {
+    EXPECT_EQ(modes(first), (Modes{{1, AccessMode::read}, {0, AccessMode::read}}));
+    EXPECT_EQ(accesses[first][0].version, Version(4));
+  }
+  EXPECT_EQ(modes(3), (Modes{{1, AccessMode::write}}));
+  EXPECT_EQ(accesses[3][0].version, Version(4)) << "which it replaces";
+}
+
 TEST_F(PageTest, keeps_accesses_of_other_matrices_and_of_unknown_ones) {
   RunBuilder build(1, 1);
   build.task(0, 0, "a", 0, 10, {changes(3, 0), reads(7, 2), reads(1, 5)});

@@ -116,7 +116,9 @@ function decodeDetails(bytes, tasks) {
     }
   }
   const [tile, order, priority] = columns;
-  return {job, matrix, tile, order, priority};
+  const fine = reader.column(new Int32Array(tasks.n));  // the number in the divided task, from 1; 0: of no fine one
+  const last = reader.column(new Int32Array(tasks.n));  // the fine task that it waited for last; 0: none
+  return {job, matrix, tile, order, priority, fine, last};
 }
 
 function decodeTransfers(bytes) {
@@ -211,6 +213,6 @@ async function decodeRun(number, index) {
   return {
     ...facts, matrices, threads, tasks, idle, details, transfers, accesses,
     working: threads.map((_, t) => t).filter((t) => runsTasks(threads[t])),
-    leftOut: index.left_out, links: accesses && new Links(tasks, details, accesses),
+    leftOut: index.left_out, links: accesses && new Links(threads, tasks, details, accesses),
   };
 }

@@ -151,7 +151,8 @@ Object.assign(Timeline.prototype, {
     const name = run.names[tasks.kernel[i]];
     const ns = tasks.end[i] - tasks.start[i];
     const lines = [
-      ['thread', threadName(run, tasks.thread[i])], ['begin', format.ns(tasks.start[i] - run.span[0])],
+      ['thread', threadName(run, tasks.thread[i]) + (tasks.stream[i] > 0 ? `, stream ${tasks.stream[i] - 1}` : '')],
+      ['begin', format.ns(tasks.start[i] - run.span[0])],
       ['took', format.ns(ns) + againstMedian(run, i, ns)],
     ];
     if (tasks.count[i] > 1) {

@@ -1,11 +1,13 @@
 // What tasks waited for, from the versions of tiles that they read: as replay/graph.cpp finds it.
 
 class Links {
-  constructor(tasks, details, accesses) {
-    Object.assign(this, {tasks, details, accesses});
+  constructor(threads, tasks, details, accesses) {
+    Object.assign(this, {threads, tasks, details, accesses});
     this.table = null;      // access that made a version, by its hash; 0: none, otherwise access + 1
     this.reader = null;     // first access that read the version at a place of the table, + 1
     this.nextReader = null; // and from each access to the next one
+    this.lastFine = null;   // of fine tasks, the one that they waited for last
+    this.fineAfter = null;  // and those that did
   }
 
   hash(job, matrix, tile, version) {
@@ -18,6 +20,7 @@ class Links {
   /// Who made which version; takes a moment at the first call.
   prepare() {
     if (this.table) return;
+    this.prepareFine();
     const {accesses, tasks, details} = this;
     this.owner = new Int32Array(accesses.n);
     let writes = 0;
@@ -46,6 +49,23 @@ class Links {
     }
   }
 
+  prepareFine() {
+    const {details, tasks, threads} = this;
+    this.lastFine = new Map();
+    this.fineAfter = new Map();
+    const numbers = new Map();
+    const key = (i, number) => `${threads[tasks.thread[i]].node} ${details.job[i]} ${details.order[i]} ${number}`;
+    for (let i = 0; i < tasks.n; ++i) if (details.fine[i] > 0) numbers.set(key(i, details.fine[i]), i);
+    if (numbers.size === 0) return;
+    for (let i = 0; i < tasks.n; ++i) {
+      const last = details.last[i] > 0 ? numbers.get(key(i, details.last[i])) : undefined;
+      if (last === undefined) continue;
+      this.lastFine.set(i, last);
+      if (!this.fineAfter.has(last)) this.fineAfter.set(last, []);
+      this.fineAfter.get(last).push(i);
+    }
+  }
+
   place(job, matrix, tile, version) {
     const {accesses, details, owner, table} = this;
     let at = this.hash(job, matrix, tile, version);
@@ -63,7 +83,7 @@ class Links {
   before(task) {
     this.prepare();
     const {accesses, details, tasks} = this;
-    const found = [];
+    const found = this.lastFine.has(task) ? [this.lastFine.get(task)] : [];
     for (let a = accesses.first[task]; a < accesses.first[task + 1]; ++a) {
       if (accesses.mode[a] === WRITE) continue;
       const at = this.table[this.place(details.job[task], accesses.matrix[a], accesses.tile[a], accesses.version[a])];
@@ -78,7 +98,7 @@ class Links {
   after(task) {
     this.prepare();
     const {accesses, details, tasks} = this;
-    const found = new Set();
+    const found = new Set(this.fineAfter.get(task) ?? []);
     for (let a = accesses.first[task]; a < accesses.first[task + 1]; ++a) {
       if (accesses.mode[a] === READ) continue;
       const at = this.place(details.job[task], accesses.matrix[a], accesses.tile[a], accesses.version[a] + 1);
