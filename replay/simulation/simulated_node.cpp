@@ -212,6 +212,16 @@ void SimulatedNode::post(Event::Kind kind, std::int64_t time_ns, std::int32_t nu
   world_.events.push(time_ns, {kind, node, number});
 }
 
+/// Before anybody takes what is ready now: a task may be about to write the same block again.
+void SimulatedNode::discard_freed() {
+  if (memory_) {
+    for (const protocol::BlockRef block : actions_.freed) {
+      if (const PlaceId place = place_of(block); place != host_place) memory_->freed(place, block);
+    }
+  }
+  actions_.freed.clear();
+}
+
 void SimulatedNode::push_ready() {
   for (protocol::Task* task : actions_.ready) {
     ready_[static_cast<std::size_t>(task->place.value())]->push(*task);
@@ -224,12 +234,7 @@ void SimulatedNode::push_ready() {
 
 /// Everything that the last event has led to.
 void SimulatedNode::collect() {
-  if (memory_) {
-    // First: a task that is ready now may be about to write the same block again.
-    for (const protocol::BlockRef block : actions_.freed) {
-      if (const PlaceId place = place_of(block); place != host_place) memory_->freed(place, block);
-    }
-  }
+  discard_freed();
   push_ready();
   for (const CopyAction& copy : actions_.copies) post_copy(copy);
   for (const protocol::AskAction& wanted : actions_.asks) ask(wanted);
@@ -398,6 +403,7 @@ void SimulatedNode::task_ends(std::int32_t number) {
   const auto fine = static_cast<std::size_t>(fine_ ? fine_->ready_count() : 0);
   trace_.ready(number, ready_.front()->count() + fine, world_.now_ns);
   // As a worker does: what this task has made ready is there before it takes the next one.
+  discard_freed();
   push_ready();
   if (lending_) static_cast<void>(lend());  // collect() starts what this has brought
   const bool goes_on = take_work(number);

@@ -299,6 +299,7 @@ struct SimulatedNode final : WalkSink {
   void start_workers();
   void start(std::int32_t number, std::int64_t earliest_ns);
   void step_aside(Worker& worker);
+  void discard_freed();
   void push_ready();
   void finished(protocol::Task& task);
   void launch(std::int32_t number);

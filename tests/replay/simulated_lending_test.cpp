@@ -152,7 +152,7 @@ TEST(SimulatedLending, loses_nothing_beside_a_device_a_hundred_times_as_fast) {
 TEST(SimulatedLending, runs_each_task_once_under_every_seed) {
   std::int64_t lent = 0;
   std::int64_t fetches = 0;
-  for (const std::uint64_t seed : simulation::seeds(1000)) {
+  for (const std::uint64_t seed : simulation::seeds(2500)) {
     SCOPED_TRACE(simulation::replay_hint(seed));
     RandomSimulation random(seed);
     for (Way* way : {&random.machine.to_host, &random.machine.to_device}) *way = {1e-6, 50e9};
@@ -176,7 +176,7 @@ TEST(SimulatedLending, runs_each_task_once_under_every_seed) {
     const Bounds bounds = analyze(run, 0).bounds;
     ASSERT_LE(bounds.mixed_s, result.seconds + 1e-12);
   }
-  const std::int64_t seeds = std::ssize(simulation::seeds(1000));
+  const std::int64_t seeds = std::ssize(simulation::seeds(2500));
   if (seeds < 100) return;  // a few need not lend
   EXPECT_GT(lent, seeds / 4);
   EXPECT_GT(fetches, seeds / 8);
