@@ -15,8 +15,8 @@
 namespace heddle::page {
 
 /// Items of each thread of the run, a number per thread. Of each item: start (signed, behind the
-/// end of the one before it on its thread), duration, kernel, count, stream. Of each with a count above 1:
-/// how long of its duration it was not busy.
+/// end of the one before it on its thread), duration, kernel, count, stream. Of each with a count
+/// above 1: how long of its duration it was not busy.
 [[nodiscard]] ByteWriter tasks_section(const replay::RunTrace& run, std::span<const Item> items,
                                        std::int64_t origin_ns);
 

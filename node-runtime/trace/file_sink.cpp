@@ -53,8 +53,8 @@ void FileSink::write_through(std::span<const std::byte> bytes) const {
 }
 
 void FileSink::fail(int error) const {
-  throw Error(ErrorCode::internal, fmt::format("cannot write '{}': {}", name_,
-                                               std::generic_category().message(error)));
+  throw Error(ErrorCode::internal,
+              fmt::format("cannot write '{}': {}", name_, std::generic_category().message(error)));
 }
 
 void refuse_what_is_no_file(const std::string& path) {
