@@ -52,7 +52,9 @@ namespace heddle {
 /// transfers that are to be done for them the caller does those first whose blocks are the most
 /// urgent then (priority_of()): as urgent as the most urgent of those who hold them, or whose space
 /// they are making room in; what is written back ahead of need is the least of all. A transfer that
-/// others overtake waits for no more of them than there are more urgent tasks.
+/// others overtake waits for those of more urgent tasks alone. These come to an end, even if what
+/// would lead to more of them waits for this very block (a message, say): then no more are asked
+/// for.
 ///
 /// *Contract of users.* From its request (or successful try_acquire) to its release, a block that a
 /// use writes is used by nobody else, and a block that a use reads is not written, discarded or
