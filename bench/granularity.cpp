@@ -67,6 +67,7 @@ struct Point {
   std::int64_t tile = 0;
   std::int64_t small = 0;  ///< 0: of no meaning
   std::vector<double> seconds{};
+  std::vector<double> first{};   ///< seconds of nodes' first jobs with the tile, where it has them
   std::vector<double> shares{};  ///< of the sum of all rates, where devices pretend
   std::int64_t lent = 0;         ///< tasks, in the last run
   std::int64_t visiting = 0;     ///< devices' tasks that another device ran, likewise
@@ -267,8 +268,7 @@ std::string configuration(const Options& options, bool moves_tasks) {
 }
 
 /// Runs each point once; placement is a property of a node, so there is one for each. A node's
-/// first job with a tile size takes longer (8 to 11 ms on four GPUs): there is one of each that
-/// does not count.
+/// first job with a tile size takes longer: there is one of each, told apart from the others.
 void run_round(const Options& options, PretendedDevice& device, std::vector<Point>& points,
                double flops, bool counts) {
   NodeFaults model;
@@ -288,7 +288,8 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
       if (point.moves_tasks() != moves_tasks) continue;
       if (warm.insert(point.tile).second) {
         if (device.is_wanted()) static_cast<void>(device.calibrate());
-        static_cast<void>(once(node, options, point));
+        const double first = once(node, options, point);
+        if (counts) point.first.push_back(first);
       }
       const double rate = device.is_wanted() ? device.calibrate() : 0;
       const std::int64_t lent = node.engine().tasks_lent();
@@ -393,15 +394,16 @@ int run(Options options) {
   for (const Point& point : points) {
     fmt::print(
         "op={} n={} way={} tile={} small={} strip={} workers={} devices={} seconds={:.5f} "
-        "gflops_median={:.2f} gflops_best={:.2f} lent={} visiting={} copied_gb={:.2f}{}\n",
+        "gflops_median={:.2f} gflops_best={:.2f} lent={} visiting={} copied_gb={:.2f}{}{}\n",
         options.kind, options.n, name(point.way), point.tile, point.small,
         point.strip(options.strip_share), options.workers,
         options.backend == "none" ? 0 : options.devices, point.median(),
         flops * 1e-9 / point.median(),
         flops * 1e-9 / *std::min_element(point.seconds.begin(), point.seconds.end()), point.lent,
         point.visiting, point.copied_bytes * 1e-9,
-        point.shares.empty() ? ""
-                             : fmt::format(" of_rates={:.3f}", Point::median_of(point.shares)));
+        point.shares.empty() ? "" : fmt::format(" of_rates={:.3f}", Point::median_of(point.shares)),
+        point.first.empty() ? ""
+                            : fmt::format(" first_seconds={:.5f}", Point::median_of(point.first)));
   }
   return write_picture(options, points, flops);
 }

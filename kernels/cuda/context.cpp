@@ -34,6 +34,9 @@ void check(cusolverStatus_t status, std::string_view operation) {
 
 namespace {
 
+constexpr std::size_t prepared_scratch = std::size_t{2048} * 2048;
+constexpr std::size_t prepared_counters = 1024;
+
 template <class T>
 T* allocate(std::size_t count, std::string_view purpose) {
   void* memory = nullptr;
@@ -72,6 +75,12 @@ Context::~Context() {
         static_cast<void*>(handles_->counters), static_cast<void*>(handles_->status)}) {
     if (memory != nullptr) static_cast<void>(cudaFree(memory));
   }
+}
+
+void Context::prepare() {
+  static_cast<void>(blas());
+  static_cast<void>(scratch(prepared_scratch));
+  static_cast<void>(counters(prepared_counters));
 }
 
 cublasHandle_t Context::blas() {

@@ -26,7 +26,8 @@ void check(cusolverStatus_t status, std::string_view operation);
 /// workspace of their own (so that results do not depend on what other streams do), and scratch
 /// memory.
 ///
-/// Thread: one at a time, the GPU current. Everything is made when it is first asked for.
+/// Thread: one at a time, the GPU current. Everything is made when it is first asked for, or by
+/// prepare().
 class Context {
  public:
   /// `choices` is what large products run on.
@@ -34,6 +35,9 @@ class Context {
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
+
+  /// Makes what most kernels ask for: cuBLAS's handle, and scratch memory for tiles of up to 2048.
+  void prepare();
 
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }

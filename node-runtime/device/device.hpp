@@ -212,6 +212,11 @@ class Stream {
   /// Copies a block column by column; bytes between the columns stay untouched.
   virtual void copy_strided(Destination to, Source from, const CopyShape& shape) = 0;
 
+  /// Makes now what the first kernels would make when they are launched (a GPU's library handles
+  /// and scratch memory: a millisecond and more for each stream). For who times what comes. Throws
+  /// Error where there is no memory for it.
+  virtual void prepare_kernels() {}
+
   /// Runs `kernel` on `tiles` in memory of this device, allocated or opened. `info` (host memory,
   /// may be null) receives the kernel's result before an event recorded behind the launch is
   /// complete; a positive one is a numerical outcome, not a failure of the stream.

@@ -70,6 +70,7 @@ class DeviceManager {
     for (StreamQueue& queue : queues_) {
       queue.stream = device_.create_stream(
           &queue == &urgent() ? StreamPriority::high : StreamPriority::normal, &notifier_);
+      queue.stream->prepare_kernels();
       for (InFlight& flight : queue.flights) flight.event = device_.create_event();
     }
   }

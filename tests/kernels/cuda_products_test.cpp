@@ -34,6 +34,14 @@ class CudaProducts : public CudaKernels {
   GuardedTile b_{size, size};
 };
 
+/// Of the GPU, in bytes.
+std::size_t memory_left() {
+  std::size_t left = 0;
+  std::size_t all = 0;
+  kernel::cuda::check(cudaMemGetInfo(&left, &all), "cudaMemGetInfo");
+  return left;
+}
+
 }  // namespace
 
 TEST_F(CudaProducts, AreOfferedOnceEach) {
@@ -46,6 +54,19 @@ TEST_F(CudaProducts, AreOfferedOnceEach) {
   }
   EXPECT_TRUE(kernel::cuda::product_candidates(1000, 2048, 16).empty());
   EXPECT_TRUE(kernel::cuda::product_library().starts_with("cuBLAS "));
+}
+
+TEST_F(CudaProducts, FindTheirMemoryWhereTheContextIsPrepared) {
+  GuardedTile result(size, size);
+  ASSERT_NO_FATAL_FAILURE(multiply(result));  // what the library loads stays loaded
+  choose_products(kernel::cuda::built_in_product_choices());
+  const std::size_t bare = memory_left();
+  context().prepare();
+  const std::size_t prepared = memory_left();
+  EXPECT_LE(prepared + kernel::cuda::blas_workspace_bytes, bare);
+  ASSERT_NO_FATAL_FAILURE(multiply(result));
+  // The driver may keep some of what tiles had.
+  EXPECT_GE(memory_left() + kernel::cuda::blas_workspace_bytes / 2, prepared);
 }
 
 TEST_F(CudaProducts, GiveTheLibrarysResultOnEachKernel) {

@@ -205,6 +205,16 @@ kernel::cuda::Context& CudaStream::context() {
   return *context_;
 }
 
+void CudaStream::prepare_kernels() {
+  const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
+  try {
+    context().prepare();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", record_->place(), error.what()));
+  }
+}
+
 std::string CudaStream::refusal(std::string_view kernel) const {
   return fmt::format("{}: kernel '{}' has no definition for GPUs; run it on the host",
                      record_->place(), kernel);

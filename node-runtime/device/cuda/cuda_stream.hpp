@@ -89,6 +89,7 @@ class CudaStream final : public Stream {
   ~CudaStream() override;
 
   void copy_strided(Destination to, Source from, const CopyShape& shape) override;
+  void prepare_kernels() override;
   void launch(const Kernel& kernel, std::span<const TileView> tiles,
               const KernelParameters& parameters, std::int64_t* info) override;
   void launch(const ByteKernel& kernel, const ByteParameters& parameters,
