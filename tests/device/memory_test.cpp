@@ -1,10 +1,15 @@
+#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <memory>
 #include <set>
+#include <sys/mman.h>
 #include <thread>
+#include <unistd.h>
+#include <vector>
 
 #include "tests/device/device_fixture.hpp"
 
@@ -110,6 +115,25 @@ TEST_P(DeviceMemoryTest, host_memory_is_page_aligned_and_belongs_to_its_device) 
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 4096, 0U);
   EXPECT_FALSE(error_of([&] { other().free_host(memory); }).empty());
   device().free_host(memory);
+}
+
+TEST_P(DeviceMemoryTest, registered_host_memory_has_its_pages) {
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(::madvise(memory, bytes, MADV_NOHUGEPAGE), 0);
+  device().register_host(memory, bytes);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> there(bytes / page);
+  EXPECT_EQ(::mincore(memory, bytes, there.data()), 0);
+  const bool is_populated = std::ranges::all_of(there, [](auto one) { return (one & 1U) != 0; });
+  constexpr int populate_for_writing = 23;
+  const bool may_populate = ::madvise(memory, page, populate_for_writing) == 0 || errno != EINVAL;
+  device().unregister_host(memory);
+  ::munmap(memory, bytes);
+  if (!may_populate) GTEST_SKIP() << "this system cannot populate pages";
+  EXPECT_TRUE(is_populated);
 }
 
 TEST_P(DeviceMemoryTest, host_memory_is_registered_once_and_unregistered_where_it_was) {

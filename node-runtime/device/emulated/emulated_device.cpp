@@ -12,6 +12,7 @@
 #include "node-runtime/device/emulated/emulated_event.hpp"
 #include "node-runtime/device/emulated/emulated_stream.hpp"
 #include "node-runtime/device/ipc_token.hpp"
+#include "node-runtime/device/populate.hpp"
 
 namespace heddle {
 namespace {
@@ -103,6 +104,12 @@ void* EmulatedDevice::take_host(std::size_t bytes) {
 
 void EmulatedDevice::return_host(void* address) {
   ::operator delete(address, host_alignment);
+}
+
+/// As page-locked memory has its pages: the first copy to it would wait for the system to clear
+/// them.
+void EmulatedDevice::pin(void* address, std::size_t bytes) {
+  populate_pages(address, bytes);
 }
 
 std::unique_ptr<Stream> EmulatedDevice::create_stream(StreamPriority priority, Notifier* notifier) {

@@ -78,6 +78,7 @@ class EmulatedDevice final : public PooledDevice {
   void unmap(const std::byte* address) override { mappings_.erase(address); }
   [[nodiscard]] void* take_host(std::size_t bytes) override;
   void return_host(void* address) override;
+  void pin(void* address, std::size_t bytes) override;
   [[nodiscard]] std::optional<Foreign> find_foreign(const void* address) const override;
 
   const EmulatedOptions options_;
