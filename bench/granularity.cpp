@@ -3,7 +3,8 @@
 /// with dynamic placement, whole or divided; prints a line for each point, and draws a picture.
 ///
 /// With --device-times an emulated device has the rate of so many times all CPU workers, and only
-/// pretends to compute: results are then of no use, and only times are told.
+/// pretends to compute; with --worker-gflops these do so, too, so that few cores show what many
+/// workers would do: results are then of no use, and only times are told.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -56,8 +57,9 @@ struct Options {
   int devices = 1;
   std::string memory = "auto";
   double strip_share = 0.2;
-  double device_times = 0;  ///< the CPU workers' rate; 0: emulated devices compute
-  double device_half = 0;   ///< order of a tile at which it has half of what it tends to
+  double device_times = 0;   ///< the CPU workers' rate; 0: emulated devices compute
+  double device_half = 0;    ///< order of a tile at which it has half of what it tends to
+  double worker_gflops = 0;  ///< that each worker pretends to have; 0: they compute
   std::string picture;
   std::string from;  ///< lines of an earlier call: nothing is run
 };
@@ -141,7 +143,7 @@ double run_cholesky(Node& node, const Options& options, const Point& point) {
   spec.distribution = node.facts().distribution;
   Matrix<double> a = node.matrix<double>(spec);
   // Where devices pretend, nothing may grow without bounds that they should have scaled.
-  const double beside = options.device_times > 0 ? 0 : 1;
+  const double beside = options.device_times > 0 || options.worker_gflops > 0 ? 0 : 1;
   a.fill([&](std::int64_t i, std::int64_t j) {
     return i == j ? static_cast<double>(options.n) : beside * hashed(i, j);
   });
@@ -222,8 +224,17 @@ double workers_rate(int workers, std::int64_t small) {
   return 2 * order * order * order * static_cast<double>(products.load()) / seconds;
 }
 
-/// A device that pretends to be so many times as fast as all CPU workers are at the moment: these
-/// are measured before each run, since other programs use the same cores.
+/// What a kernel on these tiles computes.
+double flops_of_arguments(const Kernel& kernel, const KernelArguments& arguments) {
+  std::array<OperandShape, protocol::accesses_max> shapes;
+  for (std::size_t i = 0; i < arguments.tiles.size(); ++i) {
+    shapes.at(i) = {arguments.tiles[i].rows, arguments.tiles[i].columns};
+  }
+  return flops_of({&kernel, arguments.parameters, {shapes.data(), arguments.tiles.size()}});
+}
+
+/// A device that pretends to be so many times as fast as all CPU workers are at the moment: unless
+/// these pretend too, they are measured before each run, since other programs use the same cores.
 class PretendedDevice {
  public:
   explicit PretendedDevice(const Options& options) : options_(options) {}
@@ -231,21 +242,18 @@ class PretendedDevice {
   [[nodiscard]] bool is_wanted() const { return options_.device_times > 0; }
   /// Operations per second of all workers and devices together, from now on.
   double calibrate() {
-    const double workers = workers_rate(options_.workers, options_.smalls.back());
+    const double workers = options_.worker_gflops > 0
+                               ? options_.workers * options_.worker_gflops * 1e9
+                               : workers_rate(options_.workers, options_.smalls.back());
     rate_.store(options_.device_times * workers, std::memory_order_relaxed);
     return workers * (1 + options_.device_times * options_.devices);
   }
   /// What a kernel takes; any thread.
   [[nodiscard]] double seconds(const Kernel& kernel, const KernelArguments& arguments) const {
-    std::array<OperandShape, protocol::accesses_max> shapes;
-    for (std::size_t i = 0; i < arguments.tiles.size(); ++i) {
-      shapes.at(i) = {arguments.tiles[i].rows, arguments.tiles[i].columns};
-    }
-    const double flops =
-        flops_of({&kernel, arguments.parameters, {shapes.data(), arguments.tiles.size()}});
     const double rate = rate_.load(std::memory_order_relaxed);
+    const auto order = static_cast<double>(arguments.tiles[0].rows);
     const auto largest = static_cast<double>(std::ranges::max(options_.tiles));
-    return flops / rate / share_at(static_cast<double>(shapes[0].rows)) * share_at(largest);
+    return flops_of_arguments(kernel, arguments) / rate / share_at(order) * share_at(largest);
   }
 
  private:
@@ -275,6 +283,12 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
   if (device.is_wanted()) {
     model.device_seconds = [&](const Kernel& kernel, const KernelArguments& arguments) {
       return device.seconds(kernel, arguments);
+    };
+  }
+  if (options.worker_gflops > 0) {
+    model.worker_seconds = [rate = options.worker_gflops * 1e9](const Kernel& kernel,
+                                                                const KernelArguments& arguments) {
+      return flops_of_arguments(kernel, arguments) / rate;
     };
   }
   const auto& once = options.kind == "cholesky" ? run_cholesky : run_qr;
@@ -440,6 +454,9 @@ int main(int argc, char** argv) try {
   app.add_option("--device-half", options.device_half,
                  "with it: order of tiles for which it has half of what it tends to")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--worker-gflops", options.worker_gflops,
+                 "each CPU worker's rate, GFLOP/s: it pretends to compute")
+      ->check(CLI::PositiveNumber);
   app.add_option("--strip-share", options.strip_share, "of a tile's columns, for strips");
   app.add_option("--picture", options.picture, "an SVG file to write");
   app.add_option("--from", options.from,

@@ -119,6 +119,9 @@ struct NodeFaults {
   /// What kernels take on emulated devices, one at a time, which then compute nothing
   /// (EmulatedOptions::kernel_seconds).
   std::function<double(const Kernel&, const KernelArguments&)> device_seconds;
+  /// What kernels take on CPU workers, which then sleep and compute nothing: what many workers
+  /// would do, on a host with few cores (EngineOptions::worker_seconds).
+  std::function<double(const Kernel&, const KernelArguments&)> worker_seconds;
   /// Instead of the dynamic policy, where that is configured.
   std::shared_ptr<const PlacementPolicy> placement;
   /// Most blocks of a job's pools beyond the planned minimum; 0 is the least with which a job can

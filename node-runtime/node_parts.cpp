@@ -237,6 +237,7 @@ void Node::Parts::start() {
     }
   }
   options.faults = faults.messages;
+  options.worker_seconds = faults.worker_seconds;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
   // wait for their readers.
   if (faults.extra_blocks_max.has_value()) {

@@ -65,6 +65,9 @@ struct EngineOptions {
   /// Set: CPU workers run tasks of devices' places that they would finish first.
   std::optional<LendingOptions> lending;
   MessageFaults faults;
+  /// Set: what kernels take on CPU workers, seconds; these sleep for so long, in the mean to a few
+  /// microseconds, and compute nothing. 0: that one computes. Any worker.
+  std::function<double(const Kernel&, const KernelArguments&)> worker_seconds;
 };
 
 /// What a CPU worker does next, or has done: a task as a whole, or a fine task of a divided one.
@@ -168,6 +171,10 @@ class Engine {
   void finish(std::span<protocol::Task* const> finished);
   void copies_finished(std::span<const protocol::CopyAction> copies);
 
+  /// Runs a kernel on the calling thread, a worker, on host memory (EngineOptions::worker_seconds);
+  /// its info.
+  [[nodiscard]] std::int64_t run_kernel(const Kernel& kernel,
+                                        const KernelArguments& arguments) const;
   /// Runs the task's kernel on the calling thread, on host memory.
   void execute_on_host(protocol::Task& task, trace::ThreadTrace& trace);
   /// Runs a fine task on the calling thread.

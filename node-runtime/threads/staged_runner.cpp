@@ -68,7 +68,8 @@ void StagedRunner::run_kernel(protocol::Task& task, Device& device, Side& side) 
   side.stream->synchronize();
   const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
   const Kernel& kernel = *static_cast<const Kernel*>(task.work.kernel);
-  const std::int64_t info = kernel.host({{host.data(), task.operand_count}, parameters});
+  const std::int64_t info =
+      engine_.run_kernel(kernel, {{host.data(), task.operand_count}, parameters});
   if (info > 0) {
     engine_.numerical_failure(*static_cast<JobRecord*>(task.job->context),
                               task.work.info_base + info,

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -186,6 +188,47 @@ TEST(Lending, a_slow_device_gets_less_than_half_of_the_work) {
   EXPECT_GT(of_slow, all / 2);
 #endif
   EXPECT_LT(of_slow, all);
+}
+
+/// Whatever a matrix is filled by.
+bool computes(const Kernel& kernel) {
+  return std::string_view(kernel.name) != "visit";
+}
+
+/// All of them pretend: how many workers there are is no matter of cores.
+TEST(Lending, many_workers_do_their_share_beside_a_device_three_times_as_fast) {
+  constexpr int workers = 8;
+  NodeFaults faults;
+  faults.device_seconds = [](const Kernel&, const KernelArguments&) { return 1e-3; };
+  faults.worker_seconds = [](const Kernel& kernel, const KernelArguments&) {
+    return computes(kernel) ? 3 * workers * 1e-3 : 0.0;
+  };
+  Node node(config_of({.devices = 1, .workers = workers, .placement = "dynamic"},
+                      "tile: 16, strip: 0, hierarchy: off"),
+            faults);
+  Matrix<double> a = dominant(node, std::int64_t{16} * 16);
+  expect_done(node.submit(cholesky(a)));
+  const std::int64_t all = 16 * 17 * 18 / 6;
+  EXPECT_GT(node.engine().tasks_lent(), all / 10);
+  EXPECT_LT(node.engine().tasks_lent(), all * 2 / 5);
+}
+
+TEST(Lending, workers_that_pretend_take_their_time_and_compute_nothing) {
+  NodeFaults faults;
+  faults.worker_seconds = [](const Kernel& kernel, const KernelArguments&) {
+    return computes(kernel) ? 2e-3 : 0.0;
+  };
+  Node node(config_of({.workers = 2}, "tile: 16, strip: 0, hierarchy: off"), faults);
+  Matrix<double> a = node.matrix<double>({.rows = 64, .columns = 64, .storage = Storage::lower});
+  a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 4.0 : 0.0; });
+  const auto begin = std::chrono::steady_clock::now();
+  expect_done(node.submit(cholesky(a)));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  // 20 tasks; ten of them wait for each other.
+  EXPECT_GE(took.count(), 0.95 * 10 * 2e-3);
+  Outcome outcome;
+  outcome.add(a);
+  EXPECT_EQ(std::accumulate(outcome.elements.begin(), outcome.elements.end(), 0.0), 64 * 4.0);
 }
 
 TEST(Lending, reports_the_first_pivot_that_is_not_positive) {
