@@ -20,6 +20,8 @@ constexpr std::int64_t spell_max = 64;
 /// spells have shown it.
 constexpr double doubted = 2;
 constexpr std::int64_t long_rest_ns = 10'000'000'000;
+/// Tasks' times of rest after which a place is taken to be half as slow.
+constexpr double tasks_rested = 8;
 
 double middle_of(std::array<double, 3> values) {
   std::ranges::sort(values);
@@ -65,6 +67,7 @@ void PlaceLoads::end_in_spell(Load& load, double seconds) {
   if (spell.known_seconds > 0) {
     std::ranges::rotate(load.spells, load.spells.begin() + 1);
     load.spells.back() = spell.busy_seconds / spell.known_seconds;
+    load.best_spell = std::min(load.best_spell.value_or(load.spells.back()), load.spells.back());
   }
   spell = {};
 }
@@ -73,6 +76,7 @@ void PlaceLoads::finish(PlaceId place, const Work& work, std::int64_t now_ns) {
   remove(place, work, now_ns);
   Load& load = at(place);
   const double seconds = work.seconds;
+  load.last_seconds = seconds;
   end_in_spell(load, seconds);
   load.busy_seconds *= memory;
   load.known_seconds = (load.known_seconds + seconds) * memory;
@@ -95,8 +99,25 @@ double PlaceLoads::least_factor(PlaceId place) const {
 
 void PlaceLoads::forget_after_rest(PlaceId place, std::int64_t now_ns) {
   Load& load = at(place);
-  if (load.tasks > 0 || now_ns - load.since_ns < long_rest_ns) return;
-  load = {};
+  if (load.tasks > 0) return;
+  const std::int64_t rest_ns = now_ns - load.since_ns;
+  if (rest_ns >= long_rest_ns) {
+    load = {};
+    load.since_ns = now_ns;
+    return;
+  }
+  const double best = std::min(load.factor, load.best_spell.value_or(1));
+  double rest = 1e-9 * static_cast<double>(rest_ns);
+  double less = 1;
+  const auto needed = [&] { return tasks_rested * load.last_seconds * load.factor * less; };
+  while (load.factor * less > best && rest > needed()) {
+    rest -= needed();
+    less = std::max(less / 2, best / load.factor);
+  }
+  if (less == 1) return;
+  load.factor *= less;
+  load.busy_seconds *= less;
+  for (double& spell : load.spells) spell *= less;
   load.since_ns = now_ns;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/index.hpp"
@@ -34,8 +35,10 @@ class PlaceLoads {
   void remove(PlaceId place, const Work& work, std::int64_t now_ns);
   /// It has run.
   void finish(PlaceId place, const Work& work, std::int64_t now_ns);
-  /// Believes of a place again what is known, if it has had nothing to do for ten seconds: nobody
-  /// gives work to a place that was slow once, and it could not show that it is no longer.
+  /// Nobody gives work to a place that was slow once, at the end of a job, say, where its tasks
+  /// wait for tiles, and it could not show that it is no longer. So one that has had nothing to do
+  /// for as long as it should need for eight tasks is taken to be half as slow, down to the best
+  /// that it has shown; after ten seconds what is known is believed again.
   void forget_after_rest(PlaceId place, std::int64_t now_ns);
 
   /// Until the place has done all that it has now.
@@ -71,8 +74,10 @@ class PlaceLoads {
     double known_seconds = 0;  ///< of tasks that were finished meanwhile
     std::int64_t since_ns = 0;
     Spell spell;
-    /// What it has needed in its last spells.
+    /// What it has needed in its last spells, and at best in any.
     std::array<double, 3> spells{1, 1, 1};
+    std::optional<double> best_spell;
+    double last_seconds = 0;  ///< of the task that it finished last, as known
   };
   [[nodiscard]] const Load& at(PlaceId place) const {
     return places_[static_cast<std::size_t>(place.value())];

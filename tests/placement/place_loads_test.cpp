@@ -209,6 +209,29 @@ TEST(PlaceLoads, believes_again_of_a_place_what_is_known_after_a_long_rest) {
   EXPECT_EQ(p.loads.sure_factor(device), 1);
 }
 
+TEST(PlaceLoads, takes_a_place_that_rests_for_half_as_slow_down_to_the_best_that_it_has_shown) {
+  Places p;
+  p.run(64, 2);   // at work
+  p.run(64, 16);  // at the end of a job
+  EXPECT_GT(p.loads.factor(device), 12);
+  const double slow = p.loads.factor(device);
+  p.pass(7 * slow * task_seconds);
+  p.loads.forget_after_rest(device, p.now_ns);
+  EXPECT_EQ(p.loads.factor(device), slow) << "it has not been long enough";
+  p.pass(2 * slow * task_seconds);
+  p.loads.forget_after_rest(device, p.now_ns);
+  EXPECT_NEAR(p.loads.factor(device), slow / 2, 1e-9);
+  EXPECT_LE(p.loads.sure_factor(device), slow / 2);
+  p.loads.forget_after_rest(device, p.now_ns);
+  EXPECT_NEAR(p.loads.factor(device), slow / 2, 1e-9) << "the rest begins anew";
+  p.pass(8 * slow * task_seconds);
+  p.loads.forget_after_rest(device, p.now_ns);
+  EXPECT_NEAR(p.loads.factor(device), 2, 0.1) << "two halves, as far as it was that fast";
+  // It is as slow as it was taken for, and shows that again.
+  p.run(16, 16);
+  EXPECT_GT(p.loads.factor(device), 6);
+}
+
 TEST(PlaceLoads, knows_what_a_place_needs_when_it_does_not_pause) {
   Places p;
   p.run(64, 2);
