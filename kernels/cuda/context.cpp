@@ -81,6 +81,8 @@ void Context::prepare() {
   static_cast<void>(blas());
   static_cast<void>(scratch(prepared_scratch));
   static_cast<void>(counters(prepared_counters));
+  // Who destroys the stream before it has run anything finds it empty.
+  check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
 cublasHandle_t Context::blas() {

@@ -37,6 +37,7 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   /// Makes what most kernels ask for: cuBLAS's handle, and scratch memory for tiles of up to 2048.
+  /// Waits for the stream.
   void prepare();
 
   [[nodiscard]] cudaStream_t stream() const { return stream_; }

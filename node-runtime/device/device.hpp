@@ -213,8 +213,7 @@ class Stream {
   virtual void copy_strided(Destination to, Source from, const CopyShape& shape) = 0;
 
   /// Makes now what the first kernels would make when they are launched (a GPU's library handles
-  /// and scratch memory: a millisecond and more for each stream). For who times what comes. Throws
-  /// Error where there is no memory for it.
+  /// and scratch memory); waits for the stream. Throws Error where there is no memory for it.
   virtual void prepare_kernels() {}
 
   /// Runs `kernel` on `tiles` in memory of this device, allocated or opened. `info` (host memory,

@@ -106,13 +106,14 @@ void PlaceLoads::forget_after_rest(PlaceId place, std::int64_t now_ns) {
     load.since_ns = now_ns;
     return;
   }
-  const double best = std::min(load.factor, load.best_spell.value_or(1));
+  // Not less than the best that it has shown, or what is known of one that has shown nothing yet.
+  const double least = std::min(1.0, load.best_spell.value_or(1) / load.factor);
   double rest = 1e-9 * static_cast<double>(rest_ns);
   double less = 1;
   const auto needed = [&] { return tasks_rested * load.last_seconds * load.factor * less; };
-  while (load.factor * less > best && rest > needed()) {
+  while (less > least && rest > needed()) {
     rest -= needed();
-    less = std::max(less / 2, best / load.factor);
+    less = std::max(less / 2, least);
   }
   if (less == 1) return;
   load.factor *= less;

@@ -232,6 +232,22 @@ TEST(PlaceLoads, takes_a_place_that_rests_for_half_as_slow_down_to_the_best_that
   EXPECT_GT(p.loads.factor(device), 6);
 }
 
+/// Not a step for each of the billions of such tasks that fit into a rest.
+TEST(PlaceLoads, ends_its_look_at_a_rest_after_tasks_that_should_take_nothing) {
+  for (const double seconds : {0.0, 1e-12}) {
+    Places p;
+    p.run(64, 3);
+    for (int i = 0; i < 64; ++i) {
+      p.add(seconds);
+      p.pass(7e-3);
+      p.finish(seconds);
+    }
+    p.pass(9);
+    p.loads.forget_after_rest(device, p.now_ns);
+    EXPECT_GT(p.loads.factor(device), 0) << seconds;
+  }
+}
+
 TEST(PlaceLoads, knows_what_a_place_needs_when_it_does_not_pause) {
   Places p;
   p.run(64, 2);
