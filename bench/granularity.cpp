@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fmt/core.h>
 #include <fstream>
 #include <functional>
@@ -33,6 +34,7 @@
 #include "bench/node_run.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "kernels/factorization_kernels.hpp"
 #include "kernels/kernel_case.hpp"
 #include "node-runtime/tuning.hpp"
 
@@ -57,11 +59,13 @@ struct Options {
   int devices = 1;
   std::string memory = "auto";
   double strip_share = 0.2;
-  double device_times = 0;   ///< the CPU workers' rate; 0: emulated devices compute
-  double device_half = 0;    ///< order of a tile at which it has half of what it tends to
-  double worker_gflops = 0;  ///< that each worker pretends to have; 0: they compute
+  double device_times = 0;  ///< the CPU workers' rate; 0: emulated devices compute
+  double device_half = 0;   ///< order of a tile at which it has half of what it tends to
+  std::vector<std::string> device_kernels;  ///< that it runs; empty: all
+  double worker_gflops = 0;                 ///< that each worker pretends to have; 0: they compute
   std::string picture;
-  std::string from;  ///< lines of an earlier call: nothing is run
+  std::string trace;  ///< a folder for a run's folder of each point
+  std::string from;   ///< lines of an earlier call: nothing is run
 };
 
 struct Point {
@@ -266,20 +270,34 @@ class PretendedDevice {
   std::atomic<double> rate_{0};
 };
 
+/// Where the trace of a point lies.
+std::filesystem::path trace_of(const Options& options, const Point& point) {
+  return std::filesystem::path(options.trace) / fmt::format("{}-{}-{}-{}-{}", options.kind,
+                                                            options.n, name(point.way), point.tile,
+                                                            point.small);
+}
+
 std::string configuration(const Options& options, bool moves_tasks) {
   std::string devices = fmt::format("{{backend: {}", options.backend);
   if (options.backend != "none") {
     devices += fmt::format(", per_node: {}, memory: {}", options.devices, options.memory);
   }
-  return fmt::format("runtime: {{cpu_workers: {}, placement: {}, devices: {}}}}}\n",
-                     options.workers, moves_tasks ? "dynamic" : "static", devices);
+  return fmt::format("runtime: {{cpu_workers: {}, placement: {}, devices: {}}}}}\n{}",
+                     options.workers, moves_tasks ? "dynamic" : "static", devices,
+                     options.trace.empty() ? "" : "trace: {file: points}\n");
 }
 
 /// Runs each point once; placement is a property of a node, so there is one for each. A node's
 /// first job with a tile size takes longer: there is one of each, told apart from the others.
+/// `is_last`: it is traced, if traces were asked for.
 void run_round(const Options& options, PretendedDevice& device, std::vector<Point>& points,
-               double flops, bool counts) {
+               double flops, bool counts, bool is_last) {
   NodeFaults model;
+  if (!options.device_kernels.empty()) {
+    model.device_runs = [&](const Kernel& kernel) {
+      return std::ranges::count(options.device_kernels, kernel.name) > 0;
+    };
+  }
   if (device.is_wanted()) {
     model.device_seconds = [&](const Kernel& kernel, const KernelArguments& arguments) {
       return device.seconds(kernel, arguments);
@@ -309,7 +327,12 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
       const std::int64_t lent = node.engine().tasks_lent();
       const std::int64_t visiting = node.engine().tasks_visiting();
       const std::uint64_t copied = node.engine().traffic().bytes_copied;
+      std::unique_ptr<TraceFile> trace;
+      if (is_last && !options.trace.empty()) {
+        trace = std::make_unique<TraceFile>(node, trace_of(options, point), "null");
+      }
       const double seconds = once(node, options, point);
+      if (trace) trace->finish("null");
       point.lent = node.engine().tasks_lent() - lent;
       point.visiting = node.engine().tasks_visiting() - visiting;
       point.copied_bytes = static_cast<double>(node.engine().traffic().bytes_copied - copied);
@@ -372,6 +395,14 @@ void check(const Options& options, const std::vector<Point>& points) {
   if (options.device_times > 0 && options.backend != "emulated") {
     refuse("--device-times is of emulated devices: say --backend emulated");
   }
+  if (!options.device_kernels.empty() && options.backend != "emulated") {
+    refuse("--device-kernels is of emulated devices: say --backend emulated");
+  }
+  for (const std::string& name : options.device_kernels) {
+    if (std::ranges::none_of(factorization_kernels, [&](auto* k) { return k->name == name; })) {
+      refuse(fmt::format("--device-kernels {}: there is no such kernel", name));
+    }
+  }
   for (const Point& point : points) {
     if (point.moves_tasks() && !has_devices) {
       refuse(fmt::format("--ways {}: there are no devices to borrow tasks of; say --backend",
@@ -400,10 +431,11 @@ int run(Options options) {
   std::vector<Point> points = points_of(options);
   check(options, points);
   load_blas({});
+  if (!options.trace.empty()) std::filesystem::create_directories(options.trace);
   PretendedDevice device(options);
   // Round by round, so that what else the machine does meets all of them; the first one warms up.
   for (int round = -1; round < options.rounds; ++round) {
-    run_round(options, device, points, flops, round >= 0);
+    run_round(options, device, points, flops, round >= 0, round + 1 == options.rounds);
   }
   for (const Point& point : points) {
     fmt::print(
@@ -454,11 +486,17 @@ int main(int argc, char** argv) try {
   app.add_option("--device-half", options.device_half,
                  "with it: order of tiles for which it has half of what it tends to")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--device-kernels", options.device_kernels,
+                 "emulated devices run these kernels alone, and workers all others: gsmm for a "
+                 "device of products (as 000 section 3.2.2), say")
+      ->delimiter(',');
   app.add_option("--worker-gflops", options.worker_gflops,
                  "each CPU worker's rate, GFLOP/s: it pretends to compute")
       ->check(CLI::PositiveNumber);
   app.add_option("--strip-share", options.strip_share, "of a tile's columns, for strips");
   app.add_option("--picture", options.picture, "an SVG file to write");
+  app.add_option("--trace", options.trace,
+                 "a folder for the last round's runs, one of each point, for heddle analyze");
   app.add_option("--from", options.from,
                  "a file with lines of an earlier call: run nothing, draw the picture of those of "
                  "--kind and --n (and say --backend)");

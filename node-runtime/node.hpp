@@ -119,6 +119,8 @@ struct NodeFaults {
   /// What kernels take on emulated devices, one at a time, which then compute nothing
   /// (EmulatedOptions::kernel_seconds).
   std::function<double(const Kernel&, const KernelArguments&)> device_seconds;
+  /// Set: of all kernels emulated devices run these alone (EmulatedOptions::kernel_is_run).
+  std::function<bool(const Kernel&)> device_runs;
   /// What kernels take on CPU workers, which then sleep and compute nothing: what many workers
   /// would do, on a host with few cores (EngineOptions::worker_seconds).
   std::function<double(const Kernel&, const KernelArguments&)> worker_seconds;

@@ -92,6 +92,7 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   DeviceOptions wanted = wanted_devices(config.runtime.devices);
   wanted.emulated.faults = faults.devices;
   wanted.emulated.kernel_seconds = faults.device_seconds;
+  wanted.emulated.kernel_is_run = faults.device_runs;
   wanted.cuda.nodes = gpu_neighbours.nodes;
   wanted.cuda.node = gpu_neighbours.node;
   wanted.cuda.products = measured_products(profile.tuning.measured);

@@ -169,9 +169,8 @@ double longest_way(const replay::FineKind& kind) {
 std::shared_ptr<const replay::FineKind> SimulatedProgram::fine_kind(const KernelCase& what) {
   if (what_.spec.fine == 0 || what.kernel->fine == nullptr) return nullptr;
   auto kind = std::make_shared<replay::FineKind>(
-      replay::FineKind{FineGraph(fine_form(what, what_.spec.fine)), {}, 1});
+      replay::FineKind{FineGraph(fine_form(what, what_.spec.fine)), {}});
   if (kind->graph.size() <= 1) return nullptr;
-  kind->width = divided_width(what.operands[0].rows, what.operands[0].columns, what_.spec.fine);
   for (std::int32_t n = 0; n < kind->graph.size(); ++n) {
     const FineOperands task(kind->graph.task(n));
     kind->seconds.push_back(clock_.seconds(task.what(), Runner::worker));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -136,6 +137,11 @@ FineGraph::FineGraph(const FineTasks& tasks) {
     successors_.push_back(to);
   }
   std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+}
+
+std::int32_t FineGraph::width() const {
+  if (longest_way_ <= 0) return std::max(1, size());  // all move data alone
+  return std::max(1, static_cast<std::int32_t>(std::lround(flops_ / longest_way_)));
 }
 
 }  // namespace heddle

@@ -35,6 +35,9 @@ class FineGraph {
   /// Operations of all tasks, and on the longest way through them.
   [[nodiscard]] double flops() const { return flops_; }
   [[nodiscard]] double longest_way() const { return longest_way_; }
+  /// Workers that the tasks keep busy until all of them have run: their operations over those of
+  /// the longest way. 25 for a product of 5 x 5 parts, 4 for a factorization of as many.
+  [[nodiscard]] std::int32_t width() const;
 
  private:
   std::vector<FineTask> tasks_;

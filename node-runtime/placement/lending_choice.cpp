@@ -18,14 +18,6 @@ constexpr int looked_at_max = 32;
 
 }  // namespace
 
-std::int32_t divided_width(std::int64_t rows, std::int64_t columns, std::int64_t fine) {
-  const auto parts = [fine](std::int64_t length) {
-    return std::max<std::int64_t>(1, (length + fine - 1) / fine);
-  };
-  constexpr std::int64_t most = 1 << 20;
-  return static_cast<std::int32_t>(std::min(most, parts(rows) * parts(columns)));
-}
-
 LendingChoice::LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
                              LendableTasks& tasks, std::int32_t devices, std::int32_t workers)
     : policy_(std::move(policy)),
@@ -129,11 +121,34 @@ bool LendingChoice::device_is_sooner(const Task& task, PlaceId device,
 void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_ns) {
   ready[static_cast<std::size_t>(task.place.value())]->remove(task);
   const Costs costs = tasks_.costs(task);
-  loads_.remove(task.place, work_at(costs, task.place), now_ns);
+  if (tasks_.counts(task)) loads_.remove(task.place, work_at(costs, task.place), now_ns);
   task.lent_to = to;
   loads_.add(to, work_at(costs, to), now_ns);
   if (to == host_place) host_width_ += width_of(costs);
   ++(to == host_place ? lent_ : visits_);
+}
+
+/// Workers run it either way, with as much before it. Staged is what fills a matrix, say: what it
+/// writes is home at once, where the next job needs it. What a factorization's task writes, other
+/// tasks on the host may need first.
+bool LendingChoice::take_instead_of_staging(Task& task, Queues ready, std::int64_t now_ns) {
+  if (task.place == host_place || tasks_.counts(task) || !tasks_.may_move(task)) return false;
+  if (!tasks_.is_dividable(task)) return false;
+  const Costs costs = tasks_.costs(task);
+  const LendableTasks::Visit bytes = tasks_.visit(task);
+  const double factor = loads_.factor(host_place);
+  const std::array<PlaceOffer, 2> offers{
+      {{.place = task.place,
+        .transfer_seconds = transfer_seconds(task.place, host_place, bytes.there),
+        .kernel_seconds =
+            costs.worker * factor + transfer_seconds(host_place, task.place, bytes.back)},
+       {.place = host_place,
+        .transfer_seconds = transfer_seconds(task.place, host_place, tasks_.lacking(task).host),
+        .kernel_seconds = costs.worker / width_of(costs) * factor}}};
+  if (policy_->choose(offers) != 1) return false;
+  loads_.forget_after_rest(host_place, now_ns);
+  lend(task, host_place, ready, now_ns);
+  return true;
 }
 
 bool LendingChoice::may_find_for_host(Queues ready) {

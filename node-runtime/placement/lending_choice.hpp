@@ -41,20 +41,19 @@ class LendableTasks {
   [[nodiscard]] virtual Costs costs(const protocol::Task& task) = 0;
   [[nodiscard]] virtual Lacking lacking(const protocol::Task& task) const = 0;
   [[nodiscard]] virtual Visit visit(const protocol::Task& task) const = 0;
-  /// Its place can run it: what it takes says something about the place.
+  /// Its place can run it: what it takes says something about the place. What a device cannot run
+  /// is staged: a worker runs it whole, on copies of its tiles that come and go with it.
   [[nodiscard]] virtual bool counts(const protocol::Task& task) const = 0;
   /// A worker can run it.
   [[nodiscard]] virtual bool may_move(const protocol::Task& task) const = 0;
+  /// Its kernel has a fine-grain form, whether this job divides tasks or not.
+  [[nodiscard]] virtual bool is_dividable(const protocol::Task& task) const = 0;
   /// Another device can.
   [[nodiscard]] virtual bool may_visit(const protocol::Task& task, PlaceId device) const = 0;
   /// Keeps its tiles where they are for another device to read and write, until it has run. False:
   /// some are not at its place now.
   [[nodiscard]] virtual bool claim(const protocol::Task& task) = 0;
 };
-
-/// Workers that a divided tile keeps busy: its parts of `fine` rows and columns.
-[[nodiscard]] std::int32_t divided_width(std::int64_t rows, std::int64_t columns,
-                                         std::int64_t fine);
 
 /// Which ready tasks of devices' places other places of the node run instead: its CPU workers, or a
 /// device that has none of its own (threads/lending.hpp, and the simulation). The loads of all
@@ -78,6 +77,11 @@ class LendingChoice {
 
   /// A task is in its place's queue.
   void became_ready(const protocol::Task& task, std::int64_t now_ns);
+  /// Takes a task that became ready just now, and that its device cannot run, out of the device's
+  /// queue for the host, if it is of a kernel that workers can divide, and the policy finds that
+  /// better than staging it (000 section 3.2.2: there devices run products alone).
+  [[nodiscard]] bool take_instead_of_staging(protocol::Task& task, Queues ready,
+                                             std::int64_t now_ns);
   /// It has run.
   void finished(const protocol::Task& task, std::int64_t now_ns);
 

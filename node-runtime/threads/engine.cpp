@@ -50,7 +50,8 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
     if (p > 0) device_bells.push_back(std::make_unique<Doorbell>());
   }
   if (options_.lending && !options_.devices.empty()) {
-    lending_.emplace(*options_.lending, store_, options_.devices, options_.cpu_workers);
+    lending_.emplace(*options_.lending, store_, options_.devices, options_.cpu_workers,
+                     fine_graphs_);
   }
   for (std::size_t d = 0; d < options_.devices.size(); ++d) {
     const auto ready = [this, d](DeviceCache::Requester requester) {
@@ -121,7 +122,8 @@ Engine::Wakes Engine::apply() {
   for (Task* task : a.ready) {
     const auto place = static_cast<std::size_t>(task->place.value());
     ready_[place]->push(*task);
-    if (lending_) lending_->became_ready(*task, trace::now_ns());
+    // Of what is lent at once the tiles wake a worker.
+    if (lending_ && lending_->became_ready(*task, ready_, trace::now_ns())) continue;
     if (place == 0) {
       ++wakes.cpu;
     } else {

@@ -22,6 +22,13 @@ const JobRecord& job_of(const Task& task) {
   return *static_cast<const JobRecord*>(task.job->context);
 }
 
+/// Parts of what workers divide; 0: they run it whole.
+std::int64_t fine_of(const Task& task) {
+  const bool divides =
+      kernel_of(task).fine != nullptr && task.operand_count <= FineTask::accesses_max;
+  return divides ? job_of(task).spec.fine : 0;
+}
+
 /// Costs are the same for what has the same of it.
 std::uint64_t key_of(const TileStore& store, const Task& task) {
   std::uint64_t key = std::bit_cast<std::uintptr_t>(task.work.kernel);
@@ -33,16 +40,18 @@ std::uint64_t key_of(const TileStore& store, const Task& task) {
     const TileShape shape = store.shape(task.operands[i].tile);
     mix(static_cast<std::uint64_t>(shape.rows) << 32U | static_cast<std::uint32_t>(shape.columns));
   }
+  mix(static_cast<std::uint64_t>(fine_of(task)));
   return key;
 }
 
 }  // namespace
 
 Lending::Lending(LendingOptions options, TileStore& store, std::span<Device* const> devices,
-                 std::int32_t workers)
+                 std::int32_t workers, FineGraphs& graphs)
     : task_costs_(std::move(options.costs)),
       store_(store),
       devices_(devices.begin(), devices.end()),
+      graphs_(graphs),
       choice_(std::move(options.policy), task_costs_.transfer, *this,
               static_cast<std::int32_t>(devices.size()), workers) {
   for (const Device* to : devices_) {
@@ -52,8 +61,8 @@ Lending::Lending(LendingOptions options, TileStore& store, std::span<Device* con
   }
 }
 
-const Lending::KernelSeconds& Lending::seconds_of(const Task& task) {
-  const auto [at, is_new] = seconds_.try_emplace(key_of(store_, task));
+LendableTasks::Costs Lending::costs(const Task& task) {
+  const auto [at, is_new] = costs_.try_emplace(key_of(store_, task));
   if (is_new) {
     std::array<OperandShape, protocol::accesses_max> shapes;
     for (std::uint8_t i = 0; i < task.operand_count; ++i) {
@@ -63,17 +72,12 @@ const Lending::KernelSeconds& Lending::seconds_of(const Task& task) {
     const KernelCase what{&kernel_of(task),
                           std::bit_cast<KernelParameters>(task.work.parameters),
                           {shapes.data(), task.operand_count}};
-    at->second = {task_costs_.kernel(what, false), task_costs_.kernel(what, true)};
+    // The job's graphs were made before it began (FineGraphs::prepare).
+    const std::int64_t fine = fine_of(task);
+    at->second = {task_costs_.kernel(what, false), task_costs_.kernel(what, true),
+                  fine > 0 ? graphs_.of(what, fine).width() : 1};
   }
   return at->second;
-}
-
-LendableTasks::Costs Lending::costs(const Task& task) {
-  const KernelSeconds& seconds = seconds_of(task);
-  const std::int64_t fine = job_of(task).spec.fine;
-  if (fine <= 0 || kernel_of(task).fine == nullptr) return {seconds.worker, seconds.device, 1};
-  const TileShape shape = store_.shape(task.operands[0].tile);
-  return {seconds.worker, seconds.device, divided_width(shape.rows, shape.columns, fine)};
 }
 
 LendableTasks::Lacking Lending::lacking(const Task& task) const {
@@ -104,6 +108,10 @@ bool Lending::may_move(const Task& task) const {
   return kernel_of(task).host != nullptr && !job_of(task).cancelled.load(std::memory_order_relaxed);
 }
 
+bool Lending::is_dividable(const Task& task) const {
+  return kernel_of(task).fine != nullptr;
+}
+
 bool Lending::may_visit(const Task& task, PlaceId device) const {
   const auto to = static_cast<std::size_t>(device.value()) - 1;
   const auto from = static_cast<std::size_t>(task.place.value()) - 1;
@@ -120,11 +128,22 @@ void Lending::finished(const Task& task, std::int64_t now_ns) {
   if (task.is_lent_to_host()) store_.cache(task.place).release_host(TaskUses(store_, task).span());
 }
 
+void Lending::ask_for_tiles(Task& task) {
+  ++arriving_;
+  store_.cache(task.place).request_host(TaskUses(store_, task).span(), &task);
+}
+
+bool Lending::became_ready(Task& task, LendingChoice::Queues ready, std::int64_t now_ns) {
+  choice_.became_ready(task, now_ns);
+  if (!choice_.take_instead_of_staging(task, ready, now_ns)) return false;
+  ask_for_tiles(task);
+  return true;
+}
+
 bool Lending::lend(LendingChoice::Queues ready, std::int64_t now_ns) {
   Task* const task = choice_.take_for_host(ready, now_ns);
   if (task == nullptr) return false;
-  ++arriving_;
-  store_.cache(task->place).request_host(TaskUses(store_, *task).span(), task);
+  ask_for_tiles(*task);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include "node-runtime/placement/lending_choice.hpp"
 #include "node-runtime/placement/placement_policy.hpp"
 #include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/threads/fine_graphs.hpp"
 #include "node-runtime/threads/path_priorities.hpp"
 
 namespace heddle {
@@ -41,12 +42,11 @@ class Lending final : private LendableTasks {
  public:
   /// `devices[d]` is place d + 1.
   Lending(LendingOptions options, TileStore& store, std::span<Device* const> devices,
-          std::int32_t workers);
+          std::int32_t workers, FineGraphs& graphs);
 
-  /// A task is in its place's queue.
-  void became_ready(const protocol::Task& task, std::int64_t now_ns) {
-    choice_.became_ready(task, now_ns);
-  }
+  /// A task is in its place's queue. True: its device cannot run it, and it is lent at once
+  /// (LendingChoice::take_instead_of_staging).
+  bool became_ready(protocol::Task& task, LendingChoice::Queues ready, std::int64_t now_ns);
   /// It has run. To be called before the protocol hears of it: its blocks are let go.
   void finished(const protocol::Task& task, std::int64_t now_ns);
 
@@ -82,24 +82,23 @@ class Lending final : private LendableTasks {
   [[nodiscard]] Visit visit(const protocol::Task& task) const override;
   [[nodiscard]] bool counts(const protocol::Task& task) const override;
   [[nodiscard]] bool may_move(const protocol::Task& task) const override;
+  [[nodiscard]] bool is_dividable(const protocol::Task& task) const override;
   [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) const override;
   [[nodiscard]] bool claim(const protocol::Task& task) override;
   [[nodiscard]] Device& device_of(PlaceId place) const {
     return *devices_[static_cast<std::size_t>(place.value()) - 1];
   }
 
-  /// Of a kernel on tiles of some shapes.
-  struct KernelSeconds {
-    double worker = 0;
-    double device = 0;
-  };
-  [[nodiscard]] const KernelSeconds& seconds_of(const protocol::Task& task);
+  /// Asks for the tiles of a task that has been taken for the host.
+  void ask_for_tiles(protocol::Task& task);
 
   TaskCosts task_costs_;
   TileStore& store_;
   std::vector<Device*> devices_;
   std::vector<bool> reach_;  ///< by device, and each other one: it has a way to that one's memory
-  std::unordered_map<std::uint64_t, KernelSeconds> seconds_;  ///< a handful for a job
+  FineGraphs& graphs_;
+  /// Of kernels on tiles of some shapes, divided or whole: a handful for a job.
+  std::unordered_map<std::uint64_t, Costs> costs_;
   LendingChoice choice_;
   std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };

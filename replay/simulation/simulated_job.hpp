@@ -21,7 +21,6 @@ using TaskKindId = Index<struct TaskKindTag, std::int32_t>;
 struct FineKind {
   FineGraph graph;
   std::vector<double> seconds;  ///< of each fine task, on a worker
-  std::int32_t width = 1;       ///< workers that it keeps busy, as divided_width() has it
 };
 struct TaskKind {
   std::string kernel;

@@ -44,7 +44,7 @@ LendableTasks::Costs SimulatedLending::costs(const protocol::Task& task) {
       worker = std::accumulate(kind.fine->seconds.begin(), kind.fine->seconds.end(), 0.0);
     }
   }
-  return {worker, kind.seconds_device, kind.fine ? kind.fine->width : 1};
+  return {worker, kind.seconds_device, kind.fine ? kind.fine->graph.width() : 1};
 }
 
 LendableTasks::Lacking SimulatedLending::lacking(const protocol::Task& task) const {
@@ -98,12 +98,17 @@ bool SimulatedLending::claim(const protocol::Task& task) {
 
 // ---- the node ----------------------------------------------------------------------------------
 
-/// What workers take of devices' tasks waits for its tiles on the host. As serve_memory().
+/// What workers take of devices' tasks waits for its tiles on the host.
+void SimulatedNode::ask_for_tiles(protocol::Task& task) {
+  ++world_.result.tasks_lent;
+  memory_->request(task.place, SimulatedMemory::Side::host, BlockUses(task).span(),
+                   waits_.add({Wait::Kind::lent, &task, {}}));
+}
+
+/// As serve_memory().
 bool SimulatedNode::lend() {
   while (protocol::Task* const task = lending_->choice().take_for_host(ready_, world_.now_ns)) {
-    ++world_.result.tasks_lent;
-    memory_->request(task->place, SimulatedMemory::Side::host, BlockUses(*task).span(),
-                     waits_.add({Wait::Kind::lent, task, {}}));
+    ask_for_tiles(*task);
   }
   return serve_memory();
 }

@@ -32,6 +32,8 @@ class SimulatedLending final : private LendableTasks {
   [[nodiscard]] Visit visit(const protocol::Task& task) const override;
   [[nodiscard]] bool counts(const protocol::Task& task) const override;
   [[nodiscard]] bool may_move(const protocol::Task& task) const override;
+  /// A factorization's: no others are simulated.
+  [[nodiscard]] bool is_dividable(const protocol::Task& /*task*/) const override { return true; }
   [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) const override;
   [[nodiscard]] bool claim(const protocol::Task& task) override;
 

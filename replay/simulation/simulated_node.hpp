@@ -308,6 +308,7 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] static std::int32_t lane_of(const protocol::CopyAction& action);
   void next_copies(CopyLane& lane);
   void start_copies(std::int32_t lane_number);
+  void ask_for_tiles(protocol::Task& task);
   bool lend();
   bool serve_memory();
   void start_transfer(const SimulatedMemory::Transfer& transfer);

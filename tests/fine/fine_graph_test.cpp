@@ -108,6 +108,23 @@ TEST(FineGraph, OrdersAllThatMeet) {
   }
 }
 
+TEST(FineGraph, TellsHowManyWorkersItKeepsBusy) {
+  const auto width = [](const Kernel& kernel, const KernelParameters& parameters,
+                        const std::vector<OperandShape>& operands) {
+    return FineGraph(fine_form({&kernel, parameters, operands}, 10)).width();
+  };
+  const KernelParameters square(kernel::PieceParameters{});
+  const OperandShape tile{50, 50};
+  EXPECT_EQ(width(kernel::gsmm, KernelParameters(kernel::UpdateParameters{0}), {tile, tile, tile}),
+            25);
+  // Of a row's five solves and four products in turn, 13 cubes of a part's order, and 125 in all.
+  EXPECT_EQ(width(kernel::trsm, square, {tile, tile}), 10);
+  EXPECT_EQ(width(kernel::potrf, square, {tile}), 4) << "41.7 cubes, 11.7 of them in turn";
+  EXPECT_EQ(width(kernel::potrf, square, {{10, 10}}), 1);
+  const FineTasks none;
+  EXPECT_EQ(FineGraph(none).width(), 1);
+}
+
 TEST(FineGraph, CountsOperationsAsTheKernelDoes) {
   const std::vector<OperandShape> tile{{960, 960}};
   const KernelCase potrf{&kernel::potrf, KernelParameters(kernel::PieceParameters{}), tile};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace heddle {
@@ -23,14 +24,22 @@ class Tasks final : public LendableTasks {
   std::set<const Task*> away;  ///< their tiles are not on their device
   std::set<const Task*> claimed;
   bool devices_can = true;
+  bool homes_can = true;
+  bool workers_can = true;
+  bool is_fill = false;
 
   [[nodiscard]] Costs costs(const Task& /*task*/) override {
     return {worker, kernel_seconds, width};
   }
-  [[nodiscard]] Lacking lacking(const Task& /*task*/) const override { return {}; }
+  [[nodiscard]] Lacking lacking(const Task& /*task*/) const override {
+    return {.host = homes_can ? 0 : bytes.there};
+  }
   [[nodiscard]] Visit visit(const Task& /*task*/) const override { return bytes; }
-  [[nodiscard]] bool counts(const Task& /*task*/) const override { return true; }
-  [[nodiscard]] bool may_move(const Task& /*task*/) const override { return true; }
+  [[nodiscard]] bool counts(const Task& task) const override {
+    return homes_can || task.place == host_place || task.is_lent_to_host();
+  }
+  [[nodiscard]] bool may_move(const Task& /*task*/) const override { return workers_can; }
+  [[nodiscard]] bool is_dividable(const Task& /*task*/) const override { return !is_fill; }
   [[nodiscard]] bool may_visit(const Task& /*task*/, PlaceId /*device*/) const override {
     return devices_can;
   }
@@ -43,9 +52,10 @@ class Tasks final : public LendableTasks {
 
 /// A node with two devices, whose links take `seconds_per_tile`.
 struct TwoDevices {
-  explicit TwoDevices(double seconds_per_tile = 0)
+  explicit TwoDevices(double seconds_per_tile = 0, std::shared_ptr<const PlacementPolicy> policy =
+                                                       std::make_shared<DynamicPlacement>())
       : choice(
-            std::make_shared<DynamicPlacement>(),
+            std::move(policy),
             [seconds_per_tile](Location /*from*/, Location /*to*/, std::uint64_t bytes) {
               return seconds_per_tile * static_cast<double>(bytes) / tile_bytes;
             },
@@ -240,6 +250,43 @@ TEST(LendingChoice, gives_the_host_a_task_for_each_worker_that_has_nothing_to_do
   int taken = 0;
   while (node.choice.take_for_host(node.ready, node.now_ns) != nullptr) ++taken;
   EXPECT_EQ(taken, 4);
+}
+
+TEST(LendingChoice, gives_the_host_what_a_device_cannot_run) {
+  TwoDevices node(1e-3);
+  node.known.homes_can = false;
+  node.known.worker = 4 * kernel_seconds;
+  node.known.width = 4;
+  const auto taken = [&](Task& task) {
+    return node.choice.take_instead_of_staging(task, node.ready, node.now_ns);
+  };
+  for (int i = 0; i < 30; ++i) node.add(host_place, 1);  // more than it would borrow beside
+  Task& task = node.add(first, 10);
+  EXPECT_TRUE(taken(task));
+  EXPECT_EQ(task.place, first) << "the home stays";
+  EXPECT_TRUE(task.is_lent_to_host());
+  EXPECT_EQ(node.ready[1]->count(), 0U);
+  EXPECT_EQ(node.choice.lent(), 1);
+  node.now_ns += 1'000'000;
+  node.choice.finished(task, node.now_ns);
+
+  EXPECT_FALSE(taken(node.add(host_place, 1))) << "it is there";
+  node.known.is_fill = true;
+  EXPECT_FALSE(taken(node.add(first, 10))) << "what it writes belongs home";
+  node.known.is_fill = false;
+  node.known.workers_can = false;
+  EXPECT_FALSE(taken(node.add(first, 10))) << "nobody runs it";
+  node.known.homes_can = node.known.workers_can = true;
+  EXPECT_FALSE(taken(node.add(first, 10))) << "its device does";
+  EXPECT_EQ(node.ready[1]->count(), 3U);
+}
+
+TEST(LendingChoice, leaves_what_a_device_cannot_run_to_staging_where_the_policy_moves_nothing) {
+  TwoDevices node(1e-3, std::make_shared<StaticPlacement>());
+  node.known.homes_can = false;
+  Task& task = node.add(first, 10);
+  EXPECT_FALSE(node.choice.take_instead_of_staging(task, node.ready, node.now_ns));
+  EXPECT_EQ(node.ready[1]->count(), 1U);
 }
 
 TEST(LendingChoice, leaves_to_devices_what_workers_would_hardly_help_with) {

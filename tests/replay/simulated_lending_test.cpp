@@ -117,7 +117,7 @@ TEST(SimulatedLending, lent_tasks_are_divided) {
   static constexpr Kernel step{.name = "step"};
   FineTasks tasks;
   for (int i = 0; i < 4; ++i) tasks.add(step, {}, {writes(TileArea{0, i, 0, 1, 1})});
-  const auto fine = std::make_shared<FineKind>(FineKind{FineGraph(tasks), {}, 4});
+  const auto fine = std::make_shared<FineKind>(FineKind{FineGraph(tasks), {}});
   fine->seconds.assign(4, 1e-6);
   ProgramWriter writer;
   for (int i = 0; i < 6; ++i) writer.task({writer.read_write(writer.tile(0, 1))});
@@ -126,6 +126,28 @@ TEST(SimulatedLending, lent_tasks_are_divided) {
   EXPECT_GT(result.tasks_lent, 2);
   EXPECT_EQ(result.tasks, 6 + 3 * result.tasks_lent) << "four for each that was lent";
   EXPECT_DOUBLE_EQ(result.flops, 6);
+}
+
+/// The first of four tasks is of a kernel that no device has, and that four workers divide.
+TEST(SimulatedLending, workers_divide_what_a_device_cannot_run) {
+  static constexpr Kernel step{.name = "step"};
+  FineTasks tasks;
+  for (int i = 0; i < 4; ++i) tasks.add(step, {}, {writes(TileArea{0, i, 0, 1, 1})});
+  const auto fine = std::make_shared<FineKind>(FineKind{FineGraph(tasks), {}});
+  fine->seconds.assign(4, 1e-6);
+  ProgramWriter writer;
+  const TileId tile = writer.tile(0, 1);
+  for (int i = 0; i < 4; ++i) writer.task({writer.read_write(tile)});
+  simulation::Program program = writer.program();
+  program.statements.front().work = 1;
+  ScriptedJob job(program, writer.matrices(),
+                  {{"work", 1, 1, 4e-6, 1e-6, 1}, {"host's", 1, 1, 1e-6, 0, 1, fine}}, 8000);
+  const SimulationResult result = simulate(with_device(), job, dynamic);
+  EXPECT_EQ(result.tasks, 4 + 3);
+  EXPECT_EQ(result.tasks_lent, 1);
+  const RunTrace run = make_run("simulated", result.traces);
+  EXPECT_EQ(std::ranges::count(run.tasks, PlaceId{1}, &Task::place), 3);
+  EXPECT_NEAR(result.seconds, 100e-9 + 1e-6 + 100e-9 + 3e-6, 1e-12) << "there, and back";
 }
 
 TEST(SimulatedLending, gains_beside_a_device_a_few_times_as_fast_as_the_workers) {

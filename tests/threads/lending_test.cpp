@@ -31,6 +31,11 @@ Machine lending(int devices, unsigned kept, NodeFaults faults = {}) {
   return {.devices = devices, .workers = 2, .faults = faults, .placement = "dynamic"};
 }
 
+/// Devices run what there is most of alone, as in 000 section 3.2.2.
+bool is_update(const Kernel& kernel) {
+  return kernel.name == "gsmm" || kernel.name == "tsmqr" || kernel.name == "ttmqr";
+}
+
 std::vector<Work> works() {
   return {
       cholesky_work(250, "tile: 16, strip: 0, hierarchy: off"),
@@ -59,6 +64,7 @@ TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
     Machine machine = lending(devices, static_cast<unsigned>(seed / 2 % 4), faults_of(seed));
     if (seed % 3 == 0) machine.memory = expected[w].least_bytes(devices) * 5 / 4;
     machine.window = seed % 7 == 0 ? 3 : 4096;
+    if (seed % 5 < 2) machine.faults.device_runs = is_update;
     const Outcome outcome = outcome_of(all[w], machine);
     ASSERT_TRUE(same_bits(outcome, expected[w])) << all[w].name << ", " << devices << " devices\n"
                                                  << simulation::replay_hint(seed);
@@ -137,8 +143,10 @@ TEST(Lending, divided_tasks_give_the_factor) {
   const Work work = cholesky_work(250, "tile: 32, strip: 0, hierarchy: on, small: 9");
   std::int64_t lent = 0;
   // On busy cores a single run may lend none.
-  for (int run = 0; run < 2 || (run < 20 && lent == 0); ++run) {
-    const Outcome outcome = outcome_of(work, lending(1 + run % 2, 1));
+  for (int run = 0; run < 4 || (run < 20 && lent == 0); ++run) {
+    Machine machine = lending(1 + run % 2, 1);
+    if (run % 4 >= 2) machine.faults.device_runs = is_update;
+    const Outcome outcome = outcome_of(work, machine);
     lent += outcome.tasks_lent;
     ASSERT_EQ(outcome.elements.size(), whole.size());
     double largest = 0;
@@ -153,6 +161,37 @@ TEST(Lending, divided_tasks_give_the_factor) {
 TEST(Lending, static_placement_lends_nothing) {
   const Outcome outcome = outcome_of(works().front(), {.devices = 2});
   EXPECT_EQ(outcome.tasks_lent, 0);
+  NodeFaults faults;
+  faults.device_runs = is_update;
+  const Outcome staged = outcome_of(works().front(), {.devices = 2, .faults = faults});
+  EXPECT_EQ(staged.tasks_lent, 0);
+  EXPECT_TRUE(same_bits(staged, outcome));
+}
+
+/// What a device cannot run is not staged, where tasks move: workers have all of it, and divide it.
+TEST(Lending, workers_divide_what_a_device_cannot_run) {
+  constexpr std::int64_t tiles = 8;
+  Machine machine{.devices = 1, .workers = 2, .placement = "dynamic"};
+  machine.faults.device_runs = is_update;
+  // Nothing else is lent: workers take for ever.
+  machine.faults.device_seconds = [](const Kernel&, const KernelArguments&) { return 0.0; };
+  Config config = config_of(machine, "tile: 32, strip: 0, hierarchy: on, small: 8");
+  config.trace.file = "kept in memory";
+  Node node(config, machine.faults);
+  Matrix<double> a =
+      node.matrix<double>({.rows = tiles * 32, .columns = tiles * 32, .storage = Storage::lower});
+  a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
+  expect_done(node.submit(cholesky(a)));
+  std::int64_t fine = 0;
+  for (const trace::ThreadRecords& thread : trace::collect(node.recorder(), {}).threads) {
+    if (!thread.name.starts_with("worker")) continue;
+    for (const trace::Record& record : thread.records) {
+      if (record.kind() != trace::RecordKind::task) continue;
+      if (record.as<trace::TaskRecord>().fine > 0) ++fine;
+    }
+  }
+  EXPECT_GE(node.engine().tasks_lent(), tiles + tiles * (tiles - 1)) << "potrf; trsm and syrk";
+  EXPECT_GT(fine, 0);
 }
 
 TEST(Lending, of_a_node_without_devices_nothing_is_lent) {
@@ -240,11 +279,12 @@ TEST(Lending, workers_that_pretend_take_their_time_and_compute_nothing) {
 }
 
 TEST(Lending, reports_the_first_pivot_that_is_not_positive) {
-  for (const std::int64_t pivot : {1, 17, 100, 249}) {
+  for (const std::int64_t pivot : {1, 17, 100, 118, 249}) {
     SCOPED_TRACE(pivot);
     for (const char* layout :
          {"tile: 16, strip: 0, hierarchy: off", "tile: 32, strip: 0, hierarchy: on, small: 7"}) {
-      const Machine machine = lending(2, 1);
+      Machine machine = lending(2, 1);
+      if (pivot % 2 == 0) machine.faults.device_runs = is_update;
       Node node(config_of(machine, layout), machine.faults);
       Matrix<double> a =
           node.matrix<double>({.rows = 250, .columns = 250, .storage = Storage::lower});
@@ -275,7 +315,9 @@ TEST(Lending, a_cancelled_job_leaves_a_node_that_gives_the_same_bits) {
                       expect_done(node.submit(subtract_product(dominant(node, 250), a)));
                       good.run(node, outcome);
                     }};
-    const Outcome outcome = outcome_of(work, lending(1 + static_cast<int>(seed % 3), 0));
+    Machine machine = lending(1 + static_cast<int>(seed % 3), 0);
+    if (seed % 4 == 0) machine.faults.device_runs = is_update;
+    const Outcome outcome = outcome_of(work, machine);
     ASSERT_TRUE(same_bits(outcome, expected)) << simulation::replay_hint(seed);
   }
 }

@@ -28,7 +28,8 @@ class EmulatedDevice final : public PooledDevice {
   ~EmulatedDevice() override;
 
   [[nodiscard]] bool runs(const Kernel& kernel) const override {
-    return kernel.emulated != nullptr;
+    return kernel.emulated != nullptr &&
+           (!options().kernel_is_run || options().kernel_is_run(kernel));
   }
   [[nodiscard]] bool runs(const ByteKernel& kernel) const override {
     return kernel.emulated != nullptr;

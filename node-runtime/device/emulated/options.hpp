@@ -40,6 +40,8 @@ struct EmulatedOptions {
   /// Set: tile kernels compute nothing, pass one after the other and last so many seconds each, for
   /// a device that is faster than the cores that emulate it. Any thread.
   std::function<double(const Kernel&, const KernelArguments&)> kernel_seconds = {};
+  /// Set: of the tile kernels the device runs these alone. Any thread.
+  std::function<bool(const Kernel&)> kernel_is_run = {};
   std::uint32_t concurrent_kernels = 0;  ///< over all streams; 0: as many as there are streams
   std::uint32_t queue_capacity = 1024;   ///< unfinished operations of one stream
   std::uint32_t stream_capacity = 64;    ///< streams, and so threads
