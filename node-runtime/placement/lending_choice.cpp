@@ -134,6 +134,7 @@ void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_
 bool LendingChoice::take_instead_of_staging(Task& task, Queues ready, std::int64_t now_ns) {
   if (task.place == host_place || tasks_.counts(task) || !tasks_.may_move(task)) return false;
   if (!tasks_.is_dividable(task)) return false;
+  loads_.forget_after_rest(host_place, now_ns);
   const Costs costs = tasks_.costs(task);
   const LendableTasks::Visit bytes = tasks_.visit(task);
   const double factor = loads_.factor(host_place);
@@ -146,7 +147,6 @@ bool LendingChoice::take_instead_of_staging(Task& task, Queues ready, std::int64
         .transfer_seconds = transfer_seconds(task.place, host_place, tasks_.lacking(task).host),
         .kernel_seconds = costs.worker / width_of(costs) * factor}}};
   if (policy_->choose(offers) != 1) return false;
-  loads_.forget_after_rest(host_place, now_ns);
   lend(task, host_place, ready, now_ns);
   return true;
 }
