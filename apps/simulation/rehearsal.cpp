@@ -255,13 +255,14 @@ class Stage {
   }
 
   /// All that there are, until no worker takes more tasks. Like a progress thread, which has a core
-  /// and looks without rest.
+  /// and looks without rest, but for a yield between looks (MpiProgress::wait): a hardware thread
+  /// beside it is slowed by that, and would not be by the processor's pause.
   void copy_all() {
     if (plan_.copies.empty()) return;
     const auto last = static_cast<std::int32_t>(plan_.tasks.size()) - 1;
     while (!are_past(last)) {
       const bool is_through = copied_.load(std::memory_order_relaxed) == std::ssize(plan_.copies);
-      if (is_through || !copy_next()) relax_cpu();
+      if (is_through || !copy_next()) std::this_thread::yield();
     }
   }
 
