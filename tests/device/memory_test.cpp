@@ -1,17 +1,13 @@
-#include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <memory>
 #include <set>
-#include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
-#include <vector>
 
 #include "tests/device/device_fixture.hpp"
+#include "tests/device/fresh_memory.hpp"
 
 namespace heddle {
 
@@ -119,21 +115,14 @@ TEST_P(DeviceMemoryTest, host_memory_is_page_aligned_and_belongs_to_its_device) 
 
 TEST_P(DeviceMemoryTest, registered_host_memory_has_its_pages) {
   constexpr std::size_t bytes = std::size_t{1} << 20;
-  void* const memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  ASSERT_EQ(::madvise(memory, bytes, MADV_NOHUGEPAGE), 0);
-  device().register_host(memory, bytes);
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> there(bytes / page);
-  EXPECT_EQ(::mincore(memory, bytes, there.data()), 0);
-  const bool is_populated = std::ranges::all_of(there, [](auto one) { return (one & 1U) != 0; });
-  constexpr int populate_for_writing = 23;
-  const bool may_populate = ::madvise(memory, page, populate_for_writing) == 0 || errno != EINVAL;
-  device().unregister_host(memory);
-  ::munmap(memory, bytes);
-  if (!may_populate) GTEST_SKIP() << "this system cannot populate pages";
-  EXPECT_TRUE(is_populated);
+  const testing::FreshMemory memory(bytes);
+  memory.keep_pages_small();
+  device().register_host(memory.address(), bytes);
+  const std::size_t pages = memory.pages(0, bytes);
+  const bool can_populate = memory.can_populate();
+  device().unregister_host(memory.address());
+  if (!can_populate) GTEST_SKIP() << "this system cannot populate pages";
+  EXPECT_EQ(pages, bytes / testing::FreshMemory::page_bytes());
 }
 
 TEST_P(DeviceMemoryTest, host_memory_is_registered_once_and_unregistered_where_it_was) {
