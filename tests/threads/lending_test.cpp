@@ -173,7 +173,7 @@ TEST(Lending, workers_divide_what_a_device_cannot_run) {
   constexpr std::int64_t tiles = 8;
   Machine machine{.devices = 1, .workers = 2, .placement = "dynamic"};
   machine.faults.device_runs = is_update;
-  // Nothing else is lent: workers take for ever.
+  // No time at all, so that nothing else is lent.
   machine.faults.device_seconds = [](const Kernel&, const KernelArguments&) { return 0.0; };
   Config config = config_of(machine, "tile: 32, strip: 0, hierarchy: on, small: 8");
   config.trace.file = "kept in memory";
