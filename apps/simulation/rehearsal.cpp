@@ -255,8 +255,8 @@ class Stage {
   }
 
   /// All that there are, until no worker takes more tasks. Like a progress thread, which has a core
-  /// and looks without rest, but for a yield between looks (MpiProgress::wait): a hardware thread
-  /// beside it is slowed by that, and would not be by the processor's pause.
+  /// and looks without rest, but for a yield between looks (MpiProgress::wait): the
+  /// processor's pause would leave more of its core to a hardware thread beside it.
   void copy_all() {
     if (plan_.copies.empty()) return;
     const auto last = static_cast<std::int32_t>(plan_.tasks.size()) - 1;

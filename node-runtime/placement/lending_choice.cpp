@@ -39,12 +39,13 @@ std::int32_t LendingChoice::width_of(const Costs& costs) const {
   return std::min(workers_, costs.width);
 }
 
-void LendingChoice::became_ready(const Task& task, std::int64_t now_ns) {
-  if (!tasks_.counts(task)) return;
+bool LendingChoice::became_ready(Task& task, Queues ready, std::int64_t now_ns) {
   loads_.forget_after_rest(host_place, now_ns);
+  if (!tasks_.counts(task)) return take_instead_of_staging(task, ready, now_ns);
   const Costs costs = tasks_.costs(task);
   loads_.add(task.place, work_at(costs, task.place), now_ns);
   if (task.place == host_place) host_width_ += width_of(costs);
+  return false;
 }
 
 void LendingChoice::finished(const Task& task, std::int64_t now_ns) {
@@ -132,9 +133,7 @@ void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_
 /// writes is home at once, where the next job needs it. What a factorization's task writes, other
 /// tasks on the host may need first.
 bool LendingChoice::take_instead_of_staging(Task& task, Queues ready, std::int64_t now_ns) {
-  if (task.place == host_place || tasks_.counts(task) || !tasks_.may_move(task)) return false;
-  if (!tasks_.is_dividable(task)) return false;
-  loads_.forget_after_rest(host_place, now_ns);
+  if (!tasks_.may_move(task) || !tasks_.is_dividable(task)) return false;
   const Costs costs = tasks_.costs(task);
   const LendableTasks::Visit bytes = tasks_.visit(task);
   const double factor = loads_.factor(host_place);

@@ -75,13 +75,10 @@ class LendingChoice {
   LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
                 LendableTasks& tasks, std::int32_t devices, std::int32_t workers);
 
-  /// A task is in its place's queue.
-  void became_ready(const protocol::Task& task, std::int64_t now_ns);
-  /// Takes a task that became ready just now, and that its device cannot run, out of the device's
-  /// queue for the host, if it is of a kernel that workers can divide, and the policy finds that
-  /// better than staging it (000 section 3.2.2: there devices run products alone).
-  [[nodiscard]] bool take_instead_of_staging(protocol::Task& task, Queues ready,
-                                             std::int64_t now_ns);
+  /// A task is in its place's queue. True: it has been taken out for the host, as its device cannot
+  /// run it, its kernel is one that workers can divide, and the policy finds that better than
+  /// staging it (000 section 3.2.2: there devices run products alone).
+  [[nodiscard]] bool became_ready(protocol::Task& task, Queues ready, std::int64_t now_ns);
   /// It has run.
   void finished(const protocol::Task& task, std::int64_t now_ns);
 
@@ -118,6 +115,8 @@ class LendingChoice {
                                       const LendableTasks::Visit& bytes);
   [[nodiscard]] PlaceId busiest(PlaceId but) const;
   void lend(protocol::Task& task, PlaceId to, Queues ready, std::int64_t now_ns);
+  [[nodiscard]] bool take_instead_of_staging(protocol::Task& task, Queues ready,
+                                             std::int64_t now_ns);
 
   std::shared_ptr<const PlacementPolicy> policy_;
   Transfer transfer_;

@@ -25,13 +25,6 @@ JobRecord& job_of(const Task& task) {
   return *static_cast<JobRecord*>(task.job->context);
 }
 
-/// Its kernel has a fine-grain form, and its job wants it. Whether there is more than one fine
-/// task, the shapes of its tiles say.
-bool may_divide(const Task& task) {
-  return job_of(task).spec.fine > 0 && kernel_of(task).fine != nullptr &&
-         task.operand_count <= FineTask::accesses_max;
-}
-
 /// Outputs that were renamed go on from the old content.
 void fill_renamed(const TileStore& store, const Task& task, const TaskTiles& tiles) {
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
@@ -113,7 +106,7 @@ HostWork Engine::take_host_work(std::int32_t worker) {
   if (next.is_staged) return next;  // it was counted as running when its device took it
   ReadyQueue& ready = *ready_[0];
   const Task* const first = ready.front();
-  const bool divides = first != nullptr && may_divide(*first);
+  const bool divides = first != nullptr && fine_parts_of(*first) > 0;
   const bool has_no_place = divides && !fine_.may_begin();
   if (fine_.ready_count() > 0 && (has_no_place || fine_.top() >= ready.top())) {
     next.fine = fine_.take(worker);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "kernels/fine/fine_tasks.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/trace/record.hpp"
@@ -62,5 +63,14 @@ struct JobRecord {
   bool is_done = false;  ///< on all nodes, result agreed
   JobResult result;
 };
+
+/// Rows and columns of the parts that CPU workers divide a task into: its kernel has a fine-grain
+/// form, and its job wants it. 0: they run it whole. Whether there is more than one part, the
+/// shapes of its tiles say.
+[[nodiscard]] inline std::int64_t fine_parts_of(const protocol::Task& task) {
+  const bool has_fine_form = static_cast<const Kernel*>(task.work.kernel)->fine != nullptr &&
+                             task.operand_count <= FineTask::accesses_max;
+  return has_fine_form ? static_cast<const JobRecord*>(task.job->context)->spec.fine : 0;
+}
 
 }  // namespace heddle

@@ -22,13 +22,6 @@ const JobRecord& job_of(const Task& task) {
   return *static_cast<const JobRecord*>(task.job->context);
 }
 
-/// Parts of what workers divide; 0: they run it whole.
-std::int64_t fine_of(const Task& task) {
-  const bool divides =
-      kernel_of(task).fine != nullptr && task.operand_count <= FineTask::accesses_max;
-  return divides ? job_of(task).spec.fine : 0;
-}
-
 /// Costs are the same for what has the same of it.
 std::uint64_t key_of(const TileStore& store, const Task& task) {
   std::uint64_t key = std::bit_cast<std::uintptr_t>(task.work.kernel);
@@ -40,7 +33,7 @@ std::uint64_t key_of(const TileStore& store, const Task& task) {
     const TileShape shape = store.shape(task.operands[i].tile);
     mix(static_cast<std::uint64_t>(shape.rows) << 32U | static_cast<std::uint32_t>(shape.columns));
   }
-  mix(static_cast<std::uint64_t>(fine_of(task)));
+  mix(static_cast<std::uint64_t>(fine_parts_of(task)));
   return key;
 }
 
@@ -73,7 +66,7 @@ LendableTasks::Costs Lending::costs(const Task& task) {
                           std::bit_cast<KernelParameters>(task.work.parameters),
                           {shapes.data(), task.operand_count}};
     // The job's graphs were made before it began (FineGraphs::prepare).
-    const std::int64_t fine = fine_of(task);
+    const std::int64_t fine = fine_parts_of(task);
     at->second = {task_costs_.kernel(what, false), task_costs_.kernel(what, true),
                   fine > 0 ? graphs_.of(what, fine).width() : 1};
   }
@@ -134,8 +127,7 @@ void Lending::ask_for_tiles(Task& task) {
 }
 
 bool Lending::became_ready(Task& task, LendingChoice::Queues ready, std::int64_t now_ns) {
-  choice_.became_ready(task, now_ns);
-  if (!choice_.take_instead_of_staging(task, ready, now_ns)) return false;
+  if (!choice_.became_ready(task, ready, now_ns)) return false;
   ask_for_tiles(task);
   return true;
 }

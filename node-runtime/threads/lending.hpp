@@ -45,7 +45,7 @@ class Lending final : private LendableTasks {
           std::int32_t workers, FineGraphs& graphs);
 
   /// A task is in its place's queue. True: its device cannot run it, and it is lent at once
-  /// (LendingChoice::take_instead_of_staging).
+  /// (LendingChoice::became_ready).
   bool became_ready(protocol::Task& task, LendingChoice::Queues ready, std::int64_t now_ns);
   /// It has run. To be called before the protocol hears of it: its blocks are let go.
   void finished(const protocol::Task& task, std::int64_t now_ns);

@@ -226,8 +226,7 @@ void SimulatedNode::push_ready() {
   for (protocol::Task* task : actions_.ready) {
     ready_[static_cast<std::size_t>(task->place.value())]->push(*task);
     if (!lending_) continue;
-    lending_->choice().became_ready(*task, world_.now_ns);
-    if (lending_->choice().take_instead_of_staging(*task, ready_, world_.now_ns)) {
+    if (lending_->choice().became_ready(*task, ready_, world_.now_ns)) {
       ask_for_tiles(*task);
     } else {
       device_has_more_ |= task->place != host_place;

@@ -68,7 +68,7 @@ struct TwoDevices {
     task.place = place;
     task.priority = priority;
     ready[static_cast<std::size_t>(place.value())]->push(task);
-    choice.became_ready(task, now_ns);
+    static_cast<void>(choice.became_ready(task, ready, now_ns));
     return task;
   }
   /// So many, each more urgent than the one before.
@@ -257,12 +257,8 @@ TEST(LendingChoice, gives_the_host_what_a_device_cannot_run) {
   node.known.homes_can = false;
   node.known.worker = 4 * kernel_seconds;
   node.known.width = 4;
-  const auto taken = [&](Task& task) {
-    return node.choice.take_instead_of_staging(task, node.ready, node.now_ns);
-  };
   for (int i = 0; i < 30; ++i) node.add(host_place, 1);  // more than it would borrow beside
   Task& task = node.add(first, 10);
-  EXPECT_TRUE(taken(task));
   EXPECT_EQ(task.place, first) << "the home stays";
   EXPECT_TRUE(task.is_lent_to_host());
   EXPECT_EQ(node.ready[1]->count(), 0U);
@@ -270,22 +266,21 @@ TEST(LendingChoice, gives_the_host_what_a_device_cannot_run) {
   node.now_ns += 1'000'000;
   node.choice.finished(task, node.now_ns);
 
-  EXPECT_FALSE(taken(node.add(host_place, 1))) << "it is there";
+  EXPECT_FALSE(node.add(host_place, 1).is_lent_to_host()) << "it is there";
   node.known.is_fill = true;
-  EXPECT_FALSE(taken(node.add(first, 10))) << "what it writes belongs home";
+  EXPECT_FALSE(node.add(first, 10).is_lent_to_host()) << "what it writes belongs home";
   node.known.is_fill = false;
   node.known.workers_can = false;
-  EXPECT_FALSE(taken(node.add(first, 10))) << "nobody runs it";
+  EXPECT_FALSE(node.add(first, 10).is_lent_to_host()) << "nobody runs it";
   node.known.homes_can = node.known.workers_can = true;
-  EXPECT_FALSE(taken(node.add(first, 10))) << "its device does";
+  EXPECT_FALSE(node.add(first, 10).is_lent_to_host()) << "its device does";
   EXPECT_EQ(node.ready[1]->count(), 3U);
 }
 
 TEST(LendingChoice, leaves_what_a_device_cannot_run_to_staging_where_the_policy_moves_nothing) {
   TwoDevices node(1e-3, std::make_shared<StaticPlacement>());
   node.known.homes_can = false;
-  Task& task = node.add(first, 10);
-  EXPECT_FALSE(node.choice.take_instead_of_staging(task, node.ready, node.now_ns));
+  EXPECT_FALSE(node.add(first, 10).is_lent_to_host());
   EXPECT_EQ(node.ready[1]->count(), 1U);
 }
 

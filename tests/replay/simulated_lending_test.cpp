@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -41,6 +42,16 @@ ScriptedJob rows(int tiles, int times, double seconds_device) {
     for (const TileId tile : all) writer.task({writer.read_write(tile)});
   }
   return {writer.program(), writer.matrices(), {{"work", 1, 1, 4e-6, seconds_device, 1}}, 8000};
+}
+
+/// A task that workers divide into four, of 1000 ns each.
+std::shared_ptr<const FineKind> four_parts() {
+  static constexpr Kernel step{.name = "step"};
+  FineTasks tasks;
+  for (int i = 0; i < 4; ++i) tasks.add(step, {}, {writes(TileArea{0, i, 0, 1, 1})});
+  auto fine = std::make_shared<FineKind>(FineKind{FineGraph(tasks), {}});
+  fine->seconds.assign(4, 1e-6);
+  return fine;
 }
 
 std::set<std::uint64_t> orders_of(const SimulationResult& result) {
@@ -114,14 +125,10 @@ TEST(SimulatedLending, an_idle_device_takes_the_half_of_a_busy_one_if_its_tiles_
 }
 
 TEST(SimulatedLending, lent_tasks_are_divided) {
-  static constexpr Kernel step{.name = "step"};
-  FineTasks tasks;
-  for (int i = 0; i < 4; ++i) tasks.add(step, {}, {writes(TileArea{0, i, 0, 1, 1})});
-  const auto fine = std::make_shared<FineKind>(FineKind{FineGraph(tasks), {}});
-  fine->seconds.assign(4, 1e-6);
   ProgramWriter writer;
   for (int i = 0; i < 6; ++i) writer.task({writer.read_write(writer.tile(0, 1))});
-  ScriptedJob job(writer.program(), writer.matrices(), {{"work", 1, 1, 1e-6, 4e-6, 1, fine}}, 8000);
+  ScriptedJob job(writer.program(), writer.matrices(),
+                  {{"work", 1, 1, 1e-6, 4e-6, 1, four_parts()}}, 8000);
   const SimulationResult result = simulate(with_device(), job, dynamic);
   EXPECT_GT(result.tasks_lent, 2);
   EXPECT_EQ(result.tasks, 6 + 3 * result.tasks_lent) << "four for each that was lent";
@@ -130,18 +137,14 @@ TEST(SimulatedLending, lent_tasks_are_divided) {
 
 /// The first of four tasks is of a kernel that no device has, and that four workers divide.
 TEST(SimulatedLending, workers_divide_what_a_device_cannot_run) {
-  static constexpr Kernel step{.name = "step"};
-  FineTasks tasks;
-  for (int i = 0; i < 4; ++i) tasks.add(step, {}, {writes(TileArea{0, i, 0, 1, 1})});
-  const auto fine = std::make_shared<FineKind>(FineKind{FineGraph(tasks), {}});
-  fine->seconds.assign(4, 1e-6);
   ProgramWriter writer;
   const TileId tile = writer.tile(0, 1);
   for (int i = 0; i < 4; ++i) writer.task({writer.read_write(tile)});
   simulation::Program program = writer.program();
   program.statements.front().work = 1;
   ScriptedJob job(program, writer.matrices(),
-                  {{"work", 1, 1, 4e-6, 1e-6, 1}, {"host's", 1, 1, 1e-6, 0, 1, fine}}, 8000);
+                  {{"work", 1, 1, 4e-6, 1e-6, 1}, {"host's", 1, 1, 1e-6, 0, 1, four_parts()}},
+                  8000);
   const SimulationResult result = simulate(with_device(), job, dynamic);
   EXPECT_EQ(result.tasks, 4 + 3);
   EXPECT_EQ(result.tasks_lent, 1);
