@@ -92,7 +92,7 @@ int run(const Options& options, Node& node) {
       return 1;
     }
   }
-  if (trace) trace->finish("null");
+  if (trace) trace->finish(about(timings));
   if (node.rank() != 0) return 0;
   fmt::print("peer=heddle op=cholesky n={} nb={} nodes={} workers={} devices={} {}\n", options.n,
              a.layout().tile, node.size(), node.facts().cpu_workers, node.facts().devices,

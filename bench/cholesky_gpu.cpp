@@ -54,7 +54,7 @@ int run(const Options& options, Node& node) {
     const Columns actual = product(a, product(a, x, Operand::lower_transposed), Operand::lower);
     residual = distance(expected, actual).scaled(static_cast<double>(options.n));
   }
-  if (trace) trace->finish("null");
+  if (trace) trace->finish(about(timings));
   if (node.rank() == 0) {
     fmt::print(
         "peer=heddle op=cholesky n={} nb={} strip={} small={} nodes={} workers={} gpus={} "

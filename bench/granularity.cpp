@@ -31,6 +31,7 @@
 #include "algorithms/qr/qr.hpp"
 #include "apps/chart/line_chart.hpp"
 #include "base/error.hpp"
+#include "base/median.hpp"
 #include "bench/node_run.hpp"
 #include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
@@ -79,11 +80,6 @@ struct Point {
   std::int64_t visiting = 0;     ///< devices' tasks that another device ran, likewise
   double copied_bytes = 0;       ///< likewise
 
-  [[nodiscard]] double median() const { return median_of(seconds); }
-  [[nodiscard]] static double median_of(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-  }
   /// Columns of each tile that the CPUs keep.
   [[nodiscard]] std::int64_t strip(double share) const {
     if (way != Way::strips && way != Way::both) return 0;
@@ -132,8 +128,8 @@ std::vector<Point> points_of(const Options& options) {
   return points;
 }
 
-/// Runs it once; its seconds. The matrices are gone afterwards.
-double run_cholesky(Node& node, const Options& options, const Point& point) {
+/// Runs it once. The matrices are gone afterwards.
+Timings run_cholesky(Node& node, const Options& options, const Point& point) {
   MatrixSpec spec;
   spec.rows = spec.columns = options.n;
   spec.storage = Storage::lower;
@@ -155,11 +151,10 @@ double run_cholesky(Node& node, const Options& options, const Point& point) {
   once.repetitions = 1;
   once.warm_up = 0;
   return time_job(
-             node, once, [] {}, [&] { return cholesky(a); })
-      .median();
+      node, once, [] {}, [&] { return cholesky(a); });
 }
 
-double run_qr(Node& node, const Options& options, const Point& point) {
+Timings run_qr(Node& node, const Options& options, const Point& point) {
   QrLayout layout;
   layout.tile = point.tile;
   layout.strip = point.strip(options.strip_share);
@@ -174,8 +169,7 @@ double run_qr(Node& node, const Options& options, const Point& point) {
   once.repetitions = 1;
   once.warm_up = 0;
   return time_job(
-             node, once, [] {}, [&] { return qr(q); })
-      .median();
+      node, once, [] {}, [&] { return qr(q); });
 }
 
 /// A line for each way and small size, over the tiles.
@@ -198,7 +192,8 @@ std::string picture_of(const Options& options, const std::vector<Point>& points,
       at = chart.series.end() - 1;
     }
     const auto x = std::find(options.tiles.begin(), options.tiles.end(), point.tile);
-    at->values[static_cast<std::size_t>(x - options.tiles.begin())] = flops * 1e-9 / point.median();
+    at->values[static_cast<std::size_t>(x - options.tiles.begin())] =
+        flops * 1e-9 / median(point.seconds);
   }
   return to_svg(chart);
 }
@@ -270,8 +265,9 @@ class PretendedDevice {
   std::atomic<double> rate_{0};
 };
 
-/// Where the trace of a point lies.
-std::filesystem::path trace_of(const Options& options, const Point& point) {
+/// Where the trace of a point lies; empty: none was asked for.
+std::string trace_of(const Options& options, const Point& point) {
+  if (options.trace.empty()) return {};
   return std::filesystem::path(options.trace) / fmt::format("{}-{}-{}-{}-{}", options.kind,
                                                             options.n, name(point.way), point.tile,
                                                             point.small);
@@ -289,9 +285,9 @@ std::string configuration(const Options& options, bool moves_tasks) {
 
 /// Runs each point once; placement is a property of a node, so there is one for each. A node's
 /// first job with a tile size takes longer: there is one of each, told apart from the others.
-/// `is_last`: it is traced, if traces were asked for.
+/// Rounds count from 0; the last one is traced, if traces were asked for.
 void run_round(const Options& options, PretendedDevice& device, std::vector<Point>& points,
-               double flops, bool counts, bool is_last) {
+               double flops, int round) {
   NodeFaults model;
   if (!options.device_kernels.empty()) {
     model.device_runs = [&](const Kernel& kernel) {
@@ -320,23 +316,23 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
       if (point.moves_tasks() != moves_tasks) continue;
       if (warm.insert(point.tile).second) {
         if (device.is_wanted()) static_cast<void>(device.calibrate());
-        const double first = once(node, options, point);
-        if (counts) point.first.push_back(first);
+        const double first = once(node, options, point).median();
+        if (round >= 0) point.first.push_back(first);
       }
       const double rate = device.is_wanted() ? device.calibrate() : 0;
       const std::int64_t lent = node.engine().tasks_lent();
       const std::int64_t visiting = node.engine().tasks_visiting();
       const std::uint64_t copied = node.engine().traffic().bytes_copied;
-      std::unique_ptr<TraceFile> trace;
-      if (is_last && !options.trace.empty()) {
-        trace = std::make_unique<TraceFile>(node, trace_of(options, point), "null");
-      }
-      const double seconds = once(node, options, point);
-      if (trace) trace->finish("null");
+      RunOptions traced;
+      if (round + 1 == options.rounds) traced.trace = trace_of(options, point);
+      const std::unique_ptr<TraceFile> trace = recording(node, traced);
+      const Timings timings = once(node, options, point);
+      const double seconds = timings.median();
+      if (trace) trace->finish(about(timings));
       point.lent = node.engine().tasks_lent() - lent;
       point.visiting = node.engine().tasks_visiting() - visiting;
       point.copied_bytes = static_cast<double>(node.engine().traffic().bytes_copied - copied);
-      if (!counts) continue;
+      if (round < 0) continue;
       point.seconds.push_back(seconds);
       if (rate > 0) point.shares.push_back(flops / seconds / rate);
     }
@@ -435,7 +431,7 @@ int run(Options options) {
   PretendedDevice device(options);
   // Round by round, so that what else the machine does meets all of them; the first one warms up.
   for (int round = -1; round < options.rounds; ++round) {
-    run_round(options, device, points, flops, round >= 0, round + 1 == options.rounds);
+    run_round(options, device, points, flops, round);
   }
   for (const Point& point : points) {
     fmt::print(
@@ -443,13 +439,12 @@ int run(Options options) {
         "gflops_median={:.2f} gflops_best={:.2f} lent={} visiting={} copied_gb={:.2f}{}{}\n",
         options.kind, options.n, name(point.way), point.tile, point.small,
         point.strip(options.strip_share), options.workers,
-        options.backend == "none" ? 0 : options.devices, point.median(),
-        flops * 1e-9 / point.median(),
+        options.backend == "none" ? 0 : options.devices, median(point.seconds),
+        flops * 1e-9 / median(point.seconds),
         flops * 1e-9 / *std::min_element(point.seconds.begin(), point.seconds.end()), point.lent,
         point.visiting, point.copied_bytes * 1e-9,
-        point.shares.empty() ? "" : fmt::format(" of_rates={:.3f}", Point::median_of(point.shares)),
-        point.first.empty() ? ""
-                            : fmt::format(" first_seconds={:.5f}", Point::median_of(point.first)));
+        point.shares.empty() ? "" : fmt::format(" of_rates={:.3f}", median(point.shares)),
+        point.first.empty() ? "" : fmt::format(" first_seconds={:.5f}", median(point.first)));
   }
   return write_picture(options, points, flops);
 }

@@ -98,6 +98,7 @@ struct Timings {
   std::vector<double> seconds;  ///< sorted
   Work work;                    ///< of one run on average, on this node
   std::int64_t sends = 0;       ///< of the last run, on this node
+  std::int32_t job = -1;        ///< of the last run
 
   [[nodiscard]] double best() const { return seconds.front(); }
   [[nodiscard]] double median() const { return seconds[seconds.size() / 2]; }
@@ -121,6 +122,7 @@ Timings time_job(Node& node, const RunOptions& options, const Prepare& prepare, 
                   fmt::format("the factorization failed, info {}\n", result.info));
     }
     timings.sends = job.counters().sends;
+    timings.job = job.number();
     if (r < 0) continue;
     timings.seconds.push_back(seconds);
     const Work after = work_of(node);
@@ -130,6 +132,11 @@ Timings time_job(Node& node, const RunOptions& options, const Prepare& prepare, 
   }
   std::sort(timings.seconds.begin(), timings.seconds.end());
   return timings;
+}
+
+/// Says in a trace which job was timed last: fillings and checks are jobs, too.
+inline std::string about(const Timings& timings) {
+  return fmt::format("{{\"job\": {}}}", timings.job);
 }
 
 /// The figures at the end of a driver's line.

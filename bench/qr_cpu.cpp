@@ -70,7 +70,7 @@ int run(const Options& options, Node& node) {
   const std::unique_ptr<TraceFile> trace = recording(node, options);
   const Timings timings = time_job(
       node, options, [&] { Matrix<double>(q.a).fill(element); }, [&] { return qr(q); });
-  if (trace) trace->finish("null");
+  if (trace) trace->finish(about(timings));
   auto sent = static_cast<double>(timings.sends);
   node.all_reduce({&sent, 1}, Reduction::sum);
   if (node.rank() == 0) {

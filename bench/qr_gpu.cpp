@@ -79,7 +79,7 @@ int run(const Options& options, Node& node) {
   const Timings timings = time_job(
       node, options, [&] { input.restore(); }, [&] { return qr(q); });
   const Deviation found = options.check ? deviation(q, x, expected, node) : Deviation();
-  if (trace) trace->finish("null");
+  if (trace) trace->finish(about(timings));
   if (node.rank() == 0) {
     fmt::print(
         "peer=heddle op=qr m={} n={} nb={} strip={} virtual={} inner={} tree={} nodes={} "
