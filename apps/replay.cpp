@@ -143,18 +143,22 @@ class RecordedRun final : public PredictionSubject {
     was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
     const MachineDescription& now = crowd == Crowd::other ? one.machine : was;
     const double bytes = one.matrix_bytes();
-    const auto ratio = [=, this, rehearsed = std::shared_ptr<const Rehearsed>()](
-                           const KernelCase& what, const KernelCase& other,
-                           Runner runner) mutable -> RecordedClock::KnownRatio {
+    // Once it is asked for: some seconds, and a replay of a run as it was needs none.
+    const auto rehearsed = std::make_shared<std::shared_ptr<const Rehearsed>>();
+    const auto ratio = [=, this](const KernelCase& what, const KernelCase& other,
+                                 Runner runner) -> RecordedClock::KnownRatio {
       if (runner == Runner::worker && now.host.empty()) {
-        // Some seconds, and a replay of a run as it was needs none.
-        if (rehearsed == nullptr) rehearsed = rehearse(one, now, was);
-        if (const double known = rehearsed->ratio(what, other); known > 0) return {known, true};
+        if (*rehearsed == nullptr) *rehearsed = rehearse(one, now, was);
+        if (const double known = (*rehearsed)->ratio(what, other); known > 0) return {known, true};
       }
       return {here_.ratio(what, now, other, was, bytes, runner), false};
     };
+    const auto paces = [rehearsed] {
+      return *rehearsed == nullptr ? std::vector<std::vector<double>>()
+                                   : (*rehearsed)->ratios->now().paces();
+    };
     return std::make_shared<RecordedClock>(recorded_, here_.clock_of(now, bytes), ratio,
-                                           crowd == Crowd::other);
+                                           crowd == Crowd::other, paces);
   }
   [[nodiscard]] std::string more(const Prediction& prediction) const override {
     const std::string messages = was_.messages_text();
@@ -202,11 +206,14 @@ class RecordedRun final : public PredictionSubject {
     report["recorded_evictions"] = about_.value("evictions", 0);
     report["learned"] = was_.to_json();
     report["learned"]["first_tasks"] = recorded_->first_tasks();
+    report["learned"]["worker_paces"] = recorded_->worker_paces();
     report["rehearsed"] = json::array();
     for (const auto& one : rehearsals_) {
       json rehearsed{{"nodes", one->nodes}, {"cpu_workers", one->cpu_workers}};
       one->all.add_to(rehearsed);
       rehearsed["chance"] = one->chance;
+      rehearsed["paces"] = one->ratios->now().paces();
+      rehearsed["paces_as_it_was"] = one->ratios->then().paces();
       for (const auto& [kernel, rates] : one->by_kernel) {
         rates.add_to(rehearsed["kernels"][std::string(kernel->name)]);
       }

@@ -31,6 +31,9 @@ class KernelClock {
                                                   Runner /*runner*/) const {
     return {};
   }
+  /// What workers take over what is usual for their tasks, as some were seen at it on such a
+  /// machine: several times, each with all of them. Empty: nobody was.
+  [[nodiscard]] virtual std::vector<std::vector<double>> worker_paces() const { return {}; }
   /// Where the times come from that it has told: "by the machine file's rates".
   [[nodiscard]] virtual std::string source() const = 0;
 };

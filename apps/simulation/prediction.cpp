@@ -153,7 +153,21 @@ PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
   if (!graph.is_complete() && !one_.machine.noise.is_none()) {
     replay::meet_all_kinds(program_, machine.nodes);
   }
+  take_paces(clock);
   draw_from(clock);
+}
+
+/// The more workers were seen, the better they tell what such workers differ by: on more cores it
+/// is more. How fast they are on average, the run tells.
+void PreparedPrediction::take_paces(const KernelClock& clock) {
+  const std::vector<double>& of_run = one_.paces_of_run;
+  if (of_run.empty()) return;
+  for (const std::vector<double>& seen : clock.worker_paces()) {
+    if (seen.size() < of_run.size()) continue;
+    paces_.push_back(replay::paces_of_rate(seen, replay::mean_rate(of_run)));
+  }
+  paces_source_ = paces_.empty() ? "as the run's did" : "as in the rehearsal";
+  if (paces_.empty()) paces_.push_back(of_run);
 }
 
 /// What the tasks of each kind are to differ by.
@@ -204,11 +218,13 @@ std::int32_t PreparedPrediction::usual_repeats() const {
 
 Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {
   replay::SimulatedMachine machine = one_.machine.machine;
-  if (!one_.paces_of_run.empty()) {
-    machine.worker_paces =
-        replay::dealt_paces(one_.paces_of_run, machine.nodes * machine.cpu_workers, seed);
-  }
   Prediction prediction;
+  if (!paces_.empty()) {
+    machine.worker_paces = replay::dealt_paces(paces_[seed % paces_.size()],
+                                               machine.nodes * machine.cpu_workers, seed);
+    prediction.paces = machine.worker_paces;
+    prediction.paces_source = paces_source_;
+  }
   prediction.problem = problem_;
   prediction.kernels = kernels_;
   prediction.seed = seed;

@@ -31,8 +31,9 @@ struct PredictionCase {
   Policies policies;
   /// What is predicted is a run that has been recorded, nothing changed; null otherwise.
   std::shared_ptr<const replay::Course> course{};
-  /// Of a recorded run's workers; each worker here is dealt one of them (replay::dealt_paces).
-  /// Empty: workers are as the machine says.
+  /// Of a recorded run's workers. Each worker here is dealt one of them (replay::dealt_paces), or
+  /// of those of as many workers or more that the clock has seen on such a machine. Empty: workers
+  /// are as the machine says.
   std::vector<double> paces_of_run{};
 
   /// CPU workers may run devices' tasks.
@@ -93,6 +94,9 @@ struct Prediction {
   double busy = 0;               ///< of all workers' time
   double busy_devices = 0;       ///< of all devices'
   std::uint64_t seed = 1;
+  /// Of workers that were dealt theirs, by node, and where they come from: "as the run's did".
+  std::vector<double> paces{};
+  std::string paces_source{};
   std::optional<Repeats> repeats{};  ///< this is the one in the middle of them
 
   [[nodiscard]] double gflops() const { return problem.what.flops / result.seconds * 1e-9; }
@@ -123,6 +127,7 @@ class PreparedPrediction {
   [[nodiscard]] bool draws_workers() const;
   [[nodiscard]] bool draws_wakings() const;
   void draw_from(const KernelClock& clock);
+  void take_paces(const KernelClock& clock);
   void add_bounds(Prediction& prediction) const;
 
   PredictionCase one_;
@@ -132,6 +137,9 @@ class PreparedPrediction {
   std::optional<double> critical_path_s_;
   std::int64_t tasks_ = 0;  ///< at least
   replay::PriorityOf by_path_;
+  /// One of them is dealt, by the seed; none: workers are as the machine says.
+  std::vector<std::vector<double>> paces_;
+  std::string paces_source_;
   std::vector<replay::Spread> spreads_;  ///< by kind; empty: all tasks of a kind take the same
 };
 

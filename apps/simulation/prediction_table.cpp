@@ -53,10 +53,10 @@ std::string noise_text(const PredictionCase& one, const Prediction& prediction) 
 }
 
 /// How workers differ.
-std::string paces_text(const PredictionCase& one, const Prediction& prediction) {
-  const auto [least, most] = std::ranges::minmax(one.paces_of_run);
-  const std::string text =
-      fmt::format("workers take {:.2f} to {:.2f} of what is usual, as the run's did", least, most);
+std::string paces_text(const Prediction& prediction) {
+  const auto [least, most] = std::ranges::minmax(prediction.paces);
+  const std::string text = fmt::format("workers take {:.2f} to {:.2f} of what is usual, {}", least,
+                                       most, prediction.paces_source);
   return with_seed(text, prediction);
 }
 
@@ -120,7 +120,7 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
                                                 : ""));
   text += row("bound", bounds_text(prediction));
   if (!one.machine.noise.is_none()) text += row("noise", noise_text(one, prediction));
-  if (!one.paces_of_run.empty()) text += row("paces", paces_text(one, prediction));
+  if (!prediction.paces.empty()) text += row("paces", paces_text(prediction));
   if (!m.wakings.empty()) text += row("waking", wakings_text(m.wakings, prediction));
   if (!m.first_tasks.empty()) {
     text += row("first tasks",
@@ -208,7 +208,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
   all["seed"] = prediction.seed;
   all["noise"] = one.machine.noise.variation;
   if (one.machine.noise.recorded) all["noise"] = "recorded";
-  all["paces"] = one.paces_of_run;
+  all["paces"] = prediction.paces;
   all["repeats"] = nullptr;
   if (const auto& repeats = prediction.repeats) {
     all["repeats"] = {{"count", repeats->count},

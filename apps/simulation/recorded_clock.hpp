@@ -122,18 +122,24 @@ class RecordedClock final : public KernelClock {
   };
   using Ratio =
       std::function<KnownRatio(const KernelCase& now, const KernelCase& then, Runner runner)>;
+  /// As worker_paces(), once all ratios have been asked for.
+  using Paces = std::function<std::vector<std::vector<double>>()>;
 
   /// `now`: of kernels that the run has not met at all.
   RecordedClock(std::shared_ptr<const RecordedTimes> recorded, std::shared_ptr<KernelClock> now,
-                Ratio ratio, bool is_other_crowd)
+                Ratio ratio, bool is_other_crowd, Paces paces = {})
       : recorded_(std::move(recorded)),
         now_(std::move(now)),
         ratio_(std::move(ratio)),
-        is_other_crowd_(is_other_crowd) {}
+        is_other_crowd_(is_other_crowd),
+        paces_(std::move(paces)) {}
 
   [[nodiscard]] double seconds(const KernelCase& what, Runner runner) override;
   /// A case that the run has not met differs as its nearest one.
   [[nodiscard]] std::vector<float> spread(const KernelCase& what, Runner runner) const override;
+  [[nodiscard]] std::vector<std::vector<double>> worker_paces() const override {
+    return paces_ ? paces_() : std::vector<std::vector<double>>();
+  }
   [[nodiscard]] std::string source() const override;
 
  private:
@@ -144,6 +150,7 @@ class RecordedClock final : public KernelClock {
   std::shared_ptr<KernelClock> now_;
   Ratio ratio_;
   bool is_other_crowd_ = false;
+  Paces paces_;
   std::map<const Kernel*, KnownRatio> main_ratios_;
   std::int64_t estimated_ = 0;                ///< cases that the run had not
   std::map<const Kernel*, double> crowding_;  ///< of workers' kernels

@@ -74,12 +74,11 @@ class Stage {
             static_cast<std::size_t>(std::max<std::int64_t>(1, plan.elements)) * sizeof(double))),
         source_(static_cast<std::size_t>(largest_copy(plan)), scale) {}
 
-  /// By kind.
-  [[nodiscard]] std::vector<RehearsedTime> turn(double seconds) {
-    std::vector<RehearsedTime> all(plan_.kinds.size());
-    if (plan_.tasks.empty()) return all;
-    std::vector<std::vector<RehearsedTime>> of_workers(static_cast<std::size_t>(workers_.count),
-                                                       all);
+  /// By worker, and by kind of the plan's.
+  [[nodiscard]] RehearsedTurn turn(double seconds) {
+    RehearsedTurn of_workers(static_cast<std::size_t>(workers_.count),
+                             std::vector<RehearsedTime>(plan_.kinds.size()));
+    if (plan_.tasks.empty()) return of_workers;
     const auto after = [begin = Clock::now()](double passed) {
       return begin +
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(passed));
@@ -101,10 +100,7 @@ class Stage {
       bring(together);
     }
     is_filled_ = true;
-    for (const std::vector<RehearsedTime>& one : of_workers) {
-      for (std::size_t kind = 0; kind < all.size(); ++kind) all[kind].add(one[kind]);
-    }
-    return all;
+    return of_workers;
   }
 
   [[nodiscard]] double largest_number() const {
@@ -170,8 +166,8 @@ class Stage {
         ended_[static_cast<std::size_t>(number)].store(round, std::memory_order_release);
         if (begin >= turn.counts_from) {
           ++run;
-          taken[static_cast<std::size_t>(task.kind)].add(
-              {std::chrono::duration<double>(end - begin).count(), 1});
+          taken[static_cast<std::size_t>(task.kind)].add_task(
+              std::chrono::duration<double>(end - begin).count());
         }
         if (end >= turn.until && run >= tasks_min) is_over_.store(true, std::memory_order_relaxed);
       }
@@ -311,7 +307,10 @@ class Rehearsal::Parts {
       others_.add([this, p](const Conversation& parent) {
         Stage stage(cast_.plans[p], cast_.processes[p], normal_, cast_.copies_have_cores);
         for (double seconds = 0; parent.receive_value(seconds, Conversation::always);) {
-          std::vector<RehearsedTime> taken = stage.turn(seconds);
+          std::vector<RehearsedTime> taken;
+          for (const std::vector<RehearsedTime>& worker : stage.turn(seconds)) {
+            taken.insert(taken.end(), worker.begin(), worker.end());
+          }
           taken.emplace_back();  // no message is empty: that is how an end looks
           if (!parent.send(std::as_bytes(std::span(taken)))) return;
         }
@@ -337,15 +336,18 @@ class Rehearsal::Parts {
     return most;
   }
 
-  [[nodiscard]] std::vector<RehearsedTime> turn(double seconds) {
+  [[nodiscard]] RehearsedTurn turn(double seconds) {
     others_.tell_all(seconds);
-    std::vector<RehearsedTime> all(kinds_.size());
-    add(0, here_->turn(seconds), all);
+    RehearsedTurn all;
+    for (const std::vector<RehearsedTime>& worker : here_->turn(seconds)) add(0, worker, all);
     for (std::size_t p = 1; p < cast_.plans.size(); ++p) {
-      std::vector<RehearsedTime> taken(cast_.plans[p].kinds.size() + 1);
+      const std::size_t kinds = cast_.plans[p].kinds.size();
+      const auto workers = static_cast<std::size_t>(cast_.processes[p].count);
+      std::vector<RehearsedTime> taken(workers * kinds + 1);
       others_.hear(p - 1, std::as_writable_bytes(std::span(taken)));
-      taken.pop_back();
-      add(p, taken, all);
+      for (std::size_t w = 0; w < workers; ++w) {
+        add(p, std::span(taken).subspan(w * kinds, kinds), all);
+      }
     }
     return all;
   }
@@ -357,10 +359,11 @@ class Rehearsal::Parts {
     if (found == kinds_.end()) kinds_.push_back(kind);
     return at;
   }
-  void add(std::size_t process, const std::vector<RehearsedTime>& taken,
-           std::vector<RehearsedTime>& to) const {
+  /// One more worker, of that process.
+  void add(std::size_t process, std::span<const RehearsedTime> taken, RehearsedTurn& to) const {
+    std::vector<RehearsedTime>& worker = to.emplace_back(kinds_.size());
     for (std::size_t kind = 0; kind < taken.size(); ++kind) {
-      to[numbers_[process][kind]].add(taken[kind]);
+      worker[numbers_[process][kind]] = taken[kind];
     }
   }
 
@@ -375,7 +378,7 @@ class Rehearsal::Parts {
 Rehearsal::Rehearsal(RehearsalCast cast) : parts_(std::make_unique<Parts>(std::move(cast))) {}
 Rehearsal::~Rehearsal() = default;
 
-std::vector<RehearsedTime> Rehearsal::turn(double seconds) {
+RehearsedTurn Rehearsal::turn(double seconds) {
   return parts_->turn(seconds);
 }
 const std::vector<CaseKey>& Rehearsal::kinds() const {
@@ -393,7 +396,7 @@ namespace {
 /// How long turns of a rehearsal take, by a first short one.
 double seconds_of_turns(Rehearsal& one) {
   RehearsedTime all;
-  for (const RehearsedTime& time : one.turn(0)) all.add(time);
+  for (const RehearsedTime& kind : sums_of(one.turn(0), one.kinds().size())) all.add(kind);
   const double each = all.count > 0 ? all.seconds / static_cast<double>(all.count) : 0;
   const Rehearsal::Pass pass = one.pass();
   return std::clamp((pass.tasks * each + pass.idle_s) / warming_share, seconds_min, seconds_max);
@@ -406,15 +409,16 @@ RehearsedTimes::RehearsedTimes(std::vector<CaseKey> kinds, const Turns& turns)
     : kinds_(std::move(kinds)) {
   std::vector<GroupTime> times;
   for (std::size_t t = 0; t < turns.size(); ++t) {
+    const std::vector<RehearsedTime> sums = sums_of(turns[t], kinds_.size());
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-      const RehearsedTime& time = turns[t][kind];
-      times.push_back({kind, t, time.seconds, static_cast<double>(time.count)});
+      times.push_back({kind, t, sums[kind].seconds, static_cast<double>(sums[kind].count)});
     }
   }
   fitted_ = fit_times(kinds_.size(), turns.size(), times);
   std::vector<double> paces = fitted_.paces;
   std::erase(paces, 0.0);
   pace_ = median(std::move(paces));
+  worker_paces_ = worker_paces(turns, fitted_);
 }
 
 RehearsedTimes::RehearsedTimes(RehearsalCast cast) {

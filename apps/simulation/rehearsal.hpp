@@ -7,19 +7,10 @@
 #include "apps/simulation/case_key.hpp"
 #include "apps/simulation/fitted_times.hpp"
 #include "apps/simulation/rehearsal_plan.hpp"
+#include "apps/simulation/rehearsed_turn.hpp"
 #include "apps/tuning/cpu.hpp"
 
 namespace heddle {
-
-/// What tasks of a kind took.
-struct RehearsedTime {
-  double seconds = 0;
-  std::int64_t count = 0;
-  void add(const RehearsedTime& other) {
-    seconds += other.seconds;
-    count += other.count;
-  }
-};
 
 /// Which tasks run where: of each process of a host, a node's.
 struct RehearsalCast {
@@ -43,9 +34,9 @@ class Rehearsal {
   Rehearsal& operator=(const Rehearsal&) = delete;
   ~Rehearsal();
 
-  /// Runs on for `seconds` at least, where the last turn ended. By kinds(). Throws Error(internal)
-  /// when a process dies or is silent.
-  [[nodiscard]] std::vector<RehearsedTime> turn(double seconds);
+  /// Runs on for `seconds` at least, where the last turn ended. By worker and kinds(). Throws
+  /// Error(internal) when a process dies or is silent.
+  [[nodiscard]] RehearsedTurn turn(double seconds);
   /// Of all processes' tasks.
   [[nodiscard]] const std::vector<CaseKey>& kinds() const;
   /// What each worker does until all tiles of its node have been used, of the node with the most.
@@ -73,10 +64,12 @@ class RehearsedTimes {
 
   /// Of a task; 0: there is none like it.
   [[nodiscard]] double seconds(const KernelCase& what) const { return pace_ * cost(what); }
+  /// By turn, what each worker took over what all took on average (worker_paces()).
+  [[nodiscard]] const std::vector<std::vector<double>>& paces() const { return worker_paces_; }
 
  private:
   friend class RehearsedRatios;
-  using Turns = std::vector<std::vector<RehearsedTime>>;
+  using Turns = std::vector<RehearsedTurn>;
 
   RehearsedTimes(std::vector<CaseKey> kinds, const Turns& turns);
   [[nodiscard]] double cost(const KernelCase& what) const;
@@ -84,6 +77,7 @@ class RehearsedTimes {
   std::vector<CaseKey> kinds_;
   FittedTimes fitted_;  ///< groups are turns
   double pace_ = 0;     ///< of the turn in the middle
+  std::vector<std::vector<double>> worker_paces_;
 };
 
 /// What tasks take in one factorization over what they take in another one, both rehearsed by

@@ -45,22 +45,28 @@ void shuffle(std::vector<double>& values, std::uint64_t seed, NodeId stream) {
 
 }  // namespace
 
-std::vector<double> dealt_paces(std::span<const double> of_run, std::int32_t workers,
+double mean_rate(std::span<const double> paces) {
+  double rate = 0;
+  for (const double pace : paces) rate += 1 / pace;
+  return rate / static_cast<double>(paces.size());
+}
+
+std::vector<double> paces_of_rate(std::span<const double> paces, double rate) {
+  std::vector<double> scaled(paces.begin(), paces.end());
+  const double faster = mean_rate(paces) / rate;
+  for (double& pace : scaled) pace *= faster;
+  return scaled;
+}
+
+std::vector<double> dealt_paces(std::span<const double> seen, std::int32_t workers,
                                 std::uint64_t seed) {
-  HEDDLE_CHECK(!of_run.empty(), "no paces to deal");
-  std::vector<double> cards(of_run.begin(), of_run.end());
+  HEDDLE_CHECK(!seen.empty(), "no paces to deal");
+  std::vector<double> cards(seen.begin(), seen.end());
   shuffle(cards, seed, NodeId{0});  // who is left over is drawn, too
   std::vector<double> paces(static_cast<std::size_t>(workers));
   for (std::size_t i = 0; i < paces.size(); ++i) paces[i] = cards[i % cards.size()];
   shuffle(paces, seed, NodeId{1});
-  const auto mean_rate = [](std::span<const double> all) {
-    double rate = 0;
-    for (const double pace : all) rate += 1 / pace;
-    return rate / static_cast<double>(all.size());
-  };
-  const double faster = mean_rate(paces) / mean_rate(of_run);
-  for (double& pace : paces) pace *= faster;
-  return paces;
+  return paces_of_rate(paces, mean_rate(seen));
 }
 
 }  // namespace heddle::replay

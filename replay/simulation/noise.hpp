@@ -29,12 +29,17 @@ class NoisyJob final : public JobLayer {
   std::uint64_t seed_;
 };
 
-/// A pace for each of so many workers (SimulatedMachine::worker_paces), of those that a run's
-/// workers had: each of these as often as any other, or once more, in an order that follows from
-/// the seed, and scaled so that a worker is as fast as one of the run was on average. Workers
+/// Of workers of these paces: what one does in the time of one of pace 1, on average.
+[[nodiscard]] double mean_rate(std::span<const double> paces);
+/// The same paces, of another mean rate.
+[[nodiscard]] std::vector<double> paces_of_rate(std::span<const double> paces, double rate);
+
+/// A pace for each of so many workers (SimulatedMachine::worker_paces), of those that some workers
+/// were seen to have: each of these as often as any other, or once more, in an order that follows
+/// from the seed, and scaled so that a worker is as fast as one of those on average. Workers
 /// differ for as long as a run lasts, by what else their cores do; a node with slow ones is what
 /// others wait for. At least one pace, all above 0.
-[[nodiscard]] std::vector<double> dealt_paces(std::span<const double> of_run, std::int32_t workers,
+[[nodiscard]] std::vector<double> dealt_paces(std::span<const double> seen, std::int32_t workers,
                                               std::uint64_t seed);
 
 }  // namespace heddle::replay

@@ -62,12 +62,6 @@ TEST(NoisyJob, changes_what_tasks_take) {
   EXPECT_NEAR(simulate(machine, quiet, {}).seconds, 100e-6, 1e-12);
 }
 
-double mean_rate(const std::vector<double>& paces) {
-  double rate = 0;
-  for (const double pace : paces) rate += 1 / pace;
-  return rate / static_cast<double>(paces.size());
-}
-
 TEST(DealtPaces, are_those_of_the_run_each_as_often_in_an_order_of_the_seed) {
   const std::vector<double> of_run{0.8, 4.0 / 3};  // mean rate 1
   const std::vector<double> paces = dealt_paces(of_run, 12, 1);
@@ -83,6 +77,16 @@ TEST(DealtPaces, leave_a_worker_as_fast_as_one_of_the_run_was) {
   const std::vector<double> of_run{0.7, 0.9, 1.6};
   for (const std::int32_t workers : {1, 2, 3, 4, 7, 100}) {
     EXPECT_NEAR(mean_rate(dealt_paces(of_run, workers, 5)), mean_rate(of_run), 1e-12) << workers;
+  }
+}
+
+TEST(DealtPaces, of_another_rate_differ_as_before) {
+  const std::vector<double> paces{0.7, 0.9, 1.6};
+  const std::vector<double> faster = paces_of_rate(paces, 2);
+  EXPECT_NEAR(mean_rate(faster), 2, 1e-12);
+  ASSERT_EQ(faster.size(), paces.size());
+  for (std::size_t i = 1; i < paces.size(); ++i) {
+    EXPECT_NEAR(faster[i] / faster[0], paces[i] / paces[0], 1e-12);
   }
 }
 

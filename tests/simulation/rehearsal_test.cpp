@@ -102,6 +102,15 @@ std::map<std::string_view, std::int64_t> counts_of(const RehearsalPlan& plan) {
   return counts;
 }
 
+/// Tasks that counted.
+std::int64_t count_of(const RehearsedTurn& turn) {
+  std::int64_t count = 0;
+  for (const std::vector<RehearsedTime>& worker : turn) {
+    for (const RehearsedTime& one : worker) count += one.count;
+  }
+  return count;
+}
+
 class Guessed final : public KernelClock {
  public:
   explicit Guessed(double seconds) : seconds_(seconds) {}
@@ -294,9 +303,9 @@ TEST(Rehearsal, of_several_processes_ends) {
       cast.copies_have_cores = have_cores;
       Rehearsal rehearsal(std::move(cast));
       for (int turn = 0; turn < 20; ++turn) {
-        std::int64_t count = 0;
-        for (const RehearsedTime& one : rehearsal.turn(0.002)) count += one.count;
-        EXPECT_GT(count, 0) << nodes << turn;
+        const RehearsedTurn taken = rehearsal.turn(0.002);
+        EXPECT_GT(count_of(taken), 0) << nodes << turn;
+        EXPECT_EQ(std::ssize(taken), 3 * nodes) << "workers";
       }
     }
   }
@@ -309,8 +318,7 @@ TEST(Rehearsal, workers_are_idle_as_the_plan_says) {
     for (RehearsalPlan::Task& task : cast.plans.front().tasks) task.idle_s = idle_s;
     Rehearsal rehearsal(std::move(cast));
     EXPECT_NEAR(rehearsal.pass().idle_s, rehearsal.pass().tasks * idle_s, 1e-5);
-    std::int64_t count = 0;
-    for (const RehearsedTime& one : rehearsal.turn(0.1)) count += one.count;
+    const std::int64_t count = count_of(rehearsal.turn(0.1));
     // Of two workers, each for 0.06 s.
     const bool are_few = count <= 14;
     EXPECT_EQ(are_few, idle_s > 0) << count;
@@ -387,8 +395,10 @@ TEST(Rehearsal, may_have_a_process_without_tasks) {
   ASSERT_TRUE(cast.plans.back().tasks.empty());
   Rehearsal rehearsal(std::move(cast));
   for (int turn = 0; turn < 3; ++turn) {
-    ASSERT_FALSE(rehearsal.turn(0.001).empty());
-    EXPECT_GT(rehearsal.turn(0.001).front().count, 0);
+    const RehearsedTurn taken = rehearsal.turn(0.001);
+    ASSERT_EQ(taken.size(), 4U);
+    EXPECT_GT(count_of({taken.front()}), 0);
+    EXPECT_EQ(count_of({taken.back()}), 0);
   }
 }
 
