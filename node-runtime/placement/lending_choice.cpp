@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 namespace heddle {
@@ -37,6 +38,18 @@ PlaceLoads::Work LendingChoice::work_at(const Costs& costs, PlaceId place) const
 
 std::int32_t LendingChoice::width_of(const Costs& costs) const {
   return std::min(workers_, costs.width);
+}
+
+bool LendingChoice::may_lend(const Costs& costs) const {
+  constexpr double slower = 2;
+  const std::array<PlaceOffer, 2> offers{{{.place = PlaceId{1},
+                                           .load_seconds = std::numeric_limits<double>::infinity(),
+                                           .kernel_seconds = costs.device,
+                                           .kind_seconds = slower * costs.device / devices_},
+                                          {.place = host_place,
+                                           .kernel_seconds = costs.worker,
+                                           .kind_seconds = costs.worker / workers_}}};
+  return policy_->choose(offers) == 1;
 }
 
 bool LendingChoice::became_ready(Task& task, Queues ready, std::int64_t now_ns) {

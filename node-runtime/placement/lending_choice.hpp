@@ -75,6 +75,11 @@ class LendingChoice {
   LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
                 LendableTasks& tasks, std::int32_t devices, std::int32_t workers);
 
+  /// Whether a task of such costs can ever be lent to the host, however much its device has to do,
+  /// and were devices twice as slow as is known. False: nothing needs to be ready for it there. Any
+  /// thread.
+  [[nodiscard]] bool may_lend(const LendableTasks::Costs& costs) const;
+
   /// A task is in its place's queue. True: it has been taken out for the host, as its device cannot
   /// run it, its kernel is one that workers can divide, and the policy finds that better than
   /// staging it (000 section 3.2.2: there devices run products alone).

@@ -161,7 +161,7 @@ class DeviceManager {
           next_task(queue == &urgent() ? held_priority() : WaitingTasks::nothing);
       if (task == nullptr) return launched;
       launched = true;
-      if (is_acquired && !device_.runs(*static_cast<const Kernel*>(task->work.kernel))) {
+      if (is_acquired && !device_.runs(kernel_of(*task))) {
         engine_.stage(*task);
         continue;
       }
@@ -191,8 +191,7 @@ class DeviceManager {
   }
 
   [[nodiscard]] static bool is_cancelled(const protocol::Task& task) {
-    return static_cast<const JobRecord*>(task.job->context)
-        ->cancelled.load(std::memory_order_relaxed);
+    return job_of(task).cancelled.load(std::memory_order_relaxed);
   }
 
   /// A task to go on with, and whether its tiles are acquired: not where its job was cancelled
@@ -233,7 +232,7 @@ class DeviceManager {
   bool ask_ahead() {
     tasks_.follow_front(std::max(held_priority(), urgent().priority()), trace::now_ns());
     const auto span_of = [](const protocol::Task& task) {
-      return static_cast<const JobRecord*>(task.job->context)->spec.priority_span;
+      return job_of(task).spec.priority_span;
     };
     bool asked = false;
     while (protocol::Task* const task = tasks_.ask(span_of)) {
@@ -289,7 +288,7 @@ class DeviceManager {
       stream.copy({tiles[i].data, &device_}, {engine_.store().address(operand.copy_from), &device_},
                   engine_.store().shape(operand.tile).bytes());
     }
-    stream.launch(*static_cast<const Kernel*>(task.work.kernel), tiles.span(),
+    stream.launch(kernel_of(task), tiles.span(),
                   std::bit_cast<KernelParameters>(task.work.parameters), info);
   }
 
@@ -309,8 +308,7 @@ class DeviceManager {
     stream.copy({&pivot, nullptr}, {tiles[0].data + at, engine_.options().devices[home]},
                 sizeof(double));
     stream.synchronize();
-    engine_.numerical_failure(*static_cast<JobRecord*>(task.job->context),
-                              task.work.info_base + info, pivot);
+    engine_.numerical_failure(job_of(task), task.work.info_base + info, pivot);
   }
 
   Engine& engine_;

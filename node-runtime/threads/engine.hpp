@@ -339,6 +339,7 @@ class Engine {
   enum class Pages : std::uint8_t { now, soon };
   void reserve_pools(JobRecord& job, Pages pages);
   void look_ahead(JobRecord& job);
+  [[nodiscard]] OperandShape shape_of(protocol::TileId tile) const;
   void give_pools_back(JobRecord& job);
   void add_job(const std::shared_ptr<JobRecord>& job);
   void drained(protocol::Job& handle, Wakes& wakes);

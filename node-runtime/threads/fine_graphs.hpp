@@ -12,18 +12,9 @@
 
 #include "kernels/kernel_case.hpp"
 #include "node-runtime/fine/fine_graph.hpp"
-#include "node-runtime/threads/program.hpp"
+#include "node-runtime/threads/divided_cases.hpp"
 
 namespace heddle {
-
-/// A job's tasks that workers of `node` may divide: all of the node, or those of its host alone.
-struct DividedTasks {
-  const std::function<Program(TaskStream&)>& program;
-  NodeId node;
-  bool has_devices_tasks = false;
-  std::int64_t small = 0;  ///< of the parts
-  std::function<OperandShape(protocol::TileId)> shape_of;
-};
 
 /// The fine-grain forms of all tasks so far: a few for a job, as most of its tiles have one shape.
 /// Any thread.
@@ -32,18 +23,18 @@ class FineGraphs {
   /// The graph of a kernel on tiles of these shapes, with parts of `small`; made when it is asked
   /// for the first time, which allocates, and kept. Valid as long as this object.
   const FineGraph& of(const KernelCase& what, std::int64_t small);
-  /// Makes the graphs of all these tasks, so that the job makes none while it runs: walks its
-  /// program. The number of fine tasks of the largest one; 0: nothing is to be divided.
-  std::int32_t prepare(const DividedTasks& tasks);
+  /// Makes the graphs of a job's tasks, so that it makes none while it runs: of those of its host,
+  /// and of devices' those that `may_come` there. The number of fine tasks of the largest one; 0:
+  /// nothing is to be divided.
+  std::int32_t prepare(const DividedCases& cases, std::int64_t small,
+                       const std::function<bool(const KernelCase&, PlaceId)>& may_come);
   /// Graphs made so far.
   [[nodiscard]] std::size_t count();
 
  private:
   struct Key {
-    const Kernel* kernel = nullptr;
+    DividedCases::Case of;  ///< wherever it lives
     std::int64_t small = 0;
-    KernelParameters parameters;
-    std::array<OperandShape, FineTask::accesses_max> shapes;  ///< zeros behind the last one
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {

@@ -17,14 +17,6 @@ using protocol::Task;
 
 namespace {
 
-const Kernel& kernel_of(const Task& task) {
-  return *static_cast<const Kernel*>(task.work.kernel);
-}
-
-JobRecord& job_of(const Task& task) {
-  return *static_cast<JobRecord*>(task.job->context);
-}
-
 /// Outputs that were renamed go on from the old content.
 void fill_renamed(const TileStore& store, const Task& task, const TaskTiles& tiles) {
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {

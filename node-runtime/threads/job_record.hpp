@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "kernels/fine/fine_tasks.hpp"
 #include "node-runtime/protocol/protocol.hpp"
+#include "node-runtime/threads/divided_cases.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/trace/record.hpp"
 
@@ -44,6 +45,7 @@ struct JobRecord {
   std::vector<std::int32_t> blocks_minimum;  ///< by place, from the plan
   /// The first tiles that take the host's blocks, from the plan; a user's stream has none.
   std::vector<protocol::TileId> host_takes;
+  DividedCases divided_cases;  ///< likewise; with fine tasks alone
   std::int64_t tasks_planned = 0;
   /// Of this node's tasks in the order of their insertion, instead of the program's; empty: the
   /// program's count.
@@ -64,13 +66,20 @@ struct JobRecord {
   JobResult result;
 };
 
+[[nodiscard]] inline const Kernel& kernel_of(const protocol::Task& task) {
+  return *static_cast<const Kernel*>(task.work.kernel);
+}
+[[nodiscard]] inline JobRecord& job_of(const protocol::Task& task) {
+  return *static_cast<JobRecord*>(task.job->context);
+}
+
 /// Rows and columns of the parts that CPU workers divide a task into: its kernel has a fine-grain
 /// form, and its job wants it. 0: they run it whole. Whether there is more than one part, the
 /// shapes of its tiles say.
 [[nodiscard]] inline std::int64_t fine_parts_of(const protocol::Task& task) {
-  const bool has_fine_form = static_cast<const Kernel*>(task.work.kernel)->fine != nullptr &&
-                             task.operand_count <= FineTask::accesses_max;
-  return has_fine_form ? static_cast<const JobRecord*>(task.job->context)->spec.fine : 0;
+  const bool has_fine_form =
+      kernel_of(task).fine != nullptr && task.operand_count <= FineTask::accesses_max;
+  return has_fine_form ? job_of(task).spec.fine : 0;
 }
 
 }  // namespace heddle

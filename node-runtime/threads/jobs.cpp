@@ -26,6 +26,10 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   protocol::PoolPlan plan(options_.node, store_.places());
   for (const protocol::MatrixId m : job->spec.temporaries) plan.set_temporary(m);
   PlanListener listener(plan);
+  if (job->spec.fine > 0) {
+    listener.find_divided(options_.node, job->divided_cases,
+                          [this](protocol::TileId tile) { return shape_of(tile); });
+  }
   TaskStream stream(listener, options_.node);
   Program walk = job->spec.program(stream);
   while (walk.resume()) {
@@ -36,25 +40,26 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   return job;
 }
 
-/// Walks the program of a job that will run, whose matrices are there, once more for each thing
-/// that is found out beforehand.
+OperandShape Engine::shape_of(protocol::TileId tile) const {
+  const TileShape shape = store_.shape(tile);
+  return {shape.rows, shape.columns};
+}
+
+/// What a job that will run needs to know beforehand.
 void Engine::look_ahead(JobRecord& job) {
-  const auto shape_of = [this](protocol::TileId tile) {
-    const TileShape shape = store_.shape(tile);
-    return OperandShape{shape.rows, shape.columns};
-  };
   if (options_.path_costs) {
-    job.priorities = path_priorities(job.spec.program, options_.node, options_.node_count, shape_of,
-                                     *options_.path_costs, ReadyQueue::levels);
+    job.priorities = path_priorities(
+        job.spec.program, options_.node, options_.node_count,
+        [this](protocol::TileId tile) { return shape_of(tile); }, *options_.path_costs,
+        ReadyQueue::levels);
     // Its measure was the program's priorities.
     job.spec.priority_span = std::numeric_limits<std::int32_t>::max();
   }
   if (job.spec.fine > 0) {
-    const std::int32_t largest = fine_graphs_.prepare({.program = job.spec.program,
-                                                       .node = options_.node,
-                                                       .has_devices_tasks = lending_.has_value(),
-                                                       .small = job.spec.fine,
-                                                       .shape_of = shape_of});
+    const auto may_come = [this](const KernelCase& what, PlaceId device) {
+      return lending_ && lending_->may_lend(what, device);
+    };
+    const std::int32_t largest = fine_graphs_.prepare(job.divided_cases, job.spec.fine, may_come);
     const std::lock_guard lock(mutex_);
     fine_.reserve(largest);
   }

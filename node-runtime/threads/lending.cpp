@@ -14,15 +14,8 @@ using protocol::Task;
 
 namespace {
 
-const Kernel& kernel_of(const Task& task) {
-  return *static_cast<const Kernel*>(task.work.kernel);
-}
-
-const JobRecord& job_of(const Task& task) {
-  return *static_cast<const JobRecord*>(task.job->context);
-}
-
-/// Costs are the same for what has the same of it.
+/// Costs are the same for what has the same of it; one place's devices may run what another's
+/// cannot.
 std::uint64_t key_of(const TileStore& store, const Task& task) {
   std::uint64_t key = std::bit_cast<std::uintptr_t>(task.work.kernel);
   const auto mix = [&](std::uint64_t value) {
@@ -34,6 +27,7 @@ std::uint64_t key_of(const TileStore& store, const Task& task) {
     mix(static_cast<std::uint64_t>(shape.rows) << 32U | static_cast<std::uint32_t>(shape.columns));
   }
   mix(static_cast<std::uint64_t>(fine_parts_of(task)));
+  mix(static_cast<std::uint64_t>(task.place.value()));
   return key;
 }
 
@@ -54,6 +48,16 @@ Lending::Lending(LendingOptions options, TileStore& store, std::span<Device* con
   }
 }
 
+LendableTasks::Costs Lending::costs_of(const KernelCase& what) const {
+  return {task_costs_.kernel(what, false), task_costs_.kernel(what, true), 1};
+}
+
+bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
+  return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what));
+}
+
+/// What a task keeps busy on the host matters only where it may come there. Its graph was made
+/// before the job began (Engine::look_ahead).
 LendableTasks::Costs Lending::costs(const Task& task) {
   const auto [at, is_new] = costs_.try_emplace(key_of(store_, task));
   if (is_new) {
@@ -65,10 +69,11 @@ LendableTasks::Costs Lending::costs(const Task& task) {
     const KernelCase what{&kernel_of(task),
                           std::bit_cast<KernelParameters>(task.work.parameters),
                           {shapes.data(), task.operand_count}};
-    // The job's graphs were made before it began (FineGraphs::prepare).
+    at->second = costs_of(what);
     const std::int64_t fine = fine_parts_of(task);
-    at->second = {task_costs_.kernel(what, false), task_costs_.kernel(what, true),
-                  fine > 0 ? graphs_.of(what, fine).width() : 1};
+    if (fine > 0 && (task.place == host_place || may_lend(what, task.place))) {
+      at->second.width = graphs_.of(what, fine).width();
+    }
   }
   return at->second;
 }

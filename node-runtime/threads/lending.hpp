@@ -44,6 +44,9 @@ class Lending final : private LendableTasks {
   Lending(LendingOptions options, TileStore& store, std::span<Device* const> devices,
           std::int32_t workers, FineGraphs& graphs);
 
+  /// Tasks of that case and place may come to the host, and be divided there.
+  [[nodiscard]] bool may_lend(const KernelCase& what, PlaceId place) const;
+
   /// A task is in its place's queue. True: its device cannot run it, and it is lent at once
   /// (LendingChoice::became_ready).
   bool became_ready(protocol::Task& task, LendingChoice::Queues ready, std::int64_t now_ns);
@@ -89,6 +92,8 @@ class Lending final : private LendableTasks {
     return *devices_[static_cast<std::size_t>(place.value()) - 1];
   }
 
+  /// Of a whole task that keeps one worker busy.
+  [[nodiscard]] Costs costs_of(const KernelCase& what) const;
   /// Asks for the tiles of a task that has been taken for the host.
   void ask_for_tiles(protocol::Task& task);
 

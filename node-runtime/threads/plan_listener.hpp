@@ -1,8 +1,10 @@
 #pragma once
 
 #include <span>
+#include <utility>
 
 #include "node-runtime/protocol/pool_plan.hpp"
+#include "node-runtime/threads/divided_cases.hpp"
 #include "node-runtime/threads/program.hpp"
 
 namespace heddle {
@@ -12,9 +14,18 @@ class PlanListener final : public ProgramListener {
  public:
   explicit PlanListener(protocol::PoolPlan& plan) : plan_(plan) {}
 
-  void insert(const Kernel& /*kernel*/, const TaskOptions& /*options*/,
+  /// Adds the node's tasks that can be divided to `cases`, too.
+  void find_divided(NodeId node, DividedCases& cases, DividedCases::ShapeOf shape_of) {
+    node_ = node;
+    cases_ = &cases;
+    shape_of_ = std::move(shape_of);
+  }
+
+  void insert(const Kernel& kernel, const TaskOptions& options,
               std::span<const protocol::Access> accesses) override {
     plan_.append(accesses);
+    if (cases_ == nullptr || accesses.front().home.node != node_) return;
+    cases_->add(kernel, options.parameters, accesses, shape_of_);
   }
   void announce(const protocol::Access& access, NodeId reader, std::int32_t /*priority*/) override {
     plan_.append_alien_reader(access, reader);
@@ -23,6 +34,9 @@ class PlanListener final : public ProgramListener {
 
  private:
   protocol::PoolPlan& plan_;
+  NodeId node_;
+  DividedCases* cases_ = nullptr;
+  DividedCases::ShapeOf shape_of_;
 };
 
 }  // namespace heddle

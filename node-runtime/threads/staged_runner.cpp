@@ -32,7 +32,7 @@ StagedRunner::Side& StagedRunner::side_of(std::size_t device, std::size_t bytes)
 }
 
 void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
-  const auto& job = *static_cast<const JobRecord*>(task.job->context);
+  const auto& job = job_of(task);
   const std::int64_t start = trace::now_ns();
   if (!job.cancelled.load(std::memory_order_relaxed)) {
     std::size_t bytes = 0;
@@ -67,12 +67,11 @@ void StagedRunner::run_kernel(protocol::Task& task, Device& device, Side& side) 
   }
   side.stream->synchronize();
   const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
-  const Kernel& kernel = *static_cast<const Kernel*>(task.work.kernel);
+  const Kernel& kernel = kernel_of(task);
   const std::int64_t info =
       engine_.run_kernel(kernel, {{host.data(), task.operand_count}, parameters});
   if (info > 0) {
-    engine_.numerical_failure(*static_cast<JobRecord*>(task.job->context),
-                              task.work.info_base + info,
+    engine_.numerical_failure(job_of(task), task.work.info_base + info,
                               host[0].data[failing_element(host[0], task, info)]);
   }
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {

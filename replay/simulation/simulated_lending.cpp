@@ -44,7 +44,10 @@ LendableTasks::Costs SimulatedLending::costs(const protocol::Task& task) {
       worker = std::accumulate(kind.fine->seconds.begin(), kind.fine->seconds.end(), 0.0);
     }
   }
-  return {worker, kind.seconds_device, kind.fine ? kind.fine->graph.width() : 1};
+  Costs costs{worker, kind.seconds_device, 1};
+  const bool may_come = task.place == host_place || kind.seconds_device <= 0;
+  if (kind.fine && (may_come || choice_.may_lend(costs))) costs.width = kind.fine->graph.width();
+  return costs;
 }
 
 LendableTasks::Lacking SimulatedLending::lacking(const protocol::Task& task) const {

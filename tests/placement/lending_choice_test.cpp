@@ -295,4 +295,16 @@ TEST(LendingChoice, leaves_to_devices_what_workers_would_hardly_help_with) {
   }
 }
 
+TEST(LendingChoice, knows_beforehand_what_workers_would_hardly_help_with) {
+  // All workers together need so many times what both devices do, of which these may be twice as
+  // slow as is known.
+  for (const double times : {1.0, 15.0, 31.0, 33.0, 1000.0}) {
+    const TwoDevices node;
+    const LendableTasks::Costs costs{times * kernel_seconds / 2 * 4, kernel_seconds, 1};
+    EXPECT_EQ(node.choice.may_lend(costs), times < 32) << times;
+  }
+  const TwoDevices fixed(0, std::make_shared<StaticPlacement>());
+  EXPECT_FALSE(fixed.choice.may_lend({kernel_seconds, kernel_seconds, 1}));
+}
+
 }  // namespace heddle

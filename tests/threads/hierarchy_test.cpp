@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "node-runtime/trace/node_trace.hpp"
 #include "node-runtime/trace/visit.hpp"
 #include "tests/threads/small_matrices.hpp"
+#include "tests/threads/some_placement.hpp"
 
 /// Tasks that CPU workers divide into fine ones (000 section 3.2), in whole runs.
 namespace heddle {
@@ -130,6 +132,19 @@ TEST(Hierarchy, MakesNoFineGraphsWhileAJobRuns) {
     job.start();
     EXPECT_EQ(job.wait().status, JobResult::Status::done);
     EXPECT_EQ(node.engine().fine_graphs(), made);
+  }
+}
+
+TEST(Hierarchy, MakesNoFineGraphsOfWhatNobodyWillDivide) {
+  for (const unsigned kept : {0U, 4U}) {  // of four tasks of the device
+    NodeFaults faults;
+    faults.placement = std::make_shared<testing::SomePlacement>(kept);
+    Node node(configuration("cpu_workers: 2, placement: dynamic, devices: {backend: emulated}",
+                            divided(64, 16) + ", strip: 0"),
+              faults);
+    Matrix<double> a = dominant(node, 300);
+    EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
+    EXPECT_EQ(node.engine().fine_graphs() > 0, kept == 0);
   }
 }
 
