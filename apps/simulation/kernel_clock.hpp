@@ -31,8 +31,8 @@ class KernelClock {
                                                   Runner /*runner*/) const {
     return {};
   }
-  /// What workers take over what is usual for their tasks, as some were seen at it on such a
-  /// machine: several times, each with all of them. Empty: nobody was.
+  /// What each of some workers on such a machine took over what is usual for its tasks, one list
+  /// for each time that they were seen at work. Empty: nobody has seen any.
   [[nodiscard]] virtual std::vector<std::vector<double>> worker_paces() const { return {}; }
   /// Where the times come from that it has told: "by the machine file's rates".
   [[nodiscard]] virtual std::string source() const = 0;

@@ -157,13 +157,16 @@ PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
   draw_from(clock);
 }
 
-/// The more workers were seen, the better they tell what such workers differ by: on more cores it
-/// is more. How fast they are on average, the run tells.
+/// All of the case's workers, each on its core, tell best what they differ by; otherwise the more,
+/// the better: on more cores it is more. How fast they are on average, the run tells.
 void PreparedPrediction::take_paces(const KernelClock& clock) {
   const std::vector<double>& of_run = one_.paces_of_run;
   if (of_run.empty()) return;
+  const replay::SimulatedMachine& machine = one_.machine.machine;
+  const auto all =
+      static_cast<std::size_t>(machine.nodes) * static_cast<std::size_t>(machine.cpu_workers);
   for (const std::vector<double>& seen : clock.worker_paces()) {
-    if (seen.size() < of_run.size()) continue;
+    if (seen.size() < std::min(of_run.size(), all)) continue;
     paces_.push_back(replay::paces_of_rate(seen, replay::mean_rate(of_run)));
   }
   paces_source_ = paces_.empty() ? "as the run's did" : "as in the rehearsal";

@@ -32,8 +32,8 @@ struct PredictionCase {
   /// What is predicted is a run that has been recorded, nothing changed; null otherwise.
   std::shared_ptr<const replay::Course> course{};
   /// Of a recorded run's workers. Each worker here is dealt one of them (replay::dealt_paces), or
-  /// of those of as many workers or more that the clock has seen on such a machine. Empty: workers
-  /// are as the machine says.
+  /// of those that the clock has seen: of all the case's, or of as many as the run had. Empty:
+  /// workers are as the machine says.
   std::vector<double> paces_of_run{};
 
   /// CPU workers may run devices' tasks.

@@ -33,7 +33,7 @@ class DividedCases {
   };
   using ShapeOf = std::function<OperandShape(protocol::TileId)>;
 
-  /// A task of the node's. Some 20 ns for one that is like the last one of its kernel.
+  /// A task of the node's. One that is like the last one of its kernel costs next to nothing.
   void add(const Kernel& kernel, const KernelParameters& parameters,
            std::span<const protocol::Access> accesses, const ShapeOf& shape_of);
   [[nodiscard]] const std::unordered_set<Case, Hash>& all() const { return all_; }

@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 
 namespace heddle {
+
 std::size_t FineGraphs::Hash::operator()(const Key& key) const {
   return DividedCases::Hash{}(key.of) ^ static_cast<std::size_t>(key.small) * 0x9e3779b97f4a7c15U;
 }
