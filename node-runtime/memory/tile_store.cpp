@@ -401,6 +401,14 @@ std::uint64_t TileStore::peak_device_bytes() const {
   return bytes;
 }
 
+bool TileStore::has_matrix(protocol::MatrixId id) const {
+  const auto index = static_cast<std::size_t>(id.value());
+  if (index / matrices_per_chunk >= chunk_count) return false;
+  const Chunk* chunk = chunks_[index / matrices_per_chunk].load(std::memory_order_acquire);
+  return chunk != nullptr &&
+         (*chunk)[index % matrices_per_chunk].load(std::memory_order_acquire) != nullptr;
+}
+
 TileShape TileStore::shape(protocol::TileId tile) const {
   return matrix(tile.matrix).table.shapes[static_cast<std::size_t>(tile.index)];
 }

@@ -112,6 +112,8 @@ class TileStore {
   /// Blocks of `block_bytes` that add_job_pool would get at `place` now.
   [[nodiscard]] std::int64_t blocks_available(PlaceId place, std::size_t block_bytes);
 
+  /// It has been added, and was not removed.
+  [[nodiscard]] bool has_matrix(protocol::MatrixId id) const;
   [[nodiscard]] TileShape shape(protocol::TileId tile) const;
   /// Of a device's place: while the block is acquired.
   [[nodiscard]] std::byte* address(protocol::BlockRef block) const;

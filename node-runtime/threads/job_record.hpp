@@ -45,7 +45,7 @@ struct JobRecord {
   std::vector<std::int32_t> blocks_minimum;  ///< by place, from the plan
   /// The first tiles that take the host's blocks, from the plan; a user's stream has none.
   std::vector<protocol::TileId> host_takes;
-  DividedCases divided_cases;  ///< likewise; with fine tasks alone
+  std::optional<DividedCases> divided_cases;  ///< likewise; of a job with fine tasks
   std::int64_t tasks_planned = 0;
   /// Of this node's tasks in the order of their insertion, instead of the program's; empty: the
   /// program's count.

@@ -26,8 +26,11 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
   protocol::PoolPlan plan(options_.node, store_.places());
   for (const protocol::MatrixId m : job->spec.temporaries) plan.set_temporary(m);
   PlanListener listener(plan);
-  if (job->spec.fine > 0) {
-    listener.find_divided(options_.node, job->divided_cases,
+  // A job that is only planned, and never runs, has matrices that nobody has made.
+  const bool may_run = std::ranges::all_of(
+      job->spec.matrices, [&](protocol::MatrixId id) { return store_.has_matrix(id); });
+  if (job->spec.fine > 0 && may_run) {
+    listener.find_divided(options_.node, job->divided_cases.emplace(),
                           [this](protocol::TileId tile) { return shape_of(tile); });
   }
   TaskStream stream(listener, options_.node);
@@ -56,10 +59,12 @@ void Engine::look_ahead(JobRecord& job) {
     job.spec.priority_span = std::numeric_limits<std::int32_t>::max();
   }
   if (job.spec.fine > 0) {
+    HEDDLE_CHECK(job.divided_cases.has_value(), "job '{}' was planned without its matrices",
+                 job.spec.name);
     const auto may_come = [this](const KernelCase& what, PlaceId device) {
       return lending_ && lending_->may_lend(what, device);
     };
-    const std::int32_t largest = fine_graphs_.prepare(job.divided_cases, job.spec.fine, may_come);
+    const std::int32_t largest = fine_graphs_.prepare(*job.divided_cases, job.spec.fine, may_come);
     const std::lock_guard lock(mutex_);
     fine_.reserve(largest);
   }

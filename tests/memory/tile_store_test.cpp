@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/mman.h>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/memory_block.hpp"
@@ -121,6 +122,24 @@ TEST(TileStore, keeps_memory_of_removed_pools_for_the_next_one_that_it_fits) {
   EXPECT_NE(store.address({second, 0}), small);
   for (const std::int32_t pool : {first, second}) store.remove_job_pool(pool);
   EXPECT_EQ(host_bytes_free(store), all);
+}
+
+TEST(TileStore, has_matrices_that_were_added_until_they_are_removed) {
+  TileStore store({}, std::uint64_t{1} << 30);
+  const protocol::MatrixId id{0};
+  EXPECT_FALSE(store.has_matrix(id));
+  TileTable table;
+  table.shapes = {{4, 3}};
+  table.home_places = {host_place};
+  table.is_local = {true};
+  static_cast<void>(store.add_matrix(id, std::move(table)));
+  EXPECT_TRUE(store.has_matrix(id));
+  for (const std::int32_t other :
+       {1, 5000, 1 << 24}) {  // the last one beyond all that there may be
+    EXPECT_FALSE(store.has_matrix(protocol::MatrixId{other})) << other;
+  }
+  store.remove_matrix(id);
+  EXPECT_FALSE(store.has_matrix(id));
 }
 
 TEST(TileStoreOutOfCore, takes_host_memory_for_all_blocks_of_a_device_once_they_do_not_fit) {
