@@ -89,6 +89,7 @@ class Stage {
     std::barrier together(workers_.count + 1);
     {
       std::vector<std::jthread> threads;
+      threads.reserve(of_workers.size());
       for (std::int32_t w = 0; w < workers_.count; ++w) {
         threads.emplace_back([&, w] {
           const auto index = static_cast<std::size_t>(w);
@@ -299,9 +300,9 @@ class Rehearsal::Parts {
   explicit Parts(RehearsalCast cast) : cast_(std::move(cast)) {
     HEDDLE_CHECK(!cast_.plans.empty() && cast_.plans.size() == cast_.processes.size(),
                  "{} plans for {} processes", cast_.plans.size(), cast_.processes.size());
-    for (std::size_t p = 0; p < cast_.plans.size(); ++p) {
+    for (const RehearsalPlan& plan : cast_.plans) {
       std::vector<std::size_t>& numbers = numbers_.emplace_back();
-      for (const CaseKey& kind : cast_.plans[p].kinds) numbers.push_back(number_of(kind));
+      for (const CaseKey& kind : plan.kinds) numbers.push_back(number_of(kind));
     }
     for (std::size_t p = 1; p < cast_.plans.size(); ++p) {
       others_.add([this, p](const Conversation& parent) {

@@ -231,9 +231,7 @@ class DeviceManager {
   /// Asks for the tiles of those that are to come while others compute.
   bool ask_ahead() {
     tasks_.follow_front(std::max(held_priority(), urgent().priority()), trace::now_ns());
-    const auto span_of = [](const protocol::Task& task) {
-      return job_of(task).spec.priority_span;
-    };
+    const auto span_of = [](const protocol::Task& task) { return job_of(task).spec.priority_span; };
     bool asked = false;
     while (protocol::Task* const task = tasks_.ask(span_of)) {
       cache_.request(TaskUses(engine_.store(), *task).span(), DeviceCache::Requester::manager,

@@ -18,7 +18,7 @@ constexpr std::int32_t blocks_soon = 16;
 }  // namespace
 
 std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
-  const std::shared_ptr<JobRecord> job(new JobRecord, [this](JobRecord* record) {
+  std::shared_ptr<JobRecord> job(new JobRecord, [this](JobRecord* record) {
     if (record->is_reserved) give_pools_back(*record);  // it was never started
     delete record;
   });
@@ -124,7 +124,8 @@ std::vector<std::size_t> Engine::bytes_soon(const JobRecord& job, std::size_t bl
   std::vector<std::size_t> bytes;
   if (job.external) {
     const std::int32_t minimum = job.blocks_minimum.front();
-    bytes.assign(static_cast<std::size_t>(2 * minimum + blocks_soon), block_bytes);
+    const std::int32_t blocks = 2 * minimum + blocks_soon;
+    bytes.assign(static_cast<std::size_t>(blocks), block_bytes);
   }
   for (const protocol::TileId tile : job.host_takes) bytes.push_back(store_.shape(tile).bytes());
   bytes.resize(std::min(bytes.size(), static_cast<std::size_t>(capacity)));
