@@ -30,18 +30,18 @@ LendingChoice::LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Tran
 
 /// A whole task keeps one of many workers busy: then the host does not need as long for it as the
 /// worker does, and is not slow because the others have nothing to do.
-PlaceLoads::Work LendingChoice::work_at(const Costs& costs, PlaceId place) const {
+PlaceLoads::Work LendingChoice::work_at(const Task& task, PlaceId place) {
+  const Costs costs = tasks_.costs(task);
   if (place != host_place) return {.seconds = costs.device};
   return {.seconds = costs.worker / workers_,
-          .share = static_cast<double>(width_of(costs)) / workers_};
+          .share = static_cast<double>(width_of(task)) / workers_};
 }
 
-std::int32_t LendingChoice::width_of(const Costs& costs) const {
-  return std::min(workers_, costs.width);
+std::int32_t LendingChoice::width_of(const Task& task) {
+  return std::min(workers_, tasks_.width(task));
 }
 
-bool LendingChoice::may_lend(const Costs& costs) const {
-  constexpr double slower = 2;
+bool LendingChoice::may_lend(const Costs& costs, double slower) const {
   const std::array<PlaceOffer, 2> offers{{{.place = PlaceId{1},
                                            .load_seconds = std::numeric_limits<double>::infinity(),
                                            .kernel_seconds = costs.device,
@@ -55,18 +55,16 @@ bool LendingChoice::may_lend(const Costs& costs) const {
 bool LendingChoice::became_ready(Task& task, Queues ready, std::int64_t now_ns) {
   loads_.forget_after_rest(host_place, now_ns);
   if (!tasks_.counts(task)) return take_instead_of_staging(task, ready, now_ns);
-  const Costs costs = tasks_.costs(task);
-  loads_.add(task.place, work_at(costs, task.place), now_ns);
-  if (task.place == host_place) host_width_ += width_of(costs);
+  loads_.add(task.place, work_at(task, task.place), now_ns);
+  if (task.place == host_place) host_width_ += width_of(task);
   return false;
 }
 
 void LendingChoice::finished(const Task& task, std::int64_t now_ns) {
   if (!tasks_.counts(task)) return;
   const PlaceId place = task.runs_at();
-  const Costs costs = tasks_.costs(task);
-  loads_.finish(place, work_at(costs, place), now_ns);
-  if (place == host_place) host_width_ -= width_of(costs);
+  loads_.finish(place, work_at(task, place), now_ns);
+  if (place == host_place) host_width_ -= width_of(task);
 }
 
 bool LendingChoice::host_has_room() const {
@@ -104,13 +102,15 @@ PlaceOffer LendingChoice::offer_of_home(const Task& task, const Costs& costs,
 
 bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lacking& lacking) {
   const Costs costs = tasks_.costs(task);
-  const bool begins_at_once = host_width_ + width_of(costs) <= workers_;
+  if (!may_lend(costs, loads_.least_factor(task.place))) return false;
+  const std::int32_t width = width_of(task);
+  const bool begins_at_once = host_width_ + width <= workers_;
   const std::array<PlaceOffer, 2> offers{
       {offer_of_home(task, costs, lacking.device),
        {.place = host_place,
         .load_seconds = begins_at_once ? 0 : loads_.seconds(host_place),
         .transfer_seconds = transfer_seconds(task.place, host_place, lacking.host),
-        .kernel_seconds = costs.worker / width_of(costs) * loads_.factor(host_place),
+        .kernel_seconds = costs.worker / width * loads_.factor(host_place),
         .kind_seconds = costs.worker / workers_}}};
   return policy_->choose(offers) == 1;
 }
@@ -134,11 +134,10 @@ bool LendingChoice::device_is_sooner(const Task& task, PlaceId device,
 
 void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_ns) {
   ready[static_cast<std::size_t>(task.place.value())]->remove(task);
-  const Costs costs = tasks_.costs(task);
-  if (tasks_.counts(task)) loads_.remove(task.place, work_at(costs, task.place), now_ns);
+  if (tasks_.counts(task)) loads_.remove(task.place, work_at(task, task.place), now_ns);
   task.lent_to = to;
-  loads_.add(to, work_at(costs, to), now_ns);
-  if (to == host_place) host_width_ += width_of(costs);
+  loads_.add(to, work_at(task, to), now_ns);
+  if (to == host_place) host_width_ += width_of(task);
   ++(to == host_place ? lent_ : visits_);
 }
 
@@ -157,7 +156,7 @@ bool LendingChoice::take_instead_of_staging(Task& task, Queues ready, std::int64
             costs.worker * factor + transfer_seconds(host_place, task.place, bytes.back)},
        {.place = host_place,
         .transfer_seconds = transfer_seconds(task.place, host_place, tasks_.lacking(task).host),
-        .kernel_seconds = costs.worker / width_of(costs) * factor}}};
+        .kernel_seconds = costs.worker / width_of(task) * factor}}};
   if (policy_->choose(offers) != 1) return false;
   lend(task, host_place, ready, now_ns);
   return true;

@@ -17,9 +17,8 @@ namespace heddle {
 class LendableTasks {
  public:
   struct Costs {
-    double worker = 0;       ///< seconds on one worker
-    double device = 0;       ///< seconds on its device; no matter where it lives on the host
-    std::int32_t width = 1;  ///< workers that it keeps busy on the host
+    double worker = 0;  ///< seconds on one worker
+    double device = 0;  ///< seconds on its device; no matter where it lives on the host
   };
   /// Bytes of its tiles that have to come first.
   struct Lacking {
@@ -39,6 +38,8 @@ class LendableTasks {
   virtual ~LendableTasks() = default;
 
   [[nodiscard]] virtual Costs costs(const protocol::Task& task) = 0;
+  /// Workers that it keeps busy on the host; asked for only of tasks that may come there.
+  [[nodiscard]] virtual std::int32_t width(const protocol::Task& task) = 0;
   [[nodiscard]] virtual Lacking lacking(const protocol::Task& task) const = 0;
   [[nodiscard]] virtual Visit visit(const protocol::Task& task) const = 0;
   /// Its place can run it: what it takes says something about the place. What a device cannot run
@@ -76,9 +77,8 @@ class LendingChoice {
                 LendableTasks& tasks, std::int32_t devices, std::int32_t workers);
 
   /// Whether a task of such costs can ever be lent to the host, however much its device has to do,
-  /// and were devices twice as slow as is known. False: nothing needs to be ready for it there. Any
-  /// thread.
-  [[nodiscard]] bool may_lend(const LendableTasks::Costs& costs) const;
+  /// where devices are so many times as slow as is known. Any thread.
+  [[nodiscard]] bool may_lend(const LendableTasks::Costs& costs, double slower) const;
 
   /// A task is in its place's queue. True: it has been taken out for the host, as its device cannot
   /// run it, its kernel is one that workers can divide, and the policy finds that better than
@@ -109,8 +109,8 @@ class LendingChoice {
   using Costs = LendableTasks::Costs;
   /// It has fewer tasks at hand than its workers should have.
   [[nodiscard]] bool host_has_room() const;
-  [[nodiscard]] PlaceLoads::Work work_at(const Costs& costs, PlaceId place) const;
-  [[nodiscard]] std::int32_t width_of(const Costs& costs) const;
+  [[nodiscard]] PlaceLoads::Work work_at(const protocol::Task& task, PlaceId place);
+  [[nodiscard]] std::int32_t width_of(const protocol::Task& task);
   [[nodiscard]] double transfer_seconds(PlaceId from, PlaceId to, std::uint64_t bytes) const;
   [[nodiscard]] PlaceOffer offer_of_home(const protocol::Task& task, const Costs& costs,
                                          std::uint64_t lacking) const;

@@ -14,8 +14,7 @@ using protocol::Task;
 
 namespace {
 
-/// Costs are the same for what has the same of it; one place's devices may run what another's
-/// cannot.
+/// Costs are the same for what has the same of it.
 std::uint64_t key_of(const TileStore& store, const Task& task) {
   std::uint64_t key = std::bit_cast<std::uintptr_t>(task.work.kernel);
   const auto mix = [&](std::uint64_t value) {
@@ -27,9 +26,28 @@ std::uint64_t key_of(const TileStore& store, const Task& task) {
     mix(static_cast<std::uint64_t>(shape.rows) << 32U | static_cast<std::uint32_t>(shape.columns));
   }
   mix(static_cast<std::uint64_t>(fine_parts_of(task)));
-  mix(static_cast<std::uint64_t>(task.place.value()));
   return key;
 }
+
+/// A task's kernel and the shapes of its tiles.
+class CaseOf {
+ public:
+  CaseOf(const TileStore& store, const Task& task) : task_(task) {
+    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+      const TileShape shape = store.shape(task.operands[i].tile);
+      shapes_[i] = {shape.rows, shape.columns};
+    }
+  }
+  [[nodiscard]] KernelCase what() const {
+    return {&kernel_of(task_),
+            std::bit_cast<KernelParameters>(task_.work.parameters),
+            {shapes_.data(), task_.operand_count}};
+  }
+
+ private:
+  const Task& task_;
+  std::array<OperandShape, protocol::accesses_max> shapes_;
+};
 
 }  // namespace
 
@@ -49,32 +67,27 @@ Lending::Lending(LendingOptions options, TileStore& store, std::span<Device* con
 }
 
 LendableTasks::Costs Lending::costs_of(const KernelCase& what) const {
-  return {task_costs_.kernel(what, false), task_costs_.kernel(what, true), 1};
+  return {task_costs_.kernel(what, false), task_costs_.kernel(what, true)};
 }
 
 bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
-  return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what));
+  constexpr double slower = 2;
+  return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what), slower);
 }
 
-/// What a task keeps busy on the host matters only where it may come there. Its graph was made
-/// before the job began (Engine::look_ahead).
 LendableTasks::Costs Lending::costs(const Task& task) {
   const auto [at, is_new] = costs_.try_emplace(key_of(store_, task));
-  if (is_new) {
-    std::array<OperandShape, protocol::accesses_max> shapes;
-    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-      const TileShape shape = store_.shape(task.operands[i].tile);
-      shapes[i] = {shape.rows, shape.columns};
-    }
-    const KernelCase what{&kernel_of(task),
-                          std::bit_cast<KernelParameters>(task.work.parameters),
-                          {shapes.data(), task.operand_count}};
-    at->second = costs_of(what);
-    const std::int64_t fine = fine_parts_of(task);
-    if (fine > 0 && (task.place == host_place || may_lend(what, task.place))) {
-      at->second.width = graphs_.of(what, fine).width();
-    }
-  }
+  if (is_new) at->second = costs_of(CaseOf(store_, task).what());
+  return at->second;
+}
+
+/// The graph was made before the job began (Engine::look_ahead), but for devices that are slower by
+/// far than was known.
+std::int32_t Lending::width(const Task& task) {
+  const std::int64_t fine = fine_parts_of(task);
+  if (fine == 0) return 1;
+  const auto [at, is_new] = widths_.try_emplace(key_of(store_, task));
+  if (is_new) at->second = graphs_.of(CaseOf(store_, task).what(), fine).width();
   return at->second;
 }
 

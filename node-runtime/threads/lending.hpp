@@ -44,7 +44,8 @@ class Lending final : private LendableTasks {
   Lending(LendingOptions options, TileStore& store, std::span<Device* const> devices,
           std::int32_t workers, FineGraphs& graphs);
 
-  /// Tasks of that case and place may come to the host, and be divided there.
+  /// Tasks of that case and place may come to the host, and be divided there, were devices twice as
+  /// slow as is known: what has to be ready for that.
   [[nodiscard]] bool may_lend(const KernelCase& what, PlaceId place) const;
 
   /// A task is in its place's queue. True: its device cannot run it, and it is lent at once
@@ -81,6 +82,7 @@ class Lending final : private LendableTasks {
 
  private:
   [[nodiscard]] Costs costs(const protocol::Task& task) override;
+  [[nodiscard]] std::int32_t width(const protocol::Task& task) override;
   [[nodiscard]] Lacking lacking(const protocol::Task& task) const override;
   [[nodiscard]] Visit visit(const protocol::Task& task) const override;
   [[nodiscard]] bool counts(const protocol::Task& task) const override;
@@ -92,7 +94,6 @@ class Lending final : private LendableTasks {
     return *devices_[static_cast<std::size_t>(place.value()) - 1];
   }
 
-  /// Of a whole task that keeps one worker busy.
   [[nodiscard]] Costs costs_of(const KernelCase& what) const;
   /// Asks for the tiles of a task that has been taken for the host.
   void ask_for_tiles(protocol::Task& task);
@@ -104,6 +105,7 @@ class Lending final : private LendableTasks {
   FineGraphs& graphs_;
   /// Of kernels on tiles of some shapes, divided or whole: a handful for a job.
   std::unordered_map<std::uint64_t, Costs> costs_;
+  std::unordered_map<std::uint64_t, std::int32_t> widths_;
   LendingChoice choice_;
   std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };

@@ -44,10 +44,12 @@ LendableTasks::Costs SimulatedLending::costs(const protocol::Task& task) {
       worker = std::accumulate(kind.fine->seconds.begin(), kind.fine->seconds.end(), 0.0);
     }
   }
-  Costs costs{worker, kind.seconds_device, 1};
-  const bool may_come = task.place == host_place || kind.seconds_device <= 0;
-  if (kind.fine && (may_come || choice_.may_lend(costs))) costs.width = kind.fine->graph.width();
-  return costs;
+  return {worker, kind.seconds_device};
+}
+
+std::int32_t SimulatedLending::width(const protocol::Task& task) {
+  const TaskKind& kind = world_.kind_of(task);
+  return kind.fine ? kind.fine->graph.width() : 1;
 }
 
 LendableTasks::Lacking SimulatedLending::lacking(const protocol::Task& task) const {

@@ -28,6 +28,7 @@ class SimulatedLending final : private LendableTasks {
 
  private:
   [[nodiscard]] Costs costs(const protocol::Task& task) override;
+  [[nodiscard]] std::int32_t width(const protocol::Task& task) override;
   [[nodiscard]] Lacking lacking(const protocol::Task& task) const override;
   [[nodiscard]] Visit visit(const protocol::Task& task) const override;
   [[nodiscard]] bool counts(const protocol::Task& task) const override;

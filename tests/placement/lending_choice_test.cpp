@@ -18,8 +18,9 @@ constexpr std::uint64_t tile_bytes = 1'000'000;
 /// Tasks whose costs are known, on devices 1 and 2 and some workers.
 class Tasks final : public LendableTasks {
  public:
-  double worker = 1;  ///< seconds on one worker
-  std::int32_t width = 1;
+  double worker = 1;       ///< seconds on one worker
+  std::int32_t parts = 1;  ///< that keep a worker busy each
+  int widths_asked = 0;
   Visit bytes{2 * tile_bytes, tile_bytes, tile_bytes};
   std::set<const Task*> away;  ///< their tiles are not on their device
   std::set<const Task*> claimed;
@@ -28,8 +29,10 @@ class Tasks final : public LendableTasks {
   bool workers_can = true;
   bool is_fill = false;
 
-  [[nodiscard]] Costs costs(const Task& /*task*/) override {
-    return {worker, kernel_seconds, width};
+  [[nodiscard]] Costs costs(const Task& /*task*/) override { return {worker, kernel_seconds}; }
+  [[nodiscard]] std::int32_t width(const Task& /*task*/) override {
+    ++widths_asked;
+    return parts;
   }
   [[nodiscard]] Lacking lacking(const Task& /*task*/) const override {
     return {.host = homes_can ? 0 : bytes.there};
@@ -187,7 +190,7 @@ TEST(LendingChoice, counts_a_visit_where_it_runs_until_it_is_over) {
 TEST(LendingChoice, gives_the_host_what_it_ends_first) {
   TwoDevices node;
   node.known.worker = 4e-3;  // on four workers as fast as a device
-  node.known.width = 4;
+  node.known.parts = 4;
   node.add_rising(first, 8);
   node.add_rising(second, 4);
   const Task* const task = node.choice.take_for_host(node.ready, node.now_ns);
@@ -229,7 +232,7 @@ TEST(LendingChoice, does_not_take_the_host_for_slow_where_most_workers_have_noth
 TEST(LendingChoice, gives_workers_that_were_slow_something_when_they_would_be_sooner_all_the_same) {
   TwoDevices node;
   node.known.worker = 8 * kernel_seconds;  // together as much as a device
-  node.known.width = 4;
+  node.known.parts = 4;
   const auto take = [&node](std::size_t of) {
     while (node.ready[1]->count() < of) node.add(first, 10);
     return node.choice.take_for_host(node.ready, node.now_ns);
@@ -256,7 +259,7 @@ TEST(LendingChoice, gives_the_host_what_a_device_cannot_run) {
   TwoDevices node(1e-3);
   node.known.homes_can = false;
   node.known.worker = 4 * kernel_seconds;
-  node.known.width = 4;
+  node.known.parts = 4;
   for (int i = 0; i < 30; ++i) node.add(host_place, 1);  // more than it would borrow beside
   Task& task = node.add(first, 10);
   EXPECT_EQ(task.place, first) << "the home stays";
@@ -292,19 +295,20 @@ TEST(LendingChoice, leaves_to_devices_what_workers_would_hardly_help_with) {
     node.known.worker = times * kernel_seconds / 2 * 4;
     node.add_rising(first, 500);
     EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns) != nullptr, is_worthwhile);
+    EXPECT_EQ(node.known.widths_asked > 0, is_worthwhile) << "graphs may be made for that";
   }
 }
 
 TEST(LendingChoice, knows_beforehand_what_workers_would_hardly_help_with) {
-  // All workers together need so many times what both devices do, of which these may be twice as
-  // slow as is known.
+  // All workers together need so many times what both devices do, were these twice as slow as is
+  // known.
   for (const double times : {1.0, 15.0, 31.0, 33.0, 1000.0}) {
     const TwoDevices node;
-    const LendableTasks::Costs costs{times * kernel_seconds / 2 * 4, kernel_seconds, 1};
-    EXPECT_EQ(node.choice.may_lend(costs), times < 32) << times;
+    const LendableTasks::Costs costs{times * kernel_seconds / 2 * 4, kernel_seconds};
+    EXPECT_EQ(node.choice.may_lend(costs, 2), times < 32) << times;
   }
   const TwoDevices fixed(0, std::make_shared<StaticPlacement>());
-  EXPECT_FALSE(fixed.choice.may_lend({kernel_seconds, kernel_seconds, 1}));
+  EXPECT_FALSE(fixed.choice.may_lend({kernel_seconds, kernel_seconds}, 2));
 }
 
 }  // namespace heddle
