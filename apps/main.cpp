@@ -13,6 +13,7 @@
 
 #include "apps/analyze.hpp"
 #include "apps/bench_p2p.hpp"
+#include "apps/crash_handlers.hpp"
 #include "apps/doctor.hpp"
 #include "apps/generate.hpp"
 #include "apps/launcher.hpp"
@@ -439,6 +440,7 @@ int run_program(int count, char** words) {
 
 int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);  // who reads the output decides nothing about the results
+  heddle::remove_crash_handlers();
   try {
     return heddle::run_program(count, words);
   } catch (const heddle::Error& error) {

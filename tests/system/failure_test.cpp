@@ -3,6 +3,9 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "tests/system/heddle_run.hpp"
 
@@ -49,6 +52,16 @@ pid_t process_of_rank(int rank) {
       },
       std::chrono::seconds(10)));
   return found;
+}
+
+/// Whether a process has a handler for a signal.
+bool catches(pid_t process, int signal) {
+  const std::string status = testing::read_file("/proc/" + std::to_string(process) + "/status");
+  const std::string key = "SigCgt:";
+  const auto at = status.find(key);
+  if (at == std::string::npos) throw std::runtime_error("the process is gone");
+  const auto caught = std::stoull(status.substr(at + key.size()), nullptr, 16);
+  return (caught >> (signal - 1) & 1) != 0;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -124,6 +137,20 @@ TEST_F(Failure, of_a_killed_node_ends_the_run_and_leaves_nothing_behind) {
           testing::eventually([&] { return files() == std::set<std::string>{"problem.yaml"}; },
                               std::chrono::seconds(5)))
           << fmt::format("{}", fmt::join(files(), ", "));
+    }
+  }
+}
+
+/// A handler that prints a backtrace allocates: in a process that crashed inside the allocator it
+/// would wait for ever, and with it all nodes.
+TEST_F(Failure, of_a_node_that_crashes_is_not_kept_by_a_handler_of_the_communication_library) {
+  folder_.write("problem.yaml", long_problem);
+  Process run(launch(2), folder_.path());
+  ASSERT_TRUE(run.wait_for_output("  trace  ")) << run.wait().error;
+  for (const int rank : {0, 1}) {
+    const pid_t process = process_of_rank(rank);
+    for (const int signal : {SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV}) {
+      EXPECT_FALSE(catches(process, signal)) << "node " << rank << ", signal " << signal;
     }
   }
 }
