@@ -75,10 +75,14 @@ bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
   return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what), slower);
 }
 
-LendableTasks::Costs Lending::costs(const Task& task) {
-  const auto [at, is_new] = costs_.try_emplace(key_of(store_, task));
-  if (is_new) at->second = costs_of(CaseOf(store_, task).what());
+Lending::Known& Lending::known(const Task& task) {
+  const auto [at, is_new] = known_.try_emplace(key_of(store_, task));
+  if (is_new) at->second.costs = costs_of(CaseOf(store_, task).what());
   return at->second;
+}
+
+LendableTasks::Costs Lending::costs(const Task& task) {
+  return known(task).costs;
 }
 
 /// The graph was made before the job began (Engine::look_ahead), but for devices that are slower by
@@ -86,9 +90,9 @@ LendableTasks::Costs Lending::costs(const Task& task) {
 std::int32_t Lending::width(const Task& task) {
   const std::int64_t fine = fine_parts_of(task);
   if (fine == 0) return 1;
-  const auto [at, is_new] = widths_.try_emplace(key_of(store_, task));
-  if (is_new) at->second = graphs_.of(CaseOf(store_, task).what(), fine).width();
-  return at->second;
+  std::int32_t& width = known(task).width;
+  if (width == 0) width = graphs_.of(CaseOf(store_, task).what(), fine).width();
+  return width;
 }
 
 LendableTasks::Lacking Lending::lacking(const Task& task) const {

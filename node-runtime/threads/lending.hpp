@@ -94,7 +94,13 @@ class Lending final : private LendableTasks {
     return *devices_[static_cast<std::size_t>(place.value()) - 1];
   }
 
+  struct Known {
+    Costs costs;
+    std::int32_t width = 0;  ///< 0: nobody has asked for it
+  };
+
   [[nodiscard]] Costs costs_of(const KernelCase& what) const;
+  [[nodiscard]] Known& known(const protocol::Task& task);
   /// Asks for the tiles of a task that has been taken for the host.
   void ask_for_tiles(protocol::Task& task);
 
@@ -104,8 +110,7 @@ class Lending final : private LendableTasks {
   std::vector<bool> reach_;  ///< by device, and each other one: it has a way to that one's memory
   FineGraphs& graphs_;
   /// Of kernels on tiles of some shapes, divided or whole: a handful for a job.
-  std::unordered_map<std::uint64_t, Costs> costs_;
-  std::unordered_map<std::uint64_t, std::int32_t> widths_;
+  std::unordered_map<std::uint64_t, Known> known_;
   LendingChoice choice_;
   std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };

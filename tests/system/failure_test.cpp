@@ -142,7 +142,7 @@ TEST_F(Failure, of_a_killed_node_ends_the_run_and_leaves_nothing_behind) {
 }
 
 /// A handler that prints a backtrace allocates: in a process that crashed inside the allocator it
-/// would wait for ever, and with it all nodes.
+/// would wait for itself, and all nodes with it until their watchdogs end them.
 TEST_F(Failure, of_a_node_that_crashes_is_not_kept_by_a_handler_of_the_communication_library) {
   folder_.write("problem.yaml", long_problem);
   Process run(launch(2), folder_.path());
