@@ -139,12 +139,20 @@ class NodeFileReader {
                       "come to its end, or goes on",
                       at));
     }
+    // A process that is killed while it writes leaves its last part cut anywhere.
     ChunkHeader header;
+    if (sizeof(header) > size_ - at) {
+      fail(fmt::format(
+          "is truncated: the part at byte {} has no more than {} bytes; its run did not "
+          "come to its end, or the file was not copied whole",
+          at, size_ - at));
+    }
     read_bytes(std::as_writable_bytes(std::span(&header, 1)));
     if (header.bytes > size_ - position_) {
       fail(
           fmt::format("is truncated or corrupt: the part at byte {} has {} bytes, but the file "
-                      "ends at {}",
+                      "ends at {}; its run did not come to its end, or the file was cut or damaged "
+                      "later",
                       at, header.bytes, size_));
     }
     if (header.type == ChunkType::records) {
