@@ -347,8 +347,9 @@ struct Task : Item {
   std::uint8_t pending_outputs = 0;  ///< minor outputs not yet delivered
   bool outputs_acquired = false;
   bool executed = false;
-  Task* queue_next = nullptr;  ///< for whoever holds the ready task
-  PlaceId lent_to{-1};         ///< likewise: the place that runs it instead of its own
+  Task* queue_next = nullptr;   ///< for whoever holds the ready task
+  PlaceId lent_to{-1};          ///< likewise: the place that runs it instead of its own
+  std::int32_t cost_kind = -1;  ///< likewise: which of the kinds of task that cost the same
   Operands operands;
 
   Task() : Item(Item::Kind::task) {}

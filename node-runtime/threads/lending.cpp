@@ -75,10 +75,26 @@ bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
   return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what), slower);
 }
 
-Lending::Known& Lending::known(const Task& task) {
-  const auto [at, is_new] = known_.try_emplace(key_of(store_, task));
-  if (is_new) at->second.costs = costs_of(CaseOf(store_, task).what());
+std::int32_t Lending::kind_of(const Task& task) {
+  const auto [at, is_new] =
+      kinds_.try_emplace(key_of(store_, task), static_cast<std::int32_t>(known_.size()));
+  if (is_new) {
+    Known known{.costs = costs_of(CaseOf(store_, task).what())};
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      if (devices_[d]->runs(kernel_of(task))) known.devices |= std::uint64_t{1} << d;
+    }
+    known_.push_back(known);
+  }
   return at->second;
+}
+
+const Lending::Known& Lending::known(const Task& task) const {
+  HEDDLE_DEBUG(task.cost_kind >= 0, "a task that is not ready is asked for");
+  return known_[static_cast<std::size_t>(task.cost_kind)];
+}
+
+bool Lending::runs(PlaceId device, const Task& task) const {
+  return (known(task).devices >> (device.value() - 1) & 1) != 0;
 }
 
 LendableTasks::Costs Lending::costs(const Task& task) {
@@ -90,7 +106,7 @@ LendableTasks::Costs Lending::costs(const Task& task) {
 std::int32_t Lending::width(const Task& task) {
   const std::int64_t fine = fine_parts_of(task);
   if (fine == 0) return 1;
-  std::int32_t& width = known(task).width;
+  std::int32_t& width = known_[static_cast<std::size_t>(task.cost_kind)].width;
   if (width == 0) width = graphs_.of(CaseOf(store_, task).what(), fine).width();
   return width;
 }
@@ -115,8 +131,7 @@ LendableTasks::Visit Lending::visit(const Task& task) const {
 
 /// What its device cannot run is the host's anyway, and says nothing about the device.
 bool Lending::counts(const Task& task) const {
-  if (task.place == host_place || task.is_lent_to_host()) return true;
-  return device_of(task.place).runs(kernel_of(task));
+  return task.place == host_place || task.is_lent_to_host() || runs(task.place, task);
 }
 
 bool Lending::may_move(const Task& task) const {
@@ -130,7 +145,7 @@ bool Lending::is_dividable(const Task& task) const {
 bool Lending::may_visit(const Task& task, PlaceId device) const {
   const auto to = static_cast<std::size_t>(device.value()) - 1;
   const auto from = static_cast<std::size_t>(task.place.value()) - 1;
-  return reach_[to * devices_.size() + from] && device_of(device).runs(kernel_of(task)) &&
+  return reach_[to * devices_.size() + from] && runs(device, task) &&
          !job_of(task).cancelled.load(std::memory_order_relaxed);
 }
 
@@ -149,6 +164,7 @@ void Lending::ask_for_tiles(Task& task) {
 }
 
 bool Lending::became_ready(Task& task, LendingChoice::Queues ready, std::int64_t now_ns) {
+  task.cost_kind = kind_of(task);
   if (!choice_.became_ready(task, ready, now_ns)) return false;
   ask_for_tiles(task);
   return true;

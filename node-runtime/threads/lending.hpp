@@ -36,8 +36,8 @@ struct LendingOptions {
 /// tiles, which end (Residency); workers do not wait for it. A visit begins only when all of its
 /// tiles are where it needs them, and then waits for nothing.
 ///
-/// Not thread-safe: the engine's lock serialises. Costs some 100 ns for a task, and for one that is
-/// lent a few microseconds.
+/// Not thread-safe: the engine's lock serialises. Costs a few 100 ns for a task, and for one that
+/// is lent a few microseconds.
 class Lending final : private LendableTasks {
  public:
   /// `devices[d]` is place d + 1.
@@ -96,11 +96,14 @@ class Lending final : private LendableTasks {
 
   struct Known {
     Costs costs;
-    std::int32_t width = 0;  ///< 0: nobody has asked for it
+    std::uint64_t devices = 0;  ///< that run it, bit d the one of place d + 1
+    std::int32_t width = 0;     ///< 0: nobody has asked for it
   };
 
   [[nodiscard]] Costs costs_of(const KernelCase& what) const;
-  [[nodiscard]] Known& known(const protocol::Task& task);
+  [[nodiscard]] std::int32_t kind_of(const protocol::Task& task);
+  [[nodiscard]] const Known& known(const protocol::Task& task) const;
+  [[nodiscard]] bool runs(PlaceId device, const protocol::Task& task) const;
   /// Asks for the tiles of a task that has been taken for the host.
   void ask_for_tiles(protocol::Task& task);
 
@@ -109,8 +112,10 @@ class Lending final : private LendableTasks {
   std::vector<Device*> devices_;
   std::vector<bool> reach_;  ///< by device, and each other one: it has a way to that one's memory
   FineGraphs& graphs_;
-  /// Of kernels on tiles of some shapes, divided or whole: a handful for a job.
-  std::unordered_map<std::uint64_t, Known> known_;
+  /// Of kernels on tiles of some shapes, divided or whole: a handful for a job. Tasks keep theirs
+  /// (Task::cost_kind) from when they become ready.
+  std::vector<Known> known_;
+  std::unordered_map<std::uint64_t, std::int32_t> kinds_;
   LendingChoice choice_;
   std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };
