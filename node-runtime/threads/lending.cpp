@@ -88,17 +88,17 @@ std::int32_t Lending::kind_of(const Task& task) {
   return at->second;
 }
 
-const Lending::Known& Lending::known(const Task& task) const {
+std::size_t Lending::kept_kind(const Task& task) {
   HEDDLE_DEBUG(task.cost_kind >= 0, "a task that is not ready is asked for");
-  return known_[static_cast<std::size_t>(task.cost_kind)];
+  return static_cast<std::size_t>(task.cost_kind);
 }
 
 bool Lending::runs(PlaceId device, const Task& task) const {
-  return (known(task).devices >> (device.value() - 1) & 1) != 0;
+  return (known_[kept_kind(task)].devices >> (device.value() - 1) & 1) != 0;
 }
 
 LendableTasks::Costs Lending::costs(const Task& task) {
-  return known(task).costs;
+  return known_[kept_kind(task)].costs;
 }
 
 /// The graph was made before the job began (Engine::look_ahead), but for devices that are slower by
@@ -106,7 +106,7 @@ LendableTasks::Costs Lending::costs(const Task& task) {
 std::int32_t Lending::width(const Task& task) {
   const std::int64_t fine = fine_parts_of(task);
   if (fine == 0) return 1;
-  std::int32_t& width = known_[static_cast<std::size_t>(task.cost_kind)].width;
+  std::int32_t& width = known_[kept_kind(task)].width;
   if (width == 0) width = graphs_.of(CaseOf(store_, task).what(), fine).width();
   return width;
 }

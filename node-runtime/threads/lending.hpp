@@ -102,7 +102,8 @@ class Lending final : private LendableTasks {
 
   [[nodiscard]] Costs costs_of(const KernelCase& what) const;
   [[nodiscard]] std::int32_t kind_of(const protocol::Task& task);
-  [[nodiscard]] const Known& known(const protocol::Task& task) const;
+  /// Of a task that is ready: its number in known_.
+  [[nodiscard]] static std::size_t kept_kind(const protocol::Task& task);
   [[nodiscard]] bool runs(PlaceId device, const protocol::Task& task) const;
   /// Asks for the tiles of a task that has been taken for the host.
   void ask_for_tiles(protocol::Task& task);

@@ -133,27 +133,20 @@ class NodeFileReader {
   /// False at the end.
   bool read_chunk() {
     const std::uint64_t at = position_;
-    if (at == size_ && has_node_) {
-      fail(
-          fmt::format("is truncated: it ends at byte {} without its last part; its run did not "
-                      "come to its end, or goes on",
-                      at));
-    }
-    // A process that is killed while it writes leaves its last part cut anywhere.
+    // A process that is killed leaves its file cut between two parts, or anywhere in one.
+    constexpr std::string_view unfinished =
+        "its run did not come to its end or goes on, or the file was cut later";
     ChunkHeader header;
     if (sizeof(header) > size_ - at) {
-      fail(fmt::format(
-          "is truncated: the part at byte {} has no more than {} bytes; its run did not "
-          "come to its end, or the file was not copied whole",
-          at, size_ - at));
+      fail(fmt::format("is truncated: it ends at byte {} without its last part; {}", size_,
+                       unfinished));
     }
     read_bytes(std::as_writable_bytes(std::span(&header, 1)));
     if (header.bytes > size_ - position_) {
       fail(
           fmt::format("is truncated or corrupt: the part at byte {} has {} bytes, but the file "
-                      "ends at {}; its run did not come to its end, or the file was cut or damaged "
-                      "later",
-                      at, header.bytes, size_));
+                      "ends at {}; {}",
+                      at, header.bytes, size_, unfinished));
     }
     if (header.type == ChunkType::records) {
       read_records(header, at);
