@@ -54,6 +54,7 @@ struct Options {
   std::vector<std::int64_t> smalls{96, 192};
   std::vector<std::string> ways{"whole", "divided"};
   int rounds = 5;
+  int jobs = 1;  ///< of each point in a round
   int workers = 2;
   std::int64_t inner = 0;  ///< of QR; 0: 48, on GPUs the tile
   std::string backend = "none";
@@ -172,6 +173,11 @@ Timings run_qr(Node& node, const Options& options, const Point& point) {
       node, once, [] {}, [&] { return qr(q); });
 }
 
+Timings run_once(Node& node, const Options& options, const Point& point) {
+  return options.kind == "cholesky" ? run_cholesky(node, options, point)
+                                    : run_qr(node, options, point);
+}
+
 /// A line for each way and small size, over the tiles.
 std::string picture_of(const Options& options, const std::vector<Point>& points, double flops) {
   LineChart chart;
@@ -283,9 +289,32 @@ std::string configuration(const Options& options, bool moves_tasks) {
                      options.trace.empty() ? "" : "trace: {file: points}\n");
 }
 
-/// Runs each point once; placement is a property of a node, so there is one for each. A node's
-/// first job with a tile size takes longer: there is one of each, told apart from the others.
-/// Rounds count from 0; the last one is traced, if traces were asked for.
+/// One job of a point that is measured, traced into a folder unless that is empty. One that does
+/// not count warms up.
+void run_job(Node& node, const Options& options, PretendedDevice& device, Point& point,
+             double flops, const std::string& trace_folder, bool counts) {
+  const double rate = device.is_wanted() ? device.calibrate() : 0;
+  const std::int64_t lent = node.engine().tasks_lent();
+  const std::int64_t visiting = node.engine().tasks_visiting();
+  const std::uint64_t copied = node.engine().traffic().bytes_copied;
+  RunOptions traced;
+  traced.trace = trace_folder;
+  const std::unique_ptr<TraceFile> trace = recording(node, traced);
+  const Timings timings = run_once(node, options, point);
+  const double seconds = timings.median();
+  if (trace) trace->finish(about(timings));
+  point.lent = node.engine().tasks_lent() - lent;
+  point.visiting = node.engine().tasks_visiting() - visiting;
+  point.copied_bytes = static_cast<double>(node.engine().traffic().bytes_copied - copied);
+  if (!counts) return;
+  point.seconds.push_back(seconds);
+  if (rate > 0) point.shares.push_back(flops / seconds / rate);
+}
+
+/// Runs each point's jobs; placement is a property of a node, so there is one for each, and in
+/// every other round the other one comes first: GPUs that have worked are warmer, and slower. A
+/// node's first job with a tile size takes longer: there is one of each, told apart from the
+/// others. Rounds count from 0; the last one's last jobs are traced, if traces were asked for.
 void run_round(const Options& options, PretendedDevice& device, std::vector<Point>& points,
                double flops, int round) {
   NodeFaults model;
@@ -305,8 +334,8 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
       return flops_of_arguments(kernel, arguments) / rate;
     };
   }
-  const auto& once = options.kind == "cholesky" ? run_cholesky : run_qr;
-  for (const bool moves_tasks : {false, true}) {
+  const bool begins = round % 2 != 0;
+  for (const bool moves_tasks : {begins, !begins}) {
     if (std::ranges::none_of(points, [=](auto& p) { return p.moves_tasks() == moves_tasks; })) {
       continue;
     }
@@ -316,25 +345,14 @@ void run_round(const Options& options, PretendedDevice& device, std::vector<Poin
       if (point.moves_tasks() != moves_tasks) continue;
       if (warm.insert(point.tile).second) {
         if (device.is_wanted()) static_cast<void>(device.calibrate());
-        const double first = once(node, options, point).median();
+        const double first = run_once(node, options, point).median();
         if (round >= 0) point.first.push_back(first);
       }
-      const double rate = device.is_wanted() ? device.calibrate() : 0;
-      const std::int64_t lent = node.engine().tasks_lent();
-      const std::int64_t visiting = node.engine().tasks_visiting();
-      const std::uint64_t copied = node.engine().traffic().bytes_copied;
-      RunOptions traced;
-      if (round + 1 == options.rounds) traced.trace = trace_of(options, point);
-      const std::unique_ptr<TraceFile> trace = recording(node, traced);
-      const Timings timings = once(node, options, point);
-      const double seconds = timings.median();
-      if (trace) trace->finish(about(timings));
-      point.lent = node.engine().tasks_lent() - lent;
-      point.visiting = node.engine().tasks_visiting() - visiting;
-      point.copied_bytes = static_cast<double>(node.engine().traffic().bytes_copied - copied);
-      if (round < 0) continue;
-      point.seconds.push_back(seconds);
-      if (rate > 0) point.shares.push_back(flops / seconds / rate);
+      const bool is_last = round + 1 == options.rounds;
+      for (int left = options.jobs - 1; left >= 0; --left) {
+        const std::string trace = is_last && left == 0 ? trace_of(options, point) : "";
+        run_job(node, options, device, point, flops, trace, round >= 0);
+      }
     }
   }
 }
@@ -467,7 +485,9 @@ int main(int argc, char** argv) try {
   app.add_option("--ways", options.ways, "whole, divided, strips, both, lent, lent-divided")
       ->delimiter(',')
       ->check(CLI::IsMember({"whole", "divided", "strips", "both", "lent", "lent-divided"}));
-  app.add_option("--rounds", options.rounds, "runs of each point")->check(CLI::Range(1, 1000));
+  app.add_option("--rounds", options.rounds, "of each point")->check(CLI::Range(1, 1000));
+  app.add_option("--jobs", options.jobs, "of each point in a round, after one that does not count")
+      ->check(CLI::Range(1, 1000));
   app.add_option("--workers", options.workers, "CPU workers")->check(CLI::Range(1, 4096));
   app.add_option("--inner", options.inner,
                  "QR: reflectors of a block; 48 if left out, on GPUs the tile");
