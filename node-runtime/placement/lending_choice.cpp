@@ -26,7 +26,8 @@ LendingChoice::LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Tran
       tasks_(tasks),
       devices_(devices),
       workers_(std::max(1, workers)),
-      loads_(static_cast<std::size_t>(devices) + 1) {}
+      loads_(static_cast<std::size_t>(devices) + 1),
+      own_(static_cast<std::size_t>(devices)) {}
 
 /// A whole task keeps one of many workers busy: then the host does not need as long for it as the
 /// worker does, and is not slow because the others have nothing to do.
@@ -56,6 +57,7 @@ bool LendingChoice::became_ready(Task& task, Queues ready, std::int64_t now_ns) 
   loads_.forget_after_rest(host_place, now_ns);
   if (!tasks_.counts(task)) return take_instead_of_staging(task, ready, now_ns);
   loads_.add(task.place, work_at(task, task.place), now_ns);
+  own_begins(task.place, now_ns);
   if (task.place == host_place) host_width_ += width_of(task);
   return false;
 }
@@ -64,7 +66,20 @@ void LendingChoice::finished(const Task& task, std::int64_t now_ns) {
   if (!tasks_.counts(task)) return;
   const PlaceId place = task.runs_at();
   loads_.finish(place, work_at(task, place), now_ns);
+  if (place == task.place) own_ends(place, now_ns);
   if (place == host_place) host_width_ -= width_of(task);
+}
+
+void LendingChoice::own_begins(PlaceId place, std::int64_t now_ns) {
+  if (place == host_place) return;
+  if (own_tasks_++ == 0) own_since_ns_ = now_ns;
+  ++own(place).tasks;
+}
+
+void LendingChoice::own_ends(PlaceId place, std::int64_t now_ns) {
+  if (place == host_place) return;
+  --own_tasks_;
+  if (--own(place).tasks == 0) own(place).none_since_ns = now_ns;
 }
 
 bool LendingChoice::host_has_room() const {
@@ -132,9 +147,25 @@ bool LendingChoice::device_is_sooner(const Task& task, PlaceId device,
   return policy_->choose(offers) == 1;
 }
 
+/// Between the steps of a factorization each device has nothing to do for a while, and tasks of its
+/// own the moment after: a visit then costs what it is to save. Who waits as long as it takes loses
+/// no more than twice as much as who knows what comes; and one that has had nothing for long
+/// receives the next visit at once. Before the node has work nobody waits.
+std::int64_t LendingChoice::may_visit_from(const Task& task, PlaceId device,
+                                           const LendableTasks::Visit& bytes) {
+  const double seconds = transfer_seconds(task.place, device, bytes.there) +
+                         tasks_.costs(task).device * loads_.factor(device) +
+                         transfer_seconds(device, task.place, bytes.back);
+  return std::max(own(device).none_since_ns, own_since_ns_) +
+         static_cast<std::int64_t>(seconds * 1e9);
+}
+
 void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_ns) {
   ready[static_cast<std::size_t>(task.place.value())]->remove(task);
-  if (tasks_.counts(task)) loads_.remove(task.place, work_at(task, task.place), now_ns);
+  if (tasks_.counts(task)) {
+    loads_.remove(task.place, work_at(task, task.place), now_ns);
+    own_ends(task.place, now_ns);
+  }
   task.lent_to = to;
   loads_.add(to, work_at(task, to), now_ns);
   if (to == host_place) host_width_ += width_of(task);
@@ -206,6 +237,7 @@ bool LendingChoice::has_surplus(Queues ready) const {
 
 Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::uint64_t tile_bytes_max,
                                      std::int64_t now_ns) {
+  own(device).look_again_ns = now_ns + look_again_ns;
   const PlaceId place = busiest(device);
   if (place == device) return nullptr;
   const ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
@@ -215,12 +247,19 @@ Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::uint64_t
   queue.from_lowest([&](Task& task) {
     const LendableTasks::Visit bytes = tasks_.visit(task);
     if (bytes.largest <= tile_bytes_max && tasks_.may_visit(task, device)) {
+      const std::int64_t from_ns = may_visit_from(task, device, bytes);
+      if (from_ns > now_ns) {
+        own(device).look_again_ns = std::max(own(device).look_again_ns, from_ns);
+        return false;
+      }
       if (!device_is_sooner(task, device, bytes)) return false;
       if (tasks_.claim(task)) found = &task;
     }
     return found == nullptr && ++looked_at < looked_at_max;
   });
-  if (found != nullptr) lend(*found, device, ready, now_ns);
+  if (found == nullptr) return nullptr;
+  own(device).look_again_ns = now_ns;
+  lend(*found, device, ready, now_ns);
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/index.hpp"
 #include "node-runtime/placement/place_loads.hpp"
@@ -71,6 +72,10 @@ class LendingChoice {
   /// Ready tasks that a device keeps at least, beside those that its streams have: before another
   /// one had their tiles it would have come to them itself.
   static constexpr std::size_t kept_by_device = 8;
+  /// A device that has looked for a task of another one in vain need not look again before that,
+  /// about as long as copies and kernel of a visit take: with each task that becomes ready it would
+  /// hold up those who have work.
+  static constexpr std::int64_t look_again_ns = 100'000;
 
   /// `tasks` outlives it. Places 1 to `devices` are the devices'.
   LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
@@ -94,12 +99,16 @@ class LendingChoice {
   /// Takes a task out of a device's queue for the host, and marks it so (Task::lent_to). Null: none
   /// is to be lent now.
   [[nodiscard]] protocol::Task* take_for_host(Queues ready, std::int64_t now_ns);
-  /// The same for a device that has nothing to do, and room for tiles of so many bytes; the task's
-  /// tiles are claimed.
+  /// The same for a device that has had nothing of its own to do for as long as the visit takes,
+  /// and has room for tiles of so many bytes; the task's tiles are claimed.
   [[nodiscard]] protocol::Task* take_for_device(Queues ready, PlaceId device,
                                                 std::uint64_t tile_bytes_max, std::int64_t now_ns);
   /// Some device has more than it keeps.
   [[nodiscard]] bool has_surplus(Queues ready) const;
+  /// take_for_device() may find what it did not find when it was last asked for that device.
+  [[nodiscard]] bool may_look_again(PlaceId device, std::int64_t now_ns) const {
+    return now_ns >= own(device).look_again_ns;
+  }
 
   /// Tasks taken so far, for the host and for devices.
   [[nodiscard]] std::int64_t lent() const { return lent_; }
@@ -107,6 +116,20 @@ class LendingChoice {
 
  private:
   using Costs = LendableTasks::Costs;
+  /// What a device has of its own, ready or under way: not what is lent, nor what visits it.
+  struct Own {
+    std::int64_t tasks = 0;
+    std::int64_t none_since_ns = 0;
+    std::int64_t look_again_ns = 0;
+  };
+  [[nodiscard]] const Own& own(PlaceId device) const {
+    return own_[static_cast<std::size_t>(device.value()) - 1];
+  }
+  [[nodiscard]] Own& own(PlaceId device) {
+    return own_[static_cast<std::size_t>(device.value()) - 1];
+  }
+  void own_begins(PlaceId place, std::int64_t now_ns);
+  void own_ends(PlaceId place, std::int64_t now_ns);
   /// It has fewer tasks at hand than its workers should have.
   [[nodiscard]] bool host_has_room() const;
   [[nodiscard]] PlaceLoads::Work work_at(const protocol::Task& task, PlaceId place);
@@ -118,6 +141,9 @@ class LendingChoice {
                                     const LendableTasks::Lacking& lacking);
   [[nodiscard]] bool device_is_sooner(const protocol::Task& task, PlaceId device,
                                       const LendableTasks::Visit& bytes);
+  /// When a device has had nothing of its own for as long as such a visit takes.
+  [[nodiscard]] std::int64_t may_visit_from(const protocol::Task& task, PlaceId device,
+                                            const LendableTasks::Visit& bytes);
   [[nodiscard]] PlaceId busiest(PlaceId but) const;
   void lend(protocol::Task& task, PlaceId to, Queues ready, std::int64_t now_ns);
   [[nodiscard]] bool take_instead_of_staging(protocol::Task& task, Queues ready,
@@ -129,6 +155,9 @@ class LendingChoice {
   std::int32_t devices_;
   std::int32_t workers_;
   PlaceLoads loads_;
+  std::vector<Own> own_;           ///< of each device
+  std::int64_t own_tasks_ = 0;     ///< of all of them
+  std::int64_t own_since_ns_ = 0;  ///< they have some
   std::int64_t host_width_ = 0;  ///< workers that the host's tasks, ready or running, can keep busy
   std::int64_t lent_ = 0;
   std::int64_t visits_ = 0;

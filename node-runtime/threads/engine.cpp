@@ -29,10 +29,6 @@ constexpr std::int32_t quantum_for_busy = 4;
 /// would have the lock for a quarter of some runs, and workers wait for it with every task that
 /// they finish: on 16 cores they ran half as many meanwhile.
 constexpr std::int32_t ahead_each = 64;
-/// Where devices have looked in vain at tasks that might visit them, they are woken to look again
-/// after that, about as long as copies and kernel of a visit should take: with each ready task they
-/// would hold up those who have work.
-constexpr std::int64_t look_again_ns = 100'000;
 
 }  // namespace
 
@@ -140,11 +136,13 @@ Engine::Wakes Engine::apply() {
   }
   // Nobody is woken to look for nothing: with each task of four GPUs that took an eighth of what
   // these reach with tiles of 1024.
-  if (lending_ && wakes.devices != 0) {
-    if (idle_workers() > 0 && lending_->may_lend(ready_)) ++wakes.cpu;
-    if (looking_devices_ != 0 && lending_->has_surplus(ready_) &&
-        trace::now_ns() - looked_ns_ >= look_again_ns) {
-      wakes.devices |= std::exchange(looking_devices_, 0);
+  if (lending_) {
+    const bool has_new = wakes.devices != 0;
+    if (has_new && idle_workers() > 0 && lending_->may_lend(ready_)) ++wakes.cpu;
+    if (looking_devices_ != 0 && lending_->has_surplus(ready_)) {
+      const std::uint64_t woken = devices_that_look_again(trace::now_ns());
+      looking_devices_ &= ~woken;
+      wakes.devices |= woken;
     }
   }
   // Jobs drained by this event: completing one changes no other, so the list is stable.
@@ -160,6 +158,16 @@ Engine::Wakes Engine::apply() {
   }
   event_count_.fetch_add(1, std::memory_order_relaxed);
   return wakes;
+}
+
+/// Of those that look, a bit each.
+std::uint64_t Engine::devices_that_look_again(std::int64_t now_ns) const {
+  std::uint64_t found = 0;
+  for (std::uint64_t left = looking_devices_; left != 0; left &= left - 1) {
+    const PlaceId place{std::countr_zero(left) + 1};
+    if (lending_->may_look_again(place, now_ns)) found |= left & (~left + 1);
+  }
+  return found;
 }
 
 void Engine::Wakes::merge(Wakes&& other) {
@@ -210,9 +218,8 @@ Task* Engine::take_visitor(PlaceId device, std::size_t tile_bytes_max) {
   const std::lock_guard lock(mutex_);
   Task* const task = lending_->visit(ready_, device, tile_bytes_max, trace::now_ns());
   if (task == nullptr) {
-    // Whoever makes more tasks ready does so with the lock, and sees this.
+    // Whoever makes more tasks ready, or ends some, does so with the lock, and sees this.
     looking_devices_ |= std::uint64_t{1} << (device.value() - 1);
-    if (lending_->has_surplus(ready_)) looked_ns_ = trace::now_ns();
   } else {
     running_.fetch_add(1, std::memory_order_relaxed);
   }

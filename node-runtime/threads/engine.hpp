@@ -316,7 +316,8 @@ class Engine {
 
   static constexpr std::size_t wakes_at_once = 2;
 
-  Wakes apply();            ///< carries out `actions_`; with the lock
+  Wakes apply();  ///< carries out `actions_`; with the lock
+  [[nodiscard]] std::uint64_t devices_that_look_again(std::int64_t now_ns) const;
   void ring(Wakes& wakes);  ///< without the lock; ends completed jobs first
   /// With the lock.
   void update_ready_hint() {
@@ -361,7 +362,6 @@ class Engine {
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
   std::optional<Lending> lending_;                  ///< of devices' tasks to other places
   std::uint64_t looking_devices_ = 0;               ///< that found no task elsewhere; a bit each
-  std::int64_t looked_ns_ = 0;                      ///< when one did although there are some
   FineScheduler fine_;
   FineGraphs fine_graphs_;                       ///< has a lock of its own
   std::mutex divided_mutex_;                     ///< of the next one; never taken with `mutex_`

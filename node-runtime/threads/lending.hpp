@@ -71,9 +71,12 @@ class Lending final : private LendableTasks {
                                       std::size_t tile_bytes_max, std::int64_t now_ns) {
     return choice_.take_for_device(ready, device, tile_bytes_max, now_ns);
   }
-  /// Devices that have nothing to do should look for such tasks.
+  /// Devices that have nothing to do may find such tasks, each from when it may look again.
   [[nodiscard]] bool has_surplus(LendingChoice::Queues ready) const {
     return devices_.size() > 1 && choice_.has_surplus(ready);
+  }
+  [[nodiscard]] bool may_look_again(PlaceId device, std::int64_t now_ns) const {
+    return choice_.may_look_again(device, now_ns);
   }
 
   /// Tasks lent so far, to the host and to other devices.

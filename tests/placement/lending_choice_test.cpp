@@ -78,8 +78,18 @@ struct TwoDevices {
   void add_rising(PlaceId place, int count) {
     for (int i = 0; i < count; ++i) add(place, 10 + i);
   }
+  /// For a device that has had nothing of its own for long.
   Task* visitor(PlaceId device, std::uint64_t room = tile_bytes) {
+    now_ns += 100'000'000;
+    return visitor_now(device, room);
+  }
+  Task* visitor_now(PlaceId device, std::uint64_t room = tile_bytes) {
     return choice.take_for_device(ready, device, room, now_ns);
+  }
+  /// The next of a device's tasks has run.
+  void finish_one(PlaceId device) {
+    Task* const task = ready[static_cast<std::size_t>(device.value())]->pop();
+    choice.finished(*task, now_ns);
   }
 
   Tasks known;
@@ -121,6 +131,43 @@ TEST(LendingChoice, leaves_a_device_what_it_comes_to_soon) {
   EXPECT_EQ(node.visitor(second), nullptr);
 }
 
+/// Two tiles there, the kernel, one tile back: 4 ms.
+TEST(LendingChoice, gives_a_device_nothing_before_it_has_had_nothing_for_as_long_as_a_visit_takes) {
+  TwoDevices node(1e-3);
+  const auto tries_at = [&](std::int64_t now_ns) {
+    node.now_ns = now_ns;
+    const bool may = node.choice.may_look_again(second, now_ns);
+    const bool finds = node.visitor_now(second) != nullptr;
+    EXPECT_TRUE(may || !finds) << now_ns;
+    return finds;
+  };
+  node.now_ns = 1'000'000'000;  // nobody has had anything for long
+  node.add(second, 1);
+  node.add_rising(first, 40);
+  node.now_ns += 1'000'000;
+  node.finish_one(second);
+  const std::int64_t idle_ns = node.now_ns;
+  EXPECT_FALSE(tries_at(idle_ns));
+  EXPECT_FALSE(tries_at(idle_ns + 3'999'000));
+  EXPECT_FALSE(node.choice.may_look_again(second, idle_ns + 4'000'000))
+      << "not so soon after it has looked";
+  EXPECT_TRUE(tries_at(idle_ns + 4'100'000));
+  EXPECT_TRUE(tries_at(idle_ns + 4'100'000)) << "the next one at once";
+  node.add(second, 1);
+  node.now_ns += 1'000'000;
+  node.finish_one(second);
+  EXPECT_FALSE(tries_at(node.now_ns)) << "what it has of its own comes again";
+}
+
+TEST(LendingChoice, waits_at_the_begin_of_work_as_if_a_device_had_just_come_to_its_end) {
+  TwoDevices node;
+  node.now_ns = 1'000'000'000;
+  node.add_rising(first, 40);
+  EXPECT_EQ(node.visitor_now(second), nullptr);
+  node.now_ns += 1'000'000;  // a kernel
+  EXPECT_NE(node.visitor_now(second), nullptr);
+}
+
 TEST(LendingChoice, of_one_device_nothing_visits_itself) {
   TwoDevices node;
   node.add_rising(first, 20);
@@ -141,8 +188,9 @@ TEST(LendingChoice, counts_the_way_there_and_back) {
 TEST(LendingChoice, ends_when_both_have_about_as_much_to_do) {
   TwoDevices node;
   node.add_rising(first, 40);
-  int visits = 0;
-  while (node.visitor(second) != nullptr) ++visits;
+  ASSERT_NE(node.visitor(second), nullptr);
+  int visits = 1;
+  while (node.visitor_now(second) != nullptr) ++visits;
   EXPECT_NEAR(visits, 20, 1);
 }
 
@@ -177,14 +225,14 @@ TEST(LendingChoice, leaves_kernels_at_home_that_the_other_device_lacks) {
 TEST(LendingChoice, counts_a_visit_where_it_runs_until_it_is_over) {
   TwoDevices node;
   node.add_rising(first, 40);
-  std::vector<Task*> visiting;
-  while (Task* const task = node.visitor(second)) visiting.push_back(task);
+  std::vector<Task*> visiting{node.visitor(second)};
+  while (Task* const task = node.visitor_now(second)) visiting.push_back(task);
   // Half of the visits are over: the second device has half as much to do as the first one.
   for (std::size_t i = 0; i < visiting.size() / 2; ++i) {
     node.now_ns += 1'000'000;
     node.choice.finished(*visiting[i], node.now_ns);
   }
-  EXPECT_NE(node.visitor(second), nullptr);
+  EXPECT_NE(node.visitor_now(second), nullptr);
 }
 
 TEST(LendingChoice, gives_the_host_what_it_ends_first) {
