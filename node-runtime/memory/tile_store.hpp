@@ -26,6 +26,7 @@ struct TileShape {
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * sizeof(double);
   }
+  friend bool operator==(const TileShape&, const TileShape&) = default;
 };
 
 /// A matrix as the store needs to know it; vectors are indexed by tile.

@@ -27,14 +27,13 @@ LendingChoice::LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Tran
       devices_(devices),
       workers_(std::max(1, workers)),
       loads_(static_cast<std::size_t>(devices) + 1),
-      own_(static_cast<std::size_t>(devices)) {}
+      idle_(static_cast<std::size_t>(devices)) {}
 
 /// A whole task keeps one of many workers busy: then the host does not need as long for it as the
 /// worker does, and is not slow because the others have nothing to do.
-PlaceLoads::Work LendingChoice::work_at(const Task& task, PlaceId place) {
-  const Costs costs = tasks_.costs(task);
-  if (place != host_place) return {.seconds = costs.device};
-  return {.seconds = costs.worker / workers_,
+PlaceLoads::Work LendingChoice::work_at(const Task& task, const Kind& kind, PlaceId place) {
+  if (place != host_place) return {.seconds = kind.costs.device};
+  return {.seconds = kind.costs.worker / workers_,
           .share = static_cast<double>(width_of(task)) / workers_};
 }
 
@@ -55,31 +54,34 @@ bool LendingChoice::may_lend(const Costs& costs, double slower) const {
 
 bool LendingChoice::became_ready(Task& task, Queues ready, std::int64_t now_ns) {
   loads_.forget_after_rest(host_place, now_ns);
-  if (!tasks_.counts(task)) return take_instead_of_staging(task, ready, now_ns);
-  loads_.add(task.place, work_at(task, task.place), now_ns);
-  own_begins(task.place, now_ns);
+  const Kind& kind = tasks_.kind(task);
+  if (!counts(task, kind)) return take_instead_of_staging(task, ready, now_ns);
+  add_own(task.place, work_at(task, kind, task.place), now_ns);
   if (task.place == host_place) host_width_ += width_of(task);
   return false;
 }
 
 void LendingChoice::finished(const Task& task, std::int64_t now_ns) {
-  if (!tasks_.counts(task)) return;
+  const Kind& kind = tasks_.kind(task);
+  if (!counts(task, kind)) return;
   const PlaceId place = task.runs_at();
-  loads_.finish(place, work_at(task, place), now_ns);
-  if (place == task.place) own_ends(place, now_ns);
-  if (place == host_place) host_width_ -= width_of(task);
+  loads_.finish(place, work_at(task, kind, place), now_ns);
+  if (place == host_place) {
+    host_width_ -= width_of(task);
+  } else if (place == task.place) {
+    own_is_gone(place, now_ns);
+  } else {
+    --idle(place).visitors;
+  }
 }
 
-void LendingChoice::own_begins(PlaceId place, std::int64_t now_ns) {
-  if (place == host_place) return;
-  if (own_tasks_++ == 0) own_since_ns_ = now_ns;
-  ++own(place).tasks;
-}
-
-void LendingChoice::own_ends(PlaceId place, std::int64_t now_ns) {
-  if (place == host_place) return;
-  --own_tasks_;
-  if (--own(place).tasks == 0) own(place).none_since_ns = now_ns;
+void LendingChoice::add_own(PlaceId place, const PlaceLoads::Work& work, std::int64_t now_ns) {
+  if (place != host_place && !has_own(place)) {
+    bool is_first = true;
+    for (std::int32_t p = 1; p <= devices_; ++p) is_first = is_first && !has_own(PlaceId{p});
+    if (is_first) devices_since_ns_ = now_ns;
+  }
+  loads_.add(place, work, now_ns);
 }
 
 bool LendingChoice::host_has_room() const {
@@ -115,8 +117,9 @@ PlaceOffer LendingChoice::offer_of_home(const Task& task, const Costs& costs,
           .kind_seconds = costs.device * loads_.least_factor(task.place) / devices_};
 }
 
-bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lacking& lacking) {
-  const Costs costs = tasks_.costs(task);
+bool LendingChoice::host_is_sooner(const Task& task, const Kind& kind,
+                                   const LendableTasks::Lacking& lacking) {
+  const Costs& costs = kind.costs;
   if (!may_lend(costs, loads_.least_factor(task.place))) return false;
   const std::int32_t width = width_of(task);
   const bool begins_at_once = host_width_ + width <= workers_;
@@ -136,7 +139,7 @@ bool LendingChoice::host_is_sooner(const Task& task, const LendableTasks::Lackin
 /// before.
 bool LendingChoice::device_is_sooner(const Task& task, PlaceId device,
                                      const LendableTasks::Visit& bytes) {
-  const Costs costs = tasks_.costs(task);
+  const Costs& costs = tasks_.kind(task).costs;
   const std::array<PlaceOffer, 2> offers{
       {offer_of_home(task, costs, 0),
        {.place = device,
@@ -154,22 +157,28 @@ bool LendingChoice::device_is_sooner(const Task& task, PlaceId device,
 std::int64_t LendingChoice::may_visit_from(const Task& task, PlaceId device,
                                            const LendableTasks::Visit& bytes) {
   const double seconds = transfer_seconds(task.place, device, bytes.there) +
-                         tasks_.costs(task).device * loads_.factor(device) +
+                         tasks_.kind(task).costs.device * loads_.factor(device) +
                          transfer_seconds(device, task.place, bytes.back);
-  return std::max(own(device).none_since_ns, own_since_ns_) +
+  return std::max(idle(device).since_ns, devices_since_ns_) +
          static_cast<std::int64_t>(seconds * 1e9);
 }
 
 void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_ns) {
   ready[static_cast<std::size_t>(task.place.value())]->remove(task);
-  if (tasks_.counts(task)) {
-    loads_.remove(task.place, work_at(task, task.place), now_ns);
-    own_ends(task.place, now_ns);
+  const Kind& kind = tasks_.kind(task);
+  if (counts(task, kind)) {
+    loads_.remove(task.place, work_at(task, kind, task.place), now_ns);
+    own_is_gone(task.place, now_ns);
   }
   task.lent_to = to;
-  loads_.add(to, work_at(task, to), now_ns);
-  if (to == host_place) host_width_ += width_of(task);
-  ++(to == host_place ? lent_ : visits_);
+  loads_.add(to, work_at(task, kind, to), now_ns);
+  if (to == host_place) {
+    host_width_ += width_of(task);
+    ++lent_;
+  } else {
+    ++idle(to).visitors;
+    ++visits_;
+  }
 }
 
 /// Workers run it either way, with as much before it. Staged is what fills a matrix, say: what it
@@ -177,7 +186,7 @@ void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_
 /// tasks on the host may need first.
 bool LendingChoice::take_instead_of_staging(Task& task, Queues ready, std::int64_t now_ns) {
   if (!tasks_.may_move(task) || !tasks_.is_dividable(task)) return false;
-  const Costs costs = tasks_.costs(task);
+  const Costs& costs = tasks_.kind(task).costs;
   const LendableTasks::Visit bytes = tasks_.visit(task);
   const double factor = loads_.factor(host_place);
   const std::array<PlaceOffer, 2> offers{
@@ -200,8 +209,9 @@ bool LendingChoice::may_find_for_host(Queues ready) {
   bool is_sooner = false;
   int looked_at = 0;
   ready[static_cast<std::size_t>(place.value())]->from_lowest([&](Task& task) {
-    if (!tasks_.may_move(task) || !tasks_.counts(task)) return ++looked_at < looked_at_max;
-    is_sooner = host_is_sooner(task, {});
+    const Kind& kind = tasks_.kind(task);
+    if (!counts(task, kind) || !tasks_.may_move(task)) return ++looked_at < looked_at_max;
+    is_sooner = host_is_sooner(task, kind, {});
     return false;
   });
   return is_sooner;
@@ -215,7 +225,7 @@ Task* LendingChoice::take_for_host(Queues ready, std::int64_t now_ns) {
   LendableTasks::Lacking of_best;
   int looked_at = 0;
   queue.from_lowest([&](Task& task) {
-    if (tasks_.may_move(task) && tasks_.counts(task)) {
+    if (counts(task, tasks_.kind(task)) && tasks_.may_move(task)) {
       const LendableTasks::Lacking lacking = tasks_.lacking(task);
       if (best == nullptr || lacking.device + of_best.host > of_best.device + lacking.host) {
         best = &task;
@@ -225,7 +235,7 @@ Task* LendingChoice::take_for_host(Queues ready, std::int64_t now_ns) {
     }
     return ++looked_at < looked_at_max;
   });
-  if (best == nullptr || !host_is_sooner(*best, of_best)) return nullptr;
+  if (best == nullptr || !host_is_sooner(*best, tasks_.kind(*best), of_best)) return nullptr;
   lend(*best, host_place, ready, now_ns);
   return best;
 }
@@ -237,7 +247,7 @@ bool LendingChoice::has_surplus(Queues ready) const {
 
 Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::uint64_t tile_bytes_max,
                                      std::int64_t now_ns) {
-  own(device).look_again_ns = now_ns + look_again_ns;
+  idle(device).look_again_ns = now_ns + look_again_ns;
   const PlaceId place = busiest(device);
   if (place == device) return nullptr;
   const ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
@@ -249,7 +259,7 @@ Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::uint64_t
     if (bytes.largest <= tile_bytes_max && tasks_.may_visit(task, device)) {
       const std::int64_t from_ns = may_visit_from(task, device, bytes);
       if (from_ns > now_ns) {
-        own(device).look_again_ns = std::max(own(device).look_again_ns, from_ns);
+        idle(device).look_again_ns = std::max(idle(device).look_again_ns, from_ns);
         return false;
       }
       if (!device_is_sooner(task, device, bytes)) return false;
@@ -258,7 +268,7 @@ Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::uint64_t
     return found == nullptr && ++looked_at < looked_at_max;
   });
   if (found == nullptr) return nullptr;
-  own(device).look_again_ns = now_ns;
+  idle(device).look_again_ns = now_ns;
   lend(*found, device, ready, now_ns);
   return found;
 }

@@ -21,6 +21,14 @@ class LendableTasks {
     double worker = 0;  ///< seconds on one worker
     double device = 0;  ///< seconds on its device; no matter where it lives on the host
   };
+  /// What tasks of one kernel on tiles of some shapes have in common.
+  struct Kind {
+    Costs costs;
+    std::uint64_t devices = 0;  ///< that can run it, bit d the one of place d + 1
+    [[nodiscard]] bool runs_on(PlaceId device) const {
+      return (devices >> (device.value() - 1) & 1) != 0;
+    }
+  };
   /// Bytes of its tiles that have to come first.
   struct Lacking {
     std::uint64_t device = 0;
@@ -38,20 +46,17 @@ class LendableTasks {
   LendableTasks& operator=(const LendableTasks&) = delete;
   virtual ~LendableTasks() = default;
 
-  [[nodiscard]] virtual Costs costs(const protocol::Task& task) = 0;
+  [[nodiscard]] virtual const Kind& kind(const protocol::Task& task) = 0;
   /// Workers that it keeps busy on the host; asked for only of tasks that may come there.
   [[nodiscard]] virtual std::int32_t width(const protocol::Task& task) = 0;
   [[nodiscard]] virtual Lacking lacking(const protocol::Task& task) const = 0;
   [[nodiscard]] virtual Visit visit(const protocol::Task& task) const = 0;
-  /// Its place can run it: what it takes says something about the place. What a device cannot run
-  /// is staged: a worker runs it whole, on copies of its tiles that come and go with it.
-  [[nodiscard]] virtual bool counts(const protocol::Task& task) const = 0;
   /// A worker can run it.
   [[nodiscard]] virtual bool may_move(const protocol::Task& task) const = 0;
   /// Its kernel has a fine-grain form, whether this job divides tasks or not.
   [[nodiscard]] virtual bool is_dividable(const protocol::Task& task) const = 0;
-  /// Another device can.
-  [[nodiscard]] virtual bool may_visit(const protocol::Task& task, PlaceId device) const = 0;
+  /// Another device can, and reaches its tiles.
+  [[nodiscard]] virtual bool may_visit(const protocol::Task& task, PlaceId device) = 0;
   /// Keeps its tiles where they are for another device to read and write, until it has run. False:
   /// some are not at its place now.
   [[nodiscard]] virtual bool claim(const protocol::Task& task) = 0;
@@ -107,7 +112,7 @@ class LendingChoice {
   [[nodiscard]] bool has_surplus(Queues ready) const;
   /// take_for_device() may find what it did not find when it was last asked for that device.
   [[nodiscard]] bool may_look_again(PlaceId device, std::int64_t now_ns) const {
-    return now_ns >= own(device).look_again_ns;
+    return now_ns >= idle(device).look_again_ns;
   }
 
   /// Tasks taken so far, for the host and for devices.
@@ -116,28 +121,41 @@ class LendingChoice {
 
  private:
   using Costs = LendableTasks::Costs;
-  /// What a device has of its own, ready or under way: not what is lent, nor what visits it.
-  struct Own {
-    std::int64_t tasks = 0;
-    std::int64_t none_since_ns = 0;
-    std::int64_t look_again_ns = 0;
+  using Kind = LendableTasks::Kind;
+  /// A device without tasks of its own, ready or under way.
+  struct Idle {
+    std::int64_t since_ns = 0;
+    std::int64_t look_again_ns = 0;  ///< for what might visit it
+    std::int64_t visitors = 0;       ///< other devices' tasks that it has
   };
-  [[nodiscard]] const Own& own(PlaceId device) const {
-    return own_[static_cast<std::size_t>(device.value()) - 1];
+  [[nodiscard]] const Idle& idle(PlaceId device) const {
+    return idle_[static_cast<std::size_t>(device.value()) - 1];
   }
-  [[nodiscard]] Own& own(PlaceId device) {
-    return own_[static_cast<std::size_t>(device.value()) - 1];
+  [[nodiscard]] Idle& idle(PlaceId device) {
+    return idle_[static_cast<std::size_t>(device.value()) - 1];
   }
-  void own_begins(PlaceId place, std::int64_t now_ns);
-  void own_ends(PlaceId place, std::int64_t now_ns);
+  [[nodiscard]] bool has_own(PlaceId device) const {
+    return loads_.tasks(device) > idle(device).visitors;
+  }
+  void add_own(PlaceId place, const PlaceLoads::Work& work, std::int64_t now_ns);
+  /// One of its own has run, or is lent.
+  void own_is_gone(PlaceId device, std::int64_t now_ns) {
+    if (!has_own(device)) idle(device).since_ns = now_ns;
+  }
+  /// Its place can run it: what it takes says something about the place. What a device cannot run
+  /// is staged: a worker runs it whole, on copies of its tiles that come and go with it.
+  [[nodiscard]] static bool counts(const protocol::Task& task, const Kind& kind) {
+    return task.place == host_place || task.is_lent_to_host() || kind.runs_on(task.place);
+  }
   /// It has fewer tasks at hand than its workers should have.
   [[nodiscard]] bool host_has_room() const;
-  [[nodiscard]] PlaceLoads::Work work_at(const protocol::Task& task, PlaceId place);
+  [[nodiscard]] PlaceLoads::Work work_at(const protocol::Task& task, const Kind& kind,
+                                         PlaceId place);
   [[nodiscard]] std::int32_t width_of(const protocol::Task& task);
   [[nodiscard]] double transfer_seconds(PlaceId from, PlaceId to, std::uint64_t bytes) const;
   [[nodiscard]] PlaceOffer offer_of_home(const protocol::Task& task, const Costs& costs,
                                          std::uint64_t lacking) const;
-  [[nodiscard]] bool host_is_sooner(const protocol::Task& task,
+  [[nodiscard]] bool host_is_sooner(const protocol::Task& task, const Kind& kind,
                                     const LendableTasks::Lacking& lacking);
   [[nodiscard]] bool device_is_sooner(const protocol::Task& task, PlaceId device,
                                       const LendableTasks::Visit& bytes);
@@ -155,9 +173,8 @@ class LendingChoice {
   std::int32_t devices_;
   std::int32_t workers_;
   PlaceLoads loads_;
-  std::vector<Own> own_;           ///< of each device
-  std::int64_t own_tasks_ = 0;     ///< of all of them
-  std::int64_t own_since_ns_ = 0;  ///< they have some
+  std::vector<Idle> idle_;             ///< by device
+  std::int64_t devices_since_ns_ = 0;  ///< some device has tasks of its own
   std::int64_t host_width_ = 0;  ///< workers that the host's tasks, ready or running, can keep busy
   std::int64_t lent_ = 0;
   std::int64_t visits_ = 0;

@@ -62,7 +62,8 @@ class PlaceLoads {
     double busy_seconds = 0;
     double known_seconds = 0;
   };
-  struct Load {
+  /// Each task of a place changes the first line of it, on whichever core that is.
+  struct alignas(64) Load {
     double seconds = 0;
     double shares = 0;  ///< of its tasks together
     std::int64_t tasks = 0;

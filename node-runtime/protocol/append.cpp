@@ -7,8 +7,8 @@
 /// section 6.1).
 namespace heddle::protocol {
 
-void Protocol::append(Job& job, const Work& work, std::int32_t priority,
-                      std::span<const Access> accesses, Actions& actions) {
+Task* Protocol::append(Job& job, const Work& work, std::int32_t priority,
+                       std::span<const Access> accesses, Actions& actions) {
   HEDDLE_DEBUG(!job.generation_ended && !job.window_is_full(), "job {}", job.id.value());
   check_contract(accesses);
   const NodeId me = options_.node;
@@ -32,7 +32,7 @@ void Protocol::append(Job& job, const Work& work, std::int32_t priority,
       if (access.mode != AccessMode::read) add_sink(job, access, main.home.node, actions);
     }
     if (!concerned) ++job.counters.skipped;
-    return;
+    return nullptr;
   }
 
   Task& task = *tasks_.create(accesses.size());
@@ -56,6 +56,7 @@ void Protocol::append(Job& job, const Work& work, std::int32_t priority,
     }
   }
   input_ready(task, actions);
+  return &task;
 }
 
 void Protocol::append_alien_reader(Job& job, const Access& access, NodeId reader,

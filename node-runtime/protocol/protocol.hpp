@@ -124,9 +124,9 @@ class Protocol {
   Job& begin_job(const JobOptions& options);
   /// APPEND: the next task of the job's sequential program. `accesses[0]` is the main output.
   /// Creates the instances that concern this node, nothing if none does. The window must not be
-  /// full.
-  void append(Job& job, const Work& work, std::int32_t priority, std::span<const Access> accesses,
-              Actions& actions);
+  /// full. Gives the task's record; null where another node runs it.
+  Task* append(Job& job, const Work& work, std::int32_t priority, std::span<const Access> accesses,
+               Actions& actions);
   /// The same for a program walked in a pruned way: some task on node `reader` reads `access`
   /// (which lives here). May be repeated; the version travels once.
   void append_alien_reader(Job& job, const Access& access, NodeId reader, std::int32_t priority,

@@ -349,7 +349,7 @@ struct Task : Item {
   bool executed = false;
   Task* queue_next = nullptr;   ///< for whoever holds the ready task
   PlaceId lent_to{-1};          ///< likewise: the place that runs it instead of its own
-  std::int32_t cost_kind = -1;  ///< likewise: which of the kinds of task that cost the same
+  std::int32_t cost_kind = -1;  ///< for whoever inserted it: which of the kinds that cost the same
   Operands operands;
 
   Task() : Item(Item::Kind::task) {}

@@ -115,11 +115,12 @@ Engine::Wakes Engine::apply() {
   Actions& a = actions_;
   // First: a task that is ready now may be about to write the same block again.
   for (const BlockRef block : a.freed) store_.discard(block);
+  const std::int64_t now_ns = lending_ && !a.ready.empty() ? trace::now_ns() : 0;
   for (Task* task : a.ready) {
     const auto place = static_cast<std::size_t>(task->place.value());
     ready_[place]->push(*task);
     // Of what is lent at once the tiles wake a worker.
-    if (lending_ && lending_->became_ready(*task, ready_, trace::now_ns())) continue;
+    if (lending_ && lending_->became_ready(*task, ready_, now_ns)) continue;
     if (place == 0) {
       ++wakes.cpu;
     } else {
@@ -235,9 +236,10 @@ void Engine::stage(Task& task) {
   cpu_bell.ring();
 }
 
-void Engine::finished_locked(Task& task) {
+/// `now_ns` is of meaning with lending alone.
+void Engine::finished_locked(Task& task, std::int64_t now_ns) {
   running_.fetch_sub(1, std::memory_order_relaxed);
-  if (lending_) lending_->finished(task, trace::now_ns());
+  if (lending_) lending_->finished(task, now_ns);
   static_cast<JobRecord*>(task.job->context)
       ->tasks_finished.fetch_add(1, std::memory_order_relaxed);
   protocol_.task_finished(task, actions_);
@@ -262,7 +264,8 @@ void Engine::finish(std::span<Task* const> finished) {
   Wakes wakes;
   {
     const std::lock_guard lock(mutex_);
-    for (Task* task : finished) finished_locked(*task);
+    const std::int64_t now_ns = lending_ ? trace::now_ns() : 0;
+    for (Task* task : finished) finished_locked(*task, now_ns);
     wakes = apply();
     update_ready_hint();
   }
@@ -410,7 +413,8 @@ void Engine::insert_locked(JobRecord& job, const protocol::Work& work, std::int3
                  job.spec.name, job.priorities.size());
     priority = job.priorities[job.tasks_inserted++];
   }
-  protocol_.append(*job.handle, work, priority, accesses, actions_);
+  Task* const task = protocol_.append(*job.handle, work, priority, accesses, actions_);
+  if (task != nullptr && lending_) lending_->inserted(*task);
 }
 
 }  // namespace heddle

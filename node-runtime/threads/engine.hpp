@@ -325,7 +325,7 @@ class Engine {
         ready_[0]->count() + staged_.count() + static_cast<std::size_t>(fine_.ready_count());
     if (ready != ready_hint()) ready_hint_.store(ready, std::memory_order_relaxed);
   }
-  void finished_locked(protocol::Task& task);
+  void finished_locked(protocol::Task& task, std::int64_t now_ns);
   [[nodiscard]] HostWork take_host_work(std::int32_t worker);
   void record_divided(const DividedTask& divided);
   [[nodiscard]] bool is_behind(const JobRecord& job) const;

@@ -71,7 +71,7 @@ HostWork Engine::finish_and_take(const HostWork& finished, std::int32_t worker) 
       }
     }
     if (completed != nullptr) {
-      finished_locked(*completed);
+      finished_locked(*completed, lending_ ? trace::now_ns() : 0);
       wakes.merge(apply());
     }
     if (lending_) {

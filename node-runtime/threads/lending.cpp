@@ -14,21 +14,6 @@ using protocol::Task;
 
 namespace {
 
-/// Costs are the same for what has the same of it.
-std::uint64_t key_of(const TileStore& store, const Task& task) {
-  std::uint64_t key = std::bit_cast<std::uintptr_t>(task.work.kernel);
-  const auto mix = [&](std::uint64_t value) {
-    key = (key ^ value) * 0x9E3779B97F4A7C15U;
-    key ^= key >> 29U;
-  };
-  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-    const TileShape shape = store.shape(task.operands[i].tile);
-    mix(static_cast<std::uint64_t>(shape.rows) << 32U | static_cast<std::uint32_t>(shape.columns));
-  }
-  mix(static_cast<std::uint64_t>(fine_parts_of(task)));
-  return key;
-}
-
 /// A task's kernel and the shapes of its tiles.
 class CaseOf {
  public:
@@ -75,30 +60,41 @@ bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
   return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what), slower);
 }
 
+std::size_t CostKey::Hash::operator()(const CostKey& key) const {
+  std::size_t hash = std::bit_cast<std::uintptr_t>(key.kernel);
+  const auto mix = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15U;
+    hash ^= hash >> 29U;
+  };
+  mix(static_cast<std::uint64_t>(key.fine));
+  for (const TileShape& shape : key.shapes) {
+    mix(static_cast<std::uint64_t>(shape.rows) << 32U | static_cast<std::uint32_t>(shape.columns));
+  }
+  return hash;
+}
+
 std::int32_t Lending::kind_of(const Task& task) {
-  const auto [at, is_new] =
-      kinds_.try_emplace(key_of(store_, task), static_cast<std::int32_t>(known_.size()));
+  CostKey key{.kernel = &kernel_of(task), .fine = fine_parts_of(task)};
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    key.shapes[i] = store_.shape(task.operands[i].tile);
+  }
+  auto& last = last_[std::bit_cast<std::uintptr_t>(key.kernel) / alignof(Kernel) % last_.size()];
+  if (last.first == key) return last.second;
+  const auto [at, is_new] = kinds_.try_emplace(key, static_cast<std::int32_t>(known_.size()));
   if (is_new) {
-    Known known{.costs = costs_of(CaseOf(store_, task).what())};
+    Known& known = known_.emplace_back();
+    known.costs = costs_of(CaseOf(store_, task).what());
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       if (devices_[d]->runs(kernel_of(task))) known.devices |= std::uint64_t{1} << d;
     }
-    known_.push_back(known);
   }
+  last = *at;
   return at->second;
 }
 
-std::size_t Lending::kept_kind(const Task& task) {
-  HEDDLE_DEBUG(task.cost_kind >= 0, "a task that is not ready is asked for");
-  return static_cast<std::size_t>(task.cost_kind);
-}
-
-bool Lending::runs(PlaceId device, const Task& task) const {
-  return (known_[kept_kind(task)].devices >> (device.value() - 1) & 1) != 0;
-}
-
-LendableTasks::Costs Lending::costs(const Task& task) {
-  return known_[kept_kind(task)].costs;
+Lending::Known& Lending::known_of(const Task& task) {
+  HEDDLE_DEBUG(task.cost_kind >= 0, "a task that was not inserted is asked for");
+  return known_[static_cast<std::size_t>(task.cost_kind)];
 }
 
 /// The graph was made before the job began (Engine::look_ahead), but for devices that are slower by
@@ -106,7 +102,7 @@ LendableTasks::Costs Lending::costs(const Task& task) {
 std::int32_t Lending::width(const Task& task) {
   const std::int64_t fine = fine_parts_of(task);
   if (fine == 0) return 1;
-  std::int32_t& width = known_[kept_kind(task)].width;
+  std::int32_t& width = known_of(task).width;
   if (width == 0) width = graphs_.of(CaseOf(store_, task).what(), fine).width();
   return width;
 }
@@ -129,11 +125,6 @@ LendableTasks::Visit Lending::visit(const Task& task) const {
   return bytes;
 }
 
-/// What its device cannot run is the host's anyway, and says nothing about the device.
-bool Lending::counts(const Task& task) const {
-  return task.place == host_place || task.is_lent_to_host() || runs(task.place, task);
-}
-
 bool Lending::may_move(const Task& task) const {
   return kernel_of(task).host != nullptr && !job_of(task).cancelled.load(std::memory_order_relaxed);
 }
@@ -142,10 +133,10 @@ bool Lending::is_dividable(const Task& task) const {
   return kernel_of(task).fine != nullptr;
 }
 
-bool Lending::may_visit(const Task& task, PlaceId device) const {
+bool Lending::may_visit(const Task& task, PlaceId device) {
   const auto to = static_cast<std::size_t>(device.value()) - 1;
   const auto from = static_cast<std::size_t>(task.place.value()) - 1;
-  return reach_[to * devices_.size() + from] && runs(device, task) &&
+  return reach_[to * devices_.size() + from] && known_of(task).runs_on(device) &&
          !job_of(task).cancelled.load(std::memory_order_relaxed);
 }
 
@@ -164,7 +155,6 @@ void Lending::ask_for_tiles(Task& task) {
 }
 
 bool Lending::became_ready(Task& task, LendingChoice::Queues ready, std::int64_t now_ns) {
-  task.cost_kind = kind_of(task);
   if (!choice_.became_ready(task, ready, now_ns)) return false;
   ask_for_tiles(task);
   return true;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "node-runtime/device/device.hpp"
@@ -19,6 +20,18 @@ namespace heddle {
 struct LendingOptions {
   std::shared_ptr<const PlacementPolicy> policy;
   TaskCosts costs;
+};
+
+/// Tasks that have all of it in common cost the same.
+struct CostKey {
+  const Kernel* kernel = nullptr;
+  std::int64_t fine = 0;
+  std::array<TileShape, protocol::accesses_max> shapes{};  ///< zeros behind the last one
+
+  friend bool operator==(const CostKey&, const CostKey&) = default;
+  struct Hash {
+    std::size_t operator()(const CostKey& key) const;
+  };
 };
 
 /// Which ready tasks of devices' places the CPU workers, or devices that have none, run instead
@@ -48,6 +61,8 @@ class Lending final : private LendableTasks {
   /// slow as is known: what has to be ready for that.
   [[nodiscard]] bool may_lend(const KernelCase& what, PlaceId place) const;
 
+  /// A task has been inserted: it keeps from now on what is known of its kernel on such tiles.
+  void inserted(protocol::Task& task) { task.cost_kind = kind_of(task); }
   /// A task is in its place's queue. True: its device cannot run it, and it is lent at once
   /// (LendingChoice::became_ready).
   bool became_ready(protocol::Task& task, LendingChoice::Queues ready, std::int64_t now_ns);
@@ -84,30 +99,25 @@ class Lending final : private LendableTasks {
   [[nodiscard]] std::int64_t visits() const { return choice_.visits(); }
 
  private:
-  [[nodiscard]] Costs costs(const protocol::Task& task) override;
+  [[nodiscard]] const Kind& kind(const protocol::Task& task) override { return known_of(task); }
   [[nodiscard]] std::int32_t width(const protocol::Task& task) override;
   [[nodiscard]] Lacking lacking(const protocol::Task& task) const override;
   [[nodiscard]] Visit visit(const protocol::Task& task) const override;
-  [[nodiscard]] bool counts(const protocol::Task& task) const override;
   [[nodiscard]] bool may_move(const protocol::Task& task) const override;
   [[nodiscard]] bool is_dividable(const protocol::Task& task) const override;
-  [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) const override;
+  [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) override;
   [[nodiscard]] bool claim(const protocol::Task& task) override;
   [[nodiscard]] Device& device_of(PlaceId place) const {
     return *devices_[static_cast<std::size_t>(place.value()) - 1];
   }
 
-  struct Known {
-    Costs costs;
-    std::uint64_t devices = 0;  ///< that run it, bit d the one of place d + 1
-    std::int32_t width = 0;     ///< 0: nobody has asked for it
+  struct Known : Kind {
+    std::int32_t width = 0;  ///< 0: nobody has asked for it
   };
 
   [[nodiscard]] Costs costs_of(const KernelCase& what) const;
   [[nodiscard]] std::int32_t kind_of(const protocol::Task& task);
-  /// Of a task that is ready: its number in known_.
-  [[nodiscard]] static std::size_t kept_kind(const protocol::Task& task);
-  [[nodiscard]] bool runs(PlaceId device, const protocol::Task& task) const;
+  [[nodiscard]] Known& known_of(const protocol::Task& task);
   /// Asks for the tiles of a task that has been taken for the host.
   void ask_for_tiles(protocol::Task& task);
 
@@ -117,9 +127,11 @@ class Lending final : private LendableTasks {
   std::vector<bool> reach_;  ///< by device, and each other one: it has a way to that one's memory
   FineGraphs& graphs_;
   /// Of kernels on tiles of some shapes, divided or whole: a handful for a job. Tasks keep theirs
-  /// (Task::cost_kind) from when they become ready.
+  /// number (Task::cost_kind) from when they are inserted.
   std::vector<Known> known_;
-  std::unordered_map<std::uint64_t, std::int32_t> kinds_;
+  std::unordered_map<CostKey, std::int32_t, CostKey::Hash> kinds_;
+  /// By kernel: thousands of tasks are alike, and most follow such a one.
+  std::array<std::pair<CostKey, std::int32_t>, 16> last_{};
   LendingChoice choice_;
   std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };

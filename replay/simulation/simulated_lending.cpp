@@ -33,18 +33,19 @@ SimulatedLending::SimulatedLending(const SimulatedWorld& world, SimulatedMemory&
       choice_(std::make_shared<const DynamicPlacement>(), transfer_of(world.machine), *this,
               world.machine.devices, world.machine.cpu_workers) {}
 
-LendableTasks::Costs SimulatedLending::costs(const protocol::Task& task) {
-  const TaskKind& kind = world_.kind_of(task);
+const LendableTasks::Kind& SimulatedLending::kind(const protocol::Task& task) {
   const auto number = static_cast<std::size_t>(task.work.parameters[0]);
-  if (worker_s_.size() <= number) worker_s_.resize(number + 1, -1);
-  double& worker = worker_s_[number];
-  if (worker < 0) {
-    worker = kind.seconds_host;
-    if (kind.fine) {
-      worker = std::accumulate(kind.fine->seconds.begin(), kind.fine->seconds.end(), 0.0);
-    }
+  if (kinds_.size() <= number) kinds_.resize(number + 1);
+  std::optional<Kind>& kind = kinds_[number];
+  if (!kind) {
+    const TaskKind& of = world_.kind_of(task);
+    // As a whole, on one worker.
+    const double worker =
+        of.fine ? std::accumulate(of.fine->seconds.begin(), of.fine->seconds.end(), 0.0)
+                : of.seconds_host;
+    kind = {{worker, of.seconds_device}, of.seconds_device > 0 ? ~std::uint64_t{0} : 0};
   }
-  return {worker, kind.seconds_device};
+  return *kind;
 }
 
 std::int32_t SimulatedLending::width(const protocol::Task& task) {
@@ -84,13 +85,8 @@ SimulatedLending::VisitSeconds SimulatedLending::visit_seconds(const protocol::T
   return {seconds(bytes.there), seconds(bytes.back)};
 }
 
-bool SimulatedLending::counts(const protocol::Task& task) const {
-  return task.place == host_place || task.is_lent_to_host() ||
-         world_.kind_of(task).seconds_device > 0;
-}
-
-bool SimulatedLending::may_visit(const protocol::Task& task, PlaceId /*device*/) const {
-  return world_.kind_of(task).seconds_device > 0;
+bool SimulatedLending::may_visit(const protocol::Task& task, PlaceId device) {
+  return kind(task).runs_on(device);
 }
 
 bool SimulatedLending::may_move(const protocol::Task& task) const {

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <deque>
+#include <optional>
 
 #include "node-runtime/placement/lending_choice.hpp"
 #include "node-runtime/protocol/records.hpp"
@@ -27,21 +28,19 @@ class SimulatedLending final : private LendableTasks {
   [[nodiscard]] VisitSeconds visit_seconds(const protocol::Task& task) const;
 
  private:
-  [[nodiscard]] Costs costs(const protocol::Task& task) override;
+  [[nodiscard]] const Kind& kind(const protocol::Task& task) override;
   [[nodiscard]] std::int32_t width(const protocol::Task& task) override;
   [[nodiscard]] Lacking lacking(const protocol::Task& task) const override;
   [[nodiscard]] Visit visit(const protocol::Task& task) const override;
-  [[nodiscard]] bool counts(const protocol::Task& task) const override;
   [[nodiscard]] bool may_move(const protocol::Task& task) const override;
   /// A factorization's: no others are simulated.
   [[nodiscard]] bool is_dividable(const protocol::Task& /*task*/) const override { return true; }
-  [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) const override;
+  [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) override;
   [[nodiscard]] bool claim(const protocol::Task& task) override;
 
   const SimulatedWorld& world_;
   SimulatedMemory& memory_;
-  std::vector<double>
-      worker_s_;  ///< of a whole task on one worker, by kind; below 0: not known yet
+  std::deque<std::optional<Kind>> kinds_;  ///< as far as they were asked for
   LendingChoice choice_;
 };
 

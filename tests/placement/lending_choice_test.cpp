@@ -28,8 +28,12 @@ class Tasks final : public LendableTasks {
   bool homes_can = true;
   bool workers_can = true;
   bool is_fill = false;
+  Kind of_all;
 
-  [[nodiscard]] Costs costs(const Task& /*task*/) override { return {worker, kernel_seconds}; }
+  [[nodiscard]] const Kind& kind(const Task& /*task*/) override {
+    of_all = {{worker, kernel_seconds}, homes_can ? ~std::uint64_t{0} : 0};
+    return of_all;
+  }
   [[nodiscard]] std::int32_t width(const Task& /*task*/) override {
     ++widths_asked;
     return parts;
@@ -38,12 +42,9 @@ class Tasks final : public LendableTasks {
     return {.host = homes_can ? 0 : bytes.there};
   }
   [[nodiscard]] Visit visit(const Task& /*task*/) const override { return bytes; }
-  [[nodiscard]] bool counts(const Task& task) const override {
-    return homes_can || task.place == host_place || task.is_lent_to_host();
-  }
   [[nodiscard]] bool may_move(const Task& /*task*/) const override { return workers_can; }
   [[nodiscard]] bool is_dividable(const Task& /*task*/) const override { return !is_fill; }
-  [[nodiscard]] bool may_visit(const Task& /*task*/, PlaceId /*device*/) const override {
+  [[nodiscard]] bool may_visit(const Task& /*task*/, PlaceId /*device*/) override {
     return devices_can;
   }
   [[nodiscard]] bool claim(const Task& task) override {
