@@ -110,6 +110,11 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
   text += row("problem", problem_name(one));
   text += row("nodes", nodes_name(one, prediction));
   if (!one.machine.note.empty()) text += row("devices", one.machine.note);
+  if (m.lacks_cores_for_workers()) {
+    text += row("cores", fmt::format("only {} for {} workers of a host; "
+                                     "sharing them shows only if kernels' times had it",
+                                     m.cores, m.workers_on_host()));
+  }
   text += row("tiles", prediction.problem.cut);
   text += row("kernels", prediction.kernels);
   text += row("time",
@@ -179,6 +184,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
       {"grid",
        {prediction.problem.distribution.grid_rows, prediction.problem.distribution.grid_columns}},
       {"cpu_workers", machine.cpu_workers},
+      {"lacks_cores_for_workers", machine.lacks_cores_for_workers()},
       {"devices", machine.devices},
       {"seconds", {{"factor", r.seconds}}},
       {"gflops", prediction.gflops()},

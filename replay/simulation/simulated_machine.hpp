@@ -48,6 +48,10 @@ struct SimulatedMachine {
     const std::int32_t busy = cpu_workers + devices + (nodes > 1 ? 1 : 0);
     return cores > 0 && nodes > 1 && std::min(nodes, nodes_per_host) * busy > cores;
   }
+  /// More workers of a host than it has cores: each is simulated as if it had one.
+  [[nodiscard]] bool lacks_cores_for_workers() const {
+    return cores > 0 && workers_on_host() > cores;
+  }
   /// By node, then worker, what it takes for a kernel over what that is said to take; empty: just
   /// that. Workers of a run whose cores others' programs have disturbed, say.
   std::vector<double> worker_paces;

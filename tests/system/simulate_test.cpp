@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "tests/system/simulate_run.hpp"
@@ -30,6 +31,21 @@ TEST_F(Simulate, predicts_a_cholesky_on_four_nodes) {
   const double chain = 8 * 1e6 / 3 / 1e10 + 7 * 2e6 / 1e10;
   EXPECT_GT(r.at("seconds").at("factor").get<double>(), std::max(area, chain));
   EXPECT_LT(r.at("seconds").at("factor").get<double>(), 3 * (area + chain));
+}
+
+/// 3 workers of each node.
+TEST_F(Simulate, says_that_it_does_not_foresee_what_workers_without_cores_take) {
+  for (const auto& [cores, on_a_host, lacks] :
+       {std::tuple{"0", "4", false}, std::tuple{"12", "4", false}, std::tuple{"11", "4", true},
+        std::tuple{"3", "1", false}}) {
+    const Ended ended = simulate(
+        {"p.yaml", "--machine", "m.yaml", "--set", std::string("machine.cores=") + cores, "--set",
+         std::string("machine.nodes_per_host=") + on_a_host, "--report", "r.json"});
+    ASSERT_EQ(ended.status, 0) << ended.error;
+    EXPECT_EQ(ended.out.find("only 11 for 12 workers of a host") != std::string::npos, lacks)
+        << ended.out;
+    EXPECT_EQ(report("r.json").at("lacks_cores_for_workers"), lacks) << cores;
+  }
 }
 
 TEST_F(Simulate, does_more_in_less_time_with_more_nodes) {
