@@ -120,6 +120,20 @@ TEST(Lending, an_idle_device_runs_tasks_of_a_busy_one_with_the_same_bits) {
   EXPECT_TRUE(same_bits(fixed, alone));
 }
 
+/// A third device has nothing of its own.
+TEST(Lending, a_factorization_of_few_tile_columns_visits_with_the_same_bits) {
+  const Work work = qr_work(3200, 32, with_tree(qr_layout, QrTree::binomial));
+  const Outcome alone = outcome_of(work, {});
+  std::int64_t visiting = 0;
+  // Mostly hundreds in a run.
+  for (int run = 0; run < 10 && (run < 3 || visiting == 0); ++run) {
+    const Outcome together = outcome_of(work, {.devices = 3, .workers = 1, .placement = "dynamic"});
+    visiting += together.tasks_visiting;
+    ASSERT_TRUE(same_bits(together, alone)) << run;
+  }
+  EXPECT_GT(visiting, 0);
+}
+
 TEST(Lending, devices_that_do_not_reach_each_other_keep_their_tasks) {
   Machine machine = lending(2, 0);
   machine.faults.devices.refuse_peers = true;
