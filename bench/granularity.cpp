@@ -312,8 +312,8 @@ void run_job(Node& node, const Options& options, PretendedDevice& device, Point&
 }
 
 /// Runs each point's jobs; placement is a property of a node, so there is one for each, and in
-/// every other round the other one comes first: GPUs that have worked are warmer, and slower. A
-/// node's first job with a tile size takes longer: there is one of each, told apart from the
+/// every other round the other one comes first: neither always meets what the other leaves behind.
+/// A node's first job with a tile size takes longer: there is one of each, told apart from the
 /// others. Rounds count from 0; the last one's last jobs are traced, if traces were asked for.
 void run_round(const Options& options, PretendedDevice& device, std::vector<Point>& points,
                double flops, int round) {
