@@ -52,51 +52,66 @@ bool LendingChoice::may_lend(const Costs& costs, double slower) const {
   return policy_->choose(offers) == 1;
 }
 
-bool LendingChoice::became_ready(Task& task, Queues ready, std::int64_t now_ns) {
-  loads_.forget_after_rest(host_place, now_ns);
-  const Kind& kind = tasks_.kind(task);
-  if (!counts(task, kind)) return take_instead_of_staging(task, ready, now_ns);
-  add_own(task.place, work_at(task, kind, task.place), now_ns);
-  if (task.place == host_place) host_width_ += width_of(task);
+bool LendingChoice::may_come_to_host(const Costs& costs) const {
+  double slower = 0;
+  for (std::int32_t p = 1; p <= devices_; ++p) {
+    slower = std::max(slower, loads_.least_factor(PlaceId{p}));
+  }
+  return may_lend(costs, slower);
+}
+
+bool LendingChoice::has_shown() const {
+  for (std::int32_t p = 1; p <= devices_; ++p) {
+    if (loads_.has_shown(PlaceId{p})) return true;
+  }
   return false;
 }
 
-void LendingChoice::finished(const Task& task, std::int64_t now_ns) {
-  const Kind& kind = tasks_.kind(task);
-  if (!counts(task, kind)) return;
-  const PlaceId place = task.runs_at();
-  loads_.finish(place, work_at(task, kind, place), now_ns);
-  if (place == host_place) {
-    host_width_ -= width_of(task);
-  } else if (place == task.place) {
-    own_is_gone(place, now_ns);
-  } else {
-    --idle(place).visitors;
-  }
+void LendingChoice::begin_work(bool keeps_loads) {
+  keeps_loads_ = keeps_loads;
+  for (Idle& idle : idle_) idle.surplus_since_ns.reset();
 }
 
-void LendingChoice::add_own(PlaceId place, const PlaceLoads::Work& work, std::int64_t now_ns) {
-  if (place != host_place && !has_own(place)) {
-    bool is_first = true;
-    for (std::int32_t p = 1; p <= devices_; ++p) is_first = is_first && !has_own(PlaceId{p});
-    if (is_first) devices_since_ns_ = now_ns;
-  }
-  loads_.add(place, work, now_ns);
+void LendingChoice::count(Task& task, const Kind& kind, PlaceId place, std::int64_t now_ns) {
+  task.is_counted = true;
+  loads_.add(place, work_at(task, kind, place), now_ns);
+  if (place == host_place) host_width_ += width_of(task);
+}
+
+bool LendingChoice::became_ready(Task& task, Queues ready, std::int64_t now_ns) {
+  if (!keeps_loads_) return false;
+  loads_.forget_after_rest(host_place, now_ns);
+  const Kind& kind = tasks_.kind(task);
+  if (!counts(task, kind)) return take_instead_of_staging(task, ready, now_ns);
+  count(task, kind, task.place, now_ns);
+  return false;
+}
+
+void LendingChoice::finished(Task& task, std::int64_t now_ns) {
+  if (task.is_lent_to_device()) --idle(task.lent_to).visitors;
+  if (!std::exchange(task.is_counted, false)) return;
+  const PlaceId place = task.runs_at();
+  loads_.finish(place, work_at(task, tasks_.kind(task), place), now_ns);
+  if (place == host_place) host_width_ -= width_of(task);
 }
 
 bool LendingChoice::host_has_room() const {
   return host_width_ < ahead * workers_;
 }
 
-/// Of the other devices; `but` itself if there is none.
-PlaceId LendingChoice::busiest(PlaceId but) const {
-  PlaceId found = but;
+PlaceId LendingChoice::busiest() const {
+  PlaceId found = host_place;
   for (std::int32_t p = 1; p <= devices_; ++p) {
     const PlaceId place{p};
-    if (place == but) continue;
-    if (found == but || loads_.seconds(place) > loads_.seconds(found)) found = place;
+    if (found == host_place || loads_.seconds(place) > loads_.seconds(found)) found = place;
   }
   return found;
+}
+
+PlaceId LendingChoice::fullest(Queues ready) {
+  const auto found = std::ranges::max_element(ready.subspan(1), {},
+                                              [](const auto& queue) { return queue->count(); });
+  return PlaceId{static_cast<std::int32_t>(found - ready.begin())};
 }
 
 double LendingChoice::transfer_seconds(PlaceId from, PlaceId to, std::uint64_t bytes) const {
@@ -107,24 +122,19 @@ double LendingChoice::transfer_seconds(PlaceId from, PlaceId to, std::uint64_t b
 /// The task is one of the least urgent: all that its device has comes before it. A device that has
 /// only paused is not taken for a slow one: what workers took would be late by far (decision
 /// 026).
-PlaceOffer LendingChoice::offer_of_home(const Task& task, const Costs& costs,
-                                        std::uint64_t lacking) const {
-  const double seconds = costs.device * loads_.sure_factor(task.place);
-  return {.place = task.place,
-          .load_seconds = std::max(0.0, loads_.sure_seconds(task.place) - seconds),
-          .transfer_seconds = transfer_seconds(host_place, task.place, lacking),
-          .kernel_seconds = seconds,
-          .kind_seconds = costs.device * loads_.least_factor(task.place) / devices_};
-}
-
 bool LendingChoice::host_is_sooner(const Task& task, const Kind& kind,
                                    const LendableTasks::Lacking& lacking) {
   const Costs& costs = kind.costs;
   if (!may_lend(costs, loads_.least_factor(task.place))) return false;
   const std::int32_t width = width_of(task);
   const bool begins_at_once = host_width_ + width <= workers_;
+  const double at_home = costs.device * loads_.sure_factor(task.place);
   const std::array<PlaceOffer, 2> offers{
-      {offer_of_home(task, costs, lacking.device),
+      {{.place = task.place,
+        .load_seconds = std::max(0.0, loads_.sure_seconds(task.place) - at_home),
+        .transfer_seconds = transfer_seconds(host_place, task.place, lacking.device),
+        .kernel_seconds = at_home,
+        .kind_seconds = costs.device * loads_.least_factor(task.place) / devices_},
        {.place = host_place,
         .load_seconds = begins_at_once ? 0 : loads_.seconds(host_place),
         .transfer_seconds = transfer_seconds(task.place, host_place, lacking.host),
@@ -133,47 +143,49 @@ bool LendingChoice::host_is_sooner(const Task& task, const Kind& kind,
   return policy_->choose(offers) == 1;
 }
 
-/// What the task writes is needed at home: its way back counts like the kernel. And all of it
-/// counts twice, as the device's own tasks that become ready meanwhile come later by that: where
-/// devices have as much to do, a step's first tasks would wait for the last ones of the step
-/// before.
+/// Whatever the device has is taken to be like this one. What the task writes is needed at home:
+/// its way back counts like the kernel. And all of it counts twice, as the device's own tasks that
+/// become ready meanwhile come later by that: where devices have as much to do, a step's first
+/// tasks would wait for the last ones of the step before.
 bool LendingChoice::device_is_sooner(const Task& task, PlaceId device,
-                                     const LendableTasks::Visit& bytes) {
-  const Costs& costs = tasks_.kind(task).costs;
+                                     const LendableTasks::Visit& bytes, std::size_t at_home) {
+  const double seconds = tasks_.kind(task).costs.device;
+  const double home = seconds * loads_.sure_factor(task.place);
+  const double away = seconds * loads_.factor(device);
   const std::array<PlaceOffer, 2> offers{
-      {offer_of_home(task, costs, 0),
+      {{.place = task.place,
+        .load_seconds = static_cast<double>(at_home - 1) * home,
+        .kernel_seconds = home},
        {.place = device,
-        .load_seconds = loads_.seconds(device),
+        .load_seconds = static_cast<double>(idle(device).visitors) * away,
         .transfer_seconds = transfer_seconds(task.place, device, bytes.there),
-        .kernel_seconds = 2 * (costs.device * loads_.factor(device) +
-                               transfer_seconds(device, task.place, bytes.back))}}};
+        .kernel_seconds = 2 * (away + transfer_seconds(device, task.place, bytes.back))}}};
   return policy_->choose(offers) == 1;
 }
 
 /// Between the steps of a factorization each device has nothing to do for a while, and tasks of its
 /// own the moment after: a visit then costs what it is to save. Who waits as long as it takes loses
 /// no more than twice as much as who knows what comes; and one that has had nothing for long
-/// receives the next visit at once. Before the node has work nobody waits.
-std::int64_t LendingChoice::may_visit_from(const Task& task, PlaceId device,
+/// receives the next visit at once. At the beginning of the node's work all have had nothing for
+/// long, and wait from when one has too much.
+std::int64_t LendingChoice::may_visit_from(const Task& task, const Visited& visited,
                                            const LendableTasks::Visit& bytes) {
-  const double seconds = transfer_seconds(task.place, device, bytes.there) +
-                         tasks_.kind(task).costs.device * loads_.factor(device) +
-                         transfer_seconds(device, task.place, bytes.back);
-  return std::max(idle(device).since_ns, devices_since_ns_) +
+  const double seconds = transfer_seconds(task.place, visited.device, bytes.there) +
+                         tasks_.kind(task).costs.device * loads_.factor(visited.device) +
+                         transfer_seconds(visited.device, task.place, bytes.back);
+  return std::max(visited.idle_since_ns, *idle(visited.device).surplus_since_ns) +
          static_cast<std::int64_t>(seconds * 1e9);
 }
 
 void LendingChoice::lend(Task& task, PlaceId to, Queues ready, std::int64_t now_ns) {
   ready[static_cast<std::size_t>(task.place.value())]->remove(task);
   const Kind& kind = tasks_.kind(task);
-  if (counts(task, kind)) {
+  if (std::exchange(task.is_counted, false)) {
     loads_.remove(task.place, work_at(task, kind, task.place), now_ns);
-    own_is_gone(task.place, now_ns);
   }
   task.lent_to = to;
-  loads_.add(to, work_at(task, kind, to), now_ns);
   if (to == host_place) {
-    host_width_ += width_of(task);
+    count(task, kind, to, now_ns);
     ++lent_;
   } else {
     ++idle(to).visitors;
@@ -203,8 +215,8 @@ bool LendingChoice::take_instead_of_staging(Task& task, Queues ready, std::int64
 }
 
 bool LendingChoice::may_find_for_host(Queues ready) {
-  if (!host_has_room()) return false;
-  const PlaceId place = busiest(host_place);
+  if (!keeps_loads_ || !host_has_room()) return false;
+  const PlaceId place = busiest();
   if (place == host_place) return false;
   bool is_sooner = false;
   int looked_at = 0;
@@ -220,7 +232,7 @@ bool LendingChoice::may_find_for_host(Queues ready) {
 Task* LendingChoice::take_for_host(Queues ready, std::int64_t now_ns) {
   // Most looks end here: the host is too slow, wherever the tiles are.
   if (!may_find_for_host(ready)) return nullptr;
-  const ReadyQueue& queue = *ready[static_cast<std::size_t>(busiest(host_place).value())];
+  const ReadyQueue& queue = *ready[static_cast<std::size_t>(busiest().value())];
   Task* best = nullptr;
   LendableTasks::Lacking of_best;
   int looked_at = 0;
@@ -245,31 +257,34 @@ bool LendingChoice::has_surplus(Queues ready) const {
                              [](const auto& queue) { return queue->count() > kept_by_device; });
 }
 
-Task* LendingChoice::take_for_device(Queues ready, PlaceId device, std::uint64_t tile_bytes_max,
-                                     std::int64_t now_ns) {
-  idle(device).look_again_ns = now_ns + look_again_ns;
-  const PlaceId place = busiest(device);
-  if (place == device) return nullptr;
+Task* LendingChoice::take_for_device(Queues ready, const Visited& visited, std::int64_t now_ns) {
+  Idle& waits = idle(visited.device);
+  waits.look_again_ns = now_ns + look_again_ns;
+  const PlaceId place = fullest(ready);
   const ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
-  if (queue.count() <= kept_by_device) return nullptr;
+  if (place == visited.device || queue.count() <= kept_by_device) {
+    waits.surplus_since_ns.reset();
+    return nullptr;
+  }
+  if (!waits.surplus_since_ns) waits.surplus_since_ns = now_ns;
   Task* found = nullptr;
   int looked_at = 0;
   queue.from_lowest([&](Task& task) {
     const LendableTasks::Visit bytes = tasks_.visit(task);
-    if (bytes.largest <= tile_bytes_max && tasks_.may_visit(task, device)) {
-      const std::int64_t from_ns = may_visit_from(task, device, bytes);
+    if (bytes.largest <= visited.tile_bytes_max && tasks_.may_visit(task, visited.device)) {
+      const std::int64_t from_ns = may_visit_from(task, visited, bytes);
       if (from_ns > now_ns) {
-        idle(device).look_again_ns = std::max(idle(device).look_again_ns, from_ns);
+        waits.look_again_ns = std::max(waits.look_again_ns, from_ns);
         return false;
       }
-      if (!device_is_sooner(task, device, bytes)) return false;
+      if (!device_is_sooner(task, visited.device, bytes, queue.count())) return false;
       if (tasks_.claim(task)) found = &task;
     }
     return found == nullptr && ++looked_at < looked_at_max;
   });
   if (found == nullptr) return nullptr;
-  idle(device).look_again_ns = now_ns;
-  lend(*found, device, ready, now_ns);
+  waits.look_again_ns = now_ns;
+  lend(*found, visited.device, ready, now_ns);
   return found;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,10 @@ class LendableTasks {
 /// device that has none of its own (threads/lending.hpp, and the simulation). The loads of all
 /// places, and the choice.
 ///
+/// Loads are there for what may come to the host, and need not be kept where nothing may: then a
+/// task that becomes ready or ends costs nothing. Which device has much to do for another one its
+/// queue says, when that one looks.
+///
 /// Pure: who calls says what time it is. Not thread-safe: the caller serialises.
 class LendingChoice {
  public:
@@ -90,12 +95,24 @@ class LendingChoice {
   /// where devices are so many times as slow as is known. Any thread.
   [[nodiscard]] bool may_lend(const LendableTasks::Costs& costs, double slower) const;
 
+  /// Whether anything of such costs can be lent to the host, as slow as devices have shown
+  /// themselves at best.
+  [[nodiscard]] bool may_come_to_host(const LendableTasks::Costs& costs) const;
+  /// Some device has run enough for that.
+  [[nodiscard]] bool has_shown() const;
+  /// Keeps loads from now on, of tasks that become ready; nothing is lent to the host without.
+  void keep_loads() { keeps_loads_ = true; }
+  [[nodiscard]] bool keeps_loads() const { return keeps_loads_; }
+  /// The node has had no task for a while, and gets some: loads are kept, or not until
+  /// keep_loads().
+  void begin_work(bool keeps_loads);
+
   /// A task is in its place's queue. True: it has been taken out for the host, as its device cannot
   /// run it, its kernel is one that workers can divide, and the policy finds that better than
   /// staging it (000 section 3.2.2: there devices run products alone).
   [[nodiscard]] bool became_ready(protocol::Task& task, Queues ready, std::int64_t now_ns);
   /// It has run.
-  void finished(const protocol::Task& task, std::int64_t now_ns);
+  void finished(protocol::Task& task, std::int64_t now_ns);
 
   /// The host can take more, and would be sooner with a device's least urgent task, were the tiles
   /// there already: take_for_host() may find one. Takes some 100 ns, where a worker that is woken
@@ -104,10 +121,16 @@ class LendingChoice {
   /// Takes a task out of a device's queue for the host, and marks it so (Task::lent_to). Null: none
   /// is to be lent now.
   [[nodiscard]] protocol::Task* take_for_host(Queues ready, std::int64_t now_ns);
-  /// The same for a device that has had nothing of its own to do for as long as the visit takes,
-  /// and has room for tiles of so many bytes; the task's tiles are claimed.
-  [[nodiscard]] protocol::Task* take_for_device(Queues ready, PlaceId device,
-                                                std::uint64_t tile_bytes_max, std::int64_t now_ns);
+  /// A device without tasks of its own, which needs one.
+  struct Visited {
+    PlaceId device;
+    std::uint64_t tile_bytes_max = 0;  ///< of tiles that it has room for
+    std::int64_t idle_since_ns = 0;    ///< it has had none
+  };
+  /// The same for a device that has had nothing of its own to do, while others had too much, for as
+  /// long as the visit takes; the task's tiles are claimed.
+  [[nodiscard]] protocol::Task* take_for_device(Queues ready, const Visited& visited,
+                                                std::int64_t now_ns);
   /// Some device has more than it keeps.
   [[nodiscard]] bool has_surplus(Queues ready) const;
   /// take_for_device() may find what it did not find when it was last asked for that device.
@@ -122,11 +145,12 @@ class LendingChoice {
  private:
   using Costs = LendableTasks::Costs;
   using Kind = LendableTasks::Kind;
-  /// A device without tasks of its own, ready or under way.
+  /// What a device knows that looks for what might visit it.
   struct Idle {
-    std::int64_t since_ns = 0;
-    std::int64_t look_again_ns = 0;  ///< for what might visit it
-    std::int64_t visitors = 0;       ///< other devices' tasks that it has
+    /// Its looks have found another one with more than it keeps.
+    std::optional<std::int64_t> surplus_since_ns;
+    std::int64_t look_again_ns = 0;
+    std::int64_t visitors = 0;  ///< other devices' tasks that it has
   };
   [[nodiscard]] const Idle& idle(PlaceId device) const {
     return idle_[static_cast<std::size_t>(device.value()) - 1];
@@ -134,35 +158,30 @@ class LendingChoice {
   [[nodiscard]] Idle& idle(PlaceId device) {
     return idle_[static_cast<std::size_t>(device.value()) - 1];
   }
-  [[nodiscard]] bool has_own(PlaceId device) const {
-    return loads_.tasks(device) > idle(device).visitors;
-  }
-  void add_own(PlaceId place, const PlaceLoads::Work& work, std::int64_t now_ns);
-  /// One of its own has run, or is lent.
-  void own_is_gone(PlaceId device, std::int64_t now_ns) {
-    if (!has_own(device)) idle(device).since_ns = now_ns;
-  }
   /// Its place can run it: what it takes says something about the place. What a device cannot run
   /// is staged: a worker runs it whole, on copies of its tiles that come and go with it.
   [[nodiscard]] static bool counts(const protocol::Task& task, const Kind& kind) {
-    return task.place == host_place || task.is_lent_to_host() || kind.runs_on(task.place);
+    return task.place == host_place || kind.runs_on(task.place);
   }
+  void count(protocol::Task& task, const Kind& kind, PlaceId place, std::int64_t now_ns);
   /// It has fewer tasks at hand than its workers should have.
   [[nodiscard]] bool host_has_room() const;
   [[nodiscard]] PlaceLoads::Work work_at(const protocol::Task& task, const Kind& kind,
                                          PlaceId place);
   [[nodiscard]] std::int32_t width_of(const protocol::Task& task);
   [[nodiscard]] double transfer_seconds(PlaceId from, PlaceId to, std::uint64_t bytes) const;
-  [[nodiscard]] PlaceOffer offer_of_home(const protocol::Task& task, const Costs& costs,
-                                         std::uint64_t lacking) const;
   [[nodiscard]] bool host_is_sooner(const protocol::Task& task, const Kind& kind,
                                     const LendableTasks::Lacking& lacking);
+  /// `at_home`: ready tasks that its device has, with it.
   [[nodiscard]] bool device_is_sooner(const protocol::Task& task, PlaceId device,
-                                      const LendableTasks::Visit& bytes);
-  /// When a device has had nothing of its own for as long as such a visit takes.
-  [[nodiscard]] std::int64_t may_visit_from(const protocol::Task& task, PlaceId device,
+                                      const LendableTasks::Visit& bytes, std::size_t at_home);
+  /// When it has had nothing of its own, and others too much, for as long as such a visit takes.
+  [[nodiscard]] std::int64_t may_visit_from(const protocol::Task& task, const Visited& visited,
                                             const LendableTasks::Visit& bytes);
-  [[nodiscard]] PlaceId busiest(PlaceId but) const;
+  /// The device that has most to do; the host if none has anything.
+  [[nodiscard]] PlaceId busiest() const;
+  /// The device that has most ready tasks.
+  [[nodiscard]] static PlaceId fullest(Queues ready);
   void lend(protocol::Task& task, PlaceId to, Queues ready, std::int64_t now_ns);
   [[nodiscard]] bool take_instead_of_staging(protocol::Task& task, Queues ready,
                                              std::int64_t now_ns);
@@ -173,8 +192,8 @@ class LendingChoice {
   std::int32_t devices_;
   std::int32_t workers_;
   PlaceLoads loads_;
-  std::vector<Idle> idle_;             ///< by device
-  std::int64_t devices_since_ns_ = 0;  ///< some device has tasks of its own
+  bool keeps_loads_ = true;
+  std::vector<Idle> idle_;       ///< by device
   std::int64_t host_width_ = 0;  ///< workers that the host's tasks, ready or running, can keep busy
   std::int64_t lent_ = 0;
   std::int64_t visits_ = 0;

@@ -53,6 +53,8 @@ class PlaceLoads {
   /// What the place has needed for that at best lately: no pause makes it more.
   [[nodiscard]] double least_factor(PlaceId place) const;
   [[nodiscard]] std::int64_t tasks(PlaceId place) const { return at(place).tasks; }
+  /// It has finished a spell of tasks: what it needs is known from it.
+  [[nodiscard]] bool has_shown(PlaceId place) const { return at(place).best_spell.has_value(); }
 
  private:
   /// Of some tasks on end: at least as many as a place has at a time, since they may all finish

@@ -350,6 +350,7 @@ struct Task : Item {
   Task* queue_next = nullptr;   ///< for whoever holds the ready task
   PlaceId lent_to{-1};          ///< likewise: the place that runs it instead of its own
   std::int32_t cost_kind = -1;  ///< for whoever inserted it: which of the kinds that cost the same
+  bool is_counted = false;      ///< for whoever lends: among what its place has to do
   Operands operands;
 
   Task() : Item(Item::Kind::task) {}

@@ -141,6 +141,7 @@ class DeviceManager {
         record_task(trace_, *flight.task, std::max(flight.launched_ns, queue.free_since_ns), end,
                     {.stream = number_of(queue)});
         queue.free_since_ns = end;
+        if (!flight.is_visit) own_ended_ns_ = std::max(own_ended_ns_, end);
         finished.push_back(flight.task);
         queue.first = (queue.first + 1) % queue.flights.size();
       }
@@ -182,7 +183,7 @@ class DeviceManager {
   bool receive() {
     if (in_flight_ > visits_.count() || !tasks_.empty() || engine_.stopping()) return false;
     StreamQueue* const queue = choose();
-    protocol::Task* const task = queue == nullptr ? nullptr : visits_.take();
+    protocol::Task* const task = queue == nullptr ? nullptr : visits_.take(own_ended_ns_);
     if (task == nullptr) return false;
     queue->next().is_acquired = true;
     queue->next().is_visit = true;
@@ -319,6 +320,7 @@ class DeviceManager {
   Visits visits_;
   std::vector<StreamQueue> queues_;  ///< the urgent one last
   std::size_t in_flight_ = 0;
+  std::int64_t own_ended_ns_ = 0;  ///< the last of this place's tasks
   WaitingTasks tasks_;
   std::size_t ready_left_ = 0;     ///< that nobody has taken, when this last looked
   std::int32_t said_waiting_ = 0;  ///< to the engine

@@ -115,12 +115,13 @@ Engine::Wakes Engine::apply() {
   Actions& a = actions_;
   // First: a task that is ready now may be about to write the same block again.
   for (const BlockRef block : a.freed) store_.discard(block);
-  const std::int64_t now_ns = lending_ && !a.ready.empty() ? trace::now_ns() : 0;
+  const bool keeps_loads = lending_ && lending_->keeps_loads();
+  const std::int64_t now_ns = keeps_loads && !a.ready.empty() ? trace::now_ns() : 0;
   for (Task* task : a.ready) {
     const auto place = static_cast<std::size_t>(task->place.value());
     ready_[place]->push(*task);
     // Of what is lent at once the tiles wake a worker.
-    if (lending_ && lending_->became_ready(*task, ready_, now_ns)) continue;
+    if (keeps_loads && lending_->became_ready(*task, ready_, now_ns)) continue;
     if (place == 0) {
       ++wakes.cpu;
     } else {
@@ -139,7 +140,7 @@ Engine::Wakes Engine::apply() {
   // these reach with tiles of 1024.
   if (lending_) {
     const bool has_new = wakes.devices != 0;
-    if (has_new && idle_workers() > 0 && lending_->may_lend(ready_)) ++wakes.cpu;
+    if (keeps_loads && has_new && idle_workers() > 0 && lending_->may_lend(ready_)) ++wakes.cpu;
     if (looking_devices_ != 0 && lending_->has_surplus(ready_)) {
       const std::uint64_t woken = devices_that_look_again(trace::now_ns());
       looking_devices_ &= ~woken;
@@ -214,13 +215,26 @@ Task* Engine::take_above(PlaceId place, std::int32_t above, std::size_t& left) {
   return ready.pop();
 }
 
-Task* Engine::take_visitor(PlaceId device, std::size_t tile_bytes_max) {
-  if (!options_.lending) return nullptr;
+/// Whoever makes more tasks ready, or ends some, does so with the lock, and sees who looks.
+void Engine::calls_when_to_look(PlaceId device) {
+  looking_devices_ |= std::uint64_t{1} << (device.value() - 1);
+}
+
+bool Engine::may_take_visitor(PlaceId device) {
+  if (!lending_ || options_.devices.size() < 2) return false;
   const std::lock_guard lock(mutex_);
-  Task* const task = lending_->visit(ready_, device, tile_bytes_max, trace::now_ns());
+  if (lending_->has_surplus(ready_) && lending_->may_look_again(device, trace::now_ns())) {
+    return true;
+  }
+  calls_when_to_look(device);
+  return false;
+}
+
+Task* Engine::take_visitor(const LendingChoice::Visited& visited) {
+  const std::lock_guard lock(mutex_);
+  Task* const task = lending_->visit(ready_, visited, trace::now_ns());
   if (task == nullptr) {
-    // Whoever makes more tasks ready, or ends some, does so with the lock, and sees this.
-    looking_devices_ |= std::uint64_t{1} << (device.value() - 1);
+    calls_when_to_look(visited.device);
   } else {
     running_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -236,7 +250,7 @@ void Engine::stage(Task& task) {
   cpu_bell.ring();
 }
 
-/// `now_ns` is of meaning with lending alone.
+/// `now_ns` is of meaning where loads are kept alone.
 void Engine::finished_locked(Task& task, std::int64_t now_ns) {
   running_.fetch_sub(1, std::memory_order_relaxed);
   if (lending_) lending_->finished(task, now_ns);
@@ -255,6 +269,11 @@ std::int64_t Engine::tasks_visiting() {
   return lending_ ? lending_->visits() : 0;
 }
 
+bool Engine::keeps_loads() {
+  const std::lock_guard lock(mutex_);
+  return lending_ && lending_->keeps_loads();
+}
+
 std::int32_t Engine::tasks_divided() {
   const std::lock_guard lock(mutex_);
   return fine_.divided_count();
@@ -264,7 +283,7 @@ void Engine::finish(std::span<Task* const> finished) {
   Wakes wakes;
   {
     const std::lock_guard lock(mutex_);
-    const std::int64_t now_ns = lending_ ? trace::now_ns() : 0;
+    const std::int64_t now_ns = lending_ && lending_->keeps_loads() ? trace::now_ns() : 0;
     for (Task* task : finished) finished_locked(*task, now_ns);
     wakes = apply();
     update_ready_hint();

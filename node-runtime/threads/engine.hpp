@@ -160,10 +160,12 @@ class Engine {
                     std::size_t count) const {
     trace.counter(depth_name_, place, time_ns, static_cast<std::int64_t>(count));
   }
-  /// Takes a ready task of another device's place, with tiles of at most so many bytes, for a
-  /// device that has nothing to do; its blocks are acquired in that device's memory. Null: there is
-  /// none now, and the device's bell rings when it should look again.
-  protocol::Task* take_visitor(PlaceId device, std::size_t tile_bytes_max);
+  /// Another device's place may have a ready task for a device that has nothing to do. False: none
+  /// now, and the device's bell rings when it should look again.
+  [[nodiscard]] bool may_take_visitor(PlaceId device);
+  /// Takes that task, after may_take_visitor(); its blocks are acquired in its own device's memory.
+  /// Null: there is none now, and the device's bell rings when it should look again.
+  protocol::Task* take_visitor(const LendingChoice::Visited& visited);
   /// Hands a task of a device's place to the CPU workers, because only the host has its kernel: one
   /// of them runs it on copies of its tiles. It stays taken.
   void stage(protocol::Task& task);
@@ -227,6 +229,8 @@ class Engine {
   [[nodiscard]] std::int64_t tasks_lent();
   /// Tasks of devices' places that other devices have run or are about to.
   [[nodiscard]] std::int64_t tasks_visiting();
+  /// What places have to do is counted, as something may come to the host (Lending::begin_work).
+  [[nodiscard]] bool keeps_loads();
   /// Tasks that CPU workers have divided and not ended.
   [[nodiscard]] std::int32_t tasks_divided();
   /// Fine-grain forms made since the engine was: jobs that were reserved or started find theirs.
@@ -318,6 +322,7 @@ class Engine {
 
   Wakes apply();  ///< carries out `actions_`; with the lock
   [[nodiscard]] std::uint64_t devices_that_look_again(std::int64_t now_ns) const;
+  void calls_when_to_look(PlaceId device);
   void ring(Wakes& wakes);  ///< without the lock; ends completed jobs first
   /// With the lock.
   void update_ready_hint() {

@@ -168,6 +168,7 @@ void Engine::give_pools_back(JobRecord& job) {
 void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   const std::lock_guard lock(mutex_);
   if (failure_.has_value()) throw *failure_;  // the store ends its pools
+  if (lending_ && active_jobs() == 0) lending_->begin_work();
   protocol::JobOptions options;
   options.window = options_.window;
   options.pools = job->pools;

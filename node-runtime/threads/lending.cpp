@@ -14,6 +14,10 @@ using protocol::Task;
 
 namespace {
 
+/// Of so many times that the node begins to work, loads are kept in one at least: devices may have
+/// become slower.
+constexpr std::int64_t measured_each = 32;
+
 /// A task's kernel and the shapes of its tiles.
 class CaseOf {
  public:
@@ -55,6 +59,21 @@ LendableTasks::Costs Lending::costs_of(const KernelCase& what) const {
   return {task_costs_.kernel(what, false), task_costs_.kernel(what, true)};
 }
 
+/// What fills a matrix no device runs, and no worker divides.
+bool Lending::may_come_to_host(const Known& known) const {
+  if (known.kernel->host == nullptr) return false;
+  const bool all_run = std::popcount(known.devices) == std::ssize(devices_);
+  if (!all_run && known.kernel->fine != nullptr) return true;
+  return known.devices != 0 && choice_.may_come_to_host(known.costs);
+}
+
+void Lending::begin_work() {
+  const bool is_known = choice_.has_shown() && ++works_begun_ % measured_each != 0;
+  choice_.begin_work(!is_known || std::ranges::any_of(known_, [this](const Known& known) {
+    return may_come_to_host(known);
+  }));
+}
+
 bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
   constexpr double slower = 2;
   return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what), slower);
@@ -84,9 +103,11 @@ std::int32_t Lending::kind_of(const Task& task) {
   if (is_new) {
     Known& known = known_.emplace_back();
     known.costs = costs_of(CaseOf(store_, task).what());
+    known.kernel = key.kernel;
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       if (devices_[d]->runs(kernel_of(task))) known.devices |= std::uint64_t{1} << d;
     }
+    if (may_come_to_host(known)) choice_.keep_loads();
   }
   last = *at;
   return at->second;
@@ -144,7 +165,7 @@ bool Lending::claim(const Task& task) {
   return store_.cache(task.place).try_acquire(TaskUses(store_, task).span());
 }
 
-void Lending::finished(const Task& task, std::int64_t now_ns) {
+void Lending::finished(Task& task, std::int64_t now_ns) {
   choice_.finished(task, now_ns);
   if (task.is_lent_to_host()) store_.cache(task.place).release_host(TaskUses(store_, task).span());
 }

@@ -49,8 +49,9 @@ struct CostKey {
 /// tiles, which end (Residency); workers do not wait for it. A visit begins only when all of its
 /// tiles are where it needs them, and then waits for nothing.
 ///
-/// Not thread-safe: the engine's lock serialises. Costs a few 100 ns for a task, and for one that
-/// is lent a few microseconds.
+/// Not thread-safe: the engine's lock serialises. A task that becomes ready and ends costs some
+/// 100 ns where any may come to the host, and nothing where none may; one that is lent a few
+/// microseconds.
 class Lending final : private LendableTasks {
  public:
   /// `devices[d]` is place d + 1.
@@ -61,13 +62,18 @@ class Lending final : private LendableTasks {
   /// slow as is known: what has to be ready for that.
   [[nodiscard]] bool may_lend(const KernelCase& what, PlaceId place) const;
 
+  /// A job begins, and the node has no other one: decides whether loads are kept for it.
+  void begin_work();
+  /// Who tells of tasks says what time it is.
+  [[nodiscard]] bool keeps_loads() const { return choice_.keeps_loads(); }
+
   /// A task has been inserted: it keeps from now on what is known of its kernel on such tiles.
   void inserted(protocol::Task& task) { task.cost_kind = kind_of(task); }
   /// A task is in its place's queue. True: its device cannot run it, and it is lent at once
   /// (LendingChoice::became_ready).
   bool became_ready(protocol::Task& task, LendingChoice::Queues ready, std::int64_t now_ns);
   /// It has run. To be called before the protocol hears of it: its blocks are let go.
-  void finished(const protocol::Task& task, std::int64_t now_ns);
+  void finished(protocol::Task& task, std::int64_t now_ns);
 
   /// A worker that looks may find a task to lend (LendingChoice::may_find_for_host).
   [[nodiscard]] bool may_lend(LendingChoice::Queues ready) {
@@ -79,12 +85,11 @@ class Lending final : private LendableTasks {
   /// Lent tasks whose tiles have come go to the host's queue; how many.
   std::size_t take_arrived(ReadyQueue& host);
 
-  /// Takes a task from another device's queue for one that has nothing to do, and room for tiles of
-  /// so many bytes, if the policy wants that; its blocks are acquired in its own device's memory.
-  /// Null: there is none.
-  [[nodiscard]] protocol::Task* visit(LendingChoice::Queues ready, PlaceId device,
-                                      std::size_t tile_bytes_max, std::int64_t now_ns) {
-    return choice_.take_for_device(ready, device, tile_bytes_max, now_ns);
+  /// Takes a task from another device's queue for one that has nothing to do, if the policy wants
+  /// that; its blocks are acquired in its own device's memory. Null: there is none.
+  [[nodiscard]] protocol::Task* visit(LendingChoice::Queues ready,
+                                      const LendingChoice::Visited& visited, std::int64_t now_ns) {
+    return choice_.take_for_device(ready, visited, now_ns);
   }
   /// Devices that have nothing to do may find such tasks, each from when it may look again.
   [[nodiscard]] bool has_surplus(LendingChoice::Queues ready) const {
@@ -112,10 +117,13 @@ class Lending final : private LendableTasks {
   }
 
   struct Known : Kind {
+    const Kernel* kernel = nullptr;
     std::int32_t width = 0;  ///< 0: nobody has asked for it
   };
 
   [[nodiscard]] Costs costs_of(const KernelCase& what) const;
+  /// Some task of that kind may be lent to the host.
+  [[nodiscard]] bool may_come_to_host(const Known& known) const;
   [[nodiscard]] std::int32_t kind_of(const protocol::Task& task);
   [[nodiscard]] Known& known_of(const protocol::Task& task);
   /// Asks for the tiles of a task that has been taken for the host.
@@ -133,6 +141,7 @@ class Lending final : private LendableTasks {
   /// By kernel: thousands of tasks are alike, and most follow such a one.
   std::array<std::pair<CostKey, std::int32_t>, 16> last_{};
   LendingChoice choice_;
+  std::int64_t works_begun_ = 0;
   std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };
 

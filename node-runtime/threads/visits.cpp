@@ -60,8 +60,8 @@ bool Visits::provide_room(std::size_t bytes) {
 
 /// Room comes first, as a task that is taken cannot be given back: for as many tiles of the largest
 /// size as a task may have, or else none is asked for.
-Task* Visits::take() {
-  if (engine_.options().devices.size() < 2 || !engine_.options().lending) return nullptr;
+Task* Visits::take(std::int64_t idle_since_ns) {
+  if (!engine_.may_take_visitor(place_)) return nullptr;
   const auto free = std::ranges::find(visits_, nullptr, &Visit::task);
   if (free == visits_.end()) return nullptr;
   // Where not all blocks fit, room is what tasks of this place wait for.
@@ -77,7 +77,7 @@ Task* Visits::take() {
     free->uses[i] = {blocks[i], AccessMode::write, {}};
   }
   if (!cache_.try_acquire(free->span())) return nullptr;
-  Task* const task = engine_.take_visitor(place_, room_bytes_);
+  Task* const task = engine_.take_visitor({place_, room_bytes_, idle_since_ns});
   const std::size_t wanted = task == nullptr ? 0 : task->operand_count;
   cache_.release_and_discard(free->span().subspan(wanted));
   free->count = wanted;

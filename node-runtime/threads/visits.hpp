@@ -32,8 +32,9 @@ class Visits {
   Visits& operator=(const Visits&) = delete;
   ~Visits();
 
-  /// A task to run, with its tiles and room for them; null if none is to come now.
-  [[nodiscard]] protocol::Task* take();
+  /// A task to run, with its tiles and room for them, for a device that has had none of its own
+  /// since then; null if none is to come now.
+  [[nodiscard]] protocol::Task* take(std::int64_t idle_since_ns);
   /// Queues the copies and the kernel. `info` as Stream::launch has it.
   void start(Stream& stream, const protocol::Task& task, std::int64_t* info);
   /// Its event has been recorded, and start() was called unless its job was cancelled.

@@ -129,7 +129,8 @@ void SimulatedNode::receive(std::int32_t number) {
     if (least->given >= world_.machine.stream_depth) return;
     const PlaceId place{number + 1};
     protocol::Task* const task = lending_->choice().take_for_device(
-        ready_, place, std::numeric_limits<std::uint64_t>::max(), world_.now_ns);
+        ready_, {place, std::numeric_limits<std::uint64_t>::max(), device.own_ended_ns},
+        world_.now_ns);
     if (task == nullptr) return;
     ++world_.result.tasks_visiting;
     ++device.visits;

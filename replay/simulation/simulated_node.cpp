@@ -495,7 +495,11 @@ void SimulatedNode::kernel_noticed(std::int32_t number) {
   kernels_.remove(number);
   Device& device = devices_[static_cast<std::size_t>(kernel.device)];
   --device.streams[static_cast<std::size_t>(kernel.stream)].given;
-  if (kernel.task->is_lent_to_device()) --device.visits;
+  if (kernel.task->is_lent_to_device()) {
+    --device.visits;
+  } else {
+    device.own_ended_ns = world_.now_ns;
+  }
   finished(*kernel.task);
   collect();
 }

@@ -81,16 +81,18 @@ struct TwoDevices {
   }
   /// For a device that has had nothing of its own for long.
   Task* visitor(PlaceId device, std::uint64_t room = tile_bytes) {
+    static_cast<void>(visitor_now(device, room));  // it sees who has too much
     now_ns += 100'000'000;
     return visitor_now(device, room);
   }
   Task* visitor_now(PlaceId device, std::uint64_t room = tile_bytes) {
-    return choice.take_for_device(ready, device, room, now_ns);
+    return choice.take_for_device(ready, {device, room, idle_since_ns}, now_ns);
   }
   /// The next of a device's tasks has run.
   void finish_one(PlaceId device) {
     Task* const task = ready[static_cast<std::size_t>(device.value())]->pop();
     choice.finished(*task, now_ns);
+    idle_since_ns = now_ns;
   }
 
   Tasks known;
@@ -98,6 +100,7 @@ struct TwoDevices {
   std::deque<Task> tasks;
   LendingChoice choice;
   std::int64_t now_ns = 0;
+  std::int64_t idle_since_ns = 0;  ///< whoever asks for a visitor
 };
 
 constexpr PlaceId first{1};
@@ -167,6 +170,66 @@ TEST(LendingChoice, waits_at_the_begin_of_work_as_if_a_device_had_just_come_to_i
   EXPECT_EQ(node.visitor_now(second), nullptr);
   node.now_ns += 1'000'000;  // a kernel
   EXPECT_NE(node.visitor_now(second), nullptr);
+}
+
+TEST(LendingChoice, begins_to_wait_anew_with_each_work_of_the_node) {
+  TwoDevices node;
+  node.add_rising(first, 40);
+  EXPECT_EQ(node.visitor_now(second), nullptr);
+  node.now_ns += 1'000'000'000;  // whoever had too much is done with it, and nobody has looked
+  node.choice.begin_work(true);
+  EXPECT_EQ(node.visitor_now(second), nullptr);
+  node.now_ns += 1'000'000;
+  EXPECT_NE(node.visitor_now(second), nullptr);
+}
+
+TEST(LendingChoice, without_loads_lends_nothing_to_the_host_and_gives_devices_what_they_ask_for) {
+  TwoDevices node;
+  node.known.worker = 4e-3;
+  node.known.parts = 4;
+  node.choice.begin_work(false);
+  node.add_rising(first, 40);
+  EXPECT_FALSE(node.choice.may_find_for_host(node.ready));
+  EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns), nullptr);
+  Task* const task = node.visitor(second);
+  ASSERT_NE(task, nullptr);
+  node.choice.finished(*task, node.now_ns);
+  node.choice.begin_work(true);
+  node.add_rising(first, 40);
+  EXPECT_TRUE(node.choice.may_find_for_host(node.ready));
+}
+
+TEST(LendingChoice, counts_what_becomes_ready_from_when_loads_are_kept) {
+  TwoDevices node;
+  node.known.worker = 4e-3;
+  node.known.parts = 4;
+  node.choice.begin_work(false);
+  node.add_rising(first, 12);
+  node.choice.keep_loads();
+  EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns), nullptr) << "it knows of none";
+  node.add_rising(first, 12);
+  EXPECT_NE(node.choice.take_for_host(node.ready, node.now_ns), nullptr);
+  while (node.ready[1]->count() > 0) node.finish_one(first);
+  EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns), nullptr);
+}
+
+TEST(LendingChoice, knows_by_what_devices_have_shown_whether_anything_may_come_to_the_host) {
+  TwoDevices node;
+  // All workers together need so many times what both devices should.
+  const auto may_come = [&node](double times) {
+    return node.choice.may_come_to_host({times * kernel_seconds / 2 * 4, kernel_seconds});
+  };
+  EXPECT_TRUE(may_come(15));
+  EXPECT_FALSE(may_come(40));
+  EXPECT_FALSE(node.choice.has_shown());
+  for (int i = 0; i < 40; ++i) {
+    node.add(first, 10);
+    node.now_ns += 4'000'000;
+    node.finish_one(first);
+  }
+  EXPECT_TRUE(node.choice.has_shown());
+  EXPECT_TRUE(may_come(40)) << "a device is four times as slow";
+  EXPECT_FALSE(may_come(80));
 }
 
 TEST(LendingChoice, of_one_device_nothing_visits_itself) {

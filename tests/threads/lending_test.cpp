@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -118,6 +120,44 @@ TEST(Lending, an_idle_device_runs_tasks_of_a_busy_one_with_the_same_bits) {
   const Outcome fixed = outcome_of(one_sided_work(), {.devices = 2, .workers = 1});
   EXPECT_EQ(fixed.tasks_visiting, 0);
   EXPECT_TRUE(same_bits(fixed, alone));
+}
+
+/// Workers are given nothing; devices may be.
+class OfDevicesAlone final : public PlacementPolicy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "devices alone"; }
+  [[nodiscard]] bool moves_tasks() const override { return true; }
+  [[nodiscard]] std::size_t choose(std::span<const PlaceOffer> offers) const override {
+    return offers.back().place == host_place ? 0 : dynamic_.choose(offers);
+  }
+
+ private:
+  DynamicPlacement dynamic_;
+};
+
+TEST(Lending, keeps_no_loads_where_nothing_may_come_to_the_host_and_visits_all_the_same) {
+  const Work work = one_sided_work();
+  const Outcome alone = outcome_of(work, {.devices = 1, .workers = 1});
+  Machine machine{.devices = 2, .workers = 1, .placement = "dynamic"};
+  machine.faults.placement = std::make_shared<OfDevicesAlone>();
+  Node node(config_of(machine, work.layout), machine.faults);
+  EXPECT_TRUE(node.engine().keeps_loads()) << "nobody has shown anything";
+  int kept = 0;
+  std::int64_t visiting = 0;
+  // Of 32 works one is measured again; a matrix is filled in one of its own.
+  for (int run = 0; run < 20; ++run) {
+    const std::int64_t before = node.engine().tasks_visiting();
+    Outcome outcome;
+    work.run(node, outcome);
+    ASSERT_TRUE(same_bits(outcome, alone)) << run;
+    if (run == 0) continue;
+    const bool keeps = node.engine().keeps_loads();
+    kept += keeps ? 1 : 0;
+    if (!keeps) visiting += node.engine().tasks_visiting() - before;
+  }
+  EXPECT_LE(kept, 2);
+  EXPECT_GT(visiting, 0);
+  EXPECT_EQ(node.engine().tasks_lent(), 0);
 }
 
 /// A third device has nothing of its own.
