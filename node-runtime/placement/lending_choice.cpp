@@ -55,7 +55,7 @@ bool LendingChoice::may_lend(const Costs& costs, double slower) const {
 bool LendingChoice::may_come_to_host(const Costs& costs) const {
   double slower = 0;
   for (std::int32_t p = 1; p <= devices_; ++p) {
-    slower = std::max(slower, loads_.least_factor(PlaceId{p}));
+    slower = std::max(slower, loads_.best_factor(PlaceId{p}));
   }
   return may_lend(costs, slower);
 }
@@ -65,6 +65,10 @@ bool LendingChoice::has_shown() const {
     if (loads_.has_shown(PlaceId{p})) return true;
   }
   return false;
+}
+
+void LendingChoice::forget_shown() {
+  for (std::int32_t p = 1; p <= devices_; ++p) loads_.forget_best(PlaceId{p});
 }
 
 void LendingChoice::begin_work(bool keeps_loads) {
@@ -259,7 +263,6 @@ bool LendingChoice::has_surplus(Queues ready) const {
 
 Task* LendingChoice::take_for_device(Queues ready, const Visited& visited, std::int64_t now_ns) {
   Idle& waits = idle(visited.device);
-  waits.look_again_ns = now_ns + look_again_ns;
   const PlaceId place = fullest(ready);
   const ReadyQueue& queue = *ready[static_cast<std::size_t>(place.value())];
   if (place == visited.device || queue.count() <= kept_by_device) {
@@ -272,18 +275,13 @@ Task* LendingChoice::take_for_device(Queues ready, const Visited& visited, std::
   queue.from_lowest([&](Task& task) {
     const LendableTasks::Visit bytes = tasks_.visit(task);
     if (bytes.largest <= visited.tile_bytes_max && tasks_.may_visit(task, visited.device)) {
-      const std::int64_t from_ns = may_visit_from(task, visited, bytes);
-      if (from_ns > now_ns) {
-        waits.look_again_ns = std::max(waits.look_again_ns, from_ns);
-        return false;
-      }
+      if (may_visit_from(task, visited, bytes) > now_ns) return false;
       if (!device_is_sooner(task, visited.device, bytes, queue.count())) return false;
       if (tasks_.claim(task)) found = &task;
     }
     return found == nullptr && ++looked_at < looked_at_max;
   });
   if (found == nullptr) return nullptr;
-  waits.look_again_ns = now_ns;
   lend(*found, visited.device, ready, now_ns);
   return found;
 }

@@ -82,10 +82,6 @@ class LendingChoice {
   /// Ready tasks that a device keeps at least, beside those that its streams have: before another
   /// one had their tiles it would have come to them itself.
   static constexpr std::size_t kept_by_device = 8;
-  /// A device that has looked for a task of another one in vain need not look again before that,
-  /// about as long as copies and kernel of a visit take: with each task that becomes ready it would
-  /// hold up those who have work.
-  static constexpr std::int64_t look_again_ns = 100'000;
 
   /// `tasks` outlives it. Places 1 to `devices` are the devices'.
   LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
@@ -100,6 +96,8 @@ class LendingChoice {
   [[nodiscard]] bool may_come_to_host(const LendableTasks::Costs& costs) const;
   /// Some device has run enough for that.
   [[nodiscard]] bool has_shown() const;
+  /// They may need more by now.
+  void forget_shown();
   /// Keeps loads from now on, of tasks that become ready; nothing is lent to the host without.
   void keep_loads() { keeps_loads_ = true; }
   [[nodiscard]] bool keeps_loads() const { return keeps_loads_; }
@@ -133,10 +131,6 @@ class LendingChoice {
                                                 std::int64_t now_ns);
   /// Some device has more than it keeps.
   [[nodiscard]] bool has_surplus(Queues ready) const;
-  /// take_for_device() may find what it did not find when it was last asked for that device.
-  [[nodiscard]] bool may_look_again(PlaceId device, std::int64_t now_ns) const {
-    return now_ns >= idle(device).look_again_ns;
-  }
 
   /// Tasks taken so far, for the host and for devices.
   [[nodiscard]] std::int64_t lent() const { return lent_; }
@@ -149,7 +143,6 @@ class LendingChoice {
   struct Idle {
     /// Its looks have found another one with more than it keeps.
     std::optional<std::int64_t> surplus_since_ns;
-    std::int64_t look_again_ns = 0;
     std::int64_t visitors = 0;  ///< other devices' tasks that it has
   };
   [[nodiscard]] const Idle& idle(PlaceId device) const {

@@ -97,6 +97,10 @@ double PlaceLoads::least_factor(PlaceId place) const {
   return std::min(load.factor, *std::ranges::min_element(load.spells));
 }
 
+double PlaceLoads::best_factor(PlaceId place) const {
+  return std::min(least_factor(place), at(place).best_spell.value_or(least_factor(place)));
+}
+
 void PlaceLoads::forget_after_rest(PlaceId place, std::int64_t now_ns) {
   Load& load = at(place);
   if (load.tasks > 0) return;

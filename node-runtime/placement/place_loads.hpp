@@ -53,8 +53,11 @@ class PlaceLoads {
   /// What the place has needed for that at best lately: no pause makes it more.
   [[nodiscard]] double least_factor(PlaceId place) const;
   [[nodiscard]] std::int64_t tasks(PlaceId place) const { return at(place).tasks; }
-  /// It has finished a spell of tasks: what it needs is known from it.
+  /// It has finished a spell of tasks: what it needs is known from it, until that is forgotten.
   [[nodiscard]] bool has_shown(PlaceId place) const { return at(place).best_spell.has_value(); }
+  /// What the place has needed at best in any spell.
+  [[nodiscard]] double best_factor(PlaceId place) const;
+  void forget_best(PlaceId place) { at(place).best_spell.reset(); }
 
  private:
   /// Of some tasks on end: at least as many as a place has at a time, since they may all finish

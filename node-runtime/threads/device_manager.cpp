@@ -111,12 +111,21 @@ class DeviceManager {
     const bool polls = in_flight_ > 0 && !device_.info().notifies;
     if (!polls) {
       // Tasks that were held back for what is under way may go when that has paused for long.
-      bell_.wait(ticket, tasks_.is_held_back() ? WaitingTasks::front_pause_ns / 1000 : 0);
+      bell_.wait(ticket,
+                 tasks_.is_held_back() ? WaitingTasks::front_pause_ns / 1000 : until_look_us());
     } else if (engine_.options().oversubscribed || engine_.options().wait == WaitPolicy::park) {
       bell_.wait(ticket, 20);
     } else {
       for (int i = 0; i < 20 && !bell_.rung_since(ticket); ++i) relax_cpu();
     }
+  }
+
+  /// Until it may be visited, in microseconds; 0: not while it has tasks, or no job is there.
+  [[nodiscard]] std::int64_t until_look_us() const {
+    const std::int64_t at_ns = visits_.look_again_ns();
+    const bool looks = in_flight_ <= visits_.count() && tasks_.empty() && at_ns != Visits::never;
+    if (!looks || engine_.active_jobs() == 0) return 0;
+    return std::max<std::int64_t>(1, (at_ns - trace::now_ns()) / 1000);
   }
 
   /// FIREs what has finished.

@@ -138,14 +138,8 @@ Engine::Wakes Engine::apply() {
   }
   // Nobody is woken to look for nothing: with each task of four GPUs that took an eighth of what
   // these reach with tiles of 1024.
-  if (lending_) {
-    const bool has_new = wakes.devices != 0;
-    if (keeps_loads && has_new && idle_workers() > 0 && lending_->may_lend(ready_)) ++wakes.cpu;
-    if (looking_devices_ != 0 && lending_->has_surplus(ready_)) {
-      const std::uint64_t woken = devices_that_look_again(trace::now_ns());
-      looking_devices_ &= ~woken;
-      wakes.devices |= woken;
-    }
+  if (keeps_loads && wakes.devices != 0 && idle_workers() > 0 && lending_->may_lend(ready_)) {
+    ++wakes.cpu;
   }
   // Jobs drained by this event: completing one changes no other, so the list is stable.
   for (protocol::Job* job : a.drained) drained(*job, wakes);
@@ -160,16 +154,6 @@ Engine::Wakes Engine::apply() {
   }
   event_count_.fetch_add(1, std::memory_order_relaxed);
   return wakes;
-}
-
-/// Of those that look, a bit each.
-std::uint64_t Engine::devices_that_look_again(std::int64_t now_ns) const {
-  std::uint64_t found = 0;
-  for (std::uint64_t left = looking_devices_; left != 0; left &= left - 1) {
-    const PlaceId place{std::countr_zero(left) + 1};
-    if (lending_->may_look_again(place, now_ns)) found |= left & (~left + 1);
-  }
-  return found;
 }
 
 void Engine::Wakes::merge(Wakes&& other) {
@@ -215,29 +199,15 @@ Task* Engine::take_above(PlaceId place, std::int32_t above, std::size_t& left) {
   return ready.pop();
 }
 
-/// Whoever makes more tasks ready, or ends some, does so with the lock, and sees who looks.
-void Engine::calls_when_to_look(PlaceId device) {
-  looking_devices_ |= std::uint64_t{1} << (device.value() - 1);
-}
-
-bool Engine::may_take_visitor(PlaceId device) {
-  if (!lending_ || options_.devices.size() < 2) return false;
+bool Engine::has_surplus() {
   const std::lock_guard lock(mutex_);
-  if (lending_->has_surplus(ready_) && lending_->may_look_again(device, trace::now_ns())) {
-    return true;
-  }
-  calls_when_to_look(device);
-  return false;
+  return lending_->has_surplus(ready_);
 }
 
 Task* Engine::take_visitor(const LendingChoice::Visited& visited) {
   const std::lock_guard lock(mutex_);
   Task* const task = lending_->visit(ready_, visited, trace::now_ns());
-  if (task == nullptr) {
-    calls_when_to_look(visited.device);
-  } else {
-    running_.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (task != nullptr) running_.fetch_add(1, std::memory_order_relaxed);
   return task;
 }
 

@@ -160,11 +160,10 @@ class Engine {
                     std::size_t count) const {
     trace.counter(depth_name_, place, time_ns, static_cast<std::int64_t>(count));
   }
-  /// Another device's place may have a ready task for a device that has nothing to do. False: none
-  /// now, and the device's bell rings when it should look again.
-  [[nodiscard]] bool may_take_visitor(PlaceId device);
-  /// Takes that task, after may_take_visitor(); its blocks are acquired in its own device's memory.
-  /// Null: there is none now, and the device's bell rings when it should look again.
+  /// Some device has more ready tasks than it keeps: another one may take some (take_visitor()).
+  [[nodiscard]] bool has_surplus();
+  /// Takes such a task for a device that has nothing to do; its blocks are acquired in its own
+  /// device's memory. Null: there is none now.
   protocol::Task* take_visitor(const LendingChoice::Visited& visited);
   /// Hands a task of a device's place to the CPU workers, because only the host has its kernel: one
   /// of them runs it on copies of its tiles. It stays taken.
@@ -320,9 +319,7 @@ class Engine {
 
   static constexpr std::size_t wakes_at_once = 2;
 
-  Wakes apply();  ///< carries out `actions_`; with the lock
-  [[nodiscard]] std::uint64_t devices_that_look_again(std::int64_t now_ns) const;
-  void calls_when_to_look(PlaceId device);
+  Wakes apply();            ///< carries out `actions_`; with the lock
   void ring(Wakes& wakes);  ///< without the lock; ends completed jobs first
   /// With the lock.
   void update_ready_hint() {
@@ -348,6 +345,7 @@ class Engine {
   [[nodiscard]] OperandShape shape_of(protocol::TileId tile) const;
   void give_pools_back(JobRecord& job);
   void add_job(const std::shared_ptr<JobRecord>& job);
+  void call_devices();
   void drained(protocol::Job& handle, Wakes& wakes);
   void complete(const JobRecord& job, const JobResult& result, Wakes& wakes);
   void end(Remains& remains);
@@ -366,7 +364,6 @@ class Engine {
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
   std::optional<Lending> lending_;                  ///< of devices' tasks to other places
-  std::uint64_t looking_devices_ = 0;               ///< that found no task elsewhere; a bit each
   FineScheduler fine_;
   FineGraphs fine_graphs_;                       ///< has a lock of its own
   std::mutex divided_mutex_;                     ///< of the next one; never taken with `mutex_`

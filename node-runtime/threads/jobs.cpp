@@ -84,6 +84,7 @@ void Engine::start(const std::shared_ptr<JobRecord>& job) {
   }
   add_job(job);
   generation_bell.ring();
+  call_devices();
 }
 
 std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks_minimum) {
@@ -93,7 +94,14 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   job->blocks_minimum.assign(static_cast<std::size_t>(store_.places()), blocks_minimum);
   reserve_pools(*job, Pages::soon);
   add_job(job);
+  call_devices();
   return job;
+}
+
+/// Those that may have nothing of their own in a job look for visits from now on.
+void Engine::call_devices() {
+  if (!lending_) return;
+  for (const auto& bell : device_bells) bell->ring();
 }
 
 std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum, bool has_temporaries,

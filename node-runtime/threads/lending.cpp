@@ -59,19 +59,22 @@ LendableTasks::Costs Lending::costs_of(const KernelCase& what) const {
   return {task_costs_.kernel(what, false), task_costs_.kernel(what, true)};
 }
 
-/// What fills a matrix no device runs, and no worker divides.
-bool Lending::may_come_to_host(const Known& known) const {
-  if (known.kernel->host == nullptr) return false;
-  const bool all_run = std::popcount(known.devices) == std::ssize(devices_);
-  if (!all_run && known.kernel->fine != nullptr) return true;
-  return known.devices != 0 && choice_.may_come_to_host(known.costs);
+/// By what there was lately, as one kind: single kinds may well be worth lending where all of it
+/// is not. A GPU needs about as long for the factorization of a tile as some workers do, say, but
+/// these tasks are few, and urgent.
+void Lending::begin_work() {
+  if (++works_begun_ % measured_each == 0) choice_.forget_shown();
+  const bool is_known = choice_.has_shown() && lately_.device > 0;
+  choice_.begin_work(!is_known || devices_lack_kernels_ || choice_.may_come_to_host(lately_));
+  lately_ = {lately_.worker / 2, lately_.device / 2};
 }
 
-void Lending::begin_work() {
-  const bool is_known = choice_.has_shown() && ++works_begun_ % measured_each != 0;
-  choice_.begin_work(!is_known || std::ranges::any_of(known_, [this](const Known& known) {
-    return may_come_to_host(known);
-  }));
+void Lending::inserted(Task& task) {
+  task.cost_kind = kind_of(task);
+  const Known& known = known_of(task);
+  if (task.place == host_place || !known.runs_on(task.place)) return;
+  lately_.worker += known.costs.worker;
+  lately_.device += known.costs.device;
 }
 
 bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
@@ -103,11 +106,14 @@ std::int32_t Lending::kind_of(const Task& task) {
   if (is_new) {
     Known& known = known_.emplace_back();
     known.costs = costs_of(CaseOf(store_, task).what());
-    known.kernel = key.kernel;
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       if (devices_[d]->runs(kernel_of(task))) known.devices |= std::uint64_t{1} << d;
     }
-    if (may_come_to_host(known)) choice_.keep_loads();
+    // What fills a matrix no device runs either, but no worker divides it.
+    const bool some_lack_it = std::popcount(known.devices) < std::ssize(devices_);
+    devices_lack_kernels_ |= some_lack_it && key.kernel->fine != nullptr;
+    const bool may_come = known.devices != 0 && choice_.may_come_to_host(known.costs);
+    if (devices_lack_kernels_ || may_come) choice_.keep_loads();
   }
   last = *at;
   return at->second;

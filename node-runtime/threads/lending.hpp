@@ -68,7 +68,7 @@ class Lending final : private LendableTasks {
   [[nodiscard]] bool keeps_loads() const { return choice_.keeps_loads(); }
 
   /// A task has been inserted: it keeps from now on what is known of its kernel on such tiles.
-  void inserted(protocol::Task& task) { task.cost_kind = kind_of(task); }
+  void inserted(protocol::Task& task);
   /// A task is in its place's queue. True: its device cannot run it, and it is lent at once
   /// (LendingChoice::became_ready).
   bool became_ready(protocol::Task& task, LendingChoice::Queues ready, std::int64_t now_ns);
@@ -91,12 +91,9 @@ class Lending final : private LendableTasks {
                                       const LendingChoice::Visited& visited, std::int64_t now_ns) {
     return choice_.take_for_device(ready, visited, now_ns);
   }
-  /// Devices that have nothing to do may find such tasks, each from when it may look again.
+  /// Devices that have nothing to do may find such tasks.
   [[nodiscard]] bool has_surplus(LendingChoice::Queues ready) const {
-    return devices_.size() > 1 && choice_.has_surplus(ready);
-  }
-  [[nodiscard]] bool may_look_again(PlaceId device, std::int64_t now_ns) const {
-    return choice_.may_look_again(device, now_ns);
+    return choice_.has_surplus(ready);
   }
 
   /// Tasks lent so far, to the host and to other devices.
@@ -117,13 +114,10 @@ class Lending final : private LendableTasks {
   }
 
   struct Known : Kind {
-    const Kernel* kernel = nullptr;
     std::int32_t width = 0;  ///< 0: nobody has asked for it
   };
 
   [[nodiscard]] Costs costs_of(const KernelCase& what) const;
-  /// Some task of that kind may be lent to the host.
-  [[nodiscard]] bool may_come_to_host(const Known& known) const;
   [[nodiscard]] std::int32_t kind_of(const protocol::Task& task);
   [[nodiscard]] Known& known_of(const protocol::Task& task);
   /// Asks for the tiles of a task that has been taken for the host.
@@ -141,7 +135,10 @@ class Lending final : private LendableTasks {
   /// By kernel: thousands of tasks are alike, and most follow such a one.
   std::array<std::pair<CostKey, std::int32_t>, 16> last_{};
   LendingChoice choice_;
+  bool devices_lack_kernels_ = false;  ///< which workers can divide
   std::int64_t works_begun_ = 0;
+  /// Of devices' tasks that they can run themselves, together; of earlier works half as much each.
+  Costs lately_;
   std::int64_t arriving_ = 0;  ///< lent tasks whose tiles are on their way
 };
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
+#include "node-runtime/trace/recorder.hpp"
 
 namespace heddle {
 
@@ -16,7 +18,9 @@ Visits::Visits(Engine& engine, PlaceId place)
     : engine_(engine),
       device_(*engine.options().devices[static_cast<std::size_t>(place.value()) - 1]),
       cache_(engine.store().cache(place)),
-      place_(place) {}
+      place_(place) {
+  if (engine.options().devices.size() < 2 || !engine.options().lending) look_again_ns_ = never;
+}
 
 Visits::~Visits() {
   // After a failure tasks may still be there, and their blocks go with the device's memory.
@@ -58,12 +62,24 @@ bool Visits::provide_room(std::size_t bytes) {
   return true;
 }
 
+Task* Visits::take(std::int64_t idle_since_ns) {
+  if (look_again_ns_ == never || is_full()) return nullptr;
+  const bool is_idle_anew = idle_since_ns != std::exchange(idle_since_ns_, idle_since_ns);
+  const std::int64_t now_ns = trace::now_ns();
+  if (!is_idle_anew && now_ns < look_again_ns_) return nullptr;
+  const bool has_slept = now_ns - look_again_ns_ > pause_most_ns;  // there was no job
+  if (is_idle_anew || has_slept) pause_ns_ = pause_least_ns;
+  look_again_ns_ = now_ns + pause_ns_;
+  Task* const task = engine_.has_surplus() ? look(idle_since_ns) : nullptr;
+  if (task != nullptr) look_again_ns_ = 0;
+  pause_ns_ = task == nullptr ? std::min(2 * pause_ns_, pause_most_ns) : pause_least_ns;
+  return task;
+}
+
 /// Room comes first, as a task that is taken cannot be given back: for as many tiles of the largest
 /// size as a task may have, or else none is asked for.
-Task* Visits::take(std::int64_t idle_since_ns) {
-  if (!engine_.may_take_visitor(place_)) return nullptr;
+Task* Visits::look(std::int64_t idle_since_ns) {
   const auto free = std::ranges::find(visits_, nullptr, &Visit::task);
-  if (free == visits_.end()) return nullptr;
   // Where not all blocks fit, room is what tasks of this place wait for.
   if (!cache_.holds_all()) return nullptr;
   std::size_t bytes = 0;

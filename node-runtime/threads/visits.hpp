@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "node-runtime/threads/engine.hpp"
@@ -22,6 +23,9 @@ namespace heddle {
 /// waited for: without one, no task comes. So a visit holds what it has for as long as its stream
 /// works, and nothing waits for it in turn.
 ///
+/// Nobody calls a device that might be visited: it looks by itself, at first 100 us after it has
+/// looked in vain, and later each millisecond. Waking it would take microseconds of who has work.
+///
 /// Thread: the device's manager.
 class Visits {
  public:
@@ -35,6 +39,10 @@ class Visits {
   /// A task to run, with its tiles and room for them, for a device that has had none of its own
   /// since then; null if none is to come now.
   [[nodiscard]] protocol::Task* take(std::int64_t idle_since_ns);
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+  /// When take() looks again, after it has found none; `never` before a visit has ended, or where
+  /// devices are not visited.
+  [[nodiscard]] std::int64_t look_again_ns() const { return is_full() ? never : look_again_ns_; }
   /// Queues the copies and the kernel. `info` as Stream::launch has it.
   void start(Stream& stream, const protocol::Task& task, std::int64_t* info);
   /// Its event has been recorded, and start() was called unless its job was cancelled.
@@ -50,6 +58,11 @@ class Visits {
     [[nodiscard]] std::span<const DeviceCache::Use> span() const { return {uses.data(), count}; }
   };
 
+  static constexpr std::int64_t pause_least_ns = 100'000;
+  static constexpr std::int64_t pause_most_ns = 1'000'000;
+
+  [[nodiscard]] bool is_full() const { return count() == visits_.size(); }
+  [[nodiscard]] protocol::Task* look(std::int64_t idle_since_ns);
   [[nodiscard]] Visit& visit_of(const protocol::Task& task);
   [[nodiscard]] bool provide_room(std::size_t bytes);
   void give_room_back();
@@ -61,6 +74,9 @@ class Visits {
   std::array<Visit, tasks_max> visits_;
   std::array<Blocks, tasks_max> room_{};
   std::size_t room_bytes_ = 0;  ///< of each block; 0: there are none
+  std::int64_t look_again_ns_ = 0;
+  std::int64_t pause_ns_ = pause_least_ns;  ///< until the look after the next one in vain
+  std::int64_t idle_since_ns_ = 0;          ///< when it looked last
 };
 
 }  // namespace heddle
