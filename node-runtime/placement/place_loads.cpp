@@ -65,7 +65,7 @@ void PlaceLoads::end_in_spell(Load& load, double seconds) {
   spell.known_seconds += seconds;
   if (--spell.tasks_left > 0) return;
   if (spell.known_seconds > 0) {
-    std::ranges::rotate(load.spells, load.spells.begin() + 1);
+    std::rotate(load.spells.begin(), load.spells.begin() + 1, load.spells.end());
     load.spells.back() = spell.busy_seconds / spell.known_seconds;
     load.best_spell = std::min(load.best_spell.value_or(load.spells.back()), load.spells.back());
   }

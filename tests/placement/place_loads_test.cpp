@@ -273,6 +273,22 @@ TEST(PlaceLoads, learns_nothing_from_a_task_that_went_elsewhere) {
   EXPECT_DOUBLE_EQ(left.loads.factor(device), alone.loads.factor(device));
 }
 
+TEST(PlaceLoads, remembers_the_best_that_a_place_has_shown_until_that_is_forgotten) {
+  Places p;
+  EXPECT_FALSE(p.loads.has_shown(device));
+  EXPECT_EQ(p.loads.best_factor(device), 1);
+  p.run(8, 2);
+  EXPECT_TRUE(p.loads.has_shown(device));
+  p.run(400, 6);
+  EXPECT_NEAR(p.loads.best_factor(device), 2, 0.01);
+  EXPECT_NEAR(p.loads.least_factor(device), 6, 0.1);
+  p.loads.forget_best(device);
+  EXPECT_FALSE(p.loads.has_shown(device));
+  EXPECT_NEAR(p.loads.best_factor(device), 6, 0.1);
+  p.run(8, 4);
+  EXPECT_NEAR(p.loads.best_factor(device), 4, 0.1);
+}
+
 TEST(PlaceLoads, keeps_the_factor_within_bounds) {
   Places slow;
   slow.run(400, 1e5);
