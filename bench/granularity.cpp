@@ -231,11 +231,7 @@ double workers_rate(int workers, std::int64_t small) {
 
 /// What a kernel on these tiles computes.
 double flops_of_arguments(const Kernel& kernel, const KernelArguments& arguments) {
-  std::array<OperandShape, protocol::accesses_max> shapes;
-  for (std::size_t i = 0; i < arguments.tiles.size(); ++i) {
-    shapes.at(i) = {arguments.tiles[i].rows, arguments.tiles[i].columns};
-  }
-  return flops_of({&kernel, arguments.parameters, {shapes.data(), arguments.tiles.size()}});
+  return flops_of(CaseKey::of(kernel, arguments).what());
 }
 
 /// A device that pretends to be so many times as fast as all CPU workers are at the moment: unless

@@ -318,7 +318,7 @@ const RecordedTimes::Times* RecordedTimes::nearest(const KernelCase& what, Runne
   for (const Times& one : times_) {
     if (one.seconds.empty() || one.runner != runner || one.key.kernel != what.kernel) continue;
     const double distance =
-        std::abs(std::log((flops_of(one.key.as_case()) + 1) / (flops_of(what) + 1)));
+        std::abs(std::log((flops_of(one.key.what()) + 1) / (flops_of(what) + 1)));
     if (best != nullptr && distance >= least) continue;
     best = &one;
     least = distance;
@@ -359,7 +359,7 @@ RecordedTimes::Rates RecordedTimes::rates(
   for (const Times& one : times_) {
     if (one.runner != Runner::worker || one.seconds.empty()) continue;
     if (kernel != nullptr && one.key.kernel != kernel) continue;
-    const KernelCase what = one.key.as_case();
+    const KernelCase what = one.key.what();
     const double each = seconds(what);
     if (each <= 0) continue;
     flops += flops_of(what) * one.usual_tasks;
@@ -403,7 +403,7 @@ RecordedClock::KnownRatio RecordedClock::ratio_of_main_case(const Kernel& kernel
   const auto [known, is_new] = main_ratios_.try_emplace(&kernel);
   const RecordedTimes::Times* const main = recorded_->main_case(kernel, Runner::worker);
   if (!is_new || main == nullptr) return known->second;
-  const KernelCase what = main->key.as_case();
+  const KernelCase what = main->key.what();
   known->second = ratio_(what, what, Runner::worker);
   if (known->second.ratio <= 0) known->second = {1, false};
   return known->second;
@@ -435,7 +435,7 @@ double RecordedClock::seconds(const KernelCase& what, Runner runner) {
   ++estimated_;
   const RecordedTimes::Times* const like = recorded_->nearest(what, runner);
   if (like == nullptr) return now_->seconds(what, runner);
-  const KernelCase near = like->key.as_case();
+  const KernelCase near = like->key.what();
   if (const double ratio = ratio_(what, near, runner).ratio; ratio > 0) {
     return like->usual * ratio;
   }

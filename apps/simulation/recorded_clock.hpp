@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/simulated_program.hpp"
+#include "kernels/case_key.hpp"
 #include "replay/run.hpp"
 #include "replay/runtime_costs.hpp"
 #include "replay/simulation/course.hpp"

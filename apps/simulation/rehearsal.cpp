@@ -200,7 +200,7 @@ class Stage {
       views.at(i) = {elements() + task.at.at(i), shape.rows, shape.columns,
                      std::max<std::int64_t>(1, shape.rows)};
     }
-    const KernelCase what = kind.as_case();
+    const KernelCase what = kind.what();
     const std::int64_t info =
         kind.kernel->host({std::span(views).first(kind.operand_count), what.parameters});
     HEDDLE_CHECK(info == 0, "{} gives info {}", kind.kernel->name, info);
@@ -439,7 +439,7 @@ double RehearsedTimes::cost(const KernelCase& what) const {
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
     if (fitted_.usual[kind] <= 0 || kinds_[kind].kernel != what.kernel) continue;
     if (kinds_[kind] == key) return fitted_.usual[kind];
-    const double times = flops_of(what) / flops_of(kinds_[kind].as_case());
+    const double times = flops_of(what) / flops_of(kinds_[kind].what());
     const double apart = std::max(times, 1 / times);
     if (!(apart <= nearest)) continue;  // none of them has operations
     nearest = apart;

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/fitted_times.hpp"
 #include "apps/simulation/rehearsal_plan.hpp"
 #include "apps/simulation/rehearsed_turn.hpp"
 #include "apps/tuning/cpu.hpp"
+#include "kernels/case_key.hpp"
 
 namespace heddle {
 

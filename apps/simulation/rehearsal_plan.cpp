@@ -306,7 +306,7 @@ RehearsalPlan::Ones ones_of(const CaseKey& kind, std::size_t operand) {
   const bool factors = kind.kernel == &kernel::potrf && operand == 0;
   const bool divides = kind.kernel == &kernel::trsm && operand == 1;
   if (!factors && !divides) return {};
-  const auto offset = kind.as_case().parameters.as<kernel::PieceParameters>().offset;
+  const auto offset = kind.parameters.as<kernel::PieceParameters>().offset;
   const OperandShape& shape = kind.operands.at(operand);
   return {offset, shape.rows + 1, shape.columns};
 }

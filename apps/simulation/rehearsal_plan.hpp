@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/simulated_program.hpp"
+#include "kernels/case_key.hpp"
 #include "replay/run.hpp"
 
 namespace heddle {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
+#include "kernels/case_key.hpp"
 
 namespace heddle {
 
@@ -28,7 +28,7 @@ class RememberingClock final : public KernelClock {
 
  private:
   std::unique_ptr<KernelClock> clock_;
-  std::array<std::unordered_map<CaseKey, double, CaseKeyHash>, runner_count> known_;
+  std::array<std::unordered_map<CaseKey, double, CaseKey::Hash>, runner_count> known_;
 };
 
 }  // namespace heddle

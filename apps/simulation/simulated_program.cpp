@@ -180,16 +180,14 @@ std::shared_ptr<const replay::FineKind> SimulatedProgram::fine_kind(const Kernel
 
 TaskKindId SimulatedProgram::kind(const Kernel& kernel, const TaskOptions& options,
                                   std::span<const Access> accesses) {
-  CaseKey key;
-  key.kernel = &kernel;
-  key.parameters = std::bit_cast<std::array<std::uint64_t, 4>>(options.parameters);
-  for (const Access& access : accesses) key.operands[key.operand_count++] = shape(access.tile);
+  const CaseKey key = CaseKey::of(kernel, options.parameters, accesses,
+                                  [&](const Access& access) { return shape(access.tile); });
   const bool is_host = accesses.front().home.place == host_place;
   const Runner runner = is_host ? Runner::worker : Runner::device;
   auto& known = known_.at(static_cast<std::size_t>(runner));
   const auto found = std::as_const(known).find(key);
   if (found != known.end()) return found->second;
-  const KernelCase what = key.as_case();
+  const KernelCase what = key.what();
   replay::TaskKind made{std::string(kernel.name), key.operands[0].rows, key.operands[0].columns};
   made.flops = flops_of(what);
   if (!is_host) made.seconds_device = clock_.seconds(what, Runner::device);

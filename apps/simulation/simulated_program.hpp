@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "algorithms/qr/qr.hpp"
-#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
 #include "config/config.hpp"
+#include "kernels/case_key.hpp"
 #include "node-runtime/node.hpp"
 #include "replay/simulation/simulated_job.hpp"
 
@@ -49,7 +49,7 @@ class SimulatedProgram final : public replay::SimulatedJob {
   [[nodiscard]] std::span<const replay::TaskKind> kinds() const override { return kinds_; }
   /// That of a kind.
   [[nodiscard]] KernelCase case_of(replay::TaskKindId kind) const {
-    return cases_[static_cast<std::size_t>(kind.value())].as_case();
+    return cases_[static_cast<std::size_t>(kind.value())].what();
   }
   [[nodiscard]] std::uint64_t tile_bytes(protocol::TileId tile) const override;
   [[nodiscard]] std::uint64_t message_bytes(protocol::TileId tile, Version version) const override;
@@ -69,7 +69,7 @@ class SimulatedProgram final : public replay::SimulatedJob {
   std::vector<replay::SimulatedMatrixSpec> specs_;
   std::vector<replay::TaskKind> kinds_;
   std::vector<CaseKey> cases_;
-  std::array<std::unordered_map<CaseKey, replay::TaskKindId, CaseKeyHash>, runner_count> known_;
+  std::array<std::unordered_map<CaseKey, replay::TaskKindId, CaseKey::Hash>, runner_count> known_;
 };
 
 }  // namespace heddle

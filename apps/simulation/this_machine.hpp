@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/simulation/case_key.hpp"
 #include "apps/simulation/kernel_clock.hpp"
 #include "apps/simulation/machine_description.hpp"
 #include "apps/simulation/rehearsal.hpp"
@@ -19,6 +18,7 @@
 #include "apps/tuning/cpu.hpp"
 #include "apps/tuning/wake.hpp"
 #include "config/config.hpp"
+#include "kernels/case_key.hpp"
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/topology/cpu.hpp"
 

@@ -296,8 +296,7 @@ class DeviceManager {
       stream.copy({tiles[i].data, &device_}, {engine_.store().address(operand.copy_from), &device_},
                   engine_.store().shape(operand.tile).bytes());
     }
-    stream.launch(kernel_of(task), tiles.span(),
-                  std::bit_cast<KernelParameters>(task.work.parameters), info);
+    stream.launch(kernel_of(task), tiles.span(), parameters_of(task), info);
   }
 
   /// "gsmm on tile 17 of matrix 2".

@@ -6,8 +6,7 @@
 #include <span>
 #include <unordered_set>
 
-#include "kernels/fine/fine_tasks.hpp"
-#include "kernels/kernel_case.hpp"
+#include "kernels/case_key.hpp"
 #include "node-runtime/protocol/types.hpp"
 
 namespace heddle {
@@ -17,19 +16,15 @@ namespace heddle {
 class DividedCases {
  public:
   struct Case {
-    const Kernel* kernel = nullptr;
-    KernelParameters parameters;
+    CaseKey of;
     PlaceId place;  ///< where its main output lives
-    std::size_t operand_count = 0;
-    std::array<OperandShape, FineTask::accesses_max> shapes;  ///< zeros behind the last one
 
-    [[nodiscard]] KernelCase what() const {
-      return {kernel, parameters, {shapes.data(), operand_count}};
-    }
     friend bool operator==(const Case&, const Case&) = default;
   };
   struct Hash {
-    std::size_t operator()(const Case& one) const;
+    std::size_t operator()(const Case& one) const {
+      return CaseKey::Hash{}(one.of) ^ std::hash<PlaceId>{}(one.place);
+    }
   };
   using ShapeOf = std::function<OperandShape(protocol::TileId)>;
 

@@ -16,6 +16,19 @@
 
 namespace heddle {
 
+/// A case, and the rows and columns of the parts that it is divided into; 0: it is run whole.
+struct CutCase {
+  CaseKey of;
+  std::int64_t small = 0;
+
+  friend bool operator==(const CutCase&, const CutCase&) = default;
+  struct Hash {
+    std::size_t operator()(const CutCase& key) const {
+      return CaseKey::Hash{}(key.of) ^ static_cast<std::size_t>(key.small) * 0x9E3779B97F4A7C15U;
+    }
+  };
+};
+
 /// The fine-grain forms of all tasks so far: a few for a job, as most of its tiles have one shape.
 /// Any thread.
 class FineGraphs {
@@ -32,17 +45,8 @@ class FineGraphs {
   [[nodiscard]] std::size_t count();
 
  private:
-  struct Key {
-    DividedCases::Case of;  ///< wherever it lives
-    std::int64_t small = 0;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Key& key) const;
-  };
-
   std::mutex mutex_;
-  std::unordered_map<Key, std::unique_ptr<const FineGraph>, Hash> graphs_;
+  std::unordered_map<CutCase, std::unique_ptr<const FineGraph>, CutCase::Hash> graphs_;
 };
 
 }  // namespace heddle

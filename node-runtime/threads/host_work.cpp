@@ -117,13 +117,9 @@ HostWork Engine::divide(const HostWork& work, std::int32_t worker, trace::Thread
   Task& task = *work.task;
   JobRecord& job = job_of(task);
   const TaskTiles tiles(store_, task);
-  std::array<OperandShape, FineTask::accesses_max> shapes;
-  for (std::size_t i = 0; i < tiles.span().size(); ++i) {
-    shapes[i] = {tiles[i].rows, tiles[i].columns};
-  }
-  const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
-  const FineGraph& graph = fine_graphs_.of(
-      {&kernel_of(task), parameters, {shapes.data(), tiles.span().size()}}, job.spec.fine);
+  const auto parameters = parameters_of(task);
+  const CaseKey key = CaseKey::of(kernel_of(task), {tiles.span(), parameters});
+  const FineGraph& graph = fine_graphs_.of(key.what(), job.spec.fine);
   if (graph.size() <= 1) {
     const std::lock_guard lock(mutex_);
     fine_.give_back(*work.place);
@@ -165,7 +161,7 @@ void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
   if (!job.cancelled.load(std::memory_order_relaxed)) {
     const TaskTiles tiles(store_, task);
     fill_renamed(store_, task, tiles);
-    const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
+    const auto parameters = parameters_of(task);
     const std::int64_t info = run_kernel(kernel_of(task), {tiles.span(), parameters});
     if (info > 0) {
       numerical_failure(job, task.work.info_base + info,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,9 @@ struct JobRecord {
 
 [[nodiscard]] inline const Kernel& kernel_of(const protocol::Task& task) {
   return *static_cast<const Kernel*>(task.work.kernel);
+}
+[[nodiscard]] inline KernelParameters parameters_of(const protocol::Task& task) {
+  return std::bit_cast<KernelParameters>(task.work.parameters);
 }
 [[nodiscard]] inline JobRecord& job_of(const protocol::Task& task) {
   return *static_cast<JobRecord*>(task.job->context);

@@ -18,25 +18,16 @@ namespace {
 /// become slower.
 constexpr std::int64_t measured_each = 32;
 
-/// A task's kernel and the shapes of its tiles.
-class CaseOf {
- public:
-  CaseOf(const TileStore& store, const Task& task) : task_(task) {
-    for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-      const TileShape shape = store.shape(task.operands[i].tile);
-      shapes_[i] = {shape.rows, shape.columns};
-    }
-  }
-  [[nodiscard]] KernelCase what() const {
-    return {&kernel_of(task_),
-            std::bit_cast<KernelParameters>(task_.work.parameters),
-            {shapes_.data(), task_.operand_count}};
-  }
+static_assert(CaseKey::operands_max >= protocol::accesses_max);
 
- private:
-  const Task& task_;
-  std::array<OperandShape, protocol::accesses_max> shapes_;
-};
+CaseKey case_of(const TileStore& store, const Task& task, const KernelParameters& parameters) {
+  CaseKey key{&kernel_of(task), parameters, task.operand_count, {}};
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    const TileShape shape = store.shape(task.operands[i].tile);
+    key.operands[i] = {shape.rows, shape.columns};
+  }
+  return key;
+}
 
 }  // namespace
 
@@ -82,36 +73,21 @@ bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
   return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what), slower);
 }
 
-std::size_t CostKey::Hash::operator()(const CostKey& key) const {
-  std::size_t hash = std::bit_cast<std::uintptr_t>(key.kernel);
-  const auto mix = [&](std::uint64_t value) {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15U;
-    hash ^= hash >> 29U;
-  };
-  mix(static_cast<std::uint64_t>(key.fine));
-  for (const TileShape& shape : key.shapes) {
-    mix(static_cast<std::uint64_t>(shape.rows) << 32U | static_cast<std::uint32_t>(shape.columns));
-  }
-  return hash;
-}
-
 std::int32_t Lending::kind_of(const Task& task) {
-  CostKey key{.kernel = &kernel_of(task), .fine = fine_parts_of(task)};
-  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-    key.shapes[i] = store_.shape(task.operands[i].tile);
-  }
-  auto& last = last_[std::bit_cast<std::uintptr_t>(key.kernel) / alignof(Kernel) % last_.size()];
+  const CutCase key{case_of(store_, task, {}), fine_parts_of(task)};
+  const Kernel& kernel = *key.of.kernel;
+  auto& last = last_[std::bit_cast<std::uintptr_t>(&kernel) / alignof(Kernel) % last_.size()];
   if (last.first == key) return last.second;
   const auto [at, is_new] = kinds_.try_emplace(key, static_cast<std::int32_t>(known_.size()));
   if (is_new) {
     Known& known = known_.emplace_back();
-    known.costs = costs_of(CaseOf(store_, task).what());
+    known.costs = costs_of(case_of(store_, task, parameters_of(task)).what());
     for (std::size_t d = 0; d < devices_.size(); ++d) {
-      if (devices_[d]->runs(kernel_of(task))) known.devices |= std::uint64_t{1} << d;
+      if (devices_[d]->runs(kernel)) known.devices |= std::uint64_t{1} << d;
     }
     // What fills a matrix no device runs either, but no worker divides it.
     const bool some_lack_it = std::popcount(known.devices) < std::ssize(devices_);
-    devices_lack_kernels_ |= some_lack_it && key.kernel->fine != nullptr;
+    devices_lack_kernels_ |= some_lack_it && kernel.fine != nullptr;
     const bool may_come = known.devices != 0 && choice_.may_come_to_host(known.costs);
     if (devices_lack_kernels_ || may_come) choice_.keep_loads();
   }
@@ -130,7 +106,8 @@ std::int32_t Lending::width(const Task& task) {
   const std::int64_t fine = fine_parts_of(task);
   if (fine == 0) return 1;
   std::int32_t& width = known_of(task).width;
-  if (width == 0) width = graphs_.of(CaseOf(store_, task).what(), fine).width();
+  if (width == 0)
+    width = graphs_.of(case_of(store_, task, parameters_of(task)).what(), fine).width();
   return width;
 }
 

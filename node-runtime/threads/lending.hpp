@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/case_key.hpp"
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/placement/lending_choice.hpp"
@@ -20,18 +21,6 @@ namespace heddle {
 struct LendingOptions {
   std::shared_ptr<const PlacementPolicy> policy;
   TaskCosts costs;
-};
-
-/// Tasks that have all of it in common cost the same.
-struct CostKey {
-  const Kernel* kernel = nullptr;
-  std::int64_t fine = 0;
-  std::array<TileShape, protocol::accesses_max> shapes{};  ///< zeros behind the last one
-
-  friend bool operator==(const CostKey&, const CostKey&) = default;
-  struct Hash {
-    std::size_t operator()(const CostKey& key) const;
-  };
 };
 
 /// Which ready tasks of devices' places the CPU workers, or devices that have none, run instead
@@ -128,12 +117,13 @@ class Lending final : private LendableTasks {
   std::vector<Device*> devices_;
   std::vector<bool> reach_;  ///< by device, and each other one: it has a way to that one's memory
   FineGraphs& graphs_;
-  /// Of kernels on tiles of some shapes, divided or whole: a handful for a job. Tasks keep theirs
-  /// number (Task::cost_kind) from when they are inserted.
+  /// Of kernels on tiles of some shapes, divided or whole: a handful for a job. Tasks keep their
+  /// number (Task::cost_kind) from when they are inserted. Without kernels' parameters: those say
+  /// where a tile or strip lies, for a kernel that fills a matrix one by one, and little of times.
   std::vector<Known> known_;
-  std::unordered_map<CostKey, std::int32_t, CostKey::Hash> kinds_;
+  std::unordered_map<CutCase, std::int32_t, CutCase::Hash> kinds_;
   /// By kernel: thousands of tasks are alike, and most follow such a one.
-  std::array<std::pair<CostKey, std::int32_t>, 16> last_{};
+  std::array<std::pair<CutCase, std::int32_t>, 16> last_{};
   LendingChoice choice_;
   bool devices_lack_kernels_ = false;  ///< which workers can divide
   std::int64_t works_begun_ = 0;

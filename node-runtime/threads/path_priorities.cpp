@@ -2,12 +2,11 @@
 
 #include <array>
 #include <fmt/core.h>
-#include <map>
 #include <span>
-#include <tuple>
-#include <utility>
+#include <unordered_map>
 
 #include "base/error.hpp"
+#include "kernels/case_key.hpp"
 
 namespace heddle {
 namespace {
@@ -20,18 +19,12 @@ class Kinds {
 
   std::int32_t number(const Kernel& kernel, const TaskOptions& options,
                       std::span<const protocol::Access> accesses) {
-    Key key{&kernel, options.parameters.as<std::array<std::int64_t, 4>>(), {}};
-    for (const protocol::Access& access : accesses) {
-      const OperandShape shape = shape_of_(access.tile);
-      key.shapes.emplace_back(shape.rows, shape.columns);
-    }
+    const auto shape = [&](const protocol::Access& access) { return shape_of_(access.tile); };
+    const CaseKey key = CaseKey::of(kernel, options.parameters, accesses, shape);
     const auto next = static_cast<std::int32_t>(seconds_.size());
-    const auto [entry, is_new] = numbers_.try_emplace(std::move(key), next);
+    const auto [entry, is_new] = numbers_.try_emplace(key, next);
     if (is_new) {
-      std::vector<OperandShape> shapes;
-      for (const auto& [rows, columns] : entry->first.shapes) shapes.push_back({rows, columns});
-      const KernelCase what{&kernel, options.parameters, shapes};
-      seconds_.push_back({costs_.kernel(what, false), costs_.kernel(what, true)});
+      seconds_.push_back({costs_.kernel(key.what(), false), costs_.kernel(key.what(), true)});
     }
     return entry->second;
   }
@@ -40,15 +33,9 @@ class Kinds {
   }
 
  private:
-  struct Key {
-    const Kernel* kernel;
-    std::array<std::int64_t, 4> parameters;
-    std::vector<std::pair<std::int64_t, std::int64_t>> shapes;
-    auto operator<=>(const Key&) const = default;
-  };
   const std::function<OperandShape(protocol::TileId)>& shape_of_;
   const TaskCosts& costs_;
-  std::map<Key, std::int32_t> numbers_;
+  std::unordered_map<CaseKey, std::int32_t, CaseKey::Hash> numbers_;
   std::vector<std::array<double, 2>> seconds_;  ///< on a worker, on a device
 };
 

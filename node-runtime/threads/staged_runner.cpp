@@ -66,7 +66,7 @@ void StagedRunner::run_kernel(protocol::Task& task, Device& device, Side& side) 
     side.stream->copy({host[i].data, nullptr}, {from, &device}, bytes);
   }
   side.stream->synchronize();
-  const auto parameters = std::bit_cast<KernelParameters>(task.work.parameters);
+  const auto parameters = parameters_of(task);
   const Kernel& kernel = kernel_of(task);
   const std::int64_t info =
       engine_.run_kernel(kernel, {{host.data(), task.operand_count}, parameters});

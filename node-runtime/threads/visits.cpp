@@ -118,8 +118,7 @@ void Visits::start(Stream& stream, const Task& task, std::int64_t* info) {
                                                  : static_cast<const void*>(there[i].data);
     stream.copy({here[i].data, &device_}, {from, &home}, bytes);
   }
-  stream.launch(kernel_of(task), {here.data(), task.operand_count},
-                std::bit_cast<KernelParameters>(task.work.parameters), info);
+  stream.launch(kernel_of(task), {here.data(), task.operand_count}, parameters_of(task), info);
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     const Operand& operand = task.operands[i];
     const std::size_t bytes = store.shape(operand.tile).bytes();

@@ -131,7 +131,7 @@ TEST(RecordedTimes, workers_have_their_paces) {
   for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
     const RecordedTimes::Times* const main = times.main_case(*kernel, Runner::worker);
     const double usual = main->usual * times.worker_paces()[0];
-    const double expected = known.seconds(main->key.as_case(), Runner::worker);
+    const double expected = known.seconds(main->key.what(), Runner::worker);
     EXPECT_NEAR(usual, expected, 1e-3 * expected) << kernel->name;
   }
 }
@@ -172,7 +172,7 @@ TEST(RecordedTimes, of_few_tasks_nobody_knows_which_are_the_first) {
   const RecordedTimes::Times* const potrf = times.main_case(kernel::potrf, Runner::worker);
   ASSERT_NE(potrf, nullptr);
   EXPECT_NEAR(potrf->usual * times.worker_paces()[0],
-              2 * clock.seconds(potrf->key.as_case(), Runner::worker), 1e-8);
+              2 * clock.seconds(potrf->key.what(), Runner::worker), 1e-8);
 }
 
 TEST(RecordedTimes, a_disturbed_task_is_its_workers_pace) {
@@ -279,7 +279,7 @@ TEST(RecordedClock, tells_the_runs_times_and_scales_those_of_other_shapes_and_cr
     return RecordedClock::KnownRatio{is_product ? 1.2 : 0.9, is_product};
   };
   RecordedClock partly(recorded, now, rehearsed, true);
-  const KernelCase factor = recorded->main_case(kernel::potrf, Runner::worker)->key.as_case();
+  const KernelCase factor = recorded->main_case(kernel::potrf, Runner::worker)->key.what();
   const double alone = now->seconds(factor, Runner::worker);
   EXPECT_NEAR(partly.seconds(factor, Runner::worker), 1.2 * alone, 1e-3 * alone);
   EXPECT_NEAR(partly.seconds(product.what(), Runner::worker), 1.2 * usual, 1e-3 * usual);
