@@ -160,7 +160,7 @@ void Plan::plan_out_of_core() {
     const double rest = b.total() - b.pools;
     if (b.total() > available(p)) b.pools = std::max(b.pools_min, available(p) - rest);
     if (b.total() > available(p)) is_out_of_core_ = true;
-    if (b.total() > available(p) || facts_.moves_tasks) bytes_[0].backing += b.total();
+    if (b.total() > available(p) || facts_.backs_tiles) bytes_[0].backing += b.total();
   }
 }
 

@@ -93,6 +93,8 @@ struct NodeFacts {
   std::int32_t device_streams = 2;
   std::uint64_t device_memory_bytes = 0;
   bool moves_tasks = false;  ///< CPU workers may run devices' tasks: runtime.placement is dynamic
+  /// They probably will: all of devices' tiles have host memory behind them from the beginning.
+  bool backs_tiles = false;
   /// Columns of an inverse block in Cholesky (kernels/cholesky.hpp); 0: devices do without.
   std::int64_t inverse_block = 0;
   Distribution distribution;
@@ -129,6 +131,8 @@ struct NodeFaults {
   /// Most blocks of a job's pools beyond the planned minimum; 0 is the least with which a job can
   /// run.
   std::optional<std::int32_t> extra_blocks_max;
+  /// Instead of what the host has.
+  std::optional<std::uint64_t> host_memory_bytes;
 };
 
 /// One node of the cluster: the composition root. Builds topology, devices, memory, protocol,

@@ -130,7 +130,8 @@ void Node::Parts::decide() {
   facts.nodes_on_host = communicator.local_size();
   facts.cpu_model = topology.model();
   facts.memory_available_bytes =
-      topology.memory_available_bytes() / static_cast<std::uint64_t>(facts.nodes_on_host);
+      faults.host_memory_bytes.value_or(topology.memory_available_bytes()) /
+      static_cast<std::uint64_t>(facts.nodes_on_host);
   facts.distribution = grid_of(config, facts.nodes);
 
   std::optional<std::filesystem::path> machine_file;
@@ -206,9 +207,6 @@ void Node::Parts::start() {
   std::vector<Device*> device_pointers;
   for (const auto& device : devices.devices) device_pointers.push_back(device.get());
   if (facts.nodes > 1) make_transport(device_pointers);
-  store = std::make_unique<TileStore>(
-      device_pointers, facts.memory_available_bytes,
-      facts.moves_tasks ? TileStore::Backings::all : TileStore::Backings::as_needed);
   EngineOptions options;
   options.node = NodeId{facts.rank};
   options.node_count = facts.nodes;
@@ -237,6 +235,11 @@ void Node::Parts::start() {
           faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(), costs};
     }
   }
+  facts.backs_tiles =
+      options.lending && is_likely_to_lend(*options.lending, device_pointers, facts.cpu_workers);
+  store = std::make_unique<TileStore>(
+      device_pointers, facts.memory_available_bytes,
+      facts.backs_tiles ? TileStore::Backings::all : TileStore::Backings::as_needed);
   options.faults = faults.messages;
   options.worker_seconds = faults.worker_seconds;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that

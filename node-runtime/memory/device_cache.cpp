@@ -167,6 +167,17 @@ void DeviceCache::back_all(Locking locking) {
   }
 }
 
+bool DeviceCache::back(std::span<const Use> uses) {
+  const std::scoped_lock lock(mutex_);
+  try {
+    for (const Use& use : uses) ensure_backing(*at(use.block).pool);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) throw;
+    return false;
+  }
+  return true;
+}
+
 // ---- use -------------------------------------------------------------------------------------
 
 bool DeviceCache::is_undefined(const Use& use) const {

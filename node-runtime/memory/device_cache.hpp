@@ -98,6 +98,8 @@ class DeviceCache {
   /// Gives every pool its backing now rather than when it is first needed: since not all blocks
   /// fit, or since the host is going to use some.
   void back_all(Locking locking);
+  /// Gives the pools of some blocks theirs, for request_host(). False: the host has no memory left.
+  [[nodiscard]] bool back(std::span<const Use> uses);
 
   // ---- use ------------------------------------------------------------------------------------
   /// Pins the blocks if they can be used at once. Blocks are distinct.

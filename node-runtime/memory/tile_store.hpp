@@ -71,8 +71,9 @@ class TileStore {
   /// Most pools that may exist at one time.
   static constexpr std::size_t pools_max = 4096;
 
-  /// Host memory behind what devices' memories hold: for what does not fit, or for all of it, so
-  /// that the host can use any tile (host_view).
+  /// Host memory behind what devices' memories hold: for what does not fit, and for pools with
+  /// tiles that the host uses (host_view) from when it does; or for all of it from the beginning,
+  /// which then need not be made while tasks wait for it.
   enum class Backings : std::uint8_t { as_needed, all };
 
   /// `devices[d]` is place d + 1. The store outlives no device. At most `host_bytes_max` of host

@@ -19,6 +19,18 @@ constexpr int looked_at_max = 32;
 
 }  // namespace
 
+bool may_lend(const PlacementPolicy& policy, const LendableTasks::Costs& costs, double slower,
+              std::int32_t devices, std::int32_t workers) {
+  const std::array<PlaceOffer, 2> offers{{{.place = PlaceId{1},
+                                           .load_seconds = std::numeric_limits<double>::infinity(),
+                                           .kernel_seconds = costs.device,
+                                           .kind_seconds = slower * costs.device / devices},
+                                          {.place = host_place,
+                                           .kernel_seconds = costs.worker,
+                                           .kind_seconds = costs.worker / workers}}};
+  return policy.choose(offers) == 1;
+}
+
 LendingChoice::LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
                              LendableTasks& tasks, std::int32_t devices, std::int32_t workers)
     : policy_(std::move(policy)),
@@ -39,17 +51,6 @@ PlaceLoads::Work LendingChoice::work_at(const Task& task, const Kind& kind, Plac
 
 std::int32_t LendingChoice::width_of(const Task& task) {
   return std::min(workers_, tasks_.width(task));
-}
-
-bool LendingChoice::may_lend(const Costs& costs, double slower) const {
-  const std::array<PlaceOffer, 2> offers{{{.place = PlaceId{1},
-                                           .load_seconds = std::numeric_limits<double>::infinity(),
-                                           .kernel_seconds = costs.device,
-                                           .kind_seconds = slower * costs.device / devices_},
-                                          {.place = host_place,
-                                           .kernel_seconds = costs.worker,
-                                           .kind_seconds = costs.worker / workers_}}};
-  return policy_->choose(offers) == 1;
 }
 
 bool LendingChoice::may_come_to_host(const Costs& costs) const {
@@ -213,7 +214,7 @@ bool LendingChoice::take_instead_of_staging(Task& task, Queues ready, std::int64
        {.place = host_place,
         .transfer_seconds = transfer_seconds(task.place, host_place, tasks_.lacking(task).host),
         .kernel_seconds = costs.worker / width_of(task) * factor}}};
-  if (policy_->choose(offers) != 1) return false;
+  if (policy_->choose(offers) != 1 || !tasks_.back(task)) return false;
   lend(task, host_place, ready, now_ns);
   return true;
 }
@@ -252,6 +253,7 @@ Task* LendingChoice::take_for_host(Queues ready, std::int64_t now_ns) {
     return ++looked_at < looked_at_max;
   });
   if (best == nullptr || !host_is_sooner(*best, tasks_.kind(*best), of_best)) return nullptr;
+  if (!tasks_.back(*best)) return nullptr;
   lend(*best, host_place, ready, now_ns);
   return best;
 }

@@ -58,10 +58,18 @@ class LendableTasks {
   [[nodiscard]] virtual bool is_dividable(const protocol::Task& task) const = 0;
   /// Another device can, and reaches its tiles.
   [[nodiscard]] virtual bool may_visit(const protocol::Task& task, PlaceId device) = 0;
+  /// Host memory is behind its tiles from now on, where a worker can use them. False: the host has
+  /// none left.
+  [[nodiscard]] virtual bool back(const protocol::Task& task) = 0;
   /// Keeps its tiles where they are for another device to read and write, until it has run. False:
   /// some are not at its place now.
   [[nodiscard]] virtual bool claim(const protocol::Task& task) = 0;
 };
+
+/// Whether a policy can ever have tasks of such costs run by workers rather than devices, however
+/// much these have to do, if they are so many times as slow as is known. Any thread.
+[[nodiscard]] bool may_lend(const PlacementPolicy& policy, const LendableTasks::Costs& costs,
+                            double slower, std::int32_t devices, std::int32_t workers);
 
 /// Which ready tasks of devices' places other places of the node run instead: its CPU workers, or a
 /// device that has none of its own (threads/lending.hpp, and the simulation). The loads of all
@@ -87,10 +95,10 @@ class LendingChoice {
   LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Transfer transfer,
                 LendableTasks& tasks, std::int32_t devices, std::int32_t workers);
 
-  /// Whether a task of such costs can ever be lent to the host, however much its device has to do,
-  /// where devices are so many times as slow as is known. Any thread.
-  [[nodiscard]] bool may_lend(const LendableTasks::Costs& costs, double slower) const;
-
+  /// heddle::may_lend() here. Any thread.
+  [[nodiscard]] bool may_lend(const LendableTasks::Costs& costs, double slower) const {
+    return heddle::may_lend(*policy_, costs, slower, devices_, workers_);
+  }
   /// Whether anything of such costs can be lent to the host, as slow as devices have shown
   /// themselves at best.
   [[nodiscard]] bool may_come_to_host(const LendableTasks::Costs& costs) const;

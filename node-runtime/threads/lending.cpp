@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "kernels/factorization_kernels.hpp"
 #include "node-runtime/threads/job_record.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
 
@@ -17,6 +18,8 @@ namespace {
 /// Of so many times that the node begins to work, loads are kept in one at least: devices may have
 /// become slower.
 constexpr std::int64_t measured_each = 32;
+/// Devices may be so many times as slow as is known, in what is made ready beforehand.
+constexpr double unknown_factor = 2;
 
 static_assert(CaseKey::operands_max >= protocol::accesses_max);
 
@@ -30,6 +33,21 @@ CaseKey case_of(const TileStore& store, const Task& task, const KernelParameters
 }
 
 }  // namespace
+
+bool is_likely_to_lend(const LendingOptions& options, std::span<Device* const> devices,
+                       std::int32_t workers) {
+  for (const Kernel* kernel : factorization_kernels) {
+    const auto runs = [&](const Device* device) { return device->runs(*kernel); };
+    if (kernel->fine != nullptr && !std::ranges::all_of(devices, runs)) return true;
+  }
+  constexpr OperandShape usual{1024, 1024};
+  const std::array<OperandShape, 3> tiles{usual, usual, usual};
+  const KernelCase product{&kernel::gsmm, {}, tiles};
+  const LendableTasks::Costs costs{options.costs.kernel(product, false),
+                                   options.costs.kernel(product, true)};
+  return may_lend(*options.policy, costs, unknown_factor, static_cast<std::int32_t>(devices.size()),
+                  workers);
+}
 
 Lending::Lending(LendingOptions options, TileStore& store, std::span<Device* const> devices,
                  std::int32_t workers, FineGraphs& graphs)
@@ -54,6 +72,7 @@ LendableTasks::Costs Lending::costs_of(const KernelCase& what) const {
 /// is not. A GPU needs about as long for the factorization of a tile as some workers do, say, but
 /// these tasks are few, and urgent.
 void Lending::begin_work() {
+  host_is_full_ = false;
   if (++works_begun_ % measured_each == 0) choice_.forget_shown();
   const bool is_known = choice_.has_shown() && lately_.device > 0;
   choice_.begin_work(!is_known || devices_lack_kernels_ || choice_.may_come_to_host(lately_));
@@ -69,8 +88,7 @@ void Lending::inserted(Task& task) {
 }
 
 bool Lending::may_lend(const KernelCase& what, PlaceId place) const {
-  constexpr double slower = 2;
-  return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what), slower);
+  return !device_of(place).runs(*what.kernel) || choice_.may_lend(costs_of(what), unknown_factor);
 }
 
 std::int32_t Lending::kind_of(const Task& task) {
@@ -144,6 +162,13 @@ bool Lending::may_visit(const Task& task, PlaceId device) {
          !job_of(task).cancelled.load(std::memory_order_relaxed);
 }
 
+bool Lending::back(const Task& task) {
+  if (!host_is_full_) {
+    host_is_full_ = !store_.cache(task.place).back(TaskUses(store_, task).span());
+  }
+  return !host_is_full_;
+}
+
 bool Lending::claim(const Task& task) {
   return store_.cache(task.place).try_acquire(TaskUses(store_, task).span());
 }
@@ -165,6 +190,7 @@ bool Lending::became_ready(Task& task, LendingChoice::Queues ready, std::int64_t
 }
 
 bool Lending::lend(LendingChoice::Queues ready, std::int64_t now_ns) {
+  if (host_is_full_) return false;
   Task* const task = choice_.take_for_host(ready, now_ns);
   if (task == nullptr) return false;
   ask_for_tiles(*task);

@@ -23,6 +23,12 @@ struct LendingOptions {
   TaskCosts costs;
 };
 
+/// Whether workers will probably run tasks of these devices, so that host memory should be behind
+/// all of their tiles beforehand: some device lacks a kernel that workers can divide, or products
+/// would come to them, were devices twice as slow as is known.
+[[nodiscard]] bool is_likely_to_lend(const LendingOptions& options,
+                                     std::span<Device* const> devices, std::int32_t workers);
+
 /// Which ready tasks of devices' places the CPU workers, or devices that have none, run instead
 /// (000 section 3.6). Tiles keep their homes, and the protocol knows nothing of it: a task that is
 /// lent to the host uses its blocks there (DeviceCache::request_host), and what it writes stays
@@ -66,7 +72,7 @@ class Lending final : private LendableTasks {
 
   /// A worker that looks may find a task to lend (LendingChoice::may_find_for_host).
   [[nodiscard]] bool may_lend(LendingChoice::Queues ready) {
-    return choice_.may_find_for_host(ready);
+    return !host_is_full_ && choice_.may_find_for_host(ready);
   }
   /// Takes a task from a device's queue and asks for its tiles, if the policy wants that. False: no
   /// task is to be lent now.
@@ -97,6 +103,7 @@ class Lending final : private LendableTasks {
   [[nodiscard]] bool may_move(const protocol::Task& task) const override;
   [[nodiscard]] bool is_dividable(const protocol::Task& task) const override;
   [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) override;
+  [[nodiscard]] bool back(const protocol::Task& task) override;
   [[nodiscard]] bool claim(const protocol::Task& task) override;
   [[nodiscard]] Device& device_of(PlaceId place) const {
     return *devices_[static_cast<std::size_t>(place.value()) - 1];
@@ -126,6 +133,8 @@ class Lending final : private LendableTasks {
   std::array<std::pair<CutCase, std::int32_t>, 16> last_{};
   LendingChoice choice_;
   bool devices_lack_kernels_ = false;  ///< which workers can divide
+  /// There was no memory for tiles of a task that would have come; until the next work.
+  bool host_is_full_ = false;
   std::int64_t works_begun_ = 0;
   /// Of devices' tasks that they can run themselves, together; of earlier works half as much each.
   Costs lately_;

@@ -36,6 +36,8 @@ class SimulatedLending final : private LendableTasks {
   /// A factorization's: no others are simulated.
   [[nodiscard]] bool is_dividable(const protocol::Task& /*task*/) const override { return true; }
   [[nodiscard]] bool may_visit(const protocol::Task& task, PlaceId device) override;
+  /// The simulated host's memory has no end.
+  [[nodiscard]] bool back(const protocol::Task& /*task*/) override { return true; }
   [[nodiscard]] bool claim(const protocol::Task& task) override;
 
   const SimulatedWorld& world_;

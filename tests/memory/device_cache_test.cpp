@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,10 +31,12 @@ using testing::tile;
 /// The host memory that a cache has taken.
 struct Backings {
   int taken = 0;
-  std::size_t bytes = 0;  ///< now
+  std::size_t bytes = 0;                                            ///< now
+  std::size_t bytes_max = std::numeric_limits<std::size_t>::max();  ///< that there are
 
   DeviceCache::Provider provider(Device& device) {
     return [this, &device](std::size_t wanted) {
+      if (bytes + wanted > bytes_max) throw Error(ErrorCode::usage, "no memory");
       ++taken;
       bytes += wanted;
       const auto give_back = [this, wanted](Backing* backing) {
@@ -219,6 +222,33 @@ TEST_F(DeviceCacheTest, backs_all_pools_beforehand_if_told_to) {
   EXPECT_EQ(backings_.taken, 2);
   cache_->back_all(DeviceCache::Locking::later);
   EXPECT_EQ(backings_.taken, 2);
+  cache_->remove_pool(first);
+  cache_->remove_pool(second);
+  EXPECT_EQ(backings_.bytes, 0U);
+}
+
+TEST_F(DeviceCacheTest, backs_pools_for_the_host_as_far_as_there_is_memory) {
+  make(4);
+  const auto first = add_pool(2);
+  const auto second = add_pool(2);
+  write(first[0], 1);
+  write(second[0], 2);
+  EXPECT_EQ(backings_.taken, 0);
+  backings_.bytes_max = 3 * tile;
+  const Uses of_first{{first[0], AccessMode::read}, {first[1], AccessMode::write}};
+  ASSERT_TRUE(cache_->back(of_first));
+  EXPECT_TRUE(cache_->back(of_first));
+  EXPECT_EQ(backings_.taken, 1);
+  const Uses of_both{{first[0], AccessMode::read}, {second[0], AccessMode::read}};
+  EXPECT_FALSE(cache_->back(of_both));
+  EXPECT_EQ(backings_.bytes, 2 * tile);
+  EXPECT_EQ(read(second[0]), 2) << "it stays where it is";
+
+  cache_->request_host(of_first, this);
+  drain();
+  EXPECT_EQ(cache_->take_ready(Requester::host).size(), 1U);
+  EXPECT_EQ(*reinterpret_cast<const double*>(cache_->host_address(first[0])), 1);
+  cache_->release_host(of_first);
   cache_->remove_pool(first);
   cache_->remove_pool(second);
   EXPECT_EQ(backings_.bytes, 0U);

@@ -27,6 +27,7 @@ class Tasks final : public LendableTasks {
   bool devices_can = true;
   bool homes_can = true;
   bool workers_can = true;
+  bool host_has_memory = true;
   bool is_fill = false;
   Kind of_all;
 
@@ -47,6 +48,7 @@ class Tasks final : public LendableTasks {
   [[nodiscard]] bool may_visit(const Task& /*task*/, PlaceId /*device*/) override {
     return devices_can;
   }
+  [[nodiscard]] bool back(const Task& /*task*/) override { return host_has_memory; }
   [[nodiscard]] bool claim(const Task& task) override {
     if (away.contains(&task)) return false;
     claimed.insert(&task);
@@ -385,6 +387,21 @@ TEST(LendingChoice, gives_the_host_what_a_device_cannot_run) {
   node.known.homes_can = node.known.workers_can = true;
   EXPECT_FALSE(node.add(first, 10).is_lent_to_host()) << "its device does";
   EXPECT_EQ(node.ready[1]->count(), 3U);
+}
+
+TEST(LendingChoice, leaves_to_devices_what_the_host_has_no_memory_for) {
+  TwoDevices node;
+  node.known.worker = 4e-3;
+  node.known.parts = 4;
+  node.known.host_has_memory = false;
+  node.add_rising(first, 8);
+  EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns), nullptr);
+  node.known.homes_can = false;
+  EXPECT_FALSE(node.add(second, 10).is_lent_to_host()) << "it is staged";
+  EXPECT_EQ(node.ready[1]->count() + node.ready[2]->count(), 9U);
+  EXPECT_EQ(node.choice.lent(), 0);
+  node.known.homes_can = node.known.host_has_memory = true;
+  EXPECT_NE(node.choice.take_for_host(node.ready, node.now_ns), nullptr);
 }
 
 TEST(LendingChoice, leaves_what_a_device_cannot_run_to_staging_where_the_policy_moves_nothing) {

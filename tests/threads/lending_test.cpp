@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 
 #include "kernels/cholesky.hpp"
 #include "kernels/kernel_flops.hpp"
+#include "node-runtime/device/devices.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/trace/node_trace.hpp"
 #include "tests/support/seeds.hpp"
@@ -79,6 +82,65 @@ TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
   }
 }
 
+/// Tiles that the host can use take its memory: all at the beginning where it will probably use
+/// some, or else those of pools that it uses.
+TEST(Lending, a_host_with_little_memory_is_lent_what_it_has_room_for_with_the_same_bits) {
+  const Work work = works().front();
+  const Outcome expected = outcome_of(work, {});
+  std::uint64_t peak = 0;
+  const auto run = [&](const std::shared_ptr<const PlacementPolicy>& policy,
+                       std::optional<std::uint64_t> host_memory, Outcome& outcome) {
+    Machine machine{.devices = 2, .workers = 2, .placement = "dynamic"};
+    machine.faults.placement = policy;
+    machine.faults.host_memory_bytes = host_memory;
+    Node node(config_of(machine, work.layout), machine.faults);
+    work.run(node, outcome);
+    outcome.tasks_lent = node.engine().tasks_lent();
+    peak = node.engine().store().peak_host_bytes();
+    return node.facts().backs_tiles;
+  };
+  Outcome likely;
+  EXPECT_TRUE(run(std::make_shared<SomePlacement>(0), std::nullopt, likely));
+  const std::uint64_t peak_of_all = peak;
+  Outcome on_demand;
+  EXPECT_FALSE(run(std::make_shared<SomePlacement>(0, 1), std::nullopt, on_demand));
+  Outcome none;
+  EXPECT_FALSE(run(std::make_shared<StaticPlacement>(), std::nullopt, none));
+  const std::uint64_t peak_of_none = peak;
+  EXPECT_LT(peak_of_none, peak_of_all);
+  Outcome little;
+  EXPECT_FALSE(run(std::make_shared<SomePlacement>(0, 1), peak_of_none, little));
+  EXPECT_LE(peak, peak_of_none);
+  for (const Outcome* outcome : {&likely, &on_demand, &none, &little}) {
+    EXPECT_TRUE(same_bits(*outcome, expected));
+  }
+  Outcome nothing;
+  EXPECT_THROW(static_cast<void>(run(std::make_shared<SomePlacement>(0), peak_of_none, nothing)),
+               Error);
+}
+
+TEST(Lending, is_likely_where_devices_lack_kernels_or_would_be_helped_with_products) {
+  // Seconds of any kernel.
+  const auto is_likely = [](double worker, double device, int workers, bool runs_all = true) {
+    EmulatedOptions emulated;
+    if (!runs_all) emulated.kernel_is_run = is_update;
+    const DeviceSet two = make_devices({DeviceBackend::emulated, 2, emulated, {}});
+    const std::array<Device*, 2> devices{two.devices[0].get(), two.devices[1].get()};
+    LendingOptions options;
+    options.policy = std::make_shared<DynamicPlacement>();
+    options.costs.kernel = [=](const KernelCase&, bool on_device) {
+      return on_device ? device : worker;
+    };
+    return is_likely_to_lend(options, devices, workers);
+  };
+  EXPECT_TRUE(is_likely(10, 1, 2));
+  // Two devices, each twice as slow as is known, are one as it is known, and a 16th is worth it.
+  EXPECT_TRUE(is_likely(15.9, 1, 1));
+  EXPECT_FALSE(is_likely(16.1, 1, 1));
+  EXPECT_TRUE(is_likely(16.1, 1, 2));
+  EXPECT_TRUE(is_likely(1000, 1, 1, false));
+}
+
 /// Takes a device a while, and a worker cannot run it.
 std::int64_t slowly(const KernelArguments& arguments) {
   std::this_thread::sleep_for(std::chrono::microseconds(500));
@@ -132,12 +194,15 @@ class OfSingleTasks final : public PlacementPolicy {
     if (offers.back().place != host_place) return dynamic_.choose(offers);
     // Of a ready task: none is lent.
     if (!std::isinf(offers.front().load_seconds)) return 0;
+    // Relaxed: whoever runs the node has seen it be made.
+    if (!is_asked_of_kinds.load(std::memory_order_relaxed)) return 0;
     const double seconds = offers.front().kernel_seconds;
     double none = 0;
     // Relaxed: it is one number. What is asked about first is a kind.
     single_.compare_exchange_strong(none, seconds, std::memory_order_relaxed);
     return seconds < 10 * single_.load(std::memory_order_relaxed) ? 1 : 0;
   }
+  std::atomic<bool> is_asked_of_kinds{false};  ///< before, it is asked whether the node may lend
   [[nodiscard]] double single() const { return single_.load(std::memory_order_relaxed); }
 
  private:
@@ -152,6 +217,7 @@ TEST(Lending, keeps_no_loads_where_workers_could_hardly_help_and_visits_all_the_
   const auto policy = std::make_shared<OfSingleTasks>();
   machine.faults.placement = policy;
   Node node(config_of(machine, work.layout), machine.faults);
+  policy->is_asked_of_kinds = true;
   EXPECT_TRUE(node.engine().keeps_loads()) << "nobody has shown anything";
   int kept = 0;
   std::int64_t visiting = 0;
