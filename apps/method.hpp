@@ -23,7 +23,7 @@ struct Undertaking {
   };
   struct Held {
     Matrix<double> matrix;
-    Use use;
+    Use use = Use::matrix;
   };
   std::vector<Held> held;  ///< the matrix itself first
   std::optional<JobSpec> factorization;

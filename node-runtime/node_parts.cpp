@@ -207,6 +207,19 @@ void Node::Parts::start() {
   std::vector<Device*> device_pointers;
   for (const auto& device : devices.devices) device_pointers.push_back(device.get());
   if (facts.nodes > 1) make_transport(device_pointers);
+  const std::vector<CpuCore> cores = own_cores();
+  const EngineOptions options = engine_options(device_pointers, cores);
+  facts.backs_tiles =
+      options.lending && is_likely_to_lend(*options.lending, device_pointers, facts.cpu_workers);
+  store = std::make_unique<TileStore>(
+      device_pointers, facts.memory_available_bytes,
+      facts.backs_tiles ? TileStore::Backings::all : TileStore::Backings::as_needed);
+  engine = std::make_unique<Engine>(options, *store, recorder);
+  start_threads(cores);
+}
+
+EngineOptions Node::Parts::engine_options(const std::vector<Device*>& device_pointers,
+                                          std::span<const CpuCore> cores) const {
   EngineOptions options;
   options.node = NodeId{facts.rank};
   options.node_count = facts.nodes;
@@ -215,11 +228,10 @@ void Node::Parts::start() {
   options.window = facts.window;
   options.wait = wait_policy(config.runtime.wait);
   options.oversubscribed = facts.oversubscribed;
-  const std::vector<CpuCore> cores = own_cores();
   options.has_own_cores = !cores.empty();
   if (!cores.empty()) {
     options.worker_distances =
-        cache_distances(std::span(cores).first(static_cast<std::size_t>(facts.cpu_workers)));
+        cache_distances(cores.first(static_cast<std::size_t>(facts.cpu_workers)));
   }
   options.watchdog_seconds = config.runtime.watchdog_seconds;
   options.device_streams = facts.device_streams;
@@ -235,11 +247,6 @@ void Node::Parts::start() {
           faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(), costs};
     }
   }
-  facts.backs_tiles =
-      options.lending && is_likely_to_lend(*options.lending, device_pointers, facts.cpu_workers);
-  store = std::make_unique<TileStore>(
-      device_pointers, facts.memory_available_bytes,
-      facts.backs_tiles ? TileStore::Backings::all : TileStore::Backings::as_needed);
   options.faults = faults.messages;
   options.worker_seconds = faults.worker_seconds;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that
@@ -247,9 +254,11 @@ void Node::Parts::start() {
   if (faults.extra_blocks_max.has_value()) {
     options.extra_blocks_max = *faults.extra_blocks_max;
   }
-  engine = std::make_unique<Engine>(options, *store, recorder);
+  return options;
+}
 
-  // Generation; a manager of each device, and who copies for them; messages.
+/// Generation; workers; a manager of each device, and who copies for them; messages.
+void Node::Parts::start_threads(const std::vector<CpuCore>& cores) {
   const std::int32_t others =
       1 + facts.devices + (facts.devices > 0 ? 1 : 0) + (facts.nodes > 1 ? 1 : 0);
   const auto beside = cores_beside_workers(cores, facts.cpu_workers, others);

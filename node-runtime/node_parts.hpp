@@ -42,6 +42,10 @@ struct Node::Parts {
   void agree_on_tuning();
   void make_transport(std::span<Device* const> device_pointers);
   void start();
+  /// `cores`: own_cores().
+  [[nodiscard]] EngineOptions engine_options(const std::vector<Device*>& device_pointers,
+                                             std::span<const CpuCore> cores) const;
+  void start_threads(const std::vector<CpuCore>& cores);
   void stop_threads();
   void launch(const std::string& name, std::vector<CpuCore> cores, int order,
               std::function<void(trace::ThreadTrace&)> loop);

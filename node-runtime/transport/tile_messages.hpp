@@ -46,10 +46,10 @@ class TileMessages {
  private:
   /// What a type depends on; where the part begins is left to the address.
   struct Key {
-    TilePart::Shape shape;
-    std::int64_t row_count;
-    std::int64_t columns;
-    std::int64_t leading;
+    TilePart::Shape shape{};
+    std::int64_t row_count = 0;
+    std::int64_t columns = 0;
+    std::int64_t leading = 0;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Kept {

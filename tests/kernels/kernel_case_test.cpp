@@ -2,6 +2,7 @@
 
 #include <array>
 #include <gtest/gtest.h>
+#include <span>
 
 #include "kernels/case_key.hpp"
 #include "kernels/cholesky.hpp"
@@ -11,8 +12,7 @@
 namespace heddle {
 namespace {
 
-template <std::size_t count>
-double flops(const Kernel& kernel, const std::array<OperandShape, count>& shapes,
+double flops(const Kernel& kernel, std::span<const OperandShape> shapes,
              const KernelParameters& parameters = {}) {
   return flops_of({&kernel, parameters, shapes});
 }
