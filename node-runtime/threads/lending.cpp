@@ -124,8 +124,9 @@ std::int32_t Lending::width(const Task& task) {
   const std::int64_t fine = fine_parts_of(task);
   if (fine == 0) return 1;
   std::int32_t& width = known_of(task).width;
-  if (width == 0)
+  if (width == 0) {
     width = graphs_.of(case_of(store_, task, parameters_of(task)).what(), fine).width();
+  }
   return width;
 }
 

@@ -77,6 +77,11 @@ struct TwoDevices {
     static_cast<void>(choice.became_ready(task, ready, now_ns));
     return task;
   }
+  /// Its four workers are together as fast as a device, and all of them work on a task.
+  void let_workers_be_fast() {
+    known.worker = 4 * kernel_seconds;
+    known.parts = 4;
+  }
   /// So many, each more urgent than the one before.
   void add_rising(PlaceId place, int count) {
     for (int i = 0; i < count; ++i) add(place, 10 + i);
@@ -182,8 +187,7 @@ TEST(LendingChoice, begins_to_wait_anew_with_each_work_of_the_node) {
 
 TEST(LendingChoice, without_loads_lends_nothing_to_the_host_and_gives_devices_what_they_ask_for) {
   TwoDevices node;
-  node.known.worker = 4e-3;
-  node.known.parts = 4;
+  node.let_workers_be_fast();
   node.choice.begin_work(false);
   node.add_rising(first, 40);
   EXPECT_FALSE(node.choice.may_find_for_host(node.ready));
@@ -198,8 +202,7 @@ TEST(LendingChoice, without_loads_lends_nothing_to_the_host_and_gives_devices_wh
 
 TEST(LendingChoice, counts_what_becomes_ready_from_when_loads_are_kept) {
   TwoDevices node;
-  node.known.worker = 4e-3;
-  node.known.parts = 4;
+  node.let_workers_be_fast();
   node.choice.begin_work(false);
   node.add_rising(first, 12);
   node.choice.keep_loads();
@@ -298,8 +301,7 @@ TEST(LendingChoice, counts_a_visit_where_it_runs_until_it_is_over) {
 
 TEST(LendingChoice, gives_the_host_what_it_ends_first) {
   TwoDevices node;
-  node.known.worker = 4e-3;  // on four workers as fast as a device
-  node.known.parts = 4;
+  node.let_workers_be_fast();
   node.add_rising(first, 8);
   node.add_rising(second, 4);
   const Task* const task = node.choice.take_for_host(node.ready, node.now_ns);
@@ -367,8 +369,7 @@ TEST(LendingChoice, gives_the_host_a_task_for_each_worker_that_has_nothing_to_do
 TEST(LendingChoice, gives_the_host_what_a_device_cannot_run) {
   TwoDevices node(1e-3);
   node.known.homes_can = false;
-  node.known.worker = 4 * kernel_seconds;
-  node.known.parts = 4;
+  node.let_workers_be_fast();
   for (int i = 0; i < 30; ++i) node.add(host_place, 1);  // more than it would borrow beside
   Task& task = node.add(first, 10);
   EXPECT_EQ(task.place, first) << "the home stays";
@@ -391,8 +392,7 @@ TEST(LendingChoice, gives_the_host_what_a_device_cannot_run) {
 
 TEST(LendingChoice, leaves_to_devices_what_the_host_has_no_memory_for) {
   TwoDevices node;
-  node.known.worker = 4e-3;
-  node.known.parts = 4;
+  node.let_workers_be_fast();
   node.known.host_has_memory = false;
   node.add_rising(first, 8);
   EXPECT_EQ(node.choice.take_for_host(node.ready, node.now_ns), nullptr);
