@@ -1,7 +1,8 @@
-# Whether GPUs are built for: HEDDLE_HAS_CUDA. Without the CUDA toolkit the stubs without_cuda.cpp stand
-# in, and everything else is built alike.
-set(HEDDLE_CUDA AUTO CACHE STRING "GPUs: AUTO (where the CUDA toolkit is found), ON, OFF")
-set(HEDDLE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPU architectures, as CMAKE_CUDA_ARCHITECTURES")
+# Whether GPUs are built for: HEDDLE_HAS_CUDA. Without, the stubs without_cuda.cpp stand in, and everything else is
+# built alike.
+set(HEDDLE_CUDA AUTO CACHE STRING "GPUs: AUTO (where a CUDA driver and the CUDA toolkit are), ON, OFF")
+set(HEDDLE_CUDA_ARCHITECTURES AUTO CACHE STRING
+    "GPU architectures, as CMAKE_CUDA_ARCHITECTURES; AUTO: this machine's, or sm_80 and sm_90 where it has no GPU")
 set(HEDDLE_HAS_CUDA FALSE)
 if(NOT HEDDLE_CUDA)
   return()
@@ -9,20 +10,48 @@ endif()
 
 find_program(HEDDLE_NVCC nvcc HINTS "$ENV{CUDA_PATH}/bin" /usr/local/cuda/bin)
 mark_as_advanced(HEDDLE_NVCC)
-if(NOT HEDDLE_NVCC)
-  if(NOT HEDDLE_CUDA STREQUAL AUTO)
-    message(FATAL_ERROR "HEDDLE_CUDA is ${HEDDLE_CUDA}, but there is no nvcc in the PATH, below CUDA_PATH or "
-                        "in /usr/local/cuda; install the CUDA toolkit or configure with -DHEDDLE_CUDA=OFF")
+if(HEDDLE_CUDA STREQUAL AUTO)
+  # The driver's device files: on Linux itself, in a container with GPUs, in the Windows subsystem for Linux.
+  if(NOT EXISTS /proc/driver/nvidia/version AND NOT EXISTS /dev/nvidiactl AND NOT EXISTS /dev/dxg)
+    if(HEDDLE_NVCC)
+      message(NOTICE "heddle is built without GPUs: the CUDA toolkit is here, but no CUDA driver. "
+                     "To build for GPUs of other machines: -DHEDDLE_CUDA=ON")
+    endif()
+    return()
   endif()
-  message(STATUS "no CUDA toolkit: GPUs are not built for")
-  return()
+  if(NOT HEDDLE_NVCC)
+    message(NOTICE "heddle is built without GPUs: a CUDA driver is here, but no nvcc in the PATH, below CUDA_PATH or "
+                   "in /usr/local/cuda. To use this machine's GPUs, install the CUDA toolkit 12 or newer.")
+    return()
+  endif()
+elseif(NOT HEDDLE_NVCC)
+  message(FATAL_ERROR "HEDDLE_CUDA is ${HEDDLE_CUDA}, but there is no nvcc in the PATH, below CUDA_PATH or "
+                      "in /usr/local/cuda; install the CUDA toolkit or configure with -DHEDDLE_CUDA=OFF")
+endif()
+
+set(architectures "${HEDDLE_CUDA_ARCHITECTURES}")
+if(architectures STREQUAL AUTO)
+  set(architectures)
+  find_program(HEDDLE_NVIDIA_SMI nvidia-smi)
+  mark_as_advanced(HEDDLE_NVIDIA_SMI)
+  if(HEDDLE_NVIDIA_SMI)
+    execute_process(COMMAND ${HEDDLE_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE capabilities ERROR_QUIET)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" architectures "${capabilities}")
+    list(TRANSFORM architectures REPLACE "\\." "")
+    list(REMOVE_DUPLICATES architectures)
+  endif()
+  if(NOT architectures)
+    set(architectures 80-real 90)
+  endif()
 endif()
 if(NOT DEFINED CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER "${HEDDLE_NVCC}")
 endif()
-set(CMAKE_CUDA_ARCHITECTURES "${HEDDLE_CUDA_ARCHITECTURES}")
+set(CMAKE_CUDA_ARCHITECTURES "${architectures}")
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
+message(STATUS "GPUs are built for: CUDA ${CUDAToolkit_VERSION}, architectures ${architectures}")
 # CMake before 3.26 does not know that nvcc speaks C++20.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
@@ -32,6 +61,6 @@ set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 if(CCACHE)
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
 endif()
 set(HEDDLE_HAS_CUDA TRUE)

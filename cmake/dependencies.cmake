@@ -9,18 +9,37 @@ find_package(CLI11 REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 
-# MPICH by name: other packages may have made Open MPI the system's default.
-find_program(HEDDLE_MPICXX NAMES mpicxx.mpich REQUIRED)
-find_program(HEDDLE_MPIEXEC NAMES mpiexec.mpich mpiexec.hydra REQUIRED)
-execute_process(COMMAND ${HEDDLE_MPICXX} -compile_info OUTPUT_VARIABLE mpi_compile
-                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND ${HEDDLE_MPICXX} -link_info OUTPUT_VARIABLE mpi_link
-                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+# MPICH or one of its family (MVAPICH, Intel MPI, Cray MPICH), by its compiler wrapper. Debian's is looked for by a name of
+# its own, as other packages may have made Open MPI the system's default.
+find_program(HEDDLE_MPICXX NAMES mpicxx.mpich mpicxx)
+if(NOT HEDDLE_MPICXX)
+  message(FATAL_ERROR "there is no mpicxx.mpich or mpicxx in the PATH; install MPICH (on Debian libmpich-dev), or name "
+                      "another MPI's wrapper: -DHEDDLE_MPICXX=/path/to/mpicxx")
+endif()
+foreach(part compile link)
+  execute_process(COMMAND ${HEDDLE_MPICXX} -${part}_info OUTPUT_VARIABLE mpi_${part} ERROR_VARIABLE mpi_trouble
+                  RESULT_VARIABLE mpi_status OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT mpi_status EQUAL 0)
+    message(FATAL_ERROR "'${HEDDLE_MPICXX} -${part}_info' failed, so this wrapper is not one of MPICH's family; heddle "
+                        "does not work with Open MPI. Name an MPICH, MVAPICH, Intel MPI or Cray MPICH wrapper: "
+                        "-DHEDDLE_MPICXX=/path/to/mpicxx. The wrapper said: ${mpi_trouble}")
+  endif()
+endforeach()
 string(REGEX MATCHALL "-I[^ ]+" mpi_includes "${mpi_compile}")
 list(TRANSFORM mpi_includes REPLACE "^-I" "")
 string(REGEX MATCHALL "-L[^ ]+" mpi_directories "${mpi_link}")
 list(TRANSFORM mpi_directories REPLACE "^-L" "")
-find_library(HEDDLE_MPI_LIBRARY NAMES mpich PATHS ${mpi_directories} REQUIRED)
+# Of the libraries that it links, the one of MPI's C interface: mpich, mpi, mpi_gnu_123, not mpichcxx or mpifort.
+string(REGEX MATCHALL "-l(mpich|mpi|mpi_[a-z0-9_]+)( |$)" mpi_names "${mpi_link}")
+list(TRANSFORM mpi_names REPLACE "^-l| $" "")
+find_library(HEDDLE_MPI_LIBRARY NAMES ${mpi_names} HINTS ${mpi_directories})
+if(NOT HEDDLE_MPI_LIBRARY)
+  message(FATAL_ERROR "no MPI library '${mpi_names}' in '${mpi_directories}', which '${HEDDLE_MPICXX} -link_info' names; "
+                      "name the file: -DHEDDLE_MPI_LIBRARY=/path/to/libmpi.so")
+endif()
+get_filename_component(mpi_programs "${HEDDLE_MPICXX}" DIRECTORY)
+find_program(HEDDLE_MPIEXEC NAMES mpiexec.mpich mpiexec.hydra mpiexec NAMES_PER_DIR HINTS "${mpi_programs}" REQUIRED)
+message(STATUS "MPI: ${HEDDLE_MPI_LIBRARY}, started by ${HEDDLE_MPIEXEC}")
 add_library(heddle_mpi INTERFACE)
 target_include_directories(heddle_mpi SYSTEM INTERFACE ${mpi_includes})
 target_link_libraries(heddle_mpi INTERFACE "${HEDDLE_MPI_LIBRARY}")
@@ -39,7 +58,6 @@ if(HEDDLE_TESTS)
   find_package(GTest REQUIRED)
 endif()
 if(HEDDLE_BENCHMARKS)
-  find_package(benchmark REQUIRED)
   # The peers of bench/peers: each is optional, and its absence is reported there.
   find_package(OpenMP COMPONENTS CXX)
   find_library(HEDDLE_SCALAPACK_LIBRARY NAMES scalapack-mpich)

@@ -29,24 +29,44 @@ function(heddle_check_headers name)
   set_target_properties(heddle_${name}_headers PROPERTIES UNITY_BUILD OFF)
 endfunction()
 
-# heddle_compile_quickly(TARGET): with sanitizers, for code that takes longer to optimise than it runs.
+# heddle_compile_quickly(TARGET): for options, tables and JSON, which what they call is tested without: with sanitizers
+# neither optimised nor watched for undefined behaviour, which is half of the time that a sanitized build takes.
 function(heddle_compile_quickly target)
   if(HEDDLE_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
+    if(HEDDLE_SANITIZE MATCHES undefined)
+      target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+    endif()
+  else()
+    target_compile_options(${target} PRIVATE ${heddle_cold_options})
+    heddle_precompile(${target} cold)
   endif()
 endfunction()
 
-# heddle_library(NAME [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...] [HEADERS ...])
-# Defines heddle_NAME. Outside apps/ the library is part of the installed package, as heddle::NAME, and an object
+# heddle_library(NAME [COLD] [SOURCES ...] [LINKS ...] [PRIVATE_LINKS ...] [HEADERS ...])
+# Defines heddle_NAME. COLD, as all below apps/: texts, tables and files, which take longer to optimise in full than
+# that would save. Outside apps/ the library is part of the installed package, as heddle::NAME, and an object
 # target compiles headers of the folder (or HEADERS) alone (heddle_check_headers).
 function(heddle_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;LINKS;PRIVATE_LINKS;HEADERS" ${ARGN})
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
   file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.hpp")
   if(ARG_SOURCES)
     add_library(heddle_${name} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
     target_link_libraries(heddle_${name} PUBLIC ${ARG_LINKS}
                           PRIVATE ${ARG_PRIVATE_LINKS} $<BUILD_INTERFACE:heddle_warnings>)
+    if(folder MATCHES "^apps")
+      heddle_compile_quickly(heddle_${name})
+    elseif(ARG_COLD)
+      target_compile_options(heddle_${name} PRIVATE ${heddle_cold_options})
+      heddle_precompile(heddle_${name} cold)
+    else()
+      heddle_precompile(heddle_${name} library)
+    endif()
+    # From 3.31 on CMake would compile CUDA sources together, whose kernels have names in common.
+    list(FILTER ARG_SOURCES INCLUDE REGEX "\\.cu$")
+    set_source_files_properties(${ARG_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   else()
     add_library(heddle_${name} INTERFACE)
     set(scope INTERFACE)
@@ -57,16 +77,12 @@ function(heddle_library name)
   target_compile_features(heddle_${name} ${scope} cxx_std_20)
   set_property(GLOBAL APPEND PROPERTY HEDDLE_LIBRARIES heddle_${name})
 
-  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
   if(NOT folder MATCHES "^apps")
     set_target_properties(heddle_${name} PROPERTIES EXPORT_NAME ${name})
     install(TARGETS heddle_${name} EXPORT heddle ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()
 
   if(folder MATCHES "^apps")
-    if(ARG_SOURCES)
-      heddle_compile_quickly(heddle_${name})
-    endif()
     return()
   endif()
   if(ARG_HEADERS)
@@ -81,15 +97,21 @@ endfunction()
 # All programs whose tests are labelled `sanitize`: what the sanitizer presets build.
 add_custom_target(sanitized_tests)
 
-# heddle_test(NAME SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test. With the label
-# `sanitize` the sanitizer presets build and run it too.
+# heddle_test(NAME [CHECKED] SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test. With the label
+# `sanitize` the sanitizer presets build and run it too. CHECKED: it links a library that has all assertions on.
 function(heddle_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "CHECKED" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} heddle_warnings GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE HEDDLE_EXPENSIVE_CHECKS)
   # What is tested is optimised in full; a third of the time to compile the tests themselves is not worth theirs.
-  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  target_compile_options(${name} PRIVATE ${heddle_cold_options})
+  target_link_libraries(${name} PRIVATE fmt::fmt)
+  if(ARG_CHECKED)
+    heddle_precompile(${name} checked_test)
+  else()
+    heddle_precompile(${name} test)
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

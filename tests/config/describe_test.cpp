@@ -152,7 +152,7 @@ TEST(Schema, CommittedFileIsTheGeneratedOne) {
   std::stringstream committed;
   committed << file.rdbuf();
   EXPECT_EQ(committed.str(), json_schema().dump(2) + "\n")
-      << "regenerate it: heddle_schema > config/schema.json";
+      << "regenerate it: heddle schema > config/schema.json";
 }
 
 TEST(Schema, HasEveryOptionAndEveryDefaultIsValid) {
