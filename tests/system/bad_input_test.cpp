@@ -195,8 +195,7 @@ TEST_F(BadInput, all_errors_of_a_file_at_once) {
 
 TEST_F(BadInput, words_that_are_no_command_line) {
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{},
-        {"solve"},
+       {std::vector<std::string>{"solve"},
         {"dance"},
         {"solve", "a.yaml", "--nonsense"},
         {"solve", "a.yaml", "-v", "-q"},
@@ -206,6 +205,27 @@ TEST_F(BadInput, words_that_are_no_command_line) {
     expect_refused(run(alone(words)), {"--help"});
   }
   expect_refused(run(on(2, {"solve"})), {"--help"});
+}
+
+TEST_F(BadInput, no_words_at_all_get_the_help) {
+  for (const std::vector<std::string>& words : {alone({}), on(2, {})}) {
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    EXPECT_TRUE(ended.error.empty()) << ended.error;
+    const auto solve = ended.out.find("\n  solve ");
+    ASSERT_NE(solve, std::string::npos) << ended.out;
+    EXPECT_NE(ended.out.find("\n  analyze "), std::string::npos) << ended.out;
+    EXPECT_EQ(ended.out.find("\n  solve ", solve + 1), std::string::npos) << "printed twice";
+  }
+}
+
+TEST_F(BadInput, a_command_of_the_second_program_where_that_is_not_built) {
+  const std::string lonely = folder_ / "heddle";
+  std::filesystem::copy_file(HEDDLE_BINARY, lonely);
+  const std::vector<std::string> parts{"'heddle analyze'", folder_ / "heddle-tools",
+                                       "cmake --build"};
+  expect_refused(run({lonely, "analyze", "run"}), parts);
+  expect_refused(run({HEDDLE_MPIEXEC, "-n", "2", lonely, "analyze", "run"}), parts);
 }
 
 TEST_F(BadInput, a_command_that_is_none) {

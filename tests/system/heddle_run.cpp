@@ -139,7 +139,7 @@ void HeddleRun::SetUp() {
 }
 
 void HeddleRun::TearDown() {
-  for (const char* name : {"heddle", "heddle-cleanup"}) {
+  for (const char* name : {"heddle", "heddle-tools", "heddle-cleanup"}) {
     EXPECT_TRUE(eventually([&] { return processes_named(name).empty(); }, std::chrono::seconds(5)))
         << "a process called " << name << " is still there";
   }

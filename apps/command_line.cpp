@@ -1,0 +1,137 @@
+#include "apps/command_line.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <fmt/format.h>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "apps/crash_handlers.hpp"
+#include "apps/launcher.hpp"
+#include "apps/report.hpp"
+#include "base/nearest.hpp"
+
+namespace heddle {
+namespace {
+
+/// The command that was given, as it is written behind the program's name: " bench p2p".
+std::string commands_of(const CLI::App& app) {
+  std::string commands;
+  for (auto given = app.get_subcommands(); !given.empty();) {
+    commands += " " + given.front()->get_name();
+    given = given.front()->get_subcommands();
+  }
+  return commands;
+}
+
+/// What is wrong with the first word that should be a command and is none, up to the end of that
+/// clause; empty where there is no such word.
+std::string unknown_command(const CLI::App& app, int count, char** words) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < count; ++i) {
+    const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
+    const std::string_view word = words[i];
+    if (commands.empty() || word.starts_with('-')) return {};
+    std::vector<std::string_view> names;
+    const CLI::App* found = nullptr;
+    for (const CLI::App* command : commands) {
+      names.push_back(command->get_name());
+      if (command->get_name() == word) found = command;
+    }
+    if (found == nullptr) {
+      const std::string_view meant = nearest(word, names);
+      return fmt::format("unknown command '{}'{}", word,
+                         meant.empty() ? ";" : fmt::format("; did you mean '{}'?", meant));
+    }
+    at = found;
+  }
+  return {};
+}
+
+/// The exit status when there is nothing to do but to print, which the first process does; nothing
+/// where there is work to do. Throws Error(usage) for a line that cannot be read.
+std::optional<int> parse(CLI::App& app, int count, char** words, bool first) {
+  if (count <= 1) {
+    if (first) static_cast<void>(std::fputs(app.help().c_str(), stdout));
+    return 0;
+  }
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError& stop) {
+    std::ostringstream out;
+    std::ostringstream error;
+    if (app.exit(stop, out, error) == 0) {
+      if (first) static_cast<void>(std::fputs(out.str().c_str(), stdout));
+      return 0;
+    }
+    std::string wrong = unknown_command(app, count, words);
+    if (wrong.empty()) wrong = fmt::format("{};", stop.what());
+    throw Error(ErrorCode::usage,
+                fmt::format("{} heddle{} --help tells more", wrong, commands_of(app)));
+  }
+  return std::nullopt;
+}
+
+int parse_and_work(int count, char** words,
+                   const std::function<void(CLI::App&, Work&)>& add_commands) {
+  const Launcher launcher = Launcher::detect();
+  Work work;
+  std::optional<Error> trouble;
+  CLI::App app("Dense factorizations on clusters whose nodes mix CPU cores and GPUs.", "heddle");
+  app.set_version_flag("--version", fmt::format("heddle {}", heddle_version()));
+  app.require_subcommand(1);
+  app.footer("heddle COMMAND --help tells more.");
+  add_commands(app, work);
+  try {
+    if (const auto status = parse(app, count, words, launcher.rank == 0)) return *status;
+  } catch (const Error& error) {
+    trouble = error;
+  }
+  // Whatever one process finds, all know, and one tells.
+  Run run(launcher);
+  try {
+    run.mpi().throw_together(trouble);
+    return work(run);
+  } catch (const Error& error) {
+    if (run.interrupted()) run.leave(exit_status(ErrorCode::interrupted));
+    if (launcher.rank == 0) print_error(error.what());
+    return exit_status(error.code());
+  }
+}
+
+}  // namespace
+
+void add_overrides(CLI::App& command, std::vector<std::string>& overrides, const char* text) {
+  command.add_option("--set", overrides, text)
+      ->type_name("KEY.PATH=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_verbosity(CLI::App& command, Verbosity& verbosity) {
+  auto* verbose = command.add_flag_callback(
+      "-v,--verbose", [&verbosity] { verbosity = Verbosity::verbose; }, "tell more");
+  command
+      .add_flag_callback(
+          "-q,--quiet", [&verbosity] { verbosity = Verbosity::quiet; }, "tell errors only")
+      ->excludes(verbose);
+}
+
+int run_program(int count, char** words,
+                const std::function<void(CLI::App&, Work&)>& add_commands) {
+  std::signal(SIGPIPE, SIG_IGN);  // who reads the output decides nothing about the results
+  remove_crash_handlers();
+  try {
+    return parse_and_work(count, words, add_commands);
+  } catch (const Error& error) {
+    print_error(error.what());
+    return exit_status(error.code());
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    return exit_status(ErrorCode::internal);
+  }
+}
+
+}  // namespace heddle
