@@ -94,11 +94,12 @@ function(heddle_library name)
   heddle_check_headers(${name} HEADERS ${headers} LINKS heddle_${name})
 endfunction()
 
-# All programs whose tests are labelled `sanitize`: what the sanitizer presets build.
-add_custom_target(sanitized_tests)
+# What the sanitizer presets build.
+add_custom_target(tsan_tests)
+add_custom_target(asan_tests)
 
 # heddle_test(NAME [CHECKED] SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test. With the label
-# `sanitize` the sanitizer presets build and run it too. CHECKED: it links a library that has all assertions on.
+# `sanitize` the sanitizer presets build and run it too; with `asan`, as it has one thread, only the address sanitizer's. CHECKED: it links a library that has all assertions on.
 function(heddle_test name)
   cmake_parse_arguments(ARG "CHECKED" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -121,7 +122,10 @@ function(heddle_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
   if("sanitize" IN_LIST ARG_LABELS)
-    add_dependencies(sanitized_tests ${name})
+    add_dependencies(tsan_tests ${name})
+    add_dependencies(asan_tests ${name})
+  elseif("asan" IN_LIST ARG_LABELS)
+    add_dependencies(asan_tests ${name})
   endif()
 endfunction()
 
