@@ -12,6 +12,7 @@
 #include "apps/launcher.hpp"
 #include "apps/report.hpp"
 #include "base/nearest.hpp"
+#include "base/standard_streams.hpp"
 
 namespace heddle {
 namespace {
@@ -121,6 +122,7 @@ void add_verbosity(CLI::App& command, Verbosity& verbosity) {
 
 int run_program(int count, char** words,
                 const std::function<void(CLI::App&, Work&)>& add_commands) {
+  open_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // who reads the output decides nothing about the results
   remove_crash_handlers();
   try {
