@@ -65,6 +65,7 @@ void Solver::solve() {
   }
   report_.seconds.total = seconds_since(begin_);
   collect_figures();
+  tell_of_logs();
   save_trace();
 }
 
@@ -226,6 +227,16 @@ void Solver::write(Method::Prospect prospect) {
   if (factor_.writer) commit(factor_);
   if (q_.writer) commit(q_);
   phase_done("write", report_.seconds.write, begin);
+}
+
+/// What nodes lack in their log that have no terminal to say it on; once, as it is one file.
+void Solver::tell_of_logs() {
+  const std::vector<std::string> troubles = gather_texts(node_, log_trouble(log_));
+  if (!is_first() || !troubles.front().empty()) return;
+  for (std::size_t node = 1; node < troubles.size(); ++node) {
+    if (troubles[node].empty()) continue;
+    return log_.warn("node {}: {}", node, troubles[node]);
+  }
 }
 
 /// What all nodes did, for the report of node 0.

@@ -66,6 +66,7 @@ class Solver {
   void save_trace();
   [[nodiscard]] std::string about() const;
   void collect_figures();
+  void tell_of_logs();
   [[nodiscard]] double seconds_since(Clock::time_point begin) const;
   [[nodiscard]] bool is_first() const { return node_.rank() == 0; }
   void phase_done(const char* name, std::optional<double>& seconds, Clock::time_point begin);
