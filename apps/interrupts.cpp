@@ -25,7 +25,7 @@ sigset_t ending_signals() {
   return signals;
 }
 
-const char* name_of(int signal) {
+const char* signal_name(int signal) {
   if (signal == SIGINT) return "SIGINT";
   return signal == SIGTERM ? "SIGTERM" : "SIGHUP";
 }
@@ -54,7 +54,7 @@ void Interrupts::run() {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0 || signal == wake_signal) continue;
     seen_.store(true, std::memory_order_relaxed);
-    end_(name_of(signal));
+    end_(signal_name(signal));
     ::_exit(exit_status(ErrorCode::interrupted));
   }
 }
