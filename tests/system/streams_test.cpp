@@ -142,7 +142,7 @@ TEST_F(Streams, beside_a_limit_of_the_file_size_results_are_refused_with_their_n
     std::string name;
   };
   for (const Case& c :
-       {Case{{"solve", "p.yaml"}, "x.npy"},
+       {Case{{"solve", "p.yaml"}, "l.npy"},
         Case{{"solve", "g.yaml", "--report", "r.json"}, "r.json"},
         Case{{"solve", "g.yaml", "--trace", "u"}, "u/node-0.trace"},
         Case{{"solve", "g.yaml", "--trace", "u.json"}, "u.json"},
@@ -150,7 +150,7 @@ TEST_F(Streams, beside_a_limit_of_the_file_size_results_are_refused_with_their_n
         Case{{"analyze", "t", "--report", "r.json"}, "r.json"},
         Case{{"analyze", "t", "--html", "r.html"}, "r.html"},
         Case{{"replay", "t", "--report", "r.json"}, "r.json"},
-        Case{{"replay", "t", "--trace", "u"}, "u/node-0.trace"},
+        Case{{"replay", "t", "--trace", "v"}, "v/node-0.trace"},
         Case{{"trace", "export", "t", "--to", "csv", "--output", "t.csv"}, "t.csv"}}) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(c.words, " ")));
     const Ended ended = run_with("ulimit -f 1; exec", c.words);
