@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/replacement.hpp"
 
 namespace heddle::trace {
 namespace {
@@ -54,7 +55,9 @@ std::map<NodeId, std::filesystem::path> node_files_in(const std::filesystem::pat
 
 void make_run_folder(const std::filesystem::path& folder) {
   std::error_code error;
-  std::filesystem::create_directory(folder, error);
+  // A link may lead to where the folder is going to be.
+  const std::filesystem::path name = folder.has_filename() ? folder : folder.parent_path();
+  std::filesystem::create_directory(target_of(name.string()), error);
   if (!error && !std::filesystem::is_directory(folder)) {
     error = std::make_error_code(std::errc::not_a_directory);
   }

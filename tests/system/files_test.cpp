@@ -123,17 +123,21 @@ TEST_F(Files, that_are_links_lead_to_the_results) {
   std::filesystem::create_directory(folder_ / "far");
   std::filesystem::create_symlink("far/x.npy", folder_ / "x.npy");
   std::filesystem::create_symlink("far/r.json", folder_ / "r.json");
+  std::filesystem::create_symlink("far/t", folder_ / "t");
   for (const int nodes : {0, 2}) {
-    const std::vector<std::string> words{"solve", "p.yaml", "--report", "r.json"};
+    const std::vector<std::string> words{"solve",  "p.yaml",  "--report",
+                                         "r.json", "--trace", nodes == 0 ? "t" : "t/"};
     const Ended ended = run(nodes == 0 ? alone(words) : on(nodes, words));
     ASSERT_EQ(ended.status, 0) << ended.error;
-    for (const char* name : {"x.npy", "r.json"}) {
+    for (const char* name : {"x.npy", "r.json", "t"}) {
       EXPECT_TRUE(std::filesystem::is_symlink(folder_ / name)) << name;
     }
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "far/t/node-0.trace"));
     EXPECT_EQ(testing::read_npy(folder_ / "far/x.npy").columns, 2);
     EXPECT_EQ(nlohmann::json::parse(read_file(folder_ / "far/r.json"))["status"], "ok");
     std::filesystem::remove(folder_ / "far/x.npy");
     std::filesystem::remove(folder_ / "far/r.json");
+    std::filesystem::remove_all(folder_ / "far/t");
   }
 }
 
