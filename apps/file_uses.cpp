@@ -40,8 +40,8 @@ void FileUses::reads_machine_file(const std::optional<std::string>& named) {
 void FileUses::writes(const std::string& name, const std::string& path) {
   if (path == "-") {
     throw Error(ErrorCode::usage,
-                fmt::format("{}: '-' is not taken for standard output here; name a file (./- if it "
-                            "is to be called so)",
+                fmt::format("{}: '-' does not mean standard output here; name a file (./- for a "
+                            "file called -)",
                             name));
   }
   add(name, path, Kind::file, Deed::writes);
@@ -50,7 +50,7 @@ void FileUses::writes(const std::string& name, const std::string& path) {
 void FileUses::writes_run(const std::string& name, const std::string& path) {
   if (path == "-") {
     throw Error(ErrorCode::usage,
-                fmt::format("{}: '-' is not taken for standard output: a run's trace is a folder; "
+                fmt::format("{}: '-' does not mean standard output: a run's trace is a folder; "
                             "name one",
                             name));
   }

@@ -39,8 +39,8 @@ spdlog::level::level_enum level_of(config::LogLevel level) {
 
 using Terminal = std::shared_ptr<spdlog::sinks::stderr_sink_mt>;
 
-/// Appends to a file that all nodes may share: each line in one piece. The first one that finds no
-/// room is the last, and is told on the terminal, where there is one.
+/// Appends to a file that all nodes may share: each line in one piece. Nothing follows the first
+/// line that finds no room; the terminal, where there is one, shows a warning.
 class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   LogFile(const std::string& path, Terminal terminal)

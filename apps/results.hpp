@@ -10,9 +10,9 @@
 namespace heddle {
 
 /// The files that a command leaves behind. Each is written under a temporary name beside its final
-/// one; then commit() gives all of them their names, with nothing slow in between, or none: where a
-/// name cannot be given, the files before it get their old contents back. An interruption waits for
-/// the end of that, and can say what is there.
+/// one; then commit() gives all of them their names, with nothing slow in between, or none: where
+/// one rename fails, those before it are taken back. An interruption waits for the end of commit(),
+/// and can say what is there.
 ///
 /// One thread, but for the last three.
 class Results {

@@ -6,8 +6,8 @@
 /// wrong.
 namespace heddle {
 
-/// To standard output, at once. The first time that this fails it is said on standard error, and
-/// nothing more is written; that nobody reads any longer (a closed pipe) is no failure.
+/// To standard output, at once. The first failure is printed on standard error, and nothing more is
+/// written. A pipe without a reader is no failure.
 void print(const std::string& text);
 
 /// Prints an error as all of heddle's are printed. Keeps quiet about what went wrong in writing it.

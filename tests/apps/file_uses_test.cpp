@@ -13,9 +13,9 @@ namespace {
 using testing::expect_error;
 using testing::TemporaryFolder;
 
-class FileUsesOf : public ::testing::Test {
+class FileUsesTest : public ::testing::Test {
  protected:
-  FileUsesOf() {
+  FileUsesTest() {
     folder_.write("k.npy", "matrix");
     std::filesystem::create_symlink(".", folder_ / "d");
   }
@@ -27,7 +27,7 @@ class FileUsesOf : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(FileUsesOf, different_files_go_together) {
+TEST_F(FileUsesTest, different_files_go_together) {
   FileUses files;
   files.reads("matrix", folder_ / "k.npy");
   files.reads("sides", folder_ / "k.npy");  // reading twice is fine
@@ -39,7 +39,7 @@ TEST_F(FileUsesOf, different_files_go_together) {
   EXPECT_EQ(folder_.names().size(), 2U);
 }
 
-TEST_F(FileUsesOf, an_output_is_no_input_by_whatever_name) {
+TEST_F(FileUsesTest, an_output_is_no_input_by_whatever_name) {
   std::filesystem::create_symlink("k.npy", folder_ / "link");
   std::filesystem::create_hard_link(folder_ / "k.npy", folder_ / "hard");
   for (const char* name : {"k.npy", "d/k.npy", "./d/./k.npy", "link", "hard"}) {
@@ -54,7 +54,7 @@ TEST_F(FileUsesOf, an_output_is_no_input_by_whatever_name) {
   }
 }
 
-TEST_F(FileUsesOf, two_outputs_are_no_one_file_even_before_it_is_there) {
+TEST_F(FileUsesTest, two_outputs_are_no_one_file_even_before_it_is_there) {
   std::filesystem::create_symlink("x.npy", folder_ / "link");
   for (const char* name : {"x.npy", "d/x.npy", "d/d/x.npy", "link"}) {
     SCOPED_TRACE(name);
@@ -65,7 +65,7 @@ TEST_F(FileUsesOf, two_outputs_are_no_one_file_even_before_it_is_there) {
   }
 }
 
-TEST_F(FileUsesOf, a_run_is_its_folder_and_its_nodes_files) {
+TEST_F(FileUsesTest, a_run_is_its_folder_and_its_nodes_files) {
   std::filesystem::create_directory(folder_ / "t");
   folder_.write("t/node-0.trace", "record");
   for (const char* name : {"t/node-0.trace", "d/t/node-0.trace", "t/node-7.trace"}) {
@@ -93,7 +93,7 @@ TEST_F(FileUsesOf, a_run_is_its_folder_and_its_nodes_files) {
   EXPECT_NO_THROW(files.check_distinct());
 }
 
-TEST_F(FileUsesOf, a_run_whose_files_are_links_is_where_these_lead) {
+TEST_F(FileUsesTest, a_run_whose_files_are_links_is_where_these_lead) {
   std::filesystem::create_directory(folder_ / "t");
   folder_.write("kept.trace", "record");
   std::filesystem::create_symlink("../kept.trace", folder_ / "t/node-0.trace");
@@ -103,7 +103,7 @@ TEST_F(FileUsesOf, a_run_whose_files_are_links_is_where_these_lead) {
   expect_clash(files, {"--report", "would overwrite the run"});
 }
 
-TEST_F(FileUsesOf, a_folder_for_a_run_may_end_in_a_slash) {
+TEST_F(FileUsesTest, a_folder_for_a_run_may_end_in_a_slash) {
   for (const char* name : {"t", "t/", "t//"}) {
     FileUses files;
     files.writes_run("--trace", folder_ / name);
@@ -114,7 +114,7 @@ TEST_F(FileUsesOf, a_folder_for_a_run_may_end_in_a_slash) {
   expect_error(ErrorCode::usage, {"--report", "it is a folder"}, [&] { files.check_writable(); });
 }
 
-TEST_F(FileUsesOf, a_dash_is_no_name) {
+TEST_F(FileUsesTest, a_dash_is_no_name) {
   FileUses files;
   expect_error(ErrorCode::usage, {"--report", "standard output"},
                [&] { files.writes("--report", "-"); });
@@ -122,7 +122,7 @@ TEST_F(FileUsesOf, a_dash_is_no_name) {
                [&] { files.writes_run("--trace", "-"); });
 }
 
-TEST_F(FileUsesOf, links_in_a_circle_are_for_those_who_open_them) {
+TEST_F(FileUsesTest, links_in_a_circle_are_for_those_who_open_them) {
   std::filesystem::create_symlink("b", folder_ / "a");
   std::filesystem::create_symlink("a", folder_ / "b");
   FileUses files;

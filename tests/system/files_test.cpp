@@ -201,7 +201,7 @@ TEST_F(Files, are_not_called_by_a_dash) {
         {"trace", "export", "t", "--to", "csv", "--output", "-"},
         {"doctor", "--report", "-"}}) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(words, " ")));
-    expect_refused(run(alone(words)), {"'-' is not taken for standard output"});
+    expect_refused(run(alone(words)), {"'-' does not mean standard output"});
   }
   expect_refused(run(on(2, {"bench", "p2p", "--report", "-"})), {"--report", "standard output"});
 }

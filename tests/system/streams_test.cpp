@@ -94,7 +94,7 @@ TEST_F(Streams, that_are_closed_are_so_for_every_command) {
   }
 }
 
-TEST_F(Streams, that_are_full_are_told_and_end_with_1) {
+TEST_F(Streams, that_are_full_are_reported_and_end_with_1) {
   ASSERT_EQ(run(alone({"solve", "g.yaml", "-q", "--trace", "t"})).status, 0);
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--help"},
