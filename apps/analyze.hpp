@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/results.hpp"
+
 namespace heddle {
 
 struct AnalyzeOptions {
@@ -15,6 +17,6 @@ struct AnalyzeOptions {
 };
 
 /// `heddle analyze`. The exit status: 0, or 1 when part of a trace could not be read. Throws Error.
-int analyze(const AnalyzeOptions& options);
+int analyze(const AnalyzeOptions& options, Results& results);
 
 }  // namespace heddle

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "apps/command.hpp"
-#include "apps/output_file.hpp"
+#include "apps/file_uses.hpp"
 #include "apps/p2p_game.hpp"
 #include "apps/report.hpp"
 #include "base/median.hpp"
@@ -303,8 +303,9 @@ void write(const std::vector<Row>& rows, const std::string& path, Run& run) {
     one["contiguous_microseconds"] = row.contiguous_us ? json(*row.contiguous_us) : json(nullptr);
     list.push_back(std::move(one));
   }
-  const TemporaryName name(run.janitor(), report_temporary_path(path));
-  write_json({{"version", heddle_version()}, {"messages", std::move(list)}}, path);
+  const json all{{"version", heddle_version()}, {"messages", std::move(list)}};
+  run.results().add_text(path, json_text(all));
+  run.results().commit();
 }
 
 }  // namespace
@@ -322,7 +323,9 @@ int bench_p2p(const BenchP2pOptions& options, Run& run) {
                               options.path));
     }
     config = Config::from_text("{}", "bench", options.overrides);
-    if (is_first && options.report) check_writable(*options.report);
+    FileUses files;
+    if (options.report) files.writes("--report", *options.report);
+    if (is_first) files.check_writable();
   }));
   const Communicator communicator(MPI_COMM_WORLD);
   const GpuNeighbours neighbours = find_gpu_neighbours(config.runtime.devices, communicator);

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstdio>
 #include <exception>
 #include <optional>
-#include <string>
 
+#include "apps/terminal.hpp"
 #include "base/error.hpp"
 
 /// What subcommands share.
@@ -21,12 +20,6 @@ template <class Work>
     return Error(ErrorCode::internal, error.what());
   }
   return std::nullopt;
-}
-
-/// To standard output, at once.
-inline void print(const std::string& text) {
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
-  static_cast<void>(std::fflush(stdout));
 }
 
 }  // namespace heddle

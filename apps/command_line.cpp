@@ -1,7 +1,6 @@
 #include "apps/command_line.hpp"
 
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <fmt/format.h>
 #include <optional>
@@ -11,7 +10,9 @@
 #include "apps/crash_handlers.hpp"
 #include "apps/launcher.hpp"
 #include "apps/report.hpp"
+#include "apps/terminal.hpp"
 #include "base/nearest.hpp"
+#include "base/standard_streams.hpp"
 
 namespace heddle {
 namespace {
@@ -54,7 +55,7 @@ std::string unknown_command(const CLI::App& app, int count, char** words) {
 /// where there is work to do. Throws Error(usage) for a line that cannot be read.
 std::optional<int> parse(CLI::App& app, int count, char** words, bool first) {
   if (count <= 1) {
-    if (first) static_cast<void>(std::fputs(app.help().c_str(), stdout));
+    if (first) print(app.help());
     return 0;
   }
   try {
@@ -63,7 +64,7 @@ std::optional<int> parse(CLI::App& app, int count, char** words, bool first) {
     std::ostringstream out;
     std::ostringstream error;
     if (app.exit(stop, out, error) == 0) {
-      if (first) static_cast<void>(std::fputs(out.str().c_str(), stdout));
+      if (first) print(out.str());
       return 0;
     }
     std::string wrong = unknown_command(app, count, words);
@@ -101,6 +102,19 @@ int parse_and_work(int count, char** words,
   }
 }
 
+int status_of_work(int count, char** words,
+                   const std::function<void(CLI::App&, Work&)>& add_commands) {
+  try {
+    return parse_and_work(count, words, add_commands);
+  } catch (const Error& error) {
+    print_error(error.what());
+    return exit_status(error.code());
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    return exit_status(ErrorCode::internal);
+  }
+}
+
 }  // namespace
 
 void add_overrides(CLI::App& command, std::vector<std::string>& overrides, const char* text) {
@@ -121,17 +135,11 @@ void add_verbosity(CLI::App& command, Verbosity& verbosity) {
 
 int run_program(int count, char** words,
                 const std::function<void(CLI::App&, Work&)>& add_commands) {
+  open_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // who reads the output decides nothing about the results
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of the file size is an error of the call that meets it
   remove_crash_handlers();
-  try {
-    return parse_and_work(count, words, add_commands);
-  } catch (const Error& error) {
-    print_error(error.what());
-    return exit_status(error.code());
-  } catch (const std::exception& error) {
-    print_error(error.what());
-    return exit_status(ErrorCode::internal);
-  }
+  return status_with_output(status_of_work(count, words, add_commands));
 }
 
 }  // namespace heddle

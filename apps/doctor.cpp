@@ -14,7 +14,7 @@
 #include "apps/command.hpp"
 #include "apps/doctor_facts.hpp"
 #include "apps/doctor_table.hpp"
-#include "apps/output_file.hpp"
+#include "apps/file_uses.hpp"
 #include "apps/report.hpp"
 #include "config/config.hpp"
 #include "node-runtime/transport/communicator.hpp"
@@ -126,12 +126,12 @@ void write(const Findings& findings, const std::string& path, Run& run) {
   for (const NodeSheet& node : findings.nodes) nodes.push_back(to_json(node));
   json pairs = json::array();
   for (const PairReport& pair : findings.pairs) pairs.push_back(to_json(pair));
-  const TemporaryName name(run.janitor(), report_temporary_path(path));
-  write_json({{"version", heddle_version()},
-              {"status", findings.unreachable() == 0 ? "ok" : "failed"},
-              {"nodes", std::move(nodes)},
-              {"pairs", std::move(pairs)}},
-             path);
+  const json all{{"version", heddle_version()},
+                 {"status", findings.unreachable() == 0 ? "ok" : "failed"},
+                 {"nodes", std::move(nodes)},
+                 {"pairs", std::move(pairs)}};
+  run.results().add_text(path, json_text(all));
+  run.results().commit();
 }
 
 /// Runs the probe. A node that is lost ends this process: MPI still waits for it.
@@ -180,7 +180,9 @@ int doctor(const DoctorOptions& options, Run& run) {
   Config config;
   run.mpi().throw_together(trouble_of([&] {
     config = Config::from_text("{}", "doctor", options.overrides);
-    if (is_first && options.report) check_writable(*options.report);
+    FileUses files;
+    if (options.report) files.writes("--report", *options.report);
+    if (is_first) files.check_writable();
   }));
   const Communicator communicator =
       run.mpi().active() ? Communicator(MPI_COMM_WORLD) : Communicator();

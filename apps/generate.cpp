@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/core.h>
+#include <memory>
 #include <optional>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "algorithms/matrix/npy_writer.hpp"
+#include "apps/file_uses.hpp"
 #include "base/error.hpp"
 
 namespace heddle {
@@ -19,7 +22,9 @@ constexpr std::int64_t panel_elements = std::int64_t{1} << 21;  // 16 MiB
 class PendingFile {
  public:
   PendingFile(Run& run, const std::string& path, const MatrixSource& source, const std::string& tag)
-      : name_(run.janitor(), NpyWriter::temporary_path_of(path, tag)),
+      : path_(path),
+        name_(std::make_unique<TemporaryName>(run.janitor(),
+                                              NpyWriter::temporary_path_of(path, tag))),
         writer_(NpyWriter::create(path, source.rows(), source.columns(), tag)) {}
 
   void fill(const MatrixSource& source) {
@@ -39,10 +44,15 @@ class PendingFile {
     }
   }
 
-  void commit() { writer_.commit(); }
+  void finish(Results& results) {
+    writer_.flush();
+    writer_.keep();
+    results.add(std::move(name_), path_);
+  }
 
  private:
-  TemporaryName name_;
+  std::string path_;
+  std::unique_ptr<TemporaryName> name_;
   NpyWriter writer_;
 };
 
@@ -59,10 +69,11 @@ void generate(const GenerateOptions& options, Run& run) {
     throw Error(ErrorCode::usage,
                 "--rhs COLUMNS and --right-hand-sides FILE go together; give both or neither");
   }
-  if (options.sides_file == options.matrix_file) {
-    throw Error(ErrorCode::usage,
-                fmt::format("--matrix and --right-hand-sides both name '{}'", options.matrix_file));
-  }
+  FileUses files;
+  files.writes("--matrix", options.matrix_file);
+  if (options.sides_file) files.writes("--right-hand-sides", *options.sides_file);
+  files.check_distinct();
+  files.check_writable();
   const std::unique_ptr<MatrixSource> matrix = make_generator(options.matrix);
   std::unique_ptr<MatrixSource> sides;
   if (options.sides) {
@@ -79,8 +90,9 @@ void generate(const GenerateOptions& options, Run& run) {
   if (sides) sides_file.emplace(run, *options.sides_file, *sides, tag);
   matrix_file.fill(*matrix);
   if (sides) sides_file->fill(*sides);
-  matrix_file.commit();
-  if (sides) sides_file->commit();
+  matrix_file.finish(run.results());
+  if (sides) sides_file->finish(run.results());
+  run.results().commit();
 }
 
 }  // namespace heddle

@@ -12,12 +12,22 @@ namespace {
 /// Wakes the waiting thread at the end.
 constexpr int wake_signal = SIGURG;  // ignored by default, so a late one does no harm
 
+/// SIGHUP is left alone where the process was told to outlive its terminal (nohup).
 sigset_t ending_signals() {
   sigset_t signals{};
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  struct sigaction hangup {};
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
+    sigaddset(&signals, SIGHUP);
+  }
   return signals;
+}
+
+const char* signal_name(int signal) {
+  if (signal == SIGINT) return "SIGINT";
+  return signal == SIGTERM ? "SIGTERM" : "SIGHUP";
 }
 
 }  // namespace
@@ -44,7 +54,7 @@ void Interrupts::run() {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0 || signal == wake_signal) continue;
     seen_.store(true, std::memory_order_relaxed);
-    end_(signal == SIGINT ? "SIGINT" : "SIGTERM");
+    end_(signal_name(signal));
     ::_exit(exit_status(ErrorCode::interrupted));
   }
 }
@@ -52,8 +62,13 @@ void Interrupts::run() {
 bool Interrupts::pending() const {
   sigset_t waiting{};
   sigpending(&waiting);
-  return seen_.load(std::memory_order_relaxed) || sigismember(&waiting, SIGINT) == 1 ||
-         sigismember(&waiting, SIGTERM) == 1;
+  sigset_t ending = ending_signals();
+  sigandset(&ending, &ending, &waiting);
+  return seen_.load(std::memory_order_relaxed) || sigisemptyset(&ending) == 0;
+}
+
+void Interrupts::await_end() {
+  for (;;) ::pause();
 }
 
 }  // namespace heddle

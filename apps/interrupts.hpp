@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-/// Ends the process in good order on SIGINT and SIGTERM: a thread of its own waits for them, calls
-/// `end` with the signal's name, and leaves with status 130. All other threads are deaf to the
-/// signals, so no system call is cut short and no code runs in a signal handler.
+/// Ends the process in good order on SIGINT, SIGTERM and SIGHUP: a thread of its own waits for
+/// them, calls `end` with the signal's name, and leaves with status 130. All other threads are deaf
+/// to the signals, so no system call is cut short and no code runs in a signal handler.
 ///
 /// Made before any other thread. The destructor gives the signals back their usual effect.
 class Interrupts {
@@ -21,6 +21,9 @@ class Interrupts {
 
   /// A signal has come, perhaps not yet seen by the thread.
   [[nodiscard]] bool pending() const;
+
+  /// For a thread that sees pending(): the other thread ends the process.
+  [[noreturn]] static void await_end();
 
  private:
   void run();

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/standard_streams.hpp"
 
 namespace heddle {
 namespace {
@@ -105,6 +106,7 @@ void Janitor::serve(int pipe, int parent, bool has_others) {
   [[maybe_unused]] const int moved =
       ::chdir("/");  // or a file system stays busy: no more than that
   close_all_but({pipe, parent, 1, 2, launcher_connection()});
+  open_standard_streams();
 
   std::set<std::string> paths;
   std::string message;

@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "apps/generate.hpp"
 #include "apps/launcher.hpp"
 #include "apps/solve.hpp"
+#include "apps/terminal.hpp"
 #include "apps/tools.hpp"
 #include "config/describe.hpp"
 
@@ -94,7 +94,7 @@ void add_schema(CLI::App& app, Work& work) {
   CLI::App* command = app.add_subcommand("schema", "print the JSON Schema of configuration files");
   command->callback([&work] {
     work = [](Run& run) {
-      if (run.launcher().rank == 0) std::puts(config::json_schema().dump(2).c_str());
+      if (run.launcher().rank == 0) print(config::json_schema().dump(2) + "\n");
       return 0;
     };
   });

@@ -1,35 +1,33 @@
 #include "apps/output_file.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include "algorithms/matrix/npy_writer.hpp"
 #include "base/error.hpp"
+#include "base/replacement.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
 
 void check_writable(const std::string& path) {
   check_output_path(path);
-  // Permissions do not tell everything (root, file systems without room for files).
-  const std::string name = fmt::format("{}.{}.probe.heddle-part", path, ::getpid());
-  const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) {
-    throw Error(ErrorCode::usage, fmt::format("cannot write '{}': creating '{}' failed: {}", path,
-                                              name, std::strerror(errno)));
-  }
-  ::close(file);
+  // Permissions do not tell everything (root, file systems without room for files, owners).
+  const std::string target = target_of(path);
+  const std::string name = fmt::format("{}.{}.probe.heddle-part", target, ::getpid());
+  ::close(renew_replacement(name, target));
   ::unlink(name.c_str());
 }
 
 void check_run_writable(const std::string& path) {
-  if (!std::filesystem::exists(path)) return check_writable(path);
   if (std::filesystem::is_directory(path)) {
+    // Those of an older run are removed, which asks for the folder's permission alone.
+    for (const auto& [node, file] : trace::node_files_in(path)) check_output_path(file.string());
     return check_writable(path + "/" + trace::node_file_name(NodeId{0}));
+  }
+  if (!std::filesystem::exists(path)) {
+    const auto last = path.find_last_not_of('/');
+    return check_writable(path.substr(0, last == std::string::npos ? 0 : last + 1));
   }
   throw Error(
       ErrorCode::usage,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <fmt/core.h>
 #include <map>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "apps/simulation/recorded_clock.hpp"
 #include "apps/simulation/recorded_machine.hpp"
 #include "apps/simulation/this_machine.hpp"
+#include "apps/terminal.hpp"
 #include "base/error.hpp"
 #include "base/median.hpp"
 #include "base/units.hpp"
@@ -471,20 +471,20 @@ class RecordedRun final : public PredictionSubject {
 
 }  // namespace
 
-int replay_run(const ReplayOptions& options) {
+int replay_run(const ReplayOptions& options, Results& results) {
   if (options.actual && (!options.sweeps.empty() || options.policies)) {
     throw Error(ErrorCode::usage, "--actual is a run of one case, not of --sweep or --policies");
   }
-  std::error_code unknown;  // of what is not there, which is not overwritten either
-  if (options.trace && std::filesystem::equivalent(*options.trace, options.run, unknown)) {
-    throw Error(ErrorCode::usage,
-                fmt::format("--trace {}: would overwrite the run that is replayed; choose another "
-                            "folder",
-                            *options.trace));
-  }
+  FileUses files;
+  files.reads_run("the run", options.run);
+  if (options.actual) files.reads_run("--actual", *options.actual);
+  files.reads_machine_file(std::nullopt);
+  add_files(files, options);
+  files.check_distinct();
+  files.check_writable();
   RecordedRun run(options);
-  for (const std::string& damage : run.damages()) fmt::print("not whole: {}\n", damage);
-  predict(run, options);
+  for (const std::string& damage : run.damages()) print(fmt::format("not whole: {}\n", damage));
+  predict(run, options, results);
   return run.damages().empty() ? 0 : 1;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/results.hpp"
 #include "apps/simulation/options.hpp"
 
 namespace heddle {
@@ -15,6 +16,6 @@ struct ReplayOptions : PredictionOptions {
 
 /// `heddle replay`: a recorded factorization once more in virtual time, as it was or with changes.
 /// Returns the exit status.
-[[nodiscard]] int replay_run(const ReplayOptions& options);
+[[nodiscard]] int replay_run(const ReplayOptions& options, Results& results);
 
 }  // namespace heddle

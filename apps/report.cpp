@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 #include <utility>
 
 #include "base/error.hpp"
@@ -133,64 +130,10 @@ void read_measurements(const json& from, Report& report) {
   for (const json& row : from.at("threads")) report.threads.push_back(thread_from_json(row));
 }
 
-/// A file that is removed unless it was renamed to its final name.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& path)
-      : path_(path), temporary_(report_temporary_path(path)) {
-    file_ = std::fopen(temporary_.c_str(), "wb");
-    if (file_ == nullptr) {
-      throw Error(ErrorCode::usage,
-                  fmt::format("report '{}' cannot be written: '{}' cannot be created: {}", path_,
-                              temporary_, std::strerror(errno)));
-    }
-  }
-  ~TemporaryFile() {
-    if (file_ != nullptr) static_cast<void>(std::fclose(file_));
-    if (!renamed_) static_cast<void>(::unlink(temporary_.c_str()));
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  void write(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) {
-      fail(ErrorCode::internal, "written");
-    }
-  }
-
-  void rename_to_final() {
-    std::FILE* const file = std::exchange(file_, nullptr);
-    const bool flushed = std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
-    const int error = errno;
-    const bool closed = std::fclose(file) == 0;
-    if (!flushed) errno = error;
-    if (!flushed || !closed) fail(ErrorCode::internal, "written");
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-      fail(ErrorCode::usage, "given its final name");
-    }
-    renamed_ = true;
-  }
-
- private:
-  [[noreturn]] void fail(ErrorCode code, std::string_view what) const {
-    throw Error(code,
-                fmt::format("report '{}' could not be {}: {}", path_, what, std::strerror(errno)));
-  }
-
-  std::string path_;
-  std::string temporary_;
-  std::FILE* file_ = nullptr;
-  bool renamed_ = false;
-};
-
 }  // namespace
 
 std::string_view status_name(RunStatus status) {
   return status_names.at(static_cast<std::size_t>(status));
-}
-
-std::string report_temporary_path(const std::string& path) {
-  return fmt::format("{}.{}.heddle-part", path, ::getpid());
 }
 
 std::string_view heddle_version() {
@@ -277,19 +220,9 @@ Report report_from_json(const json& from) {
   return report;
 }
 
-void write_json(const json& document, const std::string& path) {
+std::string json_text(const json& document) {
   // Names from outside (paths, hosts) may hold any bytes; the report stays valid JSON.
-  write_text(document.dump(2, ' ', false, json::error_handler_t::replace) + "\n", path);
-}
-
-void write_text(const std::string& text, const std::string& path) {
-  TemporaryFile file(path);
-  file.write(text);
-  file.rename_to_final();
-}
-
-void write_report(const Report& report, const std::string& path) {
-  write_json(to_json(report), path);
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace heddle

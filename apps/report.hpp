@@ -118,18 +118,8 @@ struct Report {
 /// Reads what `to_json` made. Throws Error(usage) that names the field that is missing or wrong.
 [[nodiscard]] Report report_from_json(const nlohmann::json& json);
 
-/// Writes the report as JSON under a temporary name beside `path`, then renames it: `path` holds a
-/// whole report or what it held before. Throws Error(usage) when the file cannot be created or is a
-/// directory, Error(internal) when writing fails; both name the path and the cause and leave
-/// nothing behind.
-void write_report(const Report& report, const std::string& path);
-/// The same for another document.
-void write_json(const nlohmann::json& document, const std::string& path);
-/// The same for a text.
-void write_text(const std::string& text, const std::string& path);
-
-/// The temporary name that this process uses meanwhile.
-[[nodiscard]] std::string report_temporary_path(const std::string& path);
+/// A report, or another document, as the text of a file.
+[[nodiscard]] std::string json_text(const nlohmann::json& document);
 
 /// The report as a table for a terminal of 80 columns; ends with a line break.
 [[nodiscard]] std::string final_table(const Report& report);

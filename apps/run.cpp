@@ -6,19 +6,15 @@
 
 namespace heddle {
 
-void print_error(const std::string& message) {
-  const std::string text = fmt::format("heddle: {}\n", message);
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
-  static_cast<void>(std::fflush(stderr));
-}
-
 Run::Run(const Launcher& launcher)
     : launcher_(launcher),
       janitor_(launcher.size > 1),
+      results_(janitor_),
       interrupts_([this](const char* name) {
+        const std::string account = results_.seal();
         if (launcher_.rank == 0) {
           if (stderr_is_watched(launcher_)) static_cast<void>(std::fputs("\r\x1b[K", stderr));
-          print_error(fmt::format("interrupted by {}; no results were written", name));
+          print_error(fmt::format("interrupted by {}; {}", name, account));
         }
         janitor_.finish();
       }),
@@ -29,6 +25,7 @@ void Run::complain(const std::string& message) const {
 }
 
 void Run::leave(int status) {
+  if (interrupted()) interrupts_.await_end();
   janitor_.finish();
   static_cast<void>(std::fflush(nullptr));
   ::_exit(status);

@@ -7,6 +7,8 @@
 #include "apps/interrupts.hpp"
 #include "apps/janitor.hpp"
 #include "apps/launcher.hpp"
+#include "apps/results.hpp"
+#include "apps/terminal.hpp"
 
 namespace heddle {
 
@@ -23,23 +25,23 @@ class Run {
   [[nodiscard]] const Launcher& launcher() const { return launcher_; }
   [[nodiscard]] const MpiSession& mpi() const { return mpi_; }
   [[nodiscard]] Janitor& janitor() { return janitor_; }
+  [[nodiscard]] Results& results() { return results_; }
   [[nodiscard]] bool interrupted() const { return interrupts_.pending(); }
 
   /// One line on stderr, after whatever a live line showed: "heddle: node 1: ...".
   void complain(const std::string& message) const;
 
   /// Ends the process now, without waiting for other nodes or threads: for what a failed node has
-  /// left to do. Removes the temporary files.
+  /// left to do. Removes the temporary files. Of an interrupted process the interruption says how
+  /// it ended, with its own status.
   [[noreturn]] void leave(int status);
 
  private:
   Launcher launcher_;
   Janitor janitor_;
+  Results results_;
   Interrupts interrupts_;
   MpiSession mpi_;
 };
-
-/// Prints an error as all of heddle's are printed. Keeps quiet about what went wrong in writing it.
-void print_error(const std::string& message);
 
 }  // namespace heddle

@@ -116,9 +116,16 @@ class ProblemOfFile final : public PredictionSubject {
 
 }  // namespace
 
-int simulate_problem(const SimulateOptions& options) {
+int simulate_problem(const SimulateOptions& options, Results& results) {
+  FileUses files;
+  files.reads("the problem file", options.file);
+  files.reads_machine_file(
+      Config::from_file(options.file, SplitOverrides(options.overrides).problem).machine);
+  add_files(files, options);
+  files.check_distinct();
+  files.check_writable();
   ProblemOfFile problem(options);
-  predict(problem, options);
+  predict(problem, options, results);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "apps/results.hpp"
 #include "apps/simulation/options.hpp"
 
 namespace heddle {
@@ -12,6 +13,6 @@ struct SimulateOptions : PredictionOptions {
 
 /// `heddle simulate`: the factorization of a problem on a machine that need not be there, in
 /// virtual time. Returns the exit status.
-[[nodiscard]] int simulate_problem(const SimulateOptions& options);
+[[nodiscard]] int simulate_problem(const SimulateOptions& options, Results& results);
 
 }  // namespace heddle

@@ -2,25 +2,23 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <fmt/core.h>
-#include <map>
 #include <memory>
 #include <mpi.h>
 #include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/trace_file.hpp"
-#include "apps/output_file.hpp"
+#include "apps/file_uses.hpp"
 #include "apps/problem.hpp"
 #include "apps/report.hpp"
 #include "apps/solver.hpp"
-#include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
 namespace {
@@ -28,57 +26,29 @@ namespace {
 /// How long a failed node may take to tell the others and to end its threads.
 constexpr std::chrono::seconds leaving_time_max{5};
 
-/// How the user has named the trace.
-const char* name_of_trace(const SolveOptions& options) {
-  return options.trace ? "--trace" : "trace.file";
-}
-
-/// What the run writes, by what it is called in messages.
-std::map<std::string, std::string> written_files(const SolveOptions& options,
-                                                 const Config& config) {
-  std::map<std::string, std::string> files;
-  const auto add = [&](const char* name, const std::optional<std::string>& path) {
-    if (path) files[name] = *path;
+/// What the run reads and writes, by what it is called in messages.
+FileUses files_of(const SolveOptions& options, const Config& config) {
+  FileUses files;
+  const auto reads = [&](const char* name, const std::optional<std::string>& path) {
+    if (path) files.reads(name, *path);
   };
-  add("--report", options.report);
-  add(name_of_trace(options), config.trace.file);
-  add("logging.file", config.logging.file);
-  add("problem.output.solution", config.problem->output.solution);
-  add("problem.output.factor", config.problem->output.factor);
-  add("problem.output.q", config.problem->output.q);
+  const auto writes = [&](const char* name, const std::optional<std::string>& path) {
+    if (path) files.writes(name, *path);
+  };
+  files.reads("the problem file", options.file);
+  reads("problem.matrix.file", config.problem->matrix.file);
+  if (config.problem->rhs) reads("problem.rhs.file", config.problem->rhs->file);
+  files.reads_machine_file(config.machine);
+  writes("--report", options.report);
+  writes("logging.file", config.logging.file);
+  writes("problem.output.solution", config.problem->output.solution);
+  writes("problem.output.factor", config.problem->output.factor);
+  writes("problem.output.q", config.problem->output.q);
+  if (const auto& trace = config.trace.file) {
+    const char* const name = options.trace ? "--trace" : "trace.file";
+    is_chrome_trace(*trace) ? files.writes(name, *trace) : files.writes_run(name, *trace);
+  }
   return files;
-}
-
-void check_trace_writable(const std::string& path) {
-  if (is_chrome_trace(path)) return check_writable(path);
-  check_run_writable(path);
-}
-
-void check_written_files(const SolveOptions& options, const Config& config, std::int32_t rank) {
-  std::map<std::string, std::string> uses;  // by file
-  const auto use = [&](const std::string& name, const std::string& path) {
-    const std::string file = std::filesystem::absolute(path).lexically_normal().string();
-    const auto [other, is_new] = uses.emplace(file, name);
-    if (is_new) return;
-    throw Error(ErrorCode::usage, fmt::format("{}: would overwrite '{}', which {} uses; choose "
-                                              "another name",
-                                              name, path, other->second));
-  };
-  if (const auto& file = config.problem->matrix.file) use("problem.matrix.file", *file);
-  if (const auto& rhs = config.problem->rhs; rhs && rhs->file) {
-    uses.emplace(std::filesystem::absolute(*rhs->file).lexically_normal().string(),
-                 "problem.rhs.file");
-  }
-  const std::string trace_name = name_of_trace(options);
-  for (const auto& [name, path] : written_files(options, config)) {
-    use(name, path);
-    if (rank != 0) continue;
-    try {
-      name == trace_name ? check_trace_writable(path) : check_writable(path);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
-    }
-  }
 }
 
 /// Everything that can be known to be wrong before a node exists.
@@ -92,29 +62,35 @@ struct Preparation {
     config = Config::from_file(options.file, options.overrides);
     static_cast<void>(config.require_problem());
     if (options.trace) config.trace.file = options.trace;
-    check_written_files(options, config, launcher.rank);
+    const FileUses files = files_of(options, config);
+    files.check_distinct();
+    if (launcher.rank == 0) files.check_writable();
     may_report = true;
     problem = std::make_unique<Problem>(*config.problem);
     log = make_log(config.logging, options.verbosity, launcher.rank, launcher.size);
   }
 };
 
-void save_report(const Report& report, const SolveOptions& options, Run& run) {
-  if (!options.report || options.dry_run || run.launcher().rank != 0) return;
-  const TemporaryName name(run.janitor(), report_temporary_path(*options.report));
-  write_report(report, *options.report);
-}
-
-/// The report of a run that failed before it had figures, if it can be written at all.
+/// The report of a run that failed, as far as it is known, if it can be written at all.
 void save_failure(Report report, const std::string& message, const SolveOptions& options,
                   Run& run) {
+  if (!options.report || options.dry_run || run.launcher().rank != 0) return;
+  if (run.results().are_written()) return;  // they are as their report says
   report.status = RunStatus::failed;
   report.hint = message;
   try {
-    save_report(report, options, run);
+    run.results().discard();
+    run.results().add_text(*options.report, json_text(to_json(report)));
+    run.results().commit();
   } catch (const Error&) {
     // The failure itself is what the user has to hear of; it may be the report's folder.
   }
+}
+
+/// What goes wrong behind the results has not made them worse.
+std::string with_results(const std::string& message, Run& run) {
+  if (!run.results().are_written()) return message;
+  return fmt::format("{}; {}", message, run.results().account());
 }
 
 /// This node cannot go on, or another one has failed: tells the others, ends the threads within a
@@ -125,8 +101,8 @@ void save_failure(Report report, const std::string& message, const SolveOptions&
   const Error error = node.engine().failure().value_or(reason);
   const int status = exit_status(run.interrupted() ? ErrorCode::interrupted : error.code());
   if (!run.interrupted()) {
-    run.complain(error.what());
-    // After the loss of a node nothing may be left under a final name.
+    run.complain(with_results(error.what(), run));
+    // After the loss of a node no report is begun: the launcher may end this one at any moment.
     if (error.code() != ErrorCode::communication && error.code() != ErrorCode::interrupted) {
       save_failure(solver.report(), error.what(), options, run);
     }
@@ -151,17 +127,20 @@ void save_failure(Report report, const std::string& message, const SolveOptions&
   run.leave(status);
 }
 
+/// Gives the results their names, report included, and tells. Only node 0 has any.
 int finish(const Report& report, const std::vector<std::string>& explanations,
            const SolveOptions& options, Run& run) {
-  save_report(report, options, run);
   if (options.dry_run) return 0;
   const bool first = run.launcher().rank == 0;
+  if (first && options.report) {
+    run.results().add_text(*options.report, json_text(to_json(report)));
+  }
+  run.results().commit();
   if (first && options.verbosity != Verbosity::quiet) {
-    const std::string table = fmt::format("\n{}", final_table(report));
-    static_cast<void>(std::fwrite(table.data(), 1, table.size(), stdout));
-    if (!explanations.empty()) fmt::print("\nMessages to node 0, of each kind:\n");
-    for (const std::string& text : explanations) fmt::print("{}\n", text);
-    static_cast<void>(std::fflush(stdout));
+    std::string text = fmt::format("\n{}", final_table(report));
+    if (!explanations.empty()) text += "\nMessages to node 0, of each kind:\n";
+    for (const std::string& explanation : explanations) text += explanation + "\n";
+    print(text);
   }
   if (first && report.status != RunStatus::ok) print_error(report.hint);
   switch (report.status) {
@@ -180,19 +159,14 @@ int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, 
   Solver solver(run, options, preparation.config, *preparation.problem, node, *preparation.log);
   try {
     solver.solve();
-    // Only node 0 writes the report; what goes wrong there is everybody's end.
-    std::optional<Error> trouble;
     int status = 0;
-    try {
-      status = finish(solver.report(), node.explained_messages(), options, run);
-    } catch (const Error& error) {
-      trouble = error;
-    }
-    agree(node, trouble);
+    together(node,
+             [&] { status = finish(solver.report(), node.explained_messages(), options, run); });
+    solver.save_trace();
     return status;
   } catch (const AgreedError& error) {
     save_failure(solver.report(), error.what(), options, run);
-    throw;
+    throw AgreedError(error.code(), with_results(error.what(), run));
   } catch (const Error& error) {
     fall(node, error, solver, options, run);
   } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <utility>
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_write.hpp"
@@ -53,8 +54,8 @@ void Solver::solve() {
     return;
   }
   agree_on_tag();
-  begin_trace();
   open_outputs();
+  begin_trace();
 
   read();
   const Method::Prospect prospect = factorize();
@@ -65,7 +66,7 @@ void Solver::solve() {
   }
   report_.seconds.total = seconds_since(begin_);
   collect_figures();
-  save_trace();
+  tell_of_logs();
 }
 
 void Solver::describe() {
@@ -109,10 +110,11 @@ void Solver::agree_on_tag() {
 void Solver::open_output(OutputFile& output, const std::optional<std::string>& path,
                          std::int64_t rows, std::int64_t columns, NpyShape shape) {
   if (!path) return;
+  output.path = path;
   const std::string temporary = NpyWriter::temporary_path_of(*path, tag_);
   together(node_, [&] {
     if (!is_first()) return;
-    output.name.emplace(run_.janitor(), temporary);
+    output.name = std::make_unique<TemporaryName>(run_.janitor(), temporary);
     output.writer.emplace(NpyWriter::create(*path, rows, columns, tag_, shape));
   });
   together(node_, [&] {
@@ -129,12 +131,14 @@ void Solver::open_outputs() {
   open_output(q_, output.q, problem_.m(), problem_.n(), NpyShape::matrix);
 }
 
-void Solver::commit(OutputFile& output) {
-  together(node_, [&] {
-    if (is_first()) output.writer->commit();
-  });
+/// Complete and on the disk when this returns, but not under its final name.
+void Solver::write_output(OutputFile& output, Matrix<double> matrix) {
+  write_tiles(std::move(matrix), *output.writer);
+  if (is_first()) {
+    output.writer->keep();
+    run_.results().add(std::move(output.name), *output.path);
+  }
   output.writer.reset();
-  output.name.reset();
 }
 
 void Solver::read() {
@@ -218,14 +222,20 @@ void Solver::verify(Method::Prospect prospect) {
 void Solver::write(Method::Prospect prospect) {
   const Clock::time_point begin = Clock::now();
   const bool solved = prospect == Method::Prospect::solution;
-  if (solution_.writer && solved) write_tiles(method_->solution(), *solution_.writer);
-  if (factor_.writer) write_tiles(method_->factor(), *factor_.writer);
-  if (q_.writer) write_tiles(method_->explicit_q(), *q_.writer);
-  // Nothing gets its final name before everything is on the disk.
-  if (solution_.writer && solved) commit(solution_);
-  if (factor_.writer) commit(factor_);
-  if (q_.writer) commit(q_);
+  if (solution_.writer && solved) write_output(solution_, method_->solution());
+  if (factor_.writer) write_output(factor_, method_->factor());
+  if (q_.writer) write_output(q_, method_->explicit_q());
   phase_done("write", report_.seconds.write, begin);
+}
+
+/// What nodes lack in their log that have no terminal to say it on; once, as it is one file.
+void Solver::tell_of_logs() {
+  const std::vector<std::string> troubles = gather_texts(node_, log_trouble(log_));
+  if (!is_first() || !troubles.front().empty()) return;
+  for (std::size_t node = 1; node < troubles.size(); ++node) {
+    if (troubles[node].empty()) continue;
+    return log_.warn("node {}: {}", node, troubles[node]);
+  }
 }
 
 /// What all nodes did, for the report of node 0.

@@ -30,12 +30,16 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
   ~Solver();
 
-  /// Plans, reads, factorizes, solves, verifies, writes. A matrix that is not positive definite or
-  /// not of full rank is in the report's status. With --dry-run only plans.
+  /// Plans, reads, factorizes, solves, verifies, writes: what is to be written is then complete
+  /// among node 0's results (Run::results()), for whoever commits them. A matrix that is not
+  /// positive definite or not of full rank is in the report's status. With --dry-run only plans.
   void solve();
 
   /// What is known so far.
   [[nodiscard]] const Report& report() const { return report_; }
+
+  /// Completes the trace of a run whose results have their names. Collective.
+  void save_trace();
 
   /// The run does not come to its end: its trace keeps what there is. Not collective.
   void abandon_trace() noexcept { trace_.reset(); }
@@ -45,7 +49,8 @@ class Solver {
 
   /// A file to be written by all nodes. On node 0 the name is on the janitor's list.
   struct OutputFile {
-    std::optional<TemporaryName> name;
+    std::optional<std::string> path;
+    std::unique_ptr<TemporaryName> name;
     std::optional<NpyWriter> writer;
   };
 
@@ -54,7 +59,7 @@ class Solver {
   void open_output(OutputFile& output, const std::optional<std::string>& path, std::int64_t rows,
                    std::int64_t columns, NpyShape shape);
   void open_outputs();
-  void commit(OutputFile& output);
+  void write_output(OutputFile& output, Matrix<double> matrix);
   void read();
   [[nodiscard]] Method::Prospect factorize();
   [[nodiscard]] std::optional<double> stolen_since(std::optional<double> before);
@@ -63,9 +68,9 @@ class Solver {
   void write(Method::Prospect prospect);
   void warn_quiet(const std::string& what);
   void begin_trace();
-  void save_trace();
   [[nodiscard]] std::string about() const;
   void collect_figures();
+  void tell_of_logs();
   [[nodiscard]] double seconds_since(Clock::time_point begin) const;
   [[nodiscard]] bool is_first() const { return node_.rank() == 0; }
   void phase_done(const char* name, std::optional<double>& seconds, Clock::time_point begin);

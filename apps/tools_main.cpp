@@ -109,7 +109,7 @@ void add_analyze(CLI::App& app, AnalyzeOptions& o, Work& work) {
       "changed\nagainst the first. What is cut, damaged or missing is named, and the rest is "
       "read.\n\nExit status: 0 all is there, 1 part of a trace could not be read, 2 bad usage, or "
       "nothing\ncould.");
-  command->callback([&o, &work] { work = [&o](Run&) { return analyze(o); }; });
+  command->callback([&o, &work] { work = [&o](Run& run) { return analyze(o, run.results()); }; });
 }
 
 /// What simulate and replay have in common.
@@ -160,7 +160,8 @@ void add_simulate(CLI::App& app, SimulateOptions& o, Work& work) {
       ->type_name("MACHINE.yaml");
   add_prediction(*command, o);
   command->footer(fmt::format("Exit status: 0 simulated, 2 bad usage or input.{}", policies_help));
-  command->callback([&o, &work] { work = [&o](Run&) { return simulate_problem(o); }; });
+  command->callback(
+      [&o, &work] { work = [&o](Run& run) { return simulate_problem(o, run.results()); }; });
 }
 
 void add_replay(CLI::App& app, ReplayOptions& o, Work& work) {
@@ -178,7 +179,8 @@ void add_replay(CLI::App& app, ReplayOptions& o, Work& work) {
   command->footer(fmt::format(
       "Exit status: 0 replayed, 1 part of the trace could not be read, 2 bad usage or input.{}",
       policies_help));
-  command->callback([&o, &work] { work = [&o](Run&) { return replay_run(o); }; });
+  command->callback(
+      [&o, &work] { work = [&o](Run& run) { return replay_run(o, run.results()); }; });
 }
 
 void add_trace(CLI::App& app, TraceExportOptions& o, Work& work) {
@@ -207,7 +209,8 @@ void add_trace(CLI::App& app, TraceExportOptions& o, Work& work) {
   command->footer(
       "Exit status: 0 all is there, 1 part of the trace could not be read, 2 bad usage, or nothing "
       "could.");
-  command->callback([&o, &work] { work = [&o](Run&) { return export_trace(o); }; });
+  command->callback(
+      [&o, &work] { work = [&o](Run& run) { return export_trace(o, run.results()); }; });
 }
 
 }  // namespace

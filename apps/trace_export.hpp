@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "apps/results.hpp"
+
 namespace heddle {
 
 enum class TraceFormat : std::uint8_t { perfetto, chrome, csv, paje };
@@ -22,6 +24,6 @@ struct TraceExportOptions {
 
 /// `heddle trace export`. The exit status: 0, or 1 when part of the trace could not be read. Throws
 /// Error.
-int export_trace(const TraceExportOptions& options);
+int export_trace(const TraceExportOptions& options, Results& results);
 
 }  // namespace heddle

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "apps/command.hpp"
-#include "apps/output_file.hpp"
+#include "apps/file_uses.hpp"
 #include "apps/report.hpp"
 #include "apps/tune_table.hpp"
 #include "apps/tuning/copies.hpp"
@@ -105,7 +105,12 @@ class Tuner {
   /// Before anything is measured: what would make it useless.
   void check() {
     path_ = output_path(options_, host_);
-    check_writable(path_);
+    FileUses files;
+    if (config_.machine) files.reads("machine", *config_.machine);
+    if (config_.logging.file) files.writes("logging.file", *config_.logging.file);
+    files.writes(options_.output ? "--output" : "the machine file", path_);
+    files.check_distinct();
+    files.check_writable();
     const char* core_type = std::getenv("OPENBLAS_CORETYPE");
     if (core_type != nullptr && *core_type != '\0') {
       throw Error(ErrorCode::usage,
@@ -136,8 +141,10 @@ class Tuner {
     MachineFile file{host_.name, host_.cpu_model, host_.cores, openblas_, kernels_};
     file.tuned = before.fixed;
     file.measured = merge(measured_, before.measured);
-    const TemporaryName name(run_.janitor(), machine_file_temporary_path(path_).string());
-    write_machine_file(path_, file);
+    const std::string staged = run_.results().stage(path_);
+    const TemporaryName name(run_.janitor(), machine_file_temporary_path(staged).string());
+    write_machine_file(staged, file);
+    run_.results().commit();
     tuned_ = file.tuned;
   }
 

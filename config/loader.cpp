@@ -84,6 +84,25 @@ void clear_rival(TreeNode& group, std::string_view path) {
   });
 }
 
+/// Why YAML does not read `value` as the plain text that it was meant to be; empty where it does,
+/// or where it was meant to be something else.
+std::string why_no_text(std::string_view value, const TreeNode& read, const Option* option) {
+  constexpr std::string_view signs = "%!@`&*#|>";
+  const auto first = value.find_first_not_of(' ');
+  if (first != std::string_view::npos && signs.find(value[first]) != std::string_view::npos) {
+    return fmt::format("a value that begins with '{}' means something else in YAML", value[first]);
+  }
+  const bool is_cut = read.type == TreeNode::Type::scalar && !read.quoted &&
+                      value.find(" #", first) != std::string_view::npos;
+  if (is_cut) return "a '#' behind a space begins a comment in YAML";
+  const bool is_empty = first == std::string_view::npos;
+  if (option == nullptr || option->kind != Kind::path || is_empty) return {};
+  if (read.type == TreeNode::Type::scalar) {
+    return read.quoted || scalar_type(read) == ScalarType::text ? "" : "it is no text in YAML";
+  }
+  return value == "null" || value == "~" ? "" : "it is no plain text in YAML";
+}
+
 /// Puts one "key.path=value" into the tree, in place of what is there.
 void apply_override(TreeNode& root, const std::string& text, int source, Findings& findings) {
   const Position position{source, 0, 0};
@@ -94,7 +113,13 @@ void apply_override(TreeNode& root, const std::string& text, int source, Finding
   }
   const std::string path = text.substr(0, equals);
   std::vector<TextError> errors;
-  Entry entry{{}, position, parse_tree(std::string_view(text).substr(equals + 1), source, errors)};
+  const std::string_view value = std::string_view(text).substr(equals + 1);
+  Entry entry{{}, position, parse_tree(value, source, errors)};
+  if (const std::string why = why_no_text(value, entry.value, find_option(path)); !why.empty()) {
+    findings.add(position, path,
+                 fmt::format("{}; put it in quotes: --set '{}=\"{}\"'", why, path, shown(value)));
+    return;
+  }
   for (const TextError& error : errors) {
     findings.add(
         error.position, path,

@@ -10,6 +10,7 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "node-runtime/machine/host.hpp"
+#include "node-runtime/trace/atomic_file.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
@@ -102,7 +103,7 @@ trace::ExportSummary TraceFile::merge() {
     std::vector<std::filesystem::path> files;
     files.reserve(static_cast<std::size_t>(node_.size()));
     for (std::int32_t r = 0; r < node_.size(); ++r) files.push_back(file_of(r));
-    const std::string half = fmt::format("{}.{}.heddle-part", path_.string(), ::getpid());
+    const std::string half = trace::AtomicFile::temporary_path_of(path_.string());
     const std::shared_ptr<void> guarded = guard_ ? guard_(half) : nullptr;
     summary = trace::merge_to_chrome(files, path_);
   });

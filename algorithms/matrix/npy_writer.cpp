@@ -20,6 +20,7 @@
 #include "algorithms/matrix/npy_header.hpp"
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "base/replacement.hpp"
 #include "base/units.hpp"
 
 namespace heddle {
@@ -54,13 +55,6 @@ std::int64_t file_bytes(const std::string& path, std::int64_t rows, std::int64_t
   return bytes;
 }
 
-/// Replacing another user's file is not allowed in a folder such as /tmp.
-bool is_protected(const struct stat& file, const struct stat& folder) {
-  const uid_t user = ::geteuid();
-  return (folder.st_mode & S_ISVTX) != 0 && user != 0 && file.st_uid != user &&
-         folder.st_uid != user;
-}
-
 /// Has the file system set the space aside; a full disk shows now and not after the work.
 void reserve(int file, const std::string& path, std::int64_t bytes) {
   struct statvfs disk {};
@@ -93,9 +87,10 @@ void write_all(int file, const std::string& path, std::span<iovec> pieces, std::
         ::pwritev(file, pieces.data(), static_cast<int>(pieces.size()), position);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
-      fail(ErrorCode::internal, path,
+      const int error = written < 0 ? errno : 0;
+      fail(code_of_write_failure(error), path,
            fmt::format("writing at byte {} failed: {}", position,
-                       written < 0 ? text_of(errno) : "nothing was taken"));
+                       written < 0 ? text_of(error) : "nothing was taken"));
     }
     position += written;
     for (auto left = static_cast<std::size_t>(written); left > 0;) {
@@ -114,49 +109,11 @@ iovec piece_of(const TileView& block, std::int64_t j, std::int64_t count) {
   return {&block(0, j), static_cast<std::size_t>(count * element_bytes)};
 }
 
-void sync_folder(const std::string& path) {
-  const int folder = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;  // a folder that cannot be listed: the name lasts when the system says so
-  ::fsync(folder);
-  ::close(folder);
-}
-
 }  // namespace
-
-void check_output_path(const std::string& path) {
-  if (path.empty()) fail(ErrorCode::usage, path, "the name is empty");
-  struct stat target {};
-  const bool exists = ::stat(path.c_str(), &target) == 0;
-  if (path.back() == '/' || (exists && S_ISDIR(target.st_mode))) {
-    fail(ErrorCode::usage, path, "it is a folder; name a file");
-  }
-  if (exists && !S_ISREG(target.st_mode)) {
-    fail(ErrorCode::usage, path, "it is there and is not a regular file");
-  }
-  const std::string folder = folder_of(path);
-  struct stat status {};
-  if (::stat(folder.c_str(), &status) != 0) {
-    fail(ErrorCode::usage, path,
-         errno == ENOENT ? fmt::format("there is no folder '{}'", folder)
-                         : fmt::format("folder '{}': {}", folder, text_of(errno)));
-  }
-  if (!S_ISDIR(status.st_mode)) {
-    fail(ErrorCode::usage, path, fmt::format("'{}' is not a folder", folder));
-  }
-  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    fail(ErrorCode::usage, path,
-         fmt::format("folder '{}' is not writable: {}", folder, text_of(errno)));
-  }
-  if (exists && is_protected(target, status)) {
-    fail(ErrorCode::usage, path,
-         fmt::format("the file belongs to another user and folder '{}' does not let it be replaced",
-                     folder));
-  }
-}
 
 std::string NpyWriter::temporary_path_of(const std::string& final_path,
                                          const std::string& run_tag) {
-  return fmt::format("{}.{}.heddle-part", final_path, run_tag);
+  return fmt::format("{}.{}.heddle-part", target_of(final_path), run_tag);
 }
 
 NpyWriter::NpyWriter(int file, std::string temporary_path, std::string final_path,
@@ -190,7 +147,8 @@ NpyWriter NpyWriter::create(const std::string& final_path, std::int64_t rows, st
   check_output_path(final_path);
   const std::int64_t bytes = file_bytes(final_path, rows, columns);
   const std::string temporary_path = temporary_path_of(final_path, run_tag);
-  const int file = ::open(temporary_path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const std::string target = target_of(final_path);
+  const int file = create_replacement(temporary_path, target);
   if (file < 0) {
     fail(ErrorCode::usage, final_path,
          errno == EEXIST ? fmt::format("'{}' is there already, left by a run that was killed or "
@@ -199,7 +157,7 @@ NpyWriter NpyWriter::create(const std::string& final_path, std::int64_t rows, st
                          : fmt::format("creating '{}' failed: {}", temporary_path, text_of(errno)));
   }
   // From here on the writer removes the file when something fails.
-  NpyWriter writer(file, temporary_path, final_path, rows, columns);
+  NpyWriter writer(file, temporary_path, target, rows, columns);
   reserve(file, final_path, bytes);
   std::string header =
       format_npy_header(shape == NpyShape::vector ? std::vector<std::int64_t>{rows}
@@ -212,7 +170,7 @@ NpyWriter NpyWriter::create(const std::string& final_path, std::int64_t rows, st
 NpyWriter NpyWriter::open(const std::string& temporary_path, std::int64_t rows,
                           std::int64_t columns) {
   const std::int64_t bytes = file_bytes(temporary_path, rows, columns);
-  const int file = ::open(temporary_path.c_str(), O_RDWR | O_CLOEXEC);
+  const int file = ::open(temporary_path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) {
     fail(ErrorCode::internal, temporary_path,
          fmt::format("another process has created it, opening it here failed: {}; do all nodes see "
@@ -274,7 +232,9 @@ void NpyWriter::write_columns(GlobalColumn column, TileView block) const {
 
 void NpyWriter::flush() const {
   HEDDLE_CHECK(file_ >= 0, "{} is closed", temporary_path_);
-  if (::fsync(file_) != 0) fail(ErrorCode::internal, temporary_path_, text_of(errno));
+  if (::fsync(file_) == 0) return;
+  const int error = errno;
+  fail(code_of_write_failure(error), temporary_path_, text_of(error));
 }
 
 void NpyWriter::commit() {
@@ -284,7 +244,11 @@ void NpyWriter::commit() {
     fail(ErrorCode::internal, final_path_,
          fmt::format("renaming '{}' failed: {}", temporary_path_, text_of(errno)));
   }
-  sync_folder(final_path_);
+  sync_folder_of(final_path_);
+  keep();
+}
+
+void NpyWriter::keep() noexcept {
   final_path_.clear();
   close();
 }

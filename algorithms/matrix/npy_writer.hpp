@@ -8,12 +8,6 @@
 
 namespace heddle {
 
-/// Throws Error(usage) when `path` cannot become a file: its folder is missing, is no folder or
-/// does not allow new files, or the name is taken by a folder or another thing that is no regular
-/// file. Changes nothing; for the check before the work begins. An existing regular file is fine,
-/// it will be replaced.
-void check_output_path(const std::string& path);
-
 /// How NumPy is to see the result.
 enum class NpyShape : std::uint8_t {
   matrix,  ///< two dimensions
@@ -25,7 +19,8 @@ enum class NpyShape : std::uint8_t {
 /// One process creates the file under a temporary name next to the final one, the others open it;
 /// each writes its own blocks, from any of its threads. When all have called `flush`, the creator
 /// commits: the file gets its final name, at once and complete. Until then nothing is under the
-/// final name, and an older file of that name stays as it was.
+/// final name, and an older file of that name stays as it was. Links, and the older file's mode and
+/// owner, are kept (base/replacement.hpp).
 class NpyWriter {
  public:
   /// Creates the temporary file, reserves the space of the whole matrix on the disk and writes the
@@ -42,7 +37,8 @@ class NpyWriter {
   [[nodiscard]] static NpyWriter open(const std::string& temporary_path, std::int64_t rows,
                                       std::int64_t columns);
 
-  /// The temporary name that `create` uses: "x.npy.<run_tag>.heddle-part".
+  /// The temporary name that `create` uses: "x.npy.<run_tag>.heddle-part", beside the file that
+  /// links lead to.
   [[nodiscard]] static std::string temporary_path_of(const std::string& final_path,
                                                      const std::string& run_tag);
 
@@ -66,6 +62,10 @@ class NpyWriter {
   /// Flushes and gives the file its final name. The creator alone calls it, once, after all others
   /// have flushed. Throws Error(internal); the temporary file then goes with the writer.
   void commit();
+
+  /// Leaves the complete file under its temporary name, for somebody who renames several together;
+  /// the creator calls it after all have flushed. Ends the use of this writer.
+  void keep() noexcept;
 
   /// Removes the temporary file, in any process and even where another did so already: what is left
   /// to do for the survivors of a lost node. Ends the use of this writer.

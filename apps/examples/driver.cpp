@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <base/standard_streams.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -409,6 +410,8 @@ std::int64_t order_from(int count, char** words) {
 }  // namespace
 
 int main(int count, char** words) {
+  // First of all: else what is printed could go into a file or socket that has got the number.
+  heddle::open_standard_streams();
   // heddle calls MPI from one thread of its own, which this level of thread support allows.
   int provided = 0;
   MPI_Init_thread(&count, &words, MPI_THREAD_SERIALIZED, &provided);

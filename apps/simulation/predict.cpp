@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <exception>
 #include <fmt/core.h>
 #include <memory>
@@ -11,12 +10,13 @@
 #include <thread>
 #include <utility>
 
-#include "apps/output_file.hpp"
 #include "apps/report.hpp"
 #include "apps/simulation/sweep.hpp"
 #include "apps/simulation/sweep_table.hpp"
+#include "apps/terminal.hpp"
 #include "base/error.hpp"
 #include "node-runtime/topology/cpu.hpp"
+#include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
 namespace {
@@ -97,7 +97,7 @@ void check_repeat(const std::vector<std::unique_ptr<PreparedPrediction>>& prepar
               "--repeat: nothing is drawn, so all runs are alike; set machine.kernels.noise");
 }
 
-void predict_one(PredictionSubject& subject, const PredictionOptions& options) {
+void predict_one(PredictionSubject& subject, const PredictionOptions& options, Results& results) {
   const PredictionCase one = subject.with(SplitOverrides(options.overrides));
   std::vector<std::unique_ptr<PreparedPrediction>> prepared;
   prepared.push_back(std::make_unique<PreparedPrediction>(one, *subject.clock(one)));
@@ -105,19 +105,22 @@ void predict_one(PredictionSubject& subject, const PredictionOptions& options) {
   Runs runs(prepared, options);
   runs.simulate();
   Prediction prediction = runs.result(0);
-  fmt::print("{}{}{}", prediction_table(one, prediction), subject.more(prediction),
-             subject.limits());
-  std::fflush(stdout);
+  print(prediction_table(one, prediction) + subject.more(prediction) + subject.limits());
   nlohmann::json report = to_json(one, prediction);
   subject.add_to(report);
   if (options.trace) {
     if (prediction.repeats) {  // the one in the middle, once more
       prediction.result.traces = prepared.front()->run(prediction.seed, true).result.traces;
     }
-    write_simulated_run(prediction.result.traces, *options.trace, report,
-                        one.machine.machine.cores);
+    write_simulated_run(prediction.result.traces, *options.trace, report, one.machine.machine.cores,
+                        [&](const std::string& path) { return results.stage(path); });
   }
-  if (options.report) write_json(report, *options.report);
+  if (options.report) results.add_text(*options.report, json_text(report));
+  results.commit();
+  if (options.trace) {
+    const std::size_t nodes = prediction.result.traces.size();
+    trace::remove_node_files(*options.trace, NodeId{static_cast<std::int32_t>(nodes)});
+  }
 }
 
 /// Asks the clocks, case by case. What is refused keeps the reason.
@@ -144,8 +147,8 @@ std::vector<std::unique_ptr<PreparedPrediction>> prepare(PredictionSubject& subj
   return prepared;
 }
 
-void predict_many(PredictionSubject& subject, const PredictionOptions& options,
-                  const Sweep& sweep) {
+void predict_many(PredictionSubject& subject, const PredictionOptions& options, const Sweep& sweep,
+                  Results& results) {
   std::vector<SweptCase> cases;
   auto prepared = prepare(subject, options, sweep, cases);
   if (std::ranges::any_of(prepared, [](const auto& one) { return one != nullptr; })) {
@@ -168,12 +171,12 @@ void predict_many(PredictionSubject& subject, const PredictionOptions& options,
     throw Error(ErrorCode::usage, cases.front().refused);
   }
   fill_in(sweep, cases);
-  fmt::print("{}{}", sweep_table(sweep, cases), subject.limits());
-  std::fflush(stdout);
+  print(sweep_table(sweep, cases) + subject.limits());
   nlohmann::json report = to_json(sweep, cases);
   subject.add_to(report);
-  if (options.report) write_json(report, *options.report);
-  if (options.picture) write_text(sweep_picture(sweep, cases), *options.picture);
+  if (options.report) results.add_text(*options.report, json_text(report));
+  if (options.picture) results.add_text(*options.picture, sweep_picture(sweep, cases));
+  results.commit();
 }
 
 }  // namespace
@@ -210,33 +213,33 @@ bool has_devices(PredictionSubject& subject, const PredictionOptions& options) {
 
 }  // namespace
 
-void predict(PredictionSubject& subject, const PredictionOptions& options) {
-  // Before minutes of simulation.
-  for (const auto& path : {options.report, options.picture}) {
-    if (path) check_writable(*path);
-  }
+void add_files(FileUses& files, const PredictionOptions& options) {
+  if (options.machine) files.reads("--machine", *options.machine);
+  if (options.report) files.writes("--report", *options.report);
+  if (options.picture) files.writes("--picture", *options.picture);
+  if (options.trace) files.writes_run("--trace", *options.trace);
+}
+
+void predict(PredictionSubject& subject, const PredictionOptions& options, Results& results) {
   if (options.trace && options.trace->ends_with(".json")) {
     throw Error(ErrorCode::usage,
                 fmt::format("--trace {}: what is simulated is written as a run's folder; choose a "
                             "name for one, and heddle trace export makes files for viewers of it",
                             *options.trace));
   }
-  if (options.trace) {
-    check_run_writable(*options.trace);
-    check_holds_no_recorded_run(*options.trace);
-  }
+  if (options.trace) check_holds_no_recorded_run(*options.trace);
   const bool devices = options.policies && has_devices(subject, options);
   const Sweep sweep = plan_sweep(options.sweeps, options.policies, devices);
   if (sweep.empty()) {
     if (options.picture) {
       throw Error(ErrorCode::usage, "--picture draws what --sweep or --policies compares");
     }
-    return predict_one(subject, options);
+    return predict_one(subject, options, results);
   }
   if (options.trace) {
     throw Error(ErrorCode::usage, "--trace writes one run, not those of --sweep or --policies");
   }
-  predict_many(subject, options, sweep);
+  predict_many(subject, options, sweep, results);
 }
 
 }  // namespace heddle

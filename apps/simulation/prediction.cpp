@@ -346,9 +346,10 @@ void check_holds_no_recorded_run(const std::string& folder) {
 }
 
 void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::string& folder,
-                         nlohmann::json about, std::int32_t cores) {
+                         nlohmann::json about, std::int32_t cores,
+                         const std::function<std::string(const std::string&)>& stage) {
   about["job"] = 0;
-  trace::prepare_run_folder(folder);
+  trace::make_run_folder(folder);
   const auto begun = std::chrono::system_clock::now().time_since_epoch();
   const std::string run = fmt::format("{}{}", simulated_prefix, begun.count());
   for (trace::NodeTrace& trace : traces) {
@@ -356,8 +357,8 @@ void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::strin
                                   {"about", trace.node == NodeId{0} ? about : nlohmann::json()},
                                   {"node", {{"host_cores", cores}}}};
     trace.info.metadata = metadata.dump();
-    trace::write_node_file(std::filesystem::path(folder) / trace::node_file_name(trace.node),
-                           trace);
+    const auto path = std::filesystem::path(folder) / trace::node_file_name(trace.node);
+    trace::write_node_file(stage(path.string()), trace);
   }
 }
 

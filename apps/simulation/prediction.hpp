@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -157,8 +158,10 @@ class PreparedPrediction {
 /// Throws Error(usage) where the folder holds what a real run has recorded, which nobody could
 /// record again.
 void check_holds_no_recorded_run(const std::string& folder);
-/// A run's folder; `about` is the run's report, `cores` those of a host.
+/// The nodes' files of a run's folder, which is made; `about` is the run's report, `cores` those of
+/// a host. `stage` says where a file is to be written until it gets its name.
 void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::string& folder,
-                         nlohmann::json about, std::int32_t cores);
+                         nlohmann::json about, std::int32_t cores,
+                         const std::function<std::string(const std::string&)>& stage);
 
 }  // namespace heddle

@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.hpp"
+#include "base/replacement.hpp"
 #include "node-runtime/machine/measurements_yaml.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
 
@@ -172,10 +172,8 @@ std::string to_yaml(const MachineFile& contents) {
   return std::string(out.c_str()) + "\n";
 }
 
-/// Writes all of `text` and reaches the disk; 0 or the errno of what failed.
-int write_all(const std::string& name, const std::string& text) {
-  const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return errno;
+/// Writes all of `text`, reaches the disk and closes the file; 0 or the errno of what failed.
+int write_all(int file, const std::string& text) {
   int failure = 0;
   for (std::size_t done = 0; failure == 0 && done < text.size();) {
     const ssize_t written = ::write(file, text.data() + done, text.size() - done);
@@ -238,13 +236,15 @@ Tuning tuning_from_text(const std::string& text) {
 }
 
 std::filesystem::path machine_file_temporary_path(const std::filesystem::path& path) {
-  return fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  return fmt::format("{}.{}.tmp", target_of(path.string()), ::getpid());
 }
 
 void write_machine_file(const std::filesystem::path& path, const MachineFile& contents) {
+  check_output_path(path.string());
+  const std::string target = target_of(path.string());
   const std::string temporary = machine_file_temporary_path(path).string();
-  int failure = write_all(temporary, to_yaml(contents));
-  if (failure == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failure = errno;
+  int failure = write_all(renew_replacement(temporary, target), to_yaml(contents));
+  if (failure == 0 && ::rename(temporary.c_str(), target.c_str()) != 0) failure = errno;
   if (failure == 0) return;
   ::unlink(temporary.c_str());
   throw Error(ErrorCode::usage, fmt::format("cannot write the machine file {}: {}", path.string(),

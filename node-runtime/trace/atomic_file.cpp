@@ -8,14 +8,18 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/replacement.hpp"
 
 namespace heddle::trace {
 
 AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_path_(fmt::format("{}.{}.heddle-part", path_, ::getpid())) {
-  refuse_what_is_no_file(path_);
-  // What a dead process of the same number left is overwritten.
-  sink_.emplace(temporary_path_, path_);
+    : path_(std::move(path)), temporary_path_(temporary_path_of(path_)) {
+  check_output_path(path_);
+  sink_.emplace(renew_replacement(temporary_path_, target_of(path_)), path_);
+}
+
+std::string AtomicFile::temporary_path_of(const std::string& path) {
+  return fmt::format("{}.{}.heddle-part", target_of(path), ::getpid());
 }
 
 AtomicFile::~AtomicFile() {
@@ -24,7 +28,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::commit() {
   sink_->close();
-  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+  if (std::rename(temporary_path_.c_str(), target_of(path_).c_str()) != 0) {
     throw Error(ErrorCode::internal, fmt::format("cannot write '{}': {}", path_,
                                                  std::generic_category().message(errno)));
   }

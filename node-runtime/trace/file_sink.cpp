@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/replacement.hpp"
 
 namespace heddle::trace {
 
@@ -19,6 +20,10 @@ FileSink::FileSink(const std::string& path, std::string name) : name_(std::move(
     throw Error(ErrorCode::usage, fmt::format("cannot write '{}': {}", name_,
                                               std::generic_category().message(errno)));
   }
+}
+
+FileSink::FileSink(int file, std::string name) : name_(std::move(name)), file_(file) {
+  buffer_.reserve(buffer_bytes);
 }
 
 FileSink::~FileSink() {
@@ -53,7 +58,7 @@ void FileSink::write_through(std::span<const std::byte> bytes) const {
 }
 
 void FileSink::fail(int error) const {
-  throw Error(ErrorCode::internal,
+  throw Error(code_of_write_failure(error),
               fmt::format("cannot write '{}': {}", name_, std::generic_category().message(error)));
 }
 

@@ -15,16 +15,18 @@ class FileSink {
   /// the system's reason.
   FileSink(const std::string& path, std::string name);
   explicit FileSink(const std::string& path) : FileSink(path, path) {}
+  /// Takes a file that is open.
+  FileSink(int file, std::string name);
   FileSink(const FileSink&) = delete;
   FileSink& operator=(const FileSink&) = delete;
   /// Closes it; what was not flushed is lost.
   ~FileSink();
 
-  /// Appends. Throws Error(internal) with the system's reason (disk full).
+  /// Appends. Throws Error with the system's reason (code_of_write_failure(): a full disk).
   void write(std::span<const std::byte> bytes);
-  /// What was written is the system's now: it outlives this process. Throws Error(internal).
+  /// What was written is the system's now: it outlives this process. Throws Error likewise.
   void flush();
-  /// Flushes; the last call. Throws Error(internal).
+  /// Flushes; the last call. Throws Error likewise.
   void close();
 
  private:

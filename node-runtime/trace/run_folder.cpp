@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/replacement.hpp"
 
 namespace heddle::trace {
 namespace {
@@ -32,6 +33,10 @@ std::string node_file_name(NodeId node) {
   return fmt::format("{}{}{}", prefix, node.value(), suffix);
 }
 
+bool is_node_file_name(const std::string& name) {
+  return node_of(name).has_value();
+}
+
 std::map<NodeId, std::filesystem::path> node_files_in(const std::filesystem::path& folder) {
   std::map<NodeId, std::filesystem::path> files;
   std::error_code error;
@@ -48,9 +53,11 @@ std::map<NodeId, std::filesystem::path> node_files_in(const std::filesystem::pat
   return files;
 }
 
-void prepare_run_folder(const std::filesystem::path& folder) {
+void make_run_folder(const std::filesystem::path& folder) {
   std::error_code error;
-  std::filesystem::create_directory(folder, error);
+  // A link may lead to where the folder is going to be.
+  const std::filesystem::path name = folder.has_filename() ? folder : folder.parent_path();
+  std::filesystem::create_directory(target_of(name.string()), error);
   if (!error && !std::filesystem::is_directory(folder)) {
     error = std::make_error_code(std::errc::not_a_directory);
   }
@@ -58,12 +65,22 @@ void prepare_run_folder(const std::filesystem::path& folder) {
     throw Error(ErrorCode::usage, fmt::format("cannot make the folder '{}' for the trace: {}",
                                               folder.string(), error.message()));
   }
+}
+
+void remove_node_files(const std::filesystem::path& folder, NodeId first) {
   for (const auto& [node, file] : node_files_in(folder)) {
+    if (node < first) continue;
+    std::error_code error;
     std::filesystem::remove(file, error);
     if (!error) continue;
     throw Error(ErrorCode::usage, fmt::format("cannot remove '{}', which is of an older run: {}",
                                               file.string(), error.message()));
   }
+}
+
+void prepare_run_folder(const std::filesystem::path& folder) {
+  make_run_folder(folder);
+  remove_node_files(folder, NodeId{0});
 }
 
 }  // namespace heddle::trace

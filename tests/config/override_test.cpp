@@ -102,8 +102,8 @@ TEST(Override, ErrorsNameTheOverrideAndTheNearestKey) {
       "one of file, generate, n, m, condition, seed, range, smoothness, nugget, rank, distance",
       "--set 8: logging.level=\"info: not valid YAML: illegal EOF in scalar (at character 6 of the "
       "value)",
-      "--set 9: runtime.window=*x: not valid YAML: the referenced anchor is not defined (at "
-      "character 1 of the value)",
+      "--set 9: runtime.window=*x: a value that begins with '*' means something else in YAML; put "
+      "it in quotes: --set 'runtime.window=\"*x\"'",
       "--set 10: nonsense: expected key.path=value, such as layout.tile=512",
       "--set 11: =1: expected key.path=value, such as layout.tile=512",
       "--set 12: layout..tile=1: layout.: unknown key; expected one of grid, tile, strip, small, "
@@ -121,6 +121,30 @@ TEST(Override, ErrorsOfFileAndOverridesComeTogether) {
             (std::vector<std::string>{
                 "p.yaml:1:27: layout.strip: expected auto | integer >= 0; found 'x'",
                 "--set 1: layout.small=100: expected at most tile = 64; found 100"}));
+}
+
+/// File names that a shell passes on as they are.
+TEST(Override, SaysWhereANameHasToBeInQuotes) {
+  struct Case {
+    std::string value;
+    std::string why;
+  };
+  for (const Case& c : {Case{"%k.npy", "begins with '%'"}, Case{"!k.npy", "begins with '!'"},
+                        Case{"@k.npy", "begins with '@'"}, Case{"`k.npy", "begins with '`'"},
+                        Case{"&k.npy", "begins with '&'"}, Case{"*k.npy", "begins with '*'"},
+                        Case{"#k.npy", "begins with '#'"}, Case{"|k.npy", "begins with '|'"},
+                        Case{">k.npy", "begins with '>'"}, Case{"k #1.npy", "begins a comment"},
+                        Case{"[k].npy", "no plain text"}, Case{"{k}.npy", "no plain text"},
+                        Case{"k: 1.npy", "no plain text"}, Case{"- k.npy", "no plain text"},
+                        Case{"'k.npy", "no plain text"}, Case{"5", "no text"}}) {
+    SCOPED_TRACE(c.value);
+    const auto errors = errors_of(kriging, {"logging.file=" + c.value});
+    ASSERT_EQ(errors.size(), 1U);
+    EXPECT_NE(errors[0].find(c.why), std::string::npos) << errors[0];
+    EXPECT_NE(errors[0].find("--set 'logging.file=\"" + c.value + "\"'"), std::string::npos)
+        << errors[0];
+    EXPECT_EQ(with(kriging, {"logging.file=\"" + c.value + "\""}).logging.file, c.value);
+  }
 }
 
 TEST(Override, AnEmptyValueIsNothing) {

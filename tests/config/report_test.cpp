@@ -1,20 +1,16 @@
 #include "apps/report.hpp"
 
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <unistd.h>
 
 #include "base/error.hpp"
 
 namespace heddle {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 Report full_report() {
@@ -58,23 +54,6 @@ Report full_report() {
   report.threads = {{"cpu worker 0", 0, 3.1, 0.1, 4000}, {"progress", 1, 0.1, 3.2, 0}};
   return report;
 }
-
-class ReportFile : public testing::Test {
- protected:
-  ReportFile()
-      : folder_(fs::temp_directory_path() / ("heddle_report_test." + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~ReportFile() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  [[nodiscard]] std::size_t file_count() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}));
-  }
-  fs::path folder_;
-};
 
 TEST(Report, SurvivesTheWayThroughJson) {
   const Report report = full_report();
@@ -178,40 +157,14 @@ TEST(Report, ReadingNamesTheFieldThatIsMissingOrWrong) {
   }
 }
 
-TEST_F(ReportFile, HoldsTheReportAndLeavesNoTemporaryFile) {
-  const fs::path path = folder_ / "report.json";
-  write_report(Report{}, path.string());
-  write_report(full_report(), path.string());
-  std::ifstream file(path);
-  EXPECT_EQ(report_from_json(json::parse(file)), full_report());
-  EXPECT_EQ(file_count(), 1U);
-}
-
-TEST_F(ReportFile, IsValidJsonEvenWithNamesThatAreNoText) {
+TEST(Report, IsValidJsonEvenWithNamesThatAreNoText) {
   Report report;
   report.machine_file = "\xFF.json";
-  write_report(report, (folder_ / "r.json").string());
-  std::ifstream file(folder_ / "r.json");
-  EXPECT_TRUE(json::accept(file));
+  EXPECT_TRUE(json::accept(json_text(to_json(report))));
 }
 
-TEST_F(ReportFile, InAMissingFolderIsRefusedByName) {
-  const std::string path = (folder_ / "missing" / "report.json").string();
-  try {
-    write_report(Report{}, path);
-    FAIL() << "written";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::usage);
-    EXPECT_NE(std::string(error.what()).find(path), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("No such file or directory"), std::string::npos);
-  }
-}
-
-TEST_F(ReportFile, OverAFolderIsRefusedAndLeavesNothing) {
-  const fs::path path = folder_ / "taken";
-  fs::create_directories(path / "inside");
-  EXPECT_THROW(write_report(Report{}, path.string()), Error);
-  EXPECT_EQ(file_count(), 1U);
+TEST(Report, ComesBackFromItsText) {
+  EXPECT_EQ(report_from_json(json::parse(json_text(to_json(full_report())))), full_report());
 }
 
 TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
@@ -264,7 +217,7 @@ TEST(FinalTable, TellsWhatAVirtualMachinesHostTookWhereItIsEnough) {
   EXPECT_EQ(final_table(report).find("virtual machine"), std::string::npos);
 }
 
-TEST_F(ReportFile, OfARunBeforeStolenTimeWasToldIsRead) {
+TEST(Report, OfARunBeforeStolenTimeWasToldIsRead) {
   json old = to_json(full_report());
   old.erase("stolen");
   EXPECT_EQ(report_from_json(old).stolen, std::nullopt);

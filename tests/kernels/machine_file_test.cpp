@@ -164,7 +164,7 @@ TEST(MachineFile, NamesTheReasonWhenItCannotBeWrittenAndLeavesNothing) {
     write_machine_file(file / "m.yaml", sample_machine());
     FAIL() << "written below a file";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("Not a directory"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("is not a folder"), std::string::npos) << error.what();
   }
   // A folder in its place lets the rename fail.
   std::filesystem::create_directory(folder.path() / "taken");

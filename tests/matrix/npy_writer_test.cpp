@@ -19,20 +19,8 @@ namespace heddle {
 namespace {
 
 using testing::expect_error;
+using testing::OrdinaryUser;
 using testing::TemporaryFolder;
-
-/// Acts as an ordinary user while it lasts, where the tests run as root.
-class OrdinaryUser {
- public:
-  OrdinaryUser() {
-    if (::geteuid() == 0 && ::seteuid(65534) != 0) throw std::runtime_error("seteuid");
-  }
-  OrdinaryUser(const OrdinaryUser&) = delete;
-  OrdinaryUser& operator=(const OrdinaryUser&) = delete;
-  ~OrdinaryUser() {
-    if (::getuid() == 0) static_cast<void>(::seteuid(0) == 0);
-  }
-};
 
 std::unique_ptr<MatrixSource> random_matrix(std::int64_t rows, std::int64_t columns) {
   return make_generator({.kind = GeneratorKind::random, .n = columns, .m = rows});
@@ -215,11 +203,47 @@ TEST(NpyWriter, says_when_the_system_takes_no_more_data) {
   struct rlimit limited = before;
   limited.rlim_cur = 128 + 32;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
-  expect_error(ErrorCode::internal, {writer.temporary_path(), "writing at byte"}, [&] {
+  expect_error(ErrorCode::usage, {writer.temporary_path(), "writing at byte"}, [&] {
     writer.write(GlobalRow{0}, GlobalColumn{0}, {values.data(), 4, 4, 4});
   });
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, previous);
+}
+
+TEST(NpyWriter, keeps_a_link_and_the_mode_of_the_file_that_it_leads_to) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "far");
+  ASSERT_EQ(::chmod(folder.write("far/x.npy", "old").c_str(), 0640), 0);
+  std::filesystem::create_symlink("far/x.npy", folder / "x.npy");
+  auto writer = NpyWriter::create(folder / "x.npy", 2, 2, "run1");
+  EXPECT_EQ(writer.temporary_path(), folder / "far/x.npy.run1.heddle-part");
+  writer.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "x.npy"));
+  EXPECT_EQ(NpySource(folder / "far/x.npy").rows(), 2);
+  struct stat file {};
+  ASSERT_EQ(::stat((folder / "far/x.npy").c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 07777U, 0640U);
+}
+
+TEST(NpyWriter, leaves_a_file_that_it_keeps_to_others) {
+  const TemporaryFolder folder;
+  std::string temporary;
+  {
+    auto writer = NpyWriter::create(folder / "x.npy", 2, 2, "run1");
+    writer.flush();
+    temporary = writer.temporary_path();
+    writer.keep();
+  }
+  EXPECT_EQ(NpySource(temporary).rows(), 2);
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.npy"));
+}
+
+TEST(NpyWriter, refuses_a_folder_that_is_not_writable) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0555), 0);
+  const OrdinaryUser user;
+  expect_error(ErrorCode::usage, {folder.path(), "not writable"},
+               [&] { static_cast<void>(NpyWriter::create(folder / "x.npy", 2, 2, "run1")); });
 }
 
 TEST(NpyWriter, says_when_the_final_name_was_taken_by_a_folder_meanwhile) {
@@ -231,51 +255,6 @@ TEST(NpyWriter, says_when_the_final_name_was_taken_by_a_folder_meanwhile) {
     expect_error(ErrorCode::internal, {path, "renaming"}, [&] { writer.commit(); });
   }
   EXPECT_EQ(folder.names(), std::vector<std::string>{"x.npy"});
-}
-
-TEST(CheckOutputPath, accepts_new_and_existing_files) {
-  const TemporaryFolder folder;
-  EXPECT_NO_THROW(check_output_path(folder / "x.npy"));
-  EXPECT_NO_THROW(check_output_path(folder.write("y.npy", "old")));
-  EXPECT_NO_THROW(check_output_path("in_the_working_folder.npy"));
-  EXPECT_EQ(folder.names(), std::vector<std::string>{"y.npy"});
-}
-
-TEST(CheckOutputPath, refuses_what_cannot_become_a_file) {
-  const TemporaryFolder folder;
-  const std::string file = folder.write("file", "");
-  const auto refused = [](const std::string& path, const std::string& reason) {
-    expect_error(ErrorCode::usage, {path, reason}, [&] { check_output_path(path); });
-  };
-  refused("", "empty");
-  refused(folder.path(), "is a folder");
-  refused(folder / "new/", "is a folder");
-  refused(folder / "none/x.npy", "no folder '" + folder / "none" + "'");
-  refused(file + "/x.npy", "not a folder");
-  refused("/dev/full", "not a regular file");
-}
-
-TEST(CheckOutputPath, refuses_a_folder_that_is_not_writable) {
-  const TemporaryFolder folder;
-  const std::string locked = folder / "locked";
-  std::filesystem::create_directory(locked);
-  ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(locked.c_str(), 0555), 0);
-  const OrdinaryUser user;
-  expect_error(ErrorCode::usage, {locked, "not writable", "Permission denied"},
-               [&] { check_output_path(locked + "/x.npy"); });
-  expect_error(ErrorCode::usage, {locked, "not writable"},
-               [&] { static_cast<void>(NpyWriter::create(locked + "/x.npy", 2, 2, "run1")); });
-}
-
-TEST(CheckOutputPath, refuses_to_replace_another_users_file_in_a_shared_folder) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs files of two users";
-  const TemporaryFolder folder;
-  const std::string path = folder.write("x.npy", "theirs");
-  ASSERT_EQ(::chmod(folder.path().c_str(), 01777), 0);
-  const OrdinaryUser user;
-  EXPECT_NO_THROW(check_output_path(folder / "y.npy"));
-  expect_error(ErrorCode::usage, {path, "another user"}, [&] { check_output_path(path); });
 }
 
 }  // namespace heddle

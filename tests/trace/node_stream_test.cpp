@@ -179,7 +179,7 @@ TEST_F(Stream, ThatCannotBeWrittenTellsAtTheEnd) {
   try {
     stream.finish({});
   } catch (const Error& caught) {
-    EXPECT_EQ(caught.code(), ErrorCode::internal);
+    EXPECT_EQ(caught.code(), ErrorCode::usage);
     error = caught.what();
   }
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
