@@ -431,6 +431,7 @@ void MpiProgress::all_reduce(std::span<double> values, Reduction reduction) {
   collective.values = values;
   collective.reduction = reduction;
   run_collective(collective);
+  unify_nans(values);
 }
 
 void MpiProgress::barrier() {
@@ -442,14 +443,12 @@ bool MpiProgress::post_collective() {
   Collective* collective = collective_.load(std::memory_order_acquire);
   if (collective == nullptr || collective->posted.load(std::memory_order_relaxed)) return false;
   collective->posted.store(true, std::memory_order_relaxed);
-  MPI_Op operation = MPI_SUM;
-  if (collective->reduction == Reduction::maximum) operation = MPI_MAX;
-  if (collective->reduction == Reduction::minimum) operation = MPI_MIN;
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, collective->values.data(),
-                           static_cast<int>(collective->values.size()), MPI_DOUBLE, operation,
-                           communicator_.collectives(), &request),
-            "reducing over the nodes");
+  check_mpi(
+      MPI_Iallreduce(MPI_IN_PLACE, collective->values.data(),
+                     static_cast<int>(collective->values.size()), MPI_DOUBLE,
+                     operations_.of(collective->reduction), communicator_.collectives(), &request),
+      "reducing over the nodes");
   add(request, {Operation::collective, 0});
   return true;
 }
