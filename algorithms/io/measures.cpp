@@ -254,6 +254,7 @@ Comparison compare(Matrix<double> x, const MatrixSource& source) {
             host::add_column_sums(a, columns, unit);
             sums->add(n + layout.column_begin(c), columns);
           });
+      source.check_unchanged();
     });
     x.node().all_reduce(sums->values, Reduction::sum);
     return sums->values;
