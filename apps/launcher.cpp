@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <fstream>
 #include <mpi.h>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
 #include <unistd.h>
@@ -82,6 +83,13 @@ MpiSession::MpiSession(const Launcher& launcher) {
 
 MpiSession::~MpiSession() {
   if (active_) MPI_Finalize();
+}
+
+std::vector<std::string> MpiSession::all_texts(const std::string& mine) const {
+  if (!active_) return {mine};
+  const Communicator all(MPI_COMM_WORLD);
+  const nlohmann::json texts(all.gather(mine));
+  return nlohmann::json::parse(all.broadcast(texts.dump())).get<std::vector<std::string>>();
 }
 
 void MpiSession::throw_together(const std::optional<Error>& mine) const {

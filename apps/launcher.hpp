@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -33,6 +35,9 @@ class MpiSession {
   ~MpiSession();
 
   [[nodiscard]] bool active() const { return active_; }
+
+  /// The texts of all processes, by rank, on each of them. Before a Node exists.
+  [[nodiscard]] std::vector<std::string> all_texts(const std::string& mine) const;
 
   /// Throws on all processes when any has an error, the same on all. Before a Node exists.
   void throw_together(const std::optional<Error>& mine) const;

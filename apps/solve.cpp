@@ -19,6 +19,7 @@
 #include "apps/output_file.hpp"
 #include "apps/problem.hpp"
 #include "apps/report.hpp"
+#include "apps/seen_inputs.hpp"
 #include "apps/solver.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 
@@ -86,11 +87,13 @@ struct Preparation {
   Config config;
   std::unique_ptr<Problem> problem;
   std::shared_ptr<spdlog::logger> log;
-  bool may_report = false;  ///< the report's name was checked
+  bool is_configured = false;  ///< the configuration was read
+  bool may_report = false;     ///< the report's name was checked
 
   void run(const SolveOptions& options, const Launcher& launcher) {
     config = Config::from_file(options.file, options.overrides);
     static_cast<void>(config.require_problem());
+    is_configured = true;
     if (options.trace) config.trace.file = options.trace;
     check_written_files(options, config, launcher.rank);
     may_report = true;
@@ -212,6 +215,8 @@ int solve(const SolveOptions& options, Run& run) {
     } catch (const Error& error) {
       trouble = error;
     }
+    // Before what one of them found wrong: it may have read something else than the others.
+    compare_inputs(run.mpi(), preparation.is_configured ? &preparation.config : nullptr);
     run.mpi().throw_together(trouble);
     node = run.mpi().active() ? std::make_unique<Node>(preparation.config, MPI_COMM_WORLD)
                               : std::make_unique<Node>(preparation.config);

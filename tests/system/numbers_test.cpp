@@ -31,7 +31,7 @@ Dense scaled(Dense matrix, const Factor& factor) {
   return matrix;
 }
 
-Dense scaled(const Dense& matrix, double factor) {
+Dense times(const Dense& matrix, double factor) {
   return scaled(matrix, [factor](std::int64_t, std::int64_t) { return factor; });
 }
 
@@ -73,12 +73,12 @@ class Numbers : public HeddleRun {
 TEST_F(Numbers, that_no_double_holds_are_no_solution_by_least_squares_on_any_number_of_nodes) {
   const Dense a = scaled(testing::tall(90, 40),
                          [](std::int64_t, std::int64_t j) { return j == 39 ? 1e-5 : 1.0; });
-  write_problem(a, scaled(testing::sides(90, 1), 1e306));
+  write_problem(a, times(testing::sides(90, 1), 1e306));
   expect_no_solution(qr, "the solution has elements that are not finite, first ");
 }
 
 TEST_F(Numbers, of_a_matrix_below_the_normal_range_end_alike_on_any_number_of_nodes) {
-  write_problem(scaled(testing::tall(90, 40), 1e-310), testing::sides(90, 1));
+  write_problem(times(testing::tall(90, 40), 1e-310), testing::sides(90, 1));
   expect_no_solution(qr, "the solution has elements that are not finite, first ");
 }
 
@@ -113,18 +113,18 @@ TEST_F(Numbers, of_a_factor_that_no_double_holds_are_no_result_on_any_number_of_
 TEST_F(Numbers, whose_norms_no_double_holds_have_the_residual_of_the_same_problem_scaled_down) {
   // A power of two changes no bit but the exponents.
   const Dense a = testing::spd(100);
-  const Dense b = scaled(testing::sides(100, 2), 512);
+  const Dense b = times(testing::sides(100, 2), 512);
   const double up = std::ldexp(1.0, 1014);
   for (const int nodes : {0, 2, 3}) {
     SCOPED_TRACE(nodes);
     write_problem(a, b);
     const auto expected = solved(cholesky, nodes);
     ASSERT_GT(expected["solution_residual"].get<double>(), 0);
-    write_problem(a, scaled(b, up));
+    write_problem(a, times(b, up));
     const auto by_sides = solved(cholesky, nodes);
     EXPECT_NEAR(by_sides["solution_residual"].get<double>(),
                 expected["solution_residual"].get<double>(), 1e-9);
-    write_problem(scaled(a, up), scaled(b, up));
+    write_problem(times(a, up), times(b, up));
     const auto by_both = solved(cholesky, nodes);
     EXPECT_NEAR(by_both["solution_residual"].get<double>(),
                 expected["solution_residual"].get<double>(), 1e-9);
