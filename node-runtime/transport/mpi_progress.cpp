@@ -47,9 +47,10 @@ MpiProgress::MpiProgress(Engine& engine, Communicator& communicator, TileTranspo
       rank_(communicator.rank()),
       size_(communicator.size()),
       received_(header_receives),
-      failure_text_(failure_text_max) {
+      failure_text_(failure_text_max),
+      awake_(now_ns()) {
   tiles_.serve(engine, trace);
-  heard_ns_.assign(static_cast<std::size_t>(size_), now_ns());
+  heard_ns_.assign(static_cast<std::size_t>(size_), 0);
   for (int r = 0; r < size_; ++r) {
     const std::int32_t process = communicator.local_processes()[static_cast<std::size_t>(r)];
     const bool is_watched = process != 0 && r != rank_;
@@ -286,7 +287,7 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
   switch (flight.operation) {
     case Operation::receive_header: {
       const Header header = received_[flight.slot];
-      heard_ns_[static_cast<std::size_t>(status.MPI_SOURCE)] = now_ns();
+      heard_ns_[static_cast<std::size_t>(status.MPI_SOURCE)] = awake_.at(now_ns());
       header_arrived(header, status.MPI_SOURCE);
       post_header_receive(flight.slot);
       return;
@@ -317,7 +318,7 @@ bool MpiProgress::move_tiles() {
     // Perhaps another node has said why it ends, or the system knows that it has ended.
     poll();
     if (engine_.failed()) return true;
-    watched_ns_ = 0;
+    watched_ns_ = -heartbeat_ns;
     watch_peers();
     throw;
   }
@@ -503,7 +504,7 @@ void MpiProgress::watch_processes() {
 
 /// A node that is gone is noticed at once when it ran on this host, else by its silence.
 void MpiProgress::watch_peers() {
-  const std::int64_t now = now_ns();
+  const std::int64_t now = awake_.at(now_ns());
   if (now - watched_ns_ < heartbeat_ns / 5) return;
   watched_ns_ = now;
   watch_processes();
@@ -512,9 +513,14 @@ void MpiProgress::watch_peers() {
     heard_ns_[static_cast<std::size_t>(rank_)] = now;
     send_header(Header{}, (rank_ + 1) % size_);
   }
-  if (now - heard_ns_[static_cast<std::size_t>(watched)] > silence_ns_max) {
-    lost(watched, "it has been silent for 8 s");
+  std::int64_t& heard = heard_ns_[static_cast<std::size_t>(watched)];
+  if (now - heard <= silence_ns_max) return;
+  const auto& process = peer_processes_[static_cast<std::size_t>(watched)];
+  if (process != nullptr && process->is_stopped()) {
+    heard = now;  // somebody has stopped it, and may let it go on
+    return;
   }
+  lost(watched, "it has been silent for 8 s");
 }
 
 void MpiProgress::lost(int rank, const char* how) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/process_watch.hpp"
+#include "base/waking_time.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/reductions.hpp"
@@ -165,7 +166,8 @@ class MpiProgress {
 
   /// The other nodes on this host, null elsewhere.
   std::vector<std::unique_ptr<const ProcessWatch>> peer_processes_;
-  std::vector<std::int64_t> heard_ns_;
+  WakingTime awake_;                    ///< others are judged by the time in which this node ran
+  std::vector<std::int64_t> heard_ns_;  ///< by awake_
   std::int64_t watched_ns_ = 0;
   std::int64_t active_ns_ = 0;
   std::int64_t waiting_since_ns_ = 0;  ///< 0: not waiting
