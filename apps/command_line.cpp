@@ -12,6 +12,7 @@
 #include "apps/launcher.hpp"
 #include "apps/report.hpp"
 #include "base/nearest.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle {
 namespace {
@@ -125,12 +126,10 @@ int run_program(int count, char** words,
   remove_crash_handlers();
   try {
     return parse_and_work(count, words, add_commands);
-  } catch (const Error& error) {
+  } catch (const std::exception& exception) {
+    const Error error = as_error(exception);
     print_error(error.what());
     return exit_status(error.code());
-  } catch (const std::exception& error) {
-    print_error(error.what());
-    return exit_status(ErrorCode::internal);
   }
 }
 

@@ -21,6 +21,7 @@
 #include "apps/report.hpp"
 #include "apps/seen_inputs.hpp"
 #include "apps/solver.hpp"
+#include "base/process_limits.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
@@ -137,7 +138,7 @@ void save_failure(Report report, const std::string& message, const SolveOptions&
   std::mutex mutex;
   std::condition_variable stopped;
   bool is_stopped = false;
-  std::thread stopping([&] {
+  std::thread stopping = start_thread("the node's end", [&] {
     try {
       node.stop();
     } catch (const std::exception& failure) {
@@ -199,7 +200,7 @@ int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, 
   } catch (const Error& error) {
     fall(node, error, solver, options, run);
   } catch (const std::exception& error) {
-    fall(node, Error(ErrorCode::internal, error.what()), solver, options, run);
+    fall(node, as_error(error), solver, options, run);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,6 +47,9 @@ struct Node::Parts {
   [[nodiscard]] EngineOptions engine_options(const std::vector<Device*>& device_pointers,
                                              std::span<const CpuCore> cores) const;
   void start_threads(const std::vector<CpuCore>& cores);
+  void start_progress(std::shared_future<bool> may_begin);
+  void start_together(const std::vector<CpuCore>& cores);
+  void count_memory_limit();
   void stop_threads();
   void launch(const std::string& name, std::vector<CpuCore> cores, int order,
               std::function<void(trace::ThreadTrace&)> loop);

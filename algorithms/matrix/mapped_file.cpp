@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle {
 
@@ -59,6 +60,7 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   if (address == MAP_FAILED) {
     const int error = errno;
     ::close(file_);
+    if (error == ENOMEM) throw memory_refused(fmt::format("a view of '{}'", path_), size);
     refuse(path_, fmt::format("mapping it failed: {}", std::generic_category().message(error)));
   }
   address_ = address;
