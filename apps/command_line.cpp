@@ -93,7 +93,7 @@ int parse_and_work(int count, char** words,
   // Whatever one process finds, all know, and one tells.
   Run run(launcher);
   try {
-    run.mpi().throw_together(trouble);
+    run.mpi().throw_together(trouble ? trouble : run.trouble());
     return work(run);
   } catch (const Error& error) {
     if (run.interrupted()) run.leave(exit_status(ErrorCode::interrupted));
