@@ -233,7 +233,11 @@ void Node::Parts::start() {
   std::vector<Device*> device_pointers;
   for (const auto& device : devices.devices) device_pointers.push_back(device.get());
   if (facts.nodes > 1) make_transport(device_pointers);
-  const std::vector<CpuCore> cores = own_cores();
+  start_together(device_pointers);
+}
+
+void Node::Parts::make_engine(const std::vector<Device*>& device_pointers,
+                              std::span<const CpuCore> cores) {
   const EngineOptions options = engine_options(device_pointers, cores);
   facts.backs_tiles =
       options.lending && is_likely_to_lend(*options.lending, device_pointers, facts.cpu_workers);
@@ -241,7 +245,6 @@ void Node::Parts::start() {
       device_pointers, facts.memory_available_bytes,
       facts.backs_tiles ? TileStore::Backings::all : TileStore::Backings::as_needed);
   engine = std::make_unique<Engine>(options, *store, recorder);
-  start_together(cores);
 }
 
 EngineOptions Node::Parts::engine_options(const std::vector<Device*>& device_pointers,
@@ -325,21 +328,24 @@ void Node::Parts::start_progress(std::shared_future<bool> may_begin) {
   }));
 }
 
-/// All nodes have their threads, or none goes on. Until that is known the calling thread calls MPI.
-void Node::Parts::start_together(const std::vector<CpuCore>& cores) {
+/// All nodes have their memory and threads, or none goes on. Until that is known the calling thread
+/// calls MPI.
+void Node::Parts::start_together(const std::vector<Device*>& device_pointers) {
   std::promise<bool> all_started;
   std::optional<Error> trouble;
   try {
+    const std::vector<CpuCore> cores = own_cores();
+    make_engine(device_pointers, cores);
     start_threads(cores);
     if (facts.nodes > 1) start_progress(all_started.get_future().share());
-  } catch (const Error& error) {
-    trouble = error;
+  } catch (const std::exception& error) {
+    trouble = as_error(error);
   }
   try {
     communicator.throw_together(trouble);
   } catch (const Error&) {
     all_started.set_value(false);
-    engine->stop();
+    if (engine != nullptr) engine->stop();
     for (std::thread& thread : threads) thread.join();
     threads.clear();
     throw;

@@ -182,6 +182,20 @@ TEST_F(Launch, with_few_threads_says_so) {
   }
 }
 
+TEST_F(Launch, on_nodes_of_few_threads_says_so_or_runs) {
+  if (!is_root()) GTEST_SKIP() << "needs a user with no other processes";
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0777), 0);
+  for (const int processes : {6, 8, 10, 12, 16, 18, 20, 40}) {
+    SCOPED_TRACE(processes);
+    const Ended ended = run({"setpriv", "--reuid", "54321", "--clear-groups", "env",
+                             "XDG_CACHE_HOME=/tmp", "bash", "-c",
+                             fmt::format("ulimit -u {}; exec {} -n 2 {} solve problem.yaml",
+                                         processes, HEDDLE_MPIEXEC, HEDDLE_BINARY)});
+    if (ended.status == 0) continue;
+    expect_told(ended, 2, {"the system refused a thread for ", "ulimit -u"});
+  }
+}
+
 TEST_F(Launch, of_nodes_that_are_stopped_for_a_while_goes_on) {
   folder_.write("problem.yaml",
                 "problem: {matrix: {generate: spd, n: 3000}, verify: false}\n"
