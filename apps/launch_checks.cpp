@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <fmt/core.h>
 #include <future>
+#include <poll.h>
 #include <string>
+#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <thread>
 #include <unistd.h>
@@ -60,6 +62,27 @@ void check_threads() {
   join();
 }
 
+/// If it fails the launcher finds out for itself, later.
+void tell(int connection, const std::string& message) {
+  [[maybe_unused]] const ssize_t written = ::write(connection, message.data(), message.size());
+}
+
+void await_answer(int connection) {
+  constexpr int wait_ms_max = 1000;
+  pollfd entry{connection, POLLIN, 0};
+  ::poll(&entry, 1, wait_ms_max);
+}
+
+/// A launcher that ends forgets what it has not read of its processes' messages.
+void await_reader_of_errors() {
+  constexpr int looks_max = 500;
+  int unread = 0;
+  for (int i = 0; i < looks_max; ++i) {
+    if (::ioctl(STDERR_FILENO, FIONREAD, &unread) != 0 || unread == 0) return;
+    ::poll(nullptr, 0, 1);
+  }
+}
+
 }  // namespace
 
 void check_before_mpi(const Launcher& launcher) {
@@ -72,11 +95,13 @@ void abort_launch(int status, bool mpi_has_begun) noexcept {
   const char* text = std::getenv("PMI_FD");
   if (text == nullptr) return;
   const int connection = static_cast<int>(std::strtol(text, nullptr, 10));
-  std::string message =
-      mpi_has_begun ? std::string() : std::string("cmd=init pmi_version=1 pmi_subversion=1\n");
-  message += fmt::format("cmd=abort exitcode={}\n", status);
-  // If it fails the launcher finds out for itself, later.
-  [[maybe_unused]] const ssize_t written = ::write(connection, message.data(), message.size());
+  await_reader_of_errors();
+  if (!mpi_has_begun) {
+    tell(connection, "cmd=init pmi_version=1 pmi_subversion=1\n");
+    await_answer(connection);  // it is written to this process, which must be there
+  }
+  tell(connection, fmt::format("cmd=abort exitcode={}\n", status));
+  await_answer(connection);  // the launcher's signal comes instead
 }
 
 }  // namespace heddle

@@ -70,7 +70,7 @@ Error out_of_memory() {
 }
 
 Error thread_refused(std::string_view name, std::string_view reason) {
-  std::string text = fmt::format("the system refused a thread for {}: {}", name, reason);
+  std::string text = fmt::format("no thread or process for {}: {}", name, reason);
   if (const auto limit = limit_of(RLIMIT_NPROC)) {
     text += fmt::format("; this user may have {} processes and threads (ulimit -u)", *limit);
   }

@@ -227,7 +227,8 @@ std::optional<NonFinite> first_non_finite(Matrix<double> matrix) {
       reduce(node, leads ? static_cast<double>(mine->row.value()) : none, Reduction::minimum);
   const bool is_mine = leads && static_cast<double>(mine->row.value()) == row;
   // Of one node; the others' zeros leave infinity and NaN as they are.
-  const double value = reduce(node, is_mine ? mine->value : 0, Reduction::sum);
+  double value = reduce(node, is_mine ? mine->value : 0, Reduction::sum);
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // without a sign
   return NonFinite{GlobalRow{static_cast<std::int64_t>(row)},
                    GlobalColumn{static_cast<std::int64_t>(column)}, value};
 }

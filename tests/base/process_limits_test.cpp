@@ -47,7 +47,7 @@ TEST(ProcessLimits, of_memory_are_found_with_what_is_used) {
 TEST(ProcessLimits, of_threads_are_told_with_the_threads_name) {
   expect_under_limit(RLIMIT_NPROC, 12345, [] {
     const Error error = thread_refused("worker 3", "no");
-    return error.code() == ErrorCode::usage && contains(error, "a thread for worker 3: no") &&
+    return error.code() == ErrorCode::usage && contains(error, "no thread or process for worker 3: no") &&
            contains(error, "12345 processes and threads (ulimit -u)");
   });
 }

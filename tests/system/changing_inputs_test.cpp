@@ -38,7 +38,7 @@ class ChangingInputs : public HeddleRun {
     make_older("a.npy");
     make_older("b.npy");
     folder_.write("problem.yaml",
-                  std::string(problem) + "layout: {tile: 16}\nruntime: {cpu_workers: 1}\n");
+                  fmt::format("{}layout: {{tile: 16}}\nruntime: {{cpu_workers: 1}}\n", problem));
     const std::vector<std::string> words{"solve", "problem.yaml"};
     Process run(nodes == 0 ? alone(words) : on(nodes, words), folder_.path());
     EXPECT_TRUE(run.wait_for_output("host memory")) << run.wait().error;
@@ -130,6 +130,9 @@ TEST_F(ChangingInputs, that_are_replaced_as_a_whole_do_not_disturb_the_run) {
 }
 
 TEST_F(UnlikeInputs, that_have_the_same_content_are_good) {
+  for (const char* folder : {"", "other/"}) {
+    write(folder, "problem.yaml", "problem: {matrix: {file: a.npy}, rhs: {file: b.npy}}\n");
+  }
   const Ended ended = run_beside_other(3);
   EXPECT_EQ(ended.status, 0) << ended.error;
   EXPECT_EQ(ended.error, "");
@@ -191,7 +194,7 @@ TEST_F(UnlikeInputs, that_are_large_are_compared_by_samples) {
 }
 
 TEST_F(UnlikeInputs, of_problems_are_refused) {
-  write("other/", "problem.yaml", std::string(problem) + "layout: {tile: 32}\n");
+  write("other/", "problem.yaml", fmt::format("{}layout: {{tile: 32}}\n", problem));
   for (const int nodes : {2, 3, 4}) {
     SCOPED_TRACE(nodes);
     expect_refused(run_beside_other(nodes),
