@@ -42,6 +42,16 @@ void check_shared_memory(const Launcher& launcher) {
                   format_bytes(all), format_bytes(free), nodes, format_bytes(needed)));
 }
 
+/// What MPI_Init takes, and some more: without it UCX fails in its own words.
+void check_memory() {
+  constexpr std::uint64_t bytes_of_start = std::uint64_t{64} << 20U;
+  const auto limit = memory_limit();
+  if (!limit || limit->left() >= bytes_of_start) return;
+  throw Error(ErrorCode::usage, fmt::format("not enough memory: {}, but MPI needs {} more; raise "
+                                            "the limit",
+                                            describe(*limit), format_bytes(bytes_of_start)));
+}
+
 /// MPI's libraries abort where the system refuses them a thread.
 void check_threads() {
   std::promise<void> end;
@@ -88,6 +98,7 @@ void await_reader_of_errors() {
 void check_before_mpi(const Launcher& launcher) {
   if (!launcher.launched) return;
   check_shared_memory(launcher);
+  check_memory();
   check_threads();
 }
 

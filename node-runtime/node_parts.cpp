@@ -140,10 +140,12 @@ void Node::Parts::count_memory_limit() {
                                static_cast<std::uint64_t>(facts.cpu_workers) * bytes_of_worker +
                                (facts.nodes > 1 ? bytes_of_message_thread : 0);
   if (limit->left() <= needed) {
-    throw Error(ErrorCode::usage,
-                fmt::format("not enough memory: {}, but {} CPU workers need {} more before any "
-                            "matrix; raise the limit, or have fewer workers (runtime.cpu_workers)",
-                            describe(*limit), facts.cpu_workers, format_bytes(needed)));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("not enough memory: {}, but {} more are needed before any matrix, for a "
+                    "number of CPU workers of {}; raise the limit, or set "
+                    "runtime.cpu_workers to fewer",
+                    describe(*limit), format_bytes(needed), facts.cpu_workers));
   }
   facts.memory_available_bytes = std::min(facts.memory_available_bytes, limit->left() - needed);
 }

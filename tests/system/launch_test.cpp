@@ -144,7 +144,7 @@ TEST_F(Launch, with_little_address_space_says_the_limit_and_what_is_needed) {
                                          kib, HEDDLE_BINARY)});
     expect_told(ended, 2, {"ulimit -v", "MiB"});
   }
-  for (const char* limit : {"-v 200000", "-v 300000", "-d 200000"}) {
+  for (const char* limit : {"-v 100000", "-v 200000", "-v 300000", "-d 200000"}) {
     for (const int nodes : {2, 3}) {
       SCOPED_TRACE(limit);
       const Ended ended = run({HEDDLE_MPIEXEC, "-n", std::to_string(nodes), "bash", "-c",
