@@ -105,8 +105,16 @@ class CholeskyMethod final : public Method {
           std::isnan(result.pivot) ? std::string("not") : fmt::format("{:.17g}", result.pivot));
       return Prospect::nothing;
     }
-    report.status = RunStatus::ok;
     report.log_determinant = log_determinant_of_factor(*a_);
+    // An element of L that is not finite makes the pivot of its row none.
+    if (!std::isfinite(*report.log_determinant)) {
+      report.status = RunStatus::failed;
+      report.hint =
+          fmt::format("the factor L has elements that are not finite (log-determinant {}). {}",
+                      *report.log_determinant, beyond_doubles("the matrix"));
+      return Prospect::nothing;
+    }
+    report.status = RunStatus::ok;
     return Prospect::solution;
   }
 
@@ -117,11 +125,11 @@ class CholeskyMethod final : public Method {
     const auto n = static_cast<double>(problem_.n());
     Matrix<double> r = node_.matrix<double>(lower());
     read_symmetric(problem_.matrix(), r, Checked::before, problem_.matrix_name());
-    const double a_norm = symmetric_one_norm(r);
+    const Norm a_norm = symmetric_one_norm(r);
     if (problem_.has_sides()) {
       Matrix<double> y = right_hand_sides(*a_, problem_.sides());
       read_tiles(problem_.right_hand_sides(), y, Checked::before, problem_.sides_name());
-      const std::vector<double> b_norms = column_norms(y);
+      const std::vector<Norm> b_norms = column_norms(y);
       run_job(node_, subtract_symmetric_product(y, r, *x_));
       report.solution_residual =
           scaled_solution_residual(column_norms(y), column_norms(*x_), b_norms, a_norm, n);

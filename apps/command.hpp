@@ -5,6 +5,7 @@
 
 #include "apps/terminal.hpp"
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 
 /// What subcommands share.
 namespace heddle {
@@ -14,10 +15,8 @@ template <class Work>
 [[nodiscard]] std::optional<Error> trouble_of(const Work& work) {
   try {
     work();
-  } catch (const Error& error) {
-    return error;
   } catch (const std::exception& error) {
-    return Error(ErrorCode::internal, error.what());
+    return as_error(error);
   }
   return std::nullopt;
 }

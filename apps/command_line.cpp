@@ -12,6 +12,7 @@
 #include "apps/report.hpp"
 #include "apps/terminal.hpp"
 #include "base/nearest.hpp"
+#include "base/process_limits.hpp"
 #include "base/standard_streams.hpp"
 
 namespace heddle {
@@ -93,7 +94,7 @@ int parse_and_work(int count, char** words,
   // Whatever one process finds, all know, and one tells.
   Run run(launcher);
   try {
-    run.mpi().throw_together(trouble);
+    run.mpi().throw_together(trouble ? trouble : run.trouble());
     return work(run);
   } catch (const Error& error) {
     if (run.interrupted()) run.leave(exit_status(ErrorCode::interrupted));
@@ -106,12 +107,10 @@ int status_of_work(int count, char** words,
                    const std::function<void(CLI::App&, Work&)>& add_commands) {
   try {
     return parse_and_work(count, words, add_commands);
-  } catch (const Error& error) {
+  } catch (const std::exception& exception) {
+    const Error error = as_error(exception);
     print_error(error.what());
     return exit_status(error.code());
-  } catch (const std::exception& error) {
-    print_error(error.what());
-    return exit_status(ErrorCode::internal);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle {
 namespace {
@@ -36,7 +37,12 @@ Interrupts::Interrupts(std::function<void(const char*)> end) : end_(std::move(en
   sigset_t signals = ending_signals();
   sigaddset(&signals, wake_signal);
   pthread_sigmask(SIG_BLOCK, &signals, &before_);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = start_thread("signals", [this] { run(); });
+  } catch (const Error&) {
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    throw;
+  }
 }
 
 Interrupts::~Interrupts() {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 #include "base/standard_streams.hpp"
 
 namespace heddle {
@@ -82,7 +83,7 @@ Janitor::Janitor(bool has_others) {
   pipe_ = ends[1];
   if (child_ < 0) {
     ::close(pipe_);
-    throw Error(ErrorCode::internal, fmt::format("no cleaning process: {}", std::strerror(error)));
+    throw thread_refused("the cleaning process", std::strerror(error));
   }
 }
 

@@ -25,7 +25,8 @@ namespace heddle {
 class Janitor {
  public:
   /// Forks; to be called while the process has one thread. `has_others` where the launcher started
-  /// more than one. Throws Error(internal).
+  /// more than one. Throws Error(internal), or Error(usage) where the system
+  /// refuses another process.
   explicit Janitor(bool has_others);
   Janitor(const Janitor&) = delete;
   Janitor& operator=(const Janitor&) = delete;

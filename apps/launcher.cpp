@@ -1,14 +1,19 @@
 #include "apps/launcher.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/core.h>
 #include <fstream>
 #include <mpi.h>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
+#include "apps/start_watch.hpp"
 #include "node-runtime/transport/communicator.hpp"
 
 namespace heddle {
@@ -38,6 +43,79 @@ bool look_up(pid_t process, std::string& name, pid_t& parent) {
   return false;
 }
 
+/// Of variables that MPICH's launcher sets, but not for this process.
+[[noreturn]] void refuse_pmi(const std::string& why) {
+  const auto value = [](const char* variable) {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? "not set" : text;
+  };
+  throw Error(ErrorCode::usage,
+              fmt::format("{}, but PMI_RANK is {} and PMI_SIZE is {}: they belong to another MPI's "
+                          "launcher or to another process. Start heddle by mpiexec.mpich, or alone "
+                          "without them: env -u PMI_RANK -u PMI_SIZE -u PMI_FD heddle ...",
+                          why, value("PMI_RANK"), value("PMI_SIZE")));
+}
+
+/// MPI reaches its launcher by an open socket or by a port.
+void check_connection() {
+  if (std::getenv("PMI_FD") == nullptr) {
+    for (const char* port : {"PMI_PORT", "PMI_CONTROL_PORT"}) {
+      if (std::getenv(port) != nullptr) return;
+    }
+    refuse_pmi("neither PMI_FD nor PMI_PORT says how to reach a launcher");
+  }
+  const auto file = number("PMI_FD");
+  struct stat status {};
+  if (file && ::fstat(*file, &status) == 0 && S_ISSOCK(status.st_mode)) return;
+  refuse_pmi(fmt::format(
+      "the launcher's connection, file {} (PMI_FD), is not open here, as the program that was "
+      "launched has not passed it on to heddle (Python's subprocess: close_fds=False)",
+      std::getenv("PMI_FD")));
+}
+
+/// Launchers that tell each process its place by variables of their own, and no MPI of ours.
+void refuse_other_launchers() {
+  const auto refuse = [](const std::string& who, const char* cure) {
+    throw Error(ErrorCode::usage,
+                fmt::format("started by {}, so the nodes would not find each other; use {}: "
+                            "mpiexec.mpich -n P heddle solve FILE.yaml",
+                            who, cure));
+  };
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"}) {
+    if (std::getenv(variable) == nullptr) continue;
+    refuse(fmt::format("another MPI's launcher ({} is set, PMI_RANK is not)", variable), "MPICH's");
+  }
+  // Of a job's script SLURM_PROCID and SLURM_NTASKS are known too, but no step.
+  const bool is_step =
+      std::getenv("SLURM_PROCID") != nullptr && (number("SLURM_STEP_ID") || number("SLURM_STEPID"));
+  const auto tasks = number("SLURM_STEP_NUM_TASKS");
+  if (is_step || tasks) {
+    const std::int32_t count = tasks ? *tasks : number("SLURM_NTASKS").value_or(1);
+    if (count > 1) {
+      refuse(fmt::format("srun as one of {} processes, without PMI (SLURM_PROCID is set, PMI_RANK "
+                         "is not)",
+                         count),
+             "srun --mpi=pmi2, or MPICH's launcher in the job's script");
+    }
+  }
+  for (const char* variable : {"FLUX_JOB_SIZE", "JSM_NAMESPACE_SIZE", "MV2_COMM_WORLD_SIZE"}) {
+    const auto count = number(variable);
+    if (!count || *count <= 1) continue;
+    refuse(fmt::format("another launcher as one of {} processes ({} is set, PMI_RANK is not)",
+                       *count, variable),
+           "MPICH's");
+  }
+}
+
+/// How long the processes of a run may take to come up. HEDDLE_START_SECONDS is for clusters that
+/// take longer: there is no configuration yet.
+double start_seconds_max(const Launcher& launcher) {
+  constexpr double seconds = 25;
+  constexpr double seconds_per_process = 0.02;
+  if (const auto wanted = number("HEDDLE_START_SECONDS"); wanted && *wanted > 0) return *wanted;
+  return seconds + seconds_per_process * launcher.size;
+}
+
 }  // namespace
 
 bool stderr_is_watched(const Launcher& launcher) {
@@ -58,30 +136,53 @@ bool stderr_is_watched(const Launcher& launcher) {
 }
 
 Launcher Launcher::detect() {
+  if (std::getenv("PMI_RANK") == nullptr && std::getenv("PMI_SIZE") == nullptr) {
+    refuse_other_launchers();
+    return {};
+  }
   const auto rank = number("PMI_RANK");
   const auto size = number("PMI_SIZE");
-  if (rank && size && *rank < *size) return {*rank, *size, true};
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"}) {
-    if (std::getenv(variable) == nullptr) continue;
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("started by another MPI's launcher ({} is set, PMI_RANK is not), so the "
-                    "nodes would not find each other; use MPICH's: mpiexec.mpich -n P "
-                    "heddle solve FILE.yaml",
-                    variable));
+  if (!rank || !size || *rank >= *size) {
+    refuse_pmi("PMI_RANK and PMI_SIZE do not say which of how many processes this is");
   }
-  return {};
+  check_connection();
+  const std::int32_t local_size = number("MPI_LOCALNRANKS").value_or(1);
+  return {*rank, *size, true, number("MPI_LOCALRANKID").value_or(0), std::max(1, local_size)};
 }
 
-MpiSession::MpiSession(const Launcher& launcher) {
+MpiSession::MpiSession(const Launcher& launcher,
+                       const std::function<void(double seconds)>& give_up) {
   if (!launcher.launched) return;
   int provided = MPI_THREAD_SINGLE;
-  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+  {
+    const double seconds = start_seconds_max(launcher);
+    // Node 0 speaks, unless it is the one that is missing.
+    const double patience = launcher.rank == 0 ? seconds : seconds + 1;
+    const StartWatch watch(std::chrono::milliseconds(static_cast<std::int64_t>(patience * 1000)),
+                           [&give_up, seconds] { give_up(seconds); });
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided),
+              "MPI_Init_thread");
+  }
   active_ = true;
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == launcher.rank && size == launcher.size) return;
+  MPI_Finalize();
+  active_ = false;
+  refuse_pmi(fmt::format("MPI finds this to be process {} of {}", rank, size));
 }
 
 MpiSession::~MpiSession() {
   if (active_) MPI_Finalize();
+}
+
+std::vector<std::string> MpiSession::all_texts(const std::string& mine) const {
+  if (!active_) return {mine};
+  const Communicator all(MPI_COMM_WORLD);
+  const nlohmann::json texts(all.gather(mine));
+  return nlohmann::json::parse(all.broadcast(texts.dump())).get<std::vector<std::string>>();
 }
 
 void MpiSession::throw_together(const std::optional<Error>& mine) const {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -11,11 +14,14 @@ namespace heddle {
 struct Launcher {
   std::int32_t rank = 0;
   std::int32_t size = 1;
-  bool launched = false;  ///< by a launcher, be it as one process
+  bool launched = false;        ///< by a launcher, be it as one process
+  std::int32_t local_rank = 0;  ///< among the processes of this host, as far as the launcher tells
+  std::int32_t local_size = 1;
 
   /// Reads the environment that MPICH's launchers (and those compatible with it) leave. Throws
-  /// Error(usage) when another MPI's launcher has started the process: the nodes would not find
-  /// each other.
+  /// Error(usage) when another launcher has started the process as one of several, or when the
+  /// variables of MPICH's launcher have come to a process that it did not start: the nodes would
+  /// not find each other.
   [[nodiscard]] static Launcher detect();
 };
 
@@ -27,12 +33,17 @@ struct Launcher {
 /// it ends); nothing otherwise.
 class MpiSession {
  public:
-  explicit MpiSession(const Launcher& launcher);
+  /// `give_up` is called on another thread when the other processes do not come up in time; it does
+  /// not return. Throws Error(usage) when MPI finds another rank or size than the launcher told.
+  MpiSession(const Launcher& launcher, const std::function<void(double seconds)>& give_up);
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
   ~MpiSession();
 
   [[nodiscard]] bool active() const { return active_; }
+
+  /// The texts of all processes, by rank, on each of them. Before a Node exists.
+  [[nodiscard]] std::vector<std::string> all_texts(const std::string& mine) const;
 
   /// Throws on all processes when any has an error, the same on all. Before a Node exists.
   void throw_together(const std::optional<Error>& mine) const;

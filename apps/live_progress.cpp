@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/process_limits.hpp"
+
 namespace heddle {
 
 LiveProgress::LiveProgress(const Node& node, const Job& job, std::string phase, double flops,
                            bool wanted)
     : node_(node), job_(job), phase_(std::move(phase)), flops_(flops), line_(stderr, wanted) {
-  if (wanted) thread_ = std::thread([this] { run(); });
+  if (wanted) thread_ = start_thread("the progress line", [this] { run(); });
 }
 
 LiveProgress::~LiveProgress() {

@@ -35,6 +35,13 @@ struct Undertaking {
   return fine == 0 ? std::string() : fmt::format("; CPUs divide tasks into parts of {}", fine);
 }
 
+/// What to say and do when results are not finite; `scaled` is what a user can scale.
+[[nodiscard]] inline std::string beyond_doubles(const char* scaled) {
+  return fmt::format(
+      "The numbers of the problem leave the range of doubles. No results were written. Scale {}.",
+      scaled);
+}
+
 /// A way to factorize a problem: what `heddle solve` does for it beyond what all ways have in
 /// common. Made on each node; the calls are collective and come in the order of their declaration.
 /// Errors that all nodes know are thrown as AgreedError.

@@ -115,11 +115,10 @@ class QrMethod final : public Method {
   }
 
   [[nodiscard]] Prospect judge(const JobResult& /*result*/, Report& report) override {
-    if (!has_finite_r(*q_)) {
+    if (const auto element = first_non_finite(q_->r)) {
       report.status = RunStatus::failed;
-      report.hint =
-          "R has elements that are not finite: the numbers of the problem leave the range of "
-          "doubles. No results were written. Scale the matrix down.";
+      report.hint = fmt::format("R has elements that are not finite, first {}. {}",
+                                heddle::describe(*element), beyond_doubles("the matrix"));
       return Prospect::nothing;
     }
     if (const auto dependent = first_dependent_column(*q_)) {
@@ -140,7 +139,9 @@ class QrMethod final : public Method {
   void solve(Report& report) override {
     run_job(node_, apply_q_transposed(*q_, *b_));
     run_job(node_, solve_upper(q_->r, *x_, b_->top));
-    if (is_tall()) report.residual_norms = column_two_norms(b_->x, GlobalRow{problem_.n()});
+    if (!is_tall()) return;
+    const std::vector<Norm> norms = column_two_norms(b_->x, GlobalRow{problem_.n()});
+    report.residual_norms.emplace(norms.begin(), norms.end());
   }
 
   void verify(Prospect prospect, Report& report) override {
@@ -151,7 +152,7 @@ class QrMethod final : public Method {
     const Comparison a = compare(copy, problem_.matrix());
     report.factorization_residual = scaled_factor_residual(a.difference, a.norm, m);
     if (problem_.has_sides() && prospect == Prospect::solution)
-      verify_solution(copy, a.norm, report);
+      verify_solution(copy, a.column_norms, report);
     // |I - Q^T Q|
     make_q(copy);
     report.orthogonality = problem_.m() == 0 ? 0
@@ -193,32 +194,27 @@ class QrMethod final : public Method {
     apply_to(copy, *identity);
   }
 
-  /// |b - A x| of a square system; otherwise |A^T (b - A x)|. Both read again.
-  void verify_solution(Matrix<double>& a, double a_norm, Report& report) {
+  /// |b - A x| of a square system; otherwise |A^T (b - A x)|. Both read again. Columns of A may
+  /// differ in scale as they like: each counts by its own norm.
+  void verify_solution(Matrix<double>& a, const std::vector<Norm>& a_norms, Report& report) {
     read_tiles(problem_.matrix(), a, Checked::before, problem_.matrix_name());
     read_tiles(problem_.right_hand_sides(), b_->x, Checked::before, problem_.sides_name());
     if (!is_tall()) {
-      const std::vector<double> b_norms = column_norms(b_->x);
+      const std::vector<Norm> b_norms = column_norms(b_->x);
       run_job(node_, subtract_product(b_->x, a, *x_));
       report.solution_residual =
-          scaled_solution_residual(column_norms(b_->x), column_norms(*x_), b_norms, a_norm,
+          scaled_solution_residual(column_norms(b_->x), weighted_norms(*x_, a_norms), b_norms, 1,
                                    static_cast<double>(problem_.n()));
       return;
     }
-    const std::vector<double> b_norms = column_two_norms(b_->x, GlobalRow{0});
+    const std::vector<Norm> b_norms = column_two_norms(b_->x, GlobalRow{0});
     run_job(node_, subtract_product(b_->x, a, *x_));
     b_->top.fill([](std::int64_t, std::int64_t) { return 0.0; });
     run_job(node_, subtract_transposed_product(b_->top, a, b_->x));
-    report.solution_residual = scaled_normal_residual(
-        column_two_norms(b_->top, GlobalRow{0}), column_two_norms(*x_, GlobalRow{0}), b_norms,
-        frobenius_norm(a), static_cast<double>(problem_.m()));
-  }
-
-  [[nodiscard]] static double frobenius_norm(const Matrix<double>& a) {
-    const std::vector<double> columns = column_two_norms(a, GlobalRow{0});
-    double norm = 0;
-    for (const double column : columns) norm = std::hypot(norm, column);
-    return norm;
+    const std::vector<Norm> columns = column_two_norms(a, GlobalRow{0});
+    report.solution_residual =
+        scaled_normal_residual(largest_quotients(b_->top, columns), weighted_norms(*x_, columns),
+                               b_norms, 1, static_cast<double>(problem_.m()));
   }
 
   Node& node_;

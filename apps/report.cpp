@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <fmt/format.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -28,6 +29,13 @@ json nullable(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? json(*value) : json();
 }
 
+json nullable(const std::optional<std::vector<double>>& values) {
+  if (!values) return {};
+  json list = json::array();
+  for (const double value : *values) list.push_back(nullable(std::optional(value)));
+  return list;
+}
+
 json thread_to_json(const Report::Thread& thread) {
   return {{"role", thread.role},
           {"node", thread.node},
@@ -45,6 +53,16 @@ template <class T>
 void read(const json& from, const char* name, std::optional<T>& field) {
   const json& value = from.at(name);
   field = value.is_null() ? std::nullopt : std::optional<T>(value.get<T>());
+}
+
+void read(const json& from, const char* name, std::optional<std::vector<double>>& field) {
+  field.reset();
+  if (from.at(name).is_null()) return;
+  field.emplace();
+  for (const json& value : from.at(name)) {
+    field->push_back(value.is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                     : value.get<double>());
+  }
 }
 
 Report::Thread thread_from_json(const json& from) {

@@ -16,17 +16,21 @@ namespace heddle {
 /// signals, its last words.
 class Run {
  public:
-  /// Before any thread exists. Initialises MPI when there are several processes.
+  /// Before any thread exists. Initialises MPI when there are several processes. Where this
+  /// process cannot join the others, it ends here and has the launcher end them.
   explicit Run(const Launcher& launcher);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run() = default;
 
   [[nodiscard]] const Launcher& launcher() const { return launcher_; }
-  [[nodiscard]] const MpiSession& mpi() const { return mpi_; }
-  [[nodiscard]] Janitor& janitor() { return janitor_; }
-  [[nodiscard]] Results& results() { return results_; }
-  [[nodiscard]] bool interrupted() const { return interrupts_.pending(); }
+  /// What already went wrong here, for all to be told: nothing else may be asked of this object
+  /// then but mpi() and complain().
+  [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
+  [[nodiscard]] const MpiSession& mpi() const { return *mpi_; }
+  [[nodiscard]] Janitor& janitor() { return *janitor_; }
+  [[nodiscard]] Results& results() { return *results_; }
+  [[nodiscard]] bool interrupted() const { return interrupts_ && interrupts_->pending(); }
 
   /// One line on stderr, after whatever a live line showed: "heddle: node 1: ...".
   void complain(const std::string& message) const;
@@ -37,11 +41,14 @@ class Run {
   [[noreturn]] void leave(int status);
 
  private:
+  [[noreturn]] void give_up(const Error& error, bool mpi_has_begun);
+
   Launcher launcher_;
-  Janitor janitor_;
-  Results results_;
-  Interrupts interrupts_;
-  MpiSession mpi_;
+  std::optional<Error> trouble_;
+  std::optional<Janitor> janitor_;
+  std::optional<Results> results_;
+  std::optional<Interrupts> interrupts_;
+  std::optional<MpiSession> mpi_;
 };
 
 }  // namespace heddle

@@ -18,7 +18,9 @@
 #include "apps/file_uses.hpp"
 #include "apps/problem.hpp"
 #include "apps/report.hpp"
+#include "apps/seen_inputs.hpp"
 #include "apps/solver.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle {
 namespace {
@@ -56,11 +58,13 @@ struct Preparation {
   Config config;
   std::unique_ptr<Problem> problem;
   std::shared_ptr<spdlog::logger> log;
-  bool may_report = false;  ///< the report's name was checked
+  bool is_configured = false;  ///< the configuration was read
+  bool may_report = false;     ///< the report's name was checked
 
   void run(const SolveOptions& options, const Launcher& launcher) {
     config = Config::from_file(options.file, options.overrides);
     static_cast<void>(config.require_problem());
+    is_configured = true;
     if (options.trace) config.trace.file = options.trace;
     const FileUses files = files_of(options, config);
     files.check_distinct();
@@ -110,7 +114,7 @@ std::string with_results(const std::string& message, Run& run) {
   std::mutex mutex;
   std::condition_variable stopped;
   bool is_stopped = false;
-  std::thread stopping([&] {
+  std::thread stopping = start_thread("the node's end", [&] {
     try {
       node.stop();
     } catch (const std::exception& failure) {
@@ -170,7 +174,7 @@ int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, 
   } catch (const Error& error) {
     fall(node, error, solver, options, run);
   } catch (const std::exception& error) {
-    fall(node, Error(ErrorCode::internal, error.what()), solver, options, run);
+    fall(node, as_error(error), solver, options, run);
   }
 }
 
@@ -186,6 +190,8 @@ int solve(const SolveOptions& options, Run& run) {
     } catch (const Error& error) {
       trouble = error;
     }
+    // Before what one of them found wrong: it may have read something else than the others.
+    compare_inputs(run.mpi(), preparation.is_configured ? &preparation.config : nullptr);
     run.mpi().throw_together(trouble);
     node = run.mpi().active() ? std::make_unique<Node>(preparation.config, MPI_COMM_WORLD)
                               : std::make_unique<Node>(preparation.config);

@@ -12,6 +12,7 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_write.hpp"
+#include "algorithms/io/measures.hpp"
 #include "apps/command.hpp"
 #include "apps/gemm_rate.hpp"
 #include "base/units.hpp"
@@ -61,7 +62,7 @@ void Solver::solve() {
   const Method::Prospect prospect = factorize();
   if (prospect != Method::Prospect::nothing) {
     if (prospect == Method::Prospect::solution) solve_sides();
-    verify(prospect);
+    if (report_.status != RunStatus::failed) verify(prospect);
     if (report_.status != RunStatus::failed) write(prospect);
   }
   report_.seconds.total = seconds_since(begin_);
@@ -196,12 +197,28 @@ void Solver::solve_sides() {
   const Clock::time_point begin = Clock::now();
   method_->solve(report_);
   phase_done("solve", report_.seconds.solve, begin);
+  // Whether it is verified or not: nobody takes infinity for a solution.
+  const auto element = first_non_finite(method_->solution());
+  if (!element) return;
+  report_.status = RunStatus::failed;
+  report_.hint =
+      fmt::format("the solution has elements that are not finite, first {}. {}",
+                  heddle::describe(*element), beyond_doubles("the right-hand sides or the matrix"));
+}
+
+/// All nodes go on together by these: the largest of what they found, not a number if one found so.
+void Solver::agree_on_residuals() {
+  for (std::optional<double>* residual :
+       {&report_.factorization_residual, &report_.solution_residual, &report_.orthogonality}) {
+    if (*residual) *residual = reduce(node_, **residual, Reduction::maximum);
+  }
 }
 
 void Solver::verify(Method::Prospect prospect) {
   if (!problem_.wanted().verify) return;
   const Clock::time_point begin = Clock::now();
   method_->verify(prospect, report_);
+  agree_on_residuals();
   report_.residual = report_.factorization_residual;
   if (const auto other = report_.solution_residual; other && !(*other <= *report_.residual)) {
     report_.residual = other;

@@ -64,6 +64,7 @@ class Solver {
   [[nodiscard]] Method::Prospect factorize();
   [[nodiscard]] std::optional<double> stolen_since(std::optional<double> before);
   void solve_sides();
+  void agree_on_residuals();
   void verify(Method::Prospect prospect);
   void write(Method::Prospect prospect);
   void warn_quiet(const std::string& what);

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle {
 
@@ -50,8 +50,7 @@ std::optional<std::size_t> Conversation::receive(std::span<std::byte> to,
 ChildProcess::ChildProcess(std::string_view purpose,
                            const std::function<void(const Conversation&)>& life) {
   const auto refuse = [&](int reason) {
-    throw Error(ErrorCode::internal,
-                fmt::format("no process to {}: {}", purpose, std::strerror(reason)));
+    throw thread_refused(fmt::format("a child to {}", purpose), std::strerror(reason));
   };
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) refuse(errno);

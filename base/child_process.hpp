@@ -52,8 +52,8 @@ class Conversation {
 /// has one thread, if the child is to start others or to allocate memory.
 class ChildProcess {
  public:
-  /// The child calls `life` with its end, and ends. Throws Error(internal), which begins with
-  /// "no process to " and `purpose`, if the system refuses.
+  /// The child calls `life` with its end, and ends. Throws Error(usage), which has "a child to "
+  /// and `purpose`, if the system refuses.
   ChildProcess(std::string_view purpose, const std::function<void(const Conversation&)>& life);
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;

@@ -2,7 +2,10 @@
 
 #include <cerrno>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <poll.h>
+#include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,6 +28,14 @@ bool ProcessWatch::has_ended() const {
   }
   // Before Linux 5.3: cannot tell a process that its parent has not waited for.
   return ::kill(process_, 0) != 0 && errno == ESRCH;
+}
+
+bool ProcessWatch::is_stopped() const {
+  std::ifstream file("/proc/" + std::to_string(process_) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // "1234 (name) T ...", where the name may be anything.
+  const std::size_t state = text.rfind(')') + 2;
+  return state < text.size() && (text[state] == 'T' || text[state] == 't') && !has_ended();
 }
 
 }  // namespace heddle

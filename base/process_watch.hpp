@@ -17,6 +17,8 @@ class ProcessWatch {
   [[nodiscard]] pid_t process() const { return process_; }
   /// Never blocks.
   [[nodiscard]] bool has_ended() const;
+  /// Stopped by a signal (SIGSTOP, Ctrl-Z, a debugger); false where the system does not say.
+  [[nodiscard]] bool is_stopped() const;
 
  private:
   pid_t process_;

@@ -43,7 +43,7 @@ int check(const QrMatrix& q, Node& node) {
   apply_to(q.r);
   Matrix<double> a = node.matrix<double>(q.a.state()->spec);
   a.fill(element);
-  const double a_norm = largest_of(column_norms(a));
+  const Norm a_norm = largest_of(column_norms(a));
   x.x.for_each_tile([layout = x.x.layout()](TileRow i, TileColumn c, TileView tile) {
     for (std::int64_t k = 0; k < tile.columns; ++k) {
       for (std::int64_t l = 0; l < tile.rows; ++l) {
@@ -51,7 +51,7 @@ int check(const QrMatrix& q, Node& node) {
       }
     }
   });
-  const double difference = largest_of(column_norms(x.x));
+  const Norm difference = largest_of(column_norms(x.x));
   x.top.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
   apply_to(x.top);
   const double residual = scaled_factor_residual(difference, a_norm, m);

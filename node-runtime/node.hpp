@@ -195,7 +195,8 @@ class Node {
   /// ends it.
   void on_quiet(std::function<void(const std::string&)> tell);
 
-  /// Element-wise over all nodes, in place. Same order on all nodes.
+  /// Element-wise over all nodes, in place: the same bits on all of them; not a number where any
+  /// node's value is none. Same order on all nodes.
   void all_reduce(std::span<double> values, Reduction reduction);
   void barrier();
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <fmt/core.h>
 
+#include "base/process_limits.hpp"
+#include "base/units.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/path_rates.hpp"
@@ -124,14 +126,43 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   }
 }
 
+/// A limit of this process's own memory counts like memory that is there, less what its threads
+/// take of it: each has a stack, an arena of malloc() and a buffer of OpenBLAS, which waits for
+/// ever for a buffer that the system refuses.
+void Node::Parts::count_memory_limit() {
+  constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t bytes_of_library = 64 * mebibyte;  // OpenBLAS itself, not loaded yet
+  constexpr std::uint64_t bytes_of_worker = (128 + 64 + 8) * mebibyte;
+  constexpr std::uint64_t bytes_of_message_thread = (64 + 8 + 16) * mebibyte;  // and its ring
+  const auto limit = memory_limit();
+  if (!limit) return;
+  const std::uint64_t needed = bytes_of_library +
+                               static_cast<std::uint64_t>(facts.cpu_workers) * bytes_of_worker +
+                               (facts.nodes > 1 ? bytes_of_message_thread : 0);
+  if (limit->left() <= needed) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("not enough memory: {}, but {} more are needed before any matrix, for a "
+                    "number of CPU workers of {}; raise the limit, or set "
+                    "runtime.cpu_workers to fewer",
+                    describe(*limit), format_bytes(needed), facts.cpu_workers));
+  }
+  facts.memory_available_bytes = std::min(facts.memory_available_bytes, limit->left() - needed);
+}
+
 void Node::Parts::decide() {
   facts.rank = communicator.rank();
   facts.nodes = communicator.size();
   facts.nodes_on_host = communicator.local_size();
   facts.cpu_model = topology.model();
+  const int cores = topology.compute_thread_count();
+  facts.cpu_workers = config.runtime.cpu_workers.has_value()
+                          ? static_cast<std::int32_t>(*config.runtime.cpu_workers)
+                          : std::max(1, cores / core_share.sharers);
   facts.memory_available_bytes =
       faults.host_memory_bytes.value_or(topology.memory_available_bytes()) /
       static_cast<std::uint64_t>(facts.nodes_on_host);
+  count_memory_limit();
   facts.distribution = grid_of(config, facts.nodes);
 
   std::optional<std::filesystem::path> machine_file;
@@ -144,10 +175,6 @@ void Node::Parts::decide() {
   facts.warnings = profile.warnings;
 
   decide_on_devices(profile);
-  const int cores = topology.compute_thread_count();
-  facts.cpu_workers = config.runtime.cpu_workers.has_value()
-                          ? static_cast<std::int32_t>(*config.runtime.cpu_workers)
-                          : std::max(1, cores / core_share.sharers);
   facts.window = static_cast<std::int32_t>(config.runtime.window.value_or(8192));
   // Threads that would compute or look for work without rest, on the cores that this node may use.
   const int hungry =
@@ -166,7 +193,8 @@ std::vector<CpuCore> Node::Parts::own_cores() const {
 void Node::Parts::launch(const std::string& name, std::vector<CpuCore> cores, int order,
                          std::function<void(trace::ThreadTrace&)> loop) {
   trace::ThreadTrace& trace = recorder.thread(name, order);
-  threads.emplace_back([this, name, cores = std::move(cores), &trace, loop = std::move(loop)] {
+  threads.push_back(start_thread(name, [this, name, cores = std::move(cores), &trace,
+                                        loop = std::move(loop)] {
     try {
       name_current_thread(name);
       if (!cores.empty()) pin_current_thread(cores);
@@ -176,7 +204,7 @@ void Node::Parts::launch(const std::string& name, std::vector<CpuCore> cores, in
     } catch (const std::exception& error) {
       engine->fail(Error(ErrorCode::internal, fmt::format("thread '{}': {}", name, error.what())));
     }
-  });
+  }));
 }
 
 /// What messages between nodes need, of which they may take some from the devices' memory.
@@ -207,7 +235,11 @@ void Node::Parts::start() {
   std::vector<Device*> device_pointers;
   for (const auto& device : devices.devices) device_pointers.push_back(device.get());
   if (facts.nodes > 1) make_transport(device_pointers);
-  const std::vector<CpuCore> cores = own_cores();
+  start_together(device_pointers);
+}
+
+void Node::Parts::make_engine(const std::vector<Device*>& device_pointers,
+                              std::span<const CpuCore> cores) {
   const EngineOptions options = engine_options(device_pointers, cores);
   facts.backs_tiles =
       options.lending && is_likely_to_lend(*options.lending, device_pointers, facts.cpu_workers);
@@ -215,7 +247,6 @@ void Node::Parts::start() {
       device_pointers, facts.memory_available_bytes,
       facts.backs_tiles ? TileStore::Backings::all : TileStore::Backings::as_needed);
   engine = std::make_unique<Engine>(options, *store, recorder);
-  start_threads(cores);
 }
 
 EngineOptions Node::Parts::engine_options(const std::vector<Device*>& device_pointers,
@@ -257,7 +288,7 @@ EngineOptions Node::Parts::engine_options(const std::vector<Device*>& device_poi
   return options;
 }
 
-/// Generation; workers; a manager of each device, and who copies for them; messages.
+/// Generation; workers; a manager of each device, and who copies for them.
 void Node::Parts::start_threads(const std::vector<CpuCore>& cores) {
   const std::int32_t others =
       1 + facts.devices + (facts.devices > 0 ? 1 : 0) + (facts.nodes > 1 ? 1 : 0);
@@ -281,20 +312,47 @@ void Node::Parts::start_threads(const std::vector<CpuCore>& cores) {
   if (facts.devices > 0) {
     launch("copy", cores_of_devices, 2000, [this](auto& trace) { copy_loop(*engine, trace); });
   }
-  if (facts.nodes > 1) {
-    trace::ThreadTrace& trace = recorder.thread("mpi", 3000);
-    progress = std::make_unique<MpiProgress>(*engine, communicator, *tiles, trace);
-    threads.emplace_back([this] {
-      try {
-        name_current_thread("mpi");
-        if (!cores_of_others.empty()) pin_current_thread(cores_of_others);
-        progress->run();
-      } catch (const Error& error) {
-        engine->fail(error);
-        progress->run_down();
-      }
-    });
+}
+
+void Node::Parts::start_progress(std::shared_future<bool> may_begin) {
+  trace::ThreadTrace& trace = recorder.thread("mpi", 3000);
+  progress = std::make_unique<MpiProgress>(*engine, communicator, *tiles, trace);
+  threads.push_back(start_thread("mpi", [this, may_begin = std::move(may_begin)] {
+    if (!may_begin.get()) return;
+    try {
+      name_current_thread("mpi");
+      if (!cores_of_others.empty()) pin_current_thread(cores_of_others);
+      progress->run();
+    } catch (const Error& error) {
+      engine->fail(error);
+      progress->run_down();
+    }
+  }));
+}
+
+/// All nodes have their memory and threads, or none goes on. Until that is known the calling thread
+/// calls MPI.
+void Node::Parts::start_together(const std::vector<Device*>& device_pointers) {
+  std::promise<bool> all_started;
+  std::optional<Error> trouble;
+  try {
+    const std::vector<CpuCore> cores = own_cores();
+    make_engine(device_pointers, cores);
+    start_threads(cores);
+    if (facts.nodes > 1) start_progress(all_started.get_future().share());
+  } catch (const std::exception& error) {
+    trouble = as_error(error);
   }
+  try {
+    communicator.throw_together(trouble);
+  } catch (const Error&) {
+    all_started.set_value(false);
+    if (engine != nullptr) engine->stop();
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+    throw;
+  }
+  all_started.set_value(true);
 }
 
 void Node::Parts::stop_threads() {

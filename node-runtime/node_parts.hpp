@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,10 +43,14 @@ struct Node::Parts {
   void agree_on_tuning();
   void make_transport(std::span<Device* const> device_pointers);
   void start();
+  void make_engine(const std::vector<Device*>& device_pointers, std::span<const CpuCore> cores);
   /// `cores`: own_cores().
   [[nodiscard]] EngineOptions engine_options(const std::vector<Device*>& device_pointers,
                                              std::span<const CpuCore> cores) const;
   void start_threads(const std::vector<CpuCore>& cores);
+  void start_progress(std::shared_future<bool> may_begin);
+  void start_together(const std::vector<Device*>& device_pointers);
+  void count_memory_limit();
   void stop_threads();
   void launch(const std::string& name, std::vector<CpuCore> cores, int order,
               std::function<void(trace::ThreadTrace&)> loop);

@@ -1,9 +1,12 @@
 #include "algorithms/io/agreement.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <fmt/core.h>
 #include <limits>
+
+#include "base/assert.hpp"
 
 namespace heddle {
 
@@ -43,6 +46,7 @@ void agree(Node& node, const std::optional<Error>& mine, std::vector<double> ord
   bool leads = mine.has_value();
   double winner = nobody;
   for (const double key : order) {
+    HEDDLE_CHECK(!std::isnan(key), "key {}", key);
     winner = reduce(node, leads ? key : nobody, Reduction::minimum);
     if (winner == nobody) return;
     leads = leads && key == winner;

@@ -32,11 +32,14 @@ struct Findings {
   }
 };
 
-/// Runs `visit` on all own tiles and agrees on what it threw.
-void visit_together(Matrix<double>& matrix, const Matrix<double>::Visitor& visit) {
+/// Runs `visit`, which reads `source`, on all own tiles; agrees on what it threw, and on whether
+/// the source is still what it was.
+void visit_together(const MatrixSource& source, Matrix<double>& matrix,
+                    const Matrix<double>::Visitor& visit) {
   std::optional<Error> trouble;
   try {
     matrix.for_each_tile(visit);
+    source.check_unchanged();
   } catch (const Error& error) {
     if (matrix.node().engine().failed()) throw;  // the others hear of it by other ways
     trouble = error;
@@ -129,7 +132,8 @@ void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checke
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
   visit_together(
-      a, [&source, findings, check, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
+      source, a,
+      [&source, findings, check, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
         const GlobalRow row{layout.row_begin(i)};
         const GlobalColumn column{layout.column_begin(c)};
         source.read(row, column, tile);
@@ -149,13 +153,14 @@ void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked check
   HEDDLE_CHECK(source.rows() == matrix.rows() && source.columns() == matrix.columns());
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
-  visit_together(matrix, [&source, findings, check, layout = matrix.layout()](
-                             TileRow i, TileColumn c, TileView tile) {
-    const GlobalRow row{layout.row_begin(i)};
-    const GlobalColumn column{layout.column_begin(c)};
-    source.read(row, column, tile);
-    if (check) findings->add(find_non_finite(tile, row, column));
-  });
+  visit_together(
+      source, matrix,
+      [&source, findings, check, layout = matrix.layout()](TileRow i, TileColumn c, TileView tile) {
+        const GlobalRow row{layout.row_begin(i)};
+        const GlobalColumn column{layout.column_begin(c)};
+        source.read(row, column, tile);
+        if (check) findings->add(find_non_finite(tile, row, column));
+      });
   if (check) agree_on_non_finite(matrix.node(), *findings, name);
 }
 

@@ -15,73 +15,138 @@ namespace heddle {
 namespace {
 
 /// Sums that the visits of one node add to.
+template <class Number>
 struct Sums {
-  explicit Sums(std::int64_t count) : values(static_cast<std::size_t>(count), 0.0) {}
+  explicit Sums(std::int64_t count) : values(static_cast<std::size_t>(count), 0) {}
 
-  void add(std::int64_t first, std::span<const double> part) {
+  void add(std::int64_t first, std::span<const Number> part) {
     const std::lock_guard lock(mutex);
     for (std::size_t i = 0; i < part.size(); ++i)
       values[static_cast<std::size_t>(first) + i] += part[i];
   }
 
   /// values[at] := the larger of it and `value`, or the one that is no number.
-  void raise(std::int64_t at, double value) {
+  void raise(std::int64_t at, Number value) {
     const std::lock_guard lock(mutex);
-    double& most = values[static_cast<std::size_t>(at)];
+    Number& most = values[static_cast<std::size_t>(at)];
     if (!(value <= most) && !std::isnan(most)) most = value;
   }
 
   std::mutex mutex;
-  std::vector<double> values;
+  std::vector<Number> values;
 };
 
 std::vector<double> zeros(std::int64_t count) {
   return std::vector<double>(static_cast<std::size_t>(count), 0.0);
 }
 
+/// What `sums_of(unit)` sums over all nodes, of elements times `unit`. Where a sum leaves the range
+/// of doubles all is summed once more with a small unit: all nodes see the same sums, and do.
+template <class SumsOf>
+std::vector<Norm> sums_in_range(const SumsOf& sums_of) {
+  constexpr double small_unit = 0x1p-64;  // no matrix has more elements than its reciprocal
+  double unit = 1;
+  std::vector<double> sums = sums_of(unit);
+  const auto is_finite = [](double sum) { return std::isfinite(sum); };
+  if (!std::all_of(sums.begin(), sums.end(), is_finite)) {
+    unit = small_unit;
+    sums = sums_of(unit);
+  }
+  std::vector<Norm> norms(sums.begin(), sums.end());
+  for (Norm& norm : norms) norm /= unit;
+  return norms;
+}
+
+/// Reduces what may be larger than doubles are, in units of the largest of all nodes.
+std::vector<Norm> over_all_nodes(Node& node, std::vector<Norm> values, Reduction reduction) {
+  std::vector<double> exponents(values.size());
+  std::transform(values.begin(), values.end(), exponents.begin(),
+                 [](Norm value) { return static_cast<double>(std::ilogb(value)); });
+  node.all_reduce(exponents, Reduction::maximum);
+  std::vector<double> scaled(values.size());
+  const auto scale = [&](std::size_t k) {
+    // Zero, infinity and what is not a number have the least and largest exponents that there are.
+    return static_cast<int>(std::clamp(exponents[k], -16000.0, 16000.0));
+  };
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    scaled[k] = static_cast<double>(std::ldexp(values[k], -scale(k)));
+  }
+  node.all_reduce(scaled, reduction);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    values[k] = std::ldexp(static_cast<Norm>(scaled[k]), scale(k));
+  }
+  return values;
+}
+
+/// Lets `take` have the elements of each column of each tile, one after the other, with their rows:
+/// it changes the tile's result for the column, which `keep` gets. Any thread.
+template <class Take, class Keep>
+void fold_columns(Matrix<double>& b, const Take& take, const Keep& keep) {
+  b.for_each_tile([take, keep, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
+    const auto row = static_cast<std::size_t>(layout.row_begin(i));
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
+      Norm result = 0;
+      for (std::int64_t k = 0; k < tile.rows; ++k) {
+        take(result, row + static_cast<std::size_t>(k), std::abs(tile(k, j)));
+      }
+      keep(layout.column_begin(c) + j, result);
+    }
+  });
+}
+
+double nearest_double(Norm value) {
+  constexpr double least = std::numeric_limits<double>::denorm_min();
+  // Only what is 0 is 0.
+  return value > 0 ? std::max(static_cast<double>(value), least) : static_cast<double>(value);
+}
+
 }  // namespace
 
-double symmetric_one_norm(Matrix<double> a) {
-  const auto sums = std::make_shared<Sums>(a.columns());
-  a.for_each_tile([sums, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
-    std::vector<double> rows = zeros(tile.rows);
-    if (i.value() == layout.wide_of(c)) {
-      host::add_symmetric_sums(tile, layout.offset_in_wide(c), rows);
-    } else {
+Norm symmetric_one_norm(Matrix<double> a) {
+  return largest_of(sums_in_range([&a](double unit) {
+    const auto sums = std::make_shared<Sums<double>>(a.columns());
+    a.for_each_tile([sums, unit, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
+      std::vector<double> rows = zeros(tile.rows);
+      if (i.value() == layout.wide_of(c)) {
+        host::add_symmetric_sums(tile, layout.offset_in_wide(c), rows, unit);
+      } else {
+        std::vector<double> columns = zeros(tile.columns);
+        host::add_column_sums(tile, columns, unit);
+        host::add_row_sums(tile, rows, unit);
+        sums->add(layout.column_begin(c), columns);
+      }
+      sums->add(layout.row_begin(i), rows);
+    });
+    a.node().all_reduce(sums->values, Reduction::sum);
+    return sums->values;
+  }));
+}
+
+std::vector<Norm> column_norms(Matrix<double> b) {
+  return sums_in_range([&b](double unit) {
+    const auto sums = std::make_shared<Sums<double>>(b.columns());
+    b.for_each_tile([sums, unit, layout = b.layout()](TileRow, TileColumn c, TileView tile) {
       std::vector<double> columns = zeros(tile.columns);
-      host::add_column_sums(tile, columns);
-      host::add_row_sums(tile, rows);
+      host::add_column_sums(tile, columns, unit);
       sums->add(layout.column_begin(c), columns);
-    }
-    sums->add(layout.row_begin(i), rows);
+    });
+    b.node().all_reduce(sums->values, Reduction::sum);
+    return sums->values;
   });
-  a.node().all_reduce(sums->values, Reduction::sum);
-  return largest_of(sums->values);
 }
 
-std::vector<double> column_norms(Matrix<double> b) {
-  const auto sums = std::make_shared<Sums>(b.columns());
-  b.for_each_tile([sums, layout = b.layout()](TileRow, TileColumn c, TileView tile) {
-    std::vector<double> columns = zeros(tile.columns);
-    host::add_column_sums(tile, columns);
-    sums->add(layout.column_begin(c), columns);
-  });
-  b.node().all_reduce(sums->values, Reduction::sum);
-  return sums->values;
-}
-
-double largest_of(std::span<const double> values) {
-  double most = 0;
-  for (const double value : values) {
+Norm largest_of(std::span<const Norm> values) {
+  Norm most = 0;
+  for (const Norm value : values) {
     if (!(value <= most)) most = value;
     if (std::isnan(most)) break;
   }
   return most;
 }
 
-std::vector<double> column_two_norms(Matrix<double> b, GlobalRow first) {
+std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first) {
   // Each column in units of its largest element, so that no square overflows.
-  const auto most = std::make_shared<Sums>(b.columns());
+  const auto most = std::make_shared<Sums<double>>(b.columns());
   const auto visit_rows = [&](const auto& visit) {
     b.for_each_tile([&visit, first, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
       const std::int64_t begin =
@@ -100,7 +165,7 @@ std::vector<double> column_two_norms(Matrix<double> b, GlobalRow first) {
     }
   });
   b.node().all_reduce(most->values, Reduction::maximum);
-  const auto squares = std::make_shared<Sums>(b.columns());
+  const auto squares = std::make_shared<Sums<double>>(b.columns());
   visit_rows([most, squares](std::int64_t column, const TileView& rows) {
     std::vector<double> sums = zeros(rows.columns);
     for (std::int64_t j = 0; j < rows.columns; ++j) {
@@ -112,41 +177,97 @@ std::vector<double> column_two_norms(Matrix<double> b, GlobalRow first) {
     squares->add(column, sums);
   });
   b.node().all_reduce(squares->values, Reduction::sum);
-  std::vector<double> norms = most->values;
+  std::vector<Norm> norms(most->values.begin(), most->values.end());
   for (std::size_t j = 0; j < norms.size(); ++j) {
     if (std::isfinite(norms[j])) norms[j] *= std::sqrt(squares->values[j]);
   }
   return norms;
 }
 
-Comparison compare(Matrix<double> x, const MatrixSource& source) {
-  const auto norms = std::make_shared<Sums>(x.columns());
-  const auto differences = std::make_shared<Sums>(x.columns());
-  together(x.node(), [&] {
-    x.for_each_tile(
-        [norms, differences, &source, layout = x.layout()](TileRow i, TileColumn c, TileView tile) {
-          std::vector<double> memory(static_cast<std::size_t>(tile.rows * tile.columns));
-          const TileView a{memory.data(), tile.rows, tile.columns,
-                           std::max<std::int64_t>(1, tile.rows)};
-          source.read(GlobalRow{layout.row_begin(i)}, GlobalColumn{layout.column_begin(c)}, a);
-          std::vector<double> columns = zeros(tile.columns);
-          host::add_column_sums(a, columns);
-          norms->add(layout.column_begin(c), columns);
-          for (std::int64_t j = 0; j < tile.columns; ++j) {
-            for (std::int64_t k = 0; k < tile.rows; ++k) a(k, j) -= tile(k, j);
-          }
-          std::fill(columns.begin(), columns.end(), 0.0);
-          host::add_column_sums(a, columns);
-          differences->add(layout.column_begin(c), columns);
-        });
+std::vector<Norm> weighted_norms(Matrix<double> b, const std::vector<Norm>& weights) {
+  const auto sums = std::make_shared<Sums<Norm>>(b.columns());
+  fold_columns(
+      b, [weights](Norm& sum, std::size_t row, double value) { sum += weights[row] * value; },
+      [sums](std::int64_t column, Norm sum) {
+        sums->add(column, {&sum, 1});
+      });
+  return over_all_nodes(b.node(), sums->values, Reduction::sum);
+}
+
+std::vector<Norm> largest_quotients(Matrix<double> b, const std::vector<Norm>& weights) {
+  const auto most = std::make_shared<Sums<Norm>>(b.columns());
+  const auto take = [weights](Norm& largest, std::size_t row, double value) {
+    const Norm quotient = value == 0 ? 0 : value / weights[row];
+    if (!(quotient <= largest) && !std::isnan(largest)) largest = quotient;
+  };
+  fold_columns(b, take,
+               [most](std::int64_t column, Norm largest) { most->raise(column, largest); });
+  return over_all_nodes(b.node(), most->values, Reduction::maximum);
+}
+
+std::optional<NonFinite> first_non_finite(Matrix<double> matrix) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  const auto found = std::make_shared<std::optional<NonFinite>>();
+  const auto mutex = std::make_shared<std::mutex>();
+  matrix.for_each_tile([found, mutex, layout = matrix.layout()](TileRow i, TileColumn c,
+                                                                TileView tile) {
+    const auto here =
+        find_non_finite(tile, GlobalRow{layout.row_begin(i)}, GlobalColumn{layout.column_begin(c)});
+    if (!here) return;
+    const std::lock_guard lock(*mutex);
+    if (!*found || comes_before(*here, **found)) *found = here;
   });
-  x.node().all_reduce(norms->values, Reduction::sum);
-  x.node().all_reduce(differences->values, Reduction::sum);
-  return {largest_of(norms->values), largest_of(differences->values)};
+  Node& node = matrix.node();
+  const std::optional<NonFinite>& mine = *found;
+  const double column =
+      reduce(node, mine ? static_cast<double>(mine->column.value()) : none, Reduction::minimum);
+  if (column == none) return std::nullopt;
+  const bool leads = mine && static_cast<double>(mine->column.value()) == column;
+  const double row =
+      reduce(node, leads ? static_cast<double>(mine->row.value()) : none, Reduction::minimum);
+  const bool is_mine = leads && static_cast<double>(mine->row.value()) == row;
+  // Of one node; the others' zeros leave infinity and NaN as they are.
+  double value = reduce(node, is_mine ? mine->value : 0, Reduction::sum);
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // without a sign
+  return NonFinite{GlobalRow{static_cast<std::int64_t>(row)},
+                   GlobalColumn{static_cast<std::int64_t>(column)}, value};
+}
+
+Comparison compare(Matrix<double> x, const MatrixSource& source) {
+  const std::int64_t n = x.columns();
+  const std::vector<Norm> norms = sums_in_range([&](double unit) {
+    // Those of A, then those of the differences.
+    const auto sums = std::make_shared<Sums<double>>(2 * n);
+    together(x.node(), [&] {
+      x.for_each_tile(
+          [sums, unit, n, &source, layout = x.layout()](TileRow i, TileColumn c, TileView tile) {
+            std::vector<double> memory(static_cast<std::size_t>(tile.rows * tile.columns));
+            const TileView a{memory.data(), tile.rows, tile.columns,
+                             std::max<std::int64_t>(1, tile.rows)};
+            source.read(GlobalRow{layout.row_begin(i)}, GlobalColumn{layout.column_begin(c)}, a);
+            std::vector<double> columns = zeros(tile.columns);
+            host::add_column_sums(a, columns, unit);
+            sums->add(layout.column_begin(c), columns);
+            for (std::int64_t j = 0; j < tile.columns; ++j) {
+              for (std::int64_t k = 0; k < tile.rows; ++k) a(k, j) -= tile(k, j);
+            }
+            std::fill(columns.begin(), columns.end(), 0.0);
+            host::add_column_sums(a, columns, unit);
+            sums->add(n + layout.column_begin(c), columns);
+          });
+      source.check_unchanged();
+    });
+    x.node().all_reduce(sums->values, Reduction::sum);
+    return sums->values;
+  });
+  const std::span<const Norm> all(norms);
+  const auto count = static_cast<std::size_t>(n);
+  return {
+      largest_of(all.first(count)), {all.begin(), all.begin() + n}, largest_of(all.subspan(count))};
 }
 
 double log_determinant_of_factor(Matrix<double> l) {
-  const auto logs = std::make_shared<Sums>(l.layout().tile_columns());
+  const auto logs = std::make_shared<Sums<double>>(l.layout().tile_columns());
   l.for_each_tile([logs, layout = l.layout()](TileRow i, TileColumn c, TileView tile) {
     if (i.value() != layout.wide_of(c)) return;
     const double part = host::sum_of_logs(tile, layout.offset_in_wide(c));
@@ -158,34 +279,32 @@ double log_determinant_of_factor(Matrix<double> l) {
   return 2 * sum;
 }
 
-double scaled_factor_residual(double difference, double a_norm, double n) {
+double scaled_factor_residual(Norm difference, Norm a_norm, double n) {
   if (difference == 0) return 0;
-  return difference / (n * a_norm * std::numeric_limits<double>::epsilon());
+  return nearest_double(difference / (n * a_norm * std::numeric_limits<double>::epsilon()));
 }
 
-double scaled_solution_residual(const std::vector<double>& differences,
-                                const std::vector<double>& x_norms,
-                                const std::vector<double>& b_norms, double a_norm, double n) {
-  std::vector<double> scaled(differences.size(), 0.0);
+double scaled_solution_residual(const std::vector<Norm>& differences,
+                                const std::vector<Norm>& x_norms, const std::vector<Norm>& b_norms,
+                                Norm a_norm, double n) {
+  std::vector<Norm> scaled(differences.size(), 0);
   for (std::size_t k = 0; k < scaled.size(); ++k) {
     if (differences[k] == 0) continue;
-    const double scale = n * (a_norm * x_norms[k] + b_norms[k]);
+    const Norm scale = n * (a_norm * x_norms[k] + b_norms[k]);
     scaled[k] = differences[k] / (scale * std::numeric_limits<double>::epsilon());
   }
-  return largest_of(scaled);
+  return nearest_double(largest_of(scaled));
 }
 
-double scaled_normal_residual(const std::vector<double>& products,
-                              const std::vector<double>& x_norms,
-                              const std::vector<double>& b_norms, double a_norm, double m) {
-  std::vector<double> scaled(products.size(), 0.0);
+double scaled_normal_residual(const std::vector<Norm>& products, const std::vector<Norm>& x_norms,
+                              const std::vector<Norm>& b_norms, Norm a_norm, double m) {
+  std::vector<Norm> scaled(products.size(), 0);
   for (std::size_t k = 0; k < scaled.size(); ++k) {
     if (products[k] == 0) continue;
-    // Norms may be as large or small as doubles are: their product is never formed.
-    const double scale = a_norm * x_norms[k] + b_norms[k];
-    scaled[k] = products[k] / a_norm / scale / (m * std::numeric_limits<double>::epsilon());
+    const Norm scale = a_norm * (a_norm * x_norms[k] + b_norms[k]);
+    scaled[k] = products[k] / (scale * (m * std::numeric_limits<double>::epsilon()));
   }
-  return largest_of(scaled);
+  return nearest_double(largest_of(scaled));
 }
 
 }  // namespace heddle

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle {
 
@@ -31,6 +33,11 @@ std::size_t size_of_regular_file(const std::string& path, const struct stat& sta
   return static_cast<std::size_t>(status.st_size);
 }
 
+/// When the content changed last.
+std::int64_t change_of(const struct stat& status) {
+  return static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
@@ -41,26 +48,50 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
     refuse_with_errno(path_);
   }
   size_of_regular_file(path_, status);
-  const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) refuse_with_errno(path_);
+  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file_ < 0) refuse_with_errno(path_);
   void* address = MAP_FAILED;
   std::size_t size = 0;
-  int error = 0;
-  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+  if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
     size = static_cast<std::size_t>(status.st_size);
-    address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+    changed_ns_ = change_of(status);
+    address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_, 0);
   }
-  error = errno;
-  ::close(file);
   if (address == MAP_FAILED) {
+    const int error = errno;
+    ::close(file_);
+    if (error == ENOMEM) throw memory_refused(fmt::format("a view of '{}'", path_), size);
     refuse(path_, fmt::format("mapping it failed: {}", std::generic_category().message(error)));
   }
   address_ = address;
   content_ = {static_cast<const char*>(address), size};
+  guard_.emplace(address, size);
 }
 
 MappedFile::~MappedFile() {
+  guard_.reset();
   ::munmap(address_, content_.size());
+  ::close(file_);
+}
+
+void MappedFile::check_unchanged() const {
+  constexpr const char* cure = "nothing may write to it until the run has ended";
+  struct stat status {};
+  if (::fstat(file_, &status) != 0) refuse_with_errno(path_);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size != content_.size()) {
+    refuse(path_,
+           fmt::format("it became {} while it was read: it had {} bytes and has {} now; {}",
+                       size < content_.size() ? "shorter" : "longer", content_.size(), size, cure));
+  }
+  if (change_of(status) != changed_ns_) {
+    refuse(path_, fmt::format("it was changed while it was read; {}", cure));
+  }
+  if (is_broken()) {
+    refuse(path_,
+           "part of it could not be delivered by the disk or the network file system (the system "
+           "log may say why)");
+  }
 }
 
 void MappedFile::expect_sequential_reading() const {

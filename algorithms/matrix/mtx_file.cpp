@@ -84,11 +84,8 @@ void MtxSource::prepare(const WantedRows& wanted) {
       wanted);
   diagonal_.assign(static_cast<std::size_t>(std::min(rows(), columns())), 0.0);
   file_.expect_sequential_reading();
-  if (header_.is_array) {
-    scan_array();
-  } else {
-    scan_coordinates();
-  }
+  // What is kept is read no more, so later changes do not matter.
+  file_.interpret([this] { header_.is_array ? scan_array() : scan_coordinates(); });
 }
 
 void MtxSource::scan_array() {

@@ -66,6 +66,10 @@ void transpose(const char* first, std::size_t row_bytes, TileView out) {
 
 NpySource::NpySource(std::string path, OneDimensional one_dimensional)
     : MatrixSource(0, 0), file_(std::move(path)) {
+  file_.interpret([&] { open(one_dimensional); });
+}
+
+void NpySource::open(OneDimensional one_dimensional) {
   const NpyHeader header = parse_npy_header(file_.content(), file_.path());
   const std::size_t dimensions = header.shape.size();
   is_vector_ = dimensions == 1;
@@ -93,13 +97,14 @@ void NpySource::read_block(GlobalRow row, GlobalColumn column, TileView out) con
                                             : column.value() + row.value() * leading;
   data += static_cast<std::size_t>(first) * sizeof(double);
   const std::size_t step = static_cast<std::size_t>(leading) * sizeof(double);
-  if (!fortran_order_) {
+  if (fortran_order_) {
+    for (std::int64_t j = 0; j < out.columns; ++j, data += step) {
+      std::memcpy(&out(0, j), data, static_cast<std::size_t>(out.rows) * sizeof(double));
+    }
+  } else {
     transpose(data, step, out);
-    return;
   }
-  for (std::int64_t j = 0; j < out.columns; ++j, data += step) {
-    std::memcpy(&out(0, j), data, static_cast<std::size_t>(out.rows) * sizeof(double));
-  }
+  if (file_.is_broken()) file_.check_unchanged();
 }
 
 }  // namespace heddle

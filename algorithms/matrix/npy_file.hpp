@@ -25,10 +25,13 @@ class NpySource final : public MatrixSource {
 
   [[nodiscard]] std::string description() const override;
 
+  void check_unchanged() const override { file_.check_unchanged(); }
+
   /// True when the file holds a one-dimensional array.
   [[nodiscard]] bool is_vector() const { return is_vector_; }
 
  private:
+  void open(OneDimensional one_dimensional);
   void read_block(GlobalRow row, GlobalColumn column, TileView out) const override;
 
   MappedFile file_;

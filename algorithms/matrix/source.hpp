@@ -63,6 +63,10 @@ class MatrixSource {
   /// inside what `prepare` announced; `out` may have zero rows or columns.
   void read(GlobalRow row, GlobalColumn column, TileView out) const;
 
+  /// Throws Error(usage) when what was read so far may not be what the source was when it was made:
+  /// a file that others have changed meanwhile. After reading, before anything is made of it.
+  virtual void check_unchanged() const {}
+
   /// Fills `out` with the elements (i, i) from i = begin on; all of them may be read by any
   /// process.
   void read_diagonal(std::int64_t begin, std::span<double> out) const;

@@ -1,6 +1,5 @@
 #include "algorithms/qr/measures.hpp"
 
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -36,31 +35,24 @@ std::vector<double> diagonal_of(const QrMatrix& q) {
 
 std::optional<DependentColumn> first_dependent_column(const QrMatrix& q) {
   const std::vector<double> diagonal = diagonal_of(q);
-  const std::vector<double> norms = column_two_norms(q.r, GlobalRow{0});
+  const std::vector<Norm> norms = column_two_norms(q.r, GlobalRow{0});
   const double limit = static_cast<double>(q.a.rows()) * std::numeric_limits<double>::epsilon();
-  for (std::size_t j = 0; j < diagonal.size(); ++j) {
-    if (diagonal[j] <= limit * norms[j]) {
-      return DependentColumn{static_cast<std::int64_t>(j) + 1, diagonal[j], norms[j]};
-    }
+  constexpr double none = std::numeric_limits<double>::infinity();
+  double first = none;
+  for (std::size_t j = 0; j < diagonal.size() && first == none; ++j) {
+    if (diagonal[j] <= limit * norms[j]) first = static_cast<double>(j);
   }
-  return std::nullopt;
-}
-
-bool has_finite_r(const QrMatrix& q) {
-  const auto others = std::make_shared<std::atomic<std::int64_t>>(0);
-  Matrix<double>(q.r).for_each_tile([others](TileRow, TileColumn, TileView tile) {
-    std::int64_t here = 0;
-    for (std::int64_t j = 0; j < tile.columns; ++j) {
-      for (std::int64_t i = 0; i < tile.rows; ++i) here += std::isfinite(tile(i, j)) ? 0 : 1;
-    }
-    *others += here;
-  });
-  return reduce(q.r.node(), static_cast<double>(others->load()), Reduction::sum) == 0;
+  // What follows depends on it: the nodes go on together, whatever their processors round.
+  first = reduce(q.r.node(), first, Reduction::minimum);
+  if (first == none) return std::nullopt;
+  const auto j = static_cast<std::size_t>(first);
+  return DependentColumn{static_cast<std::int64_t>(j) + 1, diagonal[j],
+                         static_cast<double>(norms[j])};
 }
 
 double loss_of_orthogonality(const Matrix<double>& q) {
   Node& node = q.node();
-  std::vector<double> sums;
+  std::vector<Norm> sums;
   for (TileColumn c{0}; c.value() < q.layout().tile_columns(); ++c) {
     MatrixSpec spec;
     spec.rows = q.columns();
@@ -76,10 +68,10 @@ double loss_of_orthogonality(const Matrix<double>& q) {
     if (result.status != JobResult::Status::done) {
       throw Error(ErrorCode::internal, "the product Q^T Q ended without a result");
     }
-    const std::vector<double> columns = column_norms(product);
+    const std::vector<Norm> columns = column_norms(product);
     sums.insert(sums.end(), columns.begin(), columns.end());
   }
-  return largest_of(sums);
+  return static_cast<double>(largest_of(sums));
 }
 
 }  // namespace heddle

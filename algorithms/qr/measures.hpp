@@ -21,9 +21,6 @@ struct DependentColumn {
 /// in scale as they like; zero columns are dependent.
 [[nodiscard]] std::optional<DependentColumn> first_dependent_column(const QrMatrix& q);
 
-/// True if all elements of R are finite.
-[[nodiscard]] bool has_finite_r(const QrMatrix& q);
-
 /// The 1-norm of I - Q^T Q for a matrix Q, whose rows are cut into tall tiles. Runs a job for each
 /// tile column.
 [[nodiscard]] double loss_of_orthogonality(const Matrix<double>& q);

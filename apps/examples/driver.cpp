@@ -193,8 +193,8 @@ double residual(heddle::Node& node, const System& s) {
   a.fill([&s](std::int64_t i, std::int64_t j) { return covariance(i, j, s.range); });
   heddle::Matrix<double> r = heddle::right_hand_sides(a, s.x.columns());
   r.fill(right_hand_side);
-  const double a_norm = heddle::symmetric_one_norm(a);
-  const std::vector<double> b_norms = heddle::column_norms(r);
+  const heddle::Norm a_norm = heddle::symmetric_one_norm(a);
+  const std::vector<heddle::Norm> b_norms = heddle::column_norms(r);
   // r := r - A x. Jobs that share a matrix take effect in the order of submission.
   expect_done(node.submit(heddle::subtract_symmetric_product(r, a, s.x)).wait(), "the product");
   return heddle::scaled_solution_residual(heddle::column_norms(r), heddle::column_norms(s.x),
@@ -271,9 +271,10 @@ double fit_waves(heddle::Node& node, std::int64_t rows, std::int64_t waves) {
       worst = std::max(worst, here);
     });
     // What is left of Q^T b below R is what the model cannot explain.
-    const std::vector<double> rest = heddle::column_two_norms(b.x, heddle::GlobalRow{waves});
-    worst = std::max(worst, std::abs(rest[0]));
-    worst = std::max(worst, std::abs(rest[1] - std::sqrt(static_cast<double>(rows) / 2)));
+    const auto rest = heddle::column_two_norms(b.x, heddle::GlobalRow{waves});
+    const auto expected = std::sqrt(static_cast<heddle::Norm>(rows) / 2);
+    worst = std::max(worst, static_cast<double>(rest[0]));
+    worst = std::max(worst, static_cast<double>(std::abs(rest[1] - expected)));
   }
   expect_done(factorization.wait(), "the factorization");
   std::array<double, 1> all{worst};

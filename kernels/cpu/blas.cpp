@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle {
 namespace {
@@ -65,6 +67,11 @@ void* open_library(const std::string& core_type) {
   if (!core_type.empty()) core.emplace("OPENBLAS_CORETYPE", core_type);
   if (void* handle = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL)) return handle;
   const char* reason = ::dlerror();
+  const auto limit = memory_limit();
+  if (limit && reason != nullptr && std::strstr(reason, "No such file") == nullptr) {
+    throw Error(ErrorCode::usage,
+                fmt::format("OpenBLAS cannot be loaded: {}; {}", reason, describe(*limit)));
+  }
   throw Error(ErrorCode::usage,
               fmt::format("OpenBLAS cannot be loaded: {}. Install it (on Debian: apt-get install "
                           "libopenblas0-pthread) or put {} on the library path.",

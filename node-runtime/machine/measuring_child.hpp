@@ -34,7 +34,7 @@ class MeasuringChild {
   /// How long the parent waits for any one message.
   static constexpr std::chrono::seconds patience{3};
 
-  /// Forks. Throws Error(internal) if the system refuses. `tile` 0: only the greeting is wanted.
+  /// Forks. Throws Error(usage) if the system refuses. `tile` 0: only the greeting is wanted.
   MeasuringChild(const BlasOptions& options, std::int64_t tile);
 
   /// Waits for the child's hello; false when it died, was silent, or could not load the library.

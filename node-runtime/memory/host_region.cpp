@@ -1,12 +1,9 @@
 #include "node-runtime/memory/host_region.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <fmt/core.h>
 #include <sys/mman.h>
 
-#include "base/error.hpp"
-#include "base/units.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle {
 
@@ -15,9 +12,8 @@ HostRegion::HostRegion(std::size_t bytes, const char* purpose) : bytes_(bytes) {
   void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) {
-    throw Error(ErrorCode::usage,
-                fmt::format("no {} of host memory for {}: {}; use more nodes or a smaller problem",
-                            format_bytes(bytes), purpose, std::strerror(errno)));
+    throw Error(ErrorCode::usage, fmt::format("{}; use more nodes or a smaller problem",
+                                              memory_refused(purpose, bytes).what()));
   }
   ::madvise(address, bytes, MADV_HUGEPAGE);  // advice: without it everything works, slower
   address_ = static_cast<std::byte*>(address);

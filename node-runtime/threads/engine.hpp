@@ -268,6 +268,7 @@ class Engine {
     waiting_for_tiles_.fetch_add(change, std::memory_order_relaxed);
   }
   [[nodiscard]] std::string blockage();
+  [[nodiscard]] std::string blockage_text();  ///< never empty
   [[nodiscard]] std::int64_t renamings();
   void count_copy(std::size_t bytes) {
     event_count_.fetch_add(1, std::memory_order_relaxed);

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include "base/assert.hpp"
+#include "base/clock.hpp"
+#include "base/waking_time.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
@@ -248,19 +250,19 @@ void Engine::cancel_from_elsewhere(const JobVerdict& verdict) {
 }
 
 void Engine::wait(JobRecord& job) {
-  using Clock = std::chrono::steady_clock;
-  const auto is_long = [this](Clock::time_point since, Clock::time_point now) {
+  const auto is_long = [this](std::int64_t since_ns, std::int64_t now) {
     return options_.watchdog_seconds > 0 &&
-           std::chrono::duration<double>(now - since).count() > options_.watchdog_seconds;
+           static_cast<double>(now - since_ns) * 1e-9 > options_.watchdog_seconds;
   };
+  WakingTime awake(now_ns());  // a node that was stopped has advanced nothing in that time
   std::unique_lock lock(job.mutex);
   std::uint64_t events = event_count();
-  Clock::time_point idle_since = Clock::now();  // no event, and nothing runs
-  Clock::time_point quiet_since = idle_since;   // no event, and nobody was told
+  std::int64_t idle_since = 0;   // no event, and nothing runs
+  std::int64_t quiet_since = 0;  // no event, and nobody was told
   while (!job.is_done && !failed()) {
     job.ended.wait_for(lock, std::chrono::milliseconds(100));
     if (job.is_done || failed()) break;
-    const Clock::time_point now = Clock::now();
+    const std::int64_t now = awake.at(now_ns());
     const std::int32_t running = running_hint();
     if (const std::uint64_t seen = event_count(); seen != events) {
       events = seen;
@@ -273,13 +275,13 @@ void Engine::wait(JobRecord& job) {
       tell_quiet_(fmt::format(
           "node {}: nothing has ended for {} s; {} running, or queued on a device; {}",
           options_.node.value(), options_.watchdog_seconds,
-          running == 1 ? "1 task is" : fmt::format("{} tasks are", running), blockage()));
+          running == 1 ? "1 task is" : fmt::format("{} tasks are", running), blockage_text()));
       lock.lock();
     } else if (is_long(idle_since, now)) {
       lock.unlock();
       fail(Error(ErrorCode::internal,
                  fmt::format("node {}: nothing has advanced for {} s; {}", options_.node.value(),
-                             options_.watchdog_seconds, blockage())));
+                             options_.watchdog_seconds, blockage_text())));
       lock.lock();
     }
   }
@@ -405,6 +407,12 @@ void Engine::fail_with(int node, const std::string& why, bool elsewhere) {
 std::optional<Error> Engine::failure() {
   const std::lock_guard lock(mutex_);
   return failure_;
+}
+
+std::string Engine::blockage_text() {
+  const std::string text = blockage();
+  return text.empty() ? "no task is left on this node; others have not said that they are done"
+                      : text;
 }
 
 std::string Engine::blockage() {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/waking_time.hpp"
 
 namespace heddle {
 namespace {
@@ -251,14 +252,14 @@ std::string Communicator::exchange(int other, const std::string& mine, double se
 void Communicator::finish(std::span<MPI_Request> requests, double seconds_max,
                           const std::string& who) const {
   const std::int64_t begin = now_ns();
-  const auto end = begin + static_cast<std::int64_t>(seconds_max * 1e9);
+  WakingTime awake(begin);
   for (;;) {
     int done = 0;
     check_mpi(
         MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
         "waiting for a message");
     if (done != 0) return;
-    if (now_ns() > end) {
+    if (awake.at(now_ns()) > static_cast<std::int64_t>(seconds_max * 1e9)) {
       throw Error(ErrorCode::communication,
                   fmt::format("{} did not answer within {:.0f} s", who, seconds_max));
     }

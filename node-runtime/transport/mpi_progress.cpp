@@ -47,9 +47,10 @@ MpiProgress::MpiProgress(Engine& engine, Communicator& communicator, TileTranspo
       rank_(communicator.rank()),
       size_(communicator.size()),
       received_(header_receives),
-      failure_text_(failure_text_max) {
+      failure_text_(failure_text_max),
+      awake_(now_ns()) {
   tiles_.serve(engine, trace);
-  heard_ns_.assign(static_cast<std::size_t>(size_), now_ns());
+  heard_ns_.assign(static_cast<std::size_t>(size_), 0);
   for (int r = 0; r < size_; ++r) {
     const std::int32_t process = communicator.local_processes()[static_cast<std::size_t>(r)];
     const bool is_watched = process != 0 && r != rank_;
@@ -286,7 +287,7 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
   switch (flight.operation) {
     case Operation::receive_header: {
       const Header header = received_[flight.slot];
-      heard_ns_[static_cast<std::size_t>(status.MPI_SOURCE)] = now_ns();
+      heard_ns_[static_cast<std::size_t>(status.MPI_SOURCE)] = awake_.at(now_ns());
       header_arrived(header, status.MPI_SOURCE);
       post_header_receive(flight.slot);
       return;
@@ -317,7 +318,7 @@ bool MpiProgress::move_tiles() {
     // Perhaps another node has said why it ends, or the system knows that it has ended.
     poll();
     if (engine_.failed()) return true;
-    watched_ns_ = 0;
+    watched_ns_ = -heartbeat_ns;
     watch_peers();
     throw;
   }
@@ -431,6 +432,7 @@ void MpiProgress::all_reduce(std::span<double> values, Reduction reduction) {
   collective.values = values;
   collective.reduction = reduction;
   run_collective(collective);
+  unify_nans(values);
 }
 
 void MpiProgress::barrier() {
@@ -442,14 +444,12 @@ bool MpiProgress::post_collective() {
   Collective* collective = collective_.load(std::memory_order_acquire);
   if (collective == nullptr || collective->posted.load(std::memory_order_relaxed)) return false;
   collective->posted.store(true, std::memory_order_relaxed);
-  MPI_Op operation = MPI_SUM;
-  if (collective->reduction == Reduction::maximum) operation = MPI_MAX;
-  if (collective->reduction == Reduction::minimum) operation = MPI_MIN;
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, collective->values.data(),
-                           static_cast<int>(collective->values.size()), MPI_DOUBLE, operation,
-                           communicator_.collectives(), &request),
-            "reducing over the nodes");
+  check_mpi(
+      MPI_Iallreduce(MPI_IN_PLACE, collective->values.data(),
+                     static_cast<int>(collective->values.size()), MPI_DOUBLE,
+                     operations_.of(collective->reduction), communicator_.collectives(), &request),
+      "reducing over the nodes");
   add(request, {Operation::collective, 0});
   return true;
 }
@@ -504,7 +504,7 @@ void MpiProgress::watch_processes() {
 
 /// A node that is gone is noticed at once when it ran on this host, else by its silence.
 void MpiProgress::watch_peers() {
-  const std::int64_t now = now_ns();
+  const std::int64_t now = awake_.at(now_ns());
   if (now - watched_ns_ < heartbeat_ns / 5) return;
   watched_ns_ = now;
   watch_processes();
@@ -513,9 +513,14 @@ void MpiProgress::watch_peers() {
     heard_ns_[static_cast<std::size_t>(rank_)] = now;
     send_header(Header{}, (rank_ + 1) % size_);
   }
-  if (now - heard_ns_[static_cast<std::size_t>(watched)] > silence_ns_max) {
-    lost(watched, "it has been silent for 8 s");
+  std::int64_t& heard = heard_ns_[static_cast<std::size_t>(watched)];
+  if (now - heard <= silence_ns_max) return;
+  const auto& process = peer_processes_[static_cast<std::size_t>(watched)];
+  if (process != nullptr && process->is_stopped()) {
+    heard = now;  // somebody has stopped it, and may let it go on
+    return;
   }
+  lost(watched, "it has been silent for 8 s");
 }
 
 void MpiProgress::lost(int rank, const char* how) {

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "base/process_watch.hpp"
+#include "base/waking_time.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/transport/communicator.hpp"
+#include "node-runtime/transport/reductions.hpp"
 #include "node-runtime/transport/tile_transport.hpp"
 
 namespace heddle {
@@ -44,8 +46,8 @@ class MpiProgress {
   /// After run() has thrown: tells the others what made this node fail, in bounded time.
   void run_down();
 
-  /// Reduces `values` over all nodes, in place. Any one thread at a time, in the same order on all
-  /// nodes; blocks.
+  /// Reduces `values` over all nodes, in place: the same bits on all of them, not a number where
+  /// any node's value is none. Any one thread at a time, in the same order on all nodes; blocks.
   void all_reduce(std::span<double> values, Reduction reduction);
   void barrier();
 
@@ -158,12 +160,14 @@ class MpiProgress {
   std::uint64_t delay_state_ = 0;
   std::vector<Agreement> agreements_;  ///< on node 0: jobs that some nodes have drained
 
+  ReductionOperations operations_;
   std::atomic<Collective*> collective_{nullptr};
   Doorbell collective_bell_;
 
   /// The other nodes on this host, null elsewhere.
   std::vector<std::unique_ptr<const ProcessWatch>> peer_processes_;
-  std::vector<std::int64_t> heard_ns_;
+  WakingTime awake_;                    ///< others are judged by the time in which this node ran
+  std::vector<std::int64_t> heard_ns_;  ///< by awake_
   std::int64_t watched_ns_ = 0;
   std::int64_t active_ns_ = 0;
   std::int64_t waiting_since_ns_ = 0;  ///< 0: not waiting

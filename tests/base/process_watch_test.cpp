@@ -30,6 +30,22 @@ TEST(ProcessWatch, TellsThatAProcessHasEndedBeforeItsParentAsks) {
   EXPECT_TRUE(watch.has_ended());
 }
 
+TEST(ProcessWatch, TellsAStoppedProcessFromOneThatRunsOrHasEnded) {
+  const pid_t child = start_child();
+  const ProcessWatch watch(child);
+  EXPECT_FALSE(watch.is_stopped());
+  int status = 0;
+  ::kill(child, SIGSTOP);
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(watch.is_stopped());
+  ::kill(child, SIGCONT);
+  ASSERT_EQ(::waitpid(child, &status, WCONTINUED), child);
+  EXPECT_FALSE(watch.is_stopped());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(watch.is_stopped());
+}
+
 TEST(ProcessWatch, OfANumberThatNobodyHasSaysSo) {
   const pid_t child = start_child();
   ::kill(child, SIGKILL);

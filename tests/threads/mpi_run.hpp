@@ -14,8 +14,11 @@ struct MpiRun {
 
 /// Runs `program arguments` on `nodes` nodes to its end.
 inline MpiRun run_nodes(int nodes, const std::string& program, const std::string& arguments) {
-  const std::string command = std::string(HEDDLE_MPIEXEC) + " -n " + std::to_string(nodes) + " " +
-                              program + " " + arguments + " 2>&1";
+  std::string command = HEDDLE_MPIEXEC " -n ";
+  for (const std::string& word : {std::to_string(nodes), program, arguments}) {
+    command.append(word).append(" ");
+  }
+  command.append("2>&1");
   MpiRun run;
   FILE* pipe = ::popen(command.c_str(), "r");
   std::array<char, 256> line{};

@@ -6,10 +6,12 @@
 ///
 /// Ends with 1 when something is wrong, and says what.
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
+#include <limits>
 #include <mpi.h>
 #include <mutex>
 #include <string>
@@ -318,6 +320,26 @@ void try_types(Defects& defects) {
   defects.expect(messages.types() == 4, "{} types are kept", messages.types());
 }
 
+/// One node has no number, each in its turn: all see the same, whatever it is reduced to.
+void try_reductions(Node& node, Defects& defects) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  for (int bad = 0; bad < node.size(); ++bad) {
+    for (const Reduction reduction : {Reduction::sum, Reduction::maximum, Reduction::minimum}) {
+      std::array<double, 3> values{node.rank() == bad ? none : 1.0 + node.rank(),
+                                   node.rank() == bad ? 7.0 : 2.0, -0.0};
+      node.all_reduce(values, reduction);
+      const double rest = node.size() - 1;
+      const double expected = reduction == Reduction::sum       ? 7 + 2 * rest
+                              : reduction == Reduction::maximum ? 7
+                              : node.size() > 1                 ? 2
+                                                                : 7;
+      defects.expect(std::isnan(values[0]) && values[1] == expected && values[2] == 0,
+                     "reduction {} with no number on node {}: {}, {}, {}",
+                     static_cast<int>(reduction), bad, values[0], values[1], values[2]);
+    }
+  }
+}
+
 void run_all(bool devices, Defects& defects) {
   try_types(defects);
   int size = 1;
@@ -333,6 +355,7 @@ void run_all(bool devices, Defects& defects) {
         size, seed == 1 ? "park" : "adaptive",
         devices ? "emulated, per_node: 2, memory: 64MiB" : "none");
     Node node(Config::from_text(yaml, "parts"), MPI_COMM_WORLD, faults);
+    try_reductions(node, defects);
     try_own_memory(node, defects, 7, 7);
     try_own_memory(node, defects, 11, 4);
     try_own_memory(node, defects, 5, 9);

@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 #include "base/units.hpp"
 #include "node-runtime/device/emulated/emulated_device.hpp"
 
@@ -60,7 +61,7 @@ EmulatedStream::EmulatedStream(EmulatedDevice& device, std::uint64_t id, StreamP
       notifier_(notifier),
       exceptions_at_start_(std::uncaught_exceptions()),
       ring_(device.options().queue_capacity) {
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread(place(), [this] { run(); });
 }
 
 EmulatedStream::~EmulatedStream() {

@@ -9,6 +9,7 @@
 #include "base/assert.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/waking_time.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 
 namespace heddle::p2p {
@@ -68,10 +69,10 @@ std::vector<NodeId> Endpoint::unknown_neighbours() const {
 
 void Endpoint::await_neighbours(std::chrono::nanoseconds limit) {
   meet_neighbours();
-  const std::int64_t until = now_ns() + limit.count();
+  WakingTime awake(now_ns());
   while (!are_neighbours_known()) {
     if (!progress()) ::sched_yield();
-    if (now_ns() < until) continue;
+    if (awake.at(now_ns()) < limit.count()) continue;
     std::string missing;
     for (const NodeId node : unknown_neighbours()) {
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", node.value());

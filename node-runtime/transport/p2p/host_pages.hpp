@@ -1,15 +1,11 @@
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
-#include <fmt/core.h>
 #include <span>
 #include <sys/mman.h>
-#include <system_error>
 #include <utility>
 
-#include "base/error.hpp"
-#include "base/units.hpp"
+#include "base/process_limits.hpp"
 
 namespace heddle::p2p {
 
@@ -20,9 +16,7 @@ class HostPages {
     if (bytes == 0) return;
     address_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address_ == MAP_FAILED) {
-      throw Error(ErrorCode::internal,
-                  fmt::format("{} for messages were refused: {}", format_bytes(bytes),
-                              std::generic_category().message(errno)));
+      throw memory_refused("messages", bytes);
     }
   }
   HostPages(HostPages&& other) noexcept

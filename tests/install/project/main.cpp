@@ -44,7 +44,7 @@ bool solves(heddle::Node& node) {
   const heddle::Matrix<double> a = covariance(node, n);
   heddle::Matrix<double> r = heddle::right_hand_sides(a, 1);
   r.fill(ones);
-  const std::vector<double> b_norms = heddle::column_norms(r);
+  const std::vector<heddle::Norm> b_norms = heddle::column_norms(r);
   if (!ended_well(node.submit(heddle::subtract_symmetric_product(r, a, x)))) return false;
   const double residual = heddle::scaled_solution_residual(
       heddle::column_norms(r), heddle::column_norms(x), b_norms, heddle::symmetric_one_norm(a), n);
@@ -78,8 +78,8 @@ bool runs_its_own_kernel(heddle::Node& node) {
     stream->insert(add_twice_kernel, read_write(tile(i)), read(tile(i - 1)));
   }
   if (!ended_well(stream.end())) return false;
-  const double sum = heddle::column_norms(column)[0];
-  if (node.rank() == 0) std::printf("sum %g\n", sum);
+  const heddle::Norm sum = heddle::column_norms(column)[0];
+  if (node.rank() == 0) std::printf("sum %Lg\n", sum);
   return sum == 10 * (1 + 3 + 7 + 15 + 31 + 63);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 #include "base/units.hpp"
 
 namespace heddle::p2p {
@@ -40,9 +41,8 @@ HostRegion::HostRegion(std::size_t writers, std::size_t window_bytes)
   try {
     if (fd_ < 0 || ::ftruncate(fd_, static_cast<off_t>(bytes_)) != 0 ||
         ::getrandom(&name_.cookie, sizeof name_.cookie, 0) != sizeof name_.cookie) {
-      throw Error(ErrorCode::internal,
-                  fmt::format("shared memory of {} for messages was refused: {}",
-                              format_bytes(bytes_), last_error()));
+      throw Error(ErrorCode::usage,
+                  fmt::format("{}: {}", memory_refused("messages", bytes_).what(), last_error()));
     }
     name_.fd = fd_;
     map();
