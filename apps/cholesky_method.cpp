@@ -115,11 +115,17 @@ class CholeskyMethod final : public Method {
   /// |A - L L^T| and |b - A x|, with A and b read once more.
   void verify(Prospect /*prospect*/, Report& report) override {
     const auto n = static_cast<double>(problem_.n());
-    Matrix<double> r = node_.matrix<double>(lower());
+    std::optional<Matrix<double>> made;
+    std::optional<Matrix<double>> sides;
+    together(node_, [&] {
+      made = node_.matrix<double>(lower());
+      if (problem_.has_sides()) sides = right_hand_sides(*a_, problem_.sides());
+    });
+    Matrix<double>& r = *made;
     read_symmetric(problem_.matrix(), r, Checked::before, problem_.matrix_name());
     const double a_norm = symmetric_one_norm(r);
     if (problem_.has_sides()) {
-      Matrix<double> y = right_hand_sides(*a_, problem_.sides());
+      Matrix<double>& y = *sides;
       read_tiles(problem_.right_hand_sides(), y, Checked::before, problem_.sides_name());
       const std::vector<double> b_norms = column_norms(y);
       run_job(node_, subtract_symmetric_product(y, r, *x_));

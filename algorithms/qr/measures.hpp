@@ -24,6 +24,9 @@ struct DependentColumn {
 /// True if all elements of R are finite.
 [[nodiscard]] bool has_finite_r(const QrMatrix& q);
 
+/// What loss_of_orthogonality() holds beside Q: tile column `c` of Q^T Q.
+[[nodiscard]] MatrixSpec columns_of_product_spec(const Matrix<double>& q, TileColumn c);
+
 /// The 1-norm of I - Q^T Q for a matrix Q, whose rows are cut into tall tiles. Runs a job for each
 /// tile column.
 [[nodiscard]] double loss_of_orthogonality(const Matrix<double>& q);
