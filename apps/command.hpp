@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 /// What subcommands share.
 namespace heddle {
@@ -23,8 +24,9 @@ template <class Work>
   return std::nullopt;
 }
 
-/// To standard output, at once.
-inline void print(const std::string& text) {
+/// To standard output, at once; what it quotes of inputs is made printable.
+inline void print(const std::string& message) {
+  const std::string text = printable(message, LineBreaks::kept);
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
   static_cast<void>(std::fflush(stdout));
 }

@@ -4,10 +4,12 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "base/printable.hpp"
+
 namespace heddle {
 
 void print_error(const std::string& message) {
-  const std::string text = fmt::format("heddle: {}\n", message);
+  const std::string text = fmt::format("heddle: {}\n", printable(message, LineBreaks::kept));
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
   static_cast<void>(std::fflush(stderr));
 }

@@ -15,6 +15,7 @@
 #include "apps/simulation/tuned_machine.hpp"
 #include "base/error.hpp"
 #include "base/nearest.hpp"
+#include "base/printable.hpp"
 #include "base/units.hpp"
 #include "kernels/factorization_kernels.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
@@ -108,7 +109,7 @@ class DescriptionReader {
     });
     replay::SimulatedMachine& machine = to.machine;
     complaints.of([&] {
-      if (root["name"]) machine.name = yaml_.scalar<std::string>(root, "name", "a text");
+      if (root["name"]) machine.name = printable(yaml_.scalar<std::string>(root, "name", "a text"));
     });
     const auto read_count = [&](const char* key, std::int64_t least, std::int32_t& value) {
       complaints.of([&] { count(root, key, least, value); });
