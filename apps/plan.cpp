@@ -54,7 +54,10 @@ Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& con
     bytes_[p].available = static_cast<double>(node.store().cache(place).bytes());
   }
   check_total(node);
-  Undertaking undertaking = method.undertaking();
+  std::optional<Undertaking> made;
+  together(node, [&] { made = method.undertaking(); });
+  Undertaking& undertaking = *made;
+  check_tiles(node, undertaking);
   for (const Undertaking::Held& held : undertaking.held) {
     count_tiles(held, &held == &undertaking.held.front());
   }
@@ -79,6 +82,26 @@ void Plan::check_total(Node& node) const {
                   bytes_text(needed), method_.bytes_text(), bytes_text(all),
                   facts_.devices > 0 ? "host and device memory are" : "memory is", facts_.nodes,
                   problem_.wanted().verify ? " or set problem.verify=false" : ""));
+}
+
+/// The least that so many tiles take, before they are counted one by one.
+void Plan::check_tiles(Node& node, const Undertaking& undertaking) const {
+  double needed = 0;
+  for (const Undertaking::Held& held : undertaking.held) {
+    const TileLayout& l = held.matrix.layout();
+    const double share = held.matrix.storage() == Storage::full ? 1 : 0.5;
+    needed += share * l.tile_rows() * l.tile_columns() * block_bytes(0, 1);
+  }
+  double all = 0;
+  for (const Bytes& place : bytes_) all += place.available;
+  all = reduce(node, all, Reduction::sum);
+  if (needed <= all) return;
+  throw AgreedError(ErrorCode::usage,
+                    fmt::format("not enough memory: tiles of {} x {} take {} at least, but {} are "
+                                "available on {} nodes; choose larger tiles (layout.tile)",
+                                undertaking.held.front().matrix.layout().tile,
+                                undertaking.held.front().matrix.layout().wide_width(),
+                                bytes_text(needed), bytes_text(all), facts_.nodes));
 }
 
 /// All blocks that the node's memory has of a matrix: its tiles, and the spare ones of each size of

@@ -56,6 +56,7 @@ class Plan {
   };
 
   void check_total(Node& node) const;
+  void check_tiles(Node& node, const Undertaking& undertaking) const;
   void count_tiles(const Undertaking::Held& held, bool is_input);
   void find_idle_nodes(const Matrix<double>& matrix);
   void plan_jobs(Node& node, Undertaking& undertaking);
