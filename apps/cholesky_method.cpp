@@ -76,15 +76,17 @@ class CholeskyMethod final : public Method {
   void read() override {
     together(node_, [&] {
       a_ = node_.matrix<double>(lower());
-      MatrixSource& source = problem_.matrix();
-      source.prepare(wanted_of_symmetric(*a_, source));
+      static_cast<void>(problem_.matrix());
     });
+    MatrixSource& source = problem_.matrix();
+    prepare_together(node_, source, wanted_of_symmetric(*a_, source));
     read_symmetric(problem_.matrix(), *a_, Checked::yes, problem_.matrix_name());
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       x_ = right_hand_sides(*a_, problem_.sides());
-      problem_.right_hand_sides().prepare(wanted_of_tiles(*x_));
+      static_cast<void>(problem_.right_hand_sides());
     });
+    prepare_together(node_, problem_.right_hand_sides(), wanted_of_tiles(*x_));
     read_tiles(problem_.right_hand_sides(), *x_, Checked::yes, problem_.sides_name());
   }
 

@@ -112,14 +112,16 @@ class QrMethod final : public Method {
 
   void read() override {
     q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
-    together(node_, [&] { problem_.matrix().prepare(wanted_of_tiles(q_->a)); });
+    together(node_, [&] { static_cast<void>(problem_.matrix()); });
+    prepare_together(node_, problem_.matrix(), wanted_of_tiles(q_->a));
     read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name());
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       b_ = qr_sides(*q_, problem_.sides());
       x_ = right_hand_sides(q_->r, problem_.sides());
-      problem_.right_hand_sides().prepare(wanted_of_tiles(b_->x));
+      static_cast<void>(problem_.right_hand_sides());
     });
+    prepare_together(node_, problem_.right_hand_sides(), wanted_of_tiles(b_->x));
     read_tiles(problem_.right_hand_sides(), b_->x, Checked::yes, problem_.sides_name());
   }
 

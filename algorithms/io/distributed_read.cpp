@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
+#include "algorithms/matrix/mtx_text.hpp"
 #include "base/assert.hpp"
 
 namespace heddle {
@@ -120,6 +121,22 @@ WantedRows wanted_of_tiles(const Matrix<double>& matrix) {
       }
     }
   };
+}
+
+void prepare_together(Node& node, MatrixSource& source, const WantedRows& wanted) {
+  std::optional<Error> in_line;
+  std::optional<Error> other;
+  double line = 0;
+  try {
+    source.prepare(wanted);
+  } catch (const LineError& error) {
+    in_line = error;
+    line = static_cast<double>(error.line());
+  } catch (const Error& error) {
+    other = error;
+  }
+  agree(node, other);
+  agree(node, in_line, {line});
 }
 
 void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,

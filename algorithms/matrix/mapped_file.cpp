@@ -11,13 +11,14 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace heddle {
 
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", path, reason));
+  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", printable(path), reason));
 }
 
 [[noreturn]] void refuse_with_errno(const std::string& path) {

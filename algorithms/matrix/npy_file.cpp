@@ -9,15 +9,16 @@
 
 #include "algorithms/matrix/npy_header.hpp"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace heddle {
 
-static_assert(std::endian::native == std::endian::little, "'<f8' is read without swapping bytes");
+static_assert(std::endian::native == std::endian::little, "of '<f8' no bytes are swapped");
 
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", path, reason));
+  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", printable(path), reason));
 }
 
 void check_size(const MappedFile& file, const NpyHeader& header, std::int64_t rows,
@@ -62,6 +63,15 @@ void transpose(const char* first, std::size_t row_bytes, TileView out) {
   }
 }
 
+void swap_bytes(TileView block) {
+  for (std::int64_t j = 0; j < block.columns; ++j) {
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      block(i, j) = std::bit_cast<double>(
+          __builtin_bswap64(std::bit_cast<std::uint64_t>(block(i, j))));
+    }
+  }
+}
+
 }  // namespace
 
 NpySource::NpySource(std::string path, OneDimensional one_dimensional)
@@ -77,13 +87,16 @@ NpySource::NpySource(std::string path, OneDimensional one_dimensional)
   set_shape(header.shape[0], is_vector_ ? 1 : header.shape[1]);
   check_size(file_, header, rows(), columns());
   data_offset_ = header.data_offset;
+  big_endian_ = header.big_endian;
   fortran_order_ = header.fortran_order || is_vector_;
 }
 
 std::string NpySource::description() const {
-  if (is_vector_) return fmt::format("'{}' (NumPy, vector of {})", file_.path(), rows());
-  return fmt::format("'{}' (NumPy, {} x {}, {} order)", file_.path(), rows(), columns(),
-                     fortran_order_ ? "Fortran" : "C");
+  const std::string path = printable(file_.path());
+  const char* const bytes = big_endian_ ? ", big-endian" : "";
+  if (is_vector_) return fmt::format("'{}' (NumPy, vector of {}{})", path, rows(), bytes);
+  return fmt::format("'{}' (NumPy, {} x {}, {} order{})", path, rows(), columns(),
+                     fortran_order_ ? "Fortran" : "C", bytes);
 }
 
 void NpySource::read_block(GlobalRow row, GlobalColumn column, TileView out) const {
@@ -95,11 +108,12 @@ void NpySource::read_block(GlobalRow row, GlobalColumn column, TileView out) con
   const std::size_t step = static_cast<std::size_t>(leading) * sizeof(double);
   if (!fortran_order_) {
     transpose(data, step, out);
-    return;
+  } else {
+    for (std::int64_t j = 0; j < out.columns; ++j, data += step) {
+      std::memcpy(&out(0, j), data, static_cast<std::size_t>(out.rows) * sizeof(double));
+    }
   }
-  for (std::int64_t j = 0; j < out.columns; ++j, data += step) {
-    std::memcpy(&out(0, j), data, static_cast<std::size_t>(out.rows) * sizeof(double));
-  }
+  if (big_endian_) swap_bytes(out);
 }
 
 }  // namespace heddle
