@@ -10,6 +10,7 @@
 #include "base/nearest.hpp"
 #include "base/real_text.hpp"
 #include "base/units.hpp"
+#include "config/path_rules.hpp"
 
 namespace heddle::config {
 namespace {
@@ -132,19 +133,8 @@ std::optional<Value> size_of(const Option& option, const TreeNode& node, Refusal
 
 std::optional<Value> path_of(const Option& option, const TreeNode& node, Refusal& refusal) {
   if (!is_scalar(node, ScalarType::text) || node.text.empty()) return std::nullopt;
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-  if (std::any_of(node.text.begin(), node.text.end(), is_control)) {
-    refusal.message = fmt::format(
-        "expected a path on one line, without control characters; "
-        "found {}",
-        describe(node));
-    return std::nullopt;
-  }
-  const bool ends_well = std::any_of(
-      option.extensions.begin(), option.extensions.end(), [&](std::string_view extension) {
-        return node.text.size() > extension.size() && node.text.ends_with(extension);
-      });
-  if (!option.extensions.empty() && !ends_well) return std::nullopt;
+  refusal.message = path_trouble(node.text, option.extensions, option.file_use);
+  if (!refusal.message.empty()) return std::nullopt;
   return Value{node.text};
 }
 

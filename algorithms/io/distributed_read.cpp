@@ -51,9 +51,18 @@ void agree_on_non_finite(Node& node, const Findings& findings, const std::string
   if (findings.non_finite) {
     const NonFinite& element = *findings.non_finite;
     order = {static_cast<double>(element.column.value()), static_cast<double>(element.row.value())};
-    trouble = Error(ErrorCode::usage, fmt::format("{} has {}", name, describe(element)));
+    trouble = Error(ErrorCode::usage,
+                    fmt::format("{} has {}; all elements must be finite", name, describe(element)));
   }
   agree(node, trouble, order);
+}
+
+/// What is tolerated, and what to do.
+std::string advice_on(const Asymmetry& pair) {
+  return fmt::format(
+      "That is {:.3g} of the pair's scale; {:.3g} is taken for rounding (8 epsilon), more is not. If "
+      "the matrix is meant to be symmetric, give (A + A^T) / 2",
+      pair.relative, symmetry_tolerance);
 }
 
 void agree_on_asymmetry(Node& node, const Findings& findings, const std::string& name) {
@@ -64,8 +73,8 @@ void agree_on_asymmetry(Node& node, const Findings& findings, const std::string&
     order = {-pair.relative, static_cast<double>(pair.column.value()),
              static_cast<double>(pair.row.value())};
     trouble = Error(ErrorCode::usage,
-                    fmt::format("{} is not symmetric, as cholesky needs it; the worst pair: {}",
-                                name, describe(pair)));
+                    fmt::format("{} is not symmetric, as cholesky needs it; the worst pair: {}. {}",
+                                name, describe(pair), advice_on(pair)));
   }
   agree(node, trouble, order);
 }

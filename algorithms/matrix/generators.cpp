@@ -233,15 +233,16 @@ class IdentitySource final : public MatrixSource {
 }
 
 void check(const GeneratorOptions& options, std::int64_t m) {
-  constexpr std::int64_t size_max = std::int64_t{1} << 48;  // exact as a double, no sum overflows
+  constexpr std::int64_t size_max = generator_extent_max;
   constexpr double smoothness_max = 20.0;
   const GeneratorKind kind = options.kind;
   const auto require = [kind](bool holds, std::string_view name, const auto& value,
                               std::string_view expected) {
     if (!holds) refuse(kind, fmt::format("{} is {}; expected {}", name, value, expected));
   };
-  require(options.n >= 0 && options.n <= size_max, "n", options.n, "0 to 2^48");
-  require(m >= 0 && m <= size_max, "m", m, "0 to 2^48");
+  require(options.n >= 0 && options.n <= size_max, "n", options.n,
+          fmt::format("0 to {}", size_max));
+  require(m >= 0 && m <= size_max, "m", m, fmt::format("0 to {}", size_max));
   if (kind == GeneratorKind::spd || kind == GeneratorKind::kriging) {
     require(m == options.n, "m", m, fmt::format("n ({}), the matrix is square", options.n));
   }
@@ -280,6 +281,31 @@ std::optional<GeneratorKind> generator_kind(std::string_view name) {
 
 std::string_view generator_name(GeneratorKind kind) {
   return names.at(static_cast<std::size_t>(kind));
+}
+
+void check_generator(const GeneratorOptions& options) {
+  check(options, options.m.value_or(options.n));
+}
+
+std::uint64_t generator_bytes(const GeneratorOptions& options) {
+  const auto n = static_cast<std::uint64_t>(options.n);
+  const auto m = static_cast<std::uint64_t>(options.m.value_or(options.n));
+  switch (options.kind) {
+    case GeneratorKind::spd:
+      return 6 * n * sizeof(double);  // a sequence is shuffled by its keys
+    case GeneratorKind::kriging:
+      return 6 * n * sizeof(double);  // points, sorted by their keys
+    case GeneratorKind::conditioned:
+      return (4 * (m + n) + 2 * std::min(m, n)) * sizeof(double);
+    case GeneratorKind::random:
+    case GeneratorKind::lehmer:
+    case GeneratorKind::identity:
+    case GeneratorKind::graded:
+    case GeneratorKind::dependent:
+    case GeneratorKind::polynomial:
+      break;
+  }
+  return std::max(m, n) * sizeof(double);
 }
 
 std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options) {

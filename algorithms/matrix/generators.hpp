@@ -29,6 +29,9 @@ enum class GeneratorKind : std::uint8_t {
 [[nodiscard]] std::optional<GeneratorKind> generator_kind(std::string_view name);
 [[nodiscard]] std::string_view generator_name(GeneratorKind kind);
 
+/// Most rows, and most columns, of a generated matrix.
+inline constexpr std::int64_t generator_extent_max = 1'000'000'000;
+
 struct GeneratorOptions {
   GeneratorKind kind = GeneratorKind::spd;
   std::int64_t n = 0;             ///< columns
@@ -43,6 +46,11 @@ struct GeneratorOptions {
                                        ///< left out
   double distance = 1.0e-10;           ///< dependent: largest deviation from the dependence, >= 0
 };
+
+/// Allocates nothing.
+void check_generator(const GeneratorOptions& options);
+/// What the source keeps in memory, and needs to make it, at most.
+[[nodiscard]] std::uint64_t generator_bytes(const GeneratorOptions& options);
 
 /// A source that computes its elements.
 ///
@@ -68,7 +76,8 @@ struct GeneratorOptions {
 /// - polynomial: element (i, j) is t_i^j, t_i = -1 + 2 i / (m - 1) correctly rounded (0 when m is
 ///   1) and the power by repeated squaring.
 ///
-/// Throws Error(usage) that names the option that makes no sense, and its value.
+/// Throws Error(usage) that names the option that makes no sense, and its value, as
+/// check_generator() does.
 [[nodiscard]] std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options);
 
 }  // namespace heddle

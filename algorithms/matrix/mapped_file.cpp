@@ -26,9 +26,9 @@ namespace {
 }
 
 std::size_t size_of_regular_file(const std::string& path, const struct stat& status) {
-  if (S_ISDIR(status.st_mode)) refuse(path, "it is a folder, not a file");
-  if (!S_ISREG(status.st_mode)) refuse(path, "it is not a regular file");
-  if (status.st_size == 0) refuse(path, "the file is empty");
+  if (S_ISDIR(status.st_mode)) refuse(path, "it is a folder, not a file; name a file in it");
+  if (!S_ISREG(status.st_mode)) refuse(path, "it is not a regular file; copy what it gives into one");
+  if (status.st_size == 0) refuse(path, "the file is empty; write it again");
   return static_cast<std::size_t>(status.st_size);
 }
 
@@ -38,7 +38,9 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   struct stat status {};
   // Looked at before it is opened: opening a named pipe would wait for its writer.
   if (::stat(path_.c_str(), &status) != 0) {
-    if (errno == ENOENT) refuse(path_, "there is no such file");
+    if (errno == ENOENT) {
+      refuse(path_, "there is no such file; names are relative to the folder where heddle was started");
+    }
     refuse_with_errno(path_);
   }
   size_of_regular_file(path_, status);

@@ -133,7 +133,8 @@ void MtxSource::skip_values(LineReader& lines, std::int64_t count) const {
 void MtxSource::refuse_end(std::int64_t line) const {
   LineReader all(file_.content(), header_.body, header_.body_line);
   refuse_mtx_line(file_.path(), line,
-                  fmt::format("too few entries: {} are announced in line {}, the file ends after {}",
+                  fmt::format("too few entries: {} are announced in line {}, the file ends after {}; write "
+                              "or copy it again",
                               header_.entries, header_.body_line - 1, all.skip(header_.entries)));
 }
 
@@ -180,7 +181,7 @@ void MtxSource::scan_coordinates() {
         stored_position(take_position(line, number, header_, file_.path()), header_);
     const auto place = kept_.find(GlobalRow{row}, GlobalColumn{column});
     if (!place && row != column) continue;
-    if (line.empty()) refuse_mtx_line(file_.path(), number, "the value is missing");
+    if (line.empty()) refuse_mtx_line(file_.path(), number, "the value is missing behind row and column");
     const double value = parse_value(line, number);
     const auto diagonal = static_cast<std::size_t>(row);
     if ((place && is_set[*place]) || (row == column && is_diagonal_set[diagonal])) {
@@ -209,7 +210,7 @@ void MtxSource::refuse_duplicate(std::int64_t row, std::int64_t column, std::int
   }
   refuse_mtx_line(
       file_.path(), line,
-      fmt::format("element ({}, {}){} was given before, in line {}", row + 1, column + 1,
+      fmt::format("element ({}, {}){} was given before, in line {}; keep one", row + 1, column + 1,
                   header_.is_symmetric ? " of the lower triangle" : "", first));
 }
 
@@ -217,7 +218,8 @@ void MtxSource::expect_end(LineReader& lines) const {
   const auto [line, number] = lines.next_entry();
   if (line.empty()) return;
   refuse_mtx_line(file_.path(), number,
-                  fmt::format("too many entries: {} are expected after line {}, then comes {}",
+                  fmt::format("too many entries: {} are expected after line {}, then comes {}; correct "
+                              "the sizes there, or leave it out",
                               header_.entries, header_.body_line - 1, quote_text(line)));
 }
 

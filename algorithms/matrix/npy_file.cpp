@@ -26,12 +26,15 @@ void check_size(const MappedFile& file, const NpyHeader& header, std::int64_t ro
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(rows, columns, &bytes) || __builtin_mul_overflow(bytes, 8, &bytes)) {
     refuse(file.path(),
-           fmt::format("its shape {} is too large for any file", format_npy_shape(header.shape)));
+           fmt::format("its shape {} is too large for any file: the header is damaged; write the "
+                       "file again",
+                       format_npy_shape(header.shape)));
   }
   const std::size_t actual = file.content().size() - header.data_offset;
   if (actual != static_cast<std::size_t>(bytes)) {
     refuse(file.path(),
-           fmt::format("{}: shape {} needs {} bytes of data, the file has {}",
+           fmt::format("{}: shape {} needs {} bytes of data, the file has {}; write or copy it "
+                       "again",
                        actual < static_cast<std::size_t>(bytes) ? "the file is truncated"
                                                                 : "the file is too long",
                        format_npy_shape(header.shape), bytes, actual));
@@ -81,7 +84,8 @@ NpySource::NpySource(std::string path, OneDimensional one_dimensional)
   is_vector_ = dimensions == 1;
   if (dimensions != 2 && !(is_vector_ && one_dimensional == OneDimensional::as_column)) {
     refuse(file_.path(),
-           fmt::format("its array has {} dimension{}, shape {}; a matrix has 2", dimensions,
+           fmt::format("its array has {} dimension{}, shape {}; a matrix has 2 (numpy.reshape)",
+                       dimensions,
                        dimensions == 1 ? "" : "s", format_npy_shape(header.shape)));
   }
   set_shape(header.shape[0], is_vector_ ? 1 : header.shape[1]);

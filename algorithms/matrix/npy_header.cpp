@@ -93,7 +93,8 @@ class DictionaryReader {
     const std::string_view rest = text_.substr(position_, 24);
     refuse_header(
         path_,
-        fmt::format("its .npy header is malformed at character {}: expected {}, found {}",
+        fmt::format("its .npy header is malformed at character {}: expected {}, found {}; write the "
+                    "file with numpy.save",
                     position_, expected, rest.empty() ? "the end" : fmt::format("'{}'", printable(rest))));
   }
 
@@ -206,7 +207,9 @@ NpyHeader parse_npy_header(std::string_view content, const std::string& path) {
       refuse_header(path,
                     "it is an archive of arrays (.npz); write the one array with numpy.save");
     }
-    refuse_header(path, "it is not a .npy file: it does not begin with \\x93NUMPY");
+    refuse_header(path,
+                  "it is not a .npy file: it does not begin with \\x93NUMPY; write it with "
+                  "numpy.save");
   }
   if (content.size() < 8) refuse_header(path, "the .npy file ends before its format version");
   const std::size_t major = byte_at(content, 6);
