@@ -167,8 +167,8 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
       Bytes& place = bytes_[p];
       const double block = block_bytes(p, tile);
       const std::int32_t minimum = job.blocks_minimum()[p];
-      const std::int32_t blocks = node.engine().pool_capacity(
-          PlaceId{static_cast<std::int32_t>(p)}, minimum, has_temporaries, tile);
+      const std::int32_t blocks = node.engine().pool_capacity(PlaceId{static_cast<std::int32_t>(p)},
+                                                              minimum, has_temporaries, tile);
       place.pools = std::max(place.pools, blocks * block);
       place.pools_min = std::max(place.pools_min, minimum * block);
       if (minimum > 0) place.largest = std::max(place.largest, tile);
@@ -214,24 +214,24 @@ std::optional<Error> Plan::trouble_at(std::size_t p) const {
                                       ? "; use more nodes or set problem.verify=false"
                                       : "; use more nodes";
   if (p == 0) {
-    return Error(ErrorCode::usage,
-                 fmt::format("not enough memory on the host: {} are needed ({}, text of the file "
-                             "{}, copies of workers {}, tiles of devices that have no room for "
-                             "them {}), {} are available{}",
-                             bytes_text(b.total()), parts, bytes_text(b.file),
-                             bytes_text(b.staging), bytes_text(b.backing), bytes_text(b.available),
-                             advice));
+    return Error(
+        ErrorCode::usage,
+        fmt::format("not enough memory on the host: {} are needed ({}, text of the file "
+                    "{}, copies of workers {}, tiles of devices that have no room for "
+                    "them {}), {} are available{}",
+                    bytes_text(b.total()), parts, bytes_text(b.file), bytes_text(b.staging),
+                    bytes_text(b.backing), bytes_text(b.available), advice));
   }
-  const double least = static_cast<double>(TileStore::least_device_bytes(
-      b.largest, static_cast<std::size_t>(facts_.devices)));
+  const double least = static_cast<double>(
+      TileStore::least_device_bytes(b.largest, static_cast<std::size_t>(facts_.devices)));
   if (b.available >= least) return std::nullopt;
   return Error(
       ErrorCode::usage,
       fmt::format("not enough memory on device {}: {} are needed ({}), or {} to work out of core "
                   "with tiles of up to {}; {} are available{}, choose smaller tiles (layout.tile), "
                   "or widen runtime.devices.memory",
-                  p - 1, bytes_text(b.total()), parts, bytes_text(least),
-                  format_bytes(b.largest), bytes_text(b.available), advice));
+                  p - 1, bytes_text(b.total()), parts, bytes_text(least), format_bytes(b.largest),
+                  bytes_text(b.available), advice));
 }
 
 void Plan::check_places(Node& node) const {

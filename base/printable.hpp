@@ -11,8 +11,8 @@ namespace heddle {
 /// their own, those of a message belong to it.
 enum class LineBreaks : std::uint8_t { escaped, kept };
 
-/// `text` as a terminal may show it: control characters, and bytes that are no UTF-8, are written as
-/// in C, \n or \x1B. All else stays.
+/// `text` as a terminal may show it: control characters, and bytes that are no UTF-8, are written
+/// as in C, \n or \x1B. All else stays.
 [[nodiscard]] std::string printable(std::string_view text,
                                     LineBreaks line_breaks = LineBreaks::escaped);
 

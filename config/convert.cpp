@@ -125,9 +125,8 @@ std::optional<Value> size_of(const Option& option, const TreeNode& node, Refusal
   }
   const bool is_small = *bytes < static_cast<double>(option.integer_min);
   const std::int64_t bound = is_small ? option.integer_min : option.integer_max;
-  refusal.message =
-      fmt::format("expected at {} {}; found {}", is_small ? "least" : "most",
-                  format_bytes(static_cast<std::uint64_t>(bound)), shown(node.text));
+  refusal.message = fmt::format("expected at {} {}; found {}", is_small ? "least" : "most",
+                                format_bytes(static_cast<std::uint64_t>(bound)), shown(node.text));
   return std::nullopt;
 }
 
@@ -163,8 +162,8 @@ std::optional<Value> grid_of(const TreeNode& node, Refusal& refusal) {
     (&item == &node.items.front() ? grid.rows : grid.columns) = static_cast<std::int32_t>(*extent);
   }
   if (const std::int64_t nodes = std::int64_t{grid.rows} * grid.columns; nodes > grid_nodes_max) {
-    refusal.message = fmt::format("expected at most {} nodes, rows x columns; found {}",
-                                  grid_nodes_max, nodes);
+    refusal.message =
+        fmt::format("expected at most {} nodes, rows x columns; found {}", grid_nodes_max, nodes);
     return std::nullopt;
   }
   return Value{grid};

@@ -336,11 +336,11 @@ constexpr auto node_options() {
                            "runtime.devices.per_node", Kind::integer, "devices that a node uses",
                            [](auto& c) -> auto& { return c.runtime.devices.per_node; }),
                        0, 64)),
-      with_auto(within(leaf(
-                           "runtime.devices.memory", Kind::size,
-                           "memory of each device that may be used",
-                           [](auto& c) -> auto& { return c.runtime.devices.memory; }),
-                       device_bytes_min, device_bytes_max)),
+      with_auto(
+          within(leaf(
+                     "runtime.devices.memory", Kind::size, "memory of each device that may be used",
+                     [](auto& c) -> auto& { return c.runtime.devices.memory; }),
+                 device_bytes_min, device_bytes_max)),
       with_auto(within(leaf(
                            "runtime.devices.streams", Kind::integer,
                            "streams of each device that kernels run on side by side",

@@ -60,7 +60,8 @@ void agree_on_non_finite(Node& node, const Findings& findings, const std::string
 /// What is tolerated, and what to do.
 std::string advice_on(const Asymmetry& pair) {
   return fmt::format(
-      "That is {:.3g} of the pair's scale; {:.3g} is taken for rounding (8 epsilon), more is not. If "
+      "That is {:.3g} of the pair's scale; {:.3g} is taken for rounding (8 epsilon), more is not. "
+      "If "
       "the matrix is meant to be symmetric, give (A + A^T) / 2",
       pair.relative, symmetry_tolerance);
 }

@@ -45,11 +45,11 @@ void check_tile_count(const TileLayout& layout) {
   constexpr std::int64_t tiles_max = std::numeric_limits<std::int32_t>::max();
   const std::int64_t tiles = std::int64_t{layout.tile_rows()} * layout.tile_columns();
   if (tiles <= tiles_max) return;
-  throw Error(ErrorCode::usage,
-              fmt::format("{} x {} in tiles of {} x {} are {} tiles, and at most {} can be "
-                          "numbered; choose larger tiles (layout.tile)",
-                          layout.rows, layout.columns, layout.tile, layout.wide_width(), tiles,
-                          tiles_max));
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("{} x {} in tiles of {} x {} are {} tiles, and at most {} can be "
+                  "numbered; choose larger tiles (layout.tile)",
+                  layout.rows, layout.columns, layout.tile, layout.wide_width(), tiles, tiles_max));
 }
 
 Location Distribution::home(const TileLayout& layout, TileRow i, TileColumn c) const {

@@ -27,7 +27,8 @@ namespace {
 
 std::size_t size_of_regular_file(const std::string& path, const struct stat& status) {
   if (S_ISDIR(status.st_mode)) refuse(path, "it is a folder, not a file; name a file in it");
-  if (!S_ISREG(status.st_mode)) refuse(path, "it is not a regular file; copy what it gives into one");
+  if (!S_ISREG(status.st_mode))
+    refuse(path, "it is not a regular file; copy what it gives into one");
   if (status.st_size == 0) refuse(path, "the file is empty; write it again");
   return static_cast<std::size_t>(status.st_size);
 }
@@ -39,7 +40,8 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   // Looked at before it is opened: opening a named pipe would wait for its writer.
   if (::stat(path_.c_str(), &status) != 0) {
     if (errno == ENOENT) {
-      refuse(path_, "there is no such file; names are relative to the folder where heddle was started");
+      refuse(path_,
+             "there is no such file; names are relative to the folder where heddle was started");
     }
     refuse_with_errno(path_);
   }

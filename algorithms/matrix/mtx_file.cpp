@@ -29,8 +29,7 @@ Position take_position(std::string_view& line, std::int64_t number, const MtxHea
       refuse_mtx_line(path, number, fmt::format("a {} expected, found {}", what, quote_text(word)));
     }
     if (index.state != RealText::State::fits || index.value < 1 || index.value > size) {
-      refuse_mtx_line(path, number,
-                      fmt::format("{} {} is outside of 1 to {}", what, word, size));
+      refuse_mtx_line(path, number, fmt::format("{} {} is outside of 1 to {}", what, word, size));
     }
     return index.value - 1;
   };
@@ -72,8 +71,8 @@ void MtxSource::check_length() const {
 }
 
 std::string MtxSource::description() const {
-  return fmt::format("'{}' (Matrix Market, {} x {}, {}, {})", printable(file_.path()), rows(), columns(),
-                     header_.is_array ? "array" : "coordinate",
+  return fmt::format("'{}' (Matrix Market, {} x {}, {}, {})", printable(file_.path()), rows(),
+                     columns(), header_.is_array ? "array" : "coordinate",
                      header_.is_symmetric ? "symmetric" : "general");
 }
 
@@ -132,10 +131,11 @@ void MtxSource::skip_values(LineReader& lines, std::int64_t count) const {
 /// The text ends before `line`, and entries are missing.
 void MtxSource::refuse_end(std::int64_t line) const {
   LineReader all(file_.content(), header_.body, header_.body_line);
-  refuse_mtx_line(file_.path(), line,
-                  fmt::format("too few entries: {} are announced in line {}, the file ends after {}; write "
-                              "or copy it again",
-                              header_.entries, header_.body_line - 1, all.skip(header_.entries)));
+  refuse_mtx_line(
+      file_.path(), line,
+      fmt::format("too few entries: {} are announced in line {}, the file ends after {}; write "
+                  "or copy it again",
+                  header_.entries, header_.body_line - 1, all.skip(header_.entries)));
 }
 
 /// The value at the end of an entry, which is all of an array's.
@@ -150,9 +150,9 @@ double MtxSource::parse_value(std::string_view text, std::int64_t line) const {
   }
   const RealText real = read_mtx_real(word);
   if (real.state == State::too_large) {
-    refuse_mtx_line(file_.path(), line,
-                    fmt::format("{} is too large for a double: the largest is 1.79e+308",
-                                quote_text(word)));
+    refuse_mtx_line(
+        file_.path(), line,
+        fmt::format("{} is too large for a double: the largest is 1.79e+308", quote_text(word)));
   }
   if (real.state == State::no_number) {
     refuse_mtx_line(file_.path(), line,
@@ -181,7 +181,8 @@ void MtxSource::scan_coordinates() {
         stored_position(take_position(line, number, header_, file_.path()), header_);
     const auto place = kept_.find(GlobalRow{row}, GlobalColumn{column});
     if (!place && row != column) continue;
-    if (line.empty()) refuse_mtx_line(file_.path(), number, "the value is missing behind row and column");
+    if (line.empty())
+      refuse_mtx_line(file_.path(), number, "the value is missing behind row and column");
     const double value = parse_value(line, number);
     const auto diagonal = static_cast<std::size_t>(row);
     if ((place && is_set[*place]) || (row == column && is_diagonal_set[diagonal])) {
@@ -217,10 +218,11 @@ void MtxSource::refuse_duplicate(std::int64_t row, std::int64_t column, std::int
 void MtxSource::expect_end(LineReader& lines) const {
   const auto [line, number] = lines.next_entry();
   if (line.empty()) return;
-  refuse_mtx_line(file_.path(), number,
-                  fmt::format("too many entries: {} are expected after line {}, then comes {}; correct "
-                              "the sizes there, or leave it out",
-                              header_.entries, header_.body_line - 1, quote_text(line)));
+  refuse_mtx_line(
+      file_.path(), number,
+      fmt::format("too many entries: {} are expected after line {}, then comes {}; correct "
+                  "the sizes there, or leave it out",
+                  header_.entries, header_.body_line - 1, quote_text(line)));
 }
 
 void MtxSource::read_block(GlobalRow row, GlobalColumn column, TileView out) const {

@@ -17,8 +17,9 @@ namespace heddle {
 /// pair), plus 1 bit each during the scan of a coordinate file. Both triangles of a symmetric file
 /// can be read. Elements that a coordinate file leaves out are 0.
 ///
-/// Each entry has a line of its own; blank lines and comments may stand between them. A coordinate file that is symmetric may give either of
-/// (i, j) and (j, i), not both; a position that comes twice is an error that names both lines.
+/// Each entry has a line of its own; blank lines and comments may stand between them. A coordinate
+/// file that is symmetric may give either of (i, j) and (j, i), not both; a position that comes
+/// twice is an error that names both lines.
 class MtxSource final : public MatrixSource {
  public:
   /// Reads the header. Throws Error(usage) that names the file, the line and what is wrong.

@@ -26,12 +26,17 @@ std::string lower_case(std::string_view word) {
 /// What other programs write in place of, or around, a text of ASCII or UTF-8.
 void refuse_other_encodings(std::string_view content, const std::string& path) {
   const auto begins = [&](std::string_view bytes) { return content.starts_with(bytes); };
-  if (begins("\x1F\x8B") || begins("BZh") || begins("\xFD" "7zXZ") || begins("PK\x03\x04")) {
-    refuse_mtx_line(path, 1, "the file is compressed; unpack it first (gunzip, bunzip2, unxz, unzip)");
+  if (begins("\x1F\x8B") || begins("BZh") ||
+      begins("\xFD"
+             "7zXZ") ||
+      begins("PK\x03\x04")) {
+    refuse_mtx_line(path, 1,
+                    "the file is compressed; unpack it first (gunzip, bunzip2, unxz, unzip)");
   }
   const std::string_view start = content.substr(0, 8);
   if (begins("\xFF\xFE") || begins("\xFE\xFF") || start.find('\0') != std::string_view::npos) {
-    refuse_mtx_line(path, 1, "the text is encoded as UTF-16 or UTF-32; write it as UTF-8 (iconv -t UTF-8)");
+    refuse_mtx_line(path, 1,
+                    "the text is encoded as UTF-16 or UTF-32; write it as UTF-8 (iconv -t UTF-8)");
   }
   const std::size_t end = content.find_first_of("\r\n");
   if (end != std::string_view::npos && content.find('\n', end) == std::string_view::npos &&
@@ -58,9 +63,9 @@ void read_banner(MtxHeader& header, std::string_view line, const std::string& pa
                     fmt::format("the object is {}; expected 'matrix'", quote_text(object)));
   }
   if (format != "array" && format != "coordinate") {
-    refuse_mtx_line(path, number,
-                    fmt::format("the format is {}; expected 'array' or 'coordinate'",
-                                quote_text(format)));
+    refuse_mtx_line(
+        path, number,
+        fmt::format("the format is {}; expected 'array' or 'coordinate'", quote_text(format)));
   }
   const bool is_integer = field == "integer" || field == "unsigned-integer";
   if (field == "pattern") {
@@ -69,9 +74,9 @@ void read_banner(MtxHeader& header, std::string_view line, const std::string& pa
                     "'integer' can be used");
   }
   if (field != "real" && !is_integer) {
-    refuse_mtx_line(path, number,
-                    fmt::format("the field is {}; only 'real' and 'integer' can be used",
-                                quote_text(field)));
+    refuse_mtx_line(
+        path, number,
+        fmt::format("the field is {}; only 'real' and 'integer' can be used", quote_text(field)));
   }
   if (symmetry != "general" && symmetry != "symmetric") {
     refuse_mtx_line(path, number,
@@ -96,8 +101,8 @@ std::int64_t read_size(std::string_view& line, const std::string& path, std::int
   const bool is_large = size.state == RealText::State::too_large || size.value > size_max;
   if (is_large && !word.starts_with('-')) {
     refuse_mtx_line(path, number,
-                    fmt::format("the number of {} is {}, which is too large; at most {} can be", what,
-                                quote_text(word), size_max));
+                    fmt::format("the number of {} is {}, which is too large; at most {} can be",
+                                what, quote_text(word), size_max));
   }
   if (size.state != RealText::State::fits || size.value < 0) {
     refuse_mtx_line(path, number,
@@ -135,9 +140,9 @@ void read_sizes(MtxHeader& header, std::string_view line, const std::string& pat
 
 std::string_view LineReader::rest_of_line() const {
   const void* found = std::memchr(text_.data() + position_, '\n', text_.size() - position_);
-  const std::size_t end = found == nullptr
-                              ? text_.size()
-                              : static_cast<std::size_t>(static_cast<const char*>(found) - text_.data());
+  const std::size_t end =
+      found == nullptr ? text_.size()
+                       : static_cast<std::size_t>(static_cast<const char*>(found) - text_.data());
   return text_.substr(position_, end - position_);
 }
 
@@ -226,7 +231,8 @@ MtxHeader parse_mtx_header(std::string_view content, const std::string& path) {
 }
 
 void refuse_mtx_line(const std::string& path, std::int64_t line, const std::string& reason) {
-  throw LineError(fmt::format("cannot read '{}': line {}: {}", printable(path), line, reason), line);
+  throw LineError(fmt::format("cannot read '{}': line {}: {}", printable(path), line, reason),
+                  line);
 }
 
 std::string quote_text(std::string_view text) {

@@ -69,8 +69,8 @@ void transpose(const char* first, std::size_t row_bytes, TileView out) {
 void swap_bytes(TileView block) {
   for (std::int64_t j = 0; j < block.columns; ++j) {
     for (std::int64_t i = 0; i < block.rows; ++i) {
-      block(i, j) = std::bit_cast<double>(
-          __builtin_bswap64(std::bit_cast<std::uint64_t>(block(i, j))));
+      block(i, j) =
+          std::bit_cast<double>(__builtin_bswap64(std::bit_cast<std::uint64_t>(block(i, j))));
     }
   }
 }
@@ -85,8 +85,7 @@ NpySource::NpySource(std::string path, OneDimensional one_dimensional)
   if (dimensions != 2 && !(is_vector_ && one_dimensional == OneDimensional::as_column)) {
     refuse(file_.path(),
            fmt::format("its array has {} dimension{}, shape {}; a matrix has 2 (numpy.reshape)",
-                       dimensions,
-                       dimensions == 1 ? "" : "s", format_npy_shape(header.shape)));
+                       dimensions, dimensions == 1 ? "" : "s", format_npy_shape(header.shape)));
   }
   set_shape(header.shape[0], is_vector_ ? 1 : header.shape[1]);
   check_size(file_, header, rows(), columns());

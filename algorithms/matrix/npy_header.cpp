@@ -72,8 +72,8 @@ class DictionaryReader {
         note(key, seen_shape_);
         header.shape = shape();
       } else {
-        refuse_header(path_, fmt::format("its .npy header has the unknown key '{}'",
-                                         printable(key)));
+        refuse_header(path_,
+                      fmt::format("its .npy header has the unknown key '{}'", printable(key)));
       }
       if (!take(',')) {
         expect('}', "',' or '}'");
@@ -93,9 +93,10 @@ class DictionaryReader {
     const std::string_view rest = text_.substr(position_, 24);
     refuse_header(
         path_,
-        fmt::format("its .npy header is malformed at character {}: expected {}, found {}; write the "
-                    "file with numpy.save",
-                    position_, expected, rest.empty() ? "the end" : fmt::format("'{}'", printable(rest))));
+        fmt::format(
+            "its .npy header is malformed at character {}: expected {}, found {}; write the "
+            "file with numpy.save",
+            position_, expected, rest.empty() ? "the end" : fmt::format("'{}'", printable(rest))));
   }
 
   void note(std::string_view key, bool& seen) const {
@@ -204,8 +205,7 @@ NpyHeader parse_npy_header(std::string_view content, const std::string& path) {
     if (magic.starts_with(content))
       refuse_header(path, "the .npy file ends within its first 6 bytes");
     if (content.starts_with("PK\x03\x04")) {
-      refuse_header(path,
-                    "it is an archive of arrays (.npz); write the one array with numpy.save");
+      refuse_header(path, "it is an archive of arrays (.npz); write the one array with numpy.save");
     }
     refuse_header(path,
                   "it is not a .npy file: it does not begin with \\x93NUMPY; write it with "

@@ -17,7 +17,9 @@ TEST(Printable, writes_control_characters_as_in_c) {
   EXPECT_EQ(printable("\x1b[31mred"), "\\x1B[31mred");
   EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
   EXPECT_EQ(printable("a\nb\rc\td\x7f"), "a\\nb\\rc\\td\\x7F");
-  EXPECT_EQ(printable("\xC2\x9B" "31m"), "\\xC2\\x9B31m");  // the one-byte ESC [ of ISO 6429
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "31m"),
+            "\\xC2\\x9B31m");  // the one-byte ESC [ of ISO 6429
 }
 
 TEST(Printable, writes_bytes_that_are_no_text_as_in_c) {

@@ -133,7 +133,8 @@ TEST(MachineDescription, TellsTheBoundOfWhatIsTooLarge) {
 TEST(MachineDescription, QuotesWhatATerminalWouldTakeForACommand) {
   const std::string why =
       MachineText("heddle_simulated_machine: 1\nnodes: \"\\e[2J\\n\"\n\"\\a\": 1\n").refusal();
-  EXPECT_NE(why.find("'nodes' must be a whole number; found '\\x1B[2J\\n'"), std::string::npos) << why;
+  EXPECT_NE(why.find("'nodes' must be a whole number; found '\\x1B[2J\\n'"), std::string::npos)
+      << why;
   EXPECT_EQ(why.find('\x1b'), std::string::npos);
   EXPECT_EQ(why.find('\a'), std::string::npos);
 }
