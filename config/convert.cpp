@@ -132,9 +132,12 @@ std::optional<Value> size_of(const Option& option, const TreeNode& node, Refusal
 
 std::optional<Value> path_of(const Option& option, const TreeNode& node, Refusal& refusal) {
   if (!is_scalar(node, ScalarType::text) || node.text.empty()) return std::nullopt;
-  refusal.message = path_trouble(node.text, option.extensions, option.file_use);
-  if (!refusal.message.empty()) return std::nullopt;
-  return Value{node.text};
+  const std::string trouble = path_trouble(node.text, option.extensions, option.file_use);
+  if (trouble.empty()) return Value{node.text};
+  // What is said of the option's type names its endings.
+  const bool is_ending = path_trouble(node.text, {}, FileUse::none).empty();
+  if (!is_ending || option.extensions.empty()) refusal.message = trouble;
+  return std::nullopt;
 }
 
 std::optional<Value> grid_of(const TreeNode& node, Refusal& refusal) {

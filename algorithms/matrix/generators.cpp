@@ -233,16 +233,15 @@ class IdentitySource final : public MatrixSource {
 }
 
 void check(const GeneratorOptions& options, std::int64_t m) {
-  constexpr std::int64_t size_max = generator_extent_max;
+  constexpr std::int64_t size_max = std::int64_t{1} << 48;  // exact as a double, no sum overflows
   constexpr double smoothness_max = 20.0;
   const GeneratorKind kind = options.kind;
   const auto require = [kind](bool holds, std::string_view name, const auto& value,
                               std::string_view expected) {
     if (!holds) refuse(kind, fmt::format("{} is {}; expected {}", name, value, expected));
   };
-  require(options.n >= 0 && options.n <= size_max, "n", options.n,
-          fmt::format("0 to {}", size_max));
-  require(m >= 0 && m <= size_max, "m", m, fmt::format("0 to {}", size_max));
+  require(options.n >= 0 && options.n <= size_max, "n", options.n, "0 to 2^48");
+  require(m >= 0 && m <= size_max, "m", m, "0 to 2^48");
   if (kind == GeneratorKind::spd || kind == GeneratorKind::kriging) {
     require(m == options.n, "m", m, fmt::format("n ({}), the matrix is square", options.n));
   }

@@ -29,9 +29,6 @@ enum class GeneratorKind : std::uint8_t {
 [[nodiscard]] std::optional<GeneratorKind> generator_kind(std::string_view name);
 [[nodiscard]] std::string_view generator_name(GeneratorKind kind);
 
-/// Most rows, and most columns, of a generated matrix.
-inline constexpr std::int64_t generator_extent_max = 1'000'000'000;
-
 struct GeneratorOptions {
   GeneratorKind kind = GeneratorKind::spd;
   std::int64_t n = 0;             ///< columns

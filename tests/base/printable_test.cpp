@@ -39,8 +39,9 @@ TEST(Printable, shortens_by_characters) {
 }
 
 TEST(Error, says_nothing_that_a_terminal_takes_for_a_command) {
-  const Error error(ErrorCode::usage,
-                    std::string("the value '1\0", 13) + "2\x1b[2J' is none\nsecond");
+  std::string message = "the value '1?2\x1b[2J' is none\nsecond";
+  message[message.find('?')] = '\0';
+  const Error error(ErrorCode::usage, message);
   EXPECT_EQ(std::string(error.what()), "the value '1\\x002\\x1B[2J' is none\nsecond");
 }
 

@@ -69,7 +69,9 @@ TEST_F(Limits, a_node_has_as_many_devices_as_the_guide_says) {
   EXPECT_LT(solved(generated(small_spd, 16, 64, "1MiB"))["residual"].get<double>(), 10);
   for (const int nodes : {0, 2}) {
     expect_refused(solve(generated(small_spd, 16, 65, "1MiB"), nodes),
-                   {"problem.yaml:3:75: runtime.devices.per_node", "at most 64; found 65"});
+                   {"runtime.devices.per_node", "at most 64; found 65"});
+    expect_refused(solve(generated(small_spd, 16, 2, "64TiB"), nodes),
+                   {"2 emulated devices of 64.00 TiB", "runtime.devices.memory"});
   }
 }
 
@@ -101,8 +103,9 @@ TEST_F(Limits, products_of_numbers_do_not_wrap_around) {
                    {"layout.grid [65536, 15] is for 983040 nodes"});
     expect_refused(solve(yaml, nodes, {"--set", "problem.matrix.n=1000000000"}),
                    {"not enough memory"});
-    expect_refused(solve(yaml, nodes, {"--set", "problem.matrix.n=60000", "--set", "layout.tile=1"}),
-                   {"layout.tile"});
+    expect_refused(
+        solve(yaml, nodes, {"--set", "problem.matrix.n=60000", "--set", "layout.tile=1"}),
+        {"layout.tile"});
     expect_refused(solve(yaml, nodes, {"--set", "problem.matrix.condition=1e400"}),
                    {"condition", "1e400", "too large for a double"});
     expect_refused(solve(yaml, nodes, {"--set", "runtime.devices.memory=99999TiB"}),
@@ -116,8 +119,8 @@ TEST_F(Limits, generate_checks_what_it_is_asked_for_before_it_works) {
   };
   for (const char* kind : {"spd", "kriging", "conditioned", "lehmer", "random"}) {
     SCOPED_TRACE(kind);
-    expect_refused(generate(kind, "300000000"), {"cannot write 'l.npy'", "are needed and",
-                                                 "are available in '.'"});
+    expect_refused(generate(kind, "300000000"),
+                   {"cannot write 'l.npy'", "are needed and", "are available in '.'"});
     expect_refused(generate(kind, "1000000000"), {"cannot write 'l.npy'", "TiB are needed"});
     expect_refused(generate(kind, "99999999999"),
                    {"-n: expected at most 1000000000; found '99999999999'"});
@@ -128,8 +131,8 @@ TEST_F(Limits, generate_checks_what_it_is_asked_for_before_it_works) {
     expect_refused(generate(kind, "3", "nowhere/g.npy"), {"there is no folder 'nowhere'"});
   }
   expect_refused(
-      run(alone({"generate", "--kind", "spd", "-n", "3", "--condition", "1e400", "--matrix",
-                 "l.npy"})),
+      run(alone(
+          {"generate", "--kind", "spd", "-n", "3", "--condition", "1e400", "--matrix", "l.npy"})),
       {"--condition: expected a number; found '1e400', which is too large for a double"});
 }
 
