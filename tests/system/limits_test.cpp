@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fmt/format.h>
 #include <string>
 
@@ -49,8 +50,8 @@ TEST_F(Limits, whatever_memory_devices_have_the_plan_tells_how_the_run_ends) {
   int solved = 0;
   int refused = 0;
   for (const std::string& problem : {small_spd, small_qr}) {
-    for (const int nodes : {0, 2, 3}) {
-      for (const int kib : {40, 100, 200, 320, 350, 400, 700, 1000, 2000}) {
+    for (const int nodes : {0, 2}) {
+      for (const int kib : {40, 200, 320, 400, 1000}) {
         SCOPED_TRACE(fmt::format("{} on {} nodes, {} KiB", problem, nodes, kib));
         const std::string yaml = generated(problem, 128, 2, fmt::format("{}KiB", kib));
         const int planned = solve(yaml, nodes, {"--dry-run"}).status;
@@ -61,12 +62,13 @@ TEST_F(Limits, whatever_memory_devices_have_the_plan_tells_how_the_run_ends) {
       }
     }
   }
-  EXPECT_GT(solved, 10);
-  EXPECT_GT(refused, 10);
+  EXPECT_GT(solved, 4);
+  EXPECT_GT(refused, 4);
 }
 
 TEST_F(Limits, a_node_has_as_many_devices_as_the_guide_says) {
   EXPECT_LT(solved(generated(small_spd, 16, 64, "1MiB"))["residual"].get<double>(), 10);
+  std::filesystem::remove(folder_ / "x.npy");
   for (const int nodes : {0, 2}) {
     expect_refused(solve(generated(small_spd, 16, 65, "1MiB"), nodes),
                    {"runtime.devices.per_node", "at most 64; found 65"});
@@ -103,9 +105,10 @@ TEST_F(Limits, products_of_numbers_do_not_wrap_around) {
                    {"layout.grid [65536, 15] is for 983040 nodes"});
     expect_refused(solve(yaml, nodes, {"--set", "problem.matrix.n=1000000000"}),
                    {"not enough memory"});
+    // Tiles of one element: whatever they hold, each has a pair of cache lines.
     expect_refused(
-        solve(yaml, nodes, {"--set", "problem.matrix.n=60000", "--set", "layout.tile=1"}),
-        {"layout.tile"});
+        solve(yaml, nodes, {"--set", "problem.matrix.n=46000", "--set", "layout.tile=1"}),
+        {"not enough memory"});
     expect_refused(solve(yaml, nodes, {"--set", "problem.matrix.condition=1e400"}),
                    {"condition", "1e400", "too large for a double"});
     expect_refused(solve(yaml, nodes, {"--set", "runtime.devices.memory=99999TiB"}),
