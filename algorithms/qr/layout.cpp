@@ -168,11 +168,11 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   layout.fine = tiles.fine;
   layout.inner =
       static_cast<std::int32_t>(wanted.inner.value_or(automatic_inner(layout.tile, timed, facts)));
-  clip_to_matrix(layout, std::max<std::int64_t>({rows, columns, 1}));
   if (layout.inner > layout.tile) {
     throw Error(ErrorCode::usage, fmt::format("layout.inner {} is more than the tile of {}",
                                               layout.inner, layout.tile));
   }
+  clip_to_matrix(layout, std::max<std::int64_t>({rows, columns, 1}));
 
   const std::int64_t tile_rows = std::max<std::int64_t>(1, quotient_up(rows, layout.tile));
   const std::int64_t tile_columns = std::max<std::int64_t>(1, quotient_up(columns, layout.tile));
