@@ -76,15 +76,17 @@ class CholeskyMethod final : public Method {
   void read() override {
     together(node_, [&] {
       a_ = node_.matrix<double>(lower());
-      MatrixSource& source = problem_.matrix();
-      source.prepare(wanted_of_symmetric(*a_, source));
+      static_cast<void>(problem_.matrix());
     });
+    MatrixSource& source = problem_.matrix();
+    prepare_together(node_, source, wanted_of_symmetric(*a_, source));
     read_symmetric(problem_.matrix(), *a_, Checked::yes, problem_.matrix_name());
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       x_ = right_hand_sides(*a_, problem_.sides());
-      problem_.right_hand_sides().prepare(wanted_of_tiles(*x_));
+      static_cast<void>(problem_.right_hand_sides());
     });
+    prepare_together(node_, problem_.right_hand_sides(), wanted_of_tiles(*x_));
     read_tiles(problem_.right_hand_sides(), *x_, Checked::yes, problem_.sides_name());
   }
 
@@ -123,11 +125,17 @@ class CholeskyMethod final : public Method {
   /// |A - L L^T| and |b - A x|, with A and b read once more.
   void verify(Prospect /*prospect*/, Report& report) override {
     const auto n = static_cast<double>(problem_.n());
-    Matrix<double> r = node_.matrix<double>(lower());
+    std::optional<Matrix<double>> made;
+    std::optional<Matrix<double>> sides;
+    together(node_, [&] {
+      made = node_.matrix<double>(lower());
+      if (problem_.has_sides()) sides = right_hand_sides(*a_, problem_.sides());
+    });
+    Matrix<double>& r = *made;
     read_symmetric(problem_.matrix(), r, Checked::before, problem_.matrix_name());
     const Norm a_norm = symmetric_one_norm(r);
     if (problem_.has_sides()) {
-      Matrix<double> y = right_hand_sides(*a_, problem_.sides());
+      Matrix<double>& y = *sides;
       read_tiles(problem_.right_hand_sides(), y, Checked::before, problem_.sides_name());
       const std::vector<Norm> b_norms = column_norms(y);
       run_job(node_, subtract_symmetric_product(y, r, *x_));

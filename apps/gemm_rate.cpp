@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
+#include "base/error.hpp"
 #include "kernels/cholesky.hpp"
 
 namespace heddle {
@@ -67,7 +68,10 @@ class Burst {
   Burst(Node& node, std::int64_t tile, bool on_devices)
       : flops_each_(2 * std::pow(static_cast<double>(tile), 3)),
         c_(make(node, tile, on_devices)),
-        a_(make(node, tile, on_devices)) {
+        a_(make(node, tile, on_devices)) {}
+
+  /// Collective.
+  void fill() {
     const auto fill = [](TileRow, TileColumn, TileView view) {
       for (std::int64_t j = 0; j < view.columns; ++j) {
         for (std::int64_t i = 0; i < view.rows; ++i)
@@ -104,6 +108,7 @@ class Burst {
     spec.rows = tile * rows * spec.distribution.grid_rows;
     spec.columns = tile * places * spec.distribution.grid_columns;
     spec.layout.tile = tile;
+    spec.spare_count = 0;  // nothing is renamed
     tiles_ = static_cast<double>(rows * places);
     return node.matrix<double>(spec);
   }
@@ -114,15 +119,38 @@ class Burst {
   Matrix<double> a_;
 };
 
+/// Tiles for all places, or none where one of the nodes has no room for them beside what the run
+/// itself holds. Collective.
+std::vector<Burst> make_bursts(Node& node, std::int64_t host_tile, std::int64_t device_tile) {
+  std::vector<Burst> bursts;
+  bool has_room = true;
+  const auto block = static_cast<std::size_t>(device_tile * device_tile) * sizeof(double);
+  for (std::int32_t p = 1; p < node.store().places(); ++p) {
+    // Devices whose tiles all fit do not begin to work out of core for this.
+    const bool fits = node.store().cache(PlaceId{p}).holds_all();
+    const bool will_fit = node.store().blocks_available(PlaceId{p}, block) >= 2 * tiles_each;
+    has_room = has_room && (!fits || will_fit);
+  }
+  try {
+    if (has_room) bursts.emplace_back(node, host_tile, false);
+    if (has_room && node.facts().devices > 0) bursts.emplace_back(node, device_tile, true);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::usage) throw;
+    has_room = false;
+  }
+  if (reduce(node, has_room ? 1 : 0, Reduction::minimum) == 0) return {};
+  for (Burst& burst : bursts) burst.fill();
+  return bursts;
+}
+
 }  // namespace
 
 std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, double flops) {
   const std::int64_t host_tile = std::min(layout.tile, host_tile_max);
   const double product = 2 * std::pow(static_cast<double>(layout.tile), 3);
   if (flops < flops_min || flops < product) return std::nullopt;
-  std::vector<Burst> bursts;
-  bursts.emplace_back(node, host_tile, false);
-  if (node.facts().devices > 0) bursts.emplace_back(node, layout.tile, true);
+  const std::vector<Burst> bursts = make_bursts(node, host_tile, layout.tile);
+  if (bursts.empty()) return std::nullopt;
 
   double rate = 0;  // of this node
   std::vector<std::int32_t> rounds(bursts.size(), 1);

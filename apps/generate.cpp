@@ -12,6 +12,8 @@
 #include "algorithms/matrix/npy_writer.hpp"
 #include "apps/file_uses.hpp"
 #include "base/error.hpp"
+#include "base/units.hpp"
+#include "node-runtime/topology/cpu.hpp"
 
 namespace heddle {
 namespace {
@@ -21,11 +23,12 @@ constexpr std::int64_t panel_elements = std::int64_t{1} << 21;  // 16 MiB
 /// A file under its temporary name.
 class PendingFile {
  public:
-  PendingFile(Run& run, const std::string& path, const MatrixSource& source, const std::string& tag)
+  PendingFile(Run& run, const std::string& path, std::int64_t rows, std::int64_t columns,
+              const std::string& tag)
       : path_(path),
         name_(std::make_unique<TemporaryName>(run.janitor(),
                                               NpyWriter::temporary_path_of(path, tag))),
-        writer_(NpyWriter::create(path, source.rows(), source.columns(), tag)) {}
+        writer_(NpyWriter::create(path, rows, columns, tag)) {}
 
   void fill(const MatrixSource& source) {
     const std::int64_t rows = std::min(source.rows(), panel_elements);
@@ -56,6 +59,17 @@ class PendingFile {
   NpyWriter writer_;
 };
 
+void check_memory(const GeneratorOptions& options) {
+  const std::uint64_t needed = generator_bytes(options) + panel_elements * sizeof(double);
+  const std::uint64_t available = CpuTopology::detect().memory_available_bytes();
+  if (needed <= available) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("not enough memory: {} are needed to generate a {} matrix of {} columns, "
+                          "{} are available; choose fewer, or another kind",
+                          format_bytes(needed), generator_name(options.kind), options.n,
+                          format_bytes(available)));
+}
+
 }  // namespace
 
 void generate(const GenerateOptions& options, Run& run) {
@@ -69,29 +83,31 @@ void generate(const GenerateOptions& options, Run& run) {
     throw Error(ErrorCode::usage,
                 "--rhs COLUMNS and --right-hand-sides FILE go together; give both or neither");
   }
+  // What can be refused is, before anything of the matrix's size is computed.
   FileUses files;
   files.writes("--matrix", options.matrix_file);
   if (options.sides_file) files.writes("--right-hand-sides", *options.sides_file);
   files.check_distinct();
   files.check_writable();
-  const std::unique_ptr<MatrixSource> matrix = make_generator(options.matrix);
-  std::unique_ptr<MatrixSource> sides;
-  if (options.sides) {
+  check_generator(options.matrix);
+  const std::int64_t rows = options.matrix.m.value_or(options.matrix.n);
+  const std::string tag = fmt::format("{}", ::getpid());
+  PendingFile matrix_file(run, options.matrix_file, rows, options.matrix.n, tag);
+  std::optional<PendingFile> sides_file;
+  if (options.sides) sides_file.emplace(run, *options.sides_file, rows, *options.sides, tag);
+  check_memory(options.matrix);
+
+  matrix_file.fill(*make_generator(options.matrix));
+  if (sides_file) {
     GeneratorOptions random;
     random.kind = GeneratorKind::random;
-    random.m = matrix->rows();
+    random.m = rows;
     random.n = *options.sides;
     random.seed = options.sides_seed;
-    sides = make_generator(random);
+    sides_file->fill(*make_generator(random));
   }
-  const std::string tag = fmt::format("{}", ::getpid());
-  PendingFile matrix_file(run, options.matrix_file, *matrix, tag);
-  std::optional<PendingFile> sides_file;
-  if (sides) sides_file.emplace(run, *options.sides_file, *sides, tag);
-  matrix_file.fill(*matrix);
-  if (sides) sides_file->fill(*sides);
   matrix_file.finish(run.results());
-  if (sides) sides_file->finish(run.results());
+  if (sides_file) sides_file->finish(run.results());
   run.results().commit();
 }
 

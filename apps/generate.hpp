@@ -9,6 +9,9 @@
 
 namespace heddle {
 
+/// Most rows, and most columns, as in configurations.
+inline constexpr std::int64_t generator_extent_max = 1'000'000'000;
+
 struct GenerateOptions {
   GeneratorOptions matrix;
   std::string matrix_file;  ///< .npy

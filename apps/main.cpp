@@ -12,6 +12,7 @@
 #include "apps/command_line.hpp"
 #include "apps/generate.hpp"
 #include "apps/launcher.hpp"
+#include "apps/option_checks.hpp"
 #include "apps/solve.hpp"
 #include "apps/terminal.hpp"
 #include "apps/tools.hpp"
@@ -25,13 +26,16 @@ void add_solve(CLI::App& app, SolveOptions& o, Work& work) {
   command->add_option("file", o.file, "the problem, YAML")->required()->type_name("FILE.yaml");
   add_overrides(*command, o.overrides,
                 "change one key of the file; may be given many times, the last one counts");
-  command->add_option("--report", o.report, "write the report there")->type_name("FILE.json");
+  command->add_option("--report", o.report, "write the report there")
+      ->type_name("FILE.json")
+      ->check(option_checks::written());
   command
       ->add_option(
           "--trace", o.trace,
           "write the trace there, as trace.file: a folder for heddle analyze, or FILE.json "
           "for a viewer")
-      ->type_name("RUN");
+      ->type_name("RUN")
+      ->check(option_checks::written());
   command->add_flag("--dry-run", o.dry_run, "stop after the plan");
   add_verbosity(*command, o.verbosity);
   command->footer(
@@ -54,34 +58,48 @@ void add_generate(CLI::App& app, GenerateOptions& o, Work& work) {
     o.matrix.kind = *found;
   };
   command->add_option_function<std::string>("--kind", kind, kinds)->required()->type_name("KIND");
-  command->add_option("-n", o.matrix.n, "columns")->required()->check(CLI::NonNegativeNumber);
-  command->add_option("-m", o.matrix.m, "rows, n unless given");
+  const CLI::Validator extent = option_checks::whole(0, generator_extent_max);
+  const CLI::Validator any_number = option_checks::number();
+  command->add_option("-n", o.matrix.n, "columns")->required()->check(extent);
+  command->add_option("-m", o.matrix.m, "rows, n unless given")->check(extent);
   command->add_option("--seed", o.matrix.seed, "of all kinds that are random")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(option_checks::whole(0));
   command
       ->add_option("--condition", o.matrix.condition,
                    "spd: largest over smallest eigenvalue; conditioned: singular value; graded: "
                    "scale of a column")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(any_number);
   command->add_option("--range", o.matrix.range, "kriging: correlation length")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(any_number);
   command->add_option("--smoothness", o.matrix.smoothness, "kriging: order of the covariance")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(any_number);
   command->add_option("--nugget", o.matrix.nugget, "kriging: added to the diagonal")
-      ->capture_default_str();
-  command->add_option("--rank", o.matrix.rank,
-                      "dependent: independent columns, n - 1 unless given");
+      ->capture_default_str()
+      ->check(any_number);
+  command->add_option("--rank", o.matrix.rank, "dependent: independent columns, n - 1 unless given")
+      ->check(extent);
   command
       ->add_option("--distance", o.matrix.distance,
                    "dependent: largest deviation from the linear dependence")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(any_number);
   command->add_option("--matrix", o.matrix_file, "the file to write")
       ->required()
-      ->type_name("OUT.npy");
-  command->add_option("--rhs", o.sides, "number of right-hand sides")->type_name("COLUMNS");
+      ->type_name("OUT.npy")
+      ->check(option_checks::written_matrix());
+  command->add_option("--rhs", o.sides, "number of right-hand sides")
+      ->type_name("COLUMNS")
+      ->check(option_checks::whole(1, generator_extent_max));
   command->add_option("--right-hand-sides", o.sides_file, "the file for them")
-      ->type_name("OUT.npy");
-  command->add_option("--rhs-seed", o.sides_seed, "of the right-hand sides")->capture_default_str();
+      ->type_name("OUT.npy")
+      ->check(option_checks::written_matrix());
+  command->add_option("--rhs-seed", o.sides_seed, "of the right-hand sides")
+      ->capture_default_str()
+      ->check(option_checks::whole(0));
   command->callback([&o, &work] {
     work = [&o](Run& run) {
       generate(o, run);

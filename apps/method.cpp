@@ -32,6 +32,7 @@ Matrix<double> Shadows::operator()(const MatrixSpec& spec) const {
   state->spec = spec;
   state->spec.layout.rows = spec.rows;
   state->spec.layout.columns = spec.columns;
+  check_tile_count(state->spec.layout);
   return Matrix<double>(std::move(state));
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <set>
 
 #include "algorithms/io/agreement.hpp"
 #include "base/units.hpp"
@@ -20,21 +21,23 @@ std::string row(std::string_view label, std::string_view text) {
   return fmt::format("  {:<18}{}\n", label, text);
 }
 
-/// As the store lays blocks out: whole cache lines, an odd number of pairs.
-double block_bytes(const TileLayout& layout, TileRow i, TileColumn c) {
-  constexpr std::int64_t pair = 128;
-  const std::int64_t bytes = 8 * layout.row_count(i) * layout.column_count(c);
-  return static_cast<double>(((bytes + pair - 1) / pair | 1) * pair);
+std::size_t tile_bytes(const TileLayout& layout, TileRow i, TileColumn c) {
+  return static_cast<std::size_t>(layout.row_count(i) * layout.column_count(c)) * sizeof(double);
 }
 
-double largest_block_bytes(const TileLayout& layout) {
+std::size_t largest_tile_bytes(const TileLayout& layout) {
   if (layout.tile_rows() == 0) return 0;
-  double most = 0;
+  std::size_t most = 0;
   for (TileColumn c{0}; c.value() < std::min(layout.tile_columns(), layout.pieces_per_wide());
        ++c) {
-    most = std::max(most, block_bytes(layout, TileRow{0}, c));
+    most = std::max(most, tile_bytes(layout, TileRow{0}, c));
   }
   return most;
+}
+
+double block_bytes(std::size_t place, std::size_t bytes) {
+  return static_cast<double>(
+      TileStore::bytes_of_block(PlaceId{static_cast<std::int32_t>(place)}, bytes));
 }
 
 }  // namespace
@@ -45,10 +48,22 @@ Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& con
       method_(method),
       facts_(node.facts()),
       bytes_(static_cast<std::size_t>(facts_.devices) + 1) {
+  bytes_[0].available = static_cast<double>(facts_.memory_available_bytes);
+  for (std::size_t p = 1; p < bytes_.size(); ++p) {
+    const PlaceId place{static_cast<std::int32_t>(p)};
+    bytes_[p].available = static_cast<double>(node.store().cache(place).bytes());
+  }
   check_total(node);
-  Undertaking undertaking = method.undertaking();
-  count_tiles(undertaking);
+  std::optional<Undertaking> made;
+  together(node, [&] { made = method.undertaking(); });
+  Undertaking& undertaking = *made;
+  check_tiles(node, undertaking);
+  for (const Undertaking::Held& held : undertaking.held) {
+    count_tiles(held, &held == &undertaking.held.front());
+  }
+  find_idle_nodes(undertaking.held.front().matrix);
   plan_jobs(node, undertaking);
+  plan_staging();
   plan_out_of_core();
   check_places(node);
 }
@@ -57,7 +72,7 @@ Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& con
 void Plan::check_total(Node& node) const {
   const double needed = method_.bytes_in_all();
   double all = 0;
-  for (std::size_t p = 0; p < bytes_.size(); ++p) all += available(p);
+  for (const Bytes& place : bytes_) all += place.available;
   all = reduce(node, all, Reduction::sum);
   if (needed <= all) return;
   throw AgreedError(
@@ -69,45 +84,63 @@ void Plan::check_total(Node& node) const {
                   problem_.wanted().verify ? " or set problem.verify=false" : ""));
 }
 
-double Plan::available(std::size_t place) const {
-  return static_cast<double>(place == 0 ? facts_.memory_available_bytes
-                                        : facts_.device_memory_bytes);
+/// The least that so many tiles take, before they are counted one by one.
+void Plan::check_tiles(Node& node, const Undertaking& undertaking) const {
+  double needed = 0;
+  for (const Undertaking::Held& held : undertaking.held) {
+    const TileLayout& l = held.matrix.layout();
+    const double share = held.matrix.storage() == Storage::full ? 1 : 0.5;
+    needed += share * l.tile_rows() * l.tile_columns() * block_bytes(0, 1);
+  }
+  double all = 0;
+  for (const Bytes& place : bytes_) all += place.available;
+  all = reduce(node, all, Reduction::sum);
+  if (needed <= all) return;
+  throw AgreedError(ErrorCode::usage,
+                    fmt::format("not enough memory: tiles of {} x {} take {} at least, but {} are "
+                                "available on {} nodes; choose larger tiles (layout.tile)",
+                                undertaking.held.front().matrix.layout().tile,
+                                undertaking.held.front().matrix.layout().wide_width(),
+                                bytes_text(needed), bytes_text(all), facts_.nodes));
 }
 
-void Plan::count_tiles(const Undertaking& undertaking) {
-  std::vector<bool> works(static_cast<std::size_t>(facts_.nodes), false);
-  for (const Undertaking::Held& held : undertaking.held) {
-    const Matrix<double>& m = held.matrix;
-    const bool is_first = &held == &undertaking.held.front();
-    for (TileColumn c{0}; c.value() < m.layout().tile_columns(); ++c) {
-      for (TileRow i{0}; i.value() < m.layout().tile_rows(); ++i) {
-        if (!m.stores(i, c)) continue;
-        const Location home = m.home(i, c);
-        if (is_first) {
-          ++tiles_;
-          works[static_cast<std::size_t>(home.node.value())] = true;
-        }
-        if (home.node.value() != facts_.rank) continue;
-        const auto tile = block_bytes(m.layout(), i, c);
-        Bytes& place = bytes_[static_cast<std::size_t>(home.place.value())];
-        switch (held.use) {
-          case Undertaking::Use::matrix:
-            place.matrix += tile;
-            break;
-          case Undertaking::Use::copy:
-            place.copy += tile;
-            break;
-          case Undertaking::Use::sides:
-            place.sides += tile;
-            break;
-        }
-        if (is_first && problem_.keeps_elements()) {
-          // Of a symmetric matrix the mirrored block is read too, unless it is so by construction.
-          const bool mirrored =
-              m.storage() == Storage::lower && !problem_.is_symmetric_by_construction();
-          bytes_[0].file += mirrored ? 2 * tile : tile;
-        }
+/// All blocks that the node's memory has of a matrix: its tiles, and the spare ones of each size of
+/// tile that occurs at a place.
+void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
+  const Matrix<double>& m = held.matrix;
+  std::vector<std::set<std::size_t>> sizes(bytes_.size());
+  for (TileColumn c{0}; c.value() < m.layout().tile_columns(); ++c) {
+    for (TileRow i{0}; i.value() < m.layout().tile_rows(); ++i) {
+      if (!m.stores(i, c)) continue;
+      const Location home = m.home(i, c);
+      if (home.node.value() != facts_.rank) continue;
+      const auto p = static_cast<std::size_t>(home.place.value());
+      const std::size_t bytes = tile_bytes(m.layout(), i, c);
+      sizes[p].insert(bytes);
+      bytes_[p].of(held.use) += block_bytes(p, bytes);
+      if (is_input && problem_.keeps_elements()) {
+        // Of a symmetric matrix the mirrored block is read too, unless it is so by construction.
+        const bool mirrored =
+            m.storage() == Storage::lower && !problem_.is_symmetric_by_construction();
+        bytes_[0].file += static_cast<double>(mirrored ? 2 * bytes : bytes);
       }
+    }
+  }
+  for (std::size_t p = 0; p < bytes_.size(); ++p) {
+    for (const std::size_t bytes : sizes[p]) {
+      bytes_[p].of(held.use) += m.state()->spec.spare_count * block_bytes(p, bytes);
+      bytes_[p].largest = std::max(bytes_[p].largest, bytes);
+    }
+  }
+}
+
+void Plan::find_idle_nodes(const Matrix<double>& matrix) {
+  std::vector<bool> works(static_cast<std::size_t>(facts_.nodes), false);
+  for (TileColumn c{0}; c.value() < matrix.layout().tile_columns(); ++c) {
+    for (TileRow i{0}; i.value() < matrix.layout().tile_rows(); ++i) {
+      if (!matrix.stores(i, c)) continue;
+      ++tiles_;
+      works[static_cast<std::size_t>(matrix.home(i, c).node.value())] = true;
     }
   }
   for (std::int32_t node = 0; node < facts_.nodes; ++node) {
@@ -116,32 +149,29 @@ void Plan::count_tiles(const Undertaking& undertaking) {
 }
 
 void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
-  const auto largest_block = [&](const JobSpec& spec) {
-    double most = 0;
+  const auto largest_tile = [&](const JobSpec& spec) {
+    std::size_t most = 0;
     for (const protocol::MatrixId id : spec.matrices) {
-      if (!Shadows::is_shadow(id)) {
-        most = std::max(most, static_cast<double>(node.store().largest_tile_bytes(id)));
-      }
+      if (!Shadows::is_shadow(id)) most = std::max(most, node.store().largest_tile_bytes(id));
       for (const Undertaking::Held& held : undertaking.held) {
-        if (held.matrix.id() == id) {
-          most = std::max(most, largest_block_bytes(held.matrix.layout()));
-        }
+        if (held.matrix.id() == id) most = std::max(most, largest_tile_bytes(held.matrix.layout()));
       }
     }
     return most;
   };
   const auto add = [&](JobSpec spec) {
-    const double block = largest_block(spec);
-    largest_block_ = std::max(largest_block_, block);
+    const std::size_t tile = largest_tile(spec);
     const bool has_temporaries = !spec.temporaries.empty();
     const Job job = node.prepare(std::move(spec));
     for (std::size_t p = 0; p < bytes_.size(); ++p) {
+      Bytes& place = bytes_[p];
+      const double block = block_bytes(p, tile);
       const std::int32_t minimum = job.blocks_minimum()[p];
-      const std::int32_t blocks =
-          node.engine().pool_capacity(PlaceId{static_cast<std::int32_t>(p)}, minimum,
-                                      has_temporaries, static_cast<std::size_t>(block));
-      bytes_[p].pools = std::max(bytes_[p].pools, blocks * block);
-      bytes_[p].pools_min = std::max(bytes_[p].pools_min, minimum * block);
+      const std::int32_t blocks = node.engine().pool_capacity(PlaceId{static_cast<std::int32_t>(p)},
+                                                              minimum, has_temporaries, tile);
+      place.pools = std::max(place.pools, blocks * block);
+      place.pools_min = std::max(place.pools_min, minimum * block);
+      if (minimum > 0) place.largest = std::max(place.largest, tile);
     }
     return static_cast<double>(job.tasks_planned());
   };
@@ -151,47 +181,57 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
   for (JobSpec& spec : undertaking.others) add(std::move(spec));
 }
 
+/// To read, check and write the tiles of devices, each CPU worker has a copy of one of each device.
+void Plan::plan_staging() {
+  for (std::size_t p = 1; p < bytes_.size(); ++p) {
+    bytes_[0].staging += facts_.cpu_workers * static_cast<double>(bytes_[p].largest);
+  }
+}
+
 /// What a device has no room for is in host memory meanwhile: all of its tiles have a place there
-/// then, as they have where the host may use any of them.
+/// then, as they have where the host may use any of them. More tiles on their way than are needed
+/// are only kept where there is room for them.
 void Plan::plan_out_of_core() {
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
     Bytes& b = bytes_[p];
-    // More tiles on their way than are needed are only kept where there is room for them.
-    const double rest = b.total() - b.pools;
-    if (b.total() > available(p)) b.pools = std::max(b.pools_min, available(p) - rest);
-    if (b.total() > available(p)) is_out_of_core_ = true;
-    if (b.total() > available(p) || facts_.backs_tiles) bytes_[0].backing += b.total();
+    b.shrink_pools();
+    if (!b.fits()) is_out_of_core_ = true;
+    if (b.fits() && !facts_.backs_tiles) continue;
+    const auto in_all = static_cast<std::uint64_t>(b.total());
+    bytes_[0].backing += static_cast<double>(TileStore::backing_bytes_max(in_all));
   }
+  bytes_[0].shrink_pools();
 }
 
 std::optional<Error> Plan::trouble_at(std::size_t p) const {
   const Bytes& b = bytes_[p];
-  if (b.total() <= available(p)) return std::nullopt;
+  if (b.fits()) return std::nullopt;
   const std::string parts = fmt::format(
       "matrix {}, copy for the verification {}, right-hand sides {}, tiles on their "
-      "way {}, text of the file {}",
-      bytes_text(b.matrix), bytes_text(b.copy), bytes_text(b.sides), bytes_text(b.pools),
-      bytes_text(b.file));
+      "way {}",
+      bytes_text(b.matrix), bytes_text(b.copy), bytes_text(b.sides), bytes_text(b.pools));
   const std::string_view advice = problem_.wanted().verify
                                       ? "; use more nodes or set problem.verify=false"
                                       : "; use more nodes";
   if (p == 0) {
-    return Error(ErrorCode::usage,
-                 fmt::format("not enough memory on the host: {} are needed ({}, tiles of devices "
-                             "that have no room for them {}), {} are available{}",
-                             bytes_text(b.total()), parts, bytes_text(b.backing),
-                             bytes_text(available(p)), advice));
+    return Error(
+        ErrorCode::usage,
+        fmt::format("not enough memory on the host: {} are needed ({}, text of the file "
+                    "{}, copies of workers {}, tiles of devices that have no room for "
+                    "them {}), {} are available{}",
+                    bytes_text(b.total()), parts, bytes_text(b.file), bytes_text(b.staging),
+                    bytes_text(b.backing), bytes_text(b.available), advice));
   }
-  const double least = static_cast<double>(TileStore::least_device_bytes(
-      static_cast<std::size_t>(largest_block_), static_cast<std::size_t>(facts_.devices)));
-  if (available(p) >= least) return std::nullopt;
+  const double least = static_cast<double>(
+      TileStore::least_device_bytes(b.largest, static_cast<std::size_t>(facts_.devices)));
+  if (b.available >= least) return std::nullopt;
   return Error(
       ErrorCode::usage,
       fmt::format("not enough memory on device {}: {} are needed ({}), or {} to work out of core "
                   "with tiles of up to {}; {} are available{}, choose smaller tiles (layout.tile), "
                   "or widen runtime.devices.memory",
-                  p - 1, bytes_text(b.total()), parts, bytes_text(least),
-                  bytes_text(largest_block_), bytes_text(available(p)), advice));
+                  p - 1, bytes_text(b.total()), parts, bytes_text(least), format_bytes(b.largest),
+                  bytes_text(b.available), advice));
 }
 
 void Plan::check_places(Node& node) const {
@@ -227,13 +267,14 @@ std::string Plan::memory_rows() const {
                                                 });
     out += row(p == 0 ? "host memory" : "device memory",
                fmt::format("{} of {} available on node {}{}", bytes_text(b.total()),
-                           bytes_text(available(p)), facts_.rank, p == 0 ? "" : ", each device"));
+                           bytes_text(b.available), facts_.rank, p == 0 ? "" : ", each device"));
     std::string parts = fmt::format("matrix {}", bytes_text(b.matrix));
     if (b.copy > 0) parts += fmt::format(", {} {}", copy_name(), bytes_text(b.copy));
     if (b.sides > 0) parts += fmt::format(", right-hand sides {}", bytes_text(b.sides));
     out += row("", parts);
     std::string more = fmt::format("tiles on their way {}", bytes_text(b.pools));
     if (b.file > 0) more += fmt::format(", text of the file {}", bytes_text(b.file));
+    if (b.staging > 0) more += fmt::format(", copies of workers {}", bytes_text(b.staging));
     out += row("", more);
     if (b.backing > 0) {
       out += row("", fmt::format("{} {}",

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,17 +36,34 @@ class Plan {
     double pools = 0;      ///< tiles on their way, of the job that needs most
     double pools_min = 0;  ///< with which the jobs can still advance
     double file = 0;       ///< what a text file leaves in memory
+    double staging = 0;    ///< of the host: copies of devices' tiles that workers visit
     double backing = 0;    ///< of the host: for tiles of devices that work out of core
-    [[nodiscard]] double total() const { return matrix + copy + sides + pools + file + backing; }
+    double available = 0;
+    std::size_t largest = 0;  ///< of the tiles that have a block here
+
+    [[nodiscard]] double total() const {
+      return matrix + copy + sides + pools + file + staging + backing;
+    }
+    [[nodiscard]] bool fits() const { return total() <= available; }
+    [[nodiscard]] double& of(Undertaking::Use use) {
+      if (use == Undertaking::Use::matrix) return matrix;
+      return use == Undertaking::Use::copy ? copy : sides;
+    }
+    /// Jobs take no more tiles on their way than there is room for beside what they need.
+    void shrink_pools() {
+      if (!fits()) pools = std::max(pools_min, available - (total() - pools));
+    }
   };
 
   void check_total(Node& node) const;
-  void count_tiles(const Undertaking& undertaking);
+  void check_tiles(Node& node, const Undertaking& undertaking) const;
+  void count_tiles(const Undertaking::Held& held, bool is_input);
+  void find_idle_nodes(const Matrix<double>& matrix);
   void plan_jobs(Node& node, Undertaking& undertaking);
+  void plan_staging();
   void plan_out_of_core();
   [[nodiscard]] std::optional<Error> trouble_at(std::size_t place) const;
   void check_places(Node& node) const;
-  [[nodiscard]] double available(std::size_t place) const;
   [[nodiscard]] std::string_view copy_name() const;
   [[nodiscard]] std::string memory_rows() const;
   [[nodiscard]] std::string idle_text() const;
@@ -54,7 +73,6 @@ class Plan {
   Method& method_;
   NodeFacts facts_;
   std::vector<Bytes> bytes_;       ///< by place
-  double largest_block_ = 0;       ///< of any pool
   std::vector<std::string> idle_;  ///< nodes without a tile of the matrix
   std::int64_t tiles_ = 0;         ///< of the matrix that are stored, on all nodes
   double tasks_min_ = 0;           ///< of a node's factorization

@@ -21,6 +21,16 @@ namespace {
 /// the updates of tall tiles are wide products.
 constexpr std::int64_t product_tile_min = 256;
 
+/// A tile column of the widest ones.
+TileColumn widest_column(const TileLayout& layout) {
+  TileColumn widest{0};
+  const std::int32_t columns = std::min(layout.tile_columns(), layout.pieces_per_wide());
+  for (TileColumn c{1}; c.value() < columns; ++c) {
+    if (layout.column_count(c) > layout.column_count(widest)) widest = c;
+  }
+  return widest;
+}
+
 class QrMethod final : public Method {
  public:
   QrMethod(Node& node, Problem& problem)
@@ -87,6 +97,12 @@ class QrMethod final : public Method {
     u.held.push_back({copy.x, Use::copy});
     u.held.push_back({copy.top, Use::copy});
     u.others.push_back(apply_q_to_triangle(q, copy));
+    if (problem_.wanted().verify && problem_.n() > 0) {
+      const TileColumn c = widest_column(q.a.layout());
+      const Matrix<double> product = shadow(columns_of_product_spec(copy.x, c));
+      u.held.push_back({product, Use::copy});
+      u.others.push_back(subtract_transposed_product(product, copy.x, copy.x, c));
+    }
     if (problem_.wanted().verify && problem_.has_sides()) {
       u.others.push_back(subtract_product(b.x, copy.x, x));
       if (is_tall()) u.others.push_back(subtract_transposed_product(b.top, copy.x, b.x));
@@ -95,17 +111,17 @@ class QrMethod final : public Method {
   }
 
   void read() override {
-    together(node_, [&] {
-      q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
-      problem_.matrix().prepare(wanted_of_tiles(q_->a));
-    });
+    q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
+    together(node_, [&] { static_cast<void>(problem_.matrix()); });
+    prepare_together(node_, problem_.matrix(), wanted_of_tiles(q_->a));
     read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name());
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       b_ = qr_sides(*q_, problem_.sides());
       x_ = right_hand_sides(q_->r, problem_.sides());
-      problem_.right_hand_sides().prepare(wanted_of_tiles(b_->x));
+      static_cast<void>(problem_.right_hand_sides());
     });
+    prepare_together(node_, problem_.right_hand_sides(), wanted_of_tiles(b_->x));
     read_tiles(problem_.right_hand_sides(), b_->x, Checked::yes, problem_.sides_name());
   }
 

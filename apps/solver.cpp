@@ -92,7 +92,7 @@ void Solver::describe() {
   report_.blas_kernels = facts.blas_kernels;
   if (!facts.machine_file.empty()) report_.machine_file = facts.machine_file;
   for (const std::string& warning : facts.warnings) {
-    if (is_first()) log_.warn("{}", warning);
+    if (is_first()) log_.warn("{}", printable(warning, LineBreaks::kept));
   }
   log_.debug("node {} of {}: {}, {} workers, {} devices", facts.rank, facts.nodes, facts.cpu_model,
              facts.cpu_workers, facts.devices);

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace heddle {
 namespace {
@@ -17,8 +18,9 @@ void complain(int error) {
 
 }  // namespace
 
-void print(const std::string& text) {
+void print(const std::string& message) {
   if (std::ferror(stdout) != 0) return;
+  const std::string text = printable(message, LineBreaks::kept);
   const bool is_taken = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (is_taken && std::fflush(stdout) == 0) return;
   if (errno != EPIPE) return complain(errno);
@@ -26,7 +28,7 @@ void print(const std::string& text) {
 }
 
 void print_error(const std::string& message) {
-  const std::string text = fmt::format("heddle: {}\n", message);
+  const std::string text = fmt::format("heddle: {}\n", printable(message, LineBreaks::kept));
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
   static_cast<void>(std::fflush(stderr));
 }

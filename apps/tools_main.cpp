@@ -1,12 +1,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <fmt/format.h>
+#include <limits>
 #include <string>
 
 #include "apps/analyze.hpp"
 #include "apps/bench_p2p.hpp"
 #include "apps/command_line.hpp"
 #include "apps/doctor.hpp"
+#include "apps/option_checks.hpp"
 #include "apps/replay.hpp"
 #include "apps/simulate.hpp"
 #include "apps/tools.hpp"
@@ -19,10 +21,11 @@ namespace {
 void add_tune(CLI::App& app, TuneOptions& o, Work& work) {
   CLI::App* command = app.add_subcommand("tune", std::string(purpose_of("tune")));
   command->add_option("--output", o.output, "write it there instead of the default place")
-      ->type_name("FILE.yaml");
+      ->type_name("FILE.yaml")
+      ->check(option_checks::written());
   command->add_option("--seconds", o.seconds, "to measure for")
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 120.0));
+      ->check(option_checks::number(1, 120));
   add_overrides(*command, o.overrides,
                 "a key of configuration files: runtime.devices, runtime.cpu_workers, machine; may "
                 "be given many times");
@@ -41,7 +44,9 @@ void add_tune(CLI::App& app, TuneOptions& o, Work& work) {
 
 void add_doctor(CLI::App& app, DoctorOptions& o, Work& work) {
   CLI::App* command = app.add_subcommand("doctor", std::string(purpose_of("doctor")));
-  command->add_option("--report", o.report, "write the same there")->type_name("FILE.json");
+  command->add_option("--report", o.report, "write the same there")
+      ->type_name("FILE.json")
+      ->check(option_checks::written());
   add_overrides(*command, o.overrides,
                 "a key of configuration files: runtime.devices; may be given many times");
   add_verbosity(*command, o.verbosity);
@@ -61,7 +66,9 @@ void add_bench(CLI::App& app, BenchP2pOptions& o, Work& work) {
   bench->require_subcommand(1);
   CLI::App* command = bench->add_subcommand(
       "p2p", "latency and bandwidth of messages between two nodes, from and to hosts and devices");
-  command->add_option("--report", o.report, "write the same there")->type_name("FILE.json");
+  command->add_option("--report", o.report, "write the same there")
+      ->type_name("FILE.json")
+      ->check(option_checks::written());
   add_overrides(*command, o.overrides,
                 "a key of configuration files: runtime.devices; may be given many times");
   add_verbosity(*command, o.verbosity);
@@ -71,21 +78,23 @@ void add_bench(CLI::App& app, BenchP2pOptions& o, Work& work) {
                     "say how each message comes, and why not otherwise; with -v its fragments too");
   command->add_flag("--apart", o.apart, "share nothing, as nodes of different hosts");
   command->add_option("--only", o.only, "rows that contain it: 'device-device', 'triangle'");
-  command->add_option("--bytes-max", o.bytes_max, "largest message")->check(CLI::PositiveNumber);
-  command->add_option("-n,--orders", o.orders, "of matrices")->check(CLI::PositiveNumber);
+  command->add_option("--bytes-max", o.bytes_max, "largest message")
+      ->check(option_checks::whole(1));
+  command->add_option("-n,--orders", o.orders, "of matrices")
+      ->check(option_checks::whole(1, 1'000'000'000));
   command->add_option("--ring-piece", o.ring_piece_bytes, "bytes of a slot of path ring")
-      ->check(CLI::Range(std::int64_t{4096}, std::int64_t{1} << 30U))
+      ->check(option_checks::whole(4096, std::int64_t{1} << 30U))
       ->capture_default_str();
   command->add_option("--ring-slots", o.ring_slots, "slots of a message of path ring")
-      ->check(CLI::Range(1, 64))
+      ->check(option_checks::whole(1, 64))
       ->capture_default_str();
   command->add_option("--window", o.window, "messages under way together, at most")
-      ->check(CLI::Range(2, 256))
+      ->check(option_checks::whole(2, 256))
       ->capture_default_str();
   command->add_option("--repetitions", o.repetitions, "timings of each")
-      ->check(CLI::Range(1, 1000));
+      ->check(option_checks::whole(1, 1000));
   command->add_option("--seconds", o.seconds, "least time of one timing")
-      ->check(CLI::NonNegativeNumber);
+      ->check(option_checks::number(0));
   command->footer(
       "On two nodes: mpiexec.mpich -n 2 heddle bench p2p\n\nExit status: 0 all messages arrived as "
       "they should, 1 some did not, 2 bad usage\nor configuration, 4 a node or its communication "
@@ -98,12 +107,16 @@ void add_analyze(CLI::App& app, AnalyzeOptions& o, Work& work) {
   command->add_option("runs", o.runs, "what heddle solve --trace has written")
       ->required()
       ->type_name("RUN");
-  command->add_option("--job", o.job, "which of the run's jobs; the factorization, unless given");
-  command->add_option("--report", o.report, "write the same there")->type_name("FILE.json");
+  command->add_option("--job", o.job, "which of the run's jobs; the factorization, unless given")
+      ->check(option_checks::whole(0, std::numeric_limits<std::int32_t>::max()));
+  command->add_option("--report", o.report, "write the same there")
+      ->type_name("FILE.json")
+      ->check(option_checks::written());
   command
       ->add_option("--html", o.html,
                    "write a page for a browser there, with a timeline; several runs side by side")
-      ->type_name("FILE.html");
+      ->type_name("FILE.html")
+      ->check(option_checks::written());
   command->footer(
       "Of a run's folder, or the file of one node. Several runs are put side by side, with what "
       "changed\nagainst the first. What is cut, damaged or missing is named, and the rest is "
@@ -125,19 +138,25 @@ void add_prediction(CLI::App& command, PredictionOptions& o) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--policies", o.policies,
                    "compare rules of priorities, and windows of several sizes");
-  command.add_option("--seed", o.seed,
-                     "of what is drawn: times of kernels with noise, random priorities, workers' "
-                     "paces (1)");
+  command
+      .add_option("--seed", o.seed,
+                  "of what is drawn: times of kernels with noise, random priorities, workers' "
+                  "paces (1)")
+      ->check(option_checks::whole(0));
   command
       .add_option("--repeat", o.repeat,
                   "simulate with so many seeds, and tell the median and where 90 % of them lie "
                   "(9 where a run's paces are drawn and tasks are few, else 1)")
-      ->check(CLI::Range(1, 1000));
-  command.add_option("--report", o.report, "write the figures there")->type_name("FILE.json");
+      ->check(option_checks::whole(1, 1000));
+  command.add_option("--report", o.report, "write the figures there")
+      ->type_name("FILE.json")
+      ->check(option_checks::written());
   command.add_option("--picture", o.picture, "draw what --sweep or --policies compares")
-      ->type_name("FILE.svg");
+      ->type_name("FILE.svg")
+      ->check(option_checks::written());
   command.add_option("--trace", o.trace, "write the trace there, for heddle analyze")
-      ->type_name("RUN");
+      ->type_name("RUN")
+      ->check(option_checks::written());
 }
 
 /// Behind the exit status.
@@ -205,7 +224,10 @@ void add_trace(CLI::App& app, TraceExportOptions& o, Work& work) {
           "for ui.perfetto.dev and chrome://tracing; csv: a table; paje: for ViTE and pajeng")
       ->required()
       ->type_name("FORMAT");
-  command->add_option("--output", o.output, "the file to write")->required()->type_name("FILE");
+  command->add_option("--output", o.output, "the file to write")
+      ->required()
+      ->type_name("FILE")
+      ->check(option_checks::written());
   command->footer(
       "Exit status: 0 all is there, 1 part of the trace could not be read, 2 bad usage, or nothing "
       "could.");

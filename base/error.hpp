@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/printable.hpp"
+
 namespace heddle {
 
 /// What kind of failure this is; decides the exit status of the binary (DESIGN section 5).
@@ -33,10 +35,12 @@ enum class ErrorCode : std::uint8_t {
 }
 
 /// The one exception type of the library. `what()` tells a person what happened, where, with which
-/// value, and what to do.
+/// value, and what to do. It may quote inputs: what a terminal would take for a command, or for the
+/// end of the text, is written out (printable).
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message)
+      : std::runtime_error(printable(message, LineBreaks::kept)), code_(code) {}
 
   [[nodiscard]] ErrorCode code() const { return code_; }
 

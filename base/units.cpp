@@ -5,13 +5,20 @@
 #include <cmath>
 #include <cstddef>
 #include <fmt/core.h>
-#include <stdexcept>
+#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/real_text.hpp"
 
 namespace heddle {
+namespace {
+
+constexpr std::uint64_t size_max = std::uint64_t{1} << 62;
+
+}  // namespace
 
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
@@ -35,7 +42,7 @@ std::string format_seconds(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
-std::uint64_t parse_bytes(const std::string& text) {
+std::optional<double> size_from(const std::string& text) {
   constexpr std::array<std::pair<std::string_view, double>, 10> units{{{"", 1},
                                                                        {"B", 1},
                                                                        {"kB", 1e3},
@@ -46,24 +53,34 @@ std::uint64_t parse_bytes(const std::string& text) {
                                                                        {"GiB", 1073741824},
                                                                        {"TB", 1e12},
                                                                        {"TiB", 1099511627776}}};
-  std::size_t used = 0;
-  double number = -1;
-  try {
-    number = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
+  // The unit is the word at the end; an exponent is followed by digits.
+  std::size_t end = text.size();
+  while (end > 0 && std::isalpha(static_cast<unsigned char>(text[end - 1])) != 0) --end;
+  const std::string_view unit = std::string_view(text).substr(end);
+  while (end > 0 && std::isspace(static_cast<unsigned char>(text[end - 1])) != 0) --end;
+  const RealText number = read_real(std::string_view(text).substr(0, end));
+  if (number.state == RealText::State::no_number || !(number.value >= 0)) return std::nullopt;
+  const bool is_huge = number.state == RealText::State::too_large && !text.starts_with('-');
+  for (const auto& [name, factor] : units) {
+    if (unit != name) continue;
+    return is_huge ? std::numeric_limits<double>::infinity() : number.value * factor;
   }
-  if (used > 0 && std::isfinite(number) && number >= 0) {
-    while (used < text.size() && std::isspace(static_cast<unsigned char>(text[used])) != 0) ++used;
-    const std::string_view rest = std::string_view(text).substr(used);
-    for (const auto& [name, factor] : units) {
-      if (rest == name && number * factor < 9e18) {
-        return static_cast<std::uint64_t>(number * factor);
-      }
-    }
+  return std::nullopt;
+}
+
+std::uint64_t parse_bytes(const std::string& text) {
+  const auto bytes = size_from(text);
+  if (!bytes) {
+    throw Error(ErrorCode::usage,
+                fmt::format("'{}' is not a size; write a number and a unit, such as 512MiB",
+                            printable(text)));
   }
-  throw Error(ErrorCode::usage,
-              fmt::format("'{}' is not a size; write a number and a unit, such as 512MiB", text));
+  if (!(*bytes < size_max)) {
+    throw Error(ErrorCode::usage, fmt::format("the size '{}' is too large; at most {} can be asked "
+                                              "for",
+                                              printable(text), format_bytes(size_max)));
+  }
+  return static_cast<std::uint64_t>(*bytes);
 }
 
 }  // namespace heddle

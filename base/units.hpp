@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace heddle {
@@ -15,8 +16,12 @@ namespace heddle {
 /// `seconds` for a person: "1.23 s", "4.5 ms", "12 min 3 s".
 [[nodiscard]] std::string format_seconds(double seconds);
 
-/// Bytes of a size written by a person: "4GiB", "512 MiB", "100kB", "4096".
-/// Throws Error(usage) that names the text when it is no size.
+/// Bytes of a size written by a person: "4GiB", "512 MiB", "100kB", "4096"; however many. Nothing
+/// when it is no size.
+[[nodiscard]] std::optional<double> size_from(const std::string& text);
+
+/// The same as a number of 64 bits. Throws Error(usage) that names the text when it is no size, or
+/// too large.
 [[nodiscard]] std::uint64_t parse_bytes(const std::string& text);
 
 }  // namespace heddle

@@ -5,17 +5,17 @@
 #include <cmath>
 #include <cstdint>
 #include <fmt/core.h>
-#include <limits>
 
 #include "base/assert.hpp"
-#include "base/error.hpp"
 #include "base/nearest.hpp"
+#include "base/real_text.hpp"
 #include "base/units.hpp"
+#include "config/path_rules.hpp"
 
 namespace heddle::config {
 namespace {
 
-constexpr std::int64_t grid_extent_max = 1'000'000;
+constexpr std::int64_t grid_nodes_max = 1'000'000;
 
 bool is_scalar(const TreeNode& node, ScalarType type) {
   return node.type == TreeNode::Type::scalar && scalar_type(node) == type;
@@ -35,16 +35,22 @@ std::optional<std::int64_t> integer_of(const TreeNode& node) {
   return value;
 }
 
+/// The sign of an integer that has more digits than any 64 bits hold.
+enum class Beyond : std::uint8_t { none, below, above };
+Beyond beyond_64_bits(const TreeNode& node) {
+  if (!is_scalar(node, ScalarType::integer) || integer_of(node)) return Beyond::none;
+  return node.text.starts_with('-') ? Beyond::below : Beyond::above;
+}
+
+bool is_number(const TreeNode& node) {
+  return is_scalar(node, ScalarType::integer) || is_scalar(node, ScalarType::number);
+}
+
 std::optional<double> number_of(const TreeNode& node) {
-  if (!is_scalar(node, ScalarType::integer) && !is_scalar(node, ScalarType::number)) {
-    return std::nullopt;
-  }
-  const std::string_view text = without_plus(node.text);
-  double value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value)) return std::nullopt;
-  return value;
+  if (!is_number(node)) return std::nullopt;
+  const RealText real = read_real(node.text);
+  if (real.state != RealText::State::fits || !std::isfinite(real.value)) return std::nullopt;
+  return real.value;
 }
 
 std::optional<Value> choice_of(const Option& option, const TreeNode& node, Refusal& refusal) {
@@ -73,13 +79,14 @@ std::optional<Value> bounded_integer(const Option& option, const TreeNode& node,
   const auto in_range = [&](std::int64_t value) {
     return value >= option.integer_min && value <= option.integer_max;
   };
-  if (const auto value = integer_of(node)) {
-    if (in_range(*value)) return Value{*value};
-    if (*value > option.integer_max) {
-      refusal.message = fmt::format("expected at most {}; found {}", option.integer_max, *value);
-    }
-    return std::nullopt;
+  const auto value = integer_of(node);
+  if (value && in_range(*value)) return Value{*value};
+  const Beyond beyond = beyond_64_bits(node);
+  if (beyond == Beyond::above || (value && *value > option.integer_max)) {
+    refusal.message =
+        fmt::format("expected at most {}; found {}", option.integer_max, shown(node.text));
   }
+  if (value || beyond != Beyond::none) return std::nullopt;
   // 1e4 and 512.0 are numbers in YAML, but what is meant is clear.
   const auto number = number_of(node);
   if (number && *number == std::floor(*number) && std::abs(*number) < 1e15 &&
@@ -89,41 +96,48 @@ std::optional<Value> bounded_integer(const Option& option, const TreeNode& node,
   return std::nullopt;
 }
 
-std::optional<Value> bounded_number(const Option& option, const TreeNode& node) {
+/// What is wrong with a number that no double holds; empty where there is nothing.
+std::string range_trouble(const Option& option, const TreeNode& node) {
+  if (!is_number(node)) return {};
+  const RealText::State state = read_real(node.text).state;
+  const bool is_small = state == RealText::State::too_small;
+  if (!is_small && state != RealText::State::too_large) return {};
+  return fmt::format("expected {}; found {}, which is too {} for a double: {}", type_text(option),
+                     shown(node.text), is_small ? "small" : "large",
+                     is_small ? "the least above 0 is 4.9e-324" : "the largest is 1.79e+308");
+}
+
+std::optional<Value> bounded_number(const Option& option, const TreeNode& node, Refusal& refusal) {
   const auto value = number_of(node);
+  refusal.message = range_trouble(option, node);
   if (!value || *value < option.number_min || *value > option.number_max) return std::nullopt;
   if (option.above_min && *value == option.number_min) return std::nullopt;
   return Value{*value};
 }
 
-std::optional<Value> size_of(const TreeNode& node) {
+std::optional<Value> size_of(const Option& option, const TreeNode& node, Refusal& refusal) {
   if (node.type != TreeNode::Type::scalar) return std::nullopt;
-  try {
-    const std::uint64_t bytes = parse_bytes(node.text);
-    if (bytes == 0 || bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return std::nullopt;
-    return Value{static_cast<std::int64_t>(bytes)};
-  } catch (const Error&) {
-    return std::nullopt;  // the refusal names the text and what a size looks like
+  const auto bytes = size_from(node.text);
+  if (!bytes) return std::nullopt;  // the refusal names the text and what a size looks like
+  if (*bytes >= static_cast<double>(option.integer_min) &&
+      *bytes <= static_cast<double>(option.integer_max)) {
+    return Value{static_cast<std::int64_t>(*bytes)};
   }
+  const bool is_small = *bytes < static_cast<double>(option.integer_min);
+  const std::int64_t bound = is_small ? option.integer_min : option.integer_max;
+  refusal.message = fmt::format("expected at {} {}; found {}", is_small ? "least" : "most",
+                                format_bytes(static_cast<std::uint64_t>(bound)), shown(node.text));
+  return std::nullopt;
 }
 
 std::optional<Value> path_of(const Option& option, const TreeNode& node, Refusal& refusal) {
   if (!is_scalar(node, ScalarType::text) || node.text.empty()) return std::nullopt;
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-  if (std::any_of(node.text.begin(), node.text.end(), is_control)) {
-    refusal.message = fmt::format(
-        "expected a path on one line, without control characters; "
-        "found {}",
-        describe(node));
-    return std::nullopt;
-  }
-  const bool ends_well = std::any_of(
-      option.extensions.begin(), option.extensions.end(), [&](std::string_view extension) {
-        return node.text.size() > extension.size() && node.text.ends_with(extension);
-      });
-  if (!option.extensions.empty() && !ends_well) return std::nullopt;
-  return Value{node.text};
+  const std::string trouble = path_trouble(node.text, option.extensions, option.file_use);
+  if (trouble.empty()) return Value{node.text};
+  // What is said of the option's type names its endings.
+  const bool is_ending = path_trouble(node.text, {}, FileUse::none).empty();
+  if (!is_ending || option.extensions.empty()) refusal.message = trouble;
+  return std::nullopt;
 }
 
 std::optional<Value> grid_of(const TreeNode& node, Refusal& refusal) {
@@ -142,13 +156,18 @@ std::optional<Value> grid_of(const TreeNode& node, Refusal& refusal) {
   Grid grid;
   for (const TreeNode& item : node.items) {
     const auto extent = integer_of(item);
-    if (!extent || *extent < 1 || *extent > grid_extent_max) {
+    if (!extent || *extent < 1 || *extent > grid_nodes_max) {
       refusal.position = item.position;
       refusal.message = fmt::format("expected two integers 1..{} in [rows, columns]; found {}",
-                                    grid_extent_max, describe(item));
+                                    grid_nodes_max, describe(item));
       return std::nullopt;
     }
     (&item == &node.items.front() ? grid.rows : grid.columns) = static_cast<std::int32_t>(*extent);
+  }
+  if (const std::int64_t nodes = std::int64_t{grid.rows} * grid.columns; nodes > grid_nodes_max) {
+    refusal.message =
+        fmt::format("expected at most {} nodes, rows x columns; found {}", grid_nodes_max, nodes);
+    return std::nullopt;
   }
   return Value{grid};
 }
@@ -162,9 +181,9 @@ std::optional<Value> convert_by_kind(const Option& option, const TreeNode& node,
     case Kind::integer:
       return bounded_integer(option, node, refusal);
     case Kind::number:
-      return bounded_number(option, node);
+      return bounded_number(option, node, refusal);
     case Kind::size:
-      return size_of(node);
+      return size_of(option, node, refusal);
     case Kind::path:
       return path_of(option, node, refusal);
     case Kind::grid:

@@ -90,7 +90,7 @@ json type_schema(const Option& option) {
       break;
     case Kind::size:
       schema["anyOf"] = {
-          {{"type", "integer"}, {"minimum", 1}},
+          {{"type", "integer"}, {"minimum", option.integer_min}, {"maximum", option.integer_max}},
           {{"type", "string"}, {"pattern", "^[0-9.]+([eE][+-]?[0-9]+)? *([kKMGT]i?)?B?$"}}};
       break;
     case Kind::path:

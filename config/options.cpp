@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t extent_max = 1'000'000'000;  // n * n elements of 8 bytes stay below 2^63
 constexpr std::int64_t any_integer = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t device_bytes_min = 256;
+constexpr std::int64_t device_bytes_max = std::int64_t{64} << 40;
 constexpr double any_number = std::numeric_limits<double>::infinity();
 
 constexpr std::array<std::string_view, 2> matrix_files{".npy", ".mtx"};
@@ -334,9 +336,11 @@ constexpr auto node_options() {
                            "runtime.devices.per_node", Kind::integer, "devices that a node uses",
                            [](auto& c) -> auto& { return c.runtime.devices.per_node; }),
                        0, 64)),
-      with_auto(leaf(
-          "runtime.devices.memory", Kind::size, "memory of each device that may be used",
-          [](auto& c) -> auto& { return c.runtime.devices.memory; })),
+      with_auto(
+          within(leaf(
+                     "runtime.devices.memory", Kind::size, "memory of each device that may be used",
+                     [](auto& c) -> auto& { return c.runtime.devices.memory; }),
+                 device_bytes_min, device_bytes_max)),
       with_auto(within(leaf(
                            "runtime.devices.streams", Kind::integer,
                            "streams of each device that kernels run on side by side",

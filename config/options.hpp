@@ -34,8 +34,8 @@ struct Option {
   bool required = false;   ///< must be given where it applies
 
   NameList choices{};                ///< choice: the words
-  std::int64_t integer_min = 0;      ///< integer
-  std::int64_t integer_max = 0;      ///< integer
+  std::int64_t integer_min = 0;      ///< integer, size
+  std::int64_t integer_max = 0;      ///< integer, size
   double number_min = 0;             ///< number
   double number_max = 0;             ///< number; infinity: any finite one
   bool above_min = false;            ///< number: the minimum itself is refused

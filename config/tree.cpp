@@ -13,6 +13,8 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include "base/printable.hpp"
+
 namespace heddle::config {
 namespace {
 
@@ -207,28 +209,12 @@ class Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-/// Bytes of the UTF-8 sequence at `text[at]`, or 0 when there is none.
-std::size_t sequence_size(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(at);
-  const std::size_t size = lead < 0x80                   ? 1
-                           : lead >= 0xC2 && lead < 0xE0 ? 2
-                           : lead >= 0xE0 && lead < 0xF0 ? 3
-                           : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                         : 0;
-  if (size == 0 || at + size > text.size()) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(at + i) & 0xC0U) != 0x80) return 0;
-  }
-  return size;
-}
-
 /// Finds the first byte that no text file has. The parser would take most of them for letters.
 bool is_text(std::string_view text, int source, std::vector<TextError>& errors) {
   Position position{source, 1, 1};
   for (std::size_t at = 0; at < text.size();) {
     const auto byte = static_cast<unsigned char>(text[at]);
-    const std::size_t size = sequence_size(text, at);
+    const std::size_t size = utf8_sequence_size(text, at);
     const bool control =
         (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7F;
     if (size == 0 || control) {
@@ -324,17 +310,7 @@ TreeNode parse_tree(std::string_view text, int source, std::vector<TextError>& e
 }
 
 std::string shown(std::string_view text) {
-  std::string out;
-  std::size_t characters = 0;
-  for (std::size_t at = 0; at < text.size(); ++characters) {
-    if (characters == shown_max) return out + "...";
-    const std::size_t size = std::max<std::size_t>(sequence_size(text, at), 1);
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const bool plain = byte >= 0x20 && byte != 0x7F && sequence_size(text, at) != 0;
-    out += plain ? std::string(text.substr(at, size)) : "?";
-    at += size;
-  }
-  return out;
+  return printable_start(text, shown_max);
 }
 
 ScalarType scalar_type(const TreeNode& scalar) {

@@ -55,7 +55,7 @@ struct TextError {
 /// What a person would call the value: "nothing", "a list", "'abc'", "12".
 [[nodiscard]] std::string describe(const TreeNode& node);
 
-/// `text` for a message: on one line, of bounded length, control characters replaced.
+/// `text` for a message: on one line, of bounded length, control characters written out.
 [[nodiscard]] std::string shown(std::string_view text);
 
 /// The types of the YAML core schema that a plain scalar can have.

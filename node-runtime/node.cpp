@@ -168,6 +168,7 @@ Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_
   spec.layout.columns = spec.columns;
   HEDDLE_CHECK(spec.layout.is_valid(), "tile {} strip {} small {}", spec.layout.tile,
                spec.layout.strip, spec.layout.small);
+  check_tile_count(spec.layout);
   state->node = this;
   Matrix<double> handle(state);
   TileTable table;

@@ -181,7 +181,8 @@ class Node {
   [[nodiscard]] TileLayout default_layout(std::int64_t rows, std::int64_t columns) const;
 
   /// Starts a job and returns at once; several may be in flight. Jobs that share a matrix take
-  /// effect in the order of submission.
+  /// effect in the order of submission. Throws Error(usage) when there is too little memory for its
+  /// copies; one of several nodes has failed then, since others may have begun the job.
   Job submit(JobSpec spec);
   /// Plans a job (its program is walked once) without starting it: for a plan to look at, or to
   /// time the run alone (Job::reserve).

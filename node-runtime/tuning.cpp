@@ -159,11 +159,12 @@ Distribution grid_of(const Config& config, std::int32_t nodes) {
   if (config.layout.grid.has_value()) {
     d.grid_rows = config.layout.grid->rows;
     d.grid_columns = config.layout.grid->columns;
-    if (d.node_count() != nodes) {
+    const std::int64_t wanted = std::int64_t{d.grid_rows} * d.grid_columns;
+    if (wanted != nodes) {
       throw Error(ErrorCode::usage,
                   fmt::format("layout.grid [{}, {}] is for {} nodes, but {} run; start {} nodes or "
                               "write 'grid: auto'",
-                              d.grid_rows, d.grid_columns, d.node_count(), nodes, d.node_count()));
+                              d.grid_rows, d.grid_columns, wanted, nodes, wanted));
     }
     return d;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
+#include "algorithms/matrix/mtx_text.hpp"
 #include "base/assert.hpp"
 
 namespace heddle {
@@ -53,9 +54,19 @@ void agree_on_non_finite(Node& node, const Findings& findings, const std::string
   if (findings.non_finite) {
     const NonFinite& element = *findings.non_finite;
     order = {static_cast<double>(element.column.value()), static_cast<double>(element.row.value())};
-    trouble = Error(ErrorCode::usage, fmt::format("{} has {}", name, describe(element)));
+    trouble = Error(ErrorCode::usage,
+                    fmt::format("{} has {}; all elements must be finite", name, describe(element)));
   }
   agree(node, trouble, order);
+}
+
+/// What is tolerated, and what to do.
+std::string advice_on(const Asymmetry& pair) {
+  return fmt::format(
+      "That is {:.3g} of the pair's scale; {:.3g} is taken for rounding (8 epsilon), more is not. "
+      "If "
+      "the matrix is meant to be symmetric, give (A + A^T) / 2",
+      pair.relative, symmetry_tolerance);
 }
 
 void agree_on_asymmetry(Node& node, const Findings& findings, const std::string& name) {
@@ -66,8 +77,8 @@ void agree_on_asymmetry(Node& node, const Findings& findings, const std::string&
     order = {-pair.relative, static_cast<double>(pair.column.value()),
              static_cast<double>(pair.row.value())};
     trouble = Error(ErrorCode::usage,
-                    fmt::format("{} is not symmetric, as cholesky needs it; the worst pair: {}",
-                                name, describe(pair)));
+                    fmt::format("{} is not symmetric, as cholesky needs it; the worst pair: {}. {}",
+                                name, describe(pair), advice_on(pair)));
   }
   agree(node, trouble, order);
 }
@@ -123,6 +134,22 @@ WantedRows wanted_of_tiles(const Matrix<double>& matrix) {
       }
     }
   };
+}
+
+void prepare_together(Node& node, MatrixSource& source, const WantedRows& wanted) {
+  std::optional<Error> in_line;
+  std::optional<Error> other;
+  double line = 0;
+  try {
+    source.prepare(wanted);
+  } catch (const LineError& error) {
+    in_line = error;
+    line = static_cast<double>(error.line());
+  } catch (const Error& error) {
+    other = error;
+  }
+  agree(node, other);
+  agree(node, in_line, {line});
 }
 
 void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,

@@ -15,13 +15,17 @@ namespace heddle {
 /// The same for a matrix of which it reads all tiles that are its own.
 [[nodiscard]] WantedRows wanted_of_tiles(const Matrix<double>& matrix);
 
+/// Lets each node read from the source what it wants. Of what is wrong with lines of a text, the
+/// first in the file is told, in the same words on every number of nodes.
+void prepare_together(Node& node, MatrixSource& source, const WantedRows& wanted);
+
 enum class Checked : std::uint8_t {
   yes,
   before,  ///< this source was read once and found good
 };
 
 /// Reads the lower triangle of the symmetric matrix `source` into `a` (Storage::lower); strictly
-/// upper parts of diagonal tiles become zero. `source.prepare` has been called with
+/// upper parts of diagonal tiles become zero. prepare_together() has been called with
 /// wanted_of_symmetric.
 ///
 /// Checks all elements, the mirrored ones too where the source is not symmetric by construction:
@@ -31,8 +35,8 @@ enum class Checked : std::uint8_t {
 void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,
                     const std::string& name);
 
-/// Reads all of `source` into `matrix`; checks for NaN and infinity. `source.prepare` has been
-/// called with wanted_of_tiles.
+/// Reads all of `source` into `matrix`; checks for NaN and infinity. prepare_together() has
+/// been called with wanted_of_tiles.
 void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked checked,
                 const std::string& name);
 

@@ -282,6 +282,31 @@ std::string_view generator_name(GeneratorKind kind) {
   return names.at(static_cast<std::size_t>(kind));
 }
 
+void check_generator(const GeneratorOptions& options) {
+  check(options, options.m.value_or(options.n));
+}
+
+std::uint64_t generator_bytes(const GeneratorOptions& options) {
+  const auto n = static_cast<std::uint64_t>(options.n);
+  const auto m = static_cast<std::uint64_t>(options.m.value_or(options.n));
+  switch (options.kind) {
+    case GeneratorKind::spd:
+      return 6 * n * sizeof(double);  // a sequence is shuffled by its keys
+    case GeneratorKind::kriging:
+      return 6 * n * sizeof(double);  // points, sorted by their keys
+    case GeneratorKind::conditioned:
+      return (4 * (m + n) + 2 * std::min(m, n)) * sizeof(double);
+    case GeneratorKind::random:
+    case GeneratorKind::lehmer:
+    case GeneratorKind::identity:
+    case GeneratorKind::graded:
+    case GeneratorKind::dependent:
+    case GeneratorKind::polynomial:
+      break;
+  }
+  return std::max(m, n) * sizeof(double);
+}
+
 std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options) {
   const std::int64_t m = options.m.value_or(options.n);
   check(options, m);

@@ -44,6 +44,11 @@ struct GeneratorOptions {
   double distance = 1.0e-10;           ///< dependent: largest deviation from the dependence, >= 0
 };
 
+/// Allocates nothing.
+void check_generator(const GeneratorOptions& options);
+/// What the source keeps in memory, and needs to make it, at most.
+[[nodiscard]] std::uint64_t generator_bytes(const GeneratorOptions& options);
+
 /// A source that computes its elements.
 ///
 /// Element (i, j) depends on the options, i and j alone: any grid, tile size and order of reading
@@ -68,7 +73,8 @@ struct GeneratorOptions {
 /// - polynomial: element (i, j) is t_i^j, t_i = -1 + 2 i / (m - 1) correctly rounded (0 when m is
 ///   1) and the power by repeated squaring.
 ///
-/// Throws Error(usage) that names the option that makes no sense, and its value.
+/// Throws Error(usage) that names the option that makes no sense, and its value, as
+/// check_generator() does.
 [[nodiscard]] std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options);
 
 }  // namespace heddle

@@ -1,6 +1,10 @@
 #include "algorithms/matrix/layout.hpp"
 
 #include <algorithm>
+#include <fmt/core.h>
+#include <limits>
+
+#include "base/error.hpp"
 
 namespace heddle {
 
@@ -35,6 +39,17 @@ std::int64_t TileLayout::column_begin(TileColumn c) const {
 std::int64_t TileLayout::column_count(TileColumn c) const {
   const std::int64_t width = is_remainder(c) ? wide_width() - strip : small;
   return std::min(width, columns - column_begin(c));
+}
+
+void check_tile_count(const TileLayout& layout) {
+  constexpr std::int64_t tiles_max = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t tiles = std::int64_t{layout.tile_rows()} * layout.tile_columns();
+  if (tiles <= tiles_max) return;
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("{} x {} in tiles of {} x {} are {} tiles, and at most {} can be "
+                  "numbered; choose larger tiles (layout.tile)",
+                  layout.rows, layout.columns, layout.tile, layout.wide_width(), tiles, tiles_max));
 }
 
 Location Distribution::home(const TileLayout& layout, TileRow i, TileColumn c) const {

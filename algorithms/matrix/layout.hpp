@@ -70,6 +70,9 @@ struct TileLayout {
   friend bool operator==(const TileLayout&, const TileLayout&) = default;
 };
 
+/// Throws Error(usage) that names layout.tile when there are more tiles than can be numbered.
+void check_tile_count(const TileLayout& layout);
+
 /// Where the tiles live: the multilevel block-cyclic distribution of 001 section 3.2.
 ///
 /// Square tiles go 2-D block-cyclically over the grid of nodes (rank = grid row * grid_columns +

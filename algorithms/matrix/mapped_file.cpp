@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "base/process_limits.hpp"
 
 namespace heddle {
@@ -19,7 +20,7 @@ namespace heddle {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", path, reason));
+  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", printable(path), reason));
 }
 
 [[noreturn]] void refuse_with_errno(const std::string& path) {
@@ -27,9 +28,10 @@ namespace {
 }
 
 std::size_t size_of_regular_file(const std::string& path, const struct stat& status) {
-  if (S_ISDIR(status.st_mode)) refuse(path, "it is a folder, not a file");
-  if (!S_ISREG(status.st_mode)) refuse(path, "it is not a regular file");
-  if (status.st_size == 0) refuse(path, "the file is empty");
+  if (S_ISDIR(status.st_mode)) refuse(path, "it is a folder, not a file; name a file in it");
+  if (!S_ISREG(status.st_mode))
+    refuse(path, "it is not a regular file; copy what it gives into one");
+  if (status.st_size == 0) refuse(path, "the file is empty; write it again");
   return static_cast<std::size_t>(status.st_size);
 }
 
@@ -44,7 +46,10 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   struct stat status {};
   // Looked at before it is opened: opening a named pipe would wait for its writer.
   if (::stat(path_.c_str(), &status) != 0) {
-    if (errno == ENOENT) refuse(path_, "there is no such file");
+    if (errno == ENOENT) {
+      refuse(path_,
+             "there is no such file; names are relative to the folder where heddle was started");
+    }
     refuse_with_errno(path_);
   }
   size_of_regular_file(path_, status);

@@ -7,6 +7,7 @@
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace heddle {
 
@@ -23,14 +24,14 @@ Position take_position(std::string_view& line, std::int64_t number, const MtxHea
   Position position{};
   const auto take = [&](std::int64_t size, std::string_view what) {
     const std::string_view word = take_word(line);
-    const auto value = parse_integer(word);
-    if (!value) {
+    const IntegerText index = read_integer(word);
+    if (index.state == RealText::State::no_number) {
       refuse_mtx_line(path, number, fmt::format("a {} expected, found {}", what, quote_text(word)));
     }
-    if (*value < 1 || *value > size) {
-      refuse_mtx_line(path, number, fmt::format("{} {} is outside of 1 to {}", what, *value, size));
+    if (index.state != RealText::State::fits || index.value < 1 || index.value > size) {
+      refuse_mtx_line(path, number, fmt::format("{} {} is outside of 1 to {}", what, word, size));
     }
-    return *value - 1;
+    return index.value - 1;
   };
   position.row = take(header.rows, "row");
   position.column = take(header.columns, "column");
@@ -70,8 +71,8 @@ void MtxSource::check_length() const {
 }
 
 std::string MtxSource::description() const {
-  return fmt::format("'{}' (Matrix Market, {} x {}, {}, {})", file_.path(), rows(), columns(),
-                     header_.is_array ? "array" : "coordinate",
+  return fmt::format("'{}' (Matrix Market, {} x {}, {}, {})", printable(file_.path()), rows(),
+                     columns(), header_.is_array ? "array" : "coordinate",
                      header_.is_symmetric ? "symmetric" : "general");
 }
 
@@ -101,8 +102,9 @@ void MtxSource::scan_array_column(LineReader& lines, std::int64_t column) {
     skip_values(lines, begin - row);
     const auto first = kept_.find(GlobalRow{begin}, GlobalColumn{column});
     for (row = begin; row < end; ++row) {
-      const std::int64_t number = lines.line();
-      const double value = parse_value(lines.at_end() ? std::string_view{} : lines.next(), number);
+      const auto [text, number] = lines.next_entry();
+      if (text.empty()) refuse_end(number);
+      const double value = parse_value(text, number);
       if (first) values[*first + static_cast<std::size_t>(row - begin)] = value;
       if (row == column) diagonal_[static_cast<std::size_t>(row)] = value;
     }
@@ -120,48 +122,64 @@ void MtxSource::scan_array_column(LineReader& lines, std::int64_t column) {
 }
 
 void MtxSource::skip_values(LineReader& lines, std::int64_t count) const {
-  if (lines.skip(count) < count) {
-    // What is missing is at the line where the skipping stopped.
-    static_cast<void>(parse_value({}, lines.line()));
-  }
+  if (lines.skip(count) < count) refuse_end(lines.line());
 }
 
-/// The value of one line of an array; an empty word stands for a blank line or the end of the file.
-double MtxSource::parse_value(std::string_view word, std::int64_t line) const {
-  if (word.empty()) {
+/// The text ends before `line`, and entries are missing.
+void MtxSource::refuse_end(std::int64_t line) const {
+  LineReader all(file_.content(), header_.body, header_.body_line);
+  refuse_mtx_line(
+      file_.path(), line,
+      fmt::format("too few entries: {} are announced in line {}, the file ends after {}; write "
+                  "or copy it again",
+                  header_.entries, header_.body_line - 1, all.skip(header_.entries)));
+}
+
+/// The value at the end of an entry, which is all of an array's.
+double MtxSource::parse_value(std::string_view text, std::int64_t line) const {
+  using State = RealText::State;
+  std::string_view rest = text;
+  const std::string_view word = take_word(rest);
+  if (!rest.empty()) {
     refuse_mtx_line(file_.path(), line,
-                    fmt::format("a value expected, found an empty line or the end of the file; {} "
-                                "values must follow line {}, one per line",
-                                header_.entries, header_.body_line - 1));
+                    fmt::format("unexpected {} after the value {}; write one entry on each line",
+                                quote_text(rest), quote_text(word)));
   }
-  const auto value = parse_real(word);
-  if (!value || (header_.is_integer && !parse_integer(word))) {
+  const RealText real = read_mtx_real(word);
+  if (real.state == State::too_large) {
+    refuse_mtx_line(
+        file_.path(), line,
+        fmt::format("{} is too large for a double: the largest is 1.79e+308", quote_text(word)));
+  }
+  if (real.state == State::no_number) {
     refuse_mtx_line(file_.path(), line,
-                    fmt::format("{} is not {} that fits", quote_text(word),
-                                header_.is_integer ? "an integer" : "a number"));
+                    fmt::format("{} is not a number{}", quote_text(word),
+                                word.find(',') == std::string_view::npos
+                                    ? ""
+                                    : "; write a point before the decimals, not a comma"));
   }
-  return *value;
+  if (header_.is_integer && read_integer(word).state == State::no_number) {
+    refuse_mtx_line(file_.path(), line,
+                    fmt::format("{} is not an integer, which the first line announces; if other "
+                                "numbers are meant, write 'real' there",
+                                quote_text(word)));
+  }
+  return real.value;
 }
 
 void MtxSource::scan_coordinates() {
   LineReader lines(file_.content(), header_.body, header_.body_line);
   std::vector<bool> is_set(kept_.values().size());
   std::vector<bool> is_diagonal_set(diagonal_.size());
-  for (std::int64_t entry = 0; entry < header_.entries;) {
-    const std::int64_t number = lines.line();
-    if (lines.at_end()) {
-      refuse_mtx_line(file_.path(), number,
-                      fmt::format("too few entries: {} are announced in line {}, the file has {}",
-                                  header_.entries, header_.body_line - 1, entry));
-    }
-    std::string_view line = lines.next();
-    if (line.empty()) continue;
-    ++entry;
+  for (std::int64_t entry = 0; entry < header_.entries; ++entry) {
+    auto [line, number] = lines.next_entry();
+    if (line.empty()) refuse_end(number);
     const auto [row, column] =
         stored_position(take_position(line, number, header_, file_.path()), header_);
     const auto place = kept_.find(GlobalRow{row}, GlobalColumn{column});
     if (!place && row != column) continue;
-    if (line.empty()) refuse_mtx_line(file_.path(), number, "the value is missing");
+    if (line.empty())
+      refuse_mtx_line(file_.path(), number, "the value is missing behind row and column");
     const double value = parse_value(line, number);
     const auto diagonal = static_cast<std::size_t>(row);
     if ((place && is_set[*place]) || (row == column && is_diagonal_set[diagonal])) {
@@ -183,28 +201,25 @@ void MtxSource::refuse_duplicate(std::int64_t row, std::int64_t column, std::int
   LineReader lines(file_.content(), header_.body, header_.body_line);
   std::int64_t first = 0;
   while (first == 0) {
-    const std::int64_t number = lines.line();
-    std::string_view text = lines.next();
-    if (text.empty()) continue;
+    auto [text, number] = lines.next_entry();
     const Position found =
         stored_position(take_position(text, number, header_, file_.path()), header_);
     if (found.row == row && found.column == column) first = number;
   }
   refuse_mtx_line(
       file_.path(), line,
-      fmt::format("element ({}, {}){} was given before, in line {}", row + 1, column + 1,
+      fmt::format("element ({}, {}){} was given before, in line {}; keep one", row + 1, column + 1,
                   header_.is_symmetric ? " of the lower triangle" : "", first));
 }
 
 void MtxSource::expect_end(LineReader& lines) const {
-  while (!lines.at_end()) {
-    const std::int64_t number = lines.line();
-    const std::string_view line = lines.next();
-    if (line.empty()) continue;
-    refuse_mtx_line(file_.path(), number,
-                    fmt::format("too many entries: {} are expected after line {}, then comes {}",
-                                header_.entries, header_.body_line - 1, quote_text(line)));
-  }
+  const auto [line, number] = lines.next_entry();
+  if (line.empty()) return;
+  refuse_mtx_line(
+      file_.path(), number,
+      fmt::format("too many entries: {} are expected after line {}, then comes {}; correct "
+                  "the sizes there, or leave it out",
+                  header_.entries, header_.body_line - 1, quote_text(line)));
 }
 
 void MtxSource::read_block(GlobalRow row, GlobalColumn column, TileView out) const {

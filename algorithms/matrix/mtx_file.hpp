@@ -17,8 +17,9 @@ namespace heddle {
 /// pair), plus 1 bit each during the scan of a coordinate file. Both triangles of a symmetric file
 /// can be read. Elements that a coordinate file leaves out are 0.
 ///
-/// An array file has one value per line. A coordinate file that is symmetric may give either of
-/// (i, j) and (j, i), not both; a position that comes twice is an error that names both lines.
+/// Each entry has a line of its own; blank lines and comments may stand between them. A coordinate
+/// file that is symmetric may give either of (i, j) and (j, i), not both; a position that comes
+/// twice is an error that names both lines.
 class MtxSource final : public MatrixSource {
  public:
   /// Reads the header. Throws Error(usage) that names the file, the line and what is wrong.
@@ -27,7 +28,7 @@ class MtxSource final : public MatrixSource {
   [[nodiscard]] std::string description() const override;
   [[nodiscard]] bool is_symmetric() const override { return header_.is_symmetric; }
 
-  /// Throws Error(usage) that names the line of a word that is no number, an index that is out of
+  /// Throws LineError that names the line of a word that is no number, an index that is out of
   /// range, a position that comes twice, missing or surplus entries.
   void prepare(const WantedRows& wanted) override;
 
@@ -40,7 +41,8 @@ class MtxSource final : public MatrixSource {
   void scan_array_column(LineReader& lines, std::int64_t column);
   void scan_coordinates();
   void skip_values(LineReader& lines, std::int64_t count) const;
-  [[nodiscard]] double parse_value(std::string_view word, std::int64_t line) const;
+  [[noreturn]] void refuse_end(std::int64_t line) const;
+  [[nodiscard]] double parse_value(std::string_view text, std::int64_t line) const;
   void expect_end(LineReader& lines) const;
   [[noreturn]] void refuse_duplicate(std::int64_t row, std::int64_t column,
                                      std::int64_t line) const;

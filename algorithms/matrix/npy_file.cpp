@@ -9,15 +9,16 @@
 
 #include "algorithms/matrix/npy_header.hpp"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace heddle {
 
-static_assert(std::endian::native == std::endian::little, "'<f8' is read without swapping bytes");
+static_assert(std::endian::native == std::endian::little, "of '<f8' no bytes are swapped");
 
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", path, reason));
+  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", printable(path), reason));
 }
 
 void check_size(const MappedFile& file, const NpyHeader& header, std::int64_t rows,
@@ -25,12 +26,15 @@ void check_size(const MappedFile& file, const NpyHeader& header, std::int64_t ro
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(rows, columns, &bytes) || __builtin_mul_overflow(bytes, 8, &bytes)) {
     refuse(file.path(),
-           fmt::format("its shape {} is too large for any file", format_npy_shape(header.shape)));
+           fmt::format("its shape {} is too large for any file: the header is damaged; write the "
+                       "file again",
+                       format_npy_shape(header.shape)));
   }
   const std::size_t actual = file.content().size() - header.data_offset;
   if (actual != static_cast<std::size_t>(bytes)) {
     refuse(file.path(),
-           fmt::format("{}: shape {} needs {} bytes of data, the file has {}",
+           fmt::format("{}: shape {} needs {} bytes of data, the file has {}; write or copy it "
+                       "again",
                        actual < static_cast<std::size_t>(bytes) ? "the file is truncated"
                                                                 : "the file is too long",
                        format_npy_shape(header.shape), bytes, actual));
@@ -62,6 +66,15 @@ void transpose(const char* first, std::size_t row_bytes, TileView out) {
   }
 }
 
+void swap_bytes(TileView block) {
+  for (std::int64_t j = 0; j < block.columns; ++j) {
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      block(i, j) =
+          std::bit_cast<double>(__builtin_bswap64(std::bit_cast<std::uint64_t>(block(i, j))));
+    }
+  }
+}
+
 }  // namespace
 
 NpySource::NpySource(std::string path, OneDimensional one_dimensional)
@@ -75,19 +88,22 @@ void NpySource::open(OneDimensional one_dimensional) {
   is_vector_ = dimensions == 1;
   if (dimensions != 2 && !(is_vector_ && one_dimensional == OneDimensional::as_column)) {
     refuse(file_.path(),
-           fmt::format("its array has {} dimension{}, shape {}; a matrix has 2", dimensions,
-                       dimensions == 1 ? "" : "s", format_npy_shape(header.shape)));
+           fmt::format("its array has {} dimension{}, shape {}; a matrix has 2 (numpy.reshape)",
+                       dimensions, dimensions == 1 ? "" : "s", format_npy_shape(header.shape)));
   }
   set_shape(header.shape[0], is_vector_ ? 1 : header.shape[1]);
   check_size(file_, header, rows(), columns());
   data_offset_ = header.data_offset;
+  big_endian_ = header.big_endian;
   fortran_order_ = header.fortran_order || is_vector_;
 }
 
 std::string NpySource::description() const {
-  if (is_vector_) return fmt::format("'{}' (NumPy, vector of {})", file_.path(), rows());
-  return fmt::format("'{}' (NumPy, {} x {}, {} order)", file_.path(), rows(), columns(),
-                     fortran_order_ ? "Fortran" : "C");
+  const std::string path = printable(file_.path());
+  const char* const bytes = big_endian_ ? ", big-endian" : "";
+  if (is_vector_) return fmt::format("'{}' (NumPy, vector of {}{})", path, rows(), bytes);
+  return fmt::format("'{}' (NumPy, {} x {}, {} order{})", path, rows(), columns(),
+                     fortran_order_ ? "Fortran" : "C", bytes);
 }
 
 void NpySource::read_block(GlobalRow row, GlobalColumn column, TileView out) const {
@@ -104,6 +120,7 @@ void NpySource::read_block(GlobalRow row, GlobalColumn column, TileView out) con
   } else {
     transpose(data, step, out);
   }
+  if (big_endian_) swap_bytes(out);
   if (file_.is_broken()) file_.check_unchanged();
 }
 

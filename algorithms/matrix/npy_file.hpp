@@ -37,6 +37,7 @@ class NpySource final : public MatrixSource {
   MappedFile file_;
   std::size_t data_offset_ = 0;
   bool fortran_order_ = false;
+  bool big_endian_ = false;
   bool is_vector_ = false;
 };
 

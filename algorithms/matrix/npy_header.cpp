@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace heddle {
 
@@ -13,9 +14,11 @@ namespace {
 
 constexpr std::string_view magic{"\x93NUMPY", 6};
 constexpr std::string_view float64 = "<f8";
+constexpr std::string_view big_endian_float64 = ">f8";
+constexpr std::string_view native_float64 = "=f8";
 
 [[noreturn]] void refuse_header(const std::string& path, const std::string& reason) {
-  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", path, reason));
+  throw Error(ErrorCode::usage, fmt::format("cannot read '{}': {}", printable(path), reason));
 }
 
 /// "float32" for "<f4"; the text itself for what is not a plain number.
@@ -61,7 +64,7 @@ class DictionaryReader {
       expect(':', "':'");
       if (key == "descr") {
         note(key, seen_descr_);
-        read_descr();
+        header.big_endian = read_descr();
       } else if (key == "fortran_order") {
         note(key, seen_order_);
         header.fortran_order = boolean();
@@ -69,7 +72,8 @@ class DictionaryReader {
         note(key, seen_shape_);
         header.shape = shape();
       } else {
-        refuse_header(path_, fmt::format("its .npy header has the unknown key '{}'", key));
+        refuse_header(path_,
+                      fmt::format("its .npy header has the unknown key '{}'", printable(key)));
       }
       if (!take(',')) {
         expect('}', "',' or '}'");
@@ -89,8 +93,10 @@ class DictionaryReader {
     const std::string_view rest = text_.substr(position_, 24);
     refuse_header(
         path_,
-        fmt::format("its .npy header is malformed at character {}: expected {}, found {}",
-                    position_, expected, rest.empty() ? "the end" : fmt::format("'{}'", rest)));
+        fmt::format(
+            "its .npy header is malformed at character {}: expected {}, found {}; write the "
+            "file with numpy.save",
+            position_, expected, rest.empty() ? "the end" : fmt::format("'{}'", printable(rest))));
   }
 
   void note(std::string_view key, bool& seen) const {
@@ -127,18 +133,20 @@ class DictionaryReader {
     return text_.substr(begin, end - begin);
   }
 
-  void read_descr() {
+  /// True of a big-endian type.
+  bool read_descr() {
     skip_spaces();
     if (position_ < text_.size() && text_[position_] == '[') {
       refuse_header(path_, "its elements are records; only float64 ('<f8') can be used");
     }
     const std::string_view descr = quoted("a data type in quotes");
-    if (descr != float64) {
-      refuse_header(
-          path_, fmt::format("its elements are {} ('{}'); only little-endian float64 ('<f8') can "
-                             "be used, convert with astype('<f8')",
-                             dtype_name(descr), descr));
+    if (descr == big_endian_float64) return true;
+    for (const std::string_view known : {float64, native_float64, std::string_view("f8")}) {
+      if (descr == known) return false;
     }
+    refuse_header(path_, fmt::format("its elements are {} ('{}'); only float64 ('<f8' and '>f8') "
+                                     "can be used, convert with astype('<f8')",
+                                     printable(dtype_name(descr)), printable(descr)));
   }
 
   bool boolean() {
@@ -196,7 +204,12 @@ NpyHeader parse_npy_header(std::string_view content, const std::string& path) {
   if (!content.starts_with(magic)) {
     if (magic.starts_with(content))
       refuse_header(path, "the .npy file ends within its first 6 bytes");
-    refuse_header(path, "it is not a .npy file: it does not begin with \\x93NUMPY");
+    if (content.starts_with("PK\x03\x04")) {
+      refuse_header(path, "it is an archive of arrays (.npz); write the one array with numpy.save");
+    }
+    refuse_header(path,
+                  "it is not a .npy file: it does not begin with \\x93NUMPY; write it with "
+                  "numpy.save");
   }
   if (content.size() < 8) refuse_header(path, "the .npy file ends before its format version");
   const std::size_t major = byte_at(content, 6);

@@ -8,8 +8,9 @@
 
 namespace heddle {
 
-/// What the header of a NumPy .npy file says. Elements are little-endian float64.
+/// What the header of a NumPy .npy file says. Elements are float64.
 struct NpyHeader {
+  bool big_endian = false;
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
   std::size_t data_offset = 0;  ///< bytes from the start of the file to the first element

@@ -121,6 +121,17 @@ std::int64_t cpu_height(std::int64_t rows, std::int64_t columns, const QrLayout&
       .value_or(tall_tile_rows_most);
 }
 
+/// A tile that is larger than the matrix in both directions holds no more than one of its order,
+/// but what goes with tiles is as large as they are: triangles, rows on their way.
+void clip_to_matrix(QrLayout& layout, std::int64_t order) {
+  if (layout.tile <= order) return;
+  layout.tile = order;
+  layout.inner = static_cast<std::int32_t>(std::min<std::int64_t>(layout.inner, order));
+  if (layout.fine >= order) layout.fine = 0;
+  layout.small = std::min(layout.small, order);
+  if (layout.small > 0) layout.strip = std::min(layout.strip, order) / layout.small * layout.small;
+}
+
 }  // namespace
 
 QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layout& wanted,
@@ -161,6 +172,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
     throw Error(ErrorCode::usage, fmt::format("layout.inner {} is more than the tile of {}",
                                               layout.inner, layout.tile));
   }
+  clip_to_matrix(layout, std::max<std::int64_t>({rows, columns, 1}));
 
   const std::int64_t tile_rows = std::max<std::int64_t>(1, quotient_up(rows, layout.tile));
   const std::int64_t tile_columns = std::max<std::int64_t>(1, quotient_up(columns, layout.tile));

@@ -50,18 +50,24 @@ std::optional<DependentColumn> first_dependent_column(const QrMatrix& q) {
                          static_cast<double>(norms[j])};
 }
 
+MatrixSpec columns_of_product_spec(const Matrix<double>& q, TileColumn c) {
+  MatrixSpec spec;
+  spec.rows = q.columns();
+  spec.columns = q.layout().column_count(c);
+  spec.has_layout = true;
+  spec.distribution = q.distribution();
+  spec.distribution.devices = 0;
+  spec.layout = {.tile = q.layout().wide_width(), .wide = spec.columns};
+  return spec;
+}
+
 double loss_of_orthogonality(const Matrix<double>& q) {
   Node& node = q.node();
   std::vector<Norm> sums;
   for (TileColumn c{0}; c.value() < q.layout().tile_columns(); ++c) {
-    MatrixSpec spec;
-    spec.rows = q.columns();
-    spec.columns = q.layout().column_count(c);
-    spec.has_layout = true;
-    spec.distribution = q.distribution();
-    spec.distribution.devices = 0;
-    spec.layout = {.tile = q.layout().wide_width(), .wide = spec.columns};
-    Matrix<double> product = node.matrix<double>(spec);
+    std::optional<Matrix<double>> made;
+    together(node, [&] { made = node.matrix<double>(columns_of_product_spec(q, c)); });
+    Matrix<double>& product = *made;
     const std::int64_t first = q.layout().column_begin(c);
     product.fill([first](std::int64_t i, std::int64_t j) { return i == first + j ? 1.0 : 0.0; });
     const JobResult result = node.submit(subtract_transposed_product(product, q, q, c)).wait();

@@ -21,6 +21,9 @@ struct DependentColumn {
 /// in scale as they like; zero columns are dependent.
 [[nodiscard]] std::optional<DependentColumn> first_dependent_column(const QrMatrix& q);
 
+/// What loss_of_orthogonality() holds beside Q: tile column `c` of Q^T Q.
+[[nodiscard]] MatrixSpec columns_of_product_spec(const Matrix<double>& q, TileColumn c);
+
 /// The 1-norm of I - Q^T Q for a matrix Q, whose rows are cut into tall tiles. Runs a job for each
 /// tile column.
 [[nodiscard]] double loss_of_orthogonality(const Matrix<double>& q);

@@ -1,10 +1,12 @@
 #include "algorithms/qr/qr.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "algorithms/io/agreement.hpp"
 #include "algorithms/matrix/walk.hpp"
 #include "algorithms/qr/steps.hpp"
 #include "base/assert.hpp"
@@ -426,9 +428,11 @@ QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout
 QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns, const QrLayout& layout,
                    const Distribution& distribution) {
   const QrSpecs specs = qr_specs(rows, columns, layout, distribution);
-  QrMatrix q = qr_matrix_of(specs, layout, maker(node));
-  q.r.fill([](std::int64_t /*i*/, std::int64_t /*j*/) { return 0.0; });
-  return q;
+  std::optional<QrMatrix> q;
+  // All nodes fill R, or none.
+  together(node, [&] { q = qr_matrix_of(specs, layout, maker(node)); });
+  q->r.fill([](std::int64_t /*i*/, std::int64_t /*j*/) { return 0.0; });
+  return *q;
 }
 
 JobSpec qr(const QrMatrix& q) {

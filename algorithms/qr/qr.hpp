@@ -74,8 +74,8 @@ template <class Make>
   return q;
 }
 
-/// Makes the matrices; R's are zero, A's content is undefined. Throws Error(usage) when the memory
-/// does not suffice. Same order on all nodes.
+/// Makes the matrices; R's are zero, A's content is undefined. Throws Error(usage), on all nodes,
+/// when the memory of one does not suffice. Collective.
 [[nodiscard]] QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns,
                                  const QrLayout& layout, const Distribution& distribution);
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,9 +14,11 @@
 #include "apps/simulation/tuned_machine.hpp"
 #include "base/error.hpp"
 #include "base/nearest.hpp"
+#include "base/printable.hpp"
 #include "base/units.hpp"
 #include "kernels/factorization_kernels.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
+#include "node-runtime/protocol/types.hpp"
 
 namespace heddle {
 namespace {
@@ -26,6 +27,9 @@ using replay::Way;
 
 constexpr const char* version_key = "heddle_simulated_machine";
 constexpr const char* tuned_key = "heddle_machine";  ///< of what heddle tune writes
+
+/// Of nodes, and of what each has.
+constexpr std::int64_t counts_max = 1'000'000;
 
 using Machine = replay::SimulatedMachine;
 constexpr std::array<std::pair<const char*, Way Machine::*>, 5> ways_of_machine{
@@ -108,18 +112,19 @@ class DescriptionReader {
     });
     replay::SimulatedMachine& machine = to.machine;
     complaints.of([&] {
-      if (root["name"]) machine.name = yaml_.scalar<std::string>(root, "name", "a text");
+      if (root["name"]) machine.name = printable(yaml_.scalar<std::string>(root, "name", "a text"));
     });
-    const auto read_count = [&](const char* key, std::int64_t least, std::int32_t& value) {
-      complaints.of([&] { count(root, key, least, value); });
+    const auto read_count = [&](const char* key, std::int64_t least, std::int64_t most,
+                                std::int32_t& value) {
+      complaints.of([&] { count(root, key, least, most, value); });
     };
-    read_count("nodes", 1, machine.nodes);
-    read_count("nodes_per_host", 1, machine.nodes_per_host);
-    read_count("cpu_workers", 1, machine.cpu_workers);
-    read_count("cores", 0, machine.cores);
-    read_count("devices", 0, machine.devices);
-    read_count("device_streams", 1, machine.device_streams);
-    read_count("stream_depth", 1, machine.stream_depth);
+    read_count("nodes", 1, counts_max, machine.nodes);
+    read_count("nodes_per_host", 1, counts_max, machine.nodes_per_host);
+    read_count("cpu_workers", 1, counts_max, machine.cpu_workers);
+    read_count("cores", 0, counts_max, machine.cores);
+    read_count("devices", 0, protocol::places_max - 1, machine.devices);
+    read_count("device_streams", 1, counts_max, machine.device_streams);
+    read_count("stream_depth", 1, counts_max, machine.stream_depth);
     complaints.of([&] {
       if (root["device_memory"]) machine.device_memory_bytes = bytes(root, "device_memory");
     });
@@ -141,13 +146,10 @@ class DescriptionReader {
   }
 
  private:
-  void count(const YAML::Node& map, const char* key, std::int64_t least, std::int32_t& to) const {
+  void count(const YAML::Node& map, const char* key, std::int64_t least, std::int64_t most,
+             std::int32_t& to) const {
     if (!map[key]) return;
-    const std::int64_t value = yaml_.whole(map, key, least);
-    if (value > std::numeric_limits<std::int32_t>::max() / 2) {
-      yaml_.fail(map[key].Mark(), fmt::format("'{}' is too large: {}", key, value));
-    }
-    to = static_cast<std::int32_t>(value);
+    to = static_cast<std::int32_t>(yaml_.whole(map, key, least, most));
   }
   [[nodiscard]] std::uint64_t bytes(const YAML::Node& map, const char* key) const {
     try {
@@ -224,7 +226,7 @@ class DescriptionReader {
                              rate.kernel, fmt::join(known, ", "),
                              like.empty() ? "" : fmt::format("; did you mean '{}'?", like)));
     }
-    count(entry, "workers", 1, rate.workers);
+    count(entry, "workers", 1, counts_max, rate.workers);
     return rate;
   }
 

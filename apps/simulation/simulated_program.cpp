@@ -26,6 +26,7 @@ class Handles {
     state->id = protocol::MatrixId{static_cast<std::int32_t>(made_.size())};
     spec.layout.rows = spec.rows;
     spec.layout.columns = spec.columns;
+    check_tile_count(spec.layout);
     state->spec = spec;
     return made_.emplace_back(std::move(state));
   }

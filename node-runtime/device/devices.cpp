@@ -16,8 +16,17 @@ DeviceSet make_emulated(const DeviceOptions& options) {
   DeviceSet set;
   set.backend = DeviceBackend::emulated;
   const std::int32_t count = options.count.value_or(1);
-  for (std::int32_t index = 0; index < count; ++index) {
-    set.devices.push_back(std::make_unique<EmulatedDevice>(index, options.emulated));
+  try {
+    for (std::int32_t index = 0; index < count; ++index) {
+      set.devices.push_back(std::make_unique<EmulatedDevice>(index, options.emulated));
+    }
+  } catch (const Error& error) {
+    // Nothing else than what was asked for is at fault where the system refuses memory.
+    throw Error(ErrorCode::usage,
+                fmt::format("{} emulated device{} of {} cannot be made: {}; ask for less memory "
+                            "(runtime.devices.memory) or fewer devices (runtime.devices.per_node)",
+                            count, count == 1 ? "" : "s",
+                            format_bytes(options.emulated.memory_bytes), error.what()));
   }
   set.why = fmt::format("{} emulated device{} asked for", count, count == 1 ? "" : "s");
   return set;

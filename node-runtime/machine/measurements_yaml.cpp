@@ -13,11 +13,8 @@ constexpr const char* rate_text = "a rate in GB/s";
 
 std::int32_t whole32(const YamlReader& reader, const YAML::Node& map, const char* key,
                      std::int64_t least) {
-  const std::int64_t value = reader.whole(map, key, least);
-  if (value > std::numeric_limits<std::int32_t>::max()) {
-    reader.fail(map[key].Mark(), fmt::format("'{}' is too large", key));
-  }
-  return static_cast<std::int32_t>(value);
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  return static_cast<std::int32_t>(reader.whole(map, key, least, most));
 }
 
 KernelTimes read_times(const YamlReader& reader, const YAML::Node& node, const char* name) {

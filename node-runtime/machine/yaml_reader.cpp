@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest.hpp"
+#include "base/printable.hpp"
 
 namespace heddle {
 
@@ -57,7 +58,7 @@ std::string YamlReader::complaint(const YAML::Mark& mark, const std::string& wha
   const std::string place = mark.is_null() || places_ == Places::unknown
                                 ? source_
                                 : fmt::format("{}:{}:{}", source_, mark.line + 1, mark.column + 1);
-  return fmt::format("{}: {}{}", place, what, advice_);
+  return fmt::format("{}: {}{}", printable(place), printable(what), advice_);
 }
 
 void YamlReader::expect_map(const YAML::Node& node, const std::string& name,
@@ -114,17 +115,36 @@ YAML::Node YamlReader::member(const YAML::Node& map, const char* key) const {
 double YamlReader::positive(const YAML::Node& map, const char* key, const char* expected) const {
   const auto value = scalar<double>(map, key, expected);
   if (!std::isfinite(value) || value <= 0) {
-    fail(map[key].Mark(), fmt::format("'{}' must be positive", key));
+    fail(map[key].Mark(), fmt::format("'{}' must be positive{}", key, found(map[key])));
   }
   return value;
 }
 
-std::int64_t YamlReader::whole(const YAML::Node& map, const char* key, std::int64_t least) const {
-  const auto value = scalar<std::int64_t>(map, key, "a whole number");
-  if (value < least) {
-    fail(map[key].Mark(), fmt::format("'{}' must be at least {}", key, least));
+std::int64_t YamlReader::whole(const YAML::Node& map, const char* key, std::int64_t least,
+                               std::int64_t most) const {
+  const YAML::Node at = member(map, key);
+  const std::string text = at.IsScalar() ? at.Scalar() : std::string();
+  const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  const bool has_digits = text.size() > sign && std::ranges::all_of(text.substr(sign), [](char c) {
+                            return c >= '0' && c <= '9';
+                          });
+  std::int64_t value = 0;
+  // More digits than 64 bits hold are a whole number all the same.
+  const bool is_beyond = has_digits && !YAML::convert<std::int64_t>::decode(at, value);
+  if (!is_beyond) value = scalar<std::int64_t>(map, key, "a whole number");
+  if (is_beyond ? text.starts_with('-') : value < least) {
+    fail(at.Mark(), fmt::format("'{}' must be at least {}{}", key, least, found(at)));
+  }
+  if (is_beyond || value > most) {
+    fail(at.Mark(), fmt::format("'{}' must be at most {}{}", key, most, found(at)));
   }
   return value;
+}
+
+std::string YamlReader::found(const YAML::Node& value) {
+  constexpr std::size_t shown_max = 48;
+  if (!value.IsScalar()) return value.IsSequence() ? "; found a list" : "; found a map";
+  return fmt::format("; found '{}'", printable_start(value.Scalar(), shown_max));
 }
 
 }  // namespace heddle

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,16 +47,19 @@ class YamlReader {
     } catch (const YAML::Exception&) {
       // Refused below, with its place.
     }
-    fail(value.Mark(), std::string("'") + key + "' must be " + expected);
+    fail(value.Mark(), std::string("'") + key + "' must be " + expected + found(value));
   }
 
   /// A finite number greater than 0.
   [[nodiscard]] double positive(const YAML::Node& map, const char* key, const char* expected) const;
-  /// A whole number of at least `least`.
-  [[nodiscard]] std::int64_t whole(const YAML::Node& map, const char* key,
-                                   std::int64_t least) const;
+  /// A whole number from `least` to `most`.
+  [[nodiscard]] std::int64_t whole(
+      const YAML::Node& map, const char* key, std::int64_t least,
+      std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
 
  private:
+  /// "; found 'many'" for a complaint about a value.
+  [[nodiscard]] static std::string found(const YAML::Node& value);
   [[nodiscard]] std::string complaint(const YAML::Mark& mark, const std::string& what) const;
 
   std::string source_;

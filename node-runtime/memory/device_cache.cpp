@@ -59,7 +59,7 @@ void DeviceCache::tell(const News& news) {
 // ---- blocks ----------------------------------------------------------------------------------
 
 std::size_t DeviceCache::Pool::append(std::size_t block_bytes) {
-  bytes += block_bytes;
+  bytes += Residency::frame_bytes(block_bytes);
   largest = std::max(largest, block_bytes);
   if (parts.empty() || parts.back().bytes >= part_bytes) {
     const std::size_t begin =
@@ -128,6 +128,11 @@ std::uint64_t DeviceCache::block_bytes() const {
 std::size_t DeviceCache::largest_block_bytes() const {
   const std::scoped_lock lock(mutex_);
   return largest_.empty() ? 0 : *largest_.rbegin();
+}
+
+/// Each part but the last of a pool is full, and the next one begins at the alignment.
+std::uint64_t DeviceCache::backing_bytes_max(std::uint64_t frame_bytes) {
+  return frame_bytes + frame_bytes / part_bytes * part_alignment;
 }
 
 /// Of a pool that has one.

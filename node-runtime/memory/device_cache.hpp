@@ -86,15 +86,18 @@ class DeviceCache {
                                                     PoolKind kind = PoolKind::counted);
   /// Nobody uses the blocks any more.
   void remove_pool(std::span<const ResidentBlock> blocks);
-  /// Bytes of all blocks, whether they fit or not.
+  /// Bytes of the frames of all blocks, whether they fit or not.
   [[nodiscard]] std::uint64_t block_bytes() const;
   [[nodiscard]] std::size_t largest_block_bytes() const;
-  [[nodiscard]] std::uint64_t bytes() const { return pool_.bytes(); }
+  /// Bytes that frames can have.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   /// There is room for all blocks at the same time.
   [[nodiscard]] bool holds_all() const { return block_bytes() <= bytes(); }
   /// When host memory is made good for copies: at once, or before the first transfer that needs it
   /// (prepare).
   enum class Locking : std::uint8_t { now, later };
+  /// Bytes of host memory behind pools whose frames take so many, at most.
+  [[nodiscard]] static std::uint64_t backing_bytes_max(std::uint64_t frame_bytes);
   /// Gives every pool its backing now rather than when it is first needed: since not all blocks
   /// fit, or since the host is going to use some.
   void back_all(Locking locking);
@@ -162,7 +165,7 @@ class DeviceCache {
   };
   struct Pool {
     PoolKind kind = PoolKind::counted;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0;    ///< of its blocks' frames
     std::size_t largest = 0;  ///< of its blocks
     std::vector<Part> parts;  ///< one after the other
     std::shared_ptr<Backing> backing;
@@ -208,6 +211,7 @@ class DeviceCache {
 
   mutable std::mutex mutex_;  ///< all that follows
   Residency residency_;
+  const std::uint64_t bytes_ = residency_.bytes();
   Residency::Actions actions_;
   std::vector<Block> blocks_;  ///< by ResidentBlock
   std::uint64_t block_bytes_ = 0;

@@ -362,7 +362,7 @@ std::int64_t TileStore::blocks_available(PlaceId place, std::size_t block_bytes)
   const auto difference = [](std::uint64_t all, std::uint64_t taken) {
     return all - std::min(all, taken);
   };
-  const std::size_t size = padded(std::max<std::size_t>(1, block_bytes));
+  const std::size_t size = bytes_of_block(place, std::max<std::size_t>(1, block_bytes));
   const std::uint64_t bytes =
       place == host_place ? difference(host_bytes_max_, host_bytes_.load(std::memory_order_relaxed))
                           : difference(cache(place).bytes(), cache(place).block_bytes());
@@ -381,6 +381,15 @@ void TileStore::discard(protocol::BlockRef block) {
   if (pool->place == host_place) return;
   const ResidentBlock resident = pool->residents[static_cast<std::size_t>(block.index)];
   if (resident != no_block) cache(pool->place).discard(resident);
+}
+
+std::size_t TileStore::bytes_of_block(PlaceId place, std::size_t bytes) {
+  if (bytes == 0) return 0;
+  return place == host_place ? padded(bytes) : Residency::frame_bytes(bytes);
+}
+
+std::uint64_t TileStore::backing_bytes_max(std::uint64_t block_bytes) {
+  return DeviceCache::backing_bytes_max(block_bytes);
 }
 
 std::uint64_t TileStore::least_device_bytes(std::size_t block_bytes, std::size_t devices) {

@@ -134,6 +134,12 @@ class TileStore {
   /// The protocol has freed the block: nobody needs its content any more.
   void discard(protocol::BlockRef block);
 
+  /// What a block of so many bytes takes at a place, with what lies between blocks: the plan of a
+  /// run counts as this store does.
+  [[nodiscard]] static std::size_t bytes_of_block(PlaceId place, std::size_t bytes);
+  /// Host memory that backs blocks of a device at most, which take `block_bytes` there.
+  [[nodiscard]] static std::uint64_t backing_bytes_max(std::uint64_t block_bytes);
+
   /// Memory that a device needs at least for tasks to advance when not all blocks fit, the largest
   /// of `block_bytes`.
   [[nodiscard]] static std::uint64_t least_device_bytes(std::size_t block_bytes,

@@ -30,7 +30,7 @@ PoolPlan::PoolPlan(NodeId node, std::int32_t places)
     : node_(node),
       alive_(static_cast<std::size_t>(places)),
       maximum_alive_(static_cast<std::size_t>(places)) {
-  HEDDLE_CHECK(places >= 1 && places <= 64, "{} places", places);
+  HEDDLE_CHECK(places >= 1 && places <= places_max, "{} places", places);
 }
 
 void PoolPlan::set_temporary(MatrixId matrix) {
@@ -53,11 +53,10 @@ void PoolPlan::note_take(PlaceId place, TileId tile) {
 }
 
 void PoolPlan::take(Alive& alive, PlaceId place, TileId tile) {
-  const std::uint64_t bit = std::uint64_t{1} << place.value();
-  if ((alive.places & bit) != 0) return;
-  alive.places |= bit;
-  note_take(place, tile);
   const auto p = static_cast<std::size_t>(place.value());
+  if (alive.places[p]) return;
+  alive.places[p] = true;
+  note_take(place, tile);
   maximum_alive_[p] = std::max(maximum_alive_[p], ++alive_[p]);
 }
 
@@ -73,7 +72,7 @@ void PoolPlan::use(const Access& access, PlaceId place) {
   const bool here = access.home.node == node_;
   if (here && access.home.place == place) return;
   Alive& alive = copies_[key(access)];
-  if (!here && alive.places == 0) ++receives_;  // it lands at its first reader's place
+  if (!here && alive.places.none()) ++receives_;  // it lands at its first reader's place
   take(alive, place, access.tile);
 }
 
@@ -81,7 +80,7 @@ void PoolPlan::close(const Key& key) {
   const auto found = copies_.find(key);
   if (found == copies_.end()) return;
   for (std::size_t p = 0; p < alive_.size(); ++p) {
-    if ((found->second.places >> p & 1) != 0) --alive_[p];
+    if (found->second.places[p]) --alive_[p];
   }
   copies_.erase(found);
 }
@@ -137,16 +136,16 @@ void PoolPlan::write(const Access& access, bool here) {
   const auto found = copies_.find(key(access));
   const bool temporary = here && is_temporary(access.tile.matrix);
   const auto home = static_cast<std::size_t>(access.home.place.value());
-  const std::uint64_t home_bit = temporary ? std::uint64_t{1} << home : 0;
   if (found != copies_.end()) {
+    auto& places = found->second.places;
     for (std::size_t p = 0; p < alive_.size(); ++p) {
-      if ((found->second.places & ~home_bit) >> p & 1) {
-        pulses_.push_back(PlaceId{static_cast<std::int32_t>(p)});
-      }
+      const bool stays = temporary && p == home;
+      if (!places[p] || stays) continue;
+      pulses_.push_back(PlaceId{static_cast<std::int32_t>(p)});
+      places[p] = false;
     }
-    found->second.places &= home_bit;
     found->second.readers.clear();
-    if (found->second.places == 0 && !temporary) copies_.erase(found);
+    if (places.none() && !temporary) copies_.erase(found);
   }
   if (temporary) take(copies_[key(access)], access.home.place, access.tile);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -72,7 +73,7 @@ class PoolPlan {
   /// The copies of the newest version of a tile that take blocks: one bit per place, and which
   /// nodes it is sent to.
   struct Alive {
-    std::uint64_t places = 0;
+    std::bitset<places_max> places;
     std::vector<NodeId> readers;
   };
 

@@ -25,6 +25,9 @@ struct TileId {
   friend constexpr auto operator<=>(const TileId&, const TileId&) = default;
 };
 
+/// Most places of a node: the host, and as many devices as a configuration may ask for.
+inline constexpr std::int32_t places_max = 65;
+
 /// Version of a tile that is named by the number of writes to it within the current job.
 inline constexpr Version count_here{-1};
 

@@ -17,7 +17,7 @@ std::uint64_t Residency::minimum_bytes(std::uint64_t largest_block_bytes, std::s
                                        std::size_t alignment) {
   HEDDLE_CHECK(uses > 0 && alignment > 0, "{} uses, alignment {}", uses, alignment);
   const std::uint64_t pinned = uses - 1 + others_pinned;
-  const std::uint64_t largest = FrameSpace(0, alignment).rounded(largest_block_bytes);
+  const std::uint64_t largest = frame_bytes(largest_block_bytes, alignment);
   return (sizes == BlockSizes::equal ? pinned + 1 : 2 * pinned + 1) * largest;
 }
 

@@ -180,6 +180,12 @@ class Residency {
                                                    BlockSizes sizes = BlockSizes::mixed,
                                                    std::size_t alignment = alignment_usual);
 
+  /// Bytes of the pool that the frame of a block takes.
+  [[nodiscard]] static std::uint64_t frame_bytes(std::uint64_t block_bytes,
+                                                 std::size_t alignment = alignment_usual) {
+    return FrameSpace(0, alignment).rounded(block_bytes);
+  }
+
   explicit Residency(const Options& options);
 
   /// A block without content; its frame comes with its first use. Ids are reused.

@@ -342,6 +342,7 @@ class Engine {
   /// Whether blocks that are used soon get their pages before it returns.
   enum class Pages : std::uint8_t { now, soon };
   void reserve_pools(JobRecord& job, Pages pages);
+  void reserve_or_fail(JobRecord& job);
   void look_ahead(JobRecord& job);
   [[nodiscard]] OperandShape shape_of(protocol::TileId tile) const;
   void give_pools_back(JobRecord& job);

@@ -79,11 +79,20 @@ void Engine::reserve(JobRecord& job) {
   job.is_reserved = true;
 }
 
-void Engine::start(const std::shared_ptr<JobRecord>& job) {
-  if (!std::exchange(job->is_reserved, false)) {
-    look_ahead(*job);
-    reserve_pools(*job, Pages::soon);
+/// What other nodes have begun waits for this node's part of it (decision 011). One that has no
+/// memory for its part fails, so that they end, too.
+void Engine::reserve_or_fail(JobRecord& job) {
+  try {
+    if (!job.external) look_ahead(job);
+    reserve_pools(job, Pages::soon);
+  } catch (const Error& error) {
+    if (options_.node_count > 1) fail(error);
+    throw;
   }
+}
+
+void Engine::start(const std::shared_ptr<JobRecord>& job) {
+  if (!std::exchange(job->is_reserved, false)) reserve_or_fail(*job);
   add_job(job);
   generation_bell.ring();
   call_devices();
@@ -94,7 +103,7 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   job->spec = std::move(spec);
   job->external = true;
   job->blocks_minimum.assign(static_cast<std::size_t>(store_.places()), blocks_minimum);
-  reserve_pools(*job, Pages::soon);
+  reserve_or_fail(*job);
   add_job(job);
   call_devices();
   return job;
@@ -148,8 +157,10 @@ void Engine::reserve_pools(JobRecord& job, Pages pages) {
   for (const protocol::MatrixId m : job.spec.matrices) {
     block_bytes = std::max(block_bytes, store_.largest_tile_bytes(m));
   }
+  job.pools.resize(static_cast<std::size_t>(store_.places()));
   try {
-    for (std::int32_t p = 0; p < store_.places(); ++p) {
+    // The host last: it takes as extra blocks what is left when devices have their backings.
+    for (std::int32_t p = store_.places(); p-- > 0;) {
       const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
       const std::int32_t capacity =
           minimum + extra_blocks(PlaceId{p}, minimum, !job.spec.temporaries.empty(), block_bytes);
@@ -159,7 +170,7 @@ void Engine::reserve_pools(JobRecord& job, Pages pages) {
       if (p == host_place.value() && populates) soon = bytes_soon(job, block_bytes, capacity);
       const std::int32_t pool =
           store_.add_job_pool(PlaceId{p}, block_bytes, capacity, std::move(soon));
-      job.pools.push_back({pool, capacity, minimum});
+      job.pools[static_cast<std::size_t>(p)] = {pool, capacity, minimum};
       if (pages == Pages::now) store_.populate(pool);
     }
   } catch (...) {
@@ -170,7 +181,7 @@ void Engine::reserve_pools(JobRecord& job, Pages pages) {
 
 void Engine::give_pools_back(JobRecord& job) {
   for (const protocol::PoolOptions& pool : std::exchange(job.pools, {})) {
-    store_.remove_job_pool(pool.id);
+    if (pool.id != protocol::BlockRef::none) store_.remove_job_pool(pool.id);
   }
 }
 

@@ -1,9 +1,11 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "config/config.hpp"
+#include "config/options.hpp"
 
 namespace heddle {
 namespace {
@@ -103,13 +105,56 @@ TEST(Diagnostics, WrongTypesTellWhatWasExpectedAndFound) {
   });
 }
 
+/// "a: {b: {c: value}}" of "a.b.c".
+std::string nested(std::string_view path, const std::string& value) {
+  const auto dot = path.find('.');
+  if (dot == std::string_view::npos) return fmt::format("{}: {}", path, value);
+  return fmt::format("{}: {{{}}}", path.substr(0, dot), nested(path.substr(dot + 1), value));
+}
+
+TEST(Diagnostics, IntegersAreTakenUpToTheEndsOfTheirRangesAndNotBeyond) {
+  int keys = 0;
+  for (const config::Option& option : config::options()) {
+    if (option.kind != config::Kind::integer || option.kinds != 0) continue;
+    ++keys;
+    SCOPED_TRACE(option.path);
+    for (const std::int64_t inside : {option.integer_min, option.integer_max}) {
+      EXPECT_TRUE(errors_of(nested(option.path, fmt::format("{}", inside)) + "\n").empty());
+    }
+    const std::string above = fmt::format("{}", option.integer_max + 1);
+    for (const std::string& outside :
+         {above, std::string("9223372036854775808"), std::string("18446744073709551617")}) {
+      const auto errors = errors_of(nested(option.path, outside) + "\n");
+      ASSERT_EQ(errors.size(), 1U) << outside;
+      EXPECT_EQ(errors[0].path, option.path);
+      EXPECT_EQ(errors[0].line, 1);
+      EXPECT_EQ(errors[0].message,
+                fmt::format("expected at most {}; found {}", option.integer_max, outside));
+    }
+    for (const std::string& outside :
+         {fmt::format("{}", option.integer_min - 1), std::string("-9223372036854775809")}) {
+      const auto errors = errors_of(nested(option.path, outside) + "\n");
+      ASSERT_EQ(errors.size(), 1U) << outside;
+      EXPECT_EQ(errors[0].path, option.path);
+      EXPECT_NE(errors[0].message.find(fmt::format("found {}", outside)), std::string::npos);
+    }
+  }
+  EXPECT_GT(keys, 8);
+}
+
 TEST(Diagnostics, ImpossibleValuesAreRefused) {
   expect_refused({
       {"layout: {tile: 0}\n", 1, 16, "layout.tile", "integer >= 1; found 0", ""},
       {"layout: {tile: -3}\n", 1, 16, "layout.tile", "found -3", ""},
-      {"layout: {tile: 99999999999999999999}\n", 1, 16, "layout.tile", "found 9999", ""},
+      {"layout: {tile: 99999999999999999999}\n", 1, 16, "layout.tile",
+       "at most 1000000000; found 99999999999999999999", ""},
+      {"layout: {tile: -99999999999999999999}\n", 1, 16, "layout.tile",
+       "integer >= 1; found -99999999999999999999", ""},
       {"layout: {tile: 2000000000}\n", 1, 16, "layout.tile", "at most 1000000000", ""},
       {"layout: {grid: [0, 2]}\n", 1, 17, "layout.grid", "found 0", ""},
+      {"layout: {grid: [1000000, 1000000]}\n", 1, 16, "layout.grid",
+       "at most 1000000 nodes, rows x columns; found 1000000000000", ""},
+      {"layout: {grid: [4294967297, 1]}\n", 1, 17, "layout.grid", "1..1000000", ""},
       {"runtime: {window: 0}\n", 1, 19, "runtime.window", "integer >= 1", ""},
       {"runtime: {cpu_workers: 5000}\n", 1, 24, "runtime.cpu_workers", "at most 4096", ""},
       {"runtime: {watchdog_seconds: 0}\n", 1, 29, "runtime.watchdog_seconds", ">= 0.1", ""},
@@ -119,8 +164,22 @@ TEST(Diagnostics, ImpossibleValuesAreRefused) {
       {spd + "condition: 0.5}\n", 2, 44, "problem.matrix.condition", "number >= 1; found 0.5", ""},
       {spd + "condition: .nan}\n", 2, 44, "problem.matrix.condition", "found .nan", ""},
       {spd + "condition: nan}\n", 2, 44, "problem.matrix.condition", "found 'nan'", ""},
-      {spd + "condition: 1e999}\n", 2, 44, "problem.matrix.condition", "found 1e999", ""},
+      {spd + "condition: 1e999}\n", 2, 44, "problem.matrix.condition",
+       "found 1e999, which is too large for a double: the largest is 1.79e+308", ""},
+      {spd + "condition: -1e999}\n", 2, 44, "problem.matrix.condition", "too large", ""},
+      {"problem:\n  matrix: {generate: kriging, n: 8, nugget: 1e-999}\n", 2, 45,
+       "problem.matrix.nugget", "found 1e-999, which is too small for a double", ""},
       {spd + "seed: -1}\n", 2, 39, "problem.matrix.seed", "integer >= 0; found -1", ""},
+      {spd + "seed: 9223372036854775808}\n", 2, 39, "problem.matrix.seed",
+       "at most 9223372036854775807; found 9223372036854775808", ""},
+      {"runtime: {devices: {memory: 99999TiB}}\n", 1, 29, "runtime.devices.memory",
+       "at most 64.00 TiB; found 99999TiB", ""},
+      {"runtime: {devices: {memory: 1e400GiB}}\n", 1, 29, "runtime.devices.memory",
+       "at most 64.00 TiB", ""},
+      {"runtime: {devices: {memory: 255}}\n", 1, 29, "runtime.devices.memory",
+       "at least 256 B; found 255", ""},
+      {"runtime: {devices: {per_node: 65}}\n", 1, 31, "runtime.devices.per_node",
+       "at most 64; found 65", ""},
       {"problem:\n  matrix: {generate: kriging, n: 8, range: 0}\n", 2, 44, "problem.matrix.range",
        "number > 0; found 0", ""},
       {"problem:\n  matrix: {generate: kriging, n: 8, smoothness: 21}\n", 2, 49,

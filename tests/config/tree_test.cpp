@@ -131,9 +131,9 @@ TEST(Tree, TellsTheTypesOfScalars) {
 }
 
 TEST(Tree, ShowsTextOnOneBoundedLine) {
-  EXPECT_EQ(shown("a\nb\x07"), "a?b?");
+  EXPECT_EQ(shown("a\nb\x07"), "a\\nb\\x07");
   EXPECT_EQ(shown(std::string(100, 'x')), std::string(48, 'x') + "...");
-  EXPECT_EQ(shown("\xFF"), "?");
+  EXPECT_EQ(shown("\xFF"), "\\xFF");
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "algorithms/matrix/layout.hpp"
 
 #include <algorithm>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
 #include <vector>
+
+#include "tests/matrix/files.hpp"
 
 namespace heddle {
 
@@ -107,6 +110,17 @@ TEST(TileLayout, of_an_empty_matrix_has_no_tiles) {
   const TileLayout layout{.rows = 0, .columns = 0, .tile = 4, .strip = 2, .small = 2};
   EXPECT_EQ(layout.tile_rows(), 0);
   EXPECT_EQ(layout.tile_columns(), 0);
+}
+
+TEST(TileLayout, with_more_tiles_than_can_be_numbered_is_refused_with_the_key) {
+  const TileLayout largest{.rows = 46'340, .columns = 46'340, .tile = 1};
+  check_tile_count(largest);
+  for (const std::int64_t rows : {46'342, 1'000'000'000}) {
+    const TileLayout more{.rows = rows, .columns = rows, .tile = 1};
+    testing::expect_error(ErrorCode::usage,
+                          {fmt::format("{} tiles", rows * rows), "2147483647", "layout.tile"},
+                          [&] { check_tile_count(more); });
+  }
 }
 
 TEST(TileLayout, knows_impossible_cuts) {

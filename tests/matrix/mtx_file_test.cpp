@@ -208,6 +208,7 @@ TEST(MtxSource, names_what_is_wrong_with_the_sizes) {
   expect_refused_mtx(array + "-2 2\n", {"line 2", "'-2'"});
   expect_refused_mtx(array + "2 2 4\n", {"line 2", "'4'"});
   expect_refused_mtx(array + "1000000000000 1000000000000\n", {"too large"});
+  expect_refused_mtx(array + "99999999999999999999 1\n", {"line 2", "rows", "too large"});
   expect_refused_mtx(array + "100000 100000\n1\n2\n", {"too few", "10000000000"});
   expect_refused_mtx(banner("coordinate real general") + "2 2\n", {"number of entries"});
   expect_refused_mtx(banner("array real symmetric") + "2 3\n", {"2 x 3"});
@@ -217,18 +218,96 @@ TEST(MtxSource, names_what_is_wrong_with_the_sizes) {
 TEST(MtxSource, names_the_line_of_a_wrong_array_value) {
   const std::string two = banner("array real general") + "2 1\n";
   expect_refused_mtx(two + "1\nx2\n", {"line 4", "'x2'"});
-  expect_refused_mtx(two + "1,5\n2\n", {"line 3", "'1,5'"});
-  expect_refused_mtx(two + "1 2\n3\n", {"line 3", "'1 2'"});
-  expect_refused_mtx(two + "1e400\n2\n", {"line 3", "'1e400'"});
-  expect_refused_mtx(two + "1\n\n2\n", {"line 4", "empty line"});
-  expect_refused_mtx(two + "0x10\n2\n", {"line 3"});
-  expect_refused_mtx(two + "1234567\n", {"line 4", "end of the file", "2 values"});
+  expect_refused_mtx(two + "1,5\n2\n", {"line 3", "'1,5' is not a number; write a point"});
+  expect_refused_mtx(two + "1 2\n3\n", {"line 3", "unexpected '2' after the value '1'"});
+  expect_refused_mtx(two + "1e400\n2\n", {"line 3", "'1e400' is too large for a double"});
+  expect_refused_mtx(two + "-1D+400\n2\n", {"line 3", "'-1D+400' is too large for a double"});
+  expect_refused_mtx(two + "1d\n2\n", {"line 3", "'1d' is not a number"});
+  expect_refused_mtx(two + "0x10\n2\n", {"line 3", "'0x10' is not a number"});
+  expect_refused_mtx(two + "1234567\n",
+                     {"line 4", "2 are announced in line 2, the file ends after 1"});
   expect_refused_mtx(two + "1\n2\n3\n", {"line 5", "too many", "'3'"});
   expect_refused_mtx(banner("array integer general") + "2 1\n1\n2.5\n",
-                     {"line 4", "integer", "2.5"});
+                     {"line 4", "'2.5' is not an integer", "write 'real' there"});
 }
 
-TEST(MtxSource, notices_missing_values_and_blank_lines_in_parts_it_does_not_want) {
+TEST(MtxSource, takes_blank_lines_and_comments_between_all_lines) {
+  for (const char* gap : {"\n", "\r\n", " \t \n", "% why\n", "  % why\r\n", "\n\n%\n\n"}) {
+    SCOPED_TRACE(gap);
+    const std::string g = gap;
+    const auto a = read_matrix(banner("array real general") + g + "2 2\n" + g + "1\n" + g + "2\n" +
+                               g + "3\n" + g + "4\n" + g);
+    EXPECT_EQ(a(1, 0), 2.0);
+    EXPECT_EQ(a(0, 1), 3.0);
+    const auto c = read_matrix(banner("coordinate real symmetric") + g + "2 2 2\n" + g +
+                               "\t1 1\t5\n" + g + "  2   1 6  \n" + g);
+    EXPECT_EQ(c(0, 0), 5.0);
+    EXPECT_EQ(c(0, 1), 6.0);
+  }
+}
+
+TEST(MtxSource, passes_over_blank_lines_and_comments_in_parts_it_does_not_want) {
+  const std::string text =
+      banner("array real general") + "3 2\n1\n\n% two\n2\n \t\n3\n4\n\n\n5\n%\n6\n";
+  const TemporaryFolder folder;
+  MtxSource source(folder.write("a.mtx", text));
+  source.prepare([](GlobalColumn column, std::vector<RowRange>& ranges) {
+    if (column.value() == 1) ranges.push_back({GlobalRow{2}, GlobalRow{3}});
+  });
+  EXPECT_EQ(testing::read_block(source, 2, 1, 1, 1)(0, 0), 6.0);
+}
+
+TEST(MtxSource, takes_what_editors_and_fortran_write) {
+  const auto mark = read_matrix("\xEF\xBB\xBF" + banner("array real general") + "1 1\n7\n");
+  EXPECT_EQ(mark(0, 0), 7.0);
+  const auto late = read_matrix("\n \t\n  " + banner("array real general") + "1 1\n7\n");
+  EXPECT_EQ(late(0, 0), 7.0);
+  const auto d =
+      read_matrix(banner("array real general") + "4 1\n1.01D+00\n  -2.5d-3\n.5D2\n1D-400\n");
+  EXPECT_EQ(d(0, 0), 1.01);
+  EXPECT_EQ(d(1, 0), -2.5e-3);
+  EXPECT_EQ(d(2, 0), 50.0);
+  EXPECT_EQ(d(3, 0), 0.0);
+  const auto whole = read_matrix(banner("coordinate UNSIGNED-INTEGER General") + "1 1 1\n1 1 3\n");
+  EXPECT_EQ(whole(0, 0), 3.0);
+}
+
+TEST(MtxSource, names_other_encodings_and_how_to_be_rid_of_them) {
+  const std::string text = banner("array real general") + "1 1\n7\n";
+  std::string wide;
+  for (const char c : text) wide += {c, '\0'};
+  expect_refused_mtx("\xFF\xFE" + wide, {"line 1", "UTF-16", "iconv"});
+  expect_refused_mtx(wide, {"line 1", "UTF-16", "iconv"});
+  expect_refused_mtx("\x1F\x8B\x08 whatever\n", {"line 1", "compressed", "gunzip"});
+  std::string old = text;
+  std::replace(old.begin(), old.end(), '\n', '\r');
+  expect_refused_mtx(old, {"line 1", "CR alone"});
+}
+
+TEST(MtxSource, quotes_bytes_that_are_no_text) {
+  const std::string head = banner("array real general") + "2 1\n1\n";
+  expect_refused_mtx(head + std::string("\0\0\0\n", 4), {"line 4", "'\\x00\\x00\\x00' is not a"});
+  expect_refused_mtx(head + "\x1b[2J\n", {"line 4", "'\\x1B[2J' is not a number"});
+  expect_refused_mtx(head + "5\xE9\n", {"line 4", "'5\\xE9' is not a number"});
+  expect_refused_mtx(banner("array \x1b[31m general"), {"'\\x1B[31m'"});
+}
+
+TEST(MtxSource, tells_each_node_that_reads_a_line_the_same) {
+  // Any node that finds something finds it in the line where it is, with what it skips before.
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.write("a.mtx", banner("array real general") + "4 2\n1\n\n2\n%\n3\n4\n\n5\n6\nx\n8\n");
+  for (std::int64_t first = 0; first <= 2; ++first) {
+    MtxSource source(path);
+    expect_error(ErrorCode::usage, {"line 12: 'x' is not a number"}, [&] {
+      source.prepare([first](GlobalColumn column, std::vector<RowRange>& ranges) {
+        if (column.value() == 1) ranges.push_back({GlobalRow{first}, GlobalRow{3}});
+      });
+    });
+  }
+}
+
+TEST(MtxSource, notices_missing_and_surplus_values_in_parts_it_does_not_want) {
   const TemporaryFolder folder;
   const auto prepare = [&](const std::string& content) {
     return [path = folder.write("a.mtx", content)] {
@@ -238,8 +317,7 @@ TEST(MtxSource, notices_missing_values_and_blank_lines_in_parts_it_does_not_want
   };
   // Two values and a comment fill the place of three; the diagonal element is line 3.
   const std::string head = banner("array real general") + "3 1\n1\n";
-  expect_error(ErrorCode::usage, {"line 5", "end of the file"}, prepare(head + "1234567\n"));
-  expect_error(ErrorCode::usage, {"line 4", "empty line"}, prepare(head + "\n2\n3\n"));
+  expect_error(ErrorCode::usage, {"line 5", "the file ends after 2"}, prepare(head + "1234567\n"));
   expect_error(ErrorCode::usage, {"line 6", "too many"}, prepare(head + "2\n3\n4\n"));
 }
 
@@ -251,9 +329,11 @@ TEST(MtxSource, names_the_line_of_a_wrong_coordinate_entry) {
   expect_refused_mtx(head + "1.5 1 2\n", {"line 4", "'1.5'"});
   expect_refused_mtx(head + "1 2 abc\n", {"line 4", "'abc'"});
   expect_refused_mtx(head + "1 2      \n", {"line 4", "value is missing"});
-  expect_refused_mtx(head + "1 2 3 4\n", {"line 4", "'3 4'"});
+  expect_refused_mtx(head + "1 2 3 4\n", {"line 4", "unexpected '4' after the value '3'"});
+  expect_refused_mtx(head + "18446744073709551617 2 3\n",
+                     {"line 4", "row 18446744073709551617 is outside of 1 to 3"});
   expect_refused_mtx(head + "                \n",
-                     {"line 5", "too few", "2 are announced", "has 1"});
+                     {"line 5", "too few", "2 are announced", "ends after 1"});
   expect_refused_mtx(head + "1 2 3\n1 3 3\n", {"line 5", "too many", "'1 3 3'"});
 }
 

@@ -1,5 +1,6 @@
 #include "algorithms/matrix/npy_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -111,6 +112,35 @@ TEST(NpySource, takes_what_python_may_write_as_the_dictionary) {
   }
 }
 
+TEST(NpySource, takes_big_endian_numbers) {
+  const TemporaryFolder folder;
+  for (const char* order : {"True", "False"}) {
+    std::string text = npy(dictionary(">f8", order, "(2, 3)"), 6);
+    for (std::size_t at = text.size() - 48; at < text.size(); at += 8) {
+      std::reverse(text.begin() + static_cast<std::ptrdiff_t>(at),
+                   text.begin() + static_cast<std::ptrdiff_t>(at) + 8);
+    }
+    const NpySource source(folder.write("k.npy", text));
+    EXPECT_EQ(testing::read_all(source)(1, 2), 5.0);
+    EXPECT_EQ(testing::read_all(source)(1, 0), order == std::string("True") ? 1.0 : 3.0);
+    EXPECT_NE(source.description().find("big-endian"), std::string::npos);
+  }
+}
+
+TEST(NpySource, takes_all_names_of_its_data_type) {
+  const TemporaryFolder folder;
+  for (const char* name : {"<f8", "=f8", "f8"}) {
+    const NpySource source(folder.write("k.npy", npy(dictionary(name, "True", "(2, 1)"), 2)));
+    EXPECT_EQ(testing::read_all(source)(1, 0), 1.0) << name;
+  }
+}
+
+TEST(NpySource, quotes_bytes_that_are_no_text) {
+  expect_refused_npy(npy(dictionary("<f\x1b[2J", "True", "(1, 1)"), 1), {"'<f\\x1B[2J'"});
+  expect_refused_npy(npy("{'descr': '<f8', '\x07': 3}", 1), {"unknown key '\\x07'"});
+  expect_refused_npy("PK\x03\x04 and so on", {".npz", "numpy.save"});
+}
+
 TEST(NpySource, takes_a_vector_as_a_column_when_asked) {
   const TemporaryFolder folder;
   const std::string path = folder.write("b.npy", npy(dictionary("<f8", "False", "(4,)"), 4));
@@ -164,7 +194,7 @@ TEST(NpySource, refuses_truncated_files_with_both_sizes) {
 TEST(NpySource, names_the_data_type_that_it_cannot_use) {
   const auto with = [](const char* descr) { return npy(dictionary(descr, "True", "(1, 1)"), 1); };
   expect_refused_npy(with("<f4"), {"float32", "<f4", "float64"});
-  expect_refused_npy(with(">f8"), {"big-endian float64", ">f8"});
+  expect_refused_npy(with(">f4"), {"big-endian float32", ">f4", "astype"});
   expect_refused_npy(with("<i8"), {"int64"});
   expect_refused_npy(with("<c16"), {"complex128"});
   expect_refused_npy(with("|b1"), {"bool"});

@@ -160,6 +160,20 @@ TEST(TileStoreOutOfCore, takes_host_memory_for_all_blocks_of_a_device_once_they_
   EXPECT_EQ(store.peak_host_bytes(), 130 * tile);
 }
 
+TEST(TileStoreOutOfCore, counts_what_blocks_take_of_the_device_rather_than_what_they_hold) {
+  const DeviceSet set = one_device(100);
+  TileStore store({set.devices[0].get()}, 1000 * tile);
+  EXPECT_EQ(TileStore::bytes_of_block(device_place, tile - 100), tile);
+  EXPECT_EQ(store.blocks_available(device_place, tile - 100), 100);
+  const std::int32_t all = store.add_job_pool(device_place, tile - 100, 100);
+  EXPECT_EQ(store.out_of_core_bytes(), 0U);
+  const std::int32_t more = store.add_job_pool(device_place, tile - 100, 1);
+  EXPECT_EQ(store.out_of_core_bytes(), tile);
+  EXPECT_LE(1000 * tile - host_bytes_free(store), TileStore::backing_bytes_max(101 * tile));
+  store.remove_job_pool(more);
+  store.remove_job_pool(all);
+}
+
 TEST(TileStoreOutOfCore, refuses_with_numbers_what_the_host_has_no_memory_for) {
   const DeviceSet set = one_device(100);
   TileStore store({set.devices[0].get()}, 200 * tile);

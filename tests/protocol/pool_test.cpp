@@ -224,6 +224,19 @@ TEST_F(Pools, need_the_same_whether_readers_elsewhere_are_walked_or_announced) {
   }
 }
 
+TEST(PoolPlan, counts_copies_at_as_many_places_as_a_node_can_have) {
+  ProgramWriter w;
+  const auto a = w.tile(0, 0);
+  for (std::int32_t place = 1; place < protocol::places_max; ++place) {
+    w.task({w.write(w.tile(0, place)), w.read(a)});
+  }
+  protocol::PoolPlan plan(NodeId{0}, protocol::places_max);
+  for (const Statement& s : w.program().statements) plan.append(s.accesses);
+  std::vector<std::int32_t> expected(protocol::places_max, 1);
+  expected.front() = 0;
+  EXPECT_EQ(plan.minimum(), expected);
+}
+
 TEST(PoolPlan, counts_tasks_and_messages_of_its_node) {
   ProgramWriter w;
   const auto a = w.tile(0, 0);

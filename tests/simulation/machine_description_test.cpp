@@ -115,6 +115,30 @@ TEST(MachineDescription, TellsAllThatIsWrongAtOnce) {
   }
 }
 
+TEST(MachineDescription, TellsTheBoundOfWhatIsTooLarge) {
+  const std::string why =
+      MachineText(
+          "heddle_simulated_machine: 1\nnodes: 4294967297\ncpu_workers: 18446744073709551617\n"
+          "devices: 65\ndevice_memory: 1e400GiB\nnetwork: {rate: 1e400}\n")
+          .refusal();
+  for (const char* part :
+       {":2:8: 'nodes' must be at most 1000000; found '4294967297'",
+        ":3:14: 'cpu_workers' must be at most 1000000; found '18446744073709551617'",
+        ":4:10: 'devices' must be at most 64; found '65'",
+        ":5:16: 'device_memory': the size '1e400GiB' is too large", "found '1e400'"}) {
+    EXPECT_NE(why.find(part), std::string::npos) << part << " in\n" << why;
+  }
+}
+
+TEST(MachineDescription, QuotesWhatATerminalWouldTakeForACommand) {
+  const std::string why =
+      MachineText("heddle_simulated_machine: 1\nnodes: \"\\e[2J\\n\"\n\"\\a\": 1\n").refusal();
+  EXPECT_NE(why.find("'nodes' must be a whole number; found '\\x1B[2J\\n'"), std::string::npos)
+      << why;
+  EXPECT_EQ(why.find('\x1b'), std::string::npos);
+  EXPECT_EQ(why.find('\a'), std::string::npos);
+}
+
 TEST(MachineDescription, OfAnotherFileAsksForItsVersionAlone) {
   const std::string why = MachineText("problem: {n: 3}\nlayout: {tile: 3}\n").refusal();
   EXPECT_NE(why.find("the key 'heddle_simulated_machine' is missing"), std::string::npos) << why;
