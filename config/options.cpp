@@ -352,7 +352,8 @@ constexpr auto node_options() {
           [](auto& c) -> auto& { return c.runtime.placement; })),
       leaf(
           "runtime.priorities", Kind::choice,
-          "program: as algorithms give them; path: by the measured longest way to the end",
+          "program: as algorithms give them; path: by the measured longest way to the end; the "
+          "others are for heddle simulate and replay",
           [](auto& c) -> auto& { return c.runtime.priorities; }),
       group("runtime.messages", "messages between nodes"),
       with_auto(leaf(

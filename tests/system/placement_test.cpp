@@ -182,6 +182,18 @@ TEST_F(Placement, a_real_dynamic_run_is_replayed) {
   }
 }
 
+TEST_F(Placement, solve_refuses_priorities_that_are_for_simulations) {
+  folder_.write("small.yaml", "problem: {matrix: {generate: spd, n: 50}}\n");
+  for (const int nodes : {1, 2}) {
+    const Ended ended = run(on(nodes, {"solve", "small.yaml", "--set", "runtime.priorities=fifo"}));
+    EXPECT_EQ(ended.status, 2) << ended.error;
+    EXPECT_NE(ended.error.find("runtime.priorities: fifo is only for heddle simulate and heddle "
+                               "replay, to compare with; a run takes program or path"),
+              std::string::npos)
+        << ended.error;
+  }
+}
+
 TEST_F(Placement, solve_takes_priorities_by_the_longest_path) {
   folder_.write("small.yaml", "problem: {matrix: {generate: spd, n: 300}}\n");
   folder_.write("qr.yaml",
