@@ -433,6 +433,12 @@ std::string_view leaf_of(std::string_view path) {
   return dot == std::string_view::npos ? path : path.substr(dot + 1);
 }
 
+std::string json_path(std::string_view path) {
+  std::string text = fmt::format("/{}", path);
+  std::ranges::replace(text, '.', '/');
+  return text;
+}
+
 std::string type_text(const Option& option) {
   std::string text;
   switch (option.kind) {
