@@ -125,7 +125,7 @@ TEST_F(Placement, policies_compare_both_placements_where_there_are_devices) {
     const json& lent = all.at("cases").at(i + 1);
     EXPECT_EQ(fixed.at("placement"), "static");
     EXPECT_EQ(lent.at("placement"), "dynamic");
-    EXPECT_EQ(fixed.at("policies"), lent.at("policies"));
+    EXPECT_EQ(fixed.at("priorities"), lent.at("priorities"));
     EXPECT_LT(seconds_of(lent), seconds_of(fixed));
   }
   EXPECT_EQ(all.at("cases").at(10).at("set").at("runtime.placement"), "static");
