@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fmt/core.h>
-#include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -61,7 +60,7 @@ class ActualRun {
 
   /// Throws Error(usage) where the run has another configuration, or number of nodes.
   void check_is_of(const PredictionCase& one) const {
-    Config actual = configuration_.with({}, {});
+    Config actual = configuration_.as_it_was();
     Config foreseen = resolved(one, cut_problem(one));
     for (config::Layout* layout : {&actual.layout, &foreseen.layout}) {
       const bool is_used =
@@ -104,7 +103,7 @@ class RecordedRun final : public PredictionSubject {
       : options_(options),
         run_(replay::load_run(options.run)),
         configuration_(run_),
-        as_it_was_(configuration_.with({}, {})),
+        as_it_was_(configuration_.as_it_was()),
         here_(config(SplitOverrides(options.overrides))) {
     const auto job = replay::main_job(run_);
     if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
@@ -115,6 +114,10 @@ class RecordedRun final : public PredictionSubject {
     if (options.actual) actual_.emplace(*options.actual);
     stolen_share_ = facts.stolen_share.value_or(0);
     was_ = recorded_machine(run_, *job, configuration_.about(), here_);
+    if (was_.description.inverse_block > 0) {
+      was_.description.inverse_block =
+          as_it_was_.layout.inner.value_or(was_.description.inverse_block);
+    }
     // A simulation's time begins before its first task's generation, too.
     around_s_ = recorded_s_ - of_tasks_s - was_.description.machine.append_s;
     const PredictionCase as_it_was =
@@ -133,7 +136,7 @@ class RecordedRun final : public PredictionSubject {
     here_.check_file(config);
     // On another machine a run takes what its configuration says of that, or all.
     std::vector<std::string> of_machine =
-        machine_changes(config.runtime, options_.machine ? config::Runtime() : as_it_was_.runtime);
+        machine_changes(config, options_.machine ? Config() : as_it_was_);
     of_machine.insert(of_machine.end(), changes.machine.begin(), changes.machine.end());
     MachineDescription machine = described(of_machine);
     check_device_kind(config.runtime.devices, machine, changes);
@@ -357,38 +360,8 @@ class RecordedRun final : public PredictionSubject {
     crowd_is_unknown_ = true;
     return Crowd::unknown;
   }
-  /// What the run has chosen by itself is chosen again where what it follows from changes. The tile
-  /// stays: whoever asks about another machine asks about the same tasks.
   [[nodiscard]] Config config(const SplitOverrides& changes) const {
-    std::vector<std::string_view> anew;
-    const auto add = [&](std::initializer_list<std::string_view> keys) {
-      anew.insert(anew.end(), keys);
-    };
-    const auto changes_any = [](const std::vector<std::string>& of,
-                                std::initializer_list<std::string_view> keys) {
-      return std::ranges::any_of(keys, [&](std::string_view key) { return sets(of, key); });
-    };
-    const bool has_other_machine = options_.machine.has_value();
-    const bool has_other_backend = sets(changes.problem, "runtime.devices.backend");
-    const bool has_other_devices = has_other_machine || has_other_backend ||
-                                   sets(changes.machine, "devices") ||
-                                   sets(changes.problem, "runtime.devices.per_node");
-    const bool has_other_problem = changes_any(
-        changes.problem, {"problem.factorization", "problem.matrix.n", "problem.matrix.m"});
-    const bool has_other_workers = changes_any(changes.machine, {"nodes", "cpu_workers"}) ||
-                                   sets(changes.problem, "runtime.cpu_workers");
-    const bool has_other_tile = sets(changes.problem, "layout.tile");
-    if (has_other_machine) add({"runtime.cpu_workers", "runtime.devices.backend"});
-    if (has_other_machine || has_other_backend) {
-      add({"runtime.devices.per_node", "runtime.devices.memory", "runtime.devices.streams"});
-    }
-    if (has_other_tile || has_other_devices || sets(changes.problem, "runtime.placement")) {
-      add({"layout.strip", "layout.small", "layout.hierarchy"});
-    }
-    if (has_other_tile || has_other_devices || has_other_workers || has_other_problem) {
-      add({"layout.inner", "layout.virtual", "layout.tree"});
-    }
-    return configuration_.with(changes.problem, anew);
+    return configuration_.with(changes, options_.machine.has_value());
   }
   /// Keys of devices say what a change of the machine has said.
   static void follow(const replay::SimulatedMachine& machine, const SplitOverrides& changes,

@@ -57,7 +57,7 @@ class ProblemOfFile final : public PredictionSubject {
       defaults.device_backend = name_of(*devices.backend);
     }
     // The configuration says what a run takes of the machine, unless a change of that says more.
-    std::vector<std::string> of_machine = machine_changes(config.runtime, {});
+    std::vector<std::string> of_machine = machine_changes(config, Config());
     of_machine.insert(of_machine.end(), changes.machine.begin(), changes.machine.end());
     const MachineDescription machine =
         options_.machine ? read_machine_description(options_.machine, of_machine, defaults)

@@ -70,13 +70,14 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// Keys of `runtime` that say the same as one of a machine.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> said_twice{
+/// Keys that say the same as one of a machine.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> said_twice{
     {{"runtime.cpu_workers", "cpu_workers"},
      {"runtime.devices.backend", "devices"},
      {"runtime.devices.per_node", "devices"},
      {"runtime.devices.memory", "device_memory"},
-     {"runtime.devices.streams", "device_streams"}}};
+     {"runtime.devices.streams", "device_streams"},
+     {"layout.inner", "inverse_block"}}};
 
 std::optional<std::int64_t> count_of(const config::Devices& devices) {
   return devices.backend == config::DeviceBackend::none ? std::optional<std::int64_t>(0)
@@ -122,16 +123,18 @@ void check_measured_keys(const Config& wanted, const Config& measured) {
   }
 }
 
-std::vector<std::string> machine_changes(const config::Runtime& wanted,
-                                         const config::Runtime& of_machine) {
+std::vector<std::string> machine_changes(const Config& wanted, const Config& of_machine) {
   std::vector<std::string> changes;
-  const auto add = [&](const char* key, const auto& value, const auto& has) {
-    if (value && value != has) changes.push_back(fmt::format("{}={}", key, *value));
+  const auto add = [&](const char* key, const auto& get) {
+    const auto value = get(wanted);
+    if (value && value != get(of_machine)) changes.push_back(fmt::format("{}={}", key, *value));
   };
-  add("cpu_workers", wanted.cpu_workers, of_machine.cpu_workers);
-  add("devices", count_of(wanted.devices), count_of(of_machine.devices));
-  add("device_memory", wanted.devices.memory, of_machine.devices.memory);
-  add("device_streams", wanted.devices.streams, of_machine.devices.streams);
+  add("cpu_workers", [](const Config& one) { return one.runtime.cpu_workers; });
+  add("devices", [](const Config& one) { return count_of(one.runtime.devices); });
+  add("device_memory", [](const Config& one) { return one.runtime.devices.memory; });
+  add("device_streams", [](const Config& one) { return one.runtime.devices.streams; });
+  // Of Cholesky on devices; QR has its own use for the key.
+  add("inverse_block", [](const Config& one) { return one.layout.inner; });
   return changes;
 }
 

@@ -47,13 +47,13 @@ struct KeyDifference {
 /// with which times were measured.
 void check_measured_keys(const Config& wanted, const Config& measured);
 
-/// What the keys of `runtime` change in a machine that has what `of_machine` says, as overrides of
-/// read_machine_description(). Open keys change nothing.
-[[nodiscard]] std::vector<std::string> machine_changes(const config::Runtime& wanted,
-                                                       const config::Runtime& of_machine);
+/// What a run that is wanted so takes of a machine that has what `of_machine` says, as overrides of
+/// read_machine_description(). Keys that are open change nothing.
+[[nodiscard]] std::vector<std::string> machine_changes(const Config& wanted,
+                                                       const Config& of_machine);
 
-/// Throws Error(usage) where overrides give a key of `runtime`, and the key of the machine that
-/// says the same.
+/// Throws Error(usage) where overrides give a key of the configuration, and the key of the machine
+/// that says the same.
 void check_said_once(const SplitOverrides& changes);
 
 /// Throws Error(usage) where the configuration wants another kind of devices than the machine has,

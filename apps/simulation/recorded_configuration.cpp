@@ -1,7 +1,11 @@
 #include "apps/simulation/recorded_configuration.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/core.h>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "apps/simulation/configuration_keys.hpp"
 #include "base/error.hpp"
@@ -11,6 +15,34 @@ namespace heddle {
 namespace {
 
 using nlohmann::json;
+
+using Keys = std::span<const std::string_view>;
+
+constexpr std::array<std::string_view, 2> taken_keys{"runtime.cpu_workers",
+                                                     "runtime.devices.backend"};
+constexpr std::array<std::string_view, 3> device_keys{
+    "runtime.devices.per_node", "runtime.devices.memory", "runtime.devices.streams"};
+constexpr std::array<std::string_view, 3> part_keys{"layout.strip", "layout.small",
+                                                    "layout.hierarchy"};
+constexpr std::array<std::string_view, 4> of_parts{
+    "layout.tile", "runtime.placement", "runtime.devices.backend", "runtime.devices.per_node"};
+constexpr std::array<std::string_view, 3> panel_keys{"layout.inner", "layout.virtual",
+                                                     "layout.tree"};
+constexpr std::array<std::string_view, 7> of_panels{
+    "problem.factorization", "problem.matrix.n",        "problem.matrix.m",        "layout.tile",
+    "runtime.cpu_workers",   "runtime.devices.backend", "runtime.devices.per_node"};
+constexpr std::array<std::string_view, 3> machine_keys{"devices", "nodes", "cpu_workers"};
+
+/// Keys that follow from others, where they are `auto`; and from the machine, all of them.
+struct Following {
+  Keys keys;
+  Keys of_run;
+  Keys of_machine;
+};
+constexpr std::array<Following, 4> followings{{{taken_keys, {}, {}},
+                                               {device_keys, Keys(taken_keys).last(1), {}},
+                                               {part_keys, of_parts, Keys(machine_keys).first(1)},
+                                               {panel_keys, of_panels, machine_keys}}};
 
 [[noreturn]] void refuse(const replay::RunTrace& run, const std::string& why) {
   throw Error(ErrorCode::usage,
@@ -57,13 +89,25 @@ bool RecordedConfiguration::was_open(std::string_view key) const {
   return value_of(given_, key) == "auto";
 }
 
-Config RecordedConfiguration::with(const std::vector<std::string>& overrides,
-                                   std::span<const std::string_view> anew) const {
+Config RecordedConfiguration::as_it_was() const {
+  return Config::from_text(resolved_.dump(), source_);
+}
+
+Config RecordedConfiguration::with(const SplitOverrides& changes, bool on_another_machine) const {
   json all = resolved_;
-  for (const std::string_view key : anew) {
-    if (was_open(key)) all[json::json_pointer(config::json_path(key))] = "auto";
+  for (const Following& one : followings) {
+    const auto is_changed = [](const std::vector<std::string>& overrides) {
+      return [&](std::string_view cause) { return sets(overrides, cause); };
+    };
+    if (!on_another_machine && std::ranges::none_of(one.of_run, is_changed(changes.problem)) &&
+        std::ranges::none_of(one.of_machine, is_changed(changes.machine))) {
+      continue;
+    }
+    for (const std::string_view key : one.keys) {
+      if (was_open(key)) all[json::json_pointer(config::json_path(key))] = "auto";
+    }
   }
-  return Config::from_text(all.dump(), source_, overrides);
+  return Config::from_text(all.dump(), source_, changes.problem);
 }
 
 }  // namespace heddle

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "apps/simulation/subject.hpp"
 #include "config/config.hpp"
 #include "replay/run.hpp"
 
@@ -20,10 +19,12 @@ class RecordedConfiguration {
 
   /// The run's report.
   [[nodiscard]] const nlohmann::json& about() const { return about_; }
-  /// With what the run has chosen for `auto`, but for the keys `anew`: these are `auto` again where
-  /// they were. Then come `overrides` ("key.path=value"). Throws ConfigError.
-  [[nodiscard]] Config with(const std::vector<std::string>& overrides,
-                            std::span<const std::string_view> anew) const;
+  /// With what the run has chosen for `auto`.
+  [[nodiscard]] Config as_it_was() const;
+  /// With changes. Keys that were `auto` are so again where a change is of what they follow from;
+  /// on another machine, where they follow from the machine. The tile stays: whoever asks about
+  /// another machine asks about the same tasks. Throws ConfigError.
+  [[nodiscard]] Config with(const SplitOverrides& changes, bool on_another_machine) const;
   /// The key was `auto` when the run began.
   [[nodiscard]] bool was_open(std::string_view key) const;
 

@@ -73,14 +73,14 @@ TEST(ConfigurationKeys, that_are_in_measured_times_keep_their_values) {
 }
 
 TEST(ConfigurationKeys, of_the_runtime_change_the_machine) {
-  const config::Runtime all =
-      configured("cpu_workers: 3, devices: {per_node: 2, memory: 1MiB, streams: 4}").runtime;
+  Config all = configured("cpu_workers: 3, devices: {per_node: 2, memory: 1MiB, streams: 4}");
+  all.layout.inner = 32;
   EXPECT_EQ(machine_changes(all, {}),
             (std::vector<std::string>{"cpu_workers=3", "devices=2", "device_memory=1048576",
-                                      "device_streams=4"}));
+                                      "device_streams=4", "inverse_block=32"}));
   EXPECT_TRUE(machine_changes(all, all).empty());
   EXPECT_TRUE(machine_changes({}, all).empty());
-  EXPECT_EQ(machine_changes(configured("devices: {backend: none}").runtime, all),
+  EXPECT_EQ(machine_changes(configured("devices: {backend: none}"), all),
             std::vector<std::string>{"devices=0"});
 }
 

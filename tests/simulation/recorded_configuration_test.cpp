@@ -26,7 +26,7 @@ replay::RunTrace recorded() {
   run.configuration = to_json(config).dump();
   config.layout.inner = 25;
   config.layout.virtual_tiles = 3;
-  config.runtime.placement = config::Placement::fixed;
+  config.runtime.devices.streams = 3;
   run.about = json{{"m", 600}, {"n", 300}, {"resolved", to_json(config)}}.dump();
   return run;
 }
@@ -44,7 +44,7 @@ std::string refusal(const replay::RunTrace& run) {
 }  // namespace
 
 TEST(RecordedConfiguration, is_the_runs_with_the_size_of_its_matrix) {
-  const Config config = RecordedConfiguration(recorded()).with({}, {});
+  const Config config = RecordedConfiguration(recorded()).as_it_was();
   EXPECT_EQ(config.name, "run");
   const config::Problem& problem = config.require_problem();
   EXPECT_EQ(problem.factorization, config::Factorization::qr);
@@ -62,14 +62,30 @@ TEST(RecordedConfiguration, chooses_again_only_what_was_open) {
   const RecordedConfiguration configuration(recorded());
   EXPECT_TRUE(configuration.was_open("layout.inner"));
   EXPECT_FALSE(configuration.was_open("runtime.cpu_workers"));
-  const std::vector<std::string_view> anew{"layout.inner", "layout.strip", "runtime.cpu_workers"};
-  const Config config = configuration.with({"layout.tile=100"}, anew);
-  EXPECT_EQ(config.layout.tile, 100);
-  EXPECT_FALSE(config.layout.inner);
-  EXPECT_EQ(config.layout.strip, 0);
-  EXPECT_EQ(config.layout.virtual_tiles, 3);
-  EXPECT_EQ(config.runtime.cpu_workers, 2);
-  EXPECT_EQ(configuration.with({"layout.inner=10"}, anew).layout.inner, 10);
+  const auto with = [&](const std::vector<std::string>& changes, bool elsewhere = false) {
+    return configuration.with(SplitOverrides(changes), elsewhere);
+  };
+  const Config wider = with({"layout.tile=100"});
+  EXPECT_EQ(wider.layout.tile, 100);
+  EXPECT_FALSE(wider.layout.inner);
+  EXPECT_FALSE(wider.layout.virtual_tiles);
+  EXPECT_EQ(wider.layout.strip, 0) << "it was set";
+  EXPECT_EQ(with({"layout.tile=100", "layout.inner=10"}).layout.inner, 10);
+  for (const char* change : {"machine.nodes=2", "machine.cpu_workers=1", "runtime.cpu_workers=1",
+                             "runtime.devices.per_node=1", "problem.matrix.n=200"}) {
+    const Config changed = with({change});
+    EXPECT_FALSE(changed.layout.inner) << change;
+    EXPECT_EQ(changed.layout.tile, 50) << change;
+    EXPECT_EQ(changed.runtime.devices.streams, 3) << change;
+  }
+  for (const char* change : {"machine.nodes_per_host=2", "runtime.window=9", "logging.level=off"}) {
+    EXPECT_EQ(with({change}).layout.inner, 25) << change;
+  }
+  const Config elsewhere = with({}, true);
+  EXPECT_FALSE(elsewhere.layout.inner);
+  EXPECT_FALSE(elsewhere.runtime.devices.streams);
+  EXPECT_EQ(elsewhere.layout.tile, 50);
+  EXPECT_EQ(elsewhere.runtime.cpu_workers, 2) << "it was set";
 }
 
 TEST(RecordedConfiguration, of_a_square_matrix_has_one_size) {
@@ -77,7 +93,8 @@ TEST(RecordedConfiguration, of_a_square_matrix_has_one_size) {
   json about = json::parse(run.about);
   about["m"] = 300;
   run.about = about.dump();
-  const Config config = RecordedConfiguration(run).with({"problem.matrix.n=200"}, {});
+  const Config config =
+      RecordedConfiguration(run).with(SplitOverrides({"problem.matrix.n=200"}), false);
   EXPECT_EQ(config.require_problem().matrix.rows(), 200);
 }
 
