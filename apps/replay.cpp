@@ -113,7 +113,8 @@ class RecordedRun final : public PredictionSubject {
     why_unlike_ = why_unlike_a_prediction(run_, facts);
     if (options.actual) actual_.emplace(*options.actual);
     stolen_share_ = facts.stolen_share.value_or(0);
-    was_ = recorded_machine(run_, *job, configuration_.about(), here_);
+    was_ = recorded_machine(run_, *job, configuration_.about(),
+                            static_cast<std::int32_t>(as_it_was_.runtime.window.value()), here_);
     if (was_.description.inverse_block > 0) {
       was_.description.inverse_block =
           as_it_was_.layout.inner.value_or(was_.description.inverse_block);
@@ -124,7 +125,7 @@ class RecordedRun final : public PredictionSubject {
         prediction_case(as_it_was_, was_.description, here_.tuning(was_.description));
     recorded_what_ = cut_problem(as_it_was).what;
     recorded_ = std::make_shared<RecordedTimes>(run_, *job, recorded_what_, as_it_was.lends(),
-                                                was_.costs.woken);
+                                                was_.costs.woken, was_.costs.refills);
   }
 
   [[nodiscard]] const std::vector<std::string>& damages() const { return run_.damages; }

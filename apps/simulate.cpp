@@ -53,6 +53,7 @@ class ProblemOfFile final : public PredictionSubject {
     if (!options_.machine) {
       here_.add_devices(devices, defaults);
       defaults.machine.wake_s = here_.waking().wake_s;
+      defaults.machine.refill_s = defaults.machine.wake_s;
     } else if (devices.backend && *devices.backend != config::DeviceBackend::none) {
       defaults.device_backend = name_of(*devices.backend);
     }

@@ -159,7 +159,8 @@ void add_simulate(CLI::App& app, SimulateOptions& o, Work& work) {
                    "the machine (config/machines); this one with measured kernels, unless given")
       ->type_name("MACHINE.yaml");
   add_prediction(*command, o);
-  command->footer(fmt::format("Exit status: 0 simulated, 2 bad usage or input.{}", prediction_help));
+  command->footer(
+      fmt::format("Exit status: 0 simulated, 2 bad usage or input.{}", prediction_help));
   command->callback([&o, &work] { work = [&o](Run&) { return simulate_problem(o); }; });
 }
 

@@ -166,11 +166,11 @@ nlohmann::json costs_json(const replay::SimulatedMachine& machine) {
   const auto of_way = [](const replay::Way& way) {
     return nlohmann::json{{"latency_us", way.latency_s * 1e6}, {"rate", way.bytes_per_s * 1e-9}};
   };
-  return {{"memory", of_way(machine.memory)},      {"network", of_way(machine.network)},
-          {"append_us", machine.append_s * 1e6},   {"task_us", machine.task_s * 1e6},
-          {"wake_us", machine.wake_s * 1e6},       {"look_us", machine.look_s * 1e6},
-          {"message_us", machine.message_s * 1e6}, {"read_us", machine.read_s * 1e6},
-          {"job_us", machine.job_s * 1e6}};
+  return {{"memory", of_way(machine.memory)},    {"network", of_way(machine.network)},
+          {"append_us", machine.append_s * 1e6}, {"task_us", machine.task_s * 1e6},
+          {"wake_us", machine.wake_s * 1e6},     {"refill_us", machine.refill_s * 1e6},
+          {"look_us", machine.look_s * 1e6},     {"message_us", machine.message_s * 1e6},
+          {"read_us", machine.read_s * 1e6},     {"job_us", machine.job_s * 1e6}};
 }
 
 }  // namespace

@@ -186,7 +186,8 @@ std::shared_ptr<replay::Course> course_of(const replay::RunTrace& run, std::int3
 
 RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
                              const SimulatedFactorization& what, bool lends,
-                             std::span<const replay::WokenTask> woken) {
+                             std::span<const replay::WokenTask> woken,
+                             std::span<const replay::Refill> refills) {
   Collector collector(what, times_, lends);
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> kinds;
   for (const NodeId node : run.nodes) kinds[node.value()] = collector.kinds_of(node);
@@ -234,6 +235,9 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
   for (const replay::WokenTask& one : woken) {
     const replay::Task& task = run.at(one.task);
     course->add_waking(run.at(task.thread).node, static_cast<std::int64_t>(task.order), one.wake_s);
+  }
+  for (const replay::Refill& one : refills) {
+    course->add_refill(one.node, static_cast<std::int64_t>(one.order), one.seconds);
   }
   course_ = course;
 }

@@ -23,10 +23,11 @@ namespace heddle {
 class RecordedTimes {
  public:
   /// The run's job was `what`: its tasks are told apart by walking that again; `lends`: workers may
-  /// have run devices' tasks; `woken`: what course() is to know of wakings. Throws Error(usage)
-  /// when the run's tasks are not those of the program.
+  /// have run devices' tasks; `woken`, `refills`: what course() is to know of these. Throws
+  /// Error(usage) when the run's tasks are not those of the program.
   RecordedTimes(const replay::RunTrace& run, std::int32_t job, const SimulatedFactorization& what,
-                bool lends, std::span<const replay::WokenTask> woken = {});
+                bool lends, std::span<const replay::WokenTask> woken = {},
+                std::span<const replay::Refill> refills = {});
 
   struct Times {
     CaseKey key;

@@ -13,12 +13,16 @@ namespace heddle::replay {
 class Course {
  public:
   explicit Course(std::int32_t nodes)
-      : shares_(static_cast<std::size_t>(nodes)), wakings_(static_cast<std::size_t>(nodes)) {}
+      : shares_(static_cast<std::size_t>(nodes)),
+        wakings_(static_cast<std::size_t>(nodes)),
+        refills_(static_cast<std::size_t>(nodes)) {}
 
   /// Of its kind's time, by the number of the item in its node's walk.
   void add_task(NodeId node, std::int64_t order, float share);
   /// Until a worker that waited began it, from when it was ready.
   void add_waking(NodeId node, std::int64_t order, double seconds);
+  /// Until generation went on, from when the window had room for more than that item.
+  void add_refill(NodeId node, std::int64_t order, double seconds);
   /// From when its version and a block for it were there.
   void add_message(NodeId from, NodeId to, protocol::TileId tile, Version version, double seconds);
 
@@ -26,6 +30,8 @@ class Course {
   [[nodiscard]] double share(NodeId node, std::int64_t order) const;
   /// Nothing where nothing is known.
   [[nodiscard]] std::optional<double> waking_seconds(NodeId node, std::int64_t order) const;
+  /// Nothing where nothing is known.
+  [[nodiscard]] std::optional<double> refill_seconds(NodeId node, std::int64_t order) const;
   /// 0 where nothing is known.
   [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
                                        Version version) const;
@@ -43,7 +49,11 @@ class Course {
   };
 
   std::vector<std::vector<float>> shares_;  ///< by node and order; 0: nothing is known
-  std::vector<std::unordered_map<std::int64_t, double>> wakings_;  ///< by node, then order
+  using ByOrder = std::vector<std::unordered_map<std::int64_t, double>>;  ///< by node, then order
+  [[nodiscard]] static std::optional<double> find(const ByOrder& times, NodeId node,
+                                                  std::int64_t order);
+  ByOrder wakings_;
+  ByOrder refills_;
   std::unordered_map<Key, double, KeyHash> messages_;
 };
 
@@ -59,6 +69,10 @@ class RepeatedJob final : public JobLayer {
   [[nodiscard]] std::optional<double> waking_seconds(NodeId node,
                                                      std::int64_t order) const override {
     return course_.waking_seconds(node, order);
+  }
+  [[nodiscard]] std::optional<double> refill_seconds(NodeId node,
+                                                     std::int64_t order) const override {
+    return course_.refill_seconds(node, order);
   }
   [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
                                        Version version) const override {

@@ -264,7 +264,9 @@ void SimulatedNode::collect() {
   }
   if (!is_generating_ && !walk_ended_ && job_->window_reopens()) {
     is_generating_ = true;
-    post(Event::Kind::generate, world_.now_ns, 0, id_);
+    const auto order = static_cast<std::int64_t>(job_->next_order);
+    const double seconds = world_.job.refill_seconds(id_, order).value_or(world_.machine.refill_s);
+    post(Event::Kind::generate, world_.now_ns + ns_of(seconds), 0, id_);
   }
 }
 
