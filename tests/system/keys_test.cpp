@@ -22,7 +22,7 @@ class Keys : public testing::SimulateRun {
   void SetUp() override {
     SimulateRun::SetUp();
     folder_.write("strips.yaml",
-                  "problem: {matrix: {generate: spd, n: 800}}\n"
+                  "problem: {matrix: {generate: spd, n: 1600}}\n"
                   "layout: {tile: 100, strip: 40, small: 20}\n");
     std::string machine =
         "heddle_simulated_machine: 1\nname: fast\nnodes: 2\ncpu_workers: 3\ndevices: 2\n"
@@ -73,7 +73,7 @@ class Keys : public testing::SimulateRun {
 /// Of each key of `runtime` another value than its default.
 const std::map<std::string_view, std::string_view> other_values{
     {"runtime.cpu_workers", "1"},      {"runtime.devices.backend", "none"},
-    {"runtime.devices.per_node", "1"}, {"runtime.devices.memory", "400kB"},
+    {"runtime.devices.per_node", "1"}, {"runtime.devices.memory", "1300kB"},
     {"runtime.devices.streams", "1"},  {"runtime.window", "4"},
     {"runtime.placement", "dynamic"},  {"runtime.priorities", "reverse"},
     {"runtime.messages.path", "put"},  {"runtime.messages.explain", "true"},
@@ -119,8 +119,8 @@ TEST_F(Keys, of_a_run_count_in_its_replay_which_tells_them) {
       << out_;
   EXPECT_EQ(is.at("window"), 4);
   EXPECT_EQ(is.at("priorities"), "path");
-  EXPECT_NEAR(seconds_of(is), was, 0.01 * was);
-  EXPECT_NEAR(is.at("error_percent").get<double>(), 0, 1);
+  EXPECT_NEAR(seconds_of(is), was, 0.05 * was);
+  EXPECT_NEAR(is.at("error_percent").get<double>(), 0, 5);
   const double wide = seconds_of(figures({"replay", "run"}, {"runtime.window=auto"}));
   EXPECT_LT(wide, 0.9 * was) << "the test shows nothing";
   EXPECT_NE(out_.find("the changes make"), std::string::npos) << out_;
@@ -203,7 +203,7 @@ TEST_F(Keys, of_policies_are_called_otherwise_now) {
 TEST_F(Keys, of_the_runtime_say_what_a_run_takes_of_a_machine) {
   const json by_machine = figures(simulate_, {"machine.cpu_workers=1", "machine.devices=1"});
   folder_.write("few.yaml",
-                "problem: {matrix: {generate: spd, n: 800}}\n"
+                "problem: {matrix: {generate: spd, n: 1600}}\n"
                 "layout: {tile: 100, strip: 40, small: 20}\n"
                 "runtime: {cpu_workers: 1, devices: {per_node: 1}}\n");
   std::vector<std::string> few{"simulate", "few.yaml", "--machine", "fast.yaml"};
