@@ -124,8 +124,8 @@ class RecordedRun final : public PredictionSubject {
     const PredictionCase as_it_was =
         prediction_case(as_it_was_, was_.description, here_.tuning(was_.description));
     recorded_what_ = cut_problem(as_it_was).what;
-    recorded_ = std::make_shared<RecordedTimes>(run_, *job, recorded_what_, as_it_was.lends(),
-                                                was_.costs.woken, was_.costs.refills);
+    recorded_ =
+        std::make_shared<RecordedTimes>(run_, *job, recorded_what_, as_it_was.lends(), was_.costs);
   }
 
   [[nodiscard]] const std::vector<std::string>& damages() const { return run_.damages; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -207,10 +208,9 @@ std::vector<Refill> refills_of(const RunTrace& run, const Graph& graph, const Tu
   return refills;
 }
 
-std::vector<WokenTask> woken_tasks(const RunTrace& run, const Graph& graph,
-                                   const TurnsByNode& turns) {
+void add_woken(const RunTrace& run, const Graph& graph, const TurnsByNode& turns,
+               RuntimeCosts& costs) {
   const Arrivals arrivals(run, graph.job());
-  std::vector<WokenTask> woken;
   for (std::size_t i = 0; i < graph.tasks().size(); ++i) {
     const TaskId id = graph.tasks()[i];
     const Task& task = run.at(id);
@@ -220,17 +220,21 @@ std::vector<WokenTask> woken_tasks(const RunTrace& run, const Graph& graph,
     const std::span<const Wait> waits = run.waits_of(thread);
     auto wait = std::ranges::upper_bound(waits, task.time.start_ns, {},
                                          [](const Wait& one) { return one.time.end_ns; });
-    if (wait == waits.begin()) continue;
+    // Another one that it ran since the wait is no part of waking.
+    const bool has_waited =
+        wait != waits.begin() &&
+        (id == thread.first_task || run.at(id - 1).time.end_ns <= std::prev(wait)->time.start_ns);
+    if (!has_waited) {
+      costs.unwoken.push_back(id);
+      continue;
+    }
     --wait;
-    // Another one that it ran since is no part of waking.
-    if (id != thread.first_task && run.at(id - 1).time.end_ns > wait->time.start_ns) continue;
     auto ready = ready_ns(run, graph, i, arrivals);
     if (ready) ready = std::max(*ready, begun_ns(turns.at(thread.node), task.order));
     if (!ready || *ready < wait->time.start_ns || *ready > wait->time.end_ns) continue;
-    woken.push_back({id, static_cast<double>(*ready - wait->time.start_ns) * 1e-9,
-                     static_cast<double>(task.time.start_ns - *ready) * 1e-9});
+    costs.woken.push_back({id, static_cast<double>(*ready - wait->time.start_ns) * 1e-9,
+                           static_cast<double>(task.time.start_ns - *ready) * 1e-9});
   }
-  return woken;
 }
 
 void add_wakings(RuntimeCosts& costs) {
@@ -256,7 +260,7 @@ RuntimeCosts runtime_costs(const RunTrace& run, const Graph& graph, const Simula
   const TurnsByNode turns = turns_by_node(run, graph.job());
   add_gaps(run, graph.job(), machine, costs);
   costs.append_s = append_of(run, graph.job());
-  costs.woken = woken_tasks(run, graph, turns);
+  add_woken(run, graph, turns, costs);
   add_wakings(costs);
   costs.refills = refills_of(run, graph, turns, window);
   if (costs.refills.size() >= wakings_min) {

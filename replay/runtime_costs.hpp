@@ -35,6 +35,7 @@ struct RuntimeCosts {
   /// messages of that time take of the progress thread.
   std::optional<double> look_s;
   std::vector<WokenTask> woken;
+  std::vector<TaskId> unwoken;  ///< that a worker began which had not waited
   std::vector<Refill> refills;
   /// Median over these; nothing where they are fewer than 8.
   std::optional<double> refill_s;

@@ -23,11 +23,10 @@ namespace heddle {
 class RecordedTimes {
  public:
   /// The run's job was `what`: its tasks are told apart by walking that again; `lends`: workers may
-  /// have run devices' tasks; `woken`, `refills`: what course() is to know of these. Throws
+  /// have run devices' tasks; `costs`: whose wakings and refills course() is to know. Throws
   /// Error(usage) when the run's tasks are not those of the program.
   RecordedTimes(const replay::RunTrace& run, std::int32_t job, const SimulatedFactorization& what,
-                bool lends, std::span<const replay::WokenTask> woken = {},
-                std::span<const replay::Refill> refills = {});
+                bool lends, const replay::RuntimeCosts& costs = {});
 
   struct Times {
     CaseKey key;

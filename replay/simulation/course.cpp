@@ -30,6 +30,16 @@ void Course::add_refill(NodeId node, std::int64_t order, double seconds) {
   refills_[static_cast<std::size_t>(node.value())][order] = seconds;
 }
 
+void Course::add_worker(NodeId node, std::int64_t order, std::int32_t worker) {
+  workers_[static_cast<std::size_t>(node.value())][order] = worker;
+}
+
+std::optional<std::int32_t> Course::worker_of(NodeId node, std::int64_t order) const {
+  const auto& of_node = workers_[static_cast<std::size_t>(node.value())];
+  const auto found = of_node.find(order);
+  return found == of_node.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<double> Course::find(const ByOrder& times, NodeId node, std::int64_t order) {
   const auto& of_node = times[static_cast<std::size_t>(node.value())];
   const auto found = of_node.find(order);
