@@ -11,6 +11,7 @@
 #include "apps/method.hpp"
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "node-runtime/tuning.hpp"
 
 namespace heddle {
 namespace {
@@ -20,12 +21,7 @@ class CholeskyMethod final : public Method {
   CholeskyMethod(Node& node, Problem& problem)
       : node_(node), problem_(problem), layout_(node.default_layout(problem.n(), problem.n())) {}
 
-  void describe(Report& report) const override {
-    report.tile = layout_.tile;
-    report.strip = layout_.strip;
-    report.small = layout_.small;
-    report.hierarchy = layout_.fine > 0 ? "on" : "off";
-  }
+  [[nodiscard]] config::Layout layout() const override { return layout_keys(layout_); }
   [[nodiscard]] const Distribution& distribution() const override {
     return node_.facts().distribution;
   }

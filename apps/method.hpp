@@ -9,6 +9,7 @@
 
 #include "apps/problem.hpp"
 #include "apps/report.hpp"
+#include "config/config.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -52,8 +53,8 @@ class Method {
   Method& operator=(const Method&) = delete;
   virtual ~Method() = default;
 
-  /// Says how the problem is cut.
-  virtual void describe(Report& report) const = 0;
+  /// How the problem is cut: the keys that the method knows, none of them left open.
+  [[nodiscard]] virtual config::Layout layout() const = 0;
   [[nodiscard]] virtual const Distribution& distribution() const = 0;
   /// "36 of 64 x 64", for the plan; `tiles` of the matrix are stored on all nodes.
   [[nodiscard]] virtual std::string tiles_text(std::int64_t tiles) const = 0;

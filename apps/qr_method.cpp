@@ -38,23 +38,15 @@ class QrMethod final : public Method {
         problem_(problem),
         cut_(choose_qr_cut(problem.m(), problem.n(), node.config().layout, node.facts())) {}
 
-  void describe(Report& report) const override {
-    const QrLayout& l = cut_.layout;
-    report.tile = l.tile;
-    report.strip = l.strip;
-    report.small = l.small;
-    report.hierarchy = l.fine > 0 ? "on" : "off";
-    report.inner = l.inner;
-    report.virtual_tiles = l.virtual_tiles;
-    report.tree = tree_name();
-  }
+  [[nodiscard]] config::Layout layout() const override { return layout_keys(cut_.layout); }
   [[nodiscard]] const Distribution& distribution() const override { return cut_.distribution; }
   [[nodiscard]] std::string tiles_text(std::int64_t tiles) const override {
     const QrLayout& l = cut_.layout;
     std::string text = fmt::format("{} of {} x {}", tiles, l.tile * l.virtual_tiles, l.tile);
     if (l.strip > 0)
       text += fmt::format(" ({} columns in pieces of {} for the CPUs)", l.strip, l.small);
-    return text + fmt::format(", inner {}, {} tree", l.inner, tree_name()) + divided_text(l.fine);
+    return text + fmt::format(", inner {}, {} tree", l.inner, name_of(*layout().tree)) +
+           divided_text(l.fine);
   }
   [[nodiscard]] double bytes_in_all() const override {
     const auto m = static_cast<double>(problem_.m());
@@ -189,9 +181,6 @@ class QrMethod final : public Method {
     return problem_.wanted().verify || problem_.wanted().output.q;
   }
   [[nodiscard]] bool is_tall() const { return problem_.m() > problem_.n(); }
-  [[nodiscard]] const char* tree_name() const {
-    return cut_.layout.tree == QrTree::binomial ? "binomial" : "flat";
-  }
 
   [[nodiscard]] Matrix<double> make_copy() {
     std::optional<Matrix<double>> made;

@@ -1,10 +1,8 @@
 #include "apps/replay.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/core.h>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,8 +10,10 @@
 
 #include "apps/report.hpp"
 #include "apps/run_facts.hpp"
+#include "apps/simulation/configuration_keys.hpp"
 #include "apps/simulation/predict.hpp"
 #include "apps/simulation/recorded_clock.hpp"
+#include "apps/simulation/recorded_configuration.hpp"
 #include "apps/simulation/recorded_machine.hpp"
 #include "apps/simulation/this_machine.hpp"
 #include "apps/terminal.hpp"
@@ -29,58 +29,72 @@ namespace {
 
 using nlohmann::json;
 
-/// What a run says of itself as a configuration, but for what it had chosen itself among the keys
-/// `anew` of its layout.
-std::string configuration_of(const json& about, const std::string& run,
-                             const std::vector<std::string>& anew) {
-  try {
-    const auto chosen = about.value("chosen", std::vector<std::string>());
-    json layout;
-    for (const char* key :
-         {"grid", "tile", "strip", "small", "hierarchy", "inner", "virtual", "tree"}) {
-      const bool again = std::ranges::count(anew, key) > 0 && std::ranges::count(chosen, key) > 0;
-      if (!again && about.contains(key) && !about.at(key).is_null()) layout[key] = about.at(key);
-    }
-    // Without a strip or divided tasks there is no small size.
-    if (layout.value("strip", 0) == 0 && layout.value("hierarchy", "off") == "off") {
-      layout.erase("small");
-    }
-    const bool is_qr = about.at("factorization") == "qr";
-    json matrix{{"generate", is_qr ? "random" : "spd"}, {"n", about.at("n")}};
-    if (is_qr) matrix["m"] = about.at("m");
-    const json all{{"problem", {{"factorization", about.at("factorization")}, {"matrix", matrix}}},
-                   {"layout", layout},
-                   {"runtime",
-                    {{"cpu_workers", about.at("cpu_workers")},
-                     {"placement", about.value("placement", "static")}}}};
-    return all.dump();
-  } catch (const json::exception& error) {
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("'{}' does not say what was factorized, and how ({}); only whole runs of "
-                    "heddle solve can be replayed",
-                    run, error.what()));
+/// Why what is foreseen is not what the run did; empty: it did all.
+std::string why_unlike_a_prediction(const replay::RunTrace& run, const RunFacts& facts) {
+  if (!run.damages.empty()) return "is not whole";
+  if (facts.status == status_name(RunStatus::not_positive_definite)) {
+    return "ended at a pivot that is not positive";
   }
+  if (!facts.factor_s) return "did not come to its end";
+  return {};
 }
 
-/// What a run says of itself, which node 0 writes down.
-json about_of(const replay::RunTrace& run) {
-  json about = json::parse(run.about);
-  if (about.is_object()) return about;
-  const bool has_first = std::ranges::binary_search(run.nodes, NodeId{0});
-  throw Error(ErrorCode::usage,
-              fmt::format("'{}' does not say what was factorized, and how: {}; only what heddle "
-                          "solve has recorded can be replayed",
-                          run.source,
-                          has_first ? "node 0 has written nothing of it"
-                                    : "the trace of node 0, which would, is not there"));
-}
+/// The run that a prediction is held against: what its factorization took, and of what.
+class ActualRun {
+ public:
+  /// Throws Error(usage) for a run that is not whole.
+  explicit ActualRun(const std::string& path) : run_(replay::load_run(path)), configuration_(run_) {
+    const auto job = replay::main_job(run_);
+    const RunFacts facts = facts_of(run_, job.value_or(0));
+    const bool tells = job || !run_.damages.empty();
+    const std::string why = tells ? why_unlike_a_prediction(run_, facts) : "has no task";
+    if (!why.empty()) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("--actual: '{}' {}, so that it tells of no error{}", path, why,
+                              run_.damages.empty() ? "" : ": " + run_.damages.front()));
+    }
+    seconds_ = std::max(replay::analyze(run_, *job).seconds(), *facts.factor_s);
+  }
 
-bool sets(const std::vector<std::string>& overrides, std::string_view key) {
-  return std::ranges::any_of(overrides, [&](const std::string& text) {
-    return text.starts_with(fmt::format("{}=", key));
-  });
-}
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+  /// Throws Error(usage) where the run has another configuration, or number of nodes.
+  void check_is_of(const PredictionCase& one) const {
+    Config actual = configuration_.as_it_was();
+    Config foreseen = resolved(one, cut_problem(one));
+    for (config::Layout* layout : {&actual.layout, &foreseen.layout}) {
+      const bool is_used =
+          layout->strip.value_or(0) > 0 || layout->hierarchy == config::Hierarchy::on;
+      if (!is_used) layout->small.reset();
+    }
+    // What was free in the memory of GPUs differs from run to run.
+    if (configuration_.was_open("runtime.devices.memory")) {
+      actual.runtime.devices.memory = foreseen.runtime.devices.memory;
+    }
+    if (const auto difference = difference_of(actual, foreseen)) {
+      // "layout.tile" is just "tile" in the report.
+      refuse(difference->path.substr(difference->path.find('.') + 1), difference->one,
+             difference->other);
+    }
+    const auto nodes = configuration_.about().value<std::int32_t>("nodes", 1);
+    const std::int32_t foreseen_nodes = one.machine.machine.nodes;
+    if (nodes != foreseen_nodes) {
+      refuse("nodes", std::to_string(nodes), std::to_string(foreseen_nodes));
+    }
+  }
+
+ private:
+  void refuse(std::string_view what, const std::string& actual, const std::string& foreseen) const {
+    throw Error(ErrorCode::usage,
+                fmt::format("--actual: '{}' has {} {}, but what is foreseen has {}: name a run of "
+                            "the same, or change that with --set",
+                            run_.source, what, actual, foreseen));
+  }
+
+  replay::RunTrace run_;
+  RecordedConfiguration configuration_;
+  double seconds_ = 0;
+};
 
 /// A run, whose kernels take what they took.
 class RecordedRun final : public PredictionSubject {
@@ -88,38 +102,46 @@ class RecordedRun final : public PredictionSubject {
   explicit RecordedRun(const ReplayOptions& options)
       : options_(options),
         run_(replay::load_run(options.run)),
-        about_(about_of(run_)),
-        here_(config(SplitOverrides({}))) {
+        configuration_(run_),
+        as_it_was_(configuration_.as_it_was()),
+        here_(config(SplitOverrides(options.overrides))) {
     const auto job = replay::main_job(run_);
     if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", options.run));
     const double of_tasks_s = replay::analyze(run_, *job).seconds();
     const RunFacts facts = facts_of(run_, *job);
     recorded_s_ = std::max(of_tasks_s, facts.factor_s.value_or(of_tasks_s));
     why_unlike_ = why_unlike_a_prediction(run_, facts);
-    if (options.actual) {
-      const auto [seconds, settings] = whole_run(*options.actual);
-      actual_s_ = seconds;
-      actual_settings_ = settings;
-    }
+    if (options.actual) actual_.emplace(*options.actual);
     stolen_share_ = facts.stolen_share.value_or(0);
-    was_ = recorded_machine(run_, *job, about_, here_);
+    was_ = recorded_machine(run_, *job, configuration_.about(),
+                            static_cast<std::int32_t>(as_it_was_.runtime.window.value()), here_);
+    if (was_.description.inverse_block > 0) {
+      was_.description.inverse_block =
+          as_it_was_.layout.inner.value_or(was_.description.inverse_block);
+    }
     // A simulation's time begins before its first task's generation, too.
     around_s_ = recorded_s_ - of_tasks_s - was_.description.machine.append_s;
     const PredictionCase as_it_was =
-        prediction_case(config(SplitOverrides({})), options.run, was_.description,
-                        here_.tuning(was_.description), {});
+        prediction_case(as_it_was_, was_.description, here_.tuning(was_.description));
     recorded_what_ = cut_problem(as_it_was).what;
-    recorded_ = std::make_shared<RecordedTimes>(run_, *job, recorded_what_, as_it_was.lends(),
-                                                was_.costs.woken);
+    recorded_ =
+        std::make_shared<RecordedTimes>(run_, *job, recorded_what_, as_it_was.lends(), was_.costs);
   }
 
   [[nodiscard]] const std::vector<std::string>& damages() const { return run_.damages; }
 
   [[nodiscard]] PredictionCase with(const SplitOverrides& changes) override {
+    check_said_once(changes);
     Config config = this->config(changes);
-    MachineDescription machine = described(changes.machine);
-    const bool is_as_it_was = changes.problem.empty() && changes.machine.empty() &&
-                              changes.policies.empty() && !options_.machine;
+    check_measured_keys(config, as_it_was_);
+    here_.check_file(config);
+    // On another machine a run takes what its configuration says of that, or all.
+    std::vector<std::string> of_machine =
+        machine_changes(config, options_.machine ? Config() : as_it_was_);
+    of_machine.insert(of_machine.end(), changes.machine.begin(), changes.machine.end());
+    MachineDescription machine = described(of_machine);
+    check_device_kind(config.runtime.devices, machine, changes);
+    const bool is_as_it_was = this->is_as_it_was(changes, config);
     // Those of a run that is repeated are the run's.
     if (is_as_it_was || options_.machine || sets(changes.machine, "runtime.wake_us")) {
       machine.machine.wakings.clear();
@@ -128,10 +150,10 @@ class RecordedRun final : public PredictionSubject {
       machine.machine.job_s = job_seconds(machine.machine);
     }
     drop_grid(config, changes.problem, machine);
-    PredictionCase one = prediction_case(config, options_.run, machine, here_.tuning(machine),
-                                         read_policies(changes.policies));
+    follow(machine.machine, changes, config.runtime.devices);
+    PredictionCase one = prediction_case(config, machine, here_.tuning(machine));
     if (is_as_it_was) one.course = recorded_->course();
-    if (actual_s_) check_that_actual_is_of(one);
+    if (actual_) actual_->check_is_of(one);
     if (!options_.machine) set_paces(one);
     return one;
   }
@@ -170,16 +192,17 @@ class RecordedRun final : public PredictionSubject {
     if (!why_unlike_.empty()) {
       text += fmt::format("  {:<18}{} and {}: all of it is foreseen\n", "the run took", took,
                           why_unlike_);
-    } else if (is_as_it_was()) {
+    } else if (is_beside_itself()) {
       text += fmt::format("  {:<18}{}: the prediction's error is {:+.1f} %\n", "the run took", took,
                           percent_over(foreseen_s, recorded_s_));
     } else {
       text += fmt::format("  {:<18}{}: the changes make {:+.1f} %\n", "the run took", took,
                           percent_over(foreseen_s, recorded_s_));
     }
-    if (actual_s_) {
+    if (actual_) {
       text += fmt::format("  {:<18}{}: the prediction's error is {:+.1f} %\n", "the actual run",
-                          format_seconds(*actual_s_), percent_over(foreseen_s, *actual_s_));
+                          format_seconds(actual_->seconds()),
+                          percent_over(foreseen_s, actual_->seconds()));
     }
     return text;
   }
@@ -201,9 +224,9 @@ class RecordedRun final : public PredictionSubject {
   }
   void add_to(json& report) const override {
     report["recorded_seconds"] = recorded_s_;
-    report["actual_seconds"] = actual_s_ ? json(*actual_s_) : json();
+    report["actual_seconds"] = actual_ ? json(actual_->seconds()) : json();
     report["error_percent"] = error_percent(report);
-    report["recorded_evictions"] = about_.value("evictions", 0);
+    report["recorded_evictions"] = configuration_.about().value("evictions", 0);
     report["learned"] = was_.to_json();
     report["learned"]["first_tasks"] = recorded_->first_tasks();
     report["learned"]["worker_paces"] = recorded_->worker_paces();
@@ -225,66 +248,24 @@ class RecordedRun final : public PredictionSubject {
   [[nodiscard]] static double percent_over(double seconds, double others) {
     return 100 * (seconds / others - 1);
   }
-  [[nodiscard]] bool is_as_it_was() const {
-    return options_.overrides.empty() && !options_.machine && options_.sweeps.empty() &&
-           !options_.policies;
+  /// Nothing that the time follows from is changed.
+  [[nodiscard]] bool is_as_it_was(const SplitOverrides& changes, const Config& changed) const {
+    return !options_.machine && changes.machine.empty() && !difference_of(changed, as_it_was_);
+  }
+  /// The one case is the run itself.
+  [[nodiscard]] bool is_beside_itself() const {
+    const SplitOverrides changes(options_.overrides);
+    return options_.sweeps.empty() && !options_.policies && is_as_it_was(changes, config(changes));
   }
   /// Of what a report foresees, beside the actual run, or beside this one that is repeated; null
   /// where no run is of the same.
   [[nodiscard]] json error_percent(const json& report) const {
-    const bool is_beside_itself = is_as_it_was() && why_unlike_.empty();
-    const std::optional<double> real_s = actual_s_          ? actual_s_
-                                         : is_beside_itself ? std::optional(recorded_s_)
-                                                            : std::nullopt;
+    const bool repeats = why_unlike_.empty() && is_beside_itself();
+    const std::optional<double> real_s = actual_   ? std::optional(actual_->seconds())
+                                         : repeats ? std::optional(recorded_s_)
+                                                   : std::nullopt;
     if (!real_s) return {};
     return percent_over(report.at("seconds").at("factor").get<double>(), *real_s);
-  }
-  /// Why what is foreseen is not what the run did; empty: it did all.
-  [[nodiscard]] static std::string why_unlike_a_prediction(const replay::RunTrace& run,
-                                                           const RunFacts& facts) {
-    if (!run.damages.empty()) return "is not whole";
-    if (facts.status == status_name(RunStatus::not_positive_definite)) {
-      return "ended at a pivot that is not positive";
-    }
-    if (!facts.factor_s) return "did not come to its end";
-    return {};
-  }
-  using Settings = std::vector<std::pair<std::string, std::string>>;
-  /// The run that a prediction is held against has its problem, nodes, workers and tiles. Throws
-  /// Error(usage).
-  void check_that_actual_is_of(const PredictionCase& one) const {
-    const CutProblem cut = cut_problem(one);
-    const Settings wanted{{"factorization", one.is_cholesky() ? "cholesky" : "qr"},
-                          {"m", std::to_string(one.problem.matrix.rows())},
-                          {"n", std::to_string(one.problem.matrix.n)},
-                          {"nodes", std::to_string(one.machine.machine.nodes)},
-                          {"cpu_workers", std::to_string(one.machine.machine.cpu_workers)},
-                          {"tile", std::to_string(cut.layout.tile.value_or(0))}};
-    for (const auto& setting : actual_settings_) {
-      const auto same =
-          std::ranges::find(wanted, setting.first, [](const auto& other) { return other.first; });
-      if (same == wanted.end() || same->second == setting.second) continue;
-      throw Error(
-          ErrorCode::usage,
-          fmt::format("--actual: '{}' has {} {}, but what is foreseen has {}: name a run of "
-                      "the same, or change that with --set",
-                      *options_.actual, setting.first, setting.second, same->second));
-    }
-  }
-  /// What the factorization of a whole run took, and its settings. Throws Error(usage) of one that
-  /// is not.
-  [[nodiscard]] static std::pair<double, Settings> whole_run(const std::string& path) {
-    const replay::RunTrace run = replay::load_run(path);
-    const auto job = replay::main_job(run);
-    const RunFacts facts = facts_of(run, job.value_or(0));
-    const bool tells = job || !run.damages.empty();
-    const std::string why = tells ? why_unlike_a_prediction(run, facts) : "has no task";
-    if (!why.empty()) {
-      throw Error(ErrorCode::usage,
-                  fmt::format("--actual: '{}' {}, so that it tells of no error{}", path, why,
-                              run.damages.empty() ? "" : ": " + run.damages.front()));
-    }
-    return {std::max(replay::analyze(run, *job).seconds(), *facts.factor_s), facts.settings};
   }
   /// What a worker reaches in a rehearsal of a case, in one of the run, and what the run's reached;
   /// operations a second. 0: there are no such tasks.
@@ -380,19 +361,14 @@ class RecordedRun final : public PredictionSubject {
     crowd_is_unknown_ = true;
     return Crowd::unknown;
   }
-  /// What follows from the tile and the machine, and was chosen by the run itself, is chosen again
-  /// where these change.
   [[nodiscard]] Config config(const SplitOverrides& changes) const {
-    std::vector<std::string> anew;
-    const bool has_other_tile = sets(changes.problem, "layout.tile");
-    const auto changes_machine = [&](std::string_view key) { return sets(changes.machine, key); };
-    const bool has_other_machine =
-        options_.machine ||
-        std::ranges::any_of(std::array{"nodes", "cpu_workers", "devices"}, changes_machine);
-    if (has_other_tile || has_other_machine) anew = {"inner", "virtual", "tree"};
-    if (has_other_tile) anew.insert(anew.end(), {"strip", "small", "hierarchy"});
-    return Config::from_text(configuration_of(about_, options_.run, anew), options_.run,
-                             changes.problem);
+    return configuration_.with(changes, options_.machine.has_value());
+  }
+  /// Keys of devices say what a change of the machine has said.
+  static void follow(const replay::SimulatedMachine& machine, const SplitOverrides& changes,
+                     config::Devices& devices) {
+    if (sets(changes.machine, "device_memory")) devices.memory = machine.device_memory_bytes;
+    if (sets(changes.machine, "device_streams")) devices.streams = machine.device_streams;
   }
   [[nodiscard]] MachineDescription described(const std::vector<std::string>& changes) {
     // What neighbours take to read each other a run of one node a host does not tell.
@@ -454,16 +430,16 @@ class RecordedRun final : public PredictionSubject {
 
   const ReplayOptions& options_;
   replay::RunTrace run_;
-  json about_;
+  RecordedConfiguration configuration_;
+  Config as_it_was_;
   ThisMachine here_;
   RecordedMachine was_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
   double around_s_ = 0;            ///< of the job, before and behind its tasks
   double recorded_s_ = 0;
-  std::string why_unlike_;          ///< why_unlike_a_prediction() of this run
-  std::optional<double> actual_s_;  ///< of the run that was made with the changes
-  Settings actual_settings_;        ///< likewise
-  double stolen_share_ = 0;         ///< of its workers' time
+  std::string why_unlike_;           ///< why_unlike_a_prediction() of this run
+  std::optional<ActualRun> actual_;  ///< that was made with the changes
+  double stolen_share_ = 0;          ///< of its workers' time
   std::vector<std::shared_ptr<const Rehearsed>> rehearsals_;  ///< of the cases that needed one
   SimulatedFactorization recorded_what_;
   std::shared_ptr<const RecordedTimes> recorded_;
@@ -471,7 +447,8 @@ class RecordedRun final : public PredictionSubject {
 
 }  // namespace
 
-int replay_run(const ReplayOptions& options, Results& results) {
+int replay_run(ReplayOptions options, Results& results) {
+  take_old_spellings(options);
   if (options.actual && (!options.sweeps.empty() || options.policies)) {
     throw Error(ErrorCode::usage, "--actual is a run of one case, not of --sweep or --policies");
   }

@@ -16,6 +16,6 @@ struct ReplayOptions : PredictionOptions {
 
 /// `heddle replay`: a recorded factorization once more in virtual time, as it was or with changes.
 /// Returns the exit status.
-[[nodiscard]] int replay_run(const ReplayOptions& options, Results& results);
+[[nodiscard]] int replay_run(ReplayOptions options, Results& results);
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/report.hpp"
+#include "config/options.hpp"
 
 namespace heddle {
 namespace {
@@ -36,17 +37,26 @@ std::optional<std::string> text(const json& from, const char* name) {
   return value->get<std::string>();
 }
 
+/// Facts of the machine, then the configuration as the option table has it.
 std::vector<std::pair<std::string, std::string>> settings_of(const json& about) {
   std::vector<std::pair<std::string, std::string>> settings;
-  for (const char* key :
-       {"factorization", "m",           "n",          "nodes",          "nodes_per_host",
-        "grid",          "cpu_workers", "devices",    "device_backend", "tile",
-        "strip",         "small",       "hierarchy",  "inner",          "virtual",
-        "tree",          "placement",   "priorities", "window",         "blas_kernels",
-        "machine",       "version"}) {
-    const json* const value = field(about, key);
-    if (value == nullptr || value->is_null()) continue;
+  const auto add = [&](std::string_view key, const json* value) {
+    if (value == nullptr || value->is_null()) return;
     settings.emplace_back(key, value->is_string() ? value->get<std::string>() : value->dump());
+  };
+  for (const char* key : {"factorization", "m", "n", "nodes", "nodes_per_host", "blas_kernels",
+                          "machine", "version"}) {
+    add(key, field(about, key));
+  }
+  const json* const resolved = field(about, "resolved");
+  for (const config::Option& option : config::options()) {
+    const bool counts = option.path.starts_with("layout.") || option.path.starts_with("runtime.");
+    if (!counts || option.is_group()) continue;
+    const std::string key(option.path.substr(option.path.find('.') + 1));
+    const json::json_pointer at(config::json_path(option.path));
+    const bool is_there = resolved != nullptr && resolved->contains(at);
+    // Older runs have told some of them in their reports.
+    add(key, is_there ? &resolved->at(at) : field(about, key.c_str()));
   }
   return settings;
 }

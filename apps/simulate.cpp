@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/simulation/configuration_keys.hpp"
 #include "apps/simulation/predict.hpp"
 #include "apps/simulation/rehearsal_plan.hpp"
 #include "apps/simulation/rehearsed_clock.hpp"
@@ -44,26 +45,32 @@ class ProblemOfFile final : public PredictionSubject {
 
   [[nodiscard]] PredictionCase with(const SplitOverrides& changes) override {
     const Config config = Config::from_file(options_.file, changes.problem);
-    // A machine of a file has the devices that the file gives it.
+    check_measured_keys(config, Config{});
+    check_said_once(changes);
+    here_.check_file(config);
+    const config::Devices& devices = config.runtime.devices;
     MachineDescription defaults = here_.description();
     if (!options_.machine) {
-      here_.add_devices(config.runtime.devices, defaults);
+      here_.add_devices(devices, defaults);
       defaults.machine.wake_s = here_.waking().wake_s;
+      defaults.machine.refill_s = defaults.machine.wake_s;
+    } else if (devices.backend && *devices.backend != config::DeviceBackend::none) {
+      defaults.device_backend = name_of(*devices.backend);
     }
-    if (config.runtime.cpu_workers) {
-      defaults.machine.cpu_workers = static_cast<std::int32_t>(*config.runtime.cpu_workers);
-    }
+    // The configuration says what a run takes of the machine, unless a change of that says more.
+    std::vector<std::string> of_machine = machine_changes(config, Config());
+    of_machine.insert(of_machine.end(), changes.machine.begin(), changes.machine.end());
     const MachineDescription machine =
-        options_.machine ? read_machine_description(options_.machine, changes.machine, defaults)
-                         : here_.with_reading(changes.machine, defaults);
+        options_.machine ? read_machine_description(options_.machine, of_machine, defaults)
+                         : here_.with_reading(of_machine, defaults);
+    check_device_kind(devices, machine, changes);
     if (machine.machine.devices > 0 && machine.device.empty()) {
       throw Error(ErrorCode::usage,
                   fmt::format("machine '{}' has devices, but no rates of kernels on them "
                               "(kernels.device)",
                               machine.machine.name));
     }
-    return prediction_case(config, options_.file, machine, here_.tuning(machine),
-                           read_policies(changes.policies));
+    return prediction_case(config, machine, here_.tuning(machine));
   }
   [[nodiscard]] std::shared_ptr<KernelClock> clock(const PredictionCase& one) override {
     std::shared_ptr<KernelClock> timed = here_.clock_of(one.machine, one.matrix_bytes());
@@ -116,7 +123,8 @@ class ProblemOfFile final : public PredictionSubject {
 
 }  // namespace
 
-int simulate_problem(const SimulateOptions& options, Results& results) {
+int simulate_problem(SimulateOptions options, Results& results) {
+  take_old_spellings(options);
   FileUses files;
   files.reads("the problem file", options.file);
   files.reads_machine_file(

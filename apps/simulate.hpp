@@ -13,6 +13,6 @@ struct SimulateOptions : PredictionOptions {
 
 /// `heddle simulate`: the factorization of a problem on a machine that need not be there, in
 /// virtual time. Returns the exit status.
-[[nodiscard]] int simulate_problem(const SimulateOptions& options, Results& results);
+[[nodiscard]] int simulate_problem(SimulateOptions options, Results& results);
 
 }  // namespace heddle

@@ -17,6 +17,7 @@
 #include "apps/gemm_rate.hpp"
 #include "base/units.hpp"
 #include "node-runtime/machine/host.hpp"
+#include "node-runtime/tuning.hpp"
 
 namespace heddle {
 Solver::Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem,
@@ -80,11 +81,18 @@ void Solver::describe() {
   report_.nodes = facts.nodes;
   report_.nodes_per_host = facts.nodes_on_host;
   report_.grid = {distribution.grid_rows, distribution.grid_columns};
-  method_->describe(report_);
+  const config::Layout layout = method_->layout();
+  report_.tile = layout.tile;
+  report_.strip = layout.strip;
+  report_.small = layout.small;
+  report_.hierarchy = name_of(layout.hierarchy.value_or(config::Hierarchy::off));
+  report_.inner = layout.inner;
+  report_.virtual_tiles = layout.virtual_tiles;
+  if (layout.tree) report_.tree = name_of(*layout.tree);
   report_.chosen = config::keys_left_open(node_.config().layout);
   report_.cpu_workers = facts.cpu_workers;
   report_.window = facts.window;
-  report_.priorities = config_.runtime.priorities == config::Priorities::path ? "path" : "program";
+  report_.priorities = name_of(config_.runtime.priorities);
   report_.devices = facts.devices;
   report_.device_backend = facts.device_backend;
   report_.placement = facts.moves_tasks ? "dynamic" : "static";
@@ -296,6 +304,8 @@ void Solver::collect_figures() {
 std::string Solver::about() const {
   nlohmann::json about = to_json(report_);
   if (factor_job_ >= 0) about["job"] = factor_job_;
+  about["resolved"] =
+      to_json(resolved(node_.config(), method_->layout(), method_->distribution(), node_.facts()));
   return about.dump();
 }
 

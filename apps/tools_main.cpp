@@ -128,7 +128,7 @@ void add_analyze(CLI::App& app, AnalyzeOptions& o, Work& work) {
 /// What simulate and replay have in common.
 void add_prediction(CLI::App& command, PredictionOptions& o) {
   add_overrides(command, o.overrides,
-                "change one key of the problem, of the machine (machine.nodes=4), or of policies");
+                "change one key of the problem, or of the machine (machine.nodes=4)");
   command
       .add_option("--sweep", o.sweeps,
                   "several values of such a key, as a table; may be given many times: all "
@@ -160,11 +160,11 @@ void add_prediction(CLI::App& command, PredictionOptions& o) {
 }
 
 /// Behind the exit status.
-constexpr const char* policies_help =
-    "\n\nPolicies, for --set and --sweep:\n"
-    "  policy.priorities  program (the program's own), fifo, reverse, random, or path: the\n"
-    "                     longest way to the end first, by kernels' times and transfers\n"
-    "  runtime.window     tasks that a node looks ahead (8192)\n\nNoise, likewise:\n"
+constexpr const char* prediction_help =
+    "\n\nRules to compare, for --set and --sweep:\n"
+    "  runtime.priorities  program (the program's own), fifo, reverse, random, or path: the\n"
+    "                      longest way to the end first, by kernels' times and transfers\n"
+    "  runtime.window      tasks that a node looks ahead (8192)\n\nNoise, likewise:\n"
     "  machine.kernels.noise  standard deviation over mean of kernels' times, log-normal (0);\n"
     "                         recorded: drawn from those of the run that is replayed";
 
@@ -178,7 +178,8 @@ void add_simulate(CLI::App& app, SimulateOptions& o, Work& work) {
                    "the machine (config/machines); this one with measured kernels, unless given")
       ->type_name("MACHINE.yaml");
   add_prediction(*command, o);
-  command->footer(fmt::format("Exit status: 0 simulated, 2 bad usage or input.{}", policies_help));
+  command->footer(
+      fmt::format("Exit status: 0 simulated, 2 bad usage or input.{}", prediction_help));
   command->callback(
       [&o, &work] { work = [&o](Run& run) { return simulate_problem(o, run.results()); }; });
 }
@@ -197,7 +198,7 @@ void add_replay(CLI::App& app, ReplayOptions& o, Work& work) {
   add_prediction(*command, o);
   command->footer(fmt::format(
       "Exit status: 0 replayed, 1 part of the trace could not be read, 2 bad usage or input.{}",
-      policies_help));
+      prediction_help));
   command->callback(
       [&o, &work] { work = [&o](Run& run) { return replay_run(o, run.results()); }; });
 }

@@ -99,12 +99,6 @@ bool applies(const config::Option& option, const Config& config) {
   return false;
 }
 
-json::json_pointer pointer_to(std::string_view path) {
-  std::string text = "/";
-  for (const char c : path) text += c == '.' ? '/' : c;
-  return json::json_pointer(text);
-}
-
 }  // namespace
 
 std::string config::Diagnostic::to_string() const {
@@ -150,7 +144,7 @@ json to_json(const Config& config) {
   std::string absent;  // the group that is left out, with the dot that follows it
   for (const config::Option& option : config::options()) {
     if (!absent.empty() && option.path.starts_with(absent)) continue;
-    const auto pointer = pointer_to(option.path);
+    const json::json_pointer pointer(config::json_path(option.path));
     if (option.is_group()) {
       const bool present = option.present(config);
       out[pointer] = present ? json::object() : json();

@@ -26,7 +26,8 @@ enum class RhsKind : std::uint8_t { random };
 enum class Tree : std::uint8_t { flat, binomial };
 enum class Hierarchy : std::uint8_t { off, on };
 enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
-enum class Priorities : std::uint8_t { program, path };
+/// Runs know `program` and `path`; the others are there to compare with, in simulations.
+enum class Priorities : std::uint8_t { program, fifo, reverse, random, path };
 enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
 enum class Wait : std::uint8_t { adaptive, spin, park };
 enum class MessagePath : std::uint8_t { message, shared, get, put, ring };
@@ -42,7 +43,7 @@ inline constexpr std::array<Names, 1> rhs_kinds{"random"};
 inline constexpr std::array<Names, 2> trees{"flat", "binomial"};
 inline constexpr std::array<Names, 2> hierarchies{"off", "on"};
 inline constexpr std::array<Names, 3> device_backends{"none", "cuda", "emulated"};
-inline constexpr std::array<Names, 2> priorities{"program", "path"};
+inline constexpr std::array<Names, 5> priorities{"program", "fifo", "reverse", "random", "path"};
 inline constexpr std::array<Names, 2> placements{"static", "dynamic"};
 inline constexpr std::array<Names, 3> waits{"adaptive", "spin", "park"};
 inline constexpr std::array<Names, 5> message_paths{"message", "shared", "get", "put", "ring"};

@@ -356,7 +356,8 @@ constexpr auto node_options() {
           [](auto& c) -> auto& { return c.runtime.placement; })),
       leaf(
           "runtime.priorities", Kind::choice,
-          "program: as algorithms give them; path: by the measured longest way to the end",
+          "program: as algorithms give them; path: by the measured longest way to the end; the "
+          "others are for heddle simulate and replay",
           [](auto& c) -> auto& { return c.runtime.priorities; }),
       group("runtime.messages", "messages between nodes"),
       with_auto(leaf(
@@ -434,6 +435,12 @@ std::string_view parent_of(std::string_view path) {
 std::string_view leaf_of(std::string_view path) {
   const auto dot = path.rfind('.');
   return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+std::string json_path(std::string_view path) {
+  std::string text = fmt::format("/{}", path);
+  std::ranges::replace(text, '.', '/');
+  return text;
 }
 
 std::string type_text(const Option& option) {

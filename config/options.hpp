@@ -65,6 +65,9 @@ struct Option {
 /// "file" of "problem.matrix.file".
 [[nodiscard]] std::string_view leaf_of(std::string_view path);
 
+/// Where to_json() has it: "/problem/matrix/file" of "problem.matrix.file".
+[[nodiscard]] std::string json_path(std::string_view path);
+
 /// What the option accepts: "auto | integer >= 1".
 [[nodiscard]] std::string type_text(const Option& option);
 

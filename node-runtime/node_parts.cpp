@@ -28,6 +28,15 @@ WaitPolicy wait_policy(config::Wait wait) {
   return WaitPolicy::adaptive;
 }
 
+void check_priorities(config::Priorities wanted) {
+  using config::Priorities;
+  if (wanted == Priorities::program || wanted == Priorities::path) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("runtime.priorities: {} is only for heddle simulate and heddle replay, to "
+                          "compare with; a run takes program or path",
+                          name_of(wanted)));
+}
+
 /// The measured choices for products, of all kinds of GPUs that were measured on this host.
 std::vector<GpuProducts> measured_products(const Measurements& measured) {
   std::vector<GpuProducts> products;
@@ -151,6 +160,7 @@ void Node::Parts::count_memory_limit() {
 }
 
 void Node::Parts::decide() {
+  check_priorities(config.runtime.priorities);
   facts.rank = communicator.rank();
   facts.nodes = communicator.size();
   facts.nodes_on_host = communicator.local_size();

@@ -312,4 +312,36 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   return layout;
 }
 
+config::Layout layout_keys(const TileLayout& layout) {
+  config::Layout keys;
+  keys.tile = layout.tile;
+  keys.strip = layout.strip;
+  keys.small = layout.small;
+  keys.hierarchy = layout.fine > 0 ? config::Hierarchy::on : config::Hierarchy::off;
+  return keys;
+}
+
+Config resolved(const Config& given, const config::Layout& layout, const Distribution& distribution,
+                const NodeFacts& facts) {
+  Config all = given;
+  all.layout = layout;
+  // Cholesky's inverse blocks on devices, which are no wider than a tile.
+  if (!layout.inner && given.layout.inner) {
+    all.layout.inner = std::min(*given.layout.inner, *layout.tile);
+  }
+  all.layout.grid = config::Grid{distribution.grid_rows, distribution.grid_columns};
+  all.runtime.cpu_workers = facts.cpu_workers;
+  all.runtime.window = facts.window;
+  all.runtime.placement = facts.moves_tasks ? config::Placement::dynamic : config::Placement::fixed;
+  config::Devices& devices = all.runtime.devices;
+  devices.per_node = facts.devices;
+  devices.backend = facts.devices == 0 ? config::DeviceBackend::none
+                    : facts.has_gpus() ? config::DeviceBackend::cuda
+                                       : config::DeviceBackend::emulated;
+  if (facts.devices == 0) return all;
+  if (!devices.streams) devices.streams = facts.device_streams;
+  if (!devices.memory && facts.device_memory_bytes > 0) devices.memory = facts.device_memory_bytes;
+  return all;
+}
+
 }  // namespace heddle

@@ -36,10 +36,20 @@ inline constexpr std::int64_t fine_parts_max = 64;
 [[nodiscard]] TileLayout choose_layout(std::int64_t rows, std::int64_t columns,
                                        const config::Layout& wanted, const NodeFacts& facts);
 
+/// The keys of `layout` that say just this, whatever the machine; those of the grid and of QR stay
+/// open.
+[[nodiscard]] config::Layout layout_keys(const TileLayout& layout);
+
 /// How nodes are arranged: as the configuration says; where it says `auto`, the grid with the
 /// fewest messages: as square as the number of nodes allows, more columns than rows. Throws
 /// Error(usage) for a grid of another number of nodes.
 [[nodiscard]] Distribution grid_of(const Config& config, std::int32_t nodes);
+
+/// A configuration with what a node has chosen where it says `auto`: a matrix's layout (as
+/// layout_keys() has it), how its tiles are dealt out, and the facts. Keys that a run decides
+/// about again and again (the path of messages) stay open.
+[[nodiscard]] Config resolved(const Config& given, const config::Layout& layout,
+                              const Distribution& distribution, const NodeFacts& facts);
 
 /// Measured times of the kernels that most of a matrix meets here: the devices', without devices
 /// the CPU workers'. Null: they were not measured.

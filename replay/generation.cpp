@@ -1,6 +1,7 @@
 #include "replay/generation.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace heddle::replay {
 
@@ -27,6 +28,27 @@ std::int64_t Generation::time_of(NodeId node, std::uint64_t order) const {
   if (steps == steps_.end()) return long_ago;
   const auto step = std::ranges::lower_bound(steps->second, order, {}, &Step::order);
   return step == steps->second.end() ? long_ago : step->time_ns;
+}
+
+std::vector<GenerationTurn> Generation::turns_of(NodeId node) const {
+  std::vector<GenerationTurn> turns;
+  const auto found = steps_.find(node);
+  if (found == steps_.end()) return turns;
+  const std::vector<Step>& steps = found->second;
+  const auto of_node = pauses_.find(node);
+  const std::span<const Interval> pauses =
+      of_node == pauses_.end() ? std::span<const Interval>() : of_node->second;
+  auto pause = pauses.begin();
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    GenerationTurn turn{steps[i - 1].order, steps[i].order, steps[i - 1].time_ns, steps[i].time_ns};
+    for (; pause != pauses.end() && pause->end_ns <= turn.end_ns; ++pause) {
+      if (pause->end_ns < turn.begin_ns) continue;
+      turn.waited = true;
+      turn.begin_ns = pause->end_ns;
+    }
+    turns.push_back(turn);
+  }
+  return turns;
 }
 
 void Generation::for_each_part(NodeId node, Interval time,

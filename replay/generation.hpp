@@ -13,6 +13,15 @@ namespace heddle::replay {
 /// Before everything else.
 inline constexpr std::int64_t long_ago = std::numeric_limits<std::int64_t>::min();
 
+/// Tasks that a generation thread adds one after the other.
+struct GenerationTurn {
+  std::uint64_t before = 0;  ///< the last task of the turns before this one
+  std::uint64_t last = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  bool waited = false;  ///< right before, for room in the window
+};
+
 /// When the nodes of a run had generated the tasks of one job, and how long they could not go on.
 class Generation {
  public:
@@ -21,6 +30,8 @@ class Generation {
   /// When that task was there at the latest; `long_ago` where nothing says (a user's thread
   /// inserted it, or the records are not there).
   [[nodiscard]] std::int64_t time_of(NodeId node, std::uint64_t order) const;
+  /// Of a node in order; the first one, whose begin nobody knows, is not among them.
+  [[nodiscard]] std::vector<GenerationTurn> turns_of(NodeId node) const;
   /// The parts of that time in order, each with whether the node's generation waited in it because
   /// the window was full.
   void for_each_part(NodeId node, Interval time,

@@ -270,6 +270,7 @@ class RunMaker {
     nodes_.add(trace, metadata, file);
     if (metadata.is_object() && metadata.contains("about") && !metadata.at("about").is_null()) {
       run_.about = metadata.at("about").dump();
+      run_.configuration = metadata.value("configuration", nlohmann::json()).dump();
     }
     if (is_first && metadata.is_object() && metadata.contains("node")) {
       run_.where = metadata.at("node").dump();

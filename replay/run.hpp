@@ -127,9 +127,10 @@ struct Counter {
 struct RunTrace {
   std::string source;  ///< the folder, or the file
   std::int32_t node_count = 1;
-  std::vector<NodeId> nodes;   ///< those whose files are there, by number
-  std::string about = "null";  ///< JSON: the run's report, where it has one
-  std::string where = "null";  ///< JSON: what the first of the nodes says of its machine
+  std::vector<NodeId> nodes;           ///< those whose files are there, by number
+  std::string about = "null";          ///< JSON: the run's report, where it has one
+  std::string configuration = "null";  ///< JSON: as node 0 was given it, which has the report
+  std::string where = "null";          ///< JSON: what the first of the nodes says of its machine
   std::vector<std::string> names;
   std::vector<Thread> threads;  ///< by node and the order of rows
   std::vector<Task> tasks;

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
+#include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/median.hpp"
@@ -164,9 +167,50 @@ std::optional<std::int64_t> ready_ns(const RunTrace& run, const Graph& graph, st
 /// (bench/results/2026-11-26-predictions-64-cores.md).
 constexpr std::array waited_s{0.0, 20e-6, 200e-6};
 
-std::vector<WokenTask> woken_tasks(const RunTrace& run, const Graph& graph) {
+using TurnsByNode = std::map<NodeId, std::vector<GenerationTurn>>;
+
+TurnsByNode turns_by_node(const RunTrace& run, std::int32_t job) {
+  const Generation generation(run, job);
+  TurnsByNode turns;
+  for (const NodeId node : run.nodes) turns[node] = generation.turns_of(node);
+  return turns;
+}
+
+/// When the turn began that has generated a task; `long_ago` where nothing says.
+std::int64_t begun_ns(const std::vector<GenerationTurn>& turns, std::uint64_t order) {
+  const auto turn = std::ranges::lower_bound(turns, order, {}, &GenerationTurn::last);
+  return turn == turns.end() || order <= turn->before ? long_ago : turn->begin_ns;
+}
+
+/// The window has room again when an eighth of it is over (protocol::Job::window_reopens()).
+std::vector<Refill> refills_of(const RunTrace& run, const Graph& graph, const TurnsByNode& turns,
+                               std::int32_t window) {
+  std::map<NodeId, std::vector<std::int64_t>> ends;
+  for (const TaskId id : graph.tasks()) {
+    const Task& task = run.at(id);
+    if (task.fine == 0) ends[run.at(task.thread).node].push_back(task.time.end_ns);
+  }
+  const std::ptrdiff_t enough = window < 8 ? 1 : window / 8;
+  std::vector<Refill> refills;
+  for (auto& [node, times] : ends) {
+    std::ranges::sort(times);
+    std::int64_t full_ns = long_ago;  // when the turn before ended
+    for (const GenerationTurn& turn : turns.at(node)) {
+      const std::int64_t since = std::exchange(full_ns, turn.end_ns);
+      if (!turn.waited || since == long_ago) continue;
+      const auto first = std::ranges::lower_bound(times, since);
+      if (times.end() - first < enough) continue;
+      const std::int64_t room_ns = *(first + enough - 1);
+      if (room_ns > turn.begin_ns) continue;
+      refills.push_back({node, turn.before, static_cast<double>(turn.begin_ns - room_ns) * 1e-9});
+    }
+  }
+  return refills;
+}
+
+void add_woken(const RunTrace& run, const Graph& graph, const TurnsByNode& turns,
+               RuntimeCosts& costs) {
   const Arrivals arrivals(run, graph.job());
-  std::vector<WokenTask> woken;
   for (std::size_t i = 0; i < graph.tasks().size(); ++i) {
     const TaskId id = graph.tasks()[i];
     const Task& task = run.at(id);
@@ -176,16 +220,21 @@ std::vector<WokenTask> woken_tasks(const RunTrace& run, const Graph& graph) {
     const std::span<const Wait> waits = run.waits_of(thread);
     auto wait = std::ranges::upper_bound(waits, task.time.start_ns, {},
                                          [](const Wait& one) { return one.time.end_ns; });
-    if (wait == waits.begin()) continue;
+    // Another one that it ran since the wait is no part of waking.
+    const bool has_waited =
+        wait != waits.begin() &&
+        (id == thread.first_task || run.at(id - 1).time.end_ns <= std::prev(wait)->time.start_ns);
+    if (!has_waited) {
+      costs.unwoken.push_back(id);
+      continue;
+    }
     --wait;
-    // Another one that it ran since is no part of waking.
-    if (id != thread.first_task && run.at(id - 1).time.end_ns > wait->time.start_ns) continue;
-    const auto ready = ready_ns(run, graph, i, arrivals);
+    auto ready = ready_ns(run, graph, i, arrivals);
+    if (ready) ready = std::max(*ready, begun_ns(turns.at(thread.node), task.order));
     if (!ready || *ready < wait->time.start_ns || *ready > wait->time.end_ns) continue;
-    woken.push_back({id, static_cast<double>(*ready - wait->time.start_ns) * 1e-9,
-                     static_cast<double>(task.time.start_ns - *ready) * 1e-9});
+    costs.woken.push_back({id, static_cast<double>(*ready - wait->time.start_ns) * 1e-9,
+                           static_cast<double>(task.time.start_ns - *ready) * 1e-9});
   }
-  return woken;
 }
 
 void add_wakings(RuntimeCosts& costs) {
@@ -205,13 +254,20 @@ void add_wakings(RuntimeCosts& costs) {
 
 }  // namespace
 
-RuntimeCosts runtime_costs(const RunTrace& run, const Graph& graph,
-                           const SimulatedMachine& machine) {
+RuntimeCosts runtime_costs(const RunTrace& run, const Graph& graph, const SimulatedMachine& machine,
+                           std::int32_t window) {
   RuntimeCosts costs;
+  const TurnsByNode turns = turns_by_node(run, graph.job());
   add_gaps(run, graph.job(), machine, costs);
   costs.append_s = append_of(run, graph.job());
-  costs.woken = woken_tasks(run, graph);
+  add_woken(run, graph, turns, costs);
   add_wakings(costs);
+  costs.refills = refills_of(run, graph, turns, window);
+  if (costs.refills.size() >= wakings_min) {
+    std::vector<double> seconds;
+    for (const Refill& one : costs.refills) seconds.push_back(one.seconds);
+    costs.refill_s = median_of(std::move(seconds));
+  }
   return costs;
 }
 

@@ -10,12 +10,19 @@
 
 namespace heddle::replay {
 
-/// A task that a waiting worker began first, which waited for tasks of its node or for messages
-/// alone.
+/// A task that a waiting worker began first, which waited for tasks of its node, for messages, or
+/// to be generated.
 struct WokenTask {
   TaskId task;
   double waited_s = 0;  ///< its worker, until the task was ready
   double wake_s = 0;    ///< from then on, until it began
+};
+
+/// A full window had room again, and the generation thread went on.
+struct Refill {
+  NodeId node;
+  std::uint64_t order = 0;  ///< of the last task before
+  double seconds = 0;       ///< from when there was room
 };
 
 /// What the runtime's threads took, as SimulatedMachine has it. Nothing: the run does not tell.
@@ -28,14 +35,20 @@ struct RuntimeCosts {
   /// messages of that time take of the progress thread.
   std::optional<double> look_s;
   std::vector<WokenTask> woken;
+  std::vector<TaskId> unwoken;  ///< that a worker began which had not waited
+  std::vector<Refill> refills;
+  /// Median over these; nothing where they are fewer than 8.
+  std::optional<double> refill_s;
   /// Median over these; nothing where they are fewer than 8.
   std::optional<double> wake_s;
   /// What they took, by how long the workers had waited; of classes with less than 8 nothing.
   std::vector<WakingTimes> wakings;
 };
 
-/// Of the graph's job. `machine` says whether cores are shared, and what messages take.
+/// Of the graph's job. `machine` says whether cores are shared, and what messages take; `window` is
+/// the run's.
 [[nodiscard]] RuntimeCosts runtime_costs(const RunTrace& run, const Graph& graph,
-                                         const SimulatedMachine& machine);
+                                         const SimulatedMachine& machine,
+                                         std::int32_t window = 8192);
 
 }  // namespace heddle::replay

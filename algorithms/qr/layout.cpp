@@ -204,6 +204,15 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   return cut;
 }
 
+config::Layout layout_keys(const QrLayout& layout) {
+  config::Layout keys = layout_keys(TileLayout{
+      .tile = layout.tile, .strip = layout.strip, .small = layout.small, .fine = layout.fine});
+  keys.inner = layout.inner;
+  keys.virtual_tiles = layout.virtual_tiles;
+  keys.tree = layout.tree == QrTree::flat ? config::Tree::flat : config::Tree::binomial;
+  return keys;
+}
+
 QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns) {
   const QrCut cut = choose_qr_cut(rows, columns, node.config().layout, node.facts());
   return qr_matrix(node, rows, columns, cut.layout, cut.distribution);

@@ -22,6 +22,9 @@ struct QrCut {
 [[nodiscard]] QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns,
                                   const config::Layout& wanted, const NodeFacts& facts);
 
+/// The keys of `layout` that say just this, whatever the machine; that of the grid stays open.
+[[nodiscard]] config::Layout layout_keys(const QrLayout& layout);
+
 /// Makes the matrices, cut as the node's configuration wants it.
 [[nodiscard]] QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns);
 

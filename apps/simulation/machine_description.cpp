@@ -38,10 +38,11 @@ constexpr std::array<std::pair<const char*, Way Machine::*>, 5> ways_of_machine{
      {"to_peer", &Machine::to_peer},
      {"network", &Machine::network},
      {"memory", &Machine::memory}}};
-constexpr std::array<std::pair<const char*, double Machine::*>, 10> runtime_costs{
+constexpr std::array<std::pair<const char*, double Machine::*>, 11> runtime_costs{
     {{"append_us", &Machine::append_s},
      {"task_us", &Machine::task_s},
      {"wake_us", &Machine::wake_s},
+     {"refill_us", &Machine::refill_s},
      {"launch_us", &Machine::launch_s},
      {"notice_us", &Machine::notice_s},
      {"message_us", &Machine::message_s},
@@ -174,8 +175,8 @@ class DescriptionReader {
   }
   void read_runtime(const YAML::Node& map, replay::SimulatedMachine& to) const {
     yaml_.expect_map(map, "runtime",
-                     {"append_us", "task_us", "wake_us", "launch_us", "notice_us", "message_us",
-                      "read_us", "pause_us", "look_us", "job_us"});
+                     {"append_us", "task_us", "wake_us", "refill_us", "launch_us", "notice_us",
+                      "message_us", "read_us", "pause_us", "look_us", "job_us"});
     for (const auto& [key, cost] : runtime_costs) {
       if (map[key]) to.*cost = microseconds(map, key);
     }

@@ -10,7 +10,7 @@ namespace heddle {
 /// What `heddle simulate` and `heddle replay` are told alike.
 struct PredictionOptions {
   std::optional<std::string> machine;
-  /// key.path=value of the problem, machine.key.path=value, or policy.key=value
+  /// key.path=value of the problem, or machine.key.path=value
   std::vector<std::string> overrides;
   std::vector<std::string> sweeps;  ///< key.path=value,value,...
   bool policies = false;            ///< under several rules and windows
@@ -23,5 +23,9 @@ struct PredictionOptions {
   std::optional<std::string> picture;
   std::optional<std::string> trace;
 };
+
+/// Keys that were called otherwise before get their new names; a line for each goes to the
+/// terminal.
+void take_old_spellings(PredictionOptions& options);
 
 }  // namespace heddle

@@ -112,7 +112,7 @@ void predict_one(PredictionSubject& subject, const PredictionOptions& options, R
     if (prediction.repeats) {  // the one in the middle, once more
       prediction.result.traces = prepared.front()->run(prediction.seed, true).result.traces;
     }
-    write_simulated_run(prediction.result.traces, *options.trace, report, one.machine.machine.cores,
+    write_simulated_run(one, prediction, *options.trace, report,
                         [&](const std::string& path) { return results.stage(path); });
   }
   if (options.report) results.add_text(*options.report, json_text(report));
@@ -181,14 +181,18 @@ void predict_many(PredictionSubject& subject, const PredictionOptions& options, 
 
 }  // namespace
 
+bool sets(const std::vector<std::string>& overrides, std::string_view key) {
+  return std::ranges::any_of(overrides, [&](const std::string& text) {
+    const std::string path = text.substr(0, text.find('='));
+    return key == path || key.starts_with(path + ".");
+  });
+}
+
 SplitOverrides::SplitOverrides(const std::vector<std::string>& overrides) {
   constexpr std::string_view of_machine = "machine.";
-  constexpr std::string_view of_policy = "policy.";
   for (const std::string& text : overrides) {
     if (text.starts_with(of_machine)) {
       machine.push_back(text.substr(of_machine.size()));
-    } else if (text.starts_with(of_policy)) {
-      policies.push_back(text.substr(of_policy.size()));
     } else {
       problem.push_back(text);
     }

@@ -28,6 +28,23 @@ std::uint64_t peak_bytes() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
+replay::PriorityRule rule_of(config::Priorities priorities) {
+  using config::Priorities;
+  switch (priorities) {
+    case Priorities::program:
+      return replay::PriorityRule::program;
+    case Priorities::fifo:
+      return replay::PriorityRule::fifo;
+    case Priorities::reverse:
+      return replay::PriorityRule::reverse;
+    case Priorities::random:
+      return replay::PriorityRule::random;
+    case Priorities::path:
+      return replay::PriorityRule::path;
+  }
+  return replay::PriorityRule::program;
+}
+
 /// Tasks whose graph is kept: of some hundred megabytes.
 constexpr std::int64_t tasks_max = 5'000'000;
 
@@ -40,10 +57,11 @@ NodeFacts facts_of(const PredictionCase& one) {
   facts.cpu_workers_of_all = machine.cpu_workers * machine.nodes;
   facts.devices = machine.devices;
   facts.moves_tasks = one.lends();
+  facts.device_streams = machine.device_streams;
+  facts.device_memory_bytes = machine.device_memory_bytes;
+  facts.window = one.window();
   facts.device_backend = machine.devices > 0 ? one.machine.device_backend : "none";
-  Config config;
-  config.layout = one.layout;
-  facts.distribution = grid_of(config, machine.nodes);
+  facts.distribution = grid_of(one.config, machine.nodes);
   facts.distribution.devices = machine.devices;
   // What was measured here tells about the machine as long as its kernels are this one's.
   if (one.machine.host.empty()) {
@@ -59,27 +77,18 @@ NodeFacts facts_of(const PredictionCase& one) {
 
 }  // namespace
 
-PredictionCase prediction_case(const Config& config, const std::string& source,
-                               MachineDescription machine, const Tuning& tuning,
-                               const Policies& policies) {
-  if (!config.problem) throw Error(ErrorCode::usage, fmt::format("{}: problem: missing", source));
-  if (!config.problem->matrix.generate || config.problem->matrix.n < 1) {
+PredictionCase prediction_case(Config config, MachineDescription machine, const Tuning& tuning) {
+  const config::Matrix& matrix = config.require_problem().matrix;
+  if (!matrix.generate || matrix.n < 1) {
     throw Error(ErrorCode::usage,
                 fmt::format("{}: problem.matrix: a simulation reads no file; write its size: "
                             "{{generate: spd, n: 4096}}",
-                            source));
+                            config.name));
   }
-  return {*config.problem, config.layout, std::move(machine), tuning,
-          static_cast<std::int32_t>(config.runtime.window.value_or(8192)),
-          // `auto` goes by measurements of GPUs and their host, which other machines lack.
-          config.runtime.placement.value_or(config::Placement::fixed), policies};
+  return {std::move(config), std::move(machine), tuning};
 }
 
 namespace {
-
-config::Hierarchy hierarchy_of(std::int64_t fine) {
-  return fine > 0 ? config::Hierarchy::on : config::Hierarchy::off;
-}
 
 std::string divided_on_cpus(std::int64_t fine) {
   return fine > 0 ? fmt::format(", divided into {} on CPUs", fine) : std::string();
@@ -88,41 +97,35 @@ std::string divided_on_cpus(std::int64_t fine) {
 }  // namespace
 
 CutProblem cut_problem(const PredictionCase& one) {
-  const config::Matrix& matrix = one.problem.matrix;
+  const config::Matrix& matrix = one.problem().matrix;
   const NodeFacts facts = facts_of(one);
   CutProblem result;
   if (one.is_cholesky()) {
-    const TileLayout layout = choose_layout(matrix.n, matrix.n, one.layout, facts);
+    const TileLayout layout = choose_layout(matrix.n, matrix.n, one.config.layout, facts);
     result.distribution = facts.distribution;
     result.cut = fmt::format("{}", layout.tile);
     if (layout.strip > 0) {
       result.cut += fmt::format(", strips of {} in pieces of {}", layout.strip, layout.small);
     }
-    result.layout.tile = layout.tile;
-    result.layout.strip = layout.strip;
-    result.layout.small = layout.small;
-    result.layout.hierarchy = hierarchy_of(layout.fine);
+    result.layout = layout_keys(layout);
     result.cut += divided_on_cpus(layout.fine);
     result.what = simulated_cholesky(matrix.n, layout, result.distribution,
                                      facts.devices > 0 ? one.machine.inverse_block : 0,
                                      one.machine.machine.device_memory_bytes);
   } else {
-    const QrCut cut = choose_qr_cut(matrix.rows(), matrix.n, one.layout, facts);
+    const QrCut cut = choose_qr_cut(matrix.rows(), matrix.n, one.config.layout, facts);
     result.distribution = cut.distribution;
     result.cut = fmt::format("{} x {}, inner {}", cut.layout.tile * cut.layout.virtual_tiles,
                              cut.layout.tile, cut.layout.inner);
-    result.layout.tile = cut.layout.tile;
-    result.layout.strip = cut.layout.strip;
-    result.layout.small = cut.layout.small;
-    result.layout.hierarchy = hierarchy_of(cut.layout.fine);
+    result.layout = layout_keys(cut.layout);
     result.cut += divided_on_cpus(cut.layout.fine);
-    result.layout.inner = cut.layout.inner;
-    result.layout.virtual_tiles = cut.layout.virtual_tiles;
-    result.layout.tree =
-        cut.layout.tree == QrTree::flat ? config::Tree::flat : config::Tree::binomial;
     result.what = simulated_qr(matrix.rows(), matrix.n, cut.layout, result.distribution);
   }
   return result;
+}
+
+Config resolved(const PredictionCase& one, const CutProblem& problem) {
+  return resolved(one.config, problem.layout, problem.distribution, facts_of(one));
 }
 
 double PredictionBounds::seconds() const {
@@ -137,18 +140,18 @@ PreparedPrediction::PreparedPrediction(PredictionCase one, KernelClock& clock)
   const replay::TaskGraph graph(program_, machine.nodes, tasks_max);
   kernels_ = clock.source();
   tasks_ = graph.count();
-  const replay::PriorityRule rule = one_.policies.priorities;
+  const bool by_path = one_.config.runtime.priorities == config::Priorities::path;
   if (graph.is_complete()) {
     critical_path_s_ = graph.critical_path_s(one_.lends());
-  } else if (rule == replay::PriorityRule::path) {
+  } else if (by_path) {
     throw Error(
         ErrorCode::usage,
-        fmt::format("policy.priorities=path looks at all tasks beforehand, at most {}; these are "
+        fmt::format("runtime.priorities: path looks at all tasks beforehand, at most {}; these are "
                     "more: choose larger tiles, or other priorities",
                     tasks_max));
   }
-  if (rule == replay::PriorityRule::path) {
-    by_path_ = replay::priority_of(rule, 0, &graph, program_, machine);
+  if (by_path) {
+    by_path_ = replay::priority_of(replay::PriorityRule::path, 0, &graph, program_, machine);
   }
   if (!graph.is_complete() && !one_.machine.noise.is_none()) {
     replay::meet_all_kinds(program_, machine.nodes);
@@ -210,7 +213,7 @@ bool PreparedPrediction::draws_wakings() const {
 
 bool PreparedPrediction::draws() const {
   return !spreads_.empty() || draws_workers() || draws_wakings() ||
-         one_.policies.priorities == replay::PriorityRule::random;
+         one_.config.runtime.priorities == config::Priorities::random;
 }
 
 std::int32_t PreparedPrediction::usual_repeats() const {
@@ -240,12 +243,13 @@ Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {
   std::optional<replay::PrioritizedJob> prioritized;
   replay::PriorityOf priority = by_path_;
   if (!priority) {
-    priority = replay::priority_of(one_.policies.priorities, seed, nullptr, *job, machine);
+    priority =
+        replay::priority_of(rule_of(one_.config.runtime.priorities), seed, nullptr, *job, machine);
   }
   if (priority) job = &prioritized.emplace(*job, std::move(priority));
   prediction.result = replay::simulate(
       machine, *job,
-      {.window = one_.window, .lends = one_.lends(), .traces = traces, .seed = seed});
+      {.window = one_.window(), .lends = one_.lends(), .traces = traces, .seed = seed});
   prediction.simulated_in_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   prediction.peak_bytes = peak_bytes();
@@ -345,17 +349,20 @@ void check_holds_no_recorded_run(const std::string& folder) {
                           folder));
 }
 
-void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::string& folder,
-                         nlohmann::json about, std::int32_t cores,
+void write_simulated_run(const PredictionCase& one, Prediction& prediction,
+                         const std::string& folder, nlohmann::json about,
                          const std::function<std::string(const std::string&)>& stage) {
   about["job"] = 0;
+  about["resolved"] = to_json(resolved(one, prediction.problem));
+  const nlohmann::json configuration = to_json(one.config);
   trace::make_run_folder(folder);
   const auto begun = std::chrono::system_clock::now().time_since_epoch();
   const std::string run = fmt::format("{}{}", simulated_prefix, begun.count());
-  for (trace::NodeTrace& trace : traces) {
+  for (trace::NodeTrace& trace : prediction.result.traces) {
     const nlohmann::json metadata{{"run", run},
                                   {"about", trace.node == NodeId{0} ? about : nlohmann::json()},
-                                  {"node", {{"host_cores", cores}}}};
+                                  {"configuration", configuration},
+                                  {"node", {{"host_cores", one.machine.machine.cores}}}};
     trace.info.metadata = metadata.dump();
     const auto path = std::filesystem::path(folder) / trace::node_file_name(trace.node);
     trace::write_node_file(stage(path.string()), trace);

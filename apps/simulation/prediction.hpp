@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "apps/simulation/machine_description.hpp"
-#include "apps/simulation/policies.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "config/config.hpp"
 #include "node-runtime/machine/machine_file.hpp"
@@ -22,14 +21,10 @@ namespace heddle {
 
 /// What is to be predicted.
 struct PredictionCase {
-  config::Problem problem;  ///< whose matrix is generated: nothing is read
-  config::Layout layout;
+  Config config;  ///< with a problem, whose matrix is generated: nothing is read
   MachineDescription machine;
   /// What sizes follow from, where the kernels are this machine's; of devices one kind at most.
   Tuning tuning;
-  std::int32_t window = 8192;
-  config::Placement placement = config::Placement::fixed;
-  Policies policies;
   /// What is predicted is a run that has been recorded, nothing changed; null otherwise.
   std::shared_ptr<const replay::Course> course{};
   /// Of a recorded run's workers. Each worker here is dealt one of them (replay::dealt_paces), or
@@ -37,26 +32,33 @@ struct PredictionCase {
   /// workers are as the machine says.
   std::vector<double> paces_of_run{};
 
+  [[nodiscard]] const config::Problem& problem() const { return config.require_problem(); }
+  [[nodiscard]] std::int32_t window() const {
+    return static_cast<std::int32_t>(config.runtime.window.value_or(8192));
+  }
+  /// `auto` goes by measurements of GPUs and their host, which other machines lack.
+  [[nodiscard]] config::Placement placement() const {
+    return config.runtime.placement.value_or(config::Placement::fixed);
+  }
   /// CPU workers may run devices' tasks.
   [[nodiscard]] bool lends() const {
-    return placement == config::Placement::dynamic && machine.machine.devices > 0;
+    return placement() == config::Placement::dynamic && machine.machine.devices > 0;
   }
 
   [[nodiscard]] bool is_cholesky() const {
-    return problem.factorization == config::Factorization::cholesky;
+    return problem().factorization == config::Factorization::cholesky;
   }
   /// Of what is stored of the matrix.
   [[nodiscard]] double matrix_bytes() const {
-    const auto rows = static_cast<double>(problem.matrix.rows());
-    const auto columns = static_cast<double>(problem.matrix.n);
+    const auto rows = static_cast<double>(problem().matrix.rows());
+    const auto columns = static_cast<double>(problem().matrix.n);
     return (is_cholesky() ? 0.5 : 1) * sizeof(double) * rows * columns;
   }
 };
 
 /// The problem of a configuration on a machine. Throws Error(usage) for a matrix from a file.
-[[nodiscard]] PredictionCase prediction_case(const Config& config, const std::string& source,
-                                             MachineDescription machine, const Tuning& tuning,
-                                             const Policies& policies);
+[[nodiscard]] PredictionCase prediction_case(Config config, MachineDescription machine,
+                                             const Tuning& tuning);
 
 /// A problem's factorization, cut for its machine.
 struct CutProblem {
@@ -66,6 +68,8 @@ struct CutProblem {
   Distribution distribution;
 };
 [[nodiscard]] CutProblem cut_problem(const PredictionCase& one);
+/// The configuration of a case with what was chosen for `auto`, as a run's trace keeps it.
+[[nodiscard]] Config resolved(const PredictionCase& one, const CutProblem& problem);
 
 /// No schedule of the same tasks on their places is shorter than these; where they may be lent, on
 /// any places that they may run on.
@@ -147,8 +151,10 @@ class PreparedPrediction {
 /// Of runs with several seeds the one with the median time, and how the others lie around it.
 [[nodiscard]] Prediction middle_of(std::vector<Prediction> runs);
 
-/// "Cholesky of 8000 x 8000", and "4 as a grid of 2 x 2; 8 workers, 3 devices each".
+/// "Cholesky of 8000 x 8000", "window 8192, priorities program", and "4 as a grid of 2 x 2; 8
+/// workers, 3 devices each".
 [[nodiscard]] std::string problem_name(const PredictionCase& one);
+[[nodiscard]] std::string runtime_name(const PredictionCase& one);
 [[nodiscard]] std::string nodes_name(const PredictionCase& one, const Prediction& prediction);
 
 /// For a terminal of 80 columns; ends with a line break.
@@ -158,10 +164,10 @@ class PreparedPrediction {
 /// Throws Error(usage) where the folder holds what a real run has recorded, which nobody could
 /// record again.
 void check_holds_no_recorded_run(const std::string& folder);
-/// The nodes' files of a run's folder, which is made; `about` is the run's report, `cores` those of
-/// a host. `stage` says where a file is to be written until it gets its name.
-void write_simulated_run(std::vector<trace::NodeTrace>& traces, const std::string& folder,
-                         nlohmann::json about, std::int32_t cores,
+/// The nodes' files of a run's folder, which is made; `about` is the run's report. `stage` says
+/// where a file is to be written until it gets its name.
+void write_simulated_run(const PredictionCase& one, Prediction& prediction,
+                         const std::string& folder, nlohmann::json about,
                          const std::function<std::string(const std::string&)>& stage);
 
 }  // namespace heddle

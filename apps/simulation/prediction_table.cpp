@@ -71,7 +71,7 @@ std::string wakings_text(const std::vector<replay::WakingTimes>& wakings,
 }
 
 std::string placement_text(const PredictionCase& one, const replay::SimulationResult& result) {
-  std::string text(name_of(one.placement));
+  std::string text(name_of(one.placement()));
   if (!one.lends()) return text;
   text += fmt::format("; {} of devices' tasks run by CPUs, {} of tiles to and fro",
                       result.tasks_lent, format_bytes(result.written_bytes + result.fetched_bytes));
@@ -90,7 +90,12 @@ std::string repeats_text(const Repeats& repeats) {
 
 std::string problem_name(const PredictionCase& one) {
   return fmt::format("{} of {} x {}", one.is_cholesky() ? "Cholesky" : "QR",
-                     one.problem.matrix.rows(), one.problem.matrix.n);
+                     one.problem().matrix.rows(), one.problem().matrix.n);
+}
+
+std::string runtime_name(const PredictionCase& one) {
+  return fmt::format("window {}, priorities {}", one.window(),
+                     name_of(one.config.runtime.priorities));
 }
 
 std::string nodes_name(const PredictionCase& one, const Prediction& prediction) {
@@ -116,6 +121,7 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
                                      m.cores, m.workers_on_host()));
   }
   text += row("tiles", prediction.problem.cut);
+  text += row("runtime", runtime_name(one));
   text += row("kernels", prediction.kernels);
   text += row("time",
               fmt::format("{}, {:.2f} GFLOP/s", format_seconds(r.seconds), prediction.gflops()));
@@ -132,7 +138,6 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
                 fmt::format("{:.2f} times what later ones take", fmt::join(m.first_tasks, ", ")));
   }
   if (prediction.repeats) text += row("seeds", repeats_text(*prediction.repeats));
-  if (one.policies != Policies{}) text += row("policies", text_of(one.policies));
   text += row("tasks", fmt::format("{}", r.tasks));
   if (m.nodes > 1) {
     text += row("messages", fmt::format("{}, {}", r.messages, format_bytes(r.message_bytes)));
@@ -161,11 +166,11 @@ nlohmann::json costs_json(const replay::SimulatedMachine& machine) {
   const auto of_way = [](const replay::Way& way) {
     return nlohmann::json{{"latency_us", way.latency_s * 1e6}, {"rate", way.bytes_per_s * 1e-9}};
   };
-  return {{"memory", of_way(machine.memory)},      {"network", of_way(machine.network)},
-          {"append_us", machine.append_s * 1e6},   {"task_us", machine.task_s * 1e6},
-          {"wake_us", machine.wake_s * 1e6},       {"look_us", machine.look_s * 1e6},
-          {"message_us", machine.message_s * 1e6}, {"read_us", machine.read_s * 1e6},
-          {"job_us", machine.job_s * 1e6}};
+  return {{"memory", of_way(machine.memory)},    {"network", of_way(machine.network)},
+          {"append_us", machine.append_s * 1e6}, {"task_us", machine.task_s * 1e6},
+          {"wake_us", machine.wake_s * 1e6},     {"refill_us", machine.refill_s * 1e6},
+          {"look_us", machine.look_s * 1e6},     {"message_us", machine.message_s * 1e6},
+          {"read_us", machine.read_s * 1e6},     {"job_us", machine.job_s * 1e6}};
 }
 
 }  // namespace
@@ -178,8 +183,8 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
       {"machine", machine.name},
       {"costs", costs_json(machine)},
       {"factorization", one.is_cholesky() ? "cholesky" : "qr"},
-      {"m", one.problem.matrix.rows()},
-      {"n", one.problem.matrix.n},
+      {"m", one.problem().matrix.rows()},
+      {"n", one.problem().matrix.n},
       {"nodes", machine.nodes},
       {"grid",
        {prediction.problem.distribution.grid_rows, prediction.problem.distribution.grid_columns}},
@@ -194,7 +199,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
       {"bytes_sent", r.message_bytes},
       {"copies", r.copies},
       {"bytes_copied", r.copied_bytes},
-      {"placement", name_of(one.placement)},
+      {"placement", name_of(one.placement())},
       {"tasks_lent", r.tasks_lent},
       {"tasks_visiting", r.tasks_visiting},
       {"write_backs", r.write_backs},
@@ -210,7 +215,8 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
   all["bounds"]["critical_path"] = nullptr;
   if (bounds.critical_path_s) all["bounds"]["critical_path"] = *bounds.critical_path_s;
   all["share_of_bound"] = prediction.share_of_bound();
-  all["window"] = one.window;
+  all["window"] = one.window();
+  all["priorities"] = name_of(one.config.runtime.priorities);
   all["seed"] = prediction.seed;
   all["noise"] = one.machine.noise.variation;
   if (one.machine.noise.recorded) all["noise"] = "recorded";
@@ -223,7 +229,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
                       {"low", repeats->low_s},
                       {"high", repeats->high_s}};
   }
-  all["policies"] = to_json(one.policies);
+  all["policies"] = {{"priorities", all["priorities"]}};  // where it was before
   const config::Layout& layout = prediction.problem.layout;
   all["nodes_per_host"] = machine.nodes_per_host;
   all["tile"] = *layout.tile;
@@ -233,7 +239,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
   if (layout.inner) all["inner"] = *layout.inner;
   if (layout.virtual_tiles) all["virtual"] = *layout.virtual_tiles;
   if (layout.tree) all["tree"] = name_of(*layout.tree);
-  all["chosen"] = config::keys_left_open(one.layout);
+  all["chosen"] = config::keys_left_open(one.config.layout);
   return all;
 }
 

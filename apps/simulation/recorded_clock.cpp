@@ -186,7 +186,7 @@ std::shared_ptr<replay::Course> course_of(const replay::RunTrace& run, std::int3
 
 RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
                              const SimulatedFactorization& what, bool lends,
-                             std::span<const replay::WokenTask> woken) {
+                             const replay::RuntimeCosts& costs) {
   Collector collector(what, times_, lends);
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> kinds;
   for (const NodeId node : run.nodes) kinds[node.value()] = collector.kinds_of(node);
@@ -231,9 +231,26 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
       },
       [](const OfWorker& /*one*/) { return 1.0; });
   const auto course = course_of(run, job, of_workers, seconds, times_, node_paces_, matrices);
-  for (const replay::WokenTask& one : woken) {
+  for (const OfWorker& one : of_workers) {
+    const replay::Task& task = run.tasks[one.task];
+    if (lends || task.fine > 0) continue;
+    const NodeId node = run.at(task.thread).node;
+    const auto others = std::ranges::count_if(run.threads, [&](const replay::Thread& thread) {
+      return thread.role == replay::Role::worker && thread.node < node;
+    });
+    course->add_worker(node, static_cast<std::int64_t>(task.order),
+                       static_cast<std::int32_t>(one.worker) - static_cast<std::int32_t>(others));
+  }
+  for (const replay::TaskId id : costs.unwoken) {
+    const replay::Task& task = run.at(id);
+    course->add_waking(run.at(task.thread).node, static_cast<std::int64_t>(task.order), 0);
+  }
+  for (const replay::WokenTask& one : costs.woken) {
     const replay::Task& task = run.at(one.task);
     course->add_waking(run.at(task.thread).node, static_cast<std::int64_t>(task.order), one.wake_s);
+  }
+  for (const replay::Refill& one : costs.refills) {
+    course->add_refill(one.node, static_cast<std::int64_t>(one.order), one.seconds);
   }
   course_ = course;
 }

@@ -23,10 +23,10 @@ namespace heddle {
 class RecordedTimes {
  public:
   /// The run's job was `what`: its tasks are told apart by walking that again; `lends`: workers may
-  /// have run devices' tasks; `woken`: what course() is to know of wakings. Throws Error(usage)
-  /// when the run's tasks are not those of the program.
+  /// have run devices' tasks; `costs`: whose wakings and refills course() is to know. Throws
+  /// Error(usage) when the run's tasks are not those of the program.
   RecordedTimes(const replay::RunTrace& run, std::int32_t job, const SimulatedFactorization& what,
-                bool lends, std::span<const replay::WokenTask> woken = {});
+                bool lends, const replay::RuntimeCosts& costs = {});
 
   struct Times {
     CaseKey key;

@@ -73,7 +73,7 @@ json json_of(const std::vector<replay::WakingTimes>& wakings) {
 }  // namespace
 
 RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, const json& about,
-                                 ThisMachine& here) {
+                                 std::int32_t window, ThisMachine& here) {
   RecordedMachine result;
   result.description = here.description();
   SimulatedMachine& machine = result.description.machine;
@@ -97,7 +97,8 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   result.ways = replay::message_ways(run, job, machine);
   machine.memory = result.ways.memory.value_or(machine.memory);
   machine.network = result.ways.network.value_or(machine.network);
-  result.costs = replay::runtime_costs(run, replay::Graph(run, job), machine);
+  result.costs = replay::runtime_costs(run, replay::Graph(run, job), machine, window);
+  machine.refill_s = result.costs.refill_s.value_or(machine.refill_s);
   machine.append_s = result.costs.append_s.value_or(machine.append_s);
   machine.task_s = result.costs.task_s.value_or(machine.task_s);
   machine.look_s = result.costs.look_s.value_or(machine.look_s);
@@ -126,13 +127,11 @@ std::string RecordedMachine::messages_text() const {
 }
 
 json RecordedMachine::to_json() const {
-  return {{"memory", json_of(ways.memory)},
-          {"network", json_of(ways.network)},
-          {"append_us", json_of(costs.append_s)},
-          {"task_us", json_of(costs.task_s)},
-          {"look_us", json_of(costs.look_s)},
-          {"wake_us", json_of(costs.wake_s)},
-          {"wakings", json_of(description.machine.wakings)}};
+  return {
+      {"memory", json_of(ways.memory)},       {"network", json_of(ways.network)},
+      {"append_us", json_of(costs.append_s)}, {"task_us", json_of(costs.task_s)},
+      {"look_us", json_of(costs.look_s)},     {"wake_us", json_of(costs.wake_s)},
+      {"refill_us", json_of(costs.refill_s)}, {"wakings", json_of(description.machine.wakings)}};
 }
 
 }  // namespace heddle

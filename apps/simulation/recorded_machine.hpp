@@ -25,8 +25,9 @@ struct RecordedMachine {
   [[nodiscard]] nlohmann::json to_json() const;
 };
 
-/// `about` is the run's report.
+/// `about` is the run's report, `window` what it had.
 [[nodiscard]] RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job,
-                                               const nlohmann::json& about, ThisMachine& here);
+                                               const nlohmann::json& about, std::int32_t window,
+                                               ThisMachine& here);
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/simulation/kernel_clock.hpp"
@@ -10,14 +11,15 @@
 
 namespace heddle {
 
-/// Overrides ("key.path=value") by whom they are for, those of the machine and of policies without
-/// their prefixes.
+/// Whether one of the overrides ("key.path=value") says the key, or a group that it is in.
+[[nodiscard]] bool sets(const std::vector<std::string>& overrides, std::string_view key);
+
+/// Overrides by whom they are for, those of the machine without their prefix.
 struct SplitOverrides {
   explicit SplitOverrides(const std::vector<std::string>& overrides);
 
   std::vector<std::string> problem;
   std::vector<std::string> machine;
-  std::vector<std::string> policies;
 };
 
 /// Whose factorization is predicted: a problem's, or a recorded run's.

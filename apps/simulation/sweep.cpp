@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "replay/simulation/priorities.hpp"
+#include "config/enums.hpp"
 
 namespace heddle {
 namespace {
 
-constexpr std::string_view priorities_key = "policy.priorities";
+constexpr std::string_view priorities_key = "runtime.priorities";
 constexpr std::string_view window_key = "runtime.window";
 constexpr std::string_view placement_key = "runtime.placement";
 constexpr std::array<const char*, 5> windows{"256", "1024", "4096", "16384", "65536"};
@@ -72,16 +72,17 @@ std::vector<std::vector<std::string>> policy_cases(const FreeKeys& free) {
     if (free.window) cases.back().emplace_back(items);
     if (free.placement) cases.back().emplace_back(placement);
   };
-  const std::size_t rules = free.priorities ? replay::priority_rule_names.size() : 1;
-  for (std::size_t rule = 0; rule < rules && (free.priorities || free.placement); ++rule) {
-    const std::string_view name = replay::priority_rule_names.at(rule);
+  config::NameList rules = names_of(config::Priorities{});
+  if (!free.priorities) rules = rules.first(1);
+  for (const std::string_view name : rules) {
+    if (!free.priorities && !free.placement) break;
     if (!free.placement) add(name, "", "");
     for (const char* placement : {"static", "dynamic"}) {
       if (free.placement) add(name, "", placement);
     }
   }
   for (const char* items : windows) {
-    if (free.window) add(replay::priority_rule_names.front(), items, "");
+    if (free.window) add(rules.front(), items, "");
   }
   return cases;
 }

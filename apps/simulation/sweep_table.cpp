@@ -156,6 +156,8 @@ class Table {
     if (note && !note->empty()) text += row("devices", *note);
     const auto cut = common(cases_, [](const SweptCase& c) { return c.prediction->problem.cut; });
     if (cut) text += row("tiles", *cut);
+    const auto runtime = common(cases_, [](const SweptCase& c) { return runtime_name(c.what); });
+    if (runtime) text += row("runtime", *runtime);
     text += row("kernels", best.prediction->kernels) + "\n";
     return text;
   }
@@ -231,8 +233,8 @@ void fill_in(const Sweep& sweep, std::vector<SweptCase>& cases) {
     for (SweptCase& one : cases) {
       std::string& value = one.values[key];
       if (!one.prediction || !value.empty()) continue;
-      if (sweep.keys[key] == "runtime.window") value = fmt::format("{}", one.what.window);
-      if (sweep.keys[key] == "runtime.placement") value = name_of(one.what.placement);
+      if (sweep.keys[key] == "runtime.window") value = fmt::format("{}", one.what.window());
+      if (sweep.keys[key] == "runtime.placement") value = name_of(one.what.placement());
     }
   }
 }

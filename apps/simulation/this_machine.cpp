@@ -16,6 +16,7 @@
 #include "apps/tuning/reading.hpp"
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
+#include "base/error.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/topology/core_share.hpp"
@@ -23,24 +24,42 @@
 
 namespace heddle {
 
-ThisMachine::ThisMachine(const Config& config) {
+ThisMachine::ThisMachine(const Config& config) : file_(config.machine) {
   std::optional<std::filesystem::path> named;
   if (config.machine) named = *config.machine;
   profile_ = prepare_machine(named);
 }
 
+void ThisMachine::check_file(const Config& config) const {
+  if (config.machine == file_) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("machine: {}: measurements of this machine are read once, for all cases "
+                          "of a sweep; give them with --set",
+                          config.machine.value_or("auto")));
+}
+
 void ThisMachine::add_devices(const config::Devices& wanted, MachineDescription& to) const {
   using config::DeviceBackend;
   const DeviceBackend backend = wanted.backend.value_or(DeviceBackend::cuda);
-  if (backend == DeviceBackend::none) return;
+  if (backend == DeviceBackend::none || wanted.per_node == 0) return;
   const bool is_emulated = backend == DeviceBackend::emulated;
   const auto there = is_emulated ? std::int64_t{1} : std::ssize(probe_cuda().gpus);
   const std::int64_t count = wanted.per_node.value_or(there);
-  if (count < 1 || there < 1) return;
+  const bool is_named = wanted.backend || wanted.per_node;
+  if (count < 1 && !is_named) return;
   const std::string name(is_emulated ? "emulated" : "cuda");
   const auto& devices = profile_.tuning.measured.devices;
   const auto measured = std::ranges::find(devices, name, &DeviceMeasurement::backend);
-  if (measured == devices.end()) {
+  if (count < 1 || measured == devices.end()) {
+    if (is_named) {
+      throw Error(ErrorCode::usage,
+                  fmt::format("runtime.devices: {} devices cannot be simulated: {}; or set "
+                              "runtime.devices.backend to none",
+                              name,
+                              count < 1 ? "this machine has none; set runtime.devices.per_node"
+                                        : "heddle tune has not measured their kernels here; run it "
+                                          "with the same runtime.devices"));
+    }
     to.note = fmt::format("left out, {} of them: heddle tune has not measured them", count);
     return;
   }

@@ -31,11 +31,13 @@ class MeasuredClock;
 class ThisMachine {
  public:
   explicit ThisMachine(const Config& config);
+  /// Throws Error(usage) for a configuration that names another machine file: a sweep, say.
+  void check_file(const Config& config) const;
 
   /// Without devices.
   [[nodiscard]] MachineDescription description() const;
-  /// The devices that a run would take, where their kernels were measured; a note where they were
-  /// not.
+  /// The devices that a run would take, where their kernels were measured. Where they were not: a
+  /// note, or Error(usage) where the configuration names them.
   void add_devices(const config::Devices& wanted, MachineDescription& to) const;
   /// What copies of devices of that kind take here, where `heddle tune` has measured them.
   void add_copies(std::string_view backend, replay::SimulatedMachine& to) const;
@@ -104,6 +106,7 @@ class ThisMachine {
   }
   [[nodiscard]] RehearsalCast cast_of(const Played& played) const;
 
+  std::optional<std::string> file_;  ///< as the configuration has it
   MachineProfile profile_;
   CpuTopology topology_ = CpuTopology::detect();
   std::optional<tuning::Waking> waking_;

@@ -99,7 +99,10 @@ MachineDescription tuned_machine(const std::filesystem::path& path,
   }
   set_messages(measured, result.machine);
   if (measured.devices.empty()) return result;
-  const DeviceMeasurement& device = measured.devices.front();
+  const auto wanted =
+      std::ranges::find(measured.devices, defaults.device_backend, &DeviceMeasurement::backend);
+  const DeviceMeasurement& device =
+      wanted == measured.devices.end() ? measured.devices.front() : *wanted;
   result.device = rates_of(device.kernels, 0);
   result.device_source = "heddle tune's";
   result.device_backend = device.backend;

@@ -26,10 +26,32 @@ void Course::add_waking(NodeId node, std::int64_t order, double seconds) {
   wakings_[static_cast<std::size_t>(node.value())][order] = seconds;
 }
 
-std::optional<double> Course::waking_seconds(NodeId node, std::int64_t order) const {
-  const auto& of_node = wakings_[static_cast<std::size_t>(node.value())];
+void Course::add_refill(NodeId node, std::int64_t order, double seconds) {
+  refills_[static_cast<std::size_t>(node.value())][order] = seconds;
+}
+
+void Course::add_worker(NodeId node, std::int64_t order, std::int32_t worker) {
+  workers_[static_cast<std::size_t>(node.value())][order] = worker;
+}
+
+std::optional<std::int32_t> Course::worker_of(NodeId node, std::int64_t order) const {
+  const auto& of_node = workers_[static_cast<std::size_t>(node.value())];
   const auto found = of_node.find(order);
   return found == of_node.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<double> Course::find(const ByOrder& times, NodeId node, std::int64_t order) {
+  const auto& of_node = times[static_cast<std::size_t>(node.value())];
+  const auto found = of_node.find(order);
+  return found == of_node.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<double> Course::waking_seconds(NodeId node, std::int64_t order) const {
+  return find(wakings_, node, order);
+}
+
+std::optional<double> Course::refill_seconds(NodeId node, std::int64_t order) const {
+  return find(refills_, node, order);
 }
 
 double Course::share(NodeId node, std::int64_t order) const {

@@ -13,12 +13,19 @@ namespace heddle::replay {
 class Course {
  public:
   explicit Course(std::int32_t nodes)
-      : shares_(static_cast<std::size_t>(nodes)), wakings_(static_cast<std::size_t>(nodes)) {}
+      : shares_(static_cast<std::size_t>(nodes)),
+        wakings_(static_cast<std::size_t>(nodes)),
+        refills_(static_cast<std::size_t>(nodes)),
+        workers_(static_cast<std::size_t>(nodes)) {}
 
   /// Of its kind's time, by the number of the item in its node's walk.
   void add_task(NodeId node, std::int64_t order, float share);
   /// Until a worker that waited began it, from when it was ready.
   void add_waking(NodeId node, std::int64_t order, double seconds);
+  /// The worker of its node that ran it.
+  void add_worker(NodeId node, std::int64_t order, std::int32_t worker);
+  /// Until generation went on, from when the window had room for more than that item.
+  void add_refill(NodeId node, std::int64_t order, double seconds);
   /// From when its version and a block for it were there.
   void add_message(NodeId from, NodeId to, protocol::TileId tile, Version version, double seconds);
 
@@ -26,6 +33,10 @@ class Course {
   [[nodiscard]] double share(NodeId node, std::int64_t order) const;
   /// Nothing where nothing is known.
   [[nodiscard]] std::optional<double> waking_seconds(NodeId node, std::int64_t order) const;
+  /// Nothing where nothing is known.
+  [[nodiscard]] std::optional<double> refill_seconds(NodeId node, std::int64_t order) const;
+  /// Nothing where nothing is known.
+  [[nodiscard]] std::optional<std::int32_t> worker_of(NodeId node, std::int64_t order) const;
   /// 0 where nothing is known.
   [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
                                        Version version) const;
@@ -43,7 +54,12 @@ class Course {
   };
 
   std::vector<std::vector<float>> shares_;  ///< by node and order; 0: nothing is known
-  std::vector<std::unordered_map<std::int64_t, double>> wakings_;  ///< by node, then order
+  using ByOrder = std::vector<std::unordered_map<std::int64_t, double>>;  ///< by node, then order
+  [[nodiscard]] static std::optional<double> find(const ByOrder& times, NodeId node,
+                                                  std::int64_t order);
+  ByOrder wakings_;
+  ByOrder refills_;
+  std::vector<std::unordered_map<std::int64_t, std::int32_t>> workers_;  ///< likewise
   std::unordered_map<Key, double, KeyHash> messages_;
 };
 
@@ -59,6 +75,14 @@ class RepeatedJob final : public JobLayer {
   [[nodiscard]] std::optional<double> waking_seconds(NodeId node,
                                                      std::int64_t order) const override {
     return course_.waking_seconds(node, order);
+  }
+  [[nodiscard]] std::optional<std::int32_t> worker_of(NodeId node,
+                                                      std::int64_t order) const override {
+    return course_.worker_of(node, order);
+  }
+  [[nodiscard]] std::optional<double> refill_seconds(NodeId node,
+                                                     std::int64_t order) const override {
+    return course_.refill_seconds(node, order);
   }
   [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
                                        Version version) const override {

@@ -33,6 +33,14 @@ class JobLayer : public SimulatedJob {
                                                      std::int64_t order) const override {
     return job_.waking_seconds(node, order);
   }
+  [[nodiscard]] std::optional<std::int32_t> worker_of(NodeId node,
+                                                      std::int64_t order) const override {
+    return job_.worker_of(node, order);
+  }
+  [[nodiscard]] std::optional<double> refill_seconds(NodeId node,
+                                                     std::int64_t order) const override {
+    return job_.refill_seconds(node, order);
+  }
   [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
                                        Version version) const override {
     return job_.message_seconds(from, to, tile, version);

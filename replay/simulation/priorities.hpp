@@ -1,10 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "replay/simulation/job_layer.hpp"
@@ -21,8 +19,6 @@ enum class PriorityRule : std::uint8_t {
   random,
   path,  ///< the longest way to the job's end first, by kernels' times and transfers (HEFT)
 };
-inline constexpr std::array<std::string_view, 5> priority_rule_names{"program", "fifo", "reverse",
-                                                                     "random", "path"};
 
 /// Of the task that its node walks as number `order` of its own, instead of what its program has
 /// given. Pure; any thread.

@@ -107,6 +107,17 @@ class SimulatedJob {
                                                              std::int64_t /*order*/) const {
     return std::nullopt;
   }
+  /// The worker of its node that runs a task; nothing: any.
+  [[nodiscard]] virtual std::optional<std::int32_t> worker_of(NodeId /*node*/,
+                                                              std::int64_t /*order*/) const {
+    return std::nullopt;
+  }
+  /// Until the generation thread goes on, from when a full window has room for more than that item;
+  /// nothing: what the machine says.
+  [[nodiscard]] virtual std::optional<double> refill_seconds(NodeId /*node*/,
+                                                             std::int64_t /*order*/) const {
+    return std::nullopt;
+  }
   /// What a message between nodes of one host takes once its version and a block are there; 0: what
   /// the machine makes of it.
   [[nodiscard]] virtual double message_seconds(NodeId /*from*/, NodeId /*to*/,

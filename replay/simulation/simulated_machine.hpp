@@ -92,6 +92,7 @@ struct SimulatedMachine {
   double wake_s = 5e-6;      ///< until a worker that waits begins a task
   std::vector<WakingTimes>
       wakings;              ///< instead, in the order of `waited_s`; empty: always `wake_s`
+  double refill_s = 0;      ///< of the generation thread, from when a full window has room again
   double launch_s = 5e-6;   ///< of a device's manager, for a kernel
   double notice_s = 5e-6;   ///< until the manager knows that a kernel is over
   double message_s = 1e-6;  ///< of the progress thread, at each end of a message or a grant

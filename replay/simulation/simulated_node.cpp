@@ -224,6 +224,10 @@ void SimulatedNode::discard_freed() {
 
 void SimulatedNode::push_ready() {
   for (protocol::Task* task : actions_.ready) {
+    if (ReadyQueue* const own = own_queue(*task)) {
+      own->push(*task);
+      continue;
+    }
     ready_[static_cast<std::size_t>(task->place.value())]->push(*task);
     if (!lending_) continue;
     if (lending_->choice().became_ready(*task, ready_, world_.now_ns)) {
@@ -264,11 +268,38 @@ void SimulatedNode::collect() {
   }
   if (!is_generating_ && !walk_ended_ && job_->window_reopens()) {
     is_generating_ = true;
-    post(Event::Kind::generate, world_.now_ns, 0, id_);
+    const auto order = static_cast<std::int64_t>(job_->next_order);
+    const double seconds = world_.job.refill_seconds(id_, order).value_or(world_.machine.refill_s);
+    post(Event::Kind::generate, world_.now_ns + ns_of(seconds), 0, id_);
   }
 }
 
 // ---- workers ---------------------------------------------------------------------------------
+
+/// Where a task waits for its worker; null: any worker takes it, or a device.
+ReadyQueue* SimulatedNode::own_queue(const protocol::Task& task) {
+  if (lending_ || task.place != host_place || world_.kind_of(task).fine != nullptr) return nullptr;
+  const auto worker = world_.job.worker_of(id_, static_cast<std::int64_t>(task.order));
+  if (!worker || *worker >= world_.machine.cpu_workers) return nullptr;
+  own_ready_.resize(workers_.size());
+  std::unique_ptr<ReadyQueue>& queue = own_ready_[static_cast<std::size_t>(*worker)];
+  if (queue == nullptr) queue = std::make_unique<ReadyQueue>();
+  return queue.get();
+}
+
+/// Null: nothing waits for that worker.
+ReadyQueue* SimulatedNode::own_queue_of(std::int32_t worker) const {
+  if (own_ready_.empty()) return nullptr;
+  ReadyQueue* const queue = own_ready_[static_cast<std::size_t>(worker)].get();
+  return queue != nullptr && queue->count() > 0 ? queue : nullptr;
+}
+
+/// On the host.
+std::size_t SimulatedNode::ready_count() const {
+  std::size_t count = ready_[0]->count();
+  for (const auto& queue : own_ready_) count += queue == nullptr ? 0 : queue->count();
+  return count + static_cast<std::size_t>(fine_ ? fine_->ready_count() : 0);
+}
 
 bool SimulatedNode::has_work() const {
   return ready_[0]->count() > 0 || (fine_ && fine_->ready_count() > 0);
@@ -278,6 +309,10 @@ bool SimulatedNode::has_work() const {
 bool SimulatedNode::take_work(std::int32_t number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   ReadyQueue& queue = *ready_[0];
+  if (ReadyQueue* const own = own_queue_of(number); own != nullptr && own->top() >= queue.top()) {
+    worker.task = own->pop();
+    return true;
+  }
   for (;;) {
     const protocol::Task* const first = queue.front();
     const bool divides = first != nullptr && world_.kind_of(*first).fine != nullptr;
@@ -316,6 +351,19 @@ std::int32_t SimulatedNode::draw_idle() {
   return number;
 }
 
+/// An idle worker that there is work for, which is idle no longer.
+std::optional<std::int32_t> SimulatedNode::next_idle() {
+  const auto own = std::ranges::find_if(
+      idle_, [&](std::int32_t worker) { return own_queue_of(worker) != nullptr; });
+  if (own != idle_.end()) {
+    const std::int32_t number = *own;
+    idle_.erase(own);
+    return number;
+  }
+  if (idle_.empty() || !has_work()) return std::nullopt;
+  return draw_idle();
+}
+
 /// Of a worker that has waited until now, and has taken work.
 std::int64_t SimulatedNode::waking_ns(const Worker& worker) {
   if (worker.task != nullptr) {
@@ -331,8 +379,8 @@ std::int64_t SimulatedNode::waking_ns(const Worker& worker) {
 }
 
 void SimulatedNode::start_workers() {
-  while (!idle_.empty() && has_work()) {
-    const std::int32_t number = draw_idle();
+  while (const auto next = next_idle()) {
+    const std::int32_t number = *next;
     Worker& worker = workers_[static_cast<std::size_t>(number)];
     // One that has just ended a task is still on its way to the next; free_ns is 0 before the
     // first.
@@ -403,8 +451,7 @@ void SimulatedNode::task_ends(std::int32_t number) {
     world_.result.flops += kind.flops;
     finished(task);
   }
-  const auto fine = static_cast<std::size_t>(fine_ ? fine_->ready_count() : 0);
-  trace_.ready(number, ready_.front()->count() + fine, world_.now_ns);
+  trace_.ready(number, ready_count(), world_.now_ns);
   // As a worker does: what this task has made ready is there before it takes the next one.
   discard_freed();
   push_ready();

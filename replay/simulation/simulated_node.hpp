@@ -291,7 +291,11 @@ struct SimulatedNode final : WalkSink {
     return PlaceId{block.pool >= job_pool_base ? block.pool - job_pool_base : block.pool % places};
   }
   void collect();
+  [[nodiscard]] ReadyQueue* own_queue(const protocol::Task& task);
+  [[nodiscard]] ReadyQueue* own_queue_of(std::int32_t worker) const;
+  [[nodiscard]] std::size_t ready_count() const;
   [[nodiscard]] bool has_work() const;
+  [[nodiscard]] std::optional<std::int32_t> next_idle();
   [[nodiscard]] bool take_work(std::int32_t number);
   void divide(protocol::Task& task, std::int32_t number);
   void end_fine(std::int32_t number);
@@ -353,6 +357,8 @@ struct SimulatedNode final : WalkSink {
   std::int64_t generation_free_ns_ = 0;             ///< end of the last one
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   std::vector<Worker> workers_;
+  /// By worker: tasks that only it runs; empty where there are none.
+  std::vector<std::unique_ptr<ReadyQueue>> own_ready_;
   std::vector<std::int32_t> idle_;  ///< workers; the last one is the next, or any (draw_idle())
   std::int64_t drawn_workers_ = 0;
   std::int64_t drawn_wakings_ = 0;

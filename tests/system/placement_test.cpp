@@ -125,7 +125,7 @@ TEST_F(Placement, policies_compare_both_placements_where_there_are_devices) {
     const json& lent = all.at("cases").at(i + 1);
     EXPECT_EQ(fixed.at("placement"), "static");
     EXPECT_EQ(lent.at("placement"), "dynamic");
-    EXPECT_EQ(fixed.at("policies"), lent.at("policies"));
+    EXPECT_EQ(fixed.at("priorities"), lent.at("priorities"));
     EXPECT_LT(seconds_of(lent), seconds_of(fixed));
   }
   EXPECT_EQ(all.at("cases").at(10).at("set").at("runtime.placement"), "static");
@@ -179,6 +179,18 @@ TEST_F(Placement, a_real_dynamic_run_is_replayed) {
     EXPECT_EQ(is.at("placement"), "dynamic");
     EXPECT_GT(is.at("tasks"), 0);
     EXPECT_EQ(is.at("recorded_evictions"), 0);
+  }
+}
+
+TEST_F(Placement, solve_refuses_priorities_that_are_for_simulations) {
+  folder_.write("small.yaml", "problem: {matrix: {generate: spd, n: 50}}\n");
+  for (const int nodes : {1, 2}) {
+    const Ended ended = run(on(nodes, {"solve", "small.yaml", "--set", "runtime.priorities=fifo"}));
+    EXPECT_EQ(ended.status, 2) << ended.error;
+    EXPECT_NE(ended.error.find("runtime.priorities: fifo is only for heddle simulate and heddle "
+                               "replay, to compare with; a run takes program or path"),
+              std::string::npos)
+        << ended.error;
   }
 }
 

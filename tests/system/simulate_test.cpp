@@ -155,7 +155,7 @@ TEST_F(Simulate, priorities_and_windows_are_compared) {
   };
   std::vector<std::string> rules;
   for (const json& one : cases) {
-    rules.push_back(one.at("policies").at("priorities"));
+    rules.push_back(one.at("priorities"));
     EXPECT_EQ(one.at("bounds").at("critical_path"), cases.at(0).at("bounds").at("critical_path"));
     EXPECT_EQ(one.at("tasks"), cases.at(0).at("tasks"));
   }
@@ -167,7 +167,7 @@ TEST_F(Simulate, priorities_and_windows_are_compared) {
   EXPECT_LT(seconds(0), seconds(2));  // the program's priorities against their reverse
   EXPECT_LT(seconds(4), seconds(2));
   ASSERT_EQ(simulate({"p.yaml", "--machine", "m.yaml", "--set", "layout.tile=25", "--set",
-                      "policy.priorities=path", "--report", "r.json"})
+                      "runtime.priorities=path", "--report", "r.json"})
                 .status,
             0);
   EXPECT_EQ(report("r.json").at("seconds").at("factor"), seconds(4));
@@ -284,23 +284,22 @@ TEST_F(Simulate, has_the_devices_that_tune_has_measured) {
         0);
   }
   const auto simulated = [&](const char* machine) {
-    const Ended ended =
-        simulate({"p.yaml", "--set", "layout.tile=256", "--set", "runtime.cpu_workers=1", "--set",
-                  "runtime.devices={backend: emulated, per_node: 2}", "--set",
-                  std::string("machine=").append(machine), "--report", "r.json"});
-    EXPECT_EQ(ended.status, 0) << ended.error;
-    return ended.out;
+    return simulate({"p.yaml", "--set", "layout.tile=256", "--set", "runtime.cpu_workers=1",
+                     "--set", "runtime.devices={backend: emulated, per_node: 2}", "--set",
+                     std::string("machine=").append(machine), "--report", "r.json"});
   };
-  const std::string with = simulated("emulated.yaml");
-  EXPECT_NE(with.find("as measured here, devices' by heddle tune's rates"), std::string::npos)
-      << with;
+  const Ended with = simulated("emulated.yaml");
+  ASSERT_EQ(with.status, 0) << with.error;
+  EXPECT_NE(with.out.find("as measured here, devices' by heddle tune's rates"), std::string::npos)
+      << with.out;
   EXPECT_EQ(report("r.json").at("devices"), 2);
   EXPECT_GT(report("r.json").at("busy").at("devices").get<double>(), 0) << "rates may be any";
-  const std::string without = simulated("none.yaml");
-  EXPECT_NE(without.find("left out, 2 of them: heddle tune has not measured them"),
+  const Ended without = simulated("none.yaml");
+  EXPECT_EQ(without.status, 2);
+  EXPECT_NE(without.error.find("runtime.devices: emulated devices cannot be simulated: heddle tune "
+                               "has not measured their kernels here"),
             std::string::npos)
-      << without;
-  EXPECT_EQ(report("r.json").at("devices"), 0);
+      << without.error;
 }
 
 TEST_F(Simulate, names_what_is_wrong_with_its_input) {
@@ -336,7 +335,7 @@ TEST_F(Simulate, names_what_is_wrong_with_its_input) {
   const std::string more = std::string("runtime.window").append(many.substr(many.find('=')));
   refused({"p.yaml", "--machine", "m.yaml", "--sweep", many, "--sweep", more},
           "--sweep: 1600 cases; at most 1000 are simulated");
-  refused({"p.yaml", "--machine", "m.yaml", "--set", "policy.priorities=paht"},
+  refused({"p.yaml", "--machine", "m.yaml", "--set", "runtime.priorities=paht"},
           "did you mean 'path'?");
   refused({"p.yaml", "--machine", "m.yaml", "--set", "policy.priority=path"},
           "did you mean 'priorities'?");

@@ -71,6 +71,20 @@ TEST(PathPriorities, change_no_bit) {
   EXPECT_EQ(factor("path", divided), factor("program", divided));
 }
 
+TEST(PathPriorities, that_are_for_simulations_are_refused) {
+  for (const char* rule : {"fifo", "reverse", "random"}) {
+    try {
+      const Node node(configuration(std::string("priorities: ") + rule));
+      ADD_FAILURE() << rule;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::usage);
+      EXPECT_NE(std::string(error.what()).find(std::string("runtime.priorities: ") + rule),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(PathPriorities, are_there_for_qr_and_its_solves_too) {
   Node node(
       configuration("cpu_workers: 2, priorities: path, devices: {backend: emulated, per_node: 1}"));
