@@ -88,8 +88,8 @@ void Lanes::transfer(LaneId lane, const LoopShape& from, const Spot& source, con
                      std::byte* memory, OperationId id) {
   Lane& on = at(lane);
   Queue& queue = next(on.in);
-  on.packer.transfer(*queue.stream, from, {source.address, source.device}, to, memory,
-                     {options_.blocks_max, source.is_near});
+  on.packer.transfer(*queue.stream, from, {source.address, source.device}, to,
+                     {memory, &on.device}, {options_.blocks_max, source.is_near});
   queued(on, queue, id);
 }
 
