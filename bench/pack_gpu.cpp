@@ -1,6 +1,7 @@
 /// How fast does heddle pack and unpack on a GPU? Parts of matrices beside a copy of as many bytes
-/// within the GPU, vectors beside cudaMemcpy2D, and few thread blocks that write to host memory
-/// beside a copy to the host. All in turns, medians, every result validated.
+/// within the GPU, vectors beside cudaMemcpy2D, few thread blocks that write to host memory beside
+/// a copy to the host, and parts of matrices that lie in host memory beside copies from and to
+/// there. All in turns, medians; every result is validated, here or by the packer's tests.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -173,7 +174,67 @@ class Bench {
     }
   }
 
+  /// Elements in host memory, to and from the device: as they lie there, and packed. Beside copies
+  /// of as many bytes.
+  void far(const Case& what) {
+    if (!wants("far")) return;
+    const Buffers buffers(*this, what, true);
+    const HostElements host(device_, what);
+    const auto shape = loop_shape(*what.plan, 1);
+    const std::int64_t first = what.plan->true_lower_bound;
+    constexpr PackOptions on_host{.on_host = true};
+    Way from_host{"copy from host", [&](std::size_t set) {
+                    stream_->copy(buffers.elements(set), buffers.packed_source(set), size_of(what));
+                  }};
+    Way to_host{"copy to host", [&](std::size_t set) {
+                  stream_->copy(buffers.packed(set), buffers.elements_source(set), size_of(what));
+                }};
+    Way pack{"pack from host", [&](std::size_t set) {
+               packer_.pack(*stream_, what.plan, 1, host.address(), all_of(what),
+                            buffers.elements(set), on_host);
+             }};
+    Way unpack{"unpack to host", [&](std::size_t set) {
+                 packer_.unpack(*stream_, what.plan, 1, all_of(what), buffers.elements_source(set),
+                                host.address(), on_host);
+               }};
+    Way in{"as it lies, from host", [&](std::size_t set) {
+             packer_.transfer(*stream_, *shape, {host.address() + first, nullptr}, *shape,
+                              {buffers.memory(set) + first, &device_});
+           }};
+    Way out{"as it lies, to host", [&](std::size_t set) {
+              packer_.transfer(*stream_, *shape, {buffers.memory(set) + first, &device_}, *shape,
+                               {host.address() + first, nullptr});
+            }};
+    std::vector<Way*> ways{&from_host, &to_host, &pack, &unpack};
+    if (shape) ways.insert(ways.end(), {&in, &out});
+    time_in_turns(what, ways, buffers.sets());
+    report(what, pack, from_host);
+    report(what, unpack, to_host);
+    if (!shape) return;
+    report(what, in, from_host);
+    report(what, out, to_host);
+  }
+
  private:
+  /// Page-locked memory for the elements of a case.
+  class HostElements {
+   public:
+    HostElements(Device& device, const Case& what)
+        : device_(device),
+          address_(static_cast<std::byte*>(
+              device.allocate_host(static_cast<std::size_t>(what.memory_bytes)))) {
+      std::memset(address_, 1, static_cast<std::size_t>(what.memory_bytes));
+    }
+    HostElements(const HostElements&) = delete;
+    HostElements& operator=(const HostElements&) = delete;
+    ~HostElements() { device_.free_host(address_); }
+    [[nodiscard]] std::byte* address() const { return address_; }
+
+   private:
+    Device& device_;
+    std::byte* address_;
+  };
+
   struct Way {
     std::string name;
     std::function<void(std::size_t set)> call;
@@ -384,7 +445,8 @@ int run(int argc, char** argv) {
   app.add_option("--repetitions", options.repetitions, "timings of each")
       ->check(CLI::Range(1, 1000));
   app.add_option("--memory", options.memory_bytes, "bytes of the device to use");
-  app.add_option("--only", options.only, "submatrix, lower, transpose, indexed, vector, limits");
+  app.add_option("--only", options.only,
+                 "submatrix, lower, transpose, indexed, vector, limits, far");
   CLI11_PARSE(app, argc, argv);
 
   const bool is_gpu = options.backend == "cuda";
@@ -406,6 +468,14 @@ int run(int argc, char** argv) {
   }
   for (const std::int64_t count : options.vector_counts) {
     for (const std::int64_t bytes : options.block_bytes) bench.vectors(count, bytes);
+  }
+  for (const std::int64_t n : options.sizes) {
+    const std::int64_t even = n + 64;
+    bench.far(sub_matrix(n, even));
+    bench.far(sub_matrix(n, even + 1));
+    bench.far(triangle(n));
+    bench.far(transpose(n, even));
+    bench.far(indexed(n, n));
   }
   const std::int64_t n = options.sizes.back() / 2;
   bench.limits(sub_matrix(n, n + 64));

@@ -209,14 +209,17 @@ void PooledDevice::disown(const void* address) {
 }
 
 bool PooledDevice::reaches_host(const void* address, std::size_t bytes) const {
-  const auto place = reinterpret_cast<std::uintptr_t>(address);
-  const auto holds = [&](const auto& piece) {
-    const auto offset = place - reinterpret_cast<std::uintptr_t>(piece.first);
-    return offset < piece.second && bytes <= piece.second - offset;
+  // Pieces of one kind do not overlap.
+  const auto is_in = [&](const HostBooks& books) {
+    const auto after = books.upper_bound(static_cast<const std::byte*>(address));
+    if (after == books.begin()) return false;
+    const auto& [begin, size] = *std::prev(after);
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(begin);
+    return offset < size && bytes <= size - offset;
   };
   const std::scoped_lock lock(mutex_);
-  return std::any_of(host_.begin(), host_.end(), holds) ||
-         std::any_of(registered_.begin(), registered_.end(), holds);
+  return is_in(host_) || is_in(registered_);
 }
 
 // ---- what streams are asked to do ------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -170,7 +171,7 @@ class PooledDevice : public Device {
   };
 
   /// Pieces of host memory: address and bytes.
-  using HostBooks = std::map<std::byte*, std::size_t>;
+  using HostBooks = std::map<std::byte*, std::size_t, std::less<>>;
 
   /// Under `mutex_`.
   [[nodiscard]] const Foreign* find_adopted(const void* address) const;

@@ -197,9 +197,15 @@ bool LoopShape::fits(const LoopShape& other) const {
          triangle.step_bytes == other.triangle.step_bytes;
 }
 
+namespace {
+
+/// Shorter blocks are moved part of a line by part of a line.
+constexpr std::int64_t short_bytes = 64;
+
+}  // namespace
+
 bool LoopShape::goes_with(const LoopShape& other) const {
   if (!fits(other)) return false;
-  constexpr std::int64_t short_bytes = 64;
   if (body == PackPlan::Body::triangle ||
       std::min(nest.body_bytes, other.nest.body_bytes) >= short_bytes) {
     return true;
@@ -207,6 +213,10 @@ bool LoopShape::goes_with(const LoopShape& other) const {
   return nest.body_bytes == other.nest.body_bytes && nest.depth == other.nest.depth &&
          std::equal(nest.loops.begin(), nest.loops.begin() + nest.depth, other.nest.loops.begin(),
                     [](const auto& a, const auto& b) { return a.count == b.count; });
+}
+
+bool LoopShape::goes_far_with(const LoopShape& near) const {
+  return goes_with(near) || (fits(near) && nest.body_bytes >= short_bytes);
 }
 
 std::optional<LoopShape> loop_shape(const PackPlan& plan, std::int64_t count) {

@@ -99,6 +99,9 @@ struct LoopShape {
   /// Whether it does well to: blocks are not short, or alike. A transpose, between whose sides
   /// tiles help, is better packed.
   [[nodiscard]] bool goes_with(const LoopShape& other) const;
+  /// Likewise where this side lies behind the link to the host: the other one's blocks may be short
+  /// then, since a device's memory is so much faster than the link.
+  [[nodiscard]] bool goes_far_with(const LoopShape& near) const;
 };
 static_assert(std::is_trivially_copyable_v<LoopShape>);
 

@@ -225,6 +225,7 @@ std::shared_ptr<Endpoint::Send> Endpoint::new_send(Side side, NodeId to, std::in
                                                    ChannelId channel, bool at_once) {
   auto send = std::make_shared<Send>(!at_once);
   send->side = std::move(side);
+  if (send->side.lane) send->via = *send->side.lane;
   send->to = to;
   send->tag = tag;
   send->channel = channel;
@@ -236,6 +237,7 @@ std::shared_ptr<Endpoint::Receive> Endpoint::new_receive(Side side, const Patter
                                                          bool at_once) {
   auto receive = std::make_shared<Receive>(!at_once);
   receive->side = std::move(side);
+  if (receive->side.lane) receive->via = *receive->side.lane;
   receive->pattern = pattern;
   receive->id = count_request(at_once);
   return receive;

@@ -24,6 +24,7 @@
 #include "node-runtime/transport/p2p/credits.hpp"
 #include "node-runtime/transport/p2p/host_pages.hpp"
 #include "node-runtime/transport/p2p/lanes.hpp"
+#include "node-runtime/transport/p2p/locked_pages.hpp"
 #include "node-runtime/transport/p2p/mappings.hpp"
 #include "node-runtime/transport/p2p/matching.hpp"
 #include "node-runtime/transport/p2p/note.hpp"
@@ -129,11 +130,13 @@ class Request {
 ///            otherwise in pieces: a side packs into, or unpacks from, slots of its own, by a core
 ///            or its device, while other pieces are on their way (000 sections 4.3.2 and 4.3.3)
 ///   shared   the sender packs into slots of the receiver's window, the receiver unpacks from there
-///   ring     likewise, slots on the receiver's device, which the sender's device maps
-///   put      the sender's device writes the whole message into the receiver's contiguous memory
+///   ring     likewise, slots on a device of the receiver's, which the sender's device maps
+///   put      the sender's device writes the whole message into the receiver's device memory,
+///            contiguous or under loops that fit the sender's
 ///   get      the receiver's device reads the sender's device memory, contiguous or under loops
-///   that
-///            fit its own, or its processor contiguous host memory: no grant
+///            that fit its own, or its processor contiguous host memory: no grant
+/// By the last three a node's own side may also lie in host memory that its devices reach in place
+/// (page-locked): its device packs, unpacks or copies there what lies on the other node's device.
 /// Device memory that is not mapped yet travels without, and is mapped for the next message. A
 /// mapping that is refused is not tried again; the message takes the next best path.
 ///
@@ -249,7 +252,10 @@ class Endpoint {
 
     /// Bytes that the wire can take or bring as they lie.
     [[nodiscard]] bool is_host_run() const { return contiguous != nullptr && !lane; }
-    [[nodiscard]] Lanes::Elements elements() const { return {shape->plan, shape->count, memory}; }
+    [[nodiscard]] std::byte* first() const { return memory + shape->first; }
+    [[nodiscard]] Lanes::Elements elements() const {
+      return {shape->plan, shape->count, memory, !lane.has_value()};
+    }
   };
   struct Packing {
     StreamRange range;
@@ -273,12 +279,13 @@ class Endpoint {
     std::int64_t slot_bytes = 0;  ///< from one of the receiver's slots to the next
     std::int64_t posted = 0;      ///< bytes
     std::int64_t done = 0;
-    std::int32_t in_flight = 0;       ///< pieces
-    std::int32_t copies = 0;          ///< of these: by way of this node's device
-    std::vector<Packing> packing;     ///< pieces for the wire, which takes them in order
-    std::vector<std::int32_t> slots;  ///< the receiver's, to be filled
-    LaneId via;                       ///< that writes to `target`
-    Spot target;                      ///< the receiver's slots, or memory
+    std::int32_t in_flight = 0;             ///< pieces
+    std::int32_t copies = 0;                ///< of these: by way of this node's device
+    std::vector<Packing> packing;           ///< pieces for the wire, which takes them in order
+    std::vector<std::int32_t> slots;        ///< the receiver's, to be filled
+    LaneId via;                             ///< that writes to `target`
+    Spot target;                            ///< the receiver's slots, or memory
+    std::optional<LoopShape> target_loops;  ///< put: of what is not contiguous
     std::shared_ptr<const Mappings::Use> mapping;
     std::optional<MemoryReference> next;  ///< of the receiver, to be mapped for the next message
     std::optional<Error> broken;          ///< why it fails when nothing is in flight any more
@@ -292,7 +299,7 @@ class Endpoint {
     Envelope envelope;  ///< of the message that it has taken
     NoteHeader announcement;
     std::optional<MemoryReference> source;  ///< the sender's memory
-    std::optional<LoopShape> source_loops;  ///< that is not contiguous
+    std::optional<LoopShape> source_loops;  ///< of what is not contiguous
     std::vector<std::byte> payload;         ///< of an eager message that waits for a slot
     std::int64_t bytes = 0;
     bool is_taken = false;
@@ -310,7 +317,7 @@ class Endpoint {
     std::vector<Staging::Slot> slots;  ///< free ones of its own
     std::vector<Staging::Slot> given;  ///< those that the sender may fill
     std::shared_ptr<const Mappings::Use> mapping;
-    LaneId via;
+    LaneId via;                   ///< that reads `from`, or has the ring's slots
     Spot from;                    ///< get: the sender's memory
     std::optional<Error> broken;  ///< why it fails in the end
     bool is_cut = false;          ///< nothing more comes from the sender
@@ -379,27 +386,6 @@ class Endpoint {
 
    private:
     const std::function<void()>& wake_;
-  };
-
-  /// Host memory that a device has page-locked.
-  class LockedPages {
-   public:
-    LockedPages(Device& device, std::span<std::byte> pages)
-        : device_(&device), address_(pages.data()) {
-      device.register_host(pages.data(), pages.size());
-    }
-    LockedPages(LockedPages&& other) noexcept
-        : device_(other.device_), address_(std::exchange(other.address_, nullptr)) {}
-    LockedPages& operator=(LockedPages&&) = delete;
-    LockedPages(const LockedPages&) = delete;
-    LockedPages& operator=(const LockedPages&) = delete;
-    ~LockedPages() {
-      if (address_ != nullptr) device_->unregister_host(address_);
-    }
-
-   private:
-    Device* device_;
-    void* address_;
   };
 
   /// What a credit is good for.
@@ -502,8 +488,13 @@ class Endpoint {
   void introduced(NodeId from, std::span<const std::byte> payload);
   void map_rings(NodeId of);
   [[nodiscard]] std::optional<MemoryReference> reference_to(const Side& side, NodeId for_peer);
-  [[nodiscard]] std::string_view why_not_between(const Receive& receive) const;
+  [[nodiscard]] static bool is_at(const Peer& peer, std::int32_t its_device, const DeviceUuid& gpu);
+  void add_facts_of_device(const Receive& receive, Situation& s);
+  [[nodiscard]] std::optional<DeviceUuid> device_between(const Receive& receive) const;
+  [[nodiscard]] bool is_locked(const Side& side) const;
+  [[nodiscard]] bool is_reached(const Side& side, LaneId by) const;
   [[nodiscard]] LaneId lane_for(const Side& side, const DeviceUuid& device) const;
+  [[nodiscard]] Lanes::Loops loops_of(const Side& side) const;
   [[nodiscard]] Spot map(NodeId node, LaneId via, const MemoryReference& memory,
                          std::shared_ptr<const Mappings::Use>& use);
   [[nodiscard]] std::string map_for_the_next(NodeId node, LaneId via,

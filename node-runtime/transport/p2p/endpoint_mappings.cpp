@@ -100,10 +100,34 @@ void Endpoint::map_rings(NodeId of) {
 
 // ---- others' memory --------------------------------------------------------------------------
 
-/// The device that is to reach memory of `device`: the side's own, otherwise the same GPU.
+bool Endpoint::is_reached(const Side& side, LaneId by) const {
+  return lanes_.device(by).reaches_host(side.first(), static_cast<std::size_t>(side.shape->span));
+}
+
+/// Host memory that a device of this node reaches in place, gaps included.
+bool Endpoint::is_locked(const Side& side) const {
+  if (side.lane || side.bytes == 0) return false;
+  for (std::int32_t i = 0; i < lanes_.count(); ++i) {
+    if (is_reached(side, LaneId{i})) return true;
+  }
+  return false;
+}
+
+/// The device that is to reach memory of `device`: the side's own, otherwise one that reaches the
+/// side's host memory, on the same GPU if that does.
 LaneId Endpoint::lane_for(const Side& side, const DeviceUuid& device) const {
   if (side.lane) return *side.lane;
-  return lanes_.lane_on(device).value_or(LaneId{0});
+  const LaneId same = lanes_.lane_on(device).value_or(LaneId{0});
+  if (is_reached(side, same)) return same;
+  for (std::int32_t i = 0; i < lanes_.count(); ++i) {
+    if (is_reached(side, LaneId{i})) return LaneId{i};
+  }
+  return same;
+}
+
+Lanes::Loops Endpoint::loops_of(const Side& side) const {
+  HEDDLE_CHECK(side.shape->loops.has_value());
+  return {*side.shape->loops, {side.first(), side.lane ? &lanes_.device(*side.lane) : nullptr}};
 }
 
 /// Memory of another node, or of this one. Throws Error(communication) when it is out of reach.
@@ -159,11 +183,9 @@ void Endpoint::lock(std::span<std::byte> pages) {
 std::optional<MemoryReference> Endpoint::reference_to(const Side& side, NodeId for_peer) {
   if (!side.lane || side.bytes == 0 || !wire_.shares_host(for_peer)) return std::nullopt;
   if (side.contiguous == nullptr && !side.shape->loops) return std::nullopt;
-  const std::byte* const first =
-      side.contiguous != nullptr ? side.contiguous : side.memory + side.shape->first;
   MemoryReference reference;
   try {
-    reference = handles_.refer_to(lanes_.device(*side.lane), first);
+    reference = handles_.refer_to(lanes_.device(*side.lane), side.first());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::communication) throw;
     return std::nullopt;  // memory of others, which processes cannot share

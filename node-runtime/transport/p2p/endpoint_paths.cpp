@@ -12,15 +12,37 @@
 
 namespace heddle::p2p {
 
-/// Why no kernel copies from the sender's elements to the receiver's; empty if one does.
-std::string_view Endpoint::why_not_between(const Receive& receive) const {
-  if (!receive.source_loops) return "the sender's elements are a list of blocks";
-  if (!receive.side.lane) return "the receiver's memory is not on a device";
-  const auto& here = receive.side.shape->loops;
+namespace {
+
+LoopShape run_of(std::int64_t bytes) {
+  LoopShape run;
+  run.nest.body_bytes = bytes;
+  return run;
+}
+
+/// Why nothing is copied from the sender's elements, of these loops if it has told any, to the
+/// receiver's as they lie; empty if it is.
+std::string_view why_not_between(const NoteHeader& announced, std::optional<LoopShape> there,
+                                 const std::optional<LoopShape>& here, bool receiver_on_device) {
+  if (announced.is_contiguous != 0) there = run_of(announced.bytes);
+  if (!there) return "the sender's elements are a list of blocks";
   if (!here) return "the receiver's elements are a list of blocks";
-  return here->goes_with(*receive.source_loops)
-             ? ""
-             : "the sender's and the receiver's elements are not alike";
+  bool goes = here->goes_with(*there);
+  if (announced.device < 0) goes = there->goes_far_with(*here);
+  if (!receiver_on_device) goes = here->goes_far_with(*there);
+  return goes ? "" : "the sender's and the receiver's elements are not alike";
+}
+
+}  // namespace
+
+/// The GPU at which a message between a device and the host, or between devices, comes by a ring;
+/// nothing where that is not known.
+std::optional<DeviceUuid> Endpoint::device_between(const Receive& receive) const {
+  if (receive.side.lane) return lanes_.device(*receive.side.lane).info().uuid;
+  const std::int32_t theirs = receive.announcement.device;
+  const auto& devices = peer(receive.envelope.source).devices;
+  if (theirs < 0 || static_cast<std::size_t>(theirs) >= devices.size()) return std::nullopt;
+  return devices[static_cast<std::size_t>(theirs)].device;
 }
 
 Situation Endpoint::situation_of(const Receive& receive) {
@@ -32,11 +54,7 @@ Situation Endpoint::situation_of(const Receive& receive) {
   s.bytes = receive.bytes;
   s.is_self = from == wire_.node();
   s.sender = {announced.device >= 0, announced.is_contiguous != 0, announced.is_locked != 0};
-  s.receiver = {side.lane.has_value(), side.contiguous != nullptr, false};
-  if (!side.lane && side.contiguous != nullptr && lanes_.count() > 0) {
-    s.receiver.is_locked = lanes_.device(LaneId{0}).reaches_host(
-        side.contiguous, static_cast<std::size_t>(side.bytes));
-  }
+  s.receiver = {side.lane.has_value(), side.contiguous != nullptr, is_locked(side)};
   if (!in_memory_.span().empty() || wire_.window_of(from).empty()) {
     s.no_shared = "the nodes do not share host memory";
   } else if (s.sender.on_device) {
@@ -46,10 +64,34 @@ Situation Endpoint::situation_of(const Receive& receive) {
     s.no_get = s.no_put = s.no_ring = s.no_read = "the nodes are on different hosts";
     return s;
   }
-  const std::int32_t theirs = announced.device;
+  s.no_read = wire_.reads(from) ? other.not_read_here : "the system does not let this node read it";
+  if (!s.sender.on_device && !s.receiver.on_device) return s;
+  if (lanes_.count() == 0) {
+    s.no_get = s.no_put = s.no_ring = "this node has no device";
+  } else {
+    add_facts_of_device(receive, s);
+  }
+  return s;
+}
+
+/// The peer's memory is on this very GPU or, where it is on its host, one of its devices is.
+bool Endpoint::is_at(const Peer& peer, std::int32_t its_device, const DeviceUuid& gpu) {
+  const auto found = std::ranges::find(peer.devices, gpu, &DeviceIntroduction::device);
+  if (its_device < 0) return found != peer.devices.end();
+  return found - peer.devices.begin() == its_device;
+}
+
+/// What is so because a side is on a device of the host that this node reaches, perhaps.
+void Endpoint::add_facts_of_device(const Receive& receive, Situation& s) {
+  const NodeId from = receive.envelope.source;
+  const Side& side = receive.side;
+  const Peer& other = peer(from);
+  const std::int32_t theirs = receive.announcement.device;
   const std::int32_t here = side.lane ? side.lane->value() : -1;
-  if (announced.is_contiguous == 0 && announced.device >= 0)
-    s.no_between = why_not_between(receive);
+  if (!s.sender.is_contiguous || !s.receiver.is_contiguous) {
+    s.no_between = why_not_between(receive.announcement, receive.source_loops, side.shape->loops,
+                                   s.receiver.on_device);
+  }
   if (receive.source) {
     const LaneId via = lane_for(side, receive.source->handle.device);
     s.maps_get = s.is_self || mappings_.has(from, lanes_.device(via), *receive.source);
@@ -58,31 +100,27 @@ Situation Endpoint::situation_of(const Receive& receive) {
   } else {
     s.no_get = "the sender's memory cannot be mapped";
   }
-  if (lanes_.count() == 0) s.no_get = "this node has no device";
-  s.no_read = wire_.reads(from) ? other.not_read_here : "the system does not let this node read it";
-  if (!side.lane) return s;
-  const DeviceUuid& device = lanes_.device(*side.lane).info().uuid;
-  s.works_here = wire_.node() > from;
-  s.same_device = theirs >= 0 && static_cast<std::size_t>(theirs) < other.devices.size() &&
-                  other.devices[static_cast<std::size_t>(theirs)].device == device;
-  s.takes_turns = s.same_device && !s.is_self && options_.processes_take_turns;
   if (const auto refused = other.not_mapped_there.find({theirs, here});
       refused != other.not_mapped_there.end()) {
     s.no_put = s.no_ring = refused->second;
   }
+  const std::optional<DeviceUuid> device = device_between(receive);
   if (rings_.empty()) s.no_ring = "rings are switched off";
-  if (side.contiguous != nullptr) {
-    try {
-      const MemoryReference reference =
-          handles_.refer_to(lanes_.device(*side.lane), side.contiguous);
-      const auto told = told_.find({here, reference.handle.allocation});
-      s.maps_put = s.is_self || (told != told_.end() && told->second.contains(from));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::communication) throw;
-      s.no_put = "the receiver's memory cannot be mapped";
-    }
+  if (!device) s.no_ring = "the sender's device is not known";
+  s.works_here = wire_.node() > from;
+  s.same_device = device && (s.receiver.on_device ? is_at(other, theirs, *device)
+                                                  : lanes_.lane_on(*device).has_value());
+  s.takes_turns = s.same_device && !s.is_self && options_.processes_take_turns;
+  const bool may_put = side.contiguous != nullptr || s.no_between.empty();
+  if (!side.lane || !may_put) return;
+  try {
+    const MemoryReference reference = handles_.refer_to(lanes_.device(*side.lane), side.first());
+    const auto told = told_.find({here, reference.handle.allocation});
+    s.maps_put = s.is_self || (told != told_.end() && told->second.contains(from));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::communication) throw;
+    s.no_put = "the receiver's memory cannot be mapped";
   }
-  return s;
 }
 
 /// As choose_path(), which takes longer than to see that it is asked the same as the last time.
@@ -96,7 +134,7 @@ const PathChoice& Endpoint::choose(const Situation& situation) {
 
 void Endpoint::decide(Receive& receive) {
   // The sender has to know this node's devices before a grant names one.
-  if (receive.side.lane) introduce(receive.envelope.source);
+  if (lanes_.count() > 0) introduce(receive.envelope.source);
   try {
     const PathChoice& choice = choose(situation_of(receive));
     receive.path = receive.bytes == 0 ? Path::message : choice.path();
@@ -115,7 +153,9 @@ void Endpoint::decide(Receive& receive) {
       if (receive.side.is_host_run()) return reading_.push_back(receive.id);
       break;
     case Path::put:
-      receive.piece_bytes = Wire::piece_bytes_max;
+      // Between loops all at once.
+      receive.piece_bytes =
+          receive.side.contiguous != nullptr ? Wire::piece_bytes_max : receive.bytes;
       return grant(receive);
     case Path::message: {
       const NoteHeader& announced = receive.announcement;
@@ -126,6 +166,7 @@ void Endpoint::decide(Receive& receive) {
       break;
     }
     case Path::ring:
+      receive.via = lane_for(receive.side, *device_between(receive));
       receive.piece_bytes = options_.sizes.ring_piece(receive.bytes);
       break;
     case Path::shared:
@@ -146,7 +187,7 @@ std::int64_t Endpoint::slot_bytes(Path path) const {
 
 Staging& Endpoint::slots_of(const Receive& receive) {
   if (receive.path != Path::ring) return in_;
-  return rings_[static_cast<std::size_t>(receive.side.lane->value())];
+  return rings_[static_cast<std::size_t>(receive.via.value())];
 }
 
 /// It has the slots that it asked for.
@@ -173,6 +214,7 @@ void Endpoint::grant(Receive& receive) {
   header.piece_bytes = receive.piece_bytes;
   header.begin = slot_bytes(receive.path);
   header.device = receive.side.lane ? receive.side.lane->value() : -1;
+  if (receive.path == Path::ring) header.device = receive.via.value();
   std::vector<std::byte> payload;
   const auto append = [&](const auto& value) {
     const auto bytes = bytes_of(value);
@@ -195,6 +237,10 @@ void Endpoint::grant(Receive& receive) {
     if (const auto reference = reference_to(receive.side, receive.envelope.source)) {
       header.has_reference = 1;
       append(*reference);
+      if (receive.path == Path::put && receive.side.contiguous == nullptr) {
+        header.has_loops = 1;
+        append(*receive.side.shape->loops);
+      }
     }
   }
   send_note(receive.envelope.source, header, payload);

@@ -146,12 +146,9 @@ void Endpoint::take(Receive& receive, const Envelope& envelope, const NoteHeader
                           "{}",
                           from.value(), header.bytes, header.tag)));
   }
-  if (header.has_reference != 0) {
-    receive.source = read<MemoryReference>(payload);
-    if (header.is_contiguous == 0) {
-      receive.source_loops = read<LoopShape>(payload, sizeof(MemoryReference));
-    }
-  }
+  const std::size_t loops_at = header.has_reference != 0 ? sizeof(MemoryReference) : 0;
+  if (header.has_reference != 0) receive.source = read<MemoryReference>(payload);
+  if (header.has_loops != 0) receive.source_loops = read<LoopShape>(payload, loops_at);
   decide(receive);
 }
 
@@ -206,7 +203,7 @@ void Endpoint::filled(NodeId from, const NoteHeader& header) {
   if (receive.path == Path::put) return piece_is_in(receive, piece);
   piece.slot = header.slot;
   std::erase(receive.given, header.slot);
-  const Device* device = receive.path == Path::ring ? &lanes_.device(*receive.side.lane) : nullptr;
+  const Device* device = receive.path == Path::ring ? &lanes_.device(receive.via) : nullptr;
   const Spot from_slot{slots_of(receive).at(header.slot), device, device != nullptr};
   if (receive.broken || drain(receive, piece, from_slot)) piece_is_in(receive, piece);
 }
@@ -221,13 +218,10 @@ bool Endpoint::drain(Receive& receive, const Operation& piece, const Spot& from)
   const OperationId id = add(piece);
   try {
     if (piece.kind == Operation::Kind::fetch && receive.source_loops) {
-      lanes_.transfer(*side.lane, *receive.source_loops, from, *side.shape->loops,
-                      side.memory + side.shape->first, id);
-    } else if (side.lane) {
-      lanes_.unpack(*side.lane, side.elements(), piece.range, from, id);
+      lanes_.transfer(receive.via, Lanes::Direction::in, {*receive.source_loops, from},
+                      loops_of(side), id);
     } else {
-      lanes_.copy(receive.via, Lanes::Direction::in, {side.contiguous + piece.range.begin, nullptr},
-                  from, static_cast<std::size_t>(piece.range.bytes), id);
+      lanes_.unpack(receive.via, side.elements(), piece.range, from, id);
     }
   } catch (const Error& error) {
     completed(id, error.what());

@@ -40,26 +40,28 @@ void Endpoint::start(std::shared_ptr<Send> started) {
   sends_.emplace(send.id, std::move(started));
   std::optional<MemoryReference> reference;
   try {
+    if (lanes_.count() > 0) introduce(send.to);
     if (send.side.lane) {
-      introduce(send.to);
       header.device = send.side.lane->value();
       reference = reference_to(send.side, send.to);
-    } else if (send.side.contiguous != nullptr && lanes_.count() > 0) {
-      introduce(send.to);
-      const auto bytes = static_cast<std::size_t>(send.side.bytes);
-      header.is_locked = lanes_.device(LaneId{0}).reaches_host(send.side.contiguous, bytes) ? 1 : 0;
+    } else {
+      header.is_locked = is_locked(send.side) ? 1 : 0;
     }
   } catch (const Error& error) {
     send.RequestState::fail(error);
     forget(send);
     return;
   }
-  header.has_reference = reference.has_value() ? 1 : 0;
-  if (!reference) return send_note(send.to, header);
-  if (send.side.contiguous != nullptr) return send_note(send.to, header, bytes_of(*reference));
-  const auto room = begin_note(send.to, header, sizeof *reference + sizeof *send.side.shape->loops);
-  std::ranges::copy(bytes_of(*reference), room.begin());
-  std::ranges::copy(bytes_of(*send.side.shape->loops), room.begin() + sizeof *reference);
+  // What can be neither mapped nor reached by a device is packed, whatever its loops are.
+  const bool is_reached = reference.has_value() || header.is_locked != 0;
+  const auto& loops = send.side.shape->loops;
+  header.has_reference = reference ? 1 : 0;
+  header.has_loops = is_reached && header.is_contiguous == 0 && loops ? 1 : 0;
+  const std::size_t loops_at = reference ? sizeof *reference : 0;
+  const std::size_t loops_bytes = header.has_loops != 0 ? sizeof *loops : 0;
+  const auto room = begin_note(send.to, header, loops_at + loops_bytes);
+  if (reference) std::ranges::copy(bytes_of(*reference), room.begin());
+  if (loops_bytes > 0) std::ranges::copy(bytes_of(*loops), room.subspan(loops_at).begin());
   wire_.send_note();
 }
 
@@ -148,24 +150,27 @@ bool Endpoint::reach(Send& send, const NoteHeader& header, std::span<const std::
        at += sizeof(std::int32_t)) {
     send.slots.push_back(read<std::int32_t>(payload, at));
   }
-  if (header.has_reference != 0) send.next = read<MemoryReference>(payload, at);
+  send.target_loops.reset();
+  if (header.has_reference != 0) {
+    send.next = read<MemoryReference>(payload, at);
+    if (header.has_loops != 0) {
+      send.target_loops = read<LoopShape>(payload, at + sizeof(MemoryReference));
+    }
+    send.via = lane_for(send.side, send.next->handle.device);
+  }
   try {
     switch (send.path) {
       case Path::shared:
         send.target = {wire_.window_of(send.to).data(), nullptr};
-        if (send.side.lane) {
-          send.via = *send.side.lane;
-          reach_window(send.to);
-        }
+        if (send.side.lane) reach_window(send.to);
         break;
       case Path::ring: {
         const auto& ring = peer(send.to).devices.at(static_cast<std::size_t>(header.device)).ring;
-        send.via = *send.side.lane;
+        send.via = lane_for(send.side, ring.handle.device);
         send.target = map(send.to, send.via, ring, send.mapping);
         break;
       }
       case Path::put:
-        send.via = lane_for(send.side, send.next->handle.device);
         send.target = map(send.to, send.via, *std::exchange(send.next, std::nullopt), send.mapping);
         break;
       case Path::message:
@@ -266,7 +271,8 @@ bool Endpoint::post_fill(Send& send) {
     // To another device in both ways at a time; without a slot straight to the piece's place.
     const bool fits = send.piece_bytes <= options_.sizes.ring_piece_bytes && !out_rings_.empty();
     const bool is_copys_turn = 2 * send.copies <= send.in_flight;
-    if (send.path == Path::ring && !send.target.is_near && fits && is_copys_turn) {
+    const bool is_between_devices = send.path == Path::ring && send.side.lane.has_value();
+    if (is_between_devices && !send.target.is_near && fits && is_copys_turn) {
       piece.between = out_rings_[static_cast<std::size_t>(send.via.value())].take();
       if (piece.between) ++send.copies;
     }
@@ -290,13 +296,12 @@ bool Endpoint::fill(Send& send, const Operation& piece, const Spot& to) {
     if (piece.between) {
       std::byte* const between =
           out_rings_[static_cast<std::size_t>(send.via.value())].at(*piece.between);
-      lanes_.pack_and_copy(*side.lane, side.elements(), piece.range, between, to, id);
-    } else if (side.lane) {
-      lanes_.pack(*side.lane, side.elements(), piece.range, to, id);
+      lanes_.pack_and_copy(send.via, side.elements(), piece.range, between, to, id);
+    } else if (send.target_loops) {
+      lanes_.transfer(send.via, Lanes::Direction::out, loops_of(side), {*send.target_loops, to},
+                      id);
     } else {
-      lanes_.copy(send.via, Lanes::Direction::out, to,
-                  {side.contiguous + piece.range.begin, nullptr},
-                  static_cast<std::size_t>(piece.range.bytes), id);
+      lanes_.pack(send.via, side.elements(), piece.range, to, id);
     }
   } catch (const Error& error) {
     completed(id, error.what());

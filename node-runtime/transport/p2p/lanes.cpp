@@ -60,7 +60,7 @@ void Lanes::pack(LaneId lane, const Elements& elements, StreamRange range, const
   Lane& on = at(lane);
   Queue& queue = next(on.out);
   on.packer.pack(*queue.stream, elements.plan, elements.count, elements.memory, range,
-                 {to.address, to.device}, {options_.blocks_max, to.is_near});
+                 {to.address, to.device}, {options_.blocks_max, to.is_near, elements.on_host});
   queued(on, queue, id);
 }
 
@@ -80,24 +80,16 @@ void Lanes::unpack(LaneId lane, const Elements& elements, StreamRange range, con
   Lane& on = at(lane);
   Queue& queue = next(on.in);
   on.packer.unpack(*queue.stream, elements.plan, elements.count, range, {from.address, from.device},
-                   elements.memory, {options_.blocks_max, from.is_near});
+                   elements.memory, {options_.blocks_max, from.is_near, elements.on_host});
   queued(on, queue, id);
 }
 
-void Lanes::transfer(LaneId lane, const LoopShape& from, const Spot& source, const LoopShape& to,
-                     std::byte* memory, OperationId id) {
-  Lane& on = at(lane);
-  Queue& queue = next(on.in);
-  on.packer.transfer(*queue.stream, from, {source.address, source.device}, to, memory,
-                     {options_.blocks_max, source.is_near});
-  queued(on, queue, id);
-}
-
-void Lanes::copy(LaneId lane, Direction direction, const Spot& to, const Spot& from,
-                 std::size_t bytes, OperationId id) {
+void Lanes::transfer(LaneId lane, Direction direction, const Loops& from, const Loops& to,
+                     OperationId id) {
   Lane& on = at(lane);
   Queue& queue = next(direction == Direction::out ? on.out : on.in);
-  queue.stream->copy({to.address, to.device}, {from.address, from.device}, bytes);
+  on.packer.transfer(*queue.stream, from.shape, {from.memory.address, from.memory.device}, to.shape,
+                     {to.memory.address, to.memory.device}, {options_.blocks_max});
   queued(on, queue, id);
 }
 

@@ -41,6 +41,12 @@ class Lanes {
     std::shared_ptr<const PackPlan> plan;
     std::int64_t count = 0;
     std::byte* memory = nullptr;
+    bool on_host = false;  ///< in memory that the lane reaches
+  };
+  /// All elements of one side under loops, seen from the first byte that is touched.
+  struct Loops {
+    const LoopShape& shape;
+    Spot memory;
   };
   struct Options {
     DevicePacker::Options packer;
@@ -67,7 +73,7 @@ class Lanes {
   /// The lane of a device that is this very GPU.
   [[nodiscard]] std::optional<LaneId> lane_on(const DeviceUuid& device) const;
 
-  /// Queues packing a range of elements in device memory to `to`. Like those below: throws
+  /// Queues packing a range of elements to `to`, not both on the host. Like those below: throws
   /// Error(internal) for memory that is not as described, and then nothing is queued.
   void pack(LaneId lane, const Elements& elements, StreamRange range, const Spot& to,
             OperationId id);
@@ -78,11 +84,9 @@ class Lanes {
                      const Spot& to, OperationId id);
   void unpack(LaneId lane, const Elements& elements, StreamRange range, const Spot& from,
               OperationId id);
-  /// From memory that the device reaches to its own, between shapes that fit each other.
-  void transfer(LaneId lane, const LoopShape& from, const Spot& source, const LoopShape& to,
-                std::byte* memory, OperationId id);
-  void copy(LaneId lane, Direction direction, const Spot& to, const Spot& from, std::size_t bytes,
-            OperationId id);
+  /// Between shapes that fit each other, in memory that the device reaches, not both on the host.
+  void transfer(LaneId lane, Direction direction, const Loops& from, const Loops& to,
+                OperationId id);
 
   /// Adds what has ended.
   void poll(std::vector<Ended>& ended);

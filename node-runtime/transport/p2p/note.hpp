@@ -20,10 +20,11 @@ struct NoteBegin {
     introduce,  ///< the sender's devices follow (DeviceIntroduction); before anything else
     eager,      ///< a whole message; its packed bytes follow
     announce,   ///< a message; where its memory may be mapped, a MemoryReference follows, and its
-                ///< LoopShape where it is not contiguous
+                ///< LoopShape where it is not contiguous and devices reach it
     grant,      ///< bring the bytes of `send` by `path`, in pieces of `piece_bytes`. `shared` and
                 ///< `ring`: slots follow; `put`: a MemoryReference, which `has_reference` also
-                ///< announces behind slots, for the next message
+                ///< announces behind slots, for the next message, and the receiver's LoopShape
+                ///< where it is not contiguous; `ring`: `device` is where the slots are
     decline,    ///< the grant to `receive` cannot be followed; why follows as text
     filled,    ///< `bytes` from `begin` on have been written for `receive`, into `slot`; `message`:
                ///< all that was sent is as it should be
@@ -61,7 +62,8 @@ struct NoteHeader : NoteBegin {
   std::int32_t flow = 0;
   std::int32_t slot = 0;
   std::int32_t device = -1;  ///< where the memory of who writes the note is; -1: on the host
-  std::int32_t has_reference = 0;
+  std::int16_t has_reference = 0;
+  std::int16_t has_loops = 0;  ///< a LoopShape follows, behind the reference
 
   /// Bytes of it that travel.
   [[nodiscard]] static constexpr std::size_t size_of(Kind kind) {

@@ -69,15 +69,12 @@ class Predictor {
       }
       case Path::get:
         if (!s_.sender.on_device) return rates_.note_us + reading_us();
-        return rates_.note_us + Stage{device_us(s_.works_here),
-                                      direct(s_.sender.is_contiguous ? s_.receiver : s_.sender)}
-                                    .us(bytes_);
+        return rates_.note_us + Stage{device_us(s_.works_here), direct()}.us(bytes_);
       case Path::put:
-        return 3 * rates_.note_us + Stage{device_us(!s_.works_here), direct(s_.sender)}.us(bytes_);
+        return 3 * rates_.note_us + Stage{device_us(!s_.works_here), direct()}.us(bytes_);
       case Path::ring: {
         const auto piece = static_cast<double>(sizes_.ring_piece(s_.bytes));
-        const std::array stages{Stage{device_us(!s_.works_here), std::min(link(), rates_.pack)},
-                                note(), Stage{device_us(s_.works_here), rates_.pack}};
+        const std::array stages{to_ring(), note(), from_ring()};
         return 2 * rates_.note_us + pipeline_us(bytes_, piece, sizes_.ring_slots, stages);
       }
     }
@@ -98,9 +95,28 @@ class Predictor {
     return side.on_device ? Stage{device_us(s_.works_here), rates_.to_device}
                           : Stage{0, rates_.host};
   }
-  /// Of one operation; by the node that is to work on a shared GPU or the other one.
+  [[nodiscard]] bool is_between_devices() const {
+    return s_.sender.on_device && s_.receiver.on_device;
+  }
+  /// Of one operation; by the node that is to work on a shared GPU or the other one. With a host,
+  /// one node does all that a device does.
   [[nodiscard]] double device_us(bool by_worker) const {
-    return rates_.device_us + (s_.takes_turns && !by_worker ? rates_.turn_us : 0);
+    const bool waits = s_.takes_turns && is_between_devices() && !by_worker;
+    return rates_.device_us + (waits ? rates_.turn_us : 0);
+  }
+  /// Of one operation on a ring, at which both nodes' devices work.
+  [[nodiscard]] double ring_us(bool by_worker) const {
+    const bool waits = s_.takes_turns && (!is_between_devices() || !by_worker);
+    return rates_.device_us + (waits ? rates_.turn_us : 0);
+  }
+  [[nodiscard]] Stage to_ring() const {
+    const double us = ring_us(!s_.works_here);
+    return s_.sender.on_device ? Stage{us, std::min(link(), rates_.pack)}
+                               : Stage{us, rates_.to_device};
+  }
+  [[nodiscard]] Stage from_ring() const {
+    const double us = ring_us(s_.works_here);
+    return s_.receiver.on_device ? Stage{us, rates_.pack} : Stage{us, rates_.to_host};
   }
   /// From the sender's memory to the receiver's, in caches in between where it has to be unpacked.
   [[nodiscard]] double reading_us() const {
@@ -108,10 +124,12 @@ class Predictor {
     return is_host_run(s_.receiver) ? us : us + Stage{0, 2 * rates_.host}.us(bytes_);
   }
   [[nodiscard]] double link() const { return s_.same_device ? rates_.local : rates_.peer; }
-  /// Of one operation between device memory and `side`.
-  [[nodiscard]] double direct(const SideFacts& side) const {
-    if (!side.on_device) return std::min(rates_.to_host, rates_.to_device);
-    return side.is_contiguous ? link() : std::min(link(), rates_.pack);
+  /// Of one operation between both sides' memory.
+  [[nodiscard]] double direct() const {
+    if (!s_.receiver.on_device) return rates_.to_host;
+    if (!s_.sender.on_device) return rates_.to_device;
+    const bool are_runs = s_.sender.is_contiguous && s_.receiver.is_contiguous;
+    return are_runs ? link() : std::min(link(), rates_.pack);
   }
 
   const Situation& s_;
@@ -120,11 +138,40 @@ class Predictor {
   double bytes_;
 };
 
+/// By which memory a device cannot bring the message in one go or by its ring; empty where it can.
+std::string_view unreached(const Situation& s) {
+  const auto reaches = [](const SideFacts& side) { return side.on_device || side.is_locked; };
+  if (!reaches(s.sender)) return "devices do not reach the sender's memory";
+  return reaches(s.receiver) ? "" : "devices do not reach the receiver's memory";
+}
+
+std::string_view lack_of_get(const Situation& s) {
+  if (!s.sender.on_device) {
+    if (s.receiver.on_device) return "a device does not read another node's host memory";
+    return s.sender.is_contiguous ? s.no_read : "the sender's memory is not contiguous";
+  }
+  if (const auto why = unreached(s); !why.empty()) return why;
+  if (!s.sender.is_contiguous && !s.no_between.empty()) return s.no_between;
+  if (!s.no_get.empty()) return s.no_get;
+  return s.maps_get ? std::string_view() : not_mapped_yet;
+}
+
+std::string_view lack_of_put(const Situation& s) {
+  if (!s.receiver.on_device) return "the receiver's memory is not on a device";
+  if (const auto why = unreached(s); !why.empty()) return why;
+  if (!s.receiver.is_contiguous && !s.no_between.empty()) return s.no_between;
+  if (!s.no_put.empty()) return s.no_put;
+  return s.maps_put ? std::string_view() : not_mapped_yet;
+}
+
+std::string_view lack_of_ring(const Situation& s) {
+  if (!s.sender.on_device && !s.receiver.on_device) return "neither side's memory is on a device";
+  if (const auto why = unreached(s); !why.empty()) return why;
+  return s.no_ring;
+}
+
 /// Why `path` cannot be taken; empty where it can.
 std::string_view lack_of(Path path, const Situation& s) {
-  const auto reaches_device = [](const SideFacts& side) {
-    return side.on_device || side.is_locked;
-  };
   switch (path) {
     case Path::eager:
     case Path::message:
@@ -132,24 +179,11 @@ std::string_view lack_of(Path path, const Situation& s) {
     case Path::shared:
       return s.no_shared;
     case Path::get:
-      if (!s.sender.is_contiguous && !s.no_between.empty()) return s.no_between;
-      if (!s.sender.on_device) {
-        return s.receiver.on_device ? "a device does not read another node's host memory"
-                                    : s.no_read;
-      }
-      if (!reaches_device(s.receiver)) return "devices do not reach the receiver's memory";
-      if (!s.no_get.empty()) return s.no_get;
-      return s.maps_get ? std::string_view() : not_mapped_yet;
+      return lack_of_get(s);
     case Path::put:
-      if (!s.receiver.on_device) return "the receiver's memory is not on a device";
-      if (!s.receiver.is_contiguous) return "the receiver's memory is not contiguous";
-      if (!reaches_device(s.sender)) return "devices do not reach the sender's memory";
-      if (!s.no_put.empty()) return s.no_put;
-      return s.maps_put ? std::string_view() : not_mapped_yet;
+      return lack_of_put(s);
     case Path::ring:
-      if (!s.sender.on_device) return "the sender's memory is not on a device";
-      if (!s.receiver.on_device) return "the receiver's memory is not on a device";
-      return s.no_ring;
+      return lack_of_ring(s);
   }
   return {};
 }

@@ -16,8 +16,8 @@ enum class Path : std::uint8_t {
   shared,   ///< packed into slots of the receiver in memory that both nodes of a host reach
   get,  ///< read by the receiver from the sender's memory: its device from a device (000 section
         ///< 4.3.1), its processor from contiguous memory of the host
-  put,  ///< written by the sender into the receiver's contiguous device memory
-  ring  ///< packed into a ring of slots on the receiver's device, unpacked from there
+  put,  ///< written by the sender's device into the receiver's device memory
+  ring  ///< packed into a ring of slots on a device of the receiver's, unpacked from there
 };
 inline constexpr int path_count = 6;
 
@@ -30,7 +30,7 @@ inline constexpr int path_count = 6;
 struct SideFacts {
   bool on_device = false;
   bool is_contiguous = true;
-  /// Host memory, contiguous, that devices of its node copy to and from without help.
+  /// Host memory that devices of its node reach in place.
   bool is_locked = false;
   friend bool operator==(const SideFacts&, const SideFacts&) = default;
 };
@@ -40,8 +40,9 @@ struct Situation {
   std::int64_t bytes = 0;
   SideFacts sender;
   SideFacts receiver;
-  bool is_self = false;      ///< both nodes are one
-  bool same_device = false;  ///< both sides are on one GPU
+  bool is_self = false;  ///< both nodes are one
+  /// Both sides are on one GPU, or one is and the other node reaches its host memory by that GPU.
+  bool same_device = false;
   /// The GPU is one that processes take turns on, and of the two nodes this one is to work on it.
   bool works_here = false;
   bool takes_turns = false;  ///< see works_here
@@ -49,8 +50,9 @@ struct Situation {
   /// outlive what is chosen by them.
   std::string_view no_shared{};
   std::string_view no_get{};  ///< of a device's memory
-  /// Why the sender's memory that is not contiguous cannot be read as it lies.
-  std::string_view no_between{"the sender's memory is not contiguous"};
+  /// Why nothing is copied from the sender's elements to the receiver's as they lie, if one side is
+  /// not contiguous.
+  std::string_view no_between{"the sender's and the receiver's elements are not alike"};
   std::string_view no_read{};  ///< of the sender's host memory
   std::string_view no_put{};
   std::string_view no_ring{};

@@ -35,7 +35,9 @@ std::shared_ptr<const Shape> ShapeCache::make(const Datatype& type, std::int64_t
     const LoopNest nest = plan.nest_of(count);
     shape->is_run = plan.body == PackPlan::Body::block && nest.depth == 0;
     shape->offset = nest.offset;
-    shape->first = std::min<std::int64_t>(0, (count - 1) * plan.extent) + plan.true_lower_bound;
+    const std::int64_t last = (count - 1) * plan.extent;
+    shape->first = std::min<std::int64_t>(0, last) + plan.true_lower_bound;
+    shape->span = std::max<std::int64_t>(0, last) + plan.true_upper_bound - shape->first;
     shape->loops = loop_shape(plan, count);
   }
   shape->signature = type.signature().repeated(count);

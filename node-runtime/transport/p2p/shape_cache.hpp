@@ -20,6 +20,7 @@ struct Shape {
   std::int64_t bytes = 0;
   std::optional<LoopShape> loops{};  ///< where loops say all, seen from `first`
   std::int64_t first = 0;            ///< of the first byte that is touched
+  std::int64_t span = 0;             ///< from there to behind the last one
   bool is_run = false;               ///< the bytes lie in one piece
   std::int64_t offset = 0;           ///< then: of the first one
   Signature signature{};

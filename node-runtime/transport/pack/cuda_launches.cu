@@ -62,6 +62,12 @@ __global__ void __launch_bounds__(block_threads_limited)
   copy_between<Word>(work, crew());
 }
 
+template <class Word, bool InMemory>
+__global__ void __launch_bounds__(block_threads_limited)
+    between_by_lines_kernel(const __grid_constant__ TrapezoidBetween work) {
+  copy_between_by_lines<Word, InMemory>(work, crew());
+}
+
 struct Shape {
   std::uint32_t blocks = 1;
   std::uint32_t threads = block_threads;
@@ -208,6 +214,13 @@ void launch_between(const StridedBetween& work, std::size_t word_bytes, const Gr
 void launch_between(const TrapezoidBetween& work, std::size_t word_bytes, const Grid& grid) {
   with_word(word_bytes, [&](auto word) {
     using Word = decltype(word);
+    if (work.line_mask > 0) {
+      const Shape shape = shape_for(work.words / groups_at_once + 1, grid);
+      const auto kernel = work.has_lines_in_memory ? between_by_lines_kernel<Word, true>
+                                                   : between_by_lines_kernel<Word, false>;
+      kernel<<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
+      return;
+    }
     const Shape shape = shape_for(work.words / words_at_once<Word> + 1, grid);
     between_kernel<Word><<<shape.blocks, shape.threads, 0, grid.stream>>>(work);
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/core.h>
+#include <optional>
 
 #include "base/error.hpp"
 #include "node-runtime/transport/pack/pack_kernels.hpp"
@@ -11,6 +12,7 @@ namespace heddle {
 namespace {
 
 using packing::BlocksWork;
+using packing::FarSide;
 using packing::UnitsWork;
 
 /// The unit that byte `at` of a body belongs to.
@@ -36,6 +38,16 @@ std::size_t span_of(const LoopShape& shape) {
     span += std::max<std::int64_t>(0, (loop.count - 1) * loop.stride);
   }
   return static_cast<std::size_t>(span);
+}
+
+/// Columns between the device and the host that are aligned, or long, as copy engines want them:
+/// these fill the link, of which kernels leave a twentieth, and take no multiprocessor. Measured on
+/// an H200; others come at 80 to 90 % of the link's rate.
+bool are_for_copy_engine(const CopyShape& shape) {
+  const std::size_t bits = shape.column_bytes | shape.source_leading | shape.destination_leading;
+  const auto are_multiples_of = [&](std::size_t bytes) { return bits % bytes == 0; };
+  return are_multiples_of(64) || shape.column_bytes >= 32768 ||
+         (are_multiples_of(8) && shape.column_bytes >= 512 && shape.column_bytes <= 8192);
 }
 
 /// A kernel is told all that it may write, and a copy has one type of address for both directions.
@@ -69,10 +81,11 @@ void DevicePacker::run(Stream& stream, const Plan& plan, const Call& call) {
   const LoopNest nest = plan->nest_of(call.count);
   if (plan->body == PackPlan::Body::units) {
     run_units(stream, plan, nest, call);
-  } else if (plan->body == PackPlan::Body::block && nest.depth == 0 && !is_for_kernel(call)) {
+  } else if (plan->body == PackPlan::Body::block && nest.depth == 0 && is_for_copy(call)) {
     copy(stream, nest, call);
-  } else if (plan->body == PackPlan::Body::block && are_for_copy_engine(nest, call)) {
-    copy_blocks(stream, nest, call);
+  } else if (const auto columns = columns_of(*plan, nest, call);
+             columns && are_for_copy_engine(*columns)) {
+    copy_columns(stream, nest, call, *columns);
   } else {
     run_blocks(stream, *plan, nest, call);
   }
@@ -82,7 +95,11 @@ KernelMemory DevicePacker::elements(const PackPlan& plan, const Call& call) cons
   const std::int64_t last = (call.count - 1) * plan.extent;
   const std::int64_t begin = std::min<std::int64_t>(0, last) + plan.true_lower_bound;
   const std::int64_t end = std::max<std::int64_t>(0, last) + plan.true_upper_bound;
-  return {call.memory + begin, static_cast<std::size_t>(end - begin), &device_};
+  return {call.memory + begin, static_cast<std::size_t>(end - begin), device_of_elements(call)};
+}
+
+const Device* DevicePacker::device_of_elements(const Call& call) const {
+  return call.options.on_host ? nullptr : &device_;
 }
 
 KernelMemory DevicePacker::packed(const Call& call) {
@@ -92,54 +109,60 @@ KernelMemory DevicePacker::packed(const Call& call) {
 void DevicePacker::copy(Stream& stream, const LoopNest& nest, const Call& call) {
   std::byte* memory = call.memory + nest.offset + call.range.begin;
   const auto bytes = static_cast<std::size_t>(call.range.bytes);
+  const Device* const device = device_of_elements(call);
   if (call.packs) {
-    stream.copy(call.packed, {memory, &device_}, bytes);
+    stream.copy(call.packed, {memory, device}, bytes);
   } else {
-    stream.copy({memory, &device_}, {call.packed.address, call.packed.device}, bytes);
+    stream.copy({memory, device}, {call.packed.address, call.packed.device}, bytes);
   }
 }
 
-/// Within one GPU CUDA makes a kernel of a copy too. Measured on an H200: while the caches hold
+/// Whether Stream::copy takes contiguous elements. It has one end in the device's own memory.
+/// Within one GPU CUDA makes a kernel of a copy too: measured on an H200, while the caches hold
 /// both sides, ours is over 1.7 us earlier at 16 MiB; beyond them CUDA's is faster.
-bool DevicePacker::is_for_kernel(const Call& call) {
+bool DevicePacker::is_for_copy(const Call& call) const {
+  if (call.options.on_host) return call.packed.device == &device_;
   constexpr std::int64_t least = std::int64_t{2} << 20U;
   constexpr std::int64_t most = std::int64_t{32} << 20U;
-  return call.options.is_near && call.options.blocks_max == 0 && call.range.bytes >= least &&
-         call.range.bytes <= most;
+  const bool is_for_kernel = call.options.is_near && call.options.blocks_max == 0 &&
+                             call.range.bytes >= least && call.range.bytes <= most;
+  return !is_for_kernel;
 }
 
-/// Whole blocks between the device and the host that are aligned, or long, as copy engines want
-/// them: these fill the link, of which kernels leave a twentieth, and take no multiprocessor.
-bool DevicePacker::are_for_copy_engine(const LoopNest& nest, const Call& call) {
-  if (call.packed.device != nullptr || nest.depth != 1) return false;
-  const std::int64_t block = nest.body_bytes;
+/// Whole blocks between the device and the host, as columns; nothing where they are none.
+std::optional<CopyShape> DevicePacker::columns_of(const PackPlan& plan, const LoopNest& nest,
+                                                  const Call& call) const {
+  const bool crosses_link =
+      call.options.on_host ? call.packed.device == &device_ : call.packed.device == nullptr;
+  if (plan.body != PackPlan::Body::block || nest.depth != 1 || !crosses_link) return std::nullopt;
+  const std::int64_t bytes = nest.body_bytes;
   const std::int64_t stride = nest.loops[0].stride;
-  const auto are_multiples_of = [&](std::int64_t bytes) {
-    return block % bytes == 0 && stride % bytes == 0;
-  };
-  // Measured on an H200; others come at 80 to 90 % of the link's rate.
-  const bool are_liked = are_multiples_of(64) || block >= 32768 ||
-                         (are_multiples_of(8) && block >= 512 && block <= 8192);
-  return are_liked && stride >= block && call.range.begin % block == 0 &&
-         call.range.bytes % block == 0;
+  const bool are_whole = call.range.begin % bytes == 0 && call.range.bytes % bytes == 0;
+  if (!are_whole || stride < bytes) return std::nullopt;
+  const auto column = static_cast<std::size_t>(bytes);
+  const auto leading = static_cast<std::size_t>(stride);
+  const std::size_t columns = static_cast<std::size_t>(call.range.bytes) / column;
+  return call.packs ? CopyShape{column, columns, column, leading}
+                    : CopyShape{column, columns, leading, column};
 }
 
-void DevicePacker::copy_blocks(Stream& stream, const LoopNest& nest, const Call& call) {
-  const auto block = static_cast<std::size_t>(nest.body_bytes);
-  const auto stride = static_cast<std::size_t>(nest.loops[0].stride);
-  const std::size_t blocks = static_cast<std::size_t>(call.range.bytes) / block;
+void DevicePacker::copy_columns(Stream& stream, const LoopNest& nest, const Call& call,
+                                const CopyShape& columns) {
   std::byte* memory =
       call.memory + nest.offset + call.range.begin / nest.body_bytes * nest.loops[0].stride;
+  const Device* const device = device_of_elements(call);
   if (call.packs) {
-    stream.copy_strided(call.packed, {memory, &device_}, {block, blocks, block, stride});
+    stream.copy_strided(call.packed, {memory, device}, columns);
   } else {
-    stream.copy_strided({memory, &device_}, {call.packed.address, call.packed.device},
-                        {block, blocks, stride, block});
+    stream.copy_strided({memory, device}, {call.packed.address, call.packed.device}, columns);
   }
 }
 
 void DevicePacker::run_blocks(Stream& stream, const PackPlan& plan, const LoopNest& nest,
                               const Call& call) {
+  FarSide far = FarSide::none;
+  if (call.packed.device == nullptr) far = FarSide::stream;
+  if (call.options.on_host) far = FarSide::memory;
   const BlocksWork work{plan.body,
                         call.packs,
                         call.options.blocks_max,
@@ -148,7 +171,7 @@ void DevicePacker::run_blocks(Stream& stream, const PackPlan& plan, const LoopNe
                         call.memory,
                         static_cast<std::byte*>(call.packed.address),
                         call.range,
-                        call.packed.device == nullptr};
+                        far};
   stream.launch(packing::blocks_kernel, ByteParameters(work),
                 std::array{elements(plan, call), packed(call)});
 }
@@ -185,14 +208,23 @@ void DevicePacker::run_units(Stream& stream, const Plan& plan, const LoopNest& n
 }
 
 void DevicePacker::transfer(Stream& stream, const LoopShape& from, Source source,
-                            const LoopShape& to, void* memory, const PackOptions& options) {
+                            const LoopShape& to, Destination memory, const PackOptions& options) {
   packing::BetweenWork work = packing::BetweenWork::of(from, to);
   work.blocks_max = options.blocks_max;
   work.from = static_cast<const std::byte*>(source.address);
-  work.to = static_cast<std::byte*>(memory);
+  work.to = static_cast<std::byte*>(memory.address);
+  if (source.device == nullptr) work.far = FarSide::memory;
+  if (memory.device == nullptr) work.far = FarSide::stream;
+  const bool has_own_end = source.device == &device_ || memory.device == &device_;
+  const bool crosses_link = work.far != FarSide::none && has_own_end;
+  const auto columns = crosses_link ? work.columns() : std::nullopt;
+  if (columns && are_for_copy_engine(*columns)) {
+    return stream.copy_strided({work.to + to.nest.offset, memory.device},
+                               {work.from + from.nest.offset, source.device}, *columns);
+  }
   stream.launch(packing::between_kernel, ByteParameters(work),
                 std::array{KernelMemory{source.address, span_of(from), source.device},
-                           KernelMemory{memory, span_of(to), &device_}});
+                           KernelMemory{memory.address, span_of(to), memory.device}});
 }
 
 }  // namespace heddle

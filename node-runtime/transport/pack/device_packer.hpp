@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/datatype/pack.hpp"
@@ -17,17 +18,22 @@ struct PackOptions {
   /// section 4.4.3).
   std::uint32_t blocks_max = 0;
   bool is_near = false;  ///< the packed bytes are in memory of this very GPU
+  /// The elements are in host memory that the device allocated or registered, not in the device's;
+  /// the packed bytes are in a device's then.
+  bool on_host = false;
 };
 
 /// Packs and unpacks on a device, on its streams, what pack() and unpack() do on the host: elements
-/// that lie in the device's memory or in memory that it has opened, to and from a packed stream of
-/// which any range is asked for (000 section 4.2).
+/// that lie in the device's memory or in memory that it has opened, or in host memory that it
+/// reaches in place (PackOptions::on_host), to and from a packed stream of which any range is asked
+/// for (000 section 4.2).
 ///
 /// `packed` is where the range's first byte goes to or comes from: memory of the device, opened by
 /// it, of a peer, or host memory that the device allocated or registered, which is then written
 /// and read in place (000 section 4.4.1). It must not overlap the elements.
 ///
-/// Contiguous elements are copied by Stream::copy, within a GPU's caches by a kernel. Blocks,
+/// Contiguous elements are copied by Stream::copy, within a GPU's caches by a kernel, and columns
+/// between a device and the host by the copy engine where it likes their lengths. Other blocks,
 /// transposes and triangles are computed from the plan, whose parameters travel with the kernel;
 /// units are brought to the device and kept there (UnitsStore). Accesses are as wide as addresses,
 /// strides and block lengths allow: packed addresses and ranges that begin at multiples of 16 bytes
@@ -51,10 +57,10 @@ class DevicePacker {
   void unpack(Stream& stream, const Plan& plan, std::int64_t count, StreamRange range,
               Source packed, void* memory, const PackOptions& options = {});
 
-  /// Copies all bytes of one shape, from memory that the device reaches, to another one in its own;
-  /// the two fit each other (LoopShape::fits). Nothing is packed on the way.
+  /// Copies all bytes of one shape to another one, from and to memory that the device reaches, not
+  /// both of the host; the two fit each other (LoopShape::fits). Nothing is packed on the way.
   void transfer(Stream& stream, const LoopShape& from, Source source, const LoopShape& to,
-                void* memory, const PackOptions& options = {});
+                Destination memory, const PackOptions& options = {});
 
   [[nodiscard]] packing::UnitsStore::Statistics statistics() const { return units_.statistics(); }
   [[nodiscard]] bool is_valid() const { return units_.is_valid(); }
@@ -70,12 +76,15 @@ class DevicePacker {
     PackOptions options;
   };
   void run(Stream& stream, const Plan& plan, const Call& call);
-  [[nodiscard]] static bool is_for_kernel(const Call& call);
-  [[nodiscard]] static bool are_for_copy_engine(const LoopNest& nest, const Call& call);
-  void copy_blocks(Stream& stream, const LoopNest& nest, const Call& call);
+  [[nodiscard]] bool is_for_copy(const Call& call) const;
+  [[nodiscard]] std::optional<CopyShape> columns_of(const PackPlan& plan, const LoopNest& nest,
+                                                    const Call& call) const;
+  void copy_columns(Stream& stream, const LoopNest& nest, const Call& call,
+                    const CopyShape& columns);
   void copy(Stream& stream, const LoopNest& nest, const Call& call);
   void run_blocks(Stream& stream, const PackPlan& plan, const LoopNest& nest, const Call& call);
   void run_units(Stream& stream, const Plan& plan, const LoopNest& nest, const Call& call);
+  [[nodiscard]] const Device* device_of_elements(const Call& call) const;
   [[nodiscard]] KernelMemory elements(const PackPlan& plan, const Call& call) const;
   [[nodiscard]] static KernelMemory packed(const Call& call);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <optional>
 #include <span>
 
 #include "base/assert.hpp"
@@ -225,6 +226,25 @@ void prepare_transposed(const BlocksWork& work, Launcher& launcher) {
 
 // ---- triangles -------------------------------------------------------------------------------
 
+/// How columns are gone through by whole lines.
+struct ByLines {
+  std::int64_t pair_numbers = 0;  ///< of groups of words
+  std::uint32_t mask = 0;         ///< words of a line, less 1
+};
+
+/// Nothing where two columns together are so short that the lines that they share would count.
+std::optional<ByLines> by_lines(std::int64_t pair_words, std::int64_t word_bytes) {
+  constexpr std::int64_t line_bytes = 128;
+  constexpr std::int64_t lines_min = 8;
+  constexpr std::int64_t group_bytes = 16;
+  const std::int64_t line_words = line_bytes / word_bytes;
+  if (pair_words < lines_min * line_words) return std::nullopt;
+  // Each column begins within a line, and the first one's numbers end with one.
+  const std::int64_t mask = line_words - 1;
+  return ByLines{((pair_words + 4 * mask) & ~mask) / (group_bytes / word_bytes),
+                 static_cast<std::uint32_t>(mask)};
+}
+
 /// The last column that begins at byte `at` of a triangle or before; `columns` at its end.
 std::int64_t column_of(const Triangle& triangle, std::int64_t at) {
   std::int64_t column = 0;
@@ -280,17 +300,12 @@ class TrianglePreparation {
     const std::int64_t pairs = (number + 1) / 2;
     std::int64_t pair_words =
         (work_.triangle.bytes_of(first) + work_.triangle.bytes_of(end - 1)) / word_bytes_;
-    // Where they are long, a few numbers more for each do not matter.
-    constexpr std::int64_t line_bytes = 128;
-    constexpr std::int64_t lines_min = 8;
-    const std::int64_t line_words = line_bytes / word_bytes_;
-    if ((work_.is_far || has_lines_in_memory_) && pair_words >= lines_min * line_words) {
-      // Each column begins within a line, and the first one's numbers end with one.
-      const std::int64_t mask = line_words - 1;
-      constexpr std::int64_t group_bytes = 16;
-      pair_words = ((pair_words + 4 * mask) & ~mask) / (group_bytes / word_bytes_);
-      part.line_mask = static_cast<std::uint32_t>(mask);
-      part.has_lines_in_memory = !work_.is_far;
+    if (work_.far != FarSide::none || has_lines_in_memory_) {
+      if (const auto lines = by_lines(pair_words, word_bytes_)) {
+        pair_words = lines->pair_numbers;
+        part.line_mask = lines->mask;
+        part.has_lines_in_memory = work_.far != FarSide::stream;
+      }
     }
     part.words = static_cast<std::uint32_t>(count * pairs * pair_words);
     part.columns = static_cast<std::uint32_t>(number);
@@ -343,12 +358,15 @@ class TrianglePreparation {
   const Loops bodies_;
 };
 
-/// Long blocks that are unpacked to where they begin anywhere in lines, which are better written as
-/// wholes: columns of a triangle that do not change.
-bool has_unaligned_columns(const BlocksWork& work) {
-  constexpr std::int64_t block_bytes_min = 4096;
-  return !work.packs && !work.is_far && work.nest.depth == 1 &&
-         work.nest.body_bytes >= block_bytes_min && widest_word(bits_of(work)) < 16;
+constexpr std::int64_t column_bytes_min = 4096;
+
+/// Long blocks that begin anywhere in lines which are better touched as wholes, because they are
+/// written or lie on the host: columns of a triangle that do not change.
+bool wants_whole_lines(const BlocksWork& work) {
+  const bool are_long = work.nest.depth == 1 && work.nest.body_bytes >= column_bytes_min;
+  if (!are_long || work.far == FarSide::stream) return false;
+  if (work.far == FarSide::memory) return true;
+  return !work.packs && widest_word(bits_of(work)) < 16;
 }
 
 void prepare_columns(const BlocksWork& work, Launcher& launcher) {
@@ -383,7 +401,7 @@ void prepare(const BlocksWork& work, Launcher& launcher) {
     TrianglePreparation(work, launcher).run();
   } else if (is_transpose(work)) {
     prepare_transposed(work, launcher);
-  } else if (has_unaligned_columns(work)) {
+  } else if (wants_whole_lines(work)) {
     prepare_columns(work, launcher);
   } else {
     prepare_strided(work, launcher);
@@ -472,9 +490,15 @@ void prepare_triangles(const BetweenWork& work, Launcher& launcher) {
     const std::int64_t end =
         std::max(first + 1, std::min(triangle.columns, column_of(triangle, most)));
     const std::int64_t columns = end - first;
-    const std::int64_t pair_words =
-        (triangle.bytes_of(first) + triangle.bytes_of(end - 1)) / word_bytes;
+    std::int64_t pair_words = (triangle.bytes_of(first) + triangle.bytes_of(end - 1)) / word_bytes;
     TrapezoidBetween part;
+    if (work.far != FarSide::none) {
+      if (const auto lines = by_lines(pair_words, word_bytes)) {
+        pair_words = lines->pair_numbers;
+        part.line_mask = lines->mask;
+        part.has_lines_in_memory = work.far == FarSide::memory;
+      }
+    }
     part.place = {writable(work.from) + work.from_nest.offset + first * triangle.stride,
                   work.to + work.to_nest.offset + first * work.to_stride};
     part.words = static_cast<std::uint32_t>((columns + 1) / 2 * pair_words);
@@ -487,6 +511,21 @@ void prepare_triangles(const BetweenWork& work, Launcher& launcher) {
     launcher.launch(part, static_cast<std::size_t>(word_bytes));
     first = end;
   }
+}
+
+/// Columns that do not change, as those of a triangle.
+BetweenWork as_triangle(const BetweenWork& work, const CopyShape& columns) {
+  BetweenWork result = work;
+  const auto bytes = static_cast<std::int64_t>(columns.column_bytes);
+  const auto count = static_cast<std::int64_t>(columns.columns);
+  result.body = PackPlan::Body::triangle;
+  result.triangle = {count, static_cast<std::int64_t>(columns.source_leading), bytes, 0};
+  result.to_stride = static_cast<std::int64_t>(columns.destination_leading);
+  for (LoopNest* nest : {&result.from_nest, &result.to_nest}) {
+    nest->depth = 0;
+    nest->body_bytes = count * bytes;
+  }
+  return result;
 }
 
 }  // namespace
@@ -502,9 +541,33 @@ BetweenWork BetweenWork::of(const LoopShape& from_shape, const LoopShape& to_sha
   return work;
 }
 
+std::optional<CopyShape> BetweenWork::columns() const {
+  const bool are_alike = from_nest.depth == 0 || to_nest.depth == 0 ||
+                         (from_nest.body_bytes == to_nest.body_bytes &&
+                          from_nest.loops[0].count == to_nest.loops[0].count);
+  if (body != PackPlan::Body::block || from_nest.depth > 1 || to_nest.depth > 1 || !are_alike) {
+    return std::nullopt;
+  }
+  const std::int64_t bytes = std::min(from_nest.body_bytes, to_nest.body_bytes);
+  const std::int64_t all =
+      from_nest.body_bytes * (from_nest.depth == 0 ? 1 : from_nest.loops[0].count);
+  const auto stride_of = [&](const LoopNest& nest) {
+    return nest.depth == 0 ? bytes : nest.loops[0].stride;
+  };
+  if (stride_of(from_nest) < bytes || stride_of(to_nest) < bytes) return std::nullopt;
+  return CopyShape{static_cast<std::size_t>(bytes), static_cast<std::size_t>(all / bytes),
+                   static_cast<std::size_t>(stride_of(to_nest)),
+                   static_cast<std::size_t>(stride_of(from_nest))};
+}
+
 void prepare(const BetweenWork& work, Launcher& launcher) {
-  if (work.body == PackPlan::Body::triangle) {
-    prepare_triangles(work, launcher);
+  if (work.body == PackPlan::Body::triangle) return prepare_triangles(work, launcher);
+  const auto columns = work.columns();
+  // Longer ones than words_max have no numbers.
+  const bool are_long = columns && columns->column_bytes >= std::size_t{column_bytes_min} &&
+                        columns->column_bytes <= std::size_t{words_max};
+  if (work.far != FarSide::none && are_long) {
+    prepare_triangles(as_triangle(work, *columns), launcher);
   } else {
     prepare_blocks(work, launcher);
   }

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/datatype/pack.hpp"
 #include "node-runtime/transport/datatype/pack_plan.hpp"
 #include "node-runtime/transport/pack/device_work.hpp"
@@ -10,6 +12,13 @@
 
 /// From a plan and a range of its stream to what the threads of a device are given.
 namespace heddle::packing {
+
+/// The side that lies behind the link to the host, where parts of lines cost as much as wholes.
+enum class FarSide : std::uint8_t {
+  none,
+  memory,  ///< that of the elements; between two shapes: the one that is read
+  stream   ///< the packed one; between two shapes: the one that is written
+};
 
 /// A range of blocks or triangles under loops. Plain: the parameters of a byte kernel.
 struct BlocksWork {
@@ -21,7 +30,7 @@ struct BlocksWork {
   std::byte* memory = nullptr;
   std::byte* packed = nullptr;  ///< where the range's first byte is
   StreamRange range;            ///< not empty
-  bool is_far = false;          ///< the packed side is where parts of lines cost as much as wholes
+  FarSide far = FarSide::none;
 };
 
 /// The units [first, first + count) of every body that the range touches. Plain, too.
@@ -41,6 +50,7 @@ struct UnitsWork {
 struct BetweenWork {
   std::uint32_t blocks_max = 0;
   PackPlan::Body body = PackPlan::Body::block;
+  FarSide far = FarSide::none;
   LoopNest from_nest;
   LoopNest to_nest;
   datatype::Triangle triangle;  ///< of the side that is read
@@ -49,6 +59,9 @@ struct BetweenWork {
   std::byte* to = nullptr;
 
   [[nodiscard]] static BetweenWork of(const LoopShape& from_shape, const LoopShape& to_shape);
+  /// The blocks as columns of a matrix, where both sides are: columns of one length, or on one side
+  /// a single run of them.
+  [[nodiscard]] std::optional<CopyShape> columns() const;
 };
 
 /// Runs what has been prepared, in any order: no two touch the same byte of the stream.

@@ -39,6 +39,13 @@ struct Trapezoid {
   HEDDLE_ON_DEVICE std::uint32_t words_before(std::uint32_t column) const {
     return column * (2 * first_words + (column - 1) * step_words) / 2;
   }
+  /// Where a column of a body begins.
+  template <class Word>
+  HEDDLE_ON_DEVICE Place column_at(const Place& body, std::uint32_t column) const {
+    return {body.memory + static_cast<std::int64_t>(column) * column_stride,
+            body.stream + static_cast<std::int64_t>(words_before(column)) *
+                              static_cast<std::int64_t>(sizeof(Word))};
+  }
   /// The body that a pair is in; `pair` is its number there then.
   HEDDLE_ON_DEVICE Place take_body(std::uint32_t& pair) const {
     if (!has_bodies) return place;
@@ -62,10 +69,7 @@ HEDDLE_ON_DEVICE void copy_trapezoid(const Trapezoid& work, const Crew& crew) {
       row -= length;
       column = work.columns - 1 - pair;
     }
-    return Place{
-        body.memory + static_cast<std::int64_t>(column) * work.column_stride +
-            static_cast<std::int64_t>(row) * word_bytes,
-        body.stream + static_cast<std::int64_t>(work.words_before(column) + row) * word_bytes};
+    return work.column_at<Word>(body, column).behind(static_cast<std::int64_t>(row) * word_bytes);
   });
   for (const Edge& edge : work.edges) {
     copy_span<Word, Packs>(edge.place, edge.bytes, crew.number(), crew.count());
@@ -86,33 +90,31 @@ struct GroupPlace {
   std::uint32_t end = 0;
 };
 
-template <class Word, bool InMemory>
-HEDDLE_ON_DEVICE GroupPlace group_at(const Trapezoid& work, std::uint32_t i) {
-  constexpr auto word_bytes = static_cast<std::int64_t>(sizeof(Word));
+/// `Work` is a Trapezoid or a TrapezoidBetween.
+template <class Word, bool InMemory, class Work>
+HEDDLE_ON_DEVICE GroupPlace group_at(const Work& work, std::uint32_t i) {
   constexpr std::uint32_t words = Group<Word>::words;
   if (i >= work.words) return {};
   std::uint32_t pair = work.pair_words.quotient(i);
   std::uint32_t at = (i - pair * work.pair_words.value) * words;
   const Place body = work.take_body(pair);
   // Words from a line's begin to a column's.
-  const auto skipped_by = [&](std::uint32_t column, std::uint32_t before) {
-    const std::byte* const begin =
-        InMemory ? body.memory + static_cast<std::int64_t>(column) * work.column_stride
-                 : body.stream + static_cast<std::int64_t>(before) * word_bytes;
+  const auto skipped_by = [&](const Place& column) {
+    const std::byte* const begin = InMemory ? column.memory : column.stream;
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(begin) /
                                       std::uintptr_t{sizeof(Word)}) &
            work.line_mask;
   };
   std::uint32_t column = pair;
-  std::uint32_t before = work.words_before(column);
-  std::uint32_t skipped = skipped_by(column, before);
+  Place begin = work.template column_at<Word>(body, column);
+  std::uint32_t skipped = skipped_by(begin);
   const std::uint32_t of_first =
       (skipped + work.words_of(column) + work.line_mask) & ~work.line_mask;
   if (at >= of_first) {
     at -= of_first;
     column = work.columns - 1 - pair;
-    before = work.words_before(column);
-    skipped = skipped_by(column, before);
+    begin = work.template column_at<Word>(body, column);
+    skipped = skipped_by(begin);
   }
   // Groups, and so lines, begin at the same words: none is cut by the column's begin but one.
   const std::uint32_t end = skipped + work.words_of(column);
@@ -120,15 +122,13 @@ HEDDLE_ON_DEVICE GroupPlace group_at(const Trapezoid& work, std::uint32_t i) {
   group.first = at < skipped ? skipped - at : 0;
   group.end = at + words <= end ? words : (at < end ? end - at : 0);
   const std::int64_t row = static_cast<std::int64_t>(at) - static_cast<std::int64_t>(skipped);
-  group.place = {
-      body.memory + static_cast<std::int64_t>(column) * work.column_stride + row * word_bytes,
-      body.stream + (static_cast<std::int64_t>(before) + row) * word_bytes};
+  group.place = begin.behind(row * std::int64_t{sizeof(Word)});
   return group;
 }
 
 /// Where work.line_mask > 0; `InMemory` is work.has_lines_in_memory.
-template <class Word, bool Packs, bool InMemory>
-HEDDLE_ON_DEVICE void copy_trapezoid_by_lines(const Trapezoid& work, const Crew& crew) {
+template <class Word, bool Packs, bool InMemory, class Work>
+HEDDLE_ON_DEVICE void copy_groups(const Work& work, const Crew& crew) {
   using Wide = Group<Word>;
   constexpr std::uint32_t at_once = groups_at_once;
   const auto place_of = [](const GroupPlace& group, std::uint32_t word) {
@@ -167,6 +167,11 @@ HEDDLE_ON_DEVICE void copy_trapezoid_by_lines(const Trapezoid& work, const Crew&
       }
     }
   }
+}
+
+template <class Word, bool Packs, bool InMemory>
+HEDDLE_ON_DEVICE void copy_trapezoid_by_lines(const Trapezoid& work, const Crew& crew) {
+  copy_groups<Word, Packs, InMemory>(work, crew);
   for (const Edge& edge : work.edges) {
     copy_span<Word, Packs>(edge.place, edge.bytes, crew.number(), crew.count());
   }
@@ -174,16 +179,28 @@ HEDDLE_ON_DEVICE void copy_trapezoid_by_lines(const Trapezoid& work, const Crew&
 
 // ---- from memory to memory --------------------------------------------------------------------
 
-/// The same columns of linearly changing length on both sides, found as in Trapezoid.
+/// The same columns of linearly changing length on both sides, found as in Trapezoid, by lines too.
 struct TrapezoidBetween {
   Place place;  ///< of the first column
   std::uint32_t words = 0;
   std::uint32_t columns = 0;
   Divisor pair_words;
+  std::uint32_t line_mask = 0;       ///< as in Trapezoid
+  bool has_lines_in_memory = false;  ///< they are those of what is read
   std::int64_t from_stride = 0;
   std::int64_t to_stride = 0;
   std::uint32_t first_words = 0;
   std::uint32_t step_words = 0;  ///< modulo 2^32
+
+  HEDDLE_ON_DEVICE std::uint32_t words_of(std::uint32_t column) const {
+    return first_words + column * step_words;
+  }
+  HEDDLE_ON_DEVICE Place take_body(std::uint32_t) const { return place; }
+  template <class Word>
+  HEDDLE_ON_DEVICE Place column_at(const Place& body, std::uint32_t column) const {
+    return {body.memory + static_cast<std::int64_t>(column) * from_stride,
+            body.stream + static_cast<std::int64_t>(column) * to_stride};
+  }
 };
 
 template <class Word>
@@ -192,15 +209,20 @@ HEDDLE_ON_DEVICE void copy_between(const TrapezoidBetween& work, const Crew& cre
   copy_words<Word, true>(work.words, crew, [&](std::uint32_t i) {
     std::uint32_t column = work.pair_words.quotient(i);
     std::uint32_t row = i - column * work.pair_words.value;
-    const std::uint32_t length = work.first_words + column * work.step_words;
+    const std::uint32_t length = work.words_of(column);
     if (row >= length) {
       row -= length;
       column = work.columns - 1 - column;
     }
-    const std::int64_t down = static_cast<std::int64_t>(row) * word_bytes;
-    return Place{work.place.memory + static_cast<std::int64_t>(column) * work.from_stride + down,
-                 work.place.stream + static_cast<std::int64_t>(column) * work.to_stride + down};
+    return work.column_at<Word>(work.place, column)
+        .behind(static_cast<std::int64_t>(row) * word_bytes);
   });
+}
+
+/// Where work.line_mask > 0; `InMemory` is work.has_lines_in_memory.
+template <class Word, bool InMemory>
+HEDDLE_ON_DEVICE void copy_between_by_lines(const TrapezoidBetween& work, const Crew& crew) {
+  copy_groups<Word, true, InMemory>(work, crew);
 }
 
 }  // namespace heddle::packing

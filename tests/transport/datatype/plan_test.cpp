@@ -161,4 +161,27 @@ TEST(Plan, of_nested_doublings_is_folded_without_being_written_out) {
   EXPECT_EQ(loops_of(plan.nest), (Loops{{std::int64_t{1} << 40, 16}}));
 }
 
+TEST(LoopShapes, go_together_by_their_blocks_and_over_a_link_by_those_behind_it) {
+  const auto shape_of = [](const Datatype& type) { return loop_shape(make_plan(type), 1).value(); };
+  const LoopShape run = shape_of(Datatype::contiguous(400, Scalar::float64));
+  const LoopShape part = shape_of(Datatype::vector(20, 20, 23, Scalar::float64));
+  const LoopShape halves = shape_of(Datatype::vector(40, 10, 11, Scalar::float64));
+  const LoopShape transpose =
+      shape_of(Datatype::hvector(20, 1, 8, Datatype::vector(20, 1, 20, Scalar::float64)));
+  const LoopShape shorter = shape_of(Datatype::vector(19, 20, 23, Scalar::float64));
+  const LoopShape triangle =
+      shape_of(Datatype::triangle({.rows = 20, .columns = 20, .leading = 20}, Scalar::float64));
+  for (const LoopShape& other : {run, halves}) {
+    EXPECT_TRUE(part.goes_with(other));
+    EXPECT_TRUE(part.goes_far_with(other));
+  }
+  EXPECT_FALSE(part.goes_with(transpose));
+  EXPECT_TRUE(part.goes_far_with(transpose));
+  EXPECT_FALSE(transpose.goes_far_with(part)) << "single elements behind the link";
+  EXPECT_TRUE(transpose.goes_far_with(transpose)) << "alike";
+  EXPECT_TRUE(triangle.goes_far_with(triangle));
+  EXPECT_FALSE(part.goes_far_with(shorter)) << "fewer bytes";
+  EXPECT_FALSE(run.goes_far_with(triangle));
+}
+
 }  // namespace heddle::test

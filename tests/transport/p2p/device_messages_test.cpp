@@ -33,11 +33,20 @@ struct DeviceMessage : RandomMessage {
         sender(source, somewhere(cluster, from, devices, random)),
         receiver(target, somewhere(cluster, to, devices, random)) {}
 
-  static Device* somewhere(Cluster& cluster, std::int32_t node, std::int32_t devices,
-                           std::mt19937_64& random) {
-    const auto which =
-        static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(devices + 1));
-    return which == devices ? nullptr : &cluster.device(node, which);
+  /// On a device, in host memory that one reaches, or in any.
+  static Where somewhere(Cluster& cluster, std::int32_t node, std::int32_t devices,
+                         std::mt19937_64& random) {
+    Device& device = cluster.device(
+        node, static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(devices)));
+    switch (random() % 5) {
+      case 0:
+        return {};
+      case 1:
+      case 2:
+        return {nullptr, &device};
+      default:
+        return {&device, nullptr};
+    }
   }
   void start_send(Cluster& cluster) {
     send = cluster.at(from).send({sender.address(), source.count, source.type}, NodeId{to}, tag,

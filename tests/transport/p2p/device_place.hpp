@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -16,37 +17,56 @@ inline void copy(Device& device, void* to, const void* from, std::size_t bytes, 
   stream->synchronize();
 }
 
-/// A place of a message in a device's memory, or where it is on the host.
+/// Where a side's memory is: on a device, in host memory that a device reaches in place, or, with
+/// neither, anywhere on the host.
+struct Where {
+  Device* device = nullptr;
+  Device* locked_by = nullptr;
+};
+
+/// A place of a message in memory of that kind.
 class PlaceOnDevice {
  public:
-  PlaceOnDevice(Place& host, Device* device) : host_(host), device_(device) {
-    if (device == nullptr) return;
-    memory_.emplace(*device, host.bytes.size());
-    copy(*device, memory_->address(), host.bytes.data(), host.bytes.size(), true);
+  PlaceOnDevice(Place& host, const Where& where) : host_(host), where_(where) {
+    if (where.device != nullptr) memory_.emplace(*where.device, host.bytes.size());
+    if (where.locked_by != nullptr) {
+      locked_ = static_cast<std::byte*>(where.locked_by->allocate_host(host.bytes.size()));
+    }
+    load(host.bytes);
   }
+  PlaceOnDevice(const PlaceOnDevice&) = delete;
+  PlaceOnDevice& operator=(const PlaceOnDevice&) = delete;
+  ~PlaceOnDevice() {
+    if (locked_ != nullptr) where_.locked_by->free_host(locked_);
+  }
+
   [[nodiscard]] std::byte* address() {
-    return device_ == nullptr ? host_.address() : memory_->address() + Place::rim;
+    if (memory_) return memory_->address() + Place::rim;
+    return locked_ != nullptr ? locked_ + Place::rim : host_.address();
   }
   /// What is there now, rims and gaps too.
   [[nodiscard]] std::vector<std::byte> content() const {
-    if (device_ == nullptr) return host_.bytes;
+    if (locked_ != nullptr) return {locked_, locked_ + host_.bytes.size()};
+    if (!memory_) return host_.bytes;
     std::vector<std::byte> bytes(host_.bytes.size());
-    copy(*device_, bytes.data(), memory_->address(), bytes.size(), false);
+    copy(*where_.device, bytes.data(), memory_->address(), bytes.size(), false);
     return bytes;
   }
   void load(const std::vector<std::byte>& bytes) {
-    if (device_ == nullptr) {
-      host_.bytes = bytes;
+    if (memory_) return copy(*where_.device, memory_->address(), bytes.data(), bytes.size(), true);
+    if (locked_ != nullptr) {
+      std::ranges::copy(bytes, locked_);
     } else {
-      copy(*device_, memory_->address(), bytes.data(), bytes.size(), true);
+      host_.bytes = bytes;
     }
   }
   [[nodiscard]] const std::optional<DeviceBuffer>& memory() const { return memory_; }
 
  private:
   Place& host_;
-  Device* device_;
+  Where where_;
   std::optional<DeviceBuffer> memory_;
+  std::byte* locked_ = nullptr;
 };
 
 }  // namespace heddle::p2p

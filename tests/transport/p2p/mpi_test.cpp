@@ -42,10 +42,19 @@ TEST(EndpointsOverMpi, bring_messages_of_devices_by_every_path) {
   }
 }
 
+/// Host memory that one of a node's devices reaches goes to and from the memory of all of them.
+TEST(EndpointsOverMpi, bring_messages_between_nodes_of_several_devices) {
+  for (const char* path : {"", "--path get", "--path put", "--path ring"}) {
+    check(2,
+          fmt::format("--count 100 --scalars 20000 --devices emulated --device-count 2 {}", path),
+          2);
+  }
+}
+
 TEST(EndpointsOverMpi, do_without_mappings_that_are_refused) {
   check(2, "--count 100 --scalars 50000 --devices emulated --refusing-node 0", 2);
-  const testing::MpiRun told =
-      run(2, 1, "--count 100 --scalars 50000 --devices emulated --refusing-node 0 --tell");
+  const testing::MpiRun told = run(
+      2, 1, "--count 100 --scalars 50000 --devices emulated --on-devices --refusing-node 0 --tell");
   EXPECT_NE(told.output.find("from node 1 to node 0: ring"), std::string::npos) << told.output;
   EXPECT_EQ(told.output.find("from node 1 to node 0: get"), std::string::npos);
 }

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <memory>
 #include <mpi.h>
+#include <optional>
 #include <random>
 #include <string>
 #include <unistd.h>
@@ -28,7 +29,9 @@ struct ProgramOptions {
   std::uint64_t seed = 1;
   std::uint64_t count = 100;
   std::uint64_t scalars = 1000;
-  std::string devices = "none";  ///< or emulated, cuda
+  std::string devices = "none";              ///< or emulated, cuda
+  std::optional<std::int32_t> device_count;  ///< of each node
+  bool on_devices = false;                   ///< all memory, none on the host
   std::string path;
   bool apart = false;      ///< nothing is shared but MPI
   int refusing_node = -1;  ///< its (emulated) devices map nothing
@@ -67,6 +70,7 @@ std::vector<std::unique_ptr<Device>> make_devices(const ProgramOptions& options,
   if (options.devices == "none") return {};
   DeviceOptions wanted;
   wanted.backend = options.devices == "cuda" ? DeviceBackend::cuda : DeviceBackend::emulated;
+  wanted.count = options.device_count;
   wanted.emulated.memory_bytes = std::uint64_t{64} << 20U;
   wanted.emulated.faults.refuse_mappings = node == options.refusing_node;
   wanted.cuda.memory_bytes = std::uint64_t{256} << 20U;
@@ -105,10 +109,15 @@ int run(const ProgramOptions& options) {
   std::vector<std::unique_ptr<PlaceOnDevice>> sources;
   std::vector<std::unique_ptr<PlaceOnDevice>> targets;
   const auto place = [&](Place& host, int at) {
-    Device* device = nullptr;
+    Where where;
     const std::uint64_t draw = random();
-    if (at == node && !own.empty() && draw % 3 != 0) device = own[draw % own.size()];
-    return std::make_unique<PlaceOnDevice>(host, device);
+    if (at == node && !own.empty()) {
+      Device* const device = own[draw % own.size()];
+      const std::uint64_t kind = options.on_devices ? 0 : draw % 4;
+      if (kind < 2) where.device = device;
+      if (kind == 2) where.locked_by = device;
+    }
+    return std::make_unique<PlaceOnDevice>(host, where);
   };
   for (std::uint64_t i = 0; i < options.count; ++i) {
     RandomMessage& m = messages.emplace_back(wire.nodes(), options.scalars, random);
@@ -146,7 +155,14 @@ int run(const ProgramOptions& options) {
     while (!std::ranges::all_of(requests, [](const Request& r) { return r.done(); })) {
       endpoint.progress();
     }
-    for (const Request& request : requests) request.wait();
+    for (const Request& request : requests) {
+      try {
+        request.wait();
+      } catch (const Error& error) {
+        std::fprintf(stderr, "node %d: %s\n", node, error.what());
+        ++wrong;
+      }
+    }
     meet(endpoint);
     while (!endpoint.is_idle()) endpoint.progress();
     meet(endpoint);
@@ -175,6 +191,8 @@ int main(int count, char** arguments) {
     app.add_option("--count", options.count, "messages");
     app.add_option("--scalars", options.scalars, "longest message");
     app.add_option("--devices", options.devices, "none, emulated, cuda");
+    app.add_option("--device-count", options.device_count, "of each node");
+    app.add_flag("--on-devices", options.on_devices, "all memory, none on the host");
     app.add_option("--path", options.path, "taken wherever it can be");
     app.add_flag("--apart", options.apart, "nothing is shared but MPI");
     app.add_option("--refusing-node", options.refusing_node, "whose devices map nothing");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 
 namespace heddle::p2p {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 constexpr SideFacts device_run{.on_device = true};
 constexpr SideFacts device_parts{.on_device = true, .is_contiguous = false};
 constexpr SideFacts host_run{};
+constexpr SideFacts locked_run{.is_locked = true};
+constexpr SideFacts locked_parts{.is_contiguous = false, .is_locked = true};
+constexpr SideFacts host_parts{.is_contiguous = false};
 
 Path chosen(const Situation& situation) {
   return choose_path(situation, {}, {}, std::nullopt).path();
@@ -57,6 +61,55 @@ TEST(Path, reads_parts_of_a_matrix_as_they_lie_where_one_kernel_can) {
   EXPECT_EQ(chosen(s), Path::get);
   s.no_between = "unlike";
   EXPECT_EQ(lack(choose_path(s, {}, {}, std::nullopt), Path::get), "unlike");
+}
+
+TEST(Path, lets_devices_bring_what_lies_in_locked_memory_of_hosts) {
+  for (const SideFacts& locked : {locked_run, locked_parts}) {
+    Situation s{.bytes = 64'000'000, .sender = locked, .receiver = device_run};
+    EXPECT_EQ(chosen(s), Path::put);
+    s.receiver = device_parts;
+    EXPECT_EQ(chosen(s), Path::ring) << "elements are not alike";
+    s.no_between = {};
+    EXPECT_EQ(chosen(s), Path::put);
+    s = {.bytes = 64'000'000, .sender = device_run, .receiver = locked};
+    EXPECT_EQ(chosen(s), Path::get);
+    s.sender = device_parts;
+    EXPECT_EQ(chosen(s), Path::ring);
+    s.no_between = {};
+    EXPECT_EQ(chosen(s), Path::get);
+  }
+}
+
+TEST(Path, lets_cores_bring_what_no_device_reaches) {
+  for (const SideFacts& host : {host_run, host_parts}) {
+    Situation s{.bytes = 64'000'000, .sender = host, .receiver = device_run, .no_between = {}};
+    EXPECT_EQ(chosen(s), Path::shared);
+    for (const Path path : {Path::put, Path::ring}) {
+      EXPECT_EQ(lack(choose_path(s, {}, {}, std::nullopt), path),
+                "devices do not reach the sender's memory");
+    }
+    std::swap(s.sender, s.receiver);
+    EXPECT_EQ(chosen(s), Path::shared);
+    for (const Path path : {Path::get, Path::ring}) {
+      EXPECT_EQ(lack(choose_path(s, {}, {}, std::nullopt), path),
+                "devices do not reach the receiver's memory");
+    }
+  }
+}
+
+/// Both nodes' processes work on the ring, and each piece waits for two changes of the process.
+TEST(Path, by_rings_on_a_gpu_that_serves_processes_in_turns_costs_a_turn_at_each_side) {
+  Situation s{.bytes = 1 << 20, .sender = locked_parts, .receiver = device_parts};
+  const auto ring_us = [&] { return choose_path(s, {}, {}, Path::ring).predicted_us(); };
+  const double alone_us = ring_us();
+  s.same_device = s.takes_turns = true;
+  EXPECT_DOUBLE_EQ(ring_us(), alone_us + 2 * PathRates{}.turn_us);
+  s.no_between = {};
+  s.works_here = true;
+  const double put_us = choose_path(s, {}, {}, Path::put).predicted_us();
+  s.works_here = s.takes_turns = false;
+  EXPECT_DOUBLE_EQ(choose_path(s, {}, {}, Path::put).predicted_us(), put_us)
+      << "the sender alone works";
 }
 
 TEST(Path, takes_no_mapping_that_is_not_there_yet) {

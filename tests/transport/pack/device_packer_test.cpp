@@ -71,7 +71,7 @@ class Image {
   std::byte* host_;
 };
 
-/// The packed side: memory of the device or, in place, of its host.
+/// The packed side, or that of the elements: memory of the device or, in place, of its host.
 class PackedSide {
  public:
   PackedSide(Device& device, std::size_t bytes, bool is_on_host)
@@ -125,6 +125,13 @@ class DevicePackerTest : public testing::DeviceTest {
   [[nodiscard]] const PackedSide& packed(bool is_on_host) const {
     return is_on_host ? *in_host_ : *packed_;
   }
+  /// In the device's memory or in that of the host, where packed bytes may be otherwise.
+  void set_elements(bool on_host, const std::vector<std::byte>& bytes) const {
+    on_host ? in_host_->set(*stream_, bytes) : memory_->set(*stream_, bytes);
+  }
+  [[nodiscard]] std::vector<std::byte> get_elements(bool on_host, std::size_t bytes) const {
+    return on_host ? in_host_->get(*stream_, bytes) : memory_->get(*stream_, bytes);
+  }
   /// The slow backend is there for its orders, not for its numbers.
   [[nodiscard]] std::uint64_t share_of(std::uint64_t seeds) const {
     return GetParam().name == "emulated_adverse" ? seeds / 20 + 1 : seeds;
@@ -146,8 +153,12 @@ HEDDLE_ON_ALL_BACKENDS(DevicePackerTest);
 void DevicePackerTest::check(DevicePacker& packer, const Plan& plan, std::int64_t count,
                              Elements& elements, RandomType& random) {
   const auto ranges = random_ranges(random, elements.stream_bytes(), 3);
-  const PackedSide& side = packed(random.one_in(2));
-  const PackOptions options{static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
+  // One of both sides may be on the host.
+  const bool on_host = random.one_in(3);
+  const PackedSide& side = packed(!on_host && random.one_in(2));
+  const PackOptions options{
+      .blocks_max = static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4)),
+      .on_host = on_host};
   // Pieces lie one behind the other with a gap, at any alignment.
   std::vector<std::size_t> places;
   std::size_t end = 0;
@@ -159,9 +170,11 @@ void DevicePackerTest::check(DevicePacker& packer, const Plan& plan, std::int64_
   ASSERT_LE(end, packed_bytes);
 
   std::vector<std::byte> expected(end, Elements::sentinel);
-  memory().set(stream(), elements.bytes());
+  set_elements(on_host, elements.bytes());
   side.set(stream(), expected);
-  std::byte* origin = memory().address() + elements.origin();
+  std::byte* const begin =
+      on_host ? static_cast<std::byte*>(packed(true).at(0).address) : memory().address();
+  std::byte* const origin = begin + elements.origin();
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     packer.pack(stream(), plan, count, origin, ranges[i], side.at(places[i]), options);
     const std::vector<std::byte> right = elements.packed(ranges[i]);
@@ -169,12 +182,12 @@ void DevicePackerTest::check(DevicePacker& packer, const Plan& plan, std::int64_
               expected.begin() + static_cast<std::ptrdiff_t>(places[i]));
   }
   ASSERT_TRUE(side.get(stream(), end) == expected);
-  ASSERT_TRUE(memory().get(stream(), elements.bytes().size()) == elements.bytes());
+  ASSERT_TRUE(get_elements(on_host, elements.bytes().size()) == elements.bytes());
   if (!is_receivable(*plan, count)) return;
 
   const std::vector<std::byte> bytes = counted_bytes(elements.stream_bytes());
   std::vector<std::byte> unpacked(elements.bytes().size(), Elements::sentinel);
-  memory().set(stream(), unpacked);
+  set_elements(on_host, unpacked);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     std::copy_n(bytes.begin() + ranges[i].begin, ranges[i].bytes,
                 expected.begin() + static_cast<std::ptrdiff_t>(places[i]));
@@ -186,7 +199,7 @@ void DevicePackerTest::check(DevicePacker& packer, const Plan& plan, std::int64_
   for (std::int64_t i = 0; i < elements.stream_bytes(); ++i) {
     unpacked[elements.place(i)] = bytes[static_cast<std::size_t>(i)];
   }
-  ASSERT_TRUE(memory().get(stream(), unpacked.size()) == unpacked);
+  ASSERT_TRUE(get_elements(on_host, unpacked.size()) == unpacked);
 }
 
 /// Blocks at irregular distances, `count` of them.
@@ -448,9 +461,62 @@ TEST_P(DevicePackerTest, transfers_from_any_loops_to_others) {
         static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
     packer.transfer(stream(), *from_shape,
                     {source.address() + shift + from.true_lower_bound, &source_device}, *to_shape,
-                    memory().address() + shift + to.true_lower_bound, options);
+                    {memory().address() + shift + to.true_lower_bound, &device()}, options);
     ASSERT_TRUE(memory().get(stream(), expected.size()) == expected);
   }
+}
+
+/// Small ones of any kind, and long columns as copy engines and kernels that go by lines like them.
+TEST_P(DevicePackerTest, transfers_from_loops_on_the_host_and_to_them) {
+  DevicePacker packer(device(), small());
+  int done = 0;
+  for (const std::uint64_t seed : seeds(share_of(400))) {
+    SCOPED_TRACE(replay_hint(seed));
+    RandomType random(seed);
+    ShapePair pair = random_pair(random);
+    if (random.one_in(2)) {
+      const std::int64_t rows = random.number(60, 700);
+      const std::int64_t columns = random.number(1, 20);
+      const auto column = [&] {
+        const std::int64_t leading =
+            random.one_in(3) ? rows : (rows + random.number(0, 16)) / 8 * 8 + 8;
+        return random.one_in(3)
+                   ? Datatype::triangle({.rows = rows, .columns = columns, .leading = leading},
+                                        Scalar::float64)
+                   : Datatype::vector(columns, rows, leading, Scalar::float64);
+      };
+      pair = {column(), column()};
+    }
+    const PackPlan from = make_plan(pair.from);
+    const PackPlan to = make_plan(pair.to);
+    const auto from_shape = loop_shape(from, 1);
+    const auto to_shape = loop_shape(to, 1);
+    if (!from_shape || !to_shape || !from_shape->fits(*to_shape)) continue;
+    ++done;
+    const bool from_host = random.one_in(2);
+    const auto shift = static_cast<std::size_t>(random.one_in(2) ? 0 : 8 * random.number(1, 15));
+    const auto room = static_cast<std::size_t>(from.true_upper_bound) + shift;
+    ASSERT_LE(room, packed_bytes);
+    const std::vector<std::byte> content = counted_bytes(static_cast<std::int64_t>(room));
+    std::vector<std::byte> expected(static_cast<std::size_t>(to.true_upper_bound) + shift + 64,
+                                    Elements::sentinel);
+    set_elements(from_host, content);
+    set_elements(!from_host, expected);
+    move_by_host(from, content.data() + shift, to, expected.data() + shift);
+    const auto place = [&](bool on_host, std::int64_t offset) {
+      const Destination begin =
+          on_host ? packed(true).at(0) : Destination{memory().address(), &device()};
+      return Destination{static_cast<std::byte*>(begin.address) + shift + offset, begin.device};
+    };
+    const Destination source = place(from_host, from.true_lower_bound);
+    const PackOptions options{
+        static_cast<std::uint32_t>(random.one_in(2) ? 0 : random.number(1, 4))};
+    packer.transfer(stream(), *from_shape, {source.address, source.device}, *to_shape,
+                    place(!from_host, to.true_lower_bound), options);
+    ASSERT_TRUE(get_elements(!from_host, expected.size()) == expected);
+    ASSERT_TRUE(get_elements(from_host, content.size()) == content);
+  }
+  EXPECT_GT(done, 0);
 }
 
 TEST_P(DevicePackerTest, refuses_ranges_beyond_the_stream_and_negative_counts) {

@@ -31,7 +31,7 @@ bool is_receivable(const PackPlan& plan, std::int64_t count) {
 /// One direction on a grid of some threads.
 void run_on_grid(const PackPlan& plan, std::int64_t count, std::byte* memory,
                  const StreamRange& range, std::byte* packed, HostGrid& grid, bool packs,
-                 bool is_far = false) {
+                 packing::FarSide far = packing::FarSide::none) {
   if (range.bytes == 0) return;
   const LoopNest nest = plan.nest_of(count);
   if (plan.body == PackPlan::Body::units) {
@@ -46,9 +46,9 @@ void run_on_grid(const PackPlan& plan, std::int64_t count, std::byte* memory,
     work.lanes_log2 = packing::lanes_log2_for(nest.body_bytes / work.count);
     packing::prepare(work, grid);
   } else {
-    packing::prepare(packing::BlocksWork{plan.body, packs, 0, nest, plan.triangle, memory, packed,
-                                         range, is_far},
-                     grid);
+    packing::prepare(
+        packing::BlocksWork{plan.body, packs, 0, nest, plan.triangle, memory, packed, range, far},
+        grid);
   }
 }
 
@@ -86,6 +86,23 @@ void check(const PackPlan& plan, std::int64_t count, Elements& elements, RandomT
     expected[elements.place(i)] = stream[static_cast<std::size_t>(i)];
   }
   ASSERT_TRUE(unpacked == expected);
+}
+
+/// What a copy engine is told of blocks is what the shapes are.
+void check_columns(const packing::BetweenWork& work, const PackPlan& from, const PackPlan& to) {
+  const auto columns = work.columns();
+  if (!columns) return;
+  std::vector<std::byte> expected(static_cast<std::size_t>(to.true_upper_bound));
+  std::vector<std::byte> target = expected;
+  const std::vector<std::byte> source = counted_bytes(from.true_upper_bound);
+  move_by_host(from, source.data(), to, expected.data());
+  const std::byte* const begin = source.data() + from.true_lower_bound + work.from_nest.offset;
+  std::byte* const place = target.data() + to.true_lower_bound + work.to_nest.offset;
+  for (std::size_t column = 0; column < columns->columns; ++column) {
+    std::copy_n(begin + column * columns->source_leading, columns->column_bytes,
+                place + column * columns->destination_leading);
+  }
+  ASSERT_EQ(target, expected);
 }
 
 }  // namespace
@@ -147,17 +164,19 @@ TEST(DeviceWork, copies_from_any_loops_to_others) {
     move_by_host(from, source.data() + shift, to, expected.data() + shift);
 
     packing::BetweenWork work = packing::BetweenWork::of(*from_shape, *to_shape);
+    work.far = static_cast<packing::FarSide>(random.number(0, 2));
     work.from = source.data() + shift + from.true_lower_bound;
     work.to = target.data() + shift + to.true_lower_bound;
     HostGrid grid(true, static_cast<std::uint32_t>(random.number(1, 5)), 32);
     packing::prepare(work, grid);
     ASSERT_EQ(target, expected);
     EXPECT_GE(grid.between, 1);
+    check_columns(work, from, to);
   }
   EXPECT_TRUE(alike > 1000 || simulation::seeds(2000).size() < 2000) << alike;
 }
 
-/// Long columns, whose lines in the stream are touched as wholes, beginning anywhere in one.
+/// Long columns, whose lines on the far side are touched as wholes, beginning anywhere in one.
 TEST(DeviceWork, moves_triangles_line_by_line) {
   for (const std::uint64_t seed : seeds(300)) {
     SCOPED_TRACE(replay_hint(seed));
@@ -183,8 +202,9 @@ TEST(DeviceWork, moves_triangles_line_by_line) {
     pack(plan, count, memory.data(), range, expected.data() + shift);
     std::vector<std::byte> packed(shift + bytes, Elements::sentinel);
     std::vector<std::byte> source = memory;
+    const auto far = static_cast<packing::FarSide>(random.number(0, 2));
     HostGrid packing_grid(true, blocks, 64);
-    run_on_grid(plan, count, source.data(), range, packed.data() + shift, packing_grid, true, true);
+    run_on_grid(plan, count, source.data(), range, packed.data() + shift, packing_grid, true, far);
     ASSERT_TRUE(packed == expected);
     ASSERT_TRUE(source == memory);
 
@@ -193,7 +213,7 @@ TEST(DeviceWork, moves_triangles_line_by_line) {
     std::vector<std::byte> unpacked(memory.size(), Elements::sentinel);
     HostGrid unpacking_grid(false, blocks, 64);
     run_on_grid(plan, count, unpacked.data(), range, packed.data() + shift, unpacking_grid, false,
-                true);
+                far);
     ASSERT_TRUE(unpacked == right);
   }
 }
@@ -224,6 +244,52 @@ TEST(DeviceWork, unpacks_long_blocks_by_lines_of_memory) {
       EXPECT_TRUE(grid.trapezoids > 0 || range.bytes < plan.size);
     }
   }
+}
+
+/// Columns long enough for it, from memory to memory: those of triangles, and those of matrices,
+/// one side of which may be a single run.
+TEST(DeviceWork, copies_columns_by_lines_of_the_far_side) {
+  int by_lines = 0;
+  for (const std::uint64_t seed : seeds(200)) {
+    SCOPED_TRACE(replay_hint(seed));
+    RandomType random(seed);
+    const Scalar scalar = random.one_in(3) ? Scalar::float32 : Scalar::float64;
+    const bool are_triangles = random.one_in(2);
+    const std::int64_t rows = are_triangles ? random.number(300, 400) : random.number(1024, 1400);
+    const std::int64_t columns = are_triangles ? random.number(2, rows) : random.number(2, 30);
+    const auto part = random.one_in(2) ? Datatype::TriangleShape::Part::lower
+                                       : Datatype::TriangleShape::Part::upper;
+    const bool has_diagonal = random.one_in(2);
+    const auto type = [&] {
+      const std::int64_t leading = rows + (random.one_in(3) ? 0 : random.number(1, 40));
+      return are_triangles
+                 ? Datatype::triangle({part, has_diagonal, rows, columns, leading}, scalar)
+                 : Datatype::vector(columns, rows, leading, scalar);
+    };
+    const PackPlan from = make_plan(type());
+    const PackPlan to = make_plan(type());
+    const auto from_shape = loop_shape(from, 1);
+    const auto to_shape = loop_shape(to, 1);
+    ASSERT_TRUE(from_shape && to_shape && from_shape->fits(*to_shape));
+    const auto shift = static_cast<std::size_t>(size_of(scalar) * random.number(0, 20));
+    // No longer than they must be, so that a sanitizer sees what goes beyond.
+    const std::vector<std::byte> source =
+        counted_bytes(from.true_upper_bound + static_cast<std::int64_t>(shift));
+    std::vector<std::byte> expected(static_cast<std::size_t>(to.true_upper_bound) + shift,
+                                    Elements::sentinel);
+    std::vector<std::byte> target = expected;
+    move_by_host(from, source.data() + shift, to, expected.data() + shift);
+    packing::BetweenWork work = packing::BetweenWork::of(*from_shape, *to_shape);
+    work.far = random.one_in(2) ? packing::FarSide::memory : packing::FarSide::stream;
+    work.from = source.data() + shift + from.true_lower_bound;
+    work.to = target.data() + shift + to.true_lower_bound;
+    HostGrid grid(true, static_cast<std::uint32_t>(random.number(1, 5)), 64);
+    packing::prepare(work, grid);
+    ASSERT_EQ(target, expected);
+    by_lines += grid.by_lines;
+    EXPECT_TRUE(grid.by_lines > 0 || are_triangles) << "columns of 4096 bytes and more";
+  }
+  EXPECT_TRUE(by_lines > 150 || simulation::seeds(200).size() < 200) << by_lines;
 }
 
 TEST(DeviceWork, takes_tiles_for_transposes_and_pairs_of_columns_for_triangles) {

@@ -93,9 +93,17 @@ class HostGrid final : public packing::Launcher {
 
   void launch(const packing::TrapezoidBetween& work, std::size_t word_bytes) override {
     ++between;
+    if (work.line_mask > 0) ++by_lines;
     with_word(word_bytes, [&](auto word) {
+      using Word = decltype(word);
       each_thread([&](auto, const packing::Crew& crew) {
-        packing::copy_between<decltype(word)>(work, crew);
+        if (work.line_mask > 0 && work.has_lines_in_memory) {
+          packing::copy_between_by_lines<Word, true>(work, crew);
+        } else if (work.line_mask > 0) {
+          packing::copy_between_by_lines<Word, false>(work, crew);
+        } else {
+          packing::copy_between<Word>(work, crew);
+        }
       });
     });
   }
@@ -104,6 +112,7 @@ class HostGrid final : public packing::Launcher {
   int transposed = 0;
   int trapezoids = 0;
   int between = 0;
+  int by_lines = 0;  ///< of these
 
  private:
   template <class Call>
