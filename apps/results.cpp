@@ -51,7 +51,7 @@ std::string Results::stage(const std::string& path) {
   Entry entry;
   entry.path = path;
   entry.target = target_of(path);
-  const std::string name = fmt::format("{}.{}.heddle-part", entry.target, ::getpid());
+  std::string name = fmt::format("{}.{}.heddle-part", entry.target, ::getpid());
   entry.temporary = std::make_unique<TemporaryName>(janitor_, name);
   entry.inner =
       std::make_unique<TemporaryName>(janitor_, trace::AtomicFile::temporary_path_of(name));

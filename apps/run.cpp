@@ -52,7 +52,7 @@ void Run::complain(const std::string& message) const {
 }
 
 void Run::leave(int status) {
-  if (interrupted()) interrupts_->await_end();
+  if (interrupted()) Interrupts::await_end();
   janitor_->finish();
   static_cast<void>(std::fflush(nullptr));
   ::_exit(status);

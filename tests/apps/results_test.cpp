@@ -22,7 +22,7 @@ using testing::TemporaryFolder;
 class ResultsOf : public ::testing::Test {
  protected:
   ResultsOf() { results_ = std::make_unique<Results>(janitor_); }
-  void expect_files(std::vector<std::string> expected) const {
+  void expect_files(const std::vector<std::string>& expected) const {
     std::vector<std::string> names = folder_.names();
     std::sort(names.begin(), names.end());
     EXPECT_EQ(names, expected);

@@ -46,10 +46,9 @@ class Interrupted : public HeddleRun {
 
   [[nodiscard]] bool is_new(const char* name) const { return read_file(folder_ / name) != "old"; }
   [[nodiscard]] bool has_part(const std::string& name) const {
-    for (const std::string& file : folder_.names()) {
-      if (file.starts_with(name + ".") && contains(file, "heddle-part")) return true;
-    }
-    return false;
+    return std::ranges::any_of(folder_.names(), [&](const std::string& file) {
+      return file.starts_with(name + ".") && contains(file, "heddle-part");
+    });
   }
 
   [[nodiscard]] static bool has_ended(const Process& process) {
