@@ -21,6 +21,7 @@
 #include "apps/tuning/messages.hpp"
 #include "apps/tuning/products.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "kernels/cpu/blas_memory.hpp"
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/tuning.hpp"
 #include "node-runtime/wanted_devices.hpp"
@@ -164,6 +165,10 @@ class Tuner {
 
  private:
   void prepare_kernels() {
+    const CpuTopology topology = CpuTopology::detect();
+    workers_.count = static_cast<std::int32_t>(
+        config_.runtime.cpu_workers.value_or(topology.compute_thread_count()));
+    static_cast<void>(memory_beside_blas(workers_.count));
     openblas_ = identify_openblas();
     std::optional<std::filesystem::path> named;
     if (config_.machine) named = *config_.machine;
@@ -178,9 +183,6 @@ class Tuner {
     kernels_ = *profile.kernels;
     explanation_ = profile.explanation;
     static_cast<void>(load_blas(profile.blas));
-    const CpuTopology topology = CpuTopology::detect();
-    workers_.count = static_cast<std::int32_t>(
-        config_.runtime.cpu_workers.value_or(topology.compute_thread_count()));
     const auto cores = topology.cores();
     if (static_cast<std::size_t>(workers_.count) <= cores.size()) {
       workers_.cores.assign(cores.begin(), cores.begin() + workers_.count);

@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include "base/process_limits.hpp"
-#include "base/units.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "kernels/cpu/blas_memory.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/path_rates.hpp"
 #include "node-runtime/threads/loops.hpp"
@@ -135,28 +135,12 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   }
 }
 
-/// A limit of this process's own memory counts like memory that is there, less what its threads
-/// take of it: each has a stack, an arena of malloc() and a buffer of OpenBLAS, which waits for
-/// ever for a buffer that the system refuses.
+/// A limit of this process's own memory counts like memory that is there.
 void Node::Parts::count_memory_limit() {
-  constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
-  constexpr std::uint64_t bytes_of_library = 64 * mebibyte;  // OpenBLAS itself, not loaded yet
-  constexpr std::uint64_t bytes_of_worker = (128 + 64 + 8) * mebibyte;
-  constexpr std::uint64_t bytes_of_message_thread = (64 + 8 + 16) * mebibyte;  // and its ring
-  const auto limit = memory_limit();
-  if (!limit) return;
-  const std::uint64_t needed = bytes_of_library +
-                               static_cast<std::uint64_t>(facts.cpu_workers) * bytes_of_worker +
-                               (facts.nodes > 1 ? bytes_of_message_thread : 0);
-  if (limit->left() <= needed) {
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("not enough memory: {}, but {} more are needed before any matrix, for a "
-                    "number of CPU workers of {}; raise the limit, or set "
-                    "runtime.cpu_workers to fewer",
-                    describe(*limit), format_bytes(needed), facts.cpu_workers));
-  }
-  facts.memory_available_bytes = std::min(facts.memory_available_bytes, limit->left() - needed);
+  // The thread of messages: an arena, a stack, the memory that it shares with the host's nodes.
+  constexpr std::uint64_t message_bytes = std::uint64_t{64 + 8 + 16} << 20U;
+  const auto left = memory_beside_blas(facts.cpu_workers, facts.nodes > 1 ? message_bytes : 0);
+  if (left) facts.memory_available_bytes = std::min(facts.memory_available_bytes, *left);
 }
 
 void Node::Parts::decide() {

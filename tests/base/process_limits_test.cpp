@@ -29,7 +29,7 @@ bool contains(const Error& error, const char* part) {
 }  // namespace
 
 TEST(ProcessLimits, of_memory_are_found_with_what_is_used) {
-  constexpr std::uint64_t bytes = std::uint64_t{1} << 45U;
+  constexpr std::uint64_t bytes = std::uint64_t{1} << 60U;
   expect_under_limit(RLIMIT_AS, bytes, [] {
     const auto limit = memory_limit();
     return limit && limit->bytes == bytes && limit->used > 0 &&
@@ -37,17 +37,18 @@ TEST(ProcessLimits, of_memory_are_found_with_what_is_used) {
            contains(memory_refused("a test", 1024),
                     "1.00 KiB of memory for a test; the process's "
                     "address space (ulimit -v) is limited to "
-                    "32.00 TiB");
+                    "1048576.00 TiB");
   });
   expect_under_limit(RLIMIT_DATA, bytes, [] {
-    return contains(out_of_memory(), "private memory (ulimit -d) is limited to 32.00 TiB");
+    return contains(out_of_memory(), "private memory (ulimit -d) is limited to 1048576.00 TiB");
   });
 }
 
 TEST(ProcessLimits, of_threads_are_told_with_the_threads_name) {
   expect_under_limit(RLIMIT_NPROC, 12345, [] {
     const Error error = thread_refused("worker 3", "no");
-    return error.code() == ErrorCode::usage && contains(error, "no thread or process for worker 3: no") &&
+    return error.code() == ErrorCode::usage &&
+           contains(error, "no thread or process for worker 3: no") &&
            contains(error, "12345 processes and threads (ulimit -u)");
   });
 }

@@ -144,6 +144,11 @@ TEST_F(Launch, with_little_address_space_says_the_limit_and_what_is_needed) {
                                          kib, HEDDLE_BINARY)});
     expect_told(ended, 2, {"ulimit -v", "MiB"});
   }
+  expect_told(run({"bash", "-c",
+                   fmt::format("ulimit -v 400000; {} tune --output machine.yaml --set "
+                               "runtime.cpu_workers=2",
+                               HEDDLE_BINARY)}),
+              2, {"ulimit -v", "MiB"});
   for (const char* limit : {"-v 100000", "-v 200000", "-v 300000", "-d 200000"}) {
     for (const int nodes : {2, 3}) {
       SCOPED_TRACE(limit);
