@@ -13,6 +13,7 @@
 #include "apps/report.hpp"
 #include "apps/terminal.hpp"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "base/units.hpp"
 #include "replay/analysis.hpp"
 #include "replay/run.hpp"
@@ -58,7 +59,7 @@ int analyze(const AnalyzeOptions& options, Results& results) {
     print(is_one ? analysis_table(run, analysis) : analysis_heading(run, analysis));
     if (options.report || html) report.push_back(to_json(run, analysis));
     if (html) html->add(run, analysis, report.back());
-    runs.push_back({path, facts_of(run, *job), std::move(analysis)});
+    runs.push_back({printable(path), facts_of(run, *job), std::move(analysis)});
   }
   if (!is_one) print(comparison_table(runs));
   std::string about_page;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "node-runtime/trace/counter_names.hpp"
 #include "node-runtime/trace/node_file.hpp"
 #include "node-runtime/trace/rows.hpp"
@@ -261,7 +262,9 @@ class OneRun {
 /// Adds what the nodes have recorded, one after the other.
 class RunMaker {
  public:
-  explicit RunMaker(std::string source) : names_(run_.names) { run_.source = std::move(source); }
+  explicit RunMaker(const std::string& source) : names_(run_.names) {
+    run_.source = printable(source);  // for tables and pages
+  }
 
   /// `is_whole`: all that the node recorded was read.
   void add(const trace::NodeTrace& trace, const std::string& file, bool is_whole) {
@@ -338,8 +341,8 @@ std::string RunTrace::label_of(const Task& task) const {
                      task.tile.index / matrix->tile_rows);
 }
 
-RunTrace make_run(std::string source, const std::vector<trace::NodeTrace>& traces) {
-  RunMaker maker(std::move(source));
+RunTrace make_run(const std::string& source, const std::vector<trace::NodeTrace>& traces) {
+  RunMaker maker(source);
   for (const trace::NodeTrace& trace : traces) maker.add(trace, "a trace in memory", true);
   return maker.take();
 }

@@ -180,6 +180,7 @@ struct SalvagedRun {
 [[nodiscard]] SalvagedRun salvage_run(const std::filesystem::path& path);
 
 /// The same as load_run() from memory. The traces are of different nodes of one run.
-[[nodiscard]] RunTrace make_run(std::string source, const std::vector<trace::NodeTrace>& traces);
+[[nodiscard]] RunTrace make_run(const std::string& source,
+                                const std::vector<trace::NodeTrace>& traces);
 
 }  // namespace heddle::replay

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fmt/format.h>
 #include <string>
 
@@ -181,6 +182,20 @@ TEST_F(Formats, control_characters_of_inputs_are_written_out) {
         run(alone({"\x1b[2J"})), run(alone({"generate", "--kind", "\x1b[2J", "-n", "3"}))}) {
     EXPECT_EQ(ended.status, 2) << ended.error;
     expect_no_control_characters(ended.error);
+  }
+}
+
+TEST_F(Formats, names_of_traces_are_written_out) {
+  static_cast<void>(solved("problem: {matrix: {generate: spd, n: 30}}\n", 0, {"--trace", "run"}));
+  const std::string name = "r\x1b[2J\xE9\n";
+  std::filesystem::rename(folder_ / "run", folder_ / name);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"analyze", name},
+                                                {"analyze", name, name, "--report", "a.json"},
+                                                {"replay", name}}) {
+    const Ended ended = run(alone(words));
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    EXPECT_NE(ended.out.find("r\\x1B[2J\\xE9\\n"), std::string::npos) << ended.out;
+    expect_no_control_characters(ended.out + ended.error);
   }
 }
 
