@@ -33,7 +33,7 @@ Role role_of(std::string_view name) {
   return Role::other;
 }
 
-/// Names of several nodes as those of one run.
+/// Names of several nodes as those of one run, as tables and pages may show them.
 class Names {
  public:
   explicit Names(std::vector<std::string>& all) : all_(all) {}
@@ -45,7 +45,7 @@ class Names {
     for (const std::string& text : names) {
       const auto next = trace::NameId(static_cast<std::uint32_t>(all_.size()));
       const auto [entry, is_new] = ids_.try_emplace(text, next);
-      if (is_new) all_.push_back(text);
+      if (is_new) all_.push_back(printable(text));
       ids.push_back(entry->second);
     }
     return ids;
@@ -81,7 +81,7 @@ class NodeReader {
     thread_ = ThreadId(static_cast<std::int32_t>(run_.threads.size()));
     Thread thread;
     thread.node = trace_.node;
-    thread.name = row.name;
+    thread.name = printable(row.name);
     thread.role = role_of(row.name);
     thread.sort_order = row.sort_order;
     thread.dropped = row.dropped;
@@ -302,7 +302,7 @@ class RunMaker {
       const auto known = std::ranges::lower_bound(run_.matrices, matrix.matrix, {},
                                                   &trace::MatrixDescription::matrix);
       if (known != run_.matrices.end() && known->matrix == matrix.matrix) continue;
-      run_.matrices.insert(known, matrix);
+      run_.matrices.insert(known, matrix)->name = printable(matrix.name);
     }
   }
 

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/printable.hpp"
 #include "node-runtime/trace/atomic_file.hpp"
 #include "node-runtime/trace/file_format.hpp"
 #include "node-runtime/trace/node_file_writer.hpp"
@@ -47,8 +46,6 @@ class PayloadReader {
     const auto bytes = take(size);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  /// A text that tables and pages show.
-  [[nodiscard]] std::string get_name() { return printable(get_text()); }
 
  private:
   std::span<const std::byte> take(std::size_t size) {
@@ -208,7 +205,7 @@ class NodeFileReader {
         return;
       case ChunkType::names:
         for (auto count = from.get<std::uint32_t>(); count > 0; --count) {
-          trace_.names.push_back(from.get_name());
+          trace_.names.push_back(from.get_text());
         }
         return;
       case ChunkType::matrices:
@@ -216,7 +213,7 @@ class NodeFileReader {
         return;
       case ChunkType::thread: {
         ThreadRecords& thread = trace_.threads.emplace_back();
-        thread.name = from.get_name();
+        thread.name = from.get_text();
         thread.sort_order = from.get<std::int32_t>();
         return;
       }
@@ -238,7 +235,7 @@ class NodeFileReader {
     matrix.matrix = from.get<std::int32_t>();
     matrix.tile_rows = from.get<std::int32_t>();
     matrix.tile_columns = from.get<std::int32_t>();
-    matrix.name = from.get_name();
+    matrix.name = from.get_text();
     const auto known =
         std::ranges::lower_bound(trace_.matrices, matrix.matrix, {}, &MatrixDescription::matrix);
     if (known != trace_.matrices.end() && known->matrix == matrix.matrix) {
