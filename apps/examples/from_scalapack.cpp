@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <base/standard_streams.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -396,6 +397,8 @@ std::int64_t number(int count, char** words, int at, std::int64_t otherwise, std
 }  // namespace
 
 int main(int count, char** words) {
+  // First of all: else what is printed could go into a file or socket that has got the number.
+  heddle::open_standard_streams();
   int provided = 0;
   MPI_Init_thread(&count, &words, MPI_THREAD_SERIALIZED, &provided);
   int status = 0;
