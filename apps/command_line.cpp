@@ -3,12 +3,16 @@
 #include <csignal>
 #include <exception>
 #include <fmt/format.h>
+#include <memory>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <string_view>
 
 #include "apps/crash_handlers.hpp"
+#include "apps/help_format.hpp"
 #include "apps/launcher.hpp"
+#include "apps/old_spellings.hpp"
 #include "apps/report.hpp"
 #include "apps/terminal.hpp"
 #include "base/nearest.hpp"
@@ -30,9 +34,9 @@ std::string commands_of(const CLI::App& app) {
 
 /// What is wrong with the first word that should be a command and is none, up to the end of that
 /// clause; empty where there is no such word.
-std::string unknown_command(const CLI::App& app, int count, char** words) {
+std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* at = &app;
-  for (int i = 1; i < count; ++i) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
     const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
     const std::string_view word = words[i];
     if (commands.empty() || word.starts_with('-')) return {};
@@ -54,13 +58,14 @@ std::string unknown_command(const CLI::App& app, int count, char** words) {
 
 /// The exit status when there is nothing to do but to print, which the first process does; nothing
 /// where there is work to do. Throws Error(usage) for a line that cannot be read.
-std::optional<int> parse(CLI::App& app, int count, char** words, bool first) {
-  if (count <= 1) {
+std::optional<int> parse(CLI::App& app, const std::vector<std::string>& words, bool first) {
+  if (words.size() <= 1) {
     if (first) print(app.help());
     return 0;
   }
   try {
-    app.parse(count, words);
+    // CLI11 takes the last word first.
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend() - 1));
   } catch (const CLI::ParseError& stop) {
     std::ostringstream out;
     std::ostringstream error;
@@ -68,7 +73,7 @@ std::optional<int> parse(CLI::App& app, int count, char** words, bool first) {
       if (first) print(out.str());
       return 0;
     }
-    std::string wrong = unknown_command(app, count, words);
+    std::string wrong = unknown_command(app, words);
     if (wrong.empty()) wrong = fmt::format("{};", stop.what());
     throw Error(ErrorCode::usage,
                 fmt::format("{} heddle{} --help tells more", wrong, commands_of(app)));
@@ -79,15 +84,26 @@ std::optional<int> parse(CLI::App& app, int count, char** words, bool first) {
 int parse_and_work(int count, char** words,
                    const std::function<void(CLI::App&, Work&)>& add_commands) {
   const Launcher launcher = Launcher::detect();
+  const CommandLine line =
+      with_current_names(std::span<const char* const>(words, static_cast<std::size_t>(count)));
+  if (launcher.rank == 0) {
+    for (const std::string& note : line.notes) print_error(note);
+  }
   Work work;
   std::optional<Error> trouble;
   CLI::App app("Dense factorizations on clusters whose nodes mix CPU cores and GPUs.", "heddle");
-  app.set_version_flag("--version", fmt::format("heddle {}", heddle_version()));
+  app.formatter(std::make_shared<HelpFormat>());
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("--version", fmt::format("heddle {}", heddle_version()),
+                       "print heddle's version");
   app.require_subcommand(1);
-  app.footer("heddle COMMAND --help tells more.");
   add_commands(app, work);
+  app.footer("heddle COMMAND --help has a command's options.");
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    command->group("Commands");
+  }
   try {
-    if (const auto status = parse(app, count, words, launcher.rank == 0)) return *status;
+    if (const auto status = parse(app, line.words, launcher.rank == 0)) return *status;
   } catch (const Error& error) {
     trouble = error;
   }
@@ -125,10 +141,10 @@ void add_overrides(CLI::App& command, std::vector<std::string>& overrides, const
 
 void add_verbosity(CLI::App& command, Verbosity& verbosity) {
   auto* verbose = command.add_flag_callback(
-      "-v,--verbose", [&verbosity] { verbosity = Verbosity::verbose; }, "tell more");
+      "-v,--verbose", [&verbosity] { verbosity = Verbosity::verbose; }, "print more");
   command
       .add_flag_callback(
-          "-q,--quiet", [&verbosity] { verbosity = Verbosity::quiet; }, "tell errors only")
+          "-q,--quiet", [&verbosity] { verbosity = Verbosity::quiet; }, "print errors only")
       ->excludes(verbose);
 }
 

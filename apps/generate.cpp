@@ -81,12 +81,12 @@ void generate(const GenerateOptions& options, Run& run) {
   }
   if (options.sides.has_value() != options.sides_file.has_value()) {
     throw Error(ErrorCode::usage,
-                "--rhs COLUMNS and --right-hand-sides FILE go together; give both or neither");
+                "--rhs-columns N and --rhs-output FILE go together; give both or neither");
   }
   // What can be refused is, before anything of the matrix's size is computed.
   FileUses files;
-  files.writes("--matrix", options.matrix_file);
-  if (options.sides_file) files.writes("--right-hand-sides", *options.sides_file);
+  files.writes("--output", options.matrix_file);
+  if (options.sides_file) files.writes("--rhs-output", *options.sides_file);
   files.check_distinct();
   files.check_writable();
   check_generator(options.matrix);

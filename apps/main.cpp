@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include "apps/command_line.hpp"
 #include "apps/generate.hpp"
 #include "apps/launcher.hpp"
+#include "apps/old_spellings.hpp"
 #include "apps/option_checks.hpp"
 #include "apps/solve.hpp"
 #include "apps/terminal.hpp"
@@ -25,24 +27,22 @@ void add_solve(CLI::App& app, SolveOptions& o, Work& work) {
   CLI::App* command = app.add_subcommand("solve", "factorize, solve, check, write");
   command->add_option("file", o.file, "the problem, YAML")->required()->type_name("FILE.yaml");
   add_overrides(*command, o.overrides,
-                "change one key of the file; may be given many times, the last one counts");
-  command->add_option("--report", o.report, "write the report there")
+                "change one key of the file; repeatable, the last one counts");
+  command->add_option("--report", o.report, "write the report, JSON")
       ->type_name("FILE.json")
       ->check(option_checks::written());
   command
-      ->add_option(
-          "--trace", o.trace,
-          "write the trace there, as trace.file: a folder for heddle analyze, or FILE.json "
-          "for a viewer")
+      ->add_option("--trace", o.trace,
+                   "record the run: a folder for heddle analyze, or FILE.json for ui.perfetto.dev")
       ->type_name("RUN")
       ->check(option_checks::written());
-  command->add_flag("--dry-run", o.dry_run, "stop after the plan");
+  command->add_flag("--dry-run", o.dry_run, "print the plan and stop");
   add_verbosity(*command, o.verbosity);
   command->footer(
-      "Alone, or on P nodes: mpiexec.mpich -n P heddle solve FILE.yaml\n\nKeys of the file:\n" +
-      config::option_help() +
-      "\nExit status: 0 solved, 1 internal failure, 2 bad usage, configuration or input,\n3 "
-      "numerical failure, 4 a node or its communication failed, 130 interrupted.");
+      "One node, or P nodes: mpiexec.mpich -n P heddle solve FILE.yaml\n\nExit status: 0 solved, "
+      "1 internal failure, 2 bad usage, configuration or input,\n3 numerical failure, 4 a node or "
+      "its communication failed, 130 interrupted.\n\n" +
+      config::option_help());
   command->callback([&o, &work] { work = [&o](Run& run) { return solve(o, run); }; });
 }
 
@@ -62,7 +62,7 @@ void add_generate(CLI::App& app, GenerateOptions& o, Work& work) {
   const CLI::Validator any_number = option_checks::number();
   command->add_option("-n", o.matrix.n, "columns")->required()->check(extent);
   command->add_option("-m", o.matrix.m, "rows, n unless given")->check(extent);
-  command->add_option("--seed", o.matrix.seed, "of all kinds that are random")
+  command->add_option("--seed", o.matrix.seed, "seed of all kinds that are random")
       ->capture_default_str()
       ->check(option_checks::whole(0));
   command
@@ -87,17 +87,16 @@ void add_generate(CLI::App& app, GenerateOptions& o, Work& work) {
                    "dependent: largest deviation from the linear dependence")
       ->capture_default_str()
       ->check(any_number);
-  command->add_option("--matrix", o.matrix_file, "the file to write")
+  command->add_option("-o,--output", o.matrix_file, "the file for the matrix")
       ->required()
       ->type_name("OUT.npy")
       ->check(option_checks::written_matrix());
-  command->add_option("--rhs", o.sides, "number of right-hand sides")
-      ->type_name("COLUMNS")
+  command->add_option("--rhs-columns", o.sides, "number of right-hand sides, none unless given")
       ->check(option_checks::whole(1, generator_extent_max));
-  command->add_option("--right-hand-sides", o.sides_file, "the file for them")
+  command->add_option("--rhs-output", o.sides_file, "the file for the right-hand sides")
       ->type_name("OUT.npy")
       ->check(option_checks::written_matrix());
-  command->add_option("--rhs-seed", o.sides_seed, "of the right-hand sides")
+  command->add_option("--rhs-seed", o.sides_seed, "seed of the right-hand sides")
       ->capture_default_str()
       ->check(option_checks::whole(0));
   command->callback([&o, &work] {
@@ -116,10 +115,6 @@ void add_schema(CLI::App& app, Work& work) {
       return 0;
     };
   });
-}
-
-[[nodiscard]] bool is_tool(std::string_view word) {
-  return !purpose_of(word).empty();
 }
 
 /// Becomes `heddle-tools`, which is installed and built beside this program. Returns where that
@@ -145,7 +140,9 @@ int become_tools(char** words) {
 
 int main(int count, char** words) {
   using namespace heddle;
-  if (count > 1 && is_tool(words[1])) return become_tools(words);
+  const CommandLine line =
+      with_current_names(std::span<const char* const>(words, static_cast<std::size_t>(count)));
+  if (line.words.size() > 1 && !purpose_of(line.words[1]).empty()) return become_tools(words);
   SolveOptions solve_options;
   GenerateOptions generate_options;
   return run_program(count, words, [&](CLI::App& app, Work& work) {

@@ -15,13 +15,13 @@ struct ToolCommand {
 
 /// The commands that `heddle` hands over to `heddle-tools`.
 inline constexpr std::array<ToolCommand, 7> tool_commands{{
-    {"tune", "measure this machine and write the machine file that tile sizes follow from"},
-    {"doctor", "try every transfer between every two places, and say what does not work and why"},
-    {"bench", "measure messages between nodes"},
-    {"analyze", "tell what bounded a run, from its trace"},
+    {"tune", "measure this machine, so that tile sizes fit it"},
+    {"doctor", "try every transfer between hosts and devices, and say what does not work"},
+    {"bench", "measure messages between two nodes"},
+    {"analyze", "say what bounded a run, from its trace"},
+    {"export", "write a run's trace for other viewers and for tables"},
     {"simulate", "predict a factorization on another machine"},
-    {"replay", "simulate a recorded run again, unchanged or with other settings or machines"},
-    {"trace", "write a run's trace for other programs"},
+    {"replay", "predict a recorded run with other settings or on another machine"},
 }};
 
 /// What --help says of the command. `name` is one of the table's.

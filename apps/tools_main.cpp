@@ -20,19 +20,19 @@ namespace {
 
 void add_tune(CLI::App& app, TuneOptions& o, Work& work) {
   CLI::App* command = app.add_subcommand("tune", std::string(purpose_of("tune")));
-  command->add_option("--output", o.output, "write it there instead of the default place")
+  command->add_option("-o,--output", o.output, "the file to write, instead of the default one")
       ->type_name("FILE.yaml")
       ->check(option_checks::written());
-  command->add_option("--seconds", o.seconds, "to measure for")
+  command->add_option("--seconds", o.seconds, "most time for measuring, 1 to 120")
       ->capture_default_str()
       ->check(option_checks::number(1, 120));
   add_overrides(*command, o.overrides,
-                "a key of configuration files: runtime.devices, runtime.cpu_workers, machine; may "
-                "be given many times");
+                "runtime.devices, runtime.cpu_workers or machine, as in configuration files; "
+                "repeatable");
   add_verbosity(*command, o.verbosity);
   command->footer(
-      "Alone, or on two nodes and more, which measures messages too: mpiexec.mpich -n 2 heddle "
-      "tune\nNothing else should run on the machine meanwhile.\n\nExit status: 0 the file is "
+      "One node, or two, which measures messages too: mpiexec.mpich -n 2 heddle tune\nNothing "
+      "else should run on the machine meanwhile.\n\nExit status: 0 the file is "
       "written, 1 internal failure, 2 bad usage, 130 interrupted.");
   command->callback([&o, &work] {
     work = [&o](Run& run) {
@@ -44,20 +44,19 @@ void add_tune(CLI::App& app, TuneOptions& o, Work& work) {
 
 void add_doctor(CLI::App& app, DoctorOptions& o, Work& work) {
   CLI::App* command = app.add_subcommand("doctor", std::string(purpose_of("doctor")));
-  command->add_option("--report", o.report, "write the same there")
+  command->add_option("--report", o.report, "write the figures, JSON")
       ->type_name("FILE.json")
       ->check(option_checks::written());
-  add_overrides(*command, o.overrides,
-                "a key of configuration files: runtime.devices; may be given many times");
+  add_overrides(*command, o.overrides, "runtime.devices, as in configuration files; repeatable");
   add_verbosity(*command, o.verbosity);
   command->add_option("--inject", o.faults, "for tests")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("");  // not in --help
   command->footer(
-      "Alone, or on P nodes: mpiexec.mpich -n P heddle doctor\n\nExit status: 0 all places reach "
-      "each other, 1 some do not, 2 bad usage or\nconfiguration, 4 a node or its communication "
-      "failed, 130 interrupted.");
+      "Start it like the run: mpiexec.mpich -n P heddle doctor\n\nExit status: 0 every transfer "
+      "works in some way, 1 some do not, 2 bad usage or\nconfiguration, 4 a node or its "
+      "communication failed, 130 interrupted.");
   command->callback([&o, &work] { work = [&o](Run& run) { return doctor(o, run); }; });
 }
 
@@ -65,35 +64,36 @@ void add_bench(CLI::App& app, BenchP2pOptions& o, Work& work) {
   CLI::App* bench = app.add_subcommand("bench", std::string(purpose_of("bench")));
   bench->require_subcommand(1);
   CLI::App* command = bench->add_subcommand(
-      "p2p", "latency and bandwidth of messages between two nodes, from and to hosts and devices");
-  command->add_option("--report", o.report, "write the same there")
+      "p2p", "latency and bandwidth of messages between two nodes' hosts and devices");
+  command->add_option("--report", o.report, "write the figures, JSON")
       ->type_name("FILE.json")
       ->check(option_checks::written());
-  add_overrides(*command, o.overrides,
-                "a key of configuration files: runtime.devices; may be given many times");
+  add_overrides(*command, o.overrides, "runtime.devices, as in configuration files; repeatable");
   add_verbosity(*command, o.verbosity);
   command->add_option("--path", o.path,
-                      "eager, message, shared, get, put or ring, wherever it can be");
+                      "take this path where possible: eager, message, shared, get, put, ring");
   command->add_flag("--explain", o.explains,
-                    "say how each message comes, and why not otherwise; with -v its fragments too");
-  command->add_flag("--apart", o.apart, "share nothing, as nodes of different hosts");
-  command->add_option("--only", o.only, "rows that contain it: 'device-device', 'triangle'");
-  command->add_option("--bytes-max", o.bytes_max, "largest message")
+                    "print the path of each message, and why not another; with -v its fragments");
+  command->add_flag("--apart", o.apart, "share nothing, like nodes of different hosts");
+  command->add_option("--only", o.only,
+                      "only rows that contain this text: device-device, triangle");
+  command->add_option("--bytes-max", o.bytes_max, "bytes of the largest message")
       ->check(option_checks::whole(1));
-  command->add_option("-n,--orders", o.orders, "of matrices")
+  command->add_option("-n,--orders", o.orders, "orders of the matrices")
       ->check(option_checks::whole(1, 1'000'000'000));
-  command->add_option("--ring-piece", o.ring_piece_bytes, "bytes of a slot of path ring")
+  command
+      ->add_option("--ring-piece", o.ring_piece_bytes, "path ring: bytes of a slot, 4096 to 2^30")
       ->check(option_checks::whole(4096, std::int64_t{1} << 30U))
       ->capture_default_str();
-  command->add_option("--ring-slots", o.ring_slots, "slots of a message of path ring")
+  command->add_option("--ring-slots", o.ring_slots, "path ring: slots of a message, 1 to 64")
       ->check(option_checks::whole(1, 64))
       ->capture_default_str();
-  command->add_option("--window", o.window, "messages under way together, at most")
+  command->add_option("--window", o.window, "most messages in flight, 2 to 256")
       ->check(option_checks::whole(2, 256))
       ->capture_default_str();
-  command->add_option("--repetitions", o.repetitions, "timings of each")
+  command->add_option("--repeat", o.repetitions, "timings of each message, 1 to 1000")
       ->check(option_checks::whole(1, 1000));
-  command->add_option("--seconds", o.seconds, "least time of one timing")
+  command->add_option("--seconds", o.seconds, "least time of one timing, seconds")
       ->check(option_checks::number(0));
   command->footer(
       "On two nodes: mpiexec.mpich -n 2 heddle bench p2p\n\nExit status: 0 all messages arrived as "
@@ -104,24 +104,23 @@ void add_bench(CLI::App& app, BenchP2pOptions& o, Work& work) {
 
 void add_analyze(CLI::App& app, AnalyzeOptions& o, Work& work) {
   CLI::App* command = app.add_subcommand("analyze", std::string(purpose_of("analyze")));
-  command->add_option("runs", o.runs, "what heddle solve --trace has written")
+  command->add_option("runs", o.runs, "the trace that heddle solve --trace wrote")
       ->required()
       ->type_name("RUN");
-  command->add_option("--job", o.job, "which of the run's jobs; the factorization, unless given")
+  command
+      ->add_option("--job", o.job, "number of the job to analyze; the factorization unless given")
       ->check(option_checks::whole(0, std::numeric_limits<std::int32_t>::max()));
-  command->add_option("--report", o.report, "write the same there")
+  command->add_option("--report", o.report, "write the figures, JSON")
       ->type_name("FILE.json")
       ->check(option_checks::written());
-  command
-      ->add_option("--html", o.html,
-                   "write a page for a browser there, with a timeline; several runs side by side")
+  command->add_option("--html", o.html, "write a page with a timeline for a browser")
       ->type_name("FILE.html")
       ->check(option_checks::written());
   command->footer(
-      "Of a run's folder, or the file of one node. Several runs are put side by side, with what "
-      "changed\nagainst the first. What is cut, damaged or missing is named, and the rest is "
-      "read.\n\nExit status: 0 all is there, 1 part of a trace could not be read, 2 bad usage, or "
-      "nothing\ncould.");
+      "RUN is a run's folder, or one node's file. Several runs are put side by side, with the "
+      "changes against\nthe first. What is missing or damaged is named; the rest is used."
+      "\n\nExit status: 0 analyzed, 1 part of a trace could not be read, 2 bad usage, or no trace "
+      "could be read.");
   command->callback([&o, &work] { work = [&o](Run& run) { return analyze(o, run.results()); }; });
 }
 
@@ -131,30 +130,29 @@ void add_prediction(CLI::App& command, PredictionOptions& o) {
                 "change one key of the problem, or of the machine (machine.nodes=4)");
   command
       .add_option("--sweep", o.sweeps,
-                  "several values of such a key, as a table; may be given many times: all "
-                  "combinations, at most 1000")
+                  "several values of such a key; repeatable, for a table of all combinations, "
+                  "at most 1000")
       ->type_name("KEY.PATH=VALUE,VALUE,...")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--policies", o.policies,
-                   "compare rules of priorities, and windows of several sizes");
+                   "compare all runtime.priorities and several runtime.window");
   command
       .add_option("--seed", o.seed,
-                  "of what is drawn: times of kernels with noise, random priorities, workers' "
-                  "paces (1)")
+                  "seed of all random numbers: noise, random priorities, workers' speeds [1]")
       ->check(option_checks::whole(0));
   command
       .add_option("--repeat", o.repeat,
-                  "simulate with so many seeds, and tell the median and where 90 % of them lie "
-                  "(9 where a run's paces are drawn and tasks are few, else 1)")
+                  "number of seeds, 1 to 1000; prints the median and where 90 % lie [9 for a "
+                  "replay with other workers and up to 100,000 tasks, otherwise 1]")
       ->check(option_checks::whole(1, 1000));
-  command.add_option("--report", o.report, "write the figures there")
+  command.add_option("--report", o.report, "write the figures, JSON")
       ->type_name("FILE.json")
       ->check(option_checks::written());
-  command.add_option("--picture", o.picture, "draw what --sweep or --policies compares")
+  command.add_option("--picture", o.picture, "draw the comparison of --sweep or --policies")
       ->type_name("FILE.svg")
       ->check(option_checks::written());
-  command.add_option("--trace", o.trace, "write the trace there, for heddle analyze")
+  command.add_option("--trace", o.trace, "write the simulated run's trace, for heddle analyze")
       ->type_name("RUN")
       ->check(option_checks::written());
 }
@@ -170,12 +168,12 @@ constexpr const char* prediction_help =
 
 void add_simulate(CLI::App& app, SimulateOptions& o, Work& work) {
   CLI::App* command = app.add_subcommand("simulate", std::string(purpose_of("simulate")));
-  command->add_option("file", o.file, "the problem, YAML, as for heddle solve")
+  command->add_option("file", o.file, "the problem, as for heddle solve")
       ->required()
       ->type_name("FILE.yaml");
   command
       ->add_option("--machine", o.machine,
-                   "the machine (config/machines); this one with measured kernels, unless given")
+                   "the machine to simulate, as in config/machines; this machine unless given")
       ->type_name("MACHINE.yaml");
   add_prediction(*command, o);
   command->footer(
@@ -186,14 +184,16 @@ void add_simulate(CLI::App& app, SimulateOptions& o, Work& work) {
 
 void add_replay(CLI::App& app, ReplayOptions& o, Work& work) {
   CLI::App* command = app.add_subcommand("replay", std::string(purpose_of("replay")));
-  command->add_option("run", o.run, "what heddle solve --trace has written")
+  command->add_option("run", o.run, "the trace that heddle solve --trace wrote")
       ->required()
       ->type_name("RUN");
-  command->add_option("--machine", o.machine, "another machine (config/machines)")
+  command
+      ->add_option("--machine", o.machine,
+                   "the machine to simulate, as in config/machines; the run's unless given")
       ->type_name("MACHINE.yaml");
   command
       ->add_option("--actual", o.actual,
-                   "a recorded run of what the changes lead to: tells the prediction's error")
+                   "a recorded run with these settings: prints the prediction's error")
       ->type_name("RUN");
   add_prediction(*command, o);
   command->footer(fmt::format(
@@ -203,11 +203,9 @@ void add_replay(CLI::App& app, ReplayOptions& o, Work& work) {
       [&o, &work] { work = [&o](Run& run) { return replay_run(o, run.results()); }; });
 }
 
-void add_trace(CLI::App& app, TraceExportOptions& o, Work& work) {
-  CLI::App* trace = app.add_subcommand("trace", std::string(purpose_of("trace")));
-  trace->require_subcommand(1);
-  CLI::App* command = trace->add_subcommand("export", "write a run's trace for other programs");
-  command->add_option("run", o.run, "what heddle solve --trace has written")
+void add_export(CLI::App& app, TraceExportOptions& o, Work& work) {
+  CLI::App* command = app.add_subcommand("export", std::string(purpose_of("export")));
+  command->add_option("run", o.run, "the trace that heddle solve --trace wrote")
       ->required()
       ->type_name("RUN");
   const auto format = [&o](const std::string& name) {
@@ -221,17 +219,17 @@ void add_trace(CLI::App& app, TraceExportOptions& o, Work& work) {
   command
       ->add_option_function<std::string>(
           "--to", format,
-          "perfetto: for ui.perfetto.dev and trace_processor, with all dependencies; chrome: JSON "
-          "for ui.perfetto.dev and chrome://tracing; csv: a table; paje: for ViTE and pajeng")
+          "perfetto: ui.perfetto.dev and trace_processor, with all dependencies; chrome: JSON "
+          "for ui.perfetto.dev and chrome://tracing; csv: tables; paje: ViTE and pajeng")
       ->required()
       ->type_name("FORMAT");
-  command->add_option("--output", o.output, "the file to write")
+  command->add_option("-o,--output", o.output, "the file to write")
       ->required()
       ->type_name("FILE")
       ->check(option_checks::written());
   command->footer(
-      "Exit status: 0 all is there, 1 part of the trace could not be read, 2 bad usage, or nothing "
-      "could.");
+      "Exit status: 0 written, 1 part of the trace could not be read, 2 bad usage, or no trace "
+      "could be read.");
   command->callback(
       [&o, &work] { work = [&o](Run& run) { return export_trace(o, run.results()); }; });
 }
@@ -256,6 +254,6 @@ int main(int count, char** words) {
     add_analyze(app, analyze_options, work);
     add_simulate(app, simulate_options, work);
     add_replay(app, replay_options, work);
-    add_trace(app, export_options, work);
+    add_export(app, export_options, work);
   });
 }

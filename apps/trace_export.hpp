@@ -22,7 +22,7 @@ struct TraceExportOptions {
   std::string output;
 };
 
-/// `heddle trace export`. The exit status: 0, or 1 when part of the trace could not be read. Throws
+/// `heddle export`. The exit status: 0, or 1 when part of the trace could not be read. Throws
 /// Error.
 int export_trace(const TraceExportOptions& options, Results& results);
 

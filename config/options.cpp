@@ -361,14 +361,14 @@ constexpr auto node_options() {
           [](auto& c) -> auto& { return c.runtime.priorities; }),
       group("runtime.messages", "messages between nodes"),
       with_auto(leaf(
-          "runtime.messages.path", Kind::choice, "the way that messages take wherever they can",
+          "runtime.messages.path", Kind::choice, "path of messages, where it is possible",
           [](auto& c) -> auto& { return c.runtime.messages.path; })),
       leaf(
-          "runtime.messages.explain", Kind::boolean, "tell which way messages took, and why",
+          "runtime.messages.explain", Kind::boolean, "print the path of messages, and why",
           [](auto& c) -> auto& { return c.runtime.messages.explain; }),
       at_least(leaf(
                    "runtime.watchdog_seconds", Kind::number,
-                   "a run without any progress for so long is ended",
+                   "end a run that makes no progress for this long",
                    [](auto& c) -> auto& { return c.runtime.watchdog_seconds; }),
                0.1, 1e6),
       leaf(

@@ -228,7 +228,7 @@ void predict(PredictionSubject& subject, const PredictionOptions& options, Resul
   if (options.trace && options.trace->ends_with(".json")) {
     throw Error(ErrorCode::usage,
                 fmt::format("--trace {}: what is simulated is written as a run's folder; choose a "
-                            "name for one, and heddle trace export makes files for viewers of it",
+                            "name for one, and heddle export makes files for viewers of it",
                             *options.trace));
   }
   if (options.trace) check_holds_no_recorded_run(*options.trace);

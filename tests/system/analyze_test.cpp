@@ -215,15 +215,14 @@ TEST_F(Analyze, replaces_an_older_run_and_nothing_else) {
 
 TEST_F(Analyze, exports_a_run_for_viewers_and_as_a_table) {
   ASSERT_EQ(solve(problem, 2, {"--trace", "run"}).status, 0);
-  const Ended table = run(on(1, {"trace", "export", "run", "--to", "csv", "--output", "t.csv"}));
+  const Ended table = run(on(1, {"export", "run", "--to", "csv", "--output", "t.csv"}));
   ASSERT_EQ(table.status, 0) << table.error;
   const std::string csv = testing::read_file(folder_ / "t.csv");
   EXPECT_TRUE(csv.starts_with("kind,node,thread,name,")) << csv.substr(0, 100);
   EXPECT_NE(csv.find("\ntask,1,worker 1,"), std::string::npos);
   EXPECT_NE(csv.find("\nreceive,"), std::string::npos);
   EXPECT_NE(csv.find("\ncounter,1,generation,\"generated, job "), std::string::npos);
-  const Ended viewer =
-      run(on(1, {"trace", "export", "run", "--to", "chrome", "--output", "t.json"}));
+  const Ended viewer = run(on(1, {"export", "run", "--to", "chrome", "--output", "t.json"}));
   ASSERT_EQ(viewer.status, 0) << viewer.error;
   EXPECT_GT(json::parse(testing::read_file(folder_ / "t.json")).at("traceEvents").size(), 120U);
 }
@@ -231,7 +230,7 @@ TEST_F(Analyze, exports_a_run_for_viewers_and_as_a_table) {
 TEST_F(Analyze, exports_a_run_with_its_dependencies) {
   ASSERT_EQ(solve(problem, 2, {"--trace", "run"}).status, 0);
   const Ended perfetto =
-      run(on(1, {"trace", "export", "run", "--to", "perfetto", "--output", "t.perfetto"}));
+      run(on(1, {"export", "run", "--to", "perfetto", "--output", "t.perfetto"}));
   ASSERT_EQ(perfetto.status, 0) << perfetto.error;
   EXPECT_NE(perfetto.out.find(" dependencies, "), std::string::npos) << perfetto.out;
   const std::string packets = testing::read_file(folder_ / "t.perfetto");
@@ -240,6 +239,8 @@ TEST_F(Analyze, exports_a_run_with_its_dependencies) {
   }
   const Ended paje = run(on(1, {"trace", "export", "run", "--to", "paje", "--output", "t.paje"}));
   ASSERT_EQ(paje.status, 0) << paje.error;
+  EXPECT_EQ(paje.error,
+            "heddle: 'heddle trace export' is now 'heddle export'; the old name goes on working\n");
   const std::string lines = testing::read_file(folder_ / "t.paje");
   EXPECT_TRUE(lines.starts_with("%EventDef PajeDefineContainerType ")) << lines.substr(0, 100);
   EXPECT_NE(lines.find("\n13 "), std::string::npos) << "ends of links";
@@ -250,7 +251,7 @@ TEST_F(Analyze, exports_what_is_left_of_a_run) {
   const std::string file = folder_ / "run/node-1.trace";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
   for (const char* format : {"perfetto", "paje"}) {
-    const Ended ended = run(on(1, {"trace", "export", "run", "--to", format, "--output", "t"}));
+    const Ended ended = run(on(1, {"export", "run", "--to", format, "--output", "t"}));
     EXPECT_EQ(ended.status, 1) << ended.error;
     EXPECT_NE(ended.out.find("not whole: trace file 'run/node-1.trace'"), std::string::npos)
         << ended.out;
@@ -260,10 +261,10 @@ TEST_F(Analyze, exports_what_is_left_of_a_run) {
 }
 
 TEST_F(Analyze, names_the_formats_to_export_to) {
-  const Ended unknown = run(on(1, {"trace", "export", "run", "--to", "xml", "--output", "t.xml"}));
+  const Ended unknown = run(on(1, {"export", "run", "--to", "xml", "--output", "t.xml"}));
   EXPECT_EQ(unknown.status, 2);
   for (const char* part :
-       {"perfetto, chrome, csv, paje", "'xml'", "heddle trace export --help tells more"}) {
+       {"perfetto, chrome, csv, paje", "'xml'", "heddle export --help tells more"}) {
     EXPECT_NE(unknown.error.find(part), std::string::npos) << unknown.error;
   }
 }

@@ -200,7 +200,7 @@ TEST_F(BadInput, words_that_are_no_command_line) {
         {"solve", "a.yaml", "--nonsense"},
         {"solve", "a.yaml", "-v", "-q"},
         {"generate", "--kind", "spd"},
-        {"generate", "--kind", "odd", "-n", "3", "--matrix", "m.npy"}}) {
+        {"generate", "--kind", "odd", "-n", "3", "--output", "m.npy"}}) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(words, " ")));
     expect_refused(run(alone(words)), {"--help"});
   }
@@ -232,8 +232,8 @@ TEST_F(BadInput, a_command_that_is_none) {
   expect_refused(run(alone({"anlyze", "run"})),
                  {"unknown command 'anlyze'", "did you mean 'analyze'?"});
   expect_refused(run(on(2, {"sovle", "a.yaml"})), {"'sovle'", "did you mean 'solve'?"});
-  expect_refused(run(alone({"trace", "exprt", "run"})),
-                 {"'exprt'", "did you mean 'export'?", "heddle trace --help"});
+  expect_refused(run(alone({"exprt", "run"})),
+                 {"'exprt'", "did you mean 'export'?", "heddle --help"});
   const Ended dance = run(alone({"dance"}));
   expect_refused(dance, {"unknown command 'dance'; heddle --help tells more"});
   EXPECT_EQ(dance.error.find("did you mean"), std::string::npos) << dance.error;
@@ -242,7 +242,7 @@ TEST_F(BadInput, a_command_that_is_none) {
 TEST_F(BadInput, options_that_no_generated_matrix_can_have) {
   const auto generate = [](std::vector<std::string> words) {
     words.insert(words.begin(), "generate");
-    words.insert(words.end(), {"--matrix", "m.npy"});
+    words.insert(words.end(), {"--output", "m.npy"});
     return alone(words);
   };
   expect_refused(run(generate({"--kind", "odd", "-n", "3"})),

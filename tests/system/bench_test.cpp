@@ -17,9 +17,9 @@ class Bench : public HeddleRun {};
 }  // namespace
 
 TEST_F(Bench, p2p_validates_messages_between_all_kinds_of_memory) {
-  const Ended ended = run(
-      on(2, {"bench", "p2p", "--set", "runtime.devices.backend=emulated", "-n", "24", "--bytes-max",
-             "5000", "--repetitions", "1", "--seconds", "0", "--report", "b.json"}));
+  const Ended ended =
+      run(on(2, {"bench", "p2p", "--set", "runtime.devices.backend=emulated", "-n", "24",
+                 "--bytes-max", "5000", "--repeat", "1", "--seconds", "0", "--report", "b.json"}));
   ASSERT_EQ(ended.status, 0) << ended.error;
   EXPECT_EQ(ended.out.find("WRONG"), std::string::npos) << ended.out;
   const json report = json::parse(testing::read_file(folder_ / "b.json"), nullptr, false);
@@ -42,6 +42,8 @@ TEST_F(Bench, p2p_explains_paths_and_names_what_is_wrong_with_its_options) {
                  "20000", "--repetitions", "1", "--seconds", "0", "--path", "message", "--explain",
                  "--only", "triangle"}));
   EXPECT_EQ(explained.status, 0) << explained.error;
+  EXPECT_EQ(explained.error,
+            "heddle: '--repetitions' is now '--repeat'; the old name goes on working\n");
   EXPECT_NE(explained.out.find("not put      the receiver's memory is not on a device"),
             std::string::npos)
       << explained.out;

@@ -99,8 +99,7 @@ TEST_F(Files, of_a_recorded_run_are_not_written_over_by_what_is_made_of_them) {
   spares(file, {"replay", "t", "--trace", "d/t"}, {"--trace", "the run"});
   spares(file, {"replay", "t", "--actual", "t", "--report", "link"}, {"--report", "the run"});
   for (const char* format : {"perfetto", "chrome", "csv", "paje"}) {
-    spares(file, {"trace", "export", "t", "--to", format, "--output", "link"},
-           {"--output", "the run"});
+    spares(file, {"export", "t", "--to", format, "--output", "link"}, {"--output", "the run"});
   }
 }
 
@@ -111,9 +110,9 @@ TEST_F(Files, that_are_two_results_have_two_names) {
     expect_refused(run(nodes == 0 ? alone(words) : on(nodes, words)),
                    {"problem.output.factor", "d/x.npy", "both name the same file"});
   }
-  expect_refused(run(alone({"generate", "--kind", "spd", "-n", "9", "--matrix", "m.npy", "--rhs",
-                            "1", "--right-hand-sides", "d/m.npy"})),
-                 {"--right-hand-sides", "--matrix", "both name the same file"});
+  expect_refused(run(alone({"generate", "--kind", "spd", "-n", "9", "--output", "m.npy",
+                            "--rhs-columns", "1", "--rhs-output", "d/m.npy"})),
+                 {"--rhs-output", "--output", "both name the same file"});
   record();
   expect_refused(run(alone({"analyze", "t", "--report", "a", "--html", "d/a"})),
                  {"--html", "--report", "both name the same file"});
@@ -192,13 +191,13 @@ TEST_F(Files, are_not_called_by_a_dash) {
        {std::vector<std::string>{"solve", "g.yaml", "--report", "-"},
         {"solve", "g.yaml", "--trace", "-"},
         {"solve", "g.yaml", "--set", "logging.file=\"-\""},
-        {"generate", "--kind", "spd", "-n", "9", "--matrix", "-"},
+        {"generate", "--kind", "spd", "-n", "9", "--output", "-"},
         {"tune", "--output", "-"},
         {"analyze", "t", "--report", "-"},
         {"analyze", "t", "--html", "-"},
         {"simulate", "g.yaml", "--picture", "-"},
         {"replay", "t", "--report", "-"},
-        {"trace", "export", "t", "--to", "csv", "--output", "-"},
+        {"export", "t", "--to", "csv", "--output", "-"},
         {"doctor", "--report", "-"}}) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(words, " ")));
     expect_refused(run(alone(words)), {"'-' does not mean standard output"});

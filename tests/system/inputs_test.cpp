@@ -138,9 +138,10 @@ TEST_F(Inputs, give_a_report_with_every_field) {
 
 TEST_F(Inputs, written_by_generate_are_what_a_run_generates) {
   const Ended ended =
-      run(alone({"generate", "--kind", "kriging", "-n", "70", "--seed", "5", "--matrix", "k.npy",
-                 "--rhs", "2", "--right-hand-sides", "b.npy", "--rhs-seed", "9"}));
+      run(alone({"generate", "--kind", "kriging", "-n", "70", "--seed", "5", "--output", "k.npy",
+                 "--rhs-columns", "2", "--rhs-output", "b.npy", "--rhs-seed", "9"}));
   ASSERT_EQ(ended.status, 0) << ended.error;
+  EXPECT_TRUE(ended.error.empty()) << ended.error;
   static_cast<void>(
       solved("problem:\n  matrix: {file: k.npy}\n  rhs: {file: b.npy}\n"
              "  output: {solution: x.npy}\nlayout: {tile: 32}\n"));
@@ -153,10 +154,25 @@ TEST_F(Inputs, written_by_generate_are_what_a_run_generates) {
   EXPECT_EQ(testing::read_file(folder_ / "x.npy"), from_file);
 }
 
+TEST_F(Inputs, written_under_old_names_of_options_which_say_the_new_ones) {
+  const Ended now = run(alone({"generate", "--kind", "random", "-n", "9", "-o", "a.npy",
+                               "--rhs-columns", "2", "--rhs-output", "b.npy"}));
+  ASSERT_EQ(now.status, 0) << now.error;
+  const Ended old = run(alone({"generate", "--kind", "random", "-n", "9", "--matrix=c.npy", "--rhs",
+                               "2", "--right-hand-sides", "d.npy"}));
+  ASSERT_EQ(old.status, 0) << old.error;
+  EXPECT_EQ(old.error,
+            "heddle: '--matrix' is now '--output'; the old name goes on working\n"
+            "heddle: '--rhs' is now '--rhs-columns'; the old name goes on working\n"
+            "heddle: '--right-hand-sides' is now '--rhs-output'; the old name goes on working\n");
+  EXPECT_EQ(testing::read_file(folder_ / "a.npy"), testing::read_file(folder_ / "c.npy"));
+  EXPECT_EQ(testing::read_file(folder_ / "b.npy"), testing::read_file(folder_ / "d.npy"));
+}
+
 TEST_F(Inputs, of_every_kind_are_written_by_generate) {
   const std::vector<std::string> common{"-n",          "12",   "--seed",   "6",
                                         "--condition", "1e5",  "--rank",   "7",
-                                        "--distance",  "1e-3", "--matrix", "a.npy"};
+                                        "--distance",  "1e-3", "--output", "a.npy"};
   for (const std::string_view name : config::names_of(config::MatrixKind{})) {
     for (const std::int64_t rows : {12, 31}) {
       GeneratorOptions options;
@@ -200,6 +216,19 @@ TEST_F(Inputs, are_explained_by_help_version_and_schema) {
   for (const std::string_view name : config::names_of(config::MatrixKind{})) {
     EXPECT_NE(generate_help.out.find(name), std::string::npos) << name;
   }
+  for (const char* old : {"--matrix", "--right-hand-sides", "--rhs "}) {
+    EXPECT_EQ(generate_help.out.find(old), std::string::npos) << generate_help.out;
+  }
+  EXPECT_EQ(help.out.find("\n  trace "), std::string::npos) << help.out;
+  for (const std::string& text :
+       {help.out, solve_help.out, generate_help.out, run(alone({"tune", "--help"})).out,
+        run(alone({"bench", "p2p", "--help"})).out, run(alone({"replay", "--help"})).out}) {
+    for (const char* part : {"Excludes", " in [", "INT", "FLOAT", "REQUIRED"}) {
+      EXPECT_EQ(text.find(part), std::string::npos) << part << " in " << text;
+    }
+  }
+  const auto statuses = solve_help.out.find("Exit status");
+  EXPECT_LT(statuses, solve_help.out.find("layout.tile")) << solve_help.out;
   const Ended schema = run(alone({"schema"}));
   EXPECT_TRUE(nlohmann::json::parse(schema.out).contains("properties"));
 }

@@ -118,7 +118,7 @@ TEST_F(Limits, products_of_numbers_do_not_wrap_around) {
 
 TEST_F(Limits, generate_checks_what_it_is_asked_for_before_it_works) {
   const auto generate = [this](const char* kind, const char* n, const char* file = "l.npy") {
-    return run(alone({"generate", "--kind", kind, "-n", n, "--matrix", file}));
+    return run(alone({"generate", "--kind", kind, "-n", n, "--output", file}));
   };
   for (const char* kind : {"spd", "kriging", "conditioned", "lehmer", "random"}) {
     SCOPED_TRACE(kind);
@@ -135,7 +135,7 @@ TEST_F(Limits, generate_checks_what_it_is_asked_for_before_it_works) {
   }
   expect_refused(
       run(alone(
-          {"generate", "--kind", "spd", "-n", "3", "--condition", "1e400", "--matrix", "l.npy"})),
+          {"generate", "--kind", "spd", "-n", "3", "--condition", "1e400", "--output", "l.npy"})),
       {"--condition: expected a number; found '1e400', which is too large for a double"});
 }
 
@@ -145,10 +145,10 @@ TEST_F(Limits, files_are_named_on_command_lines_as_in_configurations) {
     words.insert(words.end(), files.begin(), files.end());
     return run(alone(words));
   };
-  expect_refused(generate({"--matrix", "g.mtx"}),
-                 {"--matrix: expected a path ending in .npy; found 'g.mtx'"});
-  expect_refused(generate({"--matrix", "l.npy", "--rhs", "1", "--right-hand-sides", "b.mtx"}),
-                 {"--right-hand-sides: expected a path ending in .npy; found 'b.mtx'"});
+  expect_refused(generate({"--output", "g.mtx"}),
+                 {"--output: expected a path ending in .npy; found 'g.mtx'"});
+  expect_refused(generate({"--output", "l.npy", "--rhs-columns", "1", "--rhs-output", "b.mtx"}),
+                 {"--rhs-output: expected a path ending in .npy; found 'b.mtx'"});
   expect_refused(run(alone({"tune", "--output", "A.npy"})),
                  {"--output: expected a path that does not end as those of matrices do"});
   folder_.write("p.yaml", "problem: {matrix: {generate: spd, n: 8}}\n");

@@ -210,7 +210,7 @@ TEST_F(Replay, without_the_first_nodes_trace_nobody_says_what_was_factorized) {
   EXPECT_EQ(ended.status, 2);
   EXPECT_NE(ended.error.find("the trace of node 0"), std::string::npos) << ended.error;
   for (const char* format : {"perfetto", "chrome", "csv", "paje"}) {
-    ended = run(on(1, {"trace", "export", "run", "--to", format, "--output", "x"}));
+    ended = run(on(1, {"export", "run", "--to", format, "--output", "x"}));
     EXPECT_EQ(ended.status, 1) << format;
     EXPECT_NE(ended.out.find("the trace of node 0 is not there"), std::string::npos) << ended.out;
   }

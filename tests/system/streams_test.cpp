@@ -79,11 +79,11 @@ TEST_F(Streams, that_are_closed_change_no_result_and_print_nowhere) {
 TEST_F(Streams, that_are_closed_are_so_for_every_command) {
   ASSERT_EQ(run(alone({"solve", "g.yaml", "-q", "--trace", "t"})).status, 0);
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"generate", "--kind", "spd", "-n", "9", "--matrix", "m"},
+       {std::vector<std::string>{"generate", "--kind", "spd", "-n", "9", "--output", "m"},
         {"analyze", "t", "--report", "m"},
         {"analyze", "t", "--html", "m"},
         {"replay", "t", "--report", "m"},
-        {"trace", "export", "t", "--to", "csv", "--output", "m"},
+        {"export", "t", "--to", "csv", "--output", "m"},
         {"doctor", "--report", "m"}}) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(words, " ")));
     ASSERT_EQ(run(alone(words)).status, 0);
@@ -108,7 +108,7 @@ TEST_F(Streams, that_are_full_are_reported_and_end_with_1) {
         {"simulate", "g.yaml"},
         {"simulate", "g.yaml", "--sweep", "layout.tile=8,16"},
         {"replay", "t"},
-        {"trace", "export", "t", "--to", "csv", "--output", "t.csv"},
+        {"export", "t", "--to", "csv", "--output", "t.csv"},
         {"doctor"}}) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(words, " ")));
     const Ended ended = run_with("exec", words, ">/dev/full");
@@ -146,12 +146,12 @@ TEST_F(Streams, beside_a_limit_of_the_file_size_results_are_refused_with_their_n
         Case{{"solve", "g.yaml", "--report", "r.json"}, "r.json"},
         Case{{"solve", "g.yaml", "--trace", "u"}, "u/node-0.trace"},
         Case{{"solve", "g.yaml", "--trace", "u.json"}, "u.json"},
-        Case{{"generate", "--kind", "spd", "-n", "60", "--matrix", "m.npy"}, "m.npy"},
+        Case{{"generate", "--kind", "spd", "-n", "60", "--output", "m.npy"}, "m.npy"},
         Case{{"analyze", "t", "--report", "r.json"}, "r.json"},
         Case{{"analyze", "t", "--html", "r.html"}, "r.html"},
         Case{{"replay", "t", "--report", "r.json"}, "r.json"},
         Case{{"replay", "t", "--trace", "v"}, "v/node-0.trace"},
-        Case{{"trace", "export", "t", "--to", "csv", "--output", "t.csv"}, "t.csv"}}) {
+        Case{{"export", "t", "--to", "csv", "--output", "t.csv"}, "t.csv"}}) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(c.words, " ")));
     const Ended ended = run_with("ulimit -f 1; exec", c.words);
     expect_refused(ended, {c.name, "File too large"});

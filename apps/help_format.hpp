@@ -1,0 +1,16 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace heddle {
+
+/// What --help looks like: names, what they take and defaults, in the words of the user guide.
+/// Bounds stand in the descriptions.
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat();
+  [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override;
+  [[nodiscard]] std::string make_option_desc(const CLI::Option* option) const override;
+};
+
+}  // namespace heddle
