@@ -73,6 +73,7 @@ CLI::Validator number(double min, double max) {
 CLI::Validator written_matrix() {
   return validator([](const std::string& text) {
     static constexpr std::array<std::string_view, 1> endings{".npy"};
+    if (text == "-") return std::string();  // FileUses refuses it, in better words
     return config::path_trouble(text, endings, config::FileUse::written);
   });
 }

@@ -169,8 +169,9 @@ int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, 
     solver.save_trace();
     return status;
   } catch (const AgreedError& error) {
+    const std::string message = with_results(error.what(), run);
     save_failure(solver.report(), error.what(), options, run);
-    throw AgreedError(error.code(), with_results(error.what(), run));
+    throw AgreedError(error.code(), message);
   } catch (const Error& error) {
     fall(node, error, solver, options, run);
   } catch (const std::exception& error) {

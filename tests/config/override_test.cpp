@@ -129,14 +129,14 @@ TEST(Override, SaysWhereANameHasToBeInQuotes) {
     std::string value;
     std::string why;
   };
-  for (const Case& c : {Case{"%k.npy", "begins with '%'"}, Case{"!k.npy", "begins with '!'"},
-                        Case{"@k.npy", "begins with '@'"}, Case{"`k.npy", "begins with '`'"},
-                        Case{"&k.npy", "begins with '&'"}, Case{"*k.npy", "begins with '*'"},
-                        Case{"#k.npy", "begins with '#'"}, Case{"|k.npy", "begins with '|'"},
-                        Case{">k.npy", "begins with '>'"}, Case{"k #1.npy", "begins a comment"},
-                        Case{"[k].npy", "no plain text"}, Case{"{k}.npy", "no plain text"},
-                        Case{"k: 1.npy", "no plain text"}, Case{"- k.npy", "no plain text"},
-                        Case{"'k.npy", "no plain text"}, Case{"5", "no text"}}) {
+  for (const Case& c : {Case{"%k.log", "begins with '%'"}, Case{"!k.log", "begins with '!'"},
+                        Case{"@k.log", "begins with '@'"}, Case{"`k.log", "begins with '`'"},
+                        Case{"&k.log", "begins with '&'"}, Case{"*k.log", "begins with '*'"},
+                        Case{"#k.log", "begins with '#'"}, Case{"|k.log", "begins with '|'"},
+                        Case{">k.log", "begins with '>'"}, Case{"k #1.log", "begins a comment"},
+                        Case{"[k].log", "no plain text"}, Case{"{k}.log", "no plain text"},
+                        Case{"k: 1.log", "no plain text"}, Case{"- k.log", "no plain text"},
+                        Case{"'k.log", "no plain text"}, Case{"5", "no text"}}) {
     SCOPED_TRACE(c.value);
     const auto errors = errors_of(kriging, {"logging.file=" + c.value});
     ASSERT_EQ(errors.size(), 1U);

@@ -1,5 +1,5 @@
 # Installs into a prefix of its own, then configures, builds and runs an outside project that finds
-# heddle there. Called by CTest with: build, project, scratch, compiler, launcher, generator, mpiexec.
+# heddle there. Called by CTest with: build, project, scratch, compiler, generator, mpiexec.
 cmake_minimum_required(VERSION 3.25)
 
 # step(WHAT COMMAND...): runs it; a failure ends the test with the command's whole output.
@@ -28,8 +28,7 @@ if(NOT output MATCHES "solved")
 endif()
 
 step("configuring the outside project" ${CMAKE_COMMAND} -S "${project}" -B "${scratch}/outside"
-     -G "${generator}" "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_CXX_COMPILER=${compiler}"
-     "-DCMAKE_CXX_COMPILER_LAUNCHER=${launcher}")
+     -G "${generator}" "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_CXX_COMPILER=${compiler}")
 step("building it" ${CMAKE_COMMAND} --build "${scratch}/outside")
 step("running it" "${scratch}/outside/outside")
 step("running it on two nodes" "${mpiexec}" -n 2 "${scratch}/outside/outside")

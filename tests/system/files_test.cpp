@@ -62,7 +62,8 @@ TEST_F(Files, of_a_problem_are_not_written_over_by_its_results) {
          {"problem.output.factor", "d/k.npy", "problem.matrix.file"});
   spares("b.npy", {"solve", "p.yaml", "--set", "problem.output.factor=side.npy"},
          {"problem.output.factor", "side.npy", "problem.rhs.file"});
-  spares("b.npy", {"solve", "p.yaml", "--report", "d/b.npy"}, {"--report", "problem.rhs.file"});
+  spares("b.npy", {"solve", "p.yaml", "--set", "problem.output.solution=d/b.npy"},
+         {"problem.output.solution", "problem.rhs.file"});
   spares("p.yaml", {"solve", "p.yaml", "--report", "p.yaml"}, {"--report", "the problem file"});
   spares("g.yaml", {"solve", "g.yaml", "--set", "logging.file=d/g.yaml"},
          {"logging.file", "the problem file"});

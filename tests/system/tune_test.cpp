@@ -75,8 +75,8 @@ TEST_F(Tune, refuses_what_it_cannot_do_before_it_measures) {
     std::vector<std::string> parts;
   };
   for (const Case& c :
-       {Case{{"--seconds", "0"}, {"--seconds", "not in range"}},
-        Case{{"--seconds", "121"}, {"--seconds", "not in range"}},
+       {Case{{"--seconds", "0"}, {"--seconds", "a number from 1 to 120"}},
+        Case{{"--seconds", "121"}, {"--seconds", "a number from 1 to 120"}},
         Case{{"--outptu", "f.yaml"}, {"--outptu"}},
         Case{{"--output", "nowhere/f.yaml"}, {"nowhere/f.yaml", "no folder"}},
         Case{{"--output", "."}, {"it is a folder"}},
