@@ -146,7 +146,12 @@ class RecordedRun final : public PredictionSubject {
     if (is_as_it_was || options_.machine || sets(changes.machine, "runtime.wake_us")) {
       machine.machine.wakings.clear();
     }
-    if (!options_.machine && !sets(changes.machine, "runtime.job_us")) {
+    if (is_as_it_was) {
+      // What the run took before its first task has the first worker's waking in it.
+      double& wake_s = machine.machine.wake_s;
+      wake_s = std::clamp(around_s_ + machine.machine.append_s, 0.0, wake_s);
+      machine.machine.job_s = std::max(0.0, around_s_ - wake_s);
+    } else if (!options_.machine && !sets(changes.machine, "runtime.job_us")) {
       machine.machine.job_s = job_seconds(machine.machine);
     }
     drop_grid(config, changes.problem, machine);

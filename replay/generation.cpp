@@ -40,7 +40,8 @@ std::vector<GenerationTurn> Generation::turns_of(NodeId node) const {
       of_node == pauses_.end() ? std::span<const Interval>() : of_node->second;
   auto pause = pauses.begin();
   for (std::size_t i = 1; i < steps.size(); ++i) {
-    GenerationTurn turn{steps[i - 1].order, steps[i].order, steps[i - 1].time_ns, steps[i].time_ns};
+    const std::int64_t before_ns = steps[i - 1].time_ns;
+    GenerationTurn turn{steps[i - 1].order, steps[i].order, before_ns, before_ns, steps[i].time_ns};
     for (; pause != pauses.end() && pause->end_ns <= turn.end_ns; ++pause) {
       if (pause->end_ns < turn.begin_ns) continue;
       turn.waited = true;

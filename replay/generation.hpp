@@ -17,6 +17,7 @@ inline constexpr std::int64_t long_ago = std::numeric_limits<std::int64_t>::min(
 struct GenerationTurn {
   std::uint64_t before = 0;  ///< the last task of the turns before this one
   std::uint64_t last = 0;
+  std::int64_t before_ns = 0;  ///< when the turn before it ended
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   bool waited = false;  ///< right before, for room in the window

@@ -7,7 +7,6 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/median.hpp"
@@ -182,26 +181,37 @@ std::int64_t begun_ns(const std::vector<GenerationTurn>& turns, std::uint64_t or
   return turn == turns.end() || order <= turn->before ? long_ago : turn->begin_ns;
 }
 
-/// The window has room again when an eighth of it is over (protocol::Job::window_reopens()).
-std::vector<Refill> refills_of(const RunTrace& run, const Graph& graph, const TurnsByNode& turns,
-                               std::int32_t window) {
+/// By node, when items of its window may have come to their end: tasks, and what others read.
+std::map<NodeId, std::vector<std::int64_t>> item_ends(const RunTrace& run, const Graph& graph) {
   std::map<NodeId, std::vector<std::int64_t>> ends;
   for (const TaskId id : graph.tasks()) {
     const Task& task = run.at(id);
     if (task.fine == 0) ends[run.at(task.thread).node].push_back(task.time.end_ns);
   }
+  for (const Message& message : run.messages) {
+    ends[message.from].push_back(message.time.start_ns);
+    ends[message.from].push_back(message.time.end_ns);
+    ends[message.to].push_back(message.time.end_ns);
+  }
+  for (auto& [node, times] : ends) std::ranges::sort(times);
+  return ends;
+}
+
+/// The window has room again when an eighth of it is over (protocol::Job::window_reopens()). On
+/// several nodes it is not known how many items it had: the last one that ended made room.
+std::vector<Refill> refills_of(const RunTrace& run, const Graph& graph, const TurnsByNode& turns,
+                               std::int32_t window) {
   const std::ptrdiff_t enough = window < 8 ? 1 : window / 8;
   std::vector<Refill> refills;
-  for (auto& [node, times] : ends) {
-    std::ranges::sort(times);
-    std::int64_t full_ns = long_ago;  // when the turn before ended
-    for (const GenerationTurn& turn : turns.at(node)) {
-      const std::int64_t since = std::exchange(full_ns, turn.end_ns);
-      if (!turn.waited || since == long_ago) continue;
-      const auto first = std::ranges::lower_bound(times, since);
-      if (times.end() - first < enough) continue;
-      const std::int64_t room_ns = *(first + enough - 1);
-      if (room_ns > turn.begin_ns) continue;
+  for (const auto& [node, times] : item_ends(run, graph)) {
+    const auto of_node = turns.find(node);
+    if (of_node == turns.end()) continue;
+    for (const GenerationTurn& turn : of_node->second) {
+      if (!turn.waited) continue;
+      const auto first = std::ranges::lower_bound(times, turn.before_ns);
+      const auto end = std::ranges::upper_bound(times, turn.begin_ns);
+      if (end - first < enough) continue;
+      const std::int64_t room_ns = run.node_count == 1 ? *(first + enough - 1) : *std::prev(end);
       refills.push_back({node, turn.before, static_cast<double>(turn.begin_ns - room_ns) * 1e-9});
     }
   }
@@ -217,21 +227,22 @@ void add_woken(const RunTrace& run, const Graph& graph, const TurnsByNode& turns
     const Thread& thread = run.at(task.thread);
     if (thread.role != Role::worker || graph.before(i).empty()) continue;
     if (task.fine > 0) continue;  // it may have waited for another fine task
+    auto ready = ready_ns(run, graph, i, arrivals);
+    if (!ready) continue;
+    ready = std::max(*ready, begun_ns(turns.at(thread.node), task.order));
+    const bool is_first = id == thread.first_task;
+    const std::int64_t ended_ns = is_first ? *ready : run.at(id - 1).time.end_ns;
+    const std::int64_t since_ns = std::max(ended_ns, *ready);
+    costs.begun.push_back(
+        {id, static_cast<double>(std::max<std::int64_t>(0, task.time.start_ns - since_ns)) * 1e-9});
     const std::span<const Wait> waits = run.waits_of(thread);
     auto wait = std::ranges::upper_bound(waits, task.time.start_ns, {},
                                          [](const Wait& one) { return one.time.end_ns; });
-    // Another one that it ran since the wait is no part of waking.
-    const bool has_waited =
-        wait != waits.begin() &&
-        (id == thread.first_task || run.at(id - 1).time.end_ns <= std::prev(wait)->time.start_ns);
-    if (!has_waited) {
-      costs.unwoken.push_back(id);
-      continue;
-    }
+    if (wait == waits.begin()) continue;
     --wait;
-    auto ready = ready_ns(run, graph, i, arrivals);
-    if (ready) ready = std::max(*ready, begun_ns(turns.at(thread.node), task.order));
-    if (!ready || *ready < wait->time.start_ns || *ready > wait->time.end_ns) continue;
+    // Another one that it ran since is no part of waking.
+    if (!is_first && ended_ns > wait->time.start_ns) continue;
+    if (*ready < wait->time.start_ns || *ready > wait->time.end_ns) continue;
     costs.woken.push_back({id, static_cast<double>(*ready - wait->time.start_ns) * 1e-9,
                            static_cast<double>(task.time.start_ns - *ready) * 1e-9});
   }

@@ -18,6 +18,13 @@ struct WokenTask {
   double wake_s = 0;    ///< from then on, until it began
 };
 
+/// What a worker took to begin a task, from when it had ended the one before, and the task was
+/// ready.
+struct BegunTask {
+  TaskId task;
+  double seconds = 0;
+};
+
 /// A full window had room again, and the generation thread went on.
 struct Refill {
   NodeId node;
@@ -35,7 +42,7 @@ struct RuntimeCosts {
   /// messages of that time take of the progress thread.
   std::optional<double> look_s;
   std::vector<WokenTask> woken;
-  std::vector<TaskId> unwoken;  ///< that a worker began which had not waited
+  std::vector<BegunTask> begun;
   std::vector<Refill> refills;
   /// Median over these; nothing where they are fewer than 8.
   std::optional<double> refill_s;

@@ -241,13 +241,14 @@ RecordedTimes::RecordedTimes(const replay::RunTrace& run, std::int32_t job,
     course->add_worker(node, static_cast<std::int64_t>(task.order),
                        static_cast<std::int32_t>(one.worker) - static_cast<std::int32_t>(others));
   }
-  for (const replay::TaskId id : costs.unwoken) {
+  const auto add_waking = [&](replay::TaskId id, double seconds_to_begin) {
     const replay::Task& task = run.at(id);
-    course->add_waking(run.at(task.thread).node, static_cast<std::int64_t>(task.order), 0);
-  }
-  for (const replay::WokenTask& one : costs.woken) {
-    const replay::Task& task = run.at(one.task);
-    course->add_waking(run.at(task.thread).node, static_cast<std::int64_t>(task.order), one.wake_s);
+    course->add_waking(run.at(task.thread).node, static_cast<std::int64_t>(task.order),
+                       seconds_to_begin);
+  };
+  for (const replay::WokenTask& one : costs.woken) add_waking(one.task, one.wake_s);
+  if (!lends) {
+    for (const replay::BegunTask& one : costs.begun) add_waking(one.task, one.seconds);
   }
   for (const replay::Refill& one : costs.refills) {
     course->add_refill(one.node, static_cast<std::int64_t>(one.order), one.seconds);

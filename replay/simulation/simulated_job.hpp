@@ -101,8 +101,8 @@ class SimulatedJob {
                                      std::int64_t /*order*/) const {
     return 1;
   }
-  /// Until a worker that waits begins a task, from when it is ready; nothing: what the machine
-  /// says.
+  /// Until a worker that waits begins a task, from when it is ready; the task's own worker, from
+  /// when it has ended the one before, too. Nothing: what the machine says.
   [[nodiscard]] virtual std::optional<double> waking_seconds(NodeId /*node*/,
                                                              std::int64_t /*order*/) const {
     return std::nullopt;

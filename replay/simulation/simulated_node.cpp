@@ -353,8 +353,17 @@ std::int32_t SimulatedNode::draw_idle() {
 
 /// An idle worker that there is work for, which is idle no longer.
 std::optional<std::int32_t> SimulatedNode::next_idle() {
-  const auto own = std::ranges::find_if(
-      idle_, [&](std::int32_t worker) { return own_queue_of(worker) != nullptr; });
+  // As if all took from one queue: the most urgent task first, of those the first one.
+  auto own = idle_.end();
+  for (auto worker = idle_.begin(); worker != idle_.end() && !own_ready_.empty(); ++worker) {
+    const ReadyQueue* const queue = own_queue_of(*worker);
+    if (queue == nullptr) continue;
+    const ReadyQueue* const best = own == idle_.end() ? nullptr : own_queue_of(*own);
+    const bool is_better =
+        best == nullptr || queue->top() > best->top() ||
+        (queue->top() == best->top() && queue->front()->order < best->front()->order);
+    if (is_better) own = worker;
+  }
   if (own != idle_.end()) {
     const std::int32_t number = *own;
     idle_.erase(own);
@@ -395,8 +404,13 @@ void SimulatedNode::start_workers() {
 /// What the worker has taken, once it is free.
 void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
-  worker.start_ns = std::max(earliest_ns, worker.free_ns);
   const protocol::Task& task = worker.fine ? *worker.fine.of->task : *worker.task;
+  worker.start_ns = std::max(earliest_ns, worker.free_ns);
+  const auto order = static_cast<std::int64_t>(task.order);
+  if (!worker.fine && world_.job.worker_of(id_, order) == number) {
+    const auto known = world_.job.waking_seconds(id_, order);
+    if (known) worker.start_ns = std::max(world_.now_ns, worker.end_ns) + ns_of(*known);
+  }
   const TaskKind& kind = world_.kind_of(task);
   const double whole = worker.fine
                            ? kind.fine->seconds[static_cast<std::size_t>(worker.fine.number)]
@@ -441,6 +455,7 @@ void SimulatedNode::task_ends(std::int32_t number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   totals.busy_workers_s += static_cast<double>(world_.now_ns - worker.start_ns) * 1e-9;
   ++totals.tasks;
+  worker.end_ns = world_.now_ns;
   worker.free_ns = world_.now_ns + ns_of(world_.machine.task_s);
   if (worker.fine) {
     end_fine(number);

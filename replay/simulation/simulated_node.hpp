@@ -235,6 +235,7 @@ struct SimulatedNode final : WalkSink {
     protocol::Task* task = nullptr;  ///< that it runs whole, or
     FineWork fine;
     std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;  ///< of its last task
     std::int64_t free_ns = 0;
     std::int64_t begun = 0;             ///< tasks so far
     std::int64_t stepped_aside_ns = 0;  ///< last, for the threads that share its core

@@ -133,5 +133,37 @@ TEST(RuntimeCosts, waking_is_timed_where_a_waiting_worker_begins_what_a_message_
   EXPECT_NEAR(*costs_of(builder, free_machine()).wake_s, 7e-6, 1e-12);
 }
 
+TEST(RuntimeCosts, a_full_window_is_filled_again_when_its_generation_thread_has_woken) {
+  test::RunBuilder builder(1, 1);
+  builder.generated(0, 3, 0);
+  for (int i = 0; i < 8; ++i) {
+    const int at = 100 * i;
+    builder.task(0, 0, "a", at, at + 50, {test::changes(i, 0)});
+    builder.generation_waits(0, WaitCause::window_full, at + 1, at + 57);
+    builder.generated(0, 4 + i, at + 60);
+  }
+  const RunTrace run = builder.run();
+  const RuntimeCosts costs = runtime_costs(run, Graph(run, 0), free_machine(), 3);
+  ASSERT_EQ(costs.refills.size(), 8U);
+  EXPECT_EQ(costs.refills[2].order, 5U);
+  EXPECT_NEAR(*costs.refill_s, 7e-6, 1e-12);
+  // Of a wide window one task is not enough.
+  EXPECT_TRUE(runtime_costs(run, Graph(run, 0), free_machine(), 800).refills.empty());
+}
+
+TEST(RuntimeCosts, a_task_is_begun_when_it_is_ready_and_generated_and_its_worker_is_free) {
+  test::RunBuilder builder(1, 1);
+  builder.generated(0, 0, 0).generated(0, 1, 52);
+  builder.generation_waits(0, WaitCause::window_full, 53, 90);
+  builder.generated(0, 2, 94);
+  builder.task(0, 0, "a", 0, 50, {test::changes(0, 0)});
+  builder.task(0, 0, "a", 61, 70, {test::changes(0, 1)});    // free at 50, as is its tile
+  builder.task(0, 0, "a", 105, 120, {test::changes(0, 2)});  // generated from 90 on
+  const RuntimeCosts costs = costs_of(builder, free_machine());
+  ASSERT_EQ(costs.begun.size(), 2U);
+  EXPECT_NEAR(costs.begun[0].seconds, 11e-6, 1e-12);
+  EXPECT_NEAR(costs.begun[1].seconds, 15e-6, 1e-12);
+}
+
 }  // namespace
 }  // namespace heddle::replay

@@ -101,7 +101,7 @@ TEST_F(Keys, of_the_runtime_change_a_prediction_or_are_refused_or_are_neutral) {
       if (key.use == KeyUse::neutral) {
         EXPECT_EQ(changed, usual);
       } else {
-        EXPECT_GT(std::abs(changed - usual), 1e-3 * usual);
+        EXPECT_GT(std::abs(changed - usual), 1e-4 * usual);
       }
     }
   }
