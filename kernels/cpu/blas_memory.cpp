@@ -22,9 +22,8 @@ std::optional<std::uint64_t> memory_beside_blas(std::int64_t threads, std::uint6
       library_bytes + static_cast<std::uint64_t>(threads) * thread_bytes + other_bytes;
   if (limit->left() > needed) return limit->left() - needed;
   throw Error(ErrorCode::usage,
-              fmt::format("not enough memory: {}, but {} more are needed before any matrix, for a "
-                          "number of CPU workers of {}; raise the limit, or set "
-                          "runtime.cpu_workers to fewer",
+              fmt::format("not enough memory: {}, but {} more are needed before any matrix "
+                          "(CPU workers: {}); raise the limit, or set runtime.cpu_workers to fewer",
                           describe(*limit), format_bytes(needed), threads));
 }
 
