@@ -41,7 +41,7 @@ std::string summary_of(const page::PageSummary& summary, const std::string& path
 int analyze(const AnalyzeOptions& options, Results& results) {
   const FileUses files = files_of(options);
   files.check_distinct();
-  files.check_writable();
+  files.check_writable(results.janitor());
   auto report = nlohmann::json::array();
   std::vector<ComparedRun> runs;
   bool are_whole = true;

@@ -325,7 +325,7 @@ int bench_p2p(const BenchP2pOptions& options, Run& run) {
     config = Config::from_text("{}", "bench", options.overrides);
     FileUses files;
     if (options.report) files.writes("--report", *options.report);
-    if (is_first) files.check_writable();
+    if (is_first) files.check_writable(run.janitor());
   }));
   const Communicator communicator(MPI_COMM_WORLD);
   const GpuNeighbours neighbours = find_gpu_neighbours(config.runtime.devices, communicator);

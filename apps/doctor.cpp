@@ -182,7 +182,7 @@ int doctor(const DoctorOptions& options, Run& run) {
     config = Config::from_text("{}", "doctor", options.overrides);
     FileUses files;
     if (options.report) files.writes("--report", *options.report);
-    if (is_first) files.check_writable();
+    if (is_first) files.check_writable(run.janitor());
   }));
   const Communicator communicator =
       run.mpi().active() ? Communicator(MPI_COMM_WORLD) : Communicator();

@@ -77,11 +77,12 @@ void FileUses::check_distinct() const {
   }
 }
 
-void FileUses::check_writable() const {
+void FileUses::check_writable(Janitor& janitor) const {
   for (const Use& use : uses_) {
     if (use.deed == Deed::reads) continue;
     try {
-      use.kind == Kind::run ? check_run_writable(use.path) : heddle::check_writable(use.path);
+      use.kind == Kind::run ? check_run_writable(use.path, janitor)
+                            : heddle::check_writable(use.path, janitor);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", use.name, error.what()));
     }

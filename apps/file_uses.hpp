@@ -6,6 +6,8 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "apps/janitor.hpp"
+
 namespace heddle {
 
 /// All files that a command reads and all that it may write, so that none is written over another,
@@ -30,7 +32,7 @@ class FileUses {
   /// and folders only.
   void check_distinct() const;
   /// Throws Error(usage) when an output cannot be written. Tries it, and leaves nothing behind.
-  void check_writable() const;
+  void check_writable(Janitor& janitor) const;
 
  private:
   enum class Kind : std::uint8_t { file, run };

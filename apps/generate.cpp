@@ -88,7 +88,7 @@ void generate(const GenerateOptions& options, Run& run) {
   files.writes("--output", options.matrix_file);
   if (options.sides_file) files.writes("--rhs-output", *options.sides_file);
   files.check_distinct();
-  files.check_writable();
+  files.check_writable(run.janitor());
   check_generator(options.matrix);
   const std::int64_t rows = options.matrix.m.value_or(options.matrix.n);
   const std::string tag = fmt::format("{}", ::getpid());

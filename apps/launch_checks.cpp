@@ -44,7 +44,7 @@ void check_shared_memory(const Launcher& launcher) {
 
 /// What MPI_Init takes, and some more: without it UCX fails in its own words.
 void check_memory() {
-  constexpr std::uint64_t bytes_of_start = std::uint64_t{64} << 20U;
+  constexpr std::uint64_t bytes_of_start = std::uint64_t{192} << 20U;
   const auto limit = memory_limit();
   if (!limit || limit->left() >= bytes_of_start) return;
   throw Error(ErrorCode::usage, fmt::format("not enough memory: {}, but MPI needs {} more; raise "

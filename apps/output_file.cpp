@@ -10,24 +10,24 @@
 
 namespace heddle {
 
-void check_writable(const std::string& path) {
+void check_writable(const std::string& path, Janitor& janitor) {
   check_output_path(path);
   // Permissions do not tell everything (root, file systems without room for files, owners).
   const std::string target = target_of(path);
-  const std::string name = fmt::format("{}.{}.probe.heddle-part", target, ::getpid());
-  ::close(renew_replacement(name, target));
-  ::unlink(name.c_str());
+  const TemporaryName name(janitor, fmt::format("{}.{}.probe.heddle-part", target, ::getpid()));
+  ::close(renew_replacement(name.path(), target));
+  ::unlink(name.path().c_str());
 }
 
-void check_run_writable(const std::string& path) {
+void check_run_writable(const std::string& path, Janitor& janitor) {
   if (std::filesystem::is_directory(path)) {
     // Those of an older run are removed, which asks for the folder's permission alone.
     for (const auto& [node, file] : trace::node_files_in(path)) check_output_path(file.string());
-    return check_writable(path + "/" + trace::node_file_name(NodeId{0}));
+    return check_writable(path + "/" + trace::node_file_name(NodeId{0}), janitor);
   }
   if (!std::filesystem::exists(path)) {
     const auto last = path.find_last_not_of('/');
-    return check_writable(path.substr(0, last == std::string::npos ? 0 : last + 1));
+    return check_writable(path.substr(0, last == std::string::npos ? 0 : last + 1), janitor);
   }
   throw Error(
       ErrorCode::usage,

@@ -463,7 +463,7 @@ int replay_run(ReplayOptions options, Results& results) {
   files.reads_machine_file(std::nullopt);
   add_files(files, options);
   files.check_distinct();
-  files.check_writable();
+  files.check_writable(results.janitor());
   RecordedRun run(options);
   for (const std::string& damage : run.damages()) print(fmt::format("not whole: {}\n", damage));
   predict(run, options, results);

@@ -18,6 +18,7 @@ namespace heddle {
 class Results {
  public:
   explicit Results(Janitor& janitor) : janitor_(janitor) {}
+  [[nodiscard]] Janitor& janitor() { return janitor_; }
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
   /// Removes what was not committed.

@@ -131,7 +131,7 @@ int simulate_problem(SimulateOptions options, Results& results) {
       Config::from_file(options.file, SplitOverrides(options.overrides).problem).machine);
   add_files(files, options);
   files.check_distinct();
-  files.check_writable();
+  files.check_writable(results.janitor());
   ProblemOfFile problem(options);
   predict(problem, options, results);
   return 0;

@@ -61,14 +61,15 @@ struct Preparation {
   bool is_configured = false;  ///< the configuration was read
   bool may_report = false;     ///< the report's name was checked
 
-  void run(const SolveOptions& options, const Launcher& launcher) {
+  void run(const SolveOptions& options, Run& surroundings) {
+    const Launcher& launcher = surroundings.launcher();
     config = Config::from_file(options.file, options.overrides);
     static_cast<void>(config.require_problem());
     is_configured = true;
     if (options.trace) config.trace.file = options.trace;
     const FileUses files = files_of(options, config);
     files.check_distinct();
-    if (launcher.rank == 0) files.check_writable();
+    if (launcher.rank == 0) files.check_writable(surroundings.janitor());
     may_report = true;
     problem = std::make_unique<Problem>(*config.problem);
     log = make_log(config.logging, options.verbosity, launcher.rank, launcher.size);
@@ -187,7 +188,7 @@ int solve(const SolveOptions& options, Run& run) {
   try {
     std::optional<Error> trouble;
     try {
-      preparation.run(options, run.launcher());
+      preparation.run(options, run);
     } catch (const Error& error) {
       trouble = error;
     }

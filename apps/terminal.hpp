@@ -6,8 +6,8 @@
 /// wrong.
 namespace heddle {
 
-/// To standard output, at once; what it quotes of inputs is made printable. The first failure is printed on standard error, and nothing more is
-/// written. A pipe without a reader is no failure.
+/// To standard output, at once; what it quotes of inputs is made printable. The first failure is
+/// printed on standard error, and nothing more is written. A pipe without a reader is no failure.
 void print(const std::string& message);
 
 /// Prints an error as all of heddle's are printed. Keeps quiet about what went wrong in writing it.

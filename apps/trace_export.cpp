@@ -57,7 +57,7 @@ int export_trace(const TraceExportOptions& options, Results& results) {
   files.reads_run("the run", options.run);
   files.writes("--output", options.output);
   files.check_distinct();
-  files.check_writable();
+  files.check_writable(results.janitor());
   const replay::SalvagedRun run = replay::salvage_run(options.run);
   for (const std::string& damage : run.damages) print(fmt::format("not whole: {}\n", damage));
   const std::string what = write(run, options.format, results.stage(options.output));

@@ -111,7 +111,7 @@ class Tuner {
     if (config_.logging.file) files.writes("logging.file", *config_.logging.file);
     files.writes(options_.output ? "--output" : "the machine file", path_);
     files.check_distinct();
-    files.check_writable();
+    files.check_writable(run_.janitor());
     const char* core_type = std::getenv("OPENBLAS_CORETYPE");
     if (core_type != nullptr && *core_type != '\0') {
       throw Error(ErrorCode::usage,

@@ -31,10 +31,11 @@ WaitPolicy wait_policy(config::Wait wait) {
 void check_priorities(config::Priorities wanted) {
   using config::Priorities;
   if (wanted == Priorities::program || wanted == Priorities::path) return;
-  throw Error(ErrorCode::usage,
-              fmt::format("runtime.priorities: {} is only for heddle simulate and heddle replay, to "
-                          "compare with; a run takes program or path",
-                          name_of(wanted)));
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("runtime.priorities: {} is only for heddle simulate and heddle replay, to "
+                  "compare with; a run takes program or path",
+                  name_of(wanted)));
 }
 
 /// The measured choices for products, of all kinds of GPUs that were measured on this host.

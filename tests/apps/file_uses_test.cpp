@@ -23,6 +23,7 @@ class FileUsesTest : public ::testing::Test {
     expect_error(ErrorCode::usage, parts, [&] { files.check_distinct(); });
   }
   TemporaryFolder folder_;
+  Janitor janitor_{false};
 };
 
 }  // namespace
@@ -35,7 +36,7 @@ TEST_F(FileUsesTest, different_files_go_together) {
   files.writes("report", folder_ / "d/r.json");
   files.writes_run("trace", folder_ / "t");
   EXPECT_NO_THROW(files.check_distinct());
-  EXPECT_NO_THROW(files.check_writable());
+  EXPECT_NO_THROW(files.check_writable(janitor_));
   EXPECT_EQ(folder_.names().size(), 2U);
 }
 
@@ -107,11 +108,12 @@ TEST_F(FileUsesTest, a_folder_for_a_run_may_end_in_a_slash) {
   for (const char* name : {"t", "t/", "t//"}) {
     FileUses files;
     files.writes_run("--trace", folder_ / name);
-    EXPECT_NO_THROW(files.check_writable()) << name;
+    EXPECT_NO_THROW(files.check_writable(janitor_)) << name;
   }
   FileUses files;
   files.writes("--report", folder_ / "r/");
-  expect_error(ErrorCode::usage, {"--report", "it is a folder"}, [&] { files.check_writable(); });
+  expect_error(ErrorCode::usage, {"--report", "it is a folder"},
+               [&] { files.check_writable(janitor_); });
 }
 
 TEST_F(FileUsesTest, a_dash_is_no_name) {

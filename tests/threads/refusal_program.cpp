@@ -1,5 +1,5 @@
-/// Two nodes begin a job for whose copies node 1 has no memory. Node 1 is refused, and node 0, which
-/// has begun the job, is told so at once.
+/// Two nodes begin a job for whose copies node 1 has no memory. Node 1 is refused, and node 0,
+/// which has begun the job, is told so at once.
 ///
 ///   mpiexec -n 2 refusal_program job|stream
 ///
