@@ -319,10 +319,9 @@ TEST(Rehearsal, workers_are_idle_as_the_plan_says) {
     Rehearsal rehearsal(std::move(cast));
     EXPECT_NEAR(rehearsal.pass().idle_s, rehearsal.pass().tasks * idle_s, 1e-5);
     const std::int64_t count = count_of(rehearsal.turn(0.1));
-    // Of two workers, each for 0.06 s.
-    const bool are_few = count <= 14;
-    EXPECT_EQ(are_few, idle_s > 0) << count;
     EXPECT_GT(count, 0);
+    // Of two workers, each for 0.06 s. How many there are without idleness is the machine's affair.
+    if (idle_s > 0) EXPECT_LE(count, 14);
   }
 }
 
