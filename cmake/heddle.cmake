@@ -100,8 +100,9 @@ add_custom_target(asan_tests)
 
 # heddle_test(NAME [CHECKED] SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test. With the label
 # `sanitize` the sanitizer presets build and run it too; with `asan`, as it has one thread, only the address sanitizer's. CHECKED: it links a library that has all assertions on.
+# COST: seconds, of those that take longest, which begin first.
 function(heddle_test name)
-  cmake_parse_arguments(ARG "CHECKED" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "CHECKED" "TIMEOUT;COST" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} heddle_warnings GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE HEDDLE_EXPENSIVE_CHECKS)
@@ -121,6 +122,9 @@ function(heddle_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_COST)
+    set_tests_properties(${name} PROPERTIES COST ${ARG_COST})
+  endif()
   if("sanitize" IN_LIST ARG_LABELS)
     add_dependencies(tsan_tests ${name})
     add_dependencies(asan_tests ${name})
