@@ -321,7 +321,9 @@ TEST(Rehearsal, workers_are_idle_as_the_plan_says) {
     const std::int64_t count = count_of(rehearsal.turn(0.1));
     EXPECT_GT(count, 0);
     // Of two workers, each for 0.06 s. How many there are without idleness is the machine's affair.
-    if (idle_s > 0) EXPECT_LE(count, 14);
+    if (idle_s > 0) {
+      EXPECT_LE(count, 14);
+    }
   }
 }
 
