@@ -42,9 +42,10 @@ void check_shared_memory(const Launcher& launcher) {
                   format_bytes(all), format_bytes(free), nodes, format_bytes(needed)));
 }
 
-/// What MPI_Init takes, and some more: without it UCX fails in its own words.
+/// What MPI_Init takes, some 100 MiB, and what the C library maps besides for a moment: 128 MiB for
+/// the first allocation of each thread. Without them UCX fails in its own words.
 void check_memory() {
-  constexpr std::uint64_t bytes_of_start = std::uint64_t{192} << 20U;
+  constexpr std::uint64_t bytes_of_start = std::uint64_t{384} << 20U;
   const auto limit = memory_limit();
   if (!limit || limit->left() >= bytes_of_start) return;
   throw Error(ErrorCode::usage, fmt::format("not enough memory: {}, but MPI needs {} more; raise "
