@@ -25,7 +25,7 @@ constexpr std::uint64_t shared_bytes_of_process = 4'500'000;
 constexpr int threads_of_start = 4;
 
 void check_shared_memory(const Launcher& launcher) {
-  // Who chooses how UCX sends knows what that takes.
+  // Users who choose UCX's transports know what these need.
   if (std::getenv("UCX_TLS") != nullptr || std::getenv("UCX_POSIX_DIR") != nullptr) return;
   struct statvfs status {};
   if (::statvfs("/dev/shm", &status) != 0) return;

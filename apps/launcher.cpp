@@ -43,7 +43,7 @@ bool look_up(pid_t process, std::string& name, pid_t& parent) {
   return false;
 }
 
-/// Of variables that MPICH's launcher sets, but not for this process.
+/// PMI variables are set, but for another process or by another MPI.
 [[noreturn]] void refuse_pmi(const std::string& why) {
   const auto value = [](const char* variable) {
     const char* text = std::getenv(variable);
@@ -85,7 +85,7 @@ void refuse_other_launchers() {
     if (std::getenv(variable) == nullptr) continue;
     refuse(fmt::format("another MPI's launcher ({} is set, PMI_RANK is not)", variable), "MPICH's");
   }
-  // Of a job's script SLURM_PROCID and SLURM_NTASKS are known too, but no step.
+  // A job's script has SLURM_PROCID and SLURM_NTASKS, too, but no step.
   const bool is_step =
       std::getenv("SLURM_PROCID") != nullptr && (number("SLURM_STEP_ID") || number("SLURM_STEPID"));
   const auto tasks = number("SLURM_STEP_NUM_TASKS");

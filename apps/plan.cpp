@@ -84,7 +84,7 @@ void Plan::check_total(Node& node) const {
                   problem_.wanted().verify ? " or set problem.verify=false" : ""));
 }
 
-/// The least that so many tiles take, before they are counted one by one.
+/// A lower bound of the memory for all tiles, before they are counted one by one.
 void Plan::check_tiles(Node& node, const Undertaking& undertaking) const {
   double needed = 0;
   for (const Undertaking::Held& held : undertaking.held) {

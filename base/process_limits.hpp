@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 
 /// What the system lets this process have: limits that batch systems, shells and administrators set
-/// (setrlimit), and how what is refused is told.
+/// (setrlimit), and the errors for what is refused.
 namespace heddle {
 
 /// A limit of this process's memory and how far it is used.

@@ -15,8 +15,8 @@ namespace heddle {
 /// The same for a matrix of which it reads all tiles that are its own.
 [[nodiscard]] WantedRows wanted_of_tiles(const Matrix<double>& matrix);
 
-/// Lets each node read from the source what it wants. Of what is wrong with lines of a text, the
-/// first in the file is told, in the same words on every number of nodes.
+/// Each node reads from the source what it wants. If lines of a text are wrong, the error names the
+/// first one in the file, with the same message on any number of nodes.
 void prepare_together(Node& node, MatrixSource& source, const WantedRows& wanted);
 
 enum class Checked : std::uint8_t {

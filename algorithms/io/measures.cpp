@@ -226,7 +226,7 @@ std::optional<NonFinite> first_non_finite(Matrix<double> matrix) {
   const double row =
       reduce(node, leads ? static_cast<double>(mine->row.value()) : none, Reduction::minimum);
   const bool is_mine = leads && static_cast<double>(mine->row.value()) == row;
-  // Of one node; the others' zeros leave infinity and NaN as they are.
+  // One node has the value; the zeros of the others leave infinity and NaN as they are.
   double value = reduce(node, is_mine ? mine->value : 0, Reduction::sum);
   if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();  // without a sign
   return NonFinite{GlobalRow{static_cast<std::int64_t>(row)},

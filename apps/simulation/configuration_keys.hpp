@@ -30,7 +30,7 @@ struct ConfigurationKey {
 /// One for each leaf of the option table (config/options.hpp).
 [[nodiscard]] std::span<const ConfigurationKey> configuration_keys();
 
-/// Of what to_json() has made of a configuration; null where it has no such key.
+/// The key's value in a configuration that to_json() wrote; null where it has no such key.
 [[nodiscard]] nlohmann::json value_of(const nlohmann::json& configuration, std::string_view path);
 
 /// A key that is not neutral in which two configurations differ.
