@@ -32,8 +32,8 @@ std::string commands_of(const CLI::App& app) {
   return commands;
 }
 
-/// What is wrong with the first word that should be a command and is none, up to the end of that
-/// clause; empty where there is no such word.
+/// What is wrong with the first word that should be a command and is none, or is not there, up to
+/// the end of that clause; empty where all commands are known.
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* at = &app;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -53,7 +53,13 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
     }
     at = found;
   }
-  return {};
+  std::vector<std::string> missing;
+  for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; })) {
+    missing.push_back(command->get_name());
+  }
+  if (missing.empty()) return {};
+  return fmt::format("after '{}' a command is missing: {};", at->get_name(),
+                     fmt::join(missing, ", "));
 }
 
 /// The exit status when there is nothing to do but to print, which the first process does; nothing
