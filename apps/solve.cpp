@@ -201,7 +201,14 @@ int solve(const SolveOptions& options, Run& run) {
     if (preparation.may_report) save_failure({}, error.what(), options, run);
     throw;
   }
-  return solve_on(*node, preparation, options, run);
+  try {
+    const int status = solve_on(*node, preparation, options, run);
+    node->stop();
+    return status;
+  } catch (const AgreedError&) {
+    node->stop();  // all nodes are here
+    throw;
+  }
 }
 
 }  // namespace heddle

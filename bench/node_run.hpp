@@ -43,6 +43,7 @@ int run_on_node(const Config& config, bool is_one_of_several, const Run& run) {
   {
     Node node(config, MPI_COMM_WORLD);
     status = run(node);
+    node.stop();
   }
   MPI_Finalize();
   return status;

@@ -1,9 +1,12 @@
 #include "node-runtime/matrix.hpp"
 
 #include <exception>
+#include <fmt/core.h>
 #include <mutex>
 
+#include "base/require.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/engine_link.hpp"
 
 namespace heddle {
 namespace {
@@ -12,8 +15,7 @@ namespace {
 struct Visit {
   Matrix<double>::Visitor visit;
   std::mutex mutex;
-  std::exception_ptr error;  ///< the first
-  bool failed = false;
+  std::exception_ptr error;  ///< the first; guarded by the mutex
 };
 
 struct VisitParameters {
@@ -22,20 +24,16 @@ struct VisitParameters {
   std::int32_t column;
 };
 
-/// An exception must not leave a worker's loop: it is kept for the caller, later visits are
-/// skipped.
+/// An exception is kept for the caller, and fails the job, so that visits that have not begun are
+/// skipped on all nodes.
 std::int64_t run_visit(const KernelArguments& arguments) {
   const auto p = arguments.parameters.as<VisitParameters>();
-  {
-    const std::lock_guard lock(p.visit->mutex);
-    if (p.visit->failed) return 0;
-  }
   try {
     p.visit->visit(TileRow{p.row}, TileColumn{p.column}, arguments.tiles[0]);
   } catch (...) {
     const std::lock_guard lock(p.visit->mutex);
-    if (!p.visit->failed) p.visit->error = std::current_exception();
-    p.visit->failed = true;
+    if (!p.visit->error) p.visit->error = std::current_exception();
+    throw;
   }
   return 0;
 }
@@ -58,7 +56,14 @@ Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
 }  // namespace
 
 MatrixState::~MatrixState() {
-  if (engine != nullptr) engine->remove_matrix(id);
+  if (link == nullptr) return;
+  if (const auto engine = link->try_use()) engine->remove_matrix(id);
+}
+
+Node& Matrix<double>::node() const {
+  require(state_->node != nullptr, "matrix {} belongs to no node", id().value());
+  const auto use = state_->link->use(fmt::format("matrix {}", id().value()));
+  return *state_->node;
 }
 
 Location Matrix<double>::home(TileRow i, TileColumn c) const {
@@ -85,8 +90,10 @@ Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
   spec.program = [matrix = *this, visit = visit.get()](TaskStream& tasks) {
     return visit_program(tasks, matrix, visit);
   };
-  node().submit(std::move(spec)).wait();
+  const JobResult result = node().submit(std::move(spec)).wait();
+  // The job has ended: nobody else reads or writes `error` any more.
   if (visit->error) std::rethrow_exception(visit->error);
+  if (result.status == JobResult::Status::failed) throw Error(result.code, result.error);
   return *this;
 }
 

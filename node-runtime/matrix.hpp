@@ -13,6 +13,7 @@
 
 namespace heddle {
 
+class EngineLink;
 class Node;
 
 /// Which tiles of a matrix exist.
@@ -42,16 +43,16 @@ struct MatrixSpec {
   std::int32_t spare_count = 4;  ///< blocks per place for renaming
 };
 
-/// What a matrix is on this node. Made by Node; the memory lives as long as the last handle and the
-/// last job that uses it.
+/// What a matrix is on this node. Made by Node; the memory lives as long as the node, and the last
+/// handle or the last job that uses it.
 struct MatrixState {
   MatrixState() = default;
   MatrixState(const MatrixState&) = delete;
   MatrixState& operator=(const MatrixState&) = delete;
   ~MatrixState();
 
-  Node* node = nullptr;  ///< null: of a simulation
-  Engine* engine = nullptr;
+  Node* node = nullptr;              ///< null: of a simulation
+  std::shared_ptr<EngineLink> link;  ///< likewise
   protocol::MatrixId id;
   MatrixSpec spec;
 };
@@ -71,7 +72,8 @@ class Matrix<double> {
   [[nodiscard]] std::int64_t rows() const { return layout().rows; }
   [[nodiscard]] std::int64_t columns() const { return layout().columns; }
   [[nodiscard]] protocol::MatrixId id() const { return state_->id; }
-  [[nodiscard]] Node& node() const { return *state_->node; }
+  /// Throws Error(usage) when it has ended.
+  [[nodiscard]] Node& node() const;
   [[nodiscard]] const std::shared_ptr<MatrixState>& state() const { return state_; }
 
   /// Tile (i, c) for tasks.
@@ -95,8 +97,9 @@ class Matrix<double> {
   using Visitor = std::function<void(TileRow, TileColumn, TileView)>;
 
   /// Lets the CPU workers visit all stored tiles of this node, in any order and in parallel; waits.
-  /// `visit` may change the content. Rethrows what a visit threw. Collective in order: every node
-  /// makes the same calls.
+  /// `visit` may change the content. When a visit throws, the others are skipped, and all nodes
+  /// throw: this one the first of its own exceptions, one without any an Error with the text and
+  /// the node of another's. Collective in order: every node makes the same calls.
   Matrix& for_each_tile(const Visitor& visit);
 
   /// Fills element by element, `fill(i, j)` counted from 0, or block by block: `fill(row, column,

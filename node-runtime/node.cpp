@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/process_limits.hpp"
+#include "base/require.hpp"
 #include "base/units.hpp"
 #include "node-runtime/node_parts.hpp"
 #include "node-runtime/tuning.hpp"
@@ -19,26 +21,50 @@ namespace heddle {
 
 // ---- jobs ------------------------------------------------------------------------------------
 
+namespace {
+
+/// Names a job in messages.
+std::string called(const JobRecord& job) {
+  return fmt::format("job '{}'", job.name);
+}
+
+}  // namespace
+
+JobRecord& Job::record() const {
+  require(record_ != nullptr, "a job was used that has been moved from");
+  return *record_;
+}
+
 const JobResult& Job::wait() {
-  engine_->wait(*record_);
-  return record_->result;
+  JobRecord& job = record();
+  require(job.step.load(std::memory_order_acquire) == JobRecord::Step::started,
+          "Job::wait: {} was never started", called(job));
+  require(!job.is_awaited.exchange(true, std::memory_order_relaxed),
+          "Job::wait: {} was waited for before; keep the result", called(job));
+  if (!done()) job.link->use(called(job))->wait(job);
+  return job.result;
 }
 
 void Job::reserve() {
-  engine_->reserve(*record_);
+  JobRecord& job = record();
+  job.link->use(called(job))->reserve(job);
 }
 
 void Job::start() {
-  engine_->start(record_);
+  JobRecord& job = record();
+  job.link->use(called(job))->start(record_);
 }
 
 bool Job::done() const {
-  const std::lock_guard lock(record_->mutex);
-  return record_->is_done;
+  JobRecord& job = record();
+  const std::lock_guard lock(job.mutex);
+  return job.is_done;
 }
 
 void Job::cancel() {
-  engine_->cancel(*record_);
+  JobRecord& job = record();
+  if (done()) return;
+  job.link->use(called(job))->cancel(job);
 }
 
 double Job::progress() const {
@@ -49,12 +75,33 @@ double Job::progress() const {
 }
 
 UserStream::~UserStream() {
-  if (record_ != nullptr && !engine_->failed()) engine_->end_stream(*record_);
+  if (record_ == nullptr) return;
+  const auto engine = record_->link->try_use();
+  if (engine && !engine->failed()) engine->end_stream(*record_);
+}
+
+JobRecord& UserStream::record() const {
+  require(record_ != nullptr, "a task stream was used that has ended");
+  return *record_;
+}
+
+void UserStream::insert_all(const Kernel& kernel, const TaskOptions& options,
+                            std::span<const protocol::Access> accesses) {
+  JobRecord& job = record();
+  const auto engine = job.link->use(called(job));
+  static_cast<void>(job.stream->insert_all(kernel, options, accesses));
+}
+
+void UserStream::release(const protocol::Access& access) {
+  JobRecord& job = record();
+  const auto engine = job.link->use(called(job));
+  job.stream->release(access);
 }
 
 Job UserStream::end() {
-  engine_->end_stream(*record_);
-  return {*engine_, std::exchange(record_, nullptr)};
+  JobRecord& job = record();
+  job.link->use(called(job))->end_stream(job);
+  return Job(std::exchange(record_, nullptr));
 }
 
 // ---- the node --------------------------------------------------------------------------------
@@ -81,8 +128,8 @@ Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults
   std::optional<Error> trouble;
   try {
     parts_->decide();
-  } catch (const Error& error) {
-    trouble = error;
+  } catch (const std::exception& error) {
+    trouble = as_error(error);
   }
   parts_->communicator.throw_together(trouble);
   parts_->agree_on_shape();
@@ -97,7 +144,11 @@ std::vector<std::string> Node::explained_messages() const {
 }
 
 void Node::stop() {
-  parts_->stop_threads();
+  parts_->stop_together();
+}
+
+bool Node::failed() const {
+  return parts_->engine->failed();
 }
 
 trace::ClockOffset Node::clock_offset() const {
@@ -151,7 +202,9 @@ Matrix<double> Node::wrap(double* local, std::int64_t leading, MatrixSpec spec) 
     spec.has_layout = true;
   }
   spec.distribution.devices = 0;
-  HEDDLE_CHECK(spec.dealing == Dealing::cyclic && !spec.temporary);
+  require(local != nullptr, "Node::wrap: no memory was given");
+  require(spec.dealing == Dealing::cyclic && !spec.temporary,
+          "Node::wrap: a wrapped matrix is dealt out cyclically and is not temporary");
   return make(spec, local, leading);
 }
 
@@ -166,8 +219,13 @@ Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_
   }
   spec.layout.rows = spec.rows;
   spec.layout.columns = spec.columns;
-  HEDDLE_CHECK(spec.layout.is_valid(), "tile {} strip {} small {}", spec.layout.tile,
-               spec.layout.strip, spec.layout.small);
+  require(spec.layout.is_valid(),
+          "a matrix of {} x {} elements cannot be cut into tiles of {} with strips of {} and small "
+          "tiles of {}",
+          spec.rows, spec.columns, spec.layout.tile, spec.layout.strip, spec.layout.small);
+  require(spec.distribution.grid_rows * spec.distribution.grid_columns == size(),
+          "a matrix is dealt out to a grid of {} x {} nodes; there are {}",
+          spec.distribution.grid_rows, spec.distribution.grid_columns, size());
   check_tile_count(spec.layout);
   state->node = this;
   Matrix<double> handle(state);
@@ -198,14 +256,14 @@ Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_
     }
   }
   state->id = parts_->engine->add_matrix(std::move(table));
-  state->engine = parts_->engine.get();
+  state->link = parts_->engine->link();
   parts_->recorder.describe_matrix(
       {state->id.value(), fmt::format("m{}", state->id.value()), l.tile_rows(), l.tile_columns()});
   return handle;
 }
 
 Job Node::prepare(JobSpec spec) {
-  return {*parts_->engine, parts_->engine->prepare(std::move(spec))};
+  return Job(parts_->engine->prepare(std::move(spec)));
 }
 
 Job Node::submit(JobSpec spec) {
@@ -218,11 +276,12 @@ UserStream Node::stream(std::string name, const std::vector<Matrix<double>>& mat
   JobSpec spec;
   spec.name = std::move(name);
   for (const auto& matrix : matrices) {
+    require(&matrix.node() == this, "Node::stream: '{}' names a matrix of another node", spec.name);
     spec.matrices.push_back(matrix.id());
     spec.keep_alive.push_back(matrix.state());
     spec.fine = std::max(spec.fine, matrix.layout().fine);
   }
-  return {*parts_->engine, parts_->engine->open_stream(std::move(spec), 64)};
+  return UserStream(parts_->engine->open_stream(std::move(spec), 64));
 }
 
 trace::ClockOffset Node::compare_clocks() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "config/config.hpp"
@@ -20,21 +22,23 @@
 
 namespace heddle {
 
-/// A submitted job. A handle: the job goes on when it is dropped.
+/// A submitted job. A handle: the job goes on when it is dropped, and the handle may outlive the
+/// node. Then, and where a call comes out of order, functions throw Error(usage).
 class Job {
  public:
-  Job(Engine& engine, std::shared_ptr<JobRecord> record)
-      : engine_(&engine), record_(std::move(record)) {}
+  explicit Job(std::shared_ptr<JobRecord> record) : record_(std::move(record)) {}
 
   /// Takes the memory that a job which was only prepared needs, with its pages, which the system
   /// clears: start() would take it, and messages would wait for pages. Given back with the handle
   /// of a job that is never started. Throws Error(usage) when there is too little. Once, before
   /// start().
   void reserve();
-  /// Begins a job that was only prepared (Node::prepare).
+  /// Begins a job that was only prepared (Node::prepare). Once. All nodes start the same jobs in
+  /// the same order; where they do not, the nodes fail with an Error that says so.
   void start();
-  /// Blocks until the job has ended on all nodes; the same result everywhere. Throws Error when
-  /// this node or another one fails.
+  /// Blocks until the job has ended on all nodes; the same result everywhere, `failed` with the
+  /// text when a kernel, the program or a visit threw on any node. Once, on a job that was started.
+  /// Throws Error when this node or another one fails.
   const JobResult& wait();
   [[nodiscard]] bool done() const;
   /// Ends the job early, on all nodes: tasks that have not begun are skipped. Any node may call it;
@@ -43,25 +47,25 @@ class Job {
   /// Tasks finished over tasks of this node, 0 to 1.
   [[nodiscard]] double progress() const;
   /// What the job did on this node; complete once it is done.
-  [[nodiscard]] const protocol::JobCounters& counters() const { return record_->counters; }
+  [[nodiscard]] const protocol::JobCounters& counters() const { return record().counters; }
   /// Blocks that the job needs at each place of this node at least; their number of tasks here.
   [[nodiscard]] const std::vector<std::int32_t>& blocks_minimum() const {
-    return record_->blocks_minimum;
+    return record().blocks_minimum;
   }
-  [[nodiscard]] std::int64_t tasks_planned() const { return record_->tasks_planned; }
+  [[nodiscard]] std::int64_t tasks_planned() const { return record().tasks_planned; }
   /// As the trace numbers it; once it is done.
-  [[nodiscard]] std::int32_t number() const { return record_->id.value(); }
+  [[nodiscard]] std::int32_t number() const { return record().id.value(); }
 
  private:
-  Engine* engine_;
-  std::shared_ptr<JobRecord> record_;
+  [[nodiscard]] JobRecord& record() const;
+  std::shared_ptr<JobRecord> record_;  ///< null once moved from
 };
 
 /// A task stream for a user's own algorithm: every node inserts the same tasks in the same order.
+/// insert() waits for room in the window by itself. Contract, errors: TaskStream.
 class UserStream {
  public:
-  UserStream(Engine& engine, std::shared_ptr<JobRecord> record)
-      : engine_(&engine), record_(std::move(record)) {}
+  explicit UserStream(std::shared_ptr<JobRecord> record) : record_(std::move(record)) {}
   UserStream(UserStream&& other) noexcept = default;
   UserStream& operator=(UserStream&&) = delete;
   UserStream(const UserStream&) = delete;
@@ -69,14 +73,28 @@ class UserStream {
   /// Ends the stream if `end` was not called.
   ~UserStream();
 
-  [[nodiscard]] TaskStream& tasks() { return *record_->stream; }
-  TaskStream* operator->() { return &tasks(); }
+  template <class... Accesses>
+  requires(std::is_same_v<Accesses, protocol::Access>&&...) void insert(
+      const Kernel& kernel, const TaskOptions& options, const Accesses&... accesses) {
+    const std::array<protocol::Access, sizeof...(Accesses)> all{accesses...};
+    insert_all(kernel, options, all);
+  }
+  template <class... Accesses>
+  requires(std::is_same_v<Accesses, protocol::Access>&&...) void insert(
+      const Kernel& kernel, const Accesses&... accesses) {
+    insert(kernel, TaskOptions{}, accesses...);
+  }
+  /// The same for a number of accesses that is not known when compiling.
+  void insert_all(const Kernel& kernel, const TaskOptions& options,
+                  std::span<const protocol::Access> accesses);
+  /// As TaskStream::release.
+  void release(const protocol::Access& access);
   /// No more tasks; the job ends when all are done.
   Job end();
 
  private:
-  Engine* engine_;
-  std::shared_ptr<JobRecord> record_;
+  [[nodiscard]] JobRecord& record() const;
+  std::shared_ptr<JobRecord> record_;  ///< null once ended
 };
 
 /// What the node decided from the configuration and the machine; for the plan and the report.
@@ -136,7 +154,11 @@ struct NodeFaults {
 };
 
 /// One node of the cluster: the composition root. Builds topology, devices, memory, protocol,
-/// threads and transport from a configuration, starts them, and stops them in the destructor.
+/// threads and transport from a configuration, and starts them.
+///
+/// The end of several nodes is stop(), which all call. The destructor of a node that was not
+/// stopped, because an exception leaves it or by mistake, waits for nobody: the other nodes fail
+/// with an Error that names this one. Matrices, jobs and streams may outlive the node.
 ///
 /// Thread: one thread at a time makes matrices and jobs, in the same order on all nodes; handles
 /// may be used by others.
@@ -182,7 +204,8 @@ class Node {
 
   /// Starts a job and returns at once; several may be in flight. Jobs that share a matrix take
   /// effect in the order of submission. Throws Error(usage) when there is too little memory for its
-  /// copies; one of several nodes has failed then, since others may have begun the job.
+  /// copies; one of several nodes has failed then, since others may have begun the job. What the
+  /// program throws when it is planned comes out of submit() as it is.
   Job submit(JobSpec spec);
   /// Plans a job (its program is walked once) without starting it: for a plan to look at, or to
   /// time the run alone (Job::reserve).
@@ -218,9 +241,12 @@ class Node {
   /// With runtime.messages.explain: how the messages came that this node has received, a text for
   /// each kind.
   [[nodiscard]] std::vector<std::string> explained_messages() const;
-  /// Ends all threads, so that their records can be read; nothing may be submitted afterwards. The
-  /// destructor does the same. Collective.
+  /// Ends all threads, so that their records can be read, when all nodes have called it; nothing
+  /// may be submitted afterwards. Does nothing the second time. Where this node or another one has
+  /// failed it waits for nobody. Collective.
   void stop();
+  /// This node has failed, or heard that another one has: every call that waits throws the reason.
+  [[nodiscard]] bool failed() const;
 
  private:
   struct Parts;

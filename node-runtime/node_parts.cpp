@@ -318,8 +318,8 @@ void Node::Parts::start_progress(std::shared_future<bool> may_begin) {
       name_current_thread("mpi");
       if (!cores_of_others.empty()) pin_current_thread(cores_of_others);
       progress->run();
-    } catch (const Error& error) {
-      engine->fail(error);
+    } catch (const std::exception& error) {
+      engine->fail(as_error(error));
       progress->run_down();
     }
   }));
@@ -350,7 +350,22 @@ void Node::Parts::start_together(const std::vector<Device*>& device_pointers) {
   all_started.set_value(true);
 }
 
-void Node::Parts::stop_threads() {
+/// A node that was not stopped is left in the middle of something, or may be: what the others want
+/// of it will not come. They hear so, and nobody waits for anybody.
+Node::Parts::~Parts() {
+  if (!threads.empty() && (facts.nodes > 1 || engine->active_jobs() > 0)) {
+    const char* const how = std::uncaught_exceptions() > exceptions_at_start
+                                ? "an exception left it"
+                                : "it was destroyed without Node::stop()";
+    engine->fail(
+        Error(ErrorCode::communication,
+              fmt::format("node {} has gone while others may need it: {}", facts.rank, how)));
+  }
+  stop_threads();
+  tiles.reset();  // its devices' threads ring the engine's bell
+}
+
+void Node::Parts::stop_together() {
   if (threads.empty()) return;
   if (progress != nullptr && !engine->failed()) {
     try {
@@ -359,6 +374,11 @@ void Node::Parts::stop_threads() {
       // The node has failed meanwhile: engine->failure() says why, and nobody is waited for.
     }
   }
+  stop_threads();
+}
+
+void Node::Parts::stop_threads() {
+  if (threads.empty()) return;
   engine->stop();
   for (std::thread& thread : threads) thread.join();
   threads.clear();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -30,10 +31,7 @@ struct Node::Parts {
 
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
-  ~Parts() {
-    stop_threads();
-    tiles.reset();  // its devices' threads ring the engine's bell
-  }
+  ~Parts();
 
   void agree_on_configuration();
   void share_cores_of_host();
@@ -51,6 +49,8 @@ struct Node::Parts {
   void start_progress(std::shared_future<bool> may_begin);
   void start_together(const std::vector<Device*>& device_pointers);
   void count_memory_limit();
+  /// The collective end (Node::stop).
+  void stop_together();
   void stop_threads();
   void launch(const std::string& name, std::vector<CpuCore> cores, int order,
               std::function<void(trace::ThreadTrace&)> loop);
@@ -73,6 +73,7 @@ struct Node::Parts {
   std::vector<std::thread> threads;
   NodeFaults faults;
   trace::ClockOffset clock;
+  const int exceptions_at_start = std::uncaught_exceptions();
 };
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <fmt/core.h>
 #include <limits>
+#include <mutex>
 
 #include "base/assert.hpp"
 
@@ -39,6 +40,29 @@ std::vector<std::string> gather_texts(Node& node, const std::string& mine) {
     }
   }
   return texts;
+}
+
+void visit_together(Matrix<double> matrix, const Matrix<double>::Visitor& visit,
+                    const std::function<void()>& behind) {
+  std::mutex mutex;  // of the next one
+  std::optional<Error> trouble;
+  const auto has_trouble = [&] {
+    const std::lock_guard lock(mutex);
+    return trouble.has_value();
+  };
+  together(matrix.node(), [&] {
+    matrix.for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
+      if (has_trouble()) return;
+      try {
+        visit(i, c, tile);
+      } catch (const std::exception& error) {
+        const std::lock_guard lock(mutex);
+        if (!trouble) trouble = as_error(error);
+      }
+    });
+    if (trouble) throw Error(*trouble);
+    behind();
+  });
 }
 
 void agree(Node& node, const std::optional<Error>& mine, std::vector<double> order) {

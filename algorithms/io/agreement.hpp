@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/process_limits.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -28,12 +31,18 @@ void together(Node& node, const Work& work) {
   std::optional<Error> trouble;
   try {
     work();
-  } catch (const Error& error) {
-    if (node.engine().failed()) throw;
-    trouble = error;
+  } catch (const std::exception& error) {
+    if (node.failed()) throw;  // the other nodes know, and agree on nothing any more
+    trouble = as_error(error);
   }
   agree(node, trouble);
 }
+
+/// Matrix::for_each_tile, then `behind` on each node, and agrees on what went wrong. Unlike with
+/// for_each_tile, the visits of a node where none throws go on. Collective.
+void visit_together(
+    Matrix<double> matrix, const Matrix<double>::Visitor& visit,
+    const std::function<void()>& behind = [] {});
 
 /// The text of every node, by rank. Collective; for short texts.
 [[nodiscard]] std::vector<std::string> gather_texts(Node& node, const std::string& mine);

@@ -33,19 +33,10 @@ struct Findings {
   }
 };
 
-/// Runs `visit`, which reads `source`, on all own tiles; agrees on what it threw, and on whether
-/// the source is still what it was.
+/// Visits that read `source`, which must still be what it was behind them.
 void visit_together(const MatrixSource& source, Matrix<double>& matrix,
                     const Matrix<double>::Visitor& visit) {
-  std::optional<Error> trouble;
-  try {
-    matrix.for_each_tile(visit);
-    source.check_unchanged();
-  } catch (const Error& error) {
-    if (matrix.node().engine().failed()) throw;  // the others hear of it by other ways
-    trouble = error;
-  }
-  agree(matrix.node(), trouble);
+  visit_together(matrix, visit, [&] { source.check_unchanged(); });
 }
 
 void agree_on_non_finite(Node& node, const Findings& findings, const std::string& name) {
@@ -145,8 +136,8 @@ void prepare_together(Node& node, MatrixSource& source, const WantedRows& wanted
   } catch (const LineError& error) {
     in_line = error;
     line = static_cast<double>(error.line());
-  } catch (const Error& error) {
-    other = error;
+  } catch (const std::exception& error) {
+    other = as_error(error);
   }
   agree(node, other);
   agree(node, in_line, {line});

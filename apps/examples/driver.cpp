@@ -335,8 +335,8 @@ double heat_in_a_ring(heddle::Node& node, std::int64_t points, int steps) {
   };
   for (int step = 0; step < steps; ++step) {
     for (std::int32_t i = 0; i < tiles; ++i) {
-      stream->insert(diffuse_kernel, options, write(tile(next, i)), read(tile(now, i - 1)),
-                     read(tile(now, i)), read(tile(now, i + 1)));
+      stream.insert(diffuse_kernel, options, write(tile(next, i)), read(tile(now, i - 1)),
+                    read(tile(now, i)), read(tile(now, i + 1)));
     }
     std::swap(now, next);
   }
@@ -366,8 +366,8 @@ int run(std::int64_t n_max) {
   // empty one leaves all to the node: workers on all cores, no devices without a GPU.
   const heddle::Config config = heddle::Config::from_text("logging: {level: warning}\n", "driver");
 
-  // The node starts its threads here and ends them where `node` goes out of scope. In a process
-  // that stands alone MPI_COMM_WORLD has one member; programs without MPI write Node node(config).
+  // The node starts its threads here and ends them in stop(). In a process that stands alone
+  // MPI_COMM_WORLD has one member; programs without MPI write Node node(config).
   heddle::Node node(config, MPI_COMM_WORLD);
   const bool first = node.rank() == 0;
   if (first) {
@@ -393,6 +393,9 @@ int run(std::int64_t n_max) {
                 error);
     std::printf("%s\n", good ? "all is well" : "A RESULT IS WRONG");
   }
+  // All nodes end together. A node that is destroyed without this, as where an exception leaves it,
+  // fails the others.
+  node.stop();
   return good ? 0 : 1;
 }
 

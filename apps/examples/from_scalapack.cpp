@@ -129,7 +129,7 @@ void move(heddle::Node& node, const heddle::Matrix<double>& to,
   const std::int32_t rows = std::min(to.layout().tile_rows(), from.layout().tile_rows());
   for (heddle::TileColumn c{0}; c.value() < to.layout().tile_columns(); ++c) {
     for (heddle::TileRow i{0}; i.value() < rows; ++i) {
-      stream->insert(copy_rows_kernel, read_write(to(i, c)), read(from(i, c)));
+      stream.insert(copy_rows_kernel, read_write(to(i, c)), read(from(i, c)));
     }
   }
   stream.end().wait();
@@ -373,6 +373,7 @@ int run(std::int64_t n, std::int64_t block, std::int64_t sides, const std::strin
     errors = {positive_definite(node, grid, a, b), least_squares(node, grid, tall, tall_sides)};
     node.all_reduce(errors, heddle::Reduction::maximum);
     first = node.rank() == 0;
+    node.stop();
   }
   MPI_Comm_free(&ordered);
   const bool good = errors[0] < 1e-6 && errors[1] < 1e-10;

@@ -218,9 +218,15 @@ class Stream {
 
   /// Runs `kernel` on `tiles` in memory of this device, allocated or opened. `info` (host memory,
   /// may be null) receives the kernel's result before an event recorded behind the launch is
-  /// complete; a positive one is a numerical outcome, not a failure of the stream.
+  /// complete; a positive one is a numerical outcome, not a failure of the stream. What a kernel
+  /// throws is none either, where `info` can tell: it becomes `kernel_threw`, and
+  /// take_kernel_error() has the text. A GPU's kernel throws from launch() itself.
   virtual void launch(const Kernel& kernel, std::span<const TileView> tiles,
                       const KernelParameters& parameters, std::int64_t* info) = 0;
+
+  static constexpr std::int64_t kernel_threw = -1;
+  /// What the oldest kernel threw whose `info` was kernel_threw, and whose text was not taken yet.
+  [[nodiscard]] virtual std::string take_kernel_error() { return {}; }
 
   /// Runs `kernel`, which may touch `memory` and nothing else: each range lies within one
   /// allocation, one mapping, or one piece of host memory. Empty ranges are left out.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_limits.hpp"
 #include "node-runtime/residency/waiting_tasks.hpp"
 #include "node-runtime/threads/bell_notifier.hpp"
 #include "node-runtime/threads/loops.hpp"
@@ -139,6 +140,10 @@ class DeviceManager {
         if (state == EventState::failed) {
           throw Error(ErrorCode::internal, fmt::format("{}; its task: {}", flight.event->failure(),
                                                        describe(*flight.task)));
+        }
+        if (flight.info == Stream::kernel_threw) {
+          engine_.kernel_threw(*flight.task,
+                               Error(ErrorCode::internal, queue.stream->take_kernel_error()));
         }
         if (flight.info > 0) report_failure(*queue.stream, *flight.task, flight.info);
         if (flight.is_visit) {
@@ -296,7 +301,13 @@ class DeviceManager {
       stream.copy({tiles[i].data, &device_}, {engine_.store().address(operand.copy_from), &device_},
                   engine_.store().shape(operand.tile).bytes());
     }
-    stream.launch(kernel_of(task), tiles.span(), parameters_of(task), info);
+    try {
+      stream.launch(kernel_of(task), tiles.span(), parameters_of(task), info);
+    } catch (const Error&) {
+      throw;  // the device's
+    } catch (const std::exception& error) {
+      engine_.kernel_threw(task, as_error(error));
+    }
   }
 
   /// "gsmm on tile 17 of matrix 2".

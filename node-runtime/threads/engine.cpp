@@ -5,8 +5,11 @@
 #include <cstring>
 #include <fmt/core.h>
 #include <iterator>
+#include <new>
 
 #include "base/assert.hpp"
+#include "base/process_limits.hpp"
+#include "base/require.hpp"
 #include "base/units.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
@@ -36,6 +39,7 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
     : options_(options),
       store_(store),
       recorder_(recorder),
+      link_(std::make_shared<EngineLink>(*this)),
       mutex_(options.oversubscribed ? SpinMutex::patience_on_shared_cores
                                     : SpinMutex::patience_with_cores),
       protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}),
@@ -67,6 +71,7 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
 }
 
 Engine::~Engine() {
+  link_->cut();
   if (failed()) protocol_.abandon();
 }
 
@@ -351,7 +356,8 @@ Engine::Walked Engine::generate(trace::ThreadTrace& trace) {
     }
     have_work = ready_hint() >= static_cast<std::size_t>(options_.cpu_workers);
     job->stream->quantum_left_ = have_work ? quantum_for_busy : quantum_for_idle;
-    const bool goes_on = !job->external && job->program.resume();
+    const bool goes_on = !job->external && walk_on(*job);
+    wakes.message |= job->result.status == JobResult::Status::failed;
     name = job->generated_name;
     generated = job->handle->next_order;
     says_how_far = !job->external && trace.enabled();  // a user's thread was there before
@@ -376,6 +382,23 @@ Engine::Walked Engine::generate(trace::ThreadTrace& trace) {
   return Walked::some;
 }
 
+/// Resumes a job's program; false once it has ended. What it throws fails the job, and ends the
+/// program: other nodes end it at the same call, if theirs throws there too; if not, they wait for
+/// this node's tasks until the watchdog ends the run. Memory that is missing may be missing in the
+/// middle of the protocol's work, and fails the node. With the lock.
+bool Engine::walk_on(JobRecord& job) {
+  try {
+    return job.program.resume();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail_job(job, as_error(error));
+  } catch (...) {
+    fail_job(job, Error(ErrorCode::internal, "an exception of unknown type"));
+  }
+  return false;
+}
+
 /// Blocks a user's thread until its stream may insert: there is room, and the jobs before it are
 /// walked.
 void Engine::wait_for_turn(JobRecord& job) {
@@ -384,6 +407,7 @@ void Engine::wait_for_turn(JobRecord& job) {
     {
       const std::lock_guard lock(mutex_);
       if (failure_.has_value()) throw *failure_;
+      require(!stopping(), "'{}' inserts a task after its node was stopped", job.name);
       if (job.handle->window_is_full()) {
         job.waits_for_window = true;
         generation_waits_ = true;
@@ -398,8 +422,10 @@ void Engine::wait_for_turn(JobRecord& job) {
 void Engine::insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
                            std::span<const protocol::Access> accesses) {
   if (!job.priorities.empty() && accesses.front().home.node == options_.node) {
-    HEDDLE_CHECK(job.tasks_inserted < job.priorities.size(), "'{}' inserts more than its plan's {}",
-                 job.spec.name, job.priorities.size());
+    require(job.tasks_inserted < job.priorities.size(),
+            "'{}' inserts more than the {} tasks that it inserted when it was planned; a program "
+            "must insert the same tasks each time it is called",
+            job.name, job.priorities.size());
     priority = job.priorities[job.tasks_inserted++];
   }
   Task* const task = protocol_.append(*job.handle, work, priority, accesses, actions_);

@@ -20,6 +20,7 @@
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/threads/engine_link.hpp"
 #include "node-runtime/threads/fine_graphs.hpp"
 #include "node-runtime/threads/futex.hpp"
 #include "node-runtime/threads/job_record.hpp"
@@ -110,6 +111,8 @@ class Engine {
   [[nodiscard]] const EngineOptions& options() const { return options_; }
   [[nodiscard]] TileStore& store() { return store_; }
   [[nodiscard]] trace::Recorder& recorder() { return recorder_; }
+  /// For handles, which may outlive the engine.
+  [[nodiscard]] const std::shared_ptr<EngineLink>& link() const { return link_; }
 
   // ---- for the node -------------------------------------------------------------------------
   protocol::MatrixId add_matrix(TileTable table);
@@ -124,17 +127,20 @@ class Engine {
   /// Takes a prepared job's pools, with the pages of what it is going to write on the host, and
   /// finds out what is known of its tasks beforehand (their priorities by the longest path, the
   /// fine-grain forms of those that are divided), before start() does; given back with a job that
-  /// is never started. Throws as start() does.
+  /// is never started. Throws as start() does, and when the job has its memory.
   void reserve(JobRecord& job);
-  /// Begins a prepared job; any thread, the same order on all nodes. Throws Error(usage) with the
-  /// numbers when its pools do not fit, or its tasks are too many for priorities by the longest
-  /// path.
+  /// Begins a prepared job; any thread, the same order on all nodes. Throws Error(usage) when it
+  /// was started before, with the numbers when its pools do not fit, or when its tasks are too many
+  /// for priorities by the longest path.
   void start(const std::shared_ptr<JobRecord>& job);
+  /// Gives the pools of a job back that has ended, or will never begin.
+  void give_pools_back(JobRecord& job);
   /// A job whose tasks a user's thread inserts; ends with `end_stream`.
   std::shared_ptr<JobRecord> open_stream(JobSpec spec, std::int32_t blocks_minimum);
   void end_stream(JobRecord& job);
   void cancel(JobRecord& job);
-  /// Blocks until the job has ended on all nodes; throws what made the node fail.
+  /// Blocks until the job has ended on all nodes; throws what made the node fail. The job was
+  /// started.
   void wait(JobRecord& job);
   /// What wait() is to call when tasks run and none has ended for `watchdog_seconds`. Nobody waits.
   void on_quiet(std::function<void(const std::string&)> tell) { tell_quiet_ = std::move(tell); }
@@ -172,16 +178,19 @@ class Engine {
   void finish(std::span<protocol::Task* const> finished);
   void copies_finished(std::span<const protocol::CopyAction> copies);
 
-  /// Runs a kernel on the calling thread, a worker, on host memory (EngineOptions::worker_seconds);
-  /// its info.
-  [[nodiscard]] std::int64_t run_kernel(const Kernel& kernel,
-                                        const KernelArguments& arguments) const;
+  /// Runs a kernel of a task on the calling thread, a worker, on host memory
+  /// (EngineOptions::worker_seconds); its info. What the kernel throws fails its job, and it counts
+  /// as done.
+  [[nodiscard]] std::int64_t run_kernel(const protocol::Task& task, const Kernel& kernel,
+                                        const KernelArguments& arguments);
   /// Runs the task's kernel on the calling thread, on host memory.
   void execute_on_host(protocol::Task& task, trace::ThreadTrace& trace);
   /// Runs a fine task on the calling thread.
   void execute_fine(const FineWork& work, trace::ThreadTrace& trace);
   /// A kernel returned `info` > 0.
   void numerical_failure(JobRecord& job, std::int64_t info, double pivot);
+  /// A task's kernel threw: fails its job, on all nodes; the node goes on.
+  void kernel_threw(const protocol::Task& task, const Error& error);
 
   /// Walks a program for a while, if there is one that may go on, and records how far it is then.
   /// For the generation thread.
@@ -345,7 +354,6 @@ class Engine {
   void reserve_or_fail(JobRecord& job);
   void look_ahead(JobRecord& job);
   [[nodiscard]] OperandShape shape_of(protocol::TileId tile) const;
-  void give_pools_back(JobRecord& job);
   void add_job(const std::shared_ptr<JobRecord>& job);
   void call_devices();
   void drained(protocol::Job& handle, Wakes& wakes);
@@ -354,11 +362,16 @@ class Engine {
   void insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
                      std::span<const protocol::Access> accesses);
   void wait_for_turn(JobRecord& job);
+  [[nodiscard]] bool walk_on(JobRecord& job);
+  void fail_job(JobRecord& job, const Error& error);
+  void cancel_locked(JobRecord& job);
+  [[nodiscard]] std::string failed_jobs();
   [[nodiscard]] bool is_urgent(const JobRecord& job) const;
 
   EngineOptions options_;
   TileStore& store_;
   trace::Recorder& recorder_;
+  std::shared_ptr<EngineLink> link_;
 
   alignas(cache_line) SpinMutex mutex_;
   alignas(cache_line) protocol::Protocol protocol_;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/assert.hpp"
+#include "base/process_limits.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
 #include "node-runtime/threads/trace_events.hpp"
@@ -146,12 +147,22 @@ HostWork Engine::divide(const HostWork& work, std::int32_t worker, trace::Thread
   return next;
 }
 
-std::int64_t Engine::run_kernel(const Kernel& kernel, const KernelArguments& arguments) const {
+std::int64_t Engine::run_kernel(const Task& task, const Kernel& kernel,
+                                const KernelArguments& arguments) {
   const double pretended =
       options_.worker_seconds ? options_.worker_seconds(kernel, arguments) : 0.0;
-  if (pretended <= 0) return kernel.host(arguments);
-  thread_local PretendedWork work;
-  work.take(pretended);
+  if (pretended > 0) {
+    thread_local PretendedWork work;
+    work.take(pretended);
+    return 0;
+  }
+  try {
+    return kernel.host(arguments);
+  } catch (const std::exception& error) {
+    kernel_threw(task, as_error(error));
+  } catch (...) {
+    kernel_threw(task, Error(ErrorCode::internal, "an exception of unknown type"));
+  }
   return 0;
 }
 
@@ -162,7 +173,7 @@ void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
     const TaskTiles tiles(store_, task);
     fill_renamed(store_, task, tiles);
     const auto parameters = parameters_of(task);
-    const std::int64_t info = run_kernel(kernel_of(task), {tiles.span(), parameters});
+    const std::int64_t info = run_kernel(task, kernel_of(task), {tiles.span(), parameters});
     if (info > 0) {
       numerical_failure(job, task.work.info_base + info,
                         tiles[0].data[failing_element(tiles[0], task, info)]);
@@ -197,7 +208,7 @@ void Engine::execute_fine(const FineWork& work, trace::ThreadTrace& trace) {
       views[i] = divided.tiles[area.tile].block(area.row, area.column, area.rows, area.columns);
     }
     const std::int64_t info =
-        run_kernel(*fine.kernel, {{views.data(), fine.operand_count}, fine.parameters});
+        run_kernel(task, *fine.kernel, {{views.data(), fine.operand_count}, fine.parameters});
     if (info > 0) {
       const std::int64_t within = fine.info_base + info;
       numerical_failure(job, task.work.info_base + within,

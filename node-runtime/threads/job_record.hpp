@@ -14,31 +14,55 @@
 #include "kernels/fine/fine_tasks.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/divided_cases.hpp"
+#include "node-runtime/threads/engine_link.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/trace/record.hpp"
+#include "node-runtime/transport/messenger.hpp"
 
 namespace heddle {
 
 /// How a job ended, the same on all nodes.
 struct JobResult {
-  enum class Status : std::uint8_t { done, cancelled, numerical_failure, failed };
+  enum class Status : std::uint8_t { done, cancelled, numerical_failure, failed };  ///< by weight
   Status status = Status::done;
   /// LAPACK's info of a numerical failure: the global index, from 1.
   std::int64_t info = 0;
   /// What the failing kernel left at the failing pivot.
   double pivot = 0;
-  std::string error;  ///< of a failed job
+  /// Of a failed job: what a kernel, its program or a visit threw, and on which node.
+  std::string error;
+  ErrorCode code = ErrorCode::internal;  ///< and its kind
 };
 
-/// One submitted job on this node, shared by the engine and the user's handle.
+/// Whether `a` is what a job ends with, of two things that happened to it: a failure before a
+/// numerical failure, of these the smallest index first, before a cancellation.
+[[nodiscard]] bool is_worse(const JobResult& a, const JobResult& b);
+/// What the nodes tell each other of it; checks what came from another one.
+[[nodiscard]] JobResult result_of(const JobVerdict& verdict);
+
+/// One submitted job on this node, shared by the engine and the user's handle. Its pools go back
+/// when it ends, or with the record of a job that was never started.
 struct JobRecord {
+  /// What handles have done with it. Each step is taken once, and in this order; `reserved` may be
+  /// left out.
+  enum class Step : std::uint8_t { planned, reserved, started };
+
+  explicit JobRecord(std::shared_ptr<EngineLink> link_in) : link(std::move(link_in)) {}
+  JobRecord(const JobRecord&) = delete;
+  JobRecord& operator=(const JobRecord&) = delete;
+  ~JobRecord();
+
+  std::shared_ptr<EngineLink> link;
+  /// Release when it is set, acquire where another thread's handle reads it.
+  std::atomic<Step> step{Step::planned};
+  std::atomic<bool> is_awaited{false};  ///< wait() was called; relaxed: one exchange
+  std::string name;                     ///< of the spec, which goes when the job ends
   JobSpec spec;
   protocol::Job* handle = nullptr;  ///< the engine's lock guards it; null once forgotten
   protocol::JobId id;
   std::optional<TaskStream> stream;
   Program program;
   bool waits_for_window = false;             ///< guarded by the engine's lock
-  bool is_reserved = false;                  ///< it has its pools, and was not started
   bool external = false;                     ///< a user's thread inserts
   bool stream_ended = false;                 ///< and has inserted all; guarded by the engine's lock
   trace::NameId generated_name{};            ///< of the trace's counter; with a trace alone

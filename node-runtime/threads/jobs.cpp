@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"
+#include "base/require.hpp"
 #include "base/waking_time.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/threads/engine.hpp"
@@ -17,13 +18,51 @@ namespace {
 /// A stream whose tasks are not known yet uses these beside twice what it needs at least.
 constexpr std::int32_t blocks_soon = 16;
 
+JobVerdict verdict_of(const JobRecord& job) {
+  const JobResult& result = job.result;
+  return {job.id,      static_cast<std::int32_t>(result.status),
+          result.info, result.pivot,
+          result.code, result.error};
+}
+
+/// What a node says of a job that it begins, so that another order on another node is noticed
+/// (FNV-1a).
+std::uint64_t fingerprint_of(const JobRecord& job) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](std::uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
+  for (const char c : job.name) add(static_cast<unsigned char>(c));
+  for (const protocol::MatrixId m : job.spec.matrices) {
+    add(static_cast<std::uint64_t>(m.value()));
+  }
+  add(static_cast<std::uint64_t>(job.spec.fine));
+  add(job.external ? 1 : 0);
+  return hash;
+}
+
 }  // namespace
 
+bool is_worse(const JobResult& a, const JobResult& b) {
+  if (a.status != b.status) return a.status > b.status;
+  return a.status == JobResult::Status::numerical_failure && a.info < b.info;
+}
+
+JobResult result_of(const JobVerdict& verdict) {
+  HEDDLE_CHECK(
+      verdict.status >= 0 && verdict.status <= static_cast<std::int32_t>(JobResult::Status::failed),
+      "job {} ended with status {}", verdict.job.value(), verdict.status);
+  return {static_cast<JobResult::Status>(verdict.status), verdict.info, verdict.pivot,
+          verdict.error, verdict.code};
+}
+
+JobRecord::~JobRecord() {
+  if (step.load(std::memory_order_acquire) != Step::reserved) return;
+  if (const auto engine = link->try_use()) engine->give_pools_back(*this);
+}
+
 std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
-  std::shared_ptr<JobRecord> job(new JobRecord, [this](JobRecord* record) {
-    if (record->is_reserved) give_pools_back(*record);  // it was never started
-    delete record;
-  });
+  require(static_cast<bool>(spec.program), "job '{}' has no program", spec.name);
+  auto job = std::make_shared<JobRecord>(link_);
+  job->name = spec.name;
   job->spec = std::move(spec);
   protocol::PoolPlan plan(options_.node, store_.places());
   for (const protocol::MatrixId m : job->spec.temporaries) plan.set_temporary(m);
@@ -35,7 +74,7 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
     listener.find_divided(options_.node, job->divided_cases.emplace(),
                           [this](protocol::TileId tile) { return shape_of(tile); });
   }
-  TaskStream stream(listener, options_.node);
+  TaskStream stream(listener, options_.node, &job->spec);
   Program walk = job->spec.program(stream);
   while (walk.resume()) {
   }
@@ -73,10 +112,11 @@ void Engine::look_ahead(JobRecord& job) {
 }
 
 void Engine::reserve(JobRecord& job) {
-  HEDDLE_CHECK(!job.is_reserved && job.handle == nullptr, "job '{}' has its memory", job.spec.name);
+  require(job.step.load(std::memory_order_acquire) == JobRecord::Step::planned,
+          "Job::reserve: job '{}' has its memory; reserve() comes once, before start()", job.name);
   look_ahead(job);
   reserve_pools(job, Pages::now);
-  job.is_reserved = true;
+  job.step.store(JobRecord::Step::reserved, std::memory_order_release);
 }
 
 /// What other nodes have begun waits for this node's part of it (decision 011). One that has no
@@ -92,18 +132,24 @@ void Engine::reserve_or_fail(JobRecord& job) {
 }
 
 void Engine::start(const std::shared_ptr<JobRecord>& job) {
-  if (!std::exchange(job->is_reserved, false)) reserve_or_fail(*job);
+  using Step = JobRecord::Step;
+  const Step before = job->step.load(std::memory_order_acquire);
+  require(before != Step::started, "Job::start: job '{}' was started before", job->name);
+  if (before == Step::planned) reserve_or_fail(*job);
+  job->step.store(Step::reserved, std::memory_order_release);  // gives its pools back if this fails
   add_job(job);
   generation_bell.ring();
   call_devices();
 }
 
 std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks_minimum) {
-  auto job = std::make_shared<JobRecord>();
+  auto job = std::make_shared<JobRecord>(link_);
+  job->name = spec.name;
   job->spec = std::move(spec);
   job->external = true;
   job->blocks_minimum.assign(static_cast<std::size_t>(store_.places()), blocks_minimum);
   reserve_or_fail(*job);
+  job->step.store(JobRecord::Step::reserved, std::memory_order_release);
   add_job(job);
   call_devices();
   return job;
@@ -187,8 +233,14 @@ void Engine::give_pools_back(JobRecord& job) {
 
 /// Makes a job known that has its pools.
 void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
+  Program program;
+  job->stream.emplace(*this, *job, options_.node);
+  job->stream->blocking_ = job->external;
+  if (!job->external) program = job->spec.program(*job->stream);
   const std::lock_guard lock(mutex_);
-  if (failure_.has_value()) throw *failure_;  // the store ends its pools
+  if (failure_.has_value()) throw *failure_;
+  require(!stopping(), "job '{}' was started after its node was stopped", job->name);
+  job->step.store(JobRecord::Step::started, std::memory_order_release);
   if (lending_ && active_jobs() == 0) lending_->begin_work();
   protocol::JobOptions options;
   options.window = options_.window;
@@ -201,10 +253,9 @@ void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   if (recorder_.enabled()) {
     job->generated_name = recorder_.intern(trace::generated_name(job->id.value()));
   }
-  job->stream.emplace(*this, *job, options_.node);
-  job->stream->blocking_ = job->external;
-  if (!job->external) job->program = job->spec.program(*job->stream);
+  job->program = std::move(program);
   jobs_.push_back(job);
+  if (options_.node_count > 1) outbox_.begun.push_back({job->id, fingerprint_of(*job)});
 }
 
 void Engine::end_stream(JobRecord& job) {
@@ -215,19 +266,21 @@ void Engine::end_stream(JobRecord& job) {
   generation_bell.ring();
 }
 
+/// Its kernels are skipped from now on, on all nodes. With the lock; the job is not complete.
+void Engine::cancel_locked(JobRecord& job) {
+  job.cancelled.store(true, std::memory_order_relaxed);
+  protocol_.cancel(*job.handle);
+  if (options_.node_count > 1) outbox_.cancelled.push_back(verdict_of(job));
+}
+
 void Engine::cancel(JobRecord& job) {
   {
     const std::lock_guard lock(mutex_);
     if (job.handle == nullptr) return;
-    job.cancelled.store(true, std::memory_order_relaxed);
-    protocol_.cancel(*job.handle);
-    if (options_.node_count > 1) {
-      outbox_.cancelled.push_back(
-          {job.id, static_cast<std::int32_t>(JobResult::Status::cancelled), 0, 0});
-    }
     if (job.result.status == JobResult::Status::done) {
       job.result.status = JobResult::Status::cancelled;
     }
+    cancel_locked(job);
   }
   message_bell.ring();
 }
@@ -236,17 +289,38 @@ void Engine::numerical_failure(JobRecord& job, std::int64_t info, double pivot) 
   {
     const std::lock_guard lock(mutex_);
     if (job.handle == nullptr) return;
-    job.cancelled.store(true, std::memory_order_relaxed);
-    protocol_.cancel(*job.handle);
-    JobResult& result = job.result;
-    if (result.status != JobResult::Status::numerical_failure || info < result.info) {
-      result.status = JobResult::Status::numerical_failure;
-      result.info = info;
-      result.pivot = pivot;
-    }
-    if (options_.node_count > 1) {
-      outbox_.cancelled.push_back({job.id, static_cast<std::int32_t>(result.status), info, pivot});
-    }
+    JobResult found;
+    found.status = JobResult::Status::numerical_failure;
+    found.info = info;
+    found.pivot = pivot;
+    if (is_worse(found, job.result)) job.result = std::move(found);
+    cancel_locked(job);
+  }
+  message_bell.ring();
+}
+
+/// The first error that this node meets is the one that it tells. With the lock.
+void Engine::fail_job(JobRecord& job, const Error& error) {
+  if (job.handle == nullptr) return;
+  if (job.result.status != JobResult::Status::failed) {
+    JobResult failed;
+    failed.status = JobResult::Status::failed;
+    failed.code = error.code();
+    failed.error = options_.node_count > 1
+                       ? fmt::format("node {}: {}", options_.node.value(), error.what())
+                       : error.what();
+    job.result = std::move(failed);
+  }
+  cancel_locked(job);
+}
+
+void Engine::kernel_threw(const protocol::Task& task, const Error& error) {
+  const protocol::TileId tile = task.operands[0].tile;
+  const Error told(error.code(), fmt::format("{} on tile {} of matrix {}: {}", kernel_of(task).name,
+                                             tile.index, tile.matrix.value(), error.what()));
+  {
+    const std::lock_guard lock(mutex_);
+    fail_job(job_of(task), told);
   }
   message_bell.ring();
 }
@@ -291,8 +365,8 @@ void Engine::wait(JobRecord& job) {
     } else if (is_long(idle_since, now)) {
       lock.unlock();
       fail(Error(ErrorCode::internal,
-                 fmt::format("node {}: nothing has advanced for {} s; {}", options_.node.value(),
-                             options_.watchdog_seconds, blockage_text())));
+                 fmt::format("node {}: nothing has advanced for {} s; {}{}", options_.node.value(),
+                             options_.watchdog_seconds, blockage_text(), failed_jobs())));
       lock.lock();
     }
   }
@@ -341,8 +415,7 @@ void Engine::drained(protocol::Job& handle, Wakes& wakes) {
     complete(job, result, wakes);
     return;
   }
-  outbox_.done.push_back(
-      {job.id, static_cast<std::int32_t>(result.status), result.info, result.pivot});
+  outbox_.done.push_back(verdict_of(job));
   wakes.message = true;
 }
 
@@ -353,11 +426,7 @@ void Engine::job_ended(const JobVerdict& verdict) {
     const auto found = std::find_if(jobs_.begin(), jobs_.end(),
                                     [&](const auto& j) { return j->id == verdict.job; });
     HEDDLE_CHECK(found != jobs_.end(), "job {} ended twice", verdict.job.value());
-    JobResult result;
-    result.status = static_cast<JobResult::Status>(verdict.status);
-    result.info = verdict.info;
-    result.pivot = verdict.pivot;
-    complete(**found, result, wakes);
+    complete(**found, result_of(verdict), wakes);
   }
   ring(wakes);
 }
@@ -397,6 +466,8 @@ void Engine::fail(const Error& error) {
     outbox_.failure = error.what();
     outbox_.failure_elsewhere = error.code() == ErrorCode::communication;
     waiting.assign(jobs_.begin(), jobs_.end());
+    // What is ready still goes through the threads; its kernels need not run.
+    for (const auto& job : jobs_) job->cancelled.store(true, std::memory_order_relaxed);
     // Release: whoever sees `failed` sees the reason.
     failed_.store(true, std::memory_order_release);
   }
@@ -418,6 +489,18 @@ void Engine::fail_with(int node, const std::string& why, bool elsewhere) {
 std::optional<Error> Engine::failure() {
   const std::lock_guard lock(mutex_);
   return failure_;
+}
+
+/// What made jobs fail that have not ended: a program that threw on some nodes alone leaves the
+/// others waiting for its tasks.
+std::string Engine::failed_jobs() {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (const auto& job : jobs_) {
+    if (job->result.status != JobResult::Status::failed) continue;
+    text += fmt::format("; job '{}' has failed: {}", job->name, job->result.error);
+  }
+  return text;
 }
 
 std::string Engine::blockage_text() {

@@ -22,6 +22,7 @@ namespace heddle {
 
 class Engine;
 struct JobRecord;
+struct JobSpec;
 
 /// A sequential program that inserts tasks, as a coroutine: it stands still at `co_await
 /// tasks.insert(...)` while the window is full, so that one task generation thread can walk several
@@ -107,31 +108,36 @@ class ProgramListener {
   [[nodiscard]] virtual bool has_room() const { return true; }
 };
 
-/// Where a program puts its tasks. The same program is walked twice: once to plan (blocks per
-/// place, counts), once to run. Used by one thread at a time.
+/// Where a program puts its tasks. The same program is walked once to plan (blocks per place,
+/// counts) and once to run; priorities by the longest path take one walk per node. Used by one
+/// thread at a time.
 class TaskStream {
  public:
   /// What `insert` returns: awaiting it stands still until there is room for the next item.
-  struct Room {
+  struct [[nodiscard("co_await it: a program must stand still while its window is full")]] Room {
     TaskStream* stream;
-    [[nodiscard]] bool await_ready() const { return stream->has_room(); }
+    [[nodiscard]] bool await_ready() const {
+      return stream->has_room();
+    }
     void await_suspend(std::coroutine_handle<> /*program*/) const {}
     void await_resume() const {}
   };
 
-  /// Tells `listener` what the program does on `node`.
-  TaskStream(ProgramListener& listener, NodeId node) : listener_(&listener), node_(node) {}
+  /// Tells `listener` what the program does on `node`. `spec`: the program's, for what its tasks
+  /// may access; null: any matrix.
+  TaskStream(ProgramListener& listener, NodeId node, const JobSpec* spec = nullptr)
+      : listener_(&listener), spec_(spec), node_(node) {}
   /// Generates, with the engine's lock held by the caller.
-  TaskStream(Engine& engine, JobRecord& job, NodeId node)
-      : engine_(&engine), job_(&job), node_(node) {}
+  TaskStream(Engine& engine, JobRecord& job, NodeId node);
 
   [[nodiscard]] NodeId node() const { return node_; }
 
   /// The next task of the program: `kernel` on `accesses`, the main output first. Does nothing on
-  /// nodes that the task does not concern.
+  /// nodes that the task does not concern. Write `co_await tasks.insert(...)`.
   ///
-  /// From a program: `co_await tasks.insert(...)`. From a user's own thread (Node::stream) the call
-  /// waits for room by itself and the result may be dropped.
+  /// Throws Error(usage) that names job and kernel when there is no access, more than
+  /// protocol::accesses_max, no main output, a tile twice, or a tile of a matrix that the job does
+  /// not list.
   template <class... Accesses>
   requires(std::is_same_v<Accesses, protocol::Access>&&...) Room
       insert(const Kernel& kernel, const TaskOptions& options, const Accesses&... accesses) {
@@ -166,10 +172,12 @@ class TaskStream {
  private:
   friend class Engine;
   [[nodiscard]] bool has_room() const;
+  void check(const Kernel& kernel, std::span<const protocol::Access> accesses) const;
 
   ProgramListener* listener_ = nullptr;
   Engine* engine_ = nullptr;
   JobRecord* job_ = nullptr;
+  const JobSpec* spec_ = nullptr;
   NodeId node_;
   bool blocking_ = false;          ///< inserted to by a user's thread, without the lock
   std::int32_t quantum_left_ = 0;  ///< insertions until the generation thread gives the lock back
@@ -178,7 +186,7 @@ class TaskStream {
 /// What `Node::submit` takes: a program and what it is about.
 struct JobSpec {
   std::string name;                               ///< for progress and errors: "cholesky"
-  std::function<Program(TaskStream&)> program;    ///< called twice, see TaskStream
+  std::function<Program(TaskStream&)> program;    ///< called twice and more, see TaskStream
   std::vector<protocol::MatrixId> matrices;       ///< all that it uses
   std::vector<protocol::MatrixId> temporaries;    ///< of these, the temporary ones
   std::vector<std::shared_ptr<void>> keep_alive;  ///< whatever must live as long as the job

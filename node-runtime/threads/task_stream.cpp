@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <mutex>
+#include <string_view>
 
 #include "base/assert.hpp"
+#include "base/require.hpp"
 #include "node-runtime/threads/engine.hpp"
 
 /// What a program's calls do: they are listened to, generate under the engine's lock, or come from
@@ -12,8 +15,36 @@ namespace heddle {
 
 using protocol::Actions;
 
+TaskStream::TaskStream(Engine& engine, JobRecord& job, NodeId node)
+    : engine_(&engine), job_(&job), spec_(&job.spec), node_(node) {}
+
+/// The contract of insert(); accesses are few.
+void TaskStream::check(const Kernel& kernel, std::span<const protocol::Access> accesses) const {
+  const auto job = [&] { return spec_ == nullptr ? std::string_view("a job") : spec_->name; };
+  require(!accesses.empty() && accesses.size() <= protocol::accesses_max,
+          "'{}' inserts '{}' with {} accesses; a task has 1 to {}", job(), kernel.name,
+          accesses.size(), protocol::accesses_max);
+  require(accesses.front().mode != protocol::AccessMode::read,
+          "'{}' inserts '{}' whose first access only reads; it must be the task's main output",
+          job(), kernel.name);
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    const protocol::TileId tile = accesses[i].tile;
+    for (std::size_t j = 0; j < i; ++j) {
+      require(accesses[j].tile != tile,
+              "'{}' inserts '{}' that accesses tile {} of matrix {} twice; one access can read and "
+              "write",
+              job(), kernel.name, tile.index, tile.matrix.value());
+    }
+    require(spec_ == nullptr ||
+                std::ranges::find(spec_->matrices, tile.matrix) != spec_->matrices.end(),
+            "'{}' inserts '{}' on matrix {}, which is not among the matrices of the job", job(),
+            kernel.name, tile.matrix.value());
+  }
+}
+
 TaskStream::Room TaskStream::insert_all(const Kernel& kernel, const TaskOptions& options,
                                         std::span<const protocol::Access> accesses) {
+  check(kernel, accesses);
   if (listener_ != nullptr) {
     listener_->insert(kernel, options, accesses);
     return {this};
@@ -34,9 +65,9 @@ TaskStream::Room TaskStream::insert_all(const Kernel& kernel, const TaskOptions&
     engine_->ring(wakes);
     return {this};
   }
-  HEDDLE_CHECK(!job_->handle->window_is_full(),
-               "'{}' inserts without co_await: the window of {} is full", job_->spec.name,
-               job_->handle->window);
+  require(!job_->handle->window_is_full(),
+          "'{}' inserts without co_await: the window of {} is full", job_->name,
+          job_->handle->window);
   engine_->insert_locked(*job_, work, options.priority, accesses);
   --quantum_left_;
   return {this};
@@ -47,7 +78,8 @@ TaskStream::Room TaskStream::announce(const protocol::Access& access, NodeId rea
   if (listener_ != nullptr) {
     listener_->announce(access, reader, priority);
   } else {
-    HEDDLE_CHECK(!blocking_, "a user's stream is walked in full by every node");
+    require(!blocking_, "'{}' announces a reader; every node inserts all tasks of a user's stream",
+            job_->name);
     engine_->protocol_.append_alien_reader(*job_->handle, access, reader, priority,
                                            engine_->actions_);
     --quantum_left_;

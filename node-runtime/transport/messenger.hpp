@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "node-runtime/protocol/actions.hpp"
 
@@ -16,6 +17,14 @@ struct JobVerdict {
   std::int32_t status = 0;  ///< JobResult::Status
   std::int64_t info = 0;
   double pivot = 0;
+  ErrorCode code = ErrorCode::internal;  ///< of a failed job
+  std::string error;                     ///< likewise: what was thrown
+};
+
+/// A job that a node has begun. Nodes begin the same jobs in the same order.
+struct JobBegin {
+  protocol::JobId job;
+  std::uint64_t fingerprint = 0;  ///< of what it is called and works on
 };
 
 /// What the engine hands to the messages between nodes, and hears back. The engine fills an outbox
@@ -26,6 +35,7 @@ struct Outbox {
   std::vector<protocol::GrantAction> grants;
   std::vector<protocol::OfferAction> offers;
   std::vector<protocol::SendAction> sends;
+  std::vector<JobBegin> begun;
   std::vector<JobVerdict> done;       ///< jobs that are drained here
   std::vector<JobVerdict> cancelled;  ///< jobs to be cancelled everywhere
   std::string failure;                ///< this node fails: tell the others why
@@ -40,8 +50,8 @@ struct Outbox {
   }
 
   [[nodiscard]] bool empty() const {
-    return asks.empty() && grants.empty() && offers.empty() && sends.empty() && done.empty() &&
-           cancelled.empty() && failure.empty();
+    return asks.empty() && grants.empty() && offers.empty() && sends.empty() && begun.empty() &&
+           done.empty() && cancelled.empty() && failure.empty();
   }
 };
 

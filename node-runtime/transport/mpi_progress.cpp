@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"
+#include "base/require.hpp"
 
 namespace heddle {
 namespace {
@@ -107,11 +108,19 @@ bool MpiProgress::post_outbox() {
     tell_failure(outbox.failure, outbox.failure_elsewhere);
     return true;
   }
-  for (const JobVerdict& verdict : outbox.cancelled) {
+  for (const JobBegin& begin : outbox.begun) {
+    if (rank_ == 0) {
+      compare_begin(begin, 0);
+      continue;
+    }
     Header header;
-    header.type = Type::cancel;
-    header.job = verdict.job.value();
-    send_to_all(header);
+    header.type = Type::begun;
+    header.job = begin.job.value();
+    header.fingerprint = begin.fingerprint;
+    send_header(header, 0);
+  }
+  for (const JobVerdict& verdict : outbox.cancelled) {
+    send_to_all(header_of(Type::cancel, verdict), verdict.error);
   }
   std::sort(outbox.sends.begin(), outbox.sends.end(),
             [](const auto& a, const auto& b) { return a.priority > b.priority; });
@@ -121,16 +130,10 @@ bool MpiProgress::post_outbox() {
   post_all(outbox.offers);
   for (const JobVerdict& verdict : outbox.done) {
     if (rank_ == 0) {
-      merge_verdict(verdict);
-      continue;
+      merge_verdict(verdict, 0);
+    } else {
+      send_header(header_of(Type::drained, verdict), 0, verdict.error);
     }
-    Header header;
-    header.type = Type::drained;
-    header.job = verdict.job.value();
-    header.status = verdict.status;
-    header.info = verdict.info;
-    header.pivot = verdict.pivot;
-    send_header(header, 0);
   }
   return true;
 }
@@ -188,6 +191,27 @@ MpiProgress::Header MpiProgress::header_of(Type type, const Action& action) {
   return header;
 }
 
+MpiProgress::Header MpiProgress::header_of(Type type, const JobVerdict& verdict) {
+  Header header;
+  header.type = type;
+  header.job = verdict.job.value();
+  header.status = verdict.status;
+  header.info = verdict.info;
+  header.pivot = verdict.pivot;
+  header.code = static_cast<std::int32_t>(verdict.code);
+  return header;
+}
+
+JobVerdict MpiProgress::verdict_of(const Packet& packet) {
+  const Header& header = packet.header;
+  return {protocol::JobId{header.job},
+          header.status,
+          header.info,
+          header.pivot,
+          static_cast<ErrorCode>(header.code),
+          std::string(packet.text.data(), header.text_bytes)};
+}
+
 void MpiProgress::post(const protocol::AskAction& ask) {
   send_header(header_of(Type::ask, ask), ask.from.value());
 }
@@ -203,7 +227,8 @@ void MpiProgress::post(const protocol::OfferAction& offer) {
   send_header(header_of(Type::offer, offer), offer.to.value());
 }
 
-void MpiProgress::send_header(const Header& header, int to) {
+/// Of a longer text its beginning travels.
+void MpiProgress::send_header(const Header& header, int to, std::string_view text) {
   std::uint32_t slot = 0;
   if (free_outgoing_.empty()) {
     slot = static_cast<std::uint32_t>(outgoing_.size());
@@ -212,17 +237,21 @@ void MpiProgress::send_header(const Header& header, int to) {
     slot = free_outgoing_.back();
     free_outgoing_.pop_back();
   }
-  outgoing_[slot] = header;
+  Packet& packet = outgoing_[slot];
+  const std::size_t bytes = std::min(text.size(), packet.text.size());
+  packet.header = header;
+  packet.header.text_bytes = static_cast<std::uint32_t>(bytes);
+  std::copy_n(text.data(), bytes, packet.text.data());
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Isend(&outgoing_[slot], sizeof(Header), MPI_BYTE, to, header_tag,
+  check_mpi(MPI_Isend(&packet, static_cast<int>(sizeof(Header) + bytes), MPI_BYTE, to, header_tag,
                       communicator_.headers(), &request),
             "sending a header");
   add(request, {Operation::send_header, slot});
 }
 
-void MpiProgress::send_to_all(const Header& header) {
+void MpiProgress::send_to_all(const Header& header, std::string_view text) {
   for (int r = 0; r < size_; ++r) {
-    if (r != rank_) send_header(header, r);
+    if (r != rank_) send_header(header, r, text);
   }
 }
 
@@ -251,7 +280,7 @@ void MpiProgress::tell_failure(const std::string& text, bool elsewhere) {
 
 void MpiProgress::post_header_receive(std::uint32_t slot) {
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv(&received_[slot], sizeof(Header), MPI_BYTE, MPI_ANY_SOURCE, header_tag,
+  check_mpi(MPI_Irecv(&received_[slot], sizeof(Packet), MPI_BYTE, MPI_ANY_SOURCE, header_tag,
                       communicator_.headers(), &request),
             "receiving a header");
   add(request, {Operation::receive_header, slot});
@@ -286,9 +315,8 @@ bool MpiProgress::poll() {
 void MpiProgress::completed(Flight flight, const MPI_Status& status) {
   switch (flight.operation) {
     case Operation::receive_header: {
-      const Header header = received_[flight.slot];
       heard_ns_[static_cast<std::size_t>(status.MPI_SOURCE)] = awake_.at(now_ns());
-      header_arrived(header, status.MPI_SOURCE);
+      packet_arrived(received_[flight.slot], status.MPI_SOURCE);
       post_header_receive(flight.slot);
       return;
     }
@@ -300,9 +328,11 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
       engine_.take_outbox();  // the others have heard it from that node
       return;
     case Operation::collective: {
-      Collective* collective = collective_.exchange(nullptr, std::memory_order_acq_rel);
-      // Release: the waiting thread sees the result with `done`.
-      collective->done.store(true, std::memory_order_release);
+      {
+        const std::lock_guard lock(collective_mutex_);
+        // Release: the waiting thread sees the result with `is_done`.
+        std::exchange(collective_, nullptr)->is_done.store(true, std::memory_order_release);
+      }
       collective_bell_.ring_all();
       return;
     }
@@ -333,22 +363,25 @@ bool MpiProgress::move_tiles() {
   return true;
 }
 
-void MpiProgress::header_arrived(const Header& header, int from) {
-  const JobVerdict verdict{protocol::JobId{header.job}, header.status, header.info, header.pivot};
+void MpiProgress::packet_arrived(const Packet& packet, int from) {
+  const Header& header = packet.header;
   switch (header.type) {
     case Type::ask:
     case Type::grant:
     case Type::offer:
       arrivals_.versions.emplace_back(header, NodeId{from});
       return;
+    case Type::begun:
+      compare_begin({protocol::JobId{header.job}, header.fingerprint}, from);
+      return;
     case Type::drained:
-      merge_verdict(verdict);
+      merge_verdict(verdict_of(packet), from);
       return;
     case Type::ended:
-      arrivals_.ended.push_back(verdict);
+      arrivals_.ended.push_back(verdict_of(packet));
       return;
     case Type::cancel:
-      arrivals_.cancelled.push_back(verdict);
+      arrivals_.cancelled.push_back(verdict_of(packet));
       return;
     case Type::heartbeat:
       return;
@@ -385,53 +418,69 @@ void MpiProgress::hand_over() {
   for (const JobVerdict& verdict : arrivals.ended) engine_.job_ended(verdict);
 }
 
-/// On node 0: another node has drained a job. When all have, they are told how it ended: a
-/// numerical failure before a cancellation, the smallest index first, so that it is the same
-/// whatever came first.
-void MpiProgress::merge_verdict(const JobVerdict& verdict) {
+/// On node 0: a node has begun a job. Where one has begun another job in its place, nothing of
+/// either can come out right.
+void MpiProgress::compare_begin(const JobBegin& begin, int from) {
+  auto found =
+      std::ranges::find(beginnings_, begin.job, [](const Beginning& b) { return b.job.job; });
+  if (found == beginnings_.end()) {
+    beginnings_.push_back({begin, from, 0});
+    found = beginnings_.end() - 1;
+  }
+  if (found->job.fingerprint != begin.fingerprint) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("nodes {} and {} have started different jobs as their job {}; all nodes "
+                    "must start the same jobs, on the same matrices, in the same order",
+                    std::min(from, found->from), std::max(from, found->from),
+                    begin.job.value() + 1));
+  }
+  if (++found->nodes == size_) beginnings_.erase(found);
+}
+
+/// On node 0: a node has drained a job. When all have, they are told how it ended (is_worse()), of
+/// nodes that met the same what the lowest one met: the same whatever came first.
+void MpiProgress::merge_verdict(const JobVerdict& verdict, int from) {
   auto found = std::find_if(agreements_.begin(), agreements_.end(),
                             [&](const Agreement& a) { return a.verdict.job == verdict.job; });
   if (found == agreements_.end()) {
-    agreements_.push_back({verdict, 0});
+    agreements_.push_back({verdict, from, 0});
     found = agreements_.end() - 1;
   }
-  constexpr auto numerical = static_cast<std::int32_t>(JobResult::Status::numerical_failure);
-  JobVerdict& merged = found->verdict;
-  const bool is_worse =
-      verdict.status == numerical && (merged.status != numerical || verdict.info < merged.info);
-  if (is_worse || merged.status == 0) merged = verdict;
+  const JobResult theirs = result_of(verdict);
+  const JobResult merged = result_of(found->verdict);
+  if (is_worse(theirs, merged) || (!is_worse(merged, theirs) && from < found->from)) {
+    found->verdict = verdict;
+    found->from = from;
+  }
   if (++found->nodes < size_) return;
-  Header header;
-  header.type = Type::ended;
-  header.job = merged.job.value();
-  header.status = merged.status;
-  header.info = merged.info;
-  header.pivot = merged.pivot;
-  send_to_all(header);
-  arrivals_.ended.push_back(merged);
+  send_to_all(header_of(Type::ended, found->verdict), found->verdict.error);
+  arrivals_.ended.push_back(found->verdict);
   agreements_.erase(found);
   hand_over();
 }
 
 // ---- collectives -----------------------------------------------------------------------------
 
-void MpiProgress::run_collective(Collective& collective) {
-  // Release publishes the request to the progress thread's acquire in post_collective().
-  collective_.store(&collective, std::memory_order_release);
+void MpiProgress::all_reduce(std::span<double> values, Reduction reduction) {
+  const auto collective = std::make_shared<Collective>();
+  collective->values.assign(values.begin(), values.end());
+  collective->reduction = reduction;
+  {
+    const std::lock_guard lock(collective_mutex_);
+    require(collective_ == nullptr,
+            "Node: two threads reduce at the same time; one thread at a time calls collectives");
+    collective_ = collective;
+  }
   engine_.message_bell.ring();
   for (;;) {
     const Doorbell::Ticket ticket = collective_bell_.ticket();
-    if (collective.done.load(std::memory_order_acquire)) return;
+    if (collective->is_done.load(std::memory_order_acquire)) break;
     if (engine_.failed()) throw *engine_.failure();
+    require(!engine_.stopping(), "Node: a collective was called after Node::stop()");
     collective_bell_.wait(ticket, 100'000);
   }
-}
-
-void MpiProgress::all_reduce(std::span<double> values, Reduction reduction) {
-  Collective collective;
-  collective.values = values;
-  collective.reduction = reduction;
-  run_collective(collective);
+  std::ranges::copy(collective->values, values.begin());
   unify_nans(values);
 }
 
@@ -440,10 +489,18 @@ void MpiProgress::barrier() {
   all_reduce({&nothing, 1}, Reduction::sum);
 }
 
+bool MpiProgress::has_collective() {
+  const std::lock_guard lock(collective_mutex_);
+  return collective_ != nullptr;
+}
+
 bool MpiProgress::post_collective() {
-  Collective* collective = collective_.load(std::memory_order_acquire);
-  if (collective == nullptr || collective->posted.load(std::memory_order_relaxed)) return false;
-  collective->posted.store(true, std::memory_order_relaxed);
+  std::shared_ptr<Collective> collective;
+  {
+    const std::lock_guard lock(collective_mutex_);
+    collective = collective_;
+  }
+  if (collective == nullptr || std::exchange(collective->is_posted, true)) return false;
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(
       MPI_Iallreduce(MPI_IN_PLACE, collective->values.data(),
@@ -462,8 +519,7 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
     relax_cpu();
     return;
   }
-  const bool in_transfer =
-      tiles_.is_moving() || !delayed_.empty() || collective_.load(std::memory_order_relaxed);
+  const bool in_transfer = tiles_.is_moving() || !delayed_.empty() || has_collective();
   const bool at_work = in_transfer || tiles_.is_expecting() || engine_.active_jobs() > 0;
   const bool awaited = engine_.idle_workers() > 0 && at_work;
   if (policy == WaitPolicy::adaptive && now_ns() - active_ns_ < alert_ns) {

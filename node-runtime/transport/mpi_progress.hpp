@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -29,7 +31,8 @@ namespace heddle {
 /// the version is written (OfferAction).
 ///
 /// What is bounded: headers in flight by the items in the windows of the peers. `header_receives`
-/// are posted at a time, more wait in MPI's queue of unexpected messages (64 bytes each). Deadlock:
+/// are posted at a time, more wait in MPI's queue of unexpected messages (64 bytes each, 512 with
+/// the text of a failed job). Deadlock:
 /// what is sent was granted, so sends complete; which grant comes first is decided by the pools
 /// (protocol::Pool), not here.
 class MpiProgress {
@@ -52,7 +55,7 @@ class MpiProgress {
   void barrier();
 
  private:
-  enum class Type : std::int32_t { ask, grant, offer, drained, ended, cancel, heartbeat };
+  enum class Type : std::int32_t { ask, grant, offer, begun, drained, ended, cancel, heartbeat };
   struct Header {
     Type type = Type::heartbeat;
     std::uint32_t tag = 0;
@@ -64,20 +67,30 @@ class MpiProgress {
     std::int32_t asked = 0;
     std::int64_t info = 0;
     double pivot = 0;
-    std::uint64_t reserved[2]{};
+    std::int32_t code = 0;         ///< ErrorCode of a failed job
+    std::uint32_t text_bytes = 0;  ///< of what was thrown, behind the header
+    std::uint64_t fingerprint = 0;
   };
   static_assert(sizeof(Header) == 64);
+  /// What travels: of the text only what there is.
+  struct Packet {
+    Header header;
+    std::array<char, 448> text;
+  };
 
   enum class Operation : std::uint8_t { receive_header, send_header, receive_failure, collective };
   struct Flight {
     Operation operation = Operation::receive_header;
     std::uint32_t slot = 0;  ///< header buffer
   };
+  /// A reduction that one thread waits for and the progress thread carries out. It belongs to both:
+  /// where the waiting thread gives up, since the node has failed, MPI may still write to `values`.
   struct Collective {
-    std::span<double> values;
+    std::vector<double> values;
     Reduction reduction = Reduction::sum;
-    std::atomic<bool> posted{false};
-    std::atomic<bool> done{false};
+    bool is_posted = false;  ///< the progress thread's
+    /// Release when the progress thread has the result, acquire where it is waited for.
+    std::atomic<bool> is_done{false};
   };
   /// What others have sent, handed to the engine in one go.
   struct Arrivals {
@@ -91,6 +104,13 @@ class MpiProgress {
   };
   struct Agreement {
     JobVerdict verdict;
+    int from = 0;   ///< the node that the verdict is of
+    int nodes = 0;  ///< that have drained the job
+  };
+  /// On node 0: what nodes have said of a job that some have begun.
+  struct Beginning {
+    JobBegin job;
+    int from = 0;
     int nodes = 0;
   };
 
@@ -114,25 +134,28 @@ class MpiProgress {
   void post_all(const std::vector<Action>& actions);
   template <class Action>
   [[nodiscard]] static Header header_of(Type type, const Action& action);
-  void send_header(const Header& header, int to);
-  void send_to_all(const Header& header);
+  [[nodiscard]] static Header header_of(Type type, const JobVerdict& verdict);
+  [[nodiscard]] static JobVerdict verdict_of(const Packet& packet);
+  void send_header(const Header& header, int to, std::string_view text = {});
+  void send_to_all(const Header& header, std::string_view text = {});
   void post_header_receive(std::uint32_t slot);
   bool post_collective();
+  [[nodiscard]] bool has_collective();
   bool poll();
   static void tell(protocol::Protocol& protocol, const Header& header, NodeId from,
                    protocol::Actions& actions);
   bool move_tiles();
   void completed(Flight flight, const MPI_Status& status);
-  void header_arrived(const Header& header, int from);
+  void packet_arrived(const Packet& packet, int from);
   void hand_over();
-  void merge_verdict(const JobVerdict& verdict);
+  void compare_begin(const JobBegin& begin, int from);
+  void merge_verdict(const JobVerdict& verdict, int from);
   void tell_failure(const std::string& text, bool elsewhere);
   void wait(Doorbell::Ticket ticket);
   void record_wait(std::int64_t end_ns);
   void watch_peers();
   void watch_processes();
   [[noreturn]] void lost(int rank, const char* how);
-  void run_collective(Collective& collective);
   void close();
   void shut_down();
 
@@ -151,17 +174,19 @@ class MpiProgress {
   std::vector<Flight> flights_;  ///< of requests_, by index
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
-  std::vector<Header> received_;
-  std::deque<Header> outgoing_;
+  std::vector<Packet> received_;
+  std::deque<Packet> outgoing_;
   std::vector<std::uint32_t> free_outgoing_;
   std::vector<char> failure_text_;
   Arrivals arrivals_;
   std::vector<Delayed> delayed_;
   std::uint64_t delay_state_ = 0;
+  std::vector<Beginning> beginnings_;  ///< on node 0
   std::vector<Agreement> agreements_;  ///< on node 0: jobs that some nodes have drained
 
   ReductionOperations operations_;
-  std::atomic<Collective*> collective_{nullptr};
+  std::mutex collective_mutex_;  ///< of the next one
+  std::shared_ptr<Collective> collective_;
   Doorbell collective_bell_;
 
   /// The other nodes on this host, null elsewhere.

@@ -150,6 +150,7 @@ Result run(const std::string& yaml, const Size& size, const NodeFaults& faults) 
   node.all_reduce({&result.evictions, 1}, Reduction::sum);
   result.lent = static_cast<double>(node.engine().tasks_lent());
   node.all_reduce({&result.lent, 1}, Reduction::sum);
+  node.stop();
   return result;
 }
 

@@ -325,7 +325,7 @@ template <class Run>
 void fault_alone(Node& node) {
   Matrix<double> a = definite_matrix(node, 64);
   UserStream stream = node.stream("fault", {a});
-  stream->insert(testing::broken, read_write(a(TileRow{0}, TileColumn{0})));
+  stream.insert(testing::broken, read_write(a(TileRow{0}, TileColumn{0})));
   stream.end().wait();
 }
 
@@ -335,7 +335,7 @@ void fault_in_mid_run(Node& node) {
   Job factorization = node.submit(cholesky(a));
   while (factorization.progress() < 0.1) std::this_thread::yield();
   UserStream stream = node.stream("fault", {b});
-  stream->insert(testing::broken, read_write(b(TileRow{0}, TileColumn{0})));
+  stream.insert(testing::broken, read_write(b(TileRow{0}, TileColumn{0})));
   stream.end().wait();
   factorization.wait();
 }

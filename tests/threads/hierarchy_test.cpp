@@ -183,9 +183,9 @@ TEST(Hierarchy, OutputsThatAreRenamedGoOnFromTheOldContent) {
   UserStream stream = node.stream("renaming", {m});
   for (int round = 0; round < rounds; ++round) {
     // Tile 1 and 2 read tile 0, which is written again meanwhile.
-    stream->insert(adding, read_write(tile(1)), read(tile(0)));
-    stream->insert(adding, read_write(tile(2)), read(tile(0)));
-    stream->insert(adding, read_write(tile(0)), read(tile(3)));
+    stream.insert(adding, read_write(tile(1)), read(tile(0)));
+    stream.insert(adding, read_write(tile(2)), read(tile(0)));
+    stream.insert(adding, read_write(tile(0)), read(tile(3)));
   }
   EXPECT_EQ(stream.end().wait().status, JobResult::Status::done);
   std::vector<double> expected = start;

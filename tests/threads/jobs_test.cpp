@@ -99,9 +99,9 @@ TEST(Jobs, that_share_a_matrix_take_effect_in_order_of_submission) {
   for (int k = 0; k < 20; ++k) {
     UserStream stream = node.stream("step", {m});
     if (k % 2 == 0) {
-      stream->insert(increment, read_write(cell(m, 0)));
+      stream.insert(increment, read_write(cell(m, 0)));
     } else {
-      stream->insert(accumulate, read_write(cell(m, 1)), read(cell(m, 0)));
+      stream.insert(accumulate, read_write(cell(m, 1)), read(cell(m, 0)));
     }
     jobs.push_back(stream.end());
   }
@@ -148,8 +148,8 @@ TEST(Jobs, tell_who_waits_that_a_kernel_takes_long_and_go_on) {
   Node node(configuration("cpu_workers: 1, watchdog_seconds: 0.2"));
   Matrix<double> m = cells(node, 2);
   UserStream stream = node.stream("long", {m});
-  stream->insert(lengthy, read_write(cell(m, 0)));
-  stream->insert(increment, read_write(cell(m, 0)));
+  stream.insert(lengthy, read_write(cell(m, 0)));
+  stream.insert(increment, read_write(cell(m, 0)));
   std::vector<std::string> told;
   Job job = stream.end();
   node.on_quiet([&](const std::string& what) { told.push_back(what); });
@@ -252,7 +252,7 @@ TEST(Streams, of_users_find_dependences_by_themselves) {
   Matrix<double> m = cells(node, 8);
   UserStream stream = node.stream("chains", {m});
   for (int round = 0; round < 500; ++round) {
-    for (int i = 0; i < 8; ++i) stream->insert(increment, read_write(cell(m, i)));
+    for (int i = 0; i < 8; ++i) stream.insert(increment, read_write(cell(m, i)));
   }
   EXPECT_EQ(stream.end().wait().status, JobResult::Status::done);
   EXPECT_EQ(dense(m), std::vector<double>(8, 500.0));
@@ -263,9 +263,9 @@ TEST(Streams, write_to_fresh_copies_while_old_ones_are_read) {
   Matrix<double> m = cells(node, 12);
   UserStream stream = node.stream("renaming", {m});
   for (int round = 1; round <= 300; ++round) {
-    stream->insert(increment, read_write(cell(m, 0)));
+    stream.insert(increment, read_write(cell(m, 0)));
     for (int i = 1; i < 12; ++i)
-      stream->insert(accumulate, read_write(cell(m, i)), read(cell(m, 0)));
+      stream.insert(accumulate, read_write(cell(m, i)), read(cell(m, 0)));
   }
   stream.end().wait();
   const std::vector<double> all = dense(m);
@@ -282,7 +282,7 @@ TEST(Streams, come_after_the_jobs_that_were_submitted_before_them) {
   node.submit(cholesky(b)).wait();
   Job factorization = node.submit(cholesky(a));
   UserStream stream = node.stream("after", {a});
-  stream->insert(increment, read_write(a(TileRow{12}, TileColumn{0})));
+  stream.insert(increment, read_write(a(TileRow{12}, TileColumn{0})));
   stream.end().wait();
   EXPECT_EQ(factorization.wait().status, JobResult::Status::done);
   std::vector<double> expected = dense(b);
@@ -294,7 +294,7 @@ TEST(Streams, stop_at_a_kernel_that_fails) {
   Node node(configuration("cpu_workers: 2"));
   Matrix<double> m = cells(node, 1);
   UserStream stream = node.stream("failing", {m});
-  for (int i = 0; i < 100; ++i) stream->insert(failing, read_write(cell(m, 0)));
+  for (int i = 0; i < 100; ++i) stream.insert(failing, read_write(cell(m, 0)));
   const JobResult result = stream.end().wait();
   EXPECT_EQ(result.status, JobResult::Status::numerical_failure);
   EXPECT_EQ(result.info, 3);

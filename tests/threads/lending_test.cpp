@@ -157,8 +157,8 @@ Work one_sided_work() {
             UserStream stream = node.stream("one-sided", {m});
             for (int round = 0; round < 4; ++round) {
               for (int i = 0; i < tiles; i += 2) {
-                stream->insert(slow_accumulate, read_write(m(TileRow{i}, TileColumn{0})),
-                               read(m(TileRow{(i + 1 + 2 * round) % tiles}, TileColumn{0})));
+                stream.insert(slow_accumulate, read_write(m(TileRow{i}, TileColumn{0})),
+                              read(m(TileRow{(i + 1 + 2 * round) % tiles}, TileColumn{0})));
               }
             }
             expect_done(stream.end());

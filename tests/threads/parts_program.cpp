@@ -367,6 +367,7 @@ void run_all(bool devices, Defects& defects) {
     if (seed == 0) run(setting(node, defects, 100, 3, many_parts(100)), 1, false);
     run(setting(node, defects, 200, 300, {{Shape::upper}, {Shape::lower}, {Shape::full, 1, 150}}),
         1, false);
+    node.stop();
   }
 }
 

@@ -169,12 +169,12 @@ TEST(Qr, keeps_v_for_an_update_that_reads_it_while_its_tile_is_overwritten) {
   TaskOptions options;
   options.parameters = KernelParameters(kernel::PanelParameters{0, 0, 24});
   UserStream stream = node.stream("renaming", {v, r, t, c, d, expected});
-  stream->insert(kernel::geqrt, options, read_write(of(v)), read_write(of(r)), write(of(t)));
-  stream->insert(kernel::unmqr, options, read_write(of(expected)), read_write(of(d)), read(of(v)),
-                 read(of(t)));
-  stream->insert(late_unmqr, options, read_write(of(c)), read_write(of(d)), read(of(v)),
-                 read(of(t)));
-  stream->insert(overwriting, options, write(of(v)));
+  stream.insert(kernel::geqrt, options, read_write(of(v)), read_write(of(r)), write(of(t)));
+  stream.insert(kernel::unmqr, options, read_write(of(expected)), read_write(of(d)), read(of(v)),
+                read(of(t)));
+  stream.insert(late_unmqr, options, read_write(of(c)), read_write(of(d)), read(of(v)),
+                read(of(t)));
+  stream.insert(overwriting, options, write(of(v)));
   ASSERT_EQ(stream.end().wait().status, JobResult::Status::done);
   EXPECT_TRUE(was_overwritten_meanwhile) << "the write waited for the reader";
   EXPECT_EQ(gather(c).elements, gather(expected).elements);

@@ -356,7 +356,7 @@ void EmulatedStream::run_launch(const Operation& operation) {
   if (operation.byte_kernel != nullptr) {
     operation.byte_kernel->emulated(operation.byte_parameters);
   } else {
-    const std::int64_t info = operation.kernel->emulated({operation.tiles, operation.parameters});
+    const std::int64_t info = run_kernel(operation);
     if (operation.info != nullptr) *operation.info = info;
   }
   const double slowdown = device_.options().kernel_slowdown;
@@ -366,6 +366,31 @@ void EmulatedStream::run_launch(const Operation& operation) {
     static_cast<void>(
         wait_until(begin + std::chrono::duration_cast<DeviceClock::duration>(computed * slowdown)));
   }
+}
+
+/// Where nobody could hear of it, what the kernel throws fails the stream.
+std::int64_t EmulatedStream::run_kernel(const Operation& operation) {
+  const auto keep = [&](std::string text) {
+    if (operation.info == nullptr) throw;
+    const std::scoped_lock lock(mutex_);
+    kernel_errors_.push_back(std::move(text));
+    return kernel_threw;
+  };
+  try {
+    return operation.kernel->emulated({operation.tiles, operation.parameters});
+  } catch (const std::exception& e) {
+    return keep(e.what());
+  } catch (...) {
+    return keep("an exception of unknown type");
+  }
+}
+
+std::string EmulatedStream::take_kernel_error() {
+  const std::scoped_lock lock(mutex_);
+  HEDDLE_CHECK(!kernel_errors_.empty(), "{}: no kernel threw", place());
+  std::string text = std::move(kernel_errors_.front());
+  kernel_errors_.pop_front();
+  return text;
 }
 
 /// Its turn begins when the one before it ends, not when a thread has woken up to see that.

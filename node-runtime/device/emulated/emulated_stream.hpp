@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -34,6 +35,7 @@ class EmulatedStream final : public Stream {
   void copy_strided(Destination to, Source from, const CopyShape& shape) override;
   void launch(const Kernel& kernel, std::span<const TileView> tiles,
               const KernelParameters& parameters, std::int64_t* info) override;
+  [[nodiscard]] std::string take_kernel_error() override;
   void launch(const ByteKernel& kernel, const ByteParameters& parameters,
               std::span<const KernelMemory> memory) override;
   void record(Event& event) override;
@@ -79,6 +81,7 @@ class EmulatedStream final : public Stream {
   void execute(Operation& operation);
   void run_copy(const Operation& operation);
   void run_launch(const Operation& operation);
+  [[nodiscard]] std::int64_t run_kernel(const Operation& operation);
   void pretend(const Operation& operation);
   void run_wait(const Operation& operation);
   void run_record(const Operation& operation);
@@ -115,6 +118,7 @@ class EmulatedStream final : public Stream {
   bool interrupted_ = false;  ///< abandon(): waits end early
   std::optional<std::string> failure_;
   bool failure_passed_on_ = false;
+  std::deque<std::string> kernel_errors_;  ///< not taken; at most one of each operation
 
   std::thread thread_;  ///< last: it uses all of the above
 };

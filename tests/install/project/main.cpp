@@ -75,7 +75,7 @@ bool runs_its_own_kernel(heddle::Node& node) {
     return column(heddle::TileRow{i}, heddle::TileColumn{0});
   };
   for (std::int32_t i = 1; i < column.layout().tile_rows(); ++i) {
-    stream->insert(add_twice_kernel, read_write(tile(i)), read(tile(i - 1)));
+    stream.insert(add_twice_kernel, read_write(tile(i)), read(tile(i - 1)));
   }
   if (!ended_well(stream.end())) return false;
   const heddle::Norm sum = heddle::column_norms(column)[0];
@@ -86,7 +86,9 @@ bool runs_its_own_kernel(heddle::Node& node) {
 int run() {
   heddle::Node node(heddle::Config::from_text("runtime: {cpu_workers: 1}\n", "outside"),
                     MPI_COMM_WORLD);
-  return solves(node) && runs_its_own_kernel(node) ? 0 : 1;
+  const bool good = solves(node) && runs_its_own_kernel(node);
+  node.stop();
+  return good ? 0 : 1;
 }
 
 }  // namespace

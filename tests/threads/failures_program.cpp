@@ -1,0 +1,214 @@
+/// What one node of several does wrong, or throws, and what all of them hear of it.
+///
+///   mpiexec -n N failures_program CASE
+///
+/// Each node prints one line: how it went.
+
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/core.h>
+#include <functional>
+#include <map>
+#include <mpi.h>
+#include <stdexcept>
+#include <string>
+
+#include "algorithms/io/agreement.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+namespace {
+
+std::int64_t add_one(const KernelArguments& arguments) {
+  arguments.tiles[0](0, 0) += 1;
+  return 0;
+}
+std::int64_t throw_at_three(const KernelArguments& arguments) {
+  if (arguments.tiles[0](0, 0) == 3) throw std::runtime_error("three is too many");
+  return add_one(arguments);
+}
+constexpr Kernel increment{.name = "increment", .host = add_one, .emulated = add_one};
+constexpr Kernel throwing{.name = "throwing", .host = throw_at_three, .emulated = throw_at_three};
+constexpr Kernel add_other{.name = "add other", .host = add_one, .emulated = add_one};
+
+constexpr std::int64_t tile = 4;
+
+/// As many tiles as nodes, one on each, all zero.
+Matrix<double> column(Node& node) {
+  MatrixSpec spec;
+  spec.rows = node.size() * tile;
+  spec.columns = tile;
+  spec.has_layout = true;
+  spec.layout.tile = tile;
+  spec.distribution = node.facts().distribution;
+  Matrix<double> m = node.matrix<double>(spec);
+  m.fill([](std::int64_t, std::int64_t) { return 0.0; });
+  return m;
+}
+TileRef cell(const Matrix<double>& m, int i) {
+  return m(TileRow{i}, TileColumn{0});
+}
+
+/// Every node's tile is counted up, and reads its neighbour's each time.
+JobResult count(Node& node, const Matrix<double>& m, int steps, const Kernel& kernel) {
+  UserStream stream = node.stream("count", {m});
+  for (int step = 0; step < steps; ++step) {
+    for (int i = 0; i < node.size(); ++i) {
+      const Kernel& own = i == node.size() - 1 ? kernel : add_other;
+      if (node.size() == 1) {
+        stream.insert(own, read_write(cell(m, i)));
+      } else {
+        stream.insert(own, read_write(cell(m, i)), read(cell(m, (i + 1) % node.size())));
+      }
+    }
+  }
+  return stream.end().wait();
+}
+
+std::string told(const JobResult& result) {
+  switch (result.status) {
+    case JobResult::Status::done:
+      return "done";
+    case JobResult::Status::failed:
+      return fmt::format("failed ({}): {}", exit_status(result.code), result.error);
+    default:
+      return "another end";
+  }
+}
+
+/// The last node's kernel throws at its fourth call; the job after it runs.
+std::string kernel(Node& node) {
+  const Matrix<double> m = column(node);
+  const std::string failed = told(count(node, m, 50, throwing));
+  return failed + "; then " + told(count(node, m, 5, increment));
+}
+
+/// The last node's visit throws; the others hear it.
+std::string visit(Node& node) {
+  Matrix<double> m = column(node);
+  std::string heard = "nothing";
+  try {
+    m.for_each_tile([&](TileRow i, TileColumn, TileView) {
+      if (i.value() == node.size() - 1) throw Error(ErrorCode::usage, "no such tile");
+    });
+  } catch (const Error& error) {
+    heard = fmt::format("({}) {}", exit_status(error.code()), error.what());
+  }
+  return heard + "; then " + told(count(node, m, 5, increment));
+}
+
+Program count_up(TaskStream& tasks, Matrix<double> m, int walk) {
+  for (int i = 0; i < 30; ++i) {
+    if (walk == 2 && i == 20) throw std::runtime_error("at twenty");
+    for (TileRow r{0}; r.value() < m.layout().tile_rows(); ++r) {
+      co_await tasks.insert(increment, read_write(m(r, TileColumn{0})));
+    }
+  }
+}
+
+/// All nodes' programs throw at the same call, when they are run.
+std::string program(Node& node) {
+  const Matrix<double> m = column(node);
+  JobSpec spec;
+  spec.name = "count";
+  spec.matrices = {m.id()};
+  spec.keep_alive = {m.state()};
+  int walk = 0;
+  spec.program = [m, &walk](TaskStream& tasks) { return count_up(tasks, m, ++walk); };
+  const std::string failed = told(node.submit(std::move(spec)).wait());
+  return failed + "; then " + told(count(node, m, 5, increment));
+}
+
+/// Memory is missing on the last node in what all nodes agree on.
+std::string agreement(Node& node) {
+  std::string heard = "nothing";
+  try {
+    together(node, [&] {
+      if (node.rank() == node.size() - 1) throw std::bad_alloc();
+    });
+  } catch (const AgreedError& error) {
+    heard = fmt::format("({}) {}", exit_status(error.code()), error.what());
+  }
+  return heard + "; then " + told(count(node, column(node), 5, increment));
+}
+
+/// The last node starts its two jobs in another order.
+std::string order(Node& node) {
+  const Matrix<double> a = column(node);
+  const Matrix<double> b = column(node);
+  const auto job = [&](const Matrix<double>& m) {
+    JobSpec spec;
+    spec.name = "count";
+    spec.matrices = {m.id()};
+    spec.keep_alive = {m.state()};
+    spec.program = [m](TaskStream& tasks) { return count_up(tasks, m, 1); };
+    return node.prepare(std::move(spec));
+  };
+  Job first = job(a);
+  Job second = job(b);
+  if (node.rank() == node.size() - 1) std::swap(first, second);
+  first.start();
+  second.start();
+  static_cast<void>(first.wait());
+  static_cast<void>(second.wait());
+  // The first node compares: others may be through before it has heard of all.
+  node.barrier();
+  return "done";
+}
+
+/// The last node is left by an exception while the others are in a collective.
+std::string exception(Node& node) {
+  if (node.rank() == node.size() - 1) throw std::runtime_error("own trouble");
+  node.barrier();
+  return "done";
+}
+
+/// The last node is destroyed without stop(), while the others wait for its part of a job.
+std::string forgotten(Node& node) {
+  const Matrix<double> m = column(node);
+  if (node.rank() == node.size() - 1) return "left";
+  return told(count(node, m, 5, increment));
+}
+
+int run(const std::string& name) {
+  const std::map<std::string, std::function<std::string(Node&)>> cases{
+      {"kernel", kernel},       {"visit", visit},         {"program", program},    {"order", order},
+      {"agreement", agreement}, {"exception", exception}, {"forgotten", forgotten}};
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::string line;
+  bool is_good = false;
+  try {
+    int size = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const std::string yaml = fmt::format(
+        "layout: {{grid: [{}, 1]}}\n"
+        "runtime: {{cpu_workers: 1, watchdog_seconds: 20, devices: {{backend: none}}}}\n",
+        size);
+    Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD);
+    line = cases.at(name)(node);
+    is_good = line != "left";
+    if (is_good) node.stop();
+  } catch (const Error& error) {
+    line = fmt::format("threw ({}): {}", exit_status(error.code()), error.what());
+  } catch (const std::exception& error) {
+    line = fmt::format("threw: {}", error.what());
+  }
+  fmt::print("node {}: {}\n", rank, line);
+  std::fflush(nullptr);
+  return is_good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace heddle
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  const int status = heddle::run(argc > 1 ? argv[1] : "");
+  // The launcher ends all when one ends without finalizing: not before each has said how it did.
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (status != 0) std::_Exit(0);  // a node has failed: nobody finalizes MPI
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,104 @@
+#include <chrono>
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/threads/mpi_run.hpp"
+
+namespace heddle {
+namespace {
+
+/// Runs a case on `nodes` nodes; `expected` says what each of them prints.
+template <class Expected>
+void expect_told(int nodes, const char* what, const Expected& expected) {
+  SCOPED_TRACE(fmt::format("{} on {} nodes", what, nodes));
+  const auto begin = std::chrono::steady_clock::now();
+  const testing::MpiRun run = testing::run_nodes(nodes, HEDDLE_FAILURES_PROGRAM, what);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  for (int node = 0; node < nodes; ++node) {
+    const std::string line = fmt::format("node {}: {}", node, expected(node));
+    EXPECT_NE(run.output.find(line), std::string::npos) << line << "\nin:\n" << run.output;
+  }
+  EXPECT_EQ(run.output.find("nothing has advanced"), std::string::npos) << run.output;
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_LT(took.count(), 15) << "the watchdog would have ended it";
+}
+
+/// How errors begin that come from node `from`; of one node its number is not told.
+std::string of_node(int from, int nodes) {
+  return nodes > 1 ? fmt::format("node {}: ", from) : "";
+}
+
+}  // namespace
+
+TEST(Failures, of_a_kernel_on_one_node_fail_the_job_on_all_and_the_next_job_runs) {
+  for (const int nodes : {1, 2, 4}) {
+    expect_told(nodes, "kernel", [&](int) {
+      return fmt::format(
+          "failed (1): {}throwing on tile {} of matrix 0: three is too many; then done",
+          of_node(nodes - 1, nodes), nodes - 1);
+    });
+  }
+}
+
+TEST(Failures, of_a_visit_on_one_node_are_thrown_on_all_and_the_next_job_runs) {
+  for (const int nodes : {1, 2, 4}) {
+    expect_told(nodes, "visit", [&](int node) {
+      return node == nodes - 1
+                 ? std::string("(2) no such tile; then done")
+                 : fmt::format("(2) {}visit on tile {} of matrix 0: no such tile; then done",
+                               of_node(nodes - 1, nodes), nodes - 1);
+    });
+  }
+}
+
+TEST(Failures, of_programs_fail_the_job_on_all_and_the_next_job_runs) {
+  for (const int nodes : {1, 2, 4}) {
+    expect_told(nodes, "program", [&](int) {
+      return fmt::format("failed (1): {}at twenty; then done", of_node(0, nodes));
+    });
+  }
+}
+
+TEST(Failures, in_what_all_agree_on_are_told_to_all_memory_that_is_missing_too) {
+  for (const int nodes : {1, 2, 4}) {
+    expect_told(nodes, "agreement",
+                [&](int) { return fmt::format("(2) {}", of_node(nodes - 1, nodes)); });
+  }
+}
+
+TEST(Failures, of_nodes_to_start_the_same_jobs_are_named) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "order", [&](int node) {
+      const char* const own = node == 0 ? "threw (2): " : "threw (4): node 0 failed: ";
+      return fmt::format("{}nodes 0 and {} have started different jobs", own, nodes - 1);
+    });
+  }
+}
+
+TEST(Failures, that_leave_a_node_by_an_exception_end_the_others_at_once) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "exception", [&](int node) {
+      return node == nodes - 1
+                 ? std::string("threw: own trouble")
+                 : fmt::format(
+                       "threw (4): node {} has gone while others may need it: an exception "
+                       "left it",
+                       nodes - 1);
+    });
+  }
+}
+
+TEST(Failures, to_stop_a_node_end_the_others_at_once) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "forgotten", [&](int node) {
+      return node == nodes - 1 ? std::string("left")
+                               : fmt::format(
+                                     "threw (4): node {} has gone while others may need it: it was "
+                                     "destroyed without Node::stop()",
+                                     nodes - 1);
+    });
+  }
+}
+
+}  // namespace heddle
