@@ -31,15 +31,15 @@ constexpr Kernel increment{.name = "increment", .host = add_one, .emulated = add
 constexpr Kernel throwing{.name = "throwing", .host = throw_at_three, .emulated = throw_at_three};
 constexpr Kernel add_other{.name = "add other", .host = add_one, .emulated = add_one};
 
-constexpr std::int64_t tile = 4;
+constexpr std::int64_t tile_size = 4;
 
 /// As many tiles as nodes, one on each, all zero.
 Matrix<double> column(Node& node) {
   MatrixSpec spec;
-  spec.rows = node.size() * tile;
-  spec.columns = tile;
+  spec.rows = node.size() * tile_size;
+  spec.columns = tile_size;
   spec.has_layout = true;
-  spec.layout.tile = tile;
+  spec.layout.tile = tile_size;
   spec.distribution = node.facts().distribution;
   Matrix<double> m = node.matrix<double>(spec);
   m.fill([](std::int64_t, std::int64_t) { return 0.0; });

@@ -20,7 +20,6 @@ void expect_told(int nodes, const char* what, const Expected& expected) {
     EXPECT_NE(run.output.find(line), std::string::npos) << line << "\nin:\n" << run.output;
   }
   EXPECT_EQ(run.output.find("nothing has advanced"), std::string::npos) << run.output;
-  EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_LT(took.count(), 15) << "the watchdog would have ended it";
 }
 

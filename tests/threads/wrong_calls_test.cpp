@@ -32,15 +32,15 @@ constexpr Kernel increment{.name = "increment", .host = add_one, .emulated = add
 constexpr Kernel throwing{.name = "throwing", .host = throw_over_two, .emulated = throw_over_two};
 constexpr Kernel throwing_on_hosts{.name = "throwing on hosts", .host = throw_over_two};
 
-constexpr std::int64_t tile = 4;
+constexpr std::int64_t tile_size = 4;
 
 /// A column of tiles of zeros.
 Matrix<double> column(Node& node, std::int64_t tiles) {
   MatrixSpec spec;
-  spec.rows = tiles * tile;
-  spec.columns = tile;
+  spec.rows = tiles * tile_size;
+  spec.columns = tile_size;
   spec.has_layout = true;
-  spec.layout.tile = tile;
+  spec.layout.tile = tile_size;
   spec.distribution = node.facts().distribution;
   Matrix<double> m = node.matrix<double>(spec);
   m.fill([](std::int64_t, std::int64_t) { return 0.0; });
@@ -64,7 +64,7 @@ std::string usage_error(const Call& call) {
 }
 #define EXPECT_USAGE_ERROR(call, part)                                               \
   do {                                                                               \
-    const std::string text = usage_error([&] { call; });                             \
+    const std::string text = usage_error([&] { static_cast<void>(call); });          \
     EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in " << text; \
   } while (false)
 
