@@ -325,6 +325,12 @@ void Node::Parts::start_progress(std::shared_future<bool> may_begin) {
   }));
 }
 
+/// CPU workers, and streams of emulated devices: what calls OpenBLAS at the same time.
+std::int64_t Node::Parts::computing_threads() const {
+  if (devices.backend != DeviceBackend::emulated) return facts.cpu_workers;
+  return facts.cpu_workers + std::int64_t{facts.devices} * (facts.device_streams + 1);
+}
+
 /// All nodes have their memory and threads, or none goes on. Until that is known the calling thread
 /// calls MPI.
 void Node::Parts::start_together(const std::vector<Device*>& device_pointers) {
@@ -332,6 +338,7 @@ void Node::Parts::start_together(const std::vector<Device*>& device_pointers) {
   std::optional<Error> trouble;
   try {
     const std::vector<CpuCore> cores = own_cores();
+    take_blas_buffers(computing_threads());
     make_engine(device_pointers, cores);
     start_threads(cores);
     if (facts.nodes > 1) start_progress(all_started.get_future().share());

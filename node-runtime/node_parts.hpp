@@ -49,6 +49,7 @@ struct Node::Parts {
   void start_progress(std::shared_future<bool> may_begin);
   void start_together(const std::vector<Device*>& device_pointers);
   void count_memory_limit();
+  [[nodiscard]] std::int64_t computing_threads() const;
   /// The collective end (Node::stop).
   void stop_together();
   void stop_threads();

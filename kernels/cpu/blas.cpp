@@ -136,6 +136,8 @@ Blas load(const BlasOptions& options) {
   find(library, "cblas_dsymm", result.dsymm);
   find(library, "cblas_dtrmm", result.dtrmm);
   find(library, "cblas_dtrsm", result.dtrsm);
+  result.take_buffer = reinterpret_cast<void* (*)(int)>(::dlsym(library, "blas_memory_alloc"));
+  result.give_buffer = reinterpret_cast<void (*)(void*)>(::dlsym(library, "blas_memory_free"));
   set_thread_count(1);
   result.micro = choose_micro_kernels(options.tile_kernels);
   return result;

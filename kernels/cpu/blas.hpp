@@ -46,6 +46,10 @@ struct Blas {
   Dtrmm dtrmm = nullptr;
   Dtrsm dtrsm = nullptr;
 
+  /// How it takes and gives back a thread's buffer; null where the library does not show it.
+  void* (*take_buffer)(int) = nullptr;
+  void (*give_buffer)(void*) = nullptr;
+
   /// heddle's own tile kernels in use; null when OpenBLAS does all.
   const MicroKernels* micro = nullptr;
 
