@@ -103,6 +103,7 @@ struct Runtime {
   Priorities priorities = Priorities::program;
   Messages messages;
   double watchdog_seconds = 60;
+  double silence_seconds = 8;
   Wait wait = Wait::adaptive;
 };
 

@@ -371,6 +371,11 @@ constexpr auto node_options() {
                    "end a run that makes no progress for this long",
                    [](auto& c) -> auto& { return c.runtime.watchdog_seconds; }),
                0.1, 1e6),
+      at_least(leaf(
+                   "runtime.silence_seconds", Kind::number,
+                   "take a node for lost that says nothing for this long",
+                   [](auto& c) -> auto& { return c.runtime.silence_seconds; }),
+               2, 1e6),
       leaf(
           "runtime.wait", Kind::choice, "what a thread without work does",
           [](auto& c) -> auto& { return c.runtime.wait; }),

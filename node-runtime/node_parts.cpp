@@ -260,6 +260,7 @@ EngineOptions Node::Parts::engine_options(const std::vector<Device*>& device_poi
         cache_distances(cores.first(static_cast<std::size_t>(facts.cpu_workers)));
   }
   options.watchdog_seconds = config.runtime.watchdog_seconds;
+  options.silence_seconds = config.runtime.silence_seconds;
   options.device_streams = facts.device_streams;
   const bool ranks_paths = config.runtime.priorities == config::Priorities::path;
   if (ranks_paths || facts.moves_tasks) {

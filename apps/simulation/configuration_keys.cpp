@@ -60,6 +60,7 @@ constexpr std::array<ConfigurationKey, 44> keys{
       "the times of messages are measured, not modelled by path"},
      {"runtime.messages.explain", neutral, output_only},
      {"runtime.watchdog_seconds", neutral, "it ends runs that make no progress"},
+     {"runtime.silence_seconds", neutral, "it ends runs that have lost a node"},
      {"runtime.wait", measured, "the times to wake a thread are measured, not modelled"},
      {"machine", modelled, {}},
      {"logging.level", neutral, output_only},

@@ -58,6 +58,7 @@ struct EngineOptions {
   /// is free for others.
   bool has_own_cores = false;
   double watchdog_seconds = 60;
+  double silence_seconds = 8;  ///< after which another node is lost
   /// Compute streams of each device, beside the one for urgent kernels.
   std::int32_t device_streams = 2;
   /// Set: tasks have priorities by the longest way to the job's end (path_priorities.hpp), instead

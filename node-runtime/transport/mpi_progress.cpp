@@ -14,7 +14,6 @@ namespace heddle {
 namespace {
 
 constexpr std::int64_t heartbeat_ns = 500'000'000;
-constexpr std::int64_t silence_ns_max = 8'000'000'000;
 /// How long after the last event the thread keeps looking without rest.
 constexpr std::int64_t alert_ns = 30'000;
 /// Pauses between looks: on cores that it shares with CPU workers, while one of these waits for
@@ -570,16 +569,18 @@ void MpiProgress::watch_peers() {
     send_header(Header{}, (rank_ + 1) % size_);
   }
   std::int64_t& heard = heard_ns_[static_cast<std::size_t>(watched)];
-  if (now - heard <= silence_ns_max) return;
+  const double silence_seconds = engine_.options().silence_seconds;
+  if (static_cast<double>(now - heard) * 1e-9 <= silence_seconds) return;
   const auto& process = peer_processes_[static_cast<std::size_t>(watched)];
   if (process != nullptr && process->is_stopped()) {
     heard = now;  // somebody has stopped it, and may let it go on
     return;
   }
-  lost(watched, "it has been silent for 8 s");
+  lost(watched, fmt::format("it has been silent for {} s (runtime.silence_seconds)",
+                            silence_seconds));
 }
 
-void MpiProgress::lost(int rank, const char* how) {
+void MpiProgress::lost(int rank, const std::string& how) {
   throw Error(ErrorCode::communication,
               fmt::format("node {} on host {} was lost: {}", rank,
                           communicator_.hosts()[static_cast<std::size_t>(rank)], how));

@@ -155,7 +155,7 @@ class MpiProgress {
   void record_wait(std::int64_t end_ns);
   void watch_peers();
   void watch_processes();
-  [[noreturn]] void lost(int rank, const char* how);
+  [[noreturn]] void lost(int rank, const std::string& how);
   void close();
   void shut_down();
 
