@@ -66,6 +66,16 @@ Node& Matrix<double>::node() const {
   return *state_->node;
 }
 
+void Matrix<double>::refuse_tile(TileRow i, TileColumn c) const {
+  const char* const kept = storage() == Storage::full    ? ""
+                           : storage() == Storage::lower ? ", of which it keeps the lower triangle"
+                                                         : ", of which it keeps the upper triangle";
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("matrix {} has no tile ({}, {}): it has {} x {} tiles{}", id().value(), i.value(),
+                  c.value(), layout().tile_rows(), layout().tile_columns(), kept));
+}
+
 Location Matrix<double>::home(TileRow i, TileColumn c) const {
   const MatrixSpec& spec = state_->spec;
   switch (spec.dealing) {

@@ -76,8 +76,12 @@ class Matrix<double> {
   [[nodiscard]] Node& node() const;
   [[nodiscard]] const std::shared_ptr<MatrixState>& state() const { return state_; }
 
-  /// Tile (i, c) for tasks.
+  /// Tile (i, c) for tasks. Throws Error(usage) when the matrix has none there.
   [[nodiscard]] TileRef operator()(TileRow i, TileColumn c) const {
+    if (i.value() < 0 || i.value() >= layout().tile_rows() || c.value() < 0 ||
+        c.value() >= layout().tile_columns() || !stores(i, c)) [[unlikely]] {
+      refuse_tile(i, c);
+    }
     return {{id(), i.value() + c.value() * layout().tile_rows()}, home(i, c)};
   }
   [[nodiscard]] Location home(TileRow i, TileColumn c) const;
@@ -128,6 +132,7 @@ class Matrix<double> {
   }
 
  private:
+  [[noreturn]] void refuse_tile(TileRow i, TileColumn c) const;
   std::shared_ptr<MatrixState> state_;
 };
 

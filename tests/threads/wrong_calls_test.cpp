@@ -160,6 +160,16 @@ TEST(WrongJobs, throw_and_leave_the_node_as_it_was) {
   EXPECT_USAGE_ERROR(node.submit(spec()), "after its node was stopped");
 }
 
+TEST(WrongTiles, are_refused_where_they_are_named) {
+  Node node(configuration("cpu_workers: 1"));
+  const Matrix<double> m = column(node, 3);
+  EXPECT_USAGE_ERROR(m(TileRow{3}, TileColumn{0}), "no tile (3, 0): it has 3 x 1 tiles");
+  EXPECT_USAGE_ERROR(m(TileRow{-1}, TileColumn{0}), "no tile (-1, 0)");
+  EXPECT_USAGE_ERROR(m(TileRow{0}, TileColumn{1}), "no tile (0, 1)");
+  const Matrix<double> lower = dominant(node, 96);
+  EXPECT_USAGE_ERROR(lower(TileRow{0}, TileColumn{2}), "keeps the lower triangle");
+}
+
 TEST(WrongMatrices, are_refused) {
   Node node(configuration("cpu_workers: 1"));
   MatrixSpec spec;
