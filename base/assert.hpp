@@ -2,13 +2,12 @@
 
 #include <string_view>
 
-/// Assertions in three tiers. All of them print the failed expression, the place and the operands
-/// given as name/value pairs, then abort: a broken invariant is a defect, never an input error.
+/// Assertions in three tiers. A failure prints the expression, the place and the operands given as
+/// name/value pairs, then aborts: a broken invariant is a defect, never an input error.
 ///
-///   HEDDLE_CHECK      always on; cheap checks of contracts
-///   HEDDLE_DEBUG      on unless NDEBUG is defined; checks on hot paths
-///   HEDDLE_EXPENSIVE  on when HEDDLE_EXPENSIVE_CHECKS is defined (the tests); whole-structure
-///   checks
+///   HEDDLE_CHECK      always on: cheap checks of contracts
+///   HEDDLE_DEBUG      on unless NDEBUG is defined: checks on hot paths
+///   HEDDLE_EXPENSIVE  on when HEDDLE_EXPENSIVE_CHECKS is defined (tests): whole structures
 #include <fmt/core.h>
 
 namespace heddle::detail {

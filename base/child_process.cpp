@@ -41,7 +41,7 @@ std::optional<std::size_t> Conversation::receive(std::span<std::byte> to,
     if (ready <= 0) return std::nullopt;
     const ssize_t received = ::recv(socket_, to.data(), to.size(), 0);
     if (received < 0 && errno == EINTR) continue;
-    // Nobody sends messages of nothing: that is the end.
+    // Messages are never empty: 0 bytes means that the other end is closed.
     if (received <= 0) return std::nullopt;
     return static_cast<std::size_t>(received);
   }
@@ -62,7 +62,7 @@ ChildProcess::ChildProcess(std::string_view purpose,
     refuse(reason);
   }
   if (process_ == 0) {
-    // Later siblings inherit the parent's ends, so the end of the socket alone would not do.
+    // Later siblings inherit the parent's socket ends, so a closed socket does not show its death.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     ::close(ends[0]);
@@ -78,7 +78,7 @@ ChildProcess::ChildProcess(std::string_view purpose,
 }
 
 ChildProcess::~ChildProcess() {
-  // It holds nothing worth a farewell, and may hang; it is ours until it has been waited for.
+  // The child has nothing to clean up and may hang. Its id stays ours until waitpid().
   ::kill(process_, SIGKILL);
   while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }

@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// What kind of failure this is; decides the exit status of the binary (DESIGN section 5).
+/// Kind of failure; decides the exit status of the binary (DESIGN section 5).
 enum class ErrorCode : std::uint8_t {
   internal,       ///< a broken invariant or an operating-system call that should not fail: exit 1
   usage,          ///< bad command line, configuration or input: exit 2
@@ -34,9 +34,8 @@ enum class ErrorCode : std::uint8_t {
   return 1;
 }
 
-/// The one exception type of the library. `what()` tells a person what happened, where, with which
-/// value, and what to do. It may quote inputs: what a terminal would take for a command, or for the
-/// end of the text, is written out (printable).
+/// The only exception type of the library. `what()` says what happened, where, with which value,
+/// and what to do. Control characters of quoted inputs are escaped (printable).
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message)

@@ -6,10 +6,9 @@
 
 namespace heddle {
 
-/// A hash table in one piece of memory, for small keys and values that come and go often: looking
-/// one up is one access to memory as a rule. Insertions and erasures move entries, so that no
-/// address holds longer than until the next of these. `Hash` has to mix its bits well. Not
-/// thread-safe.
+/// Hash table in one array, for small keys and values that are inserted and erased often: a lookup
+/// is usually one memory access. Insertion and erasure move entries and invalidate references.
+/// `Hash` has to mix its bits well. Not thread-safe.
 template <class Key, class Value, class Hash>
 class FlatMap {
  public:
@@ -22,9 +21,9 @@ class FlatMap {
     return slot.is_used ? &slot.value : nullptr;
   }
 
-  /// Inserts a default value where there is none.
+  /// Inserts a default value for a missing key.
   [[nodiscard]] Value& operator[](const Key& key) {
-    // At most three quarters are used, so that there is always an end to looking.
+    // The load factor stays below 3/4, so that every probe ends.
     if (4 * (size_ + 1) > 3 * slots_.size()) grow();
     Slot& slot = slots_[place_of(key)];
     if (!slot.is_used) {
@@ -34,12 +33,12 @@ class FlatMap {
     return slot.value;
   }
 
-  /// Whether it was there.
+  /// Returns whether the key was present.
   bool erase(const Key& key) {
     if (size_ == 0) return false;
     std::size_t hole = place_of(key);
     if (!slots_[hole].is_used) return false;
-    // Those behind it that would not be found across the hole move up.
+    // Entries behind the hole that probing would no longer find move up.
     for (std::size_t next = after(hole); slots_[next].is_used; next = after(next)) {
       const std::size_t wanted = first_place(slots_[next].key);
       if (distance(wanted, next) < distance(hole, next)) continue;
@@ -51,7 +50,7 @@ class FlatMap {
     return true;
   }
 
-  /// In no order; `use` changes nothing here.
+  /// Visits all entries in no particular order.
   template <class Use>
   void for_each(const Use& use) const {
     for (const Slot& slot : slots_) {
@@ -78,11 +77,11 @@ class FlatMap {
   [[nodiscard]] std::size_t after(std::size_t place) const {
     return (place + 1) & (slots_.size() - 1);
   }
-  /// From one place forward to the other.
+  /// Steps from `from` forward to `to`, modulo the table.
   [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const {
     return (to - from) & (slots_.size() - 1);
   }
-  /// Where it is, or would be put.
+  /// The key's slot, or the free slot where it would be inserted.
   [[nodiscard]] std::size_t place_of(const Key& key) const {
     std::size_t place = first_place(key);
     while (slots_[place].is_used && !(slots_[place].key == key)) place = after(place);
@@ -97,7 +96,7 @@ class FlatMap {
     }
   }
 
-  std::vector<Slot> slots_;  ///< a power of two
+  std::vector<Slot> slots_;  ///< size is a power of two
   std::size_t size_ = 0;
 };
 

@@ -9,13 +9,12 @@
 
 namespace heddle {
 
-/// Things by number, where numbers are counted up and most of those in here are near each other:
-/// requests under way, messages that wait. Open addressing; nothing is allocated once the table has
-/// the size that it needs. Numbers that follow each other are spread evenly and leave gaps between
-/// them (by the golden ratio), so that the runs of entries that erase() looks through stay short.
+/// Hash table by ascending number, such as pending requests or queued messages. Open addressing;
+/// allocates only to grow. Fibonacci hashing spreads consecutive numbers evenly, so that the runs
+/// that erase() scans stay short.
 ///
-/// `Value` can be default-constructed and moved, and default-constructed values hold no resources:
-/// free places are such. Pointers to values end with the next emplace() or erase().
+/// `Value` is default-constructible and movable; a default-constructed value holds no resources, as
+/// free slots contain one. emplace() and erase() invalidate pointers to values.
 template <class Value>
 class IdTable {
  public:
@@ -30,7 +29,7 @@ class IdTable {
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] bool contains(std::int64_t id) const { return find(id) != nullptr; }
 
-  /// Null where there is none of that number.
+  /// Null if `id` is absent.
   [[nodiscard]] Value* find(std::int64_t id) {
     return const_cast<Value*>(std::as_const(*this).find(id));  // NOLINT(*-const-cast): as it is
   }
@@ -38,14 +37,14 @@ class IdTable {
     const Entry& entry = entries_[place_of(id)];
     return entry.id == id && id != free_place ? &entry.value : nullptr;
   }
-  /// What must be there.
+  /// `id` must be present.
   [[nodiscard]] Value& at(std::int64_t id) {
     Value* const found = find(id);
     HEDDLE_CHECK(found != nullptr, "there is no {}", id);
     return *found;
   }
 
-  /// Numbers are 0 or more, and in the table once.
+  /// `id` >= 0 must be absent.
   Value& emplace(std::int64_t id, Value value) {
     HEDDLE_CHECK(id >= 0, "{} is no number for a table", id);
     if (2 * (size_ + 1) > entries_.size()) grow();
@@ -57,15 +56,15 @@ class IdTable {
     return entry.value;
   }
 
-  /// False: there is none of that number.
+  /// Returns whether `id` was present.
   bool erase(std::int64_t id) {
     std::size_t hole = place_of(id);
     if (entries_[hole].id != id || id == free_place) return false;
-    // It ends when the table is in order again.
+    // Destroyed last, when the table is consistent again.
     [[maybe_unused]] const Value gone = std::exchange(entries_[hole], Entry{}).value;
     --size_;
-    // Entries behind it that belong before the hole, or into it, move up, so that looking for them
-    // passes no free place.
+    // Entries behind the hole whose home is at or before it move up, so that no probe meets a free
+    // slot.
     for (std::size_t at = next(hole); entries_[at].id != free_place; at = next(at)) {
       const std::size_t home = home_of(entries_[at].id);
       const bool stays = distance(home, at) < distance(hole, at);
@@ -75,7 +74,7 @@ class IdTable {
     }
     return true;
   }
-  /// The value of what must be there, which is not any more.
+  /// Removes and returns the value of `id`, which must be present.
   [[nodiscard]] Value extract(std::int64_t id) {
     Value value = std::move(at(id));
     erase(id);
@@ -83,7 +82,7 @@ class IdTable {
   }
   void clear() { *this = IdTable(); }
 
-  /// Calls `visit(id, value)` for all, in no order; which must not change the table.
+  /// Calls `visit(id, value)` for all in no particular order; `visit` must not change the table.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Entry& entry : entries_) {
@@ -102,11 +101,11 @@ class IdTable {
   [[nodiscard]] std::size_t next(std::size_t place) const {
     return (place + 1) & (entries_.size() - 1);
   }
-  /// Steps from one place on to another.
+  /// Steps from `from` forward to `to`, modulo the table.
   [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const {
     return (to - from) & (entries_.size() - 1);
   }
-  /// Where `id` is, or a free place where it would be: there always is one.
+  /// The slot of `id`, or the free slot where it would be inserted; one always exists.
   [[nodiscard]] std::size_t place_of(std::int64_t id) const {
     std::size_t at = home_of(id);
     while (entries_[at].id != id && entries_[at].id != free_place) at = next(at);
@@ -121,8 +120,8 @@ class IdTable {
     }
   }
 
-  std::vector<Entry> entries_;      ///< a power of two, at most half of them taken
-  unsigned shift_ = 64 - bits_min;  ///< leaves as many bits as the table's size has
+  std::vector<Entry> entries_;      ///< size is a power of two, at most half used
+  unsigned shift_ = 64 - bits_min;  ///< 64 - log2(size of the table)
   std::size_t size_ = 0;
 };
 

@@ -7,10 +7,8 @@
 
 namespace heddle {
 
-/// An integer that names one kind of thing and converts to no other kind.
-///
-/// Arithmetic is limited to what an index needs (step, distance, order); `value()` is the way out,
-/// the explicit constructor the way in.
+/// A strong integer type: names one kind of thing and converts to no other kind. Only step,
+/// distance and order are defined; `value()` and the explicit constructor convert.
 template <class Tag, class Rep>
 class Index {
  public:
@@ -35,7 +33,7 @@ class Index {
   Rep value_{};
 };
 
-/// An index that is not negative, or none: a std::optional of it that fits the same register.
+/// A non-negative index or none; the size of an Index.
 template <class Index>
 class OptionalIndex {
  public:
@@ -59,10 +57,10 @@ using NodeId = Index<struct NodeTag, std::int32_t>;
 /// A place of one node: 0 is the host, 1.. are its devices.
 using PlaceId = Index<struct PlaceTag, std::int32_t>;
 
-/// The place where host memory and CPU workers are.
+/// Host memory and CPU workers.
 inline constexpr PlaceId host_place{0};
 
-/// Where something lives in the whole cluster.
+/// A place of the whole cluster.
 struct Location {
   NodeId node;
   PlaceId place;
@@ -79,7 +77,7 @@ using TileColumn = Index<struct TileColumnTag, std::int32_t>;
 using GlobalRow = Index<struct GlobalRowTag, std::int64_t>;
 using GlobalColumn = Index<struct GlobalColumnTag, std::int64_t>;
 
-/// Number of the write that made a version of a tile; 0 is the content before any task.
+/// Number of the write that made a version of a tile; 0 is the initial content.
 using Version = Index<struct VersionTag, std::int32_t>;
 
 }  // namespace heddle

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-/// The upper one of the two in the middle where there are two; 0 of nothing.
+/// Median, the upper of the middle two for an even count; 0 if empty.
 [[nodiscard]] inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -15,7 +15,7 @@ namespace heddle {
   return *middle;
 }
 
-/// Of times of one thing: what is longer was disturbed, as somebody else had the core meanwhile.
+/// Longest time of a repeated measurement that still counts as undisturbed by other processes.
 [[nodiscard]] inline double longest_undisturbed(std::vector<double> times) {
   return 3 * median(std::move(times));
 }

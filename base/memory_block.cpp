@@ -15,7 +15,7 @@ MemoryBlock allocate_memory_block(std::size_t bytes) {
   const std::size_t size = (bytes + alignment - 1) / alignment * alignment;
   MemoryBlock block(static_cast<std::byte*>(std::aligned_alloc(alignment, size)));
   if (!block) throw std::bad_alloc();
-  // A wish, which the system need not grant.
+  // Advice only; failure is harmless.
   if (alignment == huge_page_bytes) ::madvise(block.get(), size, MADV_HUGEPAGE);
   return block;
 }

@@ -8,10 +8,10 @@ namespace heddle {
 struct FreeMemoryBlock {
   void operator()(std::byte* block) const;
 };
-/// Raw memory, aligned for everything of up to 64 bytes.
+/// Raw memory, aligned to 64 bytes.
 using MemoryBlock = std::unique_ptr<std::byte, FreeMemoryBlock>;
 
-/// Blocks of this size and more lie in huge pages where the system gives these.
+/// Blocks of at least this size use huge pages if the system grants them.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 /// Uninitialised. Throws std::bad_alloc.

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-constexpr std::size_t word_max = 64;  // no key is longer; keeps the cost of rubbish bounded
+constexpr std::size_t word_max = 64;  // longer words are not compared; bounds the cost
 
 std::string folded(std::string_view word) {
   std::string out(word);

@@ -6,12 +6,12 @@
 
 namespace heddle {
 
-/// Edits that turn `a` into `b`: insertions, deletions, replacements and swaps of neighbours. Upper
-/// and lower case, and '-' and '_', count as equal.
+/// Edit distance with swaps of neighbours (optimal string alignment). Case is ignored; '-' equals
+/// '_'.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate that `word` was probably meant to be, or an empty view. At most a third of the
-/// letters may be wrong; the beginning or the end of a longer candidate counts as a near miss.
+/// The candidate closest to `word`, or an empty view. A candidate qualifies if its distance is at
+/// most a third of the longer word, or if it begins or ends with `word`.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string_view> candidates);
 

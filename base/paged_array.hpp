@@ -9,9 +9,8 @@
 
 namespace heddle {
 
-/// An array of which most elements may never be touched: those of a page are made, with their
-/// default value, when one of them is first asked for in a way that could change it. A word for
-/// each page, and the pages in use. Not thread-safe.
+/// Sparse array: a page is allocated, with default values, on the first non-const access to one of
+/// its elements. Costs a pointer per page plus the allocated pages. Not thread-safe.
 template <class T, std::size_t PageCount = 64>
 class PagedArray {
  public:
@@ -26,7 +25,7 @@ class PagedArray {
     if (!page) page = std::make_unique<Page>();
     return (*page)[index % PageCount];
   }
-  /// The default value, where nobody has asked to change it.
+  /// Default value if the page is not allocated.
   [[nodiscard]] const T& operator[](std::size_t index) const {
     static const T untouched{};
     HEDDLE_DEBUG(index < size_, "element {} of {}", index, size_);
@@ -34,7 +33,7 @@ class PagedArray {
     return page ? (*page)[index % PageCount] : untouched;
   }
 
-  /// The elements that were touched, and others of their pages, in order.
+  /// All elements of allocated pages, in order.
   template <class Use>
   void for_each_touched(const Use& use) {
     for (const std::unique_ptr<Page>& page : pages_) {
@@ -50,7 +49,6 @@ class PagedArray {
     }
   }
 
-  /// Nothing is left.
   void clear() { *this = PagedArray(); }
 
  private:

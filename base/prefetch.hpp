@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-/// Asks for the memory's cache lines, to be written, and goes on: they come while something else is
-/// done. Nothing is read, so others may be writing to it.
+/// Prefetches the cache lines for writing. Nothing is read, so others may write to the memory
+/// meanwhile.
 inline void prefetch_to_write(const void* from, std::size_t bytes) {
   constexpr std::size_t line = 64;
   const auto* const first = static_cast<const std::byte*>(from);

@@ -17,7 +17,7 @@ std::optional<std::uint64_t> limit_of(decltype(RLIMIT_AS) resource) {
   return static_cast<std::uint64_t>(limit.rlim_cur);
 }
 
-/// A line "VmSize:     1234 kB" of the process's status, in bytes; 0 where there is none.
+/// Bytes of a line "VmSize:     1234 kB" of /proc/self/status; 0 if absent.
 std::uint64_t used_bytes(std::string_view key) {
   std::ifstream file("/proc/self/status");
   std::string word;

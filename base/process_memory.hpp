@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// Reads the memory of another process at `address` there, as many bytes as the system gives at
-/// once; -1 with errno where it does not let this one.
+/// Reads memory of another process (process_vm_readv). May return fewer bytes than asked; -1 and
+/// errno where it is not permitted.
 [[nodiscard]] ssize_t read_process(pid_t process, std::uint64_t address, std::span<std::byte> into);
 
 }  // namespace heddle

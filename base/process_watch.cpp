@@ -26,14 +26,14 @@ bool ProcessWatch::has_ended() const {
     pollfd process{file_, POLLIN, 0};
     return ::poll(&process, 1, 0) > 0;
   }
-  // Before Linux 5.3: cannot tell a process that its parent has not waited for.
+  // Before Linux 5.3, without pidfd: a zombie still counts as alive.
   return ::kill(process_, 0) != 0 && errno == ESRCH;
 }
 
 bool ProcessWatch::is_stopped() const {
   std::ifstream file("/proc/" + std::to_string(process_) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  // "1234 (name) T ...", where the name may be anything.
+  // "1234 (name) T ...", where the name may contain ')'.
   const std::size_t state = text.rfind(')') + 2;
   return state < text.size() && (text[state] == 'T' || text[state] == 't') && !has_ended();
 }

@@ -4,9 +4,8 @@
 
 namespace heddle {
 
-/// Tells whether another process of this host has ended, even if its parent has not asked for its
-/// status yet. It means the process that had the number when the watch was made: numbers are given
-/// again. Thread: any.
+/// Tells whether another process of this host has ended, zombies included. Bound to the process
+/// that had the id when the watch was made, since ids are reused. Thread: any.
 class ProcessWatch {
  public:
   explicit ProcessWatch(pid_t process);

@@ -13,7 +13,7 @@ std::string_view without_plus(std::string_view word) {
   return word;
 }
 
-/// Whether a number that no double holds is too small rather than too large.
+/// Whether an out-of-range number is too small rather than too large.
 bool is_underflow(std::string_view word) {
   const std::size_t exponent = word.find_first_of("eE");
   if (exponent != std::string_view::npos) return word.substr(exponent + 1).starts_with('-');

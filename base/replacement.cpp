@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-constexpr int links_max = 40;  // as the system has it
+constexpr int links_max = 40;  // MAXSYMLINKS of Linux
 constexpr mode_t mode_bits = 07777;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
@@ -27,14 +27,14 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-/// Replacing another user's file is not allowed in a folder such as /tmp.
+/// In a sticky folder such as /tmp another user's file may not be replaced.
 bool is_protected(const struct stat& file, const struct stat& folder) {
   const uid_t user = ::geteuid();
   return (folder.st_mode & S_ISVTX) != 0 && user != 0 && file.st_uid != user &&
          folder.st_uid != user;
 }
 
-/// A rename asks for the folder's permission alone, not for the file's.
+/// rename() checks only the folder's permissions, so the file's are checked here.
 void check_file_is_writable(const std::string& path, const std::string& target) {
   const int file = ::open(target.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (file >= 0) {
@@ -55,7 +55,7 @@ int imitate(int file, const struct stat& before) {
   if (::fstat(file, &made) != 0) return errno;
   const bool is_owned = made.st_uid == before.st_uid && made.st_gid == before.st_gid;
   if (!is_owned && ::fchown(file, before.st_uid, before.st_gid) != 0) return errno;
-  // A change of the owner takes the bits for other users' rights away, so the mode comes last.
+  // chown() clears the set-id bits, so the mode is set last.
   return ::fchmod(file, before.st_mode & mode_bits) == 0 ? 0 : errno;
 }
 
@@ -67,7 +67,7 @@ std::string target_of(const std::string& path) {
     std::error_code is_no_link;
     const std::filesystem::path next = std::filesystem::read_symlink(at, is_no_link);
     if (is_no_link) return at.string();
-    at = at.parent_path() / next;  // all of `next` where that is absolute
+    at = at.parent_path() / next;  // an absolute `next` replaces `at`
   }
   refuse(path, "its links lead in a circle");
 }

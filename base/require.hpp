@@ -8,8 +8,8 @@
 namespace heddle {
 
 /// Checks a precondition of a public function: throws Error(usage) with the formatted text unless
-/// `holds`. The text names the function, the value and what is allowed. For what a caller can get
-/// wrong; HEDDLE_CHECK is for what only heddle itself can get wrong. Thread: any.
+/// `holds`. The text names the function, the value and what is allowed. For mistakes of the caller;
+/// HEDDLE_CHECK is for defects of heddle. Thread: any.
 template <typename... Values>
 void require(bool holds, fmt::format_string<Values...> text, Values&&... values) {
   if (holds) [[likely]]

@@ -10,7 +10,7 @@ namespace heddle {
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is this one: those below are open.
+    // open() returns the lowest free descriptor, which is `stream`: those below are open.
     if (::open("/dev/null", O_RDWR) == stream) continue;
     constexpr std::string_view text =
         "heddle: one of the descriptors 0 to 2 is closed, and /dev/null cannot be opened in its "

@@ -2,11 +2,10 @@
 
 namespace heddle {
 
-/// Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, so that no file and no
-/// socket gets one of these numbers: what is printed would go into it. Ends the process with status
-/// 1 where that is impossible.
+/// Opens /dev/null on each closed descriptor of 0, 1 and 2, so that no file or socket gets one of
+/// these numbers and receives printed text. Exits with status 1 on failure.
 ///
-/// The first thing that a program does, and a child that has closed its files.
+/// Call it first in main(), and in a child that has closed its files.
 void open_standard_streams();
 
 }  // namespace heddle

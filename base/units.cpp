@@ -53,7 +53,7 @@ std::optional<double> size_from(const std::string& text) {
                                                                        {"GiB", 1073741824},
                                                                        {"TB", 1e12},
                                                                        {"TiB", 1099511627776}}};
-  // The unit is the word at the end; an exponent is followed by digits.
+  // The unit is the trailing word; an exponent ends in digits.
   std::size_t end = text.size();
   while (end > 0 && std::isalpha(static_cast<unsigned char>(text[end - 1])) != 0) --end;
   const std::string_view unit = std::string_view(text).substr(end);

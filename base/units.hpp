@@ -16,12 +16,11 @@ namespace heddle {
 /// `seconds` for a person: "1.23 s", "4.5 ms", "12 min 3 s".
 [[nodiscard]] std::string format_seconds(double seconds);
 
-/// Bytes of a size written by a person: "4GiB", "512 MiB", "100kB", "4096"; however many. Nothing
-/// when it is no size.
+/// Bytes of a size written by a person: "4GiB", "512 MiB", "100kB", "4096"; unbounded. Nothing if
+/// it is not a size.
 [[nodiscard]] std::optional<double> size_from(const std::string& text);
 
-/// The same as a number of 64 bits. Throws Error(usage) that names the text when it is no size, or
-/// too large.
+/// As size_from() in 64 bits. Throws Error(usage) with the text if it is not a size or too large.
 [[nodiscard]] std::uint64_t parse_bytes(const std::string& text);
 
 }  // namespace heddle

@@ -85,8 +85,7 @@ json value_to_json(const config::Option& option, const config::Value& value) {
   return std::visit(Visitor{option}, value);
 }
 
-/// False for an option of a generated matrix where the matrix comes from a file or is of another
-/// kind.
+/// False for an option of another kind of generated matrix, or if the matrix comes from a file.
 bool applies(const config::Option& option, const Config& config) {
   if (option.kinds == 0) return true;
   const config::Option* generate =
@@ -104,7 +103,7 @@ bool applies(const config::Option& option, const Config& config) {
 std::string config::Diagnostic::to_string() const {
   std::string text = source;
   if (line > 0) text += fmt::format(":{}:{}", line, column);
-  // "--set 1: layout.tile=0" names the path already.
+  // "--set 1: layout.tile=0" already names the path.
   const bool named = line == 0 && source.find(fmt::format(": {}=", path)) != std::string::npos;
   if (!path.empty() && !named) text += fmt::format(": {}", path);
   text += fmt::format(": {}", message);
@@ -141,7 +140,7 @@ const config::Problem& Config::require_problem() const {
 
 json to_json(const Config& config) {
   json out = json::object();
-  std::string absent;  // the group that is left out, with the dot that follows it
+  std::string absent;  // absent group with its trailing dot
   for (const config::Option& option : config::options()) {
     if (!absent.empty() && option.path.starts_with(absent)) continue;
     const json::json_pointer pointer(config::json_path(option.path));
@@ -165,7 +164,7 @@ json to_json(const Config& config) {
 }
 
 std::uint64_t fingerprint(const Config& config) {
-  // FNV-1a: the same on every machine, and a changed value must be noticed, not withstood.
+  // FNV-1a: the same on every machine; only accidental changes have to be noticed.
   std::uint64_t hash = 14695981039346656037ULL;
   for (const char c : to_json(config).dump()) {
     hash ^= static_cast<unsigned char>(c);

@@ -10,26 +10,26 @@
 #include "base/error.hpp"
 #include "config/enums.hpp"
 
-/// The typed configuration of a run. The initial values below are the defaults: the option table
+/// Typed configuration of a run. The initial values are the defaults; the option table
 /// (options.hpp) takes them from here for the help text and the JSON Schema. An empty optional
-/// means `auto` where the file may say `auto`, else "left out".
+/// means `auto` where the option accepts it, else "left out".
 namespace heddle {
 namespace config {
 
-/// Where the matrix comes from. Exactly one of `file` and `generate` is set; the other members
-/// count only with `generate`, and only for the kinds that the option table lists.
+/// Source of the matrix. Exactly one of `file` and `generate` is set; the other members apply only
+/// with `generate`, for the kinds that the option table lists.
 struct Matrix {
   std::optional<std::string> file;     ///< .npy or .mtx, relative to the current directory
   std::optional<MatrixKind> generate;  ///< made tile by tile from `seed`
   std::int64_t n = 0;                  ///< columns
-  std::optional<std::int64_t> m;       ///< rows; a loaded configuration always has them
+  std::optional<std::int64_t> m;       ///< rows; always set once loaded
   double condition = 1.0e4;            ///< spd, conditioned: 2-norm condition number; graded:
                                        ///< largest over smallest scale of a column
   std::uint64_t seed = 1;
-  double range = 0.1;                ///< kriging: correlation length, points lie in the unit square
+  double range = 0.1;                ///< kriging: correlation length; points lie in the unit square
   double smoothness = 1.5;           ///< kriging: Matern order
   double nugget = 1.0e-2;            ///< kriging: added to the diagonal
-  std::optional<std::int64_t> rank;  ///< dependent: independent columns; always there once loaded
+  std::optional<std::int64_t> rank;  ///< dependent: independent columns; always set once loaded
   double distance = 1.0e-10;         ///< dependent: largest deviation from the linear dependence
 
   [[nodiscard]] std::int64_t rows() const { return m.value_or(n); }
@@ -38,7 +38,7 @@ struct Matrix {
   }
 };
 
-/// Where the right-hand sides come from. Exactly one of `file` and `generate` is set.
+/// Source of the right-hand sides. Exactly one of `file` and `generate` is set.
 struct Rhs {
   std::optional<std::string> file;  ///< .npy or .mtx
   std::optional<RhsKind> generate;
@@ -46,7 +46,7 @@ struct Rhs {
   std::uint64_t seed = 2;
 };
 
-/// What is written; each may be left out.
+/// Files to write; each is optional.
 struct Output {
   std::optional<std::string> solution;  ///< .npy
   std::optional<std::string> factor;    ///< .npy; of QR: R, n x n
@@ -67,11 +67,12 @@ struct Grid {
   friend bool operator==(const Grid&, const Grid&) = default;
 };
 
-/// Tiles and their distribution; empty is `auto`. Elements are counted, not bytes.
+/// Tiles and their distribution in elements; empty is `auto`.
 struct Layout {
-  std::optional<Grid> grid;            ///< nodes
-  std::optional<std::int64_t> tile;    ///< B
-  std::optional<std::int64_t> strip;   ///< columns of each tile kept by the CPUs; s * small
+  std::optional<Grid> grid;          ///< nodes
+  std::optional<std::int64_t> tile;  ///< B
+  std::optional<std::int64_t>
+      strip;  ///< columns of each tile kept by the CPUs; a multiple of `small`
   std::optional<std::int64_t> small;   ///< b
   std::optional<Hierarchy> hierarchy;  ///< CPU workers divide tasks into fine ones of `small`
   std::optional<std::int64_t> inner;   ///< inner blocking of QR kernels
@@ -79,20 +80,20 @@ struct Layout {
   std::optional<Tree> tree;                   ///< how the virtual tiles of a QR panel become one R
 };
 
-/// Keys of `layout` that are left to the program, in the order above.
+/// Keys of `layout` that are `auto`, in the order above.
 [[nodiscard]] std::vector<std::string> keys_left_open(const Layout& layout);
 
 struct Devices {
   std::optional<DeviceBackend> backend;
   std::optional<std::int64_t> per_node;
-  std::optional<std::uint64_t> memory;  ///< bytes of each device that may be used
-  std::optional<std::int64_t> streams;  ///< of each device that kernels run on side by side
+  std::optional<std::uint64_t> memory;  ///< bytes of each device to use at most
+  std::optional<std::int64_t> streams;  ///< concurrent kernel streams per device
 };
 
-/// Between nodes.
+/// Messages between nodes.
 struct Messages {
-  std::optional<MessagePath> path;  ///< taken wherever it can be
-  bool explain = false;             ///< tell how messages came, and why that way
+  std::optional<MessagePath> path;  ///< preferred path, where possible
+  bool explain = false;             ///< log the path of each message and the reason
 };
 
 struct Runtime {
@@ -116,10 +117,10 @@ struct Trace {
   std::optional<std::string> file;
 };
 
-/// One thing that is wrong with a configuration.
+/// One error of a configuration.
 struct Diagnostic {
-  std::string source;   ///< the file's name, or "--set 1: layout.tlie=7"
-  int line = 0;         ///< from 1; 0 when the source as a whole is meant
+  std::string source;   ///< file name, or "--set 1: layout.tlie=7"
+  int line = 0;         ///< from 1; 0: the whole source
   int column = 0;       ///< from 1, in characters
   std::string path;     ///< dotted path of the key, empty for the whole document
   std::string message;  ///< what was expected and what was found
@@ -131,7 +132,7 @@ struct Diagnostic {
 
 }  // namespace config
 
-/// Every error of a configuration at once; `what()` has one line for each. Exit status 2.
+/// All errors of a configuration; `what()` has one line for each. Exit status 2.
 class ConfigError : public Error {
  public:
   explicit ConfigError(std::vector<config::Diagnostic> diagnostics);
@@ -143,40 +144,40 @@ class ConfigError : public Error {
   std::vector<config::Diagnostic> diagnostics_;
 };
 
-/// Everything that a run can be told. A value: copy it, change it, hand it to a Node.
+/// All settings of a run. A value: copy it, change it, pass it to a Node.
 ///
-/// A loaded configuration has been checked: types, ranges and combinations hold. Whoever fills one
-/// by hand can check it with `from_text(to_json(config).dump(), name)`.
+/// A loaded configuration has been checked: types, ranges and combinations. Check one filled by
+/// hand with `from_text(to_json(config).dump(), name)`.
 struct Config {
-  std::string name;  ///< where it was read from, for messages; no effective value
-  std::optional<config::Problem> problem;  ///< absent in a file for driver programs
+  std::string name;                        ///< its source, for messages; not a setting
+  std::optional<config::Problem> problem;  ///< absent in files for driver programs
   config::Layout layout;
   config::Runtime runtime;
-  std::optional<std::string> machine;  ///< a file that `heddle tune` wrote; empty is `auto`
+  std::optional<std::string> machine;  ///< file written by `heddle tune`; empty is `auto`
   config::Logging logging;
   config::Trace trace;
 
-  /// Reads `path`, then applies `overrides` ("key.path=value", the value in YAML) in order; a later
-  /// one replaces an earlier one and the file. Setting `file` of a matrix or of right-hand sides
-  /// clears `generate` and vice versa, with the file's options that no longer apply.
-  /// Throws ConfigError with all errors of the file and the overrides.
+  /// Reads `path`, then applies `overrides` ("key.path=value", the value in YAML) in order; later
+  /// ones win. Setting `file` of a matrix or of right-hand sides clears `generate` and vice versa,
+  /// along with the file's options that no longer apply. Throws ConfigError with all errors of the
+  /// file and the overrides.
   [[nodiscard]] static Config from_file(const std::string& path,
                                         std::span<const std::string> overrides = {});
 
-  /// The same for `text`; `source_name` stands for the file's name in messages.
+  /// The same for `text`; `source_name` stands for the file name in messages.
   [[nodiscard]] static Config from_text(const std::string& text, const std::string& source_name,
                                         std::span<const std::string> overrides = {});
 
-  /// The problem, or a ConfigError that says that the file has none.
+  /// The problem; throws ConfigError if the file has none.
   [[nodiscard]] const config::Problem& require_problem() const;
 };
 
-/// The effective values, every default filled in, nested as in the file. It is a valid
-/// configuration file itself, and loading it gives the same values again.
+/// The effective values with all defaults, nested as in the file: a valid configuration that loads
+/// to the same values.
 [[nodiscard]] nlohmann::json to_json(const Config& config);
 
-/// Hash of the effective values. Equal for equal values on every node and in every run of the same
-/// version; nodes compare it at start to find that they were started differently.
+/// Hash of the effective values, equal for equal values on every node and in every run of the same
+/// version. Nodes compare it at start to detect that they were started differently.
 [[nodiscard]] std::uint64_t fingerprint(const Config& config);
 
 }  // namespace heddle

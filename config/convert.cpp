@@ -35,7 +35,7 @@ std::optional<std::int64_t> integer_of(const TreeNode& node) {
   return value;
 }
 
-/// The sign of an integer that has more digits than any 64 bits hold.
+/// Sign of an integer outside the range of both 64-bit types.
 enum class Beyond : std::uint8_t { none, below, above };
 Beyond beyond_64_bits(const TreeNode& node) {
   if (!is_scalar(node, ScalarType::integer) || integer_of(node)) return Beyond::none;
@@ -65,7 +65,7 @@ std::optional<Value> boolean_of(const TreeNode& node, Refusal& refusal) {
   if (is_scalar(node, ScalarType::boolean)) {
     return Value{node.text[0] == 't' || node.text[0] == 'T'};
   }
-  // What YAML 1.1 and other formats write.
+  // Booleans of YAML 1.1 and other formats.
   for (const std::string_view word : {"yes", "Yes", "on", "On", "y", "1"}) {
     if (node.text == word) refusal.nearest = "true";
   }
@@ -87,7 +87,7 @@ std::optional<Value> bounded_integer(const Option& option, const TreeNode& node,
         fmt::format("expected at most {}; found {}", option.integer_max, shown(node.text));
   }
   if (value || beyond != Beyond::none) return std::nullopt;
-  // 1e4 and 512.0 are numbers in YAML, but what is meant is clear.
+  // 1e4 and 512.0 are real numbers in YAML, but the integer that they mean is clear.
   const auto number = number_of(node);
   if (number && *number == std::floor(*number) && std::abs(*number) < 1e15 &&
       in_range(static_cast<std::int64_t>(*number))) {
@@ -96,7 +96,7 @@ std::optional<Value> bounded_integer(const Option& option, const TreeNode& node,
   return std::nullopt;
 }
 
-/// What is wrong with a number that no double holds; empty where there is nothing.
+/// Error text for a number outside the range of a double; else empty.
 std::string range_trouble(const Option& option, const TreeNode& node) {
   if (!is_number(node)) return {};
   const RealText::State state = read_real(node.text).state;
@@ -118,7 +118,7 @@ std::optional<Value> bounded_number(const Option& option, const TreeNode& node, 
 std::optional<Value> size_of(const Option& option, const TreeNode& node, Refusal& refusal) {
   if (node.type != TreeNode::Type::scalar) return std::nullopt;
   const auto bytes = size_from(node.text);
-  if (!bytes) return std::nullopt;  // the refusal names the text and what a size looks like
+  if (!bytes) return std::nullopt;  // the refusal shows the text and the format
   if (*bytes >= static_cast<double>(option.integer_min) &&
       *bytes <= static_cast<double>(option.integer_max)) {
     return Value{static_cast<std::int64_t>(*bytes)};
@@ -134,7 +134,7 @@ std::optional<Value> path_of(const Option& option, const TreeNode& node, Refusal
   if (!is_scalar(node, ScalarType::text) || node.text.empty()) return std::nullopt;
   const std::string trouble = path_trouble(node.text, option.extensions, option.file_use);
   if (trouble.empty()) return Value{node.text};
-  // What is said of the option's type names its endings.
+  // The description of the option's type already lists its file extensions.
   const bool is_ending = path_trouble(node.text, {}, FileUse::none).empty();
   if (!is_ending || option.extensions.empty()) refusal.message = trouble;
   return std::nullopt;

@@ -12,10 +12,10 @@ namespace heddle::config {
 struct Refusal {
   Position position;
   std::string message;  ///< "expected ...; found ..."
-  std::string nearest;  ///< what was probably meant, or empty
+  std::string nearest;  ///< likely intended value, or empty
 };
 
-/// The value of `node` for the leaf `option`, or nothing and the reason in `refusal`.
+/// The value of `node` for the leaf `option`; on failure nothing, with the reason in `refusal`.
 [[nodiscard]] std::optional<Value> convert(const Option& option, const TreeNode& node,
                                            Refusal& refusal);
 

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t width_max = 80;
-constexpr std::size_t meaning_column = 28;  // where a key's type and meaning begin
+constexpr std::size_t meaning_column = 28;  // where type and meaning of a key begin
 
 constexpr std::string_view intro =
     "Keys of the configuration file (YAML): what each accepts, its [default], its\n"
@@ -42,8 +42,7 @@ std::string default_text(const Option& option, const Config& defaults) {
   return std::visit(Visitor{option}, option.get(defaults));
 }
 
-/// Appends `text` to a line that has `column` characters, and goes on below the column of the
-/// meanings where it grows too long.
+/// Appends `text` to a line of `column` characters, wrapping to the column of the meanings.
 void append_wrapped(std::string& out, std::size_t column, std::string_view text) {
   while (column + text.size() > width_max) {
     const auto space = text.rfind(' ', width_max - column);
@@ -60,7 +59,7 @@ json with_alternative(json schema, json alternative) {
   return {{"anyOf", json::array({std::move(alternative), std::move(schema)})}};
 }
 
-/// A regular expression for the endings of a path.
+/// Regular expression for a path's extensions.
 std::string ending_pattern(const Option& option) {
   std::vector<std::string> escaped;
   for (const std::string_view extension : option.extensions) {

@@ -9,8 +9,8 @@ namespace heddle::config {
 /// Every key with its type, default and meaning, aligned, at most 80 columns wide.
 [[nodiscard]] std::string option_help();
 
-/// JSON Schema (draft 2020-12) of a configuration file; config/schema.json is this, printed. It
-/// covers structure, types, words and ranges; rules between keys only as far as file/generate.
+/// JSON Schema (draft 2020-12) of a configuration file; config/schema.json is its output. Covers
+/// structure, types, words and ranges; of the rules between keys only file/generate.
 [[nodiscard]] nlohmann::json json_schema();
 
 }  // namespace heddle::config

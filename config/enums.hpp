@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-/// The closed sets of words that the configuration knows. The name of an enumerator is the word in
-/// the file; `names_of` lists them in the order of the enumerators.
+/// The choices of the configuration. An enumerator's name is the word in the file; `names_of` lists
+/// them in the same order.
 namespace heddle::config {
 
 enum class Factorization : std::uint8_t { cholesky, qr };
@@ -26,7 +26,7 @@ enum class RhsKind : std::uint8_t { random };
 enum class Tree : std::uint8_t { flat, binomial };
 enum class Hierarchy : std::uint8_t { off, on };
 enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
-/// Runs know `program` and `path`; the others are there to compare with, in simulations.
+/// Runs accept `program` and `path`; simulations accept all, for comparison.
 enum class Priorities : std::uint8_t { program, fifo, reverse, random, path };
 enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
 enum class Wait : std::uint8_t { adaptive, spin, park };
@@ -87,7 +87,7 @@ constexpr NameList names_of(LogLevel) {
   return detail::log_levels;
 }
 
-/// The word that stands for `value` in a file.
+/// The word for `value` in a file.
 template <class Enum>
 [[nodiscard]] constexpr std::string_view name_of(Enum value) {
   return names_of(value)[static_cast<std::size_t>(value)];

@@ -24,15 +24,14 @@ std::vector<std::string_view> members_of(std::string_view group) {
   return names;
 }
 
-/// "layout: {tile: ...}" of "layout.tile", which is a path in messages and overrides only.
+/// "layout: {tile: ...}" of "layout.tile"; dotted paths occur only in messages and overrides.
 std::string nested(std::string_view path) {
   const auto dot = path.find('.');
   if (dot == std::string_view::npos) return fmt::format("{}: ...", path);
   return fmt::format("{}: {{{}}}", path.substr(0, dot), nested(path.substr(dot + 1)));
 }
 
-/// What an unknown `key` in `group` was meant to be: a sibling, or a key of the same name
-/// elsewhere.
+/// Suggestion for an unknown `key` in `group`: a sibling, or a key of the same name elsewhere.
 std::string nearest_key(std::string_view group, std::string_view key) {
   if (find_option(joined(group, key)) != nullptr) return nested(key);
   const auto siblings = members_of(group);
@@ -44,7 +43,7 @@ std::string nearest_key(std::string_view group, std::string_view key) {
   return elsewhere == all.end() ? std::string{} : std::string(elsewhere->path);
 }
 
-/// Reports keys that are given twice and keeps the first of each.
+/// Reports duplicate keys and keeps the first of each.
 void drop_duplicates(TreeNode& node, const std::string& path, Findings& findings) {
   std::vector<Entry> kept;
   for (Entry& entry : node.entries) {
@@ -63,15 +62,15 @@ void drop_duplicates(TreeNode& node, const std::string& path, Findings& findings
   node.entries = std::move(kept);
 }
 
-/// Removes from a group what its new `file` or `generate` makes void: the other of the two, and the
-/// file's own options that no longer apply. Options of other overrides stay and are checked.
+/// Removes from a group what a new `file` or `generate` overrides: the other of the two, and the
+/// file's options that no longer apply. Options of other overrides stay and are checked.
 void clear_rival(TreeNode& group, std::string_view path) {
   const std::string_view parent = parent_of(path);
   const bool is_file = leaf_of(path) == "file";
   const Option* generate = find_option(joined(parent, "generate"));
   if (generate == nullptr || (!is_file && leaf_of(path) != "generate")) return;
 
-  std::uint32_t kind = 0;  // a file leaves no kind to belong to
+  std::uint32_t kind = 0;  // `file` allows no kind
   for (std::size_t i = 0; !is_file && i < generate->choices.size(); ++i) {
     if (generate->choices[i] == group.find("generate")->value.text) kind = 1U << i;
   }
@@ -84,8 +83,8 @@ void clear_rival(TreeNode& group, std::string_view path) {
   });
 }
 
-/// Why YAML does not read `value` as the plain text that it was meant to be; empty where it does,
-/// or where it was meant to be something else.
+/// Reason why YAML does not read `value` as plain text; empty if it does, or if another type was
+/// meant.
 std::string why_no_text(std::string_view value, const TreeNode& read, const Option* option) {
   constexpr std::string_view signs = "%!@`&*#|>";
   const auto first = value.find_first_not_of(' ');
@@ -103,7 +102,7 @@ std::string why_no_text(std::string_view value, const TreeNode& read, const Opti
   return value == "null" || value == "~" ? "" : "it is no plain text in YAML";
 }
 
-/// Puts one "key.path=value" into the tree, in place of what is there.
+/// Applies one "key.path=value" to the tree, replacing the old value.
 void apply_override(TreeNode& root, const std::string& text, int source, Findings& findings) {
   const Position position{source, 0, 0};
   const auto equals = text.find('=');
@@ -145,7 +144,7 @@ void apply_override(TreeNode& root, const std::string& text, int source, Finding
       next.type = TreeNode::Type::mapping;
       next.position = position;
     }
-    if (next.type != TreeNode::Type::mapping) return;  // wrong in the file, and reported there
+    if (next.type != TreeNode::Type::mapping) return;  // reported as an error of the file
     group = &next;
   }
   entry.key = path.substr(begin);
@@ -281,7 +280,7 @@ Config load(const std::string& text, const std::string& source_name,
   for (const std::string& override_text : overrides) {
     apply_override(root, override_text, ++source, findings);
   }
-  // Without a tree every key would seem to be missing.
+  // Without a tree, every required key would be reported as missing.
   if (!readable) findings.throw_if_any();
 
   Draft draft;

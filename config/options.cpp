@@ -12,7 +12,7 @@
 namespace heddle::config {
 namespace {
 
-constexpr std::int64_t extent_max = 1'000'000'000;  // n * n elements of 8 bytes stay below 2^63
+constexpr std::int64_t extent_max = 1'000'000'000;  // keeps 8 n^2 bytes below 2^63
 constexpr std::int64_t any_integer = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t device_bytes_min = 256;
 constexpr std::int64_t device_bytes_max = std::int64_t{64} << 40;

@@ -8,9 +8,9 @@
 
 namespace heddle::config {
 
-/// What is wrong with a path as a value of a configuration or of a command line, in the words of a
-/// refusal; empty where nothing is. `extensions`: the endings that it may have; empty: any, but
-/// what is written is not named like a matrix then.
+/// Error text for a path in a configuration or on a command line; empty if it is valid.
+/// `extensions`: allowed ones; empty: any, except that a written file may not have a matrix's
+/// extension.
 [[nodiscard]] std::string path_trouble(std::string_view path, NameList extensions, FileUse use);
 
 }  // namespace heddle::config

@@ -4,7 +4,7 @@
 
 #include "config/loader.hpp"
 
-// The rules between keys. Each reports at the key that a person would change.
+// Rules between keys. Each error is reported at the key to change.
 namespace heddle::config {
 namespace {
 
@@ -12,7 +12,7 @@ std::string in(std::string_view group, std::string_view key) {
   return fmt::format("{}.{}", group, key);
 }
 
-/// A group that must be there, in a group that is.
+/// Required groups inside present groups.
 void check_required_groups(const Draft& draft, Findings& findings) {
   for (const Option& option : options()) {
     if (!option.is_group() || !option.required || draft.seen.contains(option.path)) continue;
@@ -22,7 +22,7 @@ void check_required_groups(const Draft& draft, Findings& findings) {
   }
 }
 
-/// A leaf that goes only with some values of the `generate` beside it.
+/// A leaf that applies only to some values of the sibling `generate`.
 void check_generated_leaf(const Draft& draft, const Option& leaf, std::string_view generate_path,
                           std::optional<std::size_t> kind, Findings& findings) {
   const auto given = draft.seen.find(leaf.path);
@@ -41,7 +41,7 @@ void check_generated_leaf(const Draft& draft, const Option& leaf, std::string_vi
   }
 }
 
-/// A group that takes its content from a file or generates it.
+/// A group with either `file` or `generate`.
 void check_source(const Draft& draft, const Option& group, Findings& findings) {
   const std::string file_path = in(group.path, "file");
   const std::string generate_path = in(group.path, "generate");
@@ -81,7 +81,7 @@ void check_source(const Draft& draft, const Option& group, Findings& findings) {
   }
 }
 
-/// `smaller` may not exceed `larger` where both are given.
+/// Requires `smaller` <= `larger` if both are given.
 void check_order(const Draft& draft, const std::optional<std::int64_t>& smaller,
                  std::string_view smaller_path, const std::optional<std::int64_t>& larger,
                  std::string_view larger_path, Findings& findings) {
@@ -170,7 +170,7 @@ void check_output(const Draft& draft, Findings& findings) {
   }
 }
 
-/// A file that is written is used for nothing else: neither read nor written a second time.
+/// A written file may not be read or written a second time.
 void check_files(const Draft& draft, Findings& findings) {
   struct Use {
     const Option* option;

@@ -18,13 +18,13 @@
 namespace heddle::config {
 namespace {
 
-constexpr std::size_t depth_max = 16;  // the options need 3
+constexpr std::size_t depth_max = 16;  // options are nested 3 deep
 constexpr std::size_t shown_max = 48;
 
 /// Thrown through the parser to stop it; never leaves this file.
 struct Stop {};
 
-/// The parser counts a line in bytes, a person in characters.
+/// Converts the parser's column in bytes to characters.
 Position position_of(const YAML::Mark& mark, std::string_view text, int source) {
   const auto end = std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text.size());
   const auto size = std::min(static_cast<std::size_t>(std::max(mark.column, 0)), end);
@@ -35,19 +35,19 @@ Position position_of(const YAML::Mark& mark, std::string_view text, int source) 
   return {source, mark.line + 1, mark.column + 1 - static_cast<int>(later_bytes)};
 }
 
-/// Builds the tree from the parser's events. Containers that are still open are on a stack; a
-/// mapping remembers the key that waits for its value.
+/// Builds the tree from the parser's events. Open containers are on a stack; a mapping keeps the
+/// key whose value is next.
 class Builder : public YAML::EventHandler {
  public:
   Builder(std::string_view text, int source, std::vector<TextError>& errors)
       : text_(text), source_(source), errors_(errors) {
-    root_.position = {source, 1, 1};  // a text without content has no event
+    root_.position = {source, 1, 1};  // an empty text has no event
   }
 
   [[nodiscard]] TreeNode take() { return std::move(root_); }
 
-  /// Keys that are no words. The parser also gives this impression of a list or mapping that is
-  /// never closed, before it finds that out: only of interest when the text is otherwise valid.
+  /// Keys that are not scalars. An unclosed list or mapping looks the same to the parser at first,
+  /// so these count only if the text is otherwise valid.
   [[nodiscard]] const std::vector<TextError>& key_errors() const { return key_errors_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -65,7 +65,7 @@ class Builder : public YAML::EventHandler {
     }
     TreeNode node;
     node.position = position(mark);
-    // The parser gives an empty value the place of whatever follows it.
+    // The parser reports an empty value at the position of the next token.
     if (!open_.empty() && open_.back().node.type == TreeNode::Type::mapping) {
       node.position = open_.back().key_position;
     }
@@ -113,7 +113,7 @@ class Builder : public YAML::EventHandler {
     std::string key;
     Position key_position;
     bool has_key = false;
-    bool as_key = false;  ///< stands where a key should
+    bool as_key = false;  ///< in the place of a key
   };
 
   [[nodiscard]] Position position(const YAML::Mark& mark) const {
@@ -130,7 +130,7 @@ class Builder : public YAML::EventHandler {
     throw Stop{};
   }
 
-  /// The parser takes the end of the file for a closing quote.
+  /// The parser accepts the end of the file as a closing quote.
   [[nodiscard]] bool is_closed(const YAML::Mark& mark) const {
     const auto begin = static_cast<std::size_t>(std::max(mark.pos, 0));
     if (begin >= text_.size()) return true;
@@ -209,7 +209,7 @@ class Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-/// Finds the first byte that no text file has. The parser would take most of them for letters.
+/// Finds the first byte that is not text; the parser accepts most of them as letters.
 bool is_text(std::string_view text, int source, std::vector<TextError>& errors) {
   Position position{source, 1, 1};
   for (std::size_t at = 0; at < text.size();) {
@@ -233,7 +233,7 @@ bool is_text(std::string_view text, int source, std::vector<TextError>& errors) 
   return true;
 }
 
-/// What usually causes the parser's terse messages.
+/// Usual cause of a terse parser message.
 std::string_view cause_of(std::string_view message) {
   using Cause = std::pair<std::string_view, std::string_view>;
   static constexpr std::array<Cause, 4> causes{{
@@ -247,7 +247,7 @@ std::string_view cause_of(std::string_view message) {
   return found == causes.end() ? std::string_view{} : found->second;
 }
 
-/// The first line up to `line_max` that is indented with a tab: the usual reason of a syntax error.
+/// Finds the first line up to `line_max` indented with a tab, the usual cause of a syntax error.
 bool find_tab(std::string_view text, int line_max, Position& position) {
   for (int line = 1; line <= line_max && !text.empty(); ++line) {
     const std::string_view current = text.substr(0, text.find('\n'));
@@ -324,7 +324,7 @@ ScalarType scalar_type(const TreeNode& scalar) {
   if (is_one_of(digits, {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"})) {
     return ScalarType::number;
   }
-  // from_chars knows more words ("inf", "nan") and forms than YAML does.
+  // from_chars accepts words ("inf", "nan") and forms that YAML does not.
   if (digits.empty() || digits.find_first_not_of("0123456789.eE+-") != std::string_view::npos ||
       is_one_of(digits.substr(0, 1), {"+", "-", "e", "E"})) {
     return ScalarType::text;

@@ -6,11 +6,11 @@
 
 #include "config/config.hpp"
 
-/// A YAML document as a light tree in which every key and value knows its position. Duplicate keys
-/// stay in it side by side; anchors, aliases and tags are refused while it is built.
+/// A YAML document as a light tree with the position of every key and value. Duplicate keys are
+/// kept; anchors, aliases and tags are refused.
 namespace heddle::config {
 
-/// Where something was written. Source 0 is the file, source k the k-th override.
+/// Position in a source; source 0 is the file, source k the k-th override.
 struct Position {
   int source = 0;
   int line = 0;    ///< from 1
@@ -25,7 +25,7 @@ struct TreeNode {
   Type type = Type::null;
   Position position;
   std::string text;             ///< scalar
-  bool quoted = false;          ///< scalar: text in quotes or a block
+  bool quoted = false;          ///< scalar: quoted or a block
   std::vector<TreeNode> items;  ///< sequence
   std::vector<Entry> entries;   ///< mapping, in the order of the file
 
@@ -37,25 +37,25 @@ struct TreeNode {
 struct Entry {
   std::string key;
   Position position;  ///< of the key
-  TreeNode value;     ///< an empty value has the position of its key
+  TreeNode value;     ///< position of an empty value: that of its key
 };
 
-/// A defect of the text itself: no YAML, or YAML that a configuration may not use.
+/// An error of the text itself: not YAML, or YAML features that a configuration may not use.
 struct TextError {
   Position position;
   std::string message;
 };
 
-/// Parses one document. What is wrong with the text is appended to `errors`. The tree is empty when
-/// the text is no YAML, and whole when it only uses anchors or tags. Accepts a UTF-8 byte order
-/// mark. Never throws for its input.
+/// Parses one document (UTF-8, optional byte order mark) and appends errors to `errors`. The tree
+/// is empty if the text is not YAML, complete if only anchors or tags were refused. Does not throw
+/// on any input.
 [[nodiscard]] TreeNode parse_tree(std::string_view text, int source,
                                   std::vector<TextError>& errors);
 
-/// What a person would call the value: "nothing", "a list", "'abc'", "12".
+/// Describes a value for messages: "nothing", "a list", "'abc'", "12".
 [[nodiscard]] std::string describe(const TreeNode& node);
 
-/// `text` for a message: on one line, of bounded length, control characters written out.
+/// `text` for a message: one line, bounded length, control characters escaped.
 [[nodiscard]] std::string shown(std::string_view text);
 
 /// The types of the YAML core schema that a plain scalar can have.

@@ -17,15 +17,15 @@ class BlockAllocator {
   struct Block {
     std::uint64_t begin = 0;
     std::uint64_t bytes = 0;  ///< as asked for
-    std::uint64_t id = 0;     ///< never used twice
+    std::uint64_t id = 0;     ///< unique for ever
   };
 
   explicit BlockAllocator(std::uint64_t bytes);
 
-  /// `bytes` > 0. nullopt when no free block is large enough.
+  /// `bytes` > 0. nullopt if no free block is large enough.
   [[nodiscard]] std::optional<Block> allocate(std::uint64_t bytes);
 
-  /// False when no used block begins at `begin`.
+  /// False if no used block begins at `begin`.
   [[nodiscard]] bool release(std::uint64_t begin);
 
   /// The used block that contains `offset`.
@@ -42,7 +42,7 @@ class BlockAllocator {
   }
 
   std::uint64_t total_bytes_;
-  std::uint64_t used_bytes_ = 0;  ///< rounded
+  std::uint64_t used_bytes_ = 0;  ///< after rounding
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, Block> used_;          ///< by begin
   std::map<std::uint64_t, std::uint64_t> free_;  ///< begin -> bytes

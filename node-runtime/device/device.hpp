@@ -14,21 +14,20 @@
 #include "kernels/byte_kernel.hpp"
 #include "kernels/kernel.hpp"
 
-/// The Device interface (DESIGN D5): memory, in-order streams, events, peer copies and the sharing
-/// of memory and events between processes. One contract, the same for every backend; one test suite
-/// (tests/device) is instantiated for each.
+/// The Device interface (DESIGN D5): memory, in-order streams, events, peer copies, and sharing of
+/// memory and events between processes. All backends pass the same tests (tests/device).
 ///
 /// Lifetimes: a Device outlives its streams, events and memory; a Notifier outlives its streams.
 /// Threads: every function may be called by any thread. Calls on one Stream from several threads
 /// are executed in the order in which they returned; one Event is recorded by one thread at a time.
-/// Errors: a call that is wrong by its arguments (memory of nobody, overlapping copy, a kernel
-/// without a definition) throws Error(internal) at once and nothing is queued. What fails later is
-/// an asynchronous error, see Stream. A refused sharing between processes is Error(communication).
+/// Errors: wrong arguments (memory of no device, overlapping copy, a kernel without a definition)
+/// throw Error(internal) at once and nothing is queued. Later failures are asynchronous, see
+/// Stream. A failure to share between processes is Error(communication).
 namespace heddle {
 
 enum class DeviceBackend : std::uint8_t { none, emulated, cuda, automatic };
 
-/// As the configuration writes it: "none", "emulated", "cuda", "auto".
+/// As in the configuration: "none", "emulated", "cuda", "auto".
 [[nodiscard]] std::string_view name_of(DeviceBackend backend);
 
 /// Identity of a device among all processes of a machine.
@@ -42,45 +41,44 @@ struct DeviceUuid {
 
 struct DeviceInfo {
   std::string name;
-  std::string kind;  ///< the same for devices that are alike: the GPU's name, "emulated"
+  std::string kind;  ///< the GPU's name or "emulated"; equal for equal devices
   DeviceBackend backend = DeviceBackend::none;
   std::int32_t index = 0;          ///< among the devices of this process
-  std::uint64_t memory_bytes = 0;  ///< all of it, allocated or not
+  std::uint64_t memory_bytes = 0;  ///< the whole pool
   DeviceUuid uuid;
-  /// Streams call their Notifier. False: the owner polls its events with Event::query().
+  /// Streams call their Notifier. False: the owner polls events with Event::query().
   bool notifies = false;
 };
 
-/// A piece of device memory; a plain value that owns nothing. Only operations on streams of the
-/// device may dereference `address`; the host, and other devices' kernels, may not, even where a
-/// backend would let them.
+/// A range of device memory; owns nothing. Only operations on streams of the device may dereference
+/// `address`; the host and other devices' kernels may not, even where a backend would allow it.
 struct DeviceMemory {
   std::byte* address = nullptr;  ///< aligned to 256 bytes when it comes from allocate()
   std::size_t bytes = 0;
 };
 
-/// What a backend adds to a handle for its own use.
+/// Backend-specific part of a handle.
 using IpcToken = std::array<std::byte, 96>;
 
-/// Names a piece of a device's memory in a message to another process of the same machine.
+/// Names a range of device memory for another process of the same machine.
 struct IpcMemoryHandle {
   DeviceUuid device;
-  /// Identity of the allocation: no two allocations of one device ever share it, even at the same
-  /// address. (device, allocation) is therefore the key under which an importer may keep a mapping.
+  /// Unique per allocation of a device, even at a reused address, so importers may cache mappings
+  /// by (device, allocation).
   std::uint64_t allocation = 0;
   std::uint64_t offset = 0;  ///< of the exported address in its allocation
   std::uint64_t bytes = 0;   ///< from the exported address to the allocation's end
   IpcToken token{};
 };
 
-/// Where an address lies in an allocation of a device.
+/// Position of an address in an allocation of a device.
 struct MemoryPlace {
-  std::uint64_t allocation = 0;  ///< see IpcMemoryHandle
-  std::uint64_t offset = 0;      ///< of the address in it
-  std::uint64_t bytes = 0;       ///< from the address to its end
+  std::uint64_t allocation = 0;  ///< as in IpcMemoryHandle
+  std::uint64_t offset = 0;      ///< of the address
+  std::uint64_t bytes = 0;       ///< from the address to the allocation's end
 };
 
-/// Names an event in a message to another process of the same machine.
+/// Names an event for another process of the same machine.
 struct IpcEventHandle {
   DeviceUuid device;
   IpcToken token{};
@@ -91,30 +89,30 @@ static_assert(std::is_trivially_copyable_v<IpcEventHandle> && sizeof(IpcEventHan
 
 class Device;
 
-/// Where a copy writes. `device == nullptr`: host memory. Memory that a device opened from another
-/// process counts as that device's.
+/// Destination of a copy. `device == nullptr`: host memory. Memory that a device has opened from
+/// another process counts as that device's.
 struct Destination {
   void* address = nullptr;
   const Device* device = nullptr;
 };
 
-/// Where a copy reads; as Destination.
+/// Source of a copy; as Destination.
 struct Source {
   const void* address = nullptr;
   const Device* device = nullptr;
 };
 
-/// Memory that a byte kernel reads or writes. `device == nullptr`: host memory that the stream's
-/// device allocated or registered, which its kernels reach in place (000 section 4.4.1, "zero
-/// copy"). Otherwise as in Destination, a peer's memory included.
+/// Memory that a byte kernel reads or writes. `device == nullptr`: host memory allocated or
+/// registered by the stream's device, accessed in place (000 section 4.4.1, "zero copy"). Otherwise
+/// as Destination, including memory of a peer.
 struct KernelMemory {
   const void* address = nullptr;
   std::size_t bytes = 0;
   const Device* device = nullptr;
 };
 
-/// A column-major block in bytes: `columns` columns of `column_bytes`, one column starting
-/// `*_leading` bytes after the one before. Both leadings are at least `column_bytes`.
+/// A column-major block in bytes: `columns` columns of `column_bytes`, with `*_leading` >=
+/// `column_bytes` bytes from one column to the next.
 struct CopyShape {
   std::size_t column_bytes = 0;
   std::size_t columns = 0;
@@ -122,7 +120,7 @@ struct CopyShape {
   std::size_t source_leading = 0;
 };
 
-/// Told by a stream that a recorded event is complete, so that its owner need not poll.
+/// Called by a stream when a recorded event completes, so that its owner need not poll.
 class Notifier {
  public:
   Notifier() = default;
@@ -130,24 +128,22 @@ class Notifier {
   Notifier& operator=(const Notifier&) = delete;
   virtual ~Notifier() = default;
 
-  /// Called once for each Stream::record(), after Event::query() has stopped saying `pending`, on a
-  /// thread of the backend. Wakes whoever waits and returns: it does not block, throw, or call the
-  /// device.
+  /// Called once per Stream::record() on a backend thread, after Event::query() no longer returns
+  /// `pending`. Wakes waiters; does not block, throw, or call the device.
   virtual void notify() noexcept = 0;
 };
 
 enum class EventState : std::uint8_t { pending, done, failed };
 
-/// Whether an event knows when it was complete. One that does is complete some time later: on an
-/// H200 1.8 us, of the 9.6 us that the shortest operation takes.
+/// Whether an event records its completion time. Timing delays completion: on an H200 by 1.8 us of
+/// the 9.6 us that the shortest operation takes.
 enum class EventTiming : std::uint8_t { on, off };
 
-/// A point in a stream. It refers to its most recent record; never recorded, it is done.
+/// A point in a stream: its most recent record. An event never recorded is `done`.
 ///
-/// It may be recorded again at any time on the same stream, and on another one when the record
-/// before is complete (otherwise Stream::record throws). It is destroyed only when its last record
-/// is complete (not checked while an exception unwinds); waits that streams have not executed yet
-/// are no obstacle.
+/// May be recorded again at any time on the same stream, on another one only after the previous
+/// record has completed (otherwise Stream::record throws). Destroy it after its last record has
+/// completed (not checked while an exception unwinds); queued waits for it may still be pending.
 class Event {
  public:
   Event() = default;
@@ -155,45 +151,43 @@ class Event {
   Event& operator=(const Event&) = delete;
   virtual ~Event() = default;
 
-  /// State of the most recent record. Never blocks. After `done` or `failed` the caller sees
-  /// everything that the stream wrote before the record, kernels' `info` included.
+  /// State of the most recent record. Never blocks. After `done` or `failed` the caller sees all
+  /// writes of the stream before the record, kernels' `info` included.
   [[nodiscard]] virtual EventState query() const = 0;
 
-  /// When the most recent record completed, in ns of CLOCK_MONOTONIC, once query() has said so: for
-  /// what a trace tells of work that was found to be over some time later. Not of an event with
-  /// EventTiming::off. Of a GPU's clock only so much is known: to some microseconds.
+  /// Completion time of the most recent record in ns of CLOCK_MONOTONIC, once query() has reported
+  /// it; for traces. Not with EventTiming::off. Accurate to a few microseconds on a GPU.
   [[nodiscard]] virtual std::int64_t completed_ns() const = 0;
 
-  /// Blocks until the most recent record is complete. Throws when it failed: Error(communication)
-  /// when the process that exported the event has ended, otherwise Error(internal).
+  /// Blocks until the most recent record completes. Throws if it failed: Error(communication) if
+  /// the exporting process has ended, otherwise Error(internal).
   virtual void synchronize() const = 0;
 
-  /// What failed, when query() says `failed`: operation, device, stream, kernel or copy.
+  /// Description of the failure after query() == `failed`: operation, device, stream, kernel or
+  /// copy.
   [[nodiscard]] virtual std::string failure() const = 0;
 
-  /// The device that created or opened it.
+  /// The device that created or opened the event.
   [[nodiscard]] virtual const Device& device() const = 0;
 };
 
 enum class StreamPriority : std::uint8_t { normal, high };
 
-/// An in-order queue of operations of one device. Each call queues an operation and returns; the
-/// memory it names must stay valid until an event recorded behind it is complete, and pointed-to
-/// arguments other than memory (the span of tiles, the parameters) only until the call returns.
+/// An in-order queue of operations of one device. Calls queue an operation and return. Memory named
+/// by a call must stay valid until an event recorded behind it completes; other pointed-to
+/// arguments (the span of tiles, the parameters) only until the call returns.
 ///
-/// Bounded: a stream holds a fixed number of unfinished operations; when it is full, the caller
-/// blocks until one has finished. This cannot deadlock: an operation depends only on operations
-/// that were queued before it (record() precedes the wait() that sees it), so the oldest unfinished
-/// operation of all streams can always run, and no operation needs the blocked caller.
+/// Bounded: a full stream blocks the caller until an operation finishes. No deadlock: an operation
+/// depends only on operations queued before it (record() precedes the wait() that sees it), so the
+/// oldest unfinished operation of all streams can always run without the blocked caller.
 ///
-/// Asynchronous errors: an operation that fails makes its stream fail for good. Operations behind
-/// it do not run; events recorded behind it, and streams that wait for those events, fail too, with
-/// the text of the first failure. The contents of the memory that skipped operations should have
-/// written are unspecified, `info` included. No failure is lost: destroying a failed stream
-/// whose failure neither an event nor failure() nor synchronize() has passed on is a defect.
+/// Asynchronous errors: a failed operation fails its stream for good. Later operations do not run;
+/// events recorded later, and streams that wait for them, fail with the text of the first failure.
+/// Memory that skipped operations should have written is unspecified, `info` included. Destroying a
+/// failed stream whose failure was reported by no event, failure() or synchronize() is a defect.
 ///
-/// Destruction: all operations have finished, otherwise it is a defect (HEDDLE_CHECK). While an
-/// exception unwinds, or after abandon(), what is pending is dropped instead.
+/// Destruction requires that all operations have finished (HEDDLE_CHECK). While an exception
+/// unwinds, or after abandon(), pending operations are dropped.
 class Stream {
  public:
   Stream() = default;
@@ -201,53 +195,52 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 
-  /// Copies `bytes`, as one of: host to device, device to host, within the device, to or from a
-  /// peer (Device::can_access_peer). At least one end is this stream's device; ends on one device
-  /// do not overlap. The source is read, and the destination written, at any time between the
-  /// start of the operation and its end.
+  /// Copies `bytes` host to device, device to host, within the device, or to or from a peer
+  /// (Device::can_access_peer). At least one end is on this stream's device; ends on one device do
+  /// not overlap. The copy may read and write at any time between its start and its end.
   void copy(Destination to, Source from, std::size_t bytes) {
     copy_strided(to, from, {bytes, 1, bytes, bytes});
   }
 
-  /// Copies a block column by column; bytes between the columns stay untouched.
+  /// Copies a block column by column; bytes between columns are not touched.
   virtual void copy_strided(Destination to, Source from, const CopyShape& shape) = 0;
 
-  /// Makes now what the first kernels would make when they are launched (a GPU's library handles
-  /// and scratch memory); waits for the stream. Throws Error where there is no memory for it.
+  /// Does the first kernels' setup now (library handles and scratch memory of a GPU); waits for the
+  /// stream. Throws Error if memory is short.
   virtual void prepare_kernels() {}
 
-  /// Runs `kernel` on `tiles` in memory of this device, allocated or opened. `info` (host memory,
-  /// may be null) receives the kernel's result before an event recorded behind the launch is
-  /// complete; a positive one is a numerical outcome, not a failure of the stream. What a kernel
-  /// throws is none either, where `info` can tell: it becomes `kernel_threw`, and
-  /// take_kernel_error() has the text. A GPU's kernel throws from launch() itself.
+  /// Runs `kernel` on `tiles` in memory of this device, allocated or opened. `info` (host memory or
+  /// null) receives the result before an event recorded behind the launch completes; a positive one
+  /// is a numerical result, not a failure of the stream. With `info`, an exception of the kernel is
+  /// no failure of the stream either: `info` becomes kernel_threw, and take_kernel_error() returns
+  /// the text. A GPU's kernel throws from launch() itself.
   virtual void launch(const Kernel& kernel, std::span<const TileView> tiles,
                       const KernelParameters& parameters, std::int64_t* info) = 0;
 
   static constexpr std::int64_t kernel_threw = -1;
-  /// What the oldest kernel threw whose `info` was kernel_threw, and whose text was not taken yet.
+  /// Takes the text of the oldest kernel whose `info` is kernel_threw.
   [[nodiscard]] virtual std::string take_kernel_error() { return {}; }
 
-  /// Runs `kernel`, which may touch `memory` and nothing else: each range lies within one
-  /// allocation, one mapping, or one piece of host memory. Empty ranges are left out.
+  /// Runs `kernel`, which may access only `memory`: each range lies within one allocation, one
+  /// mapping, or one piece of host memory. Empty ranges are skipped.
   virtual void launch(const ByteKernel& kernel, const ByteParameters& parameters,
                       std::span<const KernelMemory> memory) = 0;
 
-  /// Makes `event`, created by this device, complete when everything queued before has finished.
+  /// `event`, created by this device, completes when all operations queued before it have finished.
   virtual void record(Event& event) = 0;
 
-  /// Operations queued from now on start only when the most recent record of `event` (as of this
-  /// call; of any device of the same backend, or opened from another process) is complete.
+  /// Operations queued from now on start after the most recent record of `event` as of this call.
+  /// `event` belongs to a device of the same backend or was opened from another process.
   virtual void wait(const Event& event) = 0;
 
-  /// Blocks until the stream is empty. Throws Error when it has failed.
+  /// Blocks until the stream is empty. Throws Error if it has failed.
   virtual void synchronize() = 0;
 
-  /// What made the stream fail; nullopt when it has not failed so far.
+  /// The cause of the stream's failure; nullopt if it has not failed.
   [[nodiscard]] virtual std::optional<std::string> failure() = 0;
 
-  /// Makes the stream fail with `reason` without waiting for a dependency that will not come (a
-  /// peer died, the run is cancelled). An operation that is running ends; others may be dropped.
+  /// Fails the stream with `reason`, without waiting for a dependency that will not complete (a
+  /// dead peer, a cancelled run). A running operation finishes; others may be dropped.
   virtual void abandon(const std::string& reason) = 0;
 
   [[nodiscard]] virtual Device& device() const = 0;
@@ -255,8 +248,8 @@ class Stream {
 
 /// One accelerator of this process.
 ///
-/// Destruction: streams and events are gone and memory is freed and closed, otherwise it is a
-/// defect (HEDDLE_CHECK; memory is not checked while an exception unwinds).
+/// Destruction requires that streams and events are destroyed and memory is freed and closed
+/// (HEDDLE_CHECK; memory is not checked while an exception unwinds).
 class Device {
  public:
   Device() = default;
@@ -266,80 +259,79 @@ class Device {
 
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
-  /// Streams of this device can launch it. Otherwise it runs on the host, on copies of its tiles.
+  /// Whether streams of this device can launch the kernel. Otherwise it runs on the host, on copies
+  /// of its tiles.
   [[nodiscard]] virtual bool runs(const Kernel& kernel) const = 0;
   [[nodiscard]] virtual bool runs(const ByteKernel& kernel) const = 0;
 
-  /// Largest allocation that would succeed now, other processes' use of the device considered.
+  /// Largest allocation that would succeed now, considering other processes.
   [[nodiscard]] virtual std::uint64_t memory_available() const = 0;
 
-  /// `bytes` > 0 of device memory, aligned to 256 bytes, contents unspecified. Throws
-  /// Error(internal) that says how much was asked for and how much there is. Slow on real devices:
-  /// take pools once.
+  /// Allocates `bytes` > 0, aligned to 256 bytes, contents unspecified. Throws Error(internal) with
+  /// the bytes requested and available. Slow on real devices: allocate pools once.
   [[nodiscard]] virtual DeviceMemory allocate(std::size_t bytes) = 0;
 
-  /// Gives back what allocate() returned. No unfinished operation uses it and no other process has
-  /// it open.
+  /// Frees memory of allocate(), which no unfinished operation uses and no other process has open.
   virtual void free(const DeviceMemory& memory) = 0;
 
-  /// Host memory that copies are fastest with (page-locked where that matters), page-aligned. Byte
-  /// kernels reach it in place.
+  /// Page-aligned host memory for the fastest copies (page-locked where that matters). Byte kernels
+  /// access it in place.
   [[nodiscard]] virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void free_host(void* address) = 0;
 
-  /// Makes host memory of the caller, whole pages of it, as good for copies and byte kernels as
-  /// allocate_host() does; until unregister_host() with the same address. Throws Error(internal)
-  /// when the system refuses: copies work all the same, slower.
+  /// Prepares whole pages of the caller's host memory as allocate_host() does, until
+  /// unregister_host() with the same address. Throws Error(internal) if the system refuses: copies
+  /// still work, slower.
   virtual void register_host(void* address, std::size_t bytes) = 0;
   virtual void unregister_host(void* address) = 0;
 
-  /// The address is in this device's own memory, allocated now or not.
+  /// Whether the address lies in this device's pool, allocated or not.
   [[nodiscard]] virtual bool owns(const void* address) const = 0;
-  /// Memory of this device that somebody else in the process has allocated: a library, or the
-  /// program itself. True if the address is in such memory: then, until disown(), that allocation
-  /// is as one of this device's own for copies, kernels and export_memory(). Each call finds out
-  /// anew what lies there, so that memory which was freed is not taken for what lay there before.
+  /// Registers memory of this device that a library or the program has allocated. Returns true if
+  /// the address lies in such memory: until disown(), copies, kernels and export_memory() accept
+  /// that allocation. Each call looks the allocation up again, so freed memory is not mistaken for
+  /// its successor.
   [[nodiscard]] virtual bool adopt(const void* address) = 0;
-  /// The end of that, before the allocation is freed; nothing for an address that was not adopted.
+  /// Ends adopt(); call it before the allocation is freed. No effect for other addresses.
   virtual void disown(const void* address) = 0;
-  /// The range lies in one piece of host memory that this device allocated or registered.
+  /// Whether the range lies in one piece of host memory that this device allocated or registered.
   [[nodiscard]] virtual bool reaches_host(const void* address, std::size_t bytes) const = 0;
 
-  /// `notifier` (may be null) is told of every completed record, if info().notifies.
+  /// `notifier` (or null) is called for each completed record, if info().notifies.
   [[nodiscard]] virtual std::unique_ptr<Stream> create_stream(
       StreamPriority priority = StreamPriority::normal, Notifier* notifier = nullptr) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> create_event(
       EventTiming timing = EventTiming::on) = 0;
 
-  /// Streams of this device can copy to and from memory of `other`. Without it the owner stages
-  /// through the host.
+  /// Whether streams of this device can copy to and from memory of `other`; otherwise the owner
+  /// stages through the host.
   [[nodiscard]] virtual bool can_access_peer(const Device& other) const = 0;
 
-  /// Where an address is in an allocation of this device, or an adopted one. Throws Error(internal)
-  /// where it is in none.
+  /// Position of an address in an allocation of this device, or in an adopted one. Throws
+  /// Error(internal) if it is in none.
   [[nodiscard]] virtual MemoryPlace locate(const void* address) const = 0;
-  /// A handle with which another process of this machine maps the memory from `address` (anywhere
-  /// in an allocation of this device) to the allocation's end. Throws Error(communication) for
+  /// A handle with which another process of this machine maps the memory from `address`, anywhere
+  /// in an allocation of this device, to the allocation's end. Throws Error(communication) for
   /// adopted memory that cannot be shared.
   [[nodiscard]] virtual IpcMemoryHandle export_memory(const void* address) = 0;
 
-  /// Maps memory that another process exported; it is then as this device's own for copies and
-  /// kernels. Each call has its close_memory(), and the exporter frees after all have closed.
-  /// Throws Error(communication) when the exporter has gone, is this very process, or the system
-  /// refuses the mapping: the caller then copies through the host.
+  /// Maps memory that another process exported, for copies and kernels of this device. Pair each
+  /// call with close_memory(); the exporter frees after all importers have closed. Throws
+  /// Error(communication) if the exporter has ended, is this process, or the system refuses the
+  /// mapping: the caller then copies through the host.
   [[nodiscard]] virtual DeviceMemory open_memory(const IpcMemoryHandle& handle) = 0;
   virtual void close_memory(const DeviceMemory& memory) = 0;
 
   /// A handle with which another process of this machine queries and waits for `event`, created
-  /// here. The exporter keeps the event until the others have closed theirs.
+  /// here. The exporter keeps the event until all importers have closed theirs.
   [[nodiscard]] virtual IpcEventHandle export_event(const Event& event) = 0;
 
-  /// An event of another process: query(), synchronize() and Stream::wait() work on it, record()
-  /// throws. When the exporter ends first, it fails, within a bounded time. Errors as open_memory.
+  /// An event of another process: query(), synchronize() and Stream::wait() work, record() throws.
+  /// It fails within a bounded time after the exporter ends. Errors as open_memory.
   [[nodiscard]] virtual std::unique_ptr<Event> open_event(const IpcEventHandle& handle) = 0;
 };
 
-/// Device memory that is freed with its owner.
+/// RAII owner of device memory.
 class DeviceBuffer {
  public:
   DeviceBuffer(Device& device, std::size_t bytes)

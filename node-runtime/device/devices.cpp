@@ -21,7 +21,7 @@ DeviceSet make_emulated(const DeviceOptions& options) {
       set.devices.push_back(std::make_unique<EmulatedDevice>(index, options.emulated));
     }
   } catch (const Error& error) {
-    // Nothing else than what was asked for is at fault where the system refuses memory.
+    // Emulated memory is host memory: on refusal only the requested amount can be at fault.
     throw Error(ErrorCode::usage,
                 fmt::format("{} emulated device{} of {} cannot be made: {}; ask for less memory "
                             "(runtime.devices.memory) or fewer devices (runtime.devices.per_node)",

@@ -12,28 +12,28 @@
 
 namespace heddle {
 
-/// Which devices a node wants.
+/// Device options of a node.
 struct DeviceOptions {
   DeviceBackend backend = DeviceBackend::automatic;
-  /// Devices of this node. Unset: its share of the GPUs for cuda and auto, one device for emulated.
+  /// Devices of this node. Unset: its share of the GPUs for cuda and auto, 1 for emulated.
   std::optional<std::int32_t> count;
-  EmulatedOptions emulated = {};  ///< of each device, for that backend alone
+  EmulatedOptions emulated = {};  ///< per device, only for that backend
   CudaOptions cuda = {};          ///< likewise
 };
 
-/// The devices of a node and why they are these.
+/// The devices of a node and the reason for the choice.
 struct DeviceSet {
   DeviceBackend backend = DeviceBackend::none;  ///< never `automatic`
   std::vector<std::unique_ptr<Device>> devices;
   std::string why;  ///< one sentence for the plan and the report
 };
 
-/// Chooses a backend and creates its devices. `automatic` takes CUDA where it works and no device
-/// otherwise; it never takes emulated ones, which are slower than the CPUs that emulate them.
-/// Throws Error(usage) when what was asked for by name is not there, with the reason.
+/// Chooses a backend and creates its devices. `automatic` uses CUDA where available, else no
+/// device; never emulated ones, which are slower than the CPUs that emulate them. Throws
+/// Error(usage) with the reason if an explicitly requested device is missing.
 [[nodiscard]] DeviceSet make_devices(const DeviceOptions& options);
 
-/// The identities of the GPUs that this process sees, in order; empty where there is none.
+/// Identities of the GPUs visible to this process, in order; empty without any.
 [[nodiscard]] std::string visible_gpus();
 
 }  // namespace heddle

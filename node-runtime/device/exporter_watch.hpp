@@ -7,14 +7,14 @@
 
 namespace heddle {
 
-/// Whether the process that exported an event is gone, for who polls the event and has to be cheap.
-/// Thread: any.
+/// Detects that the process that exported an event has died, cheaply enough for polling. Thread:
+/// any.
 class ExporterWatch {
  public:
-  /// Asks `is_gone`, but only now and then: a process that is gone stays unnoticed for 10 ms.
+  /// Calls `is_gone` at intervals: a death may stay unnoticed for 10 ms.
   template <class IsGone>
   [[nodiscard]] bool look(const IsGone& is_gone) {
-    // Relaxed: both words only tell later looks what earlier ones found.
+    // Relaxed: both words only cache results.
     if (gone_.load(std::memory_order_relaxed)) return true;
     const std::int64_t now = now_ns();
     if (now < next_look_ns_.load(std::memory_order_relaxed)) return false;
@@ -24,7 +24,7 @@ class ExporterWatch {
     return true;
   }
 
-  /// Somebody else has found out.
+  /// Records a death that was detected elsewhere.
   void note_gone() { gone_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool found_gone() const { return gone_.load(std::memory_order_relaxed); }
 

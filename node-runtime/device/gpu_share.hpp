@@ -9,14 +9,14 @@
 
 namespace heddle {
 
-/// The GPUs of one of several nodes that see the same ones.
+/// The GPUs of one of several nodes that see the same GPUs.
 struct GpuShare {
   std::vector<std::int32_t> gpus;
-  std::int32_t sharers = 1;  ///< nodes that use the most used GPU of this node
+  std::int32_t sharers = 1;  ///< largest number of nodes on one of this node's GPUs
 };
 
-/// Each node gets GPUs of its own where they suffice, otherwise they are dealt out in turn. `each`:
-/// how many every node wants, at most `gpus`; unset: its part of them, at least one.
+/// Gives each node its own GPUs if there are enough, otherwise assigns them round-robin. `each`:
+/// GPUs per node, at most `gpus`; unset: an equal share, at least 1.
 [[nodiscard]] inline GpuShare share_gpus(std::int32_t gpus, std::optional<std::int32_t> each,
                                          const CudaOptions& options) {
   const std::int32_t nodes = std::max(1, options.nodes);
@@ -25,7 +25,7 @@ struct GpuShare {
   for (std::int32_t d = 0; d < count; ++d) {
     const std::int32_t gpu = (options.node * count + d) % gpus;
     share.gpus.push_back(gpu);
-    // Of the nodes * count uses, dealt out in turn, this GPU gets every `gpus`-th.
+    // Round-robin: of nodes * count uses this GPU gets every `gpus`-th.
     share.sharers = std::max(share.sharers, (nodes * count - gpu + gpus - 1) / gpus);
   }
   return share;

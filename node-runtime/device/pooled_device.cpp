@@ -12,10 +12,10 @@
 namespace heddle {
 namespace {
 
-/// Sets identities of others' allocations apart from the allocator's.
+/// Distinguishes identities of adopted allocations from the allocator's.
 constexpr std::uint64_t foreign_bit = std::uint64_t{1} << 63U;
 
-/// Bytes from the first of a block to behind its last; nullopt when no memory is that large.
+/// Bytes from the first byte of a block to past its last; nullopt on overflow.
 std::optional<std::size_t> extent(const CopyShape& shape, std::size_t leading) {
   std::size_t gaps = 0;
   std::size_t bytes = 0;
@@ -40,7 +40,7 @@ void PooledDevice::set_pool(std::byte* address, std::uint64_t bytes, std::uint64
 }
 
 void PooledDevice::check_unused() const {
-  // Relaxed: who destroys the device has seen the end of everything on it.
+  // Relaxed: whoever destroys the device has synchronised with everything on it.
   HEDDLE_CHECK(streams_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} streams",
                label(), streams_.load(std::memory_order_relaxed));
   HEDDLE_CHECK(events_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} events",
@@ -192,7 +192,7 @@ bool PooledDevice::adopt(const void* address) {
     adopted_.erase(known->base);
   }
   if (!found) return false;
-  // What is left of allocations that were freed may lie in this one.
+  // Remove entries of freed allocations that overlap this one.
   const auto end = reinterpret_cast<std::uintptr_t>(found->base) + found->bytes;
   for (auto old = adopted_.lower_bound(found->base); old != adopted_.end();) {
     const bool is_within = reinterpret_cast<std::uintptr_t>(old->first) < end;
@@ -222,7 +222,7 @@ bool PooledDevice::reaches_host(const void* address, std::size_t bytes) const {
   return is_in(host_) || is_in(registered_);
 }
 
-// ---- what streams are asked to do ------------------------------------------------------------
+// ---- checks of stream operations -------------------------------------------------------------
 
 CopyEnds PooledDevice::check_copy(const Destination& to, const Source& from, const CopyShape& shape,
                                   std::uint64_t stream) const {
@@ -254,7 +254,7 @@ CopyEnds PooledDevice::check_copy(const Destination& to, const Source& from, con
       refuse(fmt::format("no access to device {} ({}); copy through the host", device->info().index,
                          name_of(device->info().backend)));
     }
-    // Peers are of one backend.
+    // Peers have the same backend.
     const auto& owner = static_cast<const PooledDevice&>(*device);
     const auto origin = owner.origin_of(address, bytes);
     if (!origin) {
@@ -270,7 +270,7 @@ CopyEnds PooledDevice::check_copy(const Destination& to, const Source& from, con
   if (to.device == nullptr || from.device == nullptr) return ends;
   const auto to_begin = reinterpret_cast<std::uintptr_t>(to.address);
   const auto from_begin = reinterpret_cast<std::uintptr_t>(from.address);
-  // Blocks of several columns may interleave without sharing a byte.
+  // Blocks of several columns may interleave without overlap.
   if (shape.columns == 1 && to_begin < from_begin + *from_bytes &&
       from_begin < to_begin + *to_bytes) {
     refuse("source and destination overlap");
@@ -307,7 +307,7 @@ std::string PooledDevice::refusal_of(const KernelMemory& range) const {
     return fmt::format("is memory of device {} ({}), which this one has no access to",
                        range.device->info().index, name_of(range.device->info().backend));
   }
-  // Peers are of one backend.
+  // Peers have the same backend.
   const auto& owner = static_cast<const PooledDevice&>(*range.device);
   if (owner.origin_of(range.address, range.bytes)) return {};
   return fmt::format("does not lie in one allocation of {} or one mapping that it opened",

@@ -15,12 +15,12 @@
 
 namespace heddle {
 
-/// Whose memory an operation names, as its stream's device sees it.
+/// Owner of the memory of an operation, from the view of its stream's device.
 enum class MemoryOrigin : std::uint8_t {
   host,
   own,     ///< allocated by the device
-  opened,  ///< another process's, opened by the device
-  peer     ///< another device's, allocated or opened there
+  opened,  ///< of another process, opened by the device
+  peer     ///< of another device, allocated or opened there
 };
 
 struct CopyEnds {
@@ -28,11 +28,9 @@ struct CopyEnds {
   MemoryOrigin from = MemoryOrigin::host;
 };
 
-/// What the backends of the Device interface share: a device whose memory is one pool, taken once.
-/// It keeps the books of the pool, of memory opened from other processes, of host memory, streams
-/// and events, and judges the arguments of what streams are asked to do by them. A backend takes
-/// the pool and does the rest: it says how host memory is taken and how a mapping ends in the hooks
-/// below.
+/// Common base of the Device backends: a device whose memory is one pool, allocated once. Keeps the
+/// books of the pool, opened memory, host memory, streams and events, and checks the arguments of
+/// stream operations. A backend allocates the pool and implements the hooks below.
 class PooledDevice : public Device {
  public:
   PooledDevice(const PooledDevice&) = delete;
@@ -55,34 +53,34 @@ class PooledDevice : public Device {
   void close_memory(const DeviceMemory& memory) final;
 
   // ---- for the backend's streams and events ---------------------------------------------------
-  /// The device in messages.
+  /// The device's name in messages.
   [[nodiscard]] virtual std::string label() const = 0;
-  /// Stream number `stream` of the device in messages.
+  /// Name of stream number `stream` in messages.
   [[nodiscard]] std::string place(std::uint64_t stream) const;
   /// `own` or `opened`; nullopt unless the range lies within one allocation of this device or one
   /// mapping that it opened.
   [[nodiscard]] std::optional<MemoryOrigin> origin_of(const void* address, std::size_t bytes) const;
-  /// The ends of a copy on stream number `stream`. Throws Error(internal) when it cannot be done.
+  /// The ends of a copy on stream number `stream`. Throws Error(internal) if it is not possible.
   [[nodiscard]] CopyEnds check_copy(const Destination& to, const Source& from,
                                     const CopyShape& shape, std::uint64_t stream) const;
-  /// Throws Error(internal) unless `tiles` are this device's memory, allocated or opened.
+  /// Throws Error(internal) unless `tiles` lie in this device's memory, allocated or opened.
   void check_tiles(const Kernel& kernel, std::span<const TileView> tiles,
                    std::uint64_t stream) const;
 
-  /// Throws Error(internal) unless stream number `stream` can let `kernel` touch `memory`.
+  /// Throws Error(internal) unless `kernel` on stream number `stream` can access `memory`.
   void check_memory(const ByteKernel& kernel, std::span<const KernelMemory> memory,
                     std::uint64_t stream) const;
 
-  /// `event` as the backend's, which stream number `stream` is to record. Throws Error(internal)
-  /// when it is another device's.
+  /// `event` as the backend's, to be recorded by stream number `stream`. Throws Error(internal) if
+  /// it belongs to another device.
   template <class BackendEvent>
   [[nodiscard]] BackendEvent& recorded(Event& event, std::uint64_t stream) const {
     auto* own = dynamic_cast<BackendEvent*>(&event);
     if (own == nullptr || &own->device() != this) refuse_record(event, stream);
     return *own;
   }
-  /// `event` as the backend's, which stream number `stream` is to wait for. Throws Error(internal)
-  /// when it is another backend's.
+  /// `event` as the backend's, awaited by stream number `stream`. Throws Error(internal) if it
+  /// belongs to another backend.
   template <class BackendEvent>
   [[nodiscard]] const BackendEvent& awaited(const Event& event, std::uint64_t stream) const {
     const auto* known = dynamic_cast<const BackendEvent*>(&event);
@@ -99,75 +97,74 @@ class PooledDevice : public Device {
   PooledDevice();
 
   // ---- for the backend's constructor and destructor -------------------------------------------
-  /// The pool is [address, address + bytes); not more than `used_bytes_max` of it are handed out.
+  /// The pool is [address, address + bytes); at most `used_bytes_max` of it are handed out.
   void set_pool(std::byte* address, std::uint64_t bytes, std::uint64_t used_bytes_max);
-  /// What Device says of destruction, before the backend takes anything down.
+  /// Checks Device's conditions for destruction; call it first in the backend's destructor.
   void check_unused() const;
-  /// Gives back the host memory that is allocated or registered still.
+  /// Frees or unregisters the remaining host memory.
   void give_back_host();
 
   // ---- for the backend's functions ------------------------------------------------------------
   [[nodiscard]] std::byte* pool() const { return pool_; }
-  /// Counts a stream; returns how many there are with it.
+  /// Counts a new stream; returns the number of live ones.
   std::uint32_t stream_created() { return streams_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  /// From 1.
+  /// Stream numbers start at 1.
   [[nodiscard]] std::uint64_t next_stream() {
     return streams_created_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
-  /// From the pool's begin, of an address in it.
+  /// Offset of `address` in the pool.
   [[nodiscard]] std::uint64_t offset_of(const void* address) const {
-    // As numbers: pointers into different mappings have no difference, and no order.
+    // As integers: pointers into different mappings cannot be subtracted or ordered.
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(pool_);
   }
-  /// A handle without its token. Throws Error(internal) when `address` is not allocated here.
+  /// A handle without its token. Throws Error(internal) if `address` is not allocated here.
   [[nodiscard]] IpcMemoryHandle handle_of(const void* address) const;
-  /// `event` as the backend's, to be exported. Throws Error(internal) when it was not created here.
+  /// `event` as the backend's, to be exported. Throws Error(internal) if it was not created here.
   template <class BackendEvent>
   [[nodiscard]] const BackendEvent& exported(const Event& event) const {
     const auto* own = dynamic_cast<const BackendEvent*>(&event);
     if (own == nullptr || &own->device() != this || own->is_opened()) refuse_export();
     return *own;
   }
-  /// The beginning of messages about a handle that is opened.
+  /// First words of errors of open_memory() and open_event().
   [[nodiscard]] std::string opening(const IpcMemoryHandle& handle) const;
   [[nodiscard]] std::string opening(const IpcEventHandle& handle) const;
-  /// Enters a mapping into the books, until close_memory(). Under `mutex_`.
+  /// Adds a mapping to the books until close_memory(). Under `mutex_`.
   [[nodiscard]] DeviceMemory add_opened(std::byte* address, std::uint64_t bytes);
 
-  /// An allocation of somebody else's on this device.
+  /// An allocation on this device that another library made.
   struct Foreign {
     const std::byte* base = nullptr;
     std::uint64_t bytes = 0;
-    std::uint64_t identity = 0;  ///< not used again by another one; the highest bit is 0
+    std::uint64_t identity = 0;  ///< unique; the highest bit is 0
   };
-  /// What was adopted and holds the address.
+  /// The adopted allocation that contains the address.
   [[nodiscard]] std::optional<Foreign> adopted(const void* address) const;
 
   // ---- hooks ----------------------------------------------------------------------------------
-  /// What somebody else has allocated on this device, and holds the address, now.
+  /// The present allocation of another library on this device that contains the address.
   [[nodiscard]] virtual std::optional<Foreign> find_foreign(const void*) const {
     return std::nullopt;
   }
-  /// The contents of an allocation are needed no more. Under `mutex_`, before the memory can be
-  /// allocated again.
+  /// Called under `mutex_` when an allocation is freed, before the memory can be reused.
   virtual void discard(const DeviceMemory&) {}
   /// Ends a mapping, once for each add_opened(). Under `mutex_`.
   virtual void unmap(const std::byte* address) = 0;
-  /// Page-aligned host memory; throws Error(internal) when there is none.
+  /// Allocates page-aligned host memory; throws Error(internal) on failure.
   [[nodiscard]] virtual void* take_host(std::size_t bytes) = 0;
   virtual void return_host(void* address) = 0;
-  /// What makes host memory good for copies; throws Error(internal) when the system refuses. As
-  /// they are here, for backends to which all host memory is alike.
+  /// Prepares host memory for fast copies; throws Error(internal) if the system refuses. No effect
+  /// by default.
   virtual void pin(void*, std::size_t) {}
   virtual void unpin(void*) {}
 
-  DeviceInfo info_;           ///< the constructor's to fill in; set_pool() does `memory_bytes`
-  mutable std::mutex mutex_;  ///< of the books below, and of those that a backend keeps with them
+  DeviceInfo info_;           ///< filled by the constructor; `memory_bytes` by set_pool()
+  mutable std::mutex mutex_;  ///< protects the books below, and the backend's
 
  private:
   struct Opened {
     std::uint64_t bytes = 0;
-    std::uint32_t count = 0;  ///< times that this very address is open
+    std::uint32_t count = 0;  ///< number of opens of this address
   };
 
   /// Pieces of host memory: address and bytes.
@@ -175,9 +172,9 @@ class PooledDevice : public Device {
 
   /// Under `mutex_`.
   [[nodiscard]] const Foreign* find_adopted(const void* address) const;
-  /// Why a kernel cannot touch the range; empty where it can.
+  /// Reason why a kernel cannot access the range; empty if it can.
   [[nodiscard]] std::string refusal_of(const KernelMemory& range) const;
-  /// The address is in the pool, allocated or not.
+  /// Whether the address lies in the pool, allocated or not.
   [[nodiscard]] bool is_own(const void* address) const {
     return offset_of(address) < info_.memory_bytes;
   }
@@ -196,9 +193,9 @@ class PooledDevice : public Device {
 
   BlockAllocator allocator_{0};
   std::map<const std::byte*, Opened> opened_;    ///< by address
-  std::map<const std::byte*, Foreign> adopted_;  ///< likewise
-  HostBooks host_;                               ///< by allocate_host()
-  HostBooks registered_;                         ///< by register_host()
+  std::map<const std::byte*, Foreign> adopted_;  ///< by address
+  HostBooks host_;                               ///< from allocate_host()
+  HostBooks registered_;                         ///< from register_host()
 };
 
 }  // namespace heddle

@@ -11,14 +11,14 @@
 namespace heddle {
 namespace {
 
-/// Of Linux 5.14, which headers may not have yet.
+/// Linux 5.14; older headers lack it.
 #ifdef MADV_POPULATE_WRITE
 constexpr int populate_for_writing = MADV_POPULATE_WRITE;
 #else
 constexpr int populate_for_writing = 23;
 #endif
 
-/// That is worth a thread: a millisecond's work.
+/// Smallest share worth a thread: about 1 ms of work.
 constexpr std::size_t share_bytes = std::size_t{4} << 20;
 constexpr std::size_t threads_max = 16;
 
@@ -35,9 +35,9 @@ void populate_pages(void* address, std::size_t bytes) {
   const std::size_t each = (all / shares + page - 1) / page * page;
   const auto populate = [=](std::size_t share) {
     const std::size_t from = std::min(all, share * each);
-    // The last one has what is left.
+    // The last thread gets the remainder.
     const std::size_t to = share + 1 == shares ? all : std::min(all, from + each);
-    // Refused by older systems: then page-locking does it.
+    // EINVAL before Linux 5.14: page-locking then faults the pages in.
     if (from < to) ::madvise(first + from, to - from, populate_for_writing);
   };
   std::vector<std::jthread> others;

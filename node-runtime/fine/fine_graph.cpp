@@ -12,13 +12,12 @@
 namespace heddle {
 namespace {
 
-/// What has touched one tile so far and may matter to whoever touches it next, by squares of the
-/// tile.
+/// Earlier accesses to one tile, by area of the tile, on which later accesses may depend.
 class TileHistory {
  public:
   explicit TileHistory(std::int64_t step) : step_(step) {}
 
-  /// Adds those that `task` has to wait for because of this access.
+  /// Appends to `waits_for` the tasks that `task` depends on because of this access.
   void access(std::int32_t task, const FineAccess& access, std::vector<std::int32_t>& waits_for) {
     const TileArea& area = access.area;
     for (std::int64_t j = area.column / step_; j * step_ < area.column + area.columns; ++j) {
@@ -51,7 +50,7 @@ class TileHistory {
         waits_for.push_back(entry.task);
       }
     }
-    // A writer of all that an earlier task touched stands for it: it waits for it.
+    // Later accesses depend on this writer, and so on every access that it covers.
     if (access.writes) {
       std::erase_if(entries,
                     [&](const Entry& entry) { return access.area.covers(entry.access.area); });
@@ -65,7 +64,7 @@ class TileHistory {
 
 using Edges = std::vector<std::vector<std::int32_t>>;
 
-/// Of each task of the sequence those that it waits for.
+/// The dependencies of each task of the sequence.
 Edges waits_of(const FineTasks& sequence) {
   const std::span<const FineTask> tasks = sequence.tasks();
   std::vector<TileHistory> histories(FineTask::accesses_max, TileHistory(sequence.step()));
@@ -81,8 +80,8 @@ Edges waits_of(const FineTasks& sequence) {
   return waits;
 }
 
-/// Operations from the beginning of each task to the end of all. Copies weigh a little, so that a
-/// task is always nearer to the end than those it waits for.
+/// Operations on the longest path from the start of each task to the end. Copies count a little, so
+/// that a task's path is always longer than its successors'.
 std::vector<double> ways_to_end(std::span<const FineTask> tasks, const Edges& waits) {
   std::vector<double> ways(tasks.size(), 0.0);
   for (std::size_t t = tasks.size(); t-- > 0;) {
@@ -140,7 +139,7 @@ FineGraph::FineGraph(const FineTasks& tasks) {
 }
 
 std::int32_t FineGraph::width() const {
-  if (longest_way_ <= 0) return std::max(1, size());  // all move data alone
+  if (longest_way_ <= 0) return std::max(1, size());  // all tasks only move data
   return std::max(1, static_cast<std::int32_t>(std::lround(flops_ / longest_way_)));
 }
 

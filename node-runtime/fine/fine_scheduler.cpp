@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-/// Beyond one for each worker: urgent tasks are divided while less urgent ones are not finished.
+/// Extra places beside one per worker: urgent tasks may be divided before less urgent ones finish.
 constexpr std::int32_t overtaking = 16;
 
 }  // namespace

@@ -16,30 +16,29 @@ struct Task;
 
 namespace heddle {
 
-/// A coarse task while the CPU workers run its fine tasks.
+/// A coarse task while CPU workers run its fine tasks.
 struct DividedTask {
-  protocol::Task* task = nullptr;  ///< only its owner looks into it
+  protocol::Task* task = nullptr;  ///< opaque; used only by the owner
   std::int32_t priority = 0;
   const FineGraph* graph = nullptr;
   std::array<TileView, FineTask::accesses_max> tiles;  ///< of the task, in host memory
-  std::int64_t start_ns = 0;                           ///< whoever has a clock may keep it here
+  std::int64_t start_ns = 0;                           ///< for the caller's use
 
-  /// The last of those that a fine task has waited for; -1: it has waited for none. Of one that was
-  /// taken.
+  /// The predecessor of a taken fine task that finished last; -1 if it has none.
   [[nodiscard]] std::int32_t last_before(std::int32_t number) const {
     return -missing_[static_cast<std::size_t>(number)] - 1;
   }
 
  private:
   friend class FineScheduler;
-  /// By fine task: how many it waits for; then -1 minus the number of the last of them, or 0.
+  /// Per fine task: number of unfinished predecessors; then -1 minus the last of them, or 0.
   std::vector<std::int32_t> missing_;
-  std::vector<std::uint64_t> ready_;  ///< a bit for each fine task
-  std::size_t first_word_ = 0;        ///< no bit of `ready_` is set before this word
+  std::vector<std::uint64_t> ready_;  ///< bit i: fine task i is ready
+  std::size_t first_word_ = 0;        ///< words of `ready_` before this one are 0
   std::int32_t ready_count_ = 0;
   std::int32_t unfinished_ = 0;
-  std::int32_t worker_ = 0;   ///< who divided it
-  std::uint64_t opened_ = 0;  ///< counts the divided tasks
+  std::int32_t worker_ = 0;   ///< the worker that divided it
+  std::uint64_t opened_ = 0;  ///< sequence number of open()
 };
 
 /// A fine task to run, or none.
@@ -51,59 +50,56 @@ struct FineWork {
   [[nodiscard]] const FineTask& task() const { return of->graph->task(number); }
 };
 
-/// The divided tasks of a node and which of their fine tasks may run (000 sections 3.2 and 3.6):
-/// those of the task with the highest priority first; of equal ones those that were divided by a
-/// worker near to the one that asks, whose caches hold the tiles; of these the oldest.
+/// The divided tasks of a node and their ready fine tasks (000 sections 3.2 and 3.6), in the order:
+/// highest priority of the task; then nearest caches of the worker that divided it; then oldest.
 ///
-/// Lives in one node: nothing of it is seen by the protocol, for which a divided task is a running
-/// one. Pure: no thread, no lock, no clock. Calls that change it come one after the other; where
-/// several threads share it, under their lock. Nothing is allocated for tasks of which reserve()
-/// knows how large they become, nor after the first few of a shape.
+/// Local to a node: for the protocol a divided task is a running one. Pure: no thread, lock or
+/// clock; the caller serialises changes. Does not allocate for tasks up to the size given to
+/// reserve(), nor after the first few tasks of a shape.
 ///
-/// Why nobody waits for ever: a worker divides a task only if it may `begin` one, that is, if fewer
-/// than `capacity` are divided; capacity is above the number of workers. If all are taken, each
-/// divided task has a fine task that is ready or runs. With none ready, all of at least `capacity`
-/// run, on distinct workers, which leaves none to ask.
+/// No deadlock: a worker divides a task only if may_begin(), that is, if fewer than `capacity` >
+/// workers are divided. If all places are taken, each divided task has a fine task that is ready or
+/// running. If none is ready, at least `capacity` run, on distinct workers, so no worker is left to
+/// ask.
 class FineScheduler {
  public:
-  /// `distances[a * workers + b]`: how far the caches of worker b are from worker a's, 0 the
-  /// nearest; empty: all alike. At least one worker.
+  /// `distances[a * workers + b]`: cache distance of workers a and b, 0 the nearest; empty: all
+  /// equal. `workers` >= 1.
   FineScheduler(std::int32_t workers, std::vector<std::uint8_t> distances);
 
-  /// Makes room for so many fine tasks in each place where nobody is dividing a task now.
+  /// Reserves this many fine tasks in each free place.
   void reserve(std::int32_t fine_tasks);
 
-  /// Room for a further divided task?
+  /// Whether another task may be divided.
   [[nodiscard]] bool may_begin() const { return !free_.empty(); }
-  /// Takes a place for a task that is about to be divided; needs may_begin(). To be followed by
-  /// open() or give_back().
+  /// Takes a place for a task to divide; requires may_begin(). Follow it by open() or give_back().
   [[nodiscard]] DividedTask& begin();
-  /// The task runs whole after all.
+  /// Undoes begin(): the task runs undivided.
   void give_back(DividedTask& divided);
 
-  /// Sets the counters of a begun task; may be called without the others' lock, as nobody else
-  /// knows of it yet. `graph` has at least one task and outlives it.
+  /// Initialises a begun task; needs no lock, since no other thread knows it yet. `graph` has at
+  /// least one task and outlives it.
   static void prepare(DividedTask& divided, protocol::Task& task, std::int32_t priority,
                       const FineGraph& graph, std::span<const TileView> tiles);
-  /// Its fine tasks may run from now on. `worker` has divided it.
+  /// Makes its fine tasks available. `worker` has divided it.
   void open(DividedTask& divided, std::int32_t worker);
 
-  /// The highest priority of a task with a fine task to run; -1 if there is none.
+  /// The highest priority of a task with a ready fine task; -1 without one.
   [[nodiscard]] std::int32_t top() const;
-  /// The next fine task for this worker; none if there is none ready.
+  /// The next fine task for this worker; empty if none is ready.
   [[nodiscard]] FineWork take(std::int32_t worker);
 
   struct Finished {
-    std::int32_t ready = 0;       ///< fine tasks that may run now
-    bool completes_task = false;  ///< it was the task's last one: close() comes next
+    std::int32_t ready = 0;       ///< fine tasks that became ready
+    bool completes_task = false;  ///< it was the task's last: call close() next
   };
   Finished finish(FineWork work);
-  /// Ends a task of which all fine tasks are finished; its place is free again.
+  /// Ends a task whose fine tasks have all finished; frees its place.
   void close(DividedTask& divided);
 
-  /// Fine tasks that may run now.
+  /// Ready fine tasks.
   [[nodiscard]] std::int32_t ready_count() const { return ready_count_; }
-  /// Tasks divided now, those that are about to be included.
+  /// Divided tasks, including those between begin() and open().
   [[nodiscard]] std::int32_t divided_count() const {
     return static_cast<std::int32_t>(places_.size() - free_.size());
   }

@@ -19,8 +19,8 @@ struct Sink;
 /// Copy a tile between two places of the node; report with Protocol::copy_finished.
 struct CopyAction {
   enum class Kind : std::uint8_t {
-    replica,  ///< a reader at another place
-    sink,     ///< a minor output to the place where its tile lives
+    replica,  ///< for a reader at another place
+    sink,     ///< a minor output to its tile's home place
   };
   Kind kind = Kind::replica;
   std::int32_t priority = 0;
@@ -34,9 +34,9 @@ struct CopyAction {
   void* record = nullptr;  ///< the protocol's ticket
 };
 
-/// A block is ready for what comes from another node: of a version that lives there, at the place
-/// of its first reader here; of a minor output, its tile's own. Prepare to receive into it, tell
-/// node `from` so; report with Protocol::data_arrived.
+/// A block is ready for data from node `from`: a version that lives there, at the place of its
+/// first reader here, or a minor output, at its tile's place. Prepare to receive into it and tell
+/// node `from`; report with Protocol::data_arrived.
 struct GrantAction {
   NodeId from;
   JobId job;
@@ -45,12 +45,12 @@ struct GrantAction {
   PlaceId place;
   BlockRef block;
   std::uint64_t order = 0;  ///< of the first reader; smaller is more urgent
-  bool asked = false;       ///< there was an AskAction before
+  bool asked = false;       ///< an AskAction preceded it
   Landing* record = nullptr;
 };
 
-/// There is no block yet for a version that lives on node `from`: tell that node so, which offers
-/// the version (OfferAction) once it is at hand. May be overtaken by its grant.
+/// No block is free yet for a version that lives on node `from`: tell that node, which offers the
+/// version (OfferAction) when it is present. The later grant may overtake this message.
 struct AskAction {
   NodeId from;
   JobId job;
@@ -58,7 +58,7 @@ struct AskAction {
   Version number;
 };
 
-/// A version that node `to` has asked for is at hand, and not granted: tell that node so.
+/// A version that node `to` asked for is present but not granted: tell that node.
 struct OfferAction {
   NodeId to;
   JobId job;
@@ -70,29 +70,29 @@ struct OfferAction {
 /// with Protocol::send_finished.
 struct SendAction {
   NodeId to;
-  std::uint32_t tag = 0;  ///< as given by the receiver with its grant
+  std::uint32_t tag = 0;  ///< from the receiver's grant
   std::int32_t priority = 0;
   JobId job;
   TileId tile;
   Version number;
   PlaceId place;
   BlockRef block;
-  bool empty = false;  ///< the job is cancelled: send no data, the message says so
+  bool empty = false;  ///< the job is cancelled: send a message without data that says so
   Send* record = nullptr;
 };
 
-/// What the protocol wants done. Filled by every event; the caller carries the actions out in any
-/// order and any time later, and clears the lists.
+/// Output of every event. The caller carries the actions out in any order, at any later time, and
+/// clears the lists.
 struct Actions {
   std::vector<Task*>
-      ready;  ///< all inputs and blocks are there: run it, then Protocol::task_finished
+      ready;  ///< all inputs and blocks are present: run it, then Protocol::task_finished
   std::vector<CopyAction> copies;
   std::vector<AskAction> asks;
   std::vector<GrantAction> grants;
   std::vector<OfferAction> offers;
   std::vector<SendAction> sends;
-  std::vector<BlockRef> freed;  ///< blocks whose content is no longer needed by anyone
-  std::vector<Job*> drained;    ///< jobs of which nothing is left on this node
+  std::vector<BlockRef> freed;  ///< blocks whose content is not needed any more
+  std::vector<Job*> drained;    ///< jobs with nothing left on this node
 
   [[nodiscard]] bool empty() const {
     return ready.empty() && copies.empty() && asks.empty() && grants.empty() && offers.empty() &&

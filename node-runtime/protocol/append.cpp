@@ -3,8 +3,7 @@
 #include "base/assert.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 
-/// APPEND: what a new task of the sequential program leaves in the lists of this node (001
-/// section 6.1).
+/// APPEND: the instances of a new task in this node's lists (001 section 6.1).
 namespace heddle::protocol {
 
 Task* Protocol::append(Job& job, const Work& work, std::int32_t priority,
@@ -13,10 +12,10 @@ Task* Protocol::append(Job& job, const Work& work, std::int32_t priority,
   check_contract(accesses);
   const NodeId me = options_.node;
   const Access& main = accesses.front();
-  ++job.next_order;  // shared by all items of the statement: they may depend on each other
+  ++job.next_order;  // shared by all items of the statement, which may depend on each other
 
   if (main.home.node != me) {
-    // The task runs elsewhere: this node only keeps the ends of what it reads and writes here.
+    // The task runs elsewhere: only its accesses to tiles of this node leave instances here.
     bool concerned = false;
     for (const Access& access : accesses) {
       if (access.home.node != me) {
@@ -40,7 +39,7 @@ Task* Protocol::append(Job& job, const Work& work, std::int32_t priority,
   task.priority = priority;
   task.place = main.home.place;
   task.operand_count = static_cast<std::uint8_t>(accesses.size());
-  task.missing = 1;  // holds the task back until all of its operands are entered
+  task.missing = 1;  // held back until all its operands are entered
   add_item(job, task, actions);
   ++job.counters.tasks;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
@@ -77,7 +76,7 @@ void Protocol::add_alien_reader(Job& job, const Access& access, NodeId reader,
                "tile {}: the program reads version {}, the list is at {}", access.tile.index,
                access.version.value(), number.value());
   for (Send* send = version.sends; send != nullptr; send = send->sibling) {
-    if (send->to == reader && send->job == &job) return;  // it travels once (D2a)
+    if (send->to == reader && send->job == &job) return;  // one message per version and node (D2a)
   }
   Send& send = add_send(job, access, reader, InstanceKind::internode_alien_input, number, priority);
   add_item(job, send, actions);
@@ -225,7 +224,7 @@ Version Protocol::count_remote_write(Job& job, const Access& access, Actions& ac
     matrix.remote_writes[static_cast<std::size_t>(access.tile.index)] = {job.id,
                                                                          before.value() + 1};
   }
-  // The version that is replaced will find no new readers.
+  // The replaced version gets no new readers.
   RemoteVersion** const found =
       remotes_.find(MessageKey{job.id, access.tile, before, access.home.node});
   if (found != nullptr) close(**found, actions);
@@ -255,7 +254,7 @@ LocalVersion& Protocol::new_version(Job& job, const Access& access, Actions& act
   } else {
     TemporarySlot& slot = *temporaries_.create();
     slot.version = &version;
-    version.slot = &slot;  // its block is asked for when it is to be written: acquire()
+    version.slot = &slot;  // acquire() requests its block when it is about to be written
   }
   return version;
 }
@@ -298,7 +297,7 @@ Replica& Protocol::replica(Job& job, BaseCopy& base, PlaceId place, Task& user, 
 
 void Protocol::add_input(Task& task, std::uint8_t index, const Access& access, Actions& actions) {
   Operand& operand = task.operands[index];
-  ++task.missing;  // before anything of it is at hand
+  ++task.missing;  // before any input is present
   BaseCopy& base = access.home.node == options_.node
                        ? static_cast<BaseCopy&>(current(access))
                        : static_cast<BaseCopy&>(remote(*task.job, access, task, actions));
@@ -330,7 +329,7 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     operand.kind = index == 0 ? InstanceKind::owner : InstanceKind::native_minor_output;
     if (access.mode == AccessMode::read_write) {
       LocalVersion& before = current(access);
-      if (!before.present) {  // waits in the list, but is no visit: the block passes on to it
+      if (!before.present) {  // in the list, but not counted as a visit: its block passes on
         operand.instance.kind = operand.kind;
         ++task.missing;
         enqueue(before, operand.instance);
@@ -342,13 +341,12 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     return;
   }
 
-  // A minor output that lives elsewhere is written to a block at the task's place and leaves from
-  // there.
+  // A minor output of another place is written to a block at the task's place and sent from there.
   if (access.mode == AccessMode::read_write) add_input(task, index, access, actions);
   Scratch& scratch = *scratches_.create();
   scratch.task = &task;
   operand.scratch = &scratch;
-  ++task.pending_outputs;  // its block is asked for when all else is there: acquire_outputs()
+  ++task.pending_outputs;  // acquire_outputs() requests its block after the inputs are present
   if (here) {
     operand.kind = InstanceKind::intranode_source_minor_output;
     Sink& sink = *sink_records_.create();

@@ -2,7 +2,28 @@
 #include "base/prefetch.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 
-/// FIRE: what a finished write sets in motion (001 section 6.2).
+/// FIRE: what a finished write triggers, by the rules of 001 section 6.2:
+///
+///   rule                            here
+///   1 owner: stop scanning          fire(): `if (writes) return`. Lists belong to versions, so a
+///                                   write can only be last; it is in the list only if it also
+///                                   reads a version that is not present yet (add_output())
+///   2 native input: ready           trigger(), Target::task: input_ready()
+///   3 intranode alien input: copy,  trigger(), Target::replica: request_slot(), CopyAction;
+///     then ready                    copy_finished() fires the replica's list
+///   4 internode alien input:        trigger(), Target::send: try_send(), SendAction when granted;
+///     message                       data_arrived() fires the list of the receiving node
+///   5 native minor output: stop     as 1; task_finished() fires each output of the task
+///     scanning, fire its list too
+///   6 sink minor output: stop       no instance: its version is not present; sink_done() fires it
+///     scanning, fire on arrival     after copy_finished() or data_arrived()
+///   7 intranode source: copy to     no instance: task_finished(), deliver_minor_output(),
+///     the sink, fire its list       CopyAction, copy_finished(), sink_done()
+///   8 internode source: message     no instance: task_finished(), deliver_minor_output(),
+///     to the sink                   try_send(), SendAction when granted
+///
+/// Beyond the paper: grants, asks and offers of blocks (messages, below), pools (lifetime.cpp),
+/// renaming (acquire()).
 namespace heddle::protocol {
 
 void Protocol::expect_finished(const Task& task) {
@@ -54,7 +75,7 @@ void Protocol::task_finished(Task& task, Actions& actions) {
     check_drained(job, actions);
     return;
   }
-  ++task.pending_outputs;  // the task stays until all deliveries below are under way
+  ++task.pending_outputs;  // keeps the task until all deliveries below have begun
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     if (task.operands[i].scratch != nullptr) {
       deliver_minor_output(task.operands[i], actions);
@@ -71,13 +92,12 @@ void Protocol::fire(Copy& copy, Actions& actions) {
   copy.first = copy.last = nullptr;
   while (instance != nullptr) {
     Instance* next = instance->next;
-    // Mostly in no cache any more: it comes while this one's task is seen to.
+    // Rarely cached: load it while this instance is handled.
     __builtin_prefetch(next);
     const bool writes = instance->kind == InstanceKind::owner ||
                         instance->kind == InstanceKind::native_minor_output;
     trigger(*instance, actions);
-    if (writes)
-      return;  // the last of the list; the block may have passed on to it, and `copy` be gone
+    if (writes) return;  // last of the list; `copy` may be destroyed, its block passed on
     instance = next;
   }
   collect(copy, actions);
@@ -133,7 +153,7 @@ void Protocol::acquire_outputs(Task& task, Actions& actions) {
 
 namespace {
 
-/// The item that is to write a version.
+/// The item that will write `version`.
 Item& writer_of(const LocalVersion& version) {
   if (version.writer != nullptr) return *version.writer;
   Sink& sink = *version.sink;
@@ -143,12 +163,11 @@ Item& writer_of(const LocalVersion& version) {
 
 }  // namespace
 
-/// Gives `version` a block to be written to: of a temporary matrix's first version, one of the
-/// job's pool, asked for only now that it is to be written: asked for ahead of its inputs, tasks
-/// that lie far ahead would hold the blocks that copies of their inputs need. Otherwise the block
-/// of the version it replaces when nobody reads that any more, else a spare one (renaming, D3),
-/// else it waits. Waiting cannot deadlock: whom it waits for are readers that come earlier in the
-/// sequential program.
+/// Gives `version` a block to be written to: the first version of a temporary tile gets one of the
+/// job's pool, others the block of the replaced version if it has no readers left, else a spare one
+/// (renaming, D3), else the write waits. Pool blocks are requested only when the inputs are
+/// present: earlier requests, of tasks far ahead, would hold the blocks that copies of their inputs
+/// need. No deadlock: the awaited readers come earlier in the sequential program.
 bool Protocol::acquire(LocalVersion& version, Operand* operand, Actions& actions) {
   if (version.block.valid()) return true;
   LocalVersion* before = version.previous;
@@ -229,7 +248,7 @@ void Protocol::grant_arrived(JobId job, TileId tile, Version number, NodeId to, 
   pending.arrived = true;
   pending.awaits_ask = asked && !pending.asked;
   pending.tag = tag;
-  if (pending.send == nullptr) return;  // the generation has not come here yet
+  if (pending.send == nullptr) return;  // not generated here yet
   pending.send->granted = true;
   pending.send->tag = tag;
   try_send(*pending.send, actions);
@@ -252,7 +271,7 @@ void Protocol::ask_arrived(JobId job, TileId tile, Version number, NodeId to, Ac
 void Protocol::offer_arrived(JobId job, TileId tile, Version number, NodeId from,
                              Actions& actions) {
   RemoteVersion** const found = remotes_.find(MessageKey{job, tile, number, from});
-  if (found == nullptr) return;  // granted meanwhile, received, and read
+  if (found == nullptr) return;  // granted, received and read meanwhile
   RemoteVersion& version = **found;
   if (version.state != SlotHolder::State::waiting) return;
   version.offered = true;
@@ -264,8 +283,8 @@ void Protocol::at_hand(Task& reader, Actions& actions) {
   if (reader.missing == reader.offered) fetch_inputs(reader, actions);
 }
 
-/// All that a task still lacks is at hand elsewhere: blocks for it are asked for together. One of
-/// them alone, taken earlier, would be held for nothing.
+/// All missing inputs of the task are available elsewhere: requests blocks for all of them, since a
+/// block for only some would be held in vain.
 void Protocol::fetch_inputs(Task& task, Actions& actions) {
   if (!task.job->pools[static_cast<std::size_t>(task.place.value())].has_early()) return;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {

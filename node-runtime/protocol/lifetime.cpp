@@ -3,7 +3,7 @@
 #include "base/assert.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 
-/// How long versions, their copies and their blocks live (DESIGN D3, D8).
+/// Lifetime of versions, their copies and their blocks (DESIGN D3, D8).
 namespace heddle::protocol {
 
 void Protocol::visit(Copy& copy, Actions& actions) {
@@ -72,8 +72,8 @@ void Protocol::collect(Copy& copy, Actions& actions) {
   }
 }
 
-/// Frees a version of a tile of this node once it is visited, unless its block is to pass on to a
-/// writer that has not come so far yet: that one will take it (acquire()).
+/// Frees a version of this node's tile after its last visit, unless its block passes on to a writer
+/// that does not wait for it yet: that one takes it in acquire().
 void Protocol::collect_local(LocalVersion& version, Actions& actions) {
   if (!version.visited()) return;
   if (version.superseded) {
@@ -131,7 +131,7 @@ void Protocol::request_slot(Job& job, SlotHolder& holder, PlaceId place, Item& f
   actions.asks.push_back({version.from, version.job, version.tile, version.number});
 }
 
-/// False: it waits from now on.
+/// Returns false if the holder waits.
 bool Protocol::enter(SlotHolder& holder, Actions& actions) {
   const auto use = static_cast<std::size_t>(holder.use());
   holder.pool->is_used[use] = true;
@@ -220,9 +220,9 @@ void Protocol::release_slot(SlotHolder& holder, Actions& actions) {
 
 void Protocol::retry_waiting(Pool& pool, Actions& actions) {
   for (Pool::Waiting& waiting : pool.waiting) {
-    while (!waiting.empty()) {  // granting may change the set; look at its beginning anew
+    while (!waiting.empty()) {  // granting may change the set: restart at its beginning
       SlotHolder& holder = **waiting.begin();
-      if (!try_take_slot(holder)) break;  // whoever comes later in the program is no better off
+      if (!try_take_slot(holder)) break;  // later holders have no better chance
       waiting.erase(waiting.begin());
       slot_granted(holder, actions);
     }

@@ -63,7 +63,7 @@ std::int32_t PlannedGraph::writer(const Need& need) const {
   return replaced < writers.size() ? writers[replaced] : -1;
 }
 
-/// From the last tasks to the first ones: one whose readers are all done is next.
+/// From the last tasks to the first: a task follows when all its readers are done.
 std::vector<double> PlannedGraph::levels(const Cost& cost, const Transfer& transfer) const {
   HEDDLE_CHECK(is_complete(), "{} tasks", count_);
   std::vector<double> levels(tasks_.size(), 0);

@@ -12,45 +12,43 @@
 
 namespace heddle::protocol {
 
-/// The tasks of a job before they run, and what each of them waits for: as all nodes' walks through
-/// the program tell, one node after the other. A task is its main output's node's; those of one
-/// node follow each other as it walks them. Reading alone makes a task wait: who only writes may
-/// have a block of its own.
+/// The tasks of a job before they run, and their dependencies, from all nodes' walks through the
+/// program, one node after the other. A task belongs to its main output's node; tasks of a node are
+/// consecutive, in the order of its walk. Only reads are dependencies: a pure write may be renamed.
 ///
-/// Some 50 bytes for each task, linear in tasks and accesses. Not thread-safe.
+/// About 50 bytes per task; linear in tasks and accesses. Not thread-safe.
 class PlannedGraph {
  public:
-  /// Of a job with more tasks than `tasks_max` nothing is kept: once there are so many, walking on
-  /// tells nothing more.
+  /// A job with more than `tasks_max` tasks is not recorded; stop walking when that is exceeded.
   explicit PlannedGraph(std::int64_t tasks_max) : tasks_max_(tasks_max) {}
 
-  /// The walk of the next node begins: 0, then 1, ...
+  /// Begins the walk of the next node: 0, then 1, ...
   void begin_node();
-  /// The next task of the walk, the node's own or not; `kind` says to the caller what it costs.
+  /// Appends the next task of the walk, of this node or another; `kind` identifies its cost for the
+  /// caller.
   void append(std::int32_t kind, std::span<const Access> accesses);
-  /// All nodes have walked.
+  /// Ends the last node's walk.
   void end();
 
-  /// All tasks so far are there.
+  /// False if the job has too many tasks.
   [[nodiscard]] bool is_complete() const { return count_ == std::ssize(tasks_); }
-  /// Tasks so far; of a job with too many, one more than are kept.
+  /// Tasks so far; `tasks_max` + 1 if there are too many.
   [[nodiscard]] std::int64_t count() const { return count_; }
-  /// The first task of each node, and one behind the last.
+  /// The first task of each node, and the total as the last element.
   [[nodiscard]] std::span<const std::int64_t> first_of_node() const { return first_of_node_; }
   [[nodiscard]] std::int32_t kind(std::size_t task) const { return tasks_[task].kind; }
   [[nodiscard]] Location home(std::size_t task) const { return tasks_[task].home; }
 
-  /// Seconds of a task of a kind, where it runs.
+  /// Seconds of a task of `kind` at `place`.
   using Cost = std::function<double(std::int32_t kind, PlaceId place)>;
-  /// What it takes to have a version where another task made it; may be empty.
+  /// Seconds to transfer a version from where it was made; may be empty.
   using Transfer = std::function<double(Location from, Location to, TileId tile, Version version)>;
-  /// For each task the longest way from its begin to the job's end: the times of tasks that wait
-  /// for each other (the "bottom level", or "upward rank"), with what transfers between them take.
-  /// The graph is complete.
+  /// For each task the longest path from its start to the job's end ("bottom level" or "upward
+  /// rank"), transfers included. Requires is_complete().
   [[nodiscard]] std::vector<double> levels(const Cost& cost, const Transfer& transfer) const;
 
  private:
-  /// There are too many tasks.
+  /// Drops all tasks: there are too many.
   void drop();
 
   struct Task {
@@ -66,11 +64,11 @@ class PlannedGraph {
   struct Tiles {
     /// Tasks by the version that they replace; -1: none.
     std::vector<std::vector<std::int32_t>> writers;
-    std::vector<std::int32_t> writes;  ///< in this walk so far
+    std::vector<std::int32_t> writes;  ///< in this node's walk so far
   };
 
   [[nodiscard]] std::span<const Need> needs(std::size_t task) const;
-  /// The task that made it; -1: it was there.
+  /// The task that made the version; -1: none, it is initial content.
   [[nodiscard]] std::int32_t writer(const Need& need) const;
 
   std::int64_t tasks_max_;
@@ -82,8 +80,8 @@ class PlannedGraph {
   std::unordered_map<std::int32_t, Tiles> matrices_;
 };
 
-/// Of each value its rank among the different ones, 0 the lowest; spread evenly over `levels` where
-/// there are more. What differs by rounding alone is alike.
+/// Rank of each value among the distinct ones, 0 the lowest, scaled to `levels` if there are more.
+/// Values that differ only by rounding have one rank.
 [[nodiscard]] std::vector<std::int16_t> ranks_of(const std::vector<double>& values,
                                                  std::int32_t levels);
 

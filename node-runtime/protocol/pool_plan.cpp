@@ -10,7 +10,8 @@ std::int32_t useful_blocks(PlaceId place, std::int32_t minimum, std::int32_t cpu
                            bool hands_on, std::size_t block_bytes) {
   constexpr std::int64_t most = 1024;
   constexpr std::int64_t some = 64;
-  constexpr std::int64_t bytes_ahead = std::int64_t{256} << 20;  // whatever is beyond `least`
+  constexpr std::int64_t bytes_ahead = std::int64_t{256}
+                                       << 20;  // limit of useful blocks beyond the minimum
   if (minimum == 0) return 0;
   std::int64_t ahead = some;
   if (place == host_place) {
@@ -60,19 +61,19 @@ void PoolPlan::take(Alive& alive, PlaceId place, TileId tile) {
   maximum_alive_[p] = std::max(maximum_alive_[p], ++alive_[p]);
 }
 
-/// A block that lives only while one task or message is the oldest.
+/// Counts a block that lives only while one task or message is the oldest.
 void PoolPlan::pulse(PlaceId place) {
   const auto p = static_cast<std::size_t>(place.value());
   maximum_alive_[p] = std::max(maximum_alive_[p], ++alive_[p]);
   pulses_.push_back(place);
 }
 
-/// `access` is read at `place` of this node.
+/// Counts a read of `access` at `place` of this node.
 void PoolPlan::use(const Access& access, PlaceId place) {
   const bool here = access.home.node == node_;
   if (here && access.home.place == place) return;
   Alive& alive = copies_[key(access)];
-  if (!here && alive.places.none()) ++receives_;  // it lands at its first reader's place
+  if (!here && alive.places.none()) ++receives_;  // it is received at its first reader's place
   take(alive, place, access.tile);
 }
 
@@ -91,8 +92,7 @@ void PoolPlan::append_alien_reader(const Access& access, NodeId reader) {
 }
 
 void PoolPlan::add_alien_reader(const Access& access, NodeId reader) {
-  // The block of a version of a temporary matrix is kept under the same key; it shares the bit of
-  // its home.
+  // A temporary version's own block has the same key and shares the bit of its home.
   Alive& alive = copies_[key(access)];
   if (std::find(alive.readers.begin(), alive.readers.end(), reader) != alive.readers.end()) return;
   alive.readers.push_back(reader);
@@ -130,8 +130,8 @@ void PoolPlan::append(std::span<const Access> accesses) {
   pulses_.clear();
 }
 
-/// A new version of a tile: the copies of the old one are closed with the task still the oldest, so
-/// they count to its end; the block of a temporary tile passes on.
+/// A new version of a tile: copies of the old one close while the task is still the oldest, so they
+/// count until its end; the block of a temporary tile passes on.
 void PoolPlan::write(const Access& access, bool here) {
   const auto found = copies_.find(key(access));
   const bool temporary = here && is_temporary(access.tile.matrix);

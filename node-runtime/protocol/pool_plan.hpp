@@ -12,30 +12,30 @@
 
 namespace heddle::protocol {
 
-/// Blocks beyond a job's planned minimum that are of use at a place of a node: data can come ahead
-/// of need. `hands_on`: more of them, as far as they are small, for a job with temporaries on a
-/// node without devices: QR hands the rows of each column on from tall tile to tall tile, and with
+/// Blocks beyond a job's planned minimum that are useful at a place of a node, since they let data
+/// arrive early. `hands_on`: a larger number, if blocks are small, for a job with temporaries on a
+/// node without devices: QR passes the rows of each column from tall tile to tall tile, and with
 /// too few blocks workers of several nodes wait for each other (decision 011).
 [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum,
                                          std::int32_t cpu_workers, bool hands_on,
                                          std::size_t block_bytes);
 
-/// Of so many useful blocks those that a job takes where memory has `left` of them beside the
-/// minimum: half, the rest is for the next job.
+/// How many of the `useful` blocks a job takes when memory has room for `left` beyond the minimum:
+/// half, to leave some for the next job.
 [[nodiscard]] std::int32_t affordable_blocks(std::int32_t useful, std::int64_t left);
 
-/// Computes how many blocks a job needs at each place of a node so that it can always advance
-/// (Pool::minimum): fed with the same walk of the program as the protocol, it follows which copies
-/// would be alive if the tasks ran one after the other. Costs a fraction of what appending costs;
-/// runs before anything is allocated. Pure.
+/// Computes Pool::minimum: the blocks that a job needs at each place of a node so that it can
+/// always advance. Fed with the same walk of the program as the protocol, it tracks which copies
+/// would be alive if the tasks ran one after the other. Much cheaper than appending; runs before
+/// anything is allocated. Pure.
 class PoolPlan {
  public:
   PoolPlan(NodeId node, std::int32_t places);
 
-  /// `temporary(matrix)` tells which matrices take their blocks from the job's pools.
+  /// Marks a matrix whose versions take blocks of the job's pools.
   void set_temporary(MatrixId matrix);
 
-  /// Asks for at least `blocks` at each place, whatever the walk needs.
+  /// Requires at least `blocks` at each place.
   void require(std::int32_t blocks);
 
   void append(std::span<const Access> accesses);
@@ -44,19 +44,19 @@ class PoolPlan {
 
   /// Blocks needed at each place.
   [[nodiscard]] const std::vector<std::int32_t>& minimum() const { return maximum_alive_; }
-  /// The tiles whose versions take the host's blocks, in program order; the first host_takes_max.
+  /// The tiles whose versions take host blocks, in program order; the first host_takes_max.
   [[nodiscard]] const std::vector<TileId>& host_takes() const { return host_takes_; }
   static constexpr std::size_t host_takes_max = 4096;
   /// Tasks that run on this node.
   [[nodiscard]] std::int64_t tasks() const { return tasks_; }
-  /// Calls of append, append_alien_reader and release: what walking costs.
+  /// Calls of append, append_alien_reader and release: the cost of the walk.
   [[nodiscard]] std::int64_t walked() const { return walked_; }
-  /// Versions that this node sends, and receives.
+  /// Versions that this node sends and receives.
   [[nodiscard]] std::int64_t sends() const { return sends_; }
   [[nodiscard]] std::int64_t receives() const { return receives_; }
 
  private:
-  /// A tile of this node, or the named version of a tile elsewhere (count_here: the newest one).
+  /// A tile of this node, or a version of another node's tile (count_here: the newest).
   struct Key {
     TileId tile;
     Version version = count_here;
@@ -70,8 +70,8 @@ class PoolPlan {
       return std::hash<std::uint64_t>{}((tile | matrix << 32) ^ version * 0x9E3779B97F4A7C15ULL);
     }
   };
-  /// The copies of the newest version of a tile that take blocks: one bit per place, and which
-  /// nodes it is sent to.
+  /// Copies of a tile's newest version that take blocks (one bit per place), and the nodes it is
+  /// sent to.
   struct Alive {
     std::bitset<places_max> places;
     std::vector<NodeId> readers;

@@ -239,7 +239,8 @@ void Protocol::describe(const Item& item, std::string& text) const {
                                                   : "misses inputs or blocks");
       for (std::uint8_t i = 0; i < task.operand_count; ++i) {
         const Operand& operand = task.operands[i];
-        if (task.executed && operand.scratch == nullptr) continue;  // what it read may be gone
+        if (task.executed && operand.scratch == nullptr)
+          continue;  // its inputs may be freed already
         text +=
             fmt::format("; tile {} of matrix {} ({}): {}", operand.tile.index,
                         operand.tile.matrix.value(), name(operand.kind),
@@ -277,7 +278,7 @@ std::int32_t extra_slots(const Links& slots) {
   return count;
 }
 
-/// Of the inputs of a task that has not run: those at hand elsewhere, to be brought for it.
+/// Missing inputs of a task that are available elsewhere and are to be brought for it.
 std::int32_t offered_inputs(const Task& task) {
   std::int32_t count = 0;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
@@ -319,7 +320,7 @@ bool Protocol::is_valid() const {
       if (!pool.is_valid()) return false;
       extra -= pool.extra;
     }
-    if (extra != 0) return false;  // each slot granted ahead of need is some item's
+    if (extra != 0) return false;  // each extra slot belongs to one item
   }
   bool versions_are = true;
   for (const auto& matrix : matrices_) {

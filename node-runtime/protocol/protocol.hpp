@@ -17,41 +17,41 @@
 
 namespace heddle::protocol {
 
-/// A matrix as the protocol needs to know it.
+/// The protocol's view of a matrix.
 struct MatrixOptions {
   std::int32_t tile_count = 0;
   /// A temporary matrix has no memory of its own: a tile takes a block of the job's pool with its
-  /// first write and gives it back after `release`. Other matrices keep a block for each tile that
+  /// first write and returns it after `release`. Other matrices have a block for each tile that
   /// lives on the node.
   bool temporary = false;
-  /// For each place of the node: the pool of the matrix's own blocks. Block t of it belongs to tile
-  /// t at the beginning; blocks from tile_count on serve renaming, `spare_count` of each class.
+  /// For each place of the node: the pool of the matrix's own blocks. Initially block t belongs to
+  /// tile t; blocks from tile_count on are spares for renaming, `spare_count` per class.
   std::vector<std::int32_t> pools;
-  /// The class of each tile: tiles of one class have blocks of equal size, and no tile is renamed
-  /// into a block of another class. Null: all are of one class.
+  /// The class of each tile: blocks of a class have equal size, and renaming stays within a class.
+  /// Null: one class.
   ClassTable classes;
   std::int32_t class_count = 1;
-  /// Most tiles of a class that may be renamed at one place at one time; without a spare block a
-  /// write waits for the readers of what it replaces.
+  /// Renamed tiles per class and place at most; without a spare block a write waits for the readers
+  /// of the version it replaces.
   std::int32_t spare_count = 0;
 };
 
 /// A job's pool at one place.
 struct PoolOptions {
-  std::int32_t id = BlockRef::none;  ///< what BlockRef::pool shall say
+  std::int32_t id = BlockRef::none;  ///< value of BlockRef::pool
   std::int32_t capacity = 0;         ///< blocks
-  std::int32_t minimum = 0;  ///< blocks that the plan computed (pool_plan.hpp), at most capacity
+  std::int32_t minimum = 0;          ///< blocks that the plan computed (pool_plan.hpp) <= capacity
 };
 
 struct JobOptions {
-  std::int32_t window = 1;         ///< most generated and unfinished items of this job on this node
+  std::int32_t window = 1;         ///< generated, unfinished items of this job on this node at most
   std::vector<PoolOptions> pools;  ///< one per place
 };
 
 struct JobCounters {
   std::int64_t tasks = 0;     ///< appended here
-  std::int64_t finished = 0;  ///< of these
-  std::int64_t skipped = 0;   ///< walked, but nothing of theirs lives here
+  std::int64_t finished = 0;  ///< finished tasks
+  std::int64_t skipped = 0;   ///< tasks without an access on this node
   std::int64_t sends = 0;
   std::int64_t receives = 0;
   std::int64_t copies = 0;
@@ -60,7 +60,7 @@ struct JobCounters {
 /// One submitted program on this node. Owned by the protocol until forget().
 struct Job {
   JobId id;
-  void* context = nullptr;  ///< the caller's
+  void* context = nullptr;  ///< for the caller
   std::int32_t window = 1;
   std::int32_t unfinished = 0;  ///< items
   std::uint64_t next_order = 0;
@@ -71,34 +71,32 @@ struct Job {
   Links open_replicas;
   Links open_remotes;
   Links open_sends;
-  Links orphan_slots;       ///< extra slots whose first user is finished and has no successor yet
+  Links orphan_slots;       ///< extra slots whose first user finished without a successor
   std::vector<Pool> pools;  ///< one per place
   JobCounters counters;
 
   [[nodiscard]] bool window_is_full() const { return unfinished >= window; }
-  /// Of a window that was full: there is room for many items again, so that who generates them has
-  /// not to be woken for each one. An eighth is enough; an empty window always has it, and before
-  /// that the oldest item advances by itself.
+  /// True once an eighth of a full window is free again: avoids waking the generator for every
+  /// finished item. An empty window always qualifies, and until then the oldest item can advance.
   [[nodiscard]] bool window_reopens() const {
     return unfinished <= window - (window < 8 ? 1 : window / 8);
   }
 };
 
-/// What is wrong, for a person, when nothing advances (D9).
+/// Diagnosis of a job that does not advance (D9).
 struct Blockage {
   bool any = false;
   std::uint64_t order = 0;  ///< of the oldest unfinished item
   std::string text;
 };
 
-/// The protocol of one node: 001 section 6 as a state machine, with the refinements D2 and D3.
+/// The protocol of one node: 001 section 6 as a state machine, with refinements D2 and D3.
 ///
-/// Every method is an event; what is to be done in consequence is added to `actions`. Not
-/// thread-safe: the caller serialises events. Different orders of events for different tiles are
-/// all legal.
+/// Every method is an event and appends to `actions`. Not thread-safe: the caller serialises
+/// events. Events of different tiles may come in any order.
 ///
-/// Errors in the program handed in (a tile accessed twice by one task, an unknown matrix) are
-/// contract violations.
+/// Errors in the program (a tile accessed twice by one task, an unknown matrix) are contract
+/// violations.
 class Protocol {
  public:
   struct Options {
@@ -111,80 +109,79 @@ class Protocol {
   Protocol(const Protocol&) = delete;
   Protocol& operator=(const Protocol&) = delete;
 
-  /// Makes a matrix known; ids are given in the order of calls, which is the same on all nodes.
+  /// Registers a matrix; ids follow the order of calls, which is the same on all nodes.
   MatrixId add_matrix(MatrixOptions options);
-  /// The id that the next call of add_matrix will give.
+  /// The id of the next add_matrix call.
   [[nodiscard]] MatrixId next_matrix() const {
     return MatrixId{static_cast<std::int32_t>(matrices_.size())};
   }
-  /// Forgets a matrix of which no job uses a tile.
+  /// Removes a matrix that no job uses.
   void remove_matrix(MatrixId id);
 
-  /// Begins a job; ids are given in the order of calls, which is the same on all nodes.
+  /// Begins a job; ids follow the order of calls, which is the same on all nodes.
   Job& begin_job(const JobOptions& options);
-  /// APPEND: the next task of the job's sequential program. `accesses[0]` is the main output.
-  /// Creates the instances that concern this node, nothing if none does. The window must not be
-  /// full. Gives the task's record; null where another node runs it.
+  /// APPEND: the next task of the job's sequential program; `accesses[0]` is the main output.
+  /// Creates the instances that concern this node. The window must not be full. Returns the task's
+  /// record, or null if another node runs it.
   Task* append(Job& job, const Work& work, std::int32_t priority, std::span<const Access> accesses,
                Actions& actions);
-  /// The same for a program walked in a pruned way: some task on node `reader` reads `access`
-  /// (which lives here). May be repeated; the version travels once.
+  /// For a pruned walk: some task on node `reader` reads `access`, which lives here. May be
+  /// repeated; the version is sent once.
   void append_alien_reader(Job& job, const Access& access, NodeId reader, std::int32_t priority,
                            Actions& actions);
-  /// Release marker: no task after this one reads this version of the tile in this job away from
-  /// its home; copies of it away from home, and for temporary matrices the version itself, are
-  /// freed after their last visit.
+  /// Release marker: no later task of this job reads this version of the tile away from its home.
+  /// Its copies elsewhere, and for temporary matrices the version itself, are freed after their
+  /// last visit.
   void release(Job& job, const Access& access, Actions& actions);
-  /// The job's program has ended; everything is released. The job appears in Actions::drained once
-  /// all is done.
+  /// Ends the job's program and releases everything. The job appears in Actions::drained when all
+  /// is done.
   void end_generation(Job& job, Actions& actions);
-  /// Runs the remaining tasks of the job without their kernels and sends without data; the data
-  /// flow itself goes on, so that every count comes out.
+  /// Runs the job's remaining tasks without kernels and sends messages without data; the data flow
+  /// continues so that all counts balance.
   void cancel(Job& job) { job.cancelled = true; }
-  /// Forgets a drained job.
+  /// Deletes a drained job.
   void forget(Job& job);
 
-  /// Has the records that task_finished() is going to change brought to the calling processor. The
-  /// only function that may be called while others are: it reads nothing but what a running task
-  /// keeps.
+  /// Prefetches the records that task_finished() will change. The only function that may run
+  /// concurrently with others: it reads only what a running task keeps fixed.
   static void expect_finished(const Task& task);
   /// The task's kernel has run (or was skipped): FIRE.
   void task_finished(Task& task, Actions& actions);
   void copy_finished(const CopyAction& copy, Actions& actions);
-  /// Node `to` can receive a version, which it may say before this node has generated the instance.
-  /// `asked`: it has asked before (or that will come yet).
+  /// Node `to` can receive a version; may come before this node has generated the instance.
+  /// `asked`: it has asked before (that message may still be on its way).
   void grant_arrived(JobId job, TileId tile, Version number, NodeId to, std::uint32_t tag,
                      bool asked, Actions& actions);
-  /// Node `to` has no block for a version yet; likewise.
+  /// Node `to` has no block for a version yet; may also come early.
   void ask_arrived(JobId job, TileId tile, Version number, NodeId to, Actions& actions);
-  /// Node `from` has the data of a version that this node has asked for. It may come when the
-  /// version has been granted, or even received: then nothing happens.
+  /// Node `from` has the data of a version that this node asked for. Ignored if the version has
+  /// been granted or received meanwhile.
   void offer_arrived(JobId job, TileId tile, Version number, NodeId from, Actions& actions);
   void send_finished(Send& send, Actions& actions);
-  /// The version that was granted is in its block. `empty`: its job was cancelled elsewhere.
+  /// The granted version is in its block. `empty`: its job was cancelled elsewhere.
   void data_arrived(Landing& landing, bool empty, Actions& actions);
 
   [[nodiscard]] Job* find_job(JobId id);
-  /// Where the tile's newest content is, when no task is in flight that writes it.
+  /// Block of the tile's newest content; requires that no task that writes it is unfinished.
   [[nodiscard]] BlockRef current_block(TileId id, PlaceId place) const;
   [[nodiscard]] NodeId node() const { return options_.node; }
   /// The oldest unfinished item of the oldest job and what it waits for.
   [[nodiscard]] Blockage blockage() const;
-  /// Whole-structure check of counts and lists, for tests.
+  /// Checks all counts and lists; for tests.
   [[nodiscard]] bool is_valid() const;
-  /// Bytes of all records, and records in use, for the report and the tests.
+  /// Bytes of all records, and records in use; for the report and tests.
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] std::size_t records_in_use() const;
-  /// Writes that went to a fresh copy because the old one was still read (D3).
+  /// Writes renamed to another block because the old version still had readers (D3).
   [[nodiscard]] std::int64_t renamings() const { return renamings_; }
-  /// Gives up all jobs after a failure of the cluster: records are dropped without the checks.
+  /// Drops all jobs after a failure of the cluster, without the checks.
   void abandon();
 
  private:
   struct TileState {
     LocalVersion* current = nullptr;
-    JobId job{-1};            ///< of the last write, and
-    std::int32_t number = 0;  ///< how many writes that job has made
+    JobId job{-1};            ///< of the last write
+    std::int32_t number = 0;  ///< number of writes by that job
   };
   struct RemoteWrites {
     JobId job{-1};
@@ -193,11 +190,11 @@ class Protocol {
   struct Matrix {
     MatrixOptions options;
     bool in_use = true;
-    PagedArray<TileState> tiles;                    ///< those that live here are touched
-    PagedArray<RemoteWrites> remote_writes;         ///< likewise those elsewhere that are counted
+    PagedArray<TileState> tiles;                    ///< touched: tiles of this node
+    PagedArray<RemoteWrites> remote_writes;         ///< touched: counted tiles of other nodes
     std::vector<std::vector<std::int32_t>> spares;  ///< free blocks, per place and class
 
-    /// Of the class of tile `index` at `place`.
+    /// Spares of the class of tile `index` at `place`.
     [[nodiscard]] std::vector<std::int32_t>& spares_for(PlaceId place, std::int32_t index) {
       const auto at = static_cast<std::size_t>(index);
       const std::int32_t tile_class = options.classes ? (*options.classes)[at] : 0;
@@ -206,7 +203,7 @@ class Protocol {
     }
     std::int32_t live_temporaries = 0;
   };
-  /// Names a version on its way between two nodes.
+  /// Names a version in a message between two nodes.
   struct MessageKey {
     JobId job;
     TileId tile;
@@ -217,10 +214,10 @@ class Protocol {
   struct MessageKeyHash {
     std::size_t operator()(const MessageKey& k) const;
   };
-  /// What the receiver has said about a version that is to be sent.
+  /// What the receiver has sent about a version.
   struct PendingGrant {
-    Send* send = nullptr;  ///< null: the receiver came first, or
-    bool sent = false;     ///< an ask is on its way that its grant has overtaken
+    Send* send = nullptr;  ///< null: not generated here yet, or
+    bool sent = false;     ///< sent already; its ask, overtaken by the grant, is still to come
     bool awaits_ask = false;
     bool asked = false;
     bool arrived = false;
@@ -289,7 +286,7 @@ class Protocol {
 
   Options options_;
   std::vector<std::unique_ptr<Matrix>> matrices_;
-  std::vector<std::unique_ptr<Job>> jobs_;  ///< in order of submission; forgotten ones removed
+  std::vector<std::unique_ptr<Job>> jobs_;  ///< in order of submission, without forgotten ones
   JobId next_job_{0};
   FlatMap<MessageKey, PendingGrant, MessageKeyHash> sends_;
   FlatMap<MessageKey, RemoteVersion*, MessageKeyHash> remotes_;

@@ -10,12 +10,11 @@
 
 namespace heddle {
 
-/// Ready tasks of one place by priority, first in first out within a priority; push and pop take
-/// constant time. Not thread-safe. Bounded by the windows of the jobs: the queue links the tasks
-/// themselves and cannot be full.
+/// Ready tasks of a place by priority, then first-in-first-out; push and pop take constant time.
+/// Not thread-safe. Bounded by the jobs' windows: it links the tasks themselves and cannot be full.
 ///
-/// Invariant: bit l of `occupied_` is set exactly if level l holds a task; `summary_` likewise for
-/// the words.
+/// Invariant: bit l of `occupied_` is set <=> level l holds a task; bit w of `summary_` <=> word w
+/// is not 0.
 class ReadyQueue {
  public:
   /// Priorities are 0 .. levels - 1, higher first; others are clamped.
@@ -36,17 +35,17 @@ class ReadyQueue {
     ++count_;
   }
 
-  /// The highest priority of a task in it; -1 when it is empty.
+  /// The highest priority of a queued task; -1 if empty.
   [[nodiscard]] std::int32_t top() const {
     return summary_ == 0 ? -1 : static_cast<std::int32_t>(top_level());
   }
 
-  /// What pop() would give.
+  /// The task that pop() would return.
   [[nodiscard]] const protocol::Task* front() const {
     return summary_ == 0 ? nullptr : levels_[top_level()].first;
   }
 
-  /// The first task of the highest priority; null if there is none.
+  /// Removes the first task of the highest priority; null if empty.
   protocol::Task* pop() {
     if (summary_ == 0) return nullptr;
     const std::size_t level = top_level();
@@ -93,7 +92,7 @@ class ReadyQueue {
   [[nodiscard]] static std::size_t level_of(const protocol::Task& task) {
     return static_cast<std::size_t>(std::clamp<std::int32_t>(task.priority, 0, levels - 1));
   }
-  /// The level is empty now.
+  /// Marks the level as empty.
   void clear(std::size_t level) {
     const std::size_t word = level / 64;
     occupied_[word] &= ~(std::uint64_t{1} << level % 64);

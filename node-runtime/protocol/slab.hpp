@@ -18,9 +18,8 @@
 
 namespace heddle::protocol {
 
-/// Records of one type in chunks, recycled through a free list; addresses are stable, creation and
-/// destruction cost a few instructions. Not thread-safe. Invariant: in_use() + free records ==
-/// those of all chunks.
+/// Records of one type in chunks with a free list: stable addresses, creation and destruction in a
+/// few instructions. Not thread-safe. Invariant: in_use() + free records == records of all chunks.
 template <class T>
 class Slab {
   union Cell {
@@ -41,7 +40,7 @@ class Slab {
     Cell* cell = free_;
     allow(*cell);
     free_ = cell->next_free;
-    // The next one was destroyed by another thread, and is in its cache.
+    // Another thread destroyed the next one: it is in that core's cache.
     prefetch_to_write(free_, sizeof(Cell));
     ++in_use_;
     return ::new (static_cast<void*>(cell->storage)) T(std::forward<Arguments>(arguments)...);
@@ -61,15 +60,15 @@ class Slab {
   [[nodiscard]] std::size_t in_use() const { return in_use_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
-  /// For a shutdown after a failure, when records are knowingly abandoned with the slab.
+  /// For a shutdown after a failure: the remaining records are dropped with the slab.
   void abandon() {
     static_assert(std::is_trivially_destructible_v<T>);
     in_use_ = 0;
   }
 
  private:
-  /// Records that are used after their destruction shall fail visibly: with assertions on they hold
-  /// nonsense, under the address sanitizer they may not be touched.
+  /// Makes use after destruction fail visibly: with assertions the record holds garbage, under the
+  /// address sanitizer it is poisoned.
   static void spoil([[maybe_unused]] Cell& cell) {
 #ifndef NDEBUG
     std::memset(static_cast<void*>(&cell), 0xDD, sizeof(Cell));
@@ -86,12 +85,12 @@ class Slab {
 #endif
   }
 
-  /// By half of what there is, until chunks are large enough for huge pages: few records, as those
-  /// of a simulated node, take little, and many lie close together.
+  /// Grows by half until chunks are large enough for huge pages: small for the few records of a
+  /// simulated node, contiguous for many.
   void grow() {
     const std::size_t wanted = std::clamp(bytes_ / 2, first_chunk_bytes, huge_page_bytes);
     const std::size_t count = std::max<std::size_t>(1, wanted / sizeof(Cell));
-    // Large ones are full to the last cell that fits.
+    // The largest chunks are filled to the last cell that fits.
     chunks_.push_back(
         allocate_memory_block(wanted == huge_page_bytes ? wanted : count * sizeof(Cell)));
     std::byte* const cells = chunks_.back().get();

@@ -8,8 +8,8 @@
 
 namespace heddle::protocol {
 
-/// Tasks with as much room for operands as they need: those with few are most of all tasks, and
-/// what a node remembers of them is most of what it remembers. As Slab otherwise.
+/// Slabs of tasks by operand count: most tasks have few operands, and task records dominate the
+/// memory of the protocol.
 class TaskRecords {
  public:
   [[nodiscard]] Task* create(std::size_t operand_count) {
@@ -39,7 +39,7 @@ class TaskRecords {
 
   template <std::size_t Count>
   struct Roomy final : Task {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): operands are made one by one
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): operands are constructed one by one
     Roomy() { operands = Operands(room); }  // NOLINT(*-prefer-member-initializer): of the base
     alignas(Operand) std::byte room[Count * sizeof(Operand)];
   };

@@ -11,11 +11,11 @@
 
 namespace heddle::protocol {
 
-/// A job: one submitted program (a factorization, a solve). Numbered alike on all nodes, in the
-/// order of submission.
+/// One submitted program (a factorization, a solve). Numbers follow the order of submission, equal
+/// on all nodes.
 using JobId = Index<struct JobTag, std::int32_t>;
 
-/// A matrix known to the node; numbered alike on all nodes, in the order of creation.
+/// A matrix of the node. Numbers follow the order of creation, equal on all nodes.
 using MatrixId = Index<struct MatrixTag, std::int32_t>;
 
 /// A tile of a matrix: `index` counts tiles column by column.
@@ -25,20 +25,19 @@ struct TileId {
   friend constexpr auto operator<=>(const TileId&, const TileId&) = default;
 };
 
-/// Most places of a node: the host, and as many devices as a configuration may ask for.
+/// Places of a node at most: the host and the most devices a configuration may have.
 inline constexpr std::int32_t places_max = 65;
 
-/// Version of a tile that is named by the number of writes to it within the current job.
+/// Names a version by counting the writes of the current job.
 inline constexpr Version count_here{-1};
 
 enum class AccessMode : std::uint8_t { read, write, read_write };
 
-/// One access of a task to a tile, with all that the protocol decides by: the tile, its home, how
-/// it is accessed.
+/// One access of a task to a tile: all that the protocol decides by.
 ///
 /// `version` is the version that is read, or for `write` the one that is replaced, counted in
-/// writes since the beginning of the job. A program that every node walks in full may leave it to
-/// be counted (`count_here`); a pruned program must state it for tiles that live on other nodes.
+/// writes since the start of the job. A program that every node walks in full may leave it
+/// `count_here`; a pruned program must state it for tiles of other nodes.
 struct Access {
   TileId tile;
   Location home;
@@ -46,29 +45,29 @@ struct Access {
   Version version = count_here;
 };
 
-/// What is done with the tiles: opaque to the protocol, handed to whoever runs the task.
+/// The computation: opaque to the protocol, passed to the thread that runs the task.
 struct Work {
   const void* kernel = nullptr;
   std::array<std::uint64_t, 4> parameters{};
-  std::int64_t info_base = 0;  ///< added to the index at which the kernel reports a failure
+  std::int64_t info_base = 0;  ///< added to the index of a failure that the kernel reports
 };
 
-/// The eight kinds of delegates that a task leaves in the lists of tiles (001 section 6.1).
+/// The eight kinds of task instances (001 section 6.1). Sources are only kinds of Operand, and a
+/// sink is a Sink record: see fire.cpp.
 enum class InstanceKind : std::uint8_t {
-  owner,                          ///< main output, at the place where the task runs
-  native_input,                   ///< input that is at hand at the task's place
-  intranode_alien_input,          ///< input that must be copied from another place of the node
-  internode_alien_input,          ///< input of a task of another node, kept where the input lives
-  native_minor_output,            ///< minor output that lives at the task's place
-  sink_minor_output,              ///< minor output, kept where it lives, written elsewhere
-  intranode_source_minor_output,  ///< the writing end of a sink on the same node
-  internode_source_minor_output,  ///< the writing end of a sink on another node
+  owner,                          ///< main output, at the task's place
+  native_input,                   ///< input that is present at the task's place
+  intranode_alien_input,          ///< input to copy from another place of the node
+  internode_alien_input,          ///< input of another node's task, kept at the input's home
+  native_minor_output,            ///< minor output at the task's place
+  sink_minor_output,              ///< minor output written at another place, kept at its home
+  intranode_source_minor_output,  ///< writing end of a sink on the same node
+  internode_source_minor_output,  ///< writing end of a sink on another node
 };
 
 [[nodiscard]] const char* name(InstanceKind kind);
 
-/// A block of memory as the protocol sees it: block `index` of pool `pool`. `memory/` knows the
-/// address.
+/// Block `index` of pool `pool`; `memory/` knows its address.
 struct BlockRef {
   static constexpr std::int32_t none = -1;
   std::int32_t pool = none;
@@ -77,10 +76,10 @@ struct BlockRef {
   friend constexpr auto operator<=>(const BlockRef&, const BlockRef&) = default;
 };
 
-/// Most accesses of one task.
+/// Accesses per task at most.
 inline constexpr std::size_t accesses_max = 8;
 
-/// The class of each tile of a matrix. Shared: nodes that are simulated together have one.
+/// The class of each tile of a matrix. Shared between nodes that are simulated together.
 using ClassTable = std::shared_ptr<const std::vector<std::int32_t>>;
 
 }  // namespace heddle::protocol

@@ -14,7 +14,7 @@ FrameSpace::FrameSpace(std::uint64_t bytes, std::uint64_t alignment)
 }
 
 std::uint64_t FrameSpace::rounded(std::uint64_t bytes) const {
-  // An empty block has a place, too, so that it needs no special case.
+  // An empty block takes one unit, so it needs no special case.
   const std::uint64_t units = (std::max<std::uint64_t>(bytes, 1) + alignment_ - 1) / alignment_;
   return units * alignment_;
 }
@@ -51,7 +51,7 @@ void FrameSpace::unlist_gap(Extent gap) {
   free_bytes_ -= n.bytes;
 }
 
-/// Makes the beginning of a gap that is in no list a frame; the rest of it is free.
+/// Turns the start of an unlisted gap into a frame; the rest becomes free.
 void FrameSpace::occupy(Extent gap, std::uint64_t bytes, ResidentBlock owner) {
   HEDDLE_DEBUG(node(gap).is_gap() && node(gap).bytes >= bytes);
   const std::uint64_t rest = node(gap).bytes - bytes;
@@ -80,7 +80,7 @@ void FrameSpace::absorb(Extent left, Extent right) {
   recycle(right);
 }
 
-/// A gap that is in no list becomes one with its neighbours, and listed unless it is claimed.
+/// Merges an unlisted gap with its neighbours; lists it unless it is claimed.
 void FrameSpace::free_and_join(Extent gap) {
   const bool listed = node(gap).claimant == no_block;
   if (const Extent after = node(gap).after; joinable(gap, after)) {
@@ -142,7 +142,7 @@ void FrameSpace::drop(Extent claim) {
   const ResidentBlock claimant = node(claim).claimant;
   HEDDLE_DEBUG(claimant != no_block);
   for (Extent e = claim; e != none;) {
-    // Looked up first: a gap that is freed may become part of the gap before it.
+    // Read first: release may merge a gap into the gap before it.
     const Extent after = node(e).after;
     const bool last = after == none || node(after).claimant != claimant;
     node(e).claimant = no_block;

@@ -14,30 +14,31 @@ namespace heddle {
 using ResidentBlock = Index<struct ResidentBlockTag, std::int32_t>;
 inline constexpr ResidentBlock no_block{-1};
 
-/// The addresses [0, bytes) of a device's pool: frames, which hold a block each, and gaps between
-/// them. Knows nothing of contents; whoever asks for a window says what its frames cost.
+/// Address range [0, bytes) of a device's pool: frames, one per block, and gaps between them.
+/// Ignores contents; the caller of cheapest_window() supplies the cost of evicting a frame.
 ///
-/// An extent is a frame or a gap. A window is a run of neighbouring extents; once claimed for a
-/// block, what is in it or is released into it is that block's alone, until the claim is taken (all
-/// of it is one gap by then) or dropped.
+/// An extent is a frame or a gap. A window is a run of neighbouring extents. Once claimed for a
+/// block, everything in it or released into it belongs to that block until the claim is taken (when
+/// it is one gap) or dropped.
 ///
-/// Cost: allocate O(gaps), which is 1 while everything fits; release, claims O(extents concerned);
-/// cheapest_window O(extents). Memory is only allocated when there are more extents than ever.
+/// Cost: allocate O(gaps), which is 1 while everything fits; release and claims O(extents
+/// concerned); cheapest_window O(extents). Allocates only when there are more extents than ever
+/// before.
 ///
 /// Invariant (`is_valid()`), for the extents e in order of address:
 ///   e[0].begin = 0, e[i].begin + e[i].bytes = e[i + 1].begin, the last one ends at bytes;
 ///   begins and bytes are multiples of the alignment, no extent is empty;
 ///   no two neighbours are gaps of the same claimant (or both of none);
-///   the list of gaps holds the unclaimed gaps and nothing else; free_bytes is their sum;
+///   the list of gaps = the unclaimed gaps; free_bytes is their sum;
 ///   the extents of a claimant are neighbours.
 class FrameSpace {
  public:
-  /// Handle of an extent: that of a frame stays until the frame is released, that of a claim (its
-  /// first extent) until the claim is taken or dropped.
+  /// Handle of an extent: a frame's is valid until its release, a claim's (its first extent) until
+  /// the claim is taken or dropped.
   using Extent = std::int32_t;
   static constexpr Extent none = -1;
 
-  /// What it takes to empty a frame. Bytes to write back weigh more than any recency.
+  /// Cost of evicting a frame: bytes to write back first, then recency.
   struct Cost {
     std::uint64_t write_back_bytes = 0;
     std::uint64_t last_use = 0;
@@ -47,37 +48,37 @@ class FrameSpace {
   struct Window {
     Extent first = none;
     Extent last = none;
-    Cost cost;  ///< bytes of all its frames, most recent use of any of them
+    Cost cost;  ///< sum of bytes, most recent use of its frames
     [[nodiscard]] bool valid() const { return first != none; }
   };
 
-  /// `alignment` > 0; what `bytes` has beyond a multiple of it is not used.
+  /// `alignment` > 0; `bytes` is rounded down to a multiple of it.
   FrameSpace(std::uint64_t bytes, std::uint64_t alignment);
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t free_bytes() const { return free_bytes_; }
   [[nodiscard]] std::uint64_t rounded(std::uint64_t bytes) const;
 
-  /// First fit among the unclaimed gaps; `bytes` is rounded. `none` if no gap is large enough.
+  /// First fit among unclaimed gaps; `bytes` is rounded up. `none` if no gap is large enough.
   [[nodiscard]] Extent allocate(std::uint64_t bytes, ResidentBlock owner);
 
-  /// Makes a frame a gap: a free one, or the claimant's.
+  /// Turns a frame into a gap, which belongs to the claimant if the frame is claimed.
   void release(Extent frame);
 
-  /// The cheapest run of unclaimed extents with at least `bytes`: least bytes to write back, then
-  /// least recently used, then lowest address. `cost_of(owner)` is the cost of a frame as
-  /// optional<Cost>, nullopt for one that must stay. Not valid if there is none.
+  /// The cheapest run of unclaimed extents with at least `bytes`: fewest bytes to write back, then
+  /// least recently used, then lowest address. `cost_of(owner)` returns optional<Cost>, nullopt for
+  /// a frame that must stay. The result is not valid if there is none.
   template <class CostOf>
   [[nodiscard]] Window cheapest_window(std::uint64_t bytes, const CostOf& cost_of);
 
-  /// Claims a window for a block that has no claim; the owners of its frames are added to `owners`.
+  /// Claims a window for a block without a claim; appends the owners of its frames to `owners`.
   void claim(const Window& window, ResidentBlock claimant, std::vector<ResidentBlock>& owners);
   /// Whether all frames of a claim are released.
   [[nodiscard]] bool is_complete(Extent claim) const;
-  /// Makes a complete claim the frame of its claimant; what is left over of it is free. The frame's
-  /// handle is `claim`.
+  /// Turns a complete claim into the frame of its claimant, with handle `claim`, and frees the
+  /// remainder.
   void take(Extent claim, std::uint64_t bytes);
-  /// Gives a claim up: its gaps are free, its frames ordinary again.
+  /// Drops a claim: its gaps become free, its frames ordinary.
   void drop(Extent claim);
 
   [[nodiscard]] ResidentBlock owner(Extent extent) const { return node(extent).owner; }
@@ -85,7 +86,7 @@ class FrameSpace {
   [[nodiscard]] std::uint64_t begin(Extent extent) const { return node(extent).begin; }
   [[nodiscard]] std::uint64_t bytes(Extent extent) const { return node(extent).bytes; }
 
-  /// O(extents), for invariants: number of frames, and bytes of gaps that are claimed.
+  /// O(extents), for invariants: number of frames, and bytes of claimed gaps.
   [[nodiscard]] std::size_t frame_count() const;
   [[nodiscard]] std::uint64_t claimed_gap_bytes() const;
   [[nodiscard]] bool is_valid() const;
@@ -98,11 +99,11 @@ class FrameSpace {
     ResidentBlock claimant = no_block;
     Extent before = none;
     Extent after = none;
-    Extent gap_before = none;  ///< in the list of unclaimed gaps
+    Extent gap_before = none;  ///< links in the list of unclaimed gaps
     Extent gap_after = none;
     [[nodiscard]] bool is_gap() const { return owner == no_block; }
   };
-  /// A frame or gap of the window under inspection that no later one outdoes in recency.
+  /// Entry of a monotonic queue: an extent of the window that is more recent than all later ones.
   struct Recent {
     Extent extent;
     std::uint64_t last_use;
@@ -115,7 +116,7 @@ class FrameSpace {
   void list_gap(Extent gap);
   void unlist_gap(Extent gap);
   void occupy(Extent gap, std::uint64_t bytes, ResidentBlock owner);
-  /// Whether `right` follows and is a gap for the same use as the gap `left`.
+  /// Whether `right` follows `left` and both are gaps of the same claimant.
   [[nodiscard]] bool joinable(Extent left, Extent right) const;
   void absorb(Extent left, Extent right);
   void free_and_join(Extent gap);
@@ -124,16 +125,16 @@ class FrameSpace {
   std::uint64_t alignment_;
   std::uint64_t free_bytes_ = 0;
   std::vector<Node> nodes_;
-  std::vector<Extent> unused_;  ///< nodes to be used again
-  Extent front_ = none;         ///< lowest address
-  Extent gaps_ = none;          ///< unclaimed gaps, in no order
+  std::vector<Extent> unused_;  ///< free nodes
+  Extent front_ = none;         ///< at the lowest address
+  Extent gaps_ = none;          ///< unclaimed gaps, unordered
   std::vector<Recent> recent_;  ///< scratch of cheapest_window
 };
 
 template <class CostOf>
 FrameSpace::Window FrameSpace::cheapest_window(std::uint64_t bytes, const CostOf& cost_of) {
-  // For each last extent the shortest window that ends there and suffices: a longer one costs no
-  // less. The most recent use in it is the first of `recent_`, whose entries from `head` on fall.
+  // For each last extent, the shortest sufficient window: a longer one costs no less. Its most
+  // recent use is the front of `recent_`, whose entries decrease from `head` on.
   const auto cost_at = [&](Extent e) -> std::optional<Cost> {
     if (node(e).claimant != no_block) return std::nullopt;
     return node(e).is_gap() ? Cost{} : cost_of(node(e).owner);

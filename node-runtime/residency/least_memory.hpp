@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-/// Bytes that each of a node's devices needs for tasks to advance when not all blocks fit, the
-/// largest of that size: one task's tiles, one of them renamed, and the tiles of copies that wait
-/// for their end at another device.
+/// Minimum bytes per device for progress when not all blocks fit; `largest_block_bytes` is the size
+/// of the largest: one task's tiles, one of them renamed, and the source tiles of copies that wait
+/// for another device.
 [[nodiscard]] inline std::uint64_t least_device_bytes(std::uint64_t largest_block_bytes,
                                                       std::size_t devices) {
   return Residency::minimum_bytes(largest_block_bytes, protocol::accesses_max + 1,

@@ -74,7 +74,7 @@ std::uint64_t Residency::missing_bytes(std::span<const Use> uses) const {
   for (const Use& use : uses) {
     const Block& b = at(use.block);
     if (use.mode == AccessMode::write || b.content == Content::invalid) continue;
-    // What is being evicted will have to come back.
+    // A block being evicted will have to be fetched again.
     const bool here = b.fetching || (b.extent != none && !is_claimed(b));
     if (!here) missing += b.bytes;
   }
@@ -98,7 +98,7 @@ void Residency::set_content(Block& b, Content content) {
 
 bool Residency::is_usable(const Block& b, AccessMode mode) const {
   if (b.extent == none || b.fetching || is_claimed(b)) return false;
-  // A frame may be read while it is written back, but not changed.
+  // A frame being written back may be read but not changed.
   return mode == AccessMode::read || !b.writing_back;
 }
 
@@ -131,7 +131,7 @@ void Residency::unlink(ResidentBlock id) {
 void Residency::link(ResidentBlock id) {
   Block& b = at(id);
   List& list = lists_.at(static_cast<std::size_t>(b.list));
-  // Mostly the newest; what was written back ahead of need is among the oldest.
+  // Usually appended; an early write-back inserts near the front.
   ResidentBlock after = no_block;
   if (list.last != no_block && at(list.last).last_use > b.last_use) {
     after = list.first;
@@ -169,7 +169,7 @@ void Residency::hold(const Use& use) {
   if (++b.pins == 1) unlink(use.block);
 }
 
-/// Undoes hold(). What a frame was given for is not going to happen.
+/// Undoes hold(): the frame will not be used for this purpose.
 void Residency::let_go(ResidentBlock id) {
   Block& b = at(id);
   if (--b.pins > 0) return;
@@ -189,7 +189,7 @@ void Residency::give_frame(ResidentBlock id, Extent extent) {
   statistics_.resident_bytes_max = std::max(statistics_.resident_bytes_max, resident_bytes_);
 }
 
-/// The frame goes, and with it the content unless the backing has it.
+/// Frees the frame; its content is lost unless the backing has it.
 void Residency::take_frame(ResidentBlock id) {
   Block& b = at(id);
   HEDDLE_DEBUG(b.content != Content::modified && !b.fetching && !b.writing_back);
@@ -267,7 +267,7 @@ Residency::TicketId Residency::request(std::span<const Use> uses, Actions& actio
                                [&](const Use& other) { return other.block == use.block; }) == 1,
                  "block {} is used twice", use.block.value());
     if (b.list == ListKind::off || b.list == ListKind::discarded) continue;
-    // It is about to be used: others shall go before it while the request waits.
+    // About to be used: others should be evicted first while the request waits.
     at(use.block).last_use = ++clock_;
     relist(use.block);
   }

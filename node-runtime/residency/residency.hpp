@@ -14,21 +14,20 @@
 
 namespace heddle {
 
-/// Which blocks of one device are in its memory: the coherence directory and the out-of-core
-/// device memory of 000 sections 3.4 and 3.5, as a state machine without threads, clock or device.
+/// Which blocks of a device are in its memory: the coherence directory and the out-of-core device
+/// memory of 000 sections 3.4 and 3.5, as a state machine without threads, clock or device.
 ///
-/// A block has a *frame* (an offset in the device's pool) while it is resident, and, once it was
-/// written back, a *backing* in host memory that the caller keeps. Where its content is, in the
-/// terms of MOESI for the device's copy:
+/// A resident block has a *frame* (an offset in the device's pool); once it has been written back,
+/// it also has a *backing* in host memory, kept by the caller. MOESI states of the device's copy:
 ///
-///   invalid   I        nowhere: never written, or discarded; a frame that is left may be reclaimed
+///   invalid   I        no content: never written, or discarded; a remaining frame may be reclaimed
 ///   modified  M        in the frame only; the backing is absent or stale
 ///   shared    S        in the frame and, equal, in the backing
 ///   backed    I here   in the backing only, which then owns the content (the host's O)
 ///
-/// E has no use: what only the device has, the host has never seen. Transitions:
+/// E is not needed: the host never sees content that is only in the frame. Transitions:
 ///
-///   any      -> modified   a use that writes is released
+///   any      -> modified   a writing use is released
 ///   modified -> shared     its write-back has finished
 ///   shared   -> backed     evicted
 ///   backed   -> shared     its fetch has finished
@@ -44,43 +43,39 @@ namespace heddle {
 /// The host's uses keep to the contract below as the device's do, hold no frame, and wait only for
 /// transfers of their own blocks, which end; so they and the queue never wait for each other.
 ///
-/// Methods that take `actions` are events; what is to be done in consequence is added there. The
-/// caller carries fetches and write-backs out at any time and in any order, and reports their end.
-/// Not thread-safe: the caller serialises.
+/// Methods with a parameter `actions` are events; the resulting actions are added to it. The caller
+/// carries out fetches and write-backs at any time, in any order, and reports their end. Not
+/// thread-safe: the caller serialises.
 ///
-/// *Urgency.* Requests get their space in the order in which they come, so who asks chooses; of the
-/// transfers that are to be done for them the caller does those first whose blocks are the most
-/// urgent then (priority_of()): as urgent as the most urgent of those who hold them, or whose space
-/// they are making room in; what is written back ahead of need is the least of all. A transfer that
-/// others overtake waits for those of more urgent tasks alone. These come to an end, even if what
-/// would lead to more of them waits for this very block (a message, say): then no more are asked
-/// for.
+/// *Urgency.* Requests get space in the order of their calls. Of the pending transfers the caller
+/// does those with the highest priority_of() first: the maximum over the requests that hold the
+/// block or wait for the space it frees; early write-backs come last. A transfer can be overtaken
+/// only by those of more urgent tasks. These are finitely many, even if later ones wait for this
+/// block (through a message, say), since then no more are requested.
 ///
-/// *Contract of users.* From its request (or successful try_acquire) to its release, a block that a
-/// use writes is used by nobody else, and a block that a use reads is not written, discarded or
-/// removed. What is read has a content.
+/// *Contract of users.* From request (or successful try_acquire) to release, a block with a writing
+/// use has no other use, and a block with a reading use is not written, discarded or removed. A
+/// read block has content.
 ///
-/// *Service.* Requests are placed strictly first-in-first-out: a request is *placed* when it holds
+/// *Service.* Requests are placed strictly first-in-first-out. A request is *placed* when it holds
 /// (has pinned) all its blocks and each has a frame or a claim to one; the first that is not placed
-/// is the *head*. Only when nobody waits does a later request take space, so fetches for later
-/// requests use what earlier ones have no need of. Placed requests become ready in any order.
+/// is the *head*. A later request takes space only when none waits, so fetches of later requests
+/// use only what earlier ones do not need. Placed requests become ready in any order.
 ///
-/// *Space* for a block: the lowest gap that suffices; else the cheapest window of gaps and frames
-/// that are neither pinned nor being fetched: fewest bytes to write back, then least recently used
-/// (so discarded frames go first, then clean ones, then modified ones). Where frames of the window
-/// must be written back first, it is claimed for the block: nobody else gets in until it is free.
+/// *Space* for a block: the lowest sufficient gap; else the cheapest window of gaps and frames that
+/// are neither pinned nor being fetched: fewest bytes to write back, then least recently used (so
+/// discarded frames first, then clean, then modified ones). If frames of the window must be written
+/// back first, the window is claimed for the block: no other block enters it.
 ///
 /// *Progress.* A placed request waits only for transfers, which end. The head waits for placed
-/// requests and for pins handed out: both end if every holder releases what it has without waiting
-/// for the head. Then only the head's own blocks and those of others who do wait (a copy that
-/// holds its source until its target is resident) are pinned, P at most; P blocks of at most M
-/// bytes cut a pool of S bytes into at most P + 1 stretches, of (S - P M) / (P + 1) bytes on the
-/// average, so S >= (2 P + 1) M leaves one of M. Where all blocks are of one size M, frames begin
-/// at multiples of M (each at the end of another or of a gap of whole frames), no stretch is
-/// wasted, and S >= (P + 1) M suffices. minimum_bytes() says so; with a smaller pool a request may
-/// prove impossible: the event that finds the head unplaced while nobody else holds anything and
-/// nothing is under way drops it and throws Error(usage). Meanwhile try_acquire may overtake the
-/// head `overtakes_max` times at most.
+/// requests and for pins handed out: both end if every holder releases without waiting for the
+/// head. Then only the head's own blocks and those of holders that do wait (a copy that holds its
+/// source until its target is resident) are pinned, at most P. P blocks of at most M bytes cut a
+/// pool of S bytes into at most P + 1 gaps, of (S - P M) / (P + 1) bytes on average, so S >= (2 P +
+/// 1) M leaves one of M. If all blocks have one size M, frames begin at multiples of M, no gap is
+/// wasted, and S >= (P + 1) M suffices: minimum_bytes(). In a smaller pool a request may be
+/// impossible: the event that finds the head unplaced, no other holder and no transfer drops it and
+/// throws Error(usage). try_acquire may overtake the head at most `overtakes_max` times.
 ///
 /// *Pressure*: somebody waits for space, or the content of some block is in its backing only that
 /// the host has not left there. Neither happens while everything fits, so a run in core moves
@@ -109,36 +104,36 @@ namespace heddle {
 ///   overtakes <= overtakes_max, 0 if placed = size of the queue
 class Residency {
  public:
-  static constexpr std::size_t uses_max = 16;  ///< of one request
-  /// What kernels and copy engines like.
+  static constexpr std::size_t uses_max = 16;  ///< per request
+  /// Alignment for kernels and copy engines.
   static constexpr std::size_t alignment_usual = 256;
 
   enum class Content : std::uint8_t { invalid, modified, shared, backed };
 
-  /// `write`: the content is overwritten as a whole, so it is not fetched.
+  /// `write`: the whole content is overwritten, so it is not fetched.
   struct Use {
     ResidentBlock block;
     protocol::AccessMode mode = protocol::AccessMode::read;
-    protocol::TileId tile{};  ///< that the block holds: said with its transfers, no more
-    /// Of who uses it, as tasks have it: how urgent the block's transfers are meanwhile.
+    protocol::TileId tile{};  ///< tile in the block; only passed on with its transfers
+    /// Priority of the user: that of the block's transfers meanwhile.
     std::int32_t priority = 0;
   };
 
-  /// Never used twice.
+  /// Unique for ever.
   using TicketId = Index<struct ResidencyTicketTag, std::int64_t>;
 
   struct Transfer {
     ResidentBlock block;
-    std::uint64_t offset = 0;  ///< of its frame in the pool
+    std::uint64_t offset = 0;  ///< of the frame in the pool
     std::uint64_t bytes = 0;   ///< as given to add_block
     protocol::TileId tile{};   ///< of the last use
   };
 
   /// Filled by events, cleared by the caller.
   struct Actions {
-    std::vector<Transfer> fetches;      ///< backing to frame; then fetch_finished
-    std::vector<Transfer> write_backs;  ///< frame to backing; then write_back_finished
-    std::vector<TicketId> ready;        ///< all blocks are there and pinned; later release()
+    std::vector<Transfer> fetches;      ///< backing to frame; then call fetch_finished
+    std::vector<Transfer> write_backs;  ///< frame to backing; then call write_back_finished
+    std::vector<TicketId> ready;        ///< all blocks present and pinned; then call release()
     [[nodiscard]] bool empty() const {
       return fetches.empty() && write_backs.empty() && ready.empty();
     }
@@ -152,13 +147,12 @@ class Residency {
   struct Options {
     std::uint64_t bytes = 0;                  ///< of the pool
     std::size_t alignment = alignment_usual;  ///< of frames
-    /// 0..1: modified bytes of the pool, under pressure. Writing back ahead of need begins late: a
-    /// tile that is updated again and again would be written each time, and its next update would
-    /// wait for that.
+    /// Fraction 0..1 of the pool: modified bytes above which, under pressure, early write-backs
+    /// start. High, since a tile that is updated repeatedly would be written each time and delay
+    /// its next update.
     double dirty_share_max = 0.9;
-    std::int32_t early_writes =
-        2;  ///< most write-backs under way when one is started ahead of need
-    std::int32_t overtakes_max = 64;  ///< successful try_acquire's while one head waits
+    std::int32_t early_writes = 2;    ///< early write-backs in flight at most
+    std::int32_t overtakes_max = 64;  ///< successful try_acquire() while a head waits
   };
 
   struct Statistics {
@@ -173,14 +167,14 @@ class Residency {
   enum class BlockSizes : std::uint8_t { equal, mixed };
 
   /// Bytes of a pool that never refuses a request of `uses` blocks of at most `largest_block_bytes`
-  /// while at most `others_pinned` frames are held by those who wait for it. `equal` holds if
-  /// blocks of one size only ever were in the pool. See Progress above.
+  /// while holders that wait for it have at most `others_pinned` frames. `equal`: all blocks ever
+  /// in the pool have one size. See Progress above.
   [[nodiscard]] static std::uint64_t minimum_bytes(std::uint64_t largest_block_bytes,
                                                    std::size_t uses, std::size_t others_pinned,
                                                    BlockSizes sizes = BlockSizes::mixed,
                                                    std::size_t alignment = alignment_usual);
 
-  /// Bytes of the pool that the frame of a block takes.
+  /// Bytes of the pool that a block's frame takes.
   [[nodiscard]] static std::uint64_t frame_bytes(std::uint64_t block_bytes,
                                                  std::size_t alignment = alignment_usual) {
     return FrameSpace(0, alignment).rounded(block_bytes);
@@ -188,31 +182,31 @@ class Residency {
 
   explicit Residency(const Options& options);
 
-  /// A block without content; its frame comes with its first use. Ids are reused.
+  /// A block without content; it gets a frame at its first use. Ids are reused.
   [[nodiscard]] ResidentBlock add_block(std::uint64_t bytes);
-  /// Forgets a block that nobody uses and that is not in transfer: the caller discards it, waits
-  /// for the end of its transfer if there is one (is_in_transfer), and then removes it.
+  /// Removes a block that is not in use or in transfer: discard it, wait for the end of its
+  /// transfer (is_in_transfer), then remove it.
   void remove_block(ResidentBlock id);
 
-  /// Pins all blocks if they can be used at once: resident and in no transfer that forbids it, or
-  /// (to be overwritten) given a gap or a discarded frame while nobody waits. Else false, and
-  /// nobody notices. To be followed by release().
+  /// Pins all blocks if they are usable at once: resident and in no conflicting transfer, or (to be
+  /// overwritten) given a gap or a discarded frame while no request waits. Else returns false
+  /// without effect. Follow it by release().
   [[nodiscard]] bool try_acquire(std::span<const Use> uses) {
     return try_acquire(uses, Overtaking::limited);
   }
-  /// `free`: however many have overtaken the head. For those whose releases the head of another
-  /// node may wait for, as theirs may wait for this one's.
+  /// `free`: not limited by `overtakes_max`. For uses whose release another node's head may wait
+  /// for, while theirs may wait for this head.
   enum class Overtaking : std::uint8_t { limited, free };
   [[nodiscard]] bool try_acquire(std::span<const Use> uses, Overtaking overtaking);
   /// Bytes that would be fetched for these uses now.
   [[nodiscard]] std::uint64_t missing_bytes(std::span<const Use> uses) const;
 
-  /// Queues an acquisition of all of at most `uses_max` distinct blocks; the ticket appears in
+  /// Queues an acquisition of at most `uses_max` distinct blocks; the ticket appears in
   /// Actions::ready, perhaps at once. Throws Error(usage) if the blocks exceed the pool.
   TicketId request(std::span<const Use> uses, Actions& actions);
-  /// Takes a request back; contents are as before. False if it has been handed out.
+  /// Cancels a request; contents are unchanged. False if it was already handed out.
   bool cancel(TicketId ticket, Actions& actions);
-  /// Ends uses that were handed out, with the modes of then; written blocks are modified.
+  /// Ends uses that were handed out, with the same modes; written blocks become modified.
   void release(std::span<const Use> uses, Actions& actions);
 
   /// Asks for blocks on the host: the ticket appears in Actions::ready, perhaps at once, when the
@@ -223,22 +217,23 @@ class Residency {
   /// Bytes that would be written back for these uses on the host now.
   [[nodiscard]] std::uint64_t missing_host_bytes(std::span<const Use> uses) const;
 
-  /// Gives a block without content, which nobody uses, whatever its frame holds, one that costs
-  /// nobody anything if it has none: for readers of what was never written. False if there is none.
+  /// Makes whatever a frame holds the content of an unused block without content, for readers of a
+  /// tile that was never written. Without a frame it gets one that costs no other block anything;
+  /// false if there is none.
   [[nodiscard]] bool adopt_frame(ResidentBlock block);
-  /// The same with what its backing holds.
+  /// The same with the content of its backing.
   void adopt_backing(ResidentBlock block);
-  /// The content is no longer needed; the block is not in use. A transfer under way goes on to its
-  /// end, which the caller still reports.
+  /// The content is no longer needed; the block is not in use. A transfer in flight continues, and
+  /// the caller still reports its end.
   void discard(ResidentBlock id, Actions& actions);
   void fetch_finished(ResidentBlock id, Actions& actions);
   void write_back_finished(ResidentBlock id, Actions& actions);
 
-  /// Where the frame of a resident block begins. Stays while the block is pinned.
+  /// Offset of a resident block's frame; constant while the block is pinned.
   [[nodiscard]] std::uint64_t offset_of(ResidentBlock id) const;
   [[nodiscard]] bool is_resident(ResidentBlock id) const { return at(id).extent != none; }
   [[nodiscard]] bool is_in_transfer(ResidentBlock id) const;
-  /// How urgent a block's transfer is.
+  /// Priority of a block's transfers.
   [[nodiscard]] std::int32_t priority_of(ResidentBlock id) const { return at(id).priority; }
   [[nodiscard]] Content content(ResidentBlock id) const { return at(id).content; }
 
@@ -254,16 +249,16 @@ class Residency {
  private:
   using Extent = FrameSpace::Extent;
   static constexpr Extent none = FrameSpace::none;
-  /// Of transfers that nobody waits for.
+  /// For transfers that no request waits for.
   static constexpr std::int32_t least_urgent = std::numeric_limits<std::int32_t>::min();
   enum class ListKind : std::uint8_t { discarded, clean, dirty, off };
 
   struct Block {
-    std::uint64_t bytes = 0;  ///< as asked for
+    std::uint64_t bytes = 0;  ///< as given to add_block()
     std::uint64_t frame_bytes = 0;
     std::uint64_t last_use = 0;
     Extent extent = none;
-    Extent claim = none;  ///< space that is being emptied for it
+    Extent claim = none;  ///< space being emptied for it
     std::int32_t pins = 0;
     ResidentBlock before = no_block;
     ResidentBlock after = no_block;
@@ -279,7 +274,7 @@ class Residency {
     bool host_writes = false;    ///< one of the uses on the host does
     std::int32_t host_pins = 0;  ///< uses on the host that were handed out
   };
-  /// Blocks that may go, least recently used first.
+  /// Evictable blocks, least recently used first.
   struct List {
     ResidentBlock first = no_block;
     ResidentBlock last = no_block;
@@ -307,7 +302,7 @@ class Residency {
   [[nodiscard]] bool is_claimed(const Block& b) const {
     return b.extent != none && space_.claimant(b.extent) != no_block;
   }
-  /// Whether a holder with this mode may touch the frame now.
+  /// Whether a holder with this mode may access the frame now.
   [[nodiscard]] bool is_usable(const Block& b, protocol::AccessMode mode) const;
 
   void set_content(Block& b, Content content);
@@ -315,7 +310,7 @@ class Residency {
   [[nodiscard]] static bool is_usable_on_host(const Block& b, protocol::AccessMode mode);
   void serve_host(Actions& actions);
   [[nodiscard]] static ListKind list_for(const Block& b);
-  /// Brings the block into the list that its state asks for, at the place that its last use asks.
+  /// Moves the block to the list and position that its state and last use require.
   void relist(ResidentBlock id);
   void unlink(ResidentBlock id);
   void link(ResidentBlock id);
@@ -341,7 +336,7 @@ class Residency {
   void write_back_early(Actions& actions);
   void drop_request(std::size_t index);
   void refuse_head();
-  /// All that an event may have made possible.
+  /// Places and hands out requests that an event has made possible.
   void serve(Actions& actions);
 
   [[nodiscard]] bool blocks_are_valid() const;
@@ -352,10 +347,10 @@ class Residency {
   Options options_;
   FrameSpace space_;
   std::vector<Block> blocks_;
-  std::vector<ResidentBlock> unused_;   ///< ids to be given again
+  std::vector<ResidentBlock> unused_;   ///< ids for reuse
   std::array<List, 3> lists_;           ///< by ListKind
   std::vector<Request> queue_;          ///< not ready, oldest first
-  std::size_t placed_ = 0;              ///< requests from the front of the queue that are placed
+  std::size_t placed_ = 0;              ///< placed requests, at the front of the queue
   std::vector<Request> host_queue_;     ///< of the host, not ready, oldest first
   std::vector<ResidentBlock> victims_;  ///< scratch
   std::uint64_t clock_ = 0;             ///< counts uses

@@ -1,4 +1,4 @@
-// Residency's invariant, as the comment of the class states it.
+// Residency's invariant, as stated at the class.
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ bool Residency::blocks_are_valid() const {
     if (b.pins < 0 || (b.pins > 1 && b.held_as != AccessMode::read)) return false;
     frames += has_frame ? 1U : 0U;
   }
-  // With as many frames as blocks that have one, each frame is that of its block.
+  // As many frames as blocks with one, so each frame belongs to its block.
   return frames == space_.frame_count();
 }
 

@@ -1,4 +1,4 @@
-// How waiting requests get space: the part of Residency that decides.
+// Placement of waiting requests: the part of Residency that assigns space.
 
 #include <algorithm>
 #include <fmt/core.h>
@@ -13,7 +13,7 @@ namespace heddle {
 
 using protocol::AccessMode;
 
-/// A frame that costs nobody anything: a gap, or the place of discarded frames.
+/// A frame at no cost: a gap, or discarded frames.
 Residency::Extent Residency::allocate_unused(ResidentBlock id) {
   const std::uint64_t bytes = at(id).frame_bytes;
   const Extent extent = space_.allocate(bytes, id);
@@ -36,8 +36,8 @@ Residency::Extent Residency::allocate_unused(ResidentBlock id) {
   return window.first;
 }
 
-/// Frames for those of the uses that have none (all are held, these to be overwritten) from unused
-/// space; all or none.
+/// Frames from unused space for the uses without one (all are held, to be overwritten); all or
+/// none.
 bool Residency::take_unused_frames(std::span<const Use> uses) {
   std::array<ResidentBlock, uses_max> given;
   std::size_t count = 0;
@@ -54,8 +54,9 @@ bool Residency::take_unused_frames(std::span<const Use> uses) {
   return true;
 }
 
-/// A frame that is the cheapest window by itself, if that is plain: any window, if no gap suffices,
-/// has a frame, and costs no less than the discarded or else the least recently used clean one.
+/// A single frame that is the cheapest window, if that is obvious: no gap suffices, so any window
+/// has a frame and costs at least as much as the discarded or else the least recently used clean
+/// one.
 ResidentBlock Residency::lone_victim(std::uint64_t bytes) const {
   const auto first_of = [this](ListKind kind) {
     return lists_[static_cast<std::size_t>(kind)].first;
@@ -65,7 +66,7 @@ ResidentBlock Residency::lone_victim(std::uint64_t bytes) const {
   return victim != no_block && at(victim).frame_bytes >= bytes ? victim : no_block;
 }
 
-/// A frame for a held block, or a claim to one. False if there is no window.
+/// Gives a held block a frame, or a claim to one. False if there is no window.
 bool Residency::provide_space(ResidentBlock id, Actions& actions) {
   const std::uint64_t bytes = at(id).frame_bytes;
   Extent extent = space_.allocate(bytes, id);
@@ -83,7 +84,7 @@ bool Residency::provide_space(ResidentBlock id, Actions& actions) {
   const auto cost_of = [this](ResidentBlock other) -> std::optional<FrameSpace::Cost> {
     const Block& b = at(other);
     if (b.pins > 0 || b.fetching) return std::nullopt;
-    // Worse than a clean frame, better than one more write-back.
+    // Costs more than a clean frame, less than another write-back.
     if (b.writing_back) return FrameSpace::Cost{1, b.last_use};
     if (b.content == Content::invalid) return FrameSpace::Cost{};
     return FrameSpace::Cost{b.content == Content::modified ? b.frame_bytes : 0, b.last_use};
@@ -121,9 +122,9 @@ void Residency::try_take_claim(ResidentBlock id, Actions& actions) {
   frame_arrived(id, actions);
 }
 
-/// Holds what the request does not hold yet, as far as there is space. True if it holds all.
+/// Holds further blocks of the request as space permits. True if it holds all.
 bool Residency::place(Request& request, Actions& actions) {
-  // First what is there, lest it make room for the rest.
+  // First those that are resident, so that they are not evicted for the rest.
   for (std::size_t i = 0; i < request.count; ++i) {
     const Block& b = at(request.uses[i].block);
     if (request.holds(i) || (b.extent == none && b.claim == none) || is_claimed(b)) continue;
@@ -135,7 +136,7 @@ bool Residency::place(Request& request, Actions& actions) {
     if (request.holds(i)) continue;
     const Use& use = request.uses[i];
     if (is_claimed(at(use.block))) {
-      complete = false;  // on its way out; it comes back when it has gone
+      complete = false;  // being evicted; it is fetched again afterwards
       continue;
     }
     hold(use);

@@ -8,38 +8,36 @@
 
 namespace heddle {
 
-/// The ready tasks of a device whose tiles are not all in its memory, and which of its tasks is the
-/// next: how a device's manager serves them (000 section 3.5), without thread, clock or memory. The
-/// runtime's managers and the simulator's ask it.
+/// Ready tasks of a device that lack tiles in its memory, and the choice of its next task (000
+/// section 3.5), without thread, clock or memory. Used by the runtime's device managers and the
+/// simulator. Not thread-safe: one manager's.
 ///
-/// A task is *ready* in the queue of its place; *waiting* when it was taken and lacked tiles;
-/// *ahead* when its tiles were asked for; *arrived* when they have come, and are held for it.
-/// Waiting and arrived ones are in the order of priorities, those of one priority first in, first
-/// out.
+/// States of a task: *ready* in the queue of its place; *waiting*: taken, lacks tiles; *ahead*: its
+/// tiles are requested; *arrived*: its tiles are present and held for it. Waiting and arrived tasks
+/// are in order of priority, then first-in-first-out.
 ///
-/// Progress: whoever waits is asked for at last. The most urgent waiting task is, as soon as fewer
-/// than `ahead_max` are ahead (which arrive, by Residency's progress) and what is under way is not
-/// more urgent by more than a span; that ends, and counts no longer after `front_pause_ns`. Not
-/// thread-safe: of one manager.
+/// Progress: every waiting task is requested eventually. The most urgent one is requested as soon
+/// as fewer than `ahead_max` are ahead (these arrive, by Residency's progress) and no work in
+/// progress is more urgent by more than a span; that work ends, and counts for at most
+/// `front_pause_ns` longer.
 class WaitingTasks {
  public:
   using Task = protocol::Task;
 
-  /// Tasks that wait at a time: enough to find among them those that share what is there.
+  /// Waiting tasks at most: enough to find some that share resident tiles.
   static constexpr std::size_t waiting_max = 256;
-  /// Enough to keep the link busy while kernels run. They are given room in the order in which they
-  /// were asked for, so each of them is what a more urgent task waits for; of their transfers the
-  /// most urgent go first.
+  /// Enough to keep the link busy while kernels run. They get space in the order of their requests,
+  /// so a more urgent task waits for all of them; their transfers go by priority.
   static constexpr std::size_t ahead_max = 4;
-  /// A chain of urgent tasks pauses no longer than this between two of them.
+  /// Longest gap between two tasks of an urgent chain.
   static constexpr std::int64_t front_pause_ns = 1'000'000;
-  /// Below any task's priority.
+  /// Lower than any task's priority.
   static constexpr std::int32_t nothing = -1;
 
-  /// The next task above a priority that can run: one that has arrived, or else the most urgent one
-  /// that has waited for tiles which are there now, or else one that is ready. Null without one.
-  /// `acquires(task)`: whether all its tiles are there, which are held from then on; it is not
-  /// asked for one that has arrived. `take_ready(above)`: the most urgent ready task, or null.
+  /// The next runnable task with priority > `above`: an arrived one, else the most urgent waiting
+  /// one whose tiles are now present, else a ready one; null without one. `acquires(task)` holds
+  /// all tiles of a task if present; it is not called for arrived tasks. `take_ready(above)`: the
+  /// most urgent ready task, or null.
   template <class Acquires, class TakeReady>
   [[nodiscard]] Task* next(std::int32_t above, const Acquires& acquires,
                            const TakeReady& take_ready) {
@@ -57,19 +55,19 @@ class WaitingTasks {
     return nullptr;
   }
 
-  /// Some tiles were released, or have come: waiting tasks may find all of theirs.
+  /// Tiles were released or have arrived: waiting tasks may be runnable.
   void look_again() { looks_again_ = true; }
 
-  /// The tiles of a task that was ahead have come.
+  /// The tiles of a task that was ahead have arrived.
   void arrive(Task& task);
 
-  /// How urgent what is under way is: what streams hold, at most of that priority, and what has
-  /// arrived. A chain of tasks with pauses between them counts as under way for a while longer.
+  /// Updates the priority of the work in progress: that of streams, at most `of_streams`, and of
+  /// arrived tasks. A chain of tasks counts as in progress during short gaps.
   void follow_front(std::int32_t of_streams, std::int64_t now_ns);
 
-  /// The most urgent waiting task, whose tiles the caller is to ask for, so that they come while
-  /// others compute; it is ahead then. Null without one, and where is_held_back(). `span_of(task)`:
-  /// how much less urgent than what is under way it may be.
+  /// The most urgent waiting task, now ahead: the caller requests its tiles, so that they arrive
+  /// during computation. Null without one, or if is_held_back(). `span_of(task)`: how much lower
+  /// than the work in progress its priority may be.
   template <class SpanOf>
   [[nodiscard]] Task* ask(const SpanOf& span_of) {
     is_held_back_ = false;
@@ -80,14 +78,14 @@ class WaitingTasks {
     ++ahead_;
     return take(waiting_, 0);
   }
-  /// The last ask() had a task, which is less urgent by more than its job's span than what is under
-  /// way: it may be asked for when that has paused for `front_pause_ns`.
+  /// The last ask() held a task back whose priority was lower than that of the work in progress by
+  /// more than its job's span; it may be requested `front_pause_ns` after that work.
   [[nodiscard]] bool is_held_back() const { return is_held_back_; }
 
-  /// Tasks without all of their tiles.
+  /// Tasks that lack tiles.
   [[nodiscard]] std::size_t count() const { return waiting_.size() + ahead_; }
   [[nodiscard]] bool has_waiting() const { return !waiting_.empty(); }
-  /// None is here at all.
+  /// No task in any state.
   [[nodiscard]] bool empty() const { return count() == 0 && arrived_.empty(); }
 
  private:
@@ -104,9 +102,9 @@ class WaitingTasks {
   std::vector<Task*> waiting_;
   std::vector<Task*> arrived_;
   std::size_t ahead_ = 0;
-  std::int32_t front_ = nothing;  ///< priority of the most urgent task under way lately
-  std::int64_t front_ns_ = 0;     ///< when it was
-  bool looks_again_ = false;      ///< since the last look, some of `waiting_` may be able to run
+  std::int32_t front_ = nothing;  ///< highest recent priority of work in progress
+  std::int64_t front_ns_ = 0;     ///< time at which it was seen
+  bool looks_again_ = false;      ///< some of `waiting_` may be runnable
   bool is_held_back_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// First word of a file as a number; nullopt for "max", a negative number or no such file.
+/// First number of a file; nullopt for "max", a negative number, or a missing file.
 std::optional<std::uint64_t> read_number(const fs::path& path) {
   std::ifstream file(path);
   std::int64_t value = 0;
@@ -18,7 +18,7 @@ std::optional<std::uint64_t> read_number(const fs::path& path) {
   return static_cast<std::uint64_t>(value);
 }
 
-/// Bytes that a group could give back at once, which count as used: clean file pages.
+/// Clean file cache of a group, which counts as used but can be reclaimed at once.
 std::uint64_t reclaimable_bytes(const fs::path& group, const std::string& key) {
   std::ifstream file(group / "memory.stat");
   std::string name;
@@ -67,8 +67,8 @@ void apply_version_1_memory(CgroupLimits& limits, const fs::path& group) {
                reclaimable_bytes(group, "total_inactive_file"));
 }
 
-/// Calls `apply` for the group and each one above it, the root included. Inside a container the
-/// group's own path may not exist below `root`; the root then stands for it.
+/// Calls `apply` for the group and all its ancestors, the root included. Inside a container the
+/// group's own path may not exist below `root`; the root then replaces it.
 template <class Apply>
 void for_each_group(const fs::path& root, const std::string& path, const Apply& apply) {
   fs::path relative = fs::path(path).relative_path();

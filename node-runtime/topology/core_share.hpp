@@ -9,33 +9,31 @@
 
 namespace heddle {
 
-/// The hardware threads that a process may use, one bit each; numbers past the last bit are left
-/// out.
+/// Bit mask of the hardware threads that a process may use; higher numbers are ignored.
 using CpuMask = std::array<std::uint64_t, 16>;
 
 [[nodiscard]] CpuMask mask_of(std::span<const CpuCore> cores);
 
-/// How the processes of a host divide its cores. A launcher may have bound each to cores of its
-/// own, or none of them, so that all see the same.
+/// How the processes of a host divide its cores, whether the launcher has bound them or not.
 struct CoreShare {
-  std::int32_t sharers = 1;   ///< processes that may use some of this one's cores, with itself
-  std::int32_t position = 0;  ///< this one's number among them
+  std::int32_t sharers = 1;   ///< processes that share any core with this one, including itself
+  std::int32_t position = 0;  ///< index of this process among them
   bool divisible = true;      ///< all of them may use the same cores
-  /// This process's part of `cores`, all that may be used: an even share. Empty where the sets of
-  /// cores overlap in parts, or where there are fewer than `wanted` for each.
+  /// This process's even share of `cores`, all usable ones. Empty if the processes' sets of cores
+  /// overlap partially, or if a share has fewer than `wanted` cores.
   [[nodiscard]] std::vector<CpuCore> part_of(std::span<const CpuCore> cores,
                                              std::int32_t wanted) const;
 };
 
-/// Of a process's part, the first of which its workers are bound to, where its other threads may
-/// run: on the cores that `workers` leave, where there is one for each of `others`; otherwise on
-/// all. A thread that went to a core whose worker slept has it for a slice of some ms after that
-/// worker has woken, as the worker cannot go elsewhere.
+/// Cores for the other threads of a process whose first `workers` cores of `part` have workers
+/// bound to them: the remaining cores if there is one for each of `others`, else all. A thread that
+/// moved to a sleeping worker's core would keep it for a scheduler slice of some ms after the
+/// worker wakes, since a bound worker cannot migrate.
 [[nodiscard]] std::span<const CpuCore> cores_beside_workers(std::span<const CpuCore> part,
                                                             std::int32_t workers,
                                                             std::int32_t others);
 
-/// Of process `self` among those of one host, from the masks of all.
+/// Share of process `self`, from the masks of all processes of the host.
 [[nodiscard]] CoreShare share_cores(std::span<const CpuMask> masks, std::size_t self);
 
 }  // namespace heddle

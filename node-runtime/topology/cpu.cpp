@@ -28,7 +28,7 @@ struct BitmapDeleter {
 };
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
 
-/// For sched_getaffinity and its kin; grows until the kernel is content.
+/// Mask for sched_getaffinity and similar calls; grows until it is large enough for the kernel.
 class CpuSet {
  public:
   explicit CpuSet(std::size_t count)
@@ -63,7 +63,7 @@ Topology load_topology() {
   return topology;
 }
 
-/// Hardware threads that neither a control group nor the binding of the process excludes.
+/// Hardware threads that neither a control group nor the process's binding excludes.
 Bitmap usable_threads(hwloc_topology* topology) {
   Bitmap usable(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
   const Bitmap bound(hwloc_bitmap_alloc());
@@ -75,8 +75,8 @@ Bitmap usable_threads(hwloc_topology* topology) {
   return usable;
 }
 
-/// The largest cache that the object is under, of all on their level; its package where the system
-/// hides caches.
+/// Index of the outermost cache above the object among those of its level; its package where the
+/// system hides caches.
 std::int32_t last_cache_above(hwloc_topology* topology, hwloc_obj* object) {
   for (const hwloc_obj_type_t type : {HWLOC_OBJ_L5CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L3CACHE,
                                       HWLOC_OBJ_L2CACHE, HWLOC_OBJ_PACKAGE}) {
@@ -86,11 +86,11 @@ std::int32_t last_cache_above(hwloc_topology* topology, hwloc_obj* object) {
   return 0;
 }
 
-/// Objects of `type` as cores: those that have a usable thread.
+/// Objects of `type` with a usable thread, as cores.
 std::vector<CpuCore> find_cores(hwloc_topology* topology, hwloc_obj_type_t type,
                                 const hwloc_bitmap_s* usable) {
   std::vector<CpuCore> cores;
-  // Logical order is a walk of the tree: neighbours share the most.
+  // Logical order walks the tree, so neighbours share the most.
   for (hwloc_obj* object = hwloc_get_next_obj_by_type(topology, type, nullptr); object != nullptr;
        object = hwloc_get_next_obj_by_type(topology, type, object)) {
     CpuCore core;
@@ -115,7 +115,7 @@ std::vector<CpuCache> find_caches(hwloc_topology* topology, std::span<const CpuC
   std::vector<CpuCache> caches;
   for (const hwloc_obj_type_t type : {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
                                       HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE}) {
-    // The cache above the first usable core.
+    // Caches above the first usable core.
     const auto first = static_cast<unsigned>(cores.front().hardware_threads.front());
     const hwloc_obj* cache = hwloc_get_ancestor_obj_by_type(
         topology, type, hwloc_get_pu_obj_by_os_index(topology, first));
@@ -138,7 +138,7 @@ std::string find_model(hwloc_topology* topology) {
   return model == nullptr ? "unknown processor" : model;
 }
 
-/// A row of /proc/meminfo in bytes, 0 when it is not there.
+/// A row of /proc/meminfo in bytes; 0 if absent.
 std::uint64_t memory_row(const std::string& key) {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -155,7 +155,7 @@ CpuTopology CpuTopology::detect() {
   CpuTopology found;
   found.model_ = find_model(topology.get());
   found.cores_ = find_cores(topology.get(), HWLOC_OBJ_CORE, usable.get());
-  if (found.cores_.empty()) {  // a machine that does not tell its cores
+  if (found.cores_.empty()) {  // the machine does not report cores
     found.cores_ = find_cores(topology.get(), HWLOC_OBJ_PU, usable.get());
   }
   if (found.cores_.empty()) {
@@ -226,7 +226,7 @@ std::vector<std::int32_t> current_thread_binding() {
   for (std::size_t count = 1024; count <= std::size_t{1} << 20; count *= 4) {
     CpuSet set(count);
     const int code = ::pthread_getaffinity_np(::pthread_self(), set.bytes(), set.get());
-    if (code == EINVAL) continue;  // the kernel knows more processors
+    if (code == EINVAL) continue;  // the kernel has more processors than the mask
     if (code != 0) fail("asking for a thread's binding", code);
     std::vector<std::int32_t> threads;
     for (std::size_t cpu = 0; cpu < set.count(); ++cpu) {
@@ -238,7 +238,7 @@ std::vector<std::int32_t> current_thread_binding() {
 }
 
 void name_current_thread(const std::string& name) {
-  // The only error there could be is a name that is too long.
+  // The only possible error is a name that is too long.
   ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
 }
 

@@ -19,7 +19,7 @@ std::string link_target(const fs::path& path) {
   return fs::read_symlink(path, unreadable).string();
 }
 
-/// Calls `visit` with each entry; a folder that cannot be read has none.
+/// Calls `visit` for each entry; skips an unreadable folder.
 template <class Visit>
 void for_each_entry(const fs::path& folder, const Visit& visit) {
   std::error_code failure;
@@ -29,7 +29,7 @@ void for_each_entry(const fs::path& folder, const Visit& visit) {
   }
 }
 
-/// A process's name as the system keeps it: 15 bytes, so control daemon and server look alike.
+/// Process names are cut to 15 bytes, so control daemon and server look alike.
 bool is_mps(const fs::path& process) {
   const std::string number = process.filename().string();
   if (!std::all_of(number.begin(), number.end(), [](unsigned char c) { return std::isdigit(c); })) {

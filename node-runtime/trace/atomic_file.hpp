@@ -9,27 +9,27 @@
 
 namespace heddle::trace {
 
-/// A file that appears under its name at once and complete, or not at all: written under a
-/// temporary name beside it ("x.json.<process id>.heddle-part") and renamed. An older file of the
-/// name stays until then, and leaves its mode, owner and links (base/replacement.hpp). One thread.
+/// A file that appears under its name complete or not at all: written as a temporary file beside it
+/// ("x.json.<process id>.heddle-part") and renamed. An older file of that name stays until then and
+/// passes on its mode, owner and links (base/replacement.hpp). Not thread-safe.
 class AtomicFile {
  public:
-  /// Throws Error(usage) that names the file and the reason when it cannot be made
+  /// Throws Error(usage) with the file and the reason if it cannot be created
   /// (check_output_path()).
   explicit AtomicFile(std::string path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
-  /// Removes the temporary file unless it was committed.
+  /// Removes the temporary file unless committed.
   ~AtomicFile();
 
-  /// The name that this process uses meanwhile.
+  /// The temporary name in this process.
   [[nodiscard]] static std::string temporary_path_of(const std::string& path);
 
-  /// Appends. Throws Error with the system's reason (code_of_write_failure(): a full disk).
+  /// Appends. Throws Error with the system's reason (code_of_write_failure()).
   void write(std::span<const std::byte> bytes) { sink_->write(bytes); }
   [[nodiscard]] FileSink& sink() { return *sink_; }
 
-  /// Gives the file its name; the last call. Throws Error.
+  /// Renames the file to its final name; the last call. Throws Error.
   void commit();
 
  private:

@@ -27,19 +27,19 @@ namespace heddle::trace {
 
 namespace {
 
-/// As it has to be inside a JSON string; bytes that are no UTF-8 become U+FFFD.
+/// Escapes for a JSON string; invalid UTF-8 becomes U+FFFD.
 std::string escaped(std::string_view text) {
   const std::string whole =
       nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return whole.substr(1, whole.size() - 2);
 }
 
-/// The viewer's colours for kernels; viewers that know none of these names choose for themselves.
+/// The viewer's colour names for kernels; other viewers choose their own.
 constexpr std::array<std::string_view, 8> colors{
     "thread_state_running", "rail_response",   "rail_animation",        "rail_load",
     "cq_build_running",     "cq_build_passed", "vsync_highlight_color", "startup"};
 
-/// Writes a slice's members behind those that are there; "args" is left open.
+/// Appends a slice's members to those written; leaves "args" open.
 class JsonSlice final : public SliceSink {
  public:
   explicit JsonSlice(FileText& json) : json_(json) {}
@@ -72,7 +72,7 @@ class JsonSlice final : public SliceSink {
   bool is_first_ = true;
 };
 
-/// Gives the trace at a place of the merge; the reference is good until the next call.
+/// Loads the trace at an index of the merge; the reference is valid until the next call.
 using Load = std::function<const NodeTrace&(std::size_t)>;
 
 class ChromeExport {
@@ -203,10 +203,10 @@ class ChromeExport {
     }
   }
 
-  /// Time 0 is half a nanosecond before the first event, hence the last digit. Perfetto multiplies
-  /// microseconds by 1000 in double precision and cuts off the rest; a time that were a whole
-  /// number of nanoseconds could so lose one, and a slice that begins where another ends would
-  /// overlap it and be dropped.
+  /// Time 0 is half a nanosecond before the first event, hence the trailing digit. Perfetto
+  /// multiplies microseconds by 1000 in double precision and truncates, so a whole number of
+  /// nanoseconds could lose one; a slice that begins where another ends would then overlap it and
+  /// be dropped.
   void put_time(std::int64_t ns) { json_.microseconds(ns - survey_.origin_ns()) << '5'; }
 
   void begin_event() {
@@ -237,7 +237,7 @@ ExportSummary merge_to_chrome(const std::vector<std::filesystem::path>& node_fil
   const Load load = [&](std::size_t i) -> const NodeTrace& {
     if (loaded != i) {
       loaded.reset();
-      current = {};  // before the next one is read
+      current = {};  // freed before the next one is read
       current = read_node_file(node_files[i]);
       loaded = i;
     }

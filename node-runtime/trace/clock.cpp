@@ -7,7 +7,7 @@ namespace heddle::trace {
 
 void ClockBounds::add(std::int64_t first_came_ns, std::int64_t first_left_ns, std::int64_t came_ns,
                       std::int64_t left_ns) {
-  // Node 0 came before this node left, and this node came before node 0 left.
+  // Both entered before either left.
   low_ = std::max(low_, first_came_ns - left_ns);
   high_ = std::min(high_, first_left_ns - came_ns);
 }

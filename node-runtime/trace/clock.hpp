@@ -8,25 +8,26 @@
 
 namespace heddle::trace {
 
-/// The one clock of all traces.
+/// The clock of all traces.
 using heddle::now_ns;
 
-/// One comparison of this node's clock with node 0's: at `local_ns` of this node, node 0's clock
-/// showed `local_ns + offset_ns`.
+/// A comparison of clocks: at `local_ns` on this node, node 0's clock showed `local_ns +
+/// offset_ns`.
 struct ClockOffset {
   std::int64_t local_ns = 0;
   std::int64_t offset_ns = 0;
   friend bool operator==(const ClockOffset&, const ClockOffset&) = default;
 };
 
-/// What is known of this node's clock against node 0's from moments at which both took part in
-/// something that nobody leaves before all have come.
+/// Bounds on the offset between this node's clock and node 0's, from synchronisations that no node
+/// leaves before all have entered.
 class ClockBounds {
  public:
-  /// One such: when node 0 came and left, by its clock, and when this node did, by its own.
+  /// Adds a synchronisation: when node 0 entered and left, by its clock, and when this node did, by
+  /// its own.
   void add(std::int64_t first_came_ns, std::int64_t first_left_ns, std::int64_t came_ns,
            std::int64_t left_ns);
-  /// In the middle of what is possible; wrong by half of the shortest such moment at most.
+  /// Midpoint of the possible offsets; its error is at most half the shortest synchronisation.
   [[nodiscard]] std::int64_t offset_ns() const;
 
  private:
@@ -34,9 +35,8 @@ class ClockBounds {
   std::int64_t high_ = std::numeric_limits<std::int64_t>::max() / 2;
 };
 
-/// The time of node 0's clock when this node's showed `local_ns`. `offsets` are ordered by time;
-/// between two of them the offset is interpolated, before the first and after the last it is
-/// theirs; none at all means that the clocks agree.
+/// Node 0's time when this node's clock showed `local_ns`. `offsets` are ordered by time; they are
+/// interpolated linearly and constant outside. No offsets: the clocks agree.
 [[nodiscard]] std::int64_t to_node0_ns(std::span<const ClockOffset> offsets, std::int64_t local_ns);
 
 }  // namespace heddle::trace

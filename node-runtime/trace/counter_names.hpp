@@ -7,21 +7,21 @@
 #include <string_view>
 #include <system_error>
 
-/// Counters (CounterRecord) whose names more than one reads.
+/// Names of counters (CounterRecord) with several users.
 namespace heddle::trace {
 
-/// The counter of tasks that workers may begin, of the host's place.
+/// Counter of ready tasks of the host's place.
 inline constexpr std::string_view ready_tasks_name = "ready tasks";
 
 inline constexpr std::string_view generated_prefix = "generated, job ";
 
-/// The name of the counter by which the generation thread says how far it is in a job: its value is
-/// the order (TaskRecord) of the last item that was there by then.
+/// Counter of the generation thread's progress in a job; its value is the order (TaskRecord) of the
+/// last generated item.
 [[nodiscard]] inline std::string generated_name(std::int32_t job) {
   return std::string(generated_prefix) + std::to_string(job);
 }
 
-/// The job of a counter with such a name; nothing: it is another counter.
+/// The job of a counter with such a name; nothing for another counter.
 [[nodiscard]] inline std::optional<std::int32_t> job_of_generated(std::string_view name) {
   if (!name.starts_with(generated_prefix)) return std::nullopt;
   name.remove_prefix(generated_prefix.size());

@@ -19,7 +19,7 @@ constexpr std::string_view columns =
     "kind,node,thread,name,job,order,priority,start_us,end_us,matrix,tile,version,from,to,bytes,"
     "stream\n";
 
-/// A text as a field: quoted where it has to be.
+/// A CSV field, quoted if necessary.
 std::string field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string quoted = "\"";
@@ -27,7 +27,7 @@ std::string field(std::string_view text) {
   return quoted + '"';
 }
 
-/// A number that is empty where it does not apply.
+/// A number, or an empty field if not applicable.
 template <class Number>
 std::string number(Number value) {
   return value < 0 ? std::string() : fmt::format("{}", value);
@@ -55,7 +55,7 @@ class CsvWriter {
   }
 
  private:
-  /// What stands behind the thread's name, but for the times.
+  /// The fields behind the thread's name, except the times.
   struct Line {
     std::string_view kind;
     std::string_view name;

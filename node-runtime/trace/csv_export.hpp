@@ -8,9 +8,9 @@
 
 namespace heddle::trace {
 
-/// Writes the records of the nodes of one run as a table, comma-separated (RFC 4180), for other
-/// programs: a line for each task, wait, copy, message's end, fragment and value of a counter, by
-/// node and thread in the order of recording. The first line names the columns:
+/// Writes the records of a run as comma-separated values (RFC 4180): a line for each task, wait,
+/// copy, end of a message, fragment and counter value, by node and thread in the order of
+/// recording. The first line names the columns:
 ///
 ///   kind               task, wait, copy, send, receive, fragment or counter
 ///   node, thread
@@ -20,13 +20,13 @@ namespace heddle::trace {
 ///   start_us, end_us   on node 0's clock, from the first record of the run on
 ///   matrix, tile       `tile` counts tiles column by column
 ///   version
-///   from, to           places of a copy (0: the host), nodes of a message; `to` alone: the place
+///   from, to           places of a copy (0: the host), nodes of a message; only `to`: the place
 ///                      of a task or counter
 ///   bytes              or a counter's value
 ///   stream             of the device that ran the task, from 0 on
 ///
-/// What does not apply is empty. The file appears complete or not at all. Returns the lines behind
-/// the first. Throws Error as merge_to_chrome() does.
+/// Fields that do not apply are empty. The file appears complete or not at all. Returns the number
+/// of lines after the first. Throws Error as merge_to_chrome() does.
 std::uint64_t write_csv(const std::vector<NodeTrace>& traces, const std::filesystem::path& output);
 
 }  // namespace heddle::trace

@@ -9,7 +9,7 @@
 
 #include "node-runtime/trace/record.hpp"
 
-/// The framing of a node's file; node_file.hpp describes the whole. For readers and writers only.
+/// Framing of a node's file (node_file.hpp), for its readers and writers only.
 namespace heddle::trace::format {
 
 inline constexpr std::array<char, 8> magic{'H', 'E', 'D', 'D', 'L', 'E', 'T', 'R'};
@@ -50,8 +50,7 @@ struct ChunkHeader {
 };
 static_assert(sizeof(ChunkHeader) == 24);
 
-/// What `header.checksum` is to be. Words of eight bytes, the last one filled up with zeros; made
-/// to notice damage, not to withstand malice.
+/// Value of `header.checksum`, over 8-byte words padded with zeros; detects damage, not tampering.
 [[nodiscard]] inline std::uint64_t checksum_of(const ChunkHeader& header,
                                                std::span<const std::byte> payload) {
   std::uint64_t sum = 0;

@@ -7,26 +7,26 @@
 
 namespace heddle::trace {
 
-/// A file that is made anew and written front to back, through a buffer. One thread at a time. Not
-/// synchronised with the disk: a trace need not outlive the machine.
+/// A new file, written sequentially through a buffer. Not thread-safe. Does not fsync: a trace need
+/// not survive a crash of the machine.
 class FileSink {
  public:
-  /// Makes the file `path`, or empties it; `name` is what errors call it. Throws Error(usage) with
-  /// the system's reason.
+  /// Creates or truncates `path`; `name` is used in errors. Throws Error(usage) with the system's
+  /// reason.
   FileSink(const std::string& path, std::string name);
   explicit FileSink(const std::string& path) : FileSink(path, path) {}
-  /// Takes a file that is open.
+  /// Takes over an open file descriptor.
   FileSink(int file, std::string name);
   FileSink(const FileSink&) = delete;
   FileSink& operator=(const FileSink&) = delete;
-  /// Closes it; what was not flushed is lost.
+  /// Closes the file; unflushed data is lost.
   ~FileSink();
 
-  /// Appends. Throws Error with the system's reason (code_of_write_failure(): a full disk).
+  /// Appends. Throws Error with the system's reason (code_of_write_failure()).
   void write(std::span<const std::byte> bytes);
-  /// What was written is the system's now: it outlives this process. Throws Error likewise.
+  /// Passes all data to the system, so that it survives this process. Throws Error.
   void flush();
-  /// Flushes; the last call. Throws Error likewise.
+  /// Flushes and closes; the last call. Throws Error.
   void close();
 
  private:
@@ -40,7 +40,7 @@ class FileSink {
   int file_ = -1;
 };
 
-/// Throws Error(usage) when `path` is there and no regular file.
+/// Throws Error(usage) if `path` exists and is not a regular file.
 void refuse_what_is_no_file(const std::string& path);
 
 }  // namespace heddle::trace

@@ -11,23 +11,23 @@
 
 namespace heddle::trace {
 
-/// `text` with U+FFFD for bytes that are no UTF-8.
+/// `text` with U+FFFD for invalid UTF-8.
 [[nodiscard]] std::string as_utf8(std::string_view text);
 
-/// The texts of one node, prepared once for a format so that records can be written by copying.
+/// The texts of one node, escaped once for a format so that records only copy them.
 class Labels {
  public:
-  /// Makes of a name what may stand in the format.
+  /// Escapes a name for the format.
   using Prepare = std::string (*)(std::string_view);
   Labels(const NodeTrace& trace, Prepare prepare);
 
   [[nodiscard]] std::string_view name(NameId id) const { return names_[id.value()]; }
-  /// One of `count` for each kernel, the same on all nodes and in all runs.
+  /// An index below `count` for each kernel, the same on all nodes and in all runs.
   [[nodiscard]] std::size_t color(NameId kernel, std::size_t count) const;
 
   /// "gsmm (5, 3)", "fine gsmm (5, 3)"
   void put_task(Text& to, const TaskRecord& task) const;
-  /// "A (5, 3)", as far as it is known
+  /// "A (5, 3)", or what is known of it
   void put_tile(Text& to, const Tile& tile) const;
   /// "ready tasks, device 0"
   void put_counter(Text& to, const CounterRecord& counter) const;

@@ -54,7 +54,7 @@ void MessageFlows::match() {
 
 void MessageFlows::pair(const Message& sent, const Message& received) {
   ++counts_.matched;
-  // Not on the edges of the slices: what happens there at the same time may come before or after.
+  // Strictly inside the slices: viewers may order events at their edges either way.
   const std::int64_t leaves = sent.start + (sent.end - sent.start > 1 ? 1 : 0);
   const std::int64_t arrives = received.end - 1;
   if (arrives < leaves) {

@@ -10,7 +10,7 @@
 
 namespace heddle::trace {
 
-/// Where a record is: trace (in the order given to the merge), thread and position there.
+/// Position of a record: trace (in the order given to the merge), thread, index.
 struct RecordPlace {
   std::size_t trace = 0;
   std::size_t thread = 0;
@@ -18,31 +18,31 @@ struct RecordPlace {
   friend auto operator<=>(const RecordPlace&, const RecordPlace&) = default;
 };
 
-/// One end of an arrow between a send and its receive.
+/// One end of an arrow from a send to its receive.
 struct FlowEnd {
   RecordPlace place;
   std::uint64_t id = 0;   ///< the same at both ends, from 1
-  std::int64_t time = 0;  ///< inside the slice of the record
+  std::int64_t time = 0;  ///< inside the record's slice
 };
 
-/// Finds the receive of each send: same job, tile, version and pair of nodes; where several are
-/// alike, the first with the first by time. Messages whose other end was not recorded stay alone.
+/// Matches sends to receives: same job, tile, version and pair of nodes; several alike in order of
+/// time. Messages whose other end was not recorded have no arrow.
 ///
-/// Use: add() for every trace, match() once, then find(). One thread.
+/// Use: add() for every trace, match() once, then find(). Not thread-safe.
 class MessageFlows {
  public:
   struct Counts {
     std::uint64_t matched = 0;
     std::uint64_t lone_sends = 0;
     std::uint64_t lone_receives = 0;
-    std::uint64_t backwards = 0;  ///< ended before they began: clocks are not aligned; no arrow
+    std::uint64_t backwards = 0;  ///< ended before they began (clocks not aligned); no arrow
   };
 
-  /// `index` is the trace's place in the merge; times are put on node 0's clock.
+  /// `index` is the trace's position in the merge; times are converted to node 0's clock.
   void add(std::size_t index, const NodeTrace& trace);
   void match();
   [[nodiscard]] const Counts& counts() const { return counts_; }
-  /// The arrow's end at this record, if it has one.
+  /// The arrow's end at this record, if any.
   [[nodiscard]] std::optional<FlowEnd> find(const RecordPlace& place) const;
 
  private:
@@ -61,8 +61,7 @@ class MessageFlows {
   Counts counts_;
 };
 
-/// Start and end of a slice on node 0's clock; at least 1 ns long, so that viewers can show it and
-/// an arrow can begin or end inside it.
+/// A slice on node 0's clock; at least 1 ns long, so that viewers show it and an arrow fits.
 struct SliceTimes {
   std::int64_t start = 0;
   std::int64_t end = 0;

@@ -28,7 +28,7 @@ using format::ChunkHeader;
 using format::ChunkType;
 using format::FileHeader;
 
-/// Reads the parts of a payload that has been found undamaged.
+/// Decodes a payload whose checksum was correct.
 class PayloadReader {
  public:
   PayloadReader(std::span<const std::byte> bytes, const std::string& source)
@@ -133,7 +133,7 @@ class NodeFileReader {
   /// False at the end.
   bool read_chunk() {
     const std::uint64_t at = position_;
-    // A process that is killed leaves its file cut between two parts, or anywhere in one.
+    // A killed process leaves its file cut anywhere.
     constexpr std::string_view unfinished =
         "its run did not come to its end or goes on, or the file was cut later";
     ChunkHeader header;

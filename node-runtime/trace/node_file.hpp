@@ -21,29 +21,28 @@
 ///   TOTL    i64 busy_ns, i64 waiting_ns, u64 tasks, u64 dropped: of `thread`; the last one counts
 ///   END     nothing; the last chunk, without it the file is not complete
 ///
-/// Whatever records name stands before them, so that a file that grows with its run can be read up
-/// to its last whole chunk at any time. Chunks of other types and records of other kinds may come
-/// with later versions of heddle, and are passed over; the format number is raised only by a change
-/// that a reader would misunderstand.
+/// Names and threads precede the records that refer to them, so a growing file can be read up to
+/// its last whole chunk at any time. Readers skip unknown chunk types and record kinds, which later
+/// versions may add; the format number changes only when a reader would misunderstand.
 namespace heddle::trace {
 
-/// Writes a trace that is in memory. The file appears complete or not at all. Throws Error(usage)
-/// when it cannot be made or the metadata is no JSON, Error(internal) when writing fails. (That of
-/// a run is written as the run goes: node_stream.hpp.)
+/// Writes a trace in memory. The file appears complete or not at all. Throws Error(usage) if it
+/// cannot be created or the metadata is not JSON, Error(internal) if writing fails. (A run's trace
+/// is streamed: node_stream.hpp.)
 void write_node_file(const std::filesystem::path& path, const NodeTrace& trace);
 
-/// Throws Error(usage) that names the file, the place in it and the reason when it cannot be
-/// opened, is no trace, is of another format, is truncated or corrupt.
+/// Throws Error(usage) with the file, the offset and the reason if it cannot be opened or is not a
+/// trace of this format, or is truncated or corrupt.
 [[nodiscard]] NodeTrace read_node_file(const std::filesystem::path& path);
 
-/// What could be read of a file.
+/// The readable part of a file.
 struct SalvagedTrace {
   NodeTrace trace;
-  std::string damage;  ///< what could not, and why; empty where nothing is missing
+  std::string damage;  ///< what is missing and why; empty if nothing
 };
 
-/// As read_node_file, of a file that may be cut or damaged: what is before the damage. Throws
-/// Error(usage) when that does not even say which node the file is of.
+/// As read_node_file for a truncated or damaged file: returns what precedes the damage. Throws
+/// Error(usage) if not even the node is known.
 [[nodiscard]] SalvagedTrace salvage_node_file(const std::filesystem::path& path);
 
 }  // namespace heddle::trace

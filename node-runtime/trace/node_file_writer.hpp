@@ -14,23 +14,23 @@
 
 namespace heddle::trace {
 
-/// Writes the parts of a node's file (node_file.hpp). The order is the caller's: node() first, the
-/// names and threads that records speak of before these, end() last. Functions throw
-/// Error(internal) as FileSink::write(). One thread at a time.
+/// Writes the chunks of a node's file (node_file.hpp). The caller keeps the order: node() first,
+/// names and threads before records that refer to them, end() last. Functions throw Error(internal)
+/// as FileSink::write(). Not thread-safe.
 class NodeFileWriter {
  public:
-  /// The sink outlives the writer.
+  /// `sink` must outlive the writer.
   explicit NodeFileWriter(FileSink& sink);
 
   void node(NodeId node, std::int32_t node_count);
-  /// JSON; replaces what was said before.
+  /// JSON; replaces earlier metadata.
   void metadata(std::string_view text);
-  /// These behind those before, likewise below.
+  /// Appends to earlier ones; so do the functions below.
   void clock_offsets(std::span<const ClockOffset> offsets);
   void names(std::span<const std::string> names);
   void matrices(std::span<const MatrixDescription> matrices);
   void thread(const std::string& name, int sort_order);
-  /// Of threads in the order of thread().
+  /// `thread`: index in the order of thread() calls.
   void totals(std::size_t thread, const ThreadTotals& totals, std::uint64_t dropped);
   void records(std::size_t thread, std::span<const Record> records);
   void end();
@@ -41,7 +41,7 @@ class NodeFileWriter {
   FileSink& sink_;
 };
 
-/// Throws Error(usage) that names the file when `metadata` is no JSON.
+/// Throws Error(usage) with the file if `metadata` is not JSON.
 void check_metadata(const std::filesystem::path& path, std::string_view metadata);
 
 }  // namespace heddle::trace

@@ -38,7 +38,7 @@ NodeStream::~NodeStream() {
     write_totals();
     sink_.close();
   } catch (const std::exception&) {
-    // The run has failed, and that is told.
+    // finish() is missing only after a failure of the run, which is reported elsewhere.
   }
 }
 
@@ -88,7 +88,7 @@ void NodeStream::write_news() {
   };
   const std::vector<ThreadTrace*> threads = recorder_.threads();
   std::vector<News> all(threads.size());
-  // First of all, so that whatever these records name has been interned before names() is asked.
+  // First: afterwards names() includes every name that these records refer to.
   for (std::size_t i = 0; i < threads.size(); ++i) {
     all[i].thread = threads[i];
     threads[i]->for_each_run([&](std::span<const Record> run) { all[i].runs.push_back(run); });

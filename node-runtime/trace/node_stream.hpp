@@ -19,39 +19,39 @@
 
 namespace heddle::trace {
 
-/// Writes a node's file (node_file.hpp) while the node runs, by a thread of its own that looks
-/// several times a second what was recorded: after a crash all is in the file but the last moments,
-/// and what was written makes room in the recorder. The file stands under its name from the first
-/// moment on; only finish() gives it its last part.
+/// Writes a node's file (node_file.hpp) while the node runs: a thread writes new records several
+/// times a second, so a crash loses only the last moments, and written records free room in the
+/// recorder. The file has its final name from the start; finish() adds the last chunk.
 ///
-/// When writing fails (disk full) no more is written and the recorder fills up; finish() tells.
+/// After a write error (disk full) nothing more is written and the recorder fills up; finish()
+/// reports it.
 ///
-/// One thread. The stream is its recorder's reader (ThreadTrace).
+/// Not thread-safe. The stream is its recorder's reader (ThreadTrace).
 class NodeStream {
  public:
-  /// Makes the file. `info` is what is known at the beginning. The recorder outlives the stream.
-  /// `begin` is the first that the stream's thread does, and does not throw. Throws Error(usage)
-  /// when the file cannot be made or the metadata is no JSON.
+  /// Creates the file with the initial `info`. `recorder` must outlive the stream. The stream's
+  /// thread calls `begin` first; it must not throw. Throws Error(usage) if the file cannot be
+  /// created or the metadata is not JSON.
   NodeStream(const std::filesystem::path& path, Recorder& recorder, const RunInfo& info,
              std::function<void()> begin = {});
   NodeStream(const NodeStream&) = delete;
   NodeStream& operator=(const NodeStream&) = delete;
-  /// Writes what is there, without the last part unless finish() has done so; what fails is lost.
+  /// Writes remaining records, without the last chunk unless finish() was called; ignores errors.
   ~NodeStream();
 
-  /// Writes what is there, when the recorder's threads are stopped or idle, and completes the file:
-  /// the last call. `info.clock_offsets` are those since the beginning; its metadata replace the
-  /// beginning's. Throws Error(internal) when writing fails or has failed, Error(usage) when the
-  /// metadata is no JSON.
+  /// Writes remaining records and completes the file, when the recorder's threads are stopped or
+  /// idle; the last call. `info.clock_offsets` are those since the start; its metadata replaces the
+  /// initial one. Throws Error(internal) if writing fails or has failed, Error(usage) if the
+  /// metadata is not JSON.
   void finish(const RunInfo& info);
 
  private:
-  /// Between two looks. A thread records less than a million times in it (RecorderOptions).
+  /// Time between two writes; a thread records less than a million records in it (RecorderOptions).
   static constexpr std::chrono::milliseconds interval{100};
 
   void run(const std::stop_token& stop, const std::function<void()>& begin);
   void stop();
-  /// Writes what was recorded since it was called last; what fails is kept in `trouble_`.
+  /// Writes what was recorded since the last call; keeps an error in `trouble_`.
   void write_on() noexcept;
   void write_news();
   void write_totals();
@@ -61,14 +61,14 @@ class NodeStream {
   FileSink sink_;
   NodeFileWriter writer_;
   std::optional<Error> trouble_;
-  // What is in the file already.
+  // Already in the file.
   std::size_t names_ = 0;
   std::size_t threads_ = 0;
   std::vector<MatrixDescription> matrices_;
 
-  std::mutex mutex_;  ///< of the condition alone: there is nothing to guard
+  std::mutex mutex_;  ///< only for the condition variable: guards nothing
   std::condition_variable_any wake_;
-  /// Last: ends before what it uses. All above is its own while it runs.
+  /// Last, so that it ends before the members above, which only it uses while it runs.
   std::jthread thread_;
 };
 

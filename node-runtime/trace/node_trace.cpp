@@ -11,7 +11,7 @@ namespace heddle::trace {
 
 namespace {
 
-/// What is wrong with record `i`; empty when it is sound.
+/// Error text for record `i`; empty if it is valid.
 std::string problem(const NodeTrace& trace, const std::vector<Record>& records, std::size_t i) {
   const auto unknown_name = [&](NameId id) {
     return id.value() < trace.names.size()
@@ -63,7 +63,7 @@ NodeTrace collect(const Recorder& recorder, const RunInfo& info) {
       to.records.insert(to.records.end(), run.begin(), run.end());
     });
   }
-  // Last: whatever the records name has been interned before they were recorded.
+  // Last: then it includes every name that the records refer to.
   trace.names = recorder.names();
   return trace;
 }

@@ -11,10 +11,10 @@
 
 namespace heddle::trace {
 
-/// What the recorder itself does not know of a run.
+/// Facts about a run that the recorder does not know.
 struct RunInfo {
   std::vector<ClockOffset> clock_offsets{};  ///< against node 0, by time; empty for node 0 itself
-  std::string metadata = "{}";               ///< JSON of the caller's choice
+  std::string metadata = "{}";               ///< any JSON
   friend bool operator==(const RunInfo&, const RunInfo&) = default;
 };
 
@@ -23,12 +23,12 @@ struct ThreadRecords {
   std::string name;
   int sort_order = 0;
   ThreadTotals totals{};
-  std::uint64_t dropped = 0;  ///< records that found no room
+  std::uint64_t dropped = 0;  ///< records that did not fit
   std::vector<Record> records{};
   friend bool operator==(const ThreadRecords&, const ThreadRecords&) = default;
 };
 
-/// All that one node recorded, in memory.
+/// All records of one node, in memory.
 struct NodeTrace {
   NodeId node{};
   std::int32_t node_count = 1;
@@ -39,15 +39,15 @@ struct NodeTrace {
   friend bool operator==(const NodeTrace&, const NodeTrace&) = default;
 };
 
-/// A copy of what `recorder` holds; complete when its threads are stopped or idle.
+/// Copies the content of `recorder`; complete if its threads are stopped or idle.
 [[nodiscard]] NodeTrace collect(const Recorder& recorder, const RunInfo& info);
 
-/// Throws Error(usage) that begins with `source` and says what is wrong, when node numbers, name
-/// ids, the accesses behind a task or the metadata are not as they must be.
+/// Throws Error(usage) that begins with `source` if node numbers, name ids, a task's accesses or
+/// the metadata are invalid.
 void check(const NodeTrace& trace, const std::string& source);
 
-/// Drops the records of each thread from the first one on that is not as it must be. Says what was
-/// wrong with the first of these; nothing where all were sound.
+/// Drops the records of each thread from its first invalid one on. Returns the first error, or an
+/// empty text.
 [[nodiscard]] std::string drop_unsound(NodeTrace& trace);
 
 }  // namespace heddle::trace

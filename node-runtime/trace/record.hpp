@@ -9,16 +9,15 @@
 
 #include "base/index.hpp"
 
-/// What a trace is made of: records of 64 bytes, the same in memory and in a node's file. Times are
-/// now_ns() of the recording node. Jobs, matrices and tiles are numbered as the protocol does; -1
-/// where a field does not apply.
+/// Trace records: 64 bytes each, the same in memory and in a node's file. Times are now_ns() of the
+/// recording node. Jobs, matrices and tiles are numbered as in the protocol; -1 where a field does
+/// not apply.
 namespace heddle::trace {
 
 static_assert(std::endian::native == std::endian::little,
               "trace files are little-endian and written as they lie in memory");
 
-/// The first byte of every record. New kinds may be added; a reader passes over those it does not
-/// know.
+/// First byte of every record. Readers skip unknown kinds.
 enum class RecordKind : std::uint8_t {
   none,
   task,
@@ -31,7 +30,7 @@ enum class RecordKind : std::uint8_t {
   fragment
 };
 
-/// A text that is kept once per node (Recorder::intern).
+/// A text stored once per node (Recorder::intern).
 using NameId = Index<struct NameTag, std::uint32_t>;
 
 /// A tile of a matrix; `index` counts tiles column by column.
@@ -45,11 +44,11 @@ enum class AccessMode : std::uint8_t { read, write, read_write };
 
 /// Why a thread waited.
 enum class WaitCause : std::uint8_t {
-  no_task,      ///< nothing was ready to run
-  window_full,  ///< generation is as far ahead as it may or need be
-  dependency,   ///< the output of a task
-  message,      ///< data from or to another node
-  copy,         ///< data from or to another place of the node
+  no_task,      ///< no task was ready
+  window_full,  ///< generation has reached its limit
+  dependency,   ///< another task's output
+  message,      ///< a message from or to another node
+  copy,         ///< a copy from or to another place of the node
   other,
 };
 inline constexpr std::uint8_t wait_cause_count = 6;
@@ -57,42 +56,41 @@ inline constexpr std::uint8_t wait_cause_count = 6;
 [[nodiscard]] const char* name(WaitCause cause);
 [[nodiscard]] const char* name(AccessMode mode);
 
-/// Of what a trace does not tell.
+/// Not recorded.
 inline constexpr std::uint32_t unknown_number = 0xFFFFFFFFU;
 
-/// A kernel that was run; `access_count` accesses follow, four to a record.
+/// A kernel run; `access_count` accesses follow, four to a record.
 ///
-/// A task that the CPU workers divided (000 section 3.2) has a record of its own, from when it was
-/// divided until its last fine task was over, among those of no worker, and one for each fine task
-/// at the worker that ran it: with the order of the divided task and without accesses.
+/// A task that CPU workers divided (000 section 3.2) has a record in the row `divided_row`, from
+/// its division to the end of its last fine task, and one per fine task at the worker that ran it,
+/// with the order of the divided task and no accesses.
 struct TaskRecord {
   RecordKind kind = RecordKind::task;
-  std::uint8_t access_count = 0;  ///< filled in by ThreadTrace::task
+  std::uint8_t access_count = 0;  ///< set by ThreadTrace::task
   std::uint8_t is_divided = 0;    ///< 1: it was divided
-  std::uint8_t stream = 0;        ///< of the device that ran it, from 1; 0: of none, or not known
+  std::uint8_t stream = 0;        ///< of the device that ran it, from 1; 0: none or unknown
   NameId kernel{};
   std::int32_t job = -1;
   PlaceId place{};
-  std::uint64_t order = 0;  ///< in the sequential program, as walked by this node
+  std::uint64_t order = 0;  ///< position in the sequential program, as walked by this node
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   Tile tile{};  ///< the main output
-  /// Of a fine task: the number of the one that it waited for last, from 1; 0: for none.
+  /// Fine task: number of the predecessor that finished last, from 1; 0: none.
   std::uint32_t after = unknown_number;
-  std::uint32_t reserved = unknown_number;  ///< anything else: `after` is unknown
+  std::uint32_t reserved = unknown_number;  ///< any other value: `after` is unknown
   std::int32_t priority = 0;
-  std::uint32_t fine = 0;  ///< of a fine task: its number in the divided one, from 1
+  std::uint32_t fine = 0;  ///< fine task: its number in the divided one, from 1
 };
 
-/// The row of the divided tasks: of no thread, one at a time writes to it.
+/// Row of the divided tasks; not a thread's, written by one thread at a time.
 inline constexpr std::string_view divided_row = "divided";
 inline constexpr int divided_row_order = 900;
 
-/// One access of the task before it. `version` is the one that was read, or for `write` the one
-/// that was replaced; a task that writes makes version + 1. So the task that made what another one
-/// read is found by (job, tile, version).
+/// An access of the preceding task. `version` is the version read, or for `write` the one replaced;
+/// a write makes version + 1. So (job, tile, version) identifies the task that made a version.
 struct TileAccess {
-  RecordKind kind = RecordKind::access;  ///< none: an unused place of the record
+  RecordKind kind = RecordKind::access;  ///< none: unused entry
   AccessMode mode = AccessMode::read;
   std::uint16_t reserved = 0;
   Tile tile{};
@@ -103,16 +101,16 @@ inline constexpr std::size_t accesses_per_record = 4;
 inline constexpr std::size_t accesses_per_task_max = 255;
 using AccessRecord = std::array<TileAccess, accesses_per_record>;
 
-/// Why a tile was copied between two places of the node.
+/// Reason of a copy between two places of the node.
 enum class CopyReason : std::uint8_t {
   access,      ///< a task at the other place reads this version
-  fetch,       ///< it comes back to a device's memory, where there was no room for it before
-  write_back,  ///< a device's memory has no room for it, or soon will not
+  fetch,       ///< back to a device's memory, which had no room before
+  write_back,  ///< a device's memory has no room, or soon will not
 };
 [[nodiscard]] const char* name(CopyReason reason);
 
-/// A tile that was copied between two places of the node. Fetches and write-backs are of what a
-/// device's memory holds of the tile: they name no job and no version.
+/// A copy of a tile between two places of the node. Fetches and write-backs concern the device's
+/// copy of the tile and have no job or version.
 struct CopyRecord {
   RecordKind kind = RecordKind::copy;
   CopyReason reason = CopyReason::access;
@@ -124,16 +122,16 @@ struct CopyRecord {
   PlaceId to{};
   std::uint32_t reserved_2 = 0;
   std::uint64_t bytes = 0;
-  std::int64_t posted_ns = 0;  ///< when it was asked for
+  std::int64_t posted_ns = 0;  ///< when it was requested
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
 };
 
-/// How a message travelled: 1 + p2p::Path; 0: nobody said.
+/// Path of a message: 1 + p2p::Path; 0: unknown.
 using PathNumber = std::uint8_t;
 [[nodiscard]] const char* path_name(PathNumber path);
 
-/// A version on its way to (`kind` send) or from (`kind` receive) another node.
+/// A version sent to (`kind` send) or received from (`kind` receive) another node.
 struct MessageRecord {
   RecordKind kind = RecordKind::send;
   PathNumber path = 0;
@@ -145,17 +143,17 @@ struct MessageRecord {
   std::uint32_t tag = 0;
   std::uint32_t reserved_2 = 0;
   std::uint64_t bytes = 0;
-  std::int64_t posted_ns = 0;  ///< when it was asked for
+  std::int64_t posted_ns = 0;  ///< when it was requested
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
 };
 
-/// What is done with a fragment of a message: as p2p::FragmentReport::Kind.
+/// Step of a fragment of a message; as p2p::FragmentReport::Kind.
 enum class FragmentStep : std::uint8_t { pack, send, fill, receive, unpack, fetch };
 inline constexpr std::uint8_t fragment_step_count = 6;
 [[nodiscard]] const char* name(FragmentStep step);
 
-/// A fragment of a message at one end of it: bytes [begin, begin + bytes) as they travel.
+/// A fragment at one end of a message: bytes [begin, begin + bytes) in transfer order.
 struct FragmentRecord {
   RecordKind kind = RecordKind::fragment;
   FragmentStep step = FragmentStep::pack;
@@ -171,8 +169,7 @@ struct FragmentRecord {
   std::int64_t end_ns = 0;
 };
 
-/// Time in which a thread had nothing to do; job, tile and version say what it waited for, where
-/// that is one thing.
+/// Idle time of a thread; job, tile and version name what it waited for, if that is one thing.
 struct WaitRecord {
   RecordKind kind = RecordKind::wait;
   WaitCause cause = WaitCause::other;
@@ -212,7 +209,7 @@ static_assert(AnyRecord<TaskRecord> && AnyRecord<AccessRecord> && AnyRecord<Copy
               AnyRecord<MessageRecord> && AnyRecord<FragmentRecord> && AnyRecord<WaitRecord> &&
               AnyRecord<CounterRecord>);
 
-/// A record of any kind, as it is kept: one cache line.
+/// A record of any kind in its stored form: one cache line.
 struct alignas(record_bytes) Record {
   std::array<std::byte, record_bytes> bytes;
 
@@ -230,7 +227,7 @@ struct alignas(record_bytes) Record {
 };
 static_assert(AnyRecord<Record>);
 
-/// Records that hold the accesses of a task.
+/// Number of records for a task's accesses.
 [[nodiscard]] constexpr std::size_t access_records(std::size_t access_count) {
   return (access_count + accesses_per_record - 1) / accesses_per_record;
 }

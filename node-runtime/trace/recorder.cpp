@@ -70,7 +70,7 @@ ThreadTrace::ThreadTrace(Recorder& recorder, std::string name, int sort_order, b
       room_(records_max) {}
 
 ThreadTrace::~ThreadTrace() {
-  // Acquire, as in for_each_run; the owner and the reader are gone by now.
+  // Acquire as in for_each_run; owner and reader have ended.
   const std::unique_ptr<Chunk> spare(spare_.load(std::memory_order_acquire));
   Chunk* chunk = first_.load(std::memory_order_acquire);
   while (chunk != nullptr) {
@@ -93,14 +93,14 @@ NameId ThreadTrace::look_up(const void* key, std::string_view text) {
 }
 
 std::unique_ptr<ThreadTrace::Chunk> ThreadTrace::empty_chunk(std::size_t count) {
-  // Acquire: names the reader's release of the chunk, after it has read the records.
+  // Acquire: pairs with the reader's release of a chunk whose records it has read.
   std::unique_ptr<Chunk> chunk(spare_.exchange(nullptr, std::memory_order_acquire));
   if (chunk && chunk->size >= count) return chunk;
-  // Relaxed, here and below: room is a number, and nothing else is read on the strength of it.
+  // Relaxed, here and below: `room_` is only a number.
   if (chunk) room_.fetch_add(chunk->size, std::memory_order_relaxed);
   const std::size_t size = std::min(room_.load(std::memory_order_relaxed), chunk_records);
   if (size < count || size == 0) return nullptr;
-  // The pages come from the system when they are first written, a few at a time.
+  // Pages are allocated on first write.
   chunk.reset(new (std::nothrow) Chunk);
   if (!chunk) return nullptr;
   chunk->records.reset(new (std::nothrow) Record[size]);
@@ -112,7 +112,7 @@ std::unique_ptr<ThreadTrace::Chunk> ThreadTrace::empty_chunk(std::size_t count) 
 
 bool ThreadTrace::add_chunk(std::size_t count) {
   std::unique_ptr<Chunk> chunk = empty_chunk(count);
-  // No room, by the capacity or by the machine: a run must not fail for its trace.
+  // No room in the capacity or in memory: tracing must not fail a run.
   if (!chunk) {
     if (count > 0) increase(dropped_, std::uint64_t{count});
     return false;
@@ -121,8 +121,8 @@ bool ThreadTrace::add_chunk(std::size_t count) {
   records_ = added->records.get();
   used_ = 0;
   limit_ = added->size;
-  // Release: whoever acquires the link sees the chunk's pointer to its records, and the last count
-  // of the chunk before it. That one is the reader's from here on.
+  // Release: an acquire of the link sees the chunk's pointer to its records and the final count of
+  // the chunk before it, which belongs to the reader from here on.
   (last_ == nullptr ? first_ : last_->next).store(added, std::memory_order_release);
   last_ = added;
   return true;
@@ -140,8 +140,8 @@ std::size_t ThreadTrace::recorded() const {
 }
 
 void ThreadTrace::for_each_run(const std::function<void(std::span<const Record>)>& use) const {
-  // The acquires name the releases of add_chunk and publish. The link is read before the count:
-  // when there is a next chunk this one was complete before, so what is seen has no gaps.
+  // The acquires pair with the releases of add_chunk and publish. The link is read before the
+  // count: if there is a next chunk this one was already complete, so there are no gaps.
   const Chunk* chunk = first_.load(std::memory_order_acquire);
   std::size_t begin = released_;
   while (chunk != nullptr) {
@@ -157,18 +157,18 @@ void ThreadTrace::release(std::size_t records) {
   Chunk* chunk = first_.load(std::memory_order_acquire);
   released_ += records;
   while (chunk != nullptr) {
-    // As in for_each_run: with a next chunk there, the count is the last one.
+    // As in for_each_run: with a next chunk, the count is final.
     Chunk* const next = chunk->next.load(std::memory_order_acquire);
     const std::size_t count = chunk->count.load(std::memory_order_acquire);
     if (next == nullptr || released_ < count) break;
     released_ -= count;
-    // Relaxed: the owner sets it only when there is no chunk, others do not read it.
+    // Relaxed: the owner sets it only while there is no chunk; no other thread reads it.
     first_.store(next, std::memory_order_relaxed);
     std::unique_ptr<Chunk> empty(std::exchange(chunk, next));
     empty->count.store(0, std::memory_order_relaxed);
     empty->next.store(nullptr, std::memory_order_relaxed);
-    // Release: the owner writes to the chunk only after all of it was read; acquire, as what was
-    // there before was this thread's own or the owner's none.
+    // Release: the owner reuses the chunk only after all of it was read. Acquire: takes back an
+    // earlier spare chunk.
     empty.reset(spare_.exchange(empty.release(), std::memory_order_acq_rel));
     if (empty) room_.fetch_add(empty->size, std::memory_order_relaxed);
   }

@@ -22,7 +22,7 @@ namespace heddle::trace {
 
 class Recorder;
 
-/// What one thread did in all; kept whether tracing is on or off.
+/// Totals of a thread; kept whether tracing is on or off.
 struct ThreadTotals {
   std::int64_t busy_ns = 0;
   std::int64_t waiting_ns = 0;
@@ -30,17 +30,16 @@ struct ThreadTotals {
   friend bool operator==(const ThreadTotals&, const ThreadTotals&) = default;
 };
 
-/// The recording end of one thread, or of one device stream as its manager sees it.
+/// Recording end of one thread, or of a device stream as its manager sees it.
 ///
-/// The recording functions belong to one thread at a time, the owner; they take no lock, and
-/// allocate only when a chunk of `chunk_records` is full. When the thread's room is used up,
-/// further records are dropped and counted, the totals go on; release() gives room back. With
-/// tracing off a call updates the totals and returns. totals() and dropped() may be called by any
-/// thread at any time; recorded(), for_each_run() and release() by one thread at a time, the
-/// reader, at any time.
+/// The recording functions belong to one thread at a time, the owner; they take no lock and
+/// allocate only when a chunk of `chunk_records` is full. Without room, records are dropped and
+/// counted while totals continue; release() frees room. With tracing off, calls only update totals.
+/// totals() and dropped(): any thread at any time. recorded(), for_each_run() and release(): one
+/// thread at a time, the reader, at any time.
 class ThreadTrace {
  public:
-  /// 1 MiB; allocated one by one as they are needed.
+  /// 1 MiB, allocated as needed.
   static constexpr std::size_t chunk_records = 16384;
 
   ThreadTrace(Recorder& recorder, std::string name, int sort_order, bool enabled,
@@ -53,20 +52,20 @@ class ThreadTrace {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int sort_order() const { return sort_order_; }
 
-  /// Allocates the first chunk and makes its pages present, so that the first records do not pay
-  /// for that. The thread calls it before its loop begins (so the memory is near it); optional.
+  /// Allocates the first chunk and touches its pages, to keep that out of the first records.
+  /// Optional; the thread calls it before its loop, so that the memory is local to it.
   void warm_up();
 
-  /// The id of a kernel's name. `key` identifies the name (the kernel's address) for as long as
-  /// the recorder lives; only the first call of this thread with a key takes the recorder's lock.
+  /// The id of a kernel's name. `key` (the kernel's address) identifies the name for the recorder's
+  /// lifetime; only a thread's first call with a key takes the recorder's lock.
   [[nodiscard]] NameId kernel_name(const void* key, std::string_view text) {
     if (!enabled_) return NameId{};
     const KnownName& known = known_names_[slot_of(key)];
     return known.key == key ? known.id : look_up(key, text);
   }
 
-  /// A task that ran; `access_at(i)` gives access i < access_count <= accesses_per_task_max and is
-  /// called only with tracing on.
+  /// A task that ran; `access_at(i)` returns access i < access_count <= accesses_per_task_max and
+  /// is called only with tracing on.
   template <class AccessAt>
   void task(TaskRecord record, std::size_t access_count, const AccessAt& access_at) {
     increase(busy_ns_, record.end_ns - record.start_ns);
@@ -95,7 +94,7 @@ class ThreadTrace {
   }
 
   void copy(const CopyRecord& record) { put(record); }
-  /// `record.kind` says whether it was sent or received.
+  /// `record.kind`: send or receive.
   void message(const MessageRecord& record) { put(record); }
   void fragment(const FragmentRecord& record) { put(record); }
   void wait(const WaitRecord& record) {
@@ -108,27 +107,25 @@ class ThreadTrace {
   void counter(NameId name, PlaceId place, std::int64_t time_ns, std::int64_t value) {
     put(CounterRecord{.name = name, .place = place, .time_ns = time_ns, .value = value});
   }
-  /// Work that is no task, for the totals only.
+  /// Busy time outside tasks, only for the totals.
   void add_busy(std::int64_t ns) { increase(busy_ns_, ns); }
 
-  /// Exact once the thread's work is known to be done; before that perhaps a moment old.
+  /// Exact after the thread's work has ended; may lag before.
   [[nodiscard]] ThreadTotals totals() const;
   [[nodiscard]] std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
-  /// How many are there: complete and not released.
+  /// Number of complete, unreleased records.
   [[nodiscard]] std::size_t recorded() const;
 
-  /// All records that are there, up to one that is complete by now, in order, piece by piece; a
-  /// task and its accesses are in one piece. The pieces stay valid and unchanged until they are
-  /// released.
+  /// Passes all complete records in order, in pieces; a task and its accesses are in one piece.
+  /// Pieces stay valid and unchanged until released.
   void for_each_run(const std::function<void(std::span<const Record>)>& use) const;
 
-  /// The first `records` of those that for_each_run() has given are needed no more: their room is
-  /// the owner's again.
+  /// Frees the first `records` of those passed by for_each_run(); their room returns to the owner.
   void release(std::size_t records);
 
  private:
-  /// `records[0, count)` are complete and never change again. The owner writes to the last one; a
-  /// chunk that has a next one is the reader's.
+  /// `records[0, count)` are complete and immutable. The owner writes to the last chunk; a chunk
+  /// with a successor belongs to the reader.
   struct Chunk {
     std::unique_ptr<Record[]> records;
     std::size_t size = 0;
@@ -141,15 +138,14 @@ class ThreadTrace {
   };
   static constexpr std::size_t known_names_max = 64;
 
-  /// Relaxed, and not a read-modify-write: only the owner writes, and no other data is read on the
-  /// strength of a total.
+  /// Relaxed and not a read-modify-write: only the owner writes, and totals publish no other data.
   template <class T>
   static void increase(std::atomic<T>& total, T by) {
     total.store(total.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
 
   static std::size_t slot_of(const void* key) {
-    // Kernels are static constants, some 50 bytes apart: the low bits tell nothing.
+    // Kernels are static constants about 50 bytes apart: the low bits carry no information.
     return std::hash<const void*>{}(key) / 16 % known_names_max;
   }
   NameId look_up(const void* key, std::string_view text);
@@ -163,7 +159,7 @@ class ThreadTrace {
     publish();
   }
 
-  /// Room for `count` consecutive records, or null when they are to be dropped.
+  /// Room for `count` consecutive records; null if they are to be dropped.
   Record* claim(std::size_t count) {
     if (count > limit_ - used_) [[unlikely]] {
       if (!add_chunk(count)) return nullptr;
@@ -172,8 +168,8 @@ class ThreadTrace {
     used_ += count;
     return to;
   }
-  /// Release: whoever acquires the count (for_each_run) sees the records below it. On x86 an
-  /// ordinary store.
+  /// Release: an acquire of the count (for_each_run) sees the records below it. A plain store on
+  /// x86.
   void publish() { last_->count.store(used_, std::memory_order_release); }
 
   bool add_chunk(std::size_t count);
@@ -184,32 +180,31 @@ class ThreadTrace {
   const int sort_order_;
   const bool enabled_;
 
-  // The owner's own. Invariant: used_ <= limit_ <= records of `last_`.
+  // Owner only. Invariant: used_ <= limit_ <= records of `last_`.
   Record* records_ = nullptr;  ///< of `last_`
   std::size_t used_ = 0;
   std::size_t limit_ = 0;
   Chunk* last_ = nullptr;
   std::array<KnownName, known_names_max> known_names_{};
 
-  // The reader's own.
-  std::size_t released_ = 0;  ///< of the records of `first_`
+  // Reader only.
+  std::size_t released_ = 0;  ///< records of `first_`
 
-  /// Set by the owner when there is none, later by the reader.
+  /// Set by the owner if null, afterwards by the reader.
   std::atomic<Chunk*> first_{nullptr};
-  /// One that the reader has emptied: its pages are present, so the owner takes it rather than a
-  /// new one.
+  /// A chunk that the reader has emptied; the owner prefers it, since its pages are present.
   std::atomic<Chunk*> spare_{nullptr};
-  /// Records that later chunks may hold in all; the owner takes of it, the reader gives back.
+  /// Records left for further chunks; the owner takes from it, the reader returns to it.
   std::atomic<std::size_t> room_;
 
-  // Written by the owner, read by anyone.
+  // Written by the owner, read by any thread.
   std::atomic<std::int64_t> busy_ns_{0};
   std::atomic<std::int64_t> waiting_ns_{0};
   std::atomic<std::uint64_t> tasks_{0};
   std::atomic<std::uint64_t> dropped_{0};
 };
 
-/// How a matrix is called and cut, so that tiles can be shown as (row, column).
+/// Name and tiling of a matrix, so that tiles are shown as (row, column).
 struct MatrixDescription {
   std::int32_t matrix = -1;
   std::string name;
@@ -219,7 +214,7 @@ struct MatrixDescription {
 };
 
 struct RecorderOptions {
-  /// 64 MiB of records for each thread that needs so much.
+  /// 64 MiB of records per thread at most.
   static constexpr std::size_t records_per_thread_default = std::size_t{1} << 20;
 
   NodeId node{};
@@ -228,8 +223,7 @@ struct RecorderOptions {
   std::size_t records_per_thread_max = records_per_thread_default;
 };
 
-/// The trace of one node: hands each runtime thread its ThreadTrace, which live as long as the
-/// recorder. All functions may be called by any thread.
+/// The trace of one node: owns the ThreadTrace of each runtime thread. Thread: any.
 class Recorder {
  public:
   explicit Recorder(const RecorderOptions& options) : options_(options) {}
@@ -240,13 +234,13 @@ class Recorder {
   [[nodiscard]] const RecorderOptions& options() const { return options_; }
   [[nodiscard]] bool enabled() const { return options_.enabled; }
 
-  /// A new row of the trace. Rows are shown by `sort_order`, those alike in order of creation.
+  /// Adds a row. Rows are shown by `sort_order`, then by creation.
   [[nodiscard]] ThreadTrace& thread(std::string name, int sort_order);
 
-  /// The id of `text`; the same for the same text.
+  /// The id of `text`; equal texts have equal ids.
   [[nodiscard]] NameId intern(std::string_view text);
 
-  /// To be called when a matrix is created; replaces what was said of that number before.
+  /// Call it when a matrix is created; replaces an earlier description of that number.
   void describe_matrix(MatrixDescription description);
 
   /// In order of creation.
@@ -255,12 +249,12 @@ class Recorder {
   [[nodiscard]] std::vector<std::string> names() const;
   /// By number.
   [[nodiscard]] std::vector<MatrixDescription> matrices() const;
-  /// Records of all threads that found no room.
+  /// Dropped records of all threads.
   [[nodiscard]] std::uint64_t dropped() const;
 
  private:
   const RecorderOptions options_;
-  mutable std::mutex mutex_;  ///< of all below; never taken to record
+  mutable std::mutex mutex_;  ///< protects all members below; never taken by recording
   std::vector<std::unique_ptr<ThreadTrace>> threads_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, NameId> ids_;

@@ -37,12 +37,12 @@ std::optional<Group> group_of(RecordKind kind) {
   }
 }
 
-/// Distributes slices over as few rows as keep those of one row apart. Each row is ordered by time.
+/// Distributes slices over as few rows as possible without overlap; each row is ordered by time.
 std::vector<std::vector<Slice>> into_rows(std::vector<Slice> slices) {
   const auto earlier = [](const Slice& a, const Slice& b) {
     return std::tie(a.times.start, a.times.end) < std::tie(b.times.start, b.times.end);
   };
-  // Nearly always in order already.
+  // Usually sorted already.
   if (!std::ranges::is_sorted(slices, earlier)) std::ranges::stable_sort(slices, earlier);
   std::vector<std::vector<Slice>> rows;
   for (const Slice& slice : slices) {

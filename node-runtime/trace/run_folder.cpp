@@ -55,7 +55,7 @@ std::map<NodeId, std::filesystem::path> node_files_in(const std::filesystem::pat
 
 void make_run_folder(const std::filesystem::path& folder) {
   std::error_code error;
-  // A link may lead to where the folder is going to be.
+  // The folder may be a symbolic link to a missing target.
   const std::filesystem::path name = folder.has_filename() ? folder : folder.parent_path();
   std::filesystem::create_directory(target_of(name.string()), error);
   if (!error && !std::filesystem::is_directory(folder)) {

@@ -9,8 +9,8 @@
 
 namespace heddle::trace {
 
-/// Takes what a slice is: first its category and name, then its arguments. Texts are as the labels
-/// have prepared them, and good for the call.
+/// Receives a slice: its category and name, then its arguments. Texts are escaped by the labels and
+/// valid during the call.
 class SliceSink {
  public:
   SliceSink() = default;
@@ -24,16 +24,15 @@ class SliceSink {
   virtual void duration(std::string_view key, std::int64_t ns) = 0;
 };
 
-/// Tells a sink of the slices of one node what viewers show: names like "gsmm (5, 3)", "wait: no
-/// task", "send A (4, 0)", and where they apply job, order, priority, place, tile, version, from,
-/// to, bytes.
+/// Passes the slices of one node to a sink: names like "gsmm (5, 3)", "wait: no task", "send A (4,
+/// 0)", and, where they apply, job, order, priority, place, tile, version, from, to, bytes.
 class SliceDetails {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   SliceDetails(const NodeTrace& trace, const Labels& labels, SliceSink& sink)
       : trace_(trace), labels_(labels), sink_(sink) {}
 
-  /// Of any record that is a slice (rows.hpp).
+  /// Passes any record that is a slice (rows.hpp).
   void tell(const Record& record);
 
  private:
@@ -42,7 +41,7 @@ class SliceDetails {
   void tell(const CopyRecord& copy);
   void tell(const MessageRecord& message);
   void tell(const FragmentRecord& fragment);
-  /// Counters are no slices.
+  /// Counters are not slices.
   void tell(const CounterRecord& /*counter*/) {}
 
   void begin(std::string_view category, std::string_view what, const Tile& tile);

@@ -9,23 +9,23 @@
 
 namespace heddle::trace {
 
-/// What must be known of all nodes of a run before the first event of an exported trace can be
-/// written. Use: add() for every trace, finish() once, then the rest. One thread.
+/// What an exporter must know of all nodes before it writes the first event. Use: add() for every
+/// trace, finish() once, then the rest. Not thread-safe.
 class Survey {
  public:
-  /// The next trace of the merge. Throws Error(usage) when two are of the same node, or of runs
-  /// with different numbers of nodes.
+  /// Adds the next trace of the merge. Throws Error(usage) if two are of the same node, or of runs
+  /// with different node counts.
   void add(const NodeTrace& trace);
   void finish();
 
-  /// Where times begin: the first thing of all nodes, on node 0's clock.
+  /// Start of all times: the first record of all nodes, on node 0's clock.
   [[nodiscard]] std::int64_t origin_ns() const { return origin_ns_; }
   [[nodiscard]] const MessageFlows& messages() const { return messages_; }
   [[nodiscard]] std::uint64_t records_dropped() const { return records_dropped_; }
-  /// A node's process, from 1: process 0 is the idle process to some viewers.
+  /// A node's process id, from 1: some viewers treat process 0 as the idle process.
   [[nodiscard]] static std::int32_t process(NodeId node) { return node.value() + 1; }
-  /// The first number for rows. Above all processes: viewers take a thread with the number of its
-  /// process as special, and those with the same number in two processes as one.
+  /// The first thread id. Above all process ids: viewers treat a thread with its process's id as
+  /// special, and equal ids in two processes as one thread.
   [[nodiscard]] std::int32_t first_row() const { return processes_ + 1; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace heddle::trace {
 
-/// A text that is built piece by piece; numbers are in decimal.
+/// Builds a text piece by piece, numbers in decimal.
 class Text {
  public:
   Text& operator<<(std::string_view piece) {
@@ -38,13 +38,13 @@ class Text {
   std::string text_;
 };
 
-/// A text that goes to a file whenever there is enough of it.
+/// A text that is written to a file in pieces.
 class FileText : public Text {
  public:
-  /// The file outlives the text.
+  /// `file` must outlive the text.
   explicit FileText(AtomicFile& file) : file_(file) {}
 
-  /// To be called now and then, and at the end with `all`. Throws as AtomicFile::write() does.
+  /// Call it regularly, and at the end with `all`. Throws as AtomicFile::write().
   void hand_over(bool all = false);
 
  private:

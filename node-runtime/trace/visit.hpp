@@ -8,12 +8,11 @@
 
 #include "node-runtime/trace/record.hpp"
 
-/// How records are gone through, whatever is done with them.
+/// Iteration over records.
 namespace heddle::trace {
 
-/// Calls `use` with the record as what it is: a TaskRecord, WaitRecord, CopyRecord, MessageRecord,
-/// FragmentRecord or CounterRecord. Accesses, which are parts of tasks, and kinds that this heddle
-/// does not know are passed over.
+/// Calls `use` with the record's type: TaskRecord, WaitRecord, CopyRecord, MessageRecord,
+/// FragmentRecord or CounterRecord. Skips accesses, which are parts of tasks, and unknown kinds.
 template <class Use>
 void visit(const Record& record, const Use& use) {
   switch (record.kind()) {
@@ -36,13 +35,13 @@ void visit(const Record& record, const Use& use) {
   }
 }
 
-/// When something was, on its node's clock; a counter's value has no length.
+/// Times of a record on its node's clock; a counter's value has no duration.
 struct LocalTimes {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
 };
 
-/// Nothing of records that visit() passes over.
+/// Nothing for records that visit() skips.
 [[nodiscard]] inline std::optional<LocalTimes> times_of(const Record& record) {
   std::optional<LocalTimes> times;
   visit(record, [&](const auto& r) {
@@ -66,7 +65,7 @@ void for_each_record(const std::vector<Record>& records, const Use& use) {
   }
 }
 
-/// Calls `use(access)` for each access of the record at `position`; only tasks have some.
+/// Calls `use(access)` for each access of the record at `position`; only tasks have any.
 template <class Use>
 void for_each_access(const std::vector<Record>& records, std::size_t position, const Use& use) {
   if (records[position].kind() != RecordKind::task) return;

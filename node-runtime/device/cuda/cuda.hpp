@@ -9,22 +9,22 @@
 #include "node-runtime/device/cuda/options.hpp"
 #include "node-runtime/device/device.hpp"
 
-/// The CUDA backend's way in. A build without the CUDA toolkit links `without_cuda.cpp`, so that no
-/// caller needs to know how it was built.
+/// Entry to the CUDA backend. A build without the CUDA toolkit links `without_cuda.cpp`, so callers
+/// need no conditional compilation.
 namespace heddle {
 
 struct CudaProbe {
-  std::vector<DeviceUuid> gpus;  ///< that this process can use, in CUDA's order
-  std::string why;               ///< which they are, or why there is none
-  std::string driver;   ///< newest CUDA that the driver knows, "12.4"; empty without a driver
-  std::string toolkit;  ///< that heddle was built with; empty without CUDA
+  std::vector<DeviceUuid> gpus;  ///< usable by this process, in CUDA's order
+  std::string why;               ///< lists the GPUs, or says why there is none
+  std::string driver;   ///< newest CUDA version of the driver, "12.4"; empty without a driver
+  std::string toolkit;  ///< version heddle was built with; empty without CUDA
 };
 
-/// Looks for GPUs, takes nothing of them. Throws nothing: whatever is wrong with them is in `why`.
+/// Looks for GPUs without creating a context. Does not throw: errors are in `why`.
 [[nodiscard]] CudaProbe probe_cuda();
 
-/// Device `index` of this process on GPU number `gpu` of probe_cuda().gpus. Throws Error(usage)
-/// with the numbers when its memory does not suffice, Error(internal) when it cannot be opened.
+/// Opens GPU `gpu` of probe_cuda().gpus as device `index` of this process. Throws Error(usage) with
+/// the numbers if its memory does not suffice, Error(internal) if it cannot be opened.
 [[nodiscard]] std::unique_ptr<Device> make_cuda_device(std::int32_t index, std::int32_t gpu,
                                                        const CudaOptions& options);
 

@@ -7,10 +7,10 @@
 namespace heddle {
 namespace {
 
-/// A function of the driver, which the runtime knows how to find; null where there is none.
+/// Driver function looked up through the runtime; null if absent.
 template <class Function>
 Function* driver_function(const char* name) {
-  constexpr unsigned since = 12000;  // of CUDA: these functions are older
+  constexpr unsigned since = 12000;  // CUDA version of these entry points
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
   const cudaError_t status =
@@ -42,7 +42,7 @@ std::optional<CudaAllocation> allocation_at(const void* address, int gpu) {
            attribute_of(&identity, CU_POINTER_ATTRIBUTE_BUFFER_ID, place) == CUDA_SUCCESS;
   };
   if (!ask()) {
-    // A thread that is new to CUDA has no context yet; the driver does not make one.
+    // A thread without a current context: the driver API does not create one.
     static_cast<void>(cudaFree(nullptr));
     if (!ask()) return std::nullopt;
   }

@@ -6,15 +6,15 @@
 
 namespace heddle {
 
-/// An allocation of device memory, whoever made it.
+/// An allocation of device memory by anyone in this process.
 struct CudaAllocation {
   const std::byte* base = nullptr;
   std::uint64_t bytes = 0;
-  std::uint64_t identity = 0;  ///< CUDA's number for it; not used again in this process
+  std::uint64_t identity = 0;  ///< CUDA's buffer id, unique in this process
 };
 
-/// What lies at `address` now, if it is memory of GPU `gpu` alone: host memory, managed memory and
-/// other GPUs' are nothing.
+/// The allocation at `address` if it is memory of GPU `gpu`; nothing for host memory, managed
+/// memory and other GPUs.
 [[nodiscard]] std::optional<CudaAllocation> allocation_at(const void* address, int gpu);
 
 }  // namespace heddle

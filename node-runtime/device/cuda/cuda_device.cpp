@@ -25,7 +25,7 @@
 namespace heddle {
 namespace {
 
-/// What this backend's tokens hold.
+/// Contents of this backend's tokens.
 struct MemoryToken {
   cudaIpcMemHandle_t pool;
   std::int64_t pid;
@@ -37,26 +37,26 @@ struct EventToken {
   std::int64_t pid;
 };
 
-/// CUDA tells the time between two events in a float of milliseconds: to 2 us over this long.
+/// cudaEventElapsedTime returns float milliseconds: its error stays below 2 us for this long.
 constexpr std::int64_t anchor_life_ns = 30'000'000'000;
 
-/// What kernels, the libraries' handles and CUDA itself take beside the pool: workspaces of a few
-/// streams, scratch for panels of large tiles.
+/// Memory left for kernels, library handles and CUDA itself: workspaces of a few streams, scratch
+/// for panels of large tiles.
 std::uint64_t kept_free(std::uint64_t total) {
   return std::max<std::uint64_t>(std::uint64_t{1} << 30, total / 32);
 }
 
-/// GPUs that this process has left, by number; all those beyond the last one are one.
+/// Whether this process has abandoned a GPU; all numbers from the last one on share a flag.
 std::atomic<bool>& left(int gpu) {
   static std::array<std::atomic<bool>, 64> gpus{};
   return gpus.at(std::min(static_cast<std::size_t>(gpu), gpus.size() - 1));
 }
 
-/// Host memory that this process has page-locked. It is so for all of its GPUs at once, and CUDA
-/// takes each piece once, while every device may be asked to register it.
+/// Host memory that this process has page-locked. It is page-locked for all its GPUs and may be
+/// registered only once, although every device may be asked to.
 class HostPins {
  public:
-  /// Throws what `check` makes of a refusal.
+  /// On failure throws the error that `check` makes.
   template <class Check>
   void pin(void* address, std::size_t bytes, const Check& check) {
     const std::scoped_lock lock(mutex_);
@@ -131,7 +131,7 @@ CudaDevice::CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& 
   }
   std::memcpy(info_.uuid.bytes.data(), &properties.uuid, info_.uuid.bytes.size());
   const auto same = std::count(options.gpus.begin(), options.gpus.end(), gpu);
-  // Several devices on one GPU are different devices all the same.
+  // Several devices on one GPU need distinct identities.
   if (same > 1) info_.uuid.bytes.back() ^= static_cast<std::uint8_t>(index + 1);
   const CurrentGpu current(gpu_);
   check(cudaFree(nullptr), "opening the GPU");
@@ -139,7 +139,7 @@ CudaDevice::CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& 
   check(cudaStreamCreateWithFlags(&clock, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   clock_stream_.reset(clock);
   anchor_ = std::make_shared<const ClockAnchor>(gpu_, clock);
-  take_pool(options);  // last: only the destructor gives it back
+  take_pool(options);  // last, since only the destructor frees it
 }
 
 void CudaDevice::take_pool(const CudaOptions& options) {
@@ -178,7 +178,7 @@ void CudaDevice::take_pool(const CudaOptions& options) {
   set_pool(static_cast<std::byte*>(memory), bytes, bytes);
 }
 
-// Relaxed: whoever goes on a little longer on the GPU does no harm.
+// Relaxed: a few more calls to the GPU do no harm.
 void CudaDevice::leave_memory() {
   left(gpu_).store(true, std::memory_order_relaxed);
 }
@@ -189,8 +189,8 @@ bool CudaDevice::is_left() const {
 
 CudaDevice::~CudaDevice() {
   check_unused();
-  // Abandoned streams may still be at work. After a fault of the GPU all of these calls fail, and
-  // the end of the process is what gives the memory back.
+  // Abandoned streams may still be running. After a GPU fault all of these calls fail, and the
+  // memory is freed when the process ends.
   const CurrentGpu current(gpu_);
   if (is_left()) return;
   static_cast<void>(cudaDeviceSynchronize());
@@ -205,7 +205,7 @@ std::string CudaDevice::label() const {
 
 void CudaDevice::check(cudaError_t status, std::string_view operation) const {
   if (status == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // what does not stay is told once
+  static_cast<void>(cudaGetLastError());  // an error that is not sticky is reported once
   throw Error(ErrorCode::internal,
               fmt::format("{}: {}: {} ({})", label(), operation, cudaGetErrorString(status),
                           cudaGetErrorName(status)));
@@ -216,14 +216,14 @@ void CudaDevice::check(cudaError_t status, std::string_view operation) const {
 void* CudaDevice::take_host(std::size_t bytes) {
   const CurrentGpu current(gpu_);
   void* address = nullptr;
-  // Portable: page-locked for the node's other GPUs too. Mapped: kernels reach it at its address.
+  // Portable: page-locked for all GPUs of the node. Mapped: kernels use its host address.
   check(cudaHostAlloc(&address, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
         fmt::format("cudaHostAlloc of {}", format_bytes(bytes)));
   return address;
 }
 
 void CudaDevice::return_host(void* address) {
-  if (is_left()) return;  // it would wait for all work
+  if (is_left()) return;  // cudaFreeHost would wait for all work
   static_cast<void>(cudaFreeHost(address));
 }
 
@@ -276,13 +276,13 @@ std::int64_t CudaDevice::completed_ns(cudaEvent_t event) {
     static_cast<void>(cudaGetLastError());
     return now;
   }
-  // An anchor younger than the event gives a negative time.
+  // The time is negative if the anchor is younger than the event.
   return std::min(now, anchor->host_ns + static_cast<std::int64_t>(static_cast<double>(ms) * 1e6));
 }
 
 // ---- peers and other processes ---------------------------------------------------------------
 
-/// Of the process, not of this device.
+/// Peer access is enabled per process, not per device.
 void CudaDevice::enable_peer(const CudaDevice& peer) const {
   static std::mutex mutex;
   static std::set<std::pair<int, int>> enabled;
@@ -325,15 +325,15 @@ std::optional<PooledDevice::Foreign> CudaDevice::find_foreign(const void* addres
   return Foreign{found->base, found->bytes, found->identity};
 }
 
-/// Throws Error(communication) for memory that processes cannot share.
+/// Throws Error(communication) for memory that cannot be shared between processes.
 cudaIpcMemHandle_t CudaDevice::foreign_handle(const Foreign& foreign) {
-  constexpr std::size_t handles_max = 256;  // they are small, and asked for again
+  constexpr std::size_t handles_max = 256;  // old handles are dropped; they can be made again
   const std::scoped_lock lock(mutex_);
   const auto known = foreign_handles_.find(foreign.identity);
   if (known != foreign_handles_.end()) return known->second;
   const CurrentGpu current(gpu_);
   cudaIpcMemHandle_t handle{};
-  auto* const base = const_cast<std::byte*>(foreign.base);  // NOLINT(*-const-cast): only named
+  auto* const base = const_cast<std::byte*>(foreign.base);  // not written
   const cudaError_t status = cudaIpcGetMemHandle(&handle, base);
   if (status != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
@@ -347,7 +347,7 @@ cudaIpcMemHandle_t CudaDevice::foreign_handle(const Foreign& foreign) {
   return handle;
 }
 
-/// Of all memory, asked for once: messages name their memory again and again.
+/// Handle of the whole pool, made once: messages refer to pool memory again and again.
 const cudaIpcMemHandle_t& CudaDevice::pool_handle() {
   std::call_once(pool_handle_asked_, [this] {
     const CurrentGpu current(gpu_);
@@ -368,7 +368,7 @@ DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {
     throw Error(ErrorCode::communication, fmt::format("{}: the handle is damaged", what));
   }
   const std::uint64_t offset = std::exchange(token.offset, 0);
-  const IpcToken key = pack(token);  // the same for all pieces of a pool
+  const IpcToken key = pack(token);  // the same key for all pieces of a pool
   const std::scoped_lock lock(mutex_);
   Mapped& mapped = mapped_[key];
   if (mapped.base == nullptr) {
@@ -402,7 +402,7 @@ void CudaDevice::unmap(const std::byte* address) {
   const CurrentGpu current(gpu_);
   std::byte* base = found->second.base;
   mapped_.erase(found);
-  // A stream that waits for ever may still use it, and CUDA would wait for that stream.
+  // A hung stream may still use the mapping, and CUDA would wait for that stream.
   if (is_left()) return;
   check(cudaIpcCloseMemHandle(base), "cudaIpcCloseMemHandle");
 }

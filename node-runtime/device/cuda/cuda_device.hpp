@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-/// Makes a GPU the calling thread's current one, and gives the former back.
+/// Sets the calling thread's current GPU and restores the former one.
 class CurrentGpu {
  public:
   explicit CurrentGpu(int gpu);
@@ -27,7 +27,7 @@ class CurrentGpu {
   int former_ = 0;
 };
 
-/// A moment that both the GPU's clock and the host's know: an event and when it was complete.
+/// An event and its completion time on the host clock: relates the GPU's clock to CLOCK_MONOTONIC.
 struct ClockAnchor {
   ClockAnchor(int gpu, cudaStream_t stream);
   ClockAnchor(const ClockAnchor&) = delete;
@@ -38,12 +38,11 @@ struct ClockAnchor {
   std::int64_t host_ns = 0;
 };
 
-/// A GPU. Its memory is one allocation, taken once: allocate() and free() only keep books of it,
-/// and other processes map it once, whatever they open of it.
+/// A GPU whose memory is one allocation, made once: allocate() and free() only do the bookkeeping,
+/// and other processes map it once for all pieces they open.
 ///
-/// Asynchronous errors of CUDA are the whole GPU's: after one, every operation of this process on
-/// it fails. Each is told with the operation that met it; what caused it may be any that was queued
-/// before.
+/// Asynchronous CUDA errors affect the whole GPU: after one, every operation of this process on it
+/// fails. An error names the operation that detected it; any earlier operation may have caused it.
 class CudaDevice final : public PooledDevice {
  public:
   CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& options);
@@ -66,25 +65,25 @@ class CudaDevice final : public PooledDevice {
 
   // ---- for its streams and events -------------------------------------------------------------
   [[nodiscard]] int gpu() const { return gpu_; }
-  /// What large products run on.
+  /// Implementations chosen for large products.
   [[nodiscard]] const kernel::cuda::ProductChoices& products() const { return products_; }
   /// "GPU 0 (NVIDIA H200)".
   [[nodiscard]] std::string label() const override;
-  /// Throws Error(internal) that names the device, the operation and what CUDA says.
+  /// Throws Error(internal) with the device, the operation and CUDA's error text.
   void check(cudaError_t status, std::string_view operation) const;
-  /// Throws Error(internal) when the ends do not fit; otherwise says which way the copy goes.
+  /// The direction of the copy. Throws Error(internal) if the ends do not fit.
   [[nodiscard]] std::string_view route(const Destination& to, const Source& from,
                                        const CopyShape& shape, std::uint64_t stream) const;
-  /// When `event`, which is complete, was, in ns of CLOCK_MONOTONIC.
+  /// Completion time of `event`, which is complete, in ns of CLOCK_MONOTONIC.
   [[nodiscard]] std::int64_t completed_ns(cudaEvent_t event);
-  /// A stream cannot come to its end: from now on this process waits for nothing on the GPU and
-  /// gives nothing back, since CUDA would wait for all streams of it, other devices' on the same
-  /// GPU included. The process that ends does it.
+  /// For a stream that cannot finish: from now on this process neither waits for the GPU nor frees
+  /// its memory, since CUDA would wait for all streams of the process on it, those of other devices
+  /// included. The end of the process frees everything.
   void leave_memory();
   [[nodiscard]] bool is_left() const;
 
  private:
-  /// Another process's pool, mapped here, and how many pieces of it are open.
+  /// Another process's pool mapped here, and the number of its open pieces.
   struct Mapped {
     std::byte* base = nullptr;
     std::uint64_t bytes = 0;
@@ -111,11 +110,11 @@ class CudaDevice final : public PooledDevice {
   };
   const std::int64_t process_ = ::getpid();
   std::once_flag pool_handle_asked_;
-  cudaIpcMemHandle_t pool_handle_{};  ///< when it was asked for
-  /// Of what was adopted last; under `mutex_`.
+  cudaIpcMemHandle_t pool_handle_{};  ///< valid after pool_handle_asked_
+  /// Handles of recently adopted allocations; under `mutex_`.
   std::map<std::uint64_t, cudaIpcMemHandle_t> foreign_handles_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamEnd> clock_stream_;
-  std::mutex clock_mutex_;  ///< what follows; of its own, since an anchor takes some time
+  std::mutex clock_mutex_;  ///< protects the members below; separate, since an anchor takes time
   std::shared_ptr<const ClockAnchor> anchor_;
 };
 

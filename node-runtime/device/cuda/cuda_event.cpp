@@ -19,7 +19,7 @@ OpenedEvent::~OpenedEvent() {
 
 bool OpenedEvent::is_lost() const {
   if (!exporter_.has_ended()) return false;
-  // It may have been complete before; if not, it stays pending, or is an error.
+  // The event may have completed first; otherwise it stays pending or has failed.
   const cudaError_t status = cudaEventQuery(event_);
   static_cast<void>(cudaGetLastError());
   return status != cudaSuccess;
@@ -49,14 +49,14 @@ CudaEvent::~CudaEvent() {
     HEDDLE_CHECK(complete || unwinding || known_failure().has_value(),
                  "an event of {} is destroyed before its record is complete", device_.label());
   }
-  // CUDA gives an event's resources back when it is complete.
+  // CUDA frees the resources of an event after its completion.
   if (!is_opened()) static_cast<void>(cudaEventDestroy(event_));
   if (shared_ != nullptr) static_cast<void>(cudaEventDestroy(shared_));
   static_cast<void>(cudaGetLastError());
   device_.event_destroyed();
 }
 
-/// What `status` of the event means, its stream's results delivered when it is complete.
+/// State for `status`; delivers the stream's results if the event is complete.
 EventState CudaEvent::settle(cudaError_t status) const {
   const std::scoped_lock lock(mutex_);
   if (status == cudaErrorNotReady) {
@@ -89,7 +89,7 @@ std::int64_t CudaEvent::completed_ns() const {
 }
 
 void CudaEvent::synchronize() const {
-  // Not cudaEventSynchronize, which waits for ever for a process that has gone.
+  // cudaEventSynchronize would wait for ever for a dead exporter.
   while (query() == EventState::pending) std::this_thread::yield();
   if (query() != EventState::failed) return;
   throw Error(watch_.found_gone() ? ErrorCode::communication : ErrorCode::internal, failure());
@@ -130,7 +130,7 @@ void CudaEvent::check_recordable(const StreamRecord& stream) const {
 void CudaEvent::record(cudaStream_t queue, std::shared_ptr<StreamRecord> stream,
                        std::uint64_t number) {
   const std::scoped_lock lock(mutex_);
-  // What the record before was to deliver is not lost when nobody asked for it.
+  // Deliver the results of the previous record, for which nobody asked.
   if (stream_ != nullptr && stream_ != stream) stream_->deliver(number_);
   device_.check(cudaEventRecord(event_, queue), "cudaEventRecord");
   if (shared_ != nullptr) device_.check(cudaEventRecord(shared_, queue), "cudaEventRecord");
@@ -144,8 +144,8 @@ cudaEvent_t CudaEvent::shared() const {
   if (shared_ != nullptr) return shared_;
   device_.check(cudaEventCreateWithFlags(&shared_, cudaEventDisableTiming | cudaEventInterprocess),
                 "cudaEventCreateWithFlags");
-  // A record that is not complete yet: its twin is complete a little later, if there is more behind
-  // it on its stream.
+  // An incomplete record: the shared twin is recorded now and completes a little later if more work
+  // is queued behind this event.
   if (queue_ != nullptr && cudaEventQuery(event_) == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());
     device_.check(cudaEventRecord(shared_, queue_), "cudaEventRecord");

@@ -16,8 +16,8 @@ namespace heddle {
 
 class StreamRecord;
 
-/// An event that another process has exported. Streams that wait for it keep it too, since the
-/// exporter may end while they do.
+/// An event exported by another process. Streams that wait for it share it, since the exporter may
+/// end first.
 class OpenedEvent {
  public:
   OpenedEvent(cudaEvent_t event, pid_t exporter) : event_(event), exporter_(exporter) {}
@@ -27,7 +27,7 @@ class OpenedEvent {
 
   [[nodiscard]] cudaEvent_t handle() const { return event_; }
   [[nodiscard]] const ProcessWatch& exporter() const { return exporter_; }
-  /// It will never be complete.
+  /// True if it can never complete.
   [[nodiscard]] bool is_lost() const;
 
  private:
@@ -52,17 +52,17 @@ class CudaEvent final : public Event {
 
   // ---- for streams and the device -------------------------------------------------------------
   [[nodiscard]] bool is_opened() const { return opened_ != nullptr; }
-  /// Null: it was created here.
+  /// Null for an event created here.
   [[nodiscard]] const std::shared_ptr<const OpenedEvent>& opened() const { return opened_; }
-  /// What other streams wait for.
+  /// The event that streams wait for.
   [[nodiscard]] cudaEvent_t handle() const { return event_; }
-  /// Throws Error(internal) when `stream` may not record it now.
+  /// Throws Error(internal) if `stream` may not record it now.
   void check_recordable(const StreamRecord& stream) const;
-  /// `stream` has queued `number` operations up to this record of it.
+  /// Records on `queue`, after `number` operations of `stream`.
   void record(cudaStream_t queue, std::shared_ptr<StreamRecord> stream, std::uint64_t number);
-  /// The failure of the stream that has recorded it, if it is known by now.
+  /// Failure of the recording stream, if already known.
   [[nodiscard]] std::optional<std::string> known_failure() const;
-  /// An event that other processes can open, made when it is first asked for and recorded with this
+  /// The event that other processes can open: created on first use and recorded together with this
   /// one from then on.
   [[nodiscard]] cudaEvent_t shared() const;
 
@@ -74,8 +74,8 @@ class CudaEvent final : public Event {
   const EventTiming timing_;
   const std::shared_ptr<const OpenedEvent> opened_;
   cudaEvent_t event_ = nullptr;
-  mutable std::mutex mutex_;              ///< what follows
-  mutable cudaEvent_t shared_ = nullptr;  ///< timing and sharing exclude each other
+  mutable std::mutex mutex_;              ///< protects the members below
+  mutable cudaEvent_t shared_ = nullptr;  ///< separate event: CUDA cannot time a shared one
   cudaStream_t queue_ = nullptr;          ///< of the last record
   std::shared_ptr<StreamRecord> stream_;
   std::uint64_t number_ = 0;

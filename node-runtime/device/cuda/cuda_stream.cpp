@@ -16,9 +16,9 @@
 namespace heddle {
 namespace {
 
-/// How long a dead exporter stays unnoticed.
+/// Longest delay until a dead exporter is noticed.
 constexpr std::int64_t look_interval_ns = 10'000'000;
-/// How long an abandoned stream is given to come to its end.
+/// Longest wait for an abandoned stream to drain.
 constexpr std::int64_t drain_ns_max = 1'000'000'000;
 
 }  // namespace
@@ -35,7 +35,7 @@ StreamRecord::StreamRecord(CudaDevice& device, std::uint64_t id)
 }
 
 StreamRecord::~StreamRecord() {
-  // CUDA waits for all work before it gives page-locked memory back.
+  // cudaFreeHost would wait for all work.
   if (device_.is_left()) return;
   static_cast<void>(cudaFreeHost(slots_));
   static_cast<void>(cudaGetLastError());
@@ -101,7 +101,7 @@ void StreamRecord::look_at_exporters(std::uint64_t number) {
         "{}: process {}, which exported an event that operation {} or one before "
         "it waits for, ended before the event was complete",
         place_, event->exporter().process(), number);
-    // What this stream uses must stay: the GPU may wait for that event for ever.
+    // The GPU may wait for that event for ever, so the stream's memory must stay.
     device_.leave_memory();
     return;
   }
@@ -158,8 +158,8 @@ CudaStream::~CudaStream() {
                "{} is destroyed and nobody was told of its failure: {}", record_->place(),
                record_->failure().value_or(""));
   const CurrentGpu current(device_.gpu());
-  // Its scratch memory and result words are in use until the end. If that does not come, because it
-  // waits for a process that has gone, they are left to the end of this process.
+  // Scratch memory and result words are in use until the stream drains. If it never does, because
+  // it waits for a dead process, they are leaked until this process ends.
   if (status == cudaErrorNotReady && !drain_within(drain_ns_max)) {
     static_cast<void>(context_.release());
     device_.leave_memory();
@@ -264,7 +264,7 @@ void CudaStream::record(Event& event) {
   own.check_recordable(*record_);
   const CurrentGpu current(device_.gpu());
   const std::scoped_lock lock(mutex_);
-  // The operation before it is what a failure found by this event is named after.
+  // A failure found by this event is attributed to the operation before it.
   own.record(stream_, record_, record_->counted());
 }
 

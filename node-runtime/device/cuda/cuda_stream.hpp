@@ -20,8 +20,8 @@ namespace heddle {
 
 class OpenedEvent;
 
-/// What a stream's events must know of it, also when it is gone: where kernels' `info` goes, what
-/// was queued, and what failed. Thread: any.
+/// The part of a stream that its events need and that outlives it: destinations of kernels' `info`,
+/// recent operations, and the failure. Thread: any.
 class StreamRecord {
  public:
   StreamRecord(CudaDevice& device, std::uint64_t id);
@@ -32,28 +32,27 @@ class StreamRecord {
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const std::string& place() const { return place_; }
 
-  /// Counts an operation; `what` lives as long as the program.
+  /// Counts an operation; `what` must have static lifetime.
   std::uint64_t count(std::string_view what);
   [[nodiscard]] std::uint64_t counted() const;
 
-  /// A word for a kernel's result, for the operation that is counted next; null when all are taken:
-  /// deliver() what is complete first.
+  /// A result word for the operation counted next; null if all are in use: call deliver() first.
   [[nodiscard]] std::int64_t* take_slot(std::int64_t* info);
-  /// Operations up to `number` are complete: their kernels' results go where they were asked for.
+  /// Operations up to `number` are complete: copies their kernels' results to their destinations.
   void deliver(std::uint64_t number);
 
-  /// Remembers the first failure: CUDA's `status`, met by who waited for operation `number`.
+  /// Keeps the first failure: `status`, detected while waiting for operation `number`.
   void fail(cudaError_t status, std::uint64_t number);
-  /// The stream is to fail from operation `number` on.
+  /// Fails the stream from operation `number` on.
   void abandon(const std::string& reason);
   [[nodiscard]] std::optional<std::string> failure() const;
-  /// Operation `number` waits for an event of another process.
+  /// Operation `number` waits for another process's event.
   void await(std::uint64_t number, std::shared_ptr<const OpenedEvent> event);
-  /// Fails when a process whose event the stream waits for is gone: CUDA would wait for ever. For
-  /// who finds operation `number` unfinished; looks now and then only.
+  /// Fails the stream if the exporter of an awaited event has died, since CUDA would wait for ever.
+  /// Call it when operation `number` is found unfinished; checks at intervals.
   void look_at_exporters(std::uint64_t number);
   void pass_on() const;
-  /// Somebody was told of the failure, or there is none.
+  /// True if there is no failure or somebody has seen it.
   [[nodiscard]] bool is_passed_on() const;
 
  private:
@@ -69,18 +68,18 @@ class StreamRecord {
   const std::string place_;
   mutable std::mutex mutex_;
   std::uint64_t counted_ = 0;
-  std::array<std::string_view, 64> recent_{};  ///< what the last operations were, by number
-  std::int64_t* slots_ = nullptr;              ///< host memory that kernels write
+  std::array<std::string_view, 64> recent_{};  ///< names of the last operations, by number
+  std::int64_t* slots_ = nullptr;              ///< host memory written by kernels
   std::vector<std::size_t> free_slots_;
   std::deque<Result> results_;
   std::optional<std::string> failure_;
   mutable bool passed_on_ = false;
-  /// Waits for other processes' events, by operation, that are not known to be over.
+  /// Waits for other processes' events that may be unfinished, by operation.
   std::deque<std::pair<std::uint64_t, std::shared_ptr<const OpenedEvent>>> awaited_;
   std::int64_t next_look_ns_ = 0;
 };
 
-/// A CUDA stream. CUDA keeps its queue and blocks the caller when it is full.
+/// A CUDA stream. CUDA bounds its queue and blocks the caller when it is full.
 class CudaStream final : public Stream {
  public:
   CudaStream(CudaDevice& device, std::uint64_t id, StreamPriority priority);
@@ -102,7 +101,7 @@ class CudaStream final : public Stream {
   [[nodiscard]] Device& device() const override { return device_; }
 
  private:
-  /// Under `mutex_`, the GPU current.
+  /// Under `mutex_`, with the GPU current.
   [[nodiscard]] kernel::cuda::Context& context();
   [[nodiscard]] std::string refusal(std::string_view kernel) const;
   [[nodiscard]] bool drain_within(std::int64_t limit_ns) const;
@@ -110,7 +109,7 @@ class CudaStream final : public Stream {
   CudaDevice& device_;
   const int exceptions_at_start_;
   std::shared_ptr<StreamRecord> record_;
-  std::mutex mutex_;  ///< operations are queued one after the other
+  std::mutex mutex_;  ///< serialises submissions
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<kernel::cuda::Context> context_;
 };

@@ -9,27 +9,27 @@
 
 namespace heddle {
 
-/// Measured choices for large products on one kind of GPU with one version of cuBLAS.
+/// Measured implementation choices for large products on a kind of GPU with a version of cuBLAS.
 struct GpuProducts {
-  std::string gpu;      ///< its name, as CUDA has it
-  std::string library;  ///< product_library() of that time
+  std::string gpu;      ///< name as CUDA reports it
+  std::string library;  ///< product_library() when measured
   kernel::cuda::ProductChoices choices;
 };
 
-/// How a node uses GPUs.
+/// GPU options of a node.
 struct CudaOptions {
-  /// Of each GPU, for tiles. Unset: what is free, less what kernels need beside it, divided among
-  /// those who use the GPU.
+  /// Bytes of each GPU for tiles. Unset: free memory less what kernels need, divided by the number
+  /// of sharers.
   std::optional<std::uint64_t> memory_bytes;
-  /// Nodes of this host that see the same GPUs, and which of them this node is: they divide the
-  /// GPUs among themselves, and share them where there are more nodes than GPUs.
+  /// Number of nodes on this host that see the same GPUs, and this node's index. GPUs are divided
+  /// among nodes, or shared if there are more nodes than GPUs.
   std::int32_t nodes = 1;
   std::int32_t node = 0;
-  /// GPU number of each device instead, several devices on one GPU allowed: for tests.
+  /// For tests: the GPU number of each device; repeats are allowed.
   std::vector<std::int32_t> gpus;
-  std::int32_t sharers = 1;  ///< nodes that use each of this node's GPUs; make_devices() decides it
-  /// What products run on, by kind of GPU; a kind that is not there, or was measured with another
-  /// library, takes the built-in choices.
+  std::int32_t sharers = 1;  ///< nodes per GPU of this node; set by make_devices()
+  /// Choices by kind of GPU; a kind that is missing, or was measured with another library version,
+  /// uses the built-in choices.
   std::vector<GpuProducts> products;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::align_val_t host_alignment{4096};
 
-/// What the tokens of this backend's handles hold.
+/// Contents of this backend's tokens.
 struct MemoryToken {
   std::int64_t pid;
   std::int64_t fd;
@@ -106,8 +106,7 @@ void EmulatedDevice::return_host(void* address) {
   ::operator delete(address, host_alignment);
 }
 
-/// As page-locked memory has its pages: the first copy to it would wait for the system to clear
-/// them.
+/// Populates the pages, as page-locking does, so that the first copy does not wait for page faults.
 void EmulatedDevice::pin(void* address, std::size_t bytes) {
   populate_pages(address, bytes);
 }

@@ -15,13 +15,13 @@
 
 namespace heddle {
 
-/// A device that is made of shared memory and threads (DESIGN D5). Addresses are real pointers into
-/// its memory, but only operations on streams may follow them. Every kernel runs its `emulated`
-/// definition on the thread of its stream.
+/// A device made of shared memory and threads (DESIGN D5). Addresses are real pointers, but only
+/// operations on streams may dereference them. Each kernel runs its `emulated` definition on the
+/// stream's thread.
 class EmulatedDevice final : public PooledDevice {
  public:
-  /// Throws Error(usage) when an option makes no sense, Error(internal) when the memory cannot be
-  /// reserved. Pages are taken from the machine when they are first written.
+  /// Throws Error(usage) for invalid options, Error(internal) if the memory cannot be reserved.
+  /// Pages are allocated on first write.
   EmulatedDevice(std::int32_t index, const EmulatedOptions& options);
   EmulatedDevice(const EmulatedDevice&) = delete;
   EmulatedDevice& operator=(const EmulatedDevice&) = delete;
@@ -44,8 +44,8 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] IpcEventHandle export_event(const Event& event) override;
   [[nodiscard]] std::unique_ptr<Event> open_event(const IpcEventHandle& handle) override;
 
-  /// Memory of the device that it knows nothing of, as another library of the process would take
-  /// it, until free_foreign(). Throws Error(internal) when options().foreign_bytes are used up.
+  /// Allocates device memory outside the pool, as another library would, until free_foreign().
+  /// Throws Error(internal) when options().foreign_bytes are used up.
   [[nodiscard]] std::byte* allocate_foreign(std::size_t bytes);
   void free_foreign(const std::byte* address);
 
@@ -54,17 +54,17 @@ class EmulatedDevice final : public PooledDevice {
   struct Route {
     Link* link = nullptr;
     std::string_view direction;
-    bool is_mapped = false;  ///< an end is another process's memory
+    bool is_mapped = false;  ///< one end is another process's memory
   };
-  /// How a copy on stream number `stream` of this device goes. Throws Error(internal) when it
-  /// cannot.
+  /// Path of a copy on stream number `stream` of this device. Throws Error(internal) if it is not
+  /// possible.
   [[nodiscard]] Route route(const Destination& to, const Source& from, const CopyShape& shape,
                             std::uint64_t stream);
 
   [[nodiscard]] std::string label() const override;
   [[nodiscard]] const EmulatedOptions& options() const { return options_; }
   [[nodiscard]] KernelGate& gate() { return gate_; }
-  /// Turns of kernels that only pretend, in "bytes" of a nanosecond.
+  /// Serialises kernels with simulated duration; a "byte" is a nanosecond.
   [[nodiscard]] Link& kernel_turns() { return kernel_turns_; }
   // Relaxed: the counters order nothing.
   [[nodiscard]] std::uint64_t next_copy() {
@@ -93,7 +93,7 @@ class EmulatedDevice final : public PooledDevice {
   Link kernel_turns_{1e9};
   std::atomic<std::uint64_t> copies_{0};
   std::atomic<std::uint64_t> launches_{0};
-  std::map<const std::byte*, Mapping> mappings_;  ///< what is opened, by address; under `mutex_`
+  std::map<const std::byte*, Mapping> mappings_;  ///< opened mappings by address; under `mutex_`
   BlockAllocator foreign_;                        ///< behind the pool; under `mutex_`
 };
 

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-/// Longest time for which a dead exporter, or an interruption, stays unnoticed.
+/// Longest delay until a dead exporter or an interruption is noticed.
 constexpr std::chrono::milliseconds look_interval{50};
 
 /// Pairs with the release in complete_record().
@@ -22,7 +22,7 @@ bool is_complete(const EventSlot& slot, std::uint64_t number) {
   return slot.completed.load(std::memory_order_acquire) >= number;
 }
 
-/// After is_complete(); relaxed, because `completed` has published it.
+/// Call after is_complete(); relaxed, since `completed` has published it.
 bool has_failed(const EventSlot& slot, std::uint64_t number) {
   return slot.failed.load(std::memory_order_relaxed) >= number;
 }
@@ -37,13 +37,13 @@ WaitResult wait_for_record(const EventWords& words, std::uint64_t number,
                            const std::function<bool()>& is_interrupted) {
   const EventSlot& slot = *words.slot;
   for (;;) {
-    // The futex word is read first: who completes the record changes it last, so either the record
-    // is seen as complete below, or futex_wait() finds the word changed and returns at once.
+    // The futex word is read first: complete_record() changes it last, so either the record is seen
+    // as complete below or futex_wait() returns at once.
     const std::uint32_t wake = slot.wake.load(std::memory_order_acquire);
     if (is_complete(slot, number)) return result_of(slot, number);
     if (is_interrupted()) return WaitResult::interrupted;
     if (words.peer != nullptr && !words.peer->arena->is_alive()) {
-      // It may have completed the record and ended since the look above.
+      // The exporter may have completed the record and then ended.
       return is_complete(slot, number) ? result_of(slot, number) : WaitResult::exporter_gone;
     }
     futex_wait(slot.wake, wake, look_interval);
@@ -65,7 +65,7 @@ std::string failure_of(const EventWords& words, bool exporter_gone) {
 
 void complete_record(EventSlot& slot, std::uint64_t number, const std::string* failure) {
   if (failure != nullptr) {
-    // The first failure of an event stays: later ones follow from it.
+    // The first failure of an event is kept: later ones follow from it.
     if (slot.message[0].load(std::memory_order_relaxed) == 0) {
       std::array<char, EventSlot::message_words * 8> text{};
       std::memcpy(text.data(), failure->data(), std::min(failure->size(), text.size()));
@@ -110,7 +110,7 @@ EmulatedEvent::~EmulatedEvent() {
     HEDDLE_CHECK(complete || unwinding,
                  "an event of device {} is destroyed before its record {} is complete",
                  device_.info().index, submitted());
-    // The stream may still complete the record: no other event gets the slot.
+    // The stream may still complete the record, so no other event gets the slot.
     if (complete) words_.arena->release_slot(slot_index_);
   }
   device_.event_destroyed();
@@ -126,7 +126,7 @@ EventState EmulatedEvent::query() const {
     return has_failed(*words_.slot, number) ? EventState::failed : EventState::done;
   }
   if (!is_opened()) return EventState::pending;
-  // It may have completed the record and ended since the look above.
+  // The exporter may have completed the record and then ended.
   const auto is_gone = [&] {
     return !words_.peer->arena->is_alive() && !is_complete(*words_.slot, number);
   };
@@ -170,7 +170,7 @@ void EmulatedEvent::check_recordable(std::uint64_t stream) const {
 std::uint64_t EmulatedEvent::begin_record(std::uint64_t stream) {
   recorded_on_ = stream;
   EventSlot& slot = own_slot();
-  // Only the recording thread writes it. Release pairs with submitted() in other threads.
+  // Written only by the recording thread. Release pairs with submitted() in other threads.
   const std::uint64_t number = slot.submitted.load(std::memory_order_relaxed) + 1;
   slot.submitted.store(number, std::memory_order_release);
   return number;

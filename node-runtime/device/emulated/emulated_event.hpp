@@ -13,14 +13,14 @@ namespace heddle {
 
 class EmulatedDevice;
 
-/// An event's words in another process's file.
+/// An event slot in another process's file.
 struct PeerEvent {
   std::unique_ptr<const PeerArena> arena;
   Mapping words;  ///< read-only
 };
 
-/// Where the words of an event are, and what keeps them mapped: one of `arena` and `peer` is set.
-/// Plain to copy: a queued wait holds one and does not need the Event any more.
+/// Location of an event's slot and the mapping that keeps it valid: one of `arena` and `peer` is
+/// set. Copyable: a queued wait holds a copy and does not need the Event.
 struct EventWords {
   const EventSlot* slot = nullptr;
   std::shared_ptr<SharedArena> arena;
@@ -29,18 +29,18 @@ struct EventWords {
 
 enum class WaitResult : std::uint8_t { done, failed, exporter_gone, interrupted };
 
-/// Blocks until record `number` is complete, and says how. Looks at `is_interrupted`, and for
-/// another process's event at that process, at least every 50 ms.
+/// Blocks until record `number` is complete and returns how. Checks `is_interrupted`, and the
+/// exporting process of an opened event, at least every 50 ms.
 ///
-/// When a later record of the same event has failed meanwhile, `failed` may be said of an earlier
-/// one that had not: the streams of one failed device are then lost one operation sooner.
+/// If a later record of the same event has failed meanwhile, an earlier successful one may be
+/// reported as `failed`: the streams of a failed device stop one operation sooner.
 [[nodiscard]] WaitResult wait_for_record(const EventWords& words, std::uint64_t number,
                                          const std::function<bool()>& is_interrupted);
 
-/// Text of the failure that wait_for_record() or an event's state speaks of.
+/// Failure text for wait_for_record() or an event's state.
 [[nodiscard]] std::string failure_of(const EventWords& words, bool exporter_gone);
 
-/// Publishes that record `number` is complete, with everything its stream did before.
+/// Publishes the completion of record `number` and everything its stream did before.
 void complete_record(EventSlot& slot, std::uint64_t number, const std::string* failure);
 
 class EmulatedEvent final : public Event {
@@ -64,13 +64,13 @@ class EmulatedEvent final : public Event {
   [[nodiscard]] std::uint32_t slot_index() const { return slot_index_; }
   /// Number of the most recent record.
   [[nodiscard]] std::uint64_t submitted() const {
-    // Acquire, because an importer must see the record's number no earlier than what led to it.
+    // Acquire: an importer that sees the number also sees what preceded the record.
     return words_.slot->submitted.load(std::memory_order_acquire);
   }
 
-  /// For the stream that is about to record: throws Error(internal) when that is not allowed.
+  /// Throws Error(internal) if `stream` may not record the event now.
   void check_recordable(std::uint64_t stream) const;
-  /// Takes the next record number. Called inside the stream's queue.
+  /// Assigns the next record number. Call in the order of the stream's queue.
   [[nodiscard]] std::uint64_t begin_record(std::uint64_t stream);
   [[nodiscard]] EventSlot& own_slot() const { return words_.arena->slot(slot_index_); }
 
@@ -79,7 +79,7 @@ class EmulatedEvent final : public Event {
   const int exceptions_at_start_;
   const EventTiming timing_;
   EventWords words_;
-  std::uint32_t slot_index_ = 0;   ///< of an own event
+  std::uint32_t slot_index_ = 0;   ///< for an own event
   std::uint64_t recorded_on_ = 0;  ///< stream of the last record, 0: never; recording thread only
   mutable ExporterWatch watch_;    ///< of an opened event
 };

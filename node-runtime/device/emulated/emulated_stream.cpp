@@ -16,10 +16,11 @@
 namespace heddle {
 namespace {
 
-/// Paced copies move this much at a time, so that a reader that does not wait can see half a copy.
+/// Paced copies move this much at a time, so that a reader that does not wait can observe a partial
+/// copy.
 constexpr std::uint64_t fragment_bytes = std::uint64_t{256} << 10;
 
-/// Bytes [begin, end) of the block, counted column after column without the gaps.
+/// Moves bytes [begin, end) of the block, counted over its columns without gaps.
 void move_bytes(std::byte* to, const std::byte* from, const CopyShape& shape, std::size_t begin,
                 std::size_t end) {
   std::size_t column = begin / shape.column_bytes;
@@ -34,7 +35,7 @@ void move_bytes(std::byte* to, const std::byte* from, const CopyShape& shape, st
   }
 }
 
-/// A place behind the gate, given back at the end of its scope.
+/// RAII place in the kernel gate.
 class KernelPlace {
  public:
   explicit KernelPlace(KernelGate& gate) : gate_(gate) {}
@@ -114,7 +115,7 @@ void EmulatedStream::submit(OperationKind kind, const Fill& fill) {
 void EmulatedStream::copy_strided(Destination to, Source from, const CopyShape& shape) {
   if (shape.column_bytes == 0 || shape.columns == 0) return;
   const EmulatedDevice::Route route = device_.route(to, from, shape, id_);
-  // Columns without gaps are one column: fewer and larger moves.
+  // Columns without gaps become one column: fewer, larger moves.
   CopyShape packed = shape;
   if (shape.columns > 1 && shape.destination_leading == shape.column_bytes &&
       shape.source_leading == shape.column_bytes) {
@@ -236,7 +237,7 @@ void EmulatedStream::run() {
       operation = &ring_[head_];
     }
     execute(*operation);
-    // May unmap another process's event: not under the lock.
+    // May unmap another process's event, so not under the lock.
     operation->words = {};
     bool is_empty = false;
     {
@@ -362,13 +363,13 @@ void EmulatedStream::run_launch(const Operation& operation) {
   const double slowdown = device_.options().kernel_slowdown;
   if (slowdown > 1) {
     const auto computed = DeviceClock::now() - begin;
-    // An abandoned kernel need not pretend to last longer.
+    // An abandoned kernel need not simulate its full duration.
     static_cast<void>(
         wait_until(begin + std::chrono::duration_cast<DeviceClock::duration>(computed * slowdown)));
   }
 }
 
-/// Where nobody could hear of it, what the kernel throws fails the stream.
+/// Without `info` an exception of the kernel fails the stream.
 std::int64_t EmulatedStream::run_kernel(const Operation& operation) {
   const auto keep = [&](std::string text) {
     if (operation.info == nullptr) throw;
@@ -393,7 +394,7 @@ std::string EmulatedStream::take_kernel_error() {
   return text;
 }
 
-/// Its turn begins when the one before it ends, not when a thread has woken up to see that.
+/// Starts when the previous kernel ends, not when this thread wakes up.
 void EmulatedStream::pretend(const Operation& operation) {
   const double seconds =
       device_.options().kernel_seconds(*operation.kernel, {operation.tiles, operation.parameters});

@@ -20,10 +20,9 @@ class EmulatedDevice;
 
 /// A stream of an emulated device: a bounded ring of operations and the thread that executes them.
 ///
-/// The thread ("emu0/s1") parks while the ring is empty. It inherits the CPU binding of the thread
-/// that created the stream. Copies and kernels read and write memory when they execute, on this
-/// thread, so an ordering that a program forgot to ask for is really missing; within one process
-/// the thread sanitizer sees it as a data race.
+/// The thread ("emu0/s1") parks while the ring is empty and inherits the CPU binding of the thread
+/// that created the stream. Copies and kernels access memory on this thread when they execute, so a
+/// missing dependency is a real race, which the thread sanitizer detects within one process.
 class EmulatedStream final : public Stream {
  public:
   EmulatedStream(EmulatedDevice& device, std::uint64_t id, StreamPriority priority,
@@ -48,7 +47,7 @@ class EmulatedStream final : public Stream {
  private:
   enum class OperationKind : std::uint8_t { copy, launch, record, wait };
 
-  /// Copied into the ring; its vector keeps its capacity from one use of the place to the next.
+  /// Copied into the ring; its vector keeps its capacity when the slot is reused.
   struct Operation {
     OperationKind kind = OperationKind::copy;
     std::uint64_t number = 0;  ///< on this stream, from 1
@@ -60,7 +59,7 @@ class EmulatedStream final : public Stream {
     Link* link = nullptr;
     std::string_view direction;
     bool is_mapped = false;
-    // launch, of one of the two
+    // launch: one of the two
     const Kernel* kernel = nullptr;
     const ByteKernel* byte_kernel = nullptr;
     ByteParameters byte_parameters;
@@ -85,9 +84,9 @@ class EmulatedStream final : public Stream {
   void pretend(const Operation& operation);
   void run_wait(const Operation& operation);
   void run_record(const Operation& operation);
-  /// Start of a copy or launch: its random delay, its injected slowness, the latency.
+  /// Waits before a copy or launch: random delay, injected slowness, latency.
   [[nodiscard]] bool wait_to_start(const Operation& operation);
-  /// False when abandon() ended the wait.
+  /// False if abandon() ended the wait.
   [[nodiscard]] bool wait_until(DeviceClock::time_point deadline);
   [[nodiscard]] bool is_interrupted();
   void fail(const std::string& text);
@@ -100,27 +99,27 @@ class EmulatedStream final : public Stream {
   Notifier* const notifier_;
   const int exceptions_at_start_;
 
-  std::mutex mutex_;  ///< of everything down to the thread
+  std::mutex mutex_;  ///< protects all members down to the thread
   std::condition_variable not_empty_;
   std::condition_variable not_full_;
   std::condition_variable empty_;
   std::condition_variable interrupted_changed_;
-  /// ring_[head_ .. head_ + queued_) are queued; the first of them may be executing. Executing
-  /// touches its operation without the lock; submitters never touch a queued one.
+  /// Queued: ring_[head_ .. head_ + queued_); the first may be executing. The thread accesses the
+  /// executing operation without the lock; submitters never touch queued ones.
   std::vector<Operation> ring_;
   std::size_t head_ = 0;
   std::size_t queued_ = 0;
-  /// Operations whose effect is not published yet; a record leaves it before its event is complete,
-  /// so that who saw the event may destroy the stream. unfinished_ <= queued_.
+  /// Operations whose effect is not published yet: unfinished_ <= queued_. A record leaves it
+  /// before its event completes, since a waiter on the event may then destroy the stream.
   std::size_t unfinished_ = 0;
-  std::uint64_t submitted_ = 0;  ///< in all
+  std::uint64_t submitted_ = 0;  ///< total
   bool stop_ = false;
-  bool interrupted_ = false;  ///< abandon(): waits end early
+  bool interrupted_ = false;  ///< abandon() was called: waits end early
   std::optional<std::string> failure_;
   bool failure_passed_on_ = false;
   std::deque<std::string> kernel_errors_;  ///< not taken; at most one of each operation
 
-  std::thread thread_;  ///< last: it uses all of the above
+  std::thread thread_;  ///< last: uses all members above
 };
 
 }  // namespace heddle

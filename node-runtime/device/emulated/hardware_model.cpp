@@ -24,7 +24,7 @@ bool KernelGate::enter(StreamPriority priority, const std::function<bool()>& is_
   if (high) --waiting_high_;
   const bool entered = has_room();
   if (entered) ++running_;
-  // This kernel no longer keeps those of normal priority waiting.
+  // Kernels of normal priority may be waiting for this one.
   if (high) changed_.notify_all();
   return entered;
 }
@@ -39,7 +39,7 @@ void KernelGate::leave() {
 }
 
 void KernelGate::wake() {
-  // The lock makes sure that nobody is between testing its condition and sleeping.
+  // Locks once so that no waiter is between testing its condition and sleeping.
   { const std::scoped_lock lock(mutex_); }
   changed_.notify_all();
 }

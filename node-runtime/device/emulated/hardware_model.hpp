@@ -8,16 +8,16 @@
 
 #include "node-runtime/device/device.hpp"
 
-/// How long the operations of an emulated device last. The waits that follow from it stand for the
-/// time that hardware needs; nothing is synchronised by them.
+/// Duration of the operations of an emulated device. These waits model hardware time; nothing
+/// synchronises by them.
 namespace heddle {
 
 using DeviceClock = std::chrono::steady_clock;
 
-/// One direction of a bus: transfers pass one after the other at a fixed rate. Thread-safe.
+/// One direction of a bus: transfers are serialised at a fixed rate. Thread-safe.
 class Link {
  public:
-  /// Bytes per second; 0: transfers take no modelled time.
+  /// `rate` in bytes per second; 0: transfers take no modelled time.
   explicit Link(double rate) : rate_(rate) {}
 
   struct Transfer {
@@ -25,7 +25,7 @@ class Link {
     DeviceClock::duration duration;
   };
 
-  /// Reserves the link for `bytes`, from `ready` or when earlier transfers have passed.
+  /// Reserves the link for `bytes`, from the later of `ready` and the end of earlier transfers.
   [[nodiscard]] Transfer reserve(DeviceClock::time_point ready, std::uint64_t bytes);
 
   [[nodiscard]] bool is_paced() const { return rate_ > 0; }
@@ -36,19 +36,18 @@ class Link {
   DeviceClock::time_point free_at_{};
 };
 
-/// Lets at most `capacity` kernels run at a time, those of high-priority streams first.
-/// Thread-safe.
+/// Limits concurrent kernels to `capacity`; high-priority streams go first. Thread-safe.
 class KernelGate {
  public:
   /// `capacity == 0`: no limit.
   explicit KernelGate(std::uint32_t capacity) : capacity_(capacity) {}
 
-  /// Blocks until a kernel may run. False, without a place, when `is_interrupted` became true; who
-  /// makes it true calls wake() afterwards.
+  /// Blocks until a kernel may run. Returns false, without entering, if `is_interrupted` became
+  /// true; wake() must be called after it does.
   [[nodiscard]] bool enter(StreamPriority priority, const std::function<bool()>& is_interrupted);
   void leave();
   void wake();
-  /// Kernels of high priority that stand in line.
+  /// Number of waiting high-priority kernels.
   [[nodiscard]] std::uint32_t waiting_high();
 
  private:
@@ -59,7 +58,7 @@ class KernelGate {
   std::uint32_t waiting_high_ = 0;
 };
 
-/// A number that looks random and depends on its three arguments alone.
+/// Hash of its three arguments.
 [[nodiscard]] std::uint64_t mixed(std::uint64_t seed, std::uint64_t stream, std::uint64_t number);
 
 }  // namespace heddle

@@ -112,8 +112,8 @@ std::uint32_t SharedArena::acquire_slot() {
                             header_->event_capacity));
   }
   EventSlot& s = slots_[index];
-  // A record that is complete from the start, so that the number of the previous event's last
-  // failure lies behind. Relaxed: the event reaches other threads through whoever hands it on.
+  // A new event starts with a complete record, whose number exceeds that of the slot's last
+  // failure. Relaxed: whoever passes the event to another thread synchronises.
   const std::uint64_t number = s.submitted.load(std::memory_order_relaxed) + 1;
   s.submitted.store(number, std::memory_order_relaxed);
   s.completed.store(number, std::memory_order_relaxed);
@@ -132,7 +132,7 @@ void SharedArena::discard(std::uint64_t offset, std::uint64_t bytes) const {
   const std::uint64_t begin = round_up(header_->data_offset + offset, page_bytes());
   const std::uint64_t end = (header_->data_offset + offset + bytes) / page_bytes() * page_bytes();
   if (begin >= end) return;
-  // Only a courtesy to the rest of the machine: where it is refused, the pages stay until reuse.
+  // Best effort: if refused, the pages stay until they are reused.
   static_cast<void>(::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                 static_cast<off_t>(begin), static_cast<off_t>(end - begin)));
 }
@@ -145,7 +145,7 @@ PeerArena::PeerArena(pid_t pid, int fd, const DeviceUuid& uuid, std::string_view
                             "event itself",
                             what));
   }
-  // O_NONBLOCK: should the number now belong to a pipe, opening must not wait for its other end.
+  // O_NONBLOCK: if the descriptor number now names a pipe, open() must not wait for its other end.
   fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) {
     const bool gone = errno == ENOENT || errno == ESRCH;
@@ -187,8 +187,8 @@ const ArenaHeader& PeerArena::header() const {
 bool PeerArena::is_alive() const {
   // Pairs with the release in SharedArena::close().
   if (header().closed.load(std::memory_order_acquire) != 0) return false;
-  // A process that has ended has no descriptors, and one that took over its number (or the number
-  // of the descriptor) has another file there.
+  // A process that has ended has no descriptors; one that reuses its id, or the descriptor, has
+  // another file there.
   struct stat status {};
   return ::stat(path_.c_str(), &status) == 0 && status.st_dev == file_device_ &&
          status.st_ino == file_inode_;
@@ -200,7 +200,7 @@ void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
   struct timespec limit {};
   limit.tv_sec = static_cast<time_t>(seconds.count());
   limit.tv_nsec = static_cast<long>((timeout - seconds).count());
-  // Not FUTEX_PRIVATE: std::atomic::wait would not reach across processes.
+  // Not FUTEX_PRIVATE: works across processes, unlike std::atomic::wait.
   ::syscall(SYS_futex, &word, FUTEX_WAIT, expected, &limit, nullptr, 0);
 }
 
