@@ -54,6 +54,12 @@ class KernelParameters {
   alignas(8) std::array<std::byte, size_max> bytes_{};
 };
 
+/// An element of a tile.
+struct TileElement {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+};
+
 /// What a kernel sees: its tiles in the order of the task's accesses, and its parameters.
 struct KernelArguments {
   std::span<const TileView> tiles;
@@ -89,6 +95,9 @@ struct Kernel {
   /// null: it runs whole. What it computes may differ from `host` in the last bits, but is the same
   /// each time.
   void (*fine)(const KernelCase&, std::int64_t small, FineTasks&) = nullptr;
+  /// The element of the main output at which a run that returned `info` > 0 failed: the pivot that
+  /// a job reports beside `info`. Null: there is none, and the job reports `info` without a pivot.
+  TileElement (*failing_element)(const KernelParameters&, std::int64_t info) = nullptr;
 };
 
 }  // namespace heddle

@@ -46,10 +46,16 @@ std::int64_t run_syrk(const KernelArguments& arguments) {
   return 0;
 }
 
+/// potrf's `info` is the first column, from 1, whose pivot is not positive.
+TileElement pivot_of_piece(const KernelParameters& parameters, std::int64_t info) {
+  return {parameters.as<PieceParameters>().offset + info - 1, info - 1};
+}
+
 }  // namespace
 
 // An emulated device computes on the processor too: both definitions are the same function.
-constinit const Kernel potrf{"potrf", run_potrf, run_potrf, cuda::potrf, fine::potrf};
+constinit const Kernel potrf{"potrf",     run_potrf,   run_potrf,
+                             cuda::potrf, fine::potrf, pivot_of_piece};
 constinit const Kernel trsm{"trsm", run_trsm, run_trsm, cuda::trsm, fine::trsm};
 constinit const Kernel gsmm{"gsmm", run_gsmm, run_gsmm, cuda::gsmm, fine::gsmm};
 constinit const Kernel syrk{"syrk", run_syrk, run_syrk, cuda::syrk, fine::syrk};
