@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "kernels/cholesky.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/topology/cpu.hpp"
 
 namespace heddle {
