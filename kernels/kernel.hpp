@@ -1,12 +1,10 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
-#include <type_traits>
+
+#include "kernels/plain_parameters.hpp"
 
 namespace heddle {
 
@@ -29,30 +27,7 @@ struct TileView {
 };
 
 /// The few plain values a task hands to its kernel (offsets, a pointer to a reduction), by value.
-class KernelParameters {
- public:
-  static constexpr std::size_t size_max = 32;
-
-  KernelParameters() = default;
-
-  template <class T>
-  requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T> &&
-           !std::is_same_v<T, KernelParameters>) explicit KernelParameters(const T& value) {
-    std::memcpy(bytes_.data(), &value, sizeof(T));
-  }
-
-  template <class T>
-  requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T>) [[nodiscard]] T as() const {
-    T value{};
-    std::memcpy(&value, bytes_.data(), sizeof(T));
-    return value;
-  }
-
-  friend bool operator==(const KernelParameters&, const KernelParameters&) = default;
-
- private:
-  alignas(8) std::array<std::byte, size_max> bytes_{};
-};
+using KernelParameters = PlainParameters<32>;
 
 /// An element of a tile.
 struct TileElement {

@@ -131,6 +131,7 @@ struct CopyRecord {
 
 /// How a message travelled: 1 + p2p::Path; 0: nobody said.
 using PathNumber = std::uint8_t;
+inline constexpr std::uint8_t path_number_count = 7;
 [[nodiscard]] const char* path_name(PathNumber path);
 
 /// A version on its way to (`kind` send) or from (`kind` receive) another node.
