@@ -100,7 +100,7 @@ std::int64_t run_tsmqr_back(const KernelArguments& arguments) {
   return 0;
 }
 
-/// The reflectors of a pair as a whole square: what is below the triangle need not be there.
+/// The reflectors of a pair as a full square; the tile may hold anything below the triangle.
 TileView triangle_of(const TileView& tile) {
   thread_local std::vector<double> memory;
   const std::int64_t w = tile.columns;
@@ -160,7 +160,7 @@ struct TriangleParameters {
   std::int64_t column = 0;
 };
 
-/// tile0 (m x n, out) := of the same area, tile1, what is on and above the triangle's diagonal, and
+/// tile0 (m x n, out) := the elements of tile1 (m x n) on and above the triangle's diagonal, and
 /// zeros below it.
 std::int64_t run_copy_upper(const KernelArguments& arguments) {
   check_tiles(arguments, 2);
@@ -216,7 +216,7 @@ std::int64_t panel_step(std::int64_t small, std::int64_t inner) {
   return std::max<std::int64_t>(1, small / inner) * inner;
 }
 
-/// All of tile `tile`, of columns `j`.
+/// All rows of columns `j` of tile `tile`.
 TileArea columns_of(const KernelCase& what, std::uint8_t tile, Range j) {
   return {tile, 0, j.begin, what.operands[tile].rows, j.count};
 }
@@ -245,13 +245,13 @@ struct Panel {
     return {1, p.row + i.begin, j.begin, i.count, j.count};
   }
   [[nodiscard]] TileArea t(Range j) const { return {2, 0, j.begin, t_rows, j.count}; }
-  /// Of a kernel whose areas begin where its panel does.
+  /// Parameters of a kernel whose areas begin where its panel does.
   [[nodiscard]] KernelParameters within() const {
     return KernelParameters(PanelParameters{0, 0, p.inner});
   }
 };
 
-/// Reflectors applied to columns alone: tiles 2 and 3, V and T, are read as a whole.
+/// Reflectors are applied by columns: each fine task reads all of tiles 2 and 3, V and T.
 void divide_by_columns(const KernelCase& what, std::int64_t small, FineTasks& tasks) {
   fine::for_parts(what.operands[0].columns, small, [&](Range j) {
     std::array<FineAccess, FineTask::accesses_max> accesses{
