@@ -9,7 +9,7 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "base/error.hpp"
-#include "kernels/cholesky.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {

@@ -14,7 +14,7 @@
 #include "apps/simulation/rehearsed_clock.hpp"
 #include "apps/simulation/this_machine.hpp"
 #include "base/error.hpp"
-#include "kernels/kernel_flops.hpp"
+#include "kernels/kernel_case.hpp"
 
 namespace heddle {
 namespace {

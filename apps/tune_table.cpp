@@ -8,9 +8,8 @@
 
 #include "algorithms/qr/layout.hpp"
 #include "apps/tuning/operands.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/kernel_flops.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {

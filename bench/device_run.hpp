@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "bench/node_run.hpp"
-#include "kernels/solve.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
 
 /// What the drivers for nodes with devices share.

@@ -88,7 +88,7 @@ class GpuBench {
   std::unique_ptr<kernel::cuda::Context> context_;
 };
 
-/// The kernels of kernels/cholesky.hpp.
+/// The kernels of kernels/kernels.hpp.
 void time_cholesky_kernels(GpuBench& bench);
 
 }  // namespace heddle::bench

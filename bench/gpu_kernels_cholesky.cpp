@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/gpu_kernels.hpp"
-#include "kernels/cholesky.hpp"
 #include "kernels/cuda/definitions.hpp"
 #include "kernels/cuda/factor.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::bench {
 namespace {

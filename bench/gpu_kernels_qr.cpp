@@ -20,7 +20,7 @@
 #include "kernels/cuda/definitions.hpp"
 #include "kernels/cuda/householder_panel.hpp"
 #include "kernels/cuda/launch.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {

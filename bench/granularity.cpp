@@ -33,10 +33,9 @@
 #include "base/error.hpp"
 #include "base/median.hpp"
 #include "bench/node_run.hpp"
-#include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
-#include "kernels/factorization_kernels.hpp"
 #include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {

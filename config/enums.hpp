@@ -33,58 +33,44 @@ enum class Wait : std::uint8_t { adaptive, spin, park };
 enum class MessagePath : std::uint8_t { message, shared, get, put, ring };
 enum class LogLevel : std::uint8_t { off, error, warning, info, debug, trace };
 
-namespace detail {
-using Names = std::string_view;
-inline constexpr std::array<Names, 2> factorizations{"cholesky", "qr"};
-inline constexpr std::array<Names, 9> matrix_kinds{"spd",    "random",    "kriging",
-                                                   "lehmer", "identity",  "conditioned",
-                                                   "graded", "dependent", "polynomial"};
-inline constexpr std::array<Names, 1> rhs_kinds{"random"};
-inline constexpr std::array<Names, 2> trees{"flat", "binomial"};
-inline constexpr std::array<Names, 2> hierarchies{"off", "on"};
-inline constexpr std::array<Names, 3> device_backends{"none", "cuda", "emulated"};
-inline constexpr std::array<Names, 5> priorities{"program", "fifo", "reverse", "random", "path"};
-inline constexpr std::array<Names, 2> placements{"static", "dynamic"};
-inline constexpr std::array<Names, 3> waits{"adaptive", "spin", "park"};
-inline constexpr std::array<Names, 5> message_paths{"message", "shared", "get", "put", "ring"};
-inline constexpr std::array<Names, 6> log_levels{"off",  "error", "warning",
-                                                 "info", "debug", "trace"};
-}  // namespace detail
-
 using NameList = std::span<const std::string_view>;
 
-constexpr NameList names_of(Factorization) {
-  return detail::factorizations;
-}
-constexpr NameList names_of(MatrixKind) {
-  return detail::matrix_kinds;
-}
-constexpr NameList names_of(RhsKind) {
-  return detail::rhs_kinds;
-}
-constexpr NameList names_of(Tree) {
-  return detail::trees;
-}
-constexpr NameList names_of(Hierarchy) {
-  return detail::hierarchies;
-}
-constexpr NameList names_of(DeviceBackend) {
-  return detail::device_backends;
-}
-constexpr NameList names_of(Priorities) {
-  return detail::priorities;
-}
-constexpr NameList names_of(Placement) {
-  return detail::placements;
-}
-constexpr NameList names_of(Wait) {
-  return detail::waits;
-}
-constexpr NameList names_of(MessagePath) {
-  return detail::message_paths;
-}
-constexpr NameList names_of(LogLevel) {
-  return detail::log_levels;
+namespace detail {
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> words{};
+template <>
+inline constexpr std::array<std::string_view, 2> words<Factorization>{"cholesky", "qr"};
+template <>
+inline constexpr std::array<std::string_view, 9> words<MatrixKind>{
+    "spd",         "random", "kriging",   "lehmer",    "identity",
+    "conditioned", "graded", "dependent", "polynomial"};
+template <>
+inline constexpr std::array<std::string_view, 1> words<RhsKind>{"random"};
+template <>
+inline constexpr std::array<std::string_view, 2> words<Tree>{"flat", "binomial"};
+template <>
+inline constexpr std::array<std::string_view, 2> words<Hierarchy>{"off", "on"};
+template <>
+inline constexpr std::array<std::string_view, 3> words<DeviceBackend>{"none", "cuda", "emulated"};
+template <>
+inline constexpr std::array<std::string_view, 5> words<Priorities>{"program", "fifo", "reverse",
+                                                                   "random", "path"};
+template <>
+inline constexpr std::array<std::string_view, 2> words<Placement>{"static", "dynamic"};
+template <>
+inline constexpr std::array<std::string_view, 3> words<Wait>{"adaptive", "spin", "park"};
+template <>
+inline constexpr std::array<std::string_view, 5> words<MessagePath>{"message", "shared", "get",
+                                                                    "put", "ring"};
+template <>
+inline constexpr std::array<std::string_view, 6> words<LogLevel>{"off",  "error", "warning",
+                                                                 "info", "debug", "trace"};
+}  // namespace detail
+
+template <class Enum>
+[[nodiscard]] constexpr NameList names_of(Enum) {
+  static_assert(!detail::words<Enum>.empty(), "no words are listed for this enumeration");
+  return detail::words<Enum>;
 }
 
 /// The word for `value` in a file.

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
-#include <type_traits>
+
+#include "kernels/plain_parameters.hpp"
 
 namespace heddle {
 
@@ -29,29 +27,12 @@ struct TileView {
 };
 
 /// The few plain values a task hands to its kernel (offsets, a pointer to a reduction), by value.
-class KernelParameters {
- public:
-  static constexpr std::size_t size_max = 32;
+using KernelParameters = PlainParameters<32>;
 
-  KernelParameters() = default;
-
-  template <class T>
-  requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T> &&
-           !std::is_same_v<T, KernelParameters>) explicit KernelParameters(const T& value) {
-    std::memcpy(bytes_.data(), &value, sizeof(T));
-  }
-
-  template <class T>
-  requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T>) [[nodiscard]] T as() const {
-    T value{};
-    std::memcpy(&value, bytes_.data(), sizeof(T));
-    return value;
-  }
-
-  friend bool operator==(const KernelParameters&, const KernelParameters&) = default;
-
- private:
-  alignas(8) std::array<std::byte, size_max> bytes_{};
+/// An element of a tile.
+struct TileElement {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
 };
 
 /// What a kernel sees: its tiles in the order of the task's accesses, and its parameters.
@@ -89,6 +70,11 @@ struct Kernel {
   /// null: it runs whole. What it computes may differ from `host` in the last bits, but is the same
   /// each time.
   void (*fine)(const KernelCase&, std::int64_t small, FineTasks&) = nullptr;
+  /// Floating-point operations by the usual counts; null: none are counted, it moves data.
+  double (*flops)(const KernelCase&) = nullptr;
+  /// The element of the main output at which a run that returned `info` > 0 failed: the pivot that
+  /// a job reports beside `info`. Null: there is none, and the job reports `info` without a pivot.
+  TileElement (*failing_element)(const KernelParameters&, std::int64_t info) = nullptr;
 };
 
 }  // namespace heddle

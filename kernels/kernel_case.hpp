@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -18,9 +20,25 @@ struct KernelCase {
   const Kernel* kernel = nullptr;
   KernelParameters parameters;
   std::span<const OperandShape> operands;
+
+  /// Sizes of an operand.
+  [[nodiscard]] double rows(std::size_t i) const { return static_cast<double>(operands[i].rows); }
+  [[nodiscard]] double columns(std::size_t i) const {
+    return static_cast<double>(operands[i].columns);
+  }
 };
 
-/// What a case computes, by the usual counts; 0 for copies.
-[[nodiscard]] double flops_of(const KernelCase& what);
+/// Floating-point operations of a case; 0 where its kernel counts none.
+[[nodiscard]] inline double flops_of(const KernelCase& what) {
+  return what.kernel->flops == nullptr ? 0.0 : what.kernel->flops(what);
+}
+/// The same for whole tiles: a main output of `rows` x `columns`, the others as wide, as measured
+/// times of kernels are named (KernelTime).
+[[nodiscard]] inline double flops_of(const Kernel& kernel, std::int64_t rows,
+                                     std::int64_t columns) {
+  std::array<OperandShape, 4> shapes;
+  shapes.fill({rows, columns});
+  return flops_of({&kernel, {}, shapes});
+}
 
 }  // namespace heddle

@@ -14,8 +14,8 @@ struct Range {
   [[nodiscard]] std::int64_t end() const { return begin + count; }
 };
 
-/// Calls `work` with the columns of each block of a panel's reflectors (kernels/qr.hpp), from the
-/// left or from the right.
+/// Calls `work` with the columns of each block of a panel's reflectors (kernels/kernels.hpp), from
+/// the left or from the right.
 template <class Work>
 void for_blocks(std::int64_t columns, std::int64_t inner, bool from_left, const Work& work) {
   HEDDLE_CHECK(inner >= 1, "blocks of {} reflectors", inner);

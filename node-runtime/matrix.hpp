@@ -1,12 +1,13 @@
 #pragma once
 
+#include "layout/layout.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <type_traits>
 #include <utility>
 
-#include "algorithms/matrix/layout.hpp"
 #include "base/index.hpp"
 #include "kernels/kernel.hpp"
 #include "node-runtime/threads/program.hpp"

@@ -113,7 +113,7 @@ struct NodeFacts {
   bool moves_tasks = false;  ///< CPU workers may run devices' tasks: runtime.placement is dynamic
   /// They probably will: all of devices' tiles have host memory behind them from the beginning.
   bool backs_tiles = false;
-  /// Columns of an inverse block in Cholesky (kernels/cholesky.hpp); 0: devices do without.
+  /// Columns of an inverse block in Cholesky (kernels/kernels.hpp); 0: devices do without.
   std::int64_t inverse_block = 0;
   Distribution distribution;
   std::int32_t window = 0;

@@ -10,9 +10,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/kernel_flops.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/machine/kernel_costs.hpp"
 #include "node-runtime/node.hpp"
 

@@ -1,9 +1,10 @@
 #pragma once
 
+#include "layout/layout.hpp"
+
 #include <cstdint>
 #include <string>
 
-#include "algorithms/matrix/layout.hpp"
 #include "config/config.hpp"
 #include "node-runtime/machine/tile_model.hpp"
 #include "node-runtime/threads/path_priorities.hpp"

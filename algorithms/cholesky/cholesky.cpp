@@ -9,7 +9,7 @@
 
 #include "algorithms/matrix/walk.hpp"
 #include "base/assert.hpp"
-#include "kernels/cholesky.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {

@@ -15,7 +15,7 @@ namespace heddle {
 /// The heterogeneous tile algorithm of 001 section 3.1. The job's result is `numerical_failure`
 /// with LAPACK's info when a leading minor is not positive definite; the matrix is then undefined.
 /// On GPUs the panel's triangular solves become products with inverse blocks
-/// (kernels/cholesky.hpp); they are a temporary matrix then, so calls come in the same order on all
+/// (kernels/kernels.hpp); they are a temporary matrix then, so calls come in the same order on all
 /// nodes.
 [[nodiscard]] JobSpec cholesky(const Matrix<double>& a);
 

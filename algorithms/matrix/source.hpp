@@ -1,12 +1,13 @@
 #pragma once
 
+#include "layout/layout.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "algorithms/matrix/layout.hpp"
 #include "base/index.hpp"
 #include "kernels/kernel.hpp"
 

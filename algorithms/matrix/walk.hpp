@@ -1,8 +1,9 @@
 #pragma once
 
+#include "layout/layout.hpp"
+
 #include <cstdint>
 
-#include "algorithms/matrix/layout.hpp"
 #include "base/index.hpp"
 
 /// What the programs of factorizations share in walking a matrix tile by tile.

@@ -10,7 +10,7 @@
 #include "algorithms/matrix/walk.hpp"
 #include "algorithms/qr/steps.hpp"
 #include "base/assert.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {

@@ -5,7 +5,7 @@
 
 #include "algorithms/solve/walk.hpp"
 #include "base/assert.hpp"
-#include "kernels/solve.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/solve.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle::solve {

@@ -16,7 +16,7 @@
 #include "base/nearest.hpp"
 #include "base/printable.hpp"
 #include "base/units.hpp"
-#include "kernels/factorization_kernels.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
 #include "node-runtime/protocol/types.hpp"
 

@@ -19,9 +19,7 @@
 #include "base/assert.hpp"
 #include "base/companions.hpp"
 #include "base/median.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/piece.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {

@@ -20,8 +20,7 @@
 #include "base/companions.hpp"
 #include "base/median.hpp"
 #include "base/memory_block.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/threads/futex.hpp"
 #include "node-runtime/topology/cpu.hpp"
 

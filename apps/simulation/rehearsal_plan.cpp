@@ -11,9 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cholesky.hpp"
-#include "kernels/piece.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "kernels/factorization_kernels.hpp"
-#include "kernels/kernel_flops.hpp"
+#include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/machine/machine_file.hpp"
 
 namespace heddle {

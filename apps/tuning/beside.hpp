@@ -1,7 +1,6 @@
 #pragma once
 
-#include "kernels/cholesky.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::tuning {
 

@@ -11,8 +11,7 @@
 #include "apps/tuning/beside.hpp"
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::tuning {
 namespace {

@@ -11,9 +11,8 @@
 #include "apps/tuning/device_bench.hpp"
 #include "apps/tuning/operands.hpp"
 #include "base/median.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/kernel_flops.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::tuning {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/median.hpp"
-#include "kernels/cholesky.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::tuning {
 namespace {

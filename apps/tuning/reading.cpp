@@ -18,7 +18,7 @@
 #include "base/companions.hpp"
 #include "base/median.hpp"
 #include "base/process_memory.hpp"
-#include "kernels/cholesky.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::tuning {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/assert.hpp"
 #include "kernels/kernel.hpp"
-#include "kernels/piece.hpp"
+#include "kernels/kernels.hpp"
 
 /// How kernels take their arguments apart. What does not match is a defect and aborts.
 namespace heddle::kernel {
@@ -21,7 +21,7 @@ inline void check_tiles(const KernelArguments& arguments, std::size_t count) {
 }
 
 /// The same for a factored piece as the last of `count` tiles that its inverse blocks may follow
-/// (kernels/cholesky.hpp). Returns whether they do.
+/// (kernels/kernels.hpp). Returns whether they do.
 [[nodiscard]] inline bool check_tiles_and_inverses(const KernelArguments& arguments,
                                                    std::size_t count) {
   const bool given = arguments.tiles.size() == count + 1;
@@ -63,7 +63,7 @@ struct LowerSolve {
   TileView x2;
 };
 
-/// Tiles X and L of a solution with a piece (kernels/solve.hpp).
+/// Tiles X and L of a solution with a piece (kernels/kernels.hpp).
 [[nodiscard]] inline LowerSolve lower_solve(const KernelArguments& arguments) {
   check_tiles(arguments, 2);
   const std::int64_t offset = arguments.parameters.as<PieceParameters>().offset;

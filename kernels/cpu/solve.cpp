@@ -1,9 +1,8 @@
-#include "kernels/solve.hpp"
-
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
+#include "kernels/cpu/defined.hpp"
 #include "kernels/cpu/tile_operations.hpp"
-#include "kernels/cuda/definitions.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::kernel {
 namespace {
@@ -95,20 +94,16 @@ std::int64_t run_copy(const KernelArguments& arguments) {
 
 }  // namespace
 
-// An emulated device computes on the processor too: both definitions are the same function.
-constinit const Kernel solve_lower{"solve_lower", run_solve_lower, run_solve_lower,
-                                   cuda::solve_lower};
-constinit const Kernel solve_lower_transposed{"solve_lower_transposed", run_solve_lower_transposed,
-                                              run_solve_lower_transposed,
-                                              cuda::solve_lower_transposed};
-constinit const Kernel solve_upper{"solve_upper", run_solve_upper, run_solve_upper,
-                                   cuda::solve_upper};
-constinit const Kernel product{"product", run_product, run_product, cuda::product};
-constinit const Kernel product_transposed{"product_transposed", run_product_transposed,
-                                          run_product_transposed, cuda::product_transposed};
-constinit const Kernel product_symmetric{"product_symmetric", run_product_symmetric,
-                                         run_product_symmetric, cuda::product_symmetric};
-constinit const Kernel subtract{"subtract", run_subtract, run_subtract, cuda::subtract};
-constinit const Kernel copy{"copy", run_copy, run_copy, cuda::copy};
+constinit const Kernel solve_lower = defined("solve_lower", run_solve_lower, cuda::solve_lower);
+constinit const Kernel solve_lower_transposed =
+    defined("solve_lower_transposed", run_solve_lower_transposed, cuda::solve_lower_transposed);
+constinit const Kernel solve_upper = defined("solve_upper", run_solve_upper, cuda::solve_upper);
+constinit const Kernel product = defined("product", run_product, cuda::product);
+constinit const Kernel product_transposed =
+    defined("product_transposed", run_product_transposed, cuda::product_transposed);
+constinit const Kernel product_symmetric =
+    defined("product_symmetric", run_product_symmetric, cuda::product_symmetric);
+constinit const Kernel subtract = defined("subtract", run_subtract, cuda::subtract);
+constinit const Kernel copy = defined("copy", run_copy, cuda::copy);
 
 }  // namespace heddle::kernel

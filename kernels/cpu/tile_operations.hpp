@@ -52,7 +52,7 @@ void multiply_by_triangle(const TileView& b, const TileView& a, Triangle shape);
 /// b (m x n) := alpha * op(a) * b, a (m x m) triangular.
 void multiply_triangle(double alpha, const TileView& a, Triangle shape, const TileView& b);
 
-/// inverses (inner x n) := the inverse blocks of the lower triangle of l (kernels/cholesky.hpp).
+/// inverses (inner x n) := the inverse blocks of the lower triangle of l (kernels/kernels.hpp).
 void invert_diagonal_blocks(const TileView& l, const TileView& inverses);
 
 /// to := from, shapes equal.

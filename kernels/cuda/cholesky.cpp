@@ -1,5 +1,3 @@
-#include "kernels/cholesky.hpp"
-
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -8,6 +6,7 @@
 #include "kernels/cuda/factor.hpp"
 #include "kernels/cuda/launch.hpp"
 #include "kernels/cuda/tile_operations.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {

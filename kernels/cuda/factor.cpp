@@ -8,7 +8,7 @@
 #include "kernels/cuda/libraries.hpp"
 #include "kernels/cuda/own_kernels.hpp"
 #include "kernels/cuda/tile_operations.hpp"
-#include "kernels/piece.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {

@@ -6,9 +6,9 @@
 #include "kernels/kernel.hpp"
 
 /// Householder reflectors in compact WY form on a GPU: whole panels of tiles, in blocks of `inner`
-/// columns with a triangle of T each (kernels/qr.hpp). Nearly all operations are products of at
-/// least 128 reflectors; what is narrower is in householder_panel.hpp. All of it is queued on the
-/// context's stream, and takes the context's scratch memory.
+/// columns with a triangle of T each (kernels/kernels.hpp). Nearly all operations are products of
+/// at least 128 reflectors; what is narrower is in householder_panel.hpp. All of it is queued on
+/// the context's stream, and takes the context's scratch memory.
 namespace heddle::kernel::cuda {
 
 /// a (m x w, m >= w) := V below its diagonal and an echo of R on and above; r (w x w) := R, zeros

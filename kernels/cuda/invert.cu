@@ -13,7 +13,7 @@ using device::block_stride;
 using device::block_threads;
 using device::BlockShare;
 
-/// The triangle l and its inverse blocks d (kernels/cholesky.hpp). Each of these is cut into
+/// The triangle l and its inverse blocks d (kernels/kernels.hpp). Each of these is cut into
 /// 64 x 64 blocks from its own corner.
 struct InverseBlocks {
   const double* l;

@@ -14,7 +14,7 @@ namespace heddle::kernel::cuda {
 void launch_copy(Context& context, const TileView& from, const TileView& to);
 void launch_subtract(Context& context, const TileView& from, const TileView& to);
 
-/// The inverse blocks (kernels/cholesky.hpp) of the lower triangle of l.
+/// The inverse blocks (kernels/kernels.hpp) of the lower triangle of l.
 void launch_invert_diagonal_blocks(Context& context, const TileView& l, const TileView& inverses);
 
 /// What cuSOLVER's potrf of a, of which `*status` is the devInfo, tells becomes LAPACK's info where

@@ -1,5 +1,3 @@
-#include "kernels/qr.hpp"
-
 #include <cstdint>
 
 #include "base/assert.hpp"
@@ -8,6 +6,7 @@
 #include "kernels/cuda/householder.hpp"
 #include "kernels/cuda/launch.hpp"
 #include "kernels/cuda/triangles.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::kernel::cuda {
 namespace {

@@ -1,11 +1,10 @@
-#include "kernels/solve.hpp"
-
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cuda/definitions.hpp"
 #include "kernels/cuda/launch.hpp"
 #include "kernels/cuda/libraries.hpp"
 #include "kernels/cuda/tile_operations.hpp"
+#include "kernels/kernels.hpp"
 
 /// Right-hand sides are few: these kernels live by the memory's bandwidth, and cuBLAS serves.
 namespace heddle::kernel::cuda {

@@ -29,7 +29,7 @@ void subtract_tile(Context& context, const TileView& from, const TileView& to);
 /// Every element := 0.
 void clear_tile(Context& context, const TileView& c);
 
-/// The inverse blocks (kernels/cholesky.hpp) of the lower triangle of l (w x w), inverses.rows
+/// The inverse blocks (kernels/kernels.hpp) of the lower triangle of l (w x w), inverses.rows
 /// columns each.
 void invert_diagonal_blocks(Context& context, const TileView& l, const TileView& inverses);
 

@@ -16,75 +16,12 @@ namespace {
 
 }  // namespace
 
-void potrf(const CudaLaunch&) {
-  refuse();
-}
-void trsm(const CudaLaunch&) {
-  refuse();
-}
-void gsmm(const CudaLaunch&) {
-  refuse();
-}
-void syrk(const CudaLaunch&) {
-  refuse();
-}
-void solve_lower(const CudaLaunch&) {
-  refuse();
-}
-void solve_lower_transposed(const CudaLaunch&) {
-  refuse();
-}
-void solve_upper(const CudaLaunch&) {
-  refuse();
-}
-void product(const CudaLaunch&) {
-  refuse();
-}
-void product_transposed(const CudaLaunch&) {
-  refuse();
-}
-void product_symmetric(const CudaLaunch&) {
-  refuse();
-}
-void subtract(const CudaLaunch&) {
-  refuse();
-}
-void copy(const CudaLaunch&) {
-  refuse();
-}
-void geqrt(const CudaLaunch&) {
-  refuse();
-}
-void unmqr(const CudaLaunch&) {
-  refuse();
-}
-void unmqr_back(const CudaLaunch&) {
-  refuse();
-}
-void tsqrt(const CudaLaunch&) {
-  refuse();
-}
-void tsmqr(const CudaLaunch&) {
-  refuse();
-}
-void tsmqr_back(const CudaLaunch&) {
-  refuse();
-}
-void ttqrt(const CudaLaunch&) {
-  refuse();
-}
-void ttmqr(const CudaLaunch&) {
-  refuse();
-}
-void ttmqr_back(const CudaLaunch&) {
-  refuse();
-}
-void copy_rows(const CudaLaunch&) {
-  refuse();
-}
-void copy_triangle(const CudaLaunch&) {
-  refuse();
-}
+#define HEDDLE_STUB(name)        \
+  void name(const CudaLaunch&) { \
+    refuse();                    \
+  }
+HEDDLE_KERNELS(HEDDLE_STUB)
+#undef HEDDLE_STUB
 
 ProductChoices built_in_product_choices() {
   return {};

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/factorization_kernels.hpp"
-#include "kernels/kernel_flops.hpp"
+#include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {

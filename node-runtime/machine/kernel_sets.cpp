@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "kernels/kernel_case.hpp"
 #include "node-runtime/machine/measuring_child.hpp"
 #include "node-runtime/topology/cpu.hpp"
 
@@ -40,24 +41,15 @@ struct Candidate {
 
   KernelSet set;
   std::unique_ptr<MeasuringChild> child;
-  KernelSeconds best;
+  ComparedValues best = unmeasured;
 };
 
-double rate(double flops, double seconds) {
-  return flops / seconds * 1e-9;
-}
-
-KernelRates rates_of(const KernelSeconds& seconds, std::int64_t tile) {
-  const auto b = static_cast<double>(tile);
-  return {rate(2 * b * b * b, seconds.gemm), rate(b * b * b, seconds.syrk),
-          rate(b * b * b, seconds.trsm), rate(b * b * b / 3, seconds.potrf)};
-}
-
-void keep_best(KernelSeconds& best, const KernelSeconds& seconds) {
-  best.gemm = std::min(best.gemm, seconds.gemm);
-  best.syrk = std::min(best.syrk, seconds.syrk);
-  best.trsm = std::min(best.trsm, seconds.trsm);
-  best.potrf = std::min(best.potrf, seconds.potrf);
+KernelRates rates_of(const ComparedValues& seconds, std::int64_t tile) {
+  KernelRates rates{};
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    rates[i] = flops_of(*compared_kernels[i].kernel, tile, tile) / seconds[i] * 1e-9;
+  }
+  return rates;
 }
 
 /// Starts a child for every set but the library's own, whose child runs already.
@@ -107,13 +99,15 @@ std::vector<std::string> runnable_core_types() {
 }
 
 double cholesky_rate(const KernelRates& rates) {
-  // Flops and seconds in units of tile^3.
-  constexpr double gemm = 286 * 2.0;
-  constexpr double syrk = 78;
-  constexpr double trsm = 78;
-  constexpr double potrf = 13 / 3.0;
-  return (gemm + syrk + trsm + potrf) /
-         (gemm / rates.gemm + syrk / rates.syrk + trsm / rates.trsm + potrf / rates.potrf);
+  double work = 0;  // in units of tile^3
+  double time = 0;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    const ComparedKernel& compared = compared_kernels[i];
+    const double flops = compared.count * flops_of(*compared.kernel, 1, 1);
+    work += flops;
+    time += flops / rates[i];
+  }
+  return work / time;
 }
 
 const KernelSet* KernelChoice::find(const std::string& name) const {
@@ -124,10 +118,7 @@ const KernelSet* KernelChoice::find(const std::string& name) const {
 bool KernelChoice::is_valid() const {
   const auto positive = [](double x) { return std::isfinite(x) && x > 0; };
   for (const KernelSet& set : sets) {
-    if (!positive(set.rates.gemm) || !positive(set.rates.syrk) || !positive(set.rates.trsm) ||
-        !positive(set.rates.potrf)) {
-      return false;
-    }
+    if (!std::ranges::all_of(set.rates, positive)) return false;
   }
   const auto is_set = [this](const std::string& name, bool own) {
     const KernelSet* set = find(name);
@@ -162,7 +153,7 @@ KernelChoice measure_blas_kernel_sets() {
         hardware_threads[round * hardware_threads.size() / rounds_min % hardware_threads.size()];
     std::erase_if(candidates, [hardware_thread](Candidate& candidate) {
       const auto seconds = candidate.child->measure(hardware_thread);
-      if (seconds) keep_best(candidate.best, *seconds);
+      if (seconds) candidate.best = least_of(candidate.best, *seconds);
       return !seconds;
     });
   }

@@ -1,30 +1,39 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "kernels/kernels.hpp"
+
 namespace heddle {
 
-/// Rates of the tile kernels of a Cholesky factorization on one core, GFLOP/s.
-struct KernelRates {
-  double gemm = 0;  ///< gsmm on square tiles
-  double syrk = 0;
-  double trsm = 0;
-  double potrf = 0;
-
-  friend bool operator==(const KernelRates&, const KernelRates&) = default;
+/// A kernel that sets are compared by, on square tiles.
+struct ComparedKernel {
+  const Kernel* kernel;
+  const char* key;  ///< in the machine file and in messages
+  double count;     ///< runs in a tile Cholesky with n = 4000 and tiles of 320
 };
+inline constexpr std::array<ComparedKernel, 4> compared_kernels{{{&kernel::gsmm, "gemm", 286},
+                                                                 {&kernel::syrk, "syrk", 78},
+                                                                 {&kernel::trsm, "trsm", 78},
+                                                                 {&kernel::potrf, "potrf", 13}}};
 
-/// Rate of a whole tile Cholesky with n = 4000 and tiles of 320 (13 potrf, 78 trsm, 78 syrk, 286
-/// gemm) that runs at these rates: what kernel sets are compared by. GFLOP/s.
+/// A value for each of compared_kernels.
+using ComparedValues = std::array<double, compared_kernels.size()>;
+/// GFLOP/s on one core.
+using KernelRates = ComparedValues;
+
+/// Rate of a whole tile Cholesky whose kernels run `count` times at these rates: what kernel sets
+/// are compared by. GFLOP/s.
 [[nodiscard]] double cholesky_rate(const KernelRates& rates);
 
 /// One measured set of kernels.
 struct KernelSet {
   std::string name;  ///< OpenBLAS: upper case, as OPENBLAS_CORETYPE takes it. Own: "avx512".
   bool own = false;  ///< heddle's own tile kernels, otherwise OpenBLAS
-  KernelRates rates;
+  KernelRates rates{};
 
   friend bool operator==(const KernelSet&, const KernelSet&) = default;
 };

@@ -32,26 +32,19 @@ constexpr std::array<TunedEntry, 6> tuned_entries{{{"tile", &TunedValues::tile, 
                                                    {"virtual", &TunedValues::virtual_tiles, 1},
                                                    {"streams", &TunedValues::streams, 1, 16}}};
 
-struct RateEntry {
-  const char* key;
-  double KernelRates::*value;
-};
-constexpr std::array<RateEntry, 4> rate_entries{{{"gemm", &KernelRates::gemm},
-                                                 {"syrk", &KernelRates::syrk},
-                                                 {"trsm", &KernelRates::trsm},
-                                                 {"potrf", &KernelRates::potrf}}};
-
 YamlReader machine_file_reader(const std::string& name) {
   return YamlReader("machine file " + name, "; `heddle tune` writes a new one");
 }
 
 KernelSet read_set(const YamlReader& reader, const YAML::Node& node) {
-  reader.expect_map(node, "sets", {"name", "own", "gemm", "syrk", "trsm", "potrf"});
+  reader.expect_map(node, "sets",
+                    {"name", "own", compared_kernels[0].key, compared_kernels[1].key,
+                     compared_kernels[2].key, compared_kernels[3].key});
   KernelSet set;
   set.name = reader.scalar<std::string>(node, "name", "a name");
   set.own = reader.scalar<bool>(node, "own", "true or false");
-  for (const RateEntry& entry : rate_entries) {
-    set.rates.*entry.value = reader.positive(node, entry.key, "a rate in GFLOP/s");
+  for (std::size_t i = 0; i < compared_kernels.size(); ++i) {
+    set.rates[i] = reader.positive(node, compared_kernels[i].key, "a rate in GFLOP/s");
   }
   return set;
 }
@@ -160,8 +153,8 @@ std::string to_yaml(const MachineFile& contents) {
     out << YAML::Flow << YAML::BeginMap;
     text("name", set.name);
     out << YAML::Key << "own" << YAML::Value << set.own;
-    for (const RateEntry& entry : rate_entries) {
-      out << YAML::Key << entry.key << YAML::Value << fmt::format("{}", set.rates.*entry.value);
+    for (std::size_t i = 0; i < compared_kernels.size(); ++i) {
+      out << YAML::Key << compared_kernels[i].key << YAML::Value << fmt::format("{}", set.rates[i]);
     }
     out << YAML::EndMap;
   }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "kernels/cholesky.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/topology/cpu.hpp"
 
 namespace heddle {
@@ -46,15 +46,15 @@ class Workload {
     static_cast<void>(kernel::potrf.host({std::span(&(tiles_[0] = view(factor_)), 1), piece_}));
   }
 
-  KernelSeconds run() {
-    KernelSeconds seconds;
+  /// Seconds of each of compared_kernels.
+  ComparedValues run() {
     result_ = symmetric_;
-    seconds.potrf = time(kernel::potrf, piece_, {view(result_)});
+    const double potrf = time(kernel::potrf, piece_, {view(result_)});
     result_ = left_;
-    seconds.trsm = time(kernel::trsm, piece_, {view(result_), view(factor_)});
-    seconds.syrk = time(kernel::syrk, piece_, {view(result_), view(left_)});
-    seconds.gemm = time(kernel::gsmm, update_, {view(result_), view(left_), view(right_)});
-    return seconds;
+    const double trsm = time(kernel::trsm, piece_, {view(result_), view(factor_)});
+    const double syrk = time(kernel::syrk, piece_, {view(result_), view(left_)});
+    const double gsmm = time(kernel::gsmm, update_, {view(result_), view(left_), view(right_)});
+    return {gsmm, syrk, trsm, potrf};
   }
 
  private:
@@ -77,11 +77,9 @@ class Workload {
   std::vector<double> symmetric_, factor_, left_, right_, result_;
 };
 
-KernelSeconds best_of_two(Workload& workload) {
-  const KernelSeconds a = workload.run();
-  const KernelSeconds b = workload.run();
-  return {std::min(a.gemm, b.gemm), std::min(a.syrk, b.syrk), std::min(a.trsm, b.trsm),
-          std::min(a.potrf, b.potrf)};
+ComparedValues best_of_two(Workload& workload) {
+  const ComparedValues first = workload.run();
+  return least_of(first, workload.run());
 }
 
 MeasuringChild::Hello load_and_describe(const BlasOptions& options) {
@@ -113,6 +111,12 @@ void serve(const Conversation& parent, const BlasOptions& options, std::int64_t 
 
 }  // namespace
 
+ComparedValues least_of(const ComparedValues& a, const ComparedValues& b) {
+  ComparedValues least{};
+  std::ranges::transform(a, b, least.begin(), [](double x, double y) { return std::min(x, y); });
+  return least;
+}
+
 MeasuringChild::MeasuringChild(const BlasOptions& options, std::int64_t tile)
     : process_("measure kernels in",
                [&](const Conversation& parent) { serve(parent, options, tile); }) {}
@@ -134,8 +138,8 @@ void MeasuringChild::greet_or_throw() {
                           patience.count()));
 }
 
-std::optional<KernelSeconds> MeasuringChild::measure(std::int32_t hardware_thread) {
-  KernelSeconds seconds;
+std::optional<ComparedValues> MeasuringChild::measure(std::int32_t hardware_thread) {
+  ComparedValues seconds = unmeasured;
   const Conversation& child = process_.conversation();
   if (!child.send_value(hardware_thread) || !child.receive_value(seconds, patience)) {
     return std::nullopt;

@@ -8,16 +8,19 @@
 
 #include "base/child_process.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "node-runtime/machine/kernel_sets.hpp"
 
 namespace heddle {
 
-/// Seconds of one run of each tile kernel.
-struct KernelSeconds {
-  double gemm = std::numeric_limits<double>::infinity();
-  double syrk = std::numeric_limits<double>::infinity();
-  double trsm = std::numeric_limits<double>::infinity();
-  double potrf = std::numeric_limits<double>::infinity();
-};
+/// Seconds of one run of each kernel before any was measured.
+inline constexpr ComparedValues unmeasured = [] {
+  ComparedValues seconds{};
+  seconds.fill(std::numeric_limits<double>::infinity());
+  return seconds;
+}();
+
+/// The shorter time of each kernel.
+[[nodiscard]] ComparedValues least_of(const ComparedValues& a, const ComparedValues& b);
 
 /// A forked process that loads OpenBLAS with given options and measures tile kernels on request,
 /// one message each way at a time.
@@ -45,7 +48,7 @@ class MeasuringChild {
 
   /// One turn on that hardware thread: the best of two runs of each kernel. Nothing when the child
   /// died or was silent.
-  [[nodiscard]] std::optional<KernelSeconds> measure(std::int32_t hardware_thread);
+  [[nodiscard]] std::optional<ComparedValues> measure(std::int32_t hardware_thread);
 
  private:
   ChildProcess process_;

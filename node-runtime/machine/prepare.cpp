@@ -27,20 +27,12 @@ std::string short_path(const std::filesystem::path& path) {
 
 /// "trsm 44.6 against 27.7 GFLOP/s": the kernel that gains most.
 std::string largest_gain(const KernelRates& chosen, const KernelRates& other) {
-  struct Row {
-    const char* name;
-    double chosen;
-    double other;
-  };
-  const Row rows[] = {{"gemm", chosen.gemm, other.gemm},
-                      {"syrk", chosen.syrk, other.syrk},
-                      {"trsm", chosen.trsm, other.trsm},
-                      {"potrf", chosen.potrf, other.potrf}};
-  const Row* best = &rows[0];
-  for (const Row& row : rows) {
-    if (row.chosen * best->other > best->chosen * row.other) best = &row;
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < chosen.size(); ++i) {
+    if (chosen[i] * other[best] > chosen[best] * other[i]) best = i;
   }
-  return fmt::format("{} {:.1f} against {:.1f} GFLOP/s", best->name, best->chosen, best->other);
+  return fmt::format("{} {:.1f} against {:.1f} GFLOP/s", compared_kernels[best].key, chosen[best],
+                     other[best]);
 }
 
 std::string explain(const OpenBlasIdentity& openblas, const KernelChoice& kernels,

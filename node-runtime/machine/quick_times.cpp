@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cholesky.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 

@@ -320,12 +320,12 @@ class DeviceManager {
 
   void report_failure(Stream& stream, const protocol::Task& task, std::int64_t info) {
     const TaskTiles tiles(engine_.store(), task);
-    const std::int64_t at = failing_element(tiles[0], task, info);
     double pivot = 0;
-    const auto home = static_cast<std::size_t>(task.place.value()) - 1;
-    stream.copy({&pivot, nullptr}, {tiles[0].data + at, engine_.options().devices[home]},
-                sizeof(double));
-    stream.synchronize();
+    if (const double* const element = failing_element(task, tiles[0], info)) {
+      const auto home = static_cast<std::size_t>(task.place.value()) - 1;
+      stream.copy({&pivot, nullptr}, {element, engine_.options().devices[home]}, sizeof(double));
+      stream.synchronize();
+    }
     engine_.numerical_failure(job_of(task), task.work.info_base + info, pivot);
   }
 

@@ -175,8 +175,7 @@ void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
     const auto parameters = parameters_of(task);
     const std::int64_t info = run_kernel(task, kernel_of(task), {tiles.span(), parameters});
     if (info > 0) {
-      numerical_failure(job, task.work.info_base + info,
-                        tiles[0].data[failing_element(tiles[0], task, info)]);
+      numerical_failure(job, task.work.info_base + info, failing_pivot(task, tiles[0], info));
     }
   }
   const std::int64_t end = trace::now_ns();
@@ -212,7 +211,7 @@ void Engine::execute_fine(const FineWork& work, trace::ThreadTrace& trace) {
     if (info > 0) {
       const std::int64_t within = fine.info_base + info;
       numerical_failure(job, task.work.info_base + within,
-                        divided.tiles[0].data[failing_element(divided.tiles[0], task, within)]);
+                        failing_pivot(task, divided.tiles[0], within));
     }
   }
   const std::int64_t end = trace::now_ns();

@@ -27,7 +27,7 @@ struct JobResult {
   Status status = Status::done;
   /// LAPACK's info of a numerical failure: the global index, from 1.
   std::int64_t info = 0;
-  /// What the failing kernel left at the failing pivot.
+  /// What the kernel left at its Kernel::failing_element; 0 where it has none.
   double pivot = 0;
   /// Of a failed job: what a kernel, its program or a visit threw, and on which node.
   std::string error;

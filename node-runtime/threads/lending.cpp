@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include "kernels/factorization_kernels.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/threads/job_record.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
 

@@ -72,7 +72,7 @@ void StagedRunner::run_kernel(protocol::Task& task, Device& device, Side& side) 
       engine_.run_kernel(task, kernel, {{host.data(), task.operand_count}, parameters});
   if (info > 0) {
     engine_.numerical_failure(job_of(task), task.work.info_base + info,
-                              host[0].data[failing_element(host[0], task, info)]);
+                              failing_pivot(task, host[0], info));
   }
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     const std::size_t bytes = engine_.store().shape(task.operands[i].tile).bytes();

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <span>
 
+#include "base/require.hpp"
 #include "kernels/kernel.hpp"
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/protocol/records.hpp"
+#include "node-runtime/threads/job_record.hpp"
 
 namespace heddle {
 
@@ -80,12 +82,25 @@ inline void copy_tile(const TileView& from, const TileView& to) {
   }
 }
 
-/// Where in its main output a kernel that returned `info` found what stopped it: the diagonal
-/// element of the piece whose first row is the first 64-bit parameter.
-[[nodiscard]] inline std::int64_t failing_element(const TileView& tile, const protocol::Task& task,
-                                                  std::int64_t info) {
-  const auto offset = static_cast<std::int64_t>(task.work.parameters[0]);
-  return offset + info - 1 + (info - 1) * tile.leading;
+/// The element of the task's main output `tile` at which its kernel failed with `info` > 0; null
+/// where the kernel names none. Throws Error(usage) when it names one outside of the tile.
+[[nodiscard]] inline const double* failing_element(const protocol::Task& task, const TileView& tile,
+                                                   std::int64_t info) {
+  const Kernel& kernel = kernel_of(task);
+  if (kernel.failing_element == nullptr) return nullptr;
+  const TileElement at = kernel.failing_element(parameters_of(task), info);
+  require(at.row >= 0 && at.row < tile.rows && at.column >= 0 && at.column < tile.columns,
+          "kernel '{}' failed with info {} at element ({}, {}), outside of its main output of {} x "
+          "{}",
+          kernel.name, info, at.row, at.column, tile.rows, tile.columns);
+  return &tile(at.row, at.column);
+}
+
+/// The pivot that a job reports for a failure in host memory: the failing element, or 0.
+[[nodiscard]] inline double failing_pivot(const protocol::Task& task, const TileView& tile,
+                                          std::int64_t info) {
+  const double* const element = failing_element(task, tile, info);
+  return element == nullptr ? 0.0 : *element;
 }
 
 }  // namespace heddle

@@ -29,6 +29,14 @@ struct TaskRun {
   std::uint8_t stream = 0;  ///< of a device, from 1
 };
 
+/// A trace takes modes by their numbers.
+static_assert(static_cast<int>(trace::AccessMode::read) ==
+                  static_cast<int>(protocol::AccessMode::read) &&
+              static_cast<int>(trace::AccessMode::write) ==
+                  static_cast<int>(protocol::AccessMode::write) &&
+              static_cast<int>(trace::AccessMode::read_write) ==
+                  static_cast<int>(protocol::AccessMode::read_write));
+
 inline void record_task(trace::ThreadTrace& trace, const protocol::Task& task,
                         std::int64_t start_ns, std::int64_t end_ns, const TaskRun& run = {}) {
   const auto& kernel = *static_cast<const Kernel*>(task.work.kernel);

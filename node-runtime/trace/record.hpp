@@ -129,6 +129,7 @@ struct CopyRecord {
 
 /// Path of a message: 1 + p2p::Path; 0: unknown.
 using PathNumber = std::uint8_t;
+inline constexpr std::uint8_t path_number_count = 7;
 [[nodiscard]] const char* path_name(PathNumber path);
 
 /// A version sent to (`kind` send) or received from (`kind` receive) another node.

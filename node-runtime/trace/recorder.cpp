@@ -37,8 +37,8 @@ const char* name(CopyReason reason) {
 }
 
 const char* path_name(PathNumber path) {
-  static constexpr std::array<const char*, 7> names{"unknown", "eager", "message", "shared",
-                                                    "get",     "put",   "ring"};
+  static constexpr std::array<const char*, path_number_count> names{
+      "unknown", "eager", "message", "shared", "get", "put", "ring"};
   return path < names.size() ? names.at(path) : names.front();
 }
 

@@ -1,7 +1,9 @@
 #include "node-runtime/transport/tile_transport.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/core.h>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"
@@ -278,6 +280,24 @@ void TileTransport::abandon(const Error& why) {
 }
 
 // ---- the trace -------------------------------------------------------------------------------
+
+static_assert(1 + p2p::path_count == trace::path_number_count);
+
+/// A trace takes the kinds of fragments by their numbers.
+static_assert([] {
+  using Kind = p2p::FragmentReport::Kind;
+  using Step = trace::FragmentStep;
+  constexpr std::array<std::pair<Kind, Step>, trace::fragment_step_count> pairs{
+      {{Kind::pack, Step::pack},
+       {Kind::send, Step::send},
+       {Kind::fill, Step::fill},
+       {Kind::receive, Step::receive},
+       {Kind::unpack, Step::unpack},
+       {Kind::fetch, Step::fetch}}};
+  return std::ranges::all_of(pairs, [](const auto& pair) {
+    return static_cast<int>(pair.first) == static_cast<int>(pair.second);
+  });
+}());
 
 template <class Action>
 void TileTransport::record(trace::RecordKind kind, const Action& action, NodeId peer,

@@ -57,6 +57,14 @@ trace::TaskRecord SimulationTrace::record_of(const protocol::Task& task, const s
   return record;
 }
 
+/// A trace takes modes by their numbers, as that of a run does (threads/trace_events.hpp).
+static_assert(static_cast<int>(trace::AccessMode::read) ==
+                  static_cast<int>(protocol::AccessMode::read) &&
+              static_cast<int>(trace::AccessMode::write) ==
+                  static_cast<int>(protocol::AccessMode::write) &&
+              static_cast<int>(trace::AccessMode::read_write) ==
+                  static_cast<int>(protocol::AccessMode::read_write));
+
 void SimulationTrace::add_accesses(ThreadRecords& thread, const protocol::Task& task) {
   for (std::uint8_t first = 0; first < task.operand_count;
        first = static_cast<std::uint8_t>(first + trace::accesses_per_record)) {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <fmt/core.h>
 
-#include "kernels/cholesky.hpp"
-#include "kernels/piece.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::test {
 namespace {

@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "kernels/cholesky.hpp"
-#include "kernels/piece.hpp"
+#include "kernels/kernels.hpp"
 #include "tests/fine/cases.hpp"
 
 namespace heddle::test {

@@ -7,9 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/fine/fine_graph.hpp"
 #include "tests/fine/cases.hpp"
 #include "tests/kernels/guarded_tile.hpp"

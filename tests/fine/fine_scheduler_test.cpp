@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cholesky.hpp"
-#include "kernels/piece.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/protocol/records.hpp"
 #include "tests/fine/counted_allocations.hpp"
 

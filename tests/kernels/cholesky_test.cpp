@@ -1,5 +1,3 @@
-#include "kernels/cholesky.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cpu/blas.hpp"
+#include "kernels/kernels.hpp"
 #include "tests/kernels/guarded_tile.hpp"
 #include "tests/kernels/pieces.hpp"
 

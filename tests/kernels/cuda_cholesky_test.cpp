@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/cuda/factor.hpp"
-#include "kernels/solve.hpp"
+#include "kernels/kernels.hpp"
 #include "tests/kernels/cuda_fixture.hpp"
 #include "tests/kernels/guarded_tile.hpp"
 #include "tests/kernels/pieces.hpp"

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <random>
 
-#include "kernels/cholesky.hpp"
 #include "kernels/cuda/product_choice.hpp"
+#include "kernels/kernels.hpp"
 #include "tests/kernels/cuda_fixture.hpp"
 
 /// Kernels of the library that products are told to run on. Without a GPU there is nothing to ask.

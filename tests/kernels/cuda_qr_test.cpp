@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 #include "tests/kernels/cuda_qr_fixture.hpp"
 #include "tests/kernels/panel_shapes.hpp"
 

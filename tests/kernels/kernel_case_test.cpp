@@ -5,9 +5,7 @@
 #include <span>
 
 #include "kernels/case_key.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/piece.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "kernels/cholesky.hpp"
-#include "kernels/piece.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle::test {
 namespace {

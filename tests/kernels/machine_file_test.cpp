@@ -56,7 +56,7 @@ TEST(MachineFile, ReadsBackWhatItWrote) {
   machine.tuned = {
       .tile = 320, .strip = 0, .small = 64, .inner = {}, .virtual_tiles = 3, .streams = 4};
   machine.measured = sample_measurements();
-  machine.kernels.sets[0].rates.gemm = 1.0 / 3;
+  machine.kernels.sets[0].rates[0] = 1.0 / 3;
   write_machine_file(path, machine);
   EXPECT_EQ(read_machine_file(path), machine);
   // Nothing else is left beside it.

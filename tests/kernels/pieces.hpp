@@ -12,7 +12,7 @@
 
 #include "tests/kernels/guarded_tile.hpp"
 
-/// Shapes of pieces of diagonal tiles (kernels/piece.hpp), and what tests on them share.
+/// Shapes of pieces of diagonal tiles (kernels/kernels.hpp), and what tests on them share.
 namespace heddle::test {
 
 inline constexpr double epsilon = std::numeric_limits<double>::epsilon();
@@ -100,7 +100,7 @@ inline void fill_upper_piece(GuardedTile& tile, std::int64_t offset, std::mt1993
   }
 }
 
-/// `inverses` holds the inverse blocks (kernels/cholesky.hpp) of the piece `l`: each times its
+/// `inverses` holds the inverse blocks (kernels/kernels.hpp) of the piece `l`: each times its
 /// block of L11 is the identity within `tolerance` times the block's width, and the rest is zero.
 inline void expect_inverse_blocks(const GuardedTile& l, std::int64_t offset,
                                   const GuardedTile& inverses, double tolerance) {

@@ -1,5 +1,3 @@
-#include "kernels/qr.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/kernels.hpp"
 #include "tests/kernels/guarded_tile.hpp"
 #include "tests/kernels/panel_shapes.hpp"
 #include "tests/support/dense.hpp"

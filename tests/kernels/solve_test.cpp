@@ -1,5 +1,3 @@
-#include "kernels/solve.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/kernels.hpp"
 #include "tests/kernels/guarded_tile.hpp"
 #include "tests/kernels/pieces.hpp"
 

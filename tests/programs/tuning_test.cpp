@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "algorithms/qr/layout.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/kernel_flops.hpp"
+#include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 
 /// What `auto` means with and without measurements.
 namespace heddle {

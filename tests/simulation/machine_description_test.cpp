@@ -10,8 +10,7 @@
 
 #include "apps/simulation/tuned_machine.hpp"
 #include "base/error.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/machine/machine_file.hpp"
 #include "tests/kernels/machine_fixture.hpp"
 

@@ -14,8 +14,8 @@
 
 #include "base/child_process.hpp"
 #include "base/error.hpp"
-#include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {

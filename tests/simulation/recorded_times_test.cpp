@@ -11,10 +11,8 @@
 #include "apps/simulation/recorded_clock.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "base/error.hpp"
-#include "kernels/cholesky.hpp"
-#include "kernels/kernel_flops.hpp"
-#include "kernels/piece.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 #include "replay/run.hpp"
 #include "replay/simulation/simulator.hpp"
 

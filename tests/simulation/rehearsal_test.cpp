@@ -16,10 +16,8 @@
 #include "apps/simulation/rehearsal_plan.hpp"
 #include "apps/simulation/rehearsed_clock.hpp"
 #include "apps/simulation/simulated_program.hpp"
-#include "kernels/cholesky.hpp"
 #include "kernels/cpu/blas.hpp"
-#include "kernels/piece.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 #include "replay/run.hpp"
 #include "replay/simulation/simulator.hpp"
 

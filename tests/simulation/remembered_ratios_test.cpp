@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "algorithms/matrix/layout.hpp"
+#include "layout/layout.hpp"
+
 #include "tests/support/program.hpp"
 
 namespace heddle::simulation {

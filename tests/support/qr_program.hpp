@@ -1,9 +1,10 @@
 #pragma once
 
+#include "layout/layout.hpp"
+
 #include <cstdint>
 #include <vector>
 
-#include "algorithms/matrix/layout.hpp"
 #include "tests/support/program.hpp"
 
 namespace heddle::simulation {

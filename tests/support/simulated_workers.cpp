@@ -2,9 +2,7 @@
 #include <tuple>
 #include <utility>
 
-#include "kernels/cholesky.hpp"
-#include "kernels/piece.hpp"
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 #include "tests/support/simulated_cluster_state.hpp"
 
 /// The CPU workers of simulated nodes where tasks are divided into fine ones.

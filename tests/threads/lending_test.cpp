@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cholesky.hpp"
-#include "kernels/kernel_flops.hpp"
+#include "kernels/kernel_case.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/device/devices.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/trace/node_trace.hpp"

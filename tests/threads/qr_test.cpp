@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/qr.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
 #include "tests/support/dense.hpp"
 #include "tests/support/lapack.hpp"

@@ -1,4 +1,4 @@
-#include "algorithms/matrix/layout.hpp"
+#include "layout/layout.hpp"
 
 #include <algorithm>
 #include <fmt/core.h>
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/matrix/files.hpp"
+#include "tests/support/files.hpp"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "algorithms/matrix/layout.hpp"
+#include "layout/layout.hpp"
 
 #include <algorithm>
 #include <fmt/core.h>
