@@ -7,6 +7,7 @@
 #include "base/process_limits.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/cpu/blas_memory.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/path_rates.hpp"
 #include "node-runtime/threads/loops.hpp"
@@ -261,6 +262,10 @@ EngineOptions Node::Parts::engine_options(const std::vector<Device*>& device_poi
   }
   options.watchdog_seconds = config.runtime.watchdog_seconds;
   options.silence_seconds = config.runtime.silence_seconds;
+  options.flops_per_second = [] {
+    const KernelTime time = quick_worker_times().front();
+    return flops_of(kernel::gsmm, time.rows, time.columns) * 1e6 / time.microseconds;
+  };
   options.device_streams = facts.device_streams;
   const bool ranks_paths = config.runtime.priorities == config::Priorities::path;
   if (ranks_paths || facts.moves_tasks) {

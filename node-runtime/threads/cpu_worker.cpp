@@ -66,7 +66,7 @@ void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& tr
   HostWork work;
   bool has_waited = false;
   Courtesy courtesy(engine);
-  StagedRunner staged(engine);
+  StagedRunner staged(engine, worker);
   for (;;) {
     const Doorbell::Ticket ticket = engine.cpu_bell.ticket();
     const bool has_worked = static_cast<bool>(work);
@@ -83,11 +83,11 @@ void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& tr
     if (std::exchange(has_waited, false)) engine.wake_others();
     if (work.place != nullptr) work = engine.divide(work, worker, trace);
     if (work.fine) {
-      engine.execute_fine(work.fine, trace);
+      engine.execute_fine(work.fine, worker, trace);
     } else if (work.is_staged) {
       staged.run(*work.task, trace);
     } else {
-      engine.execute_on_host(*work.task, trace);
+      engine.execute_on_host(*work.task, worker, trace);
     }
   }
 }

@@ -109,6 +109,7 @@ class DeviceManager {
   /// Until there may be something to do. Without notices the events are polled; where threads share
   /// cores, with a pause that bounds how late a finished kernel is seen.
   void wait(Doorbell::Ticket ticket) {
+    watch_oldest();
     const bool polls = in_flight_ > 0 && !device_.info().notifies;
     if (!polls) {
       // Tasks that were held back for what is under way may go when that has paused for long.
@@ -119,6 +120,21 @@ class DeviceManager {
     } else {
       for (int i = 0; i < 20 && !bell_.rung_since(ticket); ++i) relax_cpu();
     }
+  }
+
+  /// Tells the watchdog of the kernel that was launched first of those that have not ended.
+  void watch_oldest() {
+    const InFlight* oldest = nullptr;
+    for (StreamQueue& queue : queues_) {
+      if (queue.count == 0) continue;
+      const InFlight& flight = queue.oldest();
+      if (oldest == nullptr || flight.launched_ns < oldest->launched_ns) oldest = &flight;
+    }
+    const std::size_t runner =
+        static_cast<std::size_t>(engine_.options().cpu_workers + place_.value() - 1);
+    if (oldest == nullptr) return engine_.kernel_watch().end(runner);
+    const TileView output = TaskTiles(engine_.store(), *oldest->task)[0];
+    engine_.kernel_watch().begin(runner, kernel_of(*oldest->task), output, oldest->launched_ns);
   }
 
   /// Until it may be visited, in microseconds; 0: not while it has tasks, or no job is there.

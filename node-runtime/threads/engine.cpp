@@ -43,6 +43,7 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
       mutex_(options.oversubscribed ? SpinMutex::patience_on_shared_cores
                                     : SpinMutex::patience_with_cores),
       protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}),
+      kernel_watch_(static_cast<std::size_t>(options.cpu_workers) + options.devices.size()),
       fine_(std::max(1, options.cpu_workers), options.worker_distances),
       depth_name_(recorder.intern(trace::ready_tasks_name)) {
   for (std::size_t p = 0; p <= options_.devices.size(); ++p) {

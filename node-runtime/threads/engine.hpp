@@ -24,6 +24,7 @@
 #include "node-runtime/threads/fine_graphs.hpp"
 #include "node-runtime/threads/futex.hpp"
 #include "node-runtime/threads/job_record.hpp"
+#include "node-runtime/threads/kernel_watch.hpp"
 #include "node-runtime/threads/lending.hpp"
 #include "node-runtime/threads/path_priorities.hpp"
 #include "node-runtime/threads/program.hpp"
@@ -59,6 +60,9 @@ struct EngineOptions {
   bool has_own_cores = false;
   double watchdog_seconds = 60;
   double silence_seconds = 8;  ///< after which another node is lost
+  /// What a CPU worker computes in a second, measured when it is asked for: the watchdog's measure
+  /// of kernels that do not end (KernelWatch). Empty: it lets them run.
+  std::function<double()> flops_per_second;
   /// Compute streams of each device, beside the one for urgent kernels.
   std::int32_t device_streams = 2;
   /// Set: tasks have priorities by the longest way to the job's end (path_priorities.hpp), instead
@@ -182,12 +186,14 @@ class Engine {
   /// Runs a kernel of a task on the calling thread, a worker, on host memory
   /// (EngineOptions::worker_seconds); its info. What the kernel throws fails its job, and it counts
   /// as done.
-  [[nodiscard]] std::int64_t run_kernel(const protocol::Task& task, const Kernel& kernel,
-                                        const KernelArguments& arguments);
-  /// Runs the task's kernel on the calling thread, on host memory.
-  void execute_on_host(protocol::Task& task, trace::ThreadTrace& trace);
-  /// Runs a fine task on the calling thread.
-  void execute_fine(const FineWork& work, trace::ThreadTrace& trace);
+  [[nodiscard]] std::int64_t run_kernel(const protocol::Task& task, std::int32_t worker,
+                                        const Kernel& kernel, const KernelArguments& arguments);
+  /// What each worker and each device runs, for the watchdog.
+  [[nodiscard]] KernelWatch& kernel_watch() { return kernel_watch_; }
+  /// Runs the task's kernel on the calling thread, a worker, on host memory.
+  void execute_on_host(protocol::Task& task, std::int32_t worker, trace::ThreadTrace& trace);
+  /// Runs a fine task on the calling thread, a worker.
+  void execute_fine(const FineWork& work, std::int32_t worker, trace::ThreadTrace& trace);
   /// A kernel returned `info` > 0.
   void numerical_failure(JobRecord& job, std::int64_t info, double pivot);
   /// A task's kernel threw: fails its job, on all nodes; the node goes on.
@@ -367,6 +373,7 @@ class Engine {
   void fail_job(JobRecord& job, const Error& error);
   void cancel_locked(JobRecord& job);
   [[nodiscard]] std::string failed_jobs();
+  [[nodiscard]] std::optional<KernelWatch::Stuck> stuck_kernel(std::int64_t now_ns);
   [[nodiscard]] bool is_urgent(const JobRecord& job) const;
 
   EngineOptions options_;
@@ -380,6 +387,9 @@ class Engine {
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
   std::optional<Lending> lending_;                  ///< of devices' tasks to other places
+  KernelWatch kernel_watch_;
+  std::mutex watch_mutex_;  ///< of the next one, and of who asks the watch
+  double flops_per_second_ = 0;
   FineScheduler fine_;
   FineGraphs fine_graphs_;                       ///< has a lock of its own
   std::mutex divided_mutex_;                     ///< of the next one; never taken with `mutex_`

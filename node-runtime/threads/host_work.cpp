@@ -147,7 +147,7 @@ HostWork Engine::divide(const HostWork& work, std::int32_t worker, trace::Thread
   return next;
 }
 
-std::int64_t Engine::run_kernel(const Task& task, const Kernel& kernel,
+std::int64_t Engine::run_kernel(const Task& task, std::int32_t worker, const Kernel& kernel,
                                 const KernelArguments& arguments) {
   const double pretended =
       options_.worker_seconds ? options_.worker_seconds(kernel, arguments) : 0.0;
@@ -156,24 +156,28 @@ std::int64_t Engine::run_kernel(const Task& task, const Kernel& kernel,
     work.take(pretended);
     return 0;
   }
+  const auto runner = static_cast<std::size_t>(worker);
+  kernel_watch_.begin(runner, kernel, arguments.tiles[0], trace::now_ns());
+  std::int64_t info = 0;
   try {
-    return kernel.host(arguments);
+    info = kernel.host(arguments);
   } catch (const std::exception& error) {
     kernel_threw(task, as_error(error));
   } catch (...) {
     kernel_threw(task, Error(ErrorCode::internal, "an exception of unknown type"));
   }
-  return 0;
+  kernel_watch_.end(runner);
+  return info;
 }
 
-void Engine::execute_on_host(Task& task, trace::ThreadTrace& trace) {
+void Engine::execute_on_host(Task& task, std::int32_t worker, trace::ThreadTrace& trace) {
   JobRecord& job = job_of(task);
   const std::int64_t start = trace::now_ns();
   if (!job.cancelled.load(std::memory_order_relaxed)) {
     const TaskTiles tiles(store_, task);
     fill_renamed(store_, task, tiles);
     const auto parameters = parameters_of(task);
-    const std::int64_t info = run_kernel(task, kernel_of(task), {tiles.span(), parameters});
+    const std::int64_t info = run_kernel(task, worker, kernel_of(task), {tiles.span(), parameters});
     if (info > 0) {
       numerical_failure(job, task.work.info_base + info, failing_pivot(task, tiles[0], info));
     }
@@ -194,7 +198,7 @@ void Engine::record_divided(const DividedTask& divided) {
 
 /// The tiles' content is visible here: a fine task is taken under the lock under which those that
 /// it waits for were finished.
-void Engine::execute_fine(const FineWork& work, trace::ThreadTrace& trace) {
+void Engine::execute_fine(const FineWork& work, std::int32_t worker, trace::ThreadTrace& trace) {
   const DividedTask& divided = *work.of;
   const Task& task = *divided.task;
   JobRecord& job = job_of(task);
@@ -206,8 +210,8 @@ void Engine::execute_fine(const FineWork& work, trace::ThreadTrace& trace) {
       const TileArea& area = fine.operands[i].area;
       views[i] = divided.tiles[area.tile].block(area.row, area.column, area.rows, area.columns);
     }
-    const std::int64_t info =
-        run_kernel(task, *fine.kernel, {{views.data(), fine.operand_count}, fine.parameters});
+    const std::int64_t info = run_kernel(task, worker, *fine.kernel,
+                                         {{views.data(), fine.operand_count}, fine.parameters});
     if (info > 0) {
       const std::int64_t within = fine.info_base + info;
       numerical_failure(job, task.work.info_base + within,

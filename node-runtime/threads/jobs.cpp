@@ -334,6 +334,15 @@ void Engine::cancel_from_elsewhere(const JobVerdict& verdict) {
   }
 }
 
+/// A kernel that does not end: OpenBLAS, for one, asks again and again for memory that the system
+/// refuses.
+std::optional<KernelWatch::Stuck> Engine::stuck_kernel(std::int64_t now_ns) {
+  if (!options_.flops_per_second || options_.watchdog_seconds <= 0) return std::nullopt;
+  const std::lock_guard lock(watch_mutex_);
+  if (flops_per_second_ == 0) flops_per_second_ = options_.flops_per_second();
+  return kernel_watch_.stuck(now_ns, options_.watchdog_seconds, flops_per_second_);
+}
+
 void Engine::wait(JobRecord& job) {
   const auto is_long = [this](std::int64_t since_ns, std::int64_t now) {
     return options_.watchdog_seconds > 0 &&
@@ -354,6 +363,14 @@ void Engine::wait(JobRecord& job) {
       idle_since = quiet_since = now;
     } else if (running > 0) {
       idle_since = now;
+      if (const auto stuck = stuck_kernel(now)) {
+        lock.unlock();
+        fail(Error(ErrorCode::internal,
+                   fmt::format("node {}: {}; it will not end", options_.node.value(),
+                               describe(*stuck, static_cast<std::size_t>(options_.cpu_workers)))));
+        lock.lock();
+        continue;
+      }
       if (!tell_quiet_ || !is_long(quiet_since, now)) continue;
       quiet_since = now;
       lock.unlock();

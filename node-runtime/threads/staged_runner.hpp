@@ -14,8 +14,8 @@ namespace heddle {
 /// worker.
 class StagedRunner {
  public:
-  explicit StagedRunner(Engine& engine)
-      : engine_(engine), sides_(engine.options().devices.size()) {}
+  StagedRunner(Engine& engine, std::int32_t worker)
+      : engine_(engine), worker_(worker), sides_(engine.options().devices.size()) {}
   StagedRunner(const StagedRunner&) = delete;
   StagedRunner& operator=(const StagedRunner&) = delete;
   ~StagedRunner();
@@ -35,6 +35,7 @@ class StagedRunner {
   void run_kernel(protocol::Task& task, Device& device, Side& side);
 
   Engine& engine_;
+  std::int32_t worker_;
   std::vector<Side> sides_;  ///< by device
 };
 

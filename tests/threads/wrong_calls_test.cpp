@@ -1,3 +1,5 @@
+#include <atomic>
+#include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 #include <optional>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "kernels/kernel_case.hpp"
 #include "node-runtime/node.hpp"
 #include "tests/threads/small_matrices.hpp"
 
@@ -250,6 +253,33 @@ TEST(Exceptions, of_kernels_fail_their_job_with_their_text_and_the_node_goes_on)
       expect_usable(node);
     }
   }
+}
+
+TEST(Kernels, that_do_not_end_end_the_node_where_they_count_their_operations) {
+  static std::atomic<bool> goes_on;  // a kernel keeps nothing
+  goes_on = false;
+  constexpr Kernel endless{.name = "endless",
+                           .host =
+                               [](const KernelArguments&) {
+                                 while (!goes_on) std::this_thread::yield();
+                                 return std::int64_t{0};
+                               },
+                           .flops = [](const KernelCase&) { return 1e3; }};
+  Node node(configuration("cpu_workers: 2, watchdog_seconds: 0.2"));
+  const Matrix<double> m = column(node, 1);
+  UserStream stream = node.stream("endless", {m});
+  stream.insert(endless, read_write(cell(m, 0)));
+  Job job = stream.end();
+  try {
+    static_cast<void>(job.wait());
+    ADD_FAILURE() << "it ended";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::internal);
+    EXPECT_NE(std::string(error.what()).find("has run endless on a tile of 4 x 4 for 0."),
+              std::string::npos)
+        << error.what();
+  }
+  goes_on = true;
 }
 
 TEST(Exceptions, of_visits_come_to_the_caller_as_they_are) {
