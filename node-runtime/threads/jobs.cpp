@@ -95,7 +95,6 @@ void Engine::start(const std::shared_ptr<JobRecord>& job) {
   if (!std::exchange(job->is_reserved, false)) reserve_or_fail(*job);
   add_job(job);
   generation_bell.ring();
-  call_devices();
 }
 
 std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks_minimum) {
@@ -105,14 +104,7 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   job->blocks_minimum.assign(static_cast<std::size_t>(store_.places()), blocks_minimum);
   reserve_or_fail(*job);
   add_job(job);
-  call_devices();
   return job;
-}
-
-/// Those that may have nothing of their own in a job look for visits from now on.
-void Engine::call_devices() {
-  if (!lending_) return;
-  for (const auto& bell : device_bells) bell->ring();
 }
 
 std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum, bool has_temporaries,
@@ -189,7 +181,6 @@ void Engine::give_pools_back(JobRecord& job) {
 void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   const std::lock_guard lock(mutex_);
   if (failure_.has_value()) throw *failure_;  // the store ends its pools
-  if (lending_ && active_jobs() == 0) lending_->begin_work();
   protocol::JobOptions options;
   options.window = options_.window;
   options.pools = job->pools;
