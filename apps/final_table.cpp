@@ -162,10 +162,6 @@ std::string traffic_rows(const Report& report) {
   if (report.tasks_lent > 0) {
     out += row("run by CPUs", fmt::format("{:>10}   of devices' tasks", report.tasks_lent));
   }
-  if (report.tasks_visiting > 0) {
-    out += row("run by others",
-               fmt::format("{:>10}   of devices' tasks, by other devices", report.tasks_visiting));
-  }
   if (report.evictions > 0) out += row("evictions", fmt::format("{:>10}", report.evictions));
   if (report.peak_bytes.host) {
     out += row("peak host memory", fmt::format("{:>10}", format_bytes(*report.peak_bytes.host)));

@@ -196,7 +196,7 @@ void Plan::plan_out_of_core() {
     Bytes& b = bytes_[p];
     b.shrink_pools();
     if (!b.fits()) is_out_of_core_ = true;
-    if (b.fits() && !facts_.backs_tiles) continue;
+    if (b.fits() && !facts_.lends_tasks) continue;
     const auto in_all = static_cast<std::uint64_t>(b.total());
     bytes_[0].backing += static_cast<double>(TileStore::backing_bytes_max(in_all));
   }
@@ -303,7 +303,10 @@ std::string Plan::text() const {
                             : fmt::format("{} {} each; {}", facts_.devices, facts_.device_backend,
                                           facts_.device_reason));
   if (facts_.moves_tasks) {
-    out += row("placement", "dynamic: CPU workers run tasks of devices that they would end first");
+    out += row("placement",
+               facts_.lends_tasks
+                   ? "dynamic: CPU workers run tasks of devices that they would end first"
+                   : "dynamic: beside these devices the CPU workers are not worth their copies");
   }
   out += row("tiles", method_.tiles_text(tiles_));
   out += row("tasks", tasks_min_ == tasks_max_

@@ -141,7 +141,6 @@ void read_measurements(const json& from, Report& report) {
   read(from, "bytes_copied", report.bytes_copied);
   read(from, "evictions", report.evictions);
   report.tasks_lent = from.value("tasks_lent", report.tasks_lent);
-  report.tasks_visiting = from.value("tasks_visiting", report.tasks_visiting);
   read(from.at("peak_bytes"), "host", report.peak_bytes.host);
   read(from.at("peak_bytes"), "device", report.peak_bytes.device);
   if (from.contains("device_memory")) read(from, "device_memory", report.device_memory);
@@ -219,7 +218,6 @@ json to_json(const Report& report) {
           {"bytes_copied", report.bytes_copied},
           {"evictions", report.evictions},
           {"tasks_lent", report.tasks_lent},
-          {"tasks_visiting", report.tasks_visiting},
           {"peak_bytes",
            {{"host", nullable(report.peak_bytes.host)},
             {"device", nullable(report.peak_bytes.device)}}},

@@ -103,8 +103,7 @@ struct Report {
   std::uint64_t copies = 0;  ///< between host and devices
   std::uint64_t bytes_copied = 0;
   std::uint64_t evictions = 0;
-  std::uint64_t tasks_lent = 0;      ///< of devices' tasks, what CPU workers ran
-  std::uint64_t tasks_visiting = 0;  ///< and what other devices ran
+  std::uint64_t tasks_lent = 0;  ///< of devices' tasks, what CPU workers ran
   Peak peak_bytes;
   std::optional<std::uint64_t> device_memory;  ///< bytes that each device has for tiles
   std::vector<Thread> threads;

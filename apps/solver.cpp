@@ -291,7 +291,6 @@ void Solver::collect_figures() {
         reduce(node_, static_cast<double>(value), Reduction::maximum));
   };
   report_.tasks_lent = sum(static_cast<std::uint64_t>(node_.engine().tasks_lent()));
-  report_.tasks_visiting = sum(static_cast<std::uint64_t>(node_.engine().tasks_visiting()));
   report_.evictions = sum(node_.store().evictions());
   report_.peak_bytes.host = most(node_.store().peak_host_bytes());
   const std::uint64_t device = most(node_.store().peak_device_bytes());

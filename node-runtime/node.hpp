@@ -111,8 +111,8 @@ struct NodeFacts {
   std::int32_t device_streams = 2;
   std::uint64_t device_memory_bytes = 0;
   bool moves_tasks = false;  ///< CPU workers may run devices' tasks: runtime.placement is dynamic
-  /// They probably will: all of devices' tiles have host memory behind them from the beginning.
-  bool backs_tiles = false;
+  /// They do, as they are worth it: all of devices' tiles have host memory behind them.
+  bool lends_tasks = false;
   /// Columns of an inverse block in Cholesky (kernels/kernels.hpp); 0: devices do without.
   std::int64_t inverse_block = 0;
   Distribution distribution;

@@ -5,11 +5,13 @@
 #include <fmt/core.h>
 
 #include "base/process_limits.hpp"
+#include "kernels/case_key.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/cpu/blas_memory.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/path_rates.hpp"
+#include "node-runtime/placement/placement_policy.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/topology/surroundings.hpp"
 #include "node-runtime/tuning.hpp"
@@ -47,6 +49,26 @@ std::vector<GpuProducts> measured_products(const Measurements& measured) {
     products.push_back({device.name, device.library, device.products});
   }
   return products;
+}
+
+/// Times of kernels; those that only pretend to run take what they pretend.
+TaskCosts pretended(TaskCosts costs, const NodeFaults& faults) {
+  if (!faults.device_seconds && !faults.worker_seconds) return costs;
+  costs.kernel = [known = costs.kernel, device = faults.device_seconds,
+                  worker = faults.worker_seconds](const KernelCase& what, bool on_device) {
+    const auto& seconds_of = on_device ? device : worker;
+    if (!seconds_of) return known(what, on_device);
+    std::array<TileView, CaseKey::operands_max> tiles;
+    const std::size_t count = what.operands.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto [rows, columns] = what.operands[i];
+      tiles.at(i) = {nullptr, rows, columns, rows};
+    }
+    const double seconds =
+        seconds_of(*what.kernel, {std::span(tiles).first(count), what.parameters});
+    return seconds > 0 ? seconds : known(what, on_device);
+  };
+  return costs;
 }
 
 }  // namespace
@@ -236,12 +258,13 @@ void Node::Parts::start() {
 
 void Node::Parts::make_engine(const std::vector<Device*>& device_pointers,
                               std::span<const CpuCore> cores) {
-  const EngineOptions options = engine_options(device_pointers, cores);
-  facts.backs_tiles =
-      options.lending && is_likely_to_lend(*options.lending, device_pointers, facts.cpu_workers);
+  EngineOptions options = engine_options(device_pointers, cores);
+  facts.lends_tasks =
+      options.lending && is_worth_lending(*options.lending, device_pointers, facts.cpu_workers);
+  if (!facts.lends_tasks) options.lending.reset();
   store = std::make_unique<TileStore>(
       device_pointers, facts.memory_available_bytes,
-      facts.backs_tiles ? TileStore::Backings::all : TileStore::Backings::as_needed);
+      facts.lends_tasks ? TileStore::Backings::all : TileStore::Backings::as_needed);
   engine = std::make_unique<Engine>(options, *store, recorder);
 }
 
@@ -276,7 +299,8 @@ EngineOptions Node::Parts::engine_options(const std::vector<Device*>& device_poi
     if (ranks_paths) options.path_costs = costs;
     if (facts.moves_tasks) {
       options.lending = {
-          faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(), costs};
+          faults.placement ? faults.placement : std::make_shared<const DynamicPlacement>(),
+          pretended(costs, faults)};
     }
   }
   options.faults = faults.messages;

@@ -112,10 +112,7 @@ std::int64_t automatic_strip(const TileLayout& layout, const NodeFacts& facts) {
   return measured_strip(facts, layout.tile, layout.small);
 }
 
-/// Of a GPU that nobody has measured: what an H100's kernels are to each other. How fast this one
-/// is shows after some tasks (PlaceLoads); with one rate for all kernels, those that end a
-/// factorization, whose rates are a tenth of products', would make it seem as slow, and the next
-/// one would begin with workers on its products.
+/// The kernels of a GPU that nobody has measured: an H100's.
 KernelTimes usual_gpu_times() {
   struct Rate {
     const Kernel* kernel;
@@ -219,6 +216,8 @@ TaskCosts task_costs(const NodeFacts& facts) {
     to_peer = copies.to_peer.value_or(1 / (1 / copies.to_host + 1 / copies.to_device));
   } else if (facts.has_gpus()) {
     device = usual_gpu_times();
+  } else {
+    device = worker;  // an emulated device computes on a core
   }
   const double message = measured.messages ? measured.messages->rate : message_rate_unmeasured;
   const double latency_s = measured.messages ? measured.messages->latency_us * 1e-6 : 0;

@@ -71,14 +71,11 @@ std::string wakings_text(const std::vector<replay::WakingTimes>& wakings,
 }
 
 std::string placement_text(const PredictionCase& one, const replay::SimulationResult& result) {
-  std::string text(name_of(one.placement()));
+  const std::string text(name_of(one.placement()));
   if (!one.lends()) return text;
-  text += fmt::format("; {} of devices' tasks run by CPUs, {} of tiles to and fro",
-                      result.tasks_lent, format_bytes(result.written_bytes + result.fetched_bytes));
-  if (result.tasks_visiting > 0) {
-    text += fmt::format("; {} by other devices", result.tasks_visiting);
-  }
-  return text;
+  return text + fmt::format("; {} of devices' tasks run by CPUs, {} of tiles to and fro",
+                            result.tasks_lent,
+                            format_bytes(result.written_bytes + result.fetched_bytes));
 }
 
 std::string repeats_text(const Repeats& repeats) {
@@ -201,7 +198,6 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
       {"bytes_copied", r.copied_bytes},
       {"placement", name_of(one.placement())},
       {"tasks_lent", r.tasks_lent},
-      {"tasks_visiting", r.tasks_visiting},
       {"write_backs", r.write_backs},
       {"bytes_written_back", r.written_bytes},
       {"fetches", r.fetches},

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "node-runtime/placement/lending_choice.hpp"
 
 namespace heddle {
 

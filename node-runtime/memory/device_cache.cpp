@@ -71,10 +71,8 @@ std::size_t DeviceCache::Pool::append(std::size_t block_bytes) {
   return offset;
 }
 
-std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> bytes,
-                                                 PoolKind kind) {
+std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> bytes) {
   auto pool = std::make_shared<Pool>();
-  pool->kind = kind;
   std::vector<ResidentBlock> added;
   added.reserve(bytes.size());
   const std::scoped_lock lock(mutex_);
@@ -86,7 +84,7 @@ std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> by
     blocks_[index] = {pool, offset, pool->parts.size() - 1, false};
     added.push_back(block);
   }
-  if (kind == PoolKind::spare || added.empty()) return added;
+  if (added.empty()) return added;
   block_bytes_ += pool->bytes;
   largest_.insert(pool->largest);
   return added;
@@ -104,7 +102,7 @@ void DeviceCache::remove_pool(std::span<const ResidentBlock> blocks) {
     for (const ResidentBlock block : blocks) residency_.discard(block, actions_);
     // Before blocks go, so that no transfer of them is left behind in the actions.
     news = collect();
-    if (!blocks.empty() && at(blocks.front()).pool->kind == PoolKind::counted) {
+    if (!blocks.empty()) {
       const Pool& pool = *at(blocks.front()).pool;
       block_bytes_ -= pool.bytes;
       largest_.erase(largest_.find(pool.largest));
@@ -153,7 +151,6 @@ void DeviceCache::back_all(Locking locking) {
     const std::scoped_lock lock(mutex_);
     for (const Block& block : blocks_) {
       if (block.pool == nullptr || block.is_removed || block.pool->backing != nullptr) continue;
-      if (block.pool->kind == PoolKind::spare) continue;
       if (pools.empty() || pools.back() != block.pool) pools.push_back(block.pool);
     }
     std::ranges::sort(pools);
@@ -170,17 +167,6 @@ void DeviceCache::back_all(Locking locking) {
   for (std::size_t i = 0; i < pools.size(); ++i) {
     if (pools[i]->backing == nullptr) pools[i]->backing = std::move(made[i]);
   }
-}
-
-bool DeviceCache::back(std::span<const Use> uses) {
-  const std::scoped_lock lock(mutex_);
-  try {
-    for (const Use& use : uses) ensure_backing(*at(use.block).pool);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::usage) throw;
-    return false;
-  }
-  return true;
 }
 
 // ---- use -------------------------------------------------------------------------------------
@@ -232,17 +218,6 @@ void DeviceCache::release(std::span<const Use> uses) {
   {
     const std::scoped_lock lock(mutex_);
     residency_.release(uses, actions_);
-    news = collect();
-  }
-  tell(news);
-}
-
-void DeviceCache::release_and_discard(std::span<const Use> uses) {
-  News news;
-  {
-    const std::scoped_lock lock(mutex_);
-    residency_.release(uses, actions_);
-    for (const Use& use : uses) residency_.discard(use.block, actions_);
     news = collect();
   }
   tell(news);
@@ -317,11 +292,6 @@ void DeviceCache::discard(ResidentBlock block) {
     news = collect();
   }
   tell(news);
-}
-
-std::uint64_t DeviceCache::missing_bytes(std::span<const Use> uses) const {
-  const std::scoped_lock lock(mutex_);
-  return residency_.missing_bytes(uses);
 }
 
 std::uint64_t DeviceCache::missing_host_bytes(std::span<const Use> uses) const {

@@ -78,12 +78,8 @@ class DeviceCache {
   void tell(std::function<void(Requester)> ready, std::function<void()> transfers);
 
   // ---- blocks: by one thread at a time --------------------------------------------------------
-  /// `spare`: for who uses what room is left and asks for none (try_acquire): not counted among the
-  /// blocks, and not backed.
-  enum class PoolKind : std::uint8_t { counted, spare };
   /// The blocks of a pool; `bytes` of each.
-  [[nodiscard]] std::vector<ResidentBlock> add_pool(std::span<const std::size_t> bytes,
-                                                    PoolKind kind = PoolKind::counted);
+  [[nodiscard]] std::vector<ResidentBlock> add_pool(std::span<const std::size_t> bytes);
   /// Nobody uses the blocks any more.
   void remove_pool(std::span<const ResidentBlock> blocks);
   /// Bytes of the frames of all blocks, whether they fit or not.
@@ -91,8 +87,6 @@ class DeviceCache {
   [[nodiscard]] std::size_t largest_block_bytes() const;
   /// Bytes that frames can have.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// There is room for all blocks at the same time.
-  [[nodiscard]] bool holds_all() const { return block_bytes() <= bytes(); }
   /// When host memory is made good for copies: at once, or before the first transfer that needs it
   /// (prepare).
   enum class Locking : std::uint8_t { now, later };
@@ -101,8 +95,6 @@ class DeviceCache {
   /// Gives every pool its backing now rather than when it is first needed: since not all blocks
   /// fit, or since the host is going to use some.
   void back_all(Locking locking);
-  /// Gives the pools of some blocks theirs, for request_host(). False: the host has no memory left.
-  [[nodiscard]] bool back(std::span<const Use> uses);
 
   // ---- use ------------------------------------------------------------------------------------
   /// Pins the blocks if they can be used at once. Blocks are distinct.
@@ -111,8 +103,6 @@ class DeviceCache {
   void request(std::span<const Use> uses, Requester requester, void* cookie);
   [[nodiscard]] std::vector<void*> take_ready(Requester requester);
   void release(std::span<const Use> uses);
-  /// The same, and nobody needs the contents any more.
-  void release_and_discard(std::span<const Use> uses);
 
   /// Asks for the blocks in their backings, for who computes on the host; take_ready(host) gives
   /// `cookie` back when they are there. To be followed by release_host().
@@ -140,8 +130,6 @@ class DeviceCache {
   [[nodiscard]] std::byte* address(ResidentBlock block) const;
   /// Nobody needs the content any more.
   void discard(ResidentBlock block);
-  /// Bytes that would have to be fetched first.
-  [[nodiscard]] std::uint64_t missing_bytes(std::span<const Use> uses) const;
   /// Bytes that would have to be written back first, for a use on the host.
   [[nodiscard]] std::uint64_t missing_host_bytes(std::span<const Use> uses) const;
 
@@ -164,7 +152,6 @@ class DeviceCache {
     std::size_t bytes = 0;
   };
   struct Pool {
-    PoolKind kind = PoolKind::counted;
     std::size_t bytes = 0;    ///< of its blocks' frames
     std::size_t largest = 0;  ///< of its blocks
     std::vector<Part> parts;  ///< one after the other

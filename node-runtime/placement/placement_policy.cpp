@@ -2,17 +2,20 @@
 
 namespace heddle {
 
-std::size_t StaticPlacement::choose(std::span<const PlaceOffer> /*offers*/) const {
-  return 0;
+bool StaticPlacement::may_lend(double /*devices_seconds*/, double /*workers_seconds*/) const {
+  return false;
 }
 
-std::size_t DynamicPlacement::choose(std::span<const PlaceOffer> offers) const {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < offers.size(); ++i) {
-    if (least_worth * offers[i].kind_seconds > offers.front().kind_seconds) continue;
-    if (offers[i].end_seconds() < offers[best].end_seconds()) best = i;
-  }
-  return best;
+bool StaticPlacement::lends(double /*device_seconds*/, double /*host_seconds*/) const {
+  return false;
+}
+
+bool DynamicPlacement::may_lend(double devices_seconds, double workers_seconds) const {
+  return least_worth * workers_seconds <= devices_seconds;
+}
+
+bool DynamicPlacement::lends(double device_seconds, double host_seconds) const {
+  return host_seconds < device_seconds;
 }
 
 }  // namespace heddle

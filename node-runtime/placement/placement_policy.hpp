@@ -1,31 +1,15 @@
 #pragma once
 
-#include <cstddef>
-#include <span>
-#include <string_view>
-
-#include "base/index.hpp"
-
 namespace heddle {
 
-/// What a place would need for a ready task.
-struct PlaceOffer {
-  PlaceId place;
-  double load_seconds = 0;      ///< until it comes to the task
-  double transfer_seconds = 0;  ///< until the tiles that it lacks are there
-  double kernel_seconds = 0;
-  /// Of such a kernel, where all places of the kind, the workers or the devices, compute at once
-  /// and have their tiles: what they are worth. 0: they are worth as much as the home.
-  double kind_seconds = 0;
-
-  /// When the task would be finished, from now. Tiles come while the place is at other tasks.
-  [[nodiscard]] double end_seconds() const {
-    return (load_seconds > transfer_seconds ? load_seconds : transfer_seconds) + kernel_seconds;
-  }
+/// Seconds that a task takes, as they are known before it runs.
+struct TaskSeconds {
+  double worker = 0;  ///< on one CPU worker
+  double device = 0;  ///< on a device
 };
 
-/// Where ready tasks run (DESIGN D10). Implementations keep no state: the same offers give the same
-/// choice. Any thread.
+/// Whether CPU workers run tasks whose tiles live on devices (DESIGN D10). Implementations keep no
+/// state: the same arguments give the same answer. Any thread.
 class PlacementPolicy {
  public:
   PlacementPolicy() = default;
@@ -33,34 +17,33 @@ class PlacementPolicy {
   PlacementPolicy& operator=(const PlacementPolicy&) = delete;
   virtual ~PlacementPolicy() = default;
 
-  /// As the configuration names it.
-  [[nodiscard]] virtual std::string_view name() const = 0;
-  /// Whether it ever chooses another place than a task's home.
-  [[nodiscard]] virtual bool moves_tasks() const = 0;
-  /// Which of the offers runs the task; the first one is its home's. At least one.
-  [[nodiscard]] virtual std::size_t choose(std::span<const PlaceOffer> offers) const = 0;
+  /// Whether workers may run tasks of a kind at all: all devices together need `devices_seconds`
+  /// for each, all workers together `workers_seconds`.
+  [[nodiscard]] virtual bool may_lend(double devices_seconds, double workers_seconds) const = 0;
+  /// Whether workers run a ready task of such a kind: its device would have finished it
+  /// `device_seconds` from now (infinity if the device lacks the kernel), the workers
+  /// `host_seconds` from now.
+  [[nodiscard]] virtual bool lends(double device_seconds, double host_seconds) const = 0;
 };
 
 /// Owner computes: a task runs where its main output lives (001 section 3).
 class StaticPlacement final : public PlacementPolicy {
  public:
-  [[nodiscard]] std::string_view name() const override { return "static"; }
-  [[nodiscard]] bool moves_tasks() const override { return false; }
-  [[nodiscard]] std::size_t choose(std::span<const PlaceOffer> offers) const override;
+  [[nodiscard]] bool may_lend(double devices_seconds, double workers_seconds) const override;
+  [[nodiscard]] bool lends(double device_seconds, double host_seconds) const override;
 };
 
-/// The place that would finish it first, by its load, the measured cost of the kernel there and the
-/// tiles that it lacks (000 section 3.6); of equal ones the home, which owns most of them. No place
-/// of a kind that is worth less than a 16th of the home's: that does not pay for copies, wakings
-/// and cores that the devices' own threads would have. On four H200 beside 56 workers, which could
-/// add 1.3 %, ten divided products cost a tenth of the job and more; on one, which they could add 5
-/// to, fifteen cost one.
+/// Whoever would finish a task first runs it (000 section 3.6); at the same time, its device, which
+/// has its tiles. Workers that are worth less than `least_worth` of the devices run nothing: that
+/// would not pay for copies and for the cores that the devices' threads need.
 class DynamicPlacement final : public PlacementPolicy {
  public:
-  [[nodiscard]] std::string_view name() const override { return "dynamic"; }
-  [[nodiscard]] bool moves_tasks() const override { return true; }
+  /// bench/results/2026-11-26-64-cores-4-h200.md: beside four H200, of which 56 workers are worth
+  /// 1.3 %, ten lent products cost a tenth of the job; beside one, of which they are worth 5 %,
+  /// fifteen lent products cost 1 %.
   static constexpr double least_worth = 1.0 / 16;
-  [[nodiscard]] std::size_t choose(std::span<const PlaceOffer> offers) const override;
+  [[nodiscard]] bool may_lend(double devices_seconds, double workers_seconds) const override;
+  [[nodiscard]] bool lends(double device_seconds, double host_seconds) const override;
 };
 
 }  // namespace heddle

@@ -345,17 +345,12 @@ struct Task : Item {
   std::uint8_t pending_outputs = 0;  ///< minor outputs not yet delivered
   bool outputs_acquired = false;
   bool executed = false;
-  Task* queue_next = nullptr;   ///< for whoever holds the ready task
-  PlaceId lent_to{-1};          ///< likewise: the place that runs it instead of its own
-  std::int32_t cost_kind = -1;  ///< for whoever inserted it: which of the kinds that cost the same
-  bool is_counted = false;      ///< for whoever lends: among what its place has to do
+  bool is_lent = false;  ///< for the scheduler: the host runs it instead of its place's device
+  Task* queue_next = nullptr;  ///< for the scheduler: the next one in a ready queue
   Operands operands;
 
   Task() : Item(Item::Kind::task) {}
-  [[nodiscard]] bool is_lent() const { return lent_to.value() >= 0; }
-  [[nodiscard]] bool is_lent_to_host() const { return lent_to == host_place; }
-  [[nodiscard]] bool is_lent_to_device() const { return is_lent() && lent_to != host_place; }
-  [[nodiscard]] PlaceId runs_at() const { return is_lent() ? lent_to : place; }
+  [[nodiscard]] PlaceId runs_at() const { return is_lent ? host_place : place; }
 };
 
 }  // namespace heddle::protocol

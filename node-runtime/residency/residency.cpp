@@ -69,18 +69,6 @@ bool Residency::is_in_transfer(ResidentBlock id) const {
   return at(id).fetching || at(id).writing_back;
 }
 
-std::uint64_t Residency::missing_bytes(std::span<const Use> uses) const {
-  std::uint64_t missing = 0;
-  for (const Use& use : uses) {
-    const Block& b = at(use.block);
-    if (use.mode == AccessMode::write || b.content == Content::invalid) continue;
-    // A block being evicted will have to be fetched again.
-    const bool here = b.fetching || (b.extent != none && !is_claimed(b));
-    if (!here) missing += b.bytes;
-  }
-  return missing;
-}
-
 // States and lists
 
 void Residency::set_content(Block& b, Content content) {

@@ -198,8 +198,6 @@ class Residency {
   /// for, while theirs may wait for this head.
   enum class Overtaking : std::uint8_t { limited, free };
   [[nodiscard]] bool try_acquire(std::span<const Use> uses, Overtaking overtaking);
-  /// Bytes that would be fetched for these uses now.
-  [[nodiscard]] std::uint64_t missing_bytes(std::span<const Use> uses) const;
 
   /// Queues an acquisition of at most `uses_max` distinct blocks; the ticket appears in
   /// Actions::ready, perhaps at once. Throws Error(usage) if the blocks exceed the pool.

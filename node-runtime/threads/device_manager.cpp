@@ -13,7 +13,6 @@
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/threads/tile_operands.hpp"
 #include "node-runtime/threads/trace_events.hpp"
-#include "node-runtime/threads/visits.hpp"
 
 namespace heddle {
 namespace {
@@ -26,7 +25,6 @@ constexpr std::size_t in_flight_each = 3;
 struct InFlight {
   protocol::Task* task = nullptr;
   bool is_acquired = false;  ///< its tiles are
-  bool is_visit = false;     ///< it is of another device's place
   std::unique_ptr<Event> event;
   std::int64_t info = 0;
   std::int64_t launched_ns = 0;
@@ -66,7 +64,6 @@ class DeviceManager {
         notifier_(bell_),
         cache_(engine.store().cache(place_)),
         trace_(trace),
-        visits_(engine, place_),
         queues_(static_cast<std::size_t>(engine.options().device_streams) + 1) {
     for (StreamQueue& queue : queues_) {
       queue.stream = device_.create_stream(
@@ -90,7 +87,7 @@ class DeviceManager {
       const bool collected = collect();
       const bool launched = launch();
       const bool asked = ask_ahead();
-      if (collected || launched || asked || receive()) continue;
+      if (collected || launched || asked) continue;
       if (engine_.stopping() && in_flight_ == 0) return;
       const std::int64_t from = trace::now_ns();
       wait(ticket);
@@ -113,8 +110,7 @@ class DeviceManager {
     const bool polls = in_flight_ > 0 && !device_.info().notifies;
     if (!polls) {
       // Tasks that were held back for what is under way may go when that has paused for long.
-      bell_.wait(ticket,
-                 tasks_.is_held_back() ? WaitingTasks::front_pause_ns / 1000 : until_look_us());
+      bell_.wait(ticket, tasks_.is_held_back() ? WaitingTasks::front_pause_ns / 1000 : 0);
     } else if (engine_.options().oversubscribed || engine_.options().wait == WaitPolicy::park) {
       bell_.wait(ticket, 20);
     } else {
@@ -137,14 +133,6 @@ class DeviceManager {
     engine_.kernel_watch().begin(runner, kernel_of(*oldest->task), output, oldest->launched_ns);
   }
 
-  /// Until it may be visited, in microseconds; 0: not while it has tasks, or no job is there.
-  [[nodiscard]] std::int64_t until_look_us() const {
-    const std::int64_t at_ns = visits_.look_again_ns();
-    const bool looks = in_flight_ <= visits_.count() && tasks_.empty() && at_ns != Visits::never;
-    if (!looks || engine_.active_jobs() == 0) return 0;
-    return std::max<std::int64_t>(1, (at_ns - trace::now_ns()) / 1000);
-  }
-
   /// FIREs what has finished.
   bool collect() {
     std::vector<protocol::Task*> finished;
@@ -162,16 +150,11 @@ class DeviceManager {
                                Error(ErrorCode::internal, queue.stream->take_kernel_error()));
         }
         if (flight.info > 0) report_failure(*queue.stream, *flight.task, flight.info);
-        if (flight.is_visit) {
-          visits_.finish(*flight.task);
-        } else if (flight.is_acquired) {
-          cache_.release(TaskUses(engine_.store(), *flight.task).span());
-        }
+        if (flight.is_acquired) cache_.release(TaskUses(engine_.store(), *flight.task).span());
         const std::int64_t end = flight.event->completed_ns();
         record_task(trace_, *flight.task, std::max(flight.launched_ns, queue.free_since_ns), end,
                     {.stream = number_of(queue)});
         queue.free_since_ns = end;
-        if (!flight.is_visit) own_ended_ns_ = std::max(own_ended_ns_, end);
         finished.push_back(flight.task);
         queue.first = (queue.first + 1) % queue.flights.size();
       }
@@ -202,23 +185,9 @@ class DeviceManager {
         queue = &urgent();
       }
       queue->next().is_acquired = is_acquired;
-      queue->next().is_visit = false;
       start(*queue, *task);
     }
     return launched;
-  }
-
-  /// With nothing of its own to do or to wait for: runs a task of another device. Its own that
-  /// become ready meanwhile come behind it in one stream, and at once in the others.
-  bool receive() {
-    if (in_flight_ > visits_.count() || !tasks_.empty() || engine_.stopping()) return false;
-    StreamQueue* const queue = choose();
-    protocol::Task* const task = queue == nullptr ? nullptr : visits_.take(own_ended_ns_);
-    if (task == nullptr) return false;
-    queue->next().is_acquired = true;
-    queue->next().is_visit = true;
-    start(*queue, *task);
-    return true;
   }
 
   [[nodiscard]] static bool is_cancelled(const protocol::Task& task) {
@@ -297,11 +266,7 @@ class DeviceManager {
     flight.info = 0;
     flight.launched_ns = trace::now_ns();
     if (flight.is_acquired && !is_cancelled(task)) {
-      if (flight.is_visit) {
-        visits_.start(*queue.stream, task, &flight.info);
-      } else {
-        launch_kernel(*queue.stream, task, &flight.info);
-      }
+      launch_kernel(*queue.stream, task, &flight.info);
     }
     queue.stream->record(*flight.event);
     ++queue.count;
@@ -338,8 +303,7 @@ class DeviceManager {
     const TaskTiles tiles(engine_.store(), task);
     double pivot = 0;
     if (const double* const element = failing_element(task, tiles[0], info)) {
-      const auto home = static_cast<std::size_t>(task.place.value()) - 1;
-      stream.copy({&pivot, nullptr}, {element, engine_.options().devices[home]}, sizeof(double));
+      stream.copy({&pivot, nullptr}, {element, &device_}, sizeof(double));
       stream.synchronize();
     }
     engine_.numerical_failure(job_of(task), task.work.info_base + info, pivot);
@@ -352,10 +316,8 @@ class DeviceManager {
   BellNotifier notifier_;
   DeviceCache& cache_;
   trace::ThreadTrace& trace_;
-  Visits visits_;
   std::vector<StreamQueue> queues_;  ///< the urgent one last
   std::size_t in_flight_ = 0;
-  std::int64_t own_ended_ns_ = 0;  ///< the last of this place's tasks
   WaitingTasks tasks_;
   std::size_t ready_left_ = 0;     ///< that nobody has taken, when this last looked
   std::int32_t said_waiting_ = 0;  ///< to the engine

@@ -121,13 +121,11 @@ Engine::Wakes Engine::apply() {
   Actions& a = actions_;
   // First: a task that is ready now may be about to write the same block again.
   for (const BlockRef block : a.freed) store_.discard(block);
-  const bool keeps_loads = lending_ && lending_->keeps_loads();
-  const std::int64_t now_ns = keeps_loads && !a.ready.empty() ? trace::now_ns() : 0;
   for (Task* task : a.ready) {
     const auto place = static_cast<std::size_t>(task->place.value());
     ready_[place]->push(*task);
-    // Of what is lent at once the tiles wake a worker.
-    if (keeps_loads && lending_->became_ready(*task, ready_, now_ns)) continue;
+    // The arrival of a lent task's tiles wakes a worker.
+    if (lending_ && lending_->became_ready(*task, ready_)) continue;
     if (place == 0) {
       ++wakes.cpu;
     } else {
@@ -142,9 +140,8 @@ Engine::Wakes Engine::apply() {
     outbox_.add(a);
     wakes.message = true;
   }
-  // Nobody is woken to look for nothing: with each task of four GPUs that took an eighth of what
-  // these reach with tiles of 1024.
-  if (keeps_loads && wakes.devices != 0 && idle_workers() > 0 && lending_->may_lend(ready_)) {
+  // No worker is woken in vain.
+  if (lending_ && wakes.devices != 0 && idle_workers() > 0 && lending_->may_find(ready_)) {
     ++wakes.cpu;
   }
   // Jobs drained by this event: completing one changes no other, so the list is stable.
@@ -205,18 +202,6 @@ Task* Engine::take_above(PlaceId place, std::int32_t above, std::size_t& left) {
   return ready.pop();
 }
 
-bool Engine::has_surplus() {
-  const std::lock_guard lock(mutex_);
-  return lending_->has_surplus(ready_);
-}
-
-Task* Engine::take_visitor(const LendingChoice::Visited& visited) {
-  const std::lock_guard lock(mutex_);
-  Task* const task = lending_->visit(ready_, visited, trace::now_ns());
-  if (task != nullptr) running_.fetch_add(1, std::memory_order_relaxed);
-  return task;
-}
-
 void Engine::stage(Task& task) {
   {
     const std::lock_guard lock(mutex_);
@@ -226,10 +211,9 @@ void Engine::stage(Task& task) {
   cpu_bell.ring();
 }
 
-/// `now_ns` is of meaning where loads are kept alone.
-void Engine::finished_locked(Task& task, std::int64_t now_ns) {
+void Engine::finished_locked(Task& task) {
   running_.fetch_sub(1, std::memory_order_relaxed);
-  if (lending_) lending_->finished(task, now_ns);
+  if (lending_) lending_->finished(task);
   static_cast<JobRecord*>(task.job->context)
       ->tasks_finished.fetch_add(1, std::memory_order_relaxed);
   protocol_.task_finished(task, actions_);
@@ -238,16 +222,6 @@ void Engine::finished_locked(Task& task, std::int64_t now_ns) {
 std::int64_t Engine::tasks_lent() {
   const std::lock_guard lock(mutex_);
   return lending_ ? lending_->lent() : 0;
-}
-
-std::int64_t Engine::tasks_visiting() {
-  const std::lock_guard lock(mutex_);
-  return lending_ ? lending_->visits() : 0;
-}
-
-bool Engine::keeps_loads() {
-  const std::lock_guard lock(mutex_);
-  return lending_ && lending_->keeps_loads();
 }
 
 std::int32_t Engine::tasks_divided() {
@@ -259,8 +233,7 @@ void Engine::finish(std::span<Task* const> finished) {
   Wakes wakes;
   {
     const std::lock_guard lock(mutex_);
-    const std::int64_t now_ns = lending_ && lending_->keeps_loads() ? trace::now_ns() : 0;
-    for (Task* task : finished) finished_locked(*task, now_ns);
+    for (Task* task : finished) finished_locked(*task);
     wakes = apply();
     update_ready_hint();
   }
@@ -429,8 +402,7 @@ void Engine::insert_locked(JobRecord& job, const protocol::Work& work, std::int3
             job.name, job.priorities.size());
     priority = job.priorities[job.tasks_inserted++];
   }
-  Task* const task = protocol_.append(*job.handle, work, priority, accesses, actions_);
-  if (task != nullptr && lending_) lending_->inserted(*task);
+  protocol_.append(*job.handle, work, priority, accesses, actions_);
 }
 
 }  // namespace heddle

@@ -171,11 +171,6 @@ class Engine {
                     std::size_t count) const {
     trace.counter(depth_name_, place, time_ns, static_cast<std::int64_t>(count));
   }
-  /// Some device has more ready tasks than it keeps: another one may take some (take_visitor()).
-  [[nodiscard]] bool has_surplus();
-  /// Takes such a task for a device that has nothing to do; its blocks are acquired in its own
-  /// device's memory. Null: there is none now.
-  protocol::Task* take_visitor(const LendingChoice::Visited& visited);
   /// Hands a task of a device's place to the CPU workers, because only the host has its kernel: one
   /// of them runs it on copies of its tiles. It stays taken.
   void stage(protocol::Task& task);
@@ -242,10 +237,6 @@ class Engine {
   }
   /// Tasks of devices' places that CPU workers have run or are about to.
   [[nodiscard]] std::int64_t tasks_lent();
-  /// Tasks of devices' places that other devices have run or are about to.
-  [[nodiscard]] std::int64_t tasks_visiting();
-  /// What places have to do is counted, as something may come to the host (Lending::begin_work).
-  [[nodiscard]] bool keeps_loads();
   /// Tasks that CPU workers have divided and not ended.
   [[nodiscard]] std::int32_t tasks_divided();
   /// Fine-grain forms made since the engine was: jobs that were reserved or started find theirs.
@@ -344,7 +335,7 @@ class Engine {
         ready_[0]->count() + staged_.count() + static_cast<std::size_t>(fine_.ready_count());
     if (ready != ready_hint()) ready_hint_.store(ready, std::memory_order_relaxed);
   }
-  void finished_locked(protocol::Task& task, std::int64_t now_ns);
+  void finished_locked(protocol::Task& task);
   [[nodiscard]] HostWork take_host_work(std::int32_t worker);
   void record_divided(const DividedTask& divided);
   [[nodiscard]] bool is_behind(const JobRecord& job) const;
@@ -362,7 +353,6 @@ class Engine {
   void look_ahead(JobRecord& job);
   [[nodiscard]] OperandShape shape_of(protocol::TileId tile) const;
   void add_job(const std::shared_ptr<JobRecord>& job);
-  void call_devices();
   void drained(protocol::Job& handle, Wakes& wakes);
   void complete(const JobRecord& job, const JobResult& result, Wakes& wakes);
   void end(Remains& remains);
@@ -386,7 +376,7 @@ class Engine {
   protocol::Actions actions_;
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   ReadyQueue staged_;                               ///< of devices' places, for CPU workers
-  std::optional<Lending> lending_;                  ///< of devices' tasks to other places
+  std::optional<Lending> lending_;                  ///< of devices' tasks to CPU workers
   KernelWatch kernel_watch_;
   std::mutex watch_mutex_;  ///< of the next one, and of who asks the watch
   double flops_per_second_ = 0;

@@ -72,12 +72,11 @@ HostWork Engine::finish_and_take(const HostWork& finished, std::int32_t worker) 
       }
     }
     if (completed != nullptr) {
-      finished_locked(*completed, lending_ ? trace::now_ns() : 0);
+      finished_locked(*completed);
       wakes.merge(apply());
     }
     if (lending_) {
-      const std::int64_t now = trace::now_ns();
-      while (lending_->lend(ready_, now)) {
+      while (lending_->lend(ready_)) {
       }
       wakes.cpu += lending_->take_arrived(*ready_[0]);
     }

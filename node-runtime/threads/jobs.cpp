@@ -139,7 +139,6 @@ void Engine::start(const std::shared_ptr<JobRecord>& job) {
   job->step.store(Step::reserved, std::memory_order_release);  // gives its pools back if this fails
   add_job(job);
   generation_bell.ring();
-  call_devices();
 }
 
 std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks_minimum) {
@@ -151,14 +150,7 @@ std::shared_ptr<JobRecord> Engine::open_stream(JobSpec spec, std::int32_t blocks
   reserve_or_fail(*job);
   job->step.store(JobRecord::Step::reserved, std::memory_order_release);
   add_job(job);
-  call_devices();
   return job;
-}
-
-/// Those that may have nothing of their own in a job look for visits from now on.
-void Engine::call_devices() {
-  if (!lending_) return;
-  for (const auto& bell : device_bells) bell->ring();
 }
 
 std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum, bool has_temporaries,
@@ -241,7 +233,6 @@ void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   if (failure_.has_value()) throw *failure_;
   require(!stopping(), "job '{}' was started after its node was stopped", job->name);
   job->step.store(JobRecord::Step::started, std::memory_order_release);
-  if (lending_ && active_jobs() == 0) lending_->begin_work();
   protocol::JobOptions options;
   options.window = options_.window;
   options.pools = job->pools;

@@ -16,7 +16,7 @@ namespace heddle {
 /// A tile of a ready task on the host, if it runs there, or else at its own place.
 [[nodiscard]] inline TileView view_of(const TileStore& store, const protocol::Task& task,
                                       protocol::TileId tile, protocol::BlockRef block) {
-  return task.is_lent_to_host() ? store.host_view(tile, block) : store.view(tile, block);
+  return task.is_lent ? store.host_view(tile, block) : store.view(tile, block);
 }
 
 /// The tiles of a ready task as its kernel wants them.

@@ -28,7 +28,11 @@ void SimulatedNode::begin_memory(const Needs& needs) {
       memory_->fill(place, tiles);
     }
   }
-  if (world_.options.lends) lending_ = std::make_unique<SimulatedLending>(world_, *memory_);
+  if (!world_.options.lends) return;
+  lending_ = std::make_unique<SimulatedLending>(world_, *memory_);
+  if (lending_->is_worth_lending()) return;
+  lending_.reset();
+  if (needs.fit) memory_.reset();
 }
 
 /// What the memories want moved, and who has got what it has waited for. False: nobody.
@@ -105,7 +109,7 @@ void SimulatedNode::tiles_came(std::int32_t number) {
 void SimulatedNode::release_tiles(const protocol::Task& task) {
   if (!memory_ || task.place == host_place) return;
   const BlockUses uses(task);
-  if (task.is_lent_to_host()) return memory_->release(task.place, Side::host, uses.span());
+  if (task.is_lent) return memory_->release(task.place, Side::host, uses.span());
   memory_->release(task.place, Side::device, uses.span());
   devices_[static_cast<std::size_t>(task.place.value()) - 1].tasks.look_again();
 }

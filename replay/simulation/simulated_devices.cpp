@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include "base/error.hpp"
-#include "replay/simulation/simulated_lending.hpp"
 #include "replay/simulation/simulated_node.hpp"
 
 /// A node's devices: kernels in their streams, and copies to and from their memory.
@@ -38,7 +37,6 @@ void SimulatedNode::launch(std::int32_t number) {
          kernels_.add({task, number, stream, 0}), id_);
   }
   if (memory_) ask_ahead(number);
-  if (lending_) receive(number);
 }
 
 /// Of a device that was given a task.
@@ -87,10 +85,7 @@ void SimulatedNode::kernel_ends(std::int32_t number) {
   world_.result.flops += kind.flops;
   stream.kernels.pop_front();
   if (!stream.kernels.empty()) run_next(kernel.device, kernel.stream);
-  const double back_s =
-      kernel.task->is_lent_to_device() ? lending_->visit_seconds(*kernel.task).back : 0;
-  post(Event::Kind::kernel_noticed, world_.now_ns + ns_of(world_.machine.notice_s + back_s), number,
-       id_);
+  post(Event::Kind::kernel_noticed, world_.now_ns + ns_of(world_.machine.notice_s), number, id_);
 }
 
 void SimulatedNode::kernel_noticed(std::int32_t number) {
@@ -98,11 +93,6 @@ void SimulatedNode::kernel_noticed(std::int32_t number) {
   kernels_.remove(number);
   Device& device = devices_[static_cast<std::size_t>(kernel.device)];
   --device.streams[static_cast<std::size_t>(kernel.stream)].given;
-  if (kernel.task->is_lent_to_device()) {
-    --device.visits;
-  } else {
-    device.own_ended_ns = world_.now_ns;
-  }
   finished(*kernel.task);
   collect();
 }

@@ -32,9 +32,7 @@ SimulatedMemory::SimulatedMemory(const SimulatedJob& job, std::int32_t devices, 
 }
 
 SimulatedMemory::SimulatedMemory(const SimulatedJob& job, std::int32_t devices)
-    : SimulatedMemory(job, devices, room_for_all, 0) {
-  holds_all_ = true;
-}
+    : SimulatedMemory(job, devices, room_for_all, 0) {}
 
 // ---- blocks ----------------------------------------------------------------------------------
 
@@ -131,18 +129,15 @@ void SimulatedMemory::release(PlaceId place, Side side, std::span<const BlockUse
   collect(place);
 }
 
-bool SimulatedMemory::lacks(PlaceId place, const BlockUse& use, Side side) const {
+bool SimulatedMemory::lacks_on_host(PlaceId place, const BlockUse& use) const {
   if (use.mode == AccessMode::write) return false;
   const Device& device = at(place);
   const ResidentBlock* const block = device.blocks.find(use.block);
   const bool is_known =
       block != nullptr && device.residency.content(*block) != Residency::Content::invalid;
-  if (!is_known) return side == Side::host && bytes_of(use) > 0;
+  if (!is_known) return bytes_of(use) > 0;
   const Residency::Use wanted{*block, use.mode, use.tile};
-  const std::uint64_t missing = side == Side::host
-                                    ? device.residency.missing_host_bytes({&wanted, 1})
-                                    : device.residency.missing_bytes({&wanted, 1});
-  return missing > 0;
+  return device.residency.missing_host_bytes({&wanted, 1}) > 0;
 }
 
 void SimulatedMemory::freed(PlaceId place, BlockRef block) {

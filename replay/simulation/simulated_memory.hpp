@@ -40,15 +40,13 @@ class SimulatedMemory {
   /// A device's tiles have been written one after the other before the job begins: those that the
   /// last ones have left no room for are on the host.
   void fill(PlaceId place, std::span<const BlockUse> tiles);
-  /// Nothing ever leaves a device for want of room.
-  [[nodiscard]] bool holds_all() const { return holds_all_; }
 
   /// As DeviceCache's; `waiter` comes back from take_ready().
   [[nodiscard]] bool try_acquire(PlaceId place, std::span<const BlockUse> uses);
   void request(PlaceId place, Side side, std::span<const BlockUse> uses, std::int32_t waiter);
   void release(PlaceId place, Side side, std::span<const BlockUse> uses);
-  /// A copy has to come first.
-  [[nodiscard]] bool lacks(PlaceId place, const BlockUse& use, Side side) const;
+  /// Whether a use on the host needs a write-back first.
+  [[nodiscard]] bool lacks_on_host(PlaceId place, const BlockUse& use) const;
   /// Nobody needs the content any more.
   void freed(PlaceId place, protocol::BlockRef block);
 
@@ -96,7 +94,6 @@ class SimulatedMemory {
 
   const SimulatedJob& job_;
   std::uint64_t job_block_bytes_ = 0;
-  bool holds_all_ = false;
   std::vector<Device> devices_;
   Residency::Actions actions_;
   std::vector<Residency::Use> uses_;  ///< of the one who asks

@@ -230,7 +230,7 @@ void SimulatedNode::push_ready() {
     }
     ready_[static_cast<std::size_t>(task->place.value())]->push(*task);
     if (!lending_) continue;
-    if (lending_->choice().became_ready(*task, ready_, world_.now_ns)) {
+    if (lending_->choice().became_ready(*task, ready_)) {
       ask_for_tiles(*task);
     } else {
       device_has_more_ |= task->place != host_place;
@@ -443,7 +443,7 @@ void SimulatedNode::end_fine(std::int32_t number) {
 void SimulatedNode::finished(protocol::Task& task) {
   release_tiles(task);
   if (lending_) {
-    lending_->choice().finished(task, world_.now_ns);
+    lending_->choice().finished(task);
     const auto kind = static_cast<std::size_t>(task.work.parameters[0]);
     if (totals.tasks_by_kind.size() <= kind) totals.tasks_by_kind.resize(kind + 1);
     totals.tasks_by_kind[kind] += world_.share_of(task, id_);

@@ -250,8 +250,6 @@ struct SimulatedNode final : WalkSink {
     std::int64_t manager_free_ns = 0;
     std::int32_t running = 0;
     std::int64_t busy_since_ns = 0;
-    std::int64_t own_ended_ns = 0;  ///< the last of its place's tasks
-    std::int32_t visits = 0;        ///< tasks of other devices that it has been given
     WaitingTasks tasks;             ///< only where its tiles come and go
     bool is_going_to_look = false;  ///< there will be a manager_looks
   };
@@ -329,7 +327,6 @@ struct SimulatedNode final : WalkSink {
   void end_reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach reach);
   [[nodiscard]] protocol::Task* next_of_device(std::int32_t number);
   void ask_ahead(std::int32_t number);
-  void receive(std::int32_t number);
   void ask(const protocol::AskAction& wanted);
   void offer(const protocol::OfferAction& offered);
   void tell(Event::Kind kind, NodeId to, const SimulatedMessage& message);

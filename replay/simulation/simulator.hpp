@@ -38,8 +38,7 @@ struct SimulationResult {
   std::uint64_t message_bytes = 0;
   std::int64_t copies = 0;
   std::uint64_t copied_bytes = 0;
-  std::int64_t tasks_lent = 0;      ///< of devices' places, what CPU workers ran
-  std::int64_t tasks_visiting = 0;  ///< of devices' places, what other devices ran
+  std::int64_t tasks_lent = 0;  ///< of devices' places, what CPU workers ran
   /// Copies of devices' tiles to the host, for lent tasks or for want of room.
   std::int64_t write_backs = 0;
   std::uint64_t written_bytes = 0;

@@ -48,7 +48,6 @@ Report full_report() {
   report.evictions = 3;
   report.placement = "dynamic";
   report.tasks_lent = 5;
-  report.tasks_visiting = 3;
   report.peak_bytes = {1ULL << 30U, 512ULL << 20U};
   report.device_memory = 1ULL << 30U;
   report.threads = {{"cpu worker 0", 0, 3.1, 0.1, 4000}, {"progress", 1, 0.1, 3.2, 0}};
@@ -108,7 +107,6 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "strip",
                                           "tasks",
                                           "tasks_lent",
-                                          "tasks_visiting",
                                           "threads",
                                           "tile",
                                           "tree",

@@ -57,23 +57,6 @@ TEST(Residency, does_not_fetch_what_is_overwritten) {
   const auto a = d.backed();
   EXPECT_TRUE(d.is_ready(d.request(write(a))));
   EXPECT_TRUE(d.fetching().empty());
-  EXPECT_EQ(d.r.missing_bytes(write(a)), 0U);
-}
-
-TEST(Residency, counts_the_bytes_that_a_request_would_fetch) {
-  Directory d(8);
-  const auto a = d.backed();
-  const auto b = d.modified();
-  EXPECT_EQ(d.r.missing_bytes(read({a, b})), tile);
-  (void)d.request(read({a}));
-  EXPECT_EQ(d.r.missing_bytes(read({a, b})), 0U);  // under way
-}
-
-TEST(Residency, counts_what_is_being_evicted_as_missing) {
-  Directory d(1);
-  const auto a = d.modified();
-  (void)d.request(write(d.add()));
-  EXPECT_EQ(d.r.missing_bytes(read({a})), tile);
 }
 
 TEST(Residency, does_not_evict_what_is_pinned) {

@@ -80,8 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         Expectation{
             "lent_write_not_left", Fault::lent_write_not_left, {Check::coherence}, 20, 1000},
         Expectation{"lent_task_early", Fault::lent_task_early, {Check::coherence}, 20, 1000},
-        Expectation{"device_task_early", Fault::device_task_early, {Check::coherence}, 20, 0},
-        Expectation{"visit_early", Fault::visit_early, {Check::coherence}, 30, 0}),
+        Expectation{"device_task_early", Fault::device_task_early, {Check::coherence}, 20, 0}),
     name_of);
 
 TEST(Progress, failure_tells_what_the_oldest_item_of_each_node_waits_for) {

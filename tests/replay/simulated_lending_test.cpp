@@ -100,30 +100,6 @@ TEST(SimulatedLending, what_the_host_has_written_comes_back_when_the_device_need
   EXPECT_EQ(result.tasks, 24);
 }
 
-/// Two devices and a slow worker: 12 tasks of 1000 ns, all of the first device, tiles of 8 kB.
-TEST(SimulatedLending, an_idle_device_takes_the_half_of_a_busy_one_if_its_tiles_come_fast) {
-  SimulatedMachine machine = with_device();
-  machine.devices = 2;
-  ProgramWriter writer;
-  std::vector<TileId> tiles;
-  for (int i = 0; i < 40; ++i) tiles.push_back(writer.tile(0, 1));
-  for (const TileId tile : tiles) writer.task({writer.read_write(tile)});
-  const std::vector<TaskKind> kinds{{"work", 1, 1, 1, 1e-6, 1}};
-  for (const auto& [rate, least, most] :
-       {std::tuple{80e9, 20e-6, 27e-6}, std::tuple{0.2e9, 39.9e-6, 40.1e-6}}) {
-    machine.to_peer = {0, rate};
-    ScriptedJob job(writer.program(), writer.matrices(), kinds, 8000);
-    const SimulationResult result = simulate(machine, job, dynamic);
-    EXPECT_EQ(result.tasks, 40);
-    EXPECT_GE(result.seconds, least);
-    EXPECT_LE(result.seconds, most);
-    EXPECT_EQ(result.tasks_visiting > 10, rate > 1e9) << result.tasks_visiting;
-    EXPECT_EQ(result.tasks_lent, 0);
-    const RunTrace run = make_run("simulated", result.traces);
-    EXPECT_EQ(std::ranges::count(run.tasks, PlaceId{2}, &Task::place), result.tasks_visiting);
-  }
-}
-
 TEST(SimulatedLending, lent_tasks_are_divided) {
   ProgramWriter writer;
   for (int i = 0; i < 6; ++i) writer.task({writer.read_write(writer.tile(0, 1))});
@@ -159,10 +135,30 @@ TEST(SimulatedLending, gains_beside_a_device_a_few_times_as_fast_as_the_workers)
   const SimulationResult fixed = simulate(with_device(), job, {.traces = true});
   const SimulationResult lent = simulate(with_device(), job, dynamic);
   EXPECT_EQ(fixed.tasks_lent, 0);
-  EXPECT_GT(lent.tasks_lent, 100);
+  EXPECT_NEAR(static_cast<double>(lent.tasks_lent), 600.0 / 4, 30) << "a quarter of the rates";
   EXPECT_LT(lent.seconds, 0.8 * fixed.seconds) << "at best three quarters";
   EXPECT_EQ(orders_of(lent), orders_of(fixed));
   EXPECT_EQ(lent.tasks, 600);
+}
+
+/// Beside a device of three times their rate; beside one of 40 times they are not worth it.
+TEST(SimulatedLending, many_workers_that_divide_tasks_do_their_share) {
+  const SimulatedMachine machine = with_device();
+  for (const double times : {3.0, 40.0}) {
+    ProgramWriter writer;
+    for (int i = 0; i < 400; ++i) writer.task({writer.read_write(writer.tile(0, 1))});
+    ScriptedJob job(writer.program(), writer.matrices(),
+                    {{"work", 1, 1, 1e-6, 1e-6 / times, 1, four_parts()}}, 800);
+    const SimulationResult fixed = simulate(machine, job, {});
+    const SimulationResult lent = simulate(machine, job, dynamic);
+    if (times > 16) {
+      EXPECT_EQ(lent.tasks_lent, 0);
+      EXPECT_EQ(lent.seconds, fixed.seconds);
+      continue;
+    }
+    EXPECT_NEAR(static_cast<double>(lent.tasks_lent), 400 / (1 + times), 10);
+    EXPECT_LT(lent.seconds, 1.05 * fixed.seconds * times / (1 + times));
+  }
 }
 
 TEST(SimulatedLending, loses_nothing_beside_a_device_a_hundred_times_as_fast) {

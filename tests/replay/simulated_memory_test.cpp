@@ -36,6 +36,11 @@ class DeviceTiles : public testing::Test {
   }
   static std::vector<BlockUse> read(std::int32_t index) { return {use(index, AccessMode::read)}; }
   static std::vector<BlockUse> write(std::int32_t index) { return {use(index, AccessMode::write)}; }
+  static bool is_on_device(SimulatedMemory& memory, std::int32_t index) {
+    if (!memory.try_acquire(device, read(index))) return false;
+    memory.release(device, Side::device, read(index));
+    return true;
+  }
   /// All that is under way ends.
   static void finish_transfers(SimulatedMemory& memory) {
     for (auto all = memory.take_transfers(); !all.empty(); all = memory.take_transfers()) {
@@ -54,8 +59,8 @@ class DeviceTiles : public testing::Test {
 
 TEST_F(DeviceTiles, with_room_for_all_keeps_tiles_on_their_device_until_the_host_writes_them) {
   SimulatedMemory memory(job_, 1);
-  EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::host));
-  EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::device));
+  EXPECT_TRUE(memory.lacks_on_host(device, use(5, AccessMode::read)));
+  EXPECT_TRUE(is_on_device(memory, 5));
   const std::vector<BlockUse> update{use(5, AccessMode::read_write)};
   memory.request(device, Side::host, update, 7);
   EXPECT_TRUE(memory.take_ready().empty()) << "it has to be written back first";
@@ -67,17 +72,15 @@ TEST_F(DeviceTiles, with_room_for_all_keeps_tiles_on_their_device_until_the_host
   memory.transfer_ends(transfers[0]);
   EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{7});
   memory.release(device, Side::host, update);
-  EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::device));
-  EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::host));
+  EXPECT_FALSE(is_on_device(memory, 5));
+  EXPECT_FALSE(memory.lacks_on_host(device, use(5, AccessMode::read)));
   EXPECT_FALSE(memory.try_acquire(device, update));
   memory.request(device, Side::device, update, 9);
   finish_transfers(memory);
   EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{9});
   memory.release(device, Side::device, update);
-  EXPECT_TRUE(memory.lacks(device, use(5, AccessMode::read), Side::host));
+  EXPECT_TRUE(memory.lacks_on_host(device, use(5, AccessMode::read)));
   memory.freed(device, update[0].block);
-  EXPECT_FALSE(memory.lacks(device, use(5, AccessMode::read), Side::device))
-      << "another content comes";
   EXPECT_EQ(memory.evictions(), 0);
 }
 
@@ -87,7 +90,7 @@ TEST_F(DeviceTiles, that_is_too_small_has_the_last_tiles_on_the_device_and_bring
   for (int i = 0; i < 5; ++i) tiles.push_back(use(i, AccessMode::write));
   memory.fill(device, tiles);
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(memory.lacks(device, use(i, AccessMode::read), Side::device), i < 2) << i;
+    EXPECT_EQ(is_on_device(memory, i), i >= 2) << i;
   }
   EXPECT_TRUE(memory.try_acquire(device, read(4)));
   EXPECT_FALSE(memory.try_acquire(device, read(0)));
@@ -95,8 +98,7 @@ TEST_F(DeviceTiles, that_is_too_small_has_the_last_tiles_on_the_device_and_bring
   finish_transfers(memory);
   EXPECT_EQ(memory.take_ready(), std::vector<std::int32_t>{3});
   EXPECT_EQ(memory.evictions(), 1);
-  EXPECT_TRUE(memory.lacks(device, use(2, AccessMode::read), Side::device))
-      << "the one that nobody had used for longest";
+  EXPECT_FALSE(is_on_device(memory, 2)) << "the one that nobody had used for longest";
   memory.release(device, Side::device, read(0));
   memory.release(device, Side::device, read(4));
 }
@@ -113,8 +115,8 @@ TEST_F(DeviceTiles, gives_messages_what_is_there_and_lets_them_wait_for_what_is_
   // What arrives without room goes to the host.
   EXPECT_EQ(memory.reach(device, write(2)[0]), Reach::backing);
   memory.end_reach(device, write(2)[0], Reach::backing);
-  EXPECT_TRUE(memory.lacks(device, use(2, AccessMode::read), Side::device));
-  EXPECT_FALSE(memory.lacks(device, use(2, AccessMode::read), Side::host));
+  EXPECT_FALSE(is_on_device(memory, 2));
+  EXPECT_FALSE(memory.lacks_on_host(device, use(2, AccessMode::read)));
   // The other one, written once more, makes room for it, and cannot be written meanwhile.
   ASSERT_TRUE(memory.try_acquire(device, write(1)));
   memory.release(device, Side::device, write(1));

@@ -86,7 +86,6 @@ SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
     node.id = NodeId{n};
     node.protocol =
         std::make_unique<protocol::Protocol>(protocol::Protocol::Options{node.id, options_.places});
-    node.loads = PlaceLoads(static_cast<std::size_t>(options_.places));
     for (std::size_t m = 0; m < matrices_.size(); ++m) {
       protocol::MatrixOptions matrix;
       matrix.tile_count = static_cast<std::int32_t>(matrices_[m].homes.size());
@@ -109,10 +108,6 @@ SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
     }
   }
   draw_speeds();
-  for (auto& [host, device] : costs_) {
-    device = 1e-3 * static_cast<double>(1 + random_() % 8);
-    host = device * static_cast<double>(1 + random_() % 6) / 2;
-  }
   fault_countdown_ = static_cast<std::int32_t>(random_() % 12);
 }
 

@@ -43,8 +43,7 @@ enum class Walk : std::uint8_t {
 /// Where ready tasks of devices' places run.
 enum class Placement : std::uint8_t {
   fixed,    ///< at their places
-  dynamic,  ///< or on the node's CPU workers or another device, where they would end first
-            ///< (DynamicPlacement)
+  dynamic,  ///< or on the node's CPU workers: any of them, at random
 };
 
 /// A lie that the simulated machine tells once, at a time that the seed decides; to see that the
@@ -71,7 +70,6 @@ enum class Fault : std::uint8_t {
   lent_write_not_left,      ///< a device is not told that a lent task wrote its block on the host
   lent_task_early,          ///< a lent task does not wait for the write-back of what it reads
   device_task_early,        ///< a device's task does not wait for the fetch of what it reads
-  visit_early,              ///< a task visits another device while some of its tiles are not there
 };
 
 /// Which of the checks failed first.
@@ -125,7 +123,6 @@ struct Outcome {
   std::int64_t fine_tasks = 0;                 ///< that ran
   std::set<std::string_view> kernels_divided;  ///< those that statements name
   std::int64_t lent = 0;                       ///< tasks of devices that ran on the host
-  std::int64_t visits = 0;                     ///< tasks of devices that ran on other devices
   std::int64_t fetches = 0;
   std::int64_t write_backs = 0;
   std::int64_t walked = 0;  ///< statements that nodes appended or announced, in total
@@ -226,9 +223,7 @@ class SimulatedCluster {
 
   void make_memories();
   [[nodiscard]] static SimulatedMemory& memory_of(Node& node, PlaceId place);
-  [[nodiscard]] double seconds_of(const ReadyTask& task, PlaceId place) const;
-  [[nodiscard]] std::int64_t now_ns() const { return outcome_.steps * 1'000'000; }
-  [[nodiscard]] PlaceId choose_place(Node& node, const ReadyTask& ready) const;
+  [[nodiscard]] PlaceId choose_place(const protocol::Task& task);
   void acquire_task(Node& node, ReadyTask ready);
   void acquire_lent_task(Node& node, ReadyTask ready);
   void release_task(Node& node, const ReadyTask& task);
@@ -261,7 +256,6 @@ class SimulatedCluster {
   std::vector<SimulatedMatrix> matrices_;
   std::mt19937_64 random_;
   Reference reference_;
-  std::array<std::array<double, 2>, 4> costs_{};  ///< seconds of kinds of tasks, on host and device
   std::vector<std::unique_ptr<JobState>> jobs_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::int32_t fault_countdown_ = 0;

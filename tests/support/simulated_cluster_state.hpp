@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "node-runtime/fine/fine_scheduler.hpp"
-#include "node-runtime/placement/place_loads.hpp"
 #include "tests/support/block_ledger.hpp"
 #include "tests/support/simulated_cluster.hpp"
 
@@ -112,7 +111,6 @@ struct SimulatedCluster::Node {
   /// Messages whose blocks are in transfer.
   std::vector<protocol::SendAction> blocked_sends;
   std::vector<Arrival> blocked_arrivals;
-  PlaceLoads loads{0};
   std::optional<FineScheduler> fine;
   std::vector<FineWork> fine_running;
   /// Divided tasks, with how often each of their fine tasks was begun.

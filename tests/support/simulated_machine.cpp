@@ -121,8 +121,7 @@ void SimulatedCluster::take_ready(Node& node, Task& task) {
       if (inject(Fault::block_freed_early)) node.blocks.freed(block);
     }
   });
-  ready.at = choose_place(node, ready);
-  node.loads.add(ready.at, {seconds_of(ready, ready.at)}, now_ns());
+  ready.at = choose_place(task);
   node.ready.push_back(ready);
   if (inject(Fault::task_runs_twice)) node.ready.push_back(ready);
 }
@@ -263,7 +262,6 @@ void SimulatedCluster::finish_task(Node& node, std::size_t index) {
     }
   }
   release_task(node, of);
-  node.loads.finish(of.at, {seconds_of(of, of.at)}, now_ns());
   for_blocks(task, [&](BlockRef block, bool writes) {
     writes ? node.blocks.end_write(block) : node.blocks.end_read(block);
   });

@@ -131,10 +131,6 @@ void SimulatedMemory::finish_transfer(std::size_t index) {
   }
 }
 
-std::uint64_t SimulatedMemory::missing_frames(const Uses& uses) const {
-  return residency_.missing_bytes(uses) / block_bytes;
-}
-
 std::uint64_t SimulatedMemory::missing_backings(const Uses& uses) const {
   return residency_.missing_host_bytes(uses) / block_bytes;
 }

@@ -52,7 +52,6 @@ class SimulatedMemory {
   [[nodiscard]] std::size_t transfers() const { return transfers_.size(); }
   void finish_transfer(std::size_t index);
 
-  [[nodiscard]] std::uint64_t missing_frames(const Uses& uses) const;
   [[nodiscard]] std::uint64_t missing_backings(const Uses& uses) const;
   [[nodiscard]] bool is_resident(ResidentBlock block) const {
     return residency_.is_resident(block);

@@ -48,7 +48,6 @@ struct Outcome {
   std::uint64_t evictions = 0;
   std::uint64_t peak_device_bytes = 0;
   std::int64_t tasks_lent = 0;
-  std::int64_t tasks_visiting = 0;
 
   /// The least memory with which each of several devices can do it.
   [[nodiscard]] std::uint64_t least_bytes(int devices) const {
@@ -89,7 +88,6 @@ struct Work {
   Outcome outcome;
   work.run(node, outcome);
   outcome.tasks_lent = node.engine().tasks_lent();
-  outcome.tasks_visiting = node.engine().tasks_visiting();
   outcome.evictions = node.store().evictions();
   outcome.peak_device_bytes = node.store().peak_device_bytes();
   return outcome;

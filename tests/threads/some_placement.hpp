@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 
 #include "node-runtime/placement/placement_policy.hpp"
 
@@ -10,22 +9,19 @@ namespace heddle::testing {
 /// Lends by turns, whatever it costs, so that tiles go to and fro.
 class SomePlacement final : public PlacementPolicy {
  public:
-  /// Of four times that it is asked, it keeps a task home as often; and in any case those times
-  /// that it is asked first.
-  explicit SomePlacement(unsigned kept, unsigned kept_first = 0)
-      : kept_(kept), kept_first_(kept_first) {}
+  /// Of four times that it is asked, it keeps a task home `kept` times.
+  explicit SomePlacement(unsigned kept) : kept_(kept) {}
 
-  [[nodiscard]] std::string_view name() const override { return "some"; }
-  [[nodiscard]] bool moves_tasks() const override { return true; }
-  [[nodiscard]] std::size_t choose(std::span<const PlaceOffer> offers) const override {
+  [[nodiscard]] bool may_lend(double /*devices*/, double /*workers*/) const override {
+    return true;
+  }
+  [[nodiscard]] bool lends(double /*device*/, double /*host*/) const override {
     // Relaxed: any order of the numbers will do.
-    const unsigned asked = asked_.fetch_add(1, std::memory_order_relaxed);
-    return asked < kept_first_ || asked * 7 % 4 < kept_ ? 0 : offers.size() - 1;
+    return asked_.fetch_add(1, std::memory_order_relaxed) * 7 % 4 >= kept_;
   }
 
  private:
   unsigned kept_;
-  unsigned kept_first_;
   mutable std::atomic<unsigned> asked_{0};
 };
 
