@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace heddle::p2p {
@@ -25,43 +23,6 @@ inline constexpr int path_count = 6;
 [[nodiscard]] std::string_view name_of(Path path);
 /// The other way round; nothing for other words.
 [[nodiscard]] std::optional<Path> path_named(std::string_view name);
-
-/// Memory of one side of a message, as far as the choice depends on it.
-struct SideFacts {
-  bool on_device = false;
-  bool is_contiguous = true;
-  /// Host memory that devices of its node reach in place.
-  bool is_locked = false;
-  friend bool operator==(const SideFacts&, const SideFacts&) = default;
-};
-
-/// A message between two nodes when a receive takes it, from the receiver's point of view.
-struct Situation {
-  std::int64_t bytes = 0;
-  SideFacts sender;
-  SideFacts receiver;
-  bool is_self = false;  ///< both nodes are one
-  /// Both sides are on one GPU, or one is and the other node reaches its host memory by that GPU.
-  bool same_device = false;
-  /// The GPU is one that processes take turns on, and of the two nodes this one is to work on it.
-  bool works_here = false;
-  bool takes_turns = false;  ///< see works_here
-  /// Why a path cannot be taken between these two, whatever is sent; empty where it can. The texts
-  /// outlive what is chosen by them.
-  std::string_view no_shared{};
-  std::string_view no_get{};  ///< of a device's memory
-  /// Why nothing is copied from the sender's elements to the receiver's as they lie, if one side is
-  /// not contiguous.
-  std::string_view no_between{"the sender's and the receiver's elements are not alike"};
-  std::string_view no_read{};  ///< of the sender's host memory
-  std::string_view no_put{};
-  std::string_view no_ring{};
-  /// A mapping that get or put needs is there; otherwise the message travels without, and the next
-  /// one finds it.
-  bool maps_get = true;
-  bool maps_put = true;
-  friend bool operator==(const Situation&, const Situation&) = default;
-};
 
 /// What paths are made of, measured or assumed. Times in microseconds, rates in 10^9 bytes per
 /// second.
@@ -104,33 +65,5 @@ struct PathSizes {
   /// Of a message that travels by `ring`.
   [[nodiscard]] std::int64_t ring_piece(std::int64_t bytes) const;
 };
-
-/// What PathEstimate::lacks says where only a mapping is missing, which the next message finds.
-inline constexpr std::string_view not_mapped_yet =
-    "the memory is not mapped yet, but will be for the next message";
-
-/// A path that was considered.
-struct PathEstimate {
-  Path path = Path::message;
-  double predicted_us = 0;
-  std::string_view lacks;  ///< why it cannot be taken; empty where it can
-};
-
-/// What was chosen, and all that was considered, the chosen one first.
-struct PathChoice {
-  std::array<PathEstimate, path_count - 1> estimates;  ///< of all paths that are chosen
-  std::string note;                                    ///< why it is not the forced one
-
-  [[nodiscard]] Path path() const { return estimates.front().path; }
-  [[nodiscard]] double predicted_us() const { return estimates.front().predicted_us; }
-  /// Only a mapping is missing for `path`.
-  [[nodiscard]] bool would_map_for(Path path) const;
-};
-
-/// The path that promises to be the fastest of those that can be taken (000 section 4.3.3: stages
-/// of a pipeline overlap but for the first and the last fragment), or `forced` where it can be.
-/// There is always one: over the wire everything can be sent.
-[[nodiscard]] PathChoice choose_path(const Situation& situation, const PathRates& rates,
-                                     const PathSizes& sizes, std::optional<Path> forced);
 
 }  // namespace heddle::p2p
