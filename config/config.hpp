@@ -93,6 +93,8 @@ struct Devices {
 struct Messages {
   std::optional<MessagePath> path;  ///< taken wherever it can be
   bool explain = false;             ///< tell how messages came, and why that way
+  /// Bytes of each device that are set aside for the program's own messages; nothing: none.
+  std::optional<std::uint64_t> device_memory;
 };
 
 struct Runtime {

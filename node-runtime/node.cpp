@@ -11,6 +11,7 @@
 
 #include "base/assert.hpp"
 #include "base/units.hpp"
+#include "node-runtime/messages.hpp"
 #include "node-runtime/node_parts.hpp"
 #include "node-runtime/tuning.hpp"
 #include "node-runtime/wanted_devices.hpp"
@@ -94,6 +95,10 @@ Node::~Node() = default;
 
 std::vector<std::string> Node::explained_messages() const {
   return parts_->explanations.texts();
+}
+
+messages::Endpoint Node::messages() {
+  return messages::Endpoint(parts_->user_messages());
 }
 
 void Node::stop() {

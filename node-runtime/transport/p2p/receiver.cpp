@@ -323,6 +323,17 @@ bool Receiver::read_piece(Receive& receive) {
 
 // ---- the end ---------------------------------------------------------------------------------
 
+void Receiver::drop_arrivals(ChannelId channel) {
+  std::vector<std::int64_t> dropped;
+  arrivals_.for_each([&](std::int64_t id, const Arrival& arrival) {
+    if (arrival.envelope.channel == channel) dropped.push_back(id);
+  });
+  for (const std::int64_t id : dropped) {
+    matching_.withdraw(ArrivalId{id});
+    arrivals_.erase(id);
+  }
+}
+
 void Receiver::lost(NodeId node, const Error& why) {
   static_cast<void>(matching_.lose(node));
   receives_.lost(node, why);

@@ -65,6 +65,8 @@ class Receiver {
   [[nodiscard]] const Receives& receives() const { return receives_; }
   /// Messages that wait for a receive.
   [[nodiscard]] std::size_t arrivals() const { return arrivals_.size(); }
+  /// Forgets those of a channel. Their senders send no more.
+  void drop_arrivals(ChannelId channel);
   /// Messages that came before their receives, so far.
   [[nodiscard]] std::int64_t unexpected() const { return unexpected_; }
   [[nodiscard]] bool is_valid() const;
