@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/mpi_progress.hpp"
 #include "node-runtime/topology/core_share.hpp"
 #include "node-runtime/transport/local_messages.hpp"
 #include "node-runtime/transport/message_explanations.hpp"
-#include "node-runtime/transport/mpi_progress.hpp"
 #include "node-runtime/wanted_devices.hpp"
 
 namespace heddle {

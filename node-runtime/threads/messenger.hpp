@@ -7,6 +7,7 @@
 
 #include "base/index.hpp"
 #include "node-runtime/protocol/actions.hpp"
+#include "node-runtime/transport/reduction.hpp"
 
 namespace heddle {
 
@@ -44,8 +45,5 @@ struct Outbox {
            cancelled.empty() && failure.empty();
   }
 };
-
-/// A reduction over all nodes, element by element; every node gets the same result.
-enum class Reduction : std::uint8_t { sum, maximum, minimum };
 
 }  // namespace heddle

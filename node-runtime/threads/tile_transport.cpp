@@ -1,4 +1,4 @@
-#include "node-runtime/transport/tile_transport.hpp"
+#include "node-runtime/threads/tile_transport.hpp"
 
 #include <algorithm>
 #include <fmt/core.h>

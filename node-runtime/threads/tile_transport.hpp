@@ -16,10 +16,10 @@
 #include "base/error.hpp"
 #include "node-runtime/memory/device_cache.hpp"
 #include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/tile_messages.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
-#include "node-runtime/transport/tile_messages.hpp"
 #include "node-runtime/transport/user_messages.hpp"
 
 namespace heddle {
@@ -28,12 +28,12 @@ namespace heddle {
 /// any place of one node to any place of another, by an endpoint over MPI.
 ///
 /// A grant becomes a receive under a tag of its own, which its header tells the sender (010). Into
-/// host memory it is posted at once. Of a device's block nothing is held while the version is not
-/// even written: the receive is posted when the message has been announced, into the device's
-/// memory or, where that has no room, into what backs the block (DeviceCache::reach).
+/// host memory it is posted at once. A device's block is not held while its version is not yet
+/// written: the receive is posted when the message has been announced, into the device's memory
+/// or, where that has no room, into the block's host backing (DeviceCache::reach).
 ///
-/// Of a version travels what its job says is needed elsewhere (JobSpec::part), at its place in the
-/// tile. Both ends ask the job, so the message says nothing about it.
+/// A message brings the part of a version that its job needs elsewhere (JobSpec::part), to its
+/// place in the tile. Both ends ask the job, so the message says nothing about it.
 ///
 /// What is bounded: receives by the blocks of the jobs' pools and matrices, sends by the receives
 /// they answer, and so announcements that wait here.
@@ -49,7 +49,7 @@ class TileTransport {
     bool processes_take_turns = true;
     std::function<void(const p2p::MessageReport&)> report;  ///< of messages received
     bool traces = false;                                    ///< fragments are wanted for the trace
-    /// Of each device, for the program's own messages.
+    /// Memory of each device that is set aside for the program's own messages.
     std::size_t program_device_bytes = 0;
     double meeting_seconds = 60;  ///< in which nodes of this host say what devices they have
   };

@@ -39,7 +39,7 @@ class UserMessages {
   static constexpr p2p::ChannelId ending_channel{2};
 
   struct Options {
-    /// Of each device, set aside now.
+    /// Memory of each device that is set aside now.
     std::size_t device_bytes = 0;
     /// The endpoint has lanes for the devices; otherwise messages in their memory are refused.
     bool takes_device_memory = true;

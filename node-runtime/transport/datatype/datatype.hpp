@@ -17,8 +17,8 @@ struct Layout;
 
 /// A description of data in memory with MPI's meaning: a sequence of scalars, each at an offset
 /// from the address that is passed with it, in the order in which they travel. Sender and receiver
-/// may differ in the offsets as long as the scalars are the same. An immutable value, cheap to copy;
-/// descriptions nest at will, and share what they nest.
+/// may differ in the offsets as long as the scalars are the same. An immutable value, cheap to
+/// copy; descriptions nest at will, and share what they nest.
 ///
 /// Units as in MPI: counts and block lengths in elements, `stride` and `displacement` in extents of
 /// the element type, `*_bytes` in bytes. All are 64-bit. Every maker throws Error(usage) with the

@@ -40,7 +40,7 @@ class Notes {
   Credits& credits_;
 };
 
-/// A credit stands for so many bytes.
+/// Bytes that one credit stands for.
 inline constexpr std::int64_t credit_bytes = 64;
 /// The credits that an eager message of `bytes` takes, with what is kept of it beside them.
 [[nodiscard]] inline std::int32_t credits_for(std::int64_t bytes) {

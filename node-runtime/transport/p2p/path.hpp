@@ -11,7 +11,7 @@ enum class Path : std::uint8_t {
   eager,    ///< with the note that announces them
   message,  ///< over the wire; what is not contiguous host memory passes through slots (copy-in,
             ///< copy-out: 000 section 4.3.2)
-  shared,   ///< packed into slots of the receiver in memory that both nodes of a host reach
+  shared,   ///< packed into slots of the receiver in memory that both nodes map
   get,  ///< read by the receiver from the sender's memory: its device from a device (000 section
         ///< 4.3.1), its processor from contiguous memory of the host
   put,  ///< written by the sender's device into the receiver's device memory
@@ -47,12 +47,12 @@ struct PathRates {
 struct PathSizes {
   std::int64_t piece_bytes = std::int64_t{512} << 10U;      ///< of slots in host memory
   std::int64_t ring_piece_bytes = std::int64_t{16} << 20U;  ///< of slots on devices
-  /// Of another process's memory, in one go: long enough for the system's call, short enough for
+  /// Bytes of another process's memory read in one call: many enough for its cost, few enough for
   /// other messages to have their turn.
   std::int64_t read_piece_bytes = std::int64_t{1} << 20U;
   std::int32_t pieces_ahead = 4;  ///< slots of one message
   std::int32_t ring_slots = 8;    ///< of one message, on devices
-  /// A message that cores pack and unpack comes in so many pieces, for both to be at work soon, but
+  /// A message that cores pack and unpack comes in this many pieces, so that both work soon, but
   /// none is smaller than this.
   std::int64_t shared_pieces = 16;
   std::int64_t shared_piece_bytes_min = std::int64_t{16} << 10U;
@@ -60,9 +60,9 @@ struct PathSizes {
   std::int64_t ring_pieces = 8;
   std::int64_t ring_piece_bytes_min = std::int64_t{4} << 20U;
 
-  /// Of a message that travels by `shared`.
+  /// The piece size of a message that travels by `shared`.
   [[nodiscard]] std::int64_t shared_piece(std::int64_t bytes, bool any_on_device) const;
-  /// Of a message that travels by `ring`.
+  /// The piece size of a message that travels by `ring`.
   [[nodiscard]] std::int64_t ring_piece(std::int64_t bytes) const;
 };
 
