@@ -19,4 +19,5 @@
 #include "algorithms/solve/triangular.hpp"
 #include "base/error.hpp"
 #include "config/config.hpp"
+#include "node-runtime/messages.hpp"
 #include "node-runtime/node.hpp"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "apps/doctor_facts.hpp"
-#include "node-runtime/transport/probe/endpoint.hpp"
 #include "node-runtime/transport/probe/pair_report.hpp"
+#include "node-runtime/transport/probe/probed_place.hpp"
 
 namespace heddle {
 

@@ -94,6 +94,8 @@ struct Devices {
 struct Messages {
   std::optional<MessagePath> path;  ///< preferred path, where possible
   bool explain = false;             ///< log the path of each message and the reason
+  /// Bytes of each device that are set aside for the program's own messages; nothing: none.
+  std::optional<std::uint64_t> device_memory;
 };
 
 struct Runtime {

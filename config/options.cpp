@@ -366,6 +366,11 @@ constexpr auto node_options() {
       leaf(
           "runtime.messages.explain", Kind::boolean, "print the path of messages, and why",
           [](auto& c) -> auto& { return c.runtime.messages.explain; }),
+      with_auto(within(leaf(
+                           "runtime.messages.device_memory", Kind::size,
+                           "memory of each device for a program's own messages; auto: none",
+                           [](auto& c) -> auto& { return c.runtime.messages.device_memory; }),
+                       device_bytes_min, device_bytes_max)),
       at_least(leaf(
                    "runtime.watchdog_seconds", Kind::number,
                    "end a run that makes no progress for this long",

@@ -13,6 +13,7 @@
 #include "base/process_limits.hpp"
 #include "base/require.hpp"
 #include "base/units.hpp"
+#include "node-runtime/messages.hpp"
 #include "node-runtime/node_parts.hpp"
 #include "node-runtime/tuning.hpp"
 #include "node-runtime/wanted_devices.hpp"
@@ -141,6 +142,10 @@ Node::~Node() = default;
 
 std::vector<std::string> Node::explained_messages() const {
   return parts_->explanations.texts();
+}
+
+messages::Endpoint Node::messages() {
+  return messages::Endpoint(parts_->user_messages());
 }
 
 void Node::stop() {

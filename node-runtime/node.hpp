@@ -22,6 +22,10 @@
 
 namespace heddle {
 
+namespace messages {
+class Endpoint;
+}
+
 /// A submitted job. A handle: the job goes on when it is dropped, and the handle may outlive the
 /// node. Then, and where a call comes out of order, functions throw Error(usage).
 class Job {
@@ -218,6 +222,9 @@ class Node {
   /// kernel takes long or never ends, only a person can say. Nobody may be waiting; an empty one
   /// ends it.
   void on_quiet(std::function<void(const std::string&)> tell);
+
+  /// The program's own messages between nodes (messages.hpp). Thread: any.
+  [[nodiscard]] heddle::messages::Endpoint messages();
 
   /// Element-wise over all nodes, in place: the same bits on all of them; not a number where any
   /// node's value is none. Same order on all nodes.

@@ -14,6 +14,7 @@
 #include "node-runtime/placement/placement_policy.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/topology/surroundings.hpp"
+#include "node-runtime/transport/endpoint_sizes.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -137,9 +138,7 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   facts.device_reason = devices.why;
   if (facts.devices > 0) {
     facts.device_memory_bytes = devices.devices[0]->info().memory_bytes;
-    if (facts.nodes > 1) {
-      facts.device_memory_bytes -= TileTransport::device_bytes(facts.device_memory_bytes);
-    }
+    set_message_memory_aside();
     facts.device_name = devices.devices[0]->info().kind;
   }
   facts.distribution.devices = facts.devices;
@@ -157,6 +156,25 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   } else if (devices.backend == DeviceBackend::cuda) {
     facts.inverse_block = gpu_inverse_block;
   }
+}
+
+/// What messages take of each device's memory is no tile's.
+void Node::Parts::set_message_memory_aside() {
+  const std::uint64_t all = facts.device_memory_bytes;
+  const std::size_t programs = program_device_bytes();
+  if (facts.nodes == 1 && programs == 0) return;
+  const std::uint64_t own = EndpointSizes::for_device(all, facts.nodes > 1).device_bytes();
+  if (programs >= all - own) {
+    throw Error(ErrorCode::usage,
+                fmt::format("runtime.messages.device_memory: {} bytes of each device are set aside "
+                            "for the program's messages, and it has {}",
+                            programs, all));
+  }
+  facts.device_memory_bytes = all - own - programs;
+}
+
+std::size_t Node::Parts::program_device_bytes() const {
+  return config.runtime.messages.device_memory.value_or(0);
 }
 
 /// A limit of this process's own memory counts like memory that is there.
@@ -236,6 +254,7 @@ void Node::Parts::make_transport(std::span<Device* const> device_pointers) {
   options.processes_take_turns = !mps.is_connected && !mps.has_pipes;
   options.traces = recorder.enabled();
   options.meeting_seconds = config.runtime.watchdog_seconds;
+  options.program_device_bytes = program_device_bytes();
   if (config.runtime.messages.explain) {
     options.report = [this](const p2p::MessageReport& report) { explanations.add(report); };
   }
@@ -250,10 +269,29 @@ void Node::Parts::start() {
   }
   clock.local_ns = trace::now_ns();
   clock.offset_ns = communicator.clock_offset_ns();
-  std::vector<Device*> device_pointers;
-  for (const auto& device : devices.devices) device_pointers.push_back(device.get());
-  if (facts.nodes > 1) make_transport(device_pointers);
-  start_together(device_pointers);
+  const std::vector<Device*> own_devices = device_pointers();
+  if (facts.nodes > 1) make_transport(own_devices);
+  if (facts.nodes == 1 && program_device_bytes() > 0) {
+    local_messages = std::make_unique<LocalMessages>(own_devices, program_device_bytes());
+  }
+  start_together(own_devices);
+}
+
+std::vector<Device*> Node::Parts::device_pointers() const {
+  std::vector<Device*> pointers;
+  for (const auto& device : devices.devices) pointers.push_back(device.get());
+  return pointers;
+}
+
+/// Most programs on a single node send themselves no messages: memory for them is taken when they
+/// are asked for.
+std::shared_ptr<UserMessages> Node::Parts::user_messages() {
+  if (tiles != nullptr) return tiles->user_messages();
+  const std::scoped_lock lock(local_messages_mutex);
+  if (local_messages == nullptr) {
+    local_messages = std::make_unique<LocalMessages>(device_pointers(), 0);
+  }
+  return local_messages->user_messages();
 }
 
 void Node::Parts::make_engine(const std::vector<Device*>& device_pointers,
@@ -399,6 +437,7 @@ Node::Parts::~Parts() {
               fmt::format("node {} has gone while others may need it: {}", facts.rank, how)));
   }
   stop_threads();
+  local_messages.reset();
   tiles.reset();  // its devices' threads ring the engine's bell
 }
 
@@ -406,6 +445,7 @@ void Node::Parts::stop_together() {
   if (threads.empty()) return;
   if (progress != nullptr && !engine->failed()) {
     try {
+      tiles->user_messages()->end();
       progress->barrier();  // nobody stops answering while others still ask
     } catch (const Error&) {
       // The node has failed meanwhile: engine->failure() says why, and nobody is waited for.

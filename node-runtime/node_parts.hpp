@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -11,9 +12,10 @@
 #include <vector>
 
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/mpi_progress.hpp"
 #include "node-runtime/topology/core_share.hpp"
+#include "node-runtime/transport/local_messages.hpp"
 #include "node-runtime/transport/message_explanations.hpp"
-#include "node-runtime/transport/mpi_progress.hpp"
 #include "node-runtime/wanted_devices.hpp"
 
 namespace heddle {
@@ -40,6 +42,9 @@ struct Node::Parts {
   void agree_on_shape();
   void agree_on_tuning();
   void make_transport(std::span<Device* const> device_pointers);
+  [[nodiscard]] std::size_t program_device_bytes() const;
+  [[nodiscard]] std::shared_ptr<UserMessages> user_messages();
+  [[nodiscard]] std::vector<Device*> device_pointers() const;
   void start();
   void make_engine(const std::vector<Device*>& device_pointers, std::span<const CpuCore> cores);
   /// `cores`: own_cores().
@@ -50,6 +55,7 @@ struct Node::Parts {
   void start_together(const std::vector<Device*>& device_pointers);
   void count_memory_limit();
   [[nodiscard]] std::int64_t computing_threads() const;
+  void set_message_memory_aside();
   /// The collective end (Node::stop).
   void stop_together();
   void stop_threads();
@@ -68,6 +74,8 @@ struct Node::Parts {
   trace::Recorder recorder;
   MessageExplanations explanations;
   std::unique_ptr<TileTransport> tiles;  ///< before the store, which takes all memory of devices
+  std::unique_ptr<LocalMessages> local_messages;  ///< of a single node; likewise
+  std::mutex local_messages_mutex;                ///< making it
   std::unique_ptr<TileStore> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<MpiProgress> progress;

@@ -59,6 +59,7 @@ constexpr std::array<ConfigurationKey, 44> keys{
      {"runtime.messages.path", measured,
       "the times of messages are measured, not modelled by path"},
      {"runtime.messages.explain", neutral, output_only},
+     {"runtime.messages.device_memory", neutral, "it is memory that no task uses"},
      {"runtime.watchdog_seconds", neutral, "it ends runs that make no progress"},
      {"runtime.silence_seconds", neutral, "it ends runs that have lost a node"},
      {"runtime.wait", measured, "the times to wake a thread are measured, not modelled"},

@@ -26,10 +26,10 @@
 #include "node-runtime/threads/job_record.hpp"
 #include "node-runtime/threads/kernel_watch.hpp"
 #include "node-runtime/threads/lending.hpp"
+#include "node-runtime/threads/messenger.hpp"
 #include "node-runtime/threads/path_priorities.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/trace/recorder.hpp"
-#include "node-runtime/transport/messenger.hpp"
 
 namespace heddle {
 

@@ -17,7 +17,7 @@
 #include "node-runtime/threads/engine_link.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/trace/record.hpp"
-#include "node-runtime/transport/messenger.hpp"
+#include "node-runtime/threads/messenger.hpp"
 
 namespace heddle {
 

@@ -17,9 +17,9 @@
 namespace heddle {
 namespace {
 
-/// Of messages between two nodes, which nothing else on the communicator has.
+/// The tag of messages between two nodes; nothing else on the communicator has it.
 constexpr int pair_tag = 7;
-/// How long who waits keeps looking before it rests between looks.
+/// How long a waiting thread polls before it rests between polls.
 constexpr std::int64_t alert_ns = 2'000'000;
 constexpr std::chrono::microseconds quiet_interval{100};
 

@@ -14,7 +14,7 @@ namespace heddle {
 /// was chosen, and how long all took. Threads: any.
 class MessageExplanations {
  public:
-  /// Kinds that are told of; further ones are counted alone.
+  /// Kinds that are explained; messages of further kinds are only counted.
   static constexpr std::size_t kinds_max = 32;
 
   void add(const p2p::MessageReport& report);

@@ -3,7 +3,7 @@
 #include <mpi.h>
 #include <span>
 
-#include "node-runtime/transport/messenger.hpp"
+#include "node-runtime/transport/reduction.hpp"
 
 namespace heddle {
 

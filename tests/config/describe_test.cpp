@@ -89,6 +89,7 @@ TEST(Options, AreExactlyTheDocumentedKeys) {
                                                "runtime.priorities",
                                                "runtime.messages.path",
                                                "runtime.messages.explain",
+                                               "runtime.messages.device_memory",
                                                "runtime.watchdog_seconds",
                                                "runtime.wait",
                                                "machine",

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "node-runtime/node.hpp"
-#include "node-runtime/transport/tile_messages.hpp"
+#include "node-runtime/threads/tile_messages.hpp"
 
 namespace heddle {
 namespace {

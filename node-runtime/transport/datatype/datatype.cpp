@@ -6,9 +6,12 @@
 #include <fmt/core.h>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "node-runtime/transport/datatype/checked.hpp"
+#include "node-runtime/transport/datatype/layout.hpp"
+#include "node-runtime/transport/datatype/signature.hpp"
 
 namespace heddle {
 
@@ -27,7 +30,44 @@ void check_count(std::string_view what, std::string_view name, std::int64_t coun
 
 }  // namespace
 
-/// The bounds of what is made of copies of other types.
+/// Invariant: where the layout is empty, the true bounds are 0; without set bounds, the others too.
+/// Differences of bounds fit 64 bits.
+struct Datatype::Node {
+  std::int64_t lower_bound = 0;
+  std::int64_t upper_bound = 0;
+  std::int64_t true_lower_bound = 0;
+  std::int64_t true_upper_bound = 0;
+  std::int64_t alignment = 1;  ///< strictest of its scalars
+  bool bounds_are_set = false;
+  Signature signature;
+  datatype::Layout layout;
+};
+
+Datatype::Datatype(Node node) : node_(std::make_shared<const Node>(std::move(node))) {}
+
+std::int64_t Datatype::size() const {
+  return node_->layout.bytes;
+}
+std::int64_t Datatype::lower_bound() const {
+  return node_->lower_bound;
+}
+std::int64_t Datatype::upper_bound() const {
+  return node_->upper_bound;
+}
+std::int64_t Datatype::true_lower_bound() const {
+  return node_->true_lower_bound;
+}
+std::int64_t Datatype::true_upper_bound() const {
+  return node_->true_upper_bound;
+}
+const Signature& Datatype::signature() const {
+  return node_->signature;
+}
+const Layout& Datatype::layout() const {
+  return node_->layout;
+}
+
+/// The bounds of a type that consists of copies of other types.
 class Datatype::Bounds {
  public:
   /// `length` > 0 elements side by side from `displacement` on.

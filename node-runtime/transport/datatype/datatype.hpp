@@ -4,19 +4,21 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "node-runtime/transport/datatype/layout.hpp"
 #include "node-runtime/transport/datatype/scalar.hpp"
-#include "node-runtime/transport/datatype/signature.hpp"
 
 namespace heddle {
 
+class Signature;
+namespace datatype {
+struct Layout;
+}
+
 /// A description of data in memory with MPI's meaning: a sequence of scalars, each at an offset
 /// from the address that is passed with it, in the order in which they travel. Sender and receiver
-/// may differ in the offsets as long as the scalars are the same (match.hpp). An immutable value,
-/// cheap to copy; descriptions nest at will, and share what they nest.
+/// may differ in the offsets as long as the scalars are the same. An immutable value, cheap to
+/// copy; descriptions nest at will, and share what they nest.
 ///
 /// Units as in MPI: counts and block lengths in elements, `stride` and `displacement` in extents of
 /// the element type, `*_bytes` in bytes. All are 64-bit. Every maker throws Error(usage) with the
@@ -89,38 +91,26 @@ class Datatype {
   [[nodiscard]] static Datatype triangle(const TriangleShape& shape, Scalar scalar);
 
   /// Bytes that travel.
-  [[nodiscard]] std::int64_t size() const { return node_->layout.bytes; }
-  [[nodiscard]] std::int64_t lower_bound() const { return node_->lower_bound; }
-  [[nodiscard]] std::int64_t upper_bound() const { return node_->upper_bound; }
-  [[nodiscard]] std::int64_t extent() const { return node_->upper_bound - node_->lower_bound; }
-  [[nodiscard]] std::int64_t true_lower_bound() const { return node_->true_lower_bound; }
-  [[nodiscard]] std::int64_t true_upper_bound() const { return node_->true_upper_bound; }
-  [[nodiscard]] std::int64_t true_extent() const {
-    return node_->true_upper_bound - node_->true_lower_bound;
-  }
-  [[nodiscard]] const Signature& signature() const { return node_->signature; }
+  [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] std::int64_t lower_bound() const;
+  [[nodiscard]] std::int64_t upper_bound() const;
+  [[nodiscard]] std::int64_t extent() const { return upper_bound() - lower_bound(); }
+  [[nodiscard]] std::int64_t true_lower_bound() const;
+  [[nodiscard]] std::int64_t true_upper_bound() const;
+  [[nodiscard]] std::int64_t true_extent() const { return true_upper_bound() - true_lower_bound(); }
 
-  /// For plans: the bytes in their order.
-  [[nodiscard]] const datatype::Layout& layout() const { return node_->layout; }
+  // ---- for the library ------------------------------------------------------------------------
+  [[nodiscard]] const Signature& signature() const;
+  /// The bytes in their order.
+  [[nodiscard]] const datatype::Layout& layout() const;
   /// The same for copies of this value, different from that of any other type that exists.
   [[nodiscard]] const void* identity() const { return node_.get(); }
 
  private:
-  /// Invariant: where the layout is empty, the true bounds are 0; without set bounds, the others
-  /// too. Differences of bounds fit 64 bits.
-  struct Node {
-    std::int64_t lower_bound = 0;
-    std::int64_t upper_bound = 0;
-    std::int64_t true_lower_bound = 0;
-    std::int64_t true_upper_bound = 0;
-    std::int64_t alignment = 1;  ///< strictest of its scalars
-    bool bounds_are_set = false;
-    Signature signature;
-    datatype::Layout layout;
-  };
+  struct Node;
   class Bounds;
 
-  explicit Datatype(Node node) : node_(std::make_shared<const Node>(std::move(node))) {}
+  explicit Datatype(Node node);
   [[nodiscard]] static Datatype regular(std::string_view what, std::int64_t count,
                                         std::int64_t block_length, std::int64_t stride_bytes,
                                         const Datatype& type);

@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-/// The basic types that datatypes are made of. Each matches itself alone: raw bytes, for one, are
+/// The basic types that datatypes are made of. Each matches only itself: raw bytes, for one, are
 /// not received as numbers.
 enum class Scalar : std::uint8_t {
   byte,

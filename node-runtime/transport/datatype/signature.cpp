@@ -52,17 +52,15 @@ Polynomial polynomial_of(Scalar scalar) {
 
 /// A run of one scalar (no parts), a repetition (one part) or a sequence (several).
 struct Signature::Node {
-  std::int64_t scalars = 0;
   std::int64_t bytes = 0;
   Scalar scalar = Scalar::byte;                    ///< of a run
   std::vector<std::shared_ptr<const Node>> parts;  ///< none of them empty
-  std::vector<std::int64_t> ends;                  ///< of a sequence's parts, in scalars
   Polynomial polynomial;
 
   [[nodiscard]] bool is_run() const { return parts.empty(); }
   [[nodiscard]] bool is_repetition() const { return parts.size() == 1; }
 
-  /// Of the scalars in the first `prefix_bytes` bytes.
+  /// The polynomial of the scalars in the first `prefix_bytes` bytes.
   [[nodiscard]] Polynomial prefix(std::int64_t prefix_bytes) const {
     if (prefix_bytes == bytes) return polynomial;
     if (is_run()) return power_of(polynomial_of(scalar), prefix_bytes / size_of(scalar));
@@ -86,15 +84,10 @@ Signature::Signature() : node_(std::make_shared<Node>()) {}
 
 Signature::Signature(Scalar scalar) {
   Node run;
-  run.scalars = 1;
   run.bytes = size_of(scalar);
   run.scalar = scalar;
   run.polynomial = polynomial_of(scalar);
   node_ = std::make_shared<Node>(std::move(run));
-}
-
-std::int64_t Signature::scalars() const {
-  return node_->scalars;
 }
 
 std::int64_t Signature::bytes() const {
@@ -113,7 +106,7 @@ bool Signature::ends_scalar_at(std::int64_t bytes) const {
     }
     node = node->parts[part].get();
   }
-  return node->scalars == 0 || bytes % size_of(node->scalar) == 0;
+  return node->bytes == 0 || bytes % size_of(node->scalar) == 0;
 }
 
 std::uint64_t Signature::digest(std::int64_t bytes) const {
@@ -124,11 +117,10 @@ std::uint64_t Signature::digest(std::int64_t bytes) const {
 
 Signature Signature::repeated(std::int64_t count) const {
   HEDDLE_CHECK(count >= 0, "{} times a signature", count);
-  if (count == 0 || scalars() == 0) return {};
+  if (count == 0 || bytes() == 0) return {};
   if (count == 1) return *this;
   Node node;
   node.bytes = datatype::checked_product(count, bytes());
-  node.scalars = count * scalars();  // fits, since no scalar is smaller than a byte
   node.scalar = node_->scalar;
   node.polynomial = power_of(node_->polynomial, count);
   if (node_->is_repetition()) {
@@ -143,86 +135,17 @@ Signature Signature::sequence(const std::vector<Signature>& parts) {
   Node node;
   bool one_run = true;
   for (const Signature& part : parts) {
-    if (part.scalars() == 0) continue;
+    if (part.bytes() == 0) continue;
     const Node& added = *part.node_;
     if (node.parts.empty()) node.scalar = added.scalar;
     one_run = one_run && added.is_run() && added.scalar == node.scalar;
     node.bytes = datatype::checked_sum(node.bytes, added.bytes);
     node.polynomial = followed_by(node.polynomial, added.polynomial);
-    node.scalars += added.scalars;
     node.parts.push_back(part.node_);
-    node.ends.push_back(node.scalars);
   }
   if (node.parts.size() == 1) return Signature(std::move(node.parts.front()));
-  if (one_run) {
-    node.parts.clear();
-    node.ends.clear();
-  }
+  if (one_run) node.parts.clear();
   return Signature(std::make_shared<Node>(std::move(node)));
-}
-
-/// The scalar at a place of a signature, and the repetitions that it is in.
-class Signature::Position {
- public:
-  struct Repetition {
-    std::int64_t begin;
-    std::int64_t end;
-    std::int64_t period;  ///< scalars
-  };
-
-  /// `at` < the signature's scalars.
-  void find(const Node& whole, std::int64_t at) {
-    repetitions_.clear();
-    const Node* node = &whole;
-    std::int64_t begin = 0;
-    while (!node->is_run()) {
-      if (node->is_repetition()) {
-        const Node& body = *node->parts.front();
-        repetitions_.push_back({begin, begin + node->scalars, body.scalars});
-        begin += (at - begin) / body.scalars * body.scalars;
-        node = &body;
-      } else {
-        const auto after = std::upper_bound(node->ends.begin(), node->ends.end(), at - begin);
-        const auto index = static_cast<std::size_t>(after - node->ends.begin());
-        if (index > 0) begin += node->ends[index - 1];
-        node = node->parts[index].get();
-      }
-    }
-    scalar_ = node->scalar;
-    end_ = begin + node->scalars;
-  }
-
-  [[nodiscard]] Scalar scalar() const { return scalar_; }
-  [[nodiscard]] std::int64_t run_end() const { return end_; }
-  [[nodiscard]] const std::vector<Repetition>& repetitions() const { return repetitions_; }
-
- private:
-  Scalar scalar_ = Scalar::byte;
-  std::int64_t end_ = 0;
-  std::vector<Repetition> repetitions_;  ///< outermost first
-};
-
-std::optional<Signature::Difference> Signature::first_difference(const Signature& left,
-                                                                 const Signature& right) {
-  const std::int64_t end = std::min(left.scalars(), right.scalars());
-  Position l;
-  Position r;
-  std::int64_t at = 0;
-  // Everything before `at` agrees.
-  while (at < end && left.node_ != right.node_) {
-    l.find(*left.node_, at);
-    r.find(*right.node_, at);
-    if (l.scalar() != r.scalar()) return Difference{at, l.scalar(), r.scalar()};
-    std::int64_t next = std::min(l.run_end(), r.run_end());
-    for (const Position::Repetition& a : l.repetitions()) {
-      for (const Position::Repetition& b : r.repetitions()) {
-        const bool periods_agree = at - std::max(a.begin, b.begin) >= a.period + b.period;
-        if (periods_agree) next = std::max(next, std::min(a.end, b.end));
-      }
-    }
-    at = next;
-  }
-  return std::nullopt;
 }
 
 }  // namespace heddle

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "node-runtime/transport/datatype/scalar.hpp"
@@ -25,9 +24,8 @@ class Signature {
   /// One behind the other.
   [[nodiscard]] static Signature sequence(const std::vector<Signature>& parts);
 
-  [[nodiscard]] std::int64_t scalars() const;
   [[nodiscard]] std::int64_t bytes() const;
-  /// Whether some scalar ends, or the first one begins, so many bytes after the begin.
+  /// A scalar ends `bytes` bytes behind the begin, or `bytes` is 0.
   [[nodiscard]] bool ends_scalar_at(std::int64_t bytes) const;
 
   /// A number for the scalars in the first `bytes` bytes, which must end with a whole one: equal
@@ -35,23 +33,8 @@ class Signature {
   /// same with a probability of n / 2^61. For nodes that cannot see each other's descriptions.
   [[nodiscard]] std::uint64_t digest(std::int64_t bytes) const;
 
-  /// Where two signatures differ: the scalar with this number, counted from 0.
-  struct Difference {
-    std::int64_t position;
-    Scalar left;
-    Scalar right;
-  };
-
-  /// The first difference of the scalars that both have; one may go on where the other ends. Exact,
-  /// and in time of the order of what the descriptions write out, not of what they repeat: where
-  /// two repetitions of periods p and q have agreed over p + q scalars, they agree as long as both
-  /// last (Fine and Wilf, 1965).
-  [[nodiscard]] static std::optional<Difference> first_difference(const Signature& left,
-                                                                  const Signature& right);
-
  private:
   struct Node;
-  class Position;
   explicit Signature(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
 
   std::shared_ptr<const Node> node_;

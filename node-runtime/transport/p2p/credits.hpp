@@ -32,7 +32,7 @@ class Credits {
   // ---- as a sender ----------------------------------------------------------------------------
   /// Takes credits for a message to `peer`; false: there are not as many now.
   [[nodiscard]] bool take(NodeId peer, std::int32_t count);
-  /// `peer` has given so many back.
+  /// `peer` has given `count` credits back.
   void came_back(NodeId peer, std::int32_t count);
   [[nodiscard]] std::int32_t available(NodeId peer) const { return at(peer).available; }
 

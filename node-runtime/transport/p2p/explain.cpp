@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/units.hpp"
-#include "node-runtime/transport/p2p/endpoint.hpp"
+#include "node-runtime/transport/p2p/report.hpp"
 
 namespace heddle::p2p {
 

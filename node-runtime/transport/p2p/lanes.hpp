@@ -19,7 +19,7 @@ namespace heddle::p2p {
 /// A device of the node, by its place in the endpoint's list.
 using LaneId = Index<struct LaneTag, std::int32_t>;
 
-/// A run of packed bytes somewhere. `device == nullptr`: host memory that all lanes reach.
+/// A run of packed bytes somewhere. `device == nullptr`: host memory that all lanes access.
 struct Spot {
   std::byte* address = nullptr;
   const Device* device = nullptr;
@@ -58,7 +58,7 @@ class Lanes {
     std::optional<std::string> failure;
   };
 
-  /// `notifier` is told of ends by devices that do so.
+  /// Devices that notify call `notifier` when an operation ends.
   Lanes(std::span<Device* const> devices, const Options& options, Notifier& notifier);
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
@@ -102,7 +102,7 @@ class Lanes {
   struct Queue {
     std::unique_ptr<Stream> stream;
     std::deque<Queued> operations;  ///< in order
-    /// Spare ones, recorded on this stream alone: one that is recorded elsewhere is asked before
+    /// Spare events, recorded only on this stream: one that is recorded elsewhere is asked before
     /// whether it is complete, which takes as long as recording it.
     std::vector<std::unique_ptr<Event>> events;
   };

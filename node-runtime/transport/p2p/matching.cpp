@@ -31,7 +31,7 @@ bool Matching::remove(ArrivalId id) {
   return arrivals_.erase(id.value());
 }
 
-OptionalIndex<ArrivalId> Matching::probe(const Pattern& pattern) const {
+OptionalIndex<ArrivalId> Matching::first(const Pattern& pattern) const {
   if (arrivals_.empty()) return {};
   const Queues::Entry* const first = unexpected_.front(key_of(pattern));
   if (first == nullptr) return {};
@@ -39,7 +39,7 @@ OptionalIndex<ArrivalId> Matching::probe(const Pattern& pattern) const {
 }
 
 OptionalIndex<ArrivalId> Matching::post(ReceiveId id, const Pattern& pattern) {
-  if (const auto found = probe(pattern)) {
+  if (const auto found = first(pattern)) {
     remove(*found);
     HEDDLE_EXPENSIVE(is_valid());
     return found;

@@ -73,9 +73,6 @@ class Matching {
   /// Takes a message back that is unexpected still. False: a receive has taken it, or it is
   /// unknown.
   bool withdraw(ArrivalId id);
-  /// The message that post() would give to such a receive now.
-  [[nodiscard]] OptionalIndex<ArrivalId> probe(const Pattern& pattern) const;
-
   /// A source is gone: takes out the receives that only it could have served, and gives back their
   /// ids, in the order in which they were posted. Its unexpected messages stay for receives to
   /// come: what has arrived whole can be received.
@@ -118,6 +115,8 @@ class Matching {
     return {(kind & 1U) == 0 ? e.source : Pattern::any_source,
             (kind & 2U) == 0 ? e.tag : Pattern::any_tag, e.channel};
   }
+  /// The first unexpected message that the pattern matches.
+  [[nodiscard]] OptionalIndex<ArrivalId> first(const Pattern& pattern) const;
   bool remove(ReceiveId id);
   bool remove(ArrivalId id);
 

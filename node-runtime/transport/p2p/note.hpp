@@ -43,7 +43,7 @@ struct NoteBegin {
   Kind kind = Kind::credits;
   Path path = Path::message;
   std::uint8_t is_contiguous = 0;  ///< announce: the sender's memory needs no packing
-  std::uint8_t is_locked = 0;      ///< announce: host memory that devices reach
+  std::uint8_t is_locked = 0;      ///< announce: host memory that devices access
   std::int32_t credits = 0;        ///< given back with this note
   std::int32_t tag = 0;
   std::int32_t channel = 0;
@@ -56,12 +56,12 @@ struct NoteHeader : NoteBegin {
   std::int64_t send = 0;         ///< the sender's number for the message
   std::int64_t receive = 0;      ///< the receiver's
   std::int64_t piece_bytes = 0;  ///< all pieces but the last one
-  /// Of a piece; grant: bytes from one slot to the next; announce: where contiguous host memory
+  /// First byte of a piece; grant: bytes from slot to slot; announce: where contiguous host memory
   /// of the sender's is.
   std::int64_t begin = 0;
   std::int32_t flow = 0;
   std::int32_t slot = 0;
-  std::int32_t device = -1;  ///< where the memory of who writes the note is; -1: on the host
+  std::int32_t device = -1;  ///< of the memory of the note's sender; -1: on the host
   std::int16_t has_reference = 0;
   std::int16_t has_loops = 0;  ///< a LoopShape follows, behind the reference
 

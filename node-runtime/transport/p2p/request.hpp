@@ -16,7 +16,7 @@ namespace heddle::p2p {
 
 /// How a send or a receive has ended.
 struct Status {
-  NodeId source;           ///< of a receive: who has sent the message
+  NodeId source;           ///< receive: the sender of the message
   std::int32_t tag = 0;    ///< and with which tag
   std::int64_t bytes = 0;  ///< of the message
   bool is_cancelled = false;

@@ -54,7 +54,7 @@ class RequestCount {
 
   const std::int64_t most_;
   std::atomic<std::int64_t> begun_{0};          ///< by any thread
-  std::atomic<std::int64_t> begun_at_once_{0};  ///< the progress thread alone writes it
+  std::atomic<std::int64_t> begun_at_once_{0};  ///< only the progress thread writes it
   std::atomic<std::int64_t> ended_{0};          ///< of all; likewise
   std::atomic<std::int64_t> refused_{0};        ///< of those begun by any thread
 };

@@ -9,6 +9,7 @@
 
 #include "node-runtime/transport/datatype/datatype.hpp"
 #include "node-runtime/transport/datatype/plan_cache.hpp"
+#include "node-runtime/transport/datatype/signature.hpp"
 
 namespace heddle::p2p {
 

@@ -9,14 +9,13 @@
 
 namespace heddle::p2p {
 
-/// Places of one size for pieces of messages on their way, in memory that is taken once. Not
-/// thread-safe.
+/// Slots of one size for pieces of messages, in memory that others own. Not thread-safe.
 class Staging {
  public:
   using Slot = std::int32_t;
 
   Staging() = default;
-  /// `memory` has room for so many.
+  /// `memory` has room for `slots` slots of `bytes`.
   Staging(std::byte* memory, std::int32_t slots, std::int64_t bytes)
       : bytes_(static_cast<std::size_t>(bytes)),
         slots_(static_cast<std::size_t>(slots)),
@@ -35,11 +34,12 @@ class Staging {
     HEDDLE_CHECK(free_.size() <= slots_, "slot {} is given back twice", slot);
   }
 
-  /// Where a slot lies; a place on a device is only named.
+  /// Where a slot lies; the host does not access one on a device.
   [[nodiscard]] std::byte* at(Slot slot) const {
     return memory_ + static_cast<std::size_t>(slot) * bytes_;
   }
   [[nodiscard]] std::size_t available() const { return free_.size(); }
+  [[nodiscard]] std::size_t used() const { return slots_ - free_.size(); }
   [[nodiscard]] bool is_unused() const { return free_.size() == slots_; }
 
  private:

@@ -12,10 +12,10 @@ namespace heddle::p2p {
 /// A stream of bytes from one node to another, named by its receiver.
 using FlowId = Index<struct FlowTag, std::int32_t>;
 
-/// What is told when an operation of a wire is complete.
+/// Names an operation of a wire when it is complete.
 using OperationId = Index<struct OperationTag, std::int64_t>;
 
-/// How endpoints of different nodes reach each other: short notes, and bytes between places in host
+/// Carries notes between endpoints of different nodes, and bytes between places in host
 /// memory that both sides have agreed on. MPI is one; tests have another, which delays.
 ///
 /// Thread: one, the progress thread.
@@ -52,13 +52,13 @@ class Wire {
   [[nodiscard]] virtual NodeId node() const = 0;
   [[nodiscard]] virtual std::int32_t nodes() const = 0;
 
-  /// Both nodes are on one host, so that their devices may reach each other's memory.
+  /// Both nodes are on one host, so that their devices may map each other's memory.
   [[nodiscard]] virtual bool shares_host(NodeId other) const = 0;
-  /// Host memory of this node that other nodes of the host reach too, whole pages; empty: none.
+  /// Host memory of this node that other nodes of the host map too, whole pages; empty: none.
   [[nodiscard]] virtual std::span<std::byte> window() const = 0;
   /// The window of another node or of this one, as it lies here; empty where the two do not reach
   /// each other's.
-  /// What a node writes there before it sends a note is there for who reads the note.
+  /// A node that reads a note sees what its sender wrote there before.
   [[nodiscard]] virtual std::span<std::byte> window_of(NodeId node) const = 0;
 
   /// This node's processor reads memory of that node, or of this one, as it lies there.

@@ -28,7 +28,7 @@ class Route {
 /// Between two devices: each reads the other's memory, behind an event of the other's stream.
 class PeerRoute final : public Route {
  public:
-  PeerRoute(Endpoint& first, Endpoint& second) : first_(first), second_(second) {}
+  PeerRoute(ProbedPlace& first, ProbedPlace& second) : first_(first), second_(second) {}
 
   void prepare() override {
     first_.require_device();
@@ -54,14 +54,14 @@ class PeerRoute final : public Route {
   void check_second(std::uint64_t seed, std::size_t bytes) override { second_.check(seed, bytes); }
 
  private:
-  Endpoint& first_;
-  Endpoint& second_;
+  ProbedPlace& first_;
+  ProbedPlace& second_;
 };
 
 /// Between two devices through host memory of the one that is read.
 class StagedRoute final : public Route {
  public:
-  StagedRoute(Way way, Endpoint& first, Endpoint& second)
+  StagedRoute(Way way, ProbedPlace& first, ProbedPlace& second)
       : way_(way), first_(first), second_(second) {}
 
   void fill_first(std::uint64_t seed, std::size_t bytes) override { first_.fill(seed, bytes); }
@@ -72,20 +72,20 @@ class StagedRoute final : public Route {
   void check_second(std::uint64_t seed, std::size_t bytes) override { second_.check(seed, bytes); }
 
  private:
-  void move(Endpoint& from, Endpoint& to, std::size_t bytes) const {
+  void move(ProbedPlace& from, ProbedPlace& to, std::size_t bytes) const {
     from.copy_out(way_, bytes);
     to.copy_in(way_, from.buffer(way_), bytes);
   }
 
   Way way_;
-  Endpoint& first_;
-  Endpoint& second_;
+  ProbedPlace& first_;
+  ProbedPlace& second_;
 };
 
 /// Between the host, whose memory is the device's buffer, and the device.
 class HostRoute final : public Route {
  public:
-  HostRoute(Way way, const ProbePlace& host, Endpoint& device)
+  HostRoute(Way way, const ProbePlace& host, ProbedPlace& device)
       : way_(way), host_(host), device_(device) {}
 
   void fill_first(std::uint64_t seed, std::size_t bytes) override {
@@ -102,7 +102,7 @@ class HostRoute final : public Route {
  private:
   Way way_;
   ProbePlace host_;
-  Endpoint& device_;
+  ProbedPlace& device_;
 };
 
 Attempt try_route(Way way, Route& route, const ProbeOptions& options, std::uint64_t seed) {
@@ -135,7 +135,7 @@ Attempt try_route(Way way, Route& route, const ProbeOptions& options, std::uint6
   return attempt;
 }
 
-Attempt try_way(Way way, Endpoint& first, Endpoint& second, const ProbeOptions& options,
+Attempt try_way(Way way, ProbedPlace& first, ProbedPlace& second, const ProbeOptions& options,
                 std::uint64_t seed) {
   if (first.place().is_host()) {
     HostRoute route(way, first.place(), second);
@@ -151,7 +151,7 @@ Attempt try_way(Way way, Endpoint& first, Endpoint& second, const ProbeOptions& 
 
 }  // namespace
 
-std::vector<PairReport> probe_within_node(const std::vector<std::unique_ptr<Endpoint>>& places,
+std::vector<PairReport> probe_within_node(const std::vector<std::unique_ptr<ProbedPlace>>& places,
                                           const ProbeOptions& options, std::uint64_t seed) {
   std::vector<PairReport> reports;
   for (std::size_t f = 0; f < places.size(); ++f) {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "node-runtime/transport/probe/endpoint.hpp"
 #include "node-runtime/transport/probe/pair_report.hpp"
+#include "node-runtime/transport/probe/probed_place.hpp"
 
 namespace heddle {
 
@@ -13,7 +13,7 @@ namespace heddle {
 /// each device, and every two devices. Contents follow from `seed`. Throws nothing of what does not
 /// work: that is in the reports.
 [[nodiscard]] std::vector<PairReport> probe_within_node(
-    const std::vector<std::unique_ptr<Endpoint>>& places, const ProbeOptions& options,
+    const std::vector<std::unique_ptr<ProbedPlace>>& places, const ProbeOptions& options,
     std::uint64_t seed);
 
 }  // namespace heddle

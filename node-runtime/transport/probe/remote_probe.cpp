@@ -56,7 +56,7 @@ class Opened {
 }  // namespace
 
 RemoteProbe::RemoteProbe(const Communicator& communicator, std::int32_t other,
-                         const std::vector<std::unique_ptr<Endpoint>>& places,
+                         const std::vector<std::unique_ptr<ProbedPlace>>& places,
                          const ProbeOptions& options, std::uint64_t seed)
     : communicator_(communicator),
       other_(other),
@@ -94,14 +94,14 @@ std::vector<PairReport> RemoteProbe::run() {
   return reports;
 }
 
-Attempt RemoteProbe::try_way(Way way, Endpoint& mine) {
+Attempt RemoteProbe::try_way(Way way, ProbedPlace& mine) {
   return way == Way::mapped ? try_mapped(mine) : try_message(way, mine);
 }
 
 // ---- mapped memory ---------------------------------------------------------------------------
 
 /// The first node's device exports, then the second one's.
-Attempt RemoteProbe::try_mapped(Endpoint& mine) {
+Attempt RemoteProbe::try_mapped(ProbedPlace& mine) {
   const Verdict there = agree(is_first_ ? export_to_other(mine) : import_from_other(mine));
   const Verdict back = agree(is_first_ ? import_from_other(mine) : export_to_other(mine));
   Attempt attempt;
@@ -113,7 +113,7 @@ Attempt RemoteProbe::try_mapped(Endpoint& mine) {
   return attempt;
 }
 
-RemoteProbe::Verdict RemoteProbe::export_to_other(Endpoint& mine) {
+RemoteProbe::Verdict RemoteProbe::export_to_other(ProbedPlace& mine) {
   Trouble trouble;
   Offer offer;
   trouble.run([&] {
@@ -141,7 +141,7 @@ RemoteProbe::Verdict RemoteProbe::export_to_other(Endpoint& mine) {
   return verdict_of(trouble);
 }
 
-RemoteProbe::Verdict RemoteProbe::import_from_other(Endpoint& mine) {
+RemoteProbe::Verdict RemoteProbe::import_from_other(ProbedPlace& mine) {
   Trouble trouble;
   Stopwatch watch;
   std::optional<Opened> opened;
@@ -181,7 +181,7 @@ RemoteProbe::Verdict RemoteProbe::import_from_other(Endpoint& mine) {
 
 // ---- messages --------------------------------------------------------------------------------
 
-Attempt RemoteProbe::try_message(Way way, Endpoint& mine) {
+Attempt RemoteProbe::try_message(Way way, ProbedPlace& mine) {
   Trouble trouble;
   Stopwatch watch;
   for (const ProbeRound& round : probe_rounds(options_)) {
@@ -200,7 +200,7 @@ Attempt RemoteProbe::try_message(Way way, Endpoint& mine) {
 }
 
 /// Sends, and gets other bytes back.
-void RemoteProbe::lead(Way way, Endpoint& mine, const ProbeRound& round, Trouble& trouble,
+void RemoteProbe::lead(Way way, ProbedPlace& mine, const ProbeRound& round, Trouble& trouble,
                        Stopwatch& watch) {
   if (round.is_checked) trouble.run([&] { mine.fill(seed_, round.bytes); });
   watch.start();
@@ -212,7 +212,7 @@ void RemoteProbe::lead(Way way, Endpoint& mine, const ProbeRound& round, Trouble
   if (round.is_checked) trouble.check([&] { mine.check(seed_ + 1, round.bytes); });
 }
 
-void RemoteProbe::follow(Way way, Endpoint& mine, const ProbeRound& round, Trouble& trouble) {
+void RemoteProbe::follow(Way way, ProbedPlace& mine, const ProbeRound& round, Trouble& trouble) {
   receive(mine.buffer(way), round.bytes);
   trouble.run([&] { mine.copy_in(way, round.bytes); });
   if (round.is_checked) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "node-runtime/transport/communicator.hpp"
-#include "node-runtime/transport/probe/endpoint.hpp"
 #include "node-runtime/transport/probe/pair_report.hpp"
+#include "node-runtime/transport/probe/probed_place.hpp"
 #include "node-runtime/transport/probe/stopwatch.hpp"
 
 namespace heddle {
@@ -22,7 +22,7 @@ class RemoteProbe {
  public:
   /// All of them outlive it.
   RemoteProbe(const Communicator& communicator, std::int32_t other,
-              const std::vector<std::unique_ptr<Endpoint>>& places, const ProbeOptions& options,
+              const std::vector<std::unique_ptr<ProbedPlace>>& places, const ProbeOptions& options,
               std::uint64_t seed);
 
   /// The same reports on both nodes. Throws Error(communication) when the other node is lost; what
@@ -38,13 +38,14 @@ class RemoteProbe {
     double rate = 0;
   };
 
-  [[nodiscard]] Attempt try_way(Way way, Endpoint& mine);
-  [[nodiscard]] Attempt try_mapped(Endpoint& mine);
-  [[nodiscard]] Verdict export_to_other(Endpoint& mine);
-  [[nodiscard]] Verdict import_from_other(Endpoint& mine);
-  [[nodiscard]] Attempt try_message(Way way, Endpoint& mine);
-  void lead(Way way, Endpoint& mine, const ProbeRound& round, Trouble& trouble, Stopwatch& watch);
-  void follow(Way way, Endpoint& mine, const ProbeRound& round, Trouble& trouble);
+  [[nodiscard]] Attempt try_way(Way way, ProbedPlace& mine);
+  [[nodiscard]] Attempt try_mapped(ProbedPlace& mine);
+  [[nodiscard]] Verdict export_to_other(ProbedPlace& mine);
+  [[nodiscard]] Verdict import_from_other(ProbedPlace& mine);
+  [[nodiscard]] Attempt try_message(Way way, ProbedPlace& mine);
+  void lead(Way way, ProbedPlace& mine, const ProbeRound& round, Trouble& trouble,
+            Stopwatch& watch);
+  void follow(Way way, ProbedPlace& mine, const ProbeRound& round, Trouble& trouble);
 
   /// The worse of both nodes' verdicts, the same on both.
   [[nodiscard]] Verdict agree(const Verdict& mine) const;
@@ -58,7 +59,7 @@ class RemoteProbe {
   const Communicator& communicator_;
   const std::int32_t other_;
   const bool is_first_;  ///< of the two nodes, by number
-  const std::vector<std::unique_ptr<Endpoint>>& places_;
+  const std::vector<std::unique_ptr<ProbedPlace>>& places_;
   const ProbeOptions options_;
   std::uint64_t seed_;  ///< counts on in step on both
 };

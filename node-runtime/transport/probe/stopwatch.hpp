@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/median.hpp"
-#include "node-runtime/transport/probe/endpoint.hpp"
+#include "node-runtime/transport/probe/probed_place.hpp"
 
 namespace heddle {
 
@@ -31,7 +31,7 @@ struct ProbeRound {
 class Stopwatch {
  public:
   void start() { begin_ns_ = now_ns(); }
-  /// Of what start() began, `legs` transfers of the round's bytes.
+  /// The time since start() of `legs` transfers of the round's bytes.
   void stop(const ProbeRound& round, std::int32_t legs) {
     const std::int64_t ns = std::max<std::int64_t>(1, now_ns() - begin_ns_);
     if (round.is_checked) return;

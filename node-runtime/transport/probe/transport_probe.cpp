@@ -19,10 +19,10 @@ TransportProbe::TransportProbe(const Communicator& communicator,
   HEDDLE_CHECK(options.checked_bytes <= options.timed_bytes, "{} > {}", options.checked_bytes,
                options.timed_bytes);
   const std::int32_t node = communicator.rank();
-  places_.push_back(std::make_unique<Endpoint>(ProbePlace{node, ProbePlace::host}, options));
+  places_.push_back(std::make_unique<ProbedPlace>(ProbePlace{node, ProbePlace::host}, options));
   for (const auto& device : devices) {
     const auto number = static_cast<std::int32_t>(places_.size()) - 1;
-    places_.push_back(std::make_unique<Endpoint>(ProbePlace{node, number}, *device, options));
+    places_.push_back(std::make_unique<ProbedPlace>(ProbePlace{node, number}, *device, options));
   }
 }
 

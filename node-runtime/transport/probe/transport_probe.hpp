@@ -7,8 +7,8 @@
 
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/communicator.hpp"
-#include "node-runtime/transport/probe/endpoint.hpp"
 #include "node-runtime/transport/probe/pair_report.hpp"
+#include "node-runtime/transport/probe/probed_place.hpp"
 
 namespace heddle {
 
@@ -36,7 +36,7 @@ class TransportProbe {
  private:
   const Communicator& communicator_;
   const ProbeOptions options_;
-  std::vector<std::unique_ptr<Endpoint>> places_;  ///< the host, then each device
+  std::vector<std::unique_ptr<ProbedPlace>> places_;  ///< the host, then each device
 };
 
 }  // namespace heddle

@@ -52,16 +52,6 @@ TEST(Matching, keeps_channels_apart) {
   EXPECT_EQ(matching.arrive(ArrivalId{2}, from(0, 0, ChannelId{1})), ReceiveId{1});
 }
 
-TEST(Matching, probes_without_taking) {
-  Matching matching;
-  EXPECT_FALSE(matching.probe(wanting(any, any)));
-  EXPECT_FALSE(matching.arrive(ArrivalId{9}, from(4, 2)));
-  EXPECT_EQ(matching.probe(wanting(4, any)), ArrivalId{9});
-  EXPECT_EQ(matching.probe(wanting(any, 2)), ArrivalId{9});
-  EXPECT_FALSE(matching.probe(wanting(4, 3)));
-  EXPECT_EQ(matching.post(ReceiveId{1}, wanting(4, 2)), ArrivalId{9});
-}
-
 TEST(Matching, forgets_a_receive_that_is_taken_back) {
   Matching matching;
   EXPECT_FALSE(matching.post(ReceiveId{1}, wanting(any, any)));
@@ -142,7 +132,6 @@ TEST(Matching, agrees_with_the_rules_on_random_orders) {
       } else if (what < (more_receives ? 6U : 5U)) {
         const Pattern pattern{NodeId{random() % 3 == 0 ? any : below(nodes)},
                               random() % 3 == 0 ? any : below(tags), in};
-        ASSERT_EQ(matching.probe(pattern), Reference(reference).post(ReceiveId{next}, pattern));
         ASSERT_EQ(matching.post(ReceiveId{next}, pattern),
                   reference.post(ReceiveId{next}, pattern));
         ++next;

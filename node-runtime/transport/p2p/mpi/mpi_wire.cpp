@@ -47,7 +47,7 @@ MpiWire::MpiWire(MPI_Comm parent, const Options& options)
   }
 }
 
-/// Whether some node is reached over MPI alone.
+/// Some node is reached only by MPI.
 bool MpiWire::note_distant_nodes() {
   has_distant_ = std::ranges::any_of(
       neighbours_, [](const Neighbour& neighbour) { return neighbour.shared < 0; });

@@ -42,7 +42,7 @@ class MpiWire final : public Wire {
 
   struct Options {
     std::size_t window_bytes = 0;
-    bool shares_memory = true;  ///< false: over MPI alone, for comparisons
+    bool shares_memory = true;  ///< false: only over MPI, for comparisons
   };
 
   MpiWire(MPI_Comm parent, const Options& options);
@@ -127,7 +127,7 @@ class MpiWire final : public Wire {
   std::vector<Neighbour> neighbours_;  ///< by node
   std::optional<HostRegion> own_region_;
   std::vector<Shared> shared_;
-  bool has_distant_ = false;  ///< nodes that are reached over MPI alone
+  bool has_distant_ = false;  ///< nodes that only MPI reaches
   NodeId note_to_;            ///< of the note that is being filled in
   bool note_is_in_ring_ = false;
   std::vector<std::byte> late_note_;  ///< likewise, if it finds the ring full

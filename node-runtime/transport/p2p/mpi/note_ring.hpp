@@ -16,7 +16,7 @@ namespace heddle::p2p {
 struct NoteRingMemory {
   static constexpr std::uint64_t capacity = std::uint64_t{128} << 10U;
 
-  /// Bytes ever read; written by the reader alone, on a cache line of its own.
+  /// Bytes ever read; only the reader writes it, on a cache line of its own.
   alignas(64) std::atomic<std::uint64_t> read;
   alignas(64) std::byte bytes[capacity];  // NOLINT(modernize-avoid-c-arrays): shared memory
 };

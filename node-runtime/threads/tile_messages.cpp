@@ -1,4 +1,4 @@
-#include "node-runtime/transport/tile_messages.hpp"
+#include "node-runtime/threads/tile_messages.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "node-runtime/transport/probe/endpoint.hpp"
+#include "node-runtime/transport/probe/probed_place.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -39,10 +39,10 @@ void check_random(const std::byte* found, std::size_t bytes, std::uint64_t seed,
   }
 }
 
-Endpoint::Endpoint(ProbePlace place, const ProbeOptions& options)
+ProbedPlace::ProbedPlace(ProbePlace place, const ProbeOptions& options)
     : place_(place), options_(options), ordinary_(options.timed_bytes) {}
 
-Endpoint::Endpoint(ProbePlace place, Device& device, const ProbeOptions& options)
+ProbedPlace::ProbedPlace(ProbePlace place, Device& device, const ProbeOptions& options)
     : place_(place),
       options_(options),
       device_(&device),
@@ -61,13 +61,13 @@ Endpoint::Endpoint(ProbePlace place, Device& device, const ProbeOptions& options
   }
 }
 
-Endpoint::~Endpoint() {
+ProbedPlace::~ProbedPlace() {
   give_up();
   if (locked_ != nullptr) device_->free_host(locked_);
   if (memory_.address != nullptr) device_->free(memory_);
 }
 
-void Endpoint::give_up() {
+void ProbedPlace::give_up() {
   // Before the events: the stream's end completes their records.
   if (stream_ != nullptr) stream_->abandon("its probe has ended");
   stream_.reset();
@@ -75,14 +75,14 @@ void Endpoint::give_up() {
   done_.reset();
 }
 
-void Endpoint::renew() {
+void ProbedPlace::renew() {
   give_up();
   stream_ = device_->create_stream();
   ready_ = device_->create_event();
   done_ = device_->create_event();
 }
 
-void Endpoint::start_afresh() {
+void ProbedPlace::start_afresh() {
   require_device();
   try {
     renew();
@@ -92,22 +92,22 @@ void Endpoint::start_afresh() {
   }
 }
 
-void Endpoint::require_device() const {
+void ProbedPlace::require_device() const {
   if (!lack_.empty()) throw Error(ErrorCode::internal, lack_);
 }
 
-std::byte* Endpoint::locked_or_throw() const {
+std::byte* ProbedPlace::locked_or_throw() const {
   if (locked_ == nullptr) {
     throw Error(ErrorCode::internal, fmt::format("no page-locked memory: {}", lack_locked_));
   }
   return locked_;
 }
 
-std::byte* Endpoint::buffer(Way way) {
+std::byte* ProbedPlace::buffer(Way way) {
   return way == Way::staged && locked_ != nullptr ? locked_ : ordinary_.data();
 }
 
-void Endpoint::finish() {
+void ProbedPlace::finish() {
   if (device_ == nullptr) return;
   require_device();
   stream_->record(*done_);
@@ -131,7 +131,7 @@ void Endpoint::finish() {
   throw Error(ErrorCode::internal, failure);
 }
 
-void Endpoint::begin_fill(std::uint64_t seed, std::size_t bytes) {
+void ProbedPlace::begin_fill(std::uint64_t seed, std::size_t bytes) {
   if (device_ == nullptr) {
     fill_with_random(ordinary_.data(), bytes, seed);
     return;
@@ -144,12 +144,12 @@ void Endpoint::begin_fill(std::uint64_t seed, std::size_t bytes) {
   stream_->record(*ready_);
 }
 
-void Endpoint::fill(std::uint64_t seed, std::size_t bytes) {
+void ProbedPlace::fill(std::uint64_t seed, std::size_t bytes) {
   begin_fill(seed, bytes);
   finish();
 }
 
-void Endpoint::check(std::uint64_t seed, std::size_t bytes) {
+void ProbedPlace::check(std::uint64_t seed, std::size_t bytes) {
   const std::byte* found = ordinary_.data();
   if (device_ != nullptr) {
     require_device();
@@ -160,7 +160,7 @@ void Endpoint::check(std::uint64_t seed, std::size_t bytes) {
   check_random(found, bytes, seed, to_string(place_));
 }
 
-void Endpoint::copy_out(Way way, std::size_t bytes) {
+void ProbedPlace::copy_out(Way way, std::size_t bytes) {
   if (device_ == nullptr) return;
   require_device();
   std::byte* to = way == Way::staged ? locked_or_throw() : ordinary_.data();
@@ -168,7 +168,7 @@ void Endpoint::copy_out(Way way, std::size_t bytes) {
   finish();
 }
 
-void Endpoint::copy_in(Way way, const std::byte* from, std::size_t bytes) {
+void ProbedPlace::copy_in(Way way, const std::byte* from, std::size_t bytes) {
   if (device_ == nullptr) return;
   require_device();
   if (way == Way::staged) static_cast<void>(locked_or_throw());
@@ -176,13 +176,13 @@ void Endpoint::copy_in(Way way, const std::byte* from, std::size_t bytes) {
   finish();
 }
 
-void Endpoint::record() {
+void ProbedPlace::record() {
   require_device();
   stream_->record(*ready_);
 }
 
-void Endpoint::pull(const std::byte* from, const Device& owner, const Event& ready,
-                    std::size_t bytes) {
+void ProbedPlace::pull(const std::byte* from, const Device& owner, const Event& ready,
+                       std::size_t bytes) {
   require_device();
   stream_->wait(ready);
   stream_->copy({memory_.address, device_}, {from, &owner}, bytes);

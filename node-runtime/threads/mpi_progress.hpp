@@ -17,9 +17,9 @@
 #include "base/process_watch.hpp"
 #include "base/waking_time.hpp"
 #include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/tile_transport.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/reductions.hpp"
-#include "node-runtime/transport/tile_transport.hpp"
 
 namespace heddle {
 

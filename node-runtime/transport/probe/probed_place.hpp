@@ -55,17 +55,17 @@ class Trouble {
 /// bounded time. An operation that fails or does not end throws Error; the next one starts afresh.
 ///
 /// Holds `timed_bytes` of device memory, of page-locked and of ordinary host memory. Thread: one.
-class Endpoint {
+class ProbedPlace {
  public:
   /// The host of a node.
-  Endpoint(ProbePlace place, const ProbeOptions& options);
+  ProbedPlace(ProbePlace place, const ProbeOptions& options);
   /// A device, which outlives it. What it lacks (memory, say) is told by the operations that need
   /// it.
-  Endpoint(ProbePlace place, Device& device, const ProbeOptions& options);
-  Endpoint(const Endpoint&) = delete;
-  Endpoint& operator=(const Endpoint&) = delete;
+  ProbedPlace(ProbePlace place, Device& device, const ProbeOptions& options);
+  ProbedPlace(const ProbedPlace&) = delete;
+  ProbedPlace& operator=(const ProbedPlace&) = delete;
   /// Nobody has its memory or event open any more.
-  ~Endpoint();
+  ~ProbedPlace();
 
   [[nodiscard]] const ProbePlace& place() const { return place_; }
   [[nodiscard]] Device* device() const { return device_; }

@@ -1,4 +1,4 @@
-#include "node-runtime/transport/tile_transport.hpp"
+#include "node-runtime/threads/tile_transport.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +7,7 @@
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"
+#include "node-runtime/transport/endpoint_sizes.hpp"
 
 namespace heddle {
 namespace {
@@ -14,30 +15,6 @@ namespace {
 using protocol::AccessMode;
 
 constexpr p2p::ChannelId channel{0};
-
-/// Slots on a device hold 1/32 of its memory, of 16 MiB each at most: enough for a link to be busy
-/// while pieces are packed and unpacked. Below 64 KiB they are not worth their notes.
-constexpr std::int32_t ring_slots = 8;
-constexpr std::int64_t ring_share = 32;
-constexpr std::int64_t ring_piece_bytes_max = std::int64_t{16} << 20U;
-constexpr std::int64_t ring_piece_bytes_min = std::int64_t{64} << 10U;
-
-std::int64_t ring_piece_bytes(std::uint64_t memory_bytes) {
-  constexpr std::int64_t page = 4096;
-  const auto share = static_cast<std::int64_t>(memory_bytes) / ring_share / (2 * ring_slots);
-  const std::int64_t piece = std::min(ring_piece_bytes_max, share / page * page);
-  return piece < ring_piece_bytes_min ? 0 : piece;
-}
-
-/// Descriptions of parts of tiles on a device: 1/64 of its memory at most.
-packing::UnitsStore::Options units_options(std::uint64_t memory_bytes) {
-  packing::UnitsStore::Options options;
-  options.cache_bytes = std::min<std::size_t>(options.cache_bytes, memory_bytes / 128);
-  const std::size_t chunk_bytes = memory_bytes / 128 / options.chunks;
-  options.chunk_units =
-      std::clamp<std::size_t>(chunk_bytes / sizeof(WorkUnit), 16, options.chunk_units);
-  return options;
-}
 
 /// A node may have as many receives as its pools have blocks.
 constexpr std::int32_t requests_max = 1 << 24;
@@ -54,17 +31,8 @@ p2p::Endpoint::Options TileTransport::endpoint_options(std::span<Device* const> 
   result.report = options.report;
   result.in_slots = 32;
   if (devices.empty()) return result;
-  const std::uint64_t memory_bytes = devices.front()->info().memory_bytes;
-  result.lanes.packer = units_options(memory_bytes);
-  result.sizes.ring_piece_bytes = ring_piece_bytes(memory_bytes);
-  result.sizes.ring_slots = result.ring_slots = result.sizes.ring_piece_bytes == 0 ? 0 : ring_slots;
+  EndpointSizes::for_device(devices.front()->info().memory_bytes, true).apply_to(result);
   return result;
-}
-
-std::uint64_t TileTransport::device_bytes(std::uint64_t memory_bytes) {
-  const packing::UnitsStore::Options units = units_options(memory_bytes);
-  return static_cast<std::uint64_t>(2 * ring_slots * ring_piece_bytes(memory_bytes)) +
-         units.cache_bytes + units.chunks * units.chunk_units * sizeof(WorkUnit);
 }
 
 TileTransport::TileTransport(const Communicator& communicator, std::span<Device* const> devices,
@@ -77,6 +45,7 @@ TileTransport::TileTransport(const Communicator& communicator, std::span<Device*
           [&] {
             p2p::Endpoint::Options result = endpoint_options_;
             result.unexpected = [this](const p2p::Envelope& envelope) {
+              if (envelope.channel != channel) return;  // the program's
               waiting_.push_back({false, static_cast<std::uint32_t>(envelope.tag)});
             };
             if (options.traces) {
@@ -87,7 +56,10 @@ TileTransport::TileTransport(const Communicator& communicator, std::span<Device*
           [this] {
             if (engine_ != nullptr) engine_->message_bell.ring();
           },
-          devices) {
+          devices),
+      user_messages_(std::make_shared<UserMessages>(
+          endpoint_, communicator.rank(), communicator.size(), devices,
+          UserMessages::Options{options.program_device_bytes, true, nullptr})) {
   meet_neighbours(std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options.meeting_seconds)));
 }
@@ -272,6 +244,11 @@ bool TileTransport::serve_waiting() {
 /// Its memory stays held: the node ends.
 void TileTransport::failed(const Error& failure) {
   if (!failure_) failure_ = failure;
+}
+
+void TileTransport::close() {
+  endpoint_.drop_arrivals(UserMessages::channel);
+  endpoint_.close();
 }
 
 void TileTransport::abandon(const Error& why) {

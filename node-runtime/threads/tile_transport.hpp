@@ -16,10 +16,11 @@
 #include "base/error.hpp"
 #include "node-runtime/memory/device_cache.hpp"
 #include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/tile_messages.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
-#include "node-runtime/transport/tile_messages.hpp"
+#include "node-runtime/transport/user_messages.hpp"
 
 namespace heddle {
 
@@ -27,12 +28,12 @@ namespace heddle {
 /// any place of one node to any place of another, by an endpoint over MPI.
 ///
 /// A grant becomes a receive under a tag of its own, which its header tells the sender (010). Into
-/// host memory it is posted at once. Of a device's block nothing is held while the version is not
-/// even written: the receive is posted when the message has been announced, into the device's
-/// memory or, where that has no room, into what backs the block (DeviceCache::reach).
+/// host memory it is posted at once. A device's block is not held while its version is not yet
+/// written: the receive is posted when the message has been announced, into the device's memory
+/// or, where that has no room, into the block's host backing (DeviceCache::reach).
 ///
-/// Of a version travels what its job says is needed elsewhere (JobSpec::part), at its place in the
-/// tile. Both ends ask the job, so the message says nothing about it.
+/// A message brings the part of a version that its job needs elsewhere (JobSpec::part), to its
+/// place in the tile. Both ends ask the job, so the message says nothing about it.
 ///
 /// What is bounded: receives by the blocks of the jobs' pools and matrices, sends by the receives
 /// they answer, and so announcements that wait here.
@@ -48,6 +49,8 @@ class TileTransport {
     bool processes_take_turns = true;
     std::function<void(const p2p::MessageReport&)> report;  ///< of messages received
     bool traces = false;                                    ///< fragments are wanted for the trace
+    /// Memory of each device that is set aside for the program's own messages.
+    std::size_t program_device_bytes = 0;
     double meeting_seconds = 60;  ///< in which nodes of this host say what devices they have
   };
   /// What has come and gone, for the protocol.
@@ -57,7 +60,7 @@ class TileTransport {
     [[nodiscard]] bool empty() const { return landings.empty() && sends.empty(); }
   };
 
-  /// Collective. Takes some memory of each device (device_bytes), so it comes before whoever takes
+  /// Collective. Takes some memory of each device (EndpointSizes), so it comes before whoever takes
   /// all that is left. Throws Error(communication) when a node of this host does not come.
   TileTransport(const Communicator& communicator, std::span<Device* const> devices,
                 const Options& options);
@@ -65,9 +68,6 @@ class TileTransport {
   ~TileTransport();
   TileTransport(const TileTransport&) = delete;
   TileTransport& operator=(const TileTransport&) = delete;
-
-  /// Of a device's memory, that messages need for themselves.
-  [[nodiscard]] static std::uint64_t device_bytes(std::uint64_t memory_bytes);
 
   /// Before anything travels.
   void serve(Engine& engine, trace::ThreadTrace& trace);
@@ -77,12 +77,20 @@ class TileTransport {
   /// Does what can be done now; false: nothing was. Throws what made a message fail.
   bool progress();
   [[nodiscard]] Ended take_ended() { return std::exchange(ended_, {}); }
-  /// Messages that are more than expected: there is something to look for without rest.
-  [[nodiscard]] bool is_moving() const { return sends_under_way_ > 0 || !waiting_.empty(); }
+  /// Transfers are in progress: poll without sleeping.
+  [[nodiscard]] bool is_moving() const {
+    return sends_under_way_ > 0 || !waiting_.empty() || user_messages_->are_moving();
+  }
   [[nodiscard]] bool is_expecting() const { return receives_under_way_ > 0; }
 
-  /// The end, when nothing travels any more on any node: nodes let go of each other's memory.
-  void close() { endpoint_.close(); }
+  /// The program's own messages, by the same endpoint. Threads: any.
+  [[nodiscard]] const std::shared_ptr<UserMessages>& user_messages() const {
+    return user_messages_;
+  }
+
+  /// The end, when nothing travels any more on any node, and the program's messages have ended:
+  /// nodes let go of each other's memory.
+  void close();
   [[nodiscard]] bool is_closed() const { return endpoint_.is_idle() && endpoint_.is_closed(); }
   /// The node fails: nothing touches any memory when this returns.
   void abandon(const Error& why);
@@ -139,6 +147,7 @@ class TileTransport {
   p2p::Endpoint::Options endpoint_options_;
   p2p::MpiWire wire_;
   p2p::Endpoint endpoint_;
+  std::shared_ptr<UserMessages> user_messages_;
   TileMessages messages_;
   std::deque<Landing> landings_;  ///< by tag
   std::vector<std::uint32_t> free_landings_;

@@ -1,4 +1,4 @@
-#include "node-runtime/transport/mpi_progress.hpp"
+#include "node-runtime/threads/mpi_progress.hpp"
 
 #include <algorithm>
 #include <cstring>

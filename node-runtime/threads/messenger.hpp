@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "node-runtime/protocol/actions.hpp"
+#include "node-runtime/transport/reduction.hpp"
 
 namespace heddle {
 
@@ -54,8 +55,5 @@ struct Outbox {
            done.empty() && cancelled.empty() && failure.empty();
   }
 };
-
-/// A reduction over all nodes, element by element; every node gets the same result.
-enum class Reduction : std::uint8_t { sum, maximum, minimum };
 
 }  // namespace heddle

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/id_table.hpp"
+#include "node-runtime/transport/p2p/receive.hpp"
+#include "node-runtime/transport/p2p/shared_parts.hpp"
+
+namespace heddle::p2p {
+
+/// The receives under way, and the pieces of their messages from where they arrive to the receives'
+/// memory.
+///
+/// Invariant (`is_valid()`), for every receive r that has a message:
+///   0 <= r.done <= r.posted <= r.bytes
+///   r.in_flight = |pieces of r under way|
+/// for the host's in slots and every ring:
+///   |used slots| = |slots and given of its receives| + |their pieces under way with a slot|
+/// and for flows:  |free flows| + |receives with a flow| = next_flow.
+///
+/// No deadlock: a receive takes all slots that it needs before it is granted and keeps them to its
+/// end; they become free again by unpacking, which waits for nothing.
+///
+/// Thread: the progress thread only.
+class Receives {
+ public:
+  using Statistics = std::array<std::int64_t, path_count>;  ///< received messages by path
+
+  explicit Receives(const SharedParts& shared) : shared_(shared) {}
+
+  Receive& add(std::shared_ptr<Receive> receive);
+  /// Null: it is over.
+  [[nodiscard]] std::shared_ptr<Receive> find(std::int64_t id) const;
+
+  // ---- places ---------------------------------------------------------------------------------
+  /// The slots of this node that the receive's pieces pass through.
+  [[nodiscard]] Staging& slots_of(const Receive& receive) const;
+  void take_flow(Receive& receive);
+  /// Slots and flow.
+  void give_back(Receive& receive);
+
+  // ---- pieces ---------------------------------------------------------------------------------
+  /// Receives over the wire, as many pieces as there are places for.
+  void post_pieces(Receive& receive);
+  /// Unpacks an eager message by way of its slot.
+  void unpack_payload(Receive& receive);
+  /// A device reads the whole message from `receive.from`.
+  void fetch(Receive& receive);
+  /// This node's processor has read so much of the message.
+  void was_read(Receive& receive, std::int64_t bytes);
+  /// The sender has written a piece into a slot or into the memory, or says that all was good.
+  void filled(NodeId from, const NoteHeader& header);
+  void ended(const Piece& piece, const std::optional<std::string>& failure);
+  void sender_broke(const NoteHeader& header, std::string_view why);
+
+  // ---- ends -----------------------------------------------------------------------------------
+  /// Tells the sender why its message is not received.
+  void refuse(const Receive& receive, const Error& why);
+  /// Fails the receive when no piece is in flight: then nobody writes to its memory.
+  void fail(Receive& receive, Error why);
+  void end(Receive& receive);
+  void cancelled(Receive& receive);
+  void lost(NodeId node, const Error& why);
+  void abandon(const Error& why);
+
+  /// What is received into an allocation, as text; empty: nothing.
+  [[nodiscard]] std::string user_of(const Release& memory) const;
+  [[nodiscard]] std::size_t size() const { return receives_.size(); }
+  [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+  [[nodiscard]] bool is_valid() const;
+
+ private:
+  [[nodiscard]] bool drain(Receive& receive, const Piece& piece, const Spot& from);
+  void piece_is_in(Receive& receive, const Piece& piece);
+  void give_slot(Receive& receive, Staging::Slot slot);
+  void end_if_all_is_here(Receive& receive);
+  void map_source_for_the_next(const Receive& receive);
+  void forget(Receive& receive);
+
+  SharedParts shared_;
+  IdTable<std::shared_ptr<Receive>> receives_;
+  std::vector<FlowId> free_flows_;
+  std::int32_t next_flow_ = 0;
+  Statistics statistics_{};
+};
+
+}  // namespace heddle::p2p

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "node-runtime/transport/p2p/sends.hpp"
+#include "node-runtime/transport/p2p/shared_parts.hpp"
+
+namespace heddle::p2p {
+
+/// Agrees with receivers on how an endpoint's messages are sent: small ones go with their note,
+/// others are announced and go (Sends) when and where the receiver grants it.
+///
+///   start --eager--> over
+///   start --announce--> granted --pieces--> over
+///                    |     \--> declined: this node cannot access the granted places; announced
+///                    \--> fetched, refused or withdrawn: over
+///
+/// Invariant (`is_valid()`): that of sends(), and statistics().bytes >= 0.
+///
+/// Thread: the progress thread only.
+class Sender {
+ public:
+  struct Statistics {
+    std::array<std::int64_t, path_count> sent{};  ///< messages by path, counted when granted
+    std::int64_t bytes = 0;
+  };
+
+  explicit Sender(const SharedParts& shared) : shared_(shared), sends_(shared) {}
+
+  void start(std::shared_ptr<Send> started);
+  /// Sends a small message of host memory with its note, if the receiver has room. False: nothing
+  /// was sent.
+  [[nodiscard]] bool send_eagerly(const Side& side, NodeId to, std::int32_t tag, ChannelId channel);
+  /// Asks the receiver to forget an announcement; does nothing once it is granted.
+  void cancel(std::int64_t id);
+
+  /// The receiver grants a send.
+  void granted(const NoteHeader& header, std::span<const std::byte> payload);
+  /// The last word on a send that was not granted: fetched, refused or withdrawn.
+  void answered(const NoteHeader& header, std::span<const std::byte> payload);
+
+  [[nodiscard]] Sends& sends() { return sends_; }
+  [[nodiscard]] const Sends& sends() const { return sends_; }
+  [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+  [[nodiscard]] bool is_valid() const { return sends_.is_valid() && statistics_.bytes >= 0; }
+
+ private:
+  void announce(const Send& send);
+  [[nodiscard]] bool reach(Send& send, const NoteHeader& header,
+                           std::span<const std::byte> payload);
+
+  SharedParts shared_;
+  Sends sends_;
+  Statistics statistics_;
+};
+
+}  // namespace heddle::p2p

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/transport/arena.hpp"
+#include "node-runtime/transport/p2p/endpoint.hpp"
+
+namespace heddle {
+
+/// A program's messages on a node's endpoint: checks what the program asks for, knows which of its
+/// requests are under way, deals out the device memory that is set aside for them, and ends all of
+/// it before the node ends.
+///
+/// Who guards what: mutex_ guards requests_, next_, releases_, has_ended_ and the
+/// arenas. count_ is atomic: the
+/// progress thread reads it between its looks.
+///
+/// Invariant (`is_valid()`): count = |requests|; each arena is valid.
+///
+/// No deadlock: under mutex_ the endpoint's mailbox lock is taken (by send and receive), never the
+/// other way round; the progress thread takes mutex_ when a request ends, with no other lock held.
+///
+/// Threads: any, except where said otherwise.
+class UserMessages {
+ public:
+  /// The channel of the program's messages, and that of end().
+  static constexpr p2p::ChannelId channel{1};
+  static constexpr p2p::ChannelId ending_channel{2};
+
+  struct Options {
+    /// Memory of each device that is set aside now.
+    std::size_t device_bytes = 0;
+    /// The endpoint has lanes for the devices; otherwise messages in their memory are refused.
+    bool takes_device_memory = true;
+    /// Moves messages, where no thread does; called by threads that wait. Null: a thread does.
+    std::function<void()> drive;
+  };
+
+  /// `nodes` as the endpoint's wire has them, `node` this one's number.
+  UserMessages(p2p::Endpoint& endpoint, std::int32_t node, std::int32_t nodes,
+               std::span<Device* const> devices, const Options& options);
+  UserMessages(const UserMessages&) = delete;
+  UserMessages& operator=(const UserMessages&) = delete;
+  ~UserMessages();
+
+  [[nodiscard]] std::int32_t node() const { return node_; }
+  [[nodiscard]] std::int32_t nodes() const { return nodes_; }
+  [[nodiscard]] std::int32_t devices() const { return static_cast<std::int32_t>(devices_.size()); }
+
+  /// `bytes` at `message.memory`: elements that reach outside throw Error(usage), as does all that
+  /// the endpoint refuses.
+  [[nodiscard]] p2p::Request send(const p2p::Outgoing& message, std::size_t bytes, std::int32_t to,
+                                  std::int32_t tag);
+  [[nodiscard]] p2p::Request receive(const p2p::Incoming& room, std::size_t bytes,
+                                     std::int32_t from, std::int32_t tag);
+  [[nodiscard]] p2p::Request release(const void* address);
+  /// Blocks until a request is over; throws what made it fail.
+  p2p::Status wait(const p2p::Request& request);
+  /// Moves messages where no thread does.
+  void drive() const {
+    if (options_.drive) options_.drive();
+  }
+
+  [[nodiscard]] std::byte* allocate(std::int32_t device, std::size_t bytes);
+  void free(std::int32_t device, const std::byte* address);
+  /// Copies from host memory to memory of allocate(), or back, and waits for it.
+  void write(std::int32_t device, std::byte* to, std::span<const std::byte> from);
+  void read(std::int32_t device, const std::byte* from, std::span<std::byte> into);
+
+  /// A request of the program's is under way.
+  [[nodiscard]] bool are_moving() const { return count_.load(std::memory_order_relaxed) > 0; }
+  /// Cancels what is under way and waits for it; when this returns on all nodes, no message of the
+  /// program's is under way anywhere, and all that were sent have arrived. Collective. From now on
+  /// requests throw Error(usage). Throws where the node has failed.
+  void end();
+
+  [[nodiscard]] bool is_valid() const;
+
+ private:
+  struct DevicePart {
+    DevicePart(Device& on, std::size_t bytes) : device(on), memory(on, bytes), arena(bytes) {}
+    Device& device;
+    DeviceBuffer memory;
+    Arena arena;
+  };
+  struct Bounds {
+    std::string_view what;
+    std::int64_t count;
+    const Datatype& type;
+    std::size_t bytes;
+  };
+
+  static void check(const Bounds& bounds);
+  void check_place(const void* address) const;
+  [[nodiscard]] DevicePart& part(std::int32_t device);
+  template <class Begin>
+  [[nodiscard]] p2p::Request begin(const Begin& begin_request);
+  void ended(std::int64_t key);
+  void meet_at_the_end();
+
+  p2p::Endpoint& endpoint_;
+  const std::int32_t node_;
+  const std::int32_t nodes_;
+  const Options options_;
+  const std::vector<Device*> devices_;
+  std::vector<std::unique_ptr<DevicePart>> parts_;  ///< by device; null: nothing is set aside
+  mutable std::mutex mutex_;
+  std::map<std::int64_t, std::optional<p2p::Request>> requests_;  ///< under way; none: beginning
+  std::int64_t next_ = 1;
+  std::vector<p2p::Request> releases_;  ///< some are over
+  bool has_ended_ = false;
+  std::atomic<std::int64_t> count_{0};  ///< |requests_|
+};
+
+}  // namespace heddle
