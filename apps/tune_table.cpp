@@ -24,7 +24,7 @@ constexpr std::array<std::int64_t, 4> example_sizes{1000, 4000, 16000, 64000};
 const KernelTime* find(const KernelTimes& times, const Kernel& kernel, std::int64_t rows,
                        std::int64_t columns, std::int64_t inner) {
   for (const KernelTime& time : times) {
-    if (time.kernel == kernel.name && time.rows == rows && time.columns == columns &&
+    if (time.kernel == &kernel && time.rows == rows && time.columns == columns &&
         time.inner == inner) {
       return &time;
     }
@@ -59,7 +59,7 @@ std::string square_rows(const KernelTimes& times) {
 
 std::string panel_rows(const KernelTimes& times) {
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> cuts;
-  std::set<std::string> kernels;
+  std::set<const Kernel*> kernels;
   for (const KernelTime& time : times) {
     if (time.inner == 0) continue;
     cuts.emplace(time.columns, time.inner, time.rows);
@@ -68,13 +68,13 @@ std::string panel_rows(const KernelTimes& times) {
   if (cuts.empty()) return {};
   std::string out = fmt::format("  {:<18}", "panel, inner");
   for (const Kernel* kernel : panel_kernels) {
-    if (kernels.contains(std::string(kernel->name))) out += fmt::format("{:>12}", kernel->name);
+    if (kernels.contains(kernel)) out += fmt::format("{:>12}", kernel->name);
   }
   out += '\n';
   for (const auto& [columns, inner, rows] : cuts) {
     out += fmt::format("  {:<18}", fmt::format("{} x {}, {}", rows, columns, inner));
     for (const Kernel* kernel : panel_kernels) {
-      if (!kernels.contains(std::string(kernel->name))) continue;
+      if (!kernels.contains(kernel)) continue;
       out += fmt::format("{:>12}", rate_text(find(times, *kernel, rows, columns, inner), *kernel));
     }
     out += '\n';

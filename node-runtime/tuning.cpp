@@ -142,8 +142,7 @@ KernelTimes usual_gpu_times() {
   KernelTimes times;
   for (const Rate& rate : rates) {
     const double flops = flops_of(*rate.kernel, rate.size, rate.size);
-    times.push_back(
-        {std::string(rate.kernel->name), rate.size, rate.size, 0, flops / rate.gflops * 1e-3});
+    times.push_back({rate.kernel, rate.size, rate.size, 0, flops / rate.gflops * 1e-3});
   }
   return times;
 }

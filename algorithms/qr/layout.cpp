@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/machine/tile_model.hpp"
 #include "node-runtime/tuning.hpp"
 
@@ -71,7 +72,7 @@ KernelTimes usual_times(std::span<const std::int64_t> widths) {
       const auto w = static_cast<double>(width);
       const auto h = static_cast<double>(rows);
       const double of_operation = 1e-3 * (1 + 6 / w) * (1 + 4e-7 * h * w);
-      for (const char* const kernel : {"geqrt", "tsmqr"}) {
+      for (const Kernel* const kernel : {&kernel::geqrt, &kernel::tsmqr}) {
         times.push_back({kernel, rows, width, cpu_inner(width), 4 * h * w * w * of_operation});
       }
     }

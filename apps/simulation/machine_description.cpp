@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,10 +12,11 @@
 
 #include "apps/simulation/tuned_machine.hpp"
 #include "base/error.hpp"
-#include "base/nearest.hpp"
 #include "base/printable.hpp"
 #include "base/units.hpp"
+#include "kernels/kernel_case.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/machine/measurements_yaml.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
 #include "node-runtime/protocol/types.hpp"
 
@@ -50,13 +50,6 @@ constexpr std::array<std::pair<const char*, double Machine::*>, 11> runtime_cost
      {"pause_us", &Machine::pause_s},
      {"look_us", &Machine::look_s},
      {"job_us", &Machine::job_s}}};
-
-/// What else the factorizations run is timed by products.
-std::vector<std::string_view> factorizing() {
-  std::vector<std::string_view> names;
-  for (const Kernel* kernel : factorization_kernels) names.push_back(kernel->name);
-  return names;
-}
 
 /// Of keys in a machine's maps.
 std::vector<std::string> paths_below() {
@@ -216,17 +209,9 @@ class DescriptionReader {
     } else {
       yaml_.expect_map(entry, "a kernel's rate", {"kernel", "size", "gflops"});
     }
-    KernelRate rate{yaml_.scalar<std::string>(entry, "kernel", "a kernel's name"),
+    KernelRate rate{read_measured_kernel(yaml_, entry),
                     yaml_.positive(entry, "size", "columns of a tile, above 0"),
                     yaml_.positive(entry, "gflops", "GFLOP/s, above 0")};
-    const std::vector<std::string_view> known = factorizing();
-    if (std::ranges::find(known, rate.kernel) == known.end()) {
-      const std::string_view like = nearest(rate.kernel, known);
-      yaml_.fail(entry["kernel"].Mark(),
-                 fmt::format("no factorization has a kernel '{}'; expected one of {}{}",
-                             rate.kernel, fmt::join(known, ", "),
-                             like.empty() ? "" : fmt::format("; did you mean '{}'?", like)));
-    }
     count(entry, "workers", 1, counts_max, rate.workers);
     return rate;
   }
@@ -246,22 +231,22 @@ double seconds_by(const std::vector<KernelRate>& rates, const KernelCase& what,
   const double size = size_of(what);
   const double flops = flops_of(what);
   if (flops > 0) {
-    const auto rate = rate_at(rates, std::string(what.kernel->name), size, workers);
+    const auto rate = rate_at(rates, *what.kernel, size, workers);
     return rate ? flops / (*rate * 1e9) : 0;
   }
   // copy_rows and copy_triangle: a column of a product each 32 operations.
-  const auto rate = rate_at(rates, "gsmm", size, workers);
+  const auto rate = rate_at(rates, kernel::gsmm, size, workers);
   const OperandShape& to = what.operands[0];
   return rate ? static_cast<double>(to.rows * to.columns) / 16 / (*rate * 1e9) : 0;
 }
 
 /// Rate of `kernel` at a size among those for one number of workers.
-std::optional<double> rate_with(const std::vector<KernelRate>& rates, const std::string& kernel,
+std::optional<double> rate_with(const std::vector<KernelRate>& rates, const Kernel& kernel,
                                 double size, std::int32_t workers) {
   const KernelRate* below = nullptr;
   const KernelRate* above = nullptr;
   for (const KernelRate& rate : rates) {
-    if (rate.kernel != kernel || rate.workers != workers) continue;
+    if (rate.kernel != &kernel || rate.workers != workers) continue;
     if (rate.size <= size && (below == nullptr || rate.size > below->size)) below = &rate;
     if (rate.size >= size && (above == nullptr || rate.size < above->size)) above = &rate;
   }
@@ -274,12 +259,12 @@ std::optional<double> rate_with(const std::vector<KernelRate>& rates, const std:
 
 }  // namespace
 
-std::optional<double> rate_at(const std::vector<KernelRate>& rates, const std::string& kernel,
+std::optional<double> rate_at(const std::vector<KernelRate>& rates, const Kernel& kernel,
                               double size, std::int32_t workers) {
   std::int32_t fewer = 0;
   std::int32_t more = 0;
   for (const KernelRate& rate : rates) {
-    if (rate.kernel != kernel || rate.workers == 0) continue;
+    if (rate.kernel != &kernel || rate.workers == 0) continue;
     if (rate.workers <= workers) fewer = std::max(fewer, rate.workers);
     if (rate.workers >= workers && (more == 0 || rate.workers < more)) more = rate.workers;
   }
@@ -307,27 +292,21 @@ std::string MachineClock::source() const {
 
 namespace {
 
-/// Of square tiles, by the usual counts.
-struct TileKernel {
-  const char* name;
-  double flops;  ///< over the cube of the tile's order
-};
-constexpr std::array<TileKernel, 4> cholesky_kernels{
-    TileKernel{"gsmm", 2}, {"syrk", 1}, {"trsm", 1}, {"potrf", 1.0 / 3}};
+constexpr std::array<const Kernel*, 4> cholesky_kernels{&kernel::gsmm, &kernel::syrk, &kernel::trsm,
+                                                        &kernel::potrf};
 
 KernelTimes times_of(const std::vector<KernelRate>& rates, std::int32_t workers) {
   std::set<double> sizes;
   for (const KernelRate& rate : rates) {
-    if (rate.kernel == "gsmm") sizes.insert(rate.size);
+    if (rate.kernel == &kernel::gsmm) sizes.insert(rate.size);
   }
   KernelTimes times;
-  for (const TileKernel& kernel : cholesky_kernels) {
+  for (const Kernel* kernel : cholesky_kernels) {
     for (const double size : sizes) {
-      const auto rate = rate_at(rates, kernel.name, size, workers);
+      const auto rate = rate_at(rates, *kernel, size, workers);
       if (!rate) return {};
       const auto tile = static_cast<std::int64_t>(size);
-      times.push_back(
-          {kernel.name, tile, tile, 0, kernel.flops * size * size * size / (*rate * 1e3)});
+      times.push_back({kernel, tile, tile, 0, flops_of(*kernel, tile, tile) / (*rate * 1e3)});
     }
   }
   return times;

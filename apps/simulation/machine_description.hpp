@@ -15,7 +15,7 @@ namespace heddle {
 
 /// At what rate a kernel runs on square tiles.
 struct KernelRate {
-  std::string kernel;
+  const Kernel* kernel = nullptr;
   double size = 0;           ///< columns
   double gflops = 0;         ///< 10^9 operations per second (flops_of)
   std::int32_t workers = 0;  ///< of the host at work, that runs it one of them; 0: however many
@@ -75,7 +75,7 @@ class MachineClock final : public KernelClock {
 /// Rate of `kernel` at a size, with so many workers of the host at work (1 at least); nothing for a
 /// kernel that is not listed.
 [[nodiscard]] std::optional<double> rate_at(const std::vector<KernelRate>& rates,
-                                            const std::string& kernel, double size,
+                                            const Kernel& kernel, double size,
                                             std::int32_t workers);
 
 }  // namespace heddle

@@ -10,7 +10,6 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,19 +85,22 @@ class CaseOperands {
   [[nodiscard]] std::vector<TileView>& views_of(int run) {
     return views_[static_cast<std::size_t>(run % sets_)];
   }
-  [[nodiscard]] bool is(std::string_view name) const { return kernel_.name == name; }
+  template <class... Kernels>
+  [[nodiscard]] bool is(const Kernels&... kernels) const {
+    return ((&kernel_ == &kernels) || ...);
+  }
   [[nodiscard]] bool applies() const {
-    return is("unmqr") || is("tsmqr") || is("ttmqr") || is("unmqr_back") || is("tsmqr_back") ||
-           is("ttmqr_back") || is("ttmqr_panel");
+    return is(kernel::unmqr, kernel::tsmqr, kernel::ttmqr, kernel::unmqr_back, kernel::tsmqr_back,
+              kernel::ttmqr_back, kernel::ttmqr_panel);
   }
-  [[nodiscard]] bool multiplies() const { return is("syrk") || is("gsmm"); }
+  [[nodiscard]] bool multiplies() const { return is(kernel::syrk, kernel::gsmm); }
   [[nodiscard]] bool factors_panel() const {
-    return is("geqrt") || is("tsqrt") || is("ttqrt") || is("ttqrt_panel");
+    return is(kernel::geqrt, kernel::tsqrt, kernel::ttqrt, kernel::ttqrt_panel);
   }
-  /// Of the first operands, those that are put right before each run: the kernel would change them
-  /// for good.
+  /// How many of the first operands are restored before each run: the kernel would change them for
+  /// good.
   [[nodiscard]] std::size_t kept_count() const {
-    if (is("potrf") || is("trsm")) return 1;
+    if (is(kernel::potrf, kernel::trsm)) return 1;
     return factors_panel() ? 2 : 0;
   }
 
@@ -111,8 +113,8 @@ class CaseOperands {
         tile(offset + j, j) = tuning::definite_diagonal(tile.columns);
       }
     };
-    if (is("potrf")) raise_diagonal(views[0]);
-    if (is("trsm") || is("inverse_blocks")) raise_diagonal(views[1]);
+    if (is(kernel::potrf)) raise_diagonal(views[0]);
+    if (is(kernel::trsm, kernel::inverse_blocks)) raise_diagonal(views[1]);
     if (!applies()) return;
     std::fill_n(views[3].data, views[3].rows * views[3].columns, 0.0);
   }

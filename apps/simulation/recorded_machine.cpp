@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/median.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/tuning.hpp"
 #include "replay/device_times.hpp"
 #include "replay/graph.hpp"
@@ -29,7 +30,7 @@ void describe_devices(const replay::RunTrace& run, const json& about, const This
   to.machine.to_peer = ways.to_peer.value_or(to.machine.to_peer);
   // Cholesky's diagonal tiles have inverse blocks beside them, or not.
   const auto has_inverses = [&](const replay::Task& task) {
-    return run.kernel_of(task) == "potrf" && task.access_count > 1;
+    return run.kernel_of(task) == kernel::potrf.name && task.access_count > 1;
   };
   if (std::ranges::any_of(run.tasks, has_inverses)) to.inverse_block = gpu_inverse_block;
 }

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -17,19 +16,21 @@
 namespace heddle {
 namespace {
 
-/// The kernel that computes the same, should another one not be measured; the first one that is.
-std::vector<std::string_view> likes_of(std::string_view kernel) {
-  if (kernel == "tsqrt" || kernel == "ttqrt") return {"geqrt"};
-  if (kernel == "unmqr" || kernel == "tsmqr" || kernel == "ttmqr") return {"tsmqr", "unmqr"};
+/// The kernels whose rates count for `kernel`, should it not be measured: the first one that is.
+std::vector<const Kernel*> likes_of(const Kernel& kernel) {
+  if (&kernel == &kernel::tsqrt || &kernel == &kernel::ttqrt) return {&kernel::geqrt};
+  if (&kernel == &kernel::unmqr || &kernel == &kernel::tsmqr || &kernel == &kernel::ttmqr) {
+    return {&kernel::tsmqr, &kernel::unmqr};
+  }
   return {};
 }
 
-/// By width: what was measured of a kernel of that name.
+/// By width: the times of `kernel` that count.
 std::map<std::int64_t, const KernelTime*> measured_by_width(const KernelTimes& times,
-                                                            std::string_view name) {
+                                                            const Kernel& kernel) {
   std::map<std::int64_t, const KernelTime*> chosen;
   for (const KernelTime& time : times) {
-    if (time.kernel != name || time.microseconds <= 0) continue;
+    if (time.kernel != &kernel || time.microseconds <= 0) continue;
     const KernelTime*& best = chosen[time.columns];
     const bool is_better = best == nullptr || time.rows > best->rows ||
                            (time.rows == best->rows && time.microseconds < best->microseconds);
@@ -38,26 +39,20 @@ std::map<std::int64_t, const KernelTime*> measured_by_width(const KernelTimes& t
   return chosen;
 }
 
-const Kernel& kernel_named(std::string_view name) {
-  return **std::ranges::find(factorization_kernels, name, &Kernel::name);
-}
-
 }  // namespace
 
 std::vector<KernelRate> rates_of(const KernelTimes& times, std::int32_t workers) {
   std::vector<KernelRate> rates;
   for (const Kernel* kernel : factorization_kernels) {
-    std::string_view measured = kernel->name;
-    auto by_width = measured_by_width(times, measured);
-    for (const std::string_view like : likes_of(kernel->name)) {
+    auto by_width = measured_by_width(times, *kernel);
+    for (const Kernel* like : likes_of(*kernel)) {
       if (!by_width.empty()) break;
-      measured = like;
-      by_width = measured_by_width(times, like);
+      by_width = measured_by_width(times, *like);
     }
     for (const auto& [width, time] : by_width) {
-      const double flops = flops_of(kernel_named(measured), time->rows, width);
-      rates.push_back({std::string(kernel->name), static_cast<double>(width),
-                       flops / time->microseconds * 1e-3, workers});
+      const double flops = flops_of(*time->kernel, time->rows, width);
+      rates.push_back(
+          {kernel, static_cast<double>(width), flops / time->microseconds * 1e-3, workers});
     }
   }
   return rates;

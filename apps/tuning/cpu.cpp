@@ -241,7 +241,7 @@ void CpuBench::measure_squares(std::int64_t tile) {
     for (const std::int32_t count : {1, workers_.count}) {
       const double seconds = seconds_on(count, *kernel, tiles, make);
       KernelTimes& times = count == 1 ? one_worker_.back() : all_workers_.back();
-      times.push_back({std::string(kernel->name), tile, tile, 0, seconds * 1e6});
+      times.push_back({kernel, tile, tile, 0, seconds * 1e6});
       if (workers_.count == 1) break;
     }
   }
@@ -255,7 +255,7 @@ void CpuBench::measure_panel(std::int64_t rows, std::int64_t width, std::int64_t
   for (const Kernel* kernel : {&kernel::geqrt, &kernel::tsmqr}) {
     effort_.tell(fmt::format("{} {} x {}, inner {} on the CPU", kernel->name, rows, width, inner));
     const double seconds = seconds_on(workers_.count, *kernel, tiles, make);
-    all_workers_.back().push_back({std::string(kernel->name), rows, width, inner, seconds * 1e6});
+    all_workers_.back().push_back({kernel, rows, width, inner, seconds * 1e6});
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include "kernels/kernel_case.hpp"
@@ -15,31 +14,22 @@ constexpr double worker_flops_unmeasured = 1e10;
 constexpr double device_flops_unmeasured = 1e12;
 constexpr double bytes_per_s = 1e10;
 
-/// Operations of what was measured.
-double flops_of(const KernelTime& time) {
-  for (const Kernel* kernel : factorization_kernels) {
-    if (kernel->name == time.kernel) return flops_of(*kernel, time.rows, time.columns);
-  }
-  return 0;
-}
-
 double area(double rows, double columns) {
   return std::log(std::max(1.0, rows) * std::max(1.0, columns));
 }
 
-/// Operations per second of the measured kernel of that name whose main output is nearest in size;
-/// 0: none was measured.
-double rate_of(const KernelTimes& times, std::string_view name, double size) {
+/// Operations per second of `kernel` where it was measured with a main output nearest in size; 0:
+/// it was not.
+double rate_of(const KernelTimes& times, const Kernel& kernel, double size) {
   double rate = 0;
   double nearest = std::numeric_limits<double>::infinity();
   for (const KernelTime& time : times) {
-    const double flops = time.kernel == name ? flops_of(time) : 0;
-    if (flops <= 0 || time.microseconds <= 0) continue;
+    if (time.kernel != &kernel || time.microseconds <= 0) continue;
     const double distance =
         std::abs(area(static_cast<double>(time.rows), static_cast<double>(time.columns)) - size);
     if (distance >= nearest) continue;
     nearest = distance;
-    rate = flops / (time.microseconds * 1e-6);
+    rate = flops_of(kernel, time.rows, time.columns) / (time.microseconds * 1e-6);
   }
   return rate;
 }
@@ -55,8 +45,8 @@ double KernelCosts::seconds(const KernelCase& what, bool on_device) const {
   const auto columns = static_cast<double>(what.operands[0].columns);
   const double flops = flops_of(what);
   if (flops <= 0) return rows * columns * sizeof(double) / bytes_per_s;
-  double rate = rate_of(times, what.kernel->name, area(rows, columns));
-  if (rate <= 0) rate = rate_of(times, kernel::gsmm.name, area(rows, columns));
+  double rate = rate_of(times, *what.kernel, area(rows, columns));
+  if (rate <= 0) rate = rate_of(times, kernel::gsmm, area(rows, columns));
   if (rate <= 0) rate = on_device ? device_flops_unmeasured : worker_flops_unmeasured;
   return flops / rate;
 }

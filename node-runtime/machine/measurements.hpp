@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "kernels/cuda/product_choice.hpp"
+#include "kernels/kernel.hpp"
 
 namespace heddle {
 
 /// How long one kernel takes on tiles of one shape.
 struct KernelTime {
-  std::string kernel;        ///< its name: "gsmm", "geqrt"
+  const Kernel* kernel = nullptr;
   std::int64_t rows = 0;     ///< of the main output
   std::int64_t columns = 0;  ///< tile, or width of a panel
   std::int64_t inner = 0;    ///< QR: reflectors of a block; 0 for kernels without blocks

@@ -1,7 +1,14 @@
 #include "node-runtime/machine/measurements_yaml.hpp"
 
-#include <fmt/core.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
 #include <limits>
+#include <string_view>
+#include <vector>
+
+#include "base/nearest.hpp"
+#include "kernels/kernels.hpp"
 
 namespace heddle {
 namespace {
@@ -23,7 +30,7 @@ KernelTimes read_times(const YamlReader& reader, const YAML::Node& node, const c
   for (const auto& entry : node) {
     reader.expect_map(entry, name, {"kernel", "rows", "columns", "inner", "us"});
     KernelTime time;
-    time.kernel = reader.scalar<std::string>(entry, "kernel", "a kernel's name");
+    time.kernel = read_measured_kernel(reader, entry);
     time.rows = reader.whole(entry, "rows", 1);
     time.columns = reader.whole(entry, "columns", 1);
     if (entry["inner"]) time.inner = reader.whole(entry, "inner", 1);
@@ -125,7 +132,7 @@ void put_times(YAML::Emitter& out, const char* key, const KernelTimes& times) {
   out << YAML::Key << key << YAML::Value << YAML::BeginSeq;
   for (const KernelTime& time : times) {
     out << YAML::Flow << YAML::BeginMap;
-    put(out, "kernel", time.kernel);
+    put(out, "kernel", time.kernel->name);
     put(out, "rows", time.rows);
     put(out, "columns", time.columns);
     if (time.inner > 0) put(out, "inner", time.inner);
@@ -168,6 +175,19 @@ void put_device(YAML::Emitter& out, const DeviceMeasurement& device) {
 }
 
 }  // namespace
+
+const Kernel* read_measured_kernel(const YamlReader& reader, const YAML::Node& entry) {
+  const auto name = reader.scalar<std::string>(entry, "kernel", "a kernel's name");
+  const auto found = std::ranges::find(factorization_kernels, name, &Kernel::name);
+  if (found != factorization_kernels.end()) return *found;
+  std::vector<std::string_view> known;
+  std::ranges::transform(factorization_kernels, std::back_inserter(known), &Kernel::name);
+  const std::string_view like = nearest(name, known);
+  reader.fail(entry["kernel"].Mark(),
+              fmt::format("no factorization has a kernel '{}'; expected one of {}{}", name,
+                          fmt::join(known, ", "),
+                          like.empty() ? "" : fmt::format("; did you mean '{}'?", like)));
+}
 
 Measurements read_measurements(const YamlReader& reader, const YAML::Node& node) {
   Measurements measured;

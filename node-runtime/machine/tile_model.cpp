@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "kernels/kernels.hpp"
+
 namespace heddle {
 namespace {
 
@@ -26,12 +28,12 @@ double cube(std::int64_t value) {
   return to_double(value) * to_double(value) * to_double(value);
 }
 
-bool is_square_time(const KernelTime& time, std::string_view kernel) {
-  return time.kernel == kernel && time.rows == time.columns;
+bool is_square_time(const KernelTime& time, const Kernel& kernel) {
+  return time.kernel == &kernel && time.rows == time.columns;
 }
 
 /// Sizes of square tiles of a kernel that were measured, rising.
-std::set<std::int64_t> measured_tiles(const KernelTimes& times, std::string_view kernel) {
+std::set<std::int64_t> measured_tiles(const KernelTimes& times, const Kernel& kernel) {
   std::set<std::int64_t> tiles;
   for (const KernelTime& time : times) {
     if (is_square_time(time, kernel)) tiles.insert(time.columns);
@@ -41,7 +43,7 @@ std::set<std::int64_t> measured_tiles(const KernelTimes& times, std::string_view
 
 /// The measured sizes, and in between the multiples of an eighth of the power of two below.
 std::vector<std::int64_t> candidate_tiles(const KernelTimes& times) {
-  const std::set<std::int64_t> measured = measured_tiles(times, "gsmm");
+  const std::set<std::int64_t> measured = measured_tiles(times, kernel::gsmm);
   std::set<std::int64_t> candidates = measured;
   if (measured.empty()) return {};
   for (std::int64_t power = 64; power <= *measured.rbegin(); power *= 2) {
@@ -56,10 +58,10 @@ std::vector<std::int64_t> candidate_tiles(const KernelTimes& times) {
 /// Times of a panel's kernel by its rows, as they were measured with a cut.
 class PanelTimes {
  public:
-  PanelTimes(const KernelTimes& times, std::string_view kernel, const PanelCut& cut) {
+  PanelTimes(const KernelTimes& times, const Kernel& kernel, const PanelCut& cut) {
     for (const KernelTime& time : times) {
       const bool fits =
-          time.kernel == kernel && time.columns == cut.width && time.inner == cut.inner;
+          time.kernel == &kernel && time.columns == cut.width && time.inner == cut.inner;
       if (fits) seconds_[to_double(time.rows)] = time.microseconds * 1e-6;
     }
   }
@@ -97,7 +99,8 @@ class PanelTimes {
 
 /// Devices update columns behind a panel as a whole.
 bool updates_whole_columns(const KernelTimes& times) {
-  return std::ranges::any_of(times, [](const KernelTime& time) { return time.kernel == "unmqr"; });
+  return std::ranges::any_of(times,
+                             [](const KernelTime& time) { return time.kernel == &kernel::unmqr; });
 }
 
 /// The panels of a QR, one after the other.
@@ -125,8 +128,8 @@ double travel_seconds(double rows, const PanelCut& cut, const Workforce& workfor
 /// In columns as a whole.
 std::optional<double> column_qr_seconds(const KernelTimes& times, std::int64_t m, std::int64_t n,
                                         const PanelCut& cut, const Workforce& workforce) {
-  const PanelTimes geqrt(times, "geqrt", cut);
-  const PanelTimes unmqr(times, "unmqr", cut);
+  const PanelTimes geqrt(times, kernel::geqrt, cut);
+  const PanelTimes unmqr(times, kernel::unmqr, cut);
   if (!geqrt || !unmqr) return std::nullopt;
   double seconds = 0;
   for_each_panel(m, n, cut, [&](const PanelStep& step) {
@@ -157,8 +160,8 @@ struct TallTime {
 /// In tall tiles of the best height.
 std::optional<TallTime> tall_qr_time(const KernelTimes& times, std::int64_t m, std::int64_t n,
                                      const PanelCut& cut, const Workforce& workforce) {
-  const PanelTimes geqrt(times, "geqrt", cut);
-  const PanelTimes tsmqr(times, "tsmqr", cut);
+  const PanelTimes geqrt(times, kernel::geqrt, cut);
+  const PanelTimes tsmqr(times, kernel::tsmqr, cut);
   if (!geqrt || !tsmqr) return std::nullopt;
   const double places = to_double(workforce.places);
   const double width = to_double(cut.width);
@@ -189,7 +192,7 @@ double product_rate(const KernelTimes& times, std::int64_t tile) {
   double rate = 0;
   std::int64_t nearest = std::numeric_limits<std::int64_t>::max();
   for (const KernelTime& time : times) {
-    if (!is_square_time(time, "gsmm") || std::abs(time.columns - tile) >= nearest) continue;
+    if (!is_square_time(time, kernel::gsmm) || std::abs(time.columns - tile) >= nearest) continue;
     nearest = std::abs(time.columns - tile);
     rate = 2 * cube(time.columns) / (time.microseconds * 1e-6);
   }
@@ -198,7 +201,7 @@ double product_rate(const KernelTimes& times, std::int64_t tile) {
 
 }  // namespace
 
-std::optional<double> square_tile_seconds(const KernelTimes& times, std::string_view kernel,
+std::optional<double> square_tile_seconds(const KernelTimes& times, const Kernel& kernel,
                                           std::int64_t tile) {
   const KernelTime* below = nullptr;
   const KernelTime* above = nullptr;
@@ -216,10 +219,10 @@ std::optional<double> square_tile_seconds(const KernelTimes& times, std::string_
 
 std::optional<double> cholesky_seconds(const KernelTimes& times, std::int64_t n, std::int64_t tile,
                                        const Workforce& workforce) {
-  const auto potrf = square_tile_seconds(times, "potrf", tile);
-  const auto trsm = square_tile_seconds(times, "trsm", tile);
-  const auto syrk = square_tile_seconds(times, "syrk", tile);
-  const auto gsmm = square_tile_seconds(times, "gsmm", tile);
+  const auto potrf = square_tile_seconds(times, kernel::potrf, tile);
+  const auto trsm = square_tile_seconds(times, kernel::trsm, tile);
+  const auto syrk = square_tile_seconds(times, kernel::syrk, tile);
+  const auto gsmm = square_tile_seconds(times, kernel::gsmm, tile);
   if (!potrf || !trsm || !syrk || !gsmm) return std::nullopt;
   const double places = to_double(workforce.places);
   const double tile_bytes = 8 * to_double(tile) * to_double(tile);
@@ -276,7 +279,7 @@ std::optional<PanelCut> best_panel_cut(const KernelTimes& times, std::int64_t m,
                                        const Workforce& workforce) {
   std::set<std::pair<std::int64_t, std::int64_t>> cuts;  // by rising width
   for (const KernelTime& time : times) {
-    if (time.kernel == "geqrt") cuts.emplace(time.columns, time.inner);
+    if (time.kernel == &kernel::geqrt) cuts.emplace(time.columns, time.inner);
   }
   if (cuts.empty() || n < 2 * cuts.begin()->first) return std::nullopt;
   const bool on_cpus = !updates_whole_columns(times);

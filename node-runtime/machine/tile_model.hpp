@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "node-runtime/machine/measurements.hpp"
@@ -27,7 +26,7 @@ struct Workforce {
 /// Seconds of a kernel on square tiles, between measured sizes interpolated by powers; nothing
 /// outside of them.
 [[nodiscard]] std::optional<double> square_tile_seconds(const KernelTimes& times,
-                                                        std::string_view kernel, std::int64_t tile);
+                                                        const Kernel& kernel, std::int64_t tile);
 
 /// A tile Cholesky of order n: in each step the places share the updates, while one after the other
 /// the next panel's pieces become ready (potrf, one trsm, one update), the

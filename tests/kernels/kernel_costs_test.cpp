@@ -17,7 +17,8 @@ double seconds_of(const KernelCosts& costs, const Kernel& kernel, std::int64_t t
 }  // namespace
 
 TEST(KernelCosts, are_measured_ones_by_operations_from_the_nearest_size) {
-  const KernelCosts costs({{"gsmm", 100, 100, 0, 1000}, {"gsmm", 1000, 1000, 0, 100'000}}, {});
+  const KernelCosts costs(
+      {{&kernel::gsmm, 100, 100, 0, 1000}, {&kernel::gsmm, 1000, 1000, 0, 100'000}}, {});
   EXPECT_DOUBLE_EQ(seconds_of(costs, kernel::gsmm, 100), 1e-3);
   EXPECT_DOUBLE_EQ(seconds_of(costs, kernel::gsmm, 1000), 0.1);
   EXPECT_DOUBLE_EQ(seconds_of(costs, kernel::gsmm, 200), 8e-3) << "at the rate of 100";
@@ -25,7 +26,7 @@ TEST(KernelCosts, are_measured_ones_by_operations_from_the_nearest_size) {
 }
 
 TEST(KernelCosts, of_a_kernel_that_was_not_measured_are_those_of_products) {
-  const KernelCosts costs({{"gsmm", 100, 100, 0, 1000}}, {{"gsmm", 100, 100, 0, 10}});
+  const KernelCosts costs({{&kernel::gsmm, 100, 100, 0, 1000}}, {{&kernel::gsmm, 100, 100, 0, 10}});
   EXPECT_DOUBLE_EQ(seconds_of(costs, kernel::trsm, 100), 0.5e-3);
   EXPECT_DOUBLE_EQ(seconds_of(costs, kernel::trsm, 100, true), 0.5e-5);
 }

@@ -98,6 +98,9 @@ TEST(MachineFile, IsRefusedWithPlaceAndReasonWhenItsMeasurementsAreDamaged) {
   for (const Case& c :
        {Case{"workers: 2", "workers: 0", "'workers' must be at least 1"},
         Case{"workers: 2", "worker: 2", "'cpu' has no key 'worker'"},
+        Case{"kernel: tsmqr", "kernel: tsmrq",
+             "no factorization has a kernel 'tsmrq'; expected one of potrf, trsm, syrk, gsmm"},
+        Case{"kernel: tsmqr", "kernel: tsmrq", "did you mean 'tsmqr'?"},
         Case{"rows: 320", "rows: many", "'rows' must be a whole number"},
         Case{"us: 655.5", "us: 0", "'us' must be positive"},
         Case{"us: 655.5", "us: fast", "'us' must be a time in microseconds"},

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "kernels/kernels.hpp"
 #include "node-runtime/machine/machine_file.hpp"
 
 namespace heddle::test {
@@ -28,13 +29,14 @@ inline MachineFile sample_machine() {
 
 /// Of two workers, a GPU and an emulated device.
 inline Measurements sample_measurements() {
-  DeviceMeasurement gpu{.backend = "cuda",
-                        .name = "Loom GPU",
-                        .library = "cuBLAS 13.1.0",
-                        .streams = 3,
-                        .kernels = {{"gsmm", 1024, 1024, 0, 43.25}, {"geqrt", 4096, 512, 256, 900}},
-                        .products = {{768, 0, 0}, {1536, 17, 3}, {3072, 20, 15}},
-                        .copies = {55, 52.5, 98, 130.25, 1800, 1600.5, 9.5}};
+  DeviceMeasurement gpu{
+      .backend = "cuda",
+      .name = "Loom GPU",
+      .library = "cuBLAS 13.1.0",
+      .streams = 3,
+      .kernels = {{&kernel::gsmm, 1024, 1024, 0, 43.25}, {&kernel::geqrt, 4096, 512, 256, 900}},
+      .products = {{768, 0, 0}, {1536, 17, 3}, {3072, 20, 15}},
+      .copies = {55, 52.5, 98, 130.25, 1800, 1600.5, 9.5}};
   DeviceMeasurement emulated{.backend = "emulated",
                              .name = "emulated",
                              .library = "",
@@ -43,9 +45,9 @@ inline Measurements sample_measurements() {
                              .products = {},
                              .copies = {9, 8, 10, {}, {}, {}, {}}};
   return {.cpu = CpuMeasurement{.workers = 2,
-                                .one_worker = {{"gsmm", 320, 320, 0, 600.125}},
-                                .all_workers = {{"gsmm", 320, 320, 0, 655.5},
-                                                {"tsmqr", 2048, 144, 48, 1.0 / 3}}},
+                                .one_worker = {{&kernel::gsmm, 320, 320, 0, 600.125}},
+                                .all_workers = {{&kernel::gsmm, 320, 320, 0, 655.5},
+                                                {&kernel::tsmqr, 2048, 144, 48, 1.0 / 3}}},
           .devices = {gpu, emulated},
           .messages = MessageMeasurement{1.5, 11, MessageMeasurement::Host{0.5, 7},
                                          MessageMeasurement::Reading{1.25, 12}}};

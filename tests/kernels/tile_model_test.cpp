@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <tuple>
 
+#include "kernels/kernels.hpp"
+
 namespace heddle::test {
 namespace {
 
@@ -14,10 +16,10 @@ double cube(std::int64_t n) {
 KernelTimes squares(double rate, double panel_rate, double overhead_us) {
   KernelTimes times;
   for (const std::int64_t b : {256, 512, 1024, 2048, 4096}) {
-    times.push_back({"potrf", b, b, 0, cube(b) / 3 / panel_rate * 1e-3 + overhead_us});
-    times.push_back({"trsm", b, b, 0, cube(b) / rate * 1e-3 + overhead_us});
-    times.push_back({"syrk", b, b, 0, cube(b) / rate * 1e-3 + overhead_us});
-    times.push_back({"gsmm", b, b, 0, 2 * cube(b) / rate * 1e-3 + overhead_us});
+    times.push_back({&kernel::potrf, b, b, 0, cube(b) / 3 / panel_rate * 1e-3 + overhead_us});
+    times.push_back({&kernel::trsm, b, b, 0, cube(b) / rate * 1e-3 + overhead_us});
+    times.push_back({&kernel::syrk, b, b, 0, cube(b) / rate * 1e-3 + overhead_us});
+    times.push_back({&kernel::gsmm, b, b, 0, 2 * cube(b) / rate * 1e-3 + overhead_us});
   }
   return times;
 }
@@ -27,28 +29,29 @@ void add_panels(KernelTimes& times, std::int64_t width, double rate, double colu
   for (const std::int64_t rows : {4096, 16384}) {
     const auto m = static_cast<double>(rows);
     const auto w = static_cast<double>(width);
-    times.push_back({"geqrt", rows, width, 256, w * column_us + 2 * m * w * w / rate * 1e-3});
-    times.push_back({"unmqr", rows, width, 256, 4 * m * w * w / rate * 1e-3});
+    times.push_back(
+        {&kernel::geqrt, rows, width, 256, w * column_us + 2 * m * w * w / rate * 1e-3});
+    times.push_back({&kernel::unmqr, rows, width, 256, 4 * m * w * w / rate * 1e-3});
   }
 }
 
 }  // namespace
 
 TEST(TileModel, interpolates_between_measured_sizes_by_powers) {
-  const KernelTimes times{{"gsmm", 256, 256, 0, 10}, {"gsmm", 1024, 1024, 0, 640}};
-  EXPECT_DOUBLE_EQ(*square_tile_seconds(times, "gsmm", 256), 10e-6);
-  EXPECT_NEAR(*square_tile_seconds(times, "gsmm", 512), 80e-6, 1e-12);
-  EXPECT_FALSE(square_tile_seconds(times, "gsmm", 128));
-  EXPECT_FALSE(square_tile_seconds(times, "gsmm", 2048));
-  EXPECT_FALSE(square_tile_seconds(times, "syrk", 512));
+  const KernelTimes times{{&kernel::gsmm, 256, 256, 0, 10}, {&kernel::gsmm, 1024, 1024, 0, 640}};
+  EXPECT_DOUBLE_EQ(*square_tile_seconds(times, kernel::gsmm, 256), 10e-6);
+  EXPECT_NEAR(*square_tile_seconds(times, kernel::gsmm, 512), 80e-6, 1e-12);
+  EXPECT_FALSE(square_tile_seconds(times, kernel::gsmm, 128));
+  EXPECT_FALSE(square_tile_seconds(times, kernel::gsmm, 2048));
+  EXPECT_FALSE(square_tile_seconds(times, kernel::syrk, 512));
 }
 
 TEST(TileModel, counts_all_work_of_one_place) {
   // 3 potrf, 3 trsm, 3 syrk; updates below the diagonal as the area of a triangle, 2^2 / 2 + 1 / 2.
-  const KernelTimes times{{"potrf", 256, 256, 0, 1},
-                          {"trsm", 256, 256, 0, 2},
-                          {"syrk", 256, 256, 0, 4},
-                          {"gsmm", 256, 256, 0, 8}};
+  const KernelTimes times{{&kernel::potrf, 256, 256, 0, 1},
+                          {&kernel::trsm, 256, 256, 0, 2},
+                          {&kernel::syrk, 256, 256, 0, 4},
+                          {&kernel::gsmm, 256, 256, 0, 8}};
   EXPECT_NEAR(*cholesky_seconds(times, 768, 256, {}), (3 * 1 + 3 * 2 + 3 * 4 + 2.5 * 8) * 1e-6,
               1e-12);
 }
@@ -110,7 +113,7 @@ TEST(TileModel, takes_no_smaller_tiles_than_one_thread_generates_in_time) {
 
 TEST(TileModel, says_nothing_without_measurements_or_for_tiny_matrices) {
   EXPECT_FALSE(best_cholesky_tile({}, 4000, {}));
-  EXPECT_FALSE(best_cholesky_tile({{"gsmm", 256, 256, 0, 10}}, 4000, {}));
+  EXPECT_FALSE(best_cholesky_tile({{&kernel::gsmm, 256, 256, 0, 10}}, 4000, {}));
   EXPECT_FALSE(best_cholesky_tile(squares(1000, 1000, 1), 500, {}));
   EXPECT_FALSE(best_panel_cut({}, 4000, 4000, {}));
   EXPECT_FALSE(best_panel_cut(squares(1000, 1000, 1), 4000, 4000, {}));
@@ -131,8 +134,8 @@ TEST(TileModel, lets_the_next_panel_on_cpus_wait_for_one_tall_tile) {
   for (const std::int64_t rows : {1024, 2048}) {
     for (const auto& [width, panel, update] : {std::tuple{48, 17e3, 42e3}, {96, 23.7e3, 47e3}}) {
       const double flops = 2.0 * static_cast<double>(rows) * width * width;
-      times.push_back({"geqrt", rows, width, 48, flops / panel});
-      times.push_back({"tsmqr", rows, width, 48, 2 * flops / update});
+      times.push_back({&kernel::geqrt, rows, width, 48, flops / panel});
+      times.push_back({&kernel::tsmqr, rows, width, 48, 2 * flops / update});
     }
   }
   // A whole column of 4000 rows would hold 16 workers up, and narrow panels be best for all sizes.
@@ -144,8 +147,8 @@ TEST(TileModel, cuts_columns_on_cpus_into_tiles_of_the_best_height) {
   KernelTimes times;
   for (const std::int64_t rows : {384, 1152, 1920}) {
     const auto m = static_cast<double>(rows);
-    times.push_back({"geqrt", rows, 96, 48, m});
-    times.push_back({"tsmqr", rows, 96, 48, rows == 1152 ? m : 2 * m});
+    times.push_back({&kernel::geqrt, rows, 96, 48, m});
+    times.push_back({&kernel::tsmqr, rows, 96, 48, rows == 1152 ? m : 2 * m});
   }
   const PanelCut cut{96, 48};
   EXPECT_EQ(best_panel_height(times, 10000, 10000, cut, {.places = 1}), 1152);
@@ -161,8 +164,8 @@ TEST(TileModel, takes_lower_tiles_the_more_workers_wait_for_a_chain_of_them) {
   KernelTimes times;
   for (const std::int64_t rows : {1024, 2048}) {
     const auto m = static_cast<double>(rows);
-    times.push_back({"geqrt", rows, 96, 48, m});
-    times.push_back({"tsmqr", rows, 96, 48, m});
+    times.push_back({&kernel::geqrt, rows, 96, 48, m});
+    times.push_back({&kernel::tsmqr, rows, 96, 48, m});
   }
   const PanelCut cut{96, 48};
   const auto height = [&](std::int64_t n, std::int64_t workers) {
@@ -175,9 +178,9 @@ TEST(TileModel, takes_lower_tiles_the_more_workers_wait_for_a_chain_of_them) {
 }
 
 TEST(TileModel, gives_the_cpus_a_strip_only_where_their_share_is_worth_it) {
-  const KernelTimes host{{"gsmm", 512, 512, 0, 2000}};
-  const KernelTimes fast{{"gsmm", 512, 512, 0, 5}};
-  const KernelTimes slow{{"gsmm", 512, 512, 0, 500}};
+  const KernelTimes host{{&kernel::gsmm, 512, 512, 0, 2000}};
+  const KernelTimes fast{{&kernel::gsmm, 512, 512, 0, 5}};
+  const KernelTimes slow{{&kernel::gsmm, 512, 512, 0, 500}};
   EXPECT_EQ(worthwhile_strip(host, 16, fast, 1, 1024, 64), 0);
   // 4 workers are as fast as the device: half of the tile.
   EXPECT_EQ(worthwhile_strip(host, 4, slow, 1, 1024, 64), 512);

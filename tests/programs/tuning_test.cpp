@@ -34,7 +34,7 @@ KernelTimes times_for_small_tiles() {
   KernelTimes times;
   for (const std::int64_t b : {160, 320}) {
     const double us = 1e-4 * static_cast<double>(b * b * b) * static_cast<double>(b);
-    for (const char* kernel : {"potrf", "trsm", "syrk", "gsmm"}) {
+    for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
       times.push_back({kernel, b, b, 0, us});
     }
   }
@@ -169,11 +169,11 @@ TEST(Tuning, moves_tasks_where_that_is_wanted_or_cpus_add_much_to_gpus) {
   EXPECT_TRUE(moves_tasks(Placement::dynamic, facts));
   EXPECT_FALSE(moves_tasks(Placement::dynamic, workers(2)));
   EXPECT_FALSE(moves_tasks(std::nullopt, facts));
-  facts.tuning.measured = of_gpu({{"gsmm", 512, 512, 0, 100}});
+  facts.tuning.measured = of_gpu({{&kernel::gsmm, 512, 512, 0, 100}});
   EXPECT_FALSE(moves_tasks(std::nullopt, facts));
-  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 1600}}};
+  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{&kernel::gsmm, 512, 512, 0, 1600}}};
   EXPECT_TRUE(moves_tasks(std::nullopt, facts));
-  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 160000}}};
+  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{&kernel::gsmm, 512, 512, 0, 160000}}};
   EXPECT_FALSE(moves_tasks(std::nullopt, facts));
 }
 
@@ -195,7 +195,7 @@ TEST(Tuning, weighs_kernels_of_a_gpu_that_nobody_measured_by_what_they_are_to_ea
 
 TEST(Tuning, weighs_copies_between_gpus_by_their_own_links) {
   NodeFacts facts = gpus(2);
-  facts.tuning.measured = of_gpu({{"gsmm", 512, 512, 0, 100}});
+  facts.tuning.measured = of_gpu({{&kernel::gsmm, 512, 512, 0, 100}});
   CopyRates& copies = facts.tuning.measured.devices.front().copies;
   const auto seconds = [&](std::int32_t from, std::int32_t to) {
     const NodeId node{0};
@@ -228,20 +228,21 @@ TEST(Tuning, divides_and_keeps_no_strip_where_tasks_move) {
 
 TEST(Tuning, gives_cpus_beside_gpus_a_strip_only_if_both_were_measured_and_it_pays) {
   NodeFacts facts = gpus(1);
-  const KernelTimes equal{{"gsmm", 512, 512, 0, 100}};
+  const KernelTimes equal{{&kernel::gsmm, 512, 512, 0, 100}};
   facts.tuning.measured = of_gpu(equal);
   config::Layout wanted;
   wanted.tile = 1024;
   EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).strip, 0);
-  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 1600}}};
+  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{&kernel::gsmm, 512, 512, 0, 1600}}};
   EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).strip, 512);
-  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{"gsmm", 512, 512, 0, 160000}}};
+  facts.tuning.measured.cpu = CpuMeasurement{16, {}, {{&kernel::gsmm, 512, 512, 0, 160000}}};
   EXPECT_EQ(choose_layout(8000, 8000, wanted, facts).strip, 0);
 }
 
 TEST(Tuning, takes_width_and_blocks_of_qr_from_the_measurements_of_the_gpu) {
   NodeFacts facts = gpus(2);
-  facts.tuning.measured = of_gpu({{"geqrt", 4096, 384, 128, 100}, {"unmqr", 4096, 384, 128, 100}});
+  facts.tuning.measured =
+      of_gpu({{&kernel::geqrt, 4096, 384, 128, 100}, {&kernel::unmqr, 4096, 384, 128, 100}});
   const QrLayout layout = choose_qr_cut(20000, 20000, {}, facts).layout;
   EXPECT_EQ(layout.tile, 384);
   EXPECT_EQ(layout.inner, 128);

@@ -53,14 +53,14 @@ MachineFile tuned_file() {
   file.host = "node7";
   file.cores = 5;
   file.measured.cpu = CpuMeasurement{4, {}, {}};
-  const auto add = [](KernelTimes& to, const char* kernel, std::int64_t rows, double us) {
-    to.push_back({kernel, rows, 100, 0, us});
+  const auto add = [](KernelTimes& to, const Kernel& kernel, std::int64_t rows, double us) {
+    to.push_back({&kernel, rows, 100, 0, us});
   };
-  add(file.measured.cpu->one_worker, "gsmm", 100, 100);
-  add(file.measured.cpu->all_workers, "gsmm", 100, 200);
-  add(file.measured.cpu->all_workers, "geqrt", 400, 500);
-  add(file.measured.cpu->all_workers, "geqrt", 200, 300);
-  add(file.measured.cpu->all_workers, "tsmqr", 400, 800);
+  add(file.measured.cpu->one_worker, kernel::gsmm, 100, 100);
+  add(file.measured.cpu->all_workers, kernel::gsmm, 100, 200);
+  add(file.measured.cpu->all_workers, kernel::geqrt, 400, 500);
+  add(file.measured.cpu->all_workers, kernel::geqrt, 200, 300);
+  add(file.measured.cpu->all_workers, kernel::tsmqr, 400, 800);
   file.measured.messages = MessageMeasurement{3, 10};
   file.measured.messages->reading = MessageMeasurement::Reading{1, 5};
   return file;
@@ -77,18 +77,20 @@ TEST(MachineDescription, IsWhatHeddleTuneHasMeasured) {
   EXPECT_DOUBLE_EQ(machine.machine.network.bytes_per_s, 1e10);
   EXPECT_DOUBLE_EQ(machine.machine.memory.bytes_per_s, 5e9);
   // 2 x 100^3 operations.
-  EXPECT_DOUBLE_EQ(*rate_at(machine.host, "gsmm", 100, 4), 10);
-  EXPECT_DOUBLE_EQ(*rate_at(machine.host, "gsmm", 100, 1), 20);
-  EXPECT_DOUBLE_EQ(*rate_at(machine.host, "gsmm", 100, 12), 10) << "of all workers, the most";
-  EXPECT_DOUBLE_EQ(*rate_at(machine.host, "gsmm", 100, 2), 10 * std::sqrt(2.0));
+  EXPECT_DOUBLE_EQ(*rate_at(machine.host, kernel::gsmm, 100, 4), 10);
+  EXPECT_DOUBLE_EQ(*rate_at(machine.host, kernel::gsmm, 100, 1), 20);
+  EXPECT_DOUBLE_EQ(*rate_at(machine.host, kernel::gsmm, 100, 12), 10) << "of all workers, the most";
+  EXPECT_DOUBLE_EQ(*rate_at(machine.host, kernel::gsmm, 100, 2), 10 * std::sqrt(2.0));
   // Of 400 rows, and as those that compute the same.
-  const double panels = *rate_at(machine.host, "geqrt", 100, 4);
+  const double panels = *rate_at(machine.host, kernel::geqrt, 100, 4);
   EXPECT_GT(panels, 0);
-  EXPECT_EQ(rate_at(machine.host, "tsqrt", 100, 4), panels);
-  EXPECT_EQ(rate_at(machine.host, "ttqrt", 100, 4), panels);
-  EXPECT_EQ(rate_at(machine.host, "ttmqr", 100, 4), rate_at(machine.host, "tsmqr", 100, 4));
-  EXPECT_EQ(rate_at(machine.host, "unmqr", 100, 4), rate_at(machine.host, "tsmqr", 100, 4));
-  EXPECT_FALSE(rate_at(machine.host, "potrf", 100, 4)) << "nothing is like it";
+  EXPECT_EQ(rate_at(machine.host, kernel::tsqrt, 100, 4), panels);
+  EXPECT_EQ(rate_at(machine.host, kernel::ttqrt, 100, 4), panels);
+  EXPECT_EQ(rate_at(machine.host, kernel::ttmqr, 100, 4),
+            rate_at(machine.host, kernel::tsmqr, 100, 4));
+  EXPECT_EQ(rate_at(machine.host, kernel::unmqr, 100, 4),
+            rate_at(machine.host, kernel::tsmqr, 100, 4));
+  EXPECT_FALSE(rate_at(machine.host, kernel::potrf, 100, 4)) << "nothing is like it";
 }
 
 TEST(MachineDescription, OfAFileThatHasNoTimesIsRefused) {

@@ -39,7 +39,7 @@ Machine lending(int devices, unsigned kept, NodeFaults faults = {}) {
 
 /// Devices run what there is most of alone, as in 000 section 3.2.2.
 bool is_update(const Kernel& kernel) {
-  return kernel.name == "gsmm" || kernel.name == "tsmqr" || kernel.name == "ttmqr";
+  return &kernel == &kernel::gsmm || &kernel == &kernel::tsmqr || &kernel == &kernel::ttmqr;
 }
 
 std::vector<Work> works() {
@@ -328,7 +328,7 @@ TEST(Lending, begins_with_times_that_are_of_a_product_and_about_what_a_core_can_
   const Node node(config_of({}, "tile: 16"));  // has chosen kernels
   const KernelTimes times = quick_worker_times();
   ASSERT_EQ(times.size(), 1U);
-  EXPECT_EQ(times[0].kernel, "gsmm");
+  EXPECT_EQ(times[0].kernel, &kernel::gsmm);
   const double gflops =
       flops_of(kernel::gsmm, times[0].rows, times[0].columns) * 1e-3 / times[0].microseconds;
   EXPECT_GT(gflops, 0.05);

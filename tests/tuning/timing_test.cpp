@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/kernels.hpp"
+
 namespace heddle::tuning {
 namespace {
 
@@ -65,9 +67,9 @@ namespace {
 std::vector<KernelTimes> rounds_at(const std::vector<double>& paces) {
   std::vector<KernelTimes> rounds;
   for (const double pace : paces) {
-    rounds.push_back({{"gsmm", 128, 128, 0, 100 * pace},
-                      {"gsmm", 192, 192, 0, 200 * pace},
-                      {"tsmqr", 1024, 96, 32, 400 * pace}});
+    rounds.push_back({{&kernel::gsmm, 128, 128, 0, 100 * pace},
+                      {&kernel::gsmm, 192, 192, 0, 200 * pace},
+                      {&kernel::tsmqr, 1024, 96, 32, 400 * pace}});
   }
   return rounds;
 }
@@ -77,7 +79,7 @@ std::vector<KernelTimes> rounds_at(const std::vector<double>& paces) {
 TEST(SettledTimes, are_those_of_the_fastest_round_of_a_machine_whose_pace_changes) {
   const KernelTimes times = settled_times(rounds_at({1.4, 1.1, 2.0, 1.2, 1.7}));
   ASSERT_EQ(times.size(), 3U);
-  EXPECT_EQ(times[2].kernel, "tsmqr");
+  EXPECT_EQ(times[2].kernel, &kernel::tsmqr);
   EXPECT_EQ(times[2].rows, 1024);
   EXPECT_EQ(times[2].columns, 96);
   EXPECT_EQ(times[2].inner, 32);

@@ -8,6 +8,7 @@
 #include "apps/tuning/device.hpp"
 #include "apps/tuning/products.hpp"
 #include "kernels/cpu/blas.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/device/devices.hpp"
 
 /// What is measured, not how fast it is: tables are whole, figures positive, time limits kept.
@@ -29,12 +30,13 @@ DeviceSet emulated(std::int32_t count, std::uint64_t memory_bytes) {
 
 void expect_positive(const KernelTimes& times) {
   for (const KernelTime& time : times) {
-    EXPECT_GT(time.microseconds, 0) << time.kernel << ' ' << time.rows << " x " << time.columns;
+    EXPECT_GT(time.microseconds, 0)
+        << time.kernel->name << ' ' << time.rows << " x " << time.columns;
   }
 }
 
-std::set<std::string> kernels_of(const KernelTimes& times) {
-  std::set<std::string> kernels;
+std::set<const Kernel*> kernels_of(const KernelTimes& times) {
+  std::set<const Kernel*> kernels;
   for (const KernelTime& time : times) kernels.insert(time.kernel);
   return kernels;
 }
@@ -53,12 +55,12 @@ TEST(Tuning, times_all_kernels_of_a_device_on_what_fits_its_memory) {
   EXPECT_GE(measured.streams, 1);
   EXPECT_LE(measured.streams, 3);
   expect_positive(measured.kernels);
-  const std::set<std::string> kernels = kernels_of(measured.kernels);
-  for (const char* kernel : {"potrf", "trsm", "syrk", "gsmm"}) {
-    EXPECT_TRUE(kernels.contains(kernel)) << kernel;
+  const std::set<const Kernel*> kernels = kernels_of(measured.kernels);
+  for (const Kernel* kernel : {&kernel::potrf, &kernel::trsm, &kernel::syrk, &kernel::gsmm}) {
+    EXPECT_TRUE(kernels.contains(kernel)) << kernel->name;
   }
   for (const KernelTime& time : measured.kernels) {
-    EXPECT_TRUE(time.inner > 0 || time.columns <= 256) << time.kernel << ' ' << time.columns;
+    EXPECT_TRUE(time.inner > 0 || time.columns <= 256) << time.kernel->name << ' ' << time.columns;
   }
 }
 
