@@ -110,8 +110,8 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   if (inverse_block > 0) inverses = make(inverses_spec(a, inverse_block));
   const QrSpecs specs = qr_specs(qr_rows, qr_columns, qr_layout, grid);
   const QrMatrix q = qr_matrix_of(specs, qr_layout, make);
-  const QrSides z = qr_sides_of(qr_sides_specs(q, sides), make);
-  const QrSides square = qr_sides_of(explicit_q_sides_specs(q), make);
+  const QrOperand z = qr_operand_of(qr_operand_specs(q, sides), make);
+  const QrOperand square = qr_operand_of(explicit_q_operand_specs(q), make);
   const Matrix<double> solution = right_hand_sides(q.r, sides);
   std::vector<Matrix<double>> all{a,   r,   x,     y,        q.a,        q.t,
                                   q.r, z.x, z.top, square.x, square.top, solution};
