@@ -23,24 +23,42 @@ TaskOptions piece_options(const Matrix<double>& a, TileColumn c, int step) {
   return options;
 }
 
-/// r(i, d) -= l(i, c) l(j, c)^T, where j is the row of d's diagonal tile.
-TaskStream::Room update(const TileWalk::Task& task, const Matrix<double>& r,
-                        const Matrix<double>& l, TileColumn c, const ColumnGroups& groups) {
-  const TileLayout& layout = r.layout();
-  const TileRow i = task.row;
-  const TileColumn d = task.column;
-  const TileRow j = layout.diagonal_row(d);
-  const std::int64_t offset = layout.offset_in_wide(d);
-  TaskOptions options;
-  options.priority =
-      column_priority(layout.tile_columns(), groups[static_cast<std::size_t>(d.value())], 0);
-  if (i == j) {
-    options.parameters = KernelParameters(kernel::PieceParameters{offset});
-    return task.insert(kernel::syrk, options, read_write(r(i, d)), read(l(i, c)));
+/// r(i, d) -= l(i, c) l(j, c)^T with column c of l, where j is the row of d's diagonal tile.
+class Update {
+ public:
+  Update(const Matrix<double>& r, const Matrix<double>& l, TileColumn c, const ColumnGroups& groups)
+      : r_(r), l_(l), c_(c), groups_(groups) {}
+
+  [[nodiscard]] TaskStream::Room insert(const TileWalk::Task& task) {
+    const TileRow i = task.row;
+    if (task.column != d_) begin_column(task.column);
+    if (i == j_) {
+      options_.parameters = KernelParameters(kernel::PieceParameters{offset_});
+      return task.insert(kernel::syrk, options_, read_write(r_(i, d_)), read(l_(i, c_)));
+    }
+    options_.parameters = KernelParameters(kernel::UpdateParameters{offset_});
+    return task.insert(kernel::gsmm, options_, read_write(r_(i, d_)), read(l_(i, c_)),
+                       read(l_(j_, c_)));
   }
-  options.parameters = KernelParameters(kernel::UpdateParameters{offset});
-  return task.insert(kernel::gsmm, options, read_write(r(i, d)), read(l(i, c)), read(l(j, c)));
-}
+
+ private:
+  void begin_column(TileColumn d) {
+    d_ = d;
+    j_ = r_.layout().diagonal_row(d);
+    offset_ = r_.layout().offset_in_wide(d);
+    options_.priority = column_priority(r_.layout().tile_columns(),
+                                        groups_[static_cast<std::size_t>(d.value())], 0);
+  }
+
+  const Matrix<double>& r_;
+  const Matrix<double>& l_;
+  TileColumn c_;
+  const ColumnGroups& groups_;
+  TileColumn d_{-1};
+  TileRow j_;
+  std::int64_t offset_ = 0;
+  TaskOptions options_;
+};
 
 /// 001 section 3.1. `inverses`: inverse blocks of the remainders' diagonal tiles, which devices
 /// factorize, turn the divisions into products.
@@ -75,10 +93,9 @@ Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<doub
         co_await task.insert(kernel::trsm, options, read_write(a(task.row, c)), read(a(k, c)));
       }
     }
-    for (TileRow i = k + 1; i < layout.end_row(); ++i) {
-      walk.broadcast(a(i, c), {walk.row_of(trailing, i), walk.column_of(trailing, i)});
-    }
-    for (const auto task : walk.over(trailing)) co_await update(task, a, a, c, groups);
+    walk.broadcast_column(a, c, k + 1, trailing);
+    Update update(a, a, c, groups);
+    for (const auto task : walk.over(trailing)) co_await update.insert(task);
   }
 }
 
@@ -90,11 +107,9 @@ Program subtract(TaskStream& tasks, Matrix<double> r, Matrix<double> l, ColumnGr
   for (TileColumn c{0}; c < layout.end_column(); ++c) {
     const TileRow k = layout.diagonal_row(c);
     const TileRange updated = walk.trailing(k, c);
-    for (TileRow i = k; i < layout.end_row(); ++i) {
-      walk.broadcast(read(l(i, c), Version{0}),
-                     {walk.row_of(updated, i), walk.column_of(updated, i)});
-    }
-    for (const auto task : walk.over(updated)) co_await update(task, r, l, c, groups);
+    walk.broadcast_column(l, c, k, updated, Version{0});
+    Update update(r, l, c, groups);
+    for (const auto task : walk.over(updated)) co_await update.insert(task);
   }
 }
 

@@ -15,8 +15,18 @@ class OwnTiles {
  public:
   OwnTiles(const Matrix<double>& a, NodeId node);
 
-  [[nodiscard]] const TileLayout& layout() const { return layout_; }
   [[nodiscard]] const OwnPart& part() const { return part_; }
+  [[nodiscard]] TileRow end_row() const { return end_row_; }
+  [[nodiscard]] TileColumn end_column() const { return begins_.back(); }
+  // As in TileLayout, without a division.
+  [[nodiscard]] WideColumn wide_of(TileColumn c) const {
+    return wides_[static_cast<std::size_t>(c.value())];
+  }
+  /// The last wide column ends where those behind it begin.
+  [[nodiscard]] TileColumn wide_begin(WideColumn j) const {
+    const auto at = static_cast<std::size_t>(j.value());
+    return at < begins_.size() ? begins_[at] : begins_.back();
+  }
 
   /// The first row of the range that is stored in wide column j.
   [[nodiscard]] TileRow first_row(const TileRange& range, WideColumn j) const;
@@ -28,28 +38,31 @@ class OwnTiles {
   struct Position {
     TileColumn column;
     TileRow row;
-    TileRow row_end;  ///< of the range
   };
-  [[nodiscard]] Position first(const TileRange& range) const;
+  [[nodiscard]] Position first(const TileRange& range) const {
+    return first_from(range, range.column_begin);
+  }
   /// Downwards, then to the next own column.
   void advance(const TileRange& range, Position& at) const;
 
  private:
   [[nodiscard]] Position first_from(const TileRange& range, TileColumn column) const;
 
-  TileLayout layout_;
   OwnPart part_;
   bool is_lower_;
+  TileRow end_row_;
+  std::vector<WideColumn> wides_;   ///< of each tile column
+  std::vector<TileColumn> begins_;  ///< of each wide column, and the end
 };
 
 /// Counts the tasks of a sequential program that have written each tile.
 class WriteCounts {
  public:
-  explicit WriteCounts(const TileLayout& layout)
-      : columns_(static_cast<std::size_t>(layout.tile_columns())) {}
+  explicit WriteCounts(const OwnTiles& tiles)
+      : whole_(static_cast<std::size_t>(tiles.end_column().value())), parts_(whole_.size()) {}
 
-  /// One more for rows [begin, end) of a column.
-  void add(TileColumn column, TileRow begin, TileRow end);
+  /// One more for each tile of the range.
+  void add(const OwnTiles& tiles, const TileRange& range);
   [[nodiscard]] Version of(TileRow row, TileColumn column) const;
 
  private:
@@ -58,7 +71,8 @@ class WriteCounts {
     TileRow end;
     std::int32_t count;
   };
-  std::vector<std::vector<Rows>> columns_;
+  std::vector<std::int32_t> whole_;       ///< tasks on all tiles of each column
+  std::vector<std::vector<Rows>> parts_;  ///< tasks on some of its tiles
 };
 
 }  // namespace heddle

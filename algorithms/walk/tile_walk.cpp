@@ -25,15 +25,13 @@ struct Source {
   TileRange last;
 };
 
-/// Task (row, column) is the first on its node that reads this node's tile.
+/// Task (row, column) is the first on its node that reads a tile of this node.
 struct Announcement {
   TileColumn column;
   TileRow row;
-  Access access;
+  std::size_t sent;  ///< where State::sent has the tile
 
-  friend bool operator<(const Announcement& a, const Announcement& b) {
-    return std::tie(a.column, a.row) < std::tie(b.column, b.row);
-  }
+  friend auto operator<=>(const Announcement&, const Announcement&) = default;
 };
 
 struct TileHash {
@@ -56,6 +54,7 @@ struct TileWalk::State {
   WriteCounts writes;
   std::vector<Source> sources;
   FlatMap<TileId, Version, TileHash> versions;  ///< of sources on other nodes
+  std::vector<Access> sent;                     ///< tiles that due and pending announce
   std::vector<Announcement> pending;            ///< for ranges that are walked later
 
   // The walk over one range.
@@ -69,11 +68,11 @@ struct TileWalk::State {
         matrix(a.id()),
         tiles(a, stream.node()),
         is_alone(a.distribution().node_count() == 1),
-        writes(a.layout()) {}
+        writes(tiles) {}
 
   [[nodiscard]] Access with_version(Access access) const;
   void announce_to(const TileRange& readers, std::span<const TileRange> earlier,
-                   const Access& tile);
+                   std::size_t sent_tile);
   void begin(const TileRange& wanted);
   void finish();
   [[nodiscard]] bool is_valid() const;
@@ -85,19 +84,17 @@ TileWalk::TileWalk(TaskStream& tasks, const Matrix<double>& a)
 TileWalk::~TileWalk() = default;
 
 TileRange TileWalk::column(TileColumn c, TileRow from) const {
-  return {from, state_->tiles.layout().end_row(), c, c + 1};
+  return {from, state_->tiles.end_row(), c, c + 1};
 }
 
 TileRange TileWalk::trailing(TileRow from, TileColumn first) const {
-  const TileLayout& layout = state_->tiles.layout();
-  return {from, layout.end_row(), first, layout.end_column()};
+  return {from, state_->tiles.end_row(), first, state_->tiles.end_column()};
 }
 
 TileRange TileWalk::column_of(const TileRange& range, TileRow i) const {
-  const TileLayout& layout = state_->tiles.layout();
-  const WideColumn j = layout.diagonal_wide(i);
-  return {range.row_begin, range.row_end, std::max(range.column_begin, layout.wide_begin(j)),
-          std::min(range.column_end, layout.wide_begin(j + 1))};
+  const WideColumn j{i.value()};
+  return {range.row_begin, range.row_end, std::max(range.column_begin, state_->tiles.wide_begin(j)),
+          std::min(range.column_end, state_->tiles.wide_begin(j + 1))};
 }
 
 void TileWalk::broadcast(const Access& tile, std::initializer_list<TileRange> readers) {
@@ -119,22 +116,38 @@ void TileWalk::broadcast(const Access& tile, std::initializer_list<TileRange> re
     s.versions[source.tile] = source.version;
     return;
   }
+  s.sent.push_back(source);
   for (const TileRange* range = readers.begin(); range != readers.end(); ++range) {
-    if (!s.tiles.is_empty(*range)) s.announce_to(*range, {readers.begin(), range}, source);
+    if (!s.tiles.is_empty(*range))
+      s.announce_to(*range, {readers.begin(), range}, s.sent.size() - 1);
+  }
+}
+
+void TileWalk::broadcast_column(const Matrix<double>& l, TileColumn c, TileRow from,
+                                const TileRange& readers, Version version) {
+  const OwnPart& part = state_->tiles.part();
+  // A node has or reads the tiles of its own rows, and those whose row meets the diagonal in one of
+  // its own columns.
+  TileRow in_row = part.first_row(from);
+  TileRow in_column{part.first_wide(WideColumn{from.value()}).value()};
+  for (TileRow i = std::min(in_row, in_column); i < state_->tiles.end_row();
+       i = std::min(in_row, in_column)) {
+    broadcast(read(l(i, c), version), {row_of(readers, i), column_of(readers, i)});
+    if (i == in_row) in_row = in_row + part.grid_rows;
+    if (i == in_column) in_column = in_column + part.grid_columns;
   }
 }
 
 /// Finds the first task of each other node: the grid comes round once in the first wide columns,
 /// and in each of these once in the first rows.
 void TileWalk::State::announce_to(const TileRange& readers, std::span<const TileRange> earlier,
-                                  const Access& tile) {
-  const TileLayout& layout = tiles.layout();
+                                  std::size_t sent_tile) {
   const OwnPart& part = tiles.part();
-  const WideColumn first = layout.wide_of(readers.column_begin);
+  const WideColumn first = tiles.wide_of(readers.column_begin);
   const WideColumn end =
-      std::min(layout.wide_of(readers.column_end - 1) + 1, first + part.grid_columns);
+      std::min(tiles.wide_of(readers.column_end - 1) + 1, first + part.grid_columns);
   for (WideColumn j = first; j < end; ++j) {
-    const TileColumn column = std::max(layout.wide_begin(j), readers.column_begin);
+    const TileColumn column = std::max(tiles.wide_begin(j), readers.column_begin);
     const TileRow top = tiles.first_row(readers, j);
     const TileRow bottom = std::min(readers.row_end, top + part.grid_rows);
     for (TileRow i = top; i < bottom; ++i) {
@@ -142,7 +155,7 @@ void TileWalk::State::announce_to(const TileRange& readers, std::span<const Tile
           std::any_of(earlier.begin(), earlier.end(),
                       [&](const TileRange& r) { return r.contains(i, column); });
       if (is_announced || (part.has_row(i) && part.has_wide(j))) continue;
-      pending.push_back({column, i, tile});
+      pending.push_back({column, i, sent_tile});
     }
   }
 }
@@ -159,13 +172,12 @@ void TileWalk::State::begin(const TileRange& wanted) {
   own = tiles.first(range);
   due.clear();
   next_due = 0;
-  if (pending.empty()) return;
-  const auto later = std::stable_partition(
-      pending.begin(), pending.end(),
-      [&](const Announcement& a) { return !range.contains(a.row, a.column); });
-  due.assign(later, pending.end());
-  pending.erase(later, pending.end());
-  std::stable_sort(due.begin(), due.end());
+  std::erase_if(pending, [&](const Announcement& a) {
+    if (!range.contains(a.row, a.column)) return false;
+    due.push_back(a);
+    return true;
+  });
+  std::sort(due.begin(), due.end());
   HEDDLE_DEBUG(is_valid());
 }
 
@@ -212,9 +224,8 @@ void TileWalk::State::finish() {
     return true;
   });
   if (is_alone) return;
-  for (TileColumn c = range.column_begin; c < range.column_end; ++c) {
-    writes.add(c, tiles.first_row(range, tiles.layout().wide_of(c)), range.row_end);
-  }
+  if (pending.empty()) sent.clear();
+  writes.add(tiles, range);
 }
 
 /// The access to a tile as it is now.
@@ -223,7 +234,7 @@ Access TileWalk::State::with_version(Access access) const {
   require(access.tile.matrix == matrix,
           "TileWalk::broadcast: tile {} of matrix {} needs its version", access.tile.index,
           access.tile.matrix.value());
-  const std::int32_t rows = tiles.layout().tile_rows();
+  const std::int32_t rows = tiles.end_row().value();
   access.version =
       writes.of(TileRow{access.tile.index % rows}, TileColumn{access.tile.index / rows});
   return access;
@@ -232,14 +243,15 @@ Access TileWalk::State::with_version(Access access) const {
 TaskStream::Room TileWalk::insert(const Kernel& kernel, const TaskOptions& options,
                                   std::span<Access> accesses) {
   State& s = *state_;
-  const TileId tile{s.matrix, row_.value() + column_.value() * s.tiles.layout().tile_rows()};
+  const TileId tile{s.matrix, row_.value() + column_.value() * s.tiles.end_row().value()};
   require(turn_ != Turn::none && !is_inserted_ && !accesses.empty() &&
               accesses.front().mode != AccessMode::read && accesses.front().tile == tile,
           "TileWalk: tile ({}, {}) takes one task, whose first access writes it; '{}' is not that",
           row_.value(), column_.value(), kernel.name);
   is_inserted_ = true;
   if (turn_ == Turn::announcement) {
-    return s.tasks.announce(s.due[s.next_due].access, accesses.front().home.node, options.priority);
+    return s.tasks.announce(s.sent[s.due[s.next_due].sent], accesses.front().home.node,
+                            options.priority);
   }
   for (Access& access : accesses) {
     if (access.home.node == s.tasks.node() || access.version != protocol::count_here) continue;
@@ -256,8 +268,8 @@ TaskStream::Room TileWalk::insert(const Kernel& kernel, const TaskOptions& optio
 
 bool TileWalk::State::is_valid() const {
   const auto is_sent = [&](const Announcement& a) {
-    const WideColumn wide = tiles.layout().wide_of(a.column);
-    return a.access.home.node == tasks.node() &&
+    const WideColumn wide = tiles.wide_of(a.column);
+    return sent[a.sent].home.node == tasks.node() &&
            !(tiles.part().has_row(a.row) && tiles.part().has_wide(wide));
   };
   return next_due <= due.size() && std::is_sorted(due.begin(), due.end()) &&

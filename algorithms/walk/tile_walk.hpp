@@ -51,6 +51,10 @@ class TileWalk {
   void broadcast(const TileRef& tile, std::initializer_list<TileRange> readers) {
     broadcast(read(tile), readers);
   }
+  /// Tile (i, c) of `l` to row i and column i of `readers`, for each row i from `from` on: as
+  /// broadcast() for each of them, but at the cost of this node's part.
+  void broadcast_column(const Matrix<double>& l, TileColumn c, TileRow from,
+                        const TileRange& readers, Version version = protocol::count_here);
 
   /// A task that concerns this node: it writes a tile of this node, or is the first on its node
   /// that reads one.
