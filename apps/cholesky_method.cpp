@@ -5,7 +5,7 @@
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
-#include "algorithms/io/measures.hpp"
+#include "algorithms/reductions/measures.hpp"
 #include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "apps/method.hpp"

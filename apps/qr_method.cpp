@@ -5,10 +5,10 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
-#include "algorithms/io/measures.hpp"
 #include "algorithms/qr/layout.hpp"
 #include "algorithms/qr/measures.hpp"
 #include "algorithms/qr/qr.hpp"
+#include "algorithms/reductions/measures.hpp"
 #include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "apps/method.hpp"
@@ -77,7 +77,7 @@ class QrMethod final : public Method {
       u.held.push_back({*q.pair_t, Use::matrix});
     }
     u.factorization = qr(q);
-    const QrSides b = qr_sides_of(qr_sides_specs(q, problem_.sides()), shadow);
+    const QrOperand b = qr_operand_of(qr_operand_specs(q, problem_.sides()), shadow);
     const Matrix<double> x = shadow(right_hand_sides_spec(q.r, problem_.sides()));
     if (problem_.has_sides()) {
       for (const Matrix<double>& m : {b.x, b.top, x}) u.held.push_back({m, Use::sides});
@@ -85,7 +85,7 @@ class QrMethod final : public Method {
       u.others.push_back(solve_upper(q.r, x, b.top));
     }
     if (!needs_copy()) return u;
-    const QrSides copy = qr_sides_of(explicit_q_sides_specs(q), shadow);
+    const QrOperand copy = qr_operand_of(explicit_q_operand_specs(q), shadow);
     u.held.push_back({copy.x, Use::copy});
     u.held.push_back({copy.top, Use::copy});
     u.others.push_back(apply_q_to_triangle(q, copy));
@@ -109,7 +109,7 @@ class QrMethod final : public Method {
     read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name());
     if (!problem_.has_sides()) return;
     together(node_, [&] {
-      b_ = qr_sides(*q_, problem_.sides());
+      b_ = qr_operand(*q_, problem_.sides());
       x_ = right_hand_sides(q_->r, problem_.sides());
       static_cast<void>(problem_.right_hand_sides());
     });
@@ -190,7 +190,7 @@ class QrMethod final : public Method {
   /// copy := Q [top; 0].
   void apply_to(Matrix<double>& copy, const Matrix<double>& top) {
     copy.fill([](std::int64_t, std::int64_t) { return 0.0; });
-    run_job(node_, apply_q_to_triangle(*q_, {copy, top, q_->moving}));
+    run_job(node_, apply_q_to_triangle(*q_, {copy, top, q_->traveling_r}));
   }
   void make_q(Matrix<double>& copy) {
     std::optional<Matrix<double>> identity;
@@ -226,7 +226,7 @@ class QrMethod final : public Method {
   Problem& problem_;
   QrCut cut_;
   std::optional<QrMatrix> q_;
-  std::optional<QrSides> b_;         ///< right-hand sides, then Q^T b
+  std::optional<QrOperand> b_;       ///< right-hand sides, then Q^T b
   std::optional<Matrix<double>> x_;  ///< the solution
 };
 

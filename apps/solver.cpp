@@ -12,7 +12,7 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_write.hpp"
-#include "algorithms/io/measures.hpp"
+#include "algorithms/reductions/measures.hpp"
 #include "apps/command.hpp"
 #include "apps/gemm_rate.hpp"
 #include "base/units.hpp"

@@ -73,6 +73,9 @@ using TileRow = Index<struct TileRowTag, std::int32_t>;
 /// Column of tiles (strip piece or remainder) in a whole matrix.
 using TileColumn = Index<struct TileColumnTag, std::int32_t>;
 
+/// Wide column of a whole matrix: as many tile columns as it is cut into (TileLayout).
+using WideColumn = Index<struct WideColumnTag, std::int32_t>;
+
 /// Row or column of elements in a whole matrix.
 using GlobalRow = Index<struct GlobalRowTag, std::int64_t>;
 using GlobalColumn = Index<struct GlobalColumnTag, std::int64_t>;

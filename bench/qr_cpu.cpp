@@ -10,10 +10,10 @@
 #include <memory>
 #include <string>
 
-#include "algorithms/io/measures.hpp"
 #include "algorithms/qr/layout.hpp"
 #include "algorithms/qr/measures.hpp"
 #include "algorithms/qr/qr.hpp"
+#include "algorithms/reductions/measures.hpp"
 #include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
 
@@ -35,10 +35,10 @@ double element(std::int64_t i, std::int64_t j) {
 /// |A - Q R| and |I - Q^T Q|, scaled as the report of a run has them. Leaves Q in a matrix like A.
 int check(const QrMatrix& q, Node& node) {
   const auto m = static_cast<double>(q.a.rows());
-  QrSides x = explicit_q_sides(q);
+  QrOperand x = explicit_q_operand(q);
   const auto apply_to = [&](const Matrix<double>& top) {
     x.x.fill([](std::int64_t, std::int64_t) { return 0.0; });
-    node.submit(apply_q_to_triangle(q, {x.x, top, x.moving})).wait();
+    node.submit(apply_q_to_triangle(q, {x.x, top, x.traveling})).wait();
   };
   apply_to(q.r);
   Matrix<double> a = node.matrix<double>(q.a.state()->spec);

@@ -47,7 +47,7 @@ struct Deviation {
 
 Deviation deviation(const QrMatrix& q, const Columns& x, const Columns& expected, Node& node) {
   const auto m = static_cast<double>(q.a.rows());
-  const QrSides sides = qr_sides(q, Columns::count);
+  const QrOperand sides = qr_operand(q, Columns::count);
   const auto apply = [&](const JobSpec& job) {
     if (node.submit(job).wait().status != JobResult::Status::done) {
       throw Error(ErrorCode::internal, "a product with Q ended without a result\n");

@@ -22,10 +22,10 @@ std::int64_t TileLayout::row_count(TileRow i) const {
   return std::min(tile, rows - row_begin(i));
 }
 
-TileColumn TileLayout::wide_begin(std::int32_t wide_column) const {
+TileColumn TileLayout::wide_begin(WideColumn wide_column) const {
   // Only the end lies behind the last column, which may have fewer pieces than the others.
-  const bool is_there = wide_column * wide_width() < columns;
-  return TileColumn{is_there ? wide_column * pieces_per_wide() : tile_columns()};
+  const bool is_there = wide_column.value() * wide_width() < columns;
+  return TileColumn{is_there ? wide_column.value() * pieces_per_wide() : tile_columns()};
 }
 
 std::int64_t TileLayout::offset_in_wide(TileColumn c) const {
@@ -33,7 +33,7 @@ std::int64_t TileLayout::offset_in_wide(TileColumn c) const {
 }
 
 std::int64_t TileLayout::column_begin(TileColumn c) const {
-  return wide_of(c) * wide_width() + offset_in_wide(c);
+  return wide_of(c).value() * wide_width() + offset_in_wide(c);
 }
 
 std::int64_t TileLayout::column_count(TileColumn c) const {
@@ -53,10 +53,10 @@ void check_tile_count(const TileLayout& layout) {
 }
 
 Location Distribution::home(const TileLayout& layout, TileRow i, TileColumn c) const {
-  const std::int32_t wide = layout.wide_of(c);
+  const WideColumn wide = layout.wide_of(c);
   const bool on_device = devices > 0 && layout.is_remainder(c);
-  return {node(i.value(), wide),
-          on_device ? PlaceId{1 + wide / grid_columns % devices} : host_place};
+  return {node(i, wide),
+          on_device ? PlaceId{1 + wide.value() / grid_columns % devices} : host_place};
 }
 
 }  // namespace heddle

@@ -50,13 +50,22 @@ struct TileLayout {
   }
   [[nodiscard]] std::int32_t tile_columns() const;
 
+  [[nodiscard]] TileRow end_row() const { return TileRow{tile_rows()}; }
+  [[nodiscard]] WideColumn end_wide() const { return WideColumn{wide_columns()}; }
+  [[nodiscard]] TileColumn end_column() const { return TileColumn{tile_columns()}; }
+
   [[nodiscard]] std::int64_t row_begin(TileRow i) const { return i.value() * tile; }
   [[nodiscard]] std::int64_t row_count(TileRow i) const;
 
-  [[nodiscard]] std::int32_t wide_of(TileColumn c) const { return c.value() / pieces_per_wide(); }
+  [[nodiscard]] WideColumn wide_of(TileColumn c) const {
+    return WideColumn{c.value() / pieces_per_wide()};
+  }
   [[nodiscard]] std::int32_t piece_of(TileColumn c) const { return c.value() % pieces_per_wide(); }
-  /// First tile column of a wide column; `wide_columns()` gives the end.
-  [[nodiscard]] TileColumn wide_begin(std::int32_t wide_column) const;
+  /// First tile column of a wide column; `end_wide()` gives the end.
+  [[nodiscard]] TileColumn wide_begin(WideColumn wide_column) const;
+  /// With square tiles, the tile row and the wide column that meet in a diagonal tile.
+  [[nodiscard]] TileRow diagonal_row(TileColumn c) const { return TileRow{wide_of(c).value()}; }
+  [[nodiscard]] WideColumn diagonal_wide(TileRow i) const { return WideColumn{i.value()}; }
   /// True when the piece is the part of its wide column that a device keeps.
   [[nodiscard]] bool is_remainder(TileColumn c) const {
     return piece_of(c) == (strip > 0 ? static_cast<std::int32_t>(strip / small) : 0);
@@ -85,8 +94,8 @@ struct Distribution {
   std::int32_t row_group = 1;  ///< tile rows that stay together: those that lie in one tall tile
 
   [[nodiscard]] std::int32_t node_count() const { return grid_rows * grid_columns; }
-  [[nodiscard]] NodeId node(std::int32_t tile_row, std::int32_t wide_column) const {
-    return NodeId{tile_row / row_group % grid_rows * grid_columns + wide_column % grid_columns};
+  [[nodiscard]] NodeId node(TileRow i, WideColumn j) const {
+    return NodeId{i.value() / row_group % grid_rows * grid_columns + j.value() % grid_columns};
   }
   [[nodiscard]] Location home(const TileLayout& layout, TileRow i, TileColumn c) const;
 

@@ -82,9 +82,10 @@ Location Matrix<double>::home(TileRow i, TileColumn c) const {
     case Dealing::cyclic:
       break;
     case Dealing::transposed:
-      return {spec.distribution.node(spec.layout.wide_of(c), i.value()), host_place};
+      return {spec.distribution.node(spec.layout.diagonal_row(c), spec.layout.diagonal_wide(i)),
+              host_place};
     case Dealing::diagonal:
-      return {spec.distribution.node(i.value(), i.value()), host_place};
+      return {spec.distribution.node(i, spec.layout.diagonal_wide(i)), host_place};
   }
   return spec.distribution.home(spec.layout, i, c);
 }

@@ -91,9 +91,9 @@ class Matrix<double> {
       case Storage::full:
         break;
       case Storage::lower:
-        return i.value() >= layout().wide_of(c);
+        return i >= layout().diagonal_row(c);
       case Storage::upper:
-        return i.value() <= layout().wide_of(c);
+        return i <= layout().diagonal_row(c);
     }
     return true;
   }

@@ -254,7 +254,8 @@ Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_
       if (wrapped != nullptr) {
         const std::int64_t row = i.value() / spec.distribution.grid_rows * l.tile;
         const std::int64_t column =
-            l.wide_of(c) / spec.distribution.grid_columns * l.wide_width() + l.offset_in_wide(c);
+            l.wide_of(c).value() / spec.distribution.grid_columns * l.wide_width() +
+            l.offset_in_wide(c);
         table.wrapped.push_back(local ? wrapped + row + column * leading : nullptr);
       }
       table.is_local.push_back(local);

@@ -7,7 +7,7 @@
 #include <limits>
 #include <mutex>
 
-#include "base/assert.hpp"
+#include "base/require.hpp"
 
 namespace heddle {
 
@@ -70,7 +70,7 @@ void agree(Node& node, const std::optional<Error>& mine, std::vector<double> ord
   bool leads = mine.has_value();
   double winner = nobody;
   for (const double key : order) {
-    HEDDLE_CHECK(!std::isnan(key), "key {}", key);
+    require(!std::isnan(key), "agree: a key of the order is not a number");
     winner = reduce(node, leads ? key : nobody, Reduction::minimum);
     if (winner == nobody) return;
     leads = leads && key == winner;

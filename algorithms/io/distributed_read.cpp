@@ -9,7 +9,7 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/matrix/mtx_text.hpp"
-#include "base/assert.hpp"
+#include "base/require.hpp"
 
 namespace heddle {
 namespace {
@@ -112,7 +112,7 @@ WantedRows wanted_of_tiles(const Matrix<double>& matrix) {
                                                      std::vector<RowRange>& ranges) {
     const TileLayout& layout = matrix.layout();
     // All pieces of a wide column are on the same node.
-    const auto wide = static_cast<std::int32_t>(column.value() / layout.wide_width());
+    const WideColumn wide{static_cast<std::int32_t>(column.value() / layout.wide_width())};
     const TileColumn c = layout.wide_begin(wide);
     for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
       if (!matrix.stores(i, c) || matrix.home(i, c).node != me) continue;
@@ -145,8 +145,11 @@ void prepare_together(Node& node, MatrixSource& source, const WantedRows& wanted
 
 void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,
                     const std::string& name) {
-  HEDDLE_CHECK(source.rows() == a.rows() && source.columns() == a.columns() &&
-               a.storage() == Storage::lower);
+  require(source.rows() == a.rows() && source.columns() == a.columns() && a.rows() == a.columns() &&
+              a.storage() == Storage::lower,
+          "read_symmetric: {} is {} x {}, the matrix is {} x {}; it must be as large, square, and "
+          "have Storage::lower",
+          name, source.rows(), source.columns(), a.rows(), a.columns());
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
   visit_together(
@@ -159,7 +162,7 @@ void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checke
           findings->add(find_non_finite(tile, row, column));
           if (!source.is_symmetric()) check_mirror(source, tile, row, column, *findings);
         }
-        if (i.value() == layout.wide_of(c)) clear_above_diagonal(tile, row, column);
+        if (i == layout.diagonal_row(c)) clear_above_diagonal(tile, row, column);
       });
   if (!check) return;
   agree_on_non_finite(a.node(), *findings, name);
@@ -168,7 +171,9 @@ void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checke
 
 void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked checked,
                 const std::string& name) {
-  HEDDLE_CHECK(source.rows() == matrix.rows() && source.columns() == matrix.columns());
+  require(source.rows() == matrix.rows() && source.columns() == matrix.columns(),
+          "read_tiles: {} is {} x {}, the matrix is {} x {}; it must be as large", name,
+          source.rows(), source.columns(), matrix.rows(), matrix.columns());
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
   visit_together(

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/assert.hpp"
+#include "base/require.hpp"
 
 namespace heddle {
 
@@ -21,20 +21,23 @@ void append(std::vector<RowRange>& ranges, std::int64_t begin, std::int64_t end)
 
 WantedRows wanted_by_node(const TileLayout& layout, const Distribution& distribution, NodeId node,
                           WantedPart part) {
-  HEDDLE_CHECK(layout.is_valid(), "{} x {}, tile {}", layout.rows, layout.columns, layout.tile);
-  HEDDLE_CHECK(part == WantedPart::all_tiles || layout.rows == layout.columns, "{} x {}",
-               layout.rows, layout.columns);
+  require(layout.is_valid(), "wanted_by_node: {} x {} in tiles of {} is no layout", layout.rows,
+          layout.columns, layout.tile);
+  require(part == WantedPart::all_tiles || layout.rows == layout.columns,
+          "wanted_by_node: the lower tiles of {} x {}; the matrix must be square", layout.rows,
+          layout.columns);
   return [layout, distribution, node, part](GlobalColumn column, std::vector<RowRange>& ranges) {
-    const auto wide = static_cast<std::int32_t>(column.value() / layout.tile);
+    const WideColumn wide{static_cast<std::int32_t>(column.value() / layout.tile)};
+    const TileRow diagonal{wide.value()};
     const bool mirrors = part == WantedPart::lower_tiles_and_mirrors;
-    const std::int32_t first = part == WantedPart::lower_tiles ? wide : 0;
-    for (std::int32_t i = first; i < layout.tile_rows(); ++i) {
-      // Above the diagonal, block (i, wide) is the mirror of tile (wide, i).
-      const bool is_mirror = mirrors && i < wide;
-      const NodeId owner = is_mirror ? distribution.node(wide, i) : distribution.node(i, wide);
+    for (TileRow i = part == WantedPart::lower_tiles ? diagonal : TileRow{0}; i < layout.end_row();
+         ++i) {
+      // Block (i, wide) above the diagonal is the mirror of the tile in row `diagonal`.
+      const bool is_mirror = mirrors && i < diagonal;
+      const NodeId owner = is_mirror ? distribution.node(diagonal, layout.diagonal_wide(i))
+                                     : distribution.node(i, wide);
       if (owner != node) continue;
-      const std::int64_t begin = layout.row_begin(TileRow{i});
-      append(ranges, begin, begin + layout.row_count(TileRow{i}));
+      append(ranges, layout.row_begin(i), layout.row_begin(i) + layout.row_count(i));
     }
   };
 }
@@ -42,20 +45,24 @@ WantedRows wanted_by_node(const TileLayout& layout, const Distribution& distribu
 void MatrixSource::prepare(const WantedRows& /*wanted*/) {}
 
 void MatrixSource::read(GlobalRow row, GlobalColumn column, TileView out) const {
-  HEDDLE_CHECK(row.value() >= 0 && out.rows >= 0 && out.rows <= rows_ - row.value(),
-               "rows {} + {} of {}", row.value(), out.rows, rows_);
-  HEDDLE_CHECK(column.value() >= 0 && out.columns >= 0 && out.columns <= columns_ - column.value(),
-               "columns {} + {} of {}", column.value(), out.columns, columns_);
+  require(row.value() >= 0 && out.rows >= 0 && out.rows <= rows_ - row.value() &&
+              column.value() >= 0 && out.columns >= 0 && out.columns <= columns_ - column.value(),
+          "MatrixSource::read: {} x {} from ({}, {}) on; the matrix is {} x {}", out.rows,
+          out.columns, row.value(), column.value(), rows_, columns_);
   if (out.rows == 0 || out.columns == 0) return;
-  HEDDLE_CHECK(out.data != nullptr && out.leading >= out.rows, "leading {}, rows {}", out.leading,
-               out.rows);
+  require(
+      out.data != nullptr && out.leading >= out.rows,
+      "MatrixSource::read: {} rows into {} memory with a leading dimension of {}, which must be "
+      "as large",
+      out.rows, out.data == nullptr ? "no" : "given", out.leading);
   read_block(row, column, out);
 }
 
 void MatrixSource::read_diagonal(std::int64_t begin, std::span<double> out) const {
   const std::int64_t length = std::min(rows_, columns_);
-  HEDDLE_CHECK(begin >= 0 && std::ssize(out) <= length - begin, "{} + {} of {}", begin, out.size(),
-               length);
+  require(begin >= 0 && std::ssize(out) <= length - begin,
+          "MatrixSource::read_diagonal: {} elements from {} on; the diagonal has {}", out.size(),
+          begin, length);
   if (!out.empty()) read_diagonal_part(begin, out);
 }
 

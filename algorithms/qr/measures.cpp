@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
-#include "algorithms/io/measures.hpp"
+#include "algorithms/reductions/measures.hpp"
 #include "algorithms/solve/products.hpp"
 #include "base/error.hpp"
+#include "base/require.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -21,7 +22,7 @@ std::vector<double> diagonal_of(const QrMatrix& q) {
       std::make_shared<std::vector<double>>(static_cast<std::size_t>(q.r.columns()), 0.0);
   Matrix<double> r = q.r;
   r.for_each_tile([values, layout = r.layout()](TileRow i, TileColumn c, TileView tile) {
-    if (i.value() != layout.wide_of(c)) return;
+    if (i != layout.diagonal_row(c)) return;
     for (std::int64_t j = 0; j < tile.columns; ++j) {
       (*values)[static_cast<std::size_t>(layout.column_begin(c) + j)] =
           std::abs(tile(layout.offset_in_wide(c) + j, j));
@@ -51,6 +52,8 @@ std::optional<DependentColumn> first_dependent_column(const QrMatrix& q) {
 }
 
 MatrixSpec columns_of_product_spec(const Matrix<double>& q, TileColumn c) {
+  require(TileColumn{0} <= c && c < q.layout().end_column(),
+          "columns_of_product_spec: tile column {} of {}", c.value(), q.layout().tile_columns());
   MatrixSpec spec;
   spec.rows = q.columns();
   spec.columns = q.layout().column_count(c);

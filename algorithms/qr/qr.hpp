@@ -23,7 +23,7 @@ struct QrMatrix {
   Matrix<double> a;  ///< A; after the factorization V, and what R was on and above the diagonal
   Matrix<double> t;  ///< T of each tall tile's panel: `inner` rows for each of a's tile rows
   Matrix<double> r;  ///< R: n x n in square tiles, those on and above the diagonal
-  Matrix<double> moving;  ///< temporary: the part of R that is on its way down a panel
+  Matrix<double> traveling_r;  ///< temporary: the part of R that is on its way down a panel
   std::int32_t virtual_tiles = 1;
   std::int32_t inner = 1;
   QrTree tree = QrTree::flat;
@@ -49,7 +49,7 @@ struct QrSpecs {
   MatrixSpec a;
   MatrixSpec t;
   MatrixSpec r;
-  MatrixSpec moving;
+  MatrixSpec traveling_r;
   MatrixSpec pair_v;  ///< binomial tree only, and pair_t
   MatrixSpec pair_t;
 };
@@ -63,7 +63,7 @@ template <class Make>
   QrMatrix q{.a = make(specs.a),
              .t = make(specs.t),
              .r = make(specs.r),
-             .moving = make(specs.moving),
+             .traveling_r = make(specs.traveling_r),
              .virtual_tiles = layout.virtual_tiles,
              .inner = layout.inner,
              .tree = layout.tree};
@@ -85,43 +85,43 @@ template <class Make>
 
 /// Columns that Q or Q^T is applied to: m x k in the tall tiles of A, and its first n rows in the
 /// tiles of R, which is where they are taken from or left.
-struct QrSides {
-  Matrix<double> x;       ///< m x k
-  Matrix<double> top;     ///< n x k
-  Matrix<double> moving;  ///< temporary
+struct QrOperand {
+  Matrix<double> x;          ///< m x k
+  Matrix<double> top;        ///< n x k
+  Matrix<double> traveling;  ///< temporary: rows on their way
 };
-struct QrSidesSpecs {
+struct QrOperandSpecs {
   MatrixSpec x;
   MatrixSpec top;
-  MatrixSpec moving;
+  MatrixSpec traveling;
 };
-[[nodiscard]] QrSidesSpecs qr_sides_specs(const QrMatrix& q, std::int64_t columns);
+[[nodiscard]] QrOperandSpecs qr_operand_specs(const QrMatrix& q, std::int64_t columns);
 
 template <class Make>
-[[nodiscard]] QrSides qr_sides_of(const QrSidesSpecs& specs, const Make& make) {
-  return {make(specs.x), make(specs.top), make(specs.moving)};
+[[nodiscard]] QrOperand qr_operand_of(const QrOperandSpecs& specs, const Make& make) {
+  return {make(specs.x), make(specs.top), make(specs.traveling)};
 }
 
 /// Makes the matrices; their content is undefined. Same order on all nodes.
-[[nodiscard]] QrSides qr_sides(const QrMatrix& q, std::int64_t columns);
+[[nodiscard]] QrOperand qr_operand(const QrMatrix& q, std::int64_t columns);
 
 /// The same for n columns that are cut and distributed as A itself: for Q as a matrix. `top` has
 /// only tiles on and above the diagonal.
-[[nodiscard]] QrSidesSpecs explicit_q_sides_specs(const QrMatrix& q);
-[[nodiscard]] QrSides explicit_q_sides(const QrMatrix& q);
+[[nodiscard]] QrOperandSpecs explicit_q_operand_specs(const QrMatrix& q);
+[[nodiscard]] QrOperand explicit_q_operand(const QrMatrix& q);
 
 /// x := Q^T x with the factored `q`. The first n rows of the result are in `top`, the others in x,
 /// whose rows above them are undefined.
-[[nodiscard]] JobSpec apply_q_transposed(const QrMatrix& q, const QrSides& x);
+[[nodiscard]] JobSpec apply_q_transposed(const QrMatrix& q, const QrOperand& x);
 
 /// x := Q x. The first n rows of the operand are taken from `top`, the others from x, whose rows
 /// above them are not read.
-[[nodiscard]] JobSpec apply_q(const QrMatrix& q, const QrSides& x);
+[[nodiscard]] JobSpec apply_q(const QrMatrix& q, const QrOperand& x);
 
-/// x := Q [top; 0] with an upper triangle `top`, for sides that explicit_q_sides() made and an x
+/// x := Q [top; 0] with an upper triangle `top`, for sides that explicit_q_operand() made and an x
 /// that is zero: with the identity the thin Q, with R what A was. As much work as the
 /// factorization.
-[[nodiscard]] JobSpec apply_q_to_triangle(const QrMatrix& q, const QrSides& x);
+[[nodiscard]] JobSpec apply_q_to_triangle(const QrMatrix& q, const QrOperand& x);
 
 /// 2 n^2 (m - n / 3): the standard count.
 [[nodiscard]] inline double qr_flops(double m, double n) {

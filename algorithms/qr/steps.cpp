@@ -6,42 +6,42 @@
 namespace heddle::qr_tree {
 namespace {
 
-Rows kept(std::int32_t tile) {
+Rows kept(TileRow tile) {
   return {tile, Rows::Slot::kept};
 }
-Rows carried(std::int32_t tile) {
+Rows carried(TileRow tile) {
   return {tile, Rows::Slot::carried};
 }
 
 /// What the top tile's leaf leaves: R only where nothing is below it. R's tile holds the rows of
 /// all panels of its width; if each began there, a panel would have to wait until the one before it
 /// has come home.
-Rows begin_of(std::int32_t top, std::int32_t rows) {
-  return top + 1 < rows ? kept(top) : Rows{top, Rows::Slot::r};
+Rows begin_of(TileRow top, TileRow end) {
+  return top + 1 < end ? kept(top) : Rows{top, Rows::Slot::r};
 }
 
-std::vector<Step> flat_steps(std::int32_t top, std::int32_t rows, Way way) {
-  Rows at = way == Way::down ? begin_of(top, rows) : Rows{top, Rows::Slot::r};
+std::vector<Step> flat_steps(TileRow top, TileRow end, Way way) {
+  Rows at = way == Way::down ? begin_of(top, end) : Rows{top, Rows::Slot::r};
   std::vector<Step> steps;
   if (way == Way::down) steps.push_back({Step::Kind::leaf, top, {}, {}, at});
-  for (std::int32_t k = top + 1; k < rows; ++k) {
-    const std::int32_t i = way == Way::up ? rows + top - k : k;
+  for (TileRow k = top + 1; k < end; ++k) {
+    const TileRow i = way == Way::up ? end - (k - top) : k;
     steps.push_back({Step::Kind::below, i, at, {}, kept(i)});
     at = kept(i);
   }
   if (way == Way::up) steps.push_back({Step::Kind::leaf, top, at, {}, {}});
-  if (way == Way::down && top + 1 < rows) steps.push_back({Step::Kind::home, top, at, {}, {}});
+  if (way == Way::down && top + 1 < end) steps.push_back({Step::Kind::home, top, at, {}, {}});
   return steps;
 }
 
 /// Writes the steps of a binomial tree and knows where each tile's rows are meanwhile.
 class BinomialTree {
  public:
-  BinomialTree(std::int32_t top, std::int32_t rows, bool has_short)
+  BinomialTree(TileRow top, TileRow end, bool has_short)
       : top_(top),
-        last_(rows - 1),
+        last_(end - 1),
         has_short_(has_short),
-        count_(rows - top - (has_short ? 1 : 0)),
+        count_(end - top - (has_short ? 1 : 0)),
         at_(static_cast<std::size_t>(count_)) {}
 
   std::vector<Step> down() {
@@ -97,8 +97,8 @@ class BinomialTree {
     at(count_ - 1) = kept(last_);
   }
 
-  std::int32_t top_;
-  std::int32_t last_;
+  TileRow top_;
+  TileRow last_;
   bool has_short_;
   std::int32_t count_;  ///< tiles with an R of their own
   std::vector<Rows> at_;
@@ -107,10 +107,9 @@ class BinomialTree {
 
 }  // namespace
 
-std::vector<Step> make_steps(QrTree tree, std::int32_t top, std::int32_t rows, bool has_short,
-                             Way way) {
-  if (tree == QrTree::flat) return flat_steps(top, rows, way);
-  BinomialTree binomial(top, rows, has_short);
+std::vector<Step> make_steps(QrTree tree, TileRow top, TileRow end, bool has_short, Way way) {
+  if (tree == QrTree::flat) return flat_steps(top, end, way);
+  BinomialTree binomial(top, end, has_short);
   return way == Way::down ? binomial.down() : binomial.up();
 }
 

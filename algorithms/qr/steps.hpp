@@ -6,7 +6,7 @@
 #include "algorithms/qr/qr.hpp"
 
 /// The trees of a QR panel as data: which tasks make one R of its tall tiles, in which order, and
-/// who hands the rows beside R to whom (docs/decisions/012).
+/// which task takes the rows beside R from which (docs/decisions/012).
 namespace heddle::qr_tree {
 
 /// Where the rows beside R stand on their way through a panel: as many as the panel is wide, of one
@@ -17,7 +17,7 @@ struct Rows {
     kept,     ///< a tile's own, from its leaf or (on the way up) for it
     carried,  ///< those of another tile that a pair ends with
   };
-  std::int32_t tile = 0;  ///< whose task left them there; with Slot::r the top one
+  TileRow tile;  ///< the tall tile whose task left them there; with Slot::r the top one
   Slot slot = Slot::r;
   friend bool operator==(const Rows&, const Rows&) = default;
 };
@@ -36,22 +36,22 @@ struct Step {
     home,   ///< R back to its own tile
   };
   Kind kind = Kind::leaf;
-  std::int32_t tile = 0;
-  Rows in;   ///< what it takes; of a leaf only on the way up
-  Rows own;  ///< pair: the rows of its own tile, taken on the way down, left on the way up
-  Rows out;  ///< what it leaves; of a leaf only on the way down
+  TileRow tile;  ///< the tall tile that it is on
+  Rows in;       ///< what it takes; a leaf only on the way up
+  Rows own;      ///< pair: the rows of its own tile, taken on the way down, left on the way up
+  Rows out;      ///< what it leaves; a leaf only on the way down
 };
 
 /// Down: Q^T, and the factorization. Up: Q.
 enum class Way : std::uint8_t { down, up };
 
-/// The tasks of a panel whose diagonal passes through tall tile `top` of `rows`, in sequential
-/// order; `has_short`: the last one, below top, has too few rows for an R of its own, and goes with
-/// the one before it.
+/// The tasks of a panel on tall tiles [top, end), whose diagonal passes through `top`, in
+/// sequential order; `has_short`: the last tile, below top, has too few rows for an R of its own,
+/// and goes with the one before it.
 ///
 /// A binomial tree pairs tiles far from each other first: where the tall tiles go round a power of
 /// two of grid rows, all but its last levels stay on one node.
-[[nodiscard]] std::vector<Step> make_steps(QrTree tree, std::int32_t top, std::int32_t rows,
-                                           bool has_short, Way way);
+[[nodiscard]] std::vector<Step> make_steps(QrTree tree, TileRow top, TileRow end, bool has_short,
+                                           Way way);
 
 }  // namespace heddle::qr_tree

@@ -243,7 +243,7 @@ double fit_waves(heddle::Node& node, std::int64_t rows, std::int64_t waves) {
   heddle::Job factorization = node.submit(heddle::qr(q));
 
   // Right-hand sides lie beside A; their first rows, after Q^T, beside R.
-  heddle::QrSides b = heddle::qr_sides(q, 2);
+  heddle::QrOperand b = heddle::qr_operand(q, 2);
   heddle::Matrix<double> x = heddle::right_hand_sides(q.r, 2);
   double worst = 0;
   for (const double scale : {1.0, 3.0}) {

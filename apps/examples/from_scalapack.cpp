@@ -190,16 +190,16 @@ void solve_least_squares(heddle::Node& node, const Grid& grid, double* a_local,
   heddle::QrMatrix q{.a = node.wrap(a_local, a_desc.lld, specs.a),
                      .t = node.matrix<double>(specs.t),
                      .r = node.matrix<double>(specs.r),
-                     .moving = node.matrix<double>(specs.moving),
+                     .traveling_r = node.matrix<double>(specs.traveling_r),
                      .inner = layout.inner};
   q.r.fill([](std::int64_t, std::int64_t) { return 0.0; });
 
-  heddle::QrSidesSpecs sides = heddle::qr_sides_specs(q, b_desc.n);
-  for (heddle::MatrixSpec* spec : {&sides.x, &sides.top, &sides.moving}) {
+  heddle::QrOperandSpecs sides = heddle::qr_operand_specs(q, b_desc.n);
+  for (heddle::MatrixSpec* spec : {&sides.x, &sides.top, &sides.traveling}) {
     spec->layout.wide = b_desc.nb;
   }
-  const heddle::QrSides b{node.wrap(b_local, b_desc.lld, sides.x), node.matrix<double>(sides.top),
-                          node.matrix<double>(sides.moving)};
+  const heddle::QrOperand b{node.wrap(b_local, b_desc.lld, sides.x), node.matrix<double>(sides.top),
+                            node.matrix<double>(sides.traveling)};
   heddle::MatrixSpec x_spec = heddle::right_hand_sides_spec(q.r, b_desc.n);
   x_spec.layout.wide = b_desc.nb;
   const heddle::Matrix<double> x = node.matrix<double>(x_spec);

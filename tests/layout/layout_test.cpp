@@ -62,19 +62,19 @@ TEST(TileLayout, wide_columns_hold_their_pieces_in_order) {
     std::mt19937 random(seed);
     const TileLayout layout = random_layout(random);
     std::int32_t c = 0;
-    for (std::int32_t wide = 0; wide < layout.wide_columns(); ++wide) {
+    for (WideColumn wide{0}; wide < layout.end_wide(); ++wide) {
       ASSERT_EQ(layout.wide_begin(wide), TileColumn{c});
       std::int64_t offset = 0;
       for (; c < layout.wide_begin(wide + 1).value(); ++c) {
         ASSERT_EQ(layout.wide_of(TileColumn{c}), wide);
         ASSERT_EQ(layout.offset_in_wide(TileColumn{c}), offset);
-        ASSERT_EQ(layout.column_begin(TileColumn{c}), wide * layout.tile + offset);
+        ASSERT_EQ(layout.column_begin(TileColumn{c}), wide.value() * layout.tile + offset);
         ASSERT_EQ(layout.is_remainder(TileColumn{c}), offset >= layout.strip);
         offset += layout.column_count(TileColumn{c});
       }
-      ASSERT_EQ(offset, std::min(layout.tile, layout.columns - wide * layout.tile));
+      ASSERT_EQ(offset, std::min(layout.tile, layout.columns - wide.value() * layout.tile));
     }
-    ASSERT_EQ(layout.wide_begin(layout.wide_columns()), TileColumn{layout.tile_columns()});
+    ASSERT_EQ(layout.wide_begin(layout.end_wide()), layout.end_column());
   }
 }
 
@@ -136,18 +136,18 @@ TEST(Distribution, gives_each_node_the_tiles_of_the_papers_figure) {
   const TileLayout layout{.rows = 60, .columns = 60, .tile = 10, .strip = 4, .small = 2};
   const Distribution distribution{.grid_rows = 2, .grid_columns = 2, .devices = 3};
   std::map<NodeId, int> square_tiles;
-  for (std::int32_t i = 0; i < 6; ++i) {
-    for (std::int32_t wide = 0; wide < 6; ++wide) {
+  for (TileRow i{0}; i < layout.end_row(); ++i) {
+    for (WideColumn wide{0}; wide < layout.end_wide(); ++wide) {
       ++square_tiles[distribution.node(i, wide)];
-      EXPECT_EQ(distribution.node(i, wide), NodeId{i % 2 * 2 + wide % 2});
+      EXPECT_EQ(distribution.node(i, wide), NodeId{i.value() % 2 * 2 + wide.value() % 2});
       // A node's columns 0, 1, 2 go to its GPUs 1, 2, 3; the strips of each stay on the host.
       const TileColumn strip = layout.wide_begin(wide);
       const TileColumn remainder = strip + 2;
       ASSERT_TRUE(layout.is_remainder(remainder));
-      EXPECT_EQ(distribution.home(layout, TileRow{i}, strip).place, host_place);
-      EXPECT_EQ(distribution.home(layout, TileRow{i}, strip + 1).place, host_place);
-      EXPECT_EQ(distribution.home(layout, TileRow{i}, remainder).place, PlaceId{1 + wide / 2});
-      EXPECT_EQ(distribution.home(layout, TileRow{i}, remainder).node, distribution.node(i, wide));
+      EXPECT_EQ(distribution.home(layout, i, strip).place, host_place);
+      EXPECT_EQ(distribution.home(layout, i, strip + 1).place, host_place);
+      EXPECT_EQ(distribution.home(layout, i, remainder).place, PlaceId{1 + wide.value() / 2});
+      EXPECT_EQ(distribution.home(layout, i, remainder).node, distribution.node(i, wide));
     }
   }
   EXPECT_EQ(square_tiles.size(), 4U);

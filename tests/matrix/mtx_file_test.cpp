@@ -88,7 +88,7 @@ void expect_right_parts(const std::string& content, bool symmetric, WantedPart p
     };
     for (std::int32_t ti = 0; ti < layout.tile_rows(); ++ti) {
       for (std::int32_t tj = 0; tj < layout.tile_columns(); ++tj) {
-        if (distribution.node(ti, tj) != NodeId{node}) continue;
+        if (distribution.node(TileRow{ti}, WideColumn{tj}) != NodeId{node}) continue;
         if (part != WantedPart::all_tiles && ti < tj) continue;
         const std::int64_t row = layout.row_begin(TileRow{ti});
         const std::int64_t column = layout.column_begin(TileColumn{tj});

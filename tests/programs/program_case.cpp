@@ -10,6 +10,7 @@
 #include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "base/assert.hpp"
+#include "tests/programs/lu_program.hpp"
 
 namespace heddle::simulation {
 
@@ -24,11 +25,11 @@ Matrix<double> without_memory(Node& node, const MatrixSpec& spec, std::int32_t n
   return Matrix<double>(std::move(state));
 }
 
-MatrixSpec lower(const TileLayout& layout, const Distribution& grid) {
+MatrixSpec square(const TileLayout& layout, const Distribution& grid, Storage storage) {
   MatrixSpec spec;
   spec.rows = layout.rows;
   spec.columns = layout.columns;
-  spec.storage = Storage::lower;
+  spec.storage = storage;
   spec.layout = layout;
   spec.distribution = grid;
   spec.has_layout = true;
@@ -48,7 +49,8 @@ std::string_view name(Algorithm algorithm) {
                                                                 "apply_q_to_triangle",
                                                                 "solve_upper",
                                                                 "subtract_general_product",
-                                                                "subtract_transposed_product"};
+                                                                "subtract_transposed_product",
+                                                                "lu"};
   return names.at(static_cast<std::size_t>(algorithm));
 }
 
@@ -98,8 +100,8 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
 }
 
 Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
-  const Matrix<double> a = without_memory(node, lower(layout, grid), -1);
-  const Matrix<double> r = without_memory(node, lower(layout, grid), -2);
+  const Matrix<double> a = without_memory(node, square(layout, grid, Storage::lower), -1);
+  const Matrix<double> r = without_memory(node, square(layout, grid, Storage::lower), -2);
   const Matrix<double> x = right_hand_sides(a, sides);
   const Matrix<double> y = right_hand_sides(a, sides);
   std::int32_t number = -2;
@@ -110,11 +112,14 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   if (inverse_block > 0) inverses = make(inverses_spec(a, inverse_block));
   const QrSpecs specs = qr_specs(qr_rows, qr_columns, qr_layout, grid);
   const QrMatrix q = qr_matrix_of(specs, qr_layout, make);
-  const QrSides z = qr_sides_of(qr_sides_specs(q, sides), make);
-  const QrSides square = qr_sides_of(explicit_q_sides_specs(q), make);
+  const QrOperand z = qr_operand_of(qr_operand_specs(q, sides), make);
+  const QrOperand explicit_q = qr_operand_of(explicit_q_operand_specs(q), make);
+  TileLayout whole_tiles = layout;
+  whole_tiles.strip = 0;
+  const Matrix<double> full = make(square(whole_tiles, grid, Storage::full));
   const Matrix<double> solution = right_hand_sides(q.r, sides);
-  std::vector<Matrix<double>> all{a,   r,   x,     y,        q.a,        q.t,
-                                  q.r, z.x, z.top, square.x, square.top, solution};
+  std::vector<Matrix<double>> all{
+      a, r, x, y, q.a, q.t, q.r, z.x, z.top, explicit_q.x, explicit_q.top, solution, full};
   if (q.pair_v) all.insert(all.end(), {*q.pair_v, *q.pair_t});
   Recording recording;
   for (const Matrix<double>& m : all) recording.table.add(m, spare_count);
@@ -147,13 +152,15 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
         case Algorithm::apply_q:
           return heddle::apply_q(q, z);
         case Algorithm::apply_q_to_triangle:
-          return heddle::apply_q_to_triangle(q, square);
+          return heddle::apply_q_to_triangle(q, explicit_q);
         case Algorithm::solve_upper:
           return heddle::solve_upper(q.r, solution, z.top);
         case Algorithm::subtract_general_product:
           return subtract_product(z.x, q.a, z.top);
         case Algorithm::subtract_transposed_product:
           return subtract_transposed_product(z.top, q.a, z.x);
+        case Algorithm::lu:
+          return lu(full);
       }
       return JobSpec{};
     }();

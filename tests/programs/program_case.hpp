@@ -13,21 +13,22 @@
 
 namespace heddle::simulation {
 
-/// The programs of algorithms/.
+/// The programs of algorithms/, and one of a user's.
 enum class Algorithm : std::uint8_t {
-  cholesky,                    ///< of a
-  solve_cholesky,              ///< x with a
-  subtract_symmetric_product,  ///< y -= r x
-  subtract_product,            ///< r -= a a^T
-  qr,                          ///< of a matrix q of its own
-  apply_q_transposed,          ///< with q
-  apply_q,                     ///< with q
-  apply_q_to_triangle,         ///< with q
-  solve_upper,                 ///< with q's r and z's top
-  subtract_general_product,    ///< z's x -= q's a times z's top
-  subtract_transposed_product  ///< z's top -= q's a transposed times z's x
+  cholesky,                     ///< of a
+  solve_cholesky,               ///< x with a
+  subtract_symmetric_product,   ///< y -= r x
+  subtract_product,             ///< r -= a a^T
+  qr,                           ///< of a matrix q of its own
+  apply_q_transposed,           ///< with q
+  apply_q,                      ///< with q
+  apply_q_to_triangle,          ///< with q
+  solve_upper,                  ///< with q's r and z's top
+  subtract_general_product,     ///< z's x -= q's a times z's top
+  subtract_transposed_product,  ///< z's top -= q's a transposed times z's x
+  lu                            ///< of a full matrix in square tiles
 };
-inline constexpr std::int32_t algorithm_count = 11;
+inline constexpr std::int32_t algorithm_count = 12;
 [[nodiscard]] std::string_view name(Algorithm algorithm);
 
 /// Jobs as recorded on some grid.

@@ -11,7 +11,7 @@ namespace heddle::qr_tree {
 namespace {
 
 using Kind = Step::Kind;
-using Place = std::pair<std::int32_t, Rows::Slot>;
+using Place = std::pair<TileRow, Rows::Slot>;
 
 Place place(const Rows& rows) {
   return {rows.tile, rows.slot};
@@ -28,7 +28,7 @@ void for_panels(const Check& check) {
           SCOPED_TRACE(fmt::format("{} top {} rows {} short {}",
                                    tree == QrTree::flat ? "flat" : "binomial", top, rows,
                                    has_short));
-          check(tree, top, rows, has_short);
+          check(tree, TileRow{top}, TileRow{rows}, has_short);
         }
       }
     }
@@ -38,24 +38,24 @@ void for_panels(const Check& check) {
 }  // namespace
 
 TEST(QrTree, joins_the_rows_of_all_tiles_to_one_on_the_way_down) {
-  for_panels([](QrTree tree, std::int32_t top, std::int32_t rows, bool has_short) {
+  for_panels([](QrTree tree, TileRow top, TileRow end, bool has_short) {
     // Whose rows stand in a slot; each is taken once after it was left.
-    std::map<Place, std::vector<std::int32_t>> standing;
+    std::map<Place, std::vector<TileRow>> standing;
     const auto take = [&](const Rows& from) {
       const auto found = standing.find(place(from));
       EXPECT_NE(found, standing.end()) << "nothing stands where it is taken from";
-      if (found == standing.end()) return std::vector<std::int32_t>{};
+      if (found == standing.end()) return std::vector<TileRow>{};
       return standing.extract(found).mapped();
     };
-    const auto leave = [&](const Rows& to, std::vector<std::int32_t> tiles) {
+    const auto leave = [&](const Rows& to, std::vector<TileRow> tiles) {
       EXPECT_TRUE(standing.emplace(place(to), std::move(tiles)).second) << "still needed";
     };
-    bool is_home = rows == top + 1;
-    for (const Step& step : make_steps(tree, top, rows, has_short, Way::down)) {
-      std::vector<std::int32_t> tiles;
+    bool is_home = end == top + 1;
+    for (const Step& step : make_steps(tree, top, end, has_short, Way::down)) {
+      std::vector<TileRow> tiles;
       if (step.kind != Kind::leaf) tiles = take(step.in);
       if (step.kind == Kind::pair) {
-        const std::vector<std::int32_t> own = take(step.own);
+        const std::vector<TileRow> own = take(step.own);
         EXPECT_TRUE(std::find(own.begin(), own.end(), step.tile) != own.end());
         tiles.insert(tiles.end(), own.begin(), own.end());
       } else if (step.kind != Kind::home) {
@@ -63,7 +63,7 @@ TEST(QrTree, joins_the_rows_of_all_tiles_to_one_on_the_way_down) {
       }
       if (step.kind == Kind::home) {
         is_home = true;
-        EXPECT_EQ(static_cast<std::int32_t>(tiles.size()), rows - top);
+        EXPECT_EQ(static_cast<std::int32_t>(tiles.size()), end - top);
       } else {
         // R's tile is written last, so that no panel waits there for the one before it.
         EXPECT_EQ(step.out.slot == Rows::Slot::r, is_home);
@@ -72,20 +72,20 @@ TEST(QrTree, joins_the_rows_of_all_tiles_to_one_on_the_way_down) {
       }
     }
     EXPECT_TRUE(is_home);
-    EXPECT_EQ(standing.size(), rows == top + 1 ? 1U : 0U);
+    EXPECT_EQ(standing.size(), end == top + 1 ? 1U : 0U);
   });
 }
 
 TEST(QrTree, takes_the_same_steps_backwards_on_the_way_up) {
-  for_panels([](QrTree tree, std::int32_t top, std::int32_t rows, bool has_short) {
-    std::map<Kind, std::vector<std::int32_t>> down;
-    std::map<Kind, std::vector<std::int32_t>> up;
-    for (const Step& s : make_steps(tree, top, rows, has_short, Way::down)) {
+  for_panels([](QrTree tree, TileRow top, TileRow end, bool has_short) {
+    std::map<Kind, std::vector<TileRow>> down;
+    std::map<Kind, std::vector<TileRow>> up;
+    for (const Step& s : make_steps(tree, top, end, has_short, Way::down)) {
       if (s.kind != Kind::home) down[s.kind].push_back(s.tile);
     }
     std::map<Place, int> standing{{{top, Rows::Slot::r}, 1}};
     const auto take = [&](const Rows& from) { EXPECT_EQ(standing[place(from)]--, 1); };
-    for (const Step& s : make_steps(tree, top, rows, has_short, Way::up)) {
+    for (const Step& s : make_steps(tree, top, end, has_short, Way::up)) {
       up[s.kind].push_back(s.tile);
       take(s.in);
       if (s.kind == Kind::pair) ++standing[place(s.own)];
@@ -99,16 +99,16 @@ TEST(QrTree, takes_the_same_steps_backwards_on_the_way_up) {
 }
 
 TEST(QrTree, is_a_chain_or_as_deep_as_the_logarithm) {
-  for_panels([](QrTree tree, std::int32_t top, std::int32_t rows, bool has_short) {
+  for_panels([](QrTree tree, TileRow top, TileRow end, bool has_short) {
     std::map<Place, int> depth;
     int deepest = 0;
-    for (const Step& s : make_steps(tree, top, rows, has_short, Way::down)) {
+    for (const Step& s : make_steps(tree, top, end, has_short, Way::down)) {
       if (s.kind == Kind::home) continue;
       int here = s.kind == Kind::leaf ? 0 : depth[place(s.in)];
       if (s.kind == Kind::pair) here = std::max(here, depth[place(s.own)]);
       deepest = depth[place(s.out)] = here + 1;
     }
-    const int count = rows - top;
+    const int count = end - top;
     if (tree == QrTree::flat) {
       EXPECT_EQ(deepest, count);
     } else {
@@ -124,8 +124,9 @@ TEST(QrTree, crosses_nodes_in_the_last_levels_only_where_tiles_go_round_a_power_
   constexpr std::int32_t rows = 37;
   for (std::int32_t top = 0; top + nodes < rows; ++top) {
     int crossings = 0;
-    for (const Step& s : make_steps(QrTree::binomial, top, rows, false, Way::down)) {
-      if (s.kind == Kind::pair && s.in.tile % nodes != s.tile % nodes) ++crossings;
+    for (const Step& s :
+         make_steps(QrTree::binomial, TileRow{top}, TileRow{rows}, false, Way::down)) {
+      if (s.kind == Kind::pair && s.in.tile.value() % nodes != s.tile.value() % nodes) ++crossings;
     }
     EXPECT_EQ(crossings, nodes - 1) << "top " << top;
   }

@@ -29,7 +29,7 @@ class CholeskyWriter {
   }
 
  private:
-  [[nodiscard]] TileRow diagonal(TileColumn c) const { return TileRow{layout_.wide_of(c)}; }
+  [[nodiscard]] TileRow diagonal(TileColumn c) const { return layout_.diagonal_row(c); }
 
   [[nodiscard]] Access access(TileRow i, TileColumn c, AccessMode mode) const {
     return {{protocol::MatrixId{0}, c.value() * layout_.tile_rows() + i.value()},
@@ -81,7 +81,7 @@ CholeskyProgram cholesky_program(const TileLayout& layout, const Distribution& d
 std::int64_t cholesky_task_count(const TileLayout& layout) {
   std::int64_t count = 0;  // a tile of column c is written once by itself and by each column left
   for (TileColumn c{0}; c.value() < layout.tile_columns(); ++c) {
-    count += std::int64_t{c.value() + 1} * (layout.tile_rows() - layout.wide_of(c));
+    count += std::int64_t{c.value() + 1} * (layout.end_row() - layout.diagonal_row(c));
   }
   return count;
 }

@@ -44,7 +44,7 @@ class QrWriter {
 
   void factor_column(TileColumn c) {
     using enum AccessMode;
-    const TileRow top{layout_.wide_of(c)};
+    const TileRow top = layout_.diagonal_row(c);
     const TileColumn end{layout_.tile_columns()};
     insert(3, {a(top, c, read_write), t(top, c, AccessMode::write)});  // geqrt
     for (TileColumn d = c + 1; d < end; ++d) {                         // unmqr
@@ -73,9 +73,8 @@ QrProgram qr_program(const TileLayout& layout, const Distribution& distribution,
 std::int64_t qr_task_count(const TileLayout& layout) {
   std::int64_t count =
       0;  // each tile on or below the diagonal, on its column and those to the right
-  for (TileColumn c{0}; c.value() < layout.tile_columns(); ++c) {
-    count +=
-        std::int64_t{layout.tile_rows() - layout.wide_of(c)} * (layout.tile_columns() - c.value());
+  for (TileColumn c{0}; c < layout.end_column(); ++c) {
+    count += std::int64_t{layout.end_row() - layout.diagonal_row(c)} * (layout.end_column() - c);
   }
   return count;
 }

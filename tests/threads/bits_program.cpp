@@ -104,7 +104,7 @@ std::uint64_t run_qr(Node& node, const Size& size, QrTree tree) {
   Matrix<double>(q.a).fill([](std::int64_t i, std::int64_t j) {
     return static_cast<double>((i * 31 + j * 17) % 101) - 50 + (i == j ? 100.0 : 0.0);
   });
-  QrSides x = qr_sides(q, 5);
+  QrOperand x = qr_operand(q, 5);
   x.x.fill([](std::int64_t i, std::int64_t j) { return 1.0 / static_cast<double>(1 + i + j); });
   for (const JobSpec& spec : {qr(q), apply_q_transposed(q, x), apply_q(q, x)}) {
     if (node.submit(spec).wait().status != JobResult::Status::done) {

@@ -86,10 +86,10 @@ Work qr_work(std::int64_t m, std::int64_t n, const QrLayout& layout) {
   return {"QR", "tile: auto", [m, n, layout](Node& node, Outcome& outcome) {
             const QrMatrix q = qr_matrix(node, m, n, layout, node.facts().distribution);
             Matrix<double>(q.a).fill(element);
-            QrSides x = qr_sides(q, n);
+            QrOperand x = qr_operand(q, n);
             x.x.fill([](std::int64_t, std::int64_t) { return 0.0; });
             x.top.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
-            outcome.measure(node, {q.a, q.t, q.r, q.moving, x.x, x.top, x.moving});
+            outcome.measure(node, {q.a, q.t, q.r, q.traveling_r, x.x, x.top, x.traveling});
             if (q.pair_v) outcome.measure(node, {*q.pair_v, *q.pair_t});
             expect_done(node.submit(qr(q)));
             expect_done(node.submit(apply_q(q, x)));

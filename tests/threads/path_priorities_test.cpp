@@ -93,7 +93,7 @@ TEST(PathPriorities, are_there_for_qr_and_its_solves_too) {
     return static_cast<double>((i * 31 + j * 17) % 101) + (i == j ? 100.0 : 0.0);
   });
   EXPECT_EQ(node.submit(qr(q)).wait().status, JobResult::Status::done);
-  const QrSides x = qr_sides(q, 3);
+  const QrOperand x = qr_operand(q, 3);
   EXPECT_EQ(node.submit(apply_q_transposed(q, x)).wait().status, JobResult::Status::done);
 }
 

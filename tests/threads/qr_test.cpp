@@ -83,7 +83,7 @@ void check_tree(std::int64_t m, std::int64_t n, const QrLayout& layout, const st
   }
 
   // Q as a matrix, from the identity.
-  QrSides thin = qr_sides(q, n);
+  QrOperand thin = qr_operand(q, n);
   thin.x.fill([](std::int64_t, std::int64_t) { return 0.0; });
   thin.top.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
   ASSERT_EQ(node.submit(apply_q(q, thin)).wait().status, JobResult::Status::done);
@@ -92,7 +92,7 @@ void check_tree(std::int64_t m, std::int64_t n, const QrLayout& layout, const st
   EXPECT_LT(worst_of_product(explicit_q, r, a), within);
 
   // And from the identity as a triangle, cut like A.
-  QrSides square = explicit_q_sides(q);
+  QrOperand square = explicit_q_operand(q);
   square.x.fill([](std::int64_t, std::int64_t) { return 0.0; });
   square.top.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
   ASSERT_EQ(node.submit(apply_q_to_triangle(q, square)).wait().status, JobResult::Status::done);
@@ -101,7 +101,7 @@ void check_tree(std::int64_t m, std::int64_t n, const QrLayout& layout, const st
   EXPECT_LT(worst_of_product(again, r, a), within);
 
   // Q^T A is R over nothing, from a matrix that is cut like A but has no panels.
-  QrSides other = qr_sides(q, n);
+  QrOperand other = qr_operand(q, n);
   other.x.fill(element);
   ASSERT_EQ(node.submit(apply_q_transposed(q, other)).wait().status, JobResult::Status::done);
   const Dense top = gather(other.top);

@@ -49,9 +49,9 @@ inline void expect_done(Job job) {
           "tile: auto", [m, n, layout](Node& node, Outcome& outcome) {
             const QrMatrix q = qr_matrix(node, m, n, layout, node.facts().distribution);
             Matrix<double>(q.a).fill(element);
-            QrSides x = qr_sides(q, 4);
+            QrOperand x = qr_operand(q, 4);
             x.x.fill(element);
-            outcome.measure(node, {q.a, q.t, q.r, q.moving, x.x, x.top, x.moving});
+            outcome.measure(node, {q.a, q.t, q.r, q.traveling_r, x.x, x.top, x.traveling});
             if (q.pair_v) outcome.measure(node, {*q.pair_v, *q.pair_t});
             for (const JobSpec& spec : {qr(q), apply_q_transposed(q, x), apply_q(q, x)}) {
               expect_done(node.submit(spec));

@@ -1,4 +1,4 @@
-#include "algorithms/io/measures.hpp"
+#include "algorithms/reductions/measures.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include <span>
 
 #include "algorithms/io/agreement.hpp"
+#include "base/require.hpp"
 #include "kernels/cpu/norms.hpp"
 
 namespace heddle {
@@ -94,6 +95,26 @@ void fold_columns(Matrix<double>& b, const Take& take, const Keep& keep) {
   });
 }
 
+void require_square_lower(const char* function, const Matrix<double>& a) {
+  require(a.rows() == a.columns() && a.storage() == Storage::lower,
+          "{}: the matrix is {} x {}; it must be square with Storage::lower", function, a.rows(),
+          a.columns());
+}
+
+void require_weights(const char* function, const Matrix<double>& b,
+                     const std::vector<Norm>& weights) {
+  require(std::ssize(weights) == b.rows(), "{}: {} weights for {} rows; each row needs one",
+          function, weights.size(), b.rows());
+}
+
+void require_alike(const char* function, std::size_t differences, std::size_t x_norms,
+                   std::size_t b_norms) {
+  require(x_norms == differences && b_norms == differences,
+          "{}: norms of {} differences, {} solutions and {} right-hand sides; as many of each are "
+          "needed",
+          function, differences, x_norms, b_norms);
+}
+
 double nearest_double(Norm value) {
   constexpr double least = std::numeric_limits<double>::denorm_min();
   // Only what is 0 is 0.
@@ -103,11 +124,12 @@ double nearest_double(Norm value) {
 }  // namespace
 
 Norm symmetric_one_norm(Matrix<double> a) {
+  require_square_lower("symmetric_one_norm", a);
   return largest_of(sums_in_range([&a](double unit) {
     const auto sums = std::make_shared<Sums<double>>(a.columns());
     a.for_each_tile([sums, unit, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
       std::vector<double> rows = zeros(tile.rows);
-      if (i.value() == layout.wide_of(c)) {
+      if (i == layout.diagonal_row(c)) {
         host::add_symmetric_sums(tile, layout.offset_in_wide(c), rows, unit);
       } else {
         std::vector<double> columns = zeros(tile.columns);
@@ -185,6 +207,7 @@ std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first) {
 }
 
 std::vector<Norm> weighted_norms(Matrix<double> b, const std::vector<Norm>& weights) {
+  require_weights("weighted_norms", b, weights);
   const auto sums = std::make_shared<Sums<Norm>>(b.columns());
   fold_columns(
       b, [weights](Norm& sum, std::size_t row, double value) { sum += weights[row] * value; },
@@ -195,6 +218,7 @@ std::vector<Norm> weighted_norms(Matrix<double> b, const std::vector<Norm>& weig
 }
 
 std::vector<Norm> largest_quotients(Matrix<double> b, const std::vector<Norm>& weights) {
+  require_weights("largest_quotients", b, weights);
   const auto most = std::make_shared<Sums<Norm>>(b.columns());
   const auto take = [weights](Norm& largest, std::size_t row, double value) {
     const Norm quotient = value == 0 ? 0 : value / weights[row];
@@ -234,6 +258,9 @@ std::optional<NonFinite> first_non_finite(Matrix<double> matrix) {
 }
 
 Comparison compare(Matrix<double> x, const MatrixSource& source) {
+  require(source.rows() == x.rows() && source.columns() == x.columns(),
+          "compare: the source is {} x {}, the matrix is {} x {}; they must be alike",
+          source.rows(), source.columns(), x.rows(), x.columns());
   const std::int64_t n = x.columns();
   const std::vector<Norm> norms = sums_in_range([&](double unit) {
     // Those of A, then those of the differences.
@@ -267,9 +294,10 @@ Comparison compare(Matrix<double> x, const MatrixSource& source) {
 }
 
 double log_determinant_of_factor(Matrix<double> l) {
+  require_square_lower("log_determinant_of_factor", l);
   const auto logs = std::make_shared<Sums<double>>(l.layout().tile_columns());
   l.for_each_tile([logs, layout = l.layout()](TileRow i, TileColumn c, TileView tile) {
-    if (i.value() != layout.wide_of(c)) return;
+    if (i != layout.diagonal_row(c)) return;
     const double part = host::sum_of_logs(tile, layout.offset_in_wide(c));
     logs->add(c.value(), {&part, 1});
   });
@@ -287,6 +315,7 @@ double scaled_factor_residual(Norm difference, Norm a_norm, double n) {
 double scaled_solution_residual(const std::vector<Norm>& differences,
                                 const std::vector<Norm>& x_norms, const std::vector<Norm>& b_norms,
                                 Norm a_norm, double n) {
+  require_alike("scaled_solution_residual", differences.size(), x_norms.size(), b_norms.size());
   std::vector<Norm> scaled(differences.size(), 0);
   for (std::size_t k = 0; k < scaled.size(); ++k) {
     if (differences[k] == 0) continue;
@@ -298,6 +327,7 @@ double scaled_solution_residual(const std::vector<Norm>& differences,
 
 double scaled_normal_residual(const std::vector<Norm>& products, const std::vector<Norm>& x_norms,
                               const std::vector<Norm>& b_norms, Norm a_norm, double m) {
+  require_alike("scaled_normal_residual", products.size(), x_norms.size(), b_norms.size());
   std::vector<Norm> scaled(products.size(), 0);
   for (std::size_t k = 0; k < scaled.size(); ++k) {
     if (products[k] == 0) continue;

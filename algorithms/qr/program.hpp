@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+#include "algorithms/qr/qr.hpp"
+
+/// The sequential program of QR, and which parts of its tiles travel.
+namespace heddle::qr_tree {
+
+enum class Work : std::uint8_t {
+  factorize,         ///< the panel, then Q^T on the columns to its right
+  apply_transposed,  ///< Q^T on another matrix, with panels that are factored
+  apply,             ///< Q on another matrix: from the last panel and the last tile to the first
+  generate,          ///< the same on a square upper triangle over nothing
+};
+
+/// Each node walks the tasks that write its own tiles. To factorize, `x` is A itself.
+[[nodiscard]] Program walk(TaskStream& tasks, QrMatrix q, QrOperand x, Work work);
+
+/// What other nodes need of a tile (JobSpec::part): reflectors without what is above them,
+/// triangles, and only the rows of a panel.
+class Parts {
+ public:
+  Parts(QrMatrix q, QrOperand x, Work work);
+  [[nodiscard]] TilePart operator()(protocol::TileId tile, Version version) const;
+
+ private:
+  [[nodiscard]] TilePart part_of_v(protocol::TileId tile) const;
+  [[nodiscard]] TilePart rows_of_panel(TileColumn c, TileColumn d) const;
+  [[nodiscard]] TileColumn panel_of_traveling(TileRow i, TileColumn d, Version version) const;
+
+  QrMatrix q_;
+  QrOperand x_;
+  Work work_;
+};
+
+}  // namespace heddle::qr_tree

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "algorithms/walk/broadcast.hpp"
+#include "node-runtime/matrix.hpp"
+#include "node-runtime/threads/program.hpp"
+
+/// What the programs of solves and products share. Tiles of the matrix stay where they are: a tile
+/// times a row of x is a product tile on the same node, which travels to the row that it is added
+/// to (docs/decisions/006).
+namespace heddle::solve {
+
+/// Temporaries for one wide column of right-hand sides. Products of tile (i, j) with rows of x
+/// become a tile of `down` (added into row i) or `across` (added into row j), made where tile (i,
+/// j) lives; a tile is used again after its release, and its versions count on.
+struct Products {
+  Matrix<double> down;
+  Matrix<double> across;
+};
+
+/// For `width` columns, of which none is cut.
+[[nodiscard]] Products make_products_for(const Matrix<double>& a, std::int64_t width);
+/// For each wide column of `x`.
+[[nodiscard]] std::vector<Products> make_products(const Matrix<double>& a, const Matrix<double>& x);
+
+/// The tile row of x that wide column j of the matrix is multiplied by, and the other way round.
+[[nodiscard]] constexpr TileRow row_of(WideColumn j) {
+  return TileRow{j.value()};
+}
+[[nodiscard]] constexpr WideColumn wide_of(TileRow i) {
+  return WideColumn{i.value()};
+}
+
+/// A matrix and one wide column of right-hand sides, as a program walks them. Every node walks all
+/// tiles, so each counts the writes to all product tiles.
+class Walk {
+ public:
+  Walk(TaskStream& stream, const Matrix<double>& matrix, TileColumn side,
+       const Products& temporaries);
+
+  TaskStream& tasks;
+  const Matrix<double> a;
+  const TileColumn column;  ///< of the right-hand sides
+  const NodeId me;
+
+  [[nodiscard]] NodeId node(TileRow i, WideColumn j) const { return a.distribution().node(i, j); }
+  /// Tile row i of a matrix of right-hand sides, and where it lives.
+  [[nodiscard]] TileRef sides(const Matrix<double>& matrix, TileRow i) const {
+    return matrix(i, column);
+  }
+  [[nodiscard]] TileColumn begin(WideColumn j) const { return a.layout().wide_begin(j); }
+  [[nodiscard]] TileColumn end(WideColumn j) const { return a.layout().wide_begin(j + 1); }
+  [[nodiscard]] std::int32_t pieces_of(WideColumn j) const { return end(j) - begin(j); }
+
+  /// The product of tile (i, j) that row i gets, or row j; the pieces of the tile write it next.
+  [[nodiscard]] Broadcast next_down(TileRow i, WideColumn j);
+  [[nodiscard]] Broadcast next_across(TileRow i, WideColumn j);
+
+ private:
+  [[nodiscard]] Broadcast next(const Matrix<double>& products, std::vector<std::int32_t>& writes,
+                               TileRow row, TileColumn slot, WideColumn j);
+
+  Products products_;
+  std::vector<std::int32_t> down_writes_;  ///< to each tile of `down` so far
+  std::vector<std::int32_t> across_writes_;
+};
+
+/// The access of piece c's product to its product tile: the first piece overwrites it.
+[[nodiscard]] protocol::Access written(const Walk& w, const Broadcast& product, TileColumn c);
+
+/// Options of a product with tile column c of the matrix; `accumulate`: added to what is there.
+[[nodiscard]] TaskOptions product_options(const Walk& w, TileColumn c, bool accumulate,
+                                          std::int32_t priority);
+
+using MakeProgram = std::function<Program(TaskStream&)>;
+
+/// A job of these programs, one after the other.
+[[nodiscard]] JobSpec job_of(std::string name, std::vector<Matrix<double>> matrices,
+                             const std::vector<Products>& products,
+                             std::vector<MakeProgram> programs);
+
+}  // namespace heddle::solve

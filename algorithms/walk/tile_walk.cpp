@@ -1,0 +1,280 @@
+#include "algorithms/walk/tile_walk.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "algorithms/walk/own_tiles.hpp"
+#include "base/assert.hpp"
+#include "base/flat_map.hpp"
+#include "base/require.hpp"
+
+namespace heddle {
+
+using protocol::Access;
+using protocol::AccessMode;
+using protocol::TileId;
+
+namespace {
+
+/// A tile that this node has or reads, and the last range that reads it.
+struct Source {
+  Access access;
+  TileRange last;
+};
+
+/// Task (row, column) is the first on its node that reads a tile of this node.
+struct Announcement {
+  TileColumn column;
+  TileRow row;
+  std::size_t sent;  ///< where State::sent has the tile
+
+  friend auto operator<=>(const Announcement&, const Announcement&) = default;
+};
+
+struct TileHash {
+  std::size_t operator()(const TileId& tile) const {
+    constexpr std::uint64_t mix = 0x9E3779B97F4A7C15ULL;
+    const auto matrix = static_cast<std::uint64_t>(tile.matrix.value());
+    return ((matrix << 32U ^ static_cast<std::uint32_t>(tile.index)) * mix) >> 32U;
+  }
+};
+
+}  // namespace
+
+/// Invariant (`is_valid()`): due is sorted by position; next_due <= due.size(); in due and pending
+/// each tile lives on this node and its reader on another one.
+struct TileWalk::State {
+  TaskStream& tasks;
+  protocol::MatrixId matrix;
+  OwnTiles tiles;
+  bool is_alone;  ///< there is one node: nothing is sent
+  WriteCounts writes;
+  std::vector<Source> sources;
+  FlatMap<TileId, Version, TileHash> versions;  ///< of sources on other nodes
+  std::vector<Access> sent;                     ///< tiles that due and pending announce
+  std::vector<Announcement> pending;            ///< for ranges that are walked later
+
+  // The walk over one range.
+  TileRange range{};
+  OwnTiles::Position own{};
+  std::vector<Announcement> due;
+  std::size_t next_due = 0;
+
+  State(TaskStream& stream, const Matrix<double>& a)
+      : tasks(stream),
+        matrix(a.id()),
+        tiles(a, stream.node()),
+        is_alone(a.distribution().node_count() == 1),
+        writes(tiles) {}
+
+  [[nodiscard]] Access with_version(Access access) const;
+  void announce_to(const TileRange& readers, std::span<const TileRange> earlier,
+                   std::size_t sent_tile);
+  void begin(const TileRange& wanted);
+  void finish();
+  [[nodiscard]] bool is_valid() const;
+};
+
+TileWalk::TileWalk(TaskStream& tasks, const Matrix<double>& a)
+    : state_(std::make_unique<State>(tasks, a)) {}
+
+TileWalk::~TileWalk() = default;
+
+TileRange TileWalk::column(TileColumn c, TileRow from) const {
+  return {from, state_->tiles.end_row(), c, c + 1};
+}
+
+TileRange TileWalk::trailing(TileRow from, TileColumn first) const {
+  return {from, state_->tiles.end_row(), first, state_->tiles.end_column()};
+}
+
+TileRange TileWalk::column_of(const TileRange& range, TileRow i) const {
+  const WideColumn j{i.value()};
+  return {range.row_begin, range.row_end, std::max(range.column_begin, state_->tiles.wide_begin(j)),
+          std::min(range.column_end, state_->tiles.wide_begin(j + 1))};
+}
+
+void TileWalk::broadcast(const Access& tile, std::initializer_list<TileRange> readers) {
+  State& s = *state_;
+  const bool is_mine = tile.home.node == s.tasks.node();
+  const TileRange* last = nullptr;
+  bool reads = false;
+  for (const TileRange& range : readers) {
+    if (s.tiles.is_empty(range)) continue;
+    last = &range;
+    reads = reads || s.tiles.has_any(range);
+  }
+  if (!is_mine && !reads) return;
+  const Access source = s.with_version(tile);
+  if (last == nullptr) return s.tasks.release(source);
+  s.sources.push_back({source, *last});
+  if (s.is_alone) return;
+  if (!is_mine) {
+    s.versions[source.tile] = source.version;
+    return;
+  }
+  s.sent.push_back(source);
+  for (const TileRange* range = readers.begin(); range != readers.end(); ++range) {
+    if (!s.tiles.is_empty(*range))
+      s.announce_to(*range, {readers.begin(), range}, s.sent.size() - 1);
+  }
+}
+
+void TileWalk::broadcast_column(const Matrix<double>& l, TileColumn c, TileRow from,
+                                const TileRange& readers, Version version) {
+  const OwnPart& part = state_->tiles.part();
+  // A node has or reads the tiles of its own rows, and those whose row meets the diagonal in one of
+  // its own columns.
+  TileRow in_row = part.first_row(from);
+  TileRow in_column{part.first_wide(WideColumn{from.value()}).value()};
+  for (TileRow i = std::min(in_row, in_column); i < state_->tiles.end_row();
+       i = std::min(in_row, in_column)) {
+    broadcast(read(l(i, c), version), {row_of(readers, i), column_of(readers, i)});
+    if (i == in_row) in_row = in_row + part.grid_rows;
+    if (i == in_column) in_column = in_column + part.grid_columns;
+  }
+}
+
+/// Finds the first task of each other node: the grid comes round once in the first wide columns,
+/// and in each of these once in the first rows.
+void TileWalk::State::announce_to(const TileRange& readers, std::span<const TileRange> earlier,
+                                  std::size_t sent_tile) {
+  const OwnPart& part = tiles.part();
+  const WideColumn first = tiles.wide_of(readers.column_begin);
+  const WideColumn end =
+      std::min(tiles.wide_of(readers.column_end - 1) + 1, first + part.grid_columns);
+  for (WideColumn j = first; j < end; ++j) {
+    const TileColumn column = std::max(tiles.wide_begin(j), readers.column_begin);
+    const TileRow top = tiles.first_row(readers, j);
+    const TileRow bottom = std::min(readers.row_end, top + part.grid_rows);
+    for (TileRow i = top; i < bottom; ++i) {
+      const bool is_announced =
+          std::any_of(earlier.begin(), earlier.end(),
+                      [&](const TileRange& r) { return r.contains(i, column); });
+      if (is_announced || (part.has_row(i) && part.has_wide(j))) continue;
+      pending.push_back({column, i, sent_tile});
+    }
+  }
+}
+
+TileWalk::Tasks TileWalk::over(const TileRange& range) {
+  require(turn_ == Turn::none, "TileWalk::over: the walk over the range before has not ended");
+  state_->begin(range);
+  choose();
+  return {this};
+}
+
+void TileWalk::State::begin(const TileRange& wanted) {
+  range = wanted;
+  own = tiles.first(range);
+  due.clear();
+  next_due = 0;
+  std::erase_if(pending, [&](const Announcement& a) {
+    if (!range.contains(a.row, a.column)) return false;
+    due.push_back(a);
+    return true;
+  });
+  std::sort(due.begin(), due.end());
+  HEDDLE_DEBUG(is_valid());
+}
+
+/// Makes the next task of the range the current one.
+void TileWalk::choose() {
+  State& s = *state_;
+  is_inserted_ = false;
+  const bool has_own = s.own.column < s.range.column_end;
+  if (s.next_due < s.due.size()) {
+    const Announcement& due = s.due[s.next_due];
+    if (!has_own || std::tie(due.column, due.row) < std::tie(s.own.column, s.own.row)) {
+      turn_ = Turn::announcement;
+      row_ = due.row;
+      column_ = due.column;
+      return;
+    }
+  }
+  if (!has_own) {
+    turn_ = Turn::none;
+    s.finish();
+    return;
+  }
+  turn_ = Turn::own_task;
+  row_ = s.own.row;
+  column_ = s.own.column;
+}
+
+void TileWalk::advance() {
+  require(is_inserted_, "TileWalk: no task was inserted for tile ({}, {})", row_.value(),
+          column_.value());
+  if (turn_ == Turn::announcement) {
+    ++state_->next_due;
+  } else {
+    state_->tiles.advance(state_->range, state_->own);
+  }
+  choose();
+}
+
+void TileWalk::State::finish() {
+  std::erase_if(sources, [&](const Source& source) {
+    if (!range.contains(source.last)) return false;
+    tasks.release(source.access);
+    versions.erase(source.access.tile);
+    return true;
+  });
+  if (is_alone) return;
+  if (pending.empty()) sent.clear();
+  writes.add(tiles, range);
+}
+
+/// The access to a tile as it is now.
+Access TileWalk::State::with_version(Access access) const {
+  if (access.version != protocol::count_here || access.home.node == tasks.node()) return access;
+  require(access.tile.matrix == matrix,
+          "TileWalk::broadcast: tile {} of matrix {} needs its version", access.tile.index,
+          access.tile.matrix.value());
+  const std::int32_t rows = tiles.end_row().value();
+  access.version =
+      writes.of(TileRow{access.tile.index % rows}, TileColumn{access.tile.index / rows});
+  return access;
+}
+
+TaskStream::Room TileWalk::insert(const Kernel& kernel, const TaskOptions& options,
+                                  std::span<Access> accesses) {
+  State& s = *state_;
+  const TileId tile{s.matrix, row_.value() + column_.value() * s.tiles.end_row().value()};
+  require(turn_ != Turn::none && !is_inserted_ && !accesses.empty() &&
+              accesses.front().mode != AccessMode::read && accesses.front().tile == tile,
+          "TileWalk: tile ({}, {}) takes one task, whose first access writes it; '{}' is not that",
+          row_.value(), column_.value(), kernel.name);
+  is_inserted_ = true;
+  if (turn_ == Turn::announcement) {
+    return s.tasks.announce(s.sent[s.due[s.next_due].sent], accesses.front().home.node,
+                            options.priority);
+  }
+  for (Access& access : accesses) {
+    if (access.home.node == s.tasks.node() || access.version != protocol::count_here) continue;
+    const Version* const version = s.versions.find(access.tile);
+    require(version != nullptr,
+            "TileWalk: task '{}' of tile ({}, {}) reads tile {} of matrix {} on node {}, which was "
+            "not broadcast",
+            kernel.name, row_.value(), column_.value(), access.tile.index,
+            access.tile.matrix.value(), access.home.node.value());
+    access.version = *version;
+  }
+  return s.tasks.insert_all(kernel, options, accesses);
+}
+
+bool TileWalk::State::is_valid() const {
+  const auto is_sent = [&](const Announcement& a) {
+    const WideColumn wide = tiles.wide_of(a.column);
+    return sent[a.sent].home.node == tasks.node() &&
+           !(tiles.part().has_row(a.row) && tiles.part().has_wide(wide));
+  };
+  return next_due <= due.size() && std::is_sorted(due.begin(), due.end()) &&
+         std::all_of(due.begin(), due.end(), is_sent) &&
+         std::all_of(pending.begin(), pending.end(), is_sent);
+}
+
+}  // namespace heddle
