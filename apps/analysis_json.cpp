@@ -48,7 +48,7 @@ json thread_to_json(const RunTrace& run, replay::ThreadId id) {
       {"node", thread.node.value()}, {"name", thread.name}, {"role", replay::name(thread.role)}};
 }
 
-/// A task, and how long it counts for.
+/// A task with the time that it accounts for.
 json task_to_json(const RunTrace& run, replay::TaskId id, double seconds) {
   const replay::Thread& thread = run.at(run.at(id).thread);
   return {{"task", run.label_of(run.at(id))},
@@ -101,7 +101,7 @@ json to_json(const replay::KernelFigures& kernel) {
           {"outliers", kernel.outliers}};
 }
 
-/// The path's first task, its last one, and its longest ones.
+/// The path's first, last and longest tasks.
 json path_to_json(const RunTrace& run, const Analysis& analysis) {
   const auto task = [&](replay::TaskId id) {
     json one = task_to_json(run, id, seconds_of(run.at(id).time.ns()));

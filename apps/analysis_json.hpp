@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-/// What bounded a run: what analysis_table() shows, and more of it.
+/// A superset of analysis_table().
 [[nodiscard]] nlohmann::json to_json(const replay::RunTrace& run, const replay::Analysis& analysis);
 
 }  // namespace heddle

@@ -23,7 +23,7 @@ using replay::IdleCause;
 using replay::RunTrace;
 using replay::ThreadTime;
 
-constexpr std::size_t thread_rows_max = 24;  // more are summed up by node
+constexpr std::size_t thread_rows_max = 24;  // above that, rows are summed by node
 constexpr std::size_t path_rows_max = 8;
 constexpr std::size_t path_tasks_max = 5;
 constexpr std::size_t waited_for_rows_max = 8;
@@ -32,7 +32,7 @@ double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
-/// Which of some columns have anything in them.
+/// Marks the columns that are not empty.
 template <std::size_t Count>
 using Shown = std::array<bool, Count>;
 
@@ -41,7 +41,7 @@ void show_used(Shown<Count>& shown, const std::array<std::int64_t, Count>& value
   for (std::size_t i = 0; i < Count; ++i) shown.at(i) = shown.at(i) || values.at(i) > 0;
 }
 
-/// The shares of a thread's time in those columns.
+/// Fractions of a thread's time in those columns.
 template <std::size_t Count>
 std::string shares(const Shown<Count>& shown, const std::array<std::int64_t, Count>& values,
                    double all) {
@@ -185,7 +185,7 @@ std::string transfers_table(const Analysis& analysis) {
   return rows.empty() ? rows : "\ntransfers\n" + rows;
 }
 
-/// The rate that the run reports beside that of products alone.
+/// The reported rate, compared with that of matrix products.
 std::string rate_row(const RunFacts& facts) {
   if (!facts.gflops || !facts.gemm_gflops) {
     return fmt::format("  products of matrices: {}\n", facts.why_no_products());
@@ -234,7 +234,7 @@ std::string path_table(std::string_view title, const std::vector<replay::PathPar
   return out;
 }
 
-/// Single tasks of the longest chain: where it begins and ends, and its longest ones.
+/// The longest chain's first, last and longest tasks.
 std::string path_tasks(const RunTrace& run, const Analysis& analysis) {
   if (analysis.path.empty()) return {};
   std::vector<replay::TaskId> longest = analysis.path;

@@ -7,11 +7,11 @@
 
 namespace heddle {
 
-/// Which run it is, what it computed, and what is not whole of its trace; ends with a line break.
+/// Identifies the run, what it computed, and damaged parts of its trace; ends with a line break.
 [[nodiscard]] std::string analysis_heading(const replay::RunTrace& run,
                                            const replay::Analysis& analysis);
 
-/// What bounded a run, for a terminal, with that heading; ends with a line break.
+/// What limited a run, for a terminal, with that heading; ends with a line break.
 [[nodiscard]] std::string analysis_table(const replay::RunTrace& run,
                                          const replay::Analysis& analysis);
 

@@ -29,7 +29,7 @@ FileUses files_of(const AnalyzeOptions& options) {
   return files;
 }
 
-/// What is in the page, in words.
+/// Describes the content of the page.
 std::string summary_of(const page::PageSummary& summary, const std::string& path) {
   std::string text = fmt::format("\n{}: {}\n", path, format_bytes(summary.bytes));
   for (const std::string& what : summary.left_out) text += fmt::format("  not in it: {}\n", what);

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Of a GPU, whose memory others may use meanwhile: the largest matrices, slots, and some more.
+/// Per GPU, which others may use too: the largest matrices, slots, and a reserve.
 constexpr std::uint64_t gpu_memory_bytes = std::uint64_t{4} << 30U;
 constexpr std::int32_t players = 2;
 
@@ -57,7 +57,7 @@ P2pShape gather(std::int64_t n) {
           Datatype::contiguous(n * n, Scalar::float64), n * leading};
 }
 
-/// Where the two nodes have their memory.
+/// Location of the two nodes' memory.
 struct Places {
   enum class Kind : std::uint8_t { host, locked, device };
   std::string name;
@@ -71,15 +71,15 @@ struct Row {
   std::int64_t bytes = 0;
   std::string path;
   double us = 0;
-  std::optional<double> contiguous_us;  ///< of as many bytes, by the same means
+  std::optional<double> contiguous_us;  ///< of the same size, by the same path
   std::optional<double> raw_us;
-  std::int32_t window = 1;  ///< messages under way at a time, in what follows
-  double stream_us = 0;     ///< of each
+  std::int32_t window = 1;  ///< messages in flight in the figures below
+  double stream_us = 0;     ///< per message
   std::optional<double> raw_stream_us;
   std::string raw_name;
   bool is_right = false;
 
-  /// 10^9 bytes per second.
+  /// GB/s.
   [[nodiscard]] double rate() const { return static_cast<double>(bytes) / us * 1e-3; }
   [[nodiscard]] double stream_rate() const { return static_cast<double>(bytes) / stream_us * 1e-3; }
 };
@@ -135,7 +135,7 @@ class Bench {
     return result;
   }
 
-  /// When each fragment of the last message began and ended on this node, from the first one on.
+  /// Prints the start and end of each fragment of the last message on this node.
   void tell_fragments() {
     if (fragments_.empty()) return;
     const std::int64_t origin =
@@ -190,8 +190,7 @@ class Bench {
     const bool is_plain = shape.name == plain.name;
     const P2pPlace place = place_of(places);
     P2pGame game(communicator_, *endpoint_, place, shape);
-    // Contiguous messages share the memory, and its place in caches, with what they are compared
-    // with.
+    // Contiguous messages use the same memory and cache state as what they are compared with.
     std::optional<P2pGame> contiguous_game;
     if (!is_plain) contiguous_game.emplace(communicator_, *endpoint_, place, plain);
     P2pGame& reference = is_plain ? game : *contiguous_game;
@@ -239,7 +238,7 @@ class Bench {
     return std::max(1, static_cast<int>(options_.seconds / each / 2));
   }
 
-  /// Messages under way at a time: as many as caches and patience allow.
+  /// Messages in flight, limited by cache size and time.
   [[nodiscard]] std::int32_t window_for(std::int64_t bytes) const {
     constexpr std::int64_t bytes_max = std::int64_t{64} << 20U;
     constexpr std::int64_t least = 2;
@@ -267,7 +266,7 @@ class Bench {
         ratio(row.raw_stream_us, row.stream_us), row.is_right ? row.raw_name : "WRONG"));
   }
 
-  /// Nothing that a node has mapped stays.
+  /// Unmaps all memory of the other node.
   void end() {
     const P2pShape nothing = contiguous(8);
     P2pGame last(communicator_, *endpoint_, {}, nothing);

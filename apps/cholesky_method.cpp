@@ -104,7 +104,7 @@ class CholeskyMethod final : public Method {
       return Prospect::nothing;
     }
     report.log_determinant = log_determinant_of_factor(*a_);
-    // An element of L that is not finite makes the pivot of its row none.
+    // A non-finite element of L makes the pivot of its row NaN.
     if (!std::isfinite(*report.log_determinant)) {
       report.status = RunStatus::failed;
       report.hint =
@@ -118,7 +118,7 @@ class CholeskyMethod final : public Method {
 
   void solve(Report& /*report*/) override { run_job(node_, solve_cholesky(*a_, *x_)); }
 
-  /// |A - L L^T| and |b - A x|, with A and b read once more.
+  /// A - L L^T| and |b - A x|, with A and b read again.
   void verify(Prospect /*prospect*/, Report& report) override {
     const auto n = static_cast<double>(problem_.n());
     std::optional<Matrix<double>> made;

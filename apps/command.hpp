@@ -7,10 +7,10 @@
 #include "base/error.hpp"
 #include "base/process_limits.hpp"
 
-/// What subcommands share.
+/// Shared by the subcommands.
 namespace heddle {
 
-/// What any error leaves behind: one that all processes can be told.
+/// Runs `work`; returns its exception as an Error that can be sent to all processes.
 template <class Work>
 [[nodiscard]] std::optional<Error> trouble_of(const Work& work) {
   try {

@@ -22,7 +22,7 @@
 namespace heddle {
 namespace {
 
-/// The command that was given, as it is written behind the program's name: " bench p2p".
+/// The given command with its leading blank: " bench p2p".
 std::string commands_of(const CLI::App& app) {
   std::string commands;
   for (auto given = app.get_subcommands(); !given.empty();) {
@@ -32,8 +32,7 @@ std::string commands_of(const CLI::App& app) {
   return commands;
 }
 
-/// What is wrong with the first word that should be a command and is none, or is not there, up to
-/// the end of that clause; empty where all commands are known.
+/// Error text for the first word that is no command or is missing; empty if all commands are known.
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* at = &app;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -62,15 +61,15 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
                      fmt::join(missing, ", "));
 }
 
-/// The exit status when there is nothing to do but to print, which the first process does; nothing
-/// where there is work to do. Throws Error(usage) for a line that cannot be read.
+/// Exit status if only help or a version is to be printed (by the first process); nothing if there
+/// is work. Throws Error(usage) for an invalid command line.
 std::optional<int> parse(CLI::App& app, const std::vector<std::string>& words, bool first) {
   if (words.size() <= 1) {
     if (first) print(app.help());
     return 0;
   }
   try {
-    // CLI11 takes the last word first.
+    // CLI11 expects the words in reverse order.
     app.parse(std::vector<std::string>(words.rbegin(), words.rend() - 1));
   } catch (const CLI::ParseError& stop) {
     std::ostringstream out;
@@ -113,7 +112,7 @@ int parse_and_work(int count, char** words,
   } catch (const Error& error) {
     trouble = error;
   }
-  // Whatever one process finds, all know, and one tells.
+  // All processes learn of any one's error, and one prints it.
   Run run(launcher);
   try {
     run.mpi().throw_together(trouble ? trouble : run.trouble());
@@ -157,8 +156,9 @@ void add_verbosity(CLI::App& command, Verbosity& verbosity) {
 int run_program(int count, char** words,
                 const std::function<void(CLI::App&, Work&)>& add_commands) {
   open_standard_streams();
-  std::signal(SIGPIPE, SIG_IGN);  // who reads the output decides nothing about the results
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit of the file size is an error of the call that meets it
+  std::signal(SIGPIPE,
+              SIG_IGN);  // a closed pipe must not end the run before its results are written
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit is reported by the failing write
   remove_crash_handlers();
   return status_with_output(status_of_work(count, words, add_commands));
 }

@@ -18,13 +18,13 @@ using Unit = ComparedFigure::Unit;
 
 constexpr std::size_t name_width_max = 22;
 
-/// Figures of a section, one after the other.
+/// Collects the figures of a section.
 class SectionMaker {
  public:
   SectionMaker(std::span<const ComparedRun> runs, std::string title)
       : runs_(runs), section_{std::move(title), {}} {}
 
-  /// `value(run)` is a number, or an optional one.
+  /// `value(run)`: a number or an optional one.
   template <class Value>
   void add(std::string what, Unit unit, const Value& value) {
     ComparedFigure figure{std::move(what), unit, {}};
@@ -90,7 +90,7 @@ ComparedSection bounds(std::span<const ComparedRun> runs) {
   return section.take();
 }
 
-/// The share of the time of all threads that run tasks.
+/// Fraction of the time of all threads that run tasks.
 template <class Ns>
 double share_of_threads(const Analysis& analysis, const Ns& ns) {
   double part = 0;
@@ -120,7 +120,7 @@ ComparedSection threads(std::span<const ComparedRun> runs) {
 ComparedSection kernels(std::span<const ComparedRun> runs) {
   SectionMaker section(runs, "kernels");
   using Key = std::pair<std::string, replay::Role>;
-  std::vector<Key> keys;  // the longest in the first run that has it first
+  std::vector<Key> keys;  // longest first, by the first run that has them
   for (const ComparedRun& run : runs) {
     for (const auto& kernel : run.analysis.kernels) {
       const Key key(kernel.kernel, kernel.role);
@@ -207,7 +207,7 @@ std::string shown(Unit unit, const std::optional<double>& value) {
   return {};
 }
 
-/// To tenths, without a zero that is negative.
+/// Rounds to tenths and avoids -0.
 double rounded(double value) {
   return std::round(10 * value) / 10 + 0.0;
 }
@@ -229,7 +229,7 @@ const char* name(Unit unit) {
   return names.at(static_cast<std::size_t>(unit));
 }
 
-/// The end of a name that is too long tells more than its begin.
+/// Keeps the end of a long name, which distinguishes better.
 std::string cut(const std::string& name) {
   if (name.size() <= name_width_max) return name;
   return ".." + name.substr(name.size() - name_width_max + 2);
@@ -326,7 +326,7 @@ json comparison_json(std::span<const ComparedRun> runs) {
   for (const ComparedSection& section : compare(runs)) {
     std::string group;
     for (const ComparedFigure& figure : section.figures) {
-      // What is indented belongs to the figure above it.
+      // Indented figures belong to the figure above.
       const bool is_part = figure.what.starts_with("  ");
       if (!is_part) group = figure.what;
       json row{{"section", section.title},

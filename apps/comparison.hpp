@@ -13,7 +13,7 @@
 
 namespace heddle {
 
-/// A run as it is compared with others.
+/// A run to compare.
 struct ComparedRun {
   std::string name;
   RunFacts facts;
@@ -25,10 +25,10 @@ struct ComparedFigure {
   enum class Unit : std::uint8_t { seconds, microseconds, bytes, number, percent, gflops };
   std::string what;
   Unit unit = Unit::number;
-  std::vector<std::optional<double>> values;  ///< by run; nothing where it has none
+  std::vector<std::optional<double>> values;  ///< by run; empty if unknown
 
-  /// Of the figure of run i against the first one's: 0.1 is a tenth more. Nothing where one of both
-  /// has none, or the first one's is 0.
+  /// Relative change of run i from the first run: 0.1 is 10 % more. Empty if one is unknown, or the
+  /// first is 0.
   [[nodiscard]] std::optional<double> change(std::size_t i) const;
 };
 
@@ -37,19 +37,19 @@ struct ComparedSection {
   std::vector<ComparedFigure> figures;
 };
 
-/// Settings in which runs differ, in the order of their reports; "-" where one does not say.
+/// A setting in which runs differ, in the order of their reports; "-" if unknown.
 struct ComparedSetting {
   std::string key;
   std::vector<std::string> values;  ///< by run
 };
 [[nodiscard]] std::vector<ComparedSetting> settings_that_differ(std::span<const ComparedRun> runs);
 
-/// What the runs took, what bounded them, where their threads' time went, their kernels, messages,
-/// copies and critical paths. Figures that are 0 in all runs are left out.
+/// Times, limits, use of threads, kernels, messages, copies and critical paths of the runs. Omits
+/// figures that are 0 in all runs.
 [[nodiscard]] std::vector<ComparedSection> compare(std::span<const ComparedRun> runs);
 
-/// For a terminal: a column for each run, and behind each but the first one its change; shares have
-/// theirs in points. Ends with a line break.
+/// For a terminal: a column per run, followed by its change from the first; shares change in
+/// points. Ends with a line break.
 [[nodiscard]] std::string comparison_table(std::span<const ComparedRun> runs);
 
 /// The same figures.

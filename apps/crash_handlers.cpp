@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-/// Sanitizers have handlers, too, which shall stay.
+/// Sanitizers' handlers stay.
 bool is_of_ucx(const struct sigaction& action) {
   const void* handler = (action.sa_flags & SA_SIGINFO) != 0
                             ? reinterpret_cast<const void*>(action.sa_sigaction)

@@ -26,9 +26,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Of a GPU, whose memory others may use meanwhile; much more than what is transferred.
+/// Per GPU, which others may use too; much more than is transferred.
 constexpr std::uint64_t probed_memory_bytes = std::uint64_t{256} << 20;
-/// GPUs are timed with more bytes, since a few MiB take them hardly longer than none.
+/// More for GPUs: a few MiB take hardly longer than an empty transfer.
 constexpr std::size_t gpu_timed_bytes = std::size_t{16} << 20;
 constexpr std::size_t timed_bytes_min = 4096;
 
@@ -68,7 +68,7 @@ ProbeOptions options_for(const DeviceSet& devices, const Communicator& communica
   ProbeOptions options;
   std::array<std::uint64_t, 2> mine{devices.backend == DeviceBackend::cuda, UINT64_MAX};
   for (const auto& device : devices.devices) {
-    // One without any room has no way, whatever the others are tried with.
+    // A device without room does not limit the transfers of the others.
     const std::uint64_t room = device->memory_available();
     if (room >= timed_bytes_min) mine[1] = std::min(mine[1], room);
   }
@@ -84,7 +84,7 @@ ProbeOptions options_for(const DeviceSet& devices, const Communicator& communica
   return options;
 }
 
-/// What all nodes have found, on node 0.
+/// Results of all nodes, on node 0.
 struct Findings {
   std::vector<NodeSheet> nodes;
   std::vector<PairReport> pairs;
@@ -97,7 +97,7 @@ struct Findings {
 
 Findings collect(const std::vector<std::string>& texts) {
   Findings all;
-  // Both nodes of a pair have it.
+  // Both nodes of a pair report it.
   std::map<std::pair<ProbePlace, ProbePlace>, PairReport> pairs;
   for (const std::string& text : texts) {
     const json node = json::parse(text);
@@ -134,7 +134,7 @@ void write(const Findings& findings, const std::string& path, Run& run) {
   run.results().commit();
 }
 
-/// Runs the probe. A node that is lost ends this process: MPI still waits for it.
+/// Runs the probe. Ends this process if a node is lost, since MPI would wait for it.
 std::vector<PairReport> probe(TransportProbe& transport, const DoctorOptions& options, Run& run) {
   const bool is_shown = run.launcher().rank == 0 && options.verbosity == Verbosity::normal &&
                         stderr_is_watched(run.launcher());

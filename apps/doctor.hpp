@@ -14,13 +14,13 @@ struct DoctorOptions {
   std::vector<std::string> overrides;  ///< key.path=value: devices
   std::optional<std::string> report;
   Verbosity verbosity = Verbosity::normal;
-  /// For tests: what goes wrong on purpose on emulated devices, "refuse-mappings" on all nodes,
-  /// "refuse-mappings@1" on node 1.
+  /// For tests: faults of emulated devices, "refuse-mappings" on all nodes, "refuse-mappings@1" on
+  /// node 1.
   std::vector<std::string> faults;
 };
 
-/// `heddle doctor`. Collective over the run's processes. The exit status: 0 when all places reach
-/// each other, 1 when some do not. Throws Error, the same on all processes.
+/// `heddle doctor`. Collective over the run's processes. Returns the exit status: 0 if all places
+/// can exchange data, else 1. Throws Error, the same on all processes.
 int doctor(const DoctorOptions& options, Run& run);
 
 }  // namespace heddle

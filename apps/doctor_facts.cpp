@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What follows `label` on a line of MPI's own description.
+/// The rest of the line that begins with `label` in MPI's description.
 std::string value_after(const std::string& text, const std::string& label) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -53,7 +53,7 @@ std::string thread_level() {
   }
 }
 
-/// MPICH does not tell what it uses; the variables that decide about it do.
+/// MPICH does not report its transport; these variables determine it.
 std::string between_nodes() {
   std::string text = "MPI's shared memory";
   const char* no_local = std::getenv("MPIR_CVAR_NOLOCAL");

@@ -23,7 +23,7 @@ std::string row(const std::string& label, const std::string& text) {
   return fmt::format("  {:<17} {}\n", label, text);
 }
 
-/// A fact of all nodes: once where it is the same for all, else in a row for those that are alike.
+/// A fact: one row if all nodes agree, else one per group of equal nodes.
 std::string fact(const std::string& label, std::span<const NodeSheet> nodes,
                  const std::function<std::string(const NodeSheet&)>& tell) {
   std::vector<std::pair<std::string, std::vector<std::int32_t>>> kinds;
@@ -98,7 +98,7 @@ std::string limits_text(const NodeSheet& node) {
 std::string shared_memory_text(const NodeSheet& node) {
   const Surroundings& s = node.surroundings;
   if (!s.shared_memory_bytes) return "none";
-  // Rounded to a whole percent: exact figures would differ between nodes that look one by one.
+  // Whole percent: exact values would differ between nodes that read it at different times.
   const double total = static_cast<double>(std::max<std::uint64_t>(1, *s.shared_memory_bytes));
   return fmt::format("{}, {:.0f} % free", format_bytes(*s.shared_memory_bytes),
                      100 * static_cast<double>(s.shared_memory_free_bytes) / total);
@@ -110,7 +110,7 @@ std::string namespaces_text(const NodeSheet& node) {
                      s.namespaces.mount, s.namespaces.user, s.user);
 }
 
-/// Breaks `text` at blanks, later lines indented.
+/// Wraps `text` at blanks, with later lines indented.
 std::string wrapped(const std::string& begin, const std::string& text) {
   std::string out = begin;
   std::size_t column = begin.size();
@@ -144,7 +144,7 @@ std::string number(double value) {
   return value < 100 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
 }
 
-/// The median, and the whole range where that says more.
+/// The median, with the range if it is wide.
 std::string text_of(const Spread& spread) {
   if (spread.max <= 2 * spread.min) return number(spread.median);
   return fmt::format("{} ({}..{})", number(spread.median), number(spread.min), number(spread.max));
@@ -165,7 +165,7 @@ std::string pair_rows(std::span<const PairReport> pairs) {
   return out;
 }
 
-/// Reasons, each once, by number; `ways` are those that are missing for it.
+/// Numbered reasons, each once; `ways`: the paths missing because of it.
 class Notes {
  public:
   [[nodiscard]] std::size_t number_of(Nearness nearness, const RefusedWay& refused) {
@@ -201,7 +201,7 @@ class Notes {
   std::vector<Note> notes_;
 };
 
-/// A line of the table; with `way` empty the title of those below it.
+/// A table row; if `way` is empty, the title of the rows below it.
 struct Line {
   std::string places;
   std::string pairs;
@@ -231,7 +231,7 @@ std::string text_of(const std::vector<Line>& lines) {
   const auto width = [&](std::string Line::*column) {
     std::size_t most = 0;
     for (const Line& line : lines) {
-      // Titles may run over the columns behind them.
+      // Titles may extend over the next columns.
       if (!line.way.empty()) most = std::max(most, (line.*column).size());
     }
     return most;

@@ -9,11 +9,11 @@
 
 namespace heddle {
 
-/// What is known of the nodes, by node, for a terminal: what is the same for all is told once.
+/// Facts about the nodes for a terminal; equal facts are shown once.
 [[nodiscard]] std::string facts_table(std::span<const NodeSheet> nodes);
 
-/// Equal pairs in a line each, and why a better way is not there. Verbose: every pair in a line of
-/// its own as well, with all that was tried.
+/// One line per group of equal pairs, with the reasons for missing paths. Verbose: also one line
+/// per pair with all attempts.
 [[nodiscard]] std::string ways_table(std::span<const PairReport> pairs, const ProbeOptions& options,
                                      bool is_verbose);
 

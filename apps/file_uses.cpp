@@ -19,14 +19,14 @@ void FileUses::reads(const std::string& name, const std::string& path) {
 }
 
 void FileUses::reads_run(const std::string& name, const std::string& path) {
-  std::error_code unknown;  // reading the run will tell
+  std::error_code unknown;  // reported when the run is read
   if (!std::filesystem::is_directory(path, unknown)) return reads(name, path);
   add(name, path, Kind::run, Deed::reads);
   try {
     // Each may be a link to a file elsewhere.
     for (const auto& [node, file] : trace::node_files_in(path)) reads(name, file.string());
   } catch (const Error&) {
-    // Likewise.
+    // Reported when the run is read.
   }
 }
 
@@ -105,7 +105,7 @@ FileUses::Place FileUses::locate(const std::string& path) {
   try {
     target = target_of(target.string());
   } catch (const Error&) {
-    // Links in a circle are no file: whoever opens them will tell.
+    // Circular links are not a file; opening it reports that.
   }
   const std::string folder = target.parent_path().string();
   return {identify(path), identify(folder.empty() ? "." : folder), target.filename().string()};

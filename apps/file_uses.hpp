@@ -10,28 +10,28 @@
 
 namespace heddle {
 
-/// All files that a command reads and all that it may write, so that none is written over another,
-/// under whatever names: a file is what its device and number say, and one that is not there yet is
-/// a name in a folder. A command fills it before it opens any of its outputs.
+/// Files that a command reads and may write: ensures that no input or output is overwritten under
+/// another name. A file is identified by device and inode, a missing one by folder and name. Fill
+/// it before opening any output.
 class FileUses {
  public:
-  /// `name` is what the user knows the file by: "problem.matrix.file", "--machine", "the problem
+  /// `name` is the user's term for the file: "problem.matrix.file", "--machine", "the problem
   /// file".
   void reads(const std::string& name, const std::string& path);
-  /// The folder of a recorded run, or a file of one of its nodes.
+  /// A recorded run's folder, or the file of one node.
   void reads_run(const std::string& name, const std::string& path);
-  /// The machine file: the one that was named, else the default one of this host.
+  /// The machine file: `named`, else this host's default.
   void reads_machine_file(const std::optional<std::string>& named);
 
-  /// Throws Error(usage) for "-", which other programs take for standard output.
+  /// Throws Error(usage) for "-", which usually means standard output.
   void writes(const std::string& name, const std::string& path);
-  /// The folder of a run, whose nodes' files are all written anew or removed.
+  /// A run's folder; all node files in it are rewritten or removed.
   void writes_run(const std::string& name, const std::string& path);
 
-  /// Throws Error(usage) when an output is an input, or two outputs are one file. Looks at names
-  /// and folders only.
+  /// Throws Error(usage) if an output is also an input, or two outputs are one file. Only inspects
+  /// names and folders.
   void check_distinct() const;
-  /// Throws Error(usage) when an output cannot be written. Tries it, and leaves nothing behind.
+  /// Throws Error(usage) if an output cannot be written. Creates and removes probe files.
   void check_writable(Janitor& janitor) const;
 
  private:
@@ -42,11 +42,11 @@ class FileUses {
     ino_t number = 0;
     friend bool operator==(const FileId&, const FileId&) = default;
   };
-  /// Where a path leads: links are followed.
+  /// Target of a path after following links.
   struct Place {
-    std::optional<FileId> file;    ///< nothing: it is not there
-    std::optional<FileId> folder;  ///< that the file is in, or will be
-    std::string name;              ///< in the folder
+    std::optional<FileId> file;    ///< empty: missing
+    std::optional<FileId> folder;  ///< folder of the file
+    std::string name;              ///< name in the folder
   };
   struct Use {
     std::string name;

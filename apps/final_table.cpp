@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::size_t width = 80;
 constexpr std::size_t label_width = 20;
-constexpr std::size_t thread_rows_max = 24;  // more are summed up by role
+constexpr std::size_t thread_rows_max = 24;  // above that, rows are summed by role
 
 std::string counted(std::int64_t count, std::string_view thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
-/// "  label             text", the text broken into lines at blanks.
+/// "  label             text", with the text wrapped at blanks.
 std::string row(std::string_view label, std::string_view text) {
   std::string out;
   constexpr std::size_t room = width - label_width - 2;
@@ -121,7 +121,7 @@ std::string phase_rows(const Report& report) {
 
 std::string residual_row(std::string_view label, const std::optional<double>& value) {
   if (!value) return {};
-  // Not a number is no good residual: hence the negation.
+  // Negated so that NaN is not good.
   const bool good = std::isfinite(*value) && *value < residual_limit;
   return row(label,
              fmt::format("{:>10.3g}   {}", *value,
@@ -180,7 +180,7 @@ std::string thread_row(std::string_view role, std::string_view node, const Repor
                      thread.busy, thread.waiting, share, thread.tasks);
 }
 
-/// "cpu worker" of "cpu worker 3".
+/// "worker" of "worker 3".
 std::string_view role_kind(std::string_view role) {
   const auto last = role.find_last_not_of("0123456789");
   if (last == std::string_view::npos) return role;

@@ -16,19 +16,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double flops_min = 3.5e8;      ///< less is done in less time: Cholesky of order 1000
-constexpr double seconds_wanted = 0.12;  ///< of the measured burst
-constexpr std::int32_t tiles_each = 3;   ///< that a worker or device has in turn
-/// Bursts until one is long enough: the first one on a device meets what it sets up only once.
+constexpr double flops_min =
+    3.5e8;  ///< shorter factorizations are not measured: Cholesky of order 1000
+constexpr double seconds_wanted = 0.12;  ///< duration of the measured burst
+constexpr std::int32_t tiles_each = 3;   ///< tiles per worker or device, used in turn
+/// Repeats until a burst is long enough: the first one on a device includes its setup.
 constexpr int bursts_max = 5;
-/// Workers hold their rate from smaller tiles on than GPUs, whose tiles would take them seconds.
+/// CPU workers reach their rate with smaller tiles than GPUs, whose tiles would take seconds.
 constexpr std::int64_t host_tile_max = 512;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// When each of the jobs, which run side by side, is over, in seconds since `begin`.
+/// End of each of the concurrent jobs, in seconds since `begin`.
 std::vector<double> times_of_ends(std::vector<Job>& jobs, Clock::time_point begin) {
   std::vector<double> ends(jobs.size(), 0.0);
   for (std::size_t open = jobs.size(); open > 0;) {
@@ -47,7 +48,7 @@ std::vector<double> times_of_ends(std::vector<Job>& jobs, Clock::time_point begi
   return ends;
 }
 
-/// `rounds` updates of each tile of `c` that lives on this node, from the tile of `a` beside it.
+/// `rounds` updates of each local tile of `c` by the tile of `a` at the same place.
 Program updates(TaskStream& tasks, Matrix<double> c, Matrix<double> a, std::int32_t rounds) {
   for (std::int32_t round = 0; round < rounds; ++round) {
     for (TileColumn j{0}; j.value() < c.layout().tile_columns(); ++j) {
@@ -62,7 +63,7 @@ Program updates(TaskStream& tasks, Matrix<double> c, Matrix<double> a, std::int3
   }
 }
 
-/// Square tiles for the places of one kind: the workers of the host, or the devices.
+/// Square tiles for one kind of place: host workers or devices.
 class Burst {
  public:
   Burst(Node& node, std::int64_t tile, bool on_devices)
@@ -93,7 +94,7 @@ class Burst {
     return spec;
   }
 
-  /// On this node, in one round.
+  /// Per round on this node.
   [[nodiscard]] double flops() const { return flops_each_ * tiles_; }
 
  private:
@@ -108,7 +109,7 @@ class Burst {
     spec.rows = tile * rows * spec.distribution.grid_rows;
     spec.columns = tile * places * spec.distribution.grid_columns;
     spec.layout.tile = tile;
-    spec.spare_count = 0;  // nothing is renamed
+    spec.spare_count = 0;  // no renaming
     tiles_ = static_cast<double>(rows * places);
     return node.matrix<double>(spec);
   }
@@ -119,14 +120,13 @@ class Burst {
   Matrix<double> a_;
 };
 
-/// Tiles for all places, or none where one of the nodes has no room for them beside what the run
-/// itself holds. Collective.
+/// Tiles for all places; none if a node lacks memory for them. Collective.
 std::vector<Burst> make_bursts(Node& node, std::int64_t host_tile, std::int64_t device_tile) {
   std::vector<Burst> bursts;
   bool has_room = true;
   const auto block = static_cast<std::size_t>(device_tile * device_tile) * sizeof(double);
   for (std::int32_t p = 1; p < node.store().places(); ++p) {
-    // Devices whose tiles all fit do not begin to work out of core for this.
+    // A device with room for all its tiles must not start to evict because of this.
     const bool fits = node.store().cache(PlaceId{p}).holds_all();
     const bool will_fit = node.store().blocks_available(PlaceId{p}, block) >= 2 * tiles_each;
     has_room = has_room && (!fits || will_fit);
@@ -169,7 +169,7 @@ std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, do
     for (std::size_t b = 0; b < bursts.size(); ++b) {
       const double seconds = std::max(ends[b], 1e-6);
       rate += bursts[b].flops() * rounds[b] / seconds;
-      // The same on all nodes: they insert the same tasks.
+      // Equal on all nodes, which must insert the same tasks.
       const double slowest = reduce(node, seconds, Reduction::maximum);
       is_long_enough &= slowest > seconds_wanted / 2;
       const double wanted = rounds[b] * seconds_wanted / slowest;

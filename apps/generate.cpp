@@ -83,7 +83,7 @@ void generate(const GenerateOptions& options, Run& run) {
     throw Error(ErrorCode::usage,
                 "--rhs-columns N and --rhs-output FILE go together; give both or neither");
   }
-  // What can be refused is, before anything of the matrix's size is computed.
+  // Checks all outputs before computing anything of the matrix's size.
   FileUses files;
   files.writes("--output", options.matrix_file);
   if (options.sides_file) files.writes("--rhs-output", *options.sides_file);

@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// Most rows, and most columns, as in configurations.
+/// Limit of rows and columns, as in configurations.
 inline constexpr std::int64_t generator_extent_max = 1'000'000'000;
 
 struct GenerateOptions {
@@ -20,7 +20,7 @@ struct GenerateOptions {
   std::uint64_t sides_seed = 2;
 };
 
-/// `heddle generate`: writes a generated matrix, and right-hand sides, panel by panel in bounded
+/// `heddle generate`: writes a generated matrix and right-hand sides panel by panel, in bounded
 /// memory. Throws Error.
 void generate(const GenerateOptions& options, Run& run);
 

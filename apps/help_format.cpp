@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t name_width = 28;
 constexpr std::size_t text_width = 100 - name_width;
 
-/// Breaks lines between words; CLI11 indents what follows a line's end.
+/// Wraps between words; CLI11 indents continuation lines.
 std::string wrapped(std::string_view text) {
   std::string lines;
   while (text.size() > text_width) {
@@ -32,7 +32,7 @@ HelpFormat::HelpFormat() {
 
 std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
   if (option->get_type_size() == 0) return {};
-  // Behind a colon CLI11 has what it checks.
+  // CLI11 appends the validator after a colon.
   std::string type = option->get_type_name();
   type = type.substr(0, type.find(':'));
   if (type == "INT" || type == "UINT" || type == "FLOAT") type = "NUMBER";

@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-/// What --help looks like: names, what they take and defaults, in the words of the user guide.
-/// Bounds stand in the descriptions.
+/// Layout of --help: names, arguments and defaults in the words of the user guide. Ranges are in
+/// the descriptions.
 class HelpFormat : public CLI::Formatter {
  public:
   HelpFormat();

@@ -10,10 +10,10 @@
 namespace heddle {
 namespace {
 
-/// Wakes the waiting thread at the end.
+/// Ends the waiting thread's sigwait.
 constexpr int wake_signal = SIGURG;  // ignored by default, so a late one does no harm
 
-/// SIGHUP is left alone where the process was told to outlive its terminal (nohup).
+/// Without SIGHUP if it is ignored (nohup).
 sigset_t ending_signals() {
   sigset_t signals{};
   sigemptyset(&signals);
@@ -46,7 +46,7 @@ Interrupts::Interrupts(std::function<void(const char*)> end) : end_(std::move(en
 }
 
 Interrupts::~Interrupts() {
-  // Relaxed: the signal orders it, and the thread looks after each one.
+  // Relaxed: the signal orders it; the thread checks after each signal.
   stopping_.store(true, std::memory_order_relaxed);
   pthread_kill(thread_.native_handle(), wake_signal);
   thread_.join();

@@ -7,11 +7,11 @@
 
 namespace heddle {
 
-/// Ends the process in good order on SIGINT, SIGTERM and SIGHUP: a thread of its own waits for
-/// them, calls `end` with the signal's name, and leaves with status 130. All other threads are deaf
-/// to the signals, so no system call is cut short and no code runs in a signal handler.
+/// Ends the process cleanly on SIGINT, SIGTERM and SIGHUP: a thread waits for them, calls `end`
+/// with the signal's name, and exits with status 130. All other threads block these signals, so no
+/// system call is interrupted and no code runs in a signal handler.
 ///
-/// Made before any other thread. The destructor gives the signals back their usual effect.
+/// Create it before any other thread. The destructor restores the default actions.
 class Interrupts {
  public:
   explicit Interrupts(std::function<void(const char* name)> end);
@@ -19,10 +19,10 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
   ~Interrupts();
 
-  /// A signal has come, perhaps not yet seen by the thread.
+  /// A signal has arrived, perhaps not yet handled by the thread.
   [[nodiscard]] bool pending() const;
 
-  /// For a thread that sees pending(): the other thread ends the process.
+  /// Blocks until the thread ends the process; for a thread that sees pending().
   [[noreturn]] static void await_end();
 
  private:

@@ -23,14 +23,14 @@
 namespace heddle {
 namespace {
 
-/// How long the parent may take from closing its files to its end.
+/// Longest time from the parent's closed files to its end.
 constexpr int parent_time_max_ms = 5000;
-/// How long after a process's end the launcher is kept from noticing it.
+/// How long the launcher is kept from noticing the end of a process.
 constexpr int others_time_ms = 500;
-/// How long a launcher may take from the loss of its connection to asking for the exit status.
+/// Longest time of a launcher from a lost connection to its wait for the exit status.
 constexpr int fetching_time_max_ms = 200;
 
-/// The file by which a launcher's process manager is reached; -1 without one.
+/// Descriptor of the launcher's process manager; -1 without one.
 int launcher_connection() {
   const char* text = std::getenv("PMI_FD");
   return text == nullptr ? -1 : static_cast<int>(std::strtol(text, nullptr, 10));
@@ -47,8 +47,8 @@ void close_all_but(const std::set<int>& kept) {
   ::syscall(SYS_close_range, first, ~0U, 0U);
 }
 
-/// Lets go of the launcher only when `parent` has ended, and of the outputs only when the launcher
-/// has fetched its exit status: see the class's comment. Bounded, for launchers that do otherwise.
+/// Closes the launcher's connection after `parent` has ended, and the outputs after the launcher
+/// has collected the exit status; see the class. Bounded for other launchers.
 void outlive(int parent, bool has_others) {
   pollfd ended{parent, POLLIN, 0};
   ::poll(&ended, 1, parent_time_max_ms);
@@ -58,7 +58,8 @@ void outlive(int parent, bool has_others) {
   ::close(connection);
   constexpr timespec pause{0, 1'000'000};
   for (int i = 0; i < fetching_time_max_ms; ++i) {
-    if (::syscall(SYS_pidfd_send_signal, parent, 0, nullptr, 0U) != 0) return;  // there no more
+    if (::syscall(SYS_pidfd_send_signal, parent, 0, nullptr, 0U) != 0)
+      return;  // has ended and been waited for
     ::nanosleep(&pause, nullptr);
   }
 }
@@ -98,14 +99,13 @@ Janitor::~Janitor() {
   }
 }
 
-/// The child. Messages are '+' or '-', the path, and a zero byte; '.' says that the parent waits.
-/// `parent` becomes readable when the parent has ended.
+/// The child. Messages are '+' or '-', the path and a zero byte; '.' when the parent waits.
+/// `parent` becomes readable when the parent ends.
 void Janitor::serve(int pipe, int parent, bool has_others) {
-  ::setsid();  // signals to the parent's group are not meant for it
+  ::setsid();  // does not receive signals of the parent's group
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_IGN);
   ::prctl(PR_SET_NAME, "heddle-cleanup");
-  [[maybe_unused]] const int moved =
-      ::chdir("/");  // or a file system stays busy: no more than that
+  [[maybe_unused]] const int moved = ::chdir("/");  // only to keep no file system busy
   close_all_but({pipe, parent, 1, 2, launcher_connection()});
   open_standard_streams();
 
@@ -138,7 +138,7 @@ void Janitor::tell(char what, const std::string& path) {
   for (std::size_t done = 0; done < message.size() && pipe_ >= 0;) {
     const ssize_t count = ::write(pipe_, message.data() + done, message.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return;  // somebody killed the child: the list here still works
+    if (count < 0) return;  // the child was killed: this process still has the list
     done += static_cast<std::size_t>(count);
   }
 }

@@ -7,40 +7,37 @@
 
 namespace heddle {
 
-/// Removes a run's temporary files even when the process is killed: launchers answer the death of
-/// one process with SIGKILL to all others at once, and SIGKILL leaves no time to clean up.
+/// Removes a run's temporary files even if the process is killed: launchers answer the death of one
+/// process with SIGKILL to all others, which leaves no time to clean up.
 ///
-/// A small child in a session of its own, forked before any thread exists, knows the names from a
-/// pipe and waits for its end. When the pipe closes, because the process ended in whatever way, it
-/// removes what is still on the list and exits.
+/// A small child in its own session, forked before any thread exists, receives the names through a
+/// pipe. When the pipe closes, however the process ended, it removes the listed files and exits.
 ///
-/// Of the parent's files it holds the outputs and the connection to the launcher, until the parent
-/// is gone: MPICH's hydra takes a process's exit status into account only if it finds the process
-/// ended when these close, but a process closes its files a moment before it can be waited for.
-/// Where there are other processes it holds them half a second longer, because hydra kills these as
-/// soon as it misses one: in that time they see the loss themselves, say so, and end with their own
-/// status, and interrupted ones get their signal and end with theirs.
+/// The child keeps the parent's outputs and connection to the launcher open until the parent has
+/// ended: MPICH's hydra uses a process's exit status only if the process has ended when these
+/// close, but a process closes its files shortly before it can be waited for. With several
+/// processes it keeps them for half a second longer, since hydra kills the others as soon as it
+/// misses one: so they detect the loss themselves, report it, and end with their own status.
 ///
-/// Thread-safe but for construction and destruction.
+/// Thread-safe except for construction and destruction.
 class Janitor {
  public:
-  /// Forks; to be called while the process has one thread. `has_others` where the launcher started
-  /// more than one. Throws Error(internal), or Error(usage) where the system
-  /// refuses another process.
+  /// Forks; call it while the process has one thread. `has_others`: the launcher started several
+  /// processes. Throws Error(internal), or Error(usage) if the system refuses a process.
   explicit Janitor(bool has_others);
   Janitor(const Janitor&) = delete;
   Janitor& operator=(const Janitor&) = delete;
-  /// Removes what is on the list and waits for the child's end.
+  /// Removes listed files and waits for the child.
   ~Janitor();
 
-  /// From now on `path` goes with the process. Relative to the folder of the call. Called before
-  /// the file is made; throws Error(interrupted) after finish().
+  /// Lists `path`, relative to the present folder, for removal. Call it before creating the file;
+  /// throws Error(interrupted) after finish().
   void add(const std::string& path);
-  /// `path` is gone, or has become a result.
+  /// Takes `path` off the list: removed, or now a result.
   void remove(const std::string& path);
 
-  /// Removes what is on the list, for the last moments of a process that does not end in good
-  /// order: nothing can be added any more, and the child goes when the process has. Any thread.
+  /// Removes listed files when the process is about to exit early. Nothing can be added afterwards;
+  /// the child ends with the process. Thread: any.
   void finish() noexcept;
 
  private:
@@ -54,7 +51,7 @@ class Janitor {
   pid_t child_ = -1;
 };
 
-/// A name on the janitor's list for the life of this object.
+/// RAII entry of the janitor's list.
 class TemporaryName {
  public:
   TemporaryName(Janitor& janitor, std::string path) : janitor_(janitor), path_(std::move(path)) {

@@ -19,13 +19,13 @@
 namespace heddle {
 namespace {
 
-/// What UCX takes of /dev/shm for each process: 4.1 MiB and some pages.
+/// UCX's use of /dev/shm per process: 4.1 MiB and some pages.
 constexpr std::uint64_t shared_bytes_of_process = 4'500'000;
-/// MPI starts one or two, and this process watches it meanwhile.
+/// MPI starts one or two; this process adds a watching thread.
 constexpr int threads_of_start = 4;
 
 void check_shared_memory(const Launcher& launcher) {
-  // Users who choose UCX's transports know what these need.
+  // With these variables the user has chosen UCX's transports.
   if (std::getenv("UCX_TLS") != nullptr || std::getenv("UCX_POSIX_DIR") != nullptr) return;
   struct statvfs status {};
   if (::statvfs("/dev/shm", &status) != 0) return;
@@ -42,8 +42,8 @@ void check_shared_memory(const Launcher& launcher) {
                   format_bytes(all), format_bytes(free), nodes, format_bytes(needed)));
 }
 
-/// What MPI_Init takes, some 100 MiB, and what the C library maps besides for a moment: 128 MiB for
-/// the first allocation of each thread. Without them UCX fails in its own words.
+/// Address space of MPI_Init, about 100 MiB, and of the C library: 128 MiB for the first allocation
+/// of each thread. Without it UCX fails with an obscure error.
 void check_memory() {
   constexpr std::uint64_t bytes_of_start = std::uint64_t{384} << 20U;
   const auto limit = memory_limit();
@@ -53,7 +53,7 @@ void check_memory() {
                                             describe(*limit), format_bytes(bytes_of_start)));
 }
 
-/// MPI's libraries abort where the system refuses them a thread.
+/// MPI's libraries abort if the system refuses a thread.
 void check_threads() {
   std::promise<void> end;
   const std::shared_future<void> ended = end.get_future().share();
@@ -73,7 +73,7 @@ void check_threads() {
   join();
 }
 
-/// If it fails the launcher finds out for itself, later.
+/// A failure is ignored: the launcher notices by itself, later.
 void tell(int connection, const std::string& message) {
   [[maybe_unused]] const ssize_t written = ::write(connection, message.data(), message.size());
 }
@@ -84,7 +84,7 @@ void await_answer(int connection) {
   ::poll(&entry, 1, wait_ms_max);
 }
 
-/// A launcher that ends forgets what it has not read of its processes' messages.
+/// A launcher that ends discards messages of its processes that it has not read.
 void await_reader_of_errors() {
   constexpr int looks_max = 500;
   int unread = 0;
@@ -110,10 +110,10 @@ void abort_launch(int status, bool mpi_has_begun) noexcept {
   await_reader_of_errors();
   if (!mpi_has_begun) {
     tell(connection, "cmd=init pmi_version=1 pmi_subversion=1\n");
-    await_answer(connection);  // it is written to this process, which must be there
+    await_answer(connection);  // waits for the answer, which needs this process as its receiver
   }
   tell(connection, fmt::format("cmd=abort exitcode={}\n", status));
-  await_answer(connection);  // the launcher's signal comes instead
+  await_answer(connection);  // does not return: the launcher's signal comes first
 }
 
 }  // namespace heddle

@@ -2,17 +2,16 @@
 
 #include "apps/launcher.hpp"
 
-/// What can be known to go wrong before MPI starts: MPI itself would end the process in its own
-/// words, or wait for ever.
+/// Checks before MPI starts, which itself would end the process with an obscure error or hang.
 namespace heddle {
 
-/// Throws Error(usage) where MPI could not start on this host: too little of /dev/shm for the
-/// messages of the host's nodes, too few threads.
+/// Throws Error(usage) if MPI could not start on this host: /dev/shm too small for the messages of
+/// the host's nodes, or too few threads.
 void check_before_mpi(const Launcher& launcher);
 
-/// Tells the launcher to end all processes of the run with `status`, where it speaks MPICH's
-/// protocol: nobody waits then for a process that does not come up. `mpi_has_begun`: MPI_Init was
-/// called. Any thread; for a process that ends now.
+/// Asks an MPICH-compatible launcher to end all processes of the run with `status`, so that none
+/// waits for one that did not start. `mpi_has_begun`: MPI_Init was called. Thread: any; the process
+/// is about to exit.
 void abort_launch(int status, bool mpi_has_begun) noexcept;
 
 }  // namespace heddle

@@ -28,7 +28,7 @@ std::optional<std::int32_t> number(const char* variable) {
   return static_cast<std::int32_t>(value);
 }
 
-/// Name and parent of a process; false when it cannot be seen.
+/// Reads name and parent of a process; false if it is not visible.
 bool look_up(pid_t process, std::string& name, pid_t& parent) {
   std::ifstream file(fmt::format("/proc/{}/status", process));
   std::string word;
@@ -56,7 +56,7 @@ bool look_up(pid_t process, std::string& name, pid_t& parent) {
                           why, value("PMI_RANK"), value("PMI_SIZE")));
 }
 
-/// MPI reaches its launcher by an open socket or by a port.
+/// MPI reaches its launcher through an inherited socket or a port.
 void check_connection() {
   if (std::getenv("PMI_FD") == nullptr) {
     for (const char* port : {"PMI_PORT", "PMI_CONTROL_PORT"}) {
@@ -73,7 +73,7 @@ void check_connection() {
       std::getenv("PMI_FD")));
 }
 
-/// Launchers that tell each process its place by variables of their own, and no MPI of ours.
+/// Launchers with their own variables, which our MPI does not understand.
 void refuse_other_launchers() {
   const auto refuse = [](const std::string& who, const char* cure) {
     throw Error(ErrorCode::usage,
@@ -85,7 +85,7 @@ void refuse_other_launchers() {
     if (std::getenv(variable) == nullptr) continue;
     refuse(fmt::format("another MPI's launcher ({} is set, PMI_RANK is not)", variable), "MPICH's");
   }
-  // A job's script has SLURM_PROCID and SLURM_NTASKS, too, but no step.
+  // A batch script has SLURM_PROCID and SLURM_NTASKS too, but no step.
   const bool is_step =
       std::getenv("SLURM_PROCID") != nullptr && (number("SLURM_STEP_ID") || number("SLURM_STEPID"));
   const auto tasks = number("SLURM_STEP_NUM_TASKS");
@@ -107,8 +107,8 @@ void refuse_other_launchers() {
   }
 }
 
-/// How long the processes of a run may take to come up. HEDDLE_START_SECONDS is for clusters that
-/// take longer: there is no configuration yet.
+/// Time for all processes of a run to start. HEDDLE_START_SECONDS extends it; the configuration is
+/// not read yet.
 double start_seconds_max(const Launcher& launcher) {
   constexpr double seconds = 25;
   constexpr double seconds_per_process = 0.02;
@@ -121,7 +121,8 @@ double start_seconds_max(const Launcher& launcher) {
 bool stderr_is_watched(const Launcher& launcher) {
   if (::isatty(STDERR_FILENO) == 1) return true;
   if (!launcher.launched) return false;
-  constexpr int generations_max = 4;  // shells may stand between the launcher, its proxy and this
+  constexpr int generations_max =
+      4;  // shells may be between the launcher, its proxy and this process
   pid_t process = ::getppid();
   std::string name;
   pid_t parent = 0;
@@ -156,7 +157,7 @@ MpiSession::MpiSession(const Launcher& launcher,
   int provided = MPI_THREAD_SINGLE;
   {
     const double seconds = start_seconds_max(launcher);
-    // Node 0 speaks, unless it is the one that is missing.
+    // Node 0 reports the error, unless it is the missing one.
     const double patience = launcher.rank == 0 ? seconds : seconds + 1;
     const StartWatch watch(std::chrono::milliseconds(static_cast<std::int64_t>(patience * 1000)),
                            [&give_up, seconds] { give_up(seconds); });

@@ -11,19 +11,18 @@
 
 namespace heddle {
 
-/// Shows on a terminal how far a job has come, about ten times a second, from a thread of its own
-/// until the end of the scope. Does nothing, and has no thread, where it is not wanted.
+/// Shows a job's progress on a terminal about ten times a second, from its own thread, until the
+/// end of the scope. Without effect, and without a thread, if not `wanted`.
 class LiveProgress {
  public:
-  /// `flops` is the whole job's, of all nodes; this node's tasks stand for the others'. `wanted`:
-  /// there is a terminal and a person at it.
-  /// The node outlives it.
+  /// `flops`: of the job on all nodes; this node's progress stands for all. `wanted`: a user
+  /// watches the terminal. `node` must outlive it.
   LiveProgress(const Node& node, const Job& job, std::string phase, double flops, bool wanted);
   LiveProgress(const LiveProgress&) = delete;
   LiveProgress& operator=(const LiveProgress&) = delete;
   ~LiveProgress();
 
-  /// Calls `write`, which writes to the terminal, while nothing else stands in the line.
+  /// Clears the line, then calls `write`, which writes to the terminal.
   void between(const std::function<void()>& write);
 
  private:

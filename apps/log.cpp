@@ -39,8 +39,8 @@ spdlog::level::level_enum level_of(config::LogLevel level) {
 
 using Terminal = std::shared_ptr<spdlog::sinks::stderr_sink_mt>;
 
-/// Appends to a file that all nodes may share: each line in one piece. Nothing follows the first
-/// line that finds no room; the terminal, where there is one, shows a warning.
+/// Appends whole lines to a file that all nodes may share. Stops at the first line that cannot be
+/// written; the terminal, if any, shows a warning.
 class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   LogFile(const std::string& path, Terminal terminal)
@@ -86,7 +86,7 @@ class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
   std::string path_;
   Terminal terminal_;
   int file_;
-  std::string trouble_;  ///< empty: all is in the file
+  std::string trouble_;  ///< empty: all was written
 };
 
 }  // namespace
@@ -104,7 +104,7 @@ std::shared_ptr<spdlog::logger> make_log(const config::Logging& logging, Verbosi
         terminal->set_level(std::max(wanted, spdlog::level::err));
         break;
       case Verbosity::normal:
-        // The plan and the table are what `info` has to say to a person.
+        // The plan and the final table already show what `info` says.
         terminal->set_level(wanted == spdlog::level::info ? spdlog::level::warn : wanted);
         break;
       case Verbosity::verbose:

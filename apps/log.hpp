@@ -9,18 +9,19 @@
 
 namespace heddle {
 
-/// How much the user wants to see on the terminal.
+/// Verbosity of the terminal.
 enum class Verbosity : std::uint8_t { quiet, normal, verbose };
 
-/// The messages of one process: to stderr, on node 0 alone, warnings (verbose: everything, quiet:
-/// errors) and to `logging.file`, on all nodes, all from `logging.level` on. What is asked for
-/// below `info` goes to stderr too. Throws Error(usage) when the file cannot be opened. When
-/// it cannot take any more (a full disk), node 0 warns of that once, and the run goes on.
+/// The log of a process: warnings to stderr on node 0 (verbose: all, quiet: errors), and messages
+/// of all nodes from `logging.level` on to `logging.file`. Levels below `info` go to stderr too.
+/// Throws Error(usage) if the file cannot be opened. If it becomes unwritable (disk full), node 0
+/// warns once and the run continues.
 [[nodiscard]] std::shared_ptr<spdlog::logger> make_log(const config::Logging& logging,
                                                        Verbosity verbosity, std::int32_t rank,
                                                        std::int32_t nodes);
 
-/// Why `logging.file` lacks messages of this process; empty: it does not. Node 0 has said it.
+/// Why `logging.file` lacks messages of this process; empty if it is complete. Node 0 has logged
+/// it.
 [[nodiscard]] std::string log_trouble(const spdlog::logger& log);
 
 }  // namespace heddle

@@ -117,8 +117,8 @@ void add_schema(CLI::App& app, Work& work) {
   });
 }
 
-/// Becomes `heddle-tools`, which is installed and built beside this program. Returns where that
-/// cannot be: the exit status.
+/// Replaces this process by `heddle-tools`, which is installed and built beside this program.
+/// Returns an exit status if that fails.
 int become_tools(char** words) {
   std::error_code unreadable;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", unreadable);

@@ -14,11 +14,10 @@
 
 namespace heddle {
 
-/// What a run is going to hold and do, for the plan: matrices that have no memory yet, and jobs on
-/// them.
+/// The plan of a run: matrices, still without memory, and the jobs on them.
 struct Undertaking {
   enum class Use : std::uint8_t {
-    matrix,  ///< what is factorized, and the factors
+    matrix,  ///< to factorize, and the factors
     copy,    ///< for the verification, or Q as a matrix
     sides,   ///< right-hand sides, solutions, residuals
   };
@@ -31,21 +30,20 @@ struct Undertaking {
   std::vector<JobSpec> others;
 };
 
-/// What tiles_text() says where CPU workers divide tasks; `fine` as in TileLayout.
+/// Part of tiles_text() if CPU workers divide tasks; `fine` as in TileLayout.
 [[nodiscard]] inline std::string divided_text(std::int64_t fine) {
   return fine == 0 ? std::string() : fmt::format("; CPUs divide tasks into parts of {}", fine);
 }
 
-/// What to say and do when results are not finite; `scaled` is what a user can scale.
+/// Message for results that are not finite; `scaled` is what the user can scale.
 [[nodiscard]] inline std::string beyond_doubles(const char* scaled) {
   return fmt::format(
       "The numbers of the problem leave the range of doubles. No results were written. Scale {}.",
       scaled);
 }
 
-/// A way to factorize a problem: what `heddle solve` does for it beyond what all ways have in
-/// common. Made on each node; the calls are collective and come in the order of their declaration.
-/// Errors that all nodes know are thrown as AgreedError.
+/// A factorization method of `heddle solve`. Created on each node; calls are collective, in the
+/// order of declaration. Errors that all nodes know are thrown as AgreedError.
 class Method {
  public:
   Method() = default;
@@ -53,41 +51,41 @@ class Method {
   Method& operator=(const Method&) = delete;
   virtual ~Method() = default;
 
-  /// How the problem is cut: the keys that the method knows, none of them left open.
+  /// The layout: the keys that the method uses, with all choices made.
   [[nodiscard]] virtual config::Layout layout() const = 0;
   [[nodiscard]] virtual const Distribution& distribution() const = 0;
-  /// "36 of 64 x 64", for the plan; `tiles` of the matrix are stored on all nodes.
+  /// "36 of 64 x 64", for the plan; `tiles` is the number of stored tiles on all nodes.
   [[nodiscard]] virtual std::string tiles_text(std::int64_t tiles) const = 0;
-  /// About so many bytes on all nodes together, found out without counting tiles, and what for.
+  /// Estimated bytes on all nodes together, without counting tiles, and their purpose.
   [[nodiscard]] virtual double bytes_in_all() const = 0;
   [[nodiscard]] virtual std::string bytes_text() const = 0;
   [[nodiscard]] virtual Undertaking undertaking() = 0;
-  /// What the factorization is compared with: the tile of a product.
+  /// Tile of the reference products.
   [[nodiscard]] virtual TileLayout product_layout() const = 0;
 
-  /// Makes the matrices and fills them.
+  /// Creates and fills the matrices.
   virtual void read() = 0;
 
   [[nodiscard]] virtual JobSpec factorization() = 0;
   [[nodiscard]] virtual double flops() const = 0;
 
-  /// What is left to do.
+  /// What remains possible.
   enum class Prospect : std::uint8_t {
     solution,  ///< everything
-    factor,    ///< there is a factor, but it gives no solution
+    factor,    ///< a factor without a solution
     nothing,
   };
-  /// Says in the report how the factorization ended.
+  /// Reports how the factorization ended.
   [[nodiscard]] virtual Prospect judge(const JobResult& result, Report& report) = 0;
 
   virtual void solve(Report& report) = 0;
 
-  /// Puts what it finds into the report's residuals.
+  /// Stores its results in the report's residuals.
   virtual void verify(Prospect prospect, Report& report) = 0;
 
   [[nodiscard]] virtual Matrix<double> solution() = 0;
   [[nodiscard]] virtual Matrix<double> factor() = 0;
-  /// The thin Q of QR, computed now.
+  /// The thin Q of QR, computed by this call.
   [[nodiscard]] virtual Matrix<double> explicit_q() = 0;
 };
 
@@ -98,8 +96,8 @@ class Method {
 /// Runs a job that cannot fail numerically.
 void run_job(Node& node, JobSpec spec);
 
-/// Numbers matrices for planning alone: no memory, unknown to the node. Temporary ones have no
-/// memory anyway, and are the node's.
+/// Creates matrices for planning, without memory and unknown to the node. Temporary ones are the
+/// node's, as they have no memory.
 class Shadows {
  public:
   explicit Shadows(Node& node) : node_(node) {}
@@ -107,7 +105,7 @@ class Shadows {
   [[nodiscard]] static bool is_shadow(protocol::MatrixId id) { return id.value() >= first_id; }
 
  private:
-  static constexpr std::int32_t first_id = 1 << 24;  // beyond the ids that nodes give
+  static constexpr std::int32_t first_id = 1 << 24;  // beyond the node's own ids
   Node& node_;
   mutable std::int32_t next_ = first_id;
 };

@@ -42,7 +42,7 @@ CommandLine with_current_names(std::span<const char* const> words) {
   const std::string command = line.words[1];
   for (std::size_t i = 2; i < line.words.size(); ++i) {
     std::string& word = line.words[i];
-    if (word == "--") break;  // what follows is no option
+    if (word == "--") break;  // no options follow
     const std::string_view name = std::string_view(word).substr(0, word.find('='));
     const auto* const old =
         std::find_if(old_options.begin(), old_options.end(), [&](const OldOption& option) {

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-/// Names of options and commands that have become others, so that scripts with the old ones go on
-/// working. They are no part of --help.
+/// Translates former names of options and commands, so that old scripts keep working. Not in
+/// --help.
 namespace heddle {
 
 struct CommandLine {
-  std::vector<std::string> words;  ///< the program's name first, as main() has them
-  /// For each old name that was there, once: a sentence with the new one.
+  std::vector<std::string> words;  ///< as main() has them, the program's name first
+  /// A sentence with the new name for each old one used.
   std::vector<std::string> notes;
 };
 
-/// The same line with the names of today.
+/// The same command line with the present names.
 [[nodiscard]] CommandLine with_current_names(std::span<const char* const> words);
 
 }  // namespace heddle

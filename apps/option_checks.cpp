@@ -15,7 +15,7 @@
 namespace heddle::option_checks {
 namespace {
 
-/// A check without a name, which --help would show.
+/// A validator without a name, which --help would show.
 template <class Trouble>
 CLI::Validator validator(const Trouble& trouble) {
   return CLI::Validator([trouble](std::string& text) { return trouble(text); }, "");
@@ -73,7 +73,7 @@ CLI::Validator number(double min, double max) {
 CLI::Validator written_matrix() {
   return validator([](const std::string& text) {
     static constexpr std::array<std::string_view, 1> endings{".npy"};
-    if (text == "-") return std::string();  // FileUses refuses it, in better words
+    if (text == "-") return std::string();  // FileUses refuses it with a better message
     return config::path_trouble(text, endings, config::FileUse::written);
   });
 }

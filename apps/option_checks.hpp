@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-/// What options of the command line take, refused in the words in which configurations refuse: with
-/// what was expected and what was found.
+/// Validators of command-line options, with error texts as in configurations: expected and found.
 namespace heddle::option_checks {
 
 constexpr std::int64_t any_integer = std::numeric_limits<std::int64_t>::max();
@@ -17,10 +16,10 @@ constexpr double any_number = std::numeric_limits<double>::infinity();
 /// A finite number.
 [[nodiscard]] CLI::Validator number(double min = -any_number, double max = any_number);
 
-/// A file for a matrix, which is written in NumPy's format.
+/// An output file for a matrix in NumPy's format.
 [[nodiscard]] CLI::Validator written_matrix();
 
-/// Any other file or folder that is written.
+/// Any other output file or folder.
 [[nodiscard]] CLI::Validator written();
 
 }  // namespace heddle::option_checks

@@ -12,7 +12,7 @@ namespace heddle {
 
 void check_writable(const std::string& path, Janitor& janitor) {
   check_output_path(path);
-  // Permissions do not tell everything (root, file systems without room for files, owners).
+  // Permissions do not tell everything (root, file systems without free inodes, owners).
   const std::string target = target_of(path);
   const TemporaryName name(janitor, fmt::format("{}.{}.probe.heddle-part", target, ::getpid()));
   ::close(renew_replacement(name.path(), target));
@@ -21,7 +21,7 @@ void check_writable(const std::string& path, Janitor& janitor) {
 
 void check_run_writable(const std::string& path, Janitor& janitor) {
   if (std::filesystem::is_directory(path)) {
-    // Those of an older run are removed, which asks for the folder's permission alone.
+    // Files of an older run will be removed, which needs only the folder's permission.
     for (const auto& [node, file] : trace::node_files_in(path)) check_output_path(file.string());
     return check_writable(path + "/" + trace::node_file_name(NodeId{0}), janitor);
   }

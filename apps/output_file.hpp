@@ -6,11 +6,10 @@
 
 namespace heddle {
 
-/// Throws Error(usage) with the reason when a file of this name could not be written: what names
-/// and permissions tell, and what only trying does. Leaves nothing behind, killed or interrupted
-/// neither.
+/// Throws Error(usage) with the reason if a file of this name cannot be written, by its name, its
+/// permissions, and an attempt. Leaves nothing behind, even if killed.
 void check_writable(const std::string& path, Janitor& janitor);
-/// The same of a run's trace, which is a folder, that may be there.
+/// The same for a run's trace folder, which may exist.
 void check_run_writable(const std::string& path, Janitor& janitor);
 
 }  // namespace heddle

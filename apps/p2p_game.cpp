@@ -21,7 +21,7 @@ std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-/// What arrives in memory of `to` when numbers in memory of `from` are sent.
+/// Expected content of memory of type `to` after receiving numbers sent as type `from`.
 std::vector<double> image_of(const Datatype& from, const Datatype& to, std::int64_t elements) {
   std::vector<double> source(static_cast<std::size_t>(elements));
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<double>(i + 1);
@@ -37,7 +37,7 @@ std::vector<double> image_of(const Datatype& from, const Datatype& to, std::int6
 
 }  // namespace
 
-/// The other node's memory, open as long as this lives.
+/// RAII mapping of the other node's memory.
 class P2pGame::Mapped {
  public:
   Mapped(Device& device, const IpcMemoryHandle& handle)
@@ -118,7 +118,7 @@ void P2pGame::transfer(bool sends) {
 
 double P2pGame::play(int rounds) {
   meet();
-  transfer(rank_ == 0);  // what others have driven out of the caches comes back
+  transfer(rank_ == 0);  // warms the caches
   transfer(rank_ == 1);
   const std::int64_t begin = now_ns();
   for (int round = 0; round < rounds; ++round) {
@@ -128,7 +128,7 @@ double P2pGame::play(int rounds) {
   return static_cast<double>(now_ns() - begin) * 1e-9 / rounds / 2;
 }
 
-/// The mean of what `half(sends)` takes in both directions, of the node that it takes longer.
+/// Mean over both directions of `half(sends)`, on the slower node.
 template <class Half>
 double P2pGame::both_ways(const Half& half) {
   double sum = 0;
@@ -201,7 +201,7 @@ std::string P2pGame::raw_name() const {
   return device_ != nullptr && peer_has_device_ ? "mapped copy" : "copy from the host";
 }
 
-/// This node's device copies what is contiguous, and the host waits for each.
+/// Contiguous copies by this node's device; the host waits for each.
 void P2pGame::copies(int copies, int window, bool to_and_fro) {
   const auto bytes = static_cast<std::size_t>(shape_.bytes());
   const bool is_mapped = mapped_ != nullptr;
@@ -246,7 +246,7 @@ void P2pGame::messages_of_mpi(bool sends, int messages, int window) {
   }
 }
 
-/// What the other node has, and its memory mapped, once.
+/// Exchanges memory handles and maps the other node's memory, once.
 void P2pGame::map() {
   struct Offer {
     std::int64_t has_device = 0;
@@ -264,7 +264,7 @@ void P2pGame::map() {
   try {
     mapped_ = std::make_unique<Mapped>(*device_, theirs.handle);
   } catch (const Error&) {
-    mapped_ = nullptr;  // told by who asks: there is no such figure
+    mapped_ = nullptr;  // null: the caller reports no raw figure
   }
 }
 
@@ -272,7 +272,7 @@ std::optional<double> P2pGame::raw(int rounds) {
   map();
   if (is_between_hosts()) {
     meet();
-    for (const int sender : {0, 1}) messages_of_mpi(rank_ == sender, 1, 1);  // as play() does
+    for (const int sender : {0, 1}) messages_of_mpi(rank_ == sender, 1, 1);  // as in play()
     const std::int64_t begin = now_ns();
     for (int message = 0; message < 2 * rounds; ++message) {
       messages_of_mpi(message % 2 == rank_, 1, 1);
@@ -290,7 +290,7 @@ std::optional<double> P2pGame::raw_stream(int messages, int window) {
   return raw_copies(messages, window, false);
 }
 
-/// By both nodes, one after the other: what the slower one takes for each.
+/// Measured on both nodes in turn; each result is the slower node's.
 std::optional<double> P2pGame::raw_copies(int copies, int window, bool to_and_fro) {
   double seconds = 0;
   meet();

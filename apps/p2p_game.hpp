@@ -15,57 +15,56 @@
 
 namespace heddle {
 
-/// A message's two shapes, in memory of `elements` doubles.
+/// The two datatypes of a message, in memory of `elements` doubles.
 struct P2pShape {
   std::string name;
-  Datatype leading;    ///< on the node that is first
-  Datatype following;  ///< on the other one
+  Datatype leading;    ///< on the first node
+  Datatype following;  ///< on the second node
   std::int64_t elements = 0;
 
   [[nodiscard]] std::int64_t bytes() const { return leading.size(); }
 };
 
-/// Where a node has its memory.
+/// Location of a node's memory.
 struct P2pPlace {
   Device* device = nullptr;     ///< null: on the host
-  Device* locked_by = nullptr;  ///< host memory that this device has page-locked
+  Device* locked_by = nullptr;  ///< device that has page-locked the host memory
 };
 
-/// One node's half of messages to and fro between two nodes, and of what they are compared with.
+/// One node's half of a ping-pong benchmark between two nodes, with reference figures.
 ///
-/// Thread: the one that calls MPI. All functions but the constructor are collective over both.
+/// Thread: the one that calls MPI. All functions but the constructor are collective over both
+/// nodes.
 class P2pGame {
  public:
-  /// `communicator` has the two nodes. All outlive it.
+  /// `communicator` has the two nodes. All arguments must outlive it.
   P2pGame(MPI_Comm communicator, p2p::Endpoint& endpoint, const P2pPlace& place,
           const P2pShape& shape);
   P2pGame(const P2pGame&) = delete;
   P2pGame& operator=(const P2pGame&) = delete;
-  /// After close().
+  /// Call close() before.
   ~P2pGame();
 
-  /// Every byte comes to its place in both directions, and no other is touched.
+  /// Whether every byte arrives in both directions and no other is touched.
   [[nodiscard]] bool is_right();
-  /// Seconds of one message, one way; so many to and fro.
+  /// Seconds per message, one way, over `rounds` round trips.
   [[nodiscard]] double play(int rounds);
-  /// Seconds for each of many messages, of which `window` are under way at a time; the mean of both
-  /// directions.
+  /// Seconds per message with `window` messages in flight; mean of both directions.
   [[nodiscard]] double stream(int messages, int window);
-  /// Likewise what the hardware takes for as many contiguous bytes, without any message: a copy of
-  /// memory that is mapped, or to the device from the host, until the host sees its end; between
-  /// hosts MPI's own messages. Between devices raw() copies to and fro, as messages go: what was
-  /// written just before is read more slowly than what lies in the caches unchanged. Nothing where
-  /// the memory cannot be mapped.
+  /// As play(), for a plain contiguous copy of the same size: of mapped memory, or between host and
+  /// device including the host's wait; between hosts MPI's own messages. Between devices it copies
+  /// back and forth, as messages go: freshly written data is read more slowly than unchanged cached
+  /// data. Nothing if the memory cannot be mapped.
   [[nodiscard]] std::optional<double> raw(int rounds);
   [[nodiscard]] std::optional<double> raw_stream(int messages, int window);
-  /// What these are.
+  /// Describes the raw copies.
   [[nodiscard]] std::string raw_name() const;
-  /// That the last message took.
+  /// Path of the last message.
   [[nodiscard]] p2p::Path path() const { return path_; }
 
-  /// Drives the endpoint until both have come here.
+  /// Barrier that drives the endpoint meanwhile.
   void meet();
-  /// At the end: nobody has the other's memory mapped any more.
+  /// At the end: unmaps the other node's memory on both nodes.
   void close();
 
  private:
@@ -95,8 +94,8 @@ class P2pGame {
   bool peer_has_device_ = false;
   const P2pShape& shape_;
   p2p::HostPages pages_;
-  std::span<double> host_;              ///< the memory, on the host
-  std::optional<DeviceBuffer> memory_;  ///< likewise, on a device
+  std::span<double> host_;              ///< memory on the host
+  std::optional<DeviceBuffer> memory_;  ///< memory on a device
   p2p::Outgoing outgoing_;              ///< all of it
   p2p::Incoming incoming_;
   std::unique_ptr<Stream> stream_;

@@ -68,7 +68,7 @@ Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& con
   check_places(node);
 }
 
-/// All nodes together against all that is available: quick, before tiles are counted one by one.
+/// Compares the totals of all nodes: quick, before tiles are counted one by one.
 void Plan::check_total(Node& node) const {
   const double needed = method_.bytes_in_all();
   double all = 0;
@@ -104,8 +104,7 @@ void Plan::check_tiles(Node& node, const Undertaking& undertaking) const {
                                 bytes_text(needed), bytes_text(all), facts_.nodes));
 }
 
-/// All blocks that the node's memory has of a matrix: its tiles, and the spare ones of each size of
-/// tile that occurs at a place.
+/// Blocks of a matrix in the node's memory: its tiles, and spares of each tile size at each place.
 void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
   const Matrix<double>& m = held.matrix;
   std::vector<std::set<std::size_t>> sizes(bytes_.size());
@@ -119,7 +118,7 @@ void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
       sizes[p].insert(bytes);
       bytes_[p].of(held.use) += block_bytes(p, bytes);
       if (is_input && problem_.keeps_elements()) {
-        // Of a symmetric matrix the mirrored block is read too, unless it is so by construction.
+        // The mirrored block of a symmetric matrix is read too, to check symmetry.
         const bool mirrored =
             m.storage() == Storage::lower && !problem_.is_symmetric_by_construction();
         bytes_[0].file += static_cast<double>(mirrored ? 2 * bytes : bytes);
@@ -181,16 +180,15 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
   for (JobSpec& spec : undertaking.others) add(std::move(spec));
 }
 
-/// To read, check and write the tiles of devices, each CPU worker has a copy of one of each device.
+/// Each CPU worker reads, checks and writes device tiles through a copy of one tile per device.
 void Plan::plan_staging() {
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
     bytes_[0].staging += facts_.cpu_workers * static_cast<double>(bytes_[p].largest);
   }
 }
 
-/// What a device has no room for is in host memory meanwhile: all of its tiles have a place there
-/// then, as they have where the host may use any of them. More tiles on their way than are needed
-/// are only kept where there is room for them.
+/// Tiles of a device that cannot hold them all have backings in host memory, as they do if the host
+/// may use any of them. Tiles in transfer beyond the minimum only use spare room.
 void Plan::plan_out_of_core() {
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
     Bytes& b = bytes_[p];
@@ -251,14 +249,14 @@ std::string Plan::idle_text() const {
                      facts_.nodes, fmt::join(names, ", "), idle_.size() > shown ? ", ..." : "");
 }
 
-/// Its copy is there to verify, or to be Q.
+/// The copy serves the verification, or is Q.
 std::string_view Plan::copy_name() const {
   return problem_.wanted().verify ? "its copy to verify" : "thin Q";
 }
 
 std::string Plan::memory_rows() const {
   std::string out;
-  // Devices of a node differ by a column of tiles at most: the fullest stands for all.
+  // Devices of a node differ by at most a column of tiles: the fullest stands for all.
   for (std::size_t p = 0; p < std::min<std::size_t>(bytes_.size(), 2); ++p) {
     const Bytes& b = p == 0 ? bytes_[0]
                             : *std::max_element(bytes_.begin() + 1, bytes_.end(),

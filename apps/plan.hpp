@@ -16,30 +16,29 @@
 
 namespace heddle {
 
-/// What a run is going to do and take, found out before anything of the problem's size is
-/// allocated.
+/// The work and memory of a run, determined before anything of the problem's size is allocated.
 class Plan {
  public:
-  /// Collective. Throws AgreedError(usage) on all nodes, with the numbers, when one of them has
-  /// too little memory for its part.
+  /// Collective. Throws AgreedError(usage) on all nodes, with the numbers, if a node's memory does
+  /// not suffice.
   Plan(Node& node, const Problem& problem, Method& method, const Config& config);
 
   /// For a terminal of 80 columns; ends with a line break.
   [[nodiscard]] std::string text() const;
 
  private:
-  /// Bytes on one place of this node.
+  /// Bytes at a place of this node.
   struct Bytes {
     double matrix = 0;
     double copy = 0;       ///< for the verification
     double sides = 0;      ///< solution, and right-hand sides for the verification
-    double pools = 0;      ///< tiles on their way, of the job that needs most
-    double pools_min = 0;  ///< with which the jobs can still advance
-    double file = 0;       ///< what a text file leaves in memory
-    double staging = 0;    ///< of the host: copies of devices' tiles that workers visit
-    double backing = 0;    ///< of the host: for tiles of devices that work out of core
+    double pools = 0;      ///< tiles in transfer, of the job with the most
+    double pools_min = 0;  ///< minimum for jobs to advance
+    double file = 0;       ///< content of a text file in memory
+    double staging = 0;    ///< host: workers' copies of device tiles
+    double backing = 0;    ///< host: backings of out-of-core devices' tiles
     double available = 0;
-    std::size_t largest = 0;  ///< of the tiles that have a block here
+    std::size_t largest = 0;  ///< largest tile with a block here
 
     [[nodiscard]] double total() const {
       return matrix + copy + sides + pools + file + staging + backing;
@@ -49,7 +48,7 @@ class Plan {
       if (use == Undertaking::Use::matrix) return matrix;
       return use == Undertaking::Use::copy ? copy : sides;
     }
-    /// Jobs take no more tiles on their way than there is room for beside what they need.
+    /// Reduces tiles in transfer to the available room, but not below the minimum.
     void shrink_pools() {
       if (!fits()) pools = std::max(pools_min, available - (total() - pools));
     }
@@ -74,8 +73,8 @@ class Plan {
   NodeFacts facts_;
   std::vector<Bytes> bytes_;       ///< by place
   std::vector<std::string> idle_;  ///< nodes without a tile of the matrix
-  std::int64_t tiles_ = 0;         ///< of the matrix that are stored, on all nodes
-  double tasks_min_ = 0;           ///< of a node's factorization
+  std::int64_t tiles_ = 0;         ///< stored tiles of the matrix, on all nodes
+  double tasks_min_ = 0;           ///< lower bound of a node's tasks
   double tasks_max_ = 0;
   bool is_out_of_core_ = false;
 };

@@ -56,7 +56,7 @@ Problem::Problem(const config::Problem& wanted) : wanted_(wanted) {
   side_is_vector_ = numpy != nullptr && numpy->is_vector();
 }
 
-/// Generated matrices were checked with the configuration.
+/// The configuration has checked generated matrices.
 void Problem::check_shape() const {
   if (wanted_.factorization == config::Factorization::qr) {
     if (m_ >= n_) return;

@@ -9,21 +9,21 @@
 
 namespace heddle {
 
-/// What is to be solved: where matrix and right-hand sides come from, and their sizes, known before
-/// anything of size n is allocated.
+/// The problem: sources of the matrix and right-hand sides, and their sizes, known before anything
+/// of size n is allocated.
 class Problem {
  public:
-  /// Opens the files and checks that the shapes go together. Throws Error(usage).
+  /// Opens the files and checks that the shapes match. Throws Error(usage).
   explicit Problem(const config::Problem& wanted);
 
   [[nodiscard]] const config::Problem& wanted() const { return wanted_; }
   [[nodiscard]] std::int64_t m() const { return m_; }          ///< rows
   [[nodiscard]] std::int64_t n() const { return n_; }          ///< columns
-  [[nodiscard]] std::int64_t sides() const { return sides_; }  ///< right-hand sides, 0 without any
+  [[nodiscard]] std::int64_t sides() const { return sides_; }  ///< right-hand sides; 0: none
   [[nodiscard]] bool has_sides() const { return wanted_.rhs.has_value(); }
-  /// The right-hand side came as a one-dimensional array, and so goes the solution.
+  /// The right-hand side is a one-dimensional array, so the solution will be one.
   [[nodiscard]] bool side_is_vector() const { return side_is_vector_; }
-  /// The file keeps what was read of it in memory: text.
+  /// A text file, whose elements stay in memory.
   [[nodiscard]] bool keeps_elements() const { return keeps_elements_; }
   [[nodiscard]] bool is_symmetric_by_construction() const { return is_symmetric_; }
 
@@ -34,8 +34,8 @@ class Problem {
   [[nodiscard]] std::string matrix_description() const;
   [[nodiscard]] std::string sides_description() const;
 
-  /// The sources; those of generated matrices are made at the first call (kriging and spd keep a
-  /// few numbers per row).
+  /// The sources; generated matrices are set up at the first call (kriging and spd keep a few
+  /// numbers per row).
   [[nodiscard]] MatrixSource& matrix();
   [[nodiscard]] MatrixSource& right_hand_sides();
 

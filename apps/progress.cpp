@@ -11,10 +11,9 @@ namespace heddle {
 namespace {
 
 constexpr std::size_t width_default = 80;
-constexpr double known_after_seconds =
-    0.2;  // before that a rate says more of start-up than of work
+constexpr double known_after_seconds = 0.2;  // the rate before that is dominated by start-up
 
-/// A line that fills the last column would wrap, and then not be overwritten.
+/// A line in the last column would wrap and could not be overwritten.
 std::size_t usable_width(std::FILE* stream) {
   winsize size{};
   const bool known = ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -49,7 +48,7 @@ void ProgressLine::update(const Progress& progress, Clock::time_point now) {
   const bool same_phase = shown_ && phase_ == progress.phase;
   if (same_phase && now - last_ < interval) return;
   const std::string text = progress_text(progress).substr(0, usable_width(stream_));
-  // Not fmt::print, which throws: a run goes on when its terminal is gone.
+  // Not fmt::print, which throws: a run continues if its terminal is gone.
   static_cast<void>(std::fputs(fmt::format("\r{}\x1b[K", text).c_str(), stream_));
   static_cast<void>(std::fflush(stream_));
   phase_ = progress.phase;

@@ -17,11 +17,10 @@
 namespace heddle {
 namespace {
 
-/// Tiles of products that the factorization's rate is compared with: no narrower than these, for
-/// the updates of tall tiles are wide products.
+/// Minimum tile of the reference products: updates of tall tiles are wide products.
 constexpr std::int64_t product_tile_min = 256;
 
-/// A tile column of the widest ones.
+/// One of the widest tile columns.
 TileColumn widest_column(const TileLayout& layout) {
   TileColumn widest{0};
   const std::int32_t columns = std::min(layout.tile_columns(), layout.pieces_per_wide());
@@ -199,8 +198,8 @@ class QrMethod final : public Method {
     apply_to(copy, *identity);
   }
 
-  /// |b - A x| of a square system; otherwise |A^T (b - A x)|. Both read again. Columns of A may
-  /// differ in scale as they like: each counts by its own norm.
+  /// b - A x| of a square system, otherwise |A^T (b - A x)|; both are read again. Each column of A
+  /// is weighted by its own norm, so columns may differ in scale.
   void verify_solution(Matrix<double>& a, const std::vector<Norm>& a_norms, Report& report) {
     read_tiles(problem_.matrix(), a, Checked::before, problem_.matrix_name());
     read_tiles(problem_.right_hand_sides(), b_->x, Checked::before, problem_.sides_name());

@@ -29,7 +29,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Why what is foreseen is not what the run did; empty: it did all.
+/// Why a prediction does not apply to what the run did; empty if it does.
 std::string why_unlike_a_prediction(const replay::RunTrace& run, const RunFacts& facts) {
   if (!run.damages.empty()) return "is not whole";
   if (facts.status == status_name(RunStatus::not_positive_definite)) {
@@ -39,10 +39,10 @@ std::string why_unlike_a_prediction(const replay::RunTrace& run, const RunFacts&
   return {};
 }
 
-/// The run that a prediction is held against: what its factorization took, and of what.
+/// The run with which a prediction is compared: its factorization's time and configuration.
 class ActualRun {
  public:
-  /// Throws Error(usage) for a run that is not whole.
+  /// Throws Error(usage) for an incomplete run.
   explicit ActualRun(const std::string& path) : run_(replay::load_run(path)), configuration_(run_) {
     const auto job = replay::main_job(run_);
     const RunFacts facts = facts_of(run_, job.value_or(0));
@@ -58,7 +58,7 @@ class ActualRun {
 
   [[nodiscard]] double seconds() const { return seconds_; }
 
-  /// Throws Error(usage) where the run has another configuration, or number of nodes.
+  /// Throws Error(usage) if the run has another configuration, or number of nodes.
   void check_is_of(const PredictionCase& one) const {
     Config actual = configuration_.as_it_was();
     Config foreseen = resolved(one, cut_problem(one));
@@ -67,12 +67,12 @@ class ActualRun {
           layout->strip.value_or(0) > 0 || layout->hierarchy == config::Hierarchy::on;
       if (!is_used) layout->small.reset();
     }
-    // What was free in the memory of GPUs differs from run to run.
+    // Free GPU memory differs from run to run.
     if (configuration_.was_open("runtime.devices.memory")) {
       actual.runtime.devices.memory = foreseen.runtime.devices.memory;
     }
     if (const auto difference = difference_of(actual, foreseen)) {
-      // "layout.tile" is just "tile" in the report.
+      // "layout.tile" is "tile" in the report.
       refuse(difference->path.substr(difference->path.find('.') + 1), difference->one,
              difference->other);
     }
@@ -96,7 +96,7 @@ class ActualRun {
   double seconds_ = 0;
 };
 
-/// A run, whose kernels take what they took.
+/// A recorded run as subject: kernels take the recorded times.
 class RecordedRun final : public PredictionSubject {
  public:
   explicit RecordedRun(const ReplayOptions& options)
@@ -119,7 +119,7 @@ class RecordedRun final : public PredictionSubject {
       was_.description.inverse_block =
           as_it_was_.layout.inner.value_or(was_.description.inverse_block);
     }
-    // A simulation's time begins before its first task's generation, too.
+    // Simulated time begins before the generation of the first task.
     around_s_ = recorded_s_ - of_tasks_s - was_.description.machine.append_s;
     const PredictionCase as_it_was =
         prediction_case(as_it_was_, was_.description, here_.tuning(was_.description));
@@ -135,19 +135,19 @@ class RecordedRun final : public PredictionSubject {
     Config config = this->config(changes);
     check_measured_keys(config, as_it_was_);
     here_.check_file(config);
-    // On another machine a run takes what its configuration says of that, or all.
+    // The configuration's machine settings: on another machine all, else those that changed.
     std::vector<std::string> of_machine =
         machine_changes(config, options_.machine ? Config() : as_it_was_);
     of_machine.insert(of_machine.end(), changes.machine.begin(), changes.machine.end());
     MachineDescription machine = described(of_machine);
     check_device_kind(config.runtime.devices, machine, changes);
     const bool is_as_it_was = this->is_as_it_was(changes, config);
-    // Those of a run that is repeated are the run's.
+    // A repeated run has its own wake-up times.
     if (is_as_it_was || options_.machine || sets(changes.machine, "runtime.wake_us")) {
       machine.machine.wakings.clear();
     }
     if (is_as_it_was) {
-      // What the run took before its first task has the first worker's waking in it.
+      // The run's time before its first task includes the first worker's wake-up.
       double& wake_s = machine.machine.wake_s;
       wake_s = std::clamp(around_s_ + machine.machine.append_s, 0.0, wake_s);
       machine.machine.job_s = std::max(0.0, around_s_ - wake_s);
@@ -170,7 +170,7 @@ class RecordedRun final : public PredictionSubject {
     was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
     const MachineDescription& now = crowd == Crowd::other ? one.machine : was;
     const double bytes = one.matrix_bytes();
-    // Once it is asked for: some seconds, and a replay of a run as it was needs none.
+    // Lazy: it takes some seconds, and repeating a run unchanged does not need it.
     const auto rehearsed = std::make_shared<std::shared_ptr<const Rehearsed>>();
     const auto ratio = [=, this](const KernelCase& what, const KernelCase& other,
                                  Runner runner) -> RecordedClock::KnownRatio {
@@ -253,17 +253,17 @@ class RecordedRun final : public PredictionSubject {
   [[nodiscard]] static double percent_over(double seconds, double others) {
     return 100 * (seconds / others - 1);
   }
-  /// Nothing that the time follows from is changed.
+  /// No setting that affects the time is changed.
   [[nodiscard]] bool is_as_it_was(const SplitOverrides& changes, const Config& changed) const {
     return !options_.machine && changes.machine.empty() && !difference_of(changed, as_it_was_);
   }
-  /// The one case is the run itself.
+  /// The only case is the run itself.
   [[nodiscard]] bool is_beside_itself() const {
     const SplitOverrides changes(options_.overrides);
     return options_.sweeps.empty() && !options_.policies && is_as_it_was(changes, config(changes));
   }
-  /// Of what a report foresees, beside the actual run, or beside this one that is repeated; null
-  /// where no run is of the same.
+  /// Error of a report's prediction, compared with the actual run, or with this one if it is
+  /// repeated; null if none matches.
   [[nodiscard]] json error_percent(const json& report) const {
     const bool repeats = why_unlike_.empty() && is_beside_itself();
     const std::optional<double> real_s = actual_   ? std::optional(actual_->seconds())
@@ -272,8 +272,8 @@ class RecordedRun final : public PredictionSubject {
     if (!real_s) return {};
     return percent_over(report.at("seconds").at("factor").get<double>(), *real_s);
   }
-  /// What a worker reaches in a rehearsal of a case, in one of the run, and what the run's reached;
-  /// operations a second. 0: there are no such tasks.
+  /// Operations per second of a worker in a rehearsal of the case, in one of the run, and in the
+  /// run. 0: no such tasks.
   struct RehearsedRates {
     double now = 0;
     double as_it_was = 0;
@@ -285,7 +285,7 @@ class RecordedRun final : public PredictionSubject {
       report["gflops_recorded"] = recorded * 1e-9;
     }
   };
-  /// Tasks as the run had them, and as a case is to have them.
+  /// Tasks of the run and of the case, rehearsed.
   struct Rehearsed {
     std::unique_ptr<const RehearsedRatios> ratios;
     std::int32_t nodes = 0;  ///< of the case
@@ -298,13 +298,13 @@ class RecordedRun final : public PredictionSubject {
       return ratios->ratio(now, then) * chance;
     }
   };
-  /// A case with times that follow from operations alone.
+  /// A case with times derived from operation counts only.
   struct Draft {
     SimulatedFactorization what;
     replay::RunTrace run;
     RecordedTimes times;
   };
-  /// What rehearsals say beside the run.
+  /// Results of rehearsals compared with the run.
   [[nodiscard]] std::string rehearsed_text() const {
     std::string text;
     for (const auto& one : rehearsals_) {
@@ -341,7 +341,7 @@ class RecordedRun final : public PredictionSubject {
     if (result->all.as_it_was > 0) rehearsals_.push_back(result);
     return result;
   }
-  /// In which order a case's tasks will begin follows from what they take.
+  /// The case's order of tasks, by operation counts.
   [[nodiscard]] Draft draft_of(const PredictionCase& one, const MachineDescription& now) {
     const auto by_flops = [](const KernelCase&, const KernelCase&, Runner) {
       return RecordedClock::KnownRatio{};
@@ -354,7 +354,7 @@ class RecordedRun final : public PredictionSubject {
     RecordedTimes times(run, 0, what, one.lends());
     return {what, std::move(run), std::move(times)};
   }
-  /// How many workers a host has, and in how many nodes, beside the run's.
+  /// Whether workers per host and number of nodes equal the run's.
   enum class Crowd : std::uint8_t { same, other, unknown };
   [[nodiscard]] Crowd crowd_of(const MachineDescription& now) {
     if (!now.host.empty()) {
@@ -369,14 +369,14 @@ class RecordedRun final : public PredictionSubject {
   [[nodiscard]] Config config(const SplitOverrides& changes) const {
     return configuration_.with(changes, options_.machine.has_value());
   }
-  /// Keys of devices say what a change of the machine has said.
+  /// Applies changes of the machine to the keys of devices.
   static void follow(const replay::SimulatedMachine& machine, const SplitOverrides& changes,
                      config::Devices& devices) {
     if (sets(changes.machine, "device_memory")) devices.memory = machine.device_memory_bytes;
     if (sets(changes.machine, "device_streams")) devices.streams = machine.device_streams;
   }
   [[nodiscard]] MachineDescription described(const std::vector<std::string>& changes) {
-    // What neighbours take to read each other a run of one node a host does not tell.
+    // A run with one node per host does not show the cost of reading a neighbour's memory.
     if (!options_.machine && !was_.ways.memory && was_.cpu_model == here_.cpu_model()) {
       return here_.with_reading(changes, machine(changes));
     }
@@ -384,30 +384,30 @@ class RecordedRun final : public PredictionSubject {
   }
   [[nodiscard]] MachineDescription machine(const std::vector<std::string>& changes) const {
     MachineDescription result = was_.description;
-    // Another number of nodes: each on a host of its own, unless that is said too.
+    // Another number of nodes: one per host, unless stated.
     if (sets(changes, "nodes")) {
       result.machine.nodes_per_host = 1;
     }
     return result;
   }
-  /// What a job takes around its tasks: as it was, and as many messages more or less as nodes tell
-  /// each other that it is over.
+  /// A job's time outside its tasks: the recorded one, adjusted for the messages with which more or
+  /// fewer nodes report their end.
   [[nodiscard]] double job_seconds(const replay::SimulatedMachine& now) const {
     const replay::SimulatedMachine& was = was_.description.machine;
     const auto agreeing_s = [](const replay::SimulatedMachine& machine) {
       if (machine.nodes < 2) return 0.0;
       const replay::Way& way = machine.way(NodeId{0}, NodeId{1});
       constexpr double messages = 2;  // to node 0 and back
-      // The progress threads there and here. On 64 cores 2 and 4 nodes had 0.1 ms more around a job
-      // than one, a waking 30 to 50 us.
+      // Of the progress threads on both sides. On 64 cores 2 and 4 nodes took 0.1 ms longer around
+      // a job than one node; a wake-up takes 30 to 50 us.
       constexpr double wakings = 2;
       return messages * (way.latency_s + 2 * machine.message_s) + wakings * machine.wake_s;
     };
     const double first_s = now.wakings.empty() ? now.wake_s : median(now.wakings.back().seconds);
     return std::max(0.0, around_s_ - first_s - agreeing_s(was) + agreeing_s(now));
   }
-  /// The run's workers were not alike; on as many of as many nodes each is as it was there. A run
-  /// that is repeated has the rest in its tasks, whichever worker takes them.
+  /// With the run's numbers of workers and nodes each worker keeps its recorded pace. An unchanged
+  /// run has it in the tasks' times already.
   void set_paces(PredictionCase& one) const {
     replay::SimulatedMachine& machine = one.machine.machine;
     const replay::SimulatedMachine& was = was_.description.machine;
@@ -425,7 +425,7 @@ class RecordedRun final : public PredictionSubject {
       one.paces_of_run = paces;
     }
   }
-  /// A grid of other nodes than the run's follows from their number.
+  /// With another number of nodes the grid is chosen again.
   static void drop_grid(Config& config, const std::vector<std::string>& of_problem,
                         const MachineDescription& machine) {
     if (sets(of_problem, "layout.grid") || !config.layout.grid) return;
@@ -440,11 +440,11 @@ class RecordedRun final : public PredictionSubject {
   ThisMachine here_;
   RecordedMachine was_;
   bool crowd_is_unknown_ = false;  ///< of a case so far
-  double around_s_ = 0;            ///< of the job, before and behind its tasks
+  double around_s_ = 0;            ///< of the job's time, before and after its tasks
   double recorded_s_ = 0;
   std::string why_unlike_;           ///< why_unlike_a_prediction() of this run
-  std::optional<ActualRun> actual_;  ///< that was made with the changes
-  double stolen_share_ = 0;          ///< of its workers' time
+  std::optional<ActualRun> actual_;  ///< made with the changes
+  double stolen_share_ = 0;          ///< fraction of its workers' time
   std::vector<std::shared_ptr<const Rehearsed>> rehearsals_;  ///< of the cases that needed one
   SimulatedFactorization recorded_what_;
   std::shared_ptr<const RecordedTimes> recorded_;

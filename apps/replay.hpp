@@ -9,12 +9,12 @@
 namespace heddle {
 
 struct ReplayOptions : PredictionOptions {
-  std::string run;  ///< what heddle solve --trace has written
-  /// Another such run, of what the changes make of this one: how wrong is what is foreseen?
+  std::string run;  ///< folder written by heddle solve --trace
+  /// A run made with these changes, to measure the prediction's error.
   std::optional<std::string> actual;
 };
 
-/// `heddle replay`: a recorded factorization once more in virtual time, as it was or with changes.
+/// `heddle replay`: repeats a recorded factorization in virtual time, with or without changes.
 /// Returns the exit status.
 [[nodiscard]] int replay_run(ReplayOptions options, Results& results);
 

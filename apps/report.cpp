@@ -24,7 +24,7 @@ json nullable(const std::optional<T>& value) {
   return value ? json(*value) : json();
 }
 
-// The JSON library writes a number that is not finite as null, but keeps it in memory.
+// The JSON library writes non-finite numbers as null but keeps them in memory.
 json nullable(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? json(*value) : json();
 }

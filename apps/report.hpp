@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-/// What the solver tells about a run: the report (JSON), the final table, and the progress line.
+/// The solver's report (JSON), final table and progress line.
 namespace heddle {
 
 enum class RunStatus : std::uint8_t { ok, not_positive_definite, rank_deficient, failed };
@@ -17,21 +17,20 @@ enum class RunStatus : std::uint8_t { ok, not_positive_definite, rank_deficient,
 /// The word in the report: "not_positive_definite".
 [[nodiscard]] std::string_view status_name(RunStatus status);
 
-/// A scaled residual below this is as good as rounding allows.
+/// Scaled residuals below this are of the order of rounding errors.
 inline constexpr double residual_limit = 10;
 
-/// Of the workers' time: what a virtual machine's host took beyond that can be seen in a
-/// factorization's time.
+/// Fraction of the workers' time taken by a virtual machine's host from which on it is reported:
+/// visible in a factorization's time.
 inline constexpr double stolen_share_told = 0.01;
-/// The share of all workers' time during a factorization that so many stolen seconds are; nothing
-/// where it had no time.
+/// `stolen_s` as a fraction of the workers' time during a factorization; nothing if that is 0.
 [[nodiscard]] std::optional<double> stolen_share(double stolen_s, double workers, double factor_s);
 
-/// Version of the program that was built.
+/// Version of this build.
 [[nodiscard]] std::string_view heddle_version();
 
-/// Everything that is known about one run. An empty optional was not computed or does not apply;
-/// it is null in JSON, as is a number that is not finite. Sizes are bytes, times seconds.
+/// All results of a run. An empty optional was not computed or does not apply; it is null in JSON,
+/// as is a non-finite number. Sizes in bytes, times in seconds.
 struct Report {
   struct Seconds {
     std::optional<double> total, read, factor, solve, verify, write;
@@ -42,7 +41,7 @@ struct Report {
     friend bool operator==(const Peak&, const Peak&) = default;
   };
   struct Thread {
-    std::string role;  ///< "cpu worker 0", "generator"
+    std::string role;  ///< "worker 0", "generation"
     std::int64_t node = 0;
     double busy = 0;     ///< seconds
     double waiting = 0;  ///< seconds
@@ -56,44 +55,43 @@ struct Report {
   };
 
   RunStatus status = RunStatus::failed;
-  std::int64_t info = 0;  ///< LAPACK's
-  std::string hint;       ///< failures: what it means and what to do
+  std::int64_t info = 0;  ///< as in LAPACK
+  std::string hint;       ///< failures: meaning and remedy
 
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t nrhs = 0;
   std::string factorization = "cholesky";
   std::int64_t nodes = 1;
-  std::int64_t nodes_per_host = 1;  ///< on node 0's
+  std::int64_t nodes_per_host = 1;  ///< of node 0's host
   NodeGrid grid;
   std::optional<std::int64_t> tile, strip, small, inner;
   std::string hierarchy = "off";              ///< on: CPU workers divided tasks into fine ones
   std::string placement = "static";           ///< dynamic: CPU workers may take devices' tasks
   std::optional<std::int64_t> virtual_tiles;  ///< `virtual`
   std::optional<std::string> tree;            ///< QR: flat, binomial
-  std::vector<std::string> chosen;            ///< keys of `layout` that were left to the program
+  std::vector<std::string> chosen;            ///< keys of `layout` that were `auto`
   std::int64_t cpu_workers = 0;               ///< per node
-  std::int64_t window = 8192;                 ///< unfinished tasks that a node looks ahead
+  std::int64_t window = 8192;                 ///< limit of unfinished tasks per node
   std::string priorities = "program";         ///< path: by the longest path
   std::int64_t devices = 0;                   ///< per node
   std::string device_backend = "none";
   std::string blas_kernels;                 ///< OpenBLAS kernel set: "Haswell"
-  std::optional<std::string> machine_file;  ///< the measurements that were used
+  std::optional<std::string> machine_file;  ///< measurements in use
   std::string version{heddle_version()};
-  bool reproducible = true;  ///< the same input and tiles give the same bits (static placement)
+  bool reproducible = true;  ///< equal input and tiles give equal bits (static placement)
 
   Seconds seconds;
-  /// Processor time of all hosts during the factorization that what is above these virtual machines
-  /// gave to others (stolen_seconds()).
+  /// CPU time that hypervisors took from the hosts during the factorization (stolen_seconds()).
   std::optional<double> stolen;
   std::optional<double> gflops;                  ///< of the factorization
   std::optional<double> gemm_gflops;             ///< of DGEMM on the same cores and devices
   std::optional<double> efficiency;              ///< gflops / gemm_gflops
-  std::optional<double> residual;                ///< the largest of the two below
+  std::optional<double> residual;                ///< maximum of the two below
   std::optional<double> factorization_residual;  ///< |A - L L'| or |A - Q R|, scaled
-  /// |b - A x|, scaled, largest of all columns; least squares: |A' (b - A x)|.
+  /// b - A x|, scaled, maximum over columns; least squares: |A' (b - A x)|.
   std::optional<double> solution_residual;
-  std::optional<std::vector<double>> residual_norms;  ///< least squares: |b - A x|_2 of each column
+  std::optional<std::vector<double>> residual_norms;  ///< least squares: |b - A x|_2 per column
   std::optional<double> orthogonality;                ///< |I - Q' Q|, scaled; QR
   std::optional<double> log_determinant;              ///< Cholesky
 
@@ -105,25 +103,25 @@ struct Report {
   std::uint64_t evictions = 0;
   std::uint64_t tasks_lent = 0;  ///< of devices' tasks, what CPU workers ran
   Peak peak_bytes;
-  std::optional<std::uint64_t> device_memory;  ///< bytes that each device has for tiles
+  std::optional<std::uint64_t> device_memory;  ///< per device, for tiles
   std::vector<Thread> threads;
 
   friend bool operator==(const Report&, const Report&) = default;
 };
 
-/// The report with the names of the documentation; every field is there.
+/// All fields of the report under their documented names.
 [[nodiscard]] nlohmann::json to_json(const Report& report);
 
-/// Reads what `to_json` made. Throws Error(usage) that names the field that is missing or wrong.
+/// Inverse of to_json(). Throws Error(usage) with the field that is missing or wrong.
 [[nodiscard]] Report report_from_json(const nlohmann::json& json);
 
-/// A report, or another document, as the text of a file.
+/// A JSON document as the text of a file.
 [[nodiscard]] std::string json_text(const nlohmann::json& document);
 
 /// The report as a table for a terminal of 80 columns; ends with a line break.
 [[nodiscard]] std::string final_table(const Report& report);
 
-/// How far a phase has come.
+/// Progress of a phase.
 struct Progress {
   std::string_view phase;  ///< "factorizing"
   double done = 0;         ///< flops
@@ -131,18 +129,18 @@ struct Progress {
   double elapsed_seconds = 0;
 };
 
-/// "factorizing  43 %  97.1 GFLOP/s  ETA 12 s"; the rate and ETA only once they are known.
+/// "factorizing  43 %  97.1 GFLOP/s  ETA 12 s"; rate and ETA only once known.
 [[nodiscard]] std::string progress_text(const Progress& progress);
 
-/// One line on a terminal that is overwritten as the run goes on. On anything but a terminal it
-/// writes nothing. Not thread-safe; does not own the stream.
+/// A terminal line that is overwritten as the run advances; does nothing on other streams. Not
+/// thread-safe; does not own the stream.
 class ProgressLine {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds interval{100};  ///< shortest time between two lines
+  static constexpr std::chrono::milliseconds interval{100};  ///< minimum time between two updates
 
   explicit ProgressLine(std::FILE* stream);
-  /// For a stream that somebody else passes on to a terminal, or to nobody.
+  /// For a stream that may be forwarded to a terminal.
   ProgressLine(std::FILE* stream, bool active) : stream_(stream), active_(active) {}
   ~ProgressLine();  ///< clears the line
   ProgressLine(const ProgressLine&) = delete;
@@ -150,11 +148,11 @@ class ProgressLine {
 
   [[nodiscard]] bool active() const { return active_; }
 
-  /// Shows `progress` unless a line was shown less than `interval` before `now`; a new phase is
-  /// shown at once. Cut to the terminal's width.
+  /// Shows `progress`, cut to the terminal's width, unless the last update was less than `interval`
+  /// before `now`; a new phase is shown at once.
   void update(const Progress& progress, Clock::time_point now = Clock::now());
 
-  /// Removes the line, so that other output can follow.
+  /// Clears the line before other output.
   void clear();
 
  private:

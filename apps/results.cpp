@@ -24,7 +24,7 @@ namespace {
               fmt::format("cannot write '{}': {}", path, std::generic_category().message(error)));
 }
 
-/// Writes all of `text`, reaches the disk and closes the file; 0 or the errno of what failed.
+/// Writes all of `text`, syncs and closes the file; 0 or the errno of the failure.
 int write_all(int file, std::string_view text) {
   int error = 0;
   while (error == 0 && !text.empty()) {
@@ -95,10 +95,10 @@ void Results::commit() {
     const bool is_first = folders.insert(std::filesystem::path(entry.target).parent_path()).second;
     if (is_first) sync_folder_of(entry.target);
   }
-  discard();  // what there was before
+  discard();  // removes the replaced files
 }
 
-/// Under a second name, where the file system has such.
+/// Under a second name (hard link), where the file system supports it.
 void Results::keep_old_ones() {
   for (Entry& entry : pending_) {
     auto old = std::make_unique<TemporaryName>(janitor_, entry.temporary->path() + ".old");

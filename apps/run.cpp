@@ -35,7 +35,7 @@ Run::Run(const Launcher& launcher) : launcher_(launcher) {
   });
 }
 
-/// Without the others: they do not know this process yet.
+/// Alone: the other processes do not know this one yet.
 void Run::give_up(const Error& error, bool mpi_has_begun) {
   const int status = exit_status(error.code());
   complain(error.what());

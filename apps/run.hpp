@@ -12,32 +12,31 @@
 
 namespace heddle {
 
-/// What surrounds a subcommand's work: the process's place among others, its temporary files, its
-/// signals, its last words.
+/// Environment of a subcommand: the process's rank, temporary files, signals, and final messages.
 class Run {
  public:
-  /// Before any thread exists. Initialises MPI when there are several processes. Where this
-  /// process cannot join the others, it ends here and has the launcher end them.
+  /// Construct before any thread exists. Initialises MPI if there are several processes. If this
+  /// process cannot join the others, it exits and has the launcher end them.
   explicit Run(const Launcher& launcher);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run() = default;
 
   [[nodiscard]] const Launcher& launcher() const { return launcher_; }
-  /// What already went wrong here, for all to be told: nothing else may be asked of this object
-  /// then but mpi() and complain().
+  /// An error during construction, to be reported to all; then only mpi() and complain() may be
+  /// called.
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
   [[nodiscard]] const MpiSession& mpi() const { return *mpi_; }
   [[nodiscard]] Janitor& janitor() { return *janitor_; }
   [[nodiscard]] Results& results() { return *results_; }
   [[nodiscard]] bool interrupted() const { return interrupts_ && interrupts_->pending(); }
 
-  /// One line on stderr, after whatever a live line showed: "heddle: node 1: ...".
+  /// Prints a line on stderr, after clearing a live line: "heddle: node 1: ...".
   void complain(const std::string& message) const;
 
-  /// Ends the process now, without waiting for other nodes or threads: for what a failed node has
-  /// left to do. Removes the temporary files. Of an interrupted process the interruption says how
-  /// it ended, with its own status.
+  /// Exits now, without waiting for other nodes or threads, after a failure. Removes temporary
+  /// files. If the process was interrupted, the interruption prints the message and determines the
+  /// status.
   [[noreturn]] void leave(int status);
 
  private:

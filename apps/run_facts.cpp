@@ -37,7 +37,7 @@ std::optional<std::string> text(const json& from, const char* name) {
   return value->get<std::string>();
 }
 
-/// Facts of the machine, then the configuration as the option table has it.
+/// Facts of the machine, then the settings in the order of the option table.
 std::vector<std::pair<std::string, std::string>> settings_of(const json& about) {
   std::vector<std::pair<std::string, std::string>> settings;
   const auto add = [&](std::string_view key, const json* value) {
@@ -55,7 +55,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const json& about) 
     const std::string key(option.path.substr(option.path.find('.') + 1));
     const json::json_pointer at(config::json_path(option.path));
     const bool is_there = resolved != nullptr && resolved->contains(at);
-    // Older runs have told some of them in their reports.
+    // In older runs some are in the report.
     add(key, is_there ? &resolved->at(at) : field(about, key.c_str()));
   }
   return settings;

@@ -28,8 +28,7 @@ constexpr std::uint64_t pieces = 256;
 constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 10U;
 constexpr std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;
 
-/// Four sums side by side, so that it runs at the speed of memory. It notices what differs; nobody
-/// tries to deceive it.
+/// Four interleaved sums, at memory speed. Detects accidental differences only.
 class Checksum {
  public:
   void add(std::span<const char> bytes) {
@@ -58,8 +57,8 @@ class Checksum {
   std::array<std::uint64_t, 4> lanes_{1, 2, 3, 4};
 };
 
-/// Adds `bytes` bytes from `begin` on; fewer where the file has become shorter. False: errno says
-/// why.
+/// Adds `bytes` bytes from `begin` on; fewer if the file has been truncated. False with errno on
+/// failure.
 bool add_part(Checksum& sum, int file, std::uint64_t begin, std::uint64_t bytes,
               std::vector<char>& buffer) {
   while (bytes > 0) {
@@ -80,7 +79,7 @@ bool add_content(Checksum& sum, int file, std::uint64_t bytes) {
   std::vector<char> buffer(std::min(std::max<std::uint64_t>(bytes, 1), chunk_bytes));
   if (bytes <= checked_bytes_max) return add_part(sum, file, 0, bytes, buffer);
   for (std::uint64_t p = 0; p < pieces; ++p) {
-    // Without a product that overflows.
+    // Avoids overflow of the product.
     const std::uint64_t room = bytes - piece_bytes;
     const std::uint64_t begin = room / (pieces - 1) * p + room % (pieces - 1) * p / (pieces - 1);
     if (!add_part(sum, file, begin, piece_bytes, buffer)) return false;
@@ -99,7 +98,7 @@ std::string shape_of(const std::string& path) {
   return fmt::format("of {} x {}", matrix->rows(), matrix->columns());
 }
 
-/// The name without its folders, where that says which of the run's files it is.
+/// The name without folders, where that identifies the run's file.
 std::string_view name_of(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -122,7 +121,7 @@ SeenFile see_file(const std::string& path, bool is_matrix) {
     return seen;
   };
   struct stat status {};
-  // Opening anything else may wait for others; what reads it says what is wrong with it.
+  // Opening other kinds of file may block; the reader reports them.
   if (::stat(path.c_str(), &status) != 0) return cannot();
   if (!S_ISREG(status.st_mode)) {
     seen.what = "that is no regular file";
@@ -146,7 +145,7 @@ SeenFile see_file(const std::string& path, bool is_matrix) {
   try {
     seen.what = shape_of(path);
   } catch (const Error&) {
-    // Its size is what can be said of it; what reads it says what is wrong.
+    // Only the size is known; the reader reports the error.
   }
   return seen;
 }
@@ -159,7 +158,7 @@ std::vector<SeenFile> see_inputs(const Config& config) {
   if (config.problem && config.problem->rhs && config.problem->rhs->file) {
     files.push_back(see_file(*config.problem->rhs->file, true));
   }
-  // Those of the default place are each host's own.
+  // The default file is specific to each host.
   if (config.machine) files.push_back(see_file(*config.machine, false));
   return files;
 }

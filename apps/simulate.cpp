@@ -19,7 +19,7 @@
 namespace heddle {
 namespace {
 
-/// Tells in which order tasks begin, before anybody knows what they take.
+/// A clock for the order in which tasks begin, before their times are known.
 class DraftClock final : public KernelClock {
  public:
   explicit DraftClock(KernelClock& devices) : devices_(devices) {}
@@ -36,7 +36,7 @@ class DraftClock final : public KernelClock {
   KernelClock& devices_;
 };
 
-/// The problem of a file, on the machine of another one, or on this one.
+/// The problem of a file, on the machine of another file or on this one.
 class ProblemOfFile final : public PredictionSubject {
  public:
   explicit ProblemOfFile(const SimulateOptions& options)
@@ -57,7 +57,7 @@ class ProblemOfFile final : public PredictionSubject {
     } else if (devices.backend && *devices.backend != config::DeviceBackend::none) {
       defaults.device_backend = name_of(*devices.backend);
     }
-    // The configuration says what a run takes of the machine, unless a change of that says more.
+    // The configuration's machine settings, overridden by explicit changes.
     std::vector<std::string> of_machine = machine_changes(config, Config());
     of_machine.insert(of_machine.end(), changes.machine.begin(), changes.machine.end());
     const MachineDescription machine =
@@ -80,8 +80,8 @@ class ProblemOfFile final : public PredictionSubject {
   }
 
  private:
-  /// Once for all cases that compute the same on as many workers of as many nodes: these differ by
-  /// what was changed, not by two measurements.
+  /// Measured once for all cases with the same computation, workers and nodes: so these differ only
+  /// by the change, not by measurement noise.
   [[nodiscard]] std::shared_ptr<const RehearsedTimes> rehearsed(const PredictionCase& one,
                                                                 KernelClock& timed) {
     const CutProblem problem = cut_problem(one);
@@ -103,7 +103,7 @@ class ProblemOfFile final : public PredictionSubject {
                        problem.distribution.grid_rows, problem.distribution.grid_columns,
                        machine.nodes_per_host, machine.cpu_workers, machine.devices);
   }
-  /// As they would begin; of many tasks as nodes walk them.
+  /// By start time; if there are many tasks, in the order of the walk.
   [[nodiscard]] static std::vector<BeginOrder> orders_of(const PredictionCase& one,
                                                          const CutProblem& problem,
                                                          KernelClock& timed) {

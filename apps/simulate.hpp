@@ -11,8 +11,8 @@ struct SimulateOptions : PredictionOptions {
   std::string file;  ///< the problem
 };
 
-/// `heddle simulate`: the factorization of a problem on a machine that need not be there, in
-/// virtual time. Returns the exit status.
+/// `heddle simulate`: predicts a problem's factorization on any machine in virtual time. Returns
+/// the exit status.
 [[nodiscard]] int simulate_problem(SimulateOptions options, Results& results);
 
 }  // namespace heddle

@@ -25,10 +25,10 @@
 namespace heddle {
 namespace {
 
-/// How long a failed node may take to tell the others and to end its threads.
+/// Time for a failed node to notify the others and end its threads.
 constexpr std::chrono::seconds leaving_time_max{5};
 
-/// What the run reads and writes, by what it is called in messages.
+/// Files that the run reads and writes, with their names in messages.
 FileUses files_of(const SolveOptions& options, const Config& config) {
   FileUses files;
   const auto reads = [&](const char* name, const std::optional<std::string>& path) {
@@ -53,7 +53,7 @@ FileUses files_of(const SolveOptions& options, const Config& config) {
   return files;
 }
 
-/// Everything that can be known to be wrong before a node exists.
+/// Results of all checks before a node exists.
 struct Preparation {
   Config config;
   std::unique_ptr<Problem> problem;
@@ -76,11 +76,11 @@ struct Preparation {
   }
 };
 
-/// The report of a run that failed, as far as it is known, if it can be written at all.
+/// Writes the report of a failed run, as far as known, if possible.
 void save_failure(Report report, const std::string& message, const SolveOptions& options,
                   Run& run) {
   if (!options.report || options.dry_run || run.launcher().rank != 0) return;
-  if (run.results().are_written()) return;  // they are as their report says
+  if (run.results().are_written()) return;  // those match their report
   report.status = RunStatus::failed;
   report.hint = message;
   try {
@@ -88,18 +88,18 @@ void save_failure(Report report, const std::string& message, const SolveOptions&
     run.results().add_text(*options.report, json_text(to_json(report)));
     run.results().commit();
   } catch (const Error&) {
-    // The failure itself is what the user has to hear of; it may be the report's folder.
+    // The failure itself must be shown; writing the report may have the same cause.
   }
 }
 
-/// What goes wrong behind the results has not made them worse.
+/// After the results were written, adds that they are valid.
 std::string with_results(const std::string& message, Run& run) {
   if (!run.results().are_written()) return message;
   return fmt::format("{}; {}", message, run.results().account());
 }
 
-/// This node cannot go on, or another one has failed: tells the others, ends the threads within a
-/// bounded time, and leaves without waiting for anybody.
+/// After a failure of this or another node: notifies the others, ends the threads within a bounded
+/// time, and exits without waiting.
 [[noreturn]] void fall(Node& node, const Error& reason, Solver& solver, const SolveOptions& options,
                        Run& run) {
   node.engine().fail(reason);
@@ -107,7 +107,7 @@ std::string with_results(const std::string& message, Run& run) {
   const int status = exit_status(run.interrupted() ? ErrorCode::interrupted : error.code());
   if (!run.interrupted()) {
     run.complain(with_results(error.what(), run));
-    // After the loss of a node no report is begun: the launcher may end this one at any moment.
+    // After the loss of a node there is no time for a report: the launcher may kill this process.
     if (error.code() != ErrorCode::communication && error.code() != ErrorCode::interrupted) {
       save_failure(solver.report(), error.what(), options, run);
     }
@@ -132,7 +132,7 @@ std::string with_results(const std::string& message, Run& run) {
   run.leave(status);
 }
 
-/// Gives the results their names, report included, and tells. Only node 0 has any.
+/// Commits the results with the report and prints the summary. Node 0 has all files.
 int finish(const Report& report, const std::vector<std::string>& explanations,
            const SolveOptions& options, Run& run) {
   if (options.dry_run) return 0;
@@ -192,7 +192,7 @@ int solve(const SolveOptions& options, Run& run) {
     } catch (const Error& error) {
       trouble = error;
     }
-    // Before what one of them found wrong: it may have read something else than the others.
+    // Before local errors are thrown: the other nodes may have read other inputs.
     compare_inputs(run.mpi(), preparation.is_configured ? &preparation.config : nullptr);
     run.mpi().throw_together(trouble);
     node = run.mpi().active() ? std::make_unique<Node>(preparation.config, MPI_COMM_WORLD)

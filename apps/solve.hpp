@@ -19,7 +19,7 @@ struct SolveOptions {
 };
 
 /// `heddle solve`. Collective over the run's processes; returns the exit status, or throws Error
-/// before there is anything to clean up. After the failure of a node it leaves the process at once.
+/// before a node exists. Exits the process after the failure of a node.
 [[nodiscard]] int solve(const SolveOptions& options, Run& run);
 
 }  // namespace heddle

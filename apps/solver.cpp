@@ -41,7 +41,7 @@ double Solver::seconds_since(Clock::time_point begin) const {
 }
 
 void Solver::phase_done(const char* name, std::optional<double>& seconds, Clock::time_point begin) {
-  // What the last node took, not how long all take to hear of it.
+  // The slowest node's time, without the reduction.
   seconds = reduce(node_, seconds_since(begin), Reduction::maximum);
   if (is_first()) log_.info("{}: {}", name, format_seconds(*seconds));
 }
@@ -106,7 +106,7 @@ void Solver::describe() {
              facts.cpu_workers, facts.devices);
 }
 
-/// Temporary names are unique to the run and known to all nodes.
+/// Makes temporary names unique to the run and known to all nodes.
 void Solver::agree_on_tag() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
                            std::chrono::system_clock::now().time_since_epoch())
@@ -115,7 +115,7 @@ void Solver::agree_on_tag() {
   tag_ = gather_texts(node_, mine).front();
 }
 
-/// Node 0 makes the file, with all its space, before the work begins: a full disk shows now.
+/// Node 0 allocates the whole file before the work: a full disk is detected now.
 void Solver::open_output(OutputFile& output, const std::optional<std::string>& path,
                          std::int64_t rows, std::int64_t columns, NpyShape shape) {
   if (!path) return;
@@ -140,7 +140,7 @@ void Solver::open_outputs() {
   open_output(q_, output.q, problem_.m(), problem_.n(), NpyShape::matrix);
 }
 
-/// Complete and on the disk when this returns, but not under its final name.
+/// The file is complete and synced on return, under its temporary name.
 void Solver::write_output(OutputFile& output, Matrix<double> matrix) {
   write_tiles(std::move(matrix), *output.writer);
   if (is_first()) {
@@ -156,10 +156,10 @@ void Solver::read() {
   phase_done("read", report_.seconds.read, begin);
 }
 
-/// On all hosts; nothing where one of them does not say.
+/// Total of all hosts; nothing if one is unknown.
 std::optional<double> Solver::stolen_since(std::optional<double> before) {
   const std::optional<double> now = stolen_seconds();
-  // Each node of a host sees all of it.
+  // Each node of a host reads the host's total.
   const double mine = before && now ? (*now - *before) / node_.facts().nodes_on_host
                                     : std::numeric_limits<double>::quiet_NaN();
   const double all = reduce(node_, mine, Reduction::sum);
@@ -170,7 +170,7 @@ Method::Prospect Solver::factorize() {
   const double flops = method_->flops();
   Job job = node_.prepare(method_->factorization());
   together(node_, [&] { job.reserve(); });
-  // Right before: as fast as the machine is now, whose cores have not rested either.
+  // Immediately before: same clock frequency and temperature of the cores.
   report_.gemm_gflops = measure_gemm_rate(node_, method_->product_layout(), flops);
   node_.barrier();
   const std::optional<double> stolen_before = stolen_seconds();
@@ -205,7 +205,7 @@ void Solver::solve_sides() {
   const Clock::time_point begin = Clock::now();
   method_->solve(report_);
   phase_done("solve", report_.seconds.solve, begin);
-  // Whether it is verified or not: nobody takes infinity for a solution.
+  // Even without verification: infinity is not a solution.
   const auto element = first_non_finite(method_->solution());
   if (!element) return;
   report_.status = RunStatus::failed;
@@ -214,7 +214,7 @@ void Solver::solve_sides() {
                   heddle::describe(*element), beyond_doubles("the right-hand sides or the matrix"));
 }
 
-/// All nodes go on together by these: the largest of what they found, not a number if one found so.
+/// All nodes use the maximum; NaN if any node found NaN.
 void Solver::agree_on_residuals() {
   for (std::optional<double>* residual :
        {&report_.factorization_residual, &report_.solution_residual, &report_.orthogonality}) {
@@ -232,7 +232,7 @@ void Solver::verify(Method::Prospect prospect) {
     report_.residual = other;
   }
   phase_done("verify", report_.seconds.verify, begin);
-  // Not a number is no good residual: hence the negations.
+  // Negated so that NaN fails.
   const bool is_solved = *report_.residual < residual_limit;
   const bool is_orthogonal = !report_.orthogonality || *report_.orthogonality < residual_limit;
   if (is_solved && is_orthogonal) return;
@@ -253,7 +253,7 @@ void Solver::write(Method::Prospect prospect) {
   phase_done("write", report_.seconds.write, begin);
 }
 
-/// What nodes lack in their log that have no terminal to say it on; once, as it is one file.
+/// Reports missing log messages of nodes without a terminal; once, since they share the file.
 void Solver::tell_of_logs() {
   const std::vector<std::string> troubles = gather_texts(node_, log_trouble(log_));
   if (!is_first() || !troubles.front().empty()) return;
@@ -263,7 +263,7 @@ void Solver::tell_of_logs() {
   }
 }
 
-/// What all nodes did, for the report of node 0.
+/// Collects all nodes' figures for node 0's report.
 void Solver::collect_figures() {
   nlohmann::json rows = nlohmann::json::array();
   for (const ThreadReport& thread : node_.threads()) {
@@ -299,7 +299,7 @@ void Solver::collect_figures() {
   report_.device_memory = node_.facts().device_memory_bytes;
 }
 
-/// What the trace says of the run; of one that failed, what was known when it began.
+/// The trace's metadata; of a failed run, what was known at its start.
 std::string Solver::about() const {
   nlohmann::json about = to_json(report_);
   if (factor_job_ >= 0) about["job"] = factor_job_;

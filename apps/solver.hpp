@@ -18,10 +18,10 @@
 
 namespace heddle {
 
-/// The steps of `heddle solve` from the moment that a node exists, on each node. Collective.
+/// The steps of `heddle solve` on each node, from the creation of the node. Collective.
 ///
-/// Errors that all nodes know are thrown as AgreedError; anything else that is thrown means that
-/// this node, or the run, cannot go on.
+/// Errors that all nodes know are thrown as AgreedError; any other exception means that this node,
+/// or the run, cannot continue.
 class Solver {
  public:
   Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem, Node& node,
@@ -30,24 +30,24 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
   ~Solver();
 
-  /// Plans, reads, factorizes, solves, verifies, writes: what is to be written is then complete
-  /// among node 0's results (Run::results()), for whoever commits them. A matrix that is not
-  /// positive definite or not of full rank is in the report's status. With --dry-run only plans.
+  /// Plans, reads, factorizes, solves, verifies and writes. The outputs are then staged in node 0's
+  /// results (Run::results()) for the caller to commit. A matrix that is not positive definite or
+  /// rank-deficient is reported in the status. With --dry-run only plans.
   void solve();
 
-  /// What is known so far.
+  /// State so far.
   [[nodiscard]] const Report& report() const { return report_; }
 
-  /// Completes the trace of a run whose results have their names. Collective.
+  /// Completes the trace after the results are committed. Collective.
   void save_trace();
 
-  /// The run does not come to its end: its trace keeps what there is. Not collective.
+  /// Closes the incomplete trace of a run that ends early. Not collective.
   void abandon_trace() noexcept { trace_.reset(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// A file to be written by all nodes. On node 0 the name is on the janitor's list.
+  /// A file that all nodes write. Node 0's janitor has its temporary name.
   struct OutputFile {
     std::optional<std::string> path;
     std::unique_ptr<TemporaryName> name;
@@ -84,7 +84,7 @@ class Solver {
   spdlog::logger& log_;
   Clock::time_point begin_ = Clock::now();
   Report report_;
-  std::int32_t factor_job_ = -1;  ///< as the trace numbers it
+  std::int32_t factor_job_ = -1;  ///< number in the trace
   std::string tag_;               ///< of temporary files
   OutputFile solution_;
   OutputFile factor_;

@@ -8,15 +8,15 @@
 
 namespace heddle {
 
-/// Looks after a step that may wait for ever: calls `give_up` on a thread of its own when the step
-/// has not ended within `patience`. Time in which the process was stopped does not count.
+/// Watchdog of a step that may hang: calls `give_up` on its own thread if the step has not ended
+/// within `patience`. Time while the process is stopped does not count.
 class StartWatch {
  public:
-  /// Throws Error(usage) where the system refuses a thread.
+  /// Throws Error(usage) if the system refuses a thread.
   StartWatch(std::chrono::milliseconds patience, std::function<void()> give_up);
   StartWatch(const StartWatch&) = delete;
   StartWatch& operator=(const StartWatch&) = delete;
-  /// The step has ended.
+  /// Ends the watch: the step has ended.
   ~StartWatch();
 
  private:
@@ -27,7 +27,7 @@ class StartWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool has_ended_ = false;
-  std::thread thread_;  ///< last: it uses all of the above
+  std::thread thread_;  ///< last: uses all members above
 };
 
 }  // namespace heddle

@@ -24,7 +24,7 @@ void print(const std::string& message) {
   const bool is_taken = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (is_taken && std::fflush(stdout) == 0) return;
   if (errno != EPIPE) return complain(errno);
-  std::clearerr(stdout);  // whoever reads the output decides nothing about the results
+  std::clearerr(stdout);  // a closed pipe does not affect the results
 }
 
 void print_error(const std::string& message) {
@@ -35,7 +35,7 @@ void print_error(const std::string& message) {
 
 int status_with_output(int status) {
   const bool was_whole = std::ferror(stdout) == 0;
-  // Some file systems say only now that what was written found no room.
+  // Some file systems report a full disk only at close.
   const int error = std::fclose(stdout) == 0 ? 0 : errno;
   if (was_whole && (error == 0 || error == EPIPE)) return status;
   if (was_whole) complain(error);

@@ -3,17 +3,16 @@
 #include <array>
 #include <string_view>
 
-/// heddle is two programs, as git is many: `heddle` solves; `heddle-tools` measures machines and
-/// explains runs. Users type `heddle COMMAND` for both, and build the first without waiting for
-/// the second.
+/// heddle consists of two programs: `heddle` solves, `heddle-tools` measures machines and explains
+/// runs. Users type `heddle COMMAND` for both and can build the first without the second.
 namespace heddle {
 
 struct ToolCommand {
   std::string_view name;
-  std::string_view purpose;  ///< what --help says
+  std::string_view purpose;  ///< text in --help
 };
 
-/// The commands that `heddle` hands over to `heddle-tools`.
+/// Commands that `heddle` passes to `heddle-tools`.
 inline constexpr std::array<ToolCommand, 7> tool_commands{{
     {"tune", "measure this machine, so that tile sizes fit it"},
     {"doctor", "try every transfer between hosts and devices, and say what does not work"},
@@ -24,7 +23,7 @@ inline constexpr std::array<ToolCommand, 7> tool_commands{{
     {"replay", "predict a recorded run with other settings or on another machine"},
 }};
 
-/// What --help says of the command. `name` is one of the table's.
+/// Text of the command in --help. `name` is in the table.
 [[nodiscard]] constexpr std::string_view purpose_of(std::string_view name) {
   for (const ToolCommand& command : tool_commands) {
     if (command.name == name) return command.purpose;

@@ -52,7 +52,7 @@ void add_doctor(CLI::App& app, DoctorOptions& o, Work& work) {
   command->add_option("--inject", o.faults, "for tests")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("");  // not in --help
+      ->group("");  // hidden in --help
   command->footer(
       "Start it like the run: mpiexec.mpich -n P heddle doctor\n\nExit status: 0 every transfer "
       "works in some way, 1 some do not, 2 bad usage or\nconfiguration, 4 a node or its "
@@ -124,7 +124,7 @@ void add_analyze(CLI::App& app, AnalyzeOptions& o, Work& work) {
   command->callback([&o, &work] { work = [&o](Run& run) { return analyze(o, run.results()); }; });
 }
 
-/// What simulate and replay have in common.
+/// Options shared by simulate and replay.
 void add_prediction(CLI::App& command, PredictionOptions& o) {
   add_overrides(command, o.overrides,
                 "change one key of the problem, or of the machine (machine.nodes=4)");
@@ -157,7 +157,7 @@ void add_prediction(CLI::App& command, PredictionOptions& o) {
       ->check(option_checks::written());
 }
 
-/// Behind the exit status.
+/// Help text after the exit status.
 constexpr const char* prediction_help =
     "\n\nRules to compare, for --set and --sweep:\n"
     "  runtime.priorities  program (the program's own), fifo, reverse, random, or path: the\n"
@@ -237,7 +237,7 @@ void add_export(CLI::App& app, TraceExportOptions& o, Work& work) {
 }  // namespace
 }  // namespace heddle
 
-/// The commands of tools.hpp. Started by `heddle COMMAND`.
+/// The commands of tools.hpp; started by `heddle COMMAND`.
 int main(int count, char** words) {
   using namespace heddle;
   TuneOptions tune_options;

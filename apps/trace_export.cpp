@@ -18,7 +18,7 @@ namespace {
 /// By TraceFormat.
 constexpr std::array<std::string_view, 4> names{"perfetto", "chrome", "csv", "paje"};
 
-/// What was written, in words.
+/// Describes the written file.
 std::string write(const replay::SalvagedRun& run, TraceFormat format, const std::string& output) {
   switch (format) {
     case TraceFormat::chrome: {

@@ -11,7 +11,7 @@ namespace heddle {
 
 enum class TraceFormat : std::uint8_t { perfetto, chrome, csv, paje };
 
-/// The format that is called so on the command line.
+/// The format of that name on the command line.
 [[nodiscard]] std::optional<TraceFormat> trace_format(std::string_view name);
 /// "perfetto, chrome, csv, paje"
 [[nodiscard]] std::string trace_format_names();
@@ -22,7 +22,7 @@ struct TraceExportOptions {
   std::string output;
 };
 
-/// `heddle export`. The exit status: 0, or 1 when part of the trace could not be read. Throws
+/// `heddle export`. Returns the exit status: 0, or 1 if part of the trace could not be read. Throws
 /// Error.
 int export_trace(const TraceExportOptions& options, Results& results);
 

@@ -29,15 +29,15 @@
 namespace heddle {
 namespace {
 
-/// Parts of the whole time by which each kind of measurement ends, where there are devices.
+/// Fractions of the total time at which each kind of measurement ends, if there are devices.
 constexpr double cpu_ends = 0.35;
 constexpr double products_end = 0.6;
 constexpr double devices_end = 0.95;
 
-/// Enough to find out what kinds of devices there are, and to copy between them.
+/// Enough to identify kinds of devices and copy between them.
 constexpr std::uint64_t small_device_bytes = std::uint64_t{512} << 20;
 
-/// Says what is being measured: on a terminal in a line that is overwritten, with -v in one each.
+/// Shows what is being measured: an overwritten line on a terminal, or a line each with -v.
 class Teller {
  public:
   Teller(const Launcher& launcher, Verbosity verbosity)
@@ -64,7 +64,7 @@ class Teller {
   bool all_;
 };
 
-/// The file that is going to be written; its folder is there then.
+/// Path of the output file; creates the folder of the default one.
 std::string output_path(const TuneOptions& options, const Host& host) {
   if (options.output) return *options.output;
   const auto path = default_machine_file(host);
@@ -82,7 +82,8 @@ std::string output_path(const TuneOptions& options, const Host& host) {
   return path->string();
 }
 
-/// What a file of this machine that is about to be replaced knows; nothing of another one's.
+/// Earlier measurements of this machine in the file to be replaced; nothing if it is of another
+/// machine.
 Tuning known_before(const std::string& path, const Host& host) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
@@ -92,7 +93,7 @@ Tuning known_before(const std::string& path, const Host& host) {
       return {file.tuned, file.measured};
     }
   } catch (const Error&) {
-    // What cannot be read is replaced.
+    // An unreadable file is replaced.
   }
   return {};
 }
@@ -103,7 +104,7 @@ class Tuner {
   Tuner(const TuneOptions& options, const Config& config, Run& run, tuning::Effort& effort)
       : options_(options), config_(config), run_(run), effort_(effort), host_(describe_host()) {}
 
-  /// Before anything is measured: what would make it useless.
+  /// Checks the outputs and the environment before measuring.
   void check() {
     path_ = output_path(options_, host_);
     FileUses files;
@@ -189,7 +190,7 @@ class Tuner {
     }
   }
 
-  /// Devices are made one kind at a time: a GPU's memory is taken as a whole.
+  /// One kind of device at a time, since a device takes the whole GPU memory.
   void find_devices() {
     wanted_ = wanted_devices(config_.runtime.devices);
     DeviceOptions small = wanted_;
@@ -242,7 +243,7 @@ class Tuner {
     measured_.devices.push_back(std::move(result));
   }
 
-  /// Between the first device of the kind and the next one that is like it.
+  /// Between the first device of a kind and the next one of that kind.
   CopyRates measure_copies_of(const std::string& name) {
     DeviceOptions small = wanted_;
     if (!small.cuda.memory_bytes) small.cuda.memory_bytes = small_device_bytes;
@@ -268,7 +269,7 @@ class Tuner {
   DeviceBackend backend_ = DeviceBackend::none;
   std::string device_text_;
   std::int32_t device_count_ = 0;
-  std::map<std::string, std::int32_t> kinds_;  ///< name and the first device of each
+  std::map<std::string, std::int32_t> kinds_;  ///< name and first device of each
   Measurements measured_;
   TunedValues tuned_;
 };

@@ -6,10 +6,10 @@
 
 namespace heddle {
 
-/// What was measured, for a terminal of 80 columns; ends with a line break.
+/// The measurements for a terminal of 80 columns; ends with a line break.
 [[nodiscard]] std::string measurements_table(const Measurements& measured);
 
-/// The sizes that follow for some matrices on a node like `facts`, likewise.
+/// Resulting tile sizes for some matrices on a node like `facts`, for a terminal of 80 columns.
 [[nodiscard]] std::string choices_table(const NodeFacts& facts);
 
 }  // namespace heddle

@@ -17,7 +17,7 @@
 namespace heddle::replay {
 namespace {
 
-/// Of sorted values: the one below which that share lies.
+/// The value below which a fraction `share` of the sorted values lies.
 double quantile(std::span<const double> sorted, double share) {
   const long at = std::lround(share * static_cast<double>(sorted.size() - 1));
   return sorted[static_cast<std::size_t>(at)];
@@ -27,7 +27,7 @@ std::vector<KernelFigures> kernels_of(const RunTrace& run, const Graph& graph) {
   std::map<std::pair<trace::NameId, Role>, std::vector<double>> durations;
   for (const TaskId id : graph.tasks()) {
     const Task& task = run.at(id);
-    if (task.is_divided()) continue;  // its fine tasks are there
+    if (task.is_divided()) continue;  // counted as its fine tasks
     durations[{task.kernel, run.at(task.thread).role}].push_back(
         static_cast<double>(task.time.ns()) * 1e-3);
   }
@@ -52,7 +52,7 @@ std::vector<KernelFigures> kernels_of(const RunTrace& run, const Graph& graph) {
   return kernels;
 }
 
-/// Parts of a path, added up by what they are.
+/// Sums the parts of a path by kind.
 class PathSum {
  public:
   void add(const std::string& what, std::int64_t ns) {
@@ -72,7 +72,7 @@ class PathSum {
   std::map<std::string, PathPart> parts_;
 };
 
-/// For each task of the run the one before it on its thread, by when they began.
+/// For each task of the run the previous one on its thread, by start time.
 std::vector<TaskId> before_on_thread(const RunTrace& run) {
   std::vector<TaskId> before(run.tasks.size(), TaskId{-1});
   for (const Thread& thread : run.threads) {
@@ -118,7 +118,7 @@ std::vector<PathPart> chain_of(const RunTrace& run, const Graph& graph, Interval
   }
 }
 
-/// The times of threads; of what they waited for the longest is kept.
+/// Idle times of threads; keeps the longest waits.
 void add_times(const RunTrace& run, const Graph& graph, Analysis& result) {
   Idleness idleness = idleness_of(run, graph, result.span);
   std::vector<WaitedFor> all;

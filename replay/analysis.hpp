@@ -12,68 +12,68 @@
 
 namespace heddle::replay {
 
-/// What tasks of one kernel took, where one kind of thread ran them.
+/// Durations of the tasks of one kernel on one kind of thread.
 struct KernelFigures {
   std::string kernel;
   Role role = Role::worker;
   std::int64_t count = 0;
   double total_s = 0;
   double median_us = 0;
-  double low_us = 0;   ///< 5 of 100 were shorter
-  double high_us = 0;  ///< 5 of 100 were longer
+  double low_us = 0;   ///< 5th percentile
+  double high_us = 0;  ///< 95th percentile
   double most_us = 0;
-  /// Longer than the third quartile by more than three times the distance between the quartiles.
+  /// Longer than the third quartile by more than 3 interquartile ranges.
   std::int64_t outliers = 0;
 };
 
-/// Part of a path through the run.
+/// A part of a path through the run.
 struct PathPart {
-  std::string what;  ///< a kernel, or why nothing of the path ran
+  std::string what;  ///< a kernel, or the cause of a gap
   std::int64_t count = 0;
   double seconds = 0;
 };
 
-/// How many tasks that others waited for are kept of a thread, and of all.
+/// Number of awaited tasks kept per thread, and in all.
 inline constexpr std::size_t waited_for_thread_max = 5;
 inline constexpr std::size_t waited_for_max = 20;
 
 struct TransferFigures {
   std::int64_t count = 0;
   double bytes = 0;
-  double seconds = 0;  ///< added up
-  double hidden = 1;   ///< share of that time in which its node computed (Overlap)
+  double seconds = 0;  ///< total
+  double hidden = 1;   ///< fraction during which the node computed (Overlap)
 };
 
-/// What bounded one job of a run.
+/// What limited one job of a run.
 struct Analysis {
   std::int32_t job = -1;
   Interval span;
   std::int64_t tasks = 0;
   std::int64_t dependencies = 0;
-  std::vector<ThreadTime> threads;     ///< those that run tasks; each with its longest waits alone
-  std::vector<ThreadTime> streams;     ///< of devices, likewise
+  std::vector<ThreadTime> threads;     ///< threads that run tasks, each with its longest waits
+  std::vector<ThreadTime> streams;     ///< of devices
   std::vector<ServiceTime> services;   ///< the other threads
-  std::vector<WaitedFor> waited_for;   ///< what all threads waited for, the longest alone
-  std::vector<KernelFigures> kernels;  ///< the longest in all first
+  std::vector<WaitedFor> waited_for;   ///< longest waits of all threads
+  std::vector<KernelFigures> kernels;  ///< longest total first
   TransferFigures messages;
   TransferFigures copies;
   Bounds bounds;
-  std::vector<PathPart> critical_path;  ///< by kernel, the longest first
-  std::vector<TaskId> path;             ///< the same, task by task in order
-  /// The chain that led to the last task: each time to what was over last before, a task that it
-  /// waited for or the one before it on its thread; with the time in between by its cause.
+  std::vector<PathPart> critical_path;  ///< by kernel, longest first
+  std::vector<TaskId> path;             ///< its tasks in order
+  /// The chain of tasks that led to the last task: each preceded by the one that ended last among
+  /// its predecessors and the previous task of its thread. Gaps by cause.
   std::vector<PathPart> chain;
 
   [[nodiscard]] double seconds() const { return static_cast<double>(span.ns()) * 1e-9; }
-  /// Of all threads that run tasks.
+  /// Fraction over all threads that run tasks.
   [[nodiscard]] double busy_share() const;
 };
 
-/// The one that the run says it was about, otherwise the job that kept it busy for longest; nothing
-/// where no task ran.
+/// The job that the run's report is about, otherwise the job with the most busy time; nothing
+/// without tasks.
 [[nodiscard]] std::optional<std::int32_t> main_job(const RunTrace& run);
 
-/// Throws Error(usage) when the run has no tasks of that job.
+/// Throws Error(usage) if the run has no tasks of that job.
 [[nodiscard]] Analysis analyze(const RunTrace& run, std::int32_t job);
 
 }  // namespace heddle::replay

@@ -11,11 +11,11 @@
 namespace heddle::replay {
 namespace {
 
-/// Thresholds of tails that are tried; with more different ones than that, these are quantiles. Any
-/// choice gives a bound.
+/// Number of tail thresholds to try; with more distinct tails, these are quantiles. Any choice
+/// gives a valid bound.
 constexpr std::size_t thresholds_max = 4096;
 
-/// What each task took of its worker or device, in ns.
+/// Cost of each task: time of its worker, or share of its device, in ns.
 class Costs {
  public:
   explicit Costs(const RunTrace& run) : run_(run), shares_(run.tasks.size(), 0) {
@@ -37,8 +37,8 @@ class Costs {
     TaskId task;
   };
 
-  /// Walks through a device's time. `all` is how much a task would have had that ran from the
-  /// beginning: what a task has is the difference between its end and its begin.
+  /// Sweeps over a device's time. `all` is the integral of the equal share; a task's cost is its
+  /// difference between the task's end and start.
   void share_out(const Thread& thread) {
     std::vector<Step> steps;
     for (TaskId task = thread.first_task; task != thread.last_task; ++task) {
@@ -46,7 +46,7 @@ class Costs {
       steps.push_back({run_.at(task).time.end_ns, false, task});
     }
     std::ranges::sort(steps, {}, [](const Step& step) {
-      return std::pair(step.time_ns, !step.begins);  // a task of no length begins before it ends
+      return std::pair(step.time_ns, !step.begins);  // an empty task begins before it ends
     });
     double all = 0;
     std::int64_t running = 0;
@@ -63,10 +63,10 @@ class Costs {
   }
 
   const RunTrace& run_;
-  std::vector<double> shares_;  ///< by task; of those on devices
+  std::vector<double> shares_;  ///< by task; only tasks on devices
 };
 
-/// What tasks cannot leave: the workers of a node, or a device.
+/// Resources that tasks stay on: the workers of a node, or a device.
 struct Team {
   std::int64_t members = 0;
   double cost_ns = 0;
@@ -78,8 +78,8 @@ struct Team {
   std::vector<Member> tasks{};
 };
 
-/// Sums over tasks by the thresholds of their tails, with the best of "threshold, and what there is
-/// to do of tasks with at least that tail".
+/// Sums of costs of tasks by tail threshold, with the maximum of "threshold + cost of tasks with at
+/// least that tail".
 class TailSums {
  public:
   explicit TailSums(std::vector<std::int64_t> thresholds) : thresholds_(std::move(thresholds)) {
@@ -105,15 +105,15 @@ class TailSums {
  private:
   struct Sum {
     double cost_ns = 0;
-    double best_ns = -std::numeric_limits<double>::infinity();  ///< there are no such tasks
+    double best_ns = -std::numeric_limits<double>::infinity();  ///< no such tasks
   };
 
-  std::vector<std::int64_t> thresholds_;  ///< grow
+  std::vector<std::int64_t> thresholds_;  ///< ascending
   std::size_t leaves_ = 1;                ///< a power of two; node i has children 2 i and 2 i + 1
   std::vector<Sum> sums_;
 };
 
-/// Different tails, or so many quantiles of them, the smallest among them.
+/// Distinct tails, or as many quantiles of them, including the smallest.
 std::vector<std::int64_t> thresholds_of(const std::vector<Team::Member>& tasks) {
   std::vector<std::int64_t> tails;
   tails.reserve(tasks.size());
@@ -128,9 +128,9 @@ std::vector<std::int64_t> thresholds_of(const std::vector<Team::Member>& tasks) 
   return some;
 }
 
-/// Tasks that begin no earlier than h after the begin and are followed by at least s have what lies
-/// between to themselves: h + s + their time, over the members, is a bound for each h and s. All h
-/// are gone through from the latest on, and the best s is at hand for each (TailSums).
+/// Tasks with head >= h and tail >= s run between h and the end minus s: h + s + sum of their costs
+/// / members is a bound for each h and s. Sweeps h from the largest down; TailSums keeps the best
+/// s.
 double mixed_ns(Team& team) {
   TailSums sums(thresholds_of(team.tasks));
   std::ranges::sort(team.tasks, std::greater{}, &Team::Member::head_ns);
@@ -142,7 +142,7 @@ double mixed_ns(Team& team) {
   return best;
 }
 
-/// The sums of a kernel's tasks, by kind of thread.
+/// Sums over a kernel's tasks, by kind of thread.
 struct KernelSums {
   std::array<double, 2> tasks{};
   std::array<double, 2> seconds{};
@@ -157,16 +157,14 @@ struct KernelSums {
 
 }  // namespace
 
-/// The fractional assignment that takes least: everything that may be there begins with the
-/// workers, and goes over to the devices, in the order of worker_s / device_s, until both kinds end
-/// together or nothing is left to move.
+/// The optimal fractional assignment: all work starts on the workers and moves to the devices in
+/// the order of worker_s / device_s, until both finish together or nothing is left to move.
 ///
-/// Why that is the least: let some assignment give the devices as much time as this one. If it is
-/// another one, it has a part of a kernel a with the devices while a part of a kernel b with a
-/// larger ratio is with the workers. Exchange as much of both as takes the devices the same time,
-/// t: the workers get t times the ratio of a and lose t times the ratio of b, which is more. So no
-/// assignment with that much for the devices leaves the workers less. With less for the devices the
-/// workers have more, with more the devices have; where both end together neither is better.
+/// Optimality (exchange argument): take another assignment with the same device time. It has a part
+/// of a kernel a on the devices and a part of a kernel b with a larger ratio on the workers.
+/// Exchange parts of equal device time t: the workers gain t ratio(a) and lose t ratio(b), which is
+/// more. So no assignment with this device time has less worker time. Less device time means more
+/// worker time, and vice versa; if both finish together, neither improves the maximum.
 double area_bound(std::span<const KernelWork> kernels, std::int64_t workers, std::int64_t devices) {
   double workers_s = 0;
   double devices_s = 0;
@@ -186,7 +184,7 @@ double area_bound(std::span<const KernelWork> kernels, std::int64_t workers, std
   const auto w = static_cast<double>(workers);
   const auto d = static_cast<double>(devices);
   for (const KernelWork& kernel : movable) {
-    // What both kinds have after x tasks have gone is the same at this x.
+    // After moving x tasks both finish together at this x.
     const double gain = *kernel.worker_s * d + *kernel.device_s * w;
     const double even = gain > 0 ? (workers_s * d - devices_s * w) / gain : kernel.tasks;
     const double moved = std::clamp(even, 0.0, kernel.tasks);
@@ -200,7 +198,7 @@ double area_bound(std::span<const KernelWork> kernels, std::int64_t workers, std
 Bounds bounds_of(const RunTrace& run, const Graph& graph, std::span<const TaskId> path,
                  std::span<const std::int64_t> heads, std::span<const std::int64_t> tails) {
   const Costs costs(run);
-  // A node's workers are one team, each of its devices is another one.
+  // Teams: a node's workers, and each device.
   std::map<std::pair<NodeId, std::int32_t>, Team> teams;
   std::vector<Team*> team_of;
   std::array<std::int64_t, 2> members{};
@@ -242,8 +240,8 @@ Bounds bounds_of(const RunTrace& run, const Graph& graph, std::span<const TaskId
     bounds.placed_s = std::max(bounds.placed_s, team.cost_ns * 1e-9);
     if (!team.tasks.empty()) bounds.mixed_s = std::max(bounds.mixed_s, mixed_ns(team) * 1e-9);
   }
-  // More than each of them but for rounding, and but for the path's last part: a task alone takes
-  // all of its time, of one member.
+  // The largest bound, up to rounding and the path's last part: a task counts with its whole time
+  // on one member.
   bounds.mixed_s =
       std::max({bounds.mixed_s, bounds.area_s, bounds.placed_s, bounds.critical_path_s});
   return bounds;

@@ -11,7 +11,7 @@
 namespace heddle::replay {
 namespace {
 
-/// A task that begins or ends; ends come first.
+/// Start or end of a task; ends come first.
 struct Turn {
   std::int64_t time_ns = 0;
   bool begins = false;
@@ -33,7 +33,7 @@ std::vector<Turn> turns_of(const RunTrace& run, const Thread& thread) {
 }
 
 void share_device(const RunTrace& run, const Thread& thread, std::vector<double>& seconds) {
-  // The sum of all equal shares so far tells what a task took from its begin to its end.
+  // Integral of the equal share; a task's cost is its difference between end and start.
   double shared_ns = 0;
   std::int64_t running = 0;
   std::int64_t since_ns = 0;
@@ -106,7 +106,8 @@ std::int32_t side_by_side(const RunTrace& run) {
 }
 
 CopyWays copy_ways(const RunTrace& run) {
-  std::map<std::pair<std::size_t, std::uint64_t>, std::vector<double>> seconds;  // by way and size
+  std::map<std::pair<std::size_t, std::uint64_t>, std::vector<double>>
+      seconds;  // by direction and size
   for (const Copy& copy : run.copies) {
     const std::size_t way = copy.from == host_place ? 0 : copy.to == host_place ? 1 : 2;
     seconds[{way, copy.bytes}].push_back(static_cast<double>(copy.time.ns()) * 1e-9);

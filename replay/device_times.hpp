@@ -8,26 +8,26 @@
 #include "replay/run.hpp"
 #include "replay/simulation/simulated_machine.hpp"
 
-/// What a run's trace tells about its devices.
+/// Times of devices from a run's trace.
 namespace heddle::replay {
 
-/// For each task of the run what it took of who ran it, in seconds. On a worker that is all of its
-/// time. Tasks that overlap on a device share each instant equally, as in the simulation
-/// (SharedRates): together they take what the device was busy for.
+/// Cost of each task in seconds. On a worker: its duration. On a device: overlapping tasks share
+/// each instant equally, as in the simulation (SharedRates), so costs add up to the device's busy
+/// time.
 [[nodiscard]] std::vector<double> own_seconds(const RunTrace& run);
 
-/// Tasks that ran side by side on one device, most.
+/// Largest number of concurrent tasks on a device.
 [[nodiscard]] std::int32_t side_by_side(const RunTrace& run);
 
-/// Copies between places of a node, by where they went.
+/// Copies between places of a node by direction.
 struct CopyWays {
   std::optional<Way> to_device;
   std::optional<Way> to_host;
   std::optional<Way> to_peer;
 };
-/// Latency and rate by least squares over the copies' sizes, none of one size longer than
-/// longest_undisturbed(); where all are alike, or that would make one of them negative, all of the
-/// time is the rate's. Nothing where there were no copies.
+/// Latency and rate by least squares over sizes; times above longest_undisturbed() of a size are
+/// capped. If all sizes are equal, or a coefficient would be negative, the latency is 0. Nothing
+/// without copies.
 [[nodiscard]] CopyWays copy_ways(const RunTrace& run);
 
 }  // namespace heddle::replay

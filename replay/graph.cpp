@@ -68,9 +68,9 @@ Graph::Graph(const RunTrace& run, std::int32_t job) : run_(run), job_(job) {
   begin_.push_back(before_.size());
 }
 
-/// To those before tasks_[i], the last one whose are put down, once.
+/// Adds a predecessor of tasks_[i], the last task with recorded predecessors, once.
 void Graph::add_before(std::size_t i, TaskId task) {
-  if (place_of(task) >= i) return;  // what has begun later can have been nobody's reason to wait
+  if (place_of(task) >= i) return;  // a task that began later was not waited for
   const auto known = before_.begin() + static_cast<std::ptrdiff_t>(begin_[i]);
   if (std::find(known, before_.end(), task) == before_.end()) before_.push_back(task);
 }
@@ -86,7 +86,7 @@ void Graph::find_divided() {
   }
 }
 
-/// By what they are of, and their numbers.
+/// Fine tasks by divided task and number.
 std::vector<Graph::Part> Graph::fine_tasks() const {
   std::vector<Part> parts;
   for (const TaskId task : tasks_) {

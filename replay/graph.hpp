@@ -10,46 +10,45 @@
 
 namespace heddle::replay {
 
-/// The tasks of one job and what each of them waited for: the tasks that made the versions that it
-/// read (who only writes waits for nobody, as its block may be another one). Fine tasks wait for
-/// what the divided one waits for, or for the last of the fine tasks that they have waited for (of
-/// all these a trace tells no other), and it for all of them. Made from the accesses that the trace
-/// keeps; what was not recorded leaves edges out.
+/// The tasks of one job and their dependencies: the tasks that made the versions they read (writes
+/// alone do not wait, since blocks are renamed). Fine tasks depend on the predecessors of the
+/// divided task, or on their recorded last fine predecessor; the divided task depends on all of its
+/// fine tasks. Built from recorded accesses; unrecorded ones leave edges out.
 ///
-/// Cost: linear in tasks and accesses, but for one sort.
+/// Cost: linear in tasks and accesses, plus one sort.
 class Graph {
  public:
-  /// The run outlives the graph.
+  /// `run` must outlive the graph.
   Graph(const RunTrace& run, std::int32_t job);
 
   [[nodiscard]] std::int32_t job() const { return job_; }
-  /// In the order in which they began, which is one in which they can run.
+  /// In order of their start, which is a topological order.
   [[nodiscard]] std::span<const TaskId> tasks() const { return tasks_; }
-  /// Those before `tasks()[i]`; each of them once.
+  /// Predecessors of `tasks()[i]`, each once.
   [[nodiscard]] std::span<const TaskId> before(std::size_t i) const {
     return std::span(before_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
   }
-  /// The place of a task of this job in tasks().
+  /// Index of a task of this job in tasks().
   [[nodiscard]] std::size_t place_of(TaskId task) const {
     return static_cast<std::size_t>(places_[static_cast<std::size_t>(task.value())]);
   }
-  /// The divided task that a fine one is of; nothing where it was not recorded.
+  /// The divided task of a fine one; nothing if it was not recorded.
   [[nodiscard]] OptionalIndex<TaskId> divided_of(TaskId fine) const;
   [[nodiscard]] std::int64_t edges() const { return static_cast<std::int64_t>(before_.size()); }
 
-  /// For each of tasks(), what the longest chain of tasks before it takes, in ns: no machine of
-  /// these speeds begins it earlier after the job's begin.
+  /// For each of tasks(), the length of the longest chain before it in ns: its earliest start after
+  /// the job's, with these durations.
   [[nodiscard]] std::vector<std::int64_t> heads() const;
-  /// Likewise of the tasks that wait for it, without itself: the job goes on for so long after it.
+  /// Likewise for the chain after it: the job's least remaining time after the task's end.
   [[nodiscard]] std::vector<std::int64_t> tails() const;
-  /// The longest chain of tasks that wait for each other, by what they took: no machine of these
-  /// speeds runs the job in less. First to last; of equal ones any.
+  /// The longest chain by duration, first to last: a lower bound on the job's time with these
+  /// durations.
   [[nodiscard]] std::vector<TaskId> longest_path() const { return longest_path(heads()); }
   [[nodiscard]] std::vector<TaskId> longest_path(std::span<const std::int64_t> heads) const;
 
  private:
   void find_divided();
-  /// A fine task and what it is of.
+  /// A fine task and its divided task.
   struct Part {
     TaskId of;
     std::uint32_t number = 0;
@@ -63,18 +62,18 @@ class Graph {
   const RunTrace& run_;
   std::int32_t job_;
   std::vector<TaskId> tasks_;
-  std::vector<std::int32_t> places_;  ///< by task of the run; -1: of other jobs
+  std::vector<std::int32_t> places_;  ///< by task of the run; -1: another job
   std::vector<std::size_t> begin_;    ///< one more than tasks
   std::vector<TaskId> before_;
   std::vector<std::vector<TaskId>> divided_;  ///< by node and order; below 0: not divided
 };
 
-/// Jobs that ran tasks, and how long all of these took together.
+/// A job that ran tasks, and their total time.
 struct JobTime {
   std::int32_t job = -1;
   std::int64_t tasks = 0;
   std::int64_t busy_ns = 0;
-  Interval span;  ///< from the first task's begin to the last one's end
+  Interval span;  ///< from the first task's start to the last one's end
 };
 [[nodiscard]] std::vector<JobTime> jobs_of(const RunTrace& run);
 

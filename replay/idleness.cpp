@@ -24,7 +24,7 @@ bool runs_tasks(const Thread& thread) {
   return thread.role == Role::worker || thread.role == Role::device;
 }
 
-/// When versions have come to where tasks are.
+/// Arrival times of versions at places of tasks.
 class Arrivals {
  public:
   Arrivals(const RunTrace& run, std::int32_t job) {
@@ -70,7 +70,8 @@ class Arrivals {
   std::map<Place, Table> copies_;
 };
 
-/// When tiles came back to where tasks are: what a device had no room for, or the host worked on.
+/// Times at which tiles returned to a place: after eviction from a device, or after use by the
+/// host.
 class Returns {
  public:
   explicit Returns(const RunTrace& run) {
@@ -81,7 +82,7 @@ class Returns {
     for (auto& [place, returns] : places_) std::ranges::sort(returns, is_before);
   }
 
-  /// The last time until `limit_ns` that the tile has come there.
+  /// Last arrival of the tile there until `limit_ns`.
   [[nodiscard]] std::int64_t last(NodeId node, PlaceId place, trace::Tile tile,
                                   std::int64_t limit_ns) const {
     const auto found = places_.find({node, place});
@@ -105,10 +106,10 @@ class Returns {
   std::map<std::pair<NodeId, PlaceId>, std::vector<Return>> places_;
 };
 
-/// What a thread waited before a task for longer than scheduling takes.
+/// Shorter gaps before a task are scheduling, not waiting.
 constexpr std::int64_t wait_ns_min = 2000;
 
-/// Who used last what tasks that had to wait write over, on their nodes.
+/// Last users, on their node, of the tiles that waiting tasks overwrite.
 class LastUsers {
  public:
   LastUsers(const RunTrace& run, std::int32_t job) : run_(run) {
@@ -136,8 +137,8 @@ class LastUsers {
     }
   }
 
-  /// Nothing: nobody used it, or somebody still does when the task begins, so that it writes
-  /// elsewhere.
+  /// Nothing if there is no user, or if one is still running when the task begins, so that the task
+  /// writes elsewhere.
   [[nodiscard]] OptionalIndex<TaskId> before(const Task& task) const {
     const auto table = tables_.find(run_.at(task.thread).node);
     if (table == tables_.end()) return {};
@@ -173,7 +174,7 @@ class LastUsers {
   std::map<NodeId, Table> tables_;
 };
 
-/// Shares out the time of threads.
+/// Assigns the time of threads to causes.
 class TimeKeeper {
  public:
   TimeKeeper(const RunTrace& run, const Graph& graph, Interval span)
@@ -185,7 +186,7 @@ class TimeKeeper {
         last_users_(run, graph.job()),
         generation_(run, graph.job()) {}
 
-  /// Tasks of the thread that lie in the span, by when they began.
+  /// The thread's tasks inside the span, by start.
   [[nodiscard]] std::vector<TaskId> tasks_of(const Thread& thread) const {
     std::vector<TaskId> tasks;
     for (TaskId task = thread.first_task; task != thread.last_task; ++task) {
@@ -196,7 +197,7 @@ class TimeKeeper {
     return tasks;
   }
 
-  /// The tasks are the thread's or the stream's, as tasks_of() has them.
+  /// `tasks`: of the thread or stream, as from tasks_of().
   [[nodiscard]] ThreadTime of(ThreadId thread, const std::vector<TaskId>& tasks,
                               std::vector<IdlePart>* parts = nullptr) const {
     ThreadTime result;
@@ -215,7 +216,7 @@ class TimeKeeper {
     return result;
   }
 
-  /// A device's tasks by the number of the stream, from 0 on.
+  /// A device's tasks by stream, from 0 on.
   [[nodiscard]] std::map<std::int32_t, std::vector<TaskId>> streams_of(
       const std::vector<TaskId>& tasks) const {
     const bool is_known =
@@ -249,10 +250,10 @@ class TimeKeeper {
     return streams;
   }
 
-  /// Where idle time is put down.
+  /// Receives idle time.
   struct Account {
     ThreadTime& result;
-    std::vector<IdlePart>* parts = nullptr;  ///< null: nobody wants them
+    std::vector<IdlePart>* parts = nullptr;  ///< null: not requested
 
     void add(IdleCause cause, Interval time) const {
       result.idle_ns.at(static_cast<std::size_t>(cause)) += time.ns();
@@ -260,11 +261,11 @@ class TimeKeeper {
     }
   };
 
-  /// The part of a gap that is not explained yet.
+  /// The unexplained rest of a gap.
   struct Rest {
     std::int64_t now = 0;
     std::int64_t end = 0;
-    /// What lies before `time`.
+    /// The part of the rest before `time`.
     Interval until(std::int64_t time) {
       const std::int64_t from = now;
       now = std::clamp(time, now, end);
@@ -272,7 +273,7 @@ class TimeKeeper {
     }
   };
 
-  /// The time before a task.
+  /// Explains the gap before a task.
   void explain(Interval gap, const Task& task, TaskId id, const Account& account) const {
     Rest rest{gap.start_ns, gap.end_ns};
     const NodeId node = run_.at(task.thread).node;
@@ -299,7 +300,7 @@ class TimeKeeper {
     account.add(IdleCause::runtime, rest.until(gap.end_ns));
   }
 
-  /// All of it counts for the task before it that was over last.
+  /// Assigns the time to the predecessor that ended last.
   void wait_for_tasks(Rest& rest, NodeId node, TaskId id, const Account& account) const {
     TaskId last{-1};
     for (const TaskId other : graph_.before(graph_.place_of(id))) {
@@ -317,8 +318,7 @@ class TimeKeeper {
     account.result.waited_for.push_back({other, part.ns()});
   }
 
-  /// Of a task that was divided before the gap: it waited for others of them, where nothing says
-  /// for which one last.
+  /// A task divided before the gap waited for other fine tasks, where the last one is not recorded.
   void wait_for_fine_tasks(Rest& rest, Interval gap, TaskId id, const Account& account) const {
     const auto divided = graph_.divided_of(id);
     if (run_.at(id).after != trace::unknown_number) return;
@@ -335,7 +335,7 @@ class TimeKeeper {
   Generation generation_;
 };
 
-/// A step of how many threads of a node are busy, or of how many transfers are under way.
+/// Change of the number of busy threads of a node, or of transfers in progress.
 struct Step {
   std::int64_t time_ns = 0;
   std::int32_t busy = 0;
@@ -350,7 +350,7 @@ void add_steps(std::vector<Step>& steps, Interval time, Interval span, bool is_t
   steps.push_back({inside.end_ns, -busy, busy - 1});
 }
 
-/// Time in which something moved, and the same weighed by the share of threads that were busy.
+/// Transfer time, and the same weighted by the fraction of busy threads.
 struct Hidden {
   double moving_ns = 0;
   double hidden_ns = 0;
@@ -367,7 +367,7 @@ void measure(std::vector<Step> steps, std::int32_t threads, Hidden& hidden) {
     if (moving == 0 || i + 1 == steps.size()) continue;
     const auto ns = static_cast<double>(steps[i + 1].time_ns - steps[i].time_ns);
     hidden.moving_ns += ns;
-    // A device runs several tasks at a time.
+    // A device may run several tasks at a time.
     hidden.hidden_ns += ns * std::min(1.0, static_cast<double>(busy) / threads);
   }
 }

@@ -17,7 +17,7 @@ std::vector<Gap> gaps_of(const RunTrace& run, const Thread& thread, bool shares_
     while (wait != waits.end() && wait->time.end_ns <= gap.time.start_ns) ++wait;
     gap.waited = wait != waits.end() && wait->time.start_ns < gap.time.end_ns;
     gap.stepped_aside = shares_cores && gap.time.start_ns - stepped_aside_ns >= step_aside_ns;
-    // One that waits has stepped aside before that.
+    // A waiting worker has stepped aside before.
     if (gap.stepped_aside) stepped_aside_ns = gap.waited ? gap.time.start_ns : gap.time.end_ns;
     gaps.push_back(gap);
   }
@@ -32,7 +32,7 @@ Looks::Looks(const RunTrace& run, const SimulatedMachine& machine) {
     for (const Gap& gap : gaps_of(run, thread, true)) {
       if (gap.waited || gap.stepped_aside) of_node.push_back(gap.time);
     }
-    // Before its first task and behind its last one it has none.
+    // It has no task before its first or after its last one.
     for (const Wait& wait : run.waits_of(thread)) of_node.push_back(wait.time);
   }
   for (auto& [node, looks] : by_node_) {

@@ -9,30 +9,30 @@
 
 namespace heddle::replay {
 
-/// The time between two tasks of a worker, one after the other.
+/// The time between two consecutive tasks of a worker.
 struct Gap {
   TaskId before;
   Interval time;
-  bool waited = false;  ///< there was no task for it in between
-  /// It stepped aside for the threads that share its core: as the rule has it, since a trace does
-  /// not say so (step_aside_ns).
+  bool waited = false;  ///< no task was available meanwhile
+  /// It yielded its core to the threads that share it: by the rule (step_aside_ns), since traces do
+  /// not record it.
   bool stepped_aside = false;
 };
-/// Of a worker, in order. `shares_cores` as the machine says.
+/// Gaps of a worker in order. `shares_cores` as in the machine.
 [[nodiscard]] std::vector<Gap> gaps_of(const RunTrace& run, const Thread& thread,
                                        bool shares_cores);
 
-/// When the progress threads of a run had a core to look for messages.
+/// Times at which the progress threads of a run had a core to poll for messages.
 class Looks {
  public:
   Looks(const RunTrace& run, const SimulatedMachine& machine);
 
-  /// The first time from `time_ns` on at which the node's looked: at once where it has a core of
-  /// its own (but for its pauses, which a trace does not tell), or the trace says nothing.
+  /// The node's first poll from `time_ns` on; `time_ns` if it has its own core (pauses are not
+  /// recorded) or without records.
   [[nodiscard]] std::int64_t first(NodeId node, std::int64_t time_ns) const;
 
  private:
-  std::unordered_map<std::int32_t, std::vector<Interval>> by_node_;  ///< in order, apart
+  std::unordered_map<std::int32_t, std::vector<Interval>> by_node_;  ///< in order, disjoint
 };
 
 }  // namespace heddle::replay

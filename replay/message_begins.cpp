@@ -8,7 +8,7 @@
 namespace heddle::replay {
 namespace {
 
-/// When the versions of tiles that a job's tasks wrote were there.
+/// Completion times of the versions that a job's tasks wrote.
 VersionTable<std::int64_t> version_ends(const RunTrace& run, std::int32_t job) {
   std::size_t accesses = 0;
   for (const Task& task : run.tasks) {

@@ -7,9 +7,9 @@
 
 namespace heddle::replay {
 
-/// For each of the run's messages, since when it could be: a task of the job had written its
-/// version and the receiver had a block for it. What threads had to do before it began is so part
-/// of what it took. Of versions that no task of the job wrote, when it began. Earlier than its end.
+/// For each of the run's messages the time from which it was possible: its version was written and
+/// the receiver had a block. So queueing in threads counts as part of the message. Its start if no
+/// task of the job wrote the version. Before its end.
 [[nodiscard]] std::vector<std::int64_t> message_begins(const RunTrace& run, std::int32_t job);
 
 }  // namespace heddle::replay

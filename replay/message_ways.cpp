@@ -11,12 +11,12 @@
 namespace heddle::replay {
 namespace {
 
-constexpr double rate_max = 1e13;  // bytes per second, where size makes no difference
+constexpr double rate_max = 1e13;  // bytes/s, if the size makes no difference
 
-/// The line of one slope that has the wanted share below it.
+/// The line with a given slope that has the wanted fraction below it.
 struct Line {
   double latency_s = 0;
-  double loss = 0;  ///< what quantile regression makes least
+  double loss = 0;  ///< objective of the quantile regression
 };
 
 class QuantileFit {
@@ -45,10 +45,10 @@ class QuantileFit {
   std::vector<double> left_;
 };
 
-/// Messages of one kind of way.
+/// Messages of one kind of path.
 struct Samples {
   std::vector<Transfer> alone;
-  /// Each from the end of the one before: without the latency, which that one's time has hidden.
+  /// Each from the end of the previous one: without the latency, which was hidden.
   std::vector<Transfer> behind_others;
 
   [[nodiscard]] std::vector<Transfer> best() const {
@@ -59,11 +59,11 @@ struct Samples {
   }
 };
 
-/// What a node receives without a break, whatever the order of the parts: a progress thread with a
-/// core of its own reads several messages by turns, and all of them end when the last one does.
+/// Busy periods of a receiver, independent of the order of parts: a progress thread with its own
+/// core reads several messages in turns, and all end with the last.
 class Periods {
  public:
-  /// In the order in which messages begin.
+  /// Call in order of the messages' starts.
   void add(const Message& message, double message_s) {
     const Interval& time = message.time;
     Period& last = last_[message.to.value()];
@@ -97,7 +97,7 @@ class Periods {
   std::vector<Transfer> all_;
 };
 
-/// As slow as it has to be for all transfers to take together what they took.
+/// Reduces the rate so that the total time of all transfers is preserved.
 Way conserving(const Way& way, const std::vector<Transfer>& transfers) {
   double took = 0;
   double foreseen = 0;
@@ -121,7 +121,7 @@ std::optional<Way> fit_way(const std::vector<Transfer>& transfers, double quanti
     const double latency = std::min(latency_s, all / 2);
     return Way{latency, most.bytes / (all - latency)};
   }
-  // The loss is convex in the slope: look where it is least between none and the steepest.
+  // The loss is convex in the slope: search between 0 and the steepest.
   double low = 0;
   double high = 0;
   for (const Transfer& one : transfers) high = std::max(high, one.seconds / one.bytes);
@@ -139,7 +139,7 @@ std::optional<Way> fit_way(const std::vector<Transfer>& transfers, double quanti
 
 namespace {
 
-/// Of messages between nodes whose progress threads have cores of their own, by memory.
+/// Messages through memory between nodes whose progress threads have their own cores.
 std::optional<Way> way_of_periods(std::vector<const Message*> messages,
                                   const SimulatedMachine& machine) {
   std::ranges::sort(messages, {}, [](const Message* one) { return one->time.start_ns; });
@@ -150,11 +150,11 @@ std::optional<Way> way_of_periods(std::vector<const Message*> messages,
   return way ? std::optional(conserving(*way, all)) : std::nullopt;
 }
 
-/// Of others, by their own times.
+/// Other messages, by their own times.
 std::optional<Way> way_of_messages(std::vector<const Message*> messages, const Looks& looks,
                                    const SimulatedMachine& machine, bool by_memory) {
   Samples samples;
-  std::unordered_map<std::int32_t, std::int64_t> over_ns;  // by node: its last message
+  std::unordered_map<std::int32_t, std::int64_t> over_ns;  // by node: end of its last message
   std::ranges::sort(messages, {}, [](const Message* one) { return one->time.end_ns; });
   for (const Message* message : messages) {
     const std::int64_t looks_ns = looks.first(message->to, message->time.start_ns);

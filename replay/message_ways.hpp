@@ -7,7 +7,7 @@
 #include "replay/run.hpp"
 #include "replay/simulation/simulated_machine.hpp"
 
-/// What a run's trace tells about its messages.
+/// Latency and rate of messages from a run's trace.
 namespace heddle::replay {
 
 struct MessageWays {
@@ -15,18 +15,16 @@ struct MessageWays {
   std::optional<Way> network;  ///< between hosts
 };
 
-/// Of the job's messages, by where they went: `machine` says which nodes are neighbours, whether
-/// cores are shared, what progress threads take, and the latency where all messages are of one
-/// size. Nothing where there were none.
+/// Latency and rate of the job's messages by path. `machine` says which nodes share a host, whether
+/// cores are shared, the costs of progress threads, and the latency to assume if all messages have
+/// one size. Nothing without messages.
 ///
-/// A message counts from when both of its ends are ready: its grant given, its sender about to
-/// send, its receiver not in the middle of a task that has the progress thread's core, and not busy
-/// with the message before. To the end at the receiver. The waits before that are the simulator's
-/// own.
+/// A message counts from when both ends are ready (granted, sender and receiver free: no task on
+/// the progress thread's core, no earlier message) to its end at the receiver. The simulator models
+/// earlier waits itself.
 ///
-/// Where a progress thread has a core of its own it may have paused for a time that nobody has
-/// recorded, which the simulator has too: there the line below which a tenth of the messages lie.
-/// Otherwise the line with as many of them above as below.
+/// A progress thread with its own core may have paused for an unrecorded time, which the simulator
+/// models too: so the 10 % quantile is fitted. Otherwise the median.
 [[nodiscard]] MessageWays message_ways(const RunTrace& run, std::int32_t job,
                                        const SimulatedMachine& machine);
 
@@ -34,10 +32,9 @@ struct Transfer {
   double bytes = 0;
   double seconds = 0;
 };
-/// The latency and rate, neither negative, below which lies that share of the transfers (regression
-/// of a quantile, so that a few long ones do not count for more than others). Where all sizes are
-/// alike the latency is `latency_s` as far as that leaves half of the time to the rate. Nothing of
-/// nothing.
+/// Latency and rate >= 0 of the line that has a fraction `quantile` of the transfers below it
+/// (quantile regression, robust against outliers). If all sizes are equal the latency is
+/// `latency_s`, at most half of the time. Nothing without transfers.
 [[nodiscard]] std::optional<Way> fit_way(const std::vector<Transfer>& transfers, double quantile,
                                          double latency_s);
 

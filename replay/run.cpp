@@ -33,12 +33,12 @@ Role role_of(std::string_view name) {
   return Role::other;
 }
 
-/// Names of several nodes as those of one run, as tables and pages may show them.
+/// Merges the names of several nodes, made printable.
 class Names {
  public:
   explicit Names(std::vector<std::string>& all) : all_(all) {}
 
-  /// What the ids of a node become.
+  /// The run's ids for a node's names.
   [[nodiscard]] std::vector<trace::NameId> take(const std::vector<std::string>& names) {
     std::vector<trace::NameId> ids;
     ids.reserve(names.size());
@@ -101,7 +101,7 @@ class NodeReader {
     run_.threads.push_back(std::move(thread));
   }
 
-  /// Its accesses come behind it.
+  /// Its accesses follow.
   void add(const trace::TaskRecord& record) {
     Task task;
     task.thread = thread_;
@@ -123,7 +123,7 @@ class NodeReader {
     task.access_count = record.access_count;
     run_.tasks.push_back(task);
   }
-  /// Fine tasks of a kernel take other times than tasks.
+  /// Separate name, since fine tasks of a kernel have other durations.
   [[nodiscard]] trace::NameId fine_name(trace::NameId kernel) {
     const auto [entry, is_new] = fine_names_.try_emplace(kernel);
     if (is_new) entry->second = all_names_.take({"fine " + trace_.names[kernel.value()]}).front();
@@ -157,10 +157,10 @@ class NodeReader {
     run_.counters.push_back(
         {trace_.node, names_[counter.name.value()], counter.place, when, counter.value});
   }
-  /// Nothing asks for these.
+  /// Not needed by any analysis.
   void add(const trace::FragmentRecord& /*fragment*/) {}
 
-  /// On node 0's clock; of something that the thread has recorded.
+  /// On node 0's clock; extends the thread's recorded time.
   [[nodiscard]] Interval time(std::int64_t start_ns, std::int64_t end_ns) {
     const auto& offsets = trace_.info.clock_offsets;
     const Interval all{trace::to_node0_ns(offsets, start_ns), trace::to_node0_ns(offsets, end_ns)};
@@ -182,7 +182,7 @@ class NodeReader {
   std::optional<Interval> recorded_;  ///< of that thread so far
 };
 
-/// What all nodes' files say which run they are of; files written for other purposes do not.
+/// The run's id from a node's file; empty for files written for other purposes.
 std::string run_of(const nlohmann::json& metadata) {
   const bool says =
       metadata.is_object() && metadata.contains("run") && metadata.at("run").is_string();
@@ -193,7 +193,7 @@ auto key_of(const Message& m) {
   return std::tuple(m.job, m.tile.matrix, m.tile.index, m.version, m.from, m.to);
 }
 
-/// Receives begin no earlier than what they receive.
+/// Moves the start of receives to that of their sends.
 void begin_with_their_sends(std::vector<Message>& receives, std::vector<Message> sends) {
   std::ranges::sort(sends, {}, key_of);
   for (Message& message : receives) {
@@ -204,10 +204,10 @@ void begin_with_their_sends(std::vector<Message>& receives, std::vector<Message>
   }
 }
 
-/// Traces of one run's nodes: that none of another run is among them, and which are missing.
+/// Checks that traces are of one run and finds missing nodes.
 class OneRun {
  public:
-  /// Throws Error(usage) where the trace is of another run than those before it.
+  /// Throws Error(usage) if the trace is of another run.
   void add(const trace::NodeTrace& trace, const nlohmann::json& metadata, const std::string& file) {
     const std::string id = run_of(metadata);
     if (nodes_.empty()) node_count_ = trace.node_count;
@@ -255,18 +255,18 @@ class OneRun {
  private:
   std::vector<NodeId> nodes_;
   std::int32_t node_count_ = 0;
-  std::string id_;                       ///< of those that say it
-  std::vector<std::int32_t> anonymous_;  ///< nodes of those that do not
+  std::string id_;                       ///< of traces with an id
+  std::vector<std::int32_t> anonymous_;  ///< nodes of traces without an id
 };
 
-/// Adds what the nodes have recorded, one after the other.
+/// Merges the traces of the nodes.
 class RunMaker {
  public:
   explicit RunMaker(const std::string& source) : names_(run_.names) {
     run_.source = printable(source);  // for tables and pages
   }
 
-  /// `is_whole`: all that the node recorded was read.
+  /// `is_whole`: the whole trace was read.
   void add(const trace::NodeTrace& trace, const std::string& file, bool is_whole) {
     const auto metadata = nlohmann::json::parse(trace.info.metadata);
     const bool is_first = nodes_.is_empty();
@@ -296,7 +296,7 @@ class RunMaker {
   }
 
  private:
-  /// All nodes number and cut matrices alike; each may know some only.
+  /// Matrices are equal on all nodes; each may know only some.
   void add_matrices(const std::vector<trace::MatrixDescription>& matrices) {
     for (const trace::MatrixDescription& matrix : matrices) {
       const auto known = std::ranges::lower_bound(run_.matrices, matrix.matrix, {},
@@ -349,7 +349,7 @@ RunTrace make_run(const std::string& source, const std::vector<trace::NodeTrace>
 
 namespace {
 
-/// Reads a run's files one after the other: `take(trace, file, is_whole)` gets each trace.
+/// Reads a run's files: calls `take(trace, file, is_whole)` for each.
 template <class Take>
 std::vector<std::string> read_files(const std::filesystem::path& path, const Take& take) {
   std::vector<std::string> damages;
@@ -362,7 +362,7 @@ std::vector<std::string> read_files(const std::filesystem::path& path, const Tak
     if (!salvaged.damage.empty()) damages.push_back(salvaged.damage);
     return salvaged;
   };
-  std::error_code unknown;  // of a path that cannot be looked at, which the reader tells
+  std::error_code unknown;  // of an unreadable path; the reader reports it
   const std::filesystem::file_type type = std::filesystem::status(path, unknown).type();
   if (type == std::filesystem::file_type::not_found) {
     throw Error(ErrorCode::usage,

@@ -12,21 +12,21 @@
 #include "node-runtime/trace/node_trace.hpp"
 #include "node-runtime/trace/record.hpp"
 
-/// A run that was recorded, as one thing: all nodes' records by kind, on node 0's clock.
+/// A recorded run: all nodes' records by kind, on node 0's clock.
 namespace heddle::replay {
 
 /// A thread of a run.
 using ThreadId = Index<struct RunThreadTag, std::int32_t>;
-/// A task of a run, by the place of its record: those of one thread follow each other.
+/// A task of a run, by position of its record; tasks of a thread are consecutive.
 using TaskId = Index<struct RunTaskTag, std::int32_t>;
 
-/// What threads are for; as the names of their rows say.
+/// Purpose of a thread, from the name of its row.
 enum class Role : std::uint8_t { generation, worker, device, copy, messages, other };
 inline constexpr std::size_t role_count = 6;
 [[nodiscard]] const char* name(Role role);
 
 struct Interval {
-  std::int64_t start_ns = 0;  ///< of node 0's clock
+  std::int64_t start_ns = 0;  ///< on node 0's clock
   std::int64_t end_ns = 0;
   [[nodiscard]] std::int64_t ns() const { return end_ns - start_ns; }
 };
@@ -36,34 +36,34 @@ struct Thread {
   std::string name;
   Role role = Role::other;
   int sort_order = 0;
-  std::uint64_t dropped = 0;    ///< records that found no room
-  bool is_cut = false;          ///< more may have come after its last record: its file was damaged
-  TaskId first_task;            ///< its tasks are those from here
-  TaskId last_task;             ///< up to this one, without it
-  std::int64_t first_wait = 0;  ///< likewise its waits
+  std::uint64_t dropped = 0;    ///< records that did not fit
+  bool is_cut = false;          ///< its file was damaged: records may be missing after the last
+  TaskId first_task;            ///< first of its tasks
+  TaskId last_task;             ///< end of its tasks
+  std::int64_t first_wait = 0;  ///< first of its waits
   std::int64_t last_wait = 0;
-  /// From its first record's begin to the end of its last one; nothing where it has none.
+  /// From the start of its first record to the end of its last; nothing without records.
   std::optional<Interval> recorded{};
 };
 
-/// A task that was divided (000 section 3.2) is there as its fine tasks, which ran at the workers,
-/// and as itself: something of no length at the end of the last of them, for whoever waits for it.
+/// A divided task (000 section 3.2) appears as its fine tasks, which ran at the workers, and as
+/// itself: an empty interval at the end of the last of them.
 struct Task {
   ThreadId thread;
-  trace::NameId kernel;  ///< of the run's names; of a fine task "fine gsmm"
+  trace::NameId kernel;  ///< id of the run's names; for a fine task "fine gsmm"
   std::int32_t job = -1;
   PlaceId place;
   std::uint64_t order = 0;  ///< in the job's sequential program, as its node walked it
   Interval time;
   trace::Tile tile;  ///< the main output
   std::int32_t priority = 0;
-  std::uint32_t fine = 0;  ///< of a fine task: its number in the divided one, from 1
-  /// Likewise the one that it waited for last; 0: for none.
+  std::uint32_t fine = 0;  ///< fine task: its number in the divided one, from 1
+  /// Likewise of its last predecessor; 0: none.
   std::uint32_t after = trace::unknown_number;
-  std::uint8_t stream = 0;  ///< of the device that ran it, from 1; 0: of none, or not recorded
+  std::uint8_t stream = 0;  ///< stream of the device that ran it, from 1; 0: none or unknown
   std::int64_t first_access = 0;
   std::int32_t access_count = 0;
-  std::int64_t divided_ns = not_divided;  ///< when it was divided
+  std::int64_t divided_ns = not_divided;  ///< time of the division
 
   static constexpr std::int64_t not_divided = std::numeric_limits<std::int64_t>::min();
   [[nodiscard]] bool is_divided() const { return divided_ns != not_divided; }
@@ -71,7 +71,7 @@ struct Task {
 
 struct Access {
   trace::Tile tile;
-  Version version;  ///< that was read, or replaced
+  Version version;  ///< read or replaced
   trace::AccessMode mode = trace::AccessMode::read;
 };
 
@@ -93,8 +93,8 @@ struct Copy {
   Interval time;
 };
 
-/// From the begin of what was sent, where its sender's trace is there (a receive is posted long
-/// before as a rule), to its end at the receiver.
+/// From the start of the send, if its trace is present (receives are usually posted long before),
+/// to the end at the receiver.
 struct Message {
   std::int32_t job = -1;
   trace::Tile tile;
@@ -104,10 +104,10 @@ struct Message {
   trace::PathNumber path = 0;
   std::uint64_t bytes = 0;
   Interval time;
-  std::int64_t awaited_ns = 0;  ///< since then its receiver had a block for it
+  std::int64_t awaited_ns = 0;  ///< since when the receiver had a block
 };
 
-/// How far a node's generation was with a job: the tasks up to `order` were there.
+/// Progress of a node's generation in a job: tasks up to `order` exist.
 struct Generated {
   NodeId node;
   std::int32_t job = -1;
@@ -115,33 +115,33 @@ struct Generated {
   std::int64_t time_ns = 0;
 };
 
-/// A value that changed.
+/// A change of a value.
 struct Counter {
   NodeId node;
-  trace::NameId name;  ///< of the run's names
+  trace::NameId name;  ///< id of the run's names
   PlaceId place;
   std::int64_t time_ns = 0;
   std::int64_t value = 0;
 };
 
 struct RunTrace {
-  std::string source;  ///< the folder, or the file
+  std::string source;  ///< folder or file
   std::int32_t node_count = 1;
-  std::vector<NodeId> nodes;           ///< those whose files are there, by number
-  std::string about = "null";          ///< JSON: the run's report, where it has one
-  std::string configuration = "null";  ///< JSON: as node 0 was given it, which has the report
-  std::string where = "null";          ///< JSON: what the first of the nodes says of its machine
+  std::vector<NodeId> nodes;           ///< nodes whose files are present, ascending
+  std::string about = "null";          ///< JSON: the run's report, if any
+  std::string configuration = "null";  ///< JSON: configuration of node 0
+  std::string where = "null";          ///< JSON: machine description of the first node
   std::vector<std::string> names;
-  std::vector<Thread> threads;  ///< by node and the order of rows
+  std::vector<Thread> threads;  ///< by node and order of rows
   std::vector<Task> tasks;
   std::vector<Access> accesses;
-  std::vector<Wait> waits;  ///< of each thread in order
+  std::vector<Wait> waits;  ///< by thread in order
   std::vector<Copy> copies;
   std::vector<Message> messages;
-  std::vector<Counter> counters;                     ///< of each thread in order
-  std::vector<Generated> generated;                  ///< of each node in order
+  std::vector<Counter> counters;                     ///< by thread in order
+  std::vector<Generated> generated;                  ///< by node in order
   std::vector<trace::MatrixDescription> matrices{};  ///< by number
-  std::vector<std::string> damages;  ///< what could not be read, and why; a sentence each
+  std::vector<std::string> damages;  ///< what could not be read and why; a sentence each
 
   [[nodiscard]] const Task& at(TaskId task) const {
     return tasks[static_cast<std::size_t>(task.value())];
@@ -160,26 +160,26 @@ struct RunTrace {
   [[nodiscard]] const std::string& kernel_of(const Task& task) const {
     return names[task.kernel.value()];
   }
-  /// Kernel, and row and column of the tile that it writes first: "gsmm (5, 3)".
+  /// Kernel with row and column of its main output: "gsmm (5, 3)".
   [[nodiscard]] std::string label_of(const Task& task) const;
-  /// From the first task's begin to the last one's end; nothing where there are none.
+  /// From the first task's start to the last one's end; nothing without tasks.
   [[nodiscard]] std::optional<Interval> makespan() const;
 };
 
-/// Reads a run's folder (trace/run_folder.hpp), or one node's file. What is cut, damaged or missing
-/// is named in `damages`, and the rest is read. Throws Error(usage) when nothing can be read, or
-/// the files are of different runs.
+/// Reads a run's folder (trace/run_folder.hpp), or one node's file. Truncated, damaged or missing
+/// parts are described in `damages`. Throws Error(usage) if nothing can be read, or the files are
+/// of different runs.
 [[nodiscard]] RunTrace load_run(const std::filesystem::path& path);
 
-/// The traces of a run as they are.
+/// The traces of a run.
 struct SalvagedRun {
   std::vector<trace::NodeTrace> traces;  ///< by node
-  std::vector<std::string> damages;      ///< as RunTrace's
+  std::vector<std::string> damages;      ///< as in RunTrace
 };
-/// Reads what load_run() does; of a single file no other node is missed.
+/// Reads the same as load_run(); for a single file no other node counts as missing.
 [[nodiscard]] SalvagedRun salvage_run(const std::filesystem::path& path);
 
-/// The same as load_run() from memory. The traces are of different nodes of one run.
+/// As load_run() for traces in memory, of different nodes of one run.
 [[nodiscard]] RunTrace make_run(const std::string& source,
                                 const std::vector<trace::NodeTrace>& traces);
 

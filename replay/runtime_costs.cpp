@@ -16,7 +16,7 @@
 namespace heddle::replay {
 namespace {
 
-/// Values one by one.
+/// Running mean.
 struct Mean {
   double sum = 0;
   double count = 0;
@@ -34,7 +34,7 @@ std::optional<double> median_of(std::vector<double> values) {
   return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
 }
 
-/// What a node's progress thread did when, in seconds of its work.
+/// Work of a node's progress thread over time, in seconds.
 struct Served {
   std::int64_t time_ns = 0;
   double seconds = 0;
@@ -94,7 +94,7 @@ std::optional<double> append_of(const RunTrace& run, std::int32_t job) {
     if (now.job != job) continue;
     const bool goes_on = before != nullptr && before->node == now.node && now.order > before->order;
     const std::uint64_t items = goes_on ? now.order - before->order : 0;
-    // Of two full turns, so that it does not matter which of them the time between is of.
+    // Two full turns, so that it does not matter to which of them the time between belongs.
     if (items > 0 && items == items_before) {
       std::int64_t work_ns = 0;
       generation.for_each_part(now.node, {before->time_ns, now.time_ns},
@@ -109,10 +109,10 @@ std::optional<double> append_of(const RunTrace& run, std::int32_t job) {
   return median_of(std::move(seconds));
 }
 
-/// Something else may have disturbed all of a few.
+/// Fewer samples could all be disturbed.
 constexpr std::size_t wakings_min = 8;
 
-/// When versions of tiles came to nodes from others.
+/// Arrival times of versions from other nodes.
 class Arrivals {
  public:
   Arrivals(const RunTrace& run, std::int32_t job) {
@@ -138,8 +138,7 @@ class Arrivals {
   std::vector<Arrival> all_;
 };
 
-/// When all that a task needs was there: what tasks of its node have made, and what came from
-/// others. None: some of it came nobody knows when.
+/// Time at which all inputs of a task were present. Nothing if an arrival is unknown.
 std::optional<std::int64_t> ready_ns(const RunTrace& run, const Graph& graph, std::size_t place,
                                      const Arrivals& arrivals) {
   const Task& task = run.at(graph.tasks()[place]);
@@ -161,9 +160,9 @@ std::optional<std::int64_t> ready_ns(const RunTrace& run, const Graph& graph, st
   return ready;
 }
 
-/// A worker looks for some ten microseconds before it sleeps, and its core sleeps deeply after some
-/// tenths of a millisecond: waking took 3 us, 15 us, and 30 to 60, up to 150 in one of ten cases
-/// (bench/results/2026-11-26-predictions-64-cores.md).
+/// A worker spins for about ten microseconds before it sleeps, and its core enters a deep sleep
+/// state after some tenths of a millisecond: wake-up took 3 us, 15 us, and 30 to 60 us, in one of
+/// ten cases up to 150 (bench/results/2026-11-26-predictions-64-cores.md).
 constexpr std::array waited_s{0.0, 20e-6, 200e-6};
 
 using TurnsByNode = std::map<NodeId, std::vector<GenerationTurn>>;
@@ -175,13 +174,13 @@ TurnsByNode turns_by_node(const RunTrace& run, std::int32_t job) {
   return turns;
 }
 
-/// When the turn began that has generated a task; `long_ago` where nothing says.
+/// Start of the turn that generated a task; `long_ago` if unknown.
 std::int64_t begun_ns(const std::vector<GenerationTurn>& turns, std::uint64_t order) {
   const auto turn = std::ranges::lower_bound(turns, order, {}, &GenerationTurn::last);
   return turn == turns.end() || order <= turn->before ? long_ago : turn->begin_ns;
 }
 
-/// By node, when items of its window may have come to their end: tasks, and what others read.
+/// By node, the possible ends of window items: tasks, and versions that others read.
 std::map<NodeId, std::vector<std::int64_t>> item_ends(const RunTrace& run, const Graph& graph) {
   std::map<NodeId, std::vector<std::int64_t>> ends;
   for (const TaskId id : graph.tasks()) {
@@ -197,8 +196,8 @@ std::map<NodeId, std::vector<std::int64_t>> item_ends(const RunTrace& run, const
   return ends;
 }
 
-/// The window has room again when an eighth of it is over (protocol::Job::window_reopens()). On
-/// several nodes it is not known how many items it had: the last one that ended made room.
+/// The window reopens when an eighth of it is free (protocol::Job::window_reopens()). On several
+/// nodes the number of items is unknown: the last end counts as the reopening.
 std::vector<Refill> refills_of(const RunTrace& run, const Graph& graph, const TurnsByNode& turns,
                                std::int32_t window) {
   const std::ptrdiff_t enough = window < 8 ? 1 : window / 8;
@@ -240,7 +239,7 @@ void add_woken(const RunTrace& run, const Graph& graph, const TurnsByNode& turns
                                          [](const Wait& one) { return one.time.end_ns; });
     if (wait == waits.begin()) continue;
     --wait;
-    // Another one that it ran since is no part of waking.
+    // A later task of the worker is not part of waking.
     if (!is_first && ended_ns > wait->time.start_ns) continue;
     if (*ready < wait->time.start_ns || *ready > wait->time.end_ns) continue;
     costs.woken.push_back({id, static_cast<double>(*ready - wait->time.start_ns) * 1e-9,

@@ -10,50 +10,50 @@
 
 namespace heddle::replay {
 
-/// A task that a waiting worker began first, which waited for tasks of its node, for messages, or
-/// to be generated.
+/// The first task of a waiting worker, which had waited for tasks of its node, for messages, or for
+/// generation.
 struct WokenTask {
   TaskId task;
-  double waited_s = 0;  ///< its worker, until the task was ready
-  double wake_s = 0;    ///< from then on, until it began
+  double waited_s = 0;  ///< idle time of the worker before the task was ready
+  double wake_s = 0;    ///< from ready to start
 };
 
-/// What a worker took to begin a task, from when it had ended the one before, and the task was
-/// ready.
+/// Time of a worker from the later of its previous task's end and the task being ready, to the
+/// start.
 struct BegunTask {
   TaskId task;
   double seconds = 0;
 };
 
-/// A full window had room again, and the generation thread went on.
+/// Wake-up of the generation thread after a full window had room again.
 struct Refill {
   NodeId node;
   std::uint64_t order = 0;  ///< of the last task before
-  double seconds = 0;       ///< from when there was room
+  double seconds = 0;       ///< since there was room
 };
 
-/// What the runtime's threads took, as SimulatedMachine has it. Nothing: the run does not tell.
+/// Costs of the runtime's threads, as in SimulatedMachine. Empty: unknown from this run.
 struct RuntimeCosts {
-  /// Median over the turns of generation.
+  /// Median over generation turns.
   std::optional<double> append_s;
-  /// Mean over the times between two tasks of a worker that did not wait.
+  /// Mean over gaps of workers without waiting.
   std::optional<double> task_s;
-  /// Mean over those in which a worker stepped aside on a core that it shares, less what the
-  /// messages of that time take of the progress thread.
+  /// Mean over gaps in which a worker yielded its shared core, less the progress thread's cost for
+  /// messages of that time.
   std::optional<double> look_s;
   std::vector<WokenTask> woken;
   std::vector<BegunTask> begun;
   std::vector<Refill> refills;
-  /// Median over these; nothing where they are fewer than 8.
+  /// Median; empty for fewer than 8.
   std::optional<double> refill_s;
-  /// Median over these; nothing where they are fewer than 8.
+  /// Median; empty for fewer than 8.
   std::optional<double> wake_s;
-  /// What they took, by how long the workers had waited; of classes with less than 8 nothing.
+  /// By idle time of the workers before; without classes of fewer than 8.
   std::vector<WakingTimes> wakings;
 };
 
-/// Of the graph's job. `machine` says whether cores are shared, and what messages take; `window` is
-/// the run's.
+/// Costs in the graph's job. `machine` says whether cores are shared, and the cost of messages;
+/// `window` is the run's.
 [[nodiscard]] RuntimeCosts runtime_costs(const RunTrace& run, const Graph& graph,
                                          const SimulatedMachine& machine,
                                          std::int32_t window = 8192);

@@ -8,8 +8,8 @@
 
 namespace heddle::replay {
 
-/// Something of each version of each tile of a job: who made it, when it came. Open addressing;
-/// made for as many as are announced, and some millions.
+/// Table by version of the tiles of a job, such as the maker or arrival time. Open addressing with
+/// fixed capacity.
 template <class Value>
 class VersionTable {
  public:
@@ -20,7 +20,7 @@ class VersionTable {
     entries_.resize(std::size_t{1} << entries_bits_);
   }
 
-  /// Null where there is none.
+  /// Null if absent.
   [[nodiscard]] const Value* find(trace::Tile tile, Version version) const {
     const Entry& entry = entries_[place_of(tile, version)];
     return entry.is_taken ? &entry.value : nullptr;
@@ -29,7 +29,7 @@ class VersionTable {
     Entry& entry = entries_[place_of(tile, version)];
     return entry.is_taken ? &entry.value : nullptr;
   }
-  /// A new one is default-constructed. There are never more than were announced.
+  /// Inserts a default value if absent. At most the announced number of entries.
   [[nodiscard]] Value& operator()(trace::Tile tile, Version version) {
     Entry& entry = entries_[place_of(tile, version)];
     entry.tile = tile;
@@ -60,7 +60,7 @@ class VersionTable {
   }
 
   unsigned entries_bits_ = 4;
-  std::vector<Entry> entries_;  ///< at most half of them taken
+  std::vector<Entry> entries_;  ///< at most half used
 };
 
 }  // namespace heddle::replay

@@ -262,6 +262,7 @@ int run(const Problem& problem) {
                 same_bits ? "the bits of plain loops" : "OTHER BITS THAN PLAIN LOOPS");
     std::printf("%s\n", good ? "all is well" : "THE RESULT IS WRONG");
   }
+  node.stop();
   return good ? 0 : 1;
 }
 

@@ -88,6 +88,7 @@ bool run(std::int64_t n, const std::string& backend) {
     std::printf("%d nodes sent %lld bytes each from device to device, %s\n", messages.size(),
                 static_cast<long long>(status.bytes), wrong == 0 ? "all is well" : "all is wrong");
   }
+  node.stop();
   return wrong == 0;
 }
 

@@ -27,7 +27,7 @@ DependencyFlows::Numbers DependencyFlows::by_task(const std::vector<TaskId>& end
   Numbers numbers;
   numbers.begin.assign(tasks + 1, 0);
   for (const TaskId task : ends) ++numbers.begin[static_cast<std::size_t>(task.value())];
-  // Now ends of the tasks' parts, each of which is filled from its end on.
+  // Now ends of the tasks' ranges, which are filled backwards.
   std::size_t sum = 0;
   for (std::size_t& begin : numbers.begin) begin = sum += begin;
   numbers.ids.resize(ends.size());

@@ -10,25 +10,25 @@
 
 namespace heddle::replay {
 
-/// A number for each dependency of a run's tasks: of a task on the one that made what it read, on
-/// the same node or another one, each pair once (graph.hpp). Numbers go from 1 to count().
+/// Numbers 1 .. count() for the dependencies between a run's tasks, on one node or two, each pair
+/// once (graph.hpp).
 ///
-/// Cost: linear in dependencies, with 16 bytes for each; and a Graph of each job, one at a time.
+/// Cost: linear in dependencies, 16 bytes each, plus the Graph of one job at a time.
 class DependencyFlows {
  public:
-  /// Whether the dependency is to have a number.
+  /// Whether to number a dependency.
   using Keep = std::function<bool(const RunTrace& run, const Task& maker, const Task& reader)>;
   DependencyFlows(const RunTrace& run, const Keep& keep);
 
   [[nodiscard]] std::uint64_t count() const { return into_.ids.size(); }
-  /// Of what the task made for others.
+  /// Numbers of the dependencies on a task's outputs.
   [[nodiscard]] std::span<const std::uint64_t> out_of(TaskId task) const { return out_.of(task); }
-  /// Of what it read.
+  /// Numbers of the dependencies of a task's inputs.
   [[nodiscard]] std::span<const std::uint64_t> into(TaskId task) const { return into_.of(task); }
 
  private:
   struct Numbers {
-    std::vector<std::size_t> begin;  ///< by task; one more than there are
+    std::vector<std::size_t> begin;  ///< by task, plus the end
     std::vector<std::uint64_t> ids;
 
     [[nodiscard]] std::span<const std::uint64_t> of(TaskId task) const {

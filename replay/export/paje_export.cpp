@@ -26,7 +26,7 @@ namespace {
 using paje::Line;
 using trace::NodeTrace;
 
-/// As it may stand between quotes: Paje knows no escapes.
+/// For a quoted string: Paje has no escapes.
 std::string unquoted(std::string_view text) {
   std::string plain = trace::as_utf8(text);
   for (char& c : plain) {
@@ -42,15 +42,16 @@ constexpr std::array<std::string_view, 8> kernel_colors{
     "0.30 0.60 0.30", "0.85 0.55 0.20", "0.60 0.40 0.70", "0.85 0.75 0.25",
     "0.40 0.75 0.75", "0.80 0.35 0.35", "0.55 0.75 0.35", "0.65 0.50 0.40"};
 
-/// Between nodes, and not backwards in time; a slice is at least 1 ns long (trace::slice_times).
+/// Whether a dependency has a link: between nodes, and not backwards in time; a slice is at least 1
+/// ns long (trace::slice_times).
 bool has_link(const RunTrace& run, const Task& maker, const Task& reader) {
   const std::int64_t end_ns = std::max(maker.time.start_ns + 1, maker.time.end_ns);
   const bool is_between_nodes = run.at(maker.thread).node != run.at(reader.thread).node;
   return is_between_nodes && end_ns <= reader.time.start_ns;
 }
 
-/// What comes next in time. At the same time what ends comes first: so a link begins before it
-/// ends, and a state is over before the next one of its container.
+/// Next event in time; at equal times ends come first, so a link begins before it ends, and a state
+/// ends before its container's next one.
 struct Next {
   std::int64_t time = 0;
   enum class Kind : std::uint8_t { end, value, begin } kind = Kind::end;
@@ -58,15 +59,15 @@ struct Next {
   friend auto operator<=>(const Next&, const Next&) = default;
 };
 
-/// A row's slices, or a node's counters, as far as they are not written.
+/// Unwritten rest of a row's slices, or of a node's counters.
 struct Source {
-  std::size_t node = 0;  ///< place of its trace
+  std::size_t node = 0;  ///< index of its trace
   std::size_t thread = 0;
   TaskId first_task;  ///< of the thread
   trace::Row row;
   std::vector<trace::CounterRecord> counters;
   std::size_t place = 0;
-  bool is_open = false;  ///< the slice there has begun
+  bool is_open = false;  ///< the slice's begin is written
 };
 
 class PajeExport {
@@ -137,7 +138,7 @@ class PajeExport {
     }
   }
 
-  /// Those that occur.
+  /// Defines the values that occur.
   void define_values() {
     for (const Source& source : sources_) {
       for (const trace::Slice& slice : source.row.slices) {
@@ -179,7 +180,7 @@ class PajeExport {
     begin(Line::destroy_container, last_ns_) << " R run\n";
   }
 
-  /// Merges what all sources have, each in its order.
+  /// Merges the sources, each in its order, by time.
   void put_events() {
     std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
     const auto enqueue = [&](std::size_t source) {
@@ -279,7 +280,7 @@ class PajeExport {
   }
 
   void put_link(Line line, const Next& next, char type, std::uint64_t id) {
-    // Values of links are texts: ViTE complains of such that are defined.
+    // Values of links are plain text: ViTE rejects defined ones.
     begin(line, next.time) << ' ' << type << " run " << (type == 'M' ? "message" : "dependency")
                            << " t" << next.source << ' ' << type << id << '\n';
   }
@@ -303,7 +304,7 @@ class PajeExport {
     return source.first_task + static_cast<std::int32_t>(slice.task);
   }
 
-  /// What a container does meanwhile.
+  /// State of a container during a record.
   [[nodiscard]] std::string value_of(const Source& source, const trace::Record& record) const {
     switch (record.kind()) {
       case trace::RecordKind::task:

@@ -4,8 +4,8 @@
 
 namespace heddle::replay::paje {
 
-/// The kinds of lines behind the header; each begins with its number. Fields as pajeng demands
-/// them, and behind these some of ours, which viewers show as they are.
+/// Event kinds; each line begins with its number. First the fields that pajeng requires, then ours,
+/// which viewers show unchanged.
 enum class Line : int {
   define_container_type,
   define_state_type,
@@ -23,7 +23,7 @@ enum class Line : int {
   end_link,
 };
 
-/// Says what the fields of each kind are.
+/// Declares the fields of each kind.
 inline constexpr std::string_view header =
     "%EventDef PajeDefineContainerType 0\n"
     "% Alias string\n% Type string\n% Name string\n%EndEventDef\n"

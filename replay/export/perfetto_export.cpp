@@ -21,13 +21,13 @@ namespace {
 namespace field = perfetto;
 using trace::NodeTrace;
 
-/// Texts that a packet sequence has sent; later packets name them by number.
+/// Texts already sent in a packet sequence; later packets refer to them by number.
 class Interned {
  public:
   /// `kind`: the field of InternedData.
   explicit Interned(perfetto::Field kind) : kind_(kind) {}
 
-  /// A text's number; a new one goes to `data`.
+  /// A text's number; appends a new text to `data`.
   std::uint64_t id(std::string_view text, ProtoMessage& data) {
     key_ = text;
     const auto [entry, is_new] = ids_.try_emplace(key_, ids_.size() + 1);
@@ -46,7 +46,7 @@ class Interned {
   ProtoMessage entry_;
 };
 
-/// The packets of one node, a sequence of its own.
+/// The packet sequence of one node.
 class PacketSequence {
  public:
   PacketSequence(trace::AtomicFile& file, std::uint64_t id) : file_(file), id_(id) {}
@@ -92,7 +92,7 @@ class PacketSequence {
   ProtoMessage framed_;
 };
 
-/// Adds what a slice is to the event of its begin.
+/// Adds a slice's category, name and arguments to its begin event.
 class AnnotatedEvent final : public trace::SliceSink {
  public:
   AnnotatedEvent(PacketSequence& packets, ProtoMessage& event) : packets_(packets), event_(event) {}
@@ -125,12 +125,12 @@ class AnnotatedEvent final : public trace::SliceSink {
   std::string key_;
 };
 
-/// What all nodes share.
+/// State shared by all nodes.
 struct Whole {
   trace::AtomicFile& file;
   const RunFlows& flows;
   RunExport written;
-  std::uint64_t next_track = 0;  ///< threads have the numbers of their tracks
+  std::uint64_t next_track = 0;  ///< a thread's id is its track's number
 };
 
 class NodeExport {
@@ -235,8 +235,8 @@ class NodeExport {
     put_event(slice.times.end);
   }
 
-  /// A flow goes from the earlier event to the later one. Receives begin before what they receive
-  /// is sent, as a rule, and readers perhaps when their makers do: flows end where slices end.
+  /// A flow leads from the earlier event to the later. Receives usually begin before their sends,
+  /// and readers may begin with their makers: so flows end at the end of slices.
   void put_other(std::uint64_t track, const trace::Slice& slice, const trace::Record& record,
                  const trace::RecordPlace& place) {
     std::uint64_t flow = 0;

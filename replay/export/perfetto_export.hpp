@@ -8,20 +8,19 @@
 
 namespace heddle::replay {
 
-/// Writes the traces of the nodes of one run as one trace of Perfetto's own format (TrackEvents in
-/// TracePackets, Protocol Buffers), which ui.perfetto.dev and trace_processor read.
+/// Writes a run's traces in Perfetto's format (TrackEvents in TracePackets, Protocol Buffers), for
+/// ui.perfetto.dev and trace_processor.
 ///
-/// A process per node ("node 0"), in it a thread per thread by sort_order, with its tasks
-/// ("gsmm (5, 3)") and waits, and as children of that the rows of what overlapped, of copies,
-/// sends, receives and fragments (trace/rows.hpp); a counter track per name and place. A flow for
-/// each dependency and each message begins with the slice of the maker or send, and ends with that
-/// of the reader or receive. Times are nanoseconds of node 0's clock and begin at 0. A packet
-/// sequence per node, in which names are sent once.
+/// Each node is a process ("node 0") with its threads by sort_order; a thread shows its tasks
+/// ("gsmm (5, 3)") and waits, and as child tracks the rows of its overlapping copies, sends,
+/// receives and fragments (trace/rows.hpp). Each name and place of a counter is a counter track. A
+/// flow for each dependency and message begins with the slice of the maker or send and ends with
+/// that of the reader or receive. Times are in nanoseconds on node 0's clock and begin at 0. Each
+/// node is a packet sequence, in which names are sent once.
 ///
-/// The file is streamed, and appears complete or not at all; the run's tasks and accesses are in
-/// memory besides the traces. Throws Error(usage) when two traces are of the same node or they are
-/// of different runs, or the output cannot be made; Error(internal) when writing fails. Not all
-/// nodes of the run need be there.
+/// The file is streamed and appears complete or not at all; memory: the traces, and the run's tasks
+/// and accesses. Nodes may be missing. Throws Error(usage) if two traces are of the same node or of
+/// different runs, or the output cannot be created; Error(internal) if writing fails.
 RunExport export_to_perfetto(const std::vector<trace::NodeTrace>& traces,
                              const std::filesystem::path& output);
 

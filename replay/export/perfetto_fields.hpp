@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-/// Numbers of fields and values of enumerations of Perfetto's trace format, as far as heddle uses
-/// them: protos/perfetto/trace/trace_packet.proto, interned_data/ and track_event/ of
+/// Field numbers and enumerators of Perfetto's trace format that heddle uses:
+/// protos/perfetto/trace/trace_packet.proto, interned_data/ and track_event/ of
 /// https://github.com/google/perfetto.
 namespace heddle::replay::perfetto {
 
@@ -31,7 +31,7 @@ inline constexpr Field annotation_names = 3;
 inline constexpr Field annotation_texts = 29;
 }  // namespace interned_data
 
-/// EventCategory, EventName, DebugAnnotationName and InternedString are alike.
+/// Equal for EventCategory, EventName, DebugAnnotationName and InternedString.
 namespace interned {
 inline constexpr Field iid = 1;
 inline constexpr Field text = 2;

@@ -6,11 +6,11 @@
 
 namespace heddle::replay {
 
-/// A message in Protocol Buffers' wire format, built field by field: a tag (number and kind), then
-/// a varint, eight bytes, or a length and as many bytes. Knows numbers of fields, no schema.
+/// A message in Protocol Buffers' wire format, built field by field: a tag (number and type), then
+/// a varint, eight bytes, or a length and its bytes. Schema-free.
 /// https://protobuf.dev/programming-guides/encoding
 ///
-/// To be reused, as it keeps its memory.
+/// Reuse it: it keeps its memory.
 class ProtoMessage {
  public:
   /// uint32, uint64, bool, enum.
@@ -19,7 +19,7 @@ class ProtoMessage {
     varint(value);
     return *this;
   }
-  /// int32, int64: negative ones take ten bytes.
+  /// int32, int64: negative values take ten bytes.
   ProtoMessage& integer(std::uint32_t field, std::int64_t value) {
     return number(field, static_cast<std::uint64_t>(value));
   }
@@ -45,7 +45,7 @@ class ProtoMessage {
   void tag(std::uint32_t field, WireType type) {
     varint(std::uint64_t{field} << 3U | static_cast<std::uint64_t>(type));
   }
-  /// Seven bits a byte, the lowest first; the eighth says that more follow.
+  /// Seven bits per byte, lowest first; the eighth marks a following byte.
   void varint(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7U) bytes_ += static_cast<char>(value | 0x80U);
     bytes_ += static_cast<char>(value);

@@ -11,29 +11,29 @@
 
 namespace heddle::replay {
 
-/// What went into an exported trace of a run.
+/// Counts of an exported run.
 struct RunExport {
   std::uint64_t slices = 0;        ///< tasks, waits, copies, ends of messages, fragments
-  std::uint64_t dependencies = 0;  ///< from the task that made to the one that read
-  std::uint64_t messages = 0;      ///< from a send to its receive
+  std::uint64_t dependencies = 0;  ///< from maker to reader
+  std::uint64_t messages = 0;      ///< from send to receive
   std::uint64_t values = 0;        ///< of counters
 };
 
-/// What exports with dependencies know of all nodes before they write the first event.
+/// Facts about all nodes that exporters with dependencies need before the first event.
 class RunFlows {
  public:
-  /// `keep`: the dependencies to show. Throws Error(usage) when a trace is unsound (trace::check),
+  /// `keep`: the dependencies to show. Throws Error(usage) if a trace is invalid (trace::check),
   /// two are of the same node, or they are of different runs.
   RunFlows(const std::vector<trace::NodeTrace>& traces, const DependencyFlows::Keep& keep);
 
   [[nodiscard]] const trace::Survey& survey() const { return survey_; }
   [[nodiscard]] const DependencyFlows& dependencies() const { return dependencies_; }
-  /// Of the thread at this place of threads_in_order() of a trace; the others follow in the order
-  /// of recording.
+  /// First task of the thread at an index of threads_in_order() of a trace; its others follow in
+  /// the order of recording.
   [[nodiscard]] TaskId first_task(std::size_t trace, std::size_t place) const {
     return first_tasks_[first_threads_[trace] + place];
   }
-  /// Dependencies and messages; the others are 0.
+  /// Only dependencies and messages; the other counts are 0.
   [[nodiscard]] RunExport counts() const;
 
  private:

@@ -9,16 +9,15 @@
 
 namespace heddle::replay {
 
-/// What is done with a block of a device's place.
+/// A use of a block of a device's place.
 struct BlockUse {
   protocol::BlockRef block;
   protocol::AccessMode mode = protocol::AccessMode::read;
   protocol::TileId tile;
-  std::int32_t priority = 0;  ///< of the task or copy that does it
+  std::int32_t priority = 0;  ///< of the task or copy
 };
 
-/// The blocks of a device's place that a task uses, each once, as threads/tile_operands.hpp has
-/// them.
+/// The blocks of a device's place that a task uses, each once; as threads/tile_operands.hpp.
 class BlockUses {
  public:
   explicit BlockUses(const protocol::Task& task) {
@@ -26,7 +25,7 @@ class BlockUses {
     for (std::uint8_t i = 0; i < task.operand_count; ++i) {
       const protocol::Operand& operand = task.operands[i];
       const bool is_renamed = operand.copy_from.valid();
-      // A renamed output gets the old content first.
+      // A renamed output first receives the old content.
       add({operand.block, is_renamed ? AccessMode::write : operand.mode, operand.tile,
            task.priority});
       if (is_renamed) add({operand.copy_from, AccessMode::read, operand.tile, task.priority});
@@ -37,7 +36,7 @@ class BlockUses {
  private:
   void add(const BlockUse& use) {
     for (const BlockUse& other : span()) {
-      if (other.block == use.block) return;  // read twice
+      if (other.block == use.block) return;  // already a use
     }
     uses_.at(count_++) = use;
   }

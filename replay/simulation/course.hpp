@@ -9,7 +9,7 @@
 
 namespace heddle::replay {
 
-/// What the tasks, messages and wakings of a run took, one by one: for who repeats just that run.
+/// Recorded times of a run's tasks, messages and wake-ups, to repeat exactly that run.
 class Course {
  public:
   explicit Course(std::int32_t nodes)
@@ -18,26 +18,26 @@ class Course {
         refills_(static_cast<std::size_t>(nodes)),
         workers_(static_cast<std::size_t>(nodes)) {}
 
-  /// Of its kind's time, by the number of the item in its node's walk.
+  /// Fraction of the kind's mean time; `order`: of the item in its node's walk.
   void add_task(NodeId node, std::int64_t order, float share);
-  /// Until a worker that waited began it, from when it was ready.
+  /// Seconds from ready to start on a waiting worker.
   void add_waking(NodeId node, std::int64_t order, double seconds);
   /// The worker of its node that ran it.
   void add_worker(NodeId node, std::int64_t order, std::int32_t worker);
-  /// Until generation went on, from when the window had room for more than that item.
+  /// Seconds until generation continued after the window had room beyond that item.
   void add_refill(NodeId node, std::int64_t order, double seconds);
-  /// From when its version and a block for it were there.
+  /// Seconds from when its version and a block for it were present.
   void add_message(NodeId from, NodeId to, protocol::TileId tile, Version version, double seconds);
 
-  /// 1 where nothing is known.
+  /// 1 if unknown.
   [[nodiscard]] double share(NodeId node, std::int64_t order) const;
-  /// Nothing where nothing is known.
+  /// Empty if unknown.
   [[nodiscard]] std::optional<double> waking_seconds(NodeId node, std::int64_t order) const;
-  /// Nothing where nothing is known.
+  /// Empty if unknown.
   [[nodiscard]] std::optional<double> refill_seconds(NodeId node, std::int64_t order) const;
-  /// Nothing where nothing is known.
+  /// Empty if unknown.
   [[nodiscard]] std::optional<std::int32_t> worker_of(NodeId node, std::int64_t order) const;
-  /// 0 where nothing is known.
+  /// 0 if unknown.
   [[nodiscard]] double message_seconds(NodeId from, NodeId to, protocol::TileId tile,
                                        Version version) const;
 
@@ -53,20 +53,20 @@ class Course {
     std::size_t operator()(const Key& key) const;
   };
 
-  std::vector<std::vector<float>> shares_;  ///< by node and order; 0: nothing is known
+  std::vector<std::vector<float>> shares_;  ///< by node and order; 0: unknown
   using ByOrder = std::vector<std::unordered_map<std::int64_t, double>>;  ///< by node, then order
   [[nodiscard]] static std::optional<double> find(const ByOrder& times, NodeId node,
                                                   std::int64_t order);
   ByOrder wakings_;
   ByOrder refills_;
-  std::vector<std::unordered_map<std::int64_t, std::int32_t>> workers_;  ///< likewise
+  std::vector<std::unordered_map<std::int64_t, std::int32_t>> workers_;  ///< by node, then order
   std::unordered_map<Key, double, KeyHash> messages_;
 };
 
-/// A job whose tasks, messages and wakings take what those of a run did.
+/// A job whose tasks, messages and wake-ups take the recorded times.
 class RepeatedJob final : public JobLayer {
  public:
-  /// Both outlive it.
+  /// Both must outlive it.
   RepeatedJob(SimulatedJob& job, const Course& course) : JobLayer(job), course_(course) {}
 
   [[nodiscard]] double share(TaskKindId /*kind*/, NodeId node, std::int64_t order) const override {

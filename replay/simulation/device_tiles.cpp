@@ -2,8 +2,8 @@
 
 #include "replay/simulation/simulated_node.hpp"
 
-/// Blocks of devices that come and go, and who waits for them: the simulation's side of what
-/// threads/device_manager.cpp and threads/copy_thread.cpp do by DeviceCache.
+/// Device blocks that are evicted and fetched, and their waiters: the simulated counterpart of
+/// threads/device_manager.cpp and threads/copy_thread.cpp with DeviceCache.
 namespace heddle::replay {
 
 using protocol::AccessMode;
@@ -11,7 +11,7 @@ using protocol::CopyAction;
 
 using Side = SimulatedMemory::Side;
 
-/// Blocks of devices come and go where workers use them too, and where not all of them fit.
+/// Blocks of devices move if workers use them too, or if not all of them fit.
 void SimulatedNode::begin_memory(const Needs& needs) {
   const std::int32_t devices = world_.machine.devices;
   if (needs.fit && !world_.options.lends) return;
@@ -35,7 +35,8 @@ void SimulatedNode::begin_memory(const Needs& needs) {
   if (needs.fit) memory_.reset();
 }
 
-/// What the memories want moved, and who has got what it has waited for. False: nobody.
+/// Starts transfers that the memories request, and serves waiters whose blocks arrived. False if
+/// there were none.
 bool SimulatedNode::serve_memory() {
   if (!memory_) return false;
   bool any = false;
@@ -64,7 +65,7 @@ void SimulatedNode::start_transfer(const SimulatedMemory::Transfer& transfer) {
   start_copies(lane);
 }
 
-/// The most urgent transfer of those that wait, the first of equal ones.
+/// The most urgent waiting transfer, first-in-first-out among equals.
 std::int32_t SimulatedNode::take_transfer(CopyLane& lane) {
   const auto priority = [this](std::int32_t number) {
     const CopyAction& action = copies_.at(number).action;
@@ -82,7 +83,7 @@ void SimulatedNode::transfer_ends(const SimulatedCopy& copy) {
   const PlaceId device = is_fetch ? copy.action.to_place : copy.action.from_place;
   memory_->transfer_ends({device, copy.action.to, copy.action.tile, is_fetch});
   devices_[static_cast<std::size_t>(device.value()) - 1].tasks.look_again();
-  // Messages that this block's transfer has kept from reading or writing it.
+  // Messages that waited for this block's transfer.
   for (const std::int32_t number : std::exchange(unreached_sends_, {})) message_starts(number);
   for (const std::int32_t number : std::exchange(unreached_receives_, {})) message_seen(number);
   collect();
@@ -105,7 +106,7 @@ void SimulatedNode::tiles_came(std::int32_t number) {
   }
 }
 
-/// Before the protocol hears that the task is over.
+/// Before the protocol learns of the task's end.
 void SimulatedNode::release_tiles(const protocol::Task& task) {
   if (!memory_ || task.place == host_place) return;
   const BlockUses uses(task);
@@ -116,7 +117,7 @@ void SimulatedNode::release_tiles(const protocol::Task& task) {
 
 // ---- devices ---------------------------------------------------------------------------------
 
-/// The next task of a device whose tiles are there, as its manager takes it; null without one.
+/// The next task of a device whose tiles are present, as its manager chooses it; null without one.
 protocol::Task* SimulatedNode::next_of_device(std::int32_t number) {
   ReadyQueue& queue = *ready_[static_cast<std::size_t>(number) + 1];
   if (!memory_) return queue.pop();
@@ -128,7 +129,7 @@ protocol::Task* SimulatedNode::next_of_device(std::int32_t number) {
       [&](std::int32_t /*above*/) { return queue.pop(); });
 }
 
-/// Asks for the tiles of the most urgent tasks that wait, so that they come while others compute.
+/// Requests the tiles of the most urgent waiting tasks, so that they arrive during computation.
 void SimulatedNode::ask_ahead(std::int32_t number) {
   Device& device = devices_[static_cast<std::size_t>(number)];
   std::int32_t highest = WaitingTasks::nothing;
@@ -143,7 +144,7 @@ void SimulatedNode::ask_ahead(std::int32_t number) {
     memory_->request(task->place, Side::device, BlockUses(*task).span(),
                      waits_.add({Wait::Kind::kernel, task, 0}));
   }
-  // It may go when what is under way has paused for long.
+  // It may be requested after a pause of the work in progress.
   if (device.tasks.is_held_back() && !std::exchange(device.is_going_to_look, true)) {
     post(Event::Kind::manager_looks, world_.now_ns + WaitingTasks::front_pause_ns + 1, number, id_);
   }
@@ -156,7 +157,7 @@ void SimulatedNode::manager_looks(std::int32_t number) {
 
 // ---- copies ----------------------------------------------------------------------------------
 
-/// The ends of a copy on devices, in the order of places.
+/// A copy's ends on devices, in the order of places.
 SimulatedNode::CopyEnds SimulatedNode::ends_of(const CopyAction& action) {
   CopyEnds ends;
   const auto add = [&](PlaceId place, protocol::BlockRef block, AccessMode mode) {
@@ -169,8 +170,8 @@ SimulatedNode::CopyEnds SimulatedNode::ends_of(const CopyAction& action) {
   return ends;
 }
 
-/// Acquires the ends that are missing; the copy may start with the last one. All copies acquire
-/// them in one order, so that two cannot wait for each other's.
+/// Acquires missing ends; the copy may start with the last. All copies acquire in one order: no
+/// deadlock.
 void SimulatedNode::acquire_ends(std::int32_t number) {
   SimulatedCopy& copy = copies_.at(number);
   const CopyEnds ends = memory_ ? ends_of(copy.action) : CopyEnds{};
@@ -196,7 +197,7 @@ void SimulatedNode::release_ends(const CopyAction& action) {
 
 // ---- messages --------------------------------------------------------------------------------
 
-/// Where a message finds its version, or leaves it. False: while the block is on its way.
+/// Memory that a message reads or writes. False while the block is in transfer.
 bool SimulatedNode::reach(PlaceId place, const BlockUse& use, SimulatedMemory::Reach& reach) {
   if (!memory_ || place == host_place) return true;
   reach = memory_->reach(place, use);

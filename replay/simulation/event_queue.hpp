@@ -11,13 +11,12 @@
 
 namespace heddle::replay {
 
-/// What is going to happen, by time; of one time in the order in which it was foreseen, so that a
-/// simulation has one outcome. Nothing may be foreseen for a time that is over. Not thread-safe.
+/// Future events by time; at equal times in order of insertion, so that simulations are
+/// deterministic. Events may not be inserted in the past. Not thread-safe.
 ///
-/// Time is cut into slices of some tens of events. Those of the slice that is under way are sorted;
-/// those of the next ones lie in no order, slice by slice; only what is later than all of these is
-/// in a heap. So most events cost a place at the end of a list, and who fetches ahead what events
-/// will need (soon()) knows them some tens in advance.
+/// Calendar queue: time is cut into slices of some tens of events. The current slice is sorted, the
+/// next ones are unsorted lists, later events are in a heap. So most insertions append to a list,
+/// and soon() shows some tens of events in advance.
 template <class Event>
 class EventQueue {
  public:
@@ -40,7 +39,7 @@ class EventQueue {
   }
   [[nodiscard]] bool empty() const { return size_ == 0; }
 
-  /// The next one; there has to be one.
+  /// Removes the next event; the queue may not be empty.
   Entry pop() {
     HEDDLE_DEBUG(size_ > 0);
     if (next_of_slice_ == slice_.size() && late_.empty()) begin_slice();
@@ -53,7 +52,7 @@ class EventQueue {
     return slice_[next_of_slice_++];
   }
 
-  /// Those that come next but for what is foreseen meanwhile; each is shown once, empty in between.
+  /// The next events, unless earlier ones are inserted; each is shown once, empty in between.
   [[nodiscard]] std::span<const Entry> soon() {
     if (next_of_slice_ < shown_ || shown_ == slice_.size()) return {};
     const std::span<const Entry> rest = std::span<const Entry>(slice_).subspan(shown_);
@@ -65,15 +64,15 @@ class EventQueue {
  private:
   static constexpr std::size_t slice_count = 1024;
   static constexpr std::size_t shown_at_once = 32;
-  // Events in a slice, on average, beyond which slices become shorter or longer.
+  // Mean number of events in a slice beyond which slices are resized.
   static constexpr std::uint64_t most_in_slice = 64;
   static constexpr std::uint64_t least_in_slice = 16;
-  static constexpr int longest_slice = 40;  // 18 minutes
+  static constexpr int longest_slice = 40;  // about 18 minutes
 
   [[nodiscard]] static bool is_later(const Entry& a, const Entry& b) {
     return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.number > b.number;
   }
-  /// A type, so that heaps are made of its code rather than of calls.
+  /// A type instead of a function pointer, so that heap operations inline it.
   struct Later {
     bool operator()(const Entry& a, const Entry& b) const { return is_later(a, b); }
   };
@@ -107,7 +106,7 @@ class EventQueue {
     slice_end_ns_ = begin_of(++following_);
   }
 
-  /// Into slices anew, from the first event on of those that lie beyond the last ones.
+  /// Cuts time into slices again, starting at the first event beyond the last slice.
   void cut_time() {
     HEDDLE_DEBUG(!far_.empty());
     const std::uint64_t mean = popped_ / slice_count;
@@ -123,17 +122,17 @@ class EventQueue {
     }
   }
 
-  std::vector<Entry> slice_;       ///< under way, sorted
-  std::size_t next_of_slice_ = 0;  ///< those before it are over
-  std::size_t shown_ = 0;          ///< those before it were
-  std::vector<Entry> late_;        ///< a heap: foreseen for this slice since it began
+  std::vector<Entry> slice_;       ///< current, sorted
+  std::size_t next_of_slice_ = 0;  ///< earlier ones are over
+  std::size_t shown_ = 0;          ///< earlier ones were shown
+  std::vector<Entry> late_;        ///< a heap: inserted into this slice since it began
   std::int64_t slice_end_ns_ = 0;
   std::array<std::vector<Entry>, slice_count> slices_;
-  std::size_t following_ = slice_count;  ///< of the slices, the one after that under way
+  std::size_t following_ = slice_count;  ///< index of the slice after the current one
   std::int64_t slices_begin_ns_ = 0;
   std::int64_t slices_end_ns_ = 0;
-  int slice_bits_ = 10;       ///< a slice takes 2 to this nanoseconds
-  std::vector<Entry> far_;    ///< a heap: later than all slices
+  int slice_bits_ = 10;       ///< a slice takes 2^slice_bits_ ns
+  std::vector<Entry> far_;    ///< a heap: beyond all slices
   std::uint64_t popped_ = 0;  ///< since time was cut
   std::uint64_t next_ = 0;
   std::size_t size_ = 0;

@@ -5,19 +5,17 @@
 #include "node-runtime/protocol/records.hpp"
 #include "replay/simulation/simulated_node.hpp"
 
-/// With thousands of nodes hardly an event finds anything in a cache that it needs, and each thing
-/// that it needs names the next. So the events that come next are looked at together, some tens of
-/// them: first everything that they name themselves is fetched, then what that names, and so on;
-/// of each of these rounds the accesses to memory overlap. Then all lists of readers that these
-/// events will walk are walked side by side, a reader of each at a time, as each is found by the
-/// one before it alone. Nothing is changed.
+/// With thousands of nodes hardly any event finds its data in a cache, and its records are a chain
+/// of pointers. So the next tens of events are prefetched together: first the records that they
+/// name, then those that these name, and so on, so that the accesses of a round overlap. Then all
+/// lists of readers that they will walk are walked side by side. Nothing is changed.
 namespace heddle::replay {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-// From an event to the copies whose readers it will find.
+// Steps from an event to the copies whose readers it will find.
 constexpr int rounds = 5;
-// Of the longest lists, so many readers; they are to be in the cache still when their time comes.
+// Readers per list; they must stay in the cache until they are used.
 constexpr int readers_max = 32;
 
 void fetch(const void* what, std::size_t bytes) {
@@ -28,12 +26,12 @@ template <class Record>
 void fetch(const Record* record) {
   fetch(record, sizeof(Record));
 }
-/// With its operands, of which most tasks have three.
+/// With its operands; most tasks have three.
 void fetch_whole(const protocol::Task* task) {
   fetch(task, sizeof(protocol::Task) + 3 * sizeof(protocol::Operand));
 }
 
-/// What the end of a task needs: the task, and the copies that it uses.
+/// For the end of a task: the task, and the copies that it uses.
 void fetch_task(const protocol::Task& task, int round) {
   if (round == 0) return fetch_whole(&task);
   if (round > 1) return;
@@ -43,7 +41,7 @@ void fetch_task(const protocol::Task& task, int round) {
   }
 }
 
-/// Where the landing's version is counted, its readers hang.
+/// The copy that counts the landing's version and lists its readers.
 const protocol::Copy* landing_copy(const SimulatedMessage& message) {
   using protocol::Landing;
   const Landing* const landing = message.grant.record;
@@ -51,7 +49,7 @@ const protocol::Copy* landing_copy(const SimulatedMessage& message) {
   return static_cast<const protocol::RemoteVersion*>(landing);
 }
 
-/// Whose readers a copy between places makes ready.
+/// The replica whose readers a copy between places makes ready.
 const protocol::Replica* replica_of(const protocol::CopyAction& copy) {
   if (copy.kind != protocol::CopyAction::Kind::replica) return nullptr;
   return static_cast<const protocol::Replica*>(copy.record);
@@ -59,7 +57,7 @@ const protocol::Replica* replica_of(const protocol::CopyAction& copy) {
 
 }  // namespace
 
-/// The lists that are walked side by side, and the tasks on them that lack nothing else.
+/// Lists that are walked side by side, and their tasks that lack nothing else.
 class ReaderWalk {
  public:
   void add(const protocol::Copy* copy) {
@@ -83,7 +81,7 @@ class ReaderWalk {
 
  private:
   static constexpr int stages = 3;
-  /// Its inputs may be complete with this one; it is looked at a round after it was fetched.
+  /// Possibly ready with this input; inspected a round after the prefetch.
   struct Reader {
     const protocol::Task* task;
     int stage;
@@ -117,7 +115,7 @@ class ReaderWalk {
     }
   }
 
-  /// A task that becomes ready looks for blocks for what it writes.
+  /// A ready task requests blocks for its outputs.
   void next_of_tasks() {
     std::size_t kept = 0;
     for (const auto& [task, stage] : tasks_) {

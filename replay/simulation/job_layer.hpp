@@ -8,7 +8,7 @@
 
 namespace heddle::replay {
 
-/// A job as it is; what is to be otherwise is overridden. The job outlives it.
+/// Decorator base: forwards to a job, which must outlive it.
 class JobLayer : public SimulatedJob {
  public:
   explicit JobLayer(SimulatedJob& job) : job_(job) {}

@@ -12,9 +12,9 @@
 
 namespace heddle::replay {
 
-/// What a node's part of a job's matrices takes at each of its places: its tiles, and the blocks
-/// for renaming of each size that occurs there, as the runtime reserves them. Fed with the node's
-/// walk. Only for machines whose memory counts: it remembers each tile.
+/// Memory of a node's part of a job's matrices at each place: its tiles, and renaming blocks of
+/// each size that occurs, as the runtime reserves them. Fed with the node's walk. Only for machines
+/// with limited memory: it remembers each tile.
 class MemoryNeeds {
  public:
   MemoryNeeds(const SimulatedJob& job, NodeId node, std::int32_t places)
@@ -25,9 +25,9 @@ class MemoryNeeds {
   [[nodiscard]] std::uint64_t bytes(PlaceId place) const {
     return bytes_[static_cast<std::size_t>(place.value())];
   }
-  /// Those at home there, in the order of their numbers.
+  /// Tiles at home there, ascending.
   [[nodiscard]] std::vector<protocol::TileId> tiles(PlaceId place) const;
-  /// Of the job's pools: as large as the largest tile.
+  /// Block size of the job's pools: the largest tile.
   [[nodiscard]] std::uint64_t block_bytes() const { return block_bytes_; }
 
  private:

@@ -6,8 +6,7 @@
 
 namespace heddle::replay {
 
-/// A number between 0 and 2^64 that looks random and follows from a seed and a task alone: the same
-/// whatever else happens, and in which order.
+/// Hash of a seed and a task, independent of everything else.
 [[nodiscard]] inline std::uint64_t mixed(std::uint64_t seed, NodeId node, std::int64_t order) {
   const auto scramble = [](std::uint64_t z) {  // SplitMix64
     z += 0x9E3779B97F4A7C15U;

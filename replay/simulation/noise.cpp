@@ -12,7 +12,7 @@
 namespace heddle::replay {
 namespace {
 
-/// Above 0, below 1.
+/// In (0, 1).
 double uniform(std::uint64_t bits) {
   return (static_cast<double>(bits >> 11U) + 0.5) * 0x1p-53;
 }
@@ -24,7 +24,7 @@ double NoisyJob::share(TaskKindId kind, NodeId node, std::int64_t order) const {
   const std::uint64_t bits = mixed(seed_, node, order);
   if (!spread.shares.empty()) return spread.shares[bits % spread.shares.size()];
   if (spread.variation <= 0) return 1;
-  // Box and Muller; the logarithm's mean is such that that of the shares is 1.
+  // Box-Muller; the mean of the logarithm makes the mean share 1.
   const double radius = std::sqrt(-2 * std::log(uniform(bits)));
   const double angle = 2 * std::numbers::pi * uniform(mixed(bits, node, order));
   const double variance = std::log1p(spread.variation * spread.variation);
@@ -62,7 +62,7 @@ std::vector<double> dealt_paces(std::span<const double> seen, std::int32_t worke
                                 std::uint64_t seed) {
   HEDDLE_CHECK(!seen.empty(), "no paces to deal");
   std::vector<double> cards(seen.begin(), seen.end());
-  shuffle(cards, seed, NodeId{0});  // who is left over is drawn, too
+  shuffle(cards, seed, NodeId{0});  // the ones left over are random, too
   std::vector<double> paces(static_cast<std::size_t>(workers));
   for (std::size_t i = 0; i < paces.size(); ++i) paces[i] = cards[i % cards.size()];
   shuffle(paces, seed, NodeId{1});

@@ -58,7 +58,7 @@ PriorityOf priority_of(PriorityRule rule, std::uint64_t seed, const TaskGraph* g
   return {};
 }
 
-/// Between a walk and where it goes.
+/// A sink that replaces the priorities of a walk.
 class PrioritizedJob::Walk final : public NodeWalk, private WalkSink {
  public:
   Walk(PrioritizedJob& job, NodeId node, WalkSink& sink)

@@ -11,34 +11,33 @@
 
 namespace heddle::replay {
 
-/// By what a place chooses among its ready tasks.
+/// Order of a place's ready tasks.
 enum class PriorityRule : std::uint8_t {
   program,  ///< as the program says
-  fifo,     ///< all are alike: who is ready first goes first
-  reverse,  ///< what the program says is least urgent goes first
+  fifo,     ///< all equal: first ready first
+  reverse,  ///< least urgent by the program first
   random,
-  path,  ///< the longest way to the job's end first, by kernels' times and transfers (HEFT)
+  path,  ///< longest path to the job's end first, with times of kernels and transfers (HEFT)
 };
 
-/// Of the task that its node walks as number `order` of its own, instead of what its program has
-/// given. Pure; any thread.
+/// Priority of task `order` of a node's walk; `given` is the program's. Pure; thread: any.
 using PriorityOf = std::function<std::int32_t(NodeId node, std::int64_t order, std::int32_t given)>;
 
-/// Empty for `program`. The graph is needed for `path` only, and complete then; it need not outlive
-/// the result. `seed` counts for `random`.
+/// Empty for `program`. Only `path` needs the graph, complete; it need not outlive the result. Only
+/// `random` uses `seed`.
 [[nodiscard]] PriorityOf priority_of(PriorityRule rule, std::uint64_t seed, const TaskGraph* graph,
                                      SimulatedJob& job, const SimulatedMachine& machine);
 
-/// A job with other priorities of its tasks. Announcements keep theirs: a simulated node sends
-/// versions in the order in which they are asked for.
+/// A job with other task priorities. Announcements keep theirs: a simulated node sends versions in
+/// the order of requests.
 class PrioritizedJob final : public JobLayer {
  public:
-  /// `job` outlives it.
+  /// `job` must outlive it.
   PrioritizedJob(SimulatedJob& job, PriorityOf priority)
       : JobLayer(job), priority_(std::move(priority)) {}
 
   [[nodiscard]] std::unique_ptr<NodeWalk> walk(NodeId node, WalkSink& sink) override;
-  /// Other priorities than the span is one of.
+  /// The program's span does not apply to other priorities.
   [[nodiscard]] std::int32_t priority_span() const override {
     return SimulatedJob::priority_span();
   }

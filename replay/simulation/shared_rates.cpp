@@ -68,7 +68,7 @@ void SharedRates::remove_user(ResourceId id, FlowId flow) {
   resource.part = resource.rate_per_ns / static_cast<double>(left);
 }
 
-/// All that use one of these, after others have begun or ended.
+/// Updates all flows of a resource after others have begun or ended.
 void SharedRates::change_around(std::int64_t now_ns, std::array<ResourceId, 2> uses,
                                 std::vector<Foreseen>& foreseen) {
   std::int64_t next_ns = never;
@@ -88,7 +88,7 @@ void SharedRates::change_around(std::int64_t now_ns, std::array<ResourceId, 2> u
 
 void SharedRates::change(std::int64_t now_ns, Flow& flow) {
   const double rate = std::min(at(flow.uses[0]).part, at(flow.uses[1]).part);
-  if (rate == flow.rate) return;  // its other end is what holds it back
+  if (rate == flow.rate) return;  // limited by its other resource
   flow.left = std::max(0.0, flow.left - flow.rate * static_cast<double>(now_ns - flow.since_ns));
   flow.since_ns = now_ns;
   flow.rate = rate;
@@ -97,8 +97,7 @@ void SharedRates::change(std::int64_t now_ns, Flow& flow) {
   flow.end_ns = now_ns + whole_ns + (static_cast<double>(whole_ns) < rest_ns ? 1 : 0);
 }
 
-/// What ends later than was foreseen is found to when that time has come; what ends earlier is told
-/// of now.
+/// A later end is found when the predicted time comes; an earlier one is reported now.
 void SharedRates::tell(ResourceId first, std::int64_t end_ns, std::vector<Foreseen>& foreseen) {
   Resource& resource = at(first);
   if (end_ns >= resource.told_ns) return;

@@ -10,40 +10,39 @@
 
 namespace heddle::replay {
 
-/// Something that several may use at a time, each with an equal part of its rate: one way of a
-/// network interface, a device's multiprocessors.
+/// A resource shared equally among its users: a direction of a network interface, a device's
+/// multiprocessors.
 using ResourceId = Index<struct SharedResourceTag, std::int32_t>;
-/// A use of one or two of these.
+/// A use of one or two resources.
 using FlowId = Index<struct FlowTag, std::int32_t>;
 
-/// Who advances how fast where resources are shared: a flow takes of each resource that it uses the
-/// part of one among all who use it, and advances at the smallest of these. (Not what a flow leaves
-/// that is slower elsewhere: links at work are rarely that uneven.)
+/// Progress of flows over shared resources: a flow gets an equal share of each of its resources and
+/// advances at the smaller one. (What it leaves of the other is not redistributed: links in use are
+/// rarely that uneven.)
 ///
-/// Ends that were foreseen change when others begin or end. Of the flows with one first resource
-/// only the next end is told: who sends to hundreds has one time to wait for, not hundreds that all
-/// move with each end. Numbers of ended flows are given again. Pure; not thread-safe.
+/// Predicted ends change when other flows begin or end. Only the next end per first resource is
+/// reported, so a sender to hundreds has one pending event. Numbers of ended flows are reused.
+/// Pure; not thread-safe.
 class SharedRates {
  public:
-  /// `rate`: what it does in a second, when one alone uses it.
+  /// `rate`: amount per second for a single user.
   ResourceId add_resource(double rate);
 
-  /// The next end among flows with that first resource: to be given back to comes() when that time
-  /// has come.
+  /// The predicted next end among flows with that first resource: pass it to comes() at that time.
   struct Foreseen {
     ResourceId resource;
     std::int64_t end_ns = 0;
   };
-  /// Begins a use of `first` and, where it is another one, `second`, which lasts until `amount` is
-  /// done. Adds the ends that are foreseen now and were not before.
+  /// Begins a flow of `amount` on `first` and, if different, `second`. Appends newly predicted
+  /// ends.
   FlowId begin(std::int64_t now_ns, double amount, ResourceId first, ResourceId second,
                std::vector<Foreseen>& foreseen);
-  /// The flow that ends now, which the caller has to end() next. Otherwise others have slowed it
-  /// down, and a later end is added, or it has been told of already.
+  /// The flow that ends now, for which the caller calls end() next. Otherwise the flow was slowed
+  /// down, and a later end is appended or already reported.
   [[nodiscard]] std::optional<FlowId> comes(const Foreseen& end, std::vector<Foreseen>& foreseen);
-  /// Adds the ends of others that come earlier for it.
+  /// Appends the ends of other flows that move forward.
   void end(std::int64_t now_ns, FlowId flow, std::vector<Foreseen>& foreseen);
-  /// Into the caches: the resource, what names its flows, these.
+  /// Prefetches the resource, its flows, and so on, by round.
   void fetch(ResourceId id, int round) const;
   [[nodiscard]] std::int64_t under_way() const { return under_way_; }
 
@@ -52,12 +51,12 @@ class SharedRates {
 
   struct Resource {
     double rate_per_ns = 0;
-    double part = 0;               ///< of one of those that use it
-    std::int64_t told_ns = never;  ///< the end that was foreseen and has not come yet
+    double part = 0;               ///< share of one user
+    std::int64_t told_ns = never;  ///< reported end that has not come yet
     std::vector<FlowId> flows;
   };
   struct Flow {
-    std::array<ResourceId, 2> uses;  ///< the same twice: of one alone
+    std::array<ResourceId, 2> uses;  ///< equal if there is only one
     double left = 0;
     double rate = 0;
     std::int64_t since_ns = 0;

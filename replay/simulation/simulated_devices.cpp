@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "replay/simulation/simulated_node.hpp"
 
-/// A node's devices: kernels in their streams, and copies to and from their memory.
+/// A node's devices: kernels in streams, and copies to and from their memory.
 namespace heddle::replay {
 
 using protocol::CopyAction;
@@ -39,7 +39,7 @@ void SimulatedNode::launch(std::int32_t number) {
   if (memory_) ask_ahead(number);
 }
 
-/// Of a device that was given a task.
+/// After a device was given a task.
 void SimulatedNode::count_ready(std::int32_t number) {
   const auto device = static_cast<std::size_t>(number);
   trace_.device_ready(number, ready_[device + 1]->count() + devices_[device].tasks.count(),
@@ -114,8 +114,8 @@ std::int32_t SimulatedNode::lane_of(const CopyAction& action) {
   return 2 * device + (to_host ? 1 : 0);
 }
 
-/// The most urgent copies get their ends. Where these come and go, a copy waits for its own while
-/// the one before it is under way, as the copy thread has it.
+/// Assigns ends to the most urgent copies. If blocks move, a copy acquires its ends while the
+/// previous one is in progress, as in the copy thread.
 void SimulatedNode::next_copies(CopyLane& lane) {
   const std::size_t at_a_time = memory_ ? 2 : 1;
   const std::size_t running = lane.free_ns > world_.now_ns ? 1 : 0;

@@ -9,74 +9,72 @@
 
 namespace heddle::replay {
 
-/// A way for bytes: what the first one takes, and how many follow in a second.
+/// A transfer path: latency and rate.
 struct Way {
   double latency_s = 0;
   double bytes_per_s = 1e9;
 };
 
-/// Between times that a worker steps aside for the threads that share its core, at least; as the
-/// runtime's workers do (threads/cpu_worker.cpp).
+/// Least time between two yields of a worker to the threads that share its core, as in the runtime
+/// (threads/cpu_worker.cpp).
 inline constexpr std::int64_t step_aside_ns = 100'000;
 
-/// What it took until workers began a task that had waited so long or longer, and less than what
-/// the next one says: who has just begun to wait still looks, later its core is asleep, then
-/// deeply.
+/// Wake-up time of workers that waited at least `waited_s`, up to the next entry: a worker first
+/// spins, then its core sleeps, later deeply.
 struct WakingTimes {
   double waited_s = 0;
   std::vector<double> seconds;
 };
 
-/// A machine that a program is walked on in virtual time: nodes that are alike. What the runtime
-/// itself costs there is part of it.
+/// A machine with equal nodes on which a program runs in virtual time, including the costs of the
+/// runtime.
 struct SimulatedMachine {
   std::string name;
   std::int32_t nodes = 1;
-  std::int32_t nodes_per_host = 1;  ///< neighbours exchange messages by memory, not by the network
+  std::int32_t nodes_per_host = 1;  ///< nodes of a host exchange messages through memory
   [[nodiscard]] bool are_neighbours(NodeId a, NodeId b) const {
     return a.value() / nodes_per_host == b.value() / nodes_per_host;
   }
-  std::int32_t cpu_workers = 1;  ///< of each node
+  std::int32_t cpu_workers = 1;  ///< per node
   [[nodiscard]] std::int32_t workers_on_host() const {
     return cpu_workers * std::min(nodes, nodes_per_host);
   }
-  std::int32_t devices = 0;  ///< of each node
-  std::int32_t cores = 0;    ///< of a host, for all its nodes' threads; 0: one for each
-  /// The progress threads have the cores of their workers: they act when a worker steps aside
-  /// between two tasks, or has none (decision 009).
+  std::int32_t devices = 0;  ///< per node
+  std::int32_t cores = 0;    ///< of a host, for all threads of its nodes; 0: one per thread
+  /// Progress threads share the workers' cores: they run when a worker yields between two tasks, or
+  /// is idle (decision 009).
   [[nodiscard]] bool shares_cores() const {
     const std::int32_t busy = cpu_workers + devices + (nodes > 1 ? 1 : 0);
     return cores > 0 && nodes > 1 && std::min(nodes, nodes_per_host) * busy > cores;
   }
-  /// More workers of a host than it has cores: each is simulated as if it had one.
+  /// More workers on a host than cores; each is simulated as if it had one.
   [[nodiscard]] bool lacks_cores_for_workers() const {
     return cores > 0 && workers_on_host() > cores;
   }
-  /// By node, then worker, what it takes for a kernel over what that is said to take; empty: just
-  /// that. Workers of a run whose cores others' programs have disturbed, say.
+  /// By node, then worker: kernel time relative to the nominal time; empty: 1. For example, workers
+  /// disturbed by other programs.
   std::vector<double> worker_paces;
   [[nodiscard]] double pace(NodeId node, std::int32_t worker) const {
     const std::int32_t number = node.value() * cpu_workers + worker;
     return worker_paces.empty() ? 1 : worker_paces[static_cast<std::size_t>(number)];
   }
-  /// What a worker's first, second, ... task of a job takes over what later ones do: its core has
-  /// had nothing to do before, and knows nothing of the tiles. Empty: no more.
+  /// Extra factor of a worker's first, second, ... task of a job: idle core, cold caches. Empty: 1.
   std::vector<double> first_tasks;
   [[nodiscard]] double start_pace(std::int64_t tasks_before) const {
     return tasks_before < std::ssize(first_tasks)
                ? first_tasks[static_cast<std::size_t>(tasks_before)]
                : 1;
   }
-  std::int32_t device_streams = 2;  ///< of each device, with kernels side by side
-  std::int32_t stream_depth = 3;    ///< kernels that a stream has been given at a time
+  std::int32_t device_streams = 2;  ///< per device, with concurrent kernels
+  std::int32_t stream_depth = 3;    ///< kernels queued in a stream
 
-  std::uint64_t device_memory_bytes = 0;  ///< of each; 0: as much as is of use
+  std::uint64_t device_memory_bytes = 0;  ///< per device; 0: unlimited
 
   Way to_device{10e-6, 12e9};
   Way to_host{10e-6, 12e9};
   Way to_peer{10e-6, 12e9};  ///< between two devices of a node
   Way network{2e-6, 10e9};   ///< each node's interface, in each direction
-  Way memory{1e-6, 5e9};     ///< between nodes of one host: what the receiver's thread reads
+  Way memory{1e-6, 5e9};     ///< between nodes of a host: read by the receiver's thread
   [[nodiscard]] const Way& way(NodeId from, NodeId to) const {
     return are_neighbours(from, to) ? memory : network;
   }
@@ -87,23 +85,22 @@ struct SimulatedMachine {
   }
 
   // ---- what the runtime's threads take ---------------------------------------------------------
-  double append_s = 0.5e-6;  ///< of the generation thread, for an item
-  double task_s = 1e-6;      ///< of a worker, between two tasks
-  double wake_s = 5e-6;      ///< until a worker that waits begins a task
+  double append_s = 0.5e-6;  ///< generation thread, per item
+  double task_s = 1e-6;      ///< worker, between two tasks
+  double wake_s = 5e-6;      ///< until a waiting worker begins a task
   std::vector<WakingTimes>
       wakings;              ///< instead, in the order of `waited_s`; empty: always `wake_s`
-  double refill_s = 0;      ///< of the generation thread, from when a full window has room again
-  double launch_s = 5e-6;   ///< of a device's manager, for a kernel
-  double notice_s = 5e-6;   ///< until the manager knows that a kernel is over
-  double message_s = 1e-6;  ///< of the progress thread, at each end of a message or a grant
-  double read_s = 0;        ///< of the progress thread, for each tile of a neighbour that it reads,
-                            ///< beside the reading: the call, and waking who waits for the tile
-  double pause_s = 0;       ///< of the progress thread between looks, while all workers compute; 0:
-                            ///< it looks without rest, where it has a core of its own
-  double look_s = 13e-6;    ///< of a worker's core that it shares, each time that it steps aside,
-                            ///< beside messages
-  double job_s = 0;         ///< of a job, before its first task and behind its last one
-  /// Of a worker that has waited so long; `drawn` says which one of those that may be.
+  double refill_s = 0;      ///< generation thread, after a full window has room again
+  double launch_s = 5e-6;   ///< device manager, per kernel
+  double notice_s = 5e-6;   ///< until the manager notices a kernel's end
+  double message_s = 1e-6;  ///< progress thread, at each end of a message or grant
+  double read_s =
+      0;  ///< progress thread, per tile read from a neighbour: call and wake-up, without the copy
+  double pause_s = 0;     ///< progress thread, between polls while all workers compute; 0: polls
+                          ///< continuously, on its own core
+  double look_s = 13e-6;  ///< cost of a yield of a worker that shares its core, without messages
+  double job_s = 0;       ///< per job, before its first and after its last task
+  /// For a worker that waited this long; `drawn` selects one of the possible times.
   [[nodiscard]] double waking_s(double waited_s, std::uint64_t drawn) const {
     double seconds = wake_s;
     for (const WakingTimes& one : wakings) {
@@ -112,7 +109,7 @@ struct SimulatedMachine {
     }
     return seconds;
   }
-  /// Of the progress thread, for a tile of a neighbour.
+  /// Progress thread, for a tile of a neighbour.
   [[nodiscard]] double reading_s(double bytes) const {
     return bytes > 0 ? bytes / memory.bytes_per_s + read_s : 0;
   }

@@ -41,7 +41,7 @@ std::uint64_t SimulatedMemory::bytes_of(const BlockUse& use) const {
   return is_of_job ? job_block_bytes_ : job_.tile_bytes(use.tile);
 }
 
-/// `no_block` for a tile without elements.
+/// `no_block` for an empty tile.
 ResidentBlock SimulatedMemory::resident(Device& device, const BlockUse& use) {
   if (const ResidentBlock* const known = device.blocks.find(use.block)) return *known;
   const std::uint64_t bytes = bytes_of(use);
@@ -54,7 +54,7 @@ ResidentBlock SimulatedMemory::resident(Device& device, const BlockUse& use) {
   return block;
 }
 
-/// Until the next call. What is read has a content then.
+/// Valid until the next call. Blocks to be read are given content.
 std::span<const Residency::Use> SimulatedMemory::residents(Device& device,
                                                            std::span<const BlockUse> uses) {
   uses_.clear();
@@ -67,8 +67,8 @@ std::span<const Residency::Use> SimulatedMemory::residents(Device& device,
   return uses_;
 }
 
-/// What is read without ever having been written gets a content, as DeviceCache::define() has it:
-/// where there is room for all, a tile has been on its device from the beginning.
+/// Gives content to a tile that is read but was never written, as DeviceCache::define(): with room
+/// for all, a tile is on its device from the start.
 void SimulatedMemory::define(Device& device, const Residency::Use& use) {
   Residency& residency = device.residency;
   if (use.mode == AccessMode::write) return;
@@ -91,7 +91,7 @@ void SimulatedMemory::fill(PlaceId place, std::span<const BlockUse> tiles) {
       continue;
     }
     residency.release({&use, 1}, actions_);
-    // What is written back ahead of need has been by now.
+    // Early write-backs are complete.
     while (!actions_.write_backs.empty()) {
       const Residency::Transfer transfer = actions_.write_backs.back();
       actions_.write_backs.pop_back();
@@ -151,7 +151,7 @@ void SimulatedMemory::freed(PlaceId place, BlockRef block) {
 SimulatedMemory::Reach SimulatedMemory::reach(PlaceId place, const BlockUse& use) {
   Device& device = at(place);
   const std::span<const Residency::Use> uses = residents(device, {&use, 1});
-  if (uses.empty()) return Reach::backing;  // nothing to read or to write
+  if (uses.empty()) return Reach::backing;  // nothing to transfer
   Residency& residency = device.residency;
   if (residency.try_acquire(uses, Residency::Overtaking::free)) return Reach::device;
   const ResidentBlock block = uses.front().block;

@@ -13,17 +13,17 @@
 
 namespace heddle::replay {
 
-/// Pools of the job have numbers from here on, by place; those of matrices are below.
+/// Pool numbers of the job start here, by place; smaller ones are of matrices.
 inline constexpr std::int32_t job_pool_base = 1 << 20;
 
-/// Where the contents of the blocks of a node's devices are, once these do not just stay there:
-/// CPU workers use them too, or not all of them fit. For each device the runtime's own state
-/// machine; what DeviceCache is to the runtime, for who waits by a number. Pure; not thread-safe.
+/// Location of device blocks if they move: CPU workers use them too, or not all fit. Runs the
+/// runtime's Residency for each device; the counterpart of DeviceCache for waiters named by a
+/// number. Pure; not thread-safe.
 class SimulatedMemory {
  public:
   enum class Side : std::uint8_t { device, host };
 
-  /// A block's content between its device and the host.
+  /// A transfer of a block between its device and the host.
   struct Transfer {
     PlaceId device;
     protocol::BlockRef block;
@@ -31,39 +31,39 @@ class SimulatedMemory {
     bool is_fetch = false;
   };
 
-  /// `bytes` of each device, `job_block_bytes` of each block of the job's pools.
+  /// `bytes` per device, `job_block_bytes` per block of the job's pools.
   SimulatedMemory(const SimulatedJob& job, std::int32_t devices, std::uint64_t bytes,
                   std::uint64_t job_block_bytes);
-  /// The same for devices with room for all, whose tiles are there from the beginning.
+  /// The same for devices with room for all, whose tiles are present from the start.
   SimulatedMemory(const SimulatedJob& job, std::int32_t devices);
 
-  /// A device's tiles have been written one after the other before the job begins: those that the
-  /// last ones have left no room for are on the host.
+  /// Writes a device's tiles one after the other before the job begins: the earlier ones are on the
+  /// host if the later ones left no room.
   void fill(PlaceId place, std::span<const BlockUse> tiles);
 
-  /// As DeviceCache's; `waiter` comes back from take_ready().
+  /// As DeviceCache's; take_ready() returns `waiter`.
   [[nodiscard]] bool try_acquire(PlaceId place, std::span<const BlockUse> uses);
   void request(PlaceId place, Side side, std::span<const BlockUse> uses, std::int32_t waiter);
   void release(PlaceId place, Side side, std::span<const BlockUse> uses);
   /// Whether a use on the host needs a write-back first.
   [[nodiscard]] bool lacks_on_host(PlaceId place, const BlockUse& use) const;
-  /// Nobody needs the content any more.
+  /// The content is no longer needed.
   void freed(PlaceId place, protocol::BlockRef block);
 
-  /// What a message reads or writes, as DeviceCache::reach(); `nowhere`: while a transfer of this
-  /// very block is under way.
+  /// Memory of a message, as DeviceCache::reach(); `nowhere` while a transfer of this block is in
+  /// progress.
   enum class Reach : std::uint8_t { nowhere, device, backing };
   [[nodiscard]] Reach reach(PlaceId place, const BlockUse& use);
   void end_reach(PlaceId place, const BlockUse& use, Reach reach);
 
   void transfer_ends(const Transfer& transfer);
-  /// Since they were last taken.
+  /// Since the last call.
   [[nodiscard]] std::vector<Transfer> take_transfers();
-  /// How urgent the transfer of a block is now.
+  /// Present priority of a block's transfer.
   [[nodiscard]] std::int32_t priority_of(PlaceId place, protocol::BlockRef block) const;
   [[nodiscard]] std::vector<std::int32_t> take_ready();
 
-  /// Times that a tile left a device for others to have room.
+  /// Number of tiles evicted from a device.
   [[nodiscard]] std::int64_t evictions() const;
 
  private:
@@ -74,7 +74,7 @@ class SimulatedMemory {
     explicit Device(std::uint64_t bytes) : residency({.bytes = bytes}) {}
 
     Residency residency;
-    mutable FlatMap<protocol::BlockRef, ResidentBlock, Hash> blocks{};  // finding changes nothing
+    mutable FlatMap<protocol::BlockRef, ResidentBlock, Hash> blocks{};  // lookups do not change it
     std::vector<protocol::BlockRef> refs{};                             ///< by ResidentBlock
     std::unordered_map<std::int64_t, std::int32_t> waiters{};           ///< by ticket
   };
@@ -96,7 +96,7 @@ class SimulatedMemory {
   std::uint64_t job_block_bytes_ = 0;
   std::vector<Device> devices_;
   Residency::Actions actions_;
-  std::vector<Residency::Use> uses_;  ///< of the one who asks
+  std::vector<Residency::Use> uses_;  ///< scratch
   std::vector<Transfer> transfers_;
   std::vector<std::int32_t> ready_;
 };

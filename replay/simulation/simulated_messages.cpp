@@ -3,7 +3,7 @@
 
 #include "replay/simulation/simulated_node.hpp"
 
-/// Versions on their way between nodes: the receiver's grant, and what answers it.
+/// Versions in transfer between nodes: the receiver's grant and the answer.
 namespace heddle::replay {
 
 using protocol::GrantAction;
@@ -11,22 +11,22 @@ using protocol::SendAction;
 
 namespace {
 
-// As the runtime has them (transport/mpi_progress.cpp).
-constexpr std::int64_t alert_ns = 30'000;            ///< in which it looks on after the last event
-constexpr std::int64_t shared_pause_ns = 1'000'000;  ///< between looks by itself on a shared core
+// As in the runtime (transport/mpi_progress.cpp).
+constexpr std::int64_t alert_ns = 30'000;            ///< keeps polling after the last event
+constexpr std::int64_t shared_pause_ns = 1'000'000;  ///< between polls on a shared core
 
 }  // namespace
 
 // ---- when the progress thread looks -----------------------------------------------------------
 
-/// A worker without a task has no better use for its core than messages.
+/// An idle worker leaves its core to messages.
 bool SimulatedNode::progress_is_looking() const {
   if (!idle_.empty()) return true;
   if (world_.machine.shares_cores()) return false;
   return world_.machine.pause_s <= 0 || world_.now_ns < progress_free_ns_ + alert_ns;
 }
 
-/// From this node's own threads, which wake it.
+/// From this node's threads, which wake it.
 void SimulatedNode::posted(const ProgressRequest& request) {
   if (world_.machine.shares_cores() && !progress_is_looking()) {
     to_progress_.push_back(request);
@@ -42,7 +42,7 @@ void SimulatedNode::arrives(const ProgressRequest& request) {
   expect_a_look();
 }
 
-/// By itself; who wakes it before that leaves nothing to do.
+/// A poll of its own; without effect if it is woken earlier.
 void SimulatedNode::expect_a_look() {
   if (next_look_ns_) return;
   const bool is_shared = world_.machine.shares_cores();
@@ -64,7 +64,7 @@ void SimulatedNode::serve(const ProgressRequest& request) {
   totals.messages_s += request.seconds + request.reading_s;
   std::int64_t end_ns = progress_free_ns_;
   if (request.reading_s > 0) {
-    // On a shared core piece by piece, as both ends look.
+    // On a shared core in pieces, as both ends poll.
     const bool is_shared = world_.machine.shares_cores();
     std::int64_t& free_ns = is_shared ? reading_free_ns_ : progress_free_ns_;
     end_ns = free_ns = std::max(free_ns, progress_free_ns_) + ns_of(request.reading_s);
@@ -80,8 +80,7 @@ void SimulatedNode::serve_all() {
   to_progress_.clear();
 }
 
-/// For the progress thread, which has the core as long as it has something to do, and a while
-/// longer.
+/// For the progress thread, which keeps the core while it has work, and a little longer.
 void SimulatedNode::step_aside(Worker& worker) {
   if (world_.now_ns - worker.stepped_aside_ns < step_aside_ns) return;
   serve_all();
@@ -93,7 +92,7 @@ void SimulatedNode::step_aside(Worker& worker) {
   worker.stepped_aside_ns = worker.free_ns;
 }
 
-/// Something small about a version.
+/// Sends a small message about a version.
 void SimulatedNode::tell(Event::Kind kind, NodeId to, const SimulatedMessage& message) {
   const SimulatedMachine& machine = world_.machine;
   posted({{kind, to, world_.messages.add(message)},
@@ -151,7 +150,7 @@ void SimulatedNode::send(const SendAction& wanted) {
   SimulatedMessage& message = world_.messages.at(number);
   message.send = wanted;
   message.posted_ns = world_.now_ns;
-  // What the grant has set off was there before; otherwise it is there now.
+  // Data that the grant released now was not present before.
   const bool has_waited = message.grant_seen_ns == world_.now_ns;
   message.begin_ns = has_waited ? message.granted_ns : world_.now_ns;
   if (!wanted.empty) message.bytes = world_.job.message_bytes(wanted.tile, wanted.number);
@@ -182,11 +181,11 @@ void SimulatedNode::message_starts(std::int32_t number) {
   send_next(number);
 }
 
-/// One after the other to each node, as on one connection.
+/// Serially to each node, as on one connection.
 void SimulatedNode::send_next(std::int32_t number) {
   const SimulatedMachine& machine = world_.machine;
   const SimulatedMessage& message = world_.messages.at(number);
-  // What comes from or goes to a device passes its link too, piece by piece: the slowest counts.
+  // Data from or to a device also passes its link, in pieces: the slowest counts.
   double slower = 1;
   const auto by = [&](PlaceId place, const Way& way) {
     if (place != host_place) {

@@ -18,11 +18,11 @@ using protocol::CopyAction;
 
 namespace {
 
-/// Items that the generation thread appends before others have their turn; the first ones one by
-/// one, so that what they make ready does not wait.
+/// Items per turn of the generation thread; the first turns are shorter, so that the first ready
+/// tasks do not wait.
 constexpr std::int32_t turn_max = 16;
 
-/// Plans as the runtime does before it begins a job.
+/// Plans as the runtime does before a job.
 class PlanSink final : public WalkSink {
  public:
   PlanSink(protocol::PoolPlan& plan, MemoryNeeds* needs) : plan_(plan), needs_(needs) {}
@@ -94,7 +94,7 @@ SimulatedNode::Needs SimulatedNode::plan() {
     const protocol::MatrixId matrix{number++};
     if (spec.temporary) plan.set_temporary(matrix);
     needs.has_temporaries |= spec.temporary;
-    // Of a matrix the first tile is.
+    // A matrix's first tile is its largest.
     const std::uint64_t bytes = world_.job.tile_bytes({matrix, 0});
     needs.largest_tile_bytes = std::max(needs.largest_tile_bytes, bytes);
   }
@@ -110,7 +110,7 @@ SimulatedNode::Needs SimulatedNode::plan() {
   return needs;
 }
 
-/// Of a job's pool, beyond its minimum; as the runtime has it (Engine::extra_blocks).
+/// Blocks of a job's pool beyond its minimum; as Engine::extra_blocks.
 std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) const {
   const std::int32_t minimum = needs.blocks[static_cast<std::size_t>(place.value())];
   const SimulatedMachine& machine = world_.machine;
@@ -124,7 +124,7 @@ std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) cons
   return protocol::affordable_blocks(useful, static_cast<std::int64_t>(left / block) - minimum);
 }
 
-/// Whether all fits; what does not must leave room for tasks to advance, as in a run.
+/// Checks whether all blocks fit; if not, tasks must still be able to advance, as in a run.
 void SimulatedNode::compare_with_memory(Needs& needs) const {
   const std::uint64_t memory = world_.machine.device_memory_bytes;
   const std::uint64_t block = needs.memory->block_bytes();
@@ -212,7 +212,7 @@ void SimulatedNode::post(Event::Kind kind, std::int64_t time_ns, std::int32_t nu
   world_.events.push(time_ns, {kind, node, number});
 }
 
-/// Before anybody takes what is ready now: a task may be about to write the same block again.
+/// Before ready tasks are taken: one may write the same block again.
 void SimulatedNode::discard_freed() {
   if (memory_) {
     for (const protocol::BlockRef block : actions_.freed) {
@@ -239,7 +239,7 @@ void SimulatedNode::push_ready() {
   actions_.ready.clear();
 }
 
-/// Everything that the last event has led to.
+/// Handles all consequences of the last event.
 void SimulatedNode::collect() {
   discard_freed();
   push_ready();
@@ -276,7 +276,7 @@ void SimulatedNode::collect() {
 
 // ---- workers ---------------------------------------------------------------------------------
 
-/// Where a task waits for its worker; null: any worker takes it, or a device.
+/// Queue of a task that is bound to a worker; null: any worker or a device may take it.
 ReadyQueue* SimulatedNode::own_queue(const protocol::Task& task) {
   if (lending_ || task.place != host_place || world_.kind_of(task).fine != nullptr) return nullptr;
   const auto worker = world_.job.worker_of(id_, static_cast<std::int64_t>(task.order));
@@ -287,7 +287,7 @@ ReadyQueue* SimulatedNode::own_queue(const protocol::Task& task) {
   return queue.get();
 }
 
-/// Null: nothing waits for that worker.
+/// Null: no tasks are bound to that worker.
 ReadyQueue* SimulatedNode::own_queue_of(std::int32_t worker) const {
   if (own_ready_.empty()) return nullptr;
   ReadyQueue* const queue = own_ready_[static_cast<std::size_t>(worker)].get();
@@ -305,7 +305,7 @@ bool SimulatedNode::has_work() const {
   return ready_[0]->count() > 0 || (fine_ && fine_->ready_count() > 0);
 }
 
-/// What a worker does next, as Engine::take_host_work() has it. False: nothing is there.
+/// A worker's next work, as Engine::take_host_work(). False if there is none.
 bool SimulatedNode::take_work(std::int32_t number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   ReadyQueue& queue = *ready_[0];
@@ -340,7 +340,7 @@ void SimulatedNode::divide(protocol::Task& task, std::int32_t number) {
   fine_->open(divided, number);
 }
 
-/// Takes one of the idle workers.
+/// Removes one of the idle workers.
 std::int32_t SimulatedNode::draw_idle() {
   if (!world_.machine.worker_paces.empty()) {
     const std::uint64_t drawn = mixed(world_.options.seed, id_, drawn_workers_++);
@@ -351,9 +351,9 @@ std::int32_t SimulatedNode::draw_idle() {
   return number;
 }
 
-/// An idle worker that there is work for, which is idle no longer.
+/// An idle worker for which there is work; removes it from the idle ones.
 std::optional<std::int32_t> SimulatedNode::next_idle() {
-  // As if all took from one queue: the most urgent task first, of those the first one.
+  // As if all took from one queue: the most urgent task first, then first-in-first-out.
   auto own = idle_.end();
   for (auto worker = idle_.begin(); worker != idle_.end() && !own_ready_.empty(); ++worker) {
     const ReadyQueue* const queue = own_queue_of(*worker);
@@ -373,7 +373,7 @@ std::optional<std::int32_t> SimulatedNode::next_idle() {
   return draw_idle();
 }
 
-/// Of a worker that has waited until now, and has taken work.
+/// Wake-up time of a worker that waited until now and has taken work.
 std::int64_t SimulatedNode::waking_ns(const Worker& worker) {
   if (worker.task != nullptr) {
     const auto order = static_cast<std::int64_t>(worker.task->order);
@@ -391,8 +391,7 @@ void SimulatedNode::start_workers() {
   while (const auto next = next_idle()) {
     const std::int32_t number = *next;
     Worker& worker = workers_[static_cast<std::size_t>(number)];
-    // One that has just ended a task is still on its way to the next; free_ns is 0 before the
-    // first.
+    // A worker that just ended a task is still between tasks; free_ns is 0 before the first.
     const bool waits = worker.free_ns == 0 || worker.free_ns < world_.now_ns;
     trace_.worker_waited(number, worker.free_ns, world_.now_ns);
     const bool has_taken = take_work(number);
@@ -401,7 +400,7 @@ void SimulatedNode::start_workers() {
   }
 }
 
-/// What the worker has taken, once it is free.
+/// Starts the worker's work when it is free.
 void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   const protocol::Task& task = worker.fine ? *worker.fine.of->task : *worker.task;
@@ -426,7 +425,7 @@ void SimulatedNode::start(std::int32_t number, std::int64_t earliest_ns) {
        id_);
 }
 
-/// FIREs the divided task with its last fine one.
+/// The last fine task FIREs the divided task.
 void SimulatedNode::end_fine(std::int32_t number) {
   Worker& worker = workers_[static_cast<std::size_t>(number)];
   const FineWork work = std::exchange(worker.fine, {});
@@ -467,7 +466,7 @@ void SimulatedNode::task_ends(std::int32_t number) {
     finished(task);
   }
   trace_.ready(number, ready_count(), world_.now_ns);
-  // As a worker does: what this task has made ready is there before it takes the next one.
+  // As in a worker: the tasks made ready are queued before it takes the next one.
   discard_freed();
   push_ready();
   if (lending_) static_cast<void>(lend());  // collect() starts what this has brought
@@ -475,7 +474,7 @@ void SimulatedNode::task_ends(std::int32_t number) {
   if (!goes_on) idle_.push_back(number);
   collect();
   if (world_.machine.shares_cores()) step_aside(worker);
-  if (!goes_on) return serve_all();  // there is a core for messages
+  if (!goes_on) return serve_all();  // its core is free for messages
   start(number, world_.now_ns);
 }
 

@@ -22,42 +22,41 @@
 #include "replay/simulation/simulation_trace.hpp"
 #include "replay/simulation/simulator.hpp"
 
-/// The parts of a simulation; for its own files alone.
+/// Internal to the simulator's files.
 namespace heddle::replay {
 
 [[nodiscard]] inline std::int64_t ns_of(double seconds) {
   return std::llround(seconds * 1e9);
 }
 
-/// What can happen. `number` says to whom or what, by kind.
+/// A simulated event; `number` depends on the kind.
 struct Event {
   enum class Kind : std::uint8_t {
-    generate,         ///< a node's generation thread goes on
-    task_ends,        ///< of worker `number`
-    kernel_launched,  ///< of kernel record `number`
-    kernel_noticed,   ///< likewise
-    manager_looks,    ///< of device `number`, by itself after a pause
-    lane_is_free,     ///< of lane `number`: the next copy
-    copy_ends,        ///< of copy record `number`
-    flow_ends,        ///< of those with first resource `number`, as foreseen
-    ask_arrives,      ///< of message record `number`, at the one who will send the version
-    ask_seen,         ///< likewise, by its progress thread
-    offer_arrives,    ///< of message record `number`, at the one who has asked
-    offer_seen,       ///< likewise
-    grant_arrives,    ///< of message record `number`, at the one who sends the version
-    grant_seen,       ///< likewise, by its progress thread
-    message_starts,   ///< of message record `number`, behind its sender's progress thread
+    generate,         ///< a node's generation thread continues
+    task_ends,        ///< on worker `number`
+    kernel_launched,  ///< kernel record `number`
+    kernel_noticed,   ///< kernel record `number`
+    manager_looks,    ///< device `number`, by itself after a pause
+    lane_is_free,     ///< lane `number`: the next copy
+    copy_ends,        ///< copy record `number`
+    flow_ends,        ///< predicted end of a flow with first resource `number`
+    ask_arrives,      ///< message record `number`, at the version's sender
+    ask_seen,         ///< by its progress thread
+    offer_arrives,    ///< message record `number`, at the receiver
+    offer_seen,       ///< by its progress thread
+    grant_arrives,    ///< message record `number`, at the version's sender
+    grant_seen,       ///< by its progress thread
+    message_starts,   ///< message record `number`, after its sender's progress thread
     message_arrives,  ///< at the receiver
     message_seen,     ///< by its progress thread
-    progress_looks,   ///< which it does by itself after a pause
+    progress_looks,   ///< by itself after a pause
   };
   Kind kind = Kind::generate;
   NodeId node;
   std::int32_t number = 0;
 };
 
-/// What happens on its way from one node to another, or on one alone, with a number that events
-/// name.
+/// Records of ongoing transfers, by a number that events refer to.
 template <class Record>
 class Records {
  public:
@@ -82,7 +81,7 @@ class Records {
   std::vector<std::int32_t> free_;
 };
 
-/// Of a node's number, or any other: its upper bits are the best mixed.
+/// Hash of a small number; the upper bits are mixed best.
 struct NodeHash {
   std::size_t operator()(std::int32_t node) const {
     return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(node)) * 0x9E3779B97F4A7C15U) >>
@@ -90,7 +89,7 @@ struct NodeHash {
   }
 };
 
-/// A version on its way, from its grant on.
+/// A version in transfer, from its grant on.
 struct SimulatedMessage {
   protocol::GrantAction grant;
   NodeId to;
@@ -98,10 +97,10 @@ struct SimulatedMessage {
   std::uint64_t bytes = 0;
   std::int64_t granted_ns = 0;
   std::int64_t grant_seen_ns = 0;  ///< by the sender
-  std::int64_t begin_ns = 0;       ///< since then it could be (message_begins())
+  std::int64_t begin_ns = 0;       ///< time from which it was possible (message_begins())
   std::int64_t posted_ns = 0;
   std::int64_t start_ns = 0;
-  std::int32_t next = -1;  ///< of those that leave for the same node
+  std::int32_t next = -1;  ///< next message to the same node
   SimulatedMemory::Reach read_from = SimulatedMemory::Reach::device;
 };
 
@@ -109,20 +108,19 @@ struct SimulatedCopy {
   protocol::CopyAction action;
   std::int64_t posted_ns = 0;
   std::int64_t start_ns = 0;
-  bool is_transfer = false;  ///< between a device's block and the host's copy of it
-  std::size_t acquired = 0;  ///< of its ends
+  bool is_transfer = false;  ///< between a device's block and its host copy
+  std::size_t acquired = 0;  ///< number of acquired ends
 };
 
-/// One way of a device's copies, one after the other, the most urgent of those that wait first, as
-/// the copy thread has them. Transfers go before all of them, likewise the most urgent first: tasks
-/// wait for them that have been chosen already.
+/// Copies of a device in one direction, serial, by priority, as in the copy thread. Transfers
+/// precede all copies, by priority: chosen tasks wait for them.
 struct CopyLane {
   std::vector<std::int32_t> waiting;    ///< copy records, a heap
-  std::deque<std::int32_t> acquired;    ///< likewise, whose ends are there; go next
-  std::int32_t acquiring = 0;           ///< on their way from the one to the other
-  std::vector<std::int32_t> transfers;  ///< likewise
+  std::deque<std::int32_t> acquired;    ///< copy records with acquired ends; next
+  std::int32_t acquiring = 0;           ///< number between the two
+  std::vector<std::int32_t> transfers;  ///< copy records
   std::int64_t free_ns = 0;
-  bool is_awaited = false;  ///< there will be a lane_is_free
+  bool is_awaited = false;  ///< a lane_is_free is scheduled
 };
 
 struct SimulatedKernel {
@@ -132,16 +130,16 @@ struct SimulatedKernel {
   std::int64_t start_ns = 0;
 };
 
-/// What a progress thread is to do.
+/// Work of a progress thread.
 struct ProgressRequest {
-  Event event;                             ///< that follows
+  Event event;                             ///< follows
   double seconds = 0;                      ///< of the thread
-  double reading_s = 0;                    ///< after that, of a neighbour's memory
+  double reading_s = 0;                    ///< afterwards, for a neighbour's memory
   std::int64_t later_ns = 0;               ///< from its end to the event
-  std::optional<std::int64_t> known_ns{};  ///< when the event is, whatever the thread makes of it
+  std::optional<std::int64_t> known_ns{};  ///< the event's time, if independent of the thread
 };
 
-/// Whose a flow is.
+/// User of a flow.
 struct FlowUser {
   enum class Kind : std::uint8_t { kernel, message };
   Kind kind = Kind::kernel;
@@ -152,7 +150,7 @@ struct FlowUser {
 struct SimulatedNode;
 class ReaderWalk;
 
-/// What all nodes share: time, what is going to happen, and links.
+/// Shared by all nodes: time, events and links.
 struct SimulatedWorld {
   const SimulatedMachine& machine;
   SimulatedJob& job;
@@ -172,7 +170,7 @@ struct SimulatedWorld {
   [[nodiscard]] const TaskKind& kind_of(const protocol::Task& task) const {
     return job.kinds()[task.work.parameters[0]];
   }
-  /// Of what its kind takes.
+  /// A task's time relative to its kind's.
   [[nodiscard]] double share_of(const protocol::Task& task, NodeId node) const {
     const TaskKindId kind{static_cast<std::int32_t>(task.work.parameters[0])};
     return job.share(kind, node, static_cast<std::int64_t>(task.order));
@@ -180,11 +178,11 @@ struct SimulatedWorld {
   void begin_flow(const FlowUser& user, double amount, ResourceId first, ResourceId second);
   void end_flow(FlowId flow);
   void push_foreseen();
-  /// What these events will need, into the caches.
+  /// Prefetches the records of these events.
   void fetch_ahead(std::span<const EventQueue<Event>::Entry> soon);
 };
 
-/// A node of the protocol, and the threads and devices around it.
+/// A node: the protocol with its threads and devices.
 struct SimulatedNode final : WalkSink {
   SimulatedNode(SimulatedWorld& world, NodeId id);
 
@@ -211,19 +209,19 @@ struct SimulatedNode final : WalkSink {
   void message_starts(std::int32_t number);
   void message_sent(std::int32_t number);
   void message_seen(std::int32_t number);
-  /// For the progress thread from outside: done when it looks.
+  /// Work from another node: done at the next poll of the progress thread.
   void arrives(const ProgressRequest& request);
   void progress_looks();
   [[nodiscard]] bool is_over() const { return is_drained_; }
   [[nodiscard]] std::string blockage() const { return protocol_.blockage().text; }
   void abandon() { protocol_.abandon(); }
   [[nodiscard]] std::int64_t evictions() const { return memory_ ? memory_->evictions() : 0; }
-  /// After the last event: generation and messages had nothing to do any more.
+  /// After the last event: ends the waits of generation and progress threads.
   void end_waits(std::int64_t time_ns);
   [[nodiscard]] SimulationTrace& trace() { return trace_; }
-  /// Into the caches: what the event names, in that many steps from one thing to the next.
+  /// Prefetches the records that the event names, by round.
   void fetch_named(const Event& event, int round) const;
-  /// The lists of readers that the event will walk, once fetch_named() has done its rounds.
+  /// Adds the lists of readers that the event will walk, after the rounds of fetch_named().
   void add_readers(const Event& event, ReaderWalk& walk) const;
 
   SimulatedNodeTotals totals;
@@ -232,17 +230,17 @@ struct SimulatedNode final : WalkSink {
 
  private:
   struct Worker {
-    protocol::Task* task = nullptr;  ///< that it runs whole, or
+    protocol::Task* task = nullptr;  ///< undivided, or
     FineWork fine;
     std::int64_t start_ns = 0;
-    std::int64_t end_ns = 0;  ///< of its last task
+    std::int64_t end_ns = 0;  ///< end of its last task
     std::int64_t free_ns = 0;
-    std::int64_t begun = 0;             ///< tasks so far
-    std::int64_t stepped_aside_ns = 0;  ///< last, for the threads that share its core
+    std::int64_t begun = 0;             ///< tasks begun so far
+    std::int64_t stepped_aside_ns = 0;  ///< time of its last yield
   };
   struct DeviceStream {
     std::deque<std::int32_t> kernels;  ///< launched; the first one runs
-    std::int32_t given = 0;            ///< these, and those about to be
+    std::int32_t given = 0;            ///< launched or about to be
   };
   struct Device {
     std::vector<DeviceStream> streams;
@@ -251,14 +249,14 @@ struct SimulatedNode final : WalkSink {
     std::int32_t running = 0;
     std::int64_t busy_since_ns = 0;
     WaitingTasks tasks;             ///< only where its tiles come and go
-    bool is_going_to_look = false;  ///< there will be a manager_looks
+    bool is_going_to_look = false;  ///< a manager_looks is scheduled
   };
-  /// For blocks that a device, or the host, is to have.
+  /// Waits for blocks on a device or the host.
   struct Wait {
     enum class Kind : std::uint8_t { lent, kernel, copy };
     Kind kind = Kind::lent;
     protocol::Task* task = nullptr;
-    std::int32_t copy = 0;  ///< record
+    std::int32_t copy = 0;  ///< copy record
   };
   struct CopyEnds {
     struct End {
@@ -269,22 +267,22 @@ struct SimulatedNode final : WalkSink {
     std::size_t count = 0;
   };
 
-  /// Of a task's or kernel's end.
+  /// The task of a task_ends or kernel event.
   [[nodiscard]] const protocol::Task* ending_task(const Event& event) const;
   void add_matrices();
-  /// What a job needs here, known before it begins.
+  /// A job's needs on this node, known before it begins.
   struct Needs {
-    std::vector<std::int32_t> blocks;  ///< of its pools at least, by place
+    std::vector<std::int32_t> blocks;  ///< minimum of its pools, by place
     std::uint64_t largest_tile_bytes = 0;
     bool has_temporaries = false;
-    std::unique_ptr<MemoryNeeds> memory;  ///< null: memory is as large as can be
-    bool fit = true;                      ///< all of them into the devices' memory
+    std::unique_ptr<MemoryNeeds> memory;  ///< null: unlimited memory
+    bool fit = true;                      ///< into the devices' memory
   };
   [[nodiscard]] Needs plan();
   [[nodiscard]] std::int32_t extra_blocks(PlaceId place, const Needs& needs) const;
   void compare_with_memory(Needs& needs) const;
   void begin_memory(const Needs& needs);
-  /// Of a device's block, or the host's.
+  /// Place of a block.
   [[nodiscard]] PlaceId place_of(protocol::BlockRef block) const {
     const std::int32_t places = world_.machine.devices + 1;
     return PlaceId{block.pool >= job_pool_base ? block.pool - job_pool_base : block.pool % places};
@@ -349,34 +347,34 @@ struct SimulatedNode final : WalkSink {
   std::unique_ptr<NodeWalk> walk_;
   bool walk_ended_ = false;
   bool is_generating_ = false;
-  std::int32_t budget_ = 0;  ///< items of this turn of the generation thread
+  std::int32_t budget_ = 0;  ///< items left in this turn of the generation thread
   std::int32_t appended_ = 0;
-  std::int32_t turn_ = 1;                           ///< items of the next one
-  std::int64_t generation_free_ns_ = 0;             ///< end of the last one
+  std::int32_t turn_ = 1;                           ///< items of the next turn
+  std::int64_t generation_free_ns_ = 0;             ///< end of the last turn
   std::vector<std::unique_ptr<ReadyQueue>> ready_;  ///< by place
   std::vector<Worker> workers_;
-  /// By worker: tasks that only it runs; empty where there are none.
+  /// By worker: tasks bound to it; empty if none are.
   std::vector<std::unique_ptr<ReadyQueue>> own_ready_;
-  std::vector<std::int32_t> idle_;  ///< workers; the last one is the next, or any (draw_idle())
+  std::vector<std::int32_t> idle_;  ///< workers; taken from the back, or at random (draw_idle())
   std::int64_t drawn_workers_ = 0;
   std::int64_t drawn_wakings_ = 0;
-  std::optional<FineScheduler> fine_;  ///< from the first divided task on
+  std::optional<FineScheduler> fine_;  ///< once a task was divided
   std::vector<Device> devices_;
-  std::vector<CopyLane> lanes_;  ///< of each device: to it, from host and devices; to the host
+  std::vector<CopyLane> lanes_;  ///< two per device: to it, and to the host
   Records<SimulatedKernel> kernels_;
   Records<SimulatedCopy> copies_;
   std::unique_ptr<SimulatedMemory> memory_;    ///< null: blocks stay on their devices
   std::unique_ptr<SimulatedLending> lending_;  ///< null: tasks run where their tiles live
   Records<Wait> waits_;
-  std::vector<std::int32_t> unreached_sends_;  ///< message records, whose block is on its way
+  std::vector<std::int32_t> unreached_sends_;  ///< message records whose block is in transfer
   std::vector<std::int32_t> unreached_receives_;
-  bool device_has_more_ = false;              ///< ready tasks than when workers last looked
-  std::int64_t progress_free_ns_ = 0;         ///< end of what it has to do
-  std::int64_t reading_free_ns_ = 0;          ///< likewise of what it reads beside workers
-  std::int64_t reading_on_cores_ns_ = 0;      ///< of that, what no worker has given it yet
-  std::vector<ProgressRequest> to_progress_;  ///< until it looks
-  std::optional<std::int64_t> next_look_ns_;  ///< there will be a progress_looks
-  /// Of the messages to another node that have started, the last one; the first is on its way.
+  bool device_has_more_ = false;          ///< more ready tasks since workers last looked
+  std::int64_t progress_free_ns_ = 0;     ///< end of its queued work
+  std::int64_t reading_free_ns_ = 0;      ///< end of its queued reads beside workers
+  std::int64_t reading_on_cores_ns_ = 0;  ///< of these reads, time that no worker has yielded yet
+  std::vector<ProgressRequest> to_progress_;  ///< until it polls
+  std::optional<std::int64_t> next_look_ns_;  ///< a progress_looks is scheduled
+  /// The last started message to each node; the first is in transfer.
   FlatMap<std::int32_t, std::int32_t, NodeHash> leaving_;
   SimulationTrace trace_;
 };

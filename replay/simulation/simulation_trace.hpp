@@ -13,8 +13,8 @@
 
 namespace heddle::replay {
 
-/// What one simulated node records, as the recorder of a real one would: rows for the same threads
-/// with the same records. Times count from the beginning of the simulation.
+/// Records of a simulated node, with the same rows and kinds as a real recorder's. Times count from
+/// the start of the simulation.
 class SimulationTrace {
  public:
   SimulationTrace(NodeId node, const SimulatedMachine& machine, bool enabled);
@@ -22,16 +22,16 @@ class SimulationTrace {
   void describe(std::int32_t matrix, const SimulatedMatrixSpec& spec);
   void worker_ran(std::int32_t worker, const protocol::Task& task, const TaskKind& kind,
                   std::int64_t start_ns, std::int64_t end_ns);
-  /// A fine task; before divided(), which says what they are of, from when it was divided.
+  /// A fine task; call it before divided(), which assigns them to the divided task.
   void worker_ran_fine(std::int32_t worker, const FineWork& work, std::int64_t start_ns,
                        std::int64_t end_ns);
   void divided(const protocol::Task& task, const TaskKind& kind, std::int64_t start_ns,
                std::int64_t end_ns);
-  /// Tasks that workers may begin, when one of them has ended its own.
+  /// Ready tasks of the host when a worker has ended its task.
   void ready(std::int32_t worker, std::size_t count, std::int64_t time_ns);
-  /// Tasks of a device that are ready, when it was given another one.
+  /// Ready tasks of a device when it was given one.
   void device_ready(std::int32_t device, std::size_t count, std::int64_t time_ns);
-  /// Without a task; before the next one that it runs.
+  /// Idle time before the next task that it runs.
   void worker_waited(std::int32_t worker, std::int64_t start_ns, std::int64_t end_ns);
   /// `stream`: from 0 on.
   void device_ran(std::int32_t device, std::int32_t stream, const protocol::Task& task,
@@ -42,12 +42,12 @@ class SimulationTrace {
             std::int64_t start_ns, std::int64_t end_ns);
   void received(const protocol::GrantAction& grant, std::uint64_t bytes, std::int64_t posted_ns,
                 std::int64_t start_ns, std::int64_t end_ns);
-  /// Generation was with a job at that item.
+  /// Generation of a job reached that item.
   void generated(std::int32_t job, std::uint64_t order, std::int64_t time_ns);
-  /// Generation, or the one that serves messages, had nothing to do.
+  /// Waits of the generation and the progress thread.
   void generation_waited(trace::WaitCause cause, std::int64_t start_ns, std::int64_t end_ns);
   void progress_waited(std::int64_t start_ns, std::int64_t end_ns);
-  /// All of it; nothing is left.
+  /// Returns all records and clears them.
   [[nodiscard]] trace::NodeTrace take();
 
  private:
@@ -66,7 +66,7 @@ class SimulationTrace {
   std::size_t generation_ = 0;
   std::size_t first_device_ = 0;
   std::size_t copy_ = 0;
-  std::size_t progress_ = 0;  ///< 0: a node alone has none
+  std::size_t progress_ = 0;  ///< 0: a single node has none
   std::size_t divided_ = 0;   ///< 0: no task was divided
   trace::NodeTrace trace_;
   std::unordered_map<std::string, trace::NameId> names_;

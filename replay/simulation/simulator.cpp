@@ -49,7 +49,7 @@ class Simulation {
   Simulation& operator=(const Simulation&) = delete;
   ~Simulation() {
     for (const auto& node : world_.nodes) {
-      if (!node->is_over()) node->abandon();  // an error is on its way
+      if (!node->is_over()) node->abandon();  // an error is being thrown
     }
   }
 
@@ -115,7 +115,7 @@ class Simulation {
       case Event::Kind::message_starts:
         return node.message_starts(event.number);
       case Event::Kind::message_arrives: {
-        // A neighbour's memory is read by the progress thread itself.
+        // The progress thread reads a neighbour's memory itself.
         const SimulatedMessage& message = world_.messages.at(event.number);
         const bool reads = world_.machine.are_neighbours(message.grant.from, event.node);
         const double seconds =
@@ -134,7 +134,7 @@ class Simulation {
     }
   }
 
-  /// Through the progress thread of the event's node.
+  /// Passes an event through the progress thread of its node.
   void pass(const Event& event, Event::Kind next, double seconds,
             std::optional<std::int64_t> known_ns = {}) {
     ProgressRequest request{{next, event.node, event.number}, world_.machine.message_s, seconds};

@@ -5,7 +5,7 @@
 namespace heddle::replay {
 namespace {
 
-/// What one node's walk tells.
+/// Records the tasks of one node's walk.
 class Listener final : public WalkSink {
  public:
   explicit Listener(protocol::PlannedGraph& graph) : graph_(graph) {}
@@ -17,14 +17,14 @@ class Listener final : public WalkSink {
   void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
                 std::int32_t /*priority*/) override {}
   void release(const protocol::Access& /*access*/) override {}
-  /// Once nothing is kept the walk may end.
+  /// Once tasks are dropped the walk may end.
   [[nodiscard]] bool has_room() const override { return graph_.is_complete(); }
 
  private:
   protocol::PlannedGraph& graph_;
 };
 
-/// Hears of tasks and keeps nothing.
+/// Receives tasks and drops them.
 class Audience final : public WalkSink {
  public:
   void append(TaskKindId /*kind*/, std::int32_t /*priority*/,

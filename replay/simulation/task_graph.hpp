@@ -10,11 +10,10 @@
 
 namespace heddle::replay {
 
-/// The planned graph of a simulated job, which knows what its tasks take.
+/// The planned graph of a simulated job with the times of its tasks.
 class TaskGraph {
  public:
-  /// Walks the program on all nodes; not to the end of a job with more tasks than `tasks_max`, of
-  /// which nothing is kept.
+  /// Walks the program on all nodes. A job with more than `tasks_max` tasks is not recorded.
   TaskGraph(SimulatedJob& job, std::int32_t nodes, std::int64_t tasks_max);
 
   [[nodiscard]] bool is_complete() const { return graph_.is_complete(); }
@@ -34,8 +33,7 @@ class TaskGraph {
   protocol::PlannedGraph graph_;
 };
 
-/// Walks the program on all nodes, so that its kinds are known; which a complete TaskGraph does,
-/// too.
+/// Walks the program on all nodes, so that all kinds are known; a complete TaskGraph has done so.
 void meet_all_kinds(SimulatedJob& job, std::int32_t nodes);
 
 }  // namespace heddle::replay
