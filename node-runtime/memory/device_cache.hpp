@@ -87,6 +87,8 @@ class DeviceCache {
   [[nodiscard]] std::size_t largest_block_bytes() const;
   /// Bytes that frames can have.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  /// There is room for all blocks at the same time.
+  [[nodiscard]] bool holds_all() const { return block_bytes() <= bytes(); }
   /// When host memory is made good for copies: at once, or before the first transfer that needs it
   /// (prepare).
   enum class Locking : std::uint8_t { now, later };

@@ -71,9 +71,8 @@ class TileStore {
   /// Most pools that may exist at one time.
   static constexpr std::size_t pools_max = 4096;
 
-  /// Host memory behind what devices' memories hold: for what does not fit, and for pools with
-  /// tiles that the host uses (host_view) from when it does; or for all of it from the beginning,
-  /// which then need not be made while tasks wait for it.
+  /// Host memory behind what devices' memories hold. as_needed: for what does not fit. all: for all
+  /// of it from the beginning, so that no task on the host (host_view) waits for memory.
   enum class Backings : std::uint8_t { as_needed, all };
 
   /// `devices[d]` is place d + 1. The store outlives no device. At most `host_bytes_max` of host

@@ -74,7 +74,6 @@ TEST_F(ProductPrograms, leave_the_same_history_in_every_tile_on_every_grid) {
 TEST_F(ProductPrograms, run_on_simulated_nodes_as_the_sequential_program_would_under_every_seed) {
   std::set<std::string_view> divided;
   std::int64_t lent = 0;
-  std::int64_t visits = 0;
   const auto all = seeds(3000);
   for (const std::uint64_t seed : all) {
     const ProgramCase c = single(seed);
@@ -82,7 +81,6 @@ TEST_F(ProductPrograms, run_on_simulated_nodes_as_the_sequential_program_would_u
     ASSERT_TRUE(outcome.ok) << outcome.failure << where(c, seed);
     divided.insert(outcome.kernels_divided.begin(), outcome.kernels_divided.end());
     lent += outcome.lent;
-    visits += outcome.visits;
   }
   if (std::ssize(all) < 3000) return;  // what follows needs luck
   EXPECT_EQ(divided,
@@ -90,7 +88,6 @@ TEST_F(ProductPrograms, run_on_simulated_nodes_as_the_sequential_program_would_u
                                         "unmqr", "unmqr_back", "tsmqr", "tsmqr_back", "ttmqr",
                                         "ttmqr_back", "copy_rows", "copy_triangle"}));
   EXPECT_GT(lent, 100);
-  EXPECT_GT(visits, 100);
 }
 
 TEST_F(ProductPrograms, advance_with_pools_of_the_planned_minimum) {
