@@ -105,7 +105,7 @@ struct ThreadReport {
 ///
 /// Jobs and failures are in jobs.cpp, events and generation in engine.cpp.
 /// The threads' loops are in cpu_worker.cpp, generation.cpp, device_manager.cpp, copy_thread.cpp
-/// and transport/mpi_progress.cpp.
+/// and threads/mpi_progress.cpp.
 class Engine {
  public:
   Engine(const EngineOptions& options, TileStore& store, trace::Recorder& recorder);
