@@ -19,7 +19,6 @@
 #include "algorithms/solve/products.hpp"
 #include "algorithms/solve/triangular.hpp"
 #include "algorithms/walk/job.hpp"
-#include "algorithms/walk/priority.hpp"
 #include "algorithms/walk/tile_walk.hpp"
 #include "base/error.hpp"
 #include "config/config.hpp"

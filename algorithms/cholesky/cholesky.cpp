@@ -7,7 +7,6 @@
 
 #include "algorithms/cholesky/column_groups.hpp"
 #include "algorithms/walk/job.hpp"
-#include "algorithms/walk/priority.hpp"
 #include "algorithms/walk/tile_walk.hpp"
 #include "base/require.hpp"
 #include "kernels/kernels.hpp"

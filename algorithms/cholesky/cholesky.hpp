@@ -9,20 +9,20 @@
 namespace heddle {
 
 /// Factorizes the symmetric positive definite `a` (Storage::lower, square) in place: the lower
-/// triangle becomes L with A = L L^T. Strictly upper parts of diagonal tiles must be zero and stay
-/// so.
+/// triangle becomes L with A = L L^T. What stands above the diagonal in diagonal tiles is neither
+/// read nor written.
 ///
 /// The heterogeneous tile algorithm of 001 section 3.1. The job's result is `numerical_failure`
 /// with LAPACK's info when a leading minor is not positive definite; the matrix is then undefined.
-/// On GPUs the panel's triangular solves become products with inverse blocks
-/// (kernels/kernels.hpp); they are a temporary matrix then, so calls come in the same order on all
-/// nodes.
+/// On GPUs products with inverse blocks (kernels/kernels.hpp) replace the panel's triangular
+/// solves; the blocks are a temporary matrix, so all nodes make their calls in the same order.
+/// Throws Error(usage) for a matrix of another shape or storage.
 [[nodiscard]] JobSpec cholesky(const Matrix<double>& a);
 
-/// The same with or without inverse blocks: those of the remainders (TileLayout), which devices
-/// factorize, go to `inverses`. Where the devices of a node do not hold its part of the matrix,
-/// priorities follow from how much of it they do: `device_memory` bytes of each, which a matrix
-/// without a node does not know (0: all of it).
+/// The same with given `inverses` for the inverse blocks of the remainders (TileLayout), which
+/// devices factorize, or without inverse blocks. Where a node's part of the matrix does not fit
+/// into its devices, priorities follow from `device_memory`, the bytes of each device (0: it fits).
+/// The default is that of the matrix's node; a matrix without a node has no default.
 [[nodiscard]] JobSpec cholesky(const Matrix<double>& a,
                                const std::optional<Matrix<double>>& inverses,
                                std::optional<std::uint64_t> device_memory = std::nullopt);
@@ -33,7 +33,7 @@ namespace heddle {
 /// `r` -= L L^T, lower part, with the factor `l`; both alike in layout. For the residual A - L L^T.
 [[nodiscard]] JobSpec subtract_product(const Matrix<double>& r, const Matrix<double>& l);
 
-/// n^3 / 3 and its lower terms' place: the standard count.
+/// n^3 / 3: lower-order terms are left out, as is usual.
 [[nodiscard]] inline double cholesky_flops(double n) {
   return n * n * n / 3;
 }

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "algorithms/walk/job.hpp"
 #include "algorithms/walk/own_part.hpp"
-#include "algorithms/walk/priority.hpp"
 
 namespace heddle {
 namespace {

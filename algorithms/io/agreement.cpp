@@ -13,7 +13,7 @@ namespace heddle {
 
 namespace {
 
-constexpr double nobody = std::numeric_limits<double>::infinity();
+constexpr double no_node = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -68,11 +68,11 @@ void visit_together(Matrix<double> matrix, const Matrix<double>::Visitor& visit,
 void agree(Node& node, const std::optional<Error>& mine, std::vector<double> order) {
   order.push_back(node.rank());
   bool leads = mine.has_value();
-  double winner = nobody;
+  double winner = no_node;
   for (const double key : order) {
     require(!std::isnan(key), "agree: a key of the order is not a number");
-    winner = reduce(node, leads ? key : nobody, Reduction::minimum);
-    if (winner == nobody) return;
+    winner = reduce(node, leads ? key : no_node, Reduction::minimum);
+    if (winner == no_node) return;
     leads = leads && key == winner;
   }
   const double code = reduce(node, leads ? static_cast<double>(mine->code()) : 0, Reduction::sum);

@@ -37,7 +37,7 @@ std::int64_t cpu_tile(std::int64_t columns, std::int64_t workers,
   const std::int64_t ruled =
       std::max<std::int64_t>(48, std::min<std::int64_t>(192, columns / workers) / 48 * 48);
   const std::int64_t most = cut ? cut->width : ruled;
-  // Of equal width as far as can be: a narrow last column would be all panel.
+  // Columns of equal width: a narrow last column would be all panel.
   const std::int64_t count = quotient_up(columns, most);
   return quotient_up(quotient_up(columns, count), 24) * 24;
 }
@@ -60,10 +60,10 @@ constexpr std::int64_t gpu_inner = 512;
 
 /// Times of kernels on tall tiles of those widths on CPUs where none were measured; how they
 /// compare is what counts. An operation takes longer in narrow tiles, and where V is large for the
-/// caches; those of geqrt take twice as long. With tall_tile_top() fitted to 93 cuts of 1000 to
-/// 8000 columns on 2 to 28 workers: the model is within 5 % (root of the mean square), and of the
-/// cuts that were measured the one it takes for the best takes 1.8 % more than the best, at most 11
-/// (bench/results/2026-11-26-32-cores.md).
+/// caches; operations of geqrt take twice as long. With tall_tile_top() fitted to 93 cuts of 1000
+/// to 8000 columns on 2 to 28 workers: the model is within 5 % (root of the mean square), and of
+/// the cuts that were measured the one it takes for the best takes 1.8 % more than the best, at
+/// most 11 (bench/results/2026-11-26-32-cores.md).
 KernelTimes usual_times(std::span<const std::int64_t> widths) {
   constexpr std::array<std::int64_t, 5> heights{256, 512, 1024, 1536, tall_tile_rows_most};
   KernelTimes times;
@@ -145,7 +145,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
     cut.distribution.grid_columns = 1;
   }
   const std::int64_t nodes = cut.distribution.grid_rows;
-  // Of a node on average: nodes may have different numbers, and must come to the same choice.
+  // The average of all nodes, so that nodes with different numbers of workers choose alike.
   const std::int64_t of_node = std::max(1, facts.cpu_workers_of_all / facts.nodes);
   const std::int64_t workers = of_node * cut.distribution.grid_columns;
 

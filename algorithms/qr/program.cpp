@@ -1,12 +1,12 @@
 #include "algorithms/qr/program.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "algorithms/qr/steps.hpp"
+#include "algorithms/walk/job.hpp"
 #include "algorithms/walk/own_part.hpp"
-#include "algorithms/walk/priority.hpp"
 #include "base/assert.hpp"
 #include "kernels/kernels.hpp"
 
@@ -302,47 +302,32 @@ Program walk(TaskStream& tasks, QrMatrix q, QrOperand x, Work work) {
   }
 }
 
-Parts::Parts(QrMatrix q, QrOperand x, Work work)
-    : q_(std::move(q)), x_(std::move(x)), work_(work) {}
-
-TilePart Parts::operator()(protocol::TileId tile, Version version) const {
+TilePart part_of(const QrMatrix& q, const QrOperand& x, Work work, protocol::TileId tile,
+                 Version version) {
+  const TileLayout& l = q.a.layout();
+  const auto row = [&](const Matrix<double>& m) { return tile.index % m.layout().tile_rows(); };
   const auto column = [&](const Matrix<double>& m) {
     return TileColumn{tile.index / m.layout().tile_rows()};
   };
-  if (tile.matrix == q_.a.id()) return part_of_v(tile);
-  if (q_.pair_v && tile.matrix == q_.pair_v->id()) {
-    return {TilePart::Shape::upper, 0, q_.a.layout().column_count(column(*q_.pair_v))};
+  if (tile.matrix == q.a.id()) {  // it travels once its column is factored
+    const TileRow i{row(q.a)};
+    const TileColumn c = column(q.a);
+    const bool is_leaf =
+        i == top_of(q, c) || (q.tree == QrTree::binomial && !is_last_and_short(q, i));
+    return is_leaf ? TilePart{TilePart::Shape::lower, first_row_of(q, i, c)} : TilePart{};
   }
-  if (tile.matrix == x_.traveling.id()) {
-    const TileColumn d = column(x_.traveling);
-    const TileRow i{tile.index % x_.traveling.layout().tile_rows() / slots(q_.tree)};
-    return rows_of_panel(panel_of_traveling(i, d, version), d);
+  if (q.pair_v && tile.matrix == q.pair_v->id()) {
+    return {TilePart::Shape::upper, 0, l.column_count(column(*q.pair_v))};
   }
-  return {};
-}
-
-/// A tile of A travels once its column is factored.
-TilePart Parts::part_of_v(protocol::TileId tile) const {
-  const std::int32_t rows = q_.a.layout().tile_rows();
-  const TileColumn c{tile.index / rows};
-  const TileRow i{tile.index % rows};
-  const bool is_leaf =
-      i == top_of(q_, c) || (q_.tree == QrTree::binomial && !is_last_and_short(q_, i));
-  if (!is_leaf) return {};
-  return {TilePart::Shape::lower, first_row_of(q_, i, c)};
-}
-
-/// R of a panel in its own column, whole rows of a panel beside it.
-TilePart Parts::rows_of_panel(TileColumn c, TileColumn d) const {
-  const TileLayout& l = q_.a.layout();
-  const bool triangle = work_ == Work::factorize && c == d;
+  if (tile.matrix != x.traveling.id()) return {};
+  // R of a panel in its own column, whole rows of a panel beside it.
+  const TileColumn d = column(x.traveling);
+  const TileRow i{row(x.traveling) / slots(q.tree)};
+  const TileColumn c{goes_up(work) ? panels_on(q, work, i, d) - version.value()
+                                   : version.value() - 1};
+  const bool triangle = work == Work::factorize && c == d;
   return {triangle ? TilePart::Shape::upper : TilePart::Shape::full, l.offset_in_wide(c),
           l.column_count(c)};
-}
-
-TileColumn Parts::panel_of_traveling(TileRow i, TileColumn d, Version version) const {
-  if (!goes_up(work_)) return TileColumn{version.value() - 1};
-  return TileColumn{panels_on(q_, work_, i, d) - version.value()};
 }
 
 }  // namespace heddle::qr_tree

@@ -19,19 +19,7 @@ enum class Work : std::uint8_t {
 
 /// What other nodes need of a tile (JobSpec::part): reflectors without what is above them,
 /// triangles, and only the rows of a panel.
-class Parts {
- public:
-  Parts(QrMatrix q, QrOperand x, Work work);
-  [[nodiscard]] TilePart operator()(protocol::TileId tile, Version version) const;
-
- private:
-  [[nodiscard]] TilePart part_of_v(protocol::TileId tile) const;
-  [[nodiscard]] TilePart rows_of_panel(TileColumn c, TileColumn d) const;
-  [[nodiscard]] TileColumn panel_of_traveling(TileRow i, TileColumn d, Version version) const;
-
-  QrMatrix q_;
-  QrOperand x_;
-  Work work_;
-};
+[[nodiscard]] TilePart part_of(const QrMatrix& q, const QrOperand& x, Work work,
+                               protocol::TileId tile, Version version);
 
 }  // namespace heddle::qr_tree

@@ -16,7 +16,6 @@
 namespace heddle {
 namespace {
 
-using qr_tree::Parts;
 using qr_tree::Work;
 
 JobSpec qr_job(std::string name, const QrMatrix& q, const QrOperand& x, Work work) {
@@ -26,7 +25,9 @@ JobSpec qr_job(std::string name, const QrMatrix& q, const QrOperand& x, Work wor
     return qr_tree::walk(tasks, q, x, work);
   });
   spec.fine = q.a.layout().fine;
-  spec.part = Parts(q, x, work);
+  spec.part = [q, x, work](protocol::TileId tile, Version version) {
+    return qr_tree::part_of(q, x, work, tile, version);
+  };
   return spec;
 }
 

@@ -56,7 +56,7 @@ struct QrSpecs {
 [[nodiscard]] QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout,
                                const Distribution& distribution);
 
-/// The handles, each from its spec: for whoever has matrices of another kind than a node's.
+/// The handles, each made by `make` from its spec: for matrices that no node makes.
 template <class Make>
 [[nodiscard]] QrMatrix qr_matrix_of(const QrSpecs& specs, const QrLayout& layout,
                                     const Make& make) {
@@ -118,7 +118,7 @@ template <class Make>
 /// above them are not read.
 [[nodiscard]] JobSpec apply_q(const QrMatrix& q, const QrOperand& x);
 
-/// x := Q [top; 0] with an upper triangle `top`, for sides that explicit_q_operand() made and an x
+/// x := Q [top; 0] with an upper triangle `top`, for an operand of explicit_q_operand() with an x
 /// that is zero: with the identity the thin Q, with R what A was. As much work as the
 /// factorization.
 [[nodiscard]] JobSpec apply_q_to_triangle(const QrMatrix& q, const QrOperand& x);

@@ -263,7 +263,7 @@ Comparison compare(Matrix<double> x, const MatrixSource& source) {
           source.rows(), source.columns(), x.rows(), x.columns());
   const std::int64_t n = x.columns();
   const std::vector<Norm> norms = sums_in_range([&](double unit) {
-    // Those of A, then those of the differences.
+    // The sums of A, then those of the differences.
     const auto sums = std::make_shared<Sums<double>>(2 * n);
     together(x.node(), [&] {
       x.for_each_tile(

@@ -57,7 +57,7 @@ struct Comparison {
 /// columns, so the bits do not depend on the grid.
 [[nodiscard]] double log_determinant_of_factor(Matrix<double> l);
 
-/// The residuals of DESIGN section 5, scaled so that rounding alone leaves them below about 10; 0
+/// The residuals of DESIGN section 5, scaled so that rounding errors leave them below about 10; 0
 /// for an empty matrix. No overflow makes them 0.
 /// |A - L L^T| / (n |A| eps), or |A - Q R| with the number of rows for n.
 [[nodiscard]] double scaled_factor_residual(Norm difference, Norm a_norm, double n);

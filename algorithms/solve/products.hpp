@@ -19,8 +19,7 @@ namespace heddle {
 [[nodiscard]] JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double>& a,
                                                   const Matrix<double>& y);
 
-/// The same with tile column `side` of y alone, for an x of this one tile column; y may be `a`
-/// itself.
+/// The same with only tile column `side` of y, for an x of this one tile column; y may be `a`.
 [[nodiscard]] JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double>& a,
                                                   const Matrix<double>& y, TileColumn side);
 

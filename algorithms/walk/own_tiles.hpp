@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "algorithms/walk/own_part.hpp"
-#include "algorithms/walk/tile_range.hpp"
 #include "node-runtime/matrix.hpp"
 
 namespace heddle {

@@ -118,8 +118,8 @@ void TileWalk::broadcast(const Access& tile, std::initializer_list<TileRange> re
   }
   s.sent.push_back(source);
   for (const TileRange* range = readers.begin(); range != readers.end(); ++range) {
-    if (!s.tiles.is_empty(*range))
-      s.announce_to(*range, {readers.begin(), range}, s.sent.size() - 1);
+    if (s.tiles.is_empty(*range)) continue;
+    s.announce_to(*range, {readers.begin(), range}, s.sent.size() - 1);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <type_traits>
 
-#include "algorithms/walk/tile_range.hpp"
+#include "algorithms/walk/own_part.hpp"
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/program.hpp"
 

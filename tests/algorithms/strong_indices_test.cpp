@@ -2,7 +2,6 @@
 #include <type_traits>
 
 #include "algorithms/walk/own_part.hpp"
-#include "algorithms/walk/tile_range.hpp"
 #include "node-runtime/matrix.hpp"
 
 namespace heddle {

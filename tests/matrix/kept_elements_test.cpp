@@ -23,8 +23,9 @@ TEST(KeptElements, keeps_each_wanted_element_in_a_place_of_its_own) {
     for (std::int64_t j = 0; j < 13; ++j) {
       for (std::int64_t i = 0; i < 21; ++i) {
         const auto place = kept.find(GlobalRow{i}, GlobalColumn{j});
-        const bool is_mine = distribution.node(static_cast<std::int32_t>(i / 4),
-                                               static_cast<std::int32_t>(j / 4)) == NodeId{node};
+        const bool is_mine =
+            distribution.node(TileRow{static_cast<std::int32_t>(i / 4)},
+                              WideColumn{static_cast<std::int32_t>(j / 4)}) == NodeId{node};
         ASSERT_EQ(place.has_value(), is_mine);
         if (place) {
           ASSERT_TRUE(places.insert(*place).second);
@@ -45,8 +46,8 @@ TEST(KeptElements, keeps_one_element_of_each_symmetric_pair) {
     KeptElements kept(19, 19, Stored::lower_triangle, wanted);
     std::set<std::size_t> places;
     const auto mine = [&](std::int64_t i, std::int64_t j) {
-      return distribution.node(static_cast<std::int32_t>(i / 4),
-                               static_cast<std::int32_t>(j / 4)) == NodeId{node};
+      return distribution.node(TileRow{static_cast<std::int32_t>(i / 4)},
+                               WideColumn{static_cast<std::int32_t>(j / 4)}) == NodeId{node};
     };
     for (std::int64_t j = 0; j < 19; ++j) {
       for (std::int64_t i = j; i < 19; ++i) {

@@ -1,0 +1,104 @@
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+#include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/reductions/measures.hpp"
+#include "algorithms/solve/products.hpp"
+#include "algorithms/solve/triangular.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+namespace {
+
+struct Results {
+  std::vector<double> factor;  ///< lower triangle, by columns; zero above
+  std::vector<double> solution;
+  double log_determinant = 0;
+  double norm = 0;
+  bool is_untouched = true;  ///< what stood above the diagonal
+};
+
+bool has_bits_of(double a, double b) {
+  return std::isnan(b) ? std::isnan(a) : a == b;
+}
+
+/// Factorizes and solves with `above` in the part of diagonal tiles that is above the diagonal.
+Results run(const TileLayout& cut, double above) {
+  Node node(
+      Config::from_text("runtime: {cpu_workers: 2, devices: {backend: none}}\n", "storage test"));
+  const std::int64_t n = 45;
+  MatrixSpec spec;
+  spec.rows = spec.columns = n;
+  spec.storage = Storage::lower;
+  spec.has_layout = true;
+  spec.layout = cut;
+  Matrix<double> a = node.matrix<double>(spec);
+  a.fill([&](GlobalRow row, GlobalColumn column, TileView block) {
+    for (std::int64_t j = 0; j < block.columns; ++j) {
+      for (std::int64_t i = 0; i < block.rows; ++i) {
+        const std::int64_t below = row.value() + i - column.value() - j;
+        const double value = below == 0 ? 2.0 : 1.0 / static_cast<double>(3 + below * below);
+        block(i, j) = below < 0 ? above : value;
+      }
+    }
+  });
+  Results results;
+  results.norm = static_cast<double>(symmetric_one_norm(a));
+  Matrix<double> x = right_hand_sides(a, 2);
+  x.fill([](std::int64_t i, std::int64_t j) { return static_cast<double>(1 + i * (j + 1)); });
+  node.submit(cholesky(a));
+  node.submit(solve_cholesky(a, x)).wait();
+  results.log_determinant = log_determinant_of_factor(a);
+  results.factor.assign(static_cast<std::size_t>(n * n), 0.0);
+  results.solution.assign(static_cast<std::size_t>(n * 2), 0.0);
+  std::mutex mutex;
+  a.for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
+    const std::lock_guard lock(mutex);
+    for (std::int64_t q = 0; q < tile.columns; ++q) {
+      for (std::int64_t p = 0; p < tile.rows; ++p) {
+        const std::int64_t row = a.layout().row_begin(i) + p;
+        const std::int64_t column = a.layout().column_begin(c) + q;
+        if (row >= column) {
+          results.factor[static_cast<std::size_t>(row + column * n)] = tile(p, q);
+        } else if (!has_bits_of(tile(p, q), above)) {
+          results.is_untouched = false;
+        }
+      }
+    }
+  });
+  x.for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
+    const std::lock_guard lock(mutex);
+    for (std::int64_t q = 0; q < tile.columns; ++q) {
+      for (std::int64_t p = 0; p < tile.rows; ++p) {
+        const std::int64_t row = x.layout().row_begin(i) + p;
+        results.solution[static_cast<std::size_t>(row + (x.layout().column_begin(c) + q) * n)] =
+            tile(p, q);
+      }
+    }
+  });
+  return results;
+}
+
+}  // namespace
+
+TEST(LowerStorage, above_the_diagonal_is_neither_read_nor_written) {
+  for (const TileLayout& cut :
+       {TileLayout{.tile = 10}, TileLayout{.tile = 12, .strip = 6, .small = 3},
+        TileLayout{.tile = 45}, TileLayout{.tile = 16, .fine = 4}}) {
+    SCOPED_TRACE(testing::Message() << "tile " << cut.tile << ", strip " << cut.strip);
+    const Results zero = run(cut, 0);
+    const Results nan = run(cut, std::numeric_limits<double>::quiet_NaN());
+    EXPECT_TRUE(zero.is_untouched);
+    EXPECT_TRUE(nan.is_untouched);
+    EXPECT_EQ(nan.factor, zero.factor);
+    EXPECT_EQ(nan.solution, zero.solution);
+    EXPECT_EQ(nan.log_determinant, zero.log_determinant);
+    EXPECT_EQ(nan.norm, zero.norm);
+    EXPECT_TRUE(std::isfinite(zero.log_determinant));
+  }
+}
+
+}  // namespace heddle
