@@ -46,7 +46,7 @@ class IdTable {
 
   /// `id` >= 0 must be absent.
   Value& emplace(std::int64_t id, Value value) {
-    HEDDLE_CHECK(id >= 0, "{} is no number for a table", id);
+    HEDDLE_CHECK(id >= 0, "id {} is negative", id);
     if (2 * (size_ + 1) > entries_.size()) grow();
     Entry& entry = entries_[place_of(id)];
     HEDDLE_CHECK(entry.id == free_place, "{} is in the table already", id);

@@ -79,7 +79,7 @@ void check_output_path(const std::string& path) {
   if (path.back() == '/' || (exists && S_ISDIR(file.st_mode))) {
     refuse(path, "it is a folder; name a file");
   }
-  if (exists && !S_ISREG(file.st_mode)) refuse(path, "it is there and is not a regular file");
+  if (exists && !S_ISREG(file.st_mode)) refuse(path, "it exists and is not a regular file");
   const std::string target = target_of(path);
   const std::string folder = folder_of(target);
   struct stat status {};

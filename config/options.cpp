@@ -50,7 +50,7 @@ void from_value(T& field, const Value& value) {
   } else if constexpr (std::is_enum_v<T>) {
     const NameList names = names_of(T{});
     const auto found = std::find(names.begin(), names.end(), std::get<std::string>(value));
-    HEDDLE_CHECK(found != names.end(), "{} is no choice", std::get<std::string>(value));
+    HEDDLE_CHECK(found != names.end(), "'{}' is not a choice", std::get<std::string>(value));
     field = static_cast<T>(found - names.begin());
   } else if constexpr (std::is_same_v<T, std::uint64_t>) {
     field = static_cast<std::uint64_t>(std::get<std::int64_t>(value));

@@ -14,7 +14,7 @@ void WaitingTasks::insert(std::vector<Task*>& tasks, Task& task) {
 }
 
 void WaitingTasks::arrive(Task& task) {
-  HEDDLE_CHECK(ahead_ > 0, "tiles came that nobody asked for");
+  HEDDLE_CHECK(ahead_ > 0, "tiles arrived that were not requested");
   --ahead_;
   insert(arrived_, task);
   looks_again_ = true;

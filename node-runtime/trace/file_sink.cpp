@@ -66,10 +66,7 @@ void refuse_what_is_no_file(const std::string& path) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
-  throw Error(ErrorCode::usage,
-              fmt::format("cannot write '{}': the name belongs to something that is no "
-                          "file",
-                          path));
+  throw Error(ErrorCode::usage, fmt::format("cannot write '{}': it is not a regular file", path));
 }
 
 }  // namespace heddle::trace

@@ -106,7 +106,7 @@ void NodeFileWriter::chunk(ChunkType type, std::size_t thread, std::span<const s
 void check_metadata(const std::filesystem::path& path, std::string_view metadata) {
   if (nlohmann::json::accept(metadata)) return;
   throw Error(ErrorCode::usage,
-              fmt::format("cannot write the trace '{}': its metadata is no JSON: '{}'",
+              fmt::format("cannot write the trace '{}': its metadata is not JSON: '{}'",
                           path.string(), metadata.substr(0, 60)));
 }
 

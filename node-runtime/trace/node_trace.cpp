@@ -90,7 +90,7 @@ void check(const NodeTrace& trace, const std::string& source) {
                                               trace.node.value(), trace.node_count));
   }
   if (!nlohmann::json::accept(trace.info.metadata)) {
-    throw Error(ErrorCode::usage, fmt::format("{}: its metadata is no JSON: '{}'", source,
+    throw Error(ErrorCode::usage, fmt::format("{}: its metadata is not JSON: '{}'", source,
                                               trace.info.metadata.substr(0, 60)));
   }
   for (const ThreadRecords& thread : trace.threads) {

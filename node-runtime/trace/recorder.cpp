@@ -173,7 +173,7 @@ void ThreadTrace::release(std::size_t records) {
     if (empty) room_.fetch_add(empty->size, std::memory_order_relaxed);
   }
   HEDDLE_CHECK(records == 0 || (chunk != nullptr && released_ <= chunk->count.load()),
-               "{} records were released, which are not there", records);
+               "{} records released, more than there are", records);
 }
 
 ThreadTrace& Recorder::thread(std::string name, int sort_order) {

@@ -73,7 +73,7 @@ void remove_node_files(const std::filesystem::path& folder, NodeId first) {
     std::error_code error;
     std::filesystem::remove(file, error);
     if (!error) continue;
-    throw Error(ErrorCode::usage, fmt::format("cannot remove '{}', which is of an older run: {}",
+    throw Error(ErrorCode::usage, fmt::format("cannot remove '{}' of an older run: {}",
                                               file.string(), error.message()));
   }
 }

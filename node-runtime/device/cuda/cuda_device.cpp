@@ -361,7 +361,7 @@ DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {
   auto token = unpack<MemoryToken>(handle.token);
   if (token.pid == ::getpid()) {
     throw Error(ErrorCode::communication,
-                fmt::format("{}: it belongs to this very process, which uses its address", what));
+                fmt::format("{}: it belongs to this process, which uses its address", what));
   }
   if (handle.bytes == 0 || token.offset > token.pool_bytes ||
       handle.bytes > token.pool_bytes - token.offset) {
@@ -422,9 +422,8 @@ std::unique_ptr<Event> CudaDevice::open_event(const IpcEventHandle& handle) {
   const std::string what = opening(handle);
   const auto token = unpack<EventToken>(handle.token);
   if (token.pid == ::getpid()) {
-    throw Error(
-        ErrorCode::communication,
-        fmt::format("{}: it belongs to this very process, which uses the event itself", what));
+    throw Error(ErrorCode::communication,
+                fmt::format("{}: it belongs to this process, which uses the event itself", what));
   }
   const CurrentGpu current(gpu_);
   cudaEvent_t event = nullptr;

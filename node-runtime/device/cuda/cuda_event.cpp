@@ -83,7 +83,7 @@ EventState CudaEvent::query() const {
 }
 
 std::int64_t CudaEvent::completed_ns() const {
-  HEDDLE_CHECK(timing_ == EventTiming::on, "an event of {} without timing is asked for its time",
+  HEDDLE_CHECK(timing_ == EventTiming::on, "completed_ns() of an event of {} without timing",
                device_.label());
   return is_opened() ? now_ns() : device_.completed_ns(event_);
 }

@@ -155,7 +155,7 @@ CudaStream::~CudaStream() {
       record_->place());
   if (status == cudaSuccess) record_->deliver(record_->counted());
   HEDDLE_CHECK(record_->is_passed_on() || unwinding,
-               "{} is destroyed and nobody was told of its failure: {}", record_->place(),
+               "{} is destroyed and its failure was not reported: {}", record_->place(),
                record_->failure().value_or(""));
   const CurrentGpu current(device_.gpu());
   // Scratch memory and result words are in use until the stream drains. If it never does, because

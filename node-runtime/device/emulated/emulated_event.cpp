@@ -134,8 +134,8 @@ EventState EmulatedEvent::query() const {
 }
 
 std::int64_t EmulatedEvent::completed_ns() const {
-  HEDDLE_CHECK(timing_ == EventTiming::on,
-               "an event of device {} without timing is asked for its time", device_.info().index);
+  HEDDLE_CHECK(timing_ == EventTiming::on, "completed_ns() of an event of device {} without timing",
+               device_.info().index);
   return words_.slot->completed_ns.load(std::memory_order_relaxed);  // published by `completed`
 }
 

@@ -75,7 +75,7 @@ EmulatedStream::~EmulatedStream() {
                  "synchronize() or abandon() first",
                  place(), unfinished_);
     HEDDLE_CHECK(!failure_ || failure_passed_on_ || interrupted_,
-                 "{} is destroyed and nobody was told of its failure: {}", place(),
+                 "{} is destroyed and its failure was not reported: {}", place(),
                  failure_.value_or(""));
     stop_ = true;
   }

@@ -141,7 +141,7 @@ PeerArena::PeerArena(pid_t pid, int fd, const DeviceUuid& uuid, std::string_view
     : pid_(pid), path_(fmt::format("/proc/{}/fd/{}", pid, fd)) {
   if (pid == ::getpid()) {
     throw Error(ErrorCode::communication,
-                fmt::format("{}: the handle comes from this very process; use the address or the "
+                fmt::format("{}: the handle comes from this process; use the address or the "
                             "event itself",
                             what));
   }
