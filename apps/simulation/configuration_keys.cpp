@@ -19,7 +19,7 @@ constexpr std::string_view size_only = "only the size of a matrix counts";
 constexpr std::string_view factorization_only = "only the factorization is simulated";
 constexpr std::string_view output_only = "it is about what a command writes";
 
-constexpr std::array<ConfigurationKey, 44> keys{
+constexpr std::array<ConfigurationKey, 46> keys{
     {{"problem.factorization", modelled, {}},
      {"problem.matrix.file", neutral, size_only},
      {"problem.matrix.generate", neutral, size_only},

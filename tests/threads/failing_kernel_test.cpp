@@ -82,7 +82,7 @@ JobResult run(const Config& config, const Kernel& kernel) {
   TaskOptions options;
   options.parameters = KernelParameters(rate);
   options.info_base = 100;
-  stream->insert(kernel, options, read_write(m(TileRow{0}, TileColumn{0})));
+  stream.insert(kernel, options, read_write(m(TileRow{0}, TileColumn{0})));
   return stream.end().wait();
 }
 

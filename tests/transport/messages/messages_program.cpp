@@ -243,6 +243,7 @@ void leftovers(std::optional<heddle::Node>& node) {
   Request withdrawn = messages.receive(std::span<double>(room), Scalar::float64, 10, any_source, 4);
   withdrawn.cancel();
   expect(withdrawn.wait().is_cancelled, "a receive is taken back");
+  node->stop();
   node.reset();
   expect(never_taken.done() && never_taken.wait().is_cancelled, "a send ends with the node");
   expect(never_matched.wait().is_cancelled, "a receive ends with the node");
@@ -281,6 +282,7 @@ int run(const std::string& what) {
   if (what == "threads") threads(*node);
   if (what == "leftovers") leftovers(node);
   if (what == "lost_node") lost_node(*node);
+  if (node) node->stop();
   return failures == 0 ? 0 : 1;
 }
 

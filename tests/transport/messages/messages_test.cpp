@@ -38,8 +38,8 @@ TEST(Messages, that_nobody_has_received_end_with_the_node) {
 }
 
 TEST(Messages, fail_by_name_when_their_node_is_lost) {
-  const testing::MpiRun result = testing::run_nodes(
-      2, std::string("-disable-auto-cleanup ") + HEDDLE_MESSAGES_PROGRAM, "lost_node");
+  const testing::MpiRun result =
+      testing::run_nodes(2, "-disable-auto-cleanup " HEDDLE_MESSAGES_PROGRAM, "lost_node");
   EXPECT_NE(result.output.find("node 0 was told: communication"), std::string::npos)
       << result.output;
 }
