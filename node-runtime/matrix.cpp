@@ -62,7 +62,10 @@ MatrixState::~MatrixState() {
 
 Node& Matrix<double>::node() const {
   require(state_->node != nullptr, "matrix {} belongs to no node", id().value());
-  const auto use = state_->link->use(fmt::format("matrix {}", id().value()));
+  // Without a link it is only planned, by the node's own thread.
+  if (state_->link != nullptr) {
+    const auto use = state_->link->use(fmt::format("matrix {}", id().value()));
+  }
   return *state_->node;
 }
 

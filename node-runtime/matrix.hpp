@@ -53,7 +53,7 @@ struct MatrixState {
   ~MatrixState();
 
   Node* node = nullptr;              ///< null: of a simulation
-  std::shared_ptr<EngineLink> link;  ///< likewise
+  std::shared_ptr<EngineLink> link;  ///< null: of a simulation, or only planned
   protocol::MatrixId id;
   MatrixSpec spec;
 };

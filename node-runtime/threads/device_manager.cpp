@@ -129,8 +129,9 @@ class DeviceManager {
     const std::size_t runner =
         static_cast<std::size_t>(engine_.options().cpu_workers + place_.value() - 1);
     if (oldest == nullptr) return engine_.kernel_watch().end(runner);
-    const TileView output = TaskTiles(engine_.store(), *oldest->task)[0];
-    engine_.kernel_watch().begin(runner, kernel_of(*oldest->task), output, oldest->launched_ns);
+    const TileShape output = engine_.store().shape(oldest->task->operands[0].tile);
+    engine_.kernel_watch().begin(runner, kernel_of(*oldest->task), {output.rows, output.columns},
+                                 oldest->launched_ns);
   }
 
   /// FIREs what has finished.

@@ -156,7 +156,8 @@ std::int64_t Engine::run_kernel(const Task& task, std::int32_t worker, const Ker
     return 0;
   }
   const auto runner = static_cast<std::size_t>(worker);
-  kernel_watch_.begin(runner, kernel, arguments.tiles[0], trace::now_ns());
+  const TileView& output = arguments.tiles[0];
+  kernel_watch_.begin(runner, kernel, {output.rows, output.columns}, trace::now_ns());
   std::int64_t info = 0;
   try {
     info = kernel.host(arguments);

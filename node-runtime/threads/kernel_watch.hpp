@@ -22,7 +22,7 @@ class KernelWatch {
   /// `runners`: CPU workers, then devices.
   explicit KernelWatch(std::size_t runners) : runs_(runners), seen_(runners) {}
 
-  void begin(std::size_t runner, const Kernel& kernel, const TileView& output,
+  void begin(std::size_t runner, const Kernel& kernel, const OperandShape& output,
              std::int64_t since_ns) {
     Run& run = runs_[runner];
     run.kernel.store(&kernel, std::memory_order_relaxed);

@@ -11,8 +11,8 @@ constexpr Kernel uncounted{.name = "uncounted"};
 constexpr double rate = 1e9;
 constexpr std::int64_t second = 1'000'000'000;
 
-TileView tile(std::int64_t rows) {
-  return {nullptr, rows, 1, rows};
+OperandShape tile(std::int64_t rows) {
+  return {rows, 1};
 }
 
 }  // namespace
