@@ -70,7 +70,7 @@ struct Kernel {
   /// null: it runs whole. What it computes may differ from `host` in the last bits, but is the same
   /// each time.
   void (*fine)(const KernelCase&, std::int64_t small, FineTasks&) = nullptr;
-  /// Floating-point operations by the usual counts; null: none are counted, it moves data.
+  /// Floating-point operations by the usual counts; null: none are counted.
   double (*flops)(const KernelCase&) = nullptr;
   /// The element of the main output at which a run that returned `info` > 0 failed: the pivot that
   /// a job reports beside `info`. Null: there is none, and the job reports `info` without a pivot.

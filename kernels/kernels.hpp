@@ -2,14 +2,13 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/kernel.hpp"
 
 /// The tile kernels: their parameters, what each one computes, and the one list of them
 /// (HEDDLE_KERNELS), from which come their declarations, those of their CUDA definitions
-/// (kernels/cuda/definitions.hpp), the stubs of a build without CUDA, and `all_kernels`.
-/// kernels/README.md says how to add one.
+/// (kernels/cuda/definitions.hpp), the stubs of a build without CUDA, and the table of those that
+/// machines are measured by. kernels/README.md says how to add one.
 ///
 /// Tiles come in the order of the task's accesses, the main output first. All sizes may be 0;
 /// leading dimensions are at least max(1, rows) and fit an int. Shapes that do not match are
@@ -204,13 +203,8 @@ extern const Kernel ttmqr_panel;
 namespace heddle {
 
 #define HEDDLE_KERNEL_ADDRESS(name) &kernel::name,
-inline constexpr auto all_kernels =
-    std::to_array<const Kernel*>({HEDDLE_KERNELS(HEDDLE_KERNEL_ADDRESS)});
 inline constexpr auto factorization_kernels =
     std::to_array<const Kernel*>({HEDDLE_MEASURED_KERNELS(HEDDLE_KERNEL_ADDRESS)});
 #undef HEDDLE_KERNEL_ADDRESS
-
-/// The kernel of that name; null if heddle has none: for names that were read from a file.
-[[nodiscard]] const Kernel* kernel_named(std::string_view name);
 
 }  // namespace heddle
