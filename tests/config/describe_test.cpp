@@ -91,6 +91,7 @@ TEST(Options, AreExactlyTheDocumentedKeys) {
                                                "runtime.messages.explain",
                                                "runtime.messages.device_memory",
                                                "runtime.watchdog_seconds",
+                                               "runtime.silence_seconds",
                                                "runtime.wait",
                                                "machine",
                                                "logging.level",

@@ -190,7 +190,6 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   messages                   512   1.15 GiB
   copies                      12   1.00 MiB
   run by CPUs                  5   of devices' tasks
-  run by others                3   of devices' tasks, by other devices
   evictions                    3
   peak host memory      1.00 GiB
   peak device memory  512.00 MiB
