@@ -228,9 +228,6 @@ Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_
           "a matrix of {} x {} elements cannot be cut into tiles of {} with strips of {} and small "
           "tiles of {}",
           spec.rows, spec.columns, spec.layout.tile, spec.layout.strip, spec.layout.small);
-  require(spec.distribution.grid_rows * spec.distribution.grid_columns == size(),
-          "a matrix is dealt out to a grid of {} x {} nodes; there are {}",
-          spec.distribution.grid_rows, spec.distribution.grid_columns, size());
   check_tile_count(spec.layout);
   state->node = this;
   Matrix<double> handle(state);

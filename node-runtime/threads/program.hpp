@@ -136,8 +136,8 @@ class TaskStream {
   /// nodes that the task does not concern. Write `co_await tasks.insert(...)`.
   ///
   /// Throws Error(usage) that names job and kernel when there is no access, more than
-  /// protocol::accesses_max, no main output, a tile twice, or a tile of a matrix that the job does
-  /// not list.
+  /// protocol::accesses_max, no main output, a tile twice that the task writes, or a tile of a
+  /// matrix that the job does not list.
   template <class... Accesses>
   requires(std::is_same_v<Accesses, protocol::Access>&&...) Room
       insert(const Kernel& kernel, const TaskOptions& options, const Accesses&... accesses) {

@@ -29,10 +29,16 @@ void TaskStream::check(const Kernel& kernel, std::span<const protocol::Access> a
           job(), kernel.name);
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     const protocol::TileId tile = accesses[i].tile;
+    const NodeId node = accesses[i].home.node;
+    require(engine_ == nullptr || node.value() < engine_->options().node_count,
+            "'{}' inserts '{}' on a tile of node {}; there are {} nodes", job(), kernel.name,
+            node.value(), engine_ == nullptr ? 0 : engine_->options().node_count);
     for (std::size_t j = 0; j < i; ++j) {
-      require(accesses[j].tile != tile,
-              "'{}' inserts '{}' that accesses tile {} of matrix {} twice; one access can read and "
-              "write",
+      const bool both_read = accesses[i].mode == protocol::AccessMode::read &&
+                             accesses[j].mode == protocol::AccessMode::read;
+      require(accesses[j].tile != tile || both_read,
+              "'{}' inserts '{}' that writes tile {} of matrix {} and accesses it twice; one "
+              "access can read and write",
               job(), kernel.name, tile.index, tile.matrix.value());
     }
     require(spec_ == nullptr ||

@@ -77,8 +77,8 @@ const std::map<std::string_view, std::string_view> other_values{
     {"runtime.devices.streams", "1"},  {"runtime.window", "4"},
     {"runtime.placement", "dynamic"},  {"runtime.priorities", "reverse"},
     {"runtime.messages.path", "put"},  {"runtime.messages.explain", "true"},
-    {"runtime.watchdog_seconds", "7"}, {"runtime.wait", "spin"},
-    {"runtime.messages.device_memory", "4kB"}};
+    {"runtime.watchdog_seconds", "7"}, {"runtime.silence_seconds", "9"},
+    {"runtime.wait", "spin"},          {"runtime.messages.device_memory", "4kB"}};
 
 }  // namespace
 

@@ -183,7 +183,10 @@ TEST(WrongMatrices, are_refused) {
   EXPECT_USAGE_ERROR(node.matrix<double>(spec), "cannot be cut into tiles of 4 with strips of 5");
   spec.layout.strip = 0;
   spec.distribution.grid_rows = 2;
-  EXPECT_USAGE_ERROR(node.matrix<double>(spec), "a grid of 2 x 1 nodes; there are 1");
+  const Matrix<double> elsewhere = node.matrix<double>(spec);
+  UserStream stream = node.stream("elsewhere", {elsewhere});
+  EXPECT_USAGE_ERROR(stream.insert(increment, read_write(elsewhere(TileRow{1}, TileColumn{0}))),
+                     "on a tile of node 1; there are 1 nodes");
   EXPECT_USAGE_ERROR(node.wrap(nullptr, 8, {.rows = 8, .columns = 8}), "no memory");
 }
 
