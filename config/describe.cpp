@@ -168,6 +168,7 @@ std::string option_help() {
     }
     if (parent_of(option.path).empty()) text += '\n';
     text += fmt::format("  {:<{}}", option.path, meaning_column - 2);
+    if (option.path.size() + 2 >= meaning_column) text.append("\n").append(meaning_column, ' ');
     append_wrapped(text, meaning_column,
                    fmt::format("{}  [{}]", type_text(option), default_text(option, defaults)));
     const auto append_line = [&](std::string_view line) {
