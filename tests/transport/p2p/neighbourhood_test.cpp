@@ -56,6 +56,7 @@ TEST_F(NeighbourhoodTest, remembers_which_rings_it_cannot_map) {
   neighbours.meet();
   DeviceIntroduction theirs;
   theirs.device.bytes[0] = 7;
+  theirs.ring.handle.bytes = 512;
   neighbours.introduced(peer, bytes_of(theirs));
   const auto& refused = neighbours.of(peer).not_mapped_here;
   ASSERT_EQ(refused.size(), 1U);
