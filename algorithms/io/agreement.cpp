@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <fmt/core.h>
 #include <limits>
+#include <memory>
 #include <mutex>
 
 #include "base/require.hpp"
@@ -42,25 +43,39 @@ std::vector<std::string> gather_texts(Node& node, const std::string& mine) {
   return texts;
 }
 
+namespace {
+
+/// What a node's visits have met. The visits' own: when the node fails, workers may go on while the
+/// caller has left.
+struct FirstError {
+  std::mutex mutex;
+  std::optional<Error> error;  ///< guarded by the mutex
+
+  [[nodiscard]] bool is_there() {
+    const std::lock_guard lock(mutex);
+    return error.has_value();
+  }
+  void keep(const std::exception& other) {
+    const std::lock_guard lock(mutex);
+    if (!error) error = as_error(other);
+  }
+};
+
+}  // namespace
+
 void visit_together(Matrix<double> matrix, const Matrix<double>::Visitor& visit,
                     const std::function<void()>& behind) {
-  std::mutex mutex;  // of the next one
-  std::optional<Error> trouble;
-  const auto has_trouble = [&] {
-    const std::lock_guard lock(mutex);
-    return trouble.has_value();
-  };
   together(matrix.node(), [&] {
-    matrix.for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
-      if (has_trouble()) return;
+    const auto first = std::make_shared<FirstError>();
+    matrix.for_each_tile([first, visit](TileRow i, TileColumn c, TileView tile) {
+      if (first->is_there()) return;
       try {
         visit(i, c, tile);
       } catch (const std::exception& error) {
-        const std::lock_guard lock(mutex);
-        if (!trouble) trouble = as_error(error);
+        first->keep(error);
       }
     });
-    if (trouble) throw Error(*trouble);
+    if (first->error) throw Error(*first->error);
     behind();
   });
 }
