@@ -380,7 +380,7 @@ void Engine::wait_for_turn(JobRecord& job) {
     const Doorbell::Ticket ticket = room_bell_.ticket();
     {
       const std::lock_guard lock(mutex_);
-      if (failure_.has_value()) throw *failure_;
+      if (failure_.has_value()) throw Error(failure_->code(), failure_->what());
       require(!stopping(), "'{}' inserts a task after its node was stopped", job.name);
       if (job.handle->window_is_full()) {
         job.waits_for_window = true;

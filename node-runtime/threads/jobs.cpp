@@ -230,7 +230,7 @@ void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   job->stream->blocking_ = job->external;
   if (!job->external) program = job->spec.program(*job->stream);
   const std::lock_guard lock(mutex_);
-  if (failure_.has_value()) throw *failure_;
+  if (failure_.has_value()) throw Error(failure_->code(), failure_->what());
   require(!stopping(), "job '{}' was started after its node was stopped", job->name);
   job->step.store(JobRecord::Step::started, std::memory_order_release);
   protocol::JobOptions options;
@@ -494,9 +494,12 @@ void Engine::fail_with(int node, const std::string& why, bool elsewhere) {
   fail(Error(ErrorCode::communication, text));
 }
 
+/// A text of its own for each thread: copies of an exception share theirs, and the last one to go
+/// frees it.
 std::optional<Error> Engine::failure() {
   const std::lock_guard lock(mutex_);
-  return failure_;
+  if (!failure_.has_value()) return std::nullopt;
+  return Error(failure_->code(), failure_->what());
 }
 
 /// What made jobs fail that have not ended: a program that threw on some nodes alone leaves the
