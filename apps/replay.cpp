@@ -398,8 +398,8 @@ class RecordedRun final : public PredictionSubject {
       if (machine.nodes < 2) return 0.0;
       const replay::Way& way = machine.way(NodeId{0}, NodeId{1});
       constexpr double messages = 2;  // to node 0 and back
-      // Of the progress threads on both sides. On 64 cores 2 and 4 nodes took 0.1 ms longer around
-      // a job than one node; a wake-up takes 30 to 50 us.
+      // The progress thread of each side wakes once. On 64 cores a job took 0.1 ms longer on 2 and
+      // 4 nodes than on one; a wake-up takes 30 to 50 us.
       constexpr double wakings = 2;
       return messages * (way.latency_s + 2 * machine.message_s) + wakings * machine.wake_s;
     };

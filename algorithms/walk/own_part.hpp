@@ -1,8 +1,9 @@
 #pragma once
 
+#include "layout/layout.hpp"
+
 #include <cstdint>
 
-#include "layout/layout.hpp"
 #include "base/index.hpp"
 
 namespace heddle {

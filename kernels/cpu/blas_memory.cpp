@@ -18,7 +18,7 @@ constexpr std::uint64_t buffer_bytes = 128 * mebibyte;
 /// Buffer, arena, stack.
 constexpr std::uint64_t thread_bytes = buffer_bytes + (64 + 8) * mebibyte;
 
-/// Whether the system gives so many bytes, as OpenBLAS asks for them. They go back at once.
+/// Tries a mapping of `bytes` of the kind that OpenBLAS makes, and unmaps it.
 bool can_map(std::uint64_t bytes) {
   void* const address =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -338,7 +338,7 @@ struct Task : Item {
   Work work;
   std::int32_t priority = 0;
   std::int32_t missing = 0;  ///< missing inputs, blocks and output blocks
-  /// Of the missing inputs: those available elsewhere, to be brought for this task.
+  /// Missing inputs that are available elsewhere and can be copied for this task.
   std::int32_t offered = 0;
   PlaceId place;
   std::uint8_t operand_count = 0;

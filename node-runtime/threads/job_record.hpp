@@ -15,9 +15,9 @@
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/divided_cases.hpp"
 #include "node-runtime/threads/engine_link.hpp"
+#include "node-runtime/threads/messenger.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/trace/record.hpp"
-#include "node-runtime/threads/messenger.hpp"
 
 namespace heddle {
 
@@ -29,9 +29,9 @@ struct JobResult {
   std::int64_t info = 0;
   /// What the kernel left at its Kernel::failing_element; 0 where it has none.
   double pivot = 0;
-  /// Of a failed job: what a kernel, its program or a visit threw, and on which node.
+  /// The text of the exception that failed the job, and the node that threw it.
   std::string error;
-  ErrorCode code = ErrorCode::internal;  ///< and its kind
+  ErrorCode code = ErrorCode::internal;  ///< of that exception
 };
 
 /// Whether `a` is what a job ends with, of two things that happened to it: a failure before a
@@ -43,8 +43,8 @@ struct JobResult {
 /// One submitted job on this node, shared by the engine and the user's handle. Its pools go back
 /// when it ends, or with the record of a job that was never started.
 struct JobRecord {
-  /// What handles have done with it. Each step is taken once, and in this order; `reserved` may be
-  /// left out.
+  /// Job::reserve() and Job::start() each advance it once, in this order; `reserved` may be
+  /// skipped.
   enum class Step : std::uint8_t { planned, reserved, started };
 
   explicit JobRecord(std::shared_ptr<EngineLink> link_in) : link(std::move(link_in)) {}

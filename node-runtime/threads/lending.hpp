@@ -83,9 +83,8 @@ class Lending final : private LendableTasks {
   TileStore& store_;
   std::vector<Device*> devices_;
   FineGraphs& graphs_;
-  /// Of kernels on tiles of some shapes, divided or whole: a handful for a job. Without kernels'
-  /// parameters: those say where a tile lies, for a kernel that fills a matrix one by one, and
-  /// little of times.
+  /// By kernel and tile shapes, divided or whole; a job has a handful. Kernel parameters are not
+  /// part of the key: they change from tile to tile and hardly affect the time.
   std::unordered_map<CutCase, Known, CutCase::Hash> kinds_;
   /// By kernel, the kind that was asked for last: most tasks follow one of their kind.
   std::array<std::pair<CutCase, Known*>, 16> last_{};

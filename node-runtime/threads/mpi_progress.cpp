@@ -226,7 +226,7 @@ void MpiProgress::post(const protocol::OfferAction& offer) {
   send_header(header_of(Type::offer, offer), offer.to.value());
 }
 
-/// Of a longer text its beginning travels.
+/// Truncates a text that does not fit into a packet.
 void MpiProgress::send_header(const Header& header, int to, std::string_view text) {
   std::uint32_t slot = 0;
   if (free_outgoing_.empty()) {
@@ -576,8 +576,8 @@ void MpiProgress::watch_peers() {
     heard = now;  // somebody has stopped it, and may let it go on
     return;
   }
-  lost(watched, fmt::format("it has been silent for {} s (runtime.silence_seconds)",
-                            silence_seconds));
+  lost(watched,
+       fmt::format("it has been silent for {} s (runtime.silence_seconds)", silence_seconds));
 }
 
 void MpiProgress::lost(int rank, const std::string& how) {

@@ -13,8 +13,8 @@ constexpr std::int64_t ring_piece_bytes_min = std::int64_t{64} << 10U;
 
 std::int64_t ring_piece(std::uint64_t memory_bytes) {
   constexpr std::int64_t page = 4096;
-  const auto share = static_cast<std::int64_t>(memory_bytes) / ring_share /
-                     (2 * EndpointSizes::ring_slots);
+  const auto share =
+      static_cast<std::int64_t>(memory_bytes) / ring_share / (2 * EndpointSizes::ring_slots);
   const std::int64_t piece = std::min(ring_piece_bytes_max, share / page * page);
   return piece < ring_piece_bytes_min ? 0 : piece;
 }

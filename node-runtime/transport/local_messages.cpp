@@ -22,8 +22,8 @@ p2p::EndpointOptions options_for(std::span<Device* const> devices) {
 }  // namespace
 
 LocalMessages::LocalMessages(std::span<Device* const> devices, std::size_t device_bytes)
-    : endpoint_(wire_, options_for(used(devices, device_bytes)), [] {},
-                used(devices, device_bytes)),
+    : endpoint_(
+          wire_, options_for(used(devices, device_bytes)), [] {}, used(devices, device_bytes)),
       user_messages_(std::make_shared<UserMessages>(
           endpoint_, 0, 1, devices,
           UserMessages::Options{device_bytes, device_bytes > 0, [this] { drive(); }})) {}

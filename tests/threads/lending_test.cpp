@@ -72,7 +72,7 @@ TEST(Lending, whole_tasks_give_the_same_bits_wherever_they_run) {
     const Outcome outcome = outcome_of(all[w], machine);
     ASSERT_TRUE(same_bits(outcome, expected[w])) << all[w].name << ", " << devices << " devices\n"
                                                  << simulation::replay_hint(seed);
-    // Of the others some may be lent, or none on busy cores.
+    // Without missing kernels the number of lent tasks depends on the load of the cores.
     if (machine.faults.device_runs && all[w].name != stream_work().name) {
       EXPECT_GT(outcome.tasks_lent, 0) << simulation::replay_hint(seed);
     }

@@ -9,7 +9,7 @@ namespace heddle::testing {
 /// Lends by turns, whatever it costs, so that tiles go to and fro.
 class SomePlacement final : public PlacementPolicy {
  public:
-  /// Of four times that it is asked, it keeps a task home `kept` times.
+  /// Lends `4 - kept` of every four tasks.
   explicit SomePlacement(unsigned kept) : kept_(kept) {}
 
   [[nodiscard]] bool may_lend(double /*devices*/, double /*workers*/) const override {

@@ -95,8 +95,9 @@ struct PathPlan {
 ///                                                          or !no_between
 ///   ring     one of them on a device, the other there or   !no_ring
 ///            in locked host memory
-/// Of these, the fastest predicted one is chosen (000 section 4.3.3: stages of a pipeline overlap
-/// but for the first and the last fragment), or the wanted one if it is among them.
+/// The possible path with the shortest predicted time is chosen (000 section 4.3.3: stages of a
+/// pipeline overlap but for the first and the last fragment), or the wanted one if it is among
+/// them.
 ///
 /// Plans (contiguous = contiguous host memory):
 ///   path     step   piece                        slots

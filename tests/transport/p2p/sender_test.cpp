@@ -15,7 +15,6 @@ namespace {
 
 using Kind = NoteHeader::Kind;
 
-
 /// Every second byte of `memory`, whose size is even.
 Outgoing strided(const std::vector<std::byte>& memory) {
   const auto blocks = static_cast<std::int64_t>(memory.size() / 2);
