@@ -330,8 +330,11 @@ void Engine::cancel_from_elsewhere(const JobVerdict& verdict) {
 std::optional<KernelWatch::Stuck> Engine::stuck_kernel(std::int64_t now_ns) {
   if (!options_.flops_per_second || options_.watchdog_seconds <= 0) return std::nullopt;
   const std::lock_guard lock(watch_mutex_);
-  if (flops_per_second_ == 0) flops_per_second_ = options_.flops_per_second();
-  return kernel_watch_.stuck(now_ns, options_.watchdog_seconds, flops_per_second_);
+  // Measuring takes milliseconds: only for a kernel that has run for `watchdog_seconds`, and once.
+  return kernel_watch_.stuck(now_ns, options_.watchdog_seconds, [this] {
+    if (flops_per_second_ == 0) flops_per_second_ = options_.flops_per_second();
+    return flops_per_second_;
+  });
 }
 
 void Engine::wait(JobRecord& job) {

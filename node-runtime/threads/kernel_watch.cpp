@@ -1,6 +1,5 @@
 #include "node-runtime/threads/kernel_watch.hpp"
 
-#include <algorithm>
 #include <array>
 #include <fmt/core.h>
 
@@ -8,8 +7,8 @@
 
 namespace heddle {
 
-std::optional<KernelWatch::Stuck> KernelWatch::stuck(std::int64_t now_ns, double seconds_least,
-                                                     double flops_per_second) {
+std::optional<KernelWatch::Stuck> KernelWatch::stuck(
+    std::int64_t now_ns, double seconds_least, const std::function<double()>& flops_per_second) {
   for (std::size_t runner = 0; runner < runs_.size(); ++runner) {
     const Run& run = runs_[runner];
     // Acquire pairs with the release in begin().
@@ -29,8 +28,9 @@ std::optional<KernelWatch::Stuck> KernelWatch::stuck(std::int64_t now_ns, double
     const double flops = flops_of({kernel, {}, operands});
     if (flops <= 0) continue;
     const double seconds = static_cast<double>(now_ns - seen.first_ns) * 1e-9;
-    const double expected = flops / flops_per_second;
-    if (seconds > std::max(seconds_least, factor * expected)) {
+    if (seconds <= seconds_least) continue;
+    const double expected = flops / flops_per_second();
+    if (seconds > factor * expected) {
       return Stuck{runner, kernel, output, seconds, expected};
     }
   }

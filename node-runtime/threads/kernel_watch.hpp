@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,11 +41,12 @@ class KernelWatch {
     double seconds = 0;   ///< that it has run
     double expected = 0;  ///< at `flops_per_second`
   };
-  /// A kernel that runs since an earlier call, for longer than `seconds_least` and than `factor`
-  /// times what its operations take at `flops_per_second`; kernels that count no operations have no
-  /// such time. `now_ns` is of a clock that stands still while the process does.
+  /// A kernel that has run since an earlier call, for longer than `seconds_least` and longer than
+  /// `factor` times its operations take at `flops_per_second()`, which is called only for a kernel
+  /// that has run for `seconds_least`. Kernels that count no operations are never stuck. `now_ns`
+  /// is of a clock that stops while the process is stopped.
   [[nodiscard]] std::optional<Stuck> stuck(std::int64_t now_ns, double seconds_least,
-                                           double flops_per_second);
+                                           const std::function<double()>& flops_per_second);
 
   static constexpr double factor = 100;
 

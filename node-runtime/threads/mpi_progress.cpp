@@ -119,7 +119,7 @@ bool MpiProgress::post_outbox() {
     send_header(header, 0);
   }
   for (const JobVerdict& verdict : outbox.cancelled) {
-    send_to_all(header_of(Type::cancel, verdict), verdict.error);
+    send_to_all(header_of(Type::cancel, verdict));  // how the job ended comes with `ended`
   }
   std::sort(outbox.sends.begin(), outbox.sends.end(),
             [](const auto& a, const auto& b) { return a.priority > b.priority; });
