@@ -65,7 +65,11 @@ class Matrix;
 template <>
 class Matrix<double> {
  public:
-  explicit Matrix(std::shared_ptr<MatrixState> state) : state_(std::move(state)) {}
+  /// The state's layout is final.
+  explicit Matrix(std::shared_ptr<MatrixState> state)
+      : state_(std::move(state)),
+        tile_rows_(layout().tile_rows()),
+        tile_columns_(layout().tile_columns()) {}
 
   [[nodiscard]] const TileLayout& layout() const { return state_->spec.layout; }
   [[nodiscard]] const Distribution& distribution() const { return state_->spec.distribution; }
@@ -79,11 +83,11 @@ class Matrix<double> {
 
   /// Tile (i, c) for tasks. Throws Error(usage) when the matrix has none there.
   [[nodiscard]] TileRef operator()(TileRow i, TileColumn c) const {
-    if (i.value() < 0 || i.value() >= layout().tile_rows() || c.value() < 0 ||
-        c.value() >= layout().tile_columns() || !stores(i, c)) [[unlikely]] {
+    if (i.value() < 0 || i.value() >= tile_rows_ || c.value() < 0 || c.value() >= tile_columns_ ||
+        !stores(i, c)) [[unlikely]] {
       refuse_tile(i, c);
     }
-    return {{id(), i.value() + c.value() * layout().tile_rows()}, home(i, c)};
+    return {{id(), i.value() + c.value() * tile_rows_}, home(i, c)};
   }
   [[nodiscard]] Location home(TileRow i, TileColumn c) const;
   [[nodiscard]] bool stores(TileRow i, TileColumn c) const {
@@ -135,6 +139,9 @@ class Matrix<double> {
  private:
   [[noreturn]] void refuse_tile(TileRow i, TileColumn c) const;
   std::shared_ptr<MatrixState> state_;
+  // The layout divides for them; programs name each tile of each task.
+  std::int32_t tile_rows_;
+  std::int32_t tile_columns_;
 };
 
 }  // namespace heddle

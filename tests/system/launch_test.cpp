@@ -145,8 +145,8 @@ TEST_F(Launch, with_little_address_space_says_the_limit_and_what_is_needed) {
     expect_told(ended, 2, {"ulimit -v", "MiB"});
   }
   expect_told(run({"bash", "-c",
-                   fmt::format("ulimit -v 400000; {} tune --output machine.yaml --set "
-                               "runtime.cpu_workers=2",
+                   fmt::format("ulimit -v 400000; env -u OPENBLAS_CORETYPE {} tune --output "
+                               "machine.yaml --set runtime.cpu_workers=2",
                                HEDDLE_BINARY)}),
               2, {"ulimit -v", "MiB"});
   for (const char* limit : {"-v 100000", "-v 200000", "-v 300000", "-d 200000"}) {
