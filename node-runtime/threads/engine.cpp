@@ -1,7 +1,6 @@
 #include "node-runtime/threads/engine.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <fmt/core.h>
 #include <iterator>
@@ -147,16 +146,26 @@ Engine::Wakes Engine::apply() {
   // Jobs drained by this event: completing one changes no other, so the list is stable.
   for (protocol::Job* job : a.drained) drained(*job, wakes);
   a.clear();
-  if (generation_waits_) {
-    for (const auto& job : jobs_) {
-      if (job->waits_for_window && job->handle->window_reopens()) {
-        job->waits_for_window = false;
-        wakes.generation = true;
-      }
-    }
-  }
+  if (window_waiters_ > 0) reopen_windows(wakes);
   event_count_.fetch_add(1, std::memory_order_relaxed);
   return wakes;
+}
+
+/// With the lock.
+void Engine::reopen_windows(Wakes& wakes) {
+  for (const auto& job : jobs_) {
+    if (!job->waits_for_window || !job->handle->window_reopens()) continue;
+    job->waits_for_window = false;
+    --window_waiters_;
+    wakes.generation = true;
+  }
+}
+
+/// With the lock.
+void Engine::wait_for_window(JobRecord& job) {
+  if (job.waits_for_window || !job.handle->window_is_full()) return;
+  job.waits_for_window = true;
+  ++window_waiters_;
 }
 
 void Engine::Wakes::merge(Wakes&& other) {
@@ -311,43 +320,57 @@ bool Engine::is_urgent(const JobRecord& job) const {
          job.handle->unfinished < ahead_each * options_.cpu_workers;
 }
 
+/// The next program that may walk on, and how far. With the lock.
+Engine::Turn Engine::next_turn() {
+  JobRecord* const job = next_program();
+  if (job == nullptr) return {};
+  return {job, job->handle->window - job->handle->unfinished};
+}
+
+/// A program runs without the lock: nobody but the generation thread has to do with it, and its job
+/// does not end before it is told that the program has.
 Engine::Walked Engine::generate(trace::ThreadTrace& trace) {
+  if (turn_.job == nullptr) {
+    const std::lock_guard lock(mutex_);
+    turn_ = next_turn();
+    if (turn_.job == nullptr) {
+      return window_waiters_ > 0 ? Walked::window_full : Walked::no_program;
+    }
+  }
+  JobRecord& job = *turn_.job;
+  const bool have_work = ready_hint() >= static_cast<std::size_t>(options_.cpu_workers);
+  if (!job.external && trace.enabled() && !job.generated_name) {
+    job.generated_name = recorder_.intern(trace::generated_name(job.id.value()));
+  }
+  const std::optional<trace::NameId> name = job.generated_name;
+  std::optional<Error> error;
+  bool goes_on = false;
+  if (job.batch) {
+    job.batch->begin(have_work ? quantum_for_busy : quantum_for_idle, turn_.room);
+    goes_on = walk_on(job, error);
+  }
   Wakes wakes;
-  trace::NameId name;
   std::uint64_t generated = 0;
-  bool says_how_far = false;
-  bool have_work = false;
   bool is_urgent_now = true;
   {
     const std::lock_guard lock(mutex_);
-    generation_waits_ = false;
-    JobRecord* job = next_program();
-    if (job == nullptr) {
-      generation_waits_ = true;
-      const bool full = std::any_of(jobs_.begin(), jobs_.end(),
-                                    [](const auto& waiting) { return waiting->waits_for_window; });
-      return full ? Walked::window_full : Walked::no_program;
-    }
-    have_work = ready_hint() >= static_cast<std::size_t>(options_.cpu_workers);
-    job->stream->quantum_left_ = have_work ? quantum_for_busy : quantum_for_idle;
-    const bool goes_on = !job->external && walk_on(*job);
-    wakes.message |= job->result.status == JobResult::Status::failed;
-    name = job->generated_name;
-    generated = job->handle->next_order;
-    says_how_far = !job->external && trace.enabled();  // a user's thread was there before
+    if (job.batch) job.batch->hand_over(protocol_, actions_);
+    if (error) fail_job(job, *error);
+    wakes.message |= error.has_value();
+    generated = job.handle->next_order;
     if (!goes_on) {
-      protocol_.end_generation(*job->handle, actions_);
+      protocol_.end_generation(*job.handle, actions_);
       wakes.generation = true;  // others may have waited for it
-    } else if (job->handle->window_is_full()) {
-      job->waits_for_window = true;
-      generation_waits_ = true;
+    } else {
+      wait_for_window(job);
+      is_urgent_now = is_urgent(job);
     }
-    if (goes_on) is_urgent_now = is_urgent(*job);
-    wakes.merge(apply());
+    wakes.merge(apply());  // may complete the job
+    turn_ = next_turn();
     update_ready_hint();
   }
-  if (says_how_far) {
-    trace.counter(name, host_place, trace::now_ns(), static_cast<std::int64_t>(generated));
+  if (name) {
+    trace.counter(*name, host_place, trace::now_ns(), static_cast<std::int64_t>(generated));
   }
   ring(wakes);
   if (is_urgent_now) return Walked::some;
@@ -356,19 +379,16 @@ Engine::Walked Engine::generate(trace::ThreadTrace& trace) {
   return Walked::some;
 }
 
-/// Resumes a job's program; false once it has ended. What it throws fails the job, and ends the
-/// program: other nodes end it at the same call, if theirs throws there too; if not, they wait for
-/// this node's tasks until the watchdog ends the run. Memory that is missing may be missing in the
-/// middle of the protocol's work, and fails the node. With the lock.
-bool Engine::walk_on(JobRecord& job) {
+/// Resumes a job's program without the lock; false once it has ended. What it throws is `error`,
+/// and ends the program: other nodes end it at the same call, if theirs throws there too; if not,
+/// they wait for this node's tasks until the watchdog ends the run.
+bool Engine::walk_on(JobRecord& job, std::optional<Error>& error) {
   try {
     return job.program.resume();
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail_job(job, as_error(error));
+  } catch (const std::exception& thrown) {
+    error = as_error(thrown);
   } catch (...) {
-    fail_job(job, Error(ErrorCode::internal, "an exception of unknown type"));
+    error = Error(ErrorCode::internal, "an exception of unknown type");
   }
   return false;
 }
@@ -382,27 +402,11 @@ void Engine::wait_for_turn(JobRecord& job) {
       const std::lock_guard lock(mutex_);
       if (failure_.has_value()) throw Error(failure_->code(), failure_->what());
       require(!stopping(), "'{}' inserts a task after its node was stopped", job.name);
-      if (job.handle->window_is_full()) {
-        job.waits_for_window = true;
-        generation_waits_ = true;
-      } else if (!is_behind(job)) {
-        return;
-      }
+      if (!job.handle->window_is_full() && !is_behind(job)) return;
+      wait_for_window(job);
     }
     room_bell_.wait(ticket);
   }
-}
-
-void Engine::insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
-                           std::span<const protocol::Access> accesses) {
-  if (!job.priorities.empty() && accesses.front().home.node == options_.node) {
-    require(job.tasks_inserted < job.priorities.size(),
-            "'{}' inserts more than the {} tasks that it inserted when it was planned; a program "
-            "must insert the same tasks each time it is called",
-            job.name, job.priorities.size());
-    priority = job.priorities[job.tasks_inserted++];
-  }
-  protocol_.append(*job.handle, work, priority, accesses, actions_);
 }
 
 }  // namespace heddle

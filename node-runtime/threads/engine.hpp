@@ -301,7 +301,7 @@ class Engine {
   [[nodiscard]] std::size_t protocol_bytes();
 
  private:
-  friend class TaskStream;
+  friend class UserInsertion;
 
   /// What a completed job leaves behind, to be dropped without the lock: pools, and perhaps the
   /// last handles of matrices, whose end takes the lock again.
@@ -339,6 +339,13 @@ class Engine {
   [[nodiscard]] HostWork take_host_work(std::int32_t worker);
   void record_divided(const DividedTask& divided);
   [[nodiscard]] bool is_behind(const JobRecord& job) const;
+  /// A program that may walk on, and the items that its window has room for. The job stays until it
+  /// is told that its program has ended; its room only grows until then.
+  struct Turn {
+    JobRecord* job = nullptr;
+    std::int32_t room = 0;
+  };
+  Turn next_turn();
   JobRecord* next_program();
   [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum,
                                            bool has_temporaries, std::size_t block_bytes) const;
@@ -356,10 +363,10 @@ class Engine {
   void drained(protocol::Job& handle, Wakes& wakes);
   void complete(const JobRecord& job, const JobResult& result, Wakes& wakes);
   void end(Remains& remains);
-  void insert_locked(JobRecord& job, const protocol::Work& work, std::int32_t priority,
-                     std::span<const protocol::Access> accesses);
   void wait_for_turn(JobRecord& job);
-  [[nodiscard]] bool walk_on(JobRecord& job);
+  void wait_for_window(JobRecord& job);
+  void reopen_windows(Wakes& wakes);
+  [[nodiscard]] bool walk_on(JobRecord& job, std::optional<Error>& error);
   void fail_job(JobRecord& job, const Error& error);
   void cancel_locked(JobRecord& job);
   [[nodiscard]] std::string failed_jobs();
@@ -389,7 +396,8 @@ class Engine {
   Outbox outbox_;
   std::deque<std::shared_ptr<JobRecord>> jobs_;  ///< not yet complete, in order of submission
   std::size_t next_generating_ = 0;
-  bool generation_waits_ = false;
+  std::int32_t window_waiters_ = 0;  ///< jobs that wait for their windows
+  Turn turn_;                        ///< the generation thread's next
   std::optional<Error> failure_;
   std::function<void(const std::string&)> tell_quiet_;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <condition_variable>
@@ -15,8 +16,10 @@
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/divided_cases.hpp"
 #include "node-runtime/threads/engine_link.hpp"
+#include "node-runtime/threads/insertion_batch.hpp"
 #include "node-runtime/threads/messenger.hpp"
 #include "node-runtime/threads/program.hpp"
+#include "node-runtime/threads/user_insertion.hpp"
 #include "node-runtime/trace/record.hpp"
 
 namespace heddle {
@@ -60,14 +63,16 @@ struct JobRecord {
   JobSpec spec;
   protocol::Job* handle = nullptr;  ///< the engine's lock guards it; null once forgotten
   protocol::JobId id;
-  std::optional<TaskStream> stream;
+  std::optional<InsertionBatch> batch;      ///< of a program, for the generation thread
+  std::optional<UserInsertion> insertions;  ///< of a user's thread
+  std::optional<TaskStream> stream;         ///< to one of the two
   Program program;
-  bool waits_for_window = false;             ///< guarded by the engine's lock
-  bool external = false;                     ///< a user's thread inserts
-  bool stream_ended = false;                 ///< and has inserted all; guarded by the engine's lock
-  trace::NameId generated_name{};            ///< of the trace's counter; with a trace alone
-  std::vector<protocol::PoolOptions> pools;  ///< by place
-  std::vector<std::int32_t> blocks_minimum;  ///< by place, from the plan
+  bool waits_for_window = false;  ///< guarded by the engine's lock
+  bool external = false;          ///< a user's thread inserts
+  bool stream_ended = false;      ///< and has inserted all; guarded by the engine's lock
+  std::optional<trace::NameId> generated_name;  ///< of the trace's counter; generation thread
+  std::vector<protocol::PoolOptions> pools;     ///< by place
+  std::vector<std::int32_t> blocks_minimum;     ///< by place, from the plan
   /// The first tiles that take the host's blocks, from the plan; a user's stream has none.
   std::vector<protocol::TileId> host_takes;
   std::optional<DividedCases> divided_cases;  ///< likewise; of a job with fine tasks
@@ -75,7 +80,7 @@ struct JobRecord {
   /// Of this node's tasks in the order of their insertion, instead of the program's; empty: the
   /// program's count.
   std::vector<std::int16_t> priorities;
-  std::size_t tasks_inserted = 0;  ///< own ones, with `priorities`; guarded by the engine's lock
+  std::size_t tasks_inserted = 0;  ///< own ones, with `priorities`; the generation thread's
   protocol::JobCounters counters;
 
   /// Kernels are skipped from now on. Relaxed: a task that does not see it yet runs for nothing, no
@@ -91,6 +96,11 @@ struct JobRecord {
   JobResult result;
 };
 
+/// A task's computation as the protocol carries it.
+[[nodiscard]] inline protocol::Work work_of(const Kernel& kernel, const TaskOptions& options) {
+  return {&kernel, std::bit_cast<std::array<std::uint64_t, 4>>(options.parameters),
+          options.info_base};
+}
 [[nodiscard]] inline const Kernel& kernel_of(const protocol::Task& task) {
   return *static_cast<const Kernel*>(task.work.kernel);
 }

@@ -74,7 +74,7 @@ std::shared_ptr<JobRecord> Engine::prepare(JobSpec spec) {
     listener.find_divided(options_.node, job->divided_cases.emplace(),
                           [this](protocol::TileId tile) { return shape_of(tile); });
   }
-  TaskStream stream(listener, options_.node, &job->spec);
+  TaskStream stream(listener, options_.node, {&job->spec, options_.node_count});
   Program walk = job->spec.program(stream);
   while (walk.resume()) {
   }
@@ -226,9 +226,14 @@ void Engine::give_pools_back(JobRecord& job) {
 /// Makes a job known that has its pools.
 void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   Program program;
-  job->stream.emplace(*this, *job, options_.node);
-  job->stream->blocking_ = job->external;
-  if (!job->external) program = job->spec.program(*job->stream);
+  const TaskStream::Bounds bounds{&job->spec, options_.node_count};
+  if (job->external) {
+    job->stream.emplace(job->insertions.emplace(*this, *job), options_.node, bounds);
+  } else {
+    job->stream.emplace(job->batch.emplace(*job, options_.node), options_.node, bounds);
+    program = job->spec.program(*job->stream);
+  }
+  const std::uint64_t fingerprint = fingerprint_of(*job);
   const std::lock_guard lock(mutex_);
   if (failure_.has_value()) throw Error(failure_->code(), failure_->what());
   require(!stopping(), "job '{}' was started after its node was stopped", job->name);
@@ -241,12 +246,9 @@ void Engine::add_job(const std::shared_ptr<JobRecord>& job) {
   active_jobs_.fetch_add(1, std::memory_order_relaxed);
   job->handle = &handle;
   job->id = handle.id;
-  if (recorder_.enabled()) {
-    job->generated_name = recorder_.intern(trace::generated_name(job->id.value()));
-  }
   job->program = std::move(program);
   jobs_.push_back(job);
-  if (options_.node_count > 1) outbox_.begun.push_back({job->id, fingerprint_of(*job)});
+  if (options_.node_count > 1) outbox_.begun.push_back({job->id, fingerprint});
 }
 
 void Engine::end_stream(JobRecord& job) {

@@ -20,8 +20,6 @@
 
 namespace heddle {
 
-class Engine;
-struct JobRecord;
 struct JobSpec;
 
 /// A sequential program that inserts tasks, as a coroutine: it stands still at `co_await
@@ -91,8 +89,8 @@ struct TaskOptions {
   std::int64_t info_base = 0;  ///< added to the index that the kernel returns when it fails
 };
 
-/// Who hears what a program does when it is walked without being run: the plan, a test, a
-/// simulator.
+/// Hears what a program does, insertion by insertion: the plan, the generation thread's batch, a
+/// user's stream, a test, a simulator.
 class ProgramListener {
  public:
   ProgramListener() = default;
@@ -117,18 +115,22 @@ class TaskStream {
   struct [[nodiscard("co_await it: a program must stand still while its window is full")]] Room {
     TaskStream* stream;
     [[nodiscard]] bool await_ready() const {
-      return stream->has_room();
+      return stream->listener_->has_room();
     }
     void await_suspend(std::coroutine_handle<> /*program*/) const {}
     void await_resume() const {}
   };
 
-  /// Tells `listener` what the program does on `node`. `spec`: the program's, for what its tasks
-  /// may access; null: any matrix.
-  TaskStream(ProgramListener& listener, NodeId node, const JobSpec* spec = nullptr)
-      : listener_(&listener), spec_(spec), node_(node) {}
-  /// Generates, with the engine's lock held by the caller.
-  TaskStream(Engine& engine, JobRecord& job, NodeId node);
+  /// What a program's tasks may access; unknown where it is left out.
+  struct Bounds {
+    const JobSpec* spec = nullptr;  ///< the matrices
+    std::int32_t nodes = 0;
+  };
+
+  /// Tells `listener` what the program does on `node`.
+  TaskStream(ProgramListener& listener, NodeId node) : TaskStream(listener, node, Bounds{}) {}
+  TaskStream(ProgramListener& listener, NodeId node, const Bounds& bounds)
+      : listener_(&listener), bounds_(bounds), node_(node) {}
 
   [[nodiscard]] NodeId node() const { return node_; }
 
@@ -170,17 +172,11 @@ class TaskStream {
   void release(const protocol::Access& access);
 
  private:
-  friend class Engine;
-  [[nodiscard]] bool has_room() const;
   void check(const Kernel& kernel, std::span<const protocol::Access> accesses) const;
 
-  ProgramListener* listener_ = nullptr;
-  Engine* engine_ = nullptr;
-  JobRecord* job_ = nullptr;
-  const JobSpec* spec_ = nullptr;
+  ProgramListener* listener_;
+  Bounds bounds_;
   NodeId node_;
-  bool blocking_ = false;          ///< inserted to by a user's thread, without the lock
-  std::int32_t quantum_left_ = 0;  ///< insertions until the generation thread gives the lock back
 };
 
 /// What `Node::submit` takes: a program and what it is about.
