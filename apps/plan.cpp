@@ -166,7 +166,7 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
       Bytes& place = bytes_[p];
       const double block = block_bytes(p, tile);
       const std::int32_t minimum = job.blocks_minimum()[p];
-      const std::int32_t blocks = node.engine().pool_capacity(PlaceId{static_cast<std::int32_t>(p)},
+      const std::int32_t blocks = node.engine().jobs().memory().capacity(PlaceId{static_cast<std::int32_t>(p)},
                                                               minimum, has_temporaries, tile);
       place.pools = std::max(place.pools, blocks * block);
       place.pools_min = std::max(place.pools_min, minimum * block);

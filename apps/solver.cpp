@@ -278,7 +278,7 @@ void Solver::collect_figures() {
       report_.tasks += report_.threads.back().tasks;
     }
   }
-  const Engine::Traffic traffic = node_.engine().traffic();
+  const Counters::Traffic traffic = node_.engine().counters().traffic();
   const auto sum = [this](std::uint64_t value) {
     return static_cast<std::uint64_t>(reduce(node_, static_cast<double>(value), Reduction::sum));
   };

@@ -289,7 +289,7 @@ void run_job(Node& node, const Options& options, PretendedDevice& device, Point&
              double flops, const std::string& trace_folder, bool counts) {
   const double rate = device.is_wanted() ? device.calibrate() : 0;
   const std::int64_t lent = node.engine().tasks_lent();
-  const std::uint64_t copied = node.engine().traffic().bytes_copied;
+  const std::uint64_t copied = node.engine().counters().traffic().bytes_copied;
   RunOptions traced;
   traced.trace = trace_folder;
   const std::unique_ptr<TraceFile> trace = recording(node, traced);
@@ -297,7 +297,7 @@ void run_job(Node& node, const Options& options, PretendedDevice& device, Point&
   const double seconds = timings.median();
   if (trace) trace->finish(about(timings));
   point.lent = node.engine().tasks_lent() - lent;
-  point.copied_bytes = static_cast<double>(node.engine().traffic().bytes_copied - copied);
+  point.copied_bytes = static_cast<double>(node.engine().counters().traffic().bytes_copied - copied);
   if (!counts) return;
   point.seconds.push_back(seconds);
   if (rate > 0) point.shares.push_back(flops / seconds / rate);

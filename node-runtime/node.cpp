@@ -42,18 +42,18 @@ const JobResult& Job::wait() {
           "Job::wait: {} was never started", called(job));
   require(!job.is_awaited.exchange(true, std::memory_order_relaxed),
           "Job::wait: {} was waited for before; keep the result", called(job));
-  if (!done()) job.link->use(called(job))->wait(job);
+  if (!done()) job.link->use(called(job))->jobs().wait(job);
   return job.result;
 }
 
 void Job::reserve() {
   JobRecord& job = record();
-  job.link->use(called(job))->reserve(job);
+  job.link->use(called(job))->jobs().reserve(job);
 }
 
 void Job::start() {
   JobRecord& job = record();
-  job.link->use(called(job))->start(record_);
+  job.link->use(called(job))->jobs().start(record_);
 }
 
 bool Job::done() const {
@@ -266,7 +266,7 @@ Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_
 }
 
 Job Node::prepare(JobSpec spec) {
-  return Job(parts_->engine->prepare(std::move(spec)));
+  return Job(parts_->engine->jobs().prepare(std::move(spec)));
 }
 
 Job Node::submit(JobSpec spec) {
@@ -284,7 +284,7 @@ UserStream Node::stream(std::string name, const std::vector<Matrix<double>>& mat
     spec.keep_alive.push_back(matrix.state());
     spec.fine = std::max(spec.fine, matrix.layout().fine);
   }
-  return UserStream(parts_->engine->open_stream(std::move(spec), 64));
+  return UserStream(parts_->engine->jobs().open_stream(std::move(spec), 64));
 }
 
 trace::ClockOffset Node::compare_clocks() {
@@ -330,7 +330,7 @@ void Node::all_reduce(std::span<double> values, Reduction reduction) {
 }
 
 void Node::on_quiet(std::function<void(const std::string&)> tell) {
-  engine().on_quiet(std::move(tell));
+  engine().jobs().on_quiet(std::move(tell));
 }
 
 void Node::barrier() {

@@ -428,7 +428,7 @@ void Node::Parts::start_together(const std::vector<Device*>& device_pointers) {
 /// A node that was not stopped is left in the middle of something, or may be: what the others want
 /// of it will not come. They hear so, and nobody waits for anybody.
 Node::Parts::~Parts() {
-  if (!threads.empty() && (facts.nodes > 1 || engine->active_jobs() > 0)) {
+  if (!threads.empty() && (facts.nodes > 1 || engine->counters().active_jobs() > 0)) {
     const char* const how = std::uncaught_exceptions() > exceptions_at_start
                                 ? "an exception left it"
                                 : "it was destroyed without Node::stop()";

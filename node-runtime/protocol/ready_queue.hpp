@@ -62,6 +62,25 @@ class ReadyQueue {
 
   [[nodiscard]] std::size_t count() const { return count_; }
 
+  /// The invariant, and count() tasks in all.
+  [[nodiscard]] bool is_valid() const {
+    std::size_t tasks = 0;
+    for (std::size_t level = 0; level < levels_.size(); ++level) {
+      const Level& l = levels_[level];
+      const bool is_marked = (occupied_[level / 64] >> level % 64 & 1) != 0;
+      if (is_marked != (l.first != nullptr) || (l.first == nullptr) != (l.last == nullptr)) {
+        return false;
+      }
+      for (const protocol::Task* t = l.first; t != nullptr; t = t->queue_next, ++tasks) {
+        if (level_of(*t) != level || (t->queue_next == nullptr) != (t == l.last)) return false;
+      }
+    }
+    for (std::size_t word = 0; word < occupied_.size(); ++word) {
+      if ((summary_ >> word & 1) != (occupied_[word] != 0 ? 1U : 0U)) return false;
+    }
+    return tasks == count_;
+  }
+
   /// Shows tasks from the lowest priority upwards until `show` returns false.
   template <class Show>
   void from_lowest(Show&& show) const {

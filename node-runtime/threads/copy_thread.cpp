@@ -78,7 +78,7 @@ bool less_urgent(const protocol::CopyAction& a, const protocol::CopyAction& b) {
 class CopyThread {
  public:
   CopyThread(Engine& engine, trace::ThreadTrace& trace)
-      : engine_(engine), notifier_(engine.copy_bell), trace_(trace) {
+      : engine_(engine), notifier_(engine.bells.copy), trace_(trace) {
     const std::vector<Device*>& devices = engine.options().devices;
     lanes_.reserve(devices.size() * 2);
     for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -112,7 +112,7 @@ class CopyThread {
 
   void run() {
     for (;;) {
-      const Doorbell::Ticket ticket = engine_.copy_bell.ticket();
+      const Doorbell::Ticket ticket = engine_.bells.copy.ticket();
       sort_mail();
       const bool collected = collect();
       const bool advanced = advance_acquired();
@@ -140,11 +140,11 @@ class CopyThread {
   /// Until there may be something to do; without notices the events are polled.
   void wait(Doorbell::Ticket ticket) {
     if (!polls_ || active_ == 0) {
-      engine_.copy_bell.wait(ticket);
+      engine_.bells.copy.wait(ticket);
     } else if (engine_.options().oversubscribed || engine_.options().wait == WaitPolicy::park) {
-      engine_.copy_bell.wait(ticket, 20);
+      engine_.bells.copy.wait(ticket, 20);
     } else {
-      for (int i = 0; i < 20 && !engine_.copy_bell.rung_since(ticket); ++i) relax_cpu();
+      for (int i = 0; i < 20 && !engine_.bells.copy.rung_since(ticket); ++i) relax_cpu();
     }
   }
 
@@ -365,7 +365,7 @@ class CopyThread {
   void trace_copy(Lane& lane, const Flight& flight) {
     const protocol::CopyAction& copy = flight.copy;
     const std::size_t bytes = engine_.store().shape(copy.tile).bytes();
-    engine_.count_copy(bytes);
+    engine_.counters().copy(bytes);
     const Span span = trace_span(lane, flight);
     trace_.copy({.job = copy.job.value(),
                  .tile = {copy.tile.matrix.value(), copy.tile.index},
@@ -380,7 +380,7 @@ class CopyThread {
 
   void trace_transfer(Lane& lane, const Flight& flight) {
     const DeviceCache::Transfer& transfer = flight.transfer;
-    engine_.count_copy(transfer.bytes);
+    engine_.counters().copy(transfer.bytes);
     const Span span = trace_span(lane, flight);
     const PlaceId device = place_of(lane);
     trace_.copy(

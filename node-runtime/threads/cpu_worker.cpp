@@ -15,11 +15,11 @@ void wait_for_work(Engine& engine, Doorbell::Ticket ticket) {
   const WaitPolicy policy = engine.options().wait;
   const bool may_spin = policy == WaitPolicy::spin ||
                         (policy == WaitPolicy::adaptive && !engine.options().oversubscribed);
-  engine.worker_idle(true);
+  engine.counters().worker_idle(true);
   if (may_spin) {
     for (int i = 0; i < relaxed_polls + yielding_polls || policy == WaitPolicy::spin; ++i) {
-      if (engine.ready_hint() > 0 || engine.cpu_bell.rung_since(ticket) || engine.stopping()) {
-        engine.worker_idle(false);
+      if (engine.ready_hint() > 0 || engine.bells.cpu.rung_since(ticket) || engine.stopping()) {
+        engine.counters().worker_idle(false);
         return;
       }
       if (i < relaxed_polls) {
@@ -29,9 +29,9 @@ void wait_for_work(Engine& engine, Doorbell::Ticket ticket) {
       }
     }
   }
-  engine.message_bell.ring();  // the progress thread looks more often while somebody waits
-  engine.cpu_bell.wait(ticket);
-  engine.worker_idle(false);
+  engine.bells.message.ring();  // the progress thread looks more often while somebody waits
+  engine.bells.cpu.wait(ticket);
+  engine.counters().worker_idle(false);
 }
 
 /// Lets the threads that share this core have it between two tasks.
@@ -48,7 +48,7 @@ class Courtesy {
     if (!wanted_) return;
     const std::int64_t now = trace::now_ns();
     if (now - last_ns_ < interval_ns) return;
-    engine_.message_bell.ring();
+    engine_.bells.message.ring();
     ::sched_yield();  // returns at once when nobody else waits for this core
     last_ns_ = trace::now_ns();
   }
@@ -68,7 +68,7 @@ void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& tr
   Courtesy courtesy(engine);
   StagedRunner staged(engine, worker);
   for (;;) {
-    const Doorbell::Ticket ticket = engine.cpu_bell.ticket();
+    const Doorbell::Ticket ticket = engine.bells.cpu.ticket();
     const bool has_worked = static_cast<bool>(work);
     work = engine.finish_and_take(work, worker);
     if (has_worked) courtesy.after_task();
@@ -82,13 +82,14 @@ void cpu_worker_loop(Engine& engine, std::int32_t worker, trace::ThreadTrace& tr
     }
     if (std::exchange(has_waited, false)) engine.wake_others();
     if (work.place != nullptr) work = engine.divide(work, worker, trace);
-    if (work.fine) {
-      engine.execute_fine(work.fine, worker, trace);
-    } else if (work.is_staged) {
+    if (work.is_staged) {
       staged.run(*work.task, trace);
-    } else {
-      engine.execute_on_host(*work.task, worker, trace);
+      continue;
     }
+    HostExecutor& executor = engine.executor();
+    const std::int64_t end = work.fine ? executor.execute_fine(work.fine, worker, trace)
+                                       : executor.execute(*work.task, worker, trace);
+    engine.record_ready(trace, host_place, end, engine.ready_hint());
   }
 }
 

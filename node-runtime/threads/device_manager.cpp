@@ -60,7 +60,7 @@ class DeviceManager {
       : engine_(engine),
         device_(*engine.options().devices[static_cast<std::size_t>(index)]),
         place_(index + 1),
-        bell_(*engine.device_bells[static_cast<std::size_t>(index)]),
+        bell_(*engine.bells.devices[static_cast<std::size_t>(index)]),
         notifier_(bell_),
         cache_(engine.store().cache(place_)),
         trace_(trace),
@@ -226,7 +226,8 @@ class DeviceManager {
 
   void say_how_many_wait() {
     const auto count = static_cast<std::int32_t>(tasks_.count());
-    if (count != said_waiting_) engine_.count_waiting(count - std::exchange(said_waiting_, count));
+    if (count != said_waiting_)
+      engine_.counters().wait_for_tiles(count - std::exchange(said_waiting_, count));
   }
 
   /// Asks for the tiles of those that are to come while others compute.

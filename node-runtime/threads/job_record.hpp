@@ -11,37 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "kernels/fine/fine_tasks.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/divided_cases.hpp"
 #include "node-runtime/threads/engine_link.hpp"
 #include "node-runtime/threads/insertion_batch.hpp"
-#include "node-runtime/threads/messenger.hpp"
+#include "node-runtime/threads/job_result.hpp"
 #include "node-runtime/threads/program.hpp"
 #include "node-runtime/threads/user_insertion.hpp"
 #include "node-runtime/trace/record.hpp"
 
 namespace heddle {
-
-/// How a job ended, the same on all nodes.
-struct JobResult {
-  enum class Status : std::uint8_t { done, cancelled, numerical_failure, failed };  ///< by weight
-  Status status = Status::done;
-  /// LAPACK's info of a numerical failure: the global index, from 1.
-  std::int64_t info = 0;
-  /// What the kernel left at its Kernel::failing_element; 0 where it has none.
-  double pivot = 0;
-  /// The text of the exception that failed the job, and the node that threw it.
-  std::string error;
-  ErrorCode code = ErrorCode::internal;  ///< of that exception
-};
-
-/// Whether `a` is what a job ends with, of two things that happened to it: a failure before a
-/// numerical failure, of these the smallest index first, before a cancellation.
-[[nodiscard]] bool is_worse(const JobResult& a, const JobResult& b);
-/// What the nodes tell each other of it; checks what came from another one.
-[[nodiscard]] JobResult result_of(const JobVerdict& verdict);
 
 /// One submitted job on this node, shared by the engine and the user's handle. Its pools go back
 /// when it ends, or with the record of a job that was never started.
@@ -91,7 +71,6 @@ struct JobRecord {
 
   std::mutex mutex;
   std::condition_variable ended;
-  bool is_local_done = false;
   bool is_done = false;  ///< on all nodes, result agreed
   JobResult result;
 };

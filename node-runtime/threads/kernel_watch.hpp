@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "kernels/kernel_case.hpp"
 #include "node-runtime/threads/futex.hpp"
 
@@ -25,6 +26,7 @@ class KernelWatch {
 
   void begin(std::size_t runner, const Kernel& kernel, const OperandShape& output,
              std::int64_t since_ns) {
+    HEDDLE_DEBUG(runner < runs_.size() && since_ns != 0, "runner {} of {}", runner, runs_.size());
     Run& run = runs_[runner];
     run.kernel.store(&kernel, std::memory_order_relaxed);
     run.rows.store(output.rows, std::memory_order_relaxed);

@@ -70,7 +70,7 @@ void MpiProgress::run() {
   add(request, {Operation::receive_failure, 0});
 
   for (;;) {
-    const Doorbell::Ticket ticket = engine_.message_bell.ticket();
+    const Doorbell::Ticket ticket = engine_.bells.message.ticket();
     if (engine_.stopping()) break;
     const std::int64_t begin = now_ns();
     bool progressed = post_outbox();
@@ -471,7 +471,7 @@ void MpiProgress::all_reduce(std::span<double> values, Reduction reduction) {
             "Node: two threads reduce at the same time; one thread at a time calls collectives");
     collective_ = collective;
   }
-  engine_.message_bell.ring();
+  engine_.bells.message.ring();
   for (;;) {
     const Doorbell::Ticket ticket = collective_bell_.ticket();
     if (collective->is_done.load(std::memory_order_acquire)) break;
@@ -519,8 +519,8 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
     return;
   }
   const bool in_transfer = tiles_.is_moving() || !delayed_.empty() || has_collective();
-  const bool at_work = in_transfer || tiles_.is_expecting() || engine_.active_jobs() > 0;
-  const bool awaited = engine_.idle_workers() > 0 && at_work;
+  const bool at_work = in_transfer || tiles_.is_expecting() || engine_.counters().active_jobs() > 0;
+  const bool awaited = engine_.counters().idle_workers() > 0 && at_work;
   if (policy == WaitPolicy::adaptive && now_ns() - active_ns_ < alert_ns) {
     ::sched_yield();
     return;
@@ -533,11 +533,11 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
   if (restless || (awaited && (!shared || engine_.options().has_own_cores))) {
     ::sched_yield();
   } else if (awaited) {
-    engine_.message_bell.wait(ticket, std::clamp((from - active_ns_) / 1000 / pause_share,
-                                                 pause_us_idle_worker, pause_us_idle_worker_max));
+    engine_.bells.message.wait(ticket, std::clamp((from - active_ns_) / 1000 / pause_share,
+                                                  pause_us_idle_worker, pause_us_idle_worker_max));
   } else {
     const std::int64_t busy_us = shared ? pause_us_shared : pause_us_parked;
-    engine_.message_bell.wait(ticket, at_work ? busy_us : pause_us_quiet);
+    engine_.bells.message.wait(ticket, at_work ? busy_us : pause_us_quiet);
   }
   if (waiting_since_ns_ == 0) waiting_since_ns_ = from;
   if (from - waiting_since_ns_ > wait_recorded_ns_max) record_wait(from);

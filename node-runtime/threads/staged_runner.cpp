@@ -68,8 +68,8 @@ void StagedRunner::run_kernel(protocol::Task& task, Device& device, Side& side) 
   side.stream->synchronize();
   const auto parameters = parameters_of(task);
   const Kernel& kernel = kernel_of(task);
-  const std::int64_t info =
-      engine_.run_kernel(task, worker_, kernel, {{host.data(), task.operand_count}, parameters});
+  const std::int64_t info = engine_.executor().run_kernel(
+      task, worker_, kernel, {{host.data(), task.operand_count}, parameters});
   if (info > 0) {
     engine_.numerical_failure(job_of(task), task.work.info_base + info,
                               failing_pivot(task, host[0], info));

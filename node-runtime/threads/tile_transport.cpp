@@ -54,7 +54,7 @@ TileTransport::TileTransport(const Communicator& communicator, std::span<Device*
             return result;
           }(),
           [this] {
-            if (engine_ != nullptr) engine_->message_bell.ring();
+            if (engine_ != nullptr) engine_->bells.message.ring();
           },
           devices),
       user_messages_(std::make_shared<UserMessages>(
@@ -201,7 +201,7 @@ bool TileTransport::post(std::uint32_t slot) {
       });
   sending.request = request.id();
   if (trace_->enabled()) carried_[sending.request] = {true, slot};
-  engine_->count_message(message.bytes());
+  engine_->counters().message(message.bytes());
   return true;
 }
 

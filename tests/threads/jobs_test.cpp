@@ -232,6 +232,34 @@ TEST(Jobs, advance_with_the_smallest_window) {
   EXPECT_EQ(node.submit(solve_cholesky(a, x)).wait().status, JobResult::Status::done);
 }
 
+/// What the engine's lock guards agrees each time that somebody has the lock: programs with small
+/// windows, divided tasks, users' streams and cancellations side by side.
+TEST(Jobs, leave_the_engine_valid_at_every_moment) {
+  Node node(configuration("cpu_workers: 3, window: 7"));
+  std::atomic<bool> ends{false};
+  std::int64_t looks = 0;
+  std::thread looker([&] {
+    for (; !ends.load(); ++looks) ASSERT_TRUE(node.engine().is_valid()) << "look " << looks;
+  });
+  for (int round = 0; round < 4; ++round) {
+    Matrix<double> a = dominant(node, 150);
+    Matrix<double> b = dominant(node, 90);
+    Matrix<double> c = cells(node, 3);
+    Job first = node.submit(cholesky(a));
+    Job second = node.submit(cholesky(b));
+    if (round % 2 == 1) second.cancel();
+    UserStream stream = node.stream("steps", {c});
+    for (std::int64_t t = 0; t < 40; ++t) stream.insert(increment, read_write(cell(c, t % 3)));
+    stream.end().wait();
+    EXPECT_EQ(first.wait().status, JobResult::Status::done);
+    second.wait();
+  }
+  ends = true;
+  looker.join();
+  EXPECT_GT(looks, 0);
+  EXPECT_TRUE(node.engine().counters().is_valid());
+}
+
 TEST(Jobs, of_nothing_end) {
   Node node(configuration("cpu_workers: 1"));
   Matrix<double> a = dominant(node, 0);

@@ -200,9 +200,9 @@ void check_kept(const Setting& s, Matrix<double> kept, const char* what, std::in
 /// there are versions to go elsewhere: to each other node, and once more to where the sunk tile
 /// lives.
 void run(const Setting& s, std::int64_t salt, bool fails) {
-  const Engine::Traffic before = s.node.engine().traffic();
+  const Counters::Traffic before = s.node.engine().counters().traffic();
   const JobResult result = s.node.submit(job_of(s, salt, fails)).wait();
-  const Engine::Traffic after = s.node.engine().traffic();
+  const Counters::Traffic after = s.node.engine().counters().traffic();
   std::array<double, 2> sent{static_cast<double>(after.messages - before.messages),
                              static_cast<double>(after.bytes_sent - before.bytes_sent)};
   s.node.all_reduce(sent, Reduction::sum);
