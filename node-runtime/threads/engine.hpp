@@ -86,14 +86,6 @@ struct HostWork {
   [[nodiscard]] explicit operator bool() const { return task != nullptr || fine; }
 };
 
-/// What a runtime thread did with its time, for the report.
-struct ThreadReport {
-  std::string role;
-  double busy_seconds = 0;
-  double waiting_seconds = 0;
-  std::int64_t tasks = 0;
-};
-
 /// What the threads of a node share: the protocol, the queues of ready tasks and the mailboxes,
 /// under one lock.
 ///
