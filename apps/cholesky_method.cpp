@@ -3,14 +3,16 @@
 #include <fmt/core.h>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/cholesky/inverses.hpp"
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/reductions/measures.hpp"
-#include "algorithms/solve/products.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "apps/method.hpp"
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "config/words.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -148,13 +150,7 @@ class CholeskyMethod final : public Method {
 
  private:
   [[nodiscard]] MatrixSpec lower() const {
-    MatrixSpec spec;
-    spec.rows = spec.columns = problem_.n();
-    spec.storage = Storage::lower;
-    spec.layout = layout_;
-    spec.distribution = distribution();
-    spec.has_layout = true;
-    return spec;
+    return MatrixSpec(layout_, distribution(), Storage::lower);
   }
 
   Node& node_;

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <unistd.h>
 
+#include "config/words.hpp"
 #include "kernels/cuda/loading.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/topology/cpu.hpp"

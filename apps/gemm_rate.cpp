@@ -10,6 +10,10 @@
 #include "algorithms/io/agreement.hpp"
 #include "base/error.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/memory/tile_store.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -56,8 +60,8 @@ Program updates(TaskStream& tasks, Matrix<double> c, Matrix<double> a, std::int3
         if (c.home(i, j).node != tasks.node()) continue;
         TaskOptions options;
         options.parameters = KernelParameters(kernel::UpdateParameters{0});
-        co_await tasks.insert(kernel::gsmm, options, read_write(c(i, j)), read(a(i, j)),
-                              read(a(i, j)));
+        co_await tasks.insert(kernel::gsmm, {read_write(c(i, j)), read(a(i, j)), read(a(i, j))},
+                              options);
       }
     }
   }
@@ -102,13 +106,12 @@ class Burst {
     const NodeFacts& facts = node.facts();
     const std::int64_t places = on_devices ? facts.devices : 1;
     const std::int64_t rows = std::int64_t{tiles_each} * (on_devices ? 1 : facts.cpu_workers);
-    MatrixSpec spec;
-    spec.has_layout = true;
-    spec.distribution = facts.distribution;
+    const Distribution& d = facts.distribution;
+    MatrixSpec spec({.rows = tile * rows * d.grid_rows,
+                     .columns = tile * places * d.grid_columns,
+                     .tile = tile},
+                    d);
     if (!on_devices) spec.distribution.devices = 0;
-    spec.rows = tile * rows * spec.distribution.grid_rows;
-    spec.columns = tile * places * spec.distribution.grid_columns;
-    spec.layout.tile = tile;
     spec.spare_count = 0;  // no renaming
     tiles_ = static_cast<double>(rows * places);
     return node.matrix<double>(spec);
@@ -125,10 +128,11 @@ std::vector<Burst> make_bursts(Node& node, std::int64_t host_tile, std::int64_t 
   std::vector<Burst> bursts;
   bool has_room = true;
   const auto block = static_cast<std::size_t>(device_tile * device_tile) * sizeof(double);
-  for (std::int32_t p = 1; p < node.store().places(); ++p) {
+  for (std::int32_t p = 1; p < NodeInternals(node).store().places(); ++p) {
     // A device with room for all its tiles must not start to evict because of this.
-    const bool fits = node.store().cache(PlaceId{p}).holds_all();
-    const bool will_fit = node.store().blocks_available(PlaceId{p}, block) >= 2 * tiles_each;
+    const bool fits = NodeInternals(node).store().cache(PlaceId{p}).holds_all();
+    const bool will_fit =
+        NodeInternals(node).store().blocks_available(PlaceId{p}, block) >= 2 * tiles_each;
     has_room = has_room && (!fits || will_fit);
   }
   try {

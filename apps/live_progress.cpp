@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/process_limits.hpp"
+#include "node-runtime/node_internals.hpp"
 
 namespace heddle {
 
@@ -31,7 +32,7 @@ void LiveProgress::between(const std::function<void()>& write) {
 }
 
 void LiveProgress::run() {
-  node_.bind_beside_workers();
+  NodeInternals(node_).bind_beside_workers();
   const auto begin = ProgressLine::Clock::now();
   std::unique_lock lock(mutex_);
   while (!end_.wait_for(lock, ProgressLine::interval, [this] { return ended_; })) {

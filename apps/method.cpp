@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "config/problem.hpp"
+#include "node-runtime/matrix_state.hpp"
 
 namespace heddle {
 
@@ -30,8 +32,6 @@ Matrix<double> Shadows::operator()(const MatrixSpec& spec) const {
   state->node = &node_;
   state->id = protocol::MatrixId{next_++};
   state->spec = spec;
-  state->spec.layout.rows = spec.rows;
-  state->spec.layout.columns = spec.columns;
   check_tile_count(state->spec.layout);
   return Matrix<double>(std::move(state));
 }

@@ -8,6 +8,12 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "base/units.hpp"
+#include "config/problem.hpp"
+#include "config/words.hpp"
+#include "node-runtime/memory/tile_store.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -51,7 +57,7 @@ Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& con
   bytes_[0].available = static_cast<double>(facts_.memory_available_bytes);
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
     const PlaceId place{static_cast<std::int32_t>(p)};
-    bytes_[p].available = static_cast<double>(node.store().cache(place).bytes());
+    bytes_[p].available = static_cast<double>(NodeInternals(node).store().cache(place).bytes());
   }
   check_total(node);
   std::optional<Undertaking> made;
@@ -127,7 +133,7 @@ void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
   }
   for (std::size_t p = 0; p < bytes_.size(); ++p) {
     for (const std::size_t bytes : sizes[p]) {
-      bytes_[p].of(held.use) += m.state()->spec.spare_count * block_bytes(p, bytes);
+      bytes_[p].of(held.use) += m.spec().spare_count * block_bytes(p, bytes);
       bytes_[p].largest = std::max(bytes_[p].largest, bytes);
     }
   }
@@ -151,7 +157,8 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
   const auto largest_tile = [&](const JobSpec& spec) {
     std::size_t most = 0;
     for (const protocol::MatrixId id : spec.matrices) {
-      if (!Shadows::is_shadow(id)) most = std::max(most, node.store().largest_tile_bytes(id));
+      if (!Shadows::is_shadow(id))
+        most = std::max(most, NodeInternals(node).store().largest_tile_bytes(id));
       for (const Undertaking::Held& held : undertaking.held) {
         if (held.matrix.id() == id) most = std::max(most, largest_tile_bytes(held.matrix.layout()));
       }
@@ -165,14 +172,14 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
     for (std::size_t p = 0; p < bytes_.size(); ++p) {
       Bytes& place = bytes_[p];
       const double block = block_bytes(p, tile);
-      const std::int32_t minimum = job.blocks_minimum()[p];
-      const std::int32_t blocks = node.engine().jobs().memory().capacity(PlaceId{static_cast<std::int32_t>(p)},
-                                                              minimum, has_temporaries, tile);
+      const std::int32_t minimum = JobInternals(job).blocks_minimum()[p];
+      const std::int32_t blocks = NodeInternals(node).engine().jobs().memory().capacity(
+          PlaceId{static_cast<std::int32_t>(p)}, minimum, has_temporaries, tile);
       place.pools = std::max(place.pools, blocks * block);
       place.pools_min = std::max(place.pools_min, minimum * block);
       if (minimum > 0) place.largest = std::max(place.largest, tile);
     }
-    return static_cast<double>(job.tasks_planned());
+    return static_cast<double>(JobInternals(job).tasks_planned());
   };
   const double tasks = add(std::move(*undertaking.factorization));
   tasks_min_ = reduce(node, tasks, Reduction::minimum);

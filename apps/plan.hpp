@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "config/config.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 

@@ -6,6 +6,8 @@
 #include "algorithms/matrix/matrix_file.hpp"
 #include "algorithms/matrix/mtx_file.hpp"
 #include "base/error.hpp"
+#include "config/problem.hpp"
+#include "config/words.hpp"
 
 namespace heddle {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "algorithms/matrix/source.hpp"
 #include "config/config.hpp"
+#include "config/problem.hpp"
 
 namespace heddle {
 

@@ -7,12 +7,14 @@
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/qr/layout.hpp"
 #include "algorithms/qr/measures.hpp"
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "algorithms/reductions/measures.hpp"
-#include "algorithms/solve/products.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/reductions/verification.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "apps/method.hpp"
 #include "base/error.hpp"
+#include "config/words.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 namespace {
@@ -183,7 +185,7 @@ class QrMethod final : public Method {
 
   [[nodiscard]] Matrix<double> make_copy() {
     std::optional<Matrix<double>> made;
-    together(node_, [&] { made = node_.matrix<double>(q_->a.state()->spec); });
+    together(node_, [&] { made = node_.matrix<double>(q_->a.spec()); });
     return *made;
   }
   /// copy := Q [top; 0].
@@ -193,7 +195,7 @@ class QrMethod final : public Method {
   }
   void make_q(Matrix<double>& copy) {
     std::optional<Matrix<double>> identity;
-    together(node_, [&] { identity = node_.matrix<double>(q_->r.state()->spec); });
+    together(node_, [&] { identity = node_.matrix<double>(q_->r.spec()); });
     identity->fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
     apply_to(copy, *identity);
   }

@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/median.hpp"
 #include "base/units.hpp"
+#include "config/problem.hpp"
 #include "node-runtime/tuning.hpp"
 #include "replay/analysis.hpp"
 #include "replay/run.hpp"

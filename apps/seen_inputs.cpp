@@ -18,6 +18,8 @@
 
 #include "algorithms/matrix/matrix_file.hpp"
 #include "base/error.hpp"
+#include "config/effective.hpp"
+#include "config/problem.hpp"
 
 namespace heddle {
 namespace {

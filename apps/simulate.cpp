@@ -14,6 +14,7 @@
 #include "apps/simulation/rehearsed_clock.hpp"
 #include "apps/simulation/this_machine.hpp"
 #include "base/error.hpp"
+#include "config/words.hpp"
 #include "kernels/kernel_case.hpp"
 
 namespace heddle {

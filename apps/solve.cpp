@@ -21,6 +21,9 @@
 #include "apps/seen_inputs.hpp"
 #include "apps/solver.hpp"
 #include "base/process_limits.hpp"
+#include "config/problem.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 
 namespace heddle {
 namespace {
@@ -102,8 +105,8 @@ std::string with_results(const std::string& message, Run& run) {
 /// time, and exits without waiting.
 [[noreturn]] void fall(Node& node, const Error& reason, Solver& solver, const SolveOptions& options,
                        Run& run) {
-  node.engine().fail(reason);
-  const Error error = node.engine().failure().value_or(reason);
+  NodeInternals(node).engine().fail(reason);
+  const Error error = NodeInternals(node).engine().failure().value_or(reason);
   const int status = exit_status(run.interrupted() ? ErrorCode::interrupted : error.code());
   if (!run.interrupted()) {
     run.complain(with_results(error.what(), run));
@@ -165,8 +168,9 @@ int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, 
   try {
     solver.solve();
     int status = 0;
-    together(node,
-             [&] { status = finish(solver.report(), node.explained_messages(), options, run); });
+    together(node, [&] {
+      status = finish(solver.report(), NodeInternals(node).explained_messages(), options, run);
+    });
     solver.save_trace();
     return status;
   } catch (const AgreedError& error) {

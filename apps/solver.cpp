@@ -13,10 +13,19 @@
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_write.hpp"
 #include "algorithms/reductions/measures.hpp"
+#include "algorithms/reductions/verification.hpp"
 #include "apps/command.hpp"
 #include "apps/gemm_rate.hpp"
+#include "base/printable.hpp"
 #include "base/units.hpp"
+#include "config/effective.hpp"
+#include "config/problem.hpp"
+#include "config/words.hpp"
 #include "node-runtime/machine/host.hpp"
+#include "node-runtime/memory/tile_store.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -187,7 +196,7 @@ Method::Prospect Solver::factorize() {
     throw;
   }
   progress_.reset();
-  factor_job_ = job.number();
+  factor_job_ = JobInternals(job).number();
   phase_done("factor", report_.seconds.factor, begin);
   report_.stolen = stolen_since(stolen_before);
   if (result.status == JobResult::Status::cancelled || result.status == JobResult::Status::failed) {
@@ -266,7 +275,7 @@ void Solver::tell_of_logs() {
 /// Collects all nodes' figures for node 0's report.
 void Solver::collect_figures() {
   nlohmann::json rows = nlohmann::json::array();
-  for (const ThreadReport& thread : node_.threads()) {
+  for (const ThreadReport& thread : NodeInternals(node_).threads()) {
     rows.push_back({thread.role, thread.busy_seconds, thread.waiting_seconds, thread.tasks});
   }
   const std::vector<std::string> texts = gather_texts(node_, rows.dump());
@@ -278,7 +287,7 @@ void Solver::collect_figures() {
       report_.tasks += report_.threads.back().tasks;
     }
   }
-  const Counters::Traffic traffic = node_.engine().counters().traffic();
+  const Counters::Traffic traffic = NodeInternals(node_).engine().counters().traffic();
   const auto sum = [this](std::uint64_t value) {
     return static_cast<std::uint64_t>(reduce(node_, static_cast<double>(value), Reduction::sum));
   };
@@ -290,10 +299,10 @@ void Solver::collect_figures() {
     return static_cast<std::uint64_t>(
         reduce(node_, static_cast<double>(value), Reduction::maximum));
   };
-  report_.tasks_lent = sum(static_cast<std::uint64_t>(node_.engine().tasks_lent()));
-  report_.evictions = sum(node_.store().evictions());
-  report_.peak_bytes.host = most(node_.store().peak_host_bytes());
-  const std::uint64_t device = most(node_.store().peak_device_bytes());
+  report_.tasks_lent = sum(static_cast<std::uint64_t>(NodeInternals(node_).engine().tasks_lent()));
+  report_.evictions = sum(NodeInternals(node_).store().evictions());
+  report_.peak_bytes.host = most(NodeInternals(node_).store().peak_host_bytes());
+  const std::uint64_t device = most(NodeInternals(node_).store().peak_device_bytes());
   if (node_.facts().devices == 0) return;
   report_.peak_bytes.device = device;
   report_.device_memory = node_.facts().device_memory_bytes;
@@ -318,7 +327,7 @@ void Solver::begin_trace() {
 
 void Solver::save_trace() {
   if (!trace_) return;
-  const trace::ExportSummary summary = trace_->finish(about());
+  const TraceFile::Summary summary = trace_->finish(about());
   trace_.reset();
   if (!is_first()) return;
   if (is_chrome_trace(*config_.trace.file)) {

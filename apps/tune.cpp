@@ -23,6 +23,7 @@
 #include "kernels/cpu/blas.hpp"
 #include "kernels/cpu/blas_memory.hpp"
 #include "node-runtime/machine/prepare.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "node-runtime/tuning.hpp"
 #include "node-runtime/wanted_devices.hpp"
 

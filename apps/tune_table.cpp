@@ -10,6 +10,7 @@
 #include "apps/tuning/operands.hpp"
 #include "kernels/kernel_case.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {

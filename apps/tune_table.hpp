@@ -3,6 +3,7 @@
 #include <string>
 
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 

@@ -4,8 +4,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/printable.hpp"
-
 namespace heddle {
 
 /// Kind of failure; decides the exit status of the binary (DESIGN section 5).
@@ -18,28 +16,13 @@ enum class ErrorCode : std::uint8_t {
 };
 
 /// Exit status of the process for `code`.
-[[nodiscard]] constexpr int exit_status(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::internal:
-      return 1;
-    case ErrorCode::usage:
-      return 2;
-    case ErrorCode::numerical:
-      return 3;
-    case ErrorCode::communication:
-      return 4;
-    case ErrorCode::interrupted:
-      return 130;
-  }
-  return 1;
-}
+[[nodiscard]] int exit_status(ErrorCode code);
 
 /// The only exception type of the library. `what()` says what happened, where, with which value,
 /// and what to do. Control characters of quoted inputs are escaped (printable).
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message)
-      : std::runtime_error(printable(message, LineBreaks::kept)), code_(code) {}
+  Error(ErrorCode code, const std::string& message);
 
   [[nodiscard]] ErrorCode code() const { return code_; }
 

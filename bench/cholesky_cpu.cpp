@@ -14,6 +14,7 @@
 #include "algorithms/cholesky/cholesky.hpp"
 #include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 namespace {
@@ -74,9 +75,7 @@ std::string configuration(const Options& options) {
 }
 
 int run(const Options& options, Node& node) {
-  MatrixSpec spec;
-  spec.rows = spec.columns = options.n;
-  spec.storage = Storage::lower;
+  MatrixSpec spec(options.n, options.n, Storage::lower);
   const Matrix<double> a = node.matrix<double>(spec);
   const std::unique_ptr<TraceFile> trace = recording(node, options);
   const Timings timings = time_job(

@@ -14,6 +14,7 @@
 #include "bench/peers/normal.hpp"
 #include "bench/random_check.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 namespace {
@@ -38,9 +39,7 @@ Matrix<double>::Visitor fill(const TileLayout& layout) {
 }
 
 int run(const Options& options, Node& node) {
-  MatrixSpec spec;
-  spec.rows = spec.columns = options.n;
-  spec.storage = Storage::lower;
+  MatrixSpec spec(options.n, options.n, Storage::lower);
   const Matrix<double> a = node.matrix<double>(spec);
   Input input(a, options.regenerate, fill(a.layout()));
   const Columns x = random_columns(options.check ? options.n : 0);

@@ -10,6 +10,7 @@
 #include "bench/node_run.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/program.hpp"
 
 /// What the drivers for nodes with devices share.
 namespace heddle {
@@ -69,7 +70,7 @@ inline Program copy_tiles(TaskStream& tasks, Matrix<double> to, Matrix<double> f
   for (TileColumn c{0}; c.value() < layout.tile_columns(); ++c) {
     for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
       if (!to.stores(i, c) || to.home(i, c).node != tasks.node()) continue;
-      co_await tasks.insert(kernel::copy, write(to(i, c)), read(from(i, c)));
+      co_await tasks.insert(kernel::copy, {write(to(i, c)), read(from(i, c))});
     }
   }
 }
@@ -93,7 +94,7 @@ class Input {
   Input(const Matrix<double>& matrix, bool regenerate, Visitor fill)
       : matrix_(matrix), fill_(std::move(fill)) {
     if (!regenerate) {
-      copy_ = matrix.node().matrix<double>(matrix.state()->spec);
+      copy_ = matrix.node().matrix<double>(matrix.spec());
       copy_->for_each_tile(fill_);
     }
   }

@@ -28,7 +28,8 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/cholesky/inverses.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "apps/chart/line_chart.hpp"
 #include "base/error.hpp"
 #include "base/median.hpp"
@@ -36,6 +37,10 @@
 #include "kernels/cpu/blas.hpp"
 #include "kernels/kernel_case.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -129,17 +134,13 @@ std::vector<Point> points_of(const Options& options) {
 
 /// Runs it once. The matrices are gone afterwards.
 Timings run_cholesky(Node& node, const Options& options, const Point& point) {
-  MatrixSpec spec;
-  spec.rows = spec.columns = options.n;
-  spec.storage = Storage::lower;
-  spec.has_layout = true;
-  spec.layout = {.rows = options.n,
-                 .columns = options.n,
-                 .tile = point.tile,
-                 .strip = point.strip(options.strip_share),
-                 .small = point.small,
-                 .fine = point.fine()};
-  spec.distribution = node.facts().distribution;
+  const MatrixSpec spec({.rows = options.n,
+                         .columns = options.n,
+                         .tile = point.tile,
+                         .strip = point.strip(options.strip_share),
+                         .small = point.small,
+                         .fine = point.fine()},
+                        node.facts().distribution, Storage::lower);
   Matrix<double> a = node.matrix<double>(spec);
   // Where devices pretend, nothing may grow without bounds that they should have scaled.
   const double beside = options.device_times > 0 || options.worker_gflops > 0 ? 0 : 1;
@@ -288,16 +289,17 @@ std::string configuration(const Options& options, bool moves_tasks) {
 void run_job(Node& node, const Options& options, PretendedDevice& device, Point& point,
              double flops, const std::string& trace_folder, bool counts) {
   const double rate = device.is_wanted() ? device.calibrate() : 0;
-  const std::int64_t lent = node.engine().tasks_lent();
-  const std::uint64_t copied = node.engine().counters().traffic().bytes_copied;
+  const std::int64_t lent = NodeInternals(node).engine().tasks_lent();
+  const std::uint64_t copied = NodeInternals(node).engine().counters().traffic().bytes_copied;
   RunOptions traced;
   traced.trace = trace_folder;
   const std::unique_ptr<TraceFile> trace = recording(node, traced);
   const Timings timings = run_once(node, options, point);
   const double seconds = timings.median();
   if (trace) trace->finish(about(timings));
-  point.lent = node.engine().tasks_lent() - lent;
-  point.copied_bytes = static_cast<double>(node.engine().counters().traffic().bytes_copied - copied);
+  point.lent = NodeInternals(node).engine().tasks_lent() - lent;
+  point.copied_bytes =
+      static_cast<double>(NodeInternals(node).engine().counters().traffic().bytes_copied - copied);
   if (!counts) return;
   point.seconds.push_back(seconds);
   if (rate > 0) point.shares.push_back(flops / seconds / rate);

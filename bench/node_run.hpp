@@ -14,6 +14,7 @@
 #include "algorithms/io/trace_file.hpp"
 #include "base/error.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_internals.hpp"
 
 /// What heddle's own drivers share.
 namespace heddle {
@@ -86,7 +87,7 @@ inline Work work_of(const Node& node) {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   work.processor = static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  for (const ThreadReport& thread : node.threads()) {
+  for (const ThreadReport& thread : NodeInternals(node).threads()) {
     const bool computes = thread.role.starts_with("worker") || thread.role.starts_with("device");
     if (computes) work.kernels += thread.busy_seconds;
     if (thread.role == "copy") work.copies += thread.busy_seconds;
@@ -122,8 +123,8 @@ Timings time_job(Node& node, const RunOptions& options, const Prepare& prepare, 
       throw Error(ErrorCode::internal,
                   fmt::format("the factorization failed, info {}\n", result.info));
     }
-    timings.sends = job.counters().sends;
-    timings.job = job.number();
+    timings.sends = JobInternals(job).counters().sends;
+    timings.job = JobInternals(job).number();
     if (r < 0) continue;
     timings.seconds.push_back(seconds);
     const Work after = work_of(node);

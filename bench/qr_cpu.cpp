@@ -12,10 +12,12 @@
 
 #include "algorithms/qr/layout.hpp"
 #include "algorithms/qr/measures.hpp"
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "algorithms/reductions/measures.hpp"
+#include "algorithms/reductions/verification.hpp"
 #include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 namespace {
@@ -41,7 +43,7 @@ int check(const QrMatrix& q, Node& node) {
     node.submit(apply_q_to_triangle(q, {x.x, top, x.traveling})).wait();
   };
   apply_to(q.r);
-  Matrix<double> a = node.matrix<double>(q.a.state()->spec);
+  Matrix<double> a = node.matrix<double>(q.a.spec());
   a.fill(element);
   const Norm a_norm = largest_of(column_norms(a));
   x.x.for_each_tile([layout = x.x.layout()](TileRow i, TileColumn c, TileView tile) {

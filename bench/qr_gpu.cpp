@@ -11,11 +11,12 @@
 #include <string>
 
 #include "algorithms/qr/layout.hpp"
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "bench/device_run.hpp"
 #include "bench/peers/normal.hpp"
 #include "bench/random_check.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 namespace {

@@ -14,7 +14,9 @@
 #include "base/median.hpp"
 #include "bench/node_run.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -38,7 +40,8 @@ Program independent(TaskStream& tasks, Matrix<double> matrix, std::int64_t count
   const std::int32_t tiles = matrix.layout().tile_rows();
   for (std::int64_t t = 0; t < count; ++t) {
     co_await tasks.insert(
-        empty_kernel, write(matrix(TileRow{static_cast<std::int32_t>(t % tiles)}, TileColumn{0})));
+        empty_kernel,
+        {write(matrix(TileRow{static_cast<std::int32_t>(t % tiles)}, TileColumn{0}))});
   }
 }
 
@@ -48,8 +51,8 @@ Program three_accesses(TaskStream& tasks, Matrix<double> matrix, std::int64_t co
     return matrix(TileRow{static_cast<std::int32_t>(i)}, TileColumn{0});
   };
   for (std::int64_t t = 0; t < count; ++t) {
-    co_await tasks.insert(empty_kernel, read_write(tile(32 + t % 224)), read(tile(t % 16)),
-                          read(tile(16 + (t * 7 + 3) % 16)));
+    co_await tasks.insert(empty_kernel, {read_write(tile(32 + t % 224)), read(tile(t % 16)),
+                                         read(tile(16 + (t * 7 + 3) % 16))});
   }
 }
 
@@ -135,10 +138,7 @@ void generation(std::int64_t count) {
 /// Walks a Cholesky of `tiles` tiles for each node of a grid, with the plan as the listener, and
 /// counts what each visits.
 void pruned_walk(Node& node, std::int32_t tiles, std::int32_t rows, std::int32_t columns) {
-  MatrixSpec spec;
-  spec.rows = spec.columns = tiles;
-  spec.storage = Storage::lower;
-  spec.has_layout = true;
+  MatrixSpec spec(tiles, tiles, Storage::lower);
   spec.layout.tile = 1;
   spec.distribution = {rows, columns, 0};
   const Matrix<double> a = node.matrix<double>(spec);
@@ -188,10 +188,7 @@ int main(int argc, char** argv) try {
                   traced ? "trace: {file: unwritten.json}\n" : ""),
       "tasks");
   heddle::Node node(config);
-  heddle::MatrixSpec spec;
-  spec.rows = 4096;
-  spec.columns = 1;
-  spec.has_layout = true;
+  heddle::MatrixSpec spec(4096, 1);
   spec.layout.tile = 1;
   const auto matrix = node.matrix<double>(spec);
   for (const bool three : {false, true}) {

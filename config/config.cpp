@@ -12,8 +12,11 @@
 #include <utility>
 #include <variant>
 
+#include "config/config_error.hpp"
+#include "config/effective.hpp"
 #include "config/loader.hpp"
 #include "config/options.hpp"
+#include "config/problem.hpp"
 
 namespace heddle {
 
@@ -32,6 +35,27 @@ std::vector<std::string> config::keys_left_open(const Layout& layout) {
   look(layout.tree, "tree");
   return keys;
 }
+
+namespace config {
+
+OptionalProblem::OptionalProblem() = default;
+OptionalProblem::OptionalProblem(const OptionalProblem& other)
+    : value_(other ? std::make_unique<Problem>(*other) : nullptr) {}
+OptionalProblem::OptionalProblem(OptionalProblem&& other) noexcept = default;
+OptionalProblem& OptionalProblem::operator=(OptionalProblem other) noexcept {
+  value_ = std::move(other.value_);
+  return *this;
+}
+OptionalProblem::~OptionalProblem() = default;
+
+void OptionalProblem::emplace() {
+  value_ = std::make_unique<Problem>();
+}
+void OptionalProblem::reset() {
+  value_.reset();
+}
+
+}  // namespace config
 
 namespace {
 

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/nearest.hpp"
+#include "config/config_error.hpp"
 #include "config/convert.hpp"
+#include "config/problem.hpp"
 
 namespace heddle::config {
 namespace {

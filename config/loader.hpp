@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "config/config_error.hpp"
 #include "config/options.hpp"
 #include "config/tree.hpp"
 

@@ -8,6 +8,8 @@
 #include <type_traits>
 
 #include "base/assert.hpp"
+#include "config/problem.hpp"
+#include "config/words.hpp"
 
 namespace heddle::config {
 namespace {

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "config/config.hpp"
+#include "config/words.hpp"
 
 /// The only table of options: checks, defaults, `--set`, help text, JSON Schema and `to_json` are
 /// derived from it.

@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "config/enums.hpp"
 #include "config/options.hpp"
+#include "config/words.hpp"
 
 namespace heddle::config {
 

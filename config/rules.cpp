@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "config/loader.hpp"
+#include "config/problem.hpp"
+#include "config/words.hpp"
 
 // Rules between keys. Each error is reported at the key to change.
 namespace heddle::config {

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "kernels/plain_parameters.hpp"
+#include "kernels/kernel.hpp"
 
 namespace heddle {
 

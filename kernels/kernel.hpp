@@ -1,12 +1,41 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
-
-#include "kernels/plain_parameters.hpp"
+#include <type_traits>
 
 namespace heddle {
+
+/// A plain value of at most `bytes_max` bytes; its reader knows the type.
+template <std::size_t bytes_max>
+class PlainParameters {
+ public:
+  static constexpr std::size_t size_max = bytes_max;
+
+  PlainParameters() = default;
+
+  template <class T>
+  requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T> &&
+           !std::is_same_v<T, PlainParameters>) explicit PlainParameters(const T& value) {
+    std::memcpy(bytes_.data(), &value, sizeof(T));
+  }
+
+  template <class T>
+  requires(sizeof(T) <= size_max && std::is_trivially_copyable_v<T>) [[nodiscard]] T as() const {
+    T value{};
+    std::memcpy(&value, bytes_.data(), sizeof(T));
+    return value;
+  }
+
+  friend bool operator==(const PlainParameters&, const PlainParameters&) = default;
+
+ private:
+  alignas(8) std::array<std::byte, size_max> bytes_{};
+};
 
 /// A column-major block of doubles: element (i, j) is `data[i + j * leading]`. Does not own.
 struct TileView {
@@ -75,6 +104,13 @@ struct Kernel {
   /// The element of the main output at which a run that returned `info` > 0 failed: the pivot that
   /// a job reports beside `info`. Null: there is none, and the job reports `info` without a pivot.
   TileElement (*failing_element)(const KernelParameters&, std::int64_t info) = nullptr;
+};
+
+/// What a task hands to its kernel and to the ready queues.
+struct TaskOptions {
+  KernelParameters parameters{};
+  std::int32_t priority = 0;   ///< 0 .. 1023, higher is more urgent
+  std::int64_t info_base = 0;  ///< added to the index that the kernel returns when it fails
 };
 
 }  // namespace heddle

@@ -1,12 +1,17 @@
 #include "node-runtime/matrix.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <fmt/core.h>
 #include <mutex>
+#include <utility>
 
 #include "base/require.hpp"
+#include "node-runtime/local_array.hpp"
+#include "node-runtime/matrix_state.hpp"
 #include "node-runtime/node.hpp"
-#include "node-runtime/threads/engine_link.hpp"
+#include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -48,7 +53,7 @@ Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
       TaskOptions options;
       options.priority = 1023;  // somebody waits for it
       options.parameters = KernelParameters(VisitParameters{visit, i.value(), c.value()});
-      co_await tasks.insert(visit_kernel, options, read_write(matrix(i, c)));
+      co_await tasks.insert(visit_kernel, {read_write(matrix(i, c))}, options);
     }
   }
 }
@@ -59,6 +64,13 @@ MatrixState::~MatrixState() {
   if (link == nullptr) return;
   if (const auto engine = link->try_use()) engine->remove_matrix(id);
 }
+
+Matrix<double>::Matrix(std::shared_ptr<MatrixState> state)
+    : state_(std::move(state)),
+      spec_(&state_->spec),
+      id_(&state_->id),
+      tile_rows_(spec_->layout.tile_rows()),
+      tile_columns_(spec_->layout.tile_columns()) {}
 
 Node& Matrix<double>::node() const {
   require(state_->node != nullptr, "matrix {} belongs to no node", id().value());
@@ -80,7 +92,7 @@ void Matrix<double>::refuse_tile(TileRow i, TileColumn c) const {
 }
 
 Location Matrix<double>::home(TileRow i, TileColumn c) const {
-  const MatrixSpec& spec = state_->spec;
+  const MatrixSpec& spec = *spec_;
   switch (spec.dealing) {
     case Dealing::cyclic:
       break;
@@ -109,6 +121,82 @@ Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
   if (visit->error) std::rethrow_exception(visit->error);
   if (result.status == JobResult::Status::failed) throw Error(result.code, result.error);
   return *this;
+}
+
+std::int64_t Matrix<double>::local_rows() const {
+  return LocalArray(*spec_, NodeId{node().rank()}).rows();
+}
+
+std::int64_t Matrix<double>::local_columns() const {
+  return LocalArray(*spec_, NodeId{node().rank()}).columns();
+}
+
+namespace {
+
+/// A copy between the tiles of a node and its local array.
+class LocalCopy {
+ public:
+  /// `function`: its name in messages.
+  LocalCopy(const Matrix<double>& matrix, const char* function, const double* local,
+            std::int64_t leading)
+      : matrix_(matrix),
+        array_(matrix.spec(), NodeId{matrix.node().rank()}),
+        function_(function),
+        is_null_(local == nullptr),
+        leading_(leading) {}
+
+  /// Where tile (i, c) begins in the array. Throws for what the caller gave: in a visit, so that
+  /// the other nodes throw too.
+  [[nodiscard]] std::int64_t offset(TileRow i, TileColumn c) const {
+    require(!is_null_, "{}: no memory was given for {} x {} elements", function_, array_.rows(),
+            array_.columns());
+    require(leading_ >= array_.rows(),
+            "{}: a distance of {} between columns; this node has {} rows of the matrix", function_,
+            leading_, array_.rows());
+    return array_.offset(i, c, leading_);
+  }
+  /// Rows of column j of tile (i, c) that are no part of the matrix: of lower storage those above
+  /// the diagonal.
+  [[nodiscard]] std::int64_t rows_above(TileRow i, TileColumn c, std::int64_t j,
+                                        std::int64_t rows) const {
+    if (matrix_.storage() != Storage::lower) return 0;
+    const TileLayout& l = matrix_.layout();
+    return std::clamp<std::int64_t>(l.column_begin(c) + j - l.row_begin(i), 0, rows);
+  }
+
+ private:
+  Matrix<double> matrix_;
+  LocalArray array_;
+  const char* function_;
+  bool is_null_;
+  std::int64_t leading_;
+};
+
+}  // namespace
+
+void Matrix<double>::copy_to(double* local, std::int64_t leading) const {
+  const LocalCopy copy(*this, "Matrix::copy_to", local, leading);
+  Matrix(*this).for_each_tile([copy, local, leading](TileRow i, TileColumn c, TileView tile) {
+    double* const to = local + copy.offset(i, c);
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
+      const std::int64_t above = copy.rows_above(i, c, j, tile.rows);
+      std::copy_n(tile.data + above + j * tile.leading, tile.rows - above,
+                  to + above + j * leading);
+    }
+  });
+}
+
+Matrix<double>& Matrix<double>::copy_from(const double* local, std::int64_t leading) {
+  const LocalCopy copy(*this, "Matrix::copy_from", local, leading);
+  return for_each_tile([copy, local, leading](TileRow i, TileColumn c, TileView tile) {
+    const double* const from = local + copy.offset(i, c);
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
+      const std::int64_t above = copy.rows_above(i, c, j, tile.rows);
+      double* const column = tile.data + j * tile.leading;
+      std::fill_n(column, above, 0.0);
+      std::copy_n(from + above + j * leading, tile.rows - above, column + above);
+    }
+  });
 }
 
 }  // namespace heddle

@@ -10,12 +10,12 @@
 
 #include "base/index.hpp"
 #include "kernels/kernel.hpp"
-#include "node-runtime/threads/program.hpp"
+#include "node-runtime/tasks.hpp"
 
 namespace heddle {
 
-class EngineLink;
 class Node;
+struct MatrixState;
 
 /// Which tiles of a matrix exist.
 enum class Storage : std::uint8_t {
@@ -31,54 +31,48 @@ enum class Dealing : std::uint8_t {
   diagonal,    ///< with the diagonal tile of its row, on the host: right-hand sides
 };
 
+/// What a matrix looks like. Only `layout` has sizes; a tile of 0 leaves tiles and distribution to
+/// the node's configuration.
 struct MatrixSpec {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  Storage storage = Storage::full;
-  /// How it is cut and where its tiles live; by default as the node was configured to.
+  MatrixSpec() : MatrixSpec(0, 0) {}
+  MatrixSpec(std::int64_t rows, std::int64_t columns, Storage stored = Storage::full)
+      : storage(stored) {
+    layout = {.rows = rows, .columns = columns, .tile = 0};
+  }
+  MatrixSpec(const TileLayout& cut, const Distribution& dealt_out, Storage stored = Storage::full)
+      : storage(stored), layout(cut), distribution(dealt_out) {}
+
+  Storage storage;
   TileLayout layout{};
   Distribution distribution{};
-  bool has_layout = false;
   Dealing dealing = Dealing::cyclic;
   bool temporary = false;
   std::int32_t spare_count = 4;  ///< blocks per place for renaming
 };
 
-/// What a matrix is on this node. Made by Node; the memory lives as long as the node, and the last
-/// handle or the last job that uses it.
-struct MatrixState {
-  MatrixState() = default;
-  MatrixState(const MatrixState&) = delete;
-  MatrixState& operator=(const MatrixState&) = delete;
-  ~MatrixState();
-
-  Node* node = nullptr;              ///< null: of a simulation
-  std::shared_ptr<EngineLink> link;  ///< null: of a simulation, or only planned
-  protocol::MatrixId id;
-  MatrixSpec spec;
-};
-
-/// A tile matrix of doubles, distributed over the nodes. A handle: copies name the same matrix.
+/// A tile matrix, distributed over the nodes. A handle: copies name the same matrix. The memory
+/// lives as long as the node, and the last handle or the last job that uses it.
 template <class T>
-class Matrix;
+class Matrix {
+  static_assert(std::is_same_v<T, double>, "heddle's matrices have elements of type double");
+};
 
 template <>
 class Matrix<double> {
  public:
-  /// The state's layout is final.
-  explicit Matrix(std::shared_ptr<MatrixState> state)
-      : state_(std::move(state)),
-        tile_rows_(layout().tile_rows()),
-        tile_columns_(layout().tile_columns()) {}
+  /// For heddle's own use: Node::matrix() makes matrices.
+  explicit Matrix(std::shared_ptr<MatrixState> state);
 
-  [[nodiscard]] const TileLayout& layout() const { return state_->spec.layout; }
-  [[nodiscard]] const Distribution& distribution() const { return state_->spec.distribution; }
-  [[nodiscard]] Storage storage() const { return state_->spec.storage; }
+  [[nodiscard]] const MatrixSpec& spec() const { return *spec_; }
+  [[nodiscard]] const TileLayout& layout() const { return spec_->layout; }
+  [[nodiscard]] const Distribution& distribution() const { return spec_->distribution; }
+  [[nodiscard]] Storage storage() const { return spec_->storage; }
   [[nodiscard]] std::int64_t rows() const { return layout().rows; }
   [[nodiscard]] std::int64_t columns() const { return layout().columns; }
-  [[nodiscard]] protocol::MatrixId id() const { return state_->id; }
+  [[nodiscard]] protocol::MatrixId id() const { return *id_; }
   /// Throws Error(usage) when it has ended.
   [[nodiscard]] Node& node() const;
+  /// What JobSpec::keep_alive takes.
   [[nodiscard]] const std::shared_ptr<MatrixState>& state() const { return state_; }
 
   /// Tile (i, c) for tasks. Throws Error(usage) when the matrix has none there.
@@ -87,19 +81,13 @@ class Matrix<double> {
         !stores(i, c)) [[unlikely]] {
       refuse_tile(i, c);
     }
-    return {{id(), i.value() + c.value() * tile_rows_}, home(i, c)};
+    return {{*id_, i.value() + c.value() * tile_rows_}, home(i, c)};
   }
   [[nodiscard]] Location home(TileRow i, TileColumn c) const;
   [[nodiscard]] bool stores(TileRow i, TileColumn c) const {
-    switch (storage()) {
-      case Storage::full:
-        break;
-      case Storage::lower:
-        return i >= layout().diagonal_row(c);
-      case Storage::upper:
-        return i <= layout().diagonal_row(c);
-    }
-    return true;
+    if (storage() == Storage::full) return true;
+    const TileRow diagonal = layout().diagonal_row(c);
+    return storage() == Storage::lower ? i >= diagonal : i <= diagonal;
   }
 
   /// What visits a tile: its place in the matrix and its content, in host memory.
@@ -116,9 +104,8 @@ class Matrix<double> {
   /// the diagonal becomes zero with the former; the latter must leave it so.
   template <class Fill>
   Matrix& fill(const Fill& fill) {
-    const TileLayout l = layout();
-    const bool lower = storage() == Storage::lower;
-    return for_each_tile([&](TileRow i, TileColumn c, TileView tile) {
+    return for_each_tile([&, l = layout(), lower = storage() == Storage::lower](
+                             TileRow i, TileColumn c, TileView tile) {
       const GlobalRow row{l.row_begin(i)};
       const GlobalColumn column{l.column_begin(c)};
       if constexpr (std::is_invocable_v<Fill, GlobalRow, GlobalColumn, TileView>) {
@@ -136,10 +123,27 @@ class Matrix<double> {
     });
   }
 
+  /// Rows and columns of this node's part of the matrix: its tile rows one below the other, its
+  /// wide columns side by side, as block-cyclic arrays are (numroc in ScaLAPACK); on one node the
+  /// matrix.
+  [[nodiscard]] std::int64_t local_rows() const;
+  [[nodiscard]] std::int64_t local_columns() const;
+  /// Copies the stored tiles of this node into that part, column-major from `local` with distance
+  /// `leading` >= local_rows() between columns; writes nothing else. Of lower storage the elements
+  /// above the diagonal stay as they are in `local`. All nodes throw Error(usage) when `leading` is
+  /// too small, or `local` null, on a node that has tiles. Collective.
+  void copy_to(double* local, std::int64_t leading) const;
+  /// The other way round. Of lower storage the part above the diagonal becomes zero.
+  Matrix& copy_from(const double* local, std::int64_t leading);
+
  private:
   [[noreturn]] void refuse_tile(TileRow i, TileColumn c) const;
+
   std::shared_ptr<MatrixState> state_;
-  // The layout divides for them; programs name each tile of each task.
+  // Of the state; programs name each tile of each task.
+  const MatrixSpec* spec_;
+  const protocol::MatrixId* id_;
+  // The layout divides for them.
   std::int32_t tile_rows_;
   std::int32_t tile_columns_;
 };

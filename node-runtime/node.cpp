@@ -1,20 +1,23 @@
 #include "node-runtime/node.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <cstring>
 #include <exception>
 #include <fmt/core.h>
 #include <functional>
-#include <thread>
+#include <mpi.h>
+#include <optional>
 #include <utility>
 
 #include "base/assert.hpp"
 #include "base/process_limits.hpp"
 #include "base/require.hpp"
-#include "base/units.hpp"
+#include "node-runtime/local_array.hpp"
+#include "node-runtime/matrix_state.hpp"
 #include "node-runtime/messages.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "node-runtime/node_parts.hpp"
+#include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/tuning.hpp"
 #include "node-runtime/wanted_devices.hpp"
 
@@ -86,11 +89,11 @@ JobRecord& UserStream::record() const {
   return *record_;
 }
 
-void UserStream::insert_all(const Kernel& kernel, const TaskOptions& options,
-                            std::span<const protocol::Access> accesses) {
+void UserStream::insert(const Kernel& kernel, const AccessList& accesses,
+                        const TaskOptions& options) {
   JobRecord& job = record();
   const auto engine = job.link->use(called(job));
-  static_cast<void>(job.stream->insert_all(kernel, options, accesses));
+  static_cast<void>(job.stream->insert(kernel, accesses, options));
 }
 
 void UserStream::release(const protocol::Access& access) {
@@ -107,6 +110,22 @@ Job UserStream::end() {
 
 // ---- the node --------------------------------------------------------------------------------
 
+namespace {
+
+/// The MPI_Comm of a caller who knows its type from MPI's own header.
+MPI_Comm mpi_communicator(const void* value, std::size_t bytes) {
+  require(
+      bytes == sizeof(MPI_Comm),
+      "Node: the communicator has {} bytes; an MPI_Comm of the MPI library that heddle was built "
+      "with has {}",
+      bytes, sizeof(MPI_Comm));
+  MPI_Comm communicator = MPI_COMM_NULL;
+  std::memcpy(&communicator, value, sizeof communicator);
+  return communicator;
+}
+
+}  // namespace
+
 Node::Node(const Config& config) : Node(config, NodeFaults{}) {}
 
 Node::Node(const Config& config, const NodeFaults& faults)
@@ -117,12 +136,10 @@ Node::Node(const Config& config, const NodeFaults& faults)
   parts_->start();
 }
 
-Node::Node(const Config& config, MPI_Comm communicator)
-    : Node(config, communicator, NodeFaults{}) {}
-
-Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults)
-    : parts_(std::make_unique<Parts>(config, Communicator(communicator))) {
-  parts_->faults = faults;
+Node::Node(const Config& config, Handle communicator, const NodeFaults* faults)
+    : parts_(std::make_unique<Parts>(
+          config, Communicator(mpi_communicator(communicator.value, communicator.bytes)))) {
+  if (faults != nullptr) parts_->faults = *faults;
   parts_->agree_on_configuration();
   parts_->share_cores_of_host();
   parts_->gpu_neighbours = find_gpu_neighbours(config.runtime.devices, parts_->communicator);
@@ -140,10 +157,6 @@ Node::Node(const Config& config, MPI_Comm communicator, const NodeFaults& faults
 
 Node::~Node() = default;
 
-std::vector<std::string> Node::explained_messages() const {
-  return parts_->explanations.texts();
-}
-
 messages::Endpoint Node::messages() {
   return messages::Endpoint(parts_->user_messages());
 }
@@ -156,38 +169,37 @@ bool Node::failed() const {
   return parts_->engine->failed();
 }
 
-trace::ClockOffset Node::clock_offset() const {
-  return parts_->clock;
-}
-
 int Node::rank() const {
   return parts_->facts.rank;
 }
 int Node::size() const {
   return parts_->facts.nodes;
 }
+int Node::cpu_workers() const {
+  return parts_->facts.cpu_workers;
+}
+int Node::devices() const {
+  return parts_->facts.devices;
+}
 const NodeFacts& Node::facts() const {
   return parts_->facts;
-}
-Engine& Node::engine() {
-  return *parts_->engine;
 }
 const Config& Node::config() const {
   return parts_->config;
 }
-void Node::bind_beside_workers() const noexcept {
-  try {
-    if (!parts_->cores_of_others.empty()) pin_current_thread(parts_->cores_of_others);
-  } catch (const std::exception&) {
-    // It computes nothing that depends on where it runs.
-  }
-}
 
-trace::Recorder& Node::recorder() {
-  return parts_->recorder;
-}
-TileStore& Node::store() {
-  return *parts_->store;
+MatrixSpec Node::with_layout(const MatrixSpec& spec) const {
+  const TileLayout& wanted = spec.layout;
+  require(wanted == TileLayout{.rows = wanted.rows, .columns = wanted.columns, .tile = 0} &&
+              spec.distribution == Distribution{},
+          "a MatrixSpec of {} x {} elements says how the matrix is cut or dealt out, but not the "
+          "size of "
+          "its tiles; set layout.tile, or leave all to the node",
+          wanted.rows, wanted.columns);
+  MatrixSpec complete = spec;
+  complete.layout = default_layout(wanted.rows, wanted.columns);
+  complete.distribution = parts_->facts.distribution;
+  return complete;
 }
 
 TileLayout Node::default_layout(std::int64_t rows, std::int64_t columns) const {
@@ -195,42 +207,35 @@ TileLayout Node::default_layout(std::int64_t rows, std::int64_t columns) const {
   return choose_layout(rows, columns, wanted, parts_->facts);
 }
 
-template <>
-Matrix<double> Node::matrix<double>(const MatrixSpec& spec) {
-  return make(spec, nullptr, 0);
-}
-
-Matrix<double> Node::wrap(double* local, std::int64_t leading, MatrixSpec spec) {
-  if (!spec.has_layout) {
-    spec.layout = default_layout(spec.rows, spec.columns);
-    spec.distribution = parts_->facts.distribution;
-    spec.has_layout = true;
-  }
-  spec.distribution.devices = 0;
+Matrix<double> Node::wrap(double* local, std::int64_t leading, const MatrixSpec& spec) {
+  MatrixSpec on_host = spec;
+  if (spec.layout.tile == 0) on_host = with_layout(spec);
+  on_host.distribution.devices = 0;
   require(local != nullptr, "Node::wrap: no memory was given");
   require(spec.dealing == Dealing::cyclic && !spec.temporary,
           "Node::wrap: a wrapped matrix is dealt out cyclically and is not temporary");
-  return make(spec, local, leading);
+  return make(on_host, local, leading);
 }
 
 Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_t leading) {
   auto state = std::make_shared<MatrixState>();
   MatrixSpec& spec = state->spec;
-  spec = wanted;
-  if (!spec.has_layout) {
-    spec.layout = default_layout(spec.rows, spec.columns);
-    spec.distribution = parts_->facts.distribution;
-    spec.has_layout = true;
-  }
-  spec.layout.rows = spec.rows;
-  spec.layout.columns = spec.columns;
+  spec = wanted.layout.tile == 0 ? with_layout(wanted) : wanted;
   require(spec.layout.is_valid(),
           "a matrix of {} x {} elements cannot be cut into tiles of {} with strips of {} and small "
           "tiles of {}",
-          spec.rows, spec.columns, spec.layout.tile, spec.layout.strip, spec.layout.small);
+          spec.layout.rows, spec.layout.columns, spec.layout.tile, spec.layout.strip,
+          spec.layout.small);
   check_tile_count(spec.layout);
   state->node = this;
   Matrix<double> handle(state);
+  std::optional<LocalArray> array;
+  if (wrapped != nullptr) {
+    array.emplace(spec, NodeId{rank()});
+    require(leading >= array->rows(),
+            "Node::wrap: a distance of {} between columns; this node has {} rows of the matrix",
+            leading, array->rows());
+  }
   TileTable table;
   table.temporary = spec.temporary;
   table.wrapped_leading = leading;
@@ -248,12 +253,8 @@ Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_
       table.shapes.push_back({static_cast<std::int32_t>(l.row_count(i)),
                               static_cast<std::int32_t>(l.column_count(c))});
       table.home_places.push_back(home.place);
-      if (wrapped != nullptr) {
-        const std::int64_t row = i.value() / spec.distribution.grid_rows * l.tile;
-        const std::int64_t column =
-            l.wide_of(c).value() / spec.distribution.grid_columns * l.wide_width() +
-            l.offset_in_wide(c);
-        table.wrapped.push_back(local ? wrapped + row + column * leading : nullptr);
+      if (array) {
+        table.wrapped.push_back(local ? wrapped + array->offset(i, c, leading) : nullptr);
       }
       table.is_local.push_back(local);
     }
@@ -287,66 +288,16 @@ UserStream Node::stream(std::string name, const std::vector<Matrix<double>>& mat
   return UserStream(parts_->engine->jobs().open_stream(std::move(spec), 64));
 }
 
-trace::ClockOffset Node::compare_clocks() {
-  constexpr int rounds = 20;
-  constexpr double high_part = 4294967296.0;  // in two doubles that are exact
-  const bool is_first = rank() == 0;
-  const std::vector<std::string>& hosts = parts_->communicator.hosts();
-  struct Stay {
-    std::int64_t came_ns = 0;
-    std::int64_t left_ns = 0;
-  };
-  Stay mine;
-  trace::ClockBounds bounds;
-  // Each round tells when node 0 came to the one before, and left it.
-  for (int round = 0; round <= rounds; ++round) {
-    const Stay before = mine;
-    std::array<double, 4> first{};
-    const auto split = [&](std::size_t at, std::int64_t ns) {
-      first.at(at) = std::floor(static_cast<double>(ns) / high_part);
-      first.at(at + 1) =
-          static_cast<double>(ns - static_cast<std::int64_t>(first.at(at) * high_part));
-    };
-    if (is_first) {
-      split(0, before.came_ns);
-      split(2, before.left_ns);
-    }
-    mine.came_ns = trace::now_ns();
-    all_reduce(first, Reduction::sum);
-    mine.left_ns = trace::now_ns();
-    const auto joined = [&](std::size_t at) {
-      return static_cast<std::int64_t>(first.at(at) * high_part) +
-             static_cast<std::int64_t>(first.at(at + 1));
-    };
-    if (round > 0) bounds.add(joined(0), joined(2), before.came_ns, before.left_ns);
-  }
-  // Nodes of one host have the same clock.
-  const bool is_same = hosts.empty() || hosts.at(static_cast<std::size_t>(rank())) == hosts.front();
-  return {mine.left_ns, is_same ? 0 : bounds.offset_ns()};
-}
-
 void Node::all_reduce(std::span<double> values, Reduction reduction) {
   if (parts_->progress != nullptr) parts_->progress->all_reduce(values, reduction);
 }
 
 void Node::on_quiet(std::function<void(const std::string&)> tell) {
-  engine().jobs().on_quiet(std::move(tell));
+  parts_->engine->jobs().on_quiet(std::move(tell));
 }
 
 void Node::barrier() {
   if (parts_->progress != nullptr) parts_->progress->barrier();
-}
-
-std::vector<ThreadReport> Node::threads() const {
-  std::vector<ThreadReport> reports;
-  for (const trace::ThreadTrace* thread : parts_->recorder.threads()) {
-    if (thread->name() == trace::divided_row) continue;
-    const trace::ThreadTotals t = thread->totals();
-    reports.push_back({thread->name(), static_cast<double>(t.busy_ns) * 1e-9,
-                       static_cast<double>(t.waiting_ns) * 1e-9,
-                       static_cast<std::int64_t>(t.tasks)});
-  }
-  return reports;
 }
 
 }  // namespace heddle

@@ -5,11 +5,15 @@
 #include <fmt/core.h>
 
 #include "base/process_limits.hpp"
+#include "config/effective.hpp"
+#include "config/words.hpp"
 #include "kernels/case_key.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/cpu/blas_memory.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/machine/quick_times.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "node-runtime/path_rates.hpp"
 #include "node-runtime/placement/placement_policy.hpp"
 #include "node-runtime/threads/loops.hpp"

@@ -11,9 +11,18 @@
 #include <utility>
 #include <vector>
 
+#include "node-runtime/device/devices.hpp"
+#include "node-runtime/machine/prepare.hpp"
+#include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/mpi_progress.hpp"
 #include "node-runtime/topology/core_share.hpp"
+#include "node-runtime/topology/cpu.hpp"
+#include "node-runtime/trace/recorder.hpp"
+#include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/local_messages.hpp"
 #include "node-runtime/transport/message_explanations.hpp"
 #include "node-runtime/wanted_devices.hpp"

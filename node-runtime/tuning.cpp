@@ -14,6 +14,7 @@
 #include "kernels/kernels.hpp"
 #include "node-runtime/machine/kernel_costs.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "config/config.hpp"
 #include "node-runtime/machine/tile_model.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "node-runtime/threads/path_priorities.hpp"
 
 namespace heddle {

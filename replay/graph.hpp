@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/optional_index.hpp"
 #include "replay/run.hpp"
 
 namespace heddle::replay {

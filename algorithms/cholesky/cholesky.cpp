@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "algorithms/cholesky/column_groups.hpp"
+#include "algorithms/cholesky/inverses.hpp"
 #include "algorithms/walk/job.hpp"
 #include "algorithms/walk/tile_walk.hpp"
 #include "base/require.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/matrix_state.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -33,11 +37,11 @@ class Update {
     if (task.column != d_) begin_column(task.column);
     if (i == j_) {
       options_.parameters = KernelParameters(kernel::PieceParameters{offset_});
-      return task.insert(kernel::syrk, options_, read_write(r_(i, d_)), read(l_(i, c_)));
+      return task.insert(kernel::syrk, {read_write(r_(i, d_)), read(l_(i, c_))}, options_);
     }
     options_.parameters = KernelParameters(kernel::UpdateParameters{offset_});
-    return task.insert(kernel::gsmm, options_, read_write(r_(i, d_)), read(l_(i, c_)),
-                       read(l_(j_, c_)));
+    return task.insert(kernel::gsmm, {read_write(r_(i, d_)), read(l_(i, c_)), read(l_(j_, c_))},
+                       options_);
   }
 
  private:
@@ -76,9 +80,9 @@ Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<doub
       TaskOptions first = piece_options(a, c, 2);
       first.info_base = layout.column_begin(c);
       if (inverts) {
-        co_await task.insert(kernel::potrf, first, read_write(a(k, c)), write((*inverses)(k, c)));
+        co_await task.insert(kernel::potrf, {read_write(a(k, c)), write((*inverses)(k, c))}, first);
       } else {
-        co_await task.insert(kernel::potrf, first, read_write(a(k, c)));
+        co_await task.insert(kernel::potrf, {read_write(a(k, c))}, first);
       }
     }
     walk.broadcast(a(k, c), {panel, walk.row_of(trailing, k), walk.column_of(trailing, k)});
@@ -86,10 +90,11 @@ Program factorize(TaskStream& tasks, Matrix<double> a, std::optional<Matrix<doub
     const TaskOptions options = piece_options(a, c, 1);
     for (const auto task : walk.over(panel)) {
       if (inverts) {
-        co_await task.insert(kernel::trsm, options, read_write(a(task.row, c)), read(a(k, c)),
-                             read((*inverses)(k, c)));
+        co_await task.insert(kernel::trsm,
+                             {read_write(a(task.row, c)), read(a(k, c)), read((*inverses)(k, c))},
+                             options);
       } else {
-        co_await task.insert(kernel::trsm, options, read_write(a(task.row, c)), read(a(k, c)));
+        co_await task.insert(kernel::trsm, {read_write(a(task.row, c)), read(a(k, c))}, options);
       }
     }
     walk.broadcast_column(a, c, k + 1, trailing);
@@ -165,12 +170,12 @@ JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& i
 MatrixSpec inverses_spec(const Matrix<double>& a, std::int64_t inner) {
   require(inner >= 1, "inverses_spec: blocks of {} columns; at least 1 is needed", inner);
   const TileLayout& l = a.layout();
-  MatrixSpec spec = a.state()->spec;
+  MatrixSpec spec = a.spec();
   spec.storage = Storage::full;
   spec.temporary = true;
   spec.layout.wide = l.wide_width();
   spec.layout.tile = std::min(inner, l.wide_width());
-  spec.rows = spec.layout.rows = spec.layout.tile * l.tile_rows();
+  spec.layout.rows = spec.layout.tile * l.tile_rows();
   return spec;
 }
 

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include "node-runtime/matrix.hpp"
-#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 
@@ -18,17 +14,6 @@ namespace heddle {
 /// solves; the blocks are a temporary matrix, so all nodes make their calls in the same order.
 /// Throws Error(usage) for a matrix of another shape or storage.
 [[nodiscard]] JobSpec cholesky(const Matrix<double>& a);
-
-/// The same with given `inverses` for the inverse blocks of the remainders (TileLayout), which
-/// devices factorize, or without inverse blocks. Where a node's part of the matrix does not fit
-/// into its devices, priorities follow from `device_memory`, the bytes of each device (0: it fits).
-/// The default is that of the matrix's node; a matrix without a node has no default.
-[[nodiscard]] JobSpec cholesky(const Matrix<double>& a,
-                               const std::optional<Matrix<double>>& inverses,
-                               std::optional<std::uint64_t> device_memory = std::nullopt);
-
-/// What a matrix for inverse blocks of `inner` columns looks like, `inner` >= 1.
-[[nodiscard]] MatrixSpec inverses_spec(const Matrix<double>& a, std::int64_t inner);
 
 /// `r` -= L L^T, lower part, with the factor `l`; both alike in layout. For the residual A - L L^T.
 [[nodiscard]] JobSpec subtract_product(const Matrix<double>& r, const Matrix<double>& l);

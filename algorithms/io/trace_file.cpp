@@ -1,16 +1,25 @@
 #include "algorithms/io/trace_file.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
+#include "config/effective.hpp"
 #include "node-runtime/machine/host.hpp"
+#include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_internals.hpp"
 #include "node-runtime/trace/atomic_file.hpp"
+#include "node-runtime/trace/chrome_export.hpp"
+#include "node-runtime/trace/node_stream.hpp"
+#include "node-runtime/trace/recorder.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 
 namespace heddle {
@@ -44,29 +53,42 @@ nlohmann::json describe(const NodeFacts& facts) {
 
 }  // namespace
 
-bool is_chrome_trace(const std::filesystem::path& path) {
-  return path.extension() == ".json";
+bool is_chrome_trace(const std::string& path) {
+  return std::filesystem::path(path).extension() == ".json";
 }
 
-TraceFile::TraceFile(Node& node, std::filesystem::path path, const std::string& about,
+/// The trace until it is finished or abandoned.
+struct TraceFile::State {
+  State(Node& traced, const std::string& to, TemporaryFileGuard temporary_file_guard)
+      : node(traced),
+        path(to),
+        guard(std::move(temporary_file_guard)),
+        is_chrome(is_chrome_trace(to)),
+        run(name_of_run(traced)) {}
+
+  void begin(const std::string& about);
+  trace::ExportSummary merge();
+  void remove_mine() noexcept;
+  [[nodiscard]] std::string metadata(const std::string& about) const;
+  [[nodiscard]] std::filesystem::path file_of(std::int32_t rank) const;
+
+  Node& node;
+  const std::filesystem::path path;
+  const TemporaryFileGuard guard;
+  const bool is_chrome;
+  const std::string run;  ///< the same on all nodes, so that files of different runs are told apart
+  std::shared_ptr<void> guarded;
+  std::optional<trace::NodeStream> stream;
+};
+
+TraceFile::TraceFile(Node& node, const std::string& path, const std::string& about,
                      TemporaryFileGuard guard)
-    : node_(node),
-      path_(std::move(path)),
-      guard_(std::move(guard)),
-      is_chrome_(is_chrome_trace(path_)),
-      run_(name_of_run(node)) {
-  together(node_, [&] {
-    if (node_.rank() == 0 && !is_chrome_) trace::prepare_run_folder(path_);
+    : state_(std::make_unique<State>(node, path, std::move(guard))) {
+  together(node, [&] {
+    if (node.rank() == 0 && !state_->is_chrome) trace::prepare_run_folder(state_->path);
   });
   try {
-    together(node_, [&] {
-      const std::filesystem::path mine = file_of(node_.rank());
-      if (is_chrome_ && guard_) guarded_ = guard_(mine.string());
-      stream_.emplace(
-          mine, node_.recorder(),
-          trace::RunInfo{.clock_offsets = {node_.clock_offset()}, .metadata = metadata(about)},
-          [this] { node_.bind_beside_workers(); });
-    });
+    together(node, [&] { state_->begin(about); });
   } catch (...) {
     abandon();  // the others may be lost, and no destructor will run
     throw;
@@ -77,54 +99,66 @@ TraceFile::~TraceFile() {
   abandon();
 }
 
-trace::ExportSummary TraceFile::finish(const std::string& about) {
-  const trace::ClockOffset now = node_.compare_clocks();
-  node_.barrier();  // the threads are idle from here on
-  together(node_, [&] {
-    stream_->finish({.clock_offsets = {now}, .metadata = metadata(about)});
-    stream_.reset();
+TraceFile::Summary TraceFile::finish(const std::string& about) {
+  State& s = *state_;
+  const NodeInternals internals(s.node);
+  const trace::ClockOffset now = internals.compare_clocks();
+  s.node.barrier();  // the threads are idle from here on
+  together(s.node, [&] {
+    s.stream->finish({.clock_offsets = {now}, .metadata = s.metadata(about)});
+    s.stream.reset();
   });
-  trace::ExportSummary summary;
-  if (is_chrome_) summary = merge();
-  summary.records_dropped = static_cast<std::uint64_t>(
-      reduce(node_, static_cast<double>(node_.recorder().dropped()), Reduction::sum));
-  return summary;
+  const trace::ExportSummary merged = s.is_chrome ? s.merge() : trace::ExportSummary{};
+  const auto dropped = static_cast<double>(internals.recorder().dropped());
+  return {merged.slices, merged.arrows,
+          static_cast<std::uint64_t>(reduce(s.node, dropped, Reduction::sum))};
 }
 
 void TraceFile::abandon() noexcept {
-  stream_.reset();
-  if (is_chrome_) remove_mine();
+  state_->stream.reset();
+  if (state_->is_chrome) state_->remove_mine();
 }
 
-trace::ExportSummary TraceFile::merge() {
+/// This node's file.
+void TraceFile::State::begin(const std::string& about) {
+  const std::filesystem::path mine = file_of(node.rank());
+  if (is_chrome && guard) guarded = guard(mine.string());
+  const NodeInternals internals(node);
+  stream.emplace(
+      mine, internals.recorder(),
+      trace::RunInfo{.clock_offsets = {internals.clock_offset()}, .metadata = metadata(about)},
+      [internals] { internals.bind_beside_workers(); });
+}
+
+trace::ExportSummary TraceFile::State::merge() {
   trace::ExportSummary summary;
-  together(node_, [&] {
-    if (node_.rank() != 0) return;
+  together(node, [&] {
+    if (node.rank() != 0) return;
     std::vector<std::filesystem::path> files;
-    files.reserve(static_cast<std::size_t>(node_.size()));
-    for (std::int32_t r = 0; r < node_.size(); ++r) files.push_back(file_of(r));
-    const std::string half = trace::AtomicFile::temporary_path_of(path_.string());
-    const std::shared_ptr<void> guarded = guard_ ? guard_(half) : nullptr;
-    summary = trace::merge_to_chrome(files, path_);
+    files.reserve(static_cast<std::size_t>(node.size()));
+    for (std::int32_t r = 0; r < node.size(); ++r) files.push_back(file_of(r));
+    const std::string half = trace::AtomicFile::temporary_path_of(path.string());
+    const std::shared_ptr<void> half_guarded = guard ? guard(half) : nullptr;
+    summary = trace::merge_to_chrome(files, path);
   });
   remove_mine();
   return summary;
 }
 
-void TraceFile::remove_mine() noexcept {
+void TraceFile::State::remove_mine() noexcept {
   std::error_code ignored;  // it is not there when it could not be written
-  std::filesystem::remove(file_of(node_.rank()), ignored);
+  std::filesystem::remove(file_of(node.rank()), ignored);
 }
 
-std::filesystem::path TraceFile::file_of(std::int32_t rank) const {
-  if (!is_chrome_) return path_ / trace::node_file_name(NodeId{rank});
-  return fmt::format("{}.node-{}.{}.heddle-part", path_.string(), rank, run_);
+std::filesystem::path TraceFile::State::file_of(std::int32_t rank) const {
+  if (!is_chrome) return path / trace::node_file_name(NodeId{rank});
+  return fmt::format("{}.node-{}.{}.heddle-part", path.string(), rank, run);
 }
 
-std::string TraceFile::metadata(const std::string& about) const {
-  return fmt::format(R"({{"run":"{}","about":{},"configuration":{},"node":{}}})", run_,
-                     node_.rank() == 0 ? about : "null", to_json(node_.config()).dump(),
-                     describe(node_.facts()).dump());
+std::string TraceFile::State::metadata(const std::string& about) const {
+  return fmt::format(R"({{"run":"{}","about":{},"configuration":{},"node":{}}})", run,
+                     node.rank() == 0 ? about : "null", to_json(node.config()).dump(),
+                     describe(node.facts()).dump());
 }
 
 }  // namespace heddle

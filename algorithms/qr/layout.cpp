@@ -7,8 +7,10 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/require.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/machine/tile_model.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -133,11 +135,34 @@ void clip_to_matrix(QrLayout& layout, std::int64_t order) {
   if (layout.small > 0) layout.strip = std::min(layout.strip, order) / layout.small * layout.small;
 }
 
+bool is_tall(std::int64_t rows, std::int64_t columns) {
+  return rows >= tall_ratio * std::max<std::int64_t>(1, columns);
+}
+
+/// The average of all nodes, so that nodes with different numbers of workers choose alike.
+std::int64_t workers_of_node(const NodeFacts& facts) {
+  return std::max(1, facts.cpu_workers_of_all / facts.nodes);
+}
+
+QrTree choose_tree(std::int64_t rows, std::int64_t columns, std::int64_t tile,
+                   const Distribution& distribution, const config::Layout& wanted,
+                   const NodeFacts& facts) {
+  if (wanted.tree) {
+    return *wanted.tree == config::Tree::binomial ? QrTree::binomial : QrTree::flat;
+  }
+  if (!is_tall(rows, columns)) return QrTree::flat;
+  // Without columns for all to update meanwhile, a flat tree is a chain of panels.
+  const std::int64_t tile_columns = std::max<std::int64_t>(1, quotient_up(columns, tile));
+  const std::int64_t workers = workers_of_node(facts) * distribution.grid_columns;
+  const bool is_chain = tile_columns < std::max<std::int64_t>(2, workers);
+  return distribution.grid_rows > 1 || is_chain ? QrTree::binomial : QrTree::flat;
+}
+
 }  // namespace
 
 QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layout& wanted,
                     const NodeFacts& facts) {
-  const bool tall = rows >= tall_ratio * std::max<std::int64_t>(1, columns);
+  const bool tall = is_tall(rows, columns);
   QrCut cut;
   cut.distribution = facts.distribution;
   if (!wanted.grid && tall) {
@@ -145,8 +170,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
     cut.distribution.grid_columns = 1;
   }
   const std::int64_t nodes = cut.distribution.grid_rows;
-  // The average of all nodes, so that nodes with different numbers of workers choose alike.
-  const std::int64_t of_node = std::max(1, facts.cpu_workers_of_all / facts.nodes);
+  const std::int64_t of_node = workers_of_node(facts);
   const std::int64_t workers = of_node * cut.distribution.grid_columns;
 
   config::Layout squares = wanted;
@@ -177,13 +201,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
 
   const std::int64_t tile_rows = std::max<std::int64_t>(1, quotient_up(rows, layout.tile));
   const std::int64_t tile_columns = std::max<std::int64_t>(1, quotient_up(columns, layout.tile));
-  if (wanted.tree) {
-    layout.tree = *wanted.tree == config::Tree::binomial ? QrTree::binomial : QrTree::flat;
-  } else {
-    // Without columns for all to update meanwhile, a flat tree is a chain of panels.
-    const bool is_chain = tall && tile_columns < std::max<std::int64_t>(2, workers);
-    layout.tree = (tall && nodes > 1) || is_chain ? QrTree::binomial : QrTree::flat;
-  }
+  layout.tree = choose_tree(rows, columns, layout.tile, cut.distribution, wanted, facts);
 
   // Tall tiles of each node in a column: enough tasks for all its places beside each other, and no
   // more rows than are good for the caches.
@@ -203,6 +221,27 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   layout.virtual_tiles =
       static_cast<std::int32_t>(std::min(wanted.virtual_tiles.value_or(automatic), tile_rows));
   return cut;
+}
+
+QrLayout qr_layout_of(const MatrixSpec& a, const config::Layout& wanted, const NodeFacts& facts) {
+  const TileLayout& cut = a.layout;
+  const std::int64_t width = cut.wide_width();
+  require(cut.rows >= cut.columns && cut.tile % width == 0 && a.storage == Storage::full &&
+              a.dealing == Dealing::cyclic && a.distribution.row_group == 1,
+          "qr: a matrix of {} x {} in tiles of {} x {}; it must have at least as many rows as "
+          "columns, tiles whose rows are a multiple of their columns, and Storage::full",
+          cut.rows, cut.columns, cut.tile, width);
+  const QrCut chosen = choose_qr_cut(cut.rows, cut.columns, wanted, facts);
+  const MatrixSpec best = qr_specs(cut.rows, cut.columns, chosen.layout, chosen.distribution).a;
+  if (best.layout == cut && best.distribution == a.distribution) return chosen.layout;
+  const std::int64_t inner = wanted.inner.value_or(automatic_inner(width, std::nullopt, facts));
+  return {.tile = width,
+          .strip = cut.strip,
+          .small = cut.small,
+          .fine = cut.fine,
+          .virtual_tiles = static_cast<std::int32_t>(cut.tile / width),
+          .inner = static_cast<std::int32_t>(std::min(inner, width)),
+          .tree = choose_tree(cut.rows, cut.columns, width, a.distribution, wanted, facts)};
 }
 
 config::Layout layout_keys(const QrLayout& layout) {

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "config/config.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 
@@ -24,6 +25,11 @@ struct QrCut {
 
 /// The keys of `layout` that say just this, whatever the machine; that of the grid stays open.
 [[nodiscard]] config::Layout layout_keys(const QrLayout& layout);
+
+/// The layout of a matrix that is cut already, as `choose_qr_cut` would have it where that cuts the
+/// matrix alike. Throws Error(usage) for one that QR cannot factorize.
+[[nodiscard]] QrLayout qr_layout_of(const MatrixSpec& a, const config::Layout& wanted,
+                                    const NodeFacts& facts);
 
 /// Makes the matrices, cut as the node's configuration wants it.
 [[nodiscard]] QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns);

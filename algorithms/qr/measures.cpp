@@ -7,7 +7,8 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/reductions/measures.hpp"
-#include "algorithms/solve/products.hpp"
+#include "algorithms/reductions/verification.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "base/error.hpp"
 #include "base/require.hpp"
 #include "node-runtime/node.hpp"
@@ -54,13 +55,11 @@ std::optional<DependentColumn> first_dependent_column(const QrMatrix& q) {
 MatrixSpec columns_of_product_spec(const Matrix<double>& q, TileColumn c) {
   require(TileColumn{0} <= c && c < q.layout().end_column(),
           "columns_of_product_spec: tile column {} of {}", c.value(), q.layout().tile_columns());
-  MatrixSpec spec;
-  spec.rows = q.columns();
-  spec.columns = q.layout().column_count(c);
-  spec.has_layout = true;
-  spec.distribution = q.distribution();
+  const std::int64_t columns = q.layout().column_count(c);
+  MatrixSpec spec(
+      {.rows = q.columns(), .columns = columns, .tile = q.layout().wide_width(), .wide = columns},
+      q.distribution());
   spec.distribution.devices = 0;
-  spec.layout = {.tile = q.layout().wide_width(), .wide = spec.columns};
   return spec;
 }
 

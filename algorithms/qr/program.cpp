@@ -9,6 +9,7 @@
 #include "algorithms/walk/own_part.hpp"
 #include "base/assert.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle::qr_tree {
 namespace {
@@ -199,42 +200,50 @@ struct Chain {
         break;
     }
     options.parameters = p.copied_rows();
-    return tasks.insert(is_panel() ? kernel::copy_triangle : kernel::copy_rows, options,
-                        read_write(above()), taken(step.in));
+    return tasks.insert(is_panel() ? kernel::copy_triangle : kernel::copy_rows,
+                        {read_write(above()), taken(step.in)}, options);
   }
   TaskStream::Room insert_leaf(const Step& step, const TaskOptions& options, TileRef tile) const {
     const TileRow i = step.tile;
     if (is_up()) {
-      return tasks.insert(kernel::unmqr_back, options, read_write(tile), taken(step.in), p.v(i),
-                          p.t(i));
+      return tasks.insert(kernel::unmqr_back, {read_write(tile), taken(step.in), p.v(i), p.t(i)},
+                          options);
     }
     if (is_panel()) {
-      return tasks.insert(kernel::geqrt, options, read_write(tile), left(step.out),
-                          written(p.t(i)));
+      return tasks.insert(kernel::geqrt, {read_write(tile), left(step.out), written(p.t(i))},
+                          options);
     }
-    return tasks.insert(kernel::unmqr, options, read_write(tile), left(step.out), p.v(i), p.t(i));
+    return tasks.insert(kernel::unmqr, {read_write(tile), left(step.out), p.v(i), p.t(i)}, options);
   }
   TaskStream::Room insert_below(const Step& step, const TaskOptions& options, TileRef tile) const {
     const TileRow i = step.tile;
     if (is_panel()) {
-      return tasks.insert(kernel::tsqrt, options, read_write(tile), left(step.out), written(p.t(i)),
-                          taken(step.in));
+      return tasks.insert(kernel::tsqrt,
+                          {read_write(tile), left(step.out), written(p.t(i)), taken(step.in)},
+                          options);
     }
-    return tasks.insert(is_up() ? kernel::tsmqr_back : kernel::tsmqr, options, read_write(tile),
-                        left(step.out), p.v(i), p.t(i), taken(step.in));
+    return tasks.insert(is_up() ? kernel::tsmqr_back : kernel::tsmqr,
+                        {read_write(tile), left(step.out), p.v(i), p.t(i), taken(step.in)},
+                        options);
   }
   TaskStream::Room insert_pair(const Step& step, const TaskOptions& options, TileRef tile) const {
     const TileRow i = step.tile;
     if (is_panel()) {
-      return tasks.insert(kernel::ttqrt, options, written(p.pair_v(i)), left(step.out),
-                          written(p.pair_t(i)), taken(step.in), taken(step.own));
+      return tasks.insert(kernel::ttqrt,
+                          {written(p.pair_v(i)), left(step.out), written(p.pair_t(i)),
+                           taken(step.in), taken(step.own)},
+                          options);
     }
     if (is_up()) {
-      return tasks.insert(kernel::ttmqr_back, options, left(step.own), left(step.out), p.pair_v(i),
-                          p.pair_t(i), taken(step.in), read(tile));
+      return tasks.insert(
+          kernel::ttmqr_back,
+          {left(step.own), left(step.out), p.pair_v(i), p.pair_t(i), taken(step.in), read(tile)},
+          options);
     }
-    return tasks.insert(kernel::ttmqr, options, read_write(tile), left(step.out), p.pair_v(i),
-                        p.pair_t(i), taken(step.in), taken(step.own));
+    return tasks.insert(kernel::ttmqr,
+                        {read_write(tile), left(step.out), p.pair_v(i), p.pair_t(i), taken(step.in),
+                         taken(step.own)},
+                        options);
   }
 };
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 
 /// The sequential program of QR, and which parts of its tiles travel.
 namespace heddle::qr_tree {

@@ -1,5 +1,3 @@
-#include "algorithms/qr/qr.hpp"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -8,10 +6,12 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/qr/program.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "algorithms/qr/steps.hpp"
 #include "algorithms/walk/job.hpp"
 #include "base/require.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -59,23 +59,19 @@ QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout
       "qr_specs: tiles of {}, {} to a virtual tile, inner blocks of {} columns; each must be at "
       "least 1, and an inner block no wider than a tile",
       layout.tile, layout.virtual_tiles, layout.inner);
-  MatrixSpec a;
-  a.rows = rows;
-  a.columns = columns;
-  a.has_layout = true;
-  a.distribution = distribution;
-  a.layout = {.rows = rows,
-              .columns = columns,
-              .tile = layout.tile * layout.virtual_tiles,
-              .strip = layout.strip,
-              .small = layout.small,
-              .fine = layout.fine,
-              .wide = layout.tile};
+  const MatrixSpec a({.rows = rows,
+                      .columns = columns,
+                      .tile = layout.tile * layout.virtual_tiles,
+                      .strip = layout.strip,
+                      .small = layout.small,
+                      .fine = layout.fine,
+                      .wide = layout.tile},
+                     distribution);
   const std::int64_t tall = a.layout.tile_rows();
   const std::int32_t slots = qr_tree::slots(layout.tree);
   const auto with_rows = [&](std::int64_t each, std::int64_t count) {
     MatrixSpec spec = a;
-    spec.rows = spec.layout.rows = count;
+    spec.layout.rows = count;
     spec.layout.tile = each;
     return spec;
   };
@@ -110,10 +106,10 @@ QrOperandSpecs qr_operand_specs(const QrMatrix& q, std::int64_t columns) {
   const std::int64_t tile = q.a.layout().wide_width();
   const std::int64_t parts = std::max<std::int64_t>(1, (columns + tile - 1) / tile);
   const auto like = [&](const Matrix<double>& m) {
-    MatrixSpec spec = m.state()->spec;
+    MatrixSpec spec = m.spec();
     spec.storage = Storage::full;
     spec.distribution.devices = 0;
-    spec.columns = spec.layout.columns = columns;
+    spec.layout.columns = columns;
     spec.layout.strip = spec.layout.small = spec.layout.fine = 0;
     spec.layout.wide = std::max<std::int64_t>(1, (columns + parts - 1) / parts);
     return spec;
@@ -126,7 +122,7 @@ QrOperand qr_operand(const QrMatrix& q, std::int64_t columns) {
 }
 
 QrOperandSpecs explicit_q_operand_specs(const QrMatrix& q) {
-  return {q.a.state()->spec, q.r.state()->spec, q.traveling_r.state()->spec};
+  return {q.a.spec(), q.r.spec(), q.traveling_r.spec()};
 }
 
 QrOperand explicit_q_operand(const QrMatrix& q) {

@@ -1,87 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "node-runtime/matrix.hpp"
-#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 
-/// In which order the tall tiles of a panel become one R.
-enum class QrTree : std::uint8_t {
-  flat,      ///< one after the other, from the top down
-  binomial,  ///< each by itself, then in pairs: a path as long as the logarithm of their number
-};
-
-/// A matrix A (m x n, m >= n) with room for its QR factorization: Householder reflectors V in the
-/// place of A, their triangular factors T, and R.
-///
-/// A is cut into virtual tiles of `virtual_tiles` square ones, each stored as one tall tile; R's
-/// tile rows stay with the tall tile that they come from.
-struct QrMatrix {
-  Matrix<double> a;  ///< A; after the factorization V, and what R was on and above the diagonal
-  Matrix<double> t;  ///< T of each tall tile's panel: `inner` rows for each of a's tile rows
-  Matrix<double> r;  ///< R: n x n in square tiles, those on and above the diagonal
-  Matrix<double> traveling_r;  ///< temporary: the part of R that is on its way down a panel
-  std::int32_t virtual_tiles = 1;
-  std::int32_t inner = 1;
-  QrTree tree = QrTree::flat;
-  /// Binomial tree: the reflectors of the pairs (upper triangles in `tile` rows for each of a's
-  /// tile rows) and their T.
-  std::optional<Matrix<double>> pair_v = std::nullopt;
-  std::optional<Matrix<double>> pair_t = std::nullopt;
-};
-
-/// How a QR matrix is cut: `tile`, `strip`, `small` and `fine` as in TileLayout for square tiles.
-struct QrLayout {
-  std::int64_t tile = 1;
-  std::int64_t strip = 0;
-  std::int64_t small = 0;
-  std::int64_t fine = 0;  ///< as in TileLayout
-  std::int32_t virtual_tiles = 1;
-  std::int32_t inner = 1;  ///< columns of a block of reflectors, 1 .. tile
-  QrTree tree = QrTree::flat;
-};
-
-/// What the matrices of a QrMatrix look like.
-struct QrSpecs {
-  MatrixSpec a;
-  MatrixSpec t;
-  MatrixSpec r;
-  MatrixSpec traveling_r;
-  MatrixSpec pair_v;  ///< binomial tree only, and pair_t
-  MatrixSpec pair_t;
-};
-[[nodiscard]] QrSpecs qr_specs(std::int64_t rows, std::int64_t columns, const QrLayout& layout,
-                               const Distribution& distribution);
-
-/// The handles, each made by `make` from its spec: for matrices that no node makes.
-template <class Make>
-[[nodiscard]] QrMatrix qr_matrix_of(const QrSpecs& specs, const QrLayout& layout,
-                                    const Make& make) {
-  QrMatrix q{.a = make(specs.a),
-             .t = make(specs.t),
-             .r = make(specs.r),
-             .traveling_r = make(specs.traveling_r),
-             .virtual_tiles = layout.virtual_tiles,
-             .inner = layout.inner,
-             .tree = layout.tree};
-  if (layout.tree == QrTree::binomial) {
-    q.pair_v = make(specs.pair_v);
-    q.pair_t = make(specs.pair_t);
-  }
-  return q;
-}
-
-/// Makes the matrices; R's are zero, A's content is undefined. Throws Error(usage), on all nodes,
-/// when the memory of one does not suffice. Collective.
-[[nodiscard]] QrMatrix qr_matrix(Node& node, std::int64_t rows, std::int64_t columns,
-                                 const QrLayout& layout, const Distribution& distribution);
-
-/// Factorizes A = Q R in place: the heterogeneous tile QR of 001 sections 3 and 7.2.2 over virtual
-/// tiles. The bits follow from the layout, tree included, and not from the grid.
-[[nodiscard]] JobSpec qr(const QrMatrix& q);
+struct QrMatrix;
 
 /// Columns that Q or Q^T is applied to: m x k in the tall tiles of A, and its first n rows in the
 /// tiles of R, which is where they are taken from or left.
@@ -90,38 +17,68 @@ struct QrOperand {
   Matrix<double> top;        ///< n x k
   Matrix<double> traveling;  ///< temporary: rows on their way
 };
-struct QrOperandSpecs {
-  MatrixSpec x;
-  MatrixSpec top;
-  MatrixSpec traveling;
+
+/// A column of A that is, to rounding, a combination of the columns before it.
+struct DependentColumn {
+  std::int64_t index = 0;  ///< from 1
+  double diagonal = 0;     ///< |R(index, index)|
+  double norm = 0;         ///< 2-norm of the column, of A as of R
 };
-[[nodiscard]] QrOperandSpecs qr_operand_specs(const QrMatrix& q, std::int64_t columns);
 
-template <class Make>
-[[nodiscard]] QrOperand qr_operand_of(const QrOperandSpecs& specs, const Make& make) {
-  return {make(specs.x), make(specs.top), make(specs.traveling)};
-}
+/// A = Q R of an m x n matrix A, m >= n: A's memory, which takes the Householder vectors, and with
+/// it the triangular factors, R and what is on its way. Made by qr(). A handle: copies name the
+/// same.
+///
+///   heddle::QrFactors q = heddle::qr(node, a);
+///   heddle::QrOperand b = q.operand(1);              // fill b.x
+///   heddle::Matrix<double> x = heddle::right_hand_sides(q.r(), 1);
+///   node.submit(q.factorize());
+///   node.submit(q.apply_q_transposed(b));
+///   node.submit(heddle::solve_upper(q.r(), x, b.top)).wait();  // least squares: |b - A x|
+class QrFactors {
+ public:
+  /// For heddle's own use: qr() makes them.
+  explicit QrFactors(std::shared_ptr<const QrMatrix> matrices);
 
-/// Makes the matrices; their content is undefined. Same order on all nodes.
-[[nodiscard]] QrOperand qr_operand(const QrMatrix& q, std::int64_t columns);
+  /// A; after the factorization Householder vectors, which only these functions can read.
+  [[nodiscard]] const Matrix<double>& a() const;
+  /// n x n in square tiles, those on and above the diagonal; zero before the factorization.
+  [[nodiscard]] const Matrix<double>& r() const;
 
-/// The same for n columns that are cut and distributed as A itself: for Q as a matrix. `top` has
-/// only tiles on and above the diagonal.
-[[nodiscard]] QrOperandSpecs explicit_q_operand_specs(const QrMatrix& q);
-[[nodiscard]] QrOperand explicit_q_operand(const QrMatrix& q);
+  /// Factorizes A. The heterogeneous tile QR of 001 sections 3 and 7.2.2. The bits follow from how
+  /// A is cut and from `layout.inner` and `layout.tree` of the configuration, not from the grid.
+  [[nodiscard]] JobSpec factorize() const;
 
-/// x := Q^T x with the factored `q`. The first n rows of the result are in `top`, the others in x,
-/// whose rows above them are undefined.
-[[nodiscard]] JobSpec apply_q_transposed(const QrMatrix& q, const QrOperand& x);
+  /// An operand of k columns, its content undefined; the other way round, of `x`, which is m x k,
+  /// cut and dealt out in rows as A. Same order on all nodes.
+  [[nodiscard]] QrOperand operand(std::int64_t columns) const;
+  [[nodiscard]] QrOperand operand(const Matrix<double>& x) const;
 
-/// x := Q x. The first n rows of the operand are taken from `top`, the others from x, whose rows
-/// above them are not read.
-[[nodiscard]] JobSpec apply_q(const QrMatrix& q, const QrOperand& x);
+  /// x := Q^T x. The first n rows of the result are in `top`, the others in x, whose rows above
+  /// them are undefined.
+  [[nodiscard]] JobSpec apply_q_transposed(const QrOperand& x) const;
+  /// x := Q x. The first n rows of the operand are taken from `top`, the others from x, whose rows
+  /// above them are not read.
+  [[nodiscard]] JobSpec apply_q(const QrOperand& x) const;
 
-/// x := Q [top; 0] with an upper triangle `top`, for an operand of explicit_q_operand() with an x
-/// that is zero: with the identity the thin Q, with R what A was. As much work as the
-/// factorization.
-[[nodiscard]] JobSpec apply_q_to_triangle(const QrMatrix& q, const QrOperand& x);
+  /// The first column whose diagonal element of R is at most m eps times the column's own norm:
+  /// what is left of a column that lies in the span of those before it is of that size. Columns may
+  /// differ in scale as they like; zero columns are dependent. Collective.
+  [[nodiscard]] std::optional<DependentColumn> first_dependent_column() const;
+
+ private:
+  std::shared_ptr<const QrMatrix> matrices_;
+};
+
+/// What an m x n matrix looks like for its QR factorization, by the node's configuration, measured
+/// choices where that says `auto`: tall matrices are dealt out by rows.
+[[nodiscard]] MatrixSpec qr_spec(const Node& node, std::int64_t rows, std::int64_t columns);
+
+/// Makes room for the factorization of `a` (Storage::full, at least as many rows as columns, tiles
+/// whose rows are a multiple of their columns): as qr_spec() says, or cut otherwise. Throws
+/// Error(usage), on all nodes, for another matrix and when the memory of one does not suffice.
+/// Collective.
+[[nodiscard]] QrFactors qr(Node& node, const Matrix<double>& a);
 
 /// 2 n^2 (m - n / 3): the standard count.
 [[nodiscard]] inline double qr_flops(double m, double n) {

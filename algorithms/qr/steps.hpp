@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 
 /// The trees of a QR panel as data: which tasks make one R of its tall tiles, in which order, and
 /// which task takes the rows beside R from which (docs/decisions/012).

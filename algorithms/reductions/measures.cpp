@@ -9,10 +9,15 @@
 #include <span>
 
 #include "algorithms/io/agreement.hpp"
+#include "algorithms/reductions/verification.hpp"
 #include "base/require.hpp"
 #include "kernels/cpu/norms.hpp"
 
 namespace heddle {
+
+static_assert(std::numeric_limits<Norm>::max_exponent >
+                  4 * std::numeric_limits<double>::max_exponent,
+              "products of norms of doubles do not fit into long double here");
 namespace {
 
 /// Sums that the visits of one node add to.

@@ -1,13 +1,13 @@
-#include "algorithms/solve/products.hpp"
-
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "algorithms/solve/solve.hpp"
 #include "algorithms/solve/tile_products.hpp"
 #include "base/require.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -47,11 +47,12 @@ Program multiply_symmetric(TaskStream& tasks, Matrix<double> y, Matrix<double> a
         const protocol::Access tile = read(a(i, c), Version{0});
         const bool first = c == w.begin(j);
         co_await tasks.insert(diagonal ? kernel::product_symmetric : kernel::product,
-                              product_options(w, c, !first, 0), written(w, down, c), tile,
-                              x_j.tile());
+                              {written(w, down, c), tile, x_j.tile()},
+                              product_options(w, c, !first, 0));
         if (!diagonal) {
-          co_await tasks.insert(kernel::product_transposed, product_options(w, c, false, 0),
-                                written(w, *across, c), tile, x_i.tile());
+          co_await tasks.insert(kernel::product_transposed,
+                                {written(w, *across, c), tile, x_i.tile()},
+                                product_options(w, c, false, 0));
         }
         tasks.release(tile);
       }
@@ -59,13 +60,13 @@ Program multiply_symmetric(TaskStream& tasks, Matrix<double> y, Matrix<double> a
       const TileRef y_j = w.sides(y, row_of(j));
       co_await down.to(y_i.home.node, 0);
       if (y_i.home.node == w.me) {
-        co_await tasks.insert(kernel::subtract, read_write(y_i), down.tile());
+        co_await tasks.insert(kernel::subtract, {read_write(y_i), down.tile()});
       }
       down.release();
       if (diagonal) continue;
       co_await across->to(y_j.home.node, 0);
       if (y_j.home.node == w.me) {
-        co_await tasks.insert(kernel::subtract, read_write(y_j), across->tile());
+        co_await tasks.insert(kernel::subtract, {read_write(y_j), across->tile()});
       }
       across->release();
     }
@@ -92,13 +93,13 @@ Program multiply_general(TaskStream& tasks, Matrix<double> to, TileColumn to_sid
       for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
         const protocol::Access tile = read(a(i, c), Version{0});
         const bool accumulates = !transposed && c != w.begin(j);
-        co_await tasks.insert(multiply, product_options(w, c, accumulates, 0),
-                              written(w, product, c), tile, operand.tile());
+        co_await tasks.insert(multiply, {written(w, product, c), tile, operand.tile()},
+                              product_options(w, c, accumulates, 0));
         tasks.release(tile);
       }
       co_await product.to(receiver, 0);
       if (receiver == w.me) {
-        co_await tasks.insert(kernel::subtract, read_write(to(o, to_side)), product.tile());
+        co_await tasks.insert(kernel::subtract, {read_write(to(o, to_side)), product.tile()});
       }
       product.release();
     }

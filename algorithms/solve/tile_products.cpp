@@ -6,6 +6,7 @@
 #include "algorithms/walk/job.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle::solve {
 namespace {
@@ -26,17 +27,16 @@ std::size_t tile_count(const Matrix<double>& m) {
 
 Products make_products_for(const Matrix<double>& a, std::int64_t width) {
   const Distribution& d = a.distribution();
-  MatrixSpec spec;
-  spec.rows = a.rows();
-  spec.has_layout = true;
-  spec.distribution = d;
+  MatrixSpec spec({.rows = a.rows(),
+                   .columns = width * d.grid_columns,
+                   .tile = a.layout().tile,
+                   .wide = std::max<std::int64_t>(1, width)},
+                  d);
   spec.distribution.devices = 0;
-  spec.layout = {.tile = a.layout().tile, .wide = std::max<std::int64_t>(1, width)};
   spec.temporary = true;
-  spec.columns = width * d.grid_columns;
   Matrix<double> down = a.node().matrix<double>(spec);
-  spec.rows = a.columns();
-  spec.columns = width * d.grid_rows;
+  spec.layout.rows = a.columns();
+  spec.layout.columns = width * d.grid_rows;
   spec.layout.tile = a.layout().wide_width();
   spec.dealing = Dealing::transposed;
   return {std::move(down), a.node().matrix<double>(spec)};

@@ -1,11 +1,11 @@
-#include "algorithms/solve/triangular.hpp"
-
 #include <algorithm>
 
+#include "algorithms/solve/solve.hpp"
 #include "algorithms/solve/tile_products.hpp"
 #include "base/require.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -78,8 +78,8 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
     for (std::int32_t k = 0; x_row.home.node == w.me && k < w.pieces_of(diagonal); ++k) {
       const TileColumn c = s.is_up() ? w.end(diagonal) - 1 - k : w.begin(diagonal) + k;
       options.parameters = KernelParameters(kernel::PieceParameters{t.layout().offset_in_wide(c)});
-      co_await tasks.insert(step_of(sweep), options, read_write(x_row),
-                            read(t(row, c), Version{0}));
+      co_await tasks.insert(step_of(sweep), {read_write(x_row), read(t(row, c), Version{0})},
+                            options);
     }
     Broadcast solved(tasks, read(x_row, s.solved(turn)));
     for (std::int32_t distance = 1; distance < s.rows() - turn; ++distance) {
@@ -94,15 +94,15 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
       for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
         const bool accumulates = !s.is_transposed() && c != w.begin(j);
         const protocol::Access tile = read(t(i, c), Version{0});
-        co_await tasks.insert(multiply, product_options(w, c, accumulates, priority),
-                              written(w, product, c), tile, solved.tile());
+        co_await tasks.insert(multiply, {written(w, product, c), tile, solved.tile()},
+                              product_options(w, c, accumulates, priority));
         tasks.release(tile);
       }
       co_await product.to(x_other.home.node, priority);
       if (x_other.home.node == w.me) {
         options.priority = priority;
         options.parameters = KernelParameters();
-        co_await tasks.insert(kernel::subtract, options, read_write(x_other), product.tile());
+        co_await tasks.insert(kernel::subtract, {read_write(x_other), product.tile()}, options);
       }
       product.release();
     }
@@ -119,7 +119,7 @@ Program take(TaskStream& tasks, Matrix<double> x, Matrix<double> b, TileColumn s
     Broadcast rows(tasks, read(b(TileRow{row}, side), Version{0}));
     co_await rows.to(to.home.node, options.priority);
     if (to.home.node == tasks.node()) {
-      co_await tasks.insert(kernel::copy, options, write(to), rows.tile());
+      co_await tasks.insert(kernel::copy, {write(to), rows.tile()}, options);
     }
     rows.release();
   }
@@ -131,27 +131,25 @@ void require_triangle(const char* function, const Matrix<double>& t, Storage sto
           "{}: the triangle is {} x {}; it must be square with Storage::{}", function, t.rows(),
           t.columns(), storage == Storage::lower ? "lower" : "upper");
   require(t.rows() == x.rows() && t.layout().tile == x.layout().tile &&
-              x.state()->spec.dealing == Dealing::diagonal,
+              x.spec().dealing == Dealing::diagonal,
           "{}: the triangle has {} rows in tiles of {}, the right-hand sides have {} in tiles of "
           "{}{}; they must be alike (right_hand_sides)",
           function, t.rows(), t.layout().tile, x.rows(), x.layout().tile,
-          x.state()->spec.dealing == Dealing::diagonal ? "" : " that are not beside the diagonal");
+          x.spec().dealing == Dealing::diagonal ? "" : " that are not beside the diagonal");
 }
 
 }  // namespace
 
 MatrixSpec right_hand_sides_spec(const Matrix<double>& a, std::int64_t columns) {
   require(columns >= 0, "right_hand_sides: {} columns", columns);
-  MatrixSpec spec;
-  spec.rows = a.rows();
-  spec.columns = columns;
-  spec.has_layout = true;
-  spec.distribution = a.distribution();
-  spec.dealing = Dealing::diagonal;
   const std::int64_t parts =
       std::max<std::int64_t>(1, (columns + a.layout().tile - 1) / a.layout().tile);
-  spec.layout = {.tile = a.layout().tile,
-                 .wide = std::max<std::int64_t>(1, (columns + parts - 1) / parts)};
+  MatrixSpec spec({.rows = a.rows(),
+                   .columns = columns,
+                   .tile = a.layout().tile,
+                   .wide = std::max<std::int64_t>(1, (columns + parts - 1) / parts)},
+                  a.distribution());
+  spec.dealing = Dealing::diagonal;
   return spec;
 }
 

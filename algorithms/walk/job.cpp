@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "node-runtime/threads/program.hpp"
+
 namespace heddle {
 
 JobSpec job_of(std::string name, const std::vector<Matrix<double>>& matrices,
@@ -16,7 +18,7 @@ JobSpec job_of(std::string name, const std::vector<Matrix<double>>& matrices,
     }
     spec.matrices.push_back(m.id());
     spec.keep_alive.push_back(m.state());
-    if (m.state()->spec.temporary) spec.temporaries.push_back(m.id());
+    if (m.spec().temporary) spec.temporaries.push_back(m.id());
   }
   return spec;
 }

@@ -7,7 +7,6 @@
 
 #include "base/index.hpp"
 #include "node-runtime/matrix.hpp"
-#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 

@@ -11,7 +11,7 @@ OwnTiles::OwnTiles(const Matrix<double>& a, NodeId node)
       is_lower_(a.storage() == Storage::lower),
       end_row_(a.layout().end_row()) {
   require(a.storage() != Storage::upper && a.distribution().row_group == 1 &&
-              a.state()->spec.dealing == Dealing::cyclic,
+              a.spec().dealing == Dealing::cyclic,
           "a walk over the tiles of a {} x {} matrix: it must be stored full or lower, with its "
           "tiles dealt out one by one",
           a.rows(), a.columns());

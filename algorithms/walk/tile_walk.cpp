@@ -10,6 +10,7 @@
 #include "base/assert.hpp"
 #include "base/flat_map.hpp"
 #include "base/require.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 
@@ -240,9 +241,10 @@ Access TileWalk::State::with_version(Access access) const {
   return access;
 }
 
-TaskStream::Room TileWalk::insert(const Kernel& kernel, const TaskOptions& options,
-                                  std::span<Access> accesses) {
+TaskStream::Room TileWalk::insert(const Kernel& kernel, const AccessList& list,
+                                  const TaskOptions& options) {
   State& s = *state_;
+  const std::span<const Access> accesses = list.all();
   const TileId tile{s.matrix, row_.value() + column_.value() * s.tiles.end_row().value()};
   require(turn_ != Turn::none && !is_inserted_ && !accesses.empty() &&
               accesses.front().mode != AccessMode::read && accesses.front().tile == tile,
@@ -253,7 +255,13 @@ TaskStream::Room TileWalk::insert(const Kernel& kernel, const TaskOptions& optio
     return s.tasks.announce(s.sent[s.due[s.next_due].sent], accesses.front().home.node,
                             options.priority);
   }
-  for (Access& access : accesses) {
+  if (s.is_alone || accesses.size() > protocol::accesses_max) {
+    return s.tasks.insert(kernel, list, options);
+  }
+  std::array<Access, protocol::accesses_max> known;
+  std::copy(accesses.begin(), accesses.end(), known.begin());
+  const auto versioned = std::span(known).first(accesses.size());
+  for (Access& access : versioned) {
     if (access.home.node == s.tasks.node() || access.version != protocol::count_here) continue;
     const Version* const version = s.versions.find(access.tile);
     require(version != nullptr,
@@ -263,7 +271,7 @@ TaskStream::Room TileWalk::insert(const Kernel& kernel, const TaskOptions& optio
             access.tile.matrix.value(), access.home.node.value());
     access.version = *version;
   }
-  return s.tasks.insert_all(kernel, options, accesses);
+  return s.tasks.insert(kernel, std::span<const Access>(versioned), options);
 }
 
 bool TileWalk::State::is_valid() const {

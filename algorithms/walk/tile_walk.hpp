@@ -1,12 +1,10 @@
 #pragma once
 
-#include <array>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
-#include <span>
-#include <type_traits>
 
+#include "algorithms/walk/job.hpp"
 #include "algorithms/walk/own_part.hpp"
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/program.hpp"
@@ -20,7 +18,7 @@ namespace heddle {
 ///
 ///   walk.broadcast(a(k, c), {panel});
 ///   for (const auto task : walk.over(panel))
-///     co_await task.insert(kernel, options, read_write(a(task.row, c)), read(a(k, c)));
+///     co_await task.insert(kernel, {read_write(a(task.row, c)), read(a(k, c))}, options);
 ///
 /// Throws Error(usage) when a task does not write the tile that it is for, or reads a tile of
 /// another node that was not broadcast. Used by one thread at a time.
@@ -64,12 +62,9 @@ class TileWalk {
     TileWalk* walk;
 
     /// The first access is the main output, tile (row, column). Once for each task.
-    template <class... Accesses>
-    requires(std::is_same_v<Accesses, protocol::Access>&&...) TaskStream::Room
-        insert(const Kernel& kernel, const TaskOptions& options, const Accesses&... accesses)
-    const {
-      std::array<protocol::Access, sizeof...(Accesses)> all{accesses...};
-      return walk->insert(kernel, options, all);
+    [[nodiscard]] TaskStream::Room insert(const Kernel& kernel, const AccessList& accesses,
+                                          const TaskOptions& options = {}) const {
+      return walk->insert(kernel, accesses, options);
     }
   };
 
@@ -103,8 +98,7 @@ class TileWalk {
 
   void choose();
   void advance();
-  TaskStream::Room insert(const Kernel& kernel, const TaskOptions& options,
-                          std::span<protocol::Access> accesses);
+  TaskStream::Room insert(const Kernel& kernel, const AccessList& list, const TaskOptions& options);
 
   struct State;
   std::unique_ptr<State> state_;

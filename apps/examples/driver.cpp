@@ -14,7 +14,6 @@
 /// what is submitted next must be known to all nodes alike; see `look()`.
 
 #include <algorithm>
-#include <array>
 #include <base/standard_streams.hpp>
 #include <chrono>
 #include <cmath>
@@ -22,9 +21,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <heddle.hpp>
 #include <mpi.h>
-#include <mutex>
 #include <numbers>
 #include <optional>
 #include <string>
@@ -64,13 +63,9 @@ double right_hand_side(std::int64_t i, std::int64_t column) {
 }
 
 /// Of a symmetric matrix only the tiles on and below the diagonal exist. How it is cut into tiles
-/// and dealt out to nodes and devices is the node's choice unless the spec says otherwise.
+/// and dealt out to nodes and devices is the node's choice.
 heddle::Matrix<double> symmetric(heddle::Node& node, std::int64_t n) {
-  heddle::MatrixSpec spec;
-  spec.rows = n;
-  spec.columns = n;
-  spec.storage = heddle::Storage::lower;
-  return node.matrix<double>(spec);
+  return node.matrix<double>(n, n, heddle::Storage::lower);
 }
 
 /// Makes A and b.
@@ -225,6 +220,30 @@ bool three_systems(heddle::Node& node, std::int64_t n_max) {
   return good;
 }
 
+// ---- results -----------------------------------------------------------------------------------
+
+/// This node's part of a matrix, column by column; on one node all of it.
+std::vector<double> part_of(const heddle::Matrix<double>& x) {
+  std::vector<double> part(static_cast<std::size_t>(x.local_rows() * x.local_columns()));
+  x.copy_to(part.data(), x.local_rows());
+  return part;
+}
+
+/// The largest |x(i, j) - expected(i, j)|, on all nodes.
+double error_of(heddle::Node& node, const heddle::Matrix<double>& x,
+                const std::function<double(std::int64_t, std::int64_t)>& expected) {
+  heddle::Matrix<double> right = node.matrix<double>(x.spec());  // cut and dealt out as x
+  right.fill(expected);
+  const std::vector<double> here = part_of(x);
+  const std::vector<double> wanted = part_of(right);
+  double worst = 0;
+  for (std::size_t k = 0; k < here.size(); ++k) {
+    worst = std::max(worst, std::abs(here[k] - wanted[k]));
+  }
+  node.all_reduce({&worst, 1}, heddle::Reduction::maximum);
+  return worst;
+}
+
 // ---- least squares ------------------------------------------------------------------------------
 
 /// One column of the model: a wave over the measurements' times, 0 to 1.
@@ -233,18 +252,19 @@ double wave(std::int64_t i, std::int64_t column, std::int64_t rows) {
   return std::cos(std::numbers::pi * static_cast<double>(column) * time);
 }
 
-/// Fits so many waves to measurements: first to some whose parts we know, then to others, with the
-/// same factorization. Returns the largest error of a part.
+/// Fits waves to measurements: first to some whose parts we know, then to others, with the same
+/// factorization. Returns the largest error of a part.
 double fit_waves(heddle::Node& node, std::int64_t rows, std::int64_t waves) {
-  // A, room for its reflectors and their factors, and R. Cut and dealt out as the node sees fit: a
-  // tall matrix by rows.
-  heddle::QrMatrix q = heddle::qr_matrix(node, rows, waves);
-  q.a.fill([rows](std::int64_t i, std::int64_t j) { return wave(i, j, rows); });
-  heddle::Job factorization = node.submit(heddle::qr(q));
+  // Cut and dealt out as the node sees fit: a tall matrix by rows.
+  heddle::Matrix<double> a = node.matrix<double>(heddle::qr_spec(node, rows, waves));
+  a.fill([rows](std::int64_t i, std::int64_t j) { return wave(i, j, rows); });
+  // Takes the memory that the factors need beside A.
+  const heddle::QrFactors q = heddle::qr(node, a);
+  heddle::Job factorization = node.submit(q.factorize());
 
   // Right-hand sides lie beside A; their first rows, after Q^T, beside R.
-  heddle::QrOperand b = heddle::qr_operand(q, 2);
-  heddle::Matrix<double> x = heddle::right_hand_sides(q.r, 2);
+  heddle::QrOperand b = q.operand(2);
+  heddle::Matrix<double> x = heddle::right_hand_sides(q.r(), 2);
   double worst = 0;
   for (const double scale : {1.0, 3.0}) {
     b.x.fill([=](std::int64_t i, std::int64_t column) {
@@ -254,32 +274,19 @@ double fit_waves(heddle::Node& node, std::int64_t rows, std::int64_t waves) {
     });
     // x = inv(R) Q^T b. No waiting in between: these jobs share matrices, and take effect in the
     // order in which they were submitted.
-    node.submit(heddle::apply_q_transposed(q, b));
-    expect_done(node.submit(heddle::solve_upper(q.r, x, b.top)).wait(), "the fit");
-
-    std::mutex mutex;
-    x.for_each_tile([&](heddle::TileRow row, heddle::TileColumn, heddle::TileView parts) {
-      double here = 0;
-      for (std::int64_t j = 0; j < parts.columns; ++j) {
-        for (std::int64_t i = 0; i < parts.rows; ++i) {
-          const std::int64_t k = x.layout().row_begin(row) + i;
-          const double expected = k == 2 ? scale : k == waves - 1 ? -1.0 : 0.0;
-          here = std::max(here, std::abs(parts(i, j) - expected));
-        }
-      }
-      const std::lock_guard lock(mutex);
-      worst = std::max(worst, here);
+    node.submit(q.apply_q_transposed(b));
+    expect_done(node.submit(heddle::solve_upper(q.r(), x, b.top)).wait(), "the fit");
+    const double error = error_of(node, x, [=](std::int64_t i, std::int64_t) {
+      return i == 2 ? scale : i == waves - 1 ? -1.0 : 0.0;
     });
     // What is left of Q^T b below R is what the model cannot explain.
     const auto rest = heddle::column_two_norms(b.x, heddle::GlobalRow{waves});
     const auto expected = std::sqrt(static_cast<heddle::Norm>(rows) / 2);
-    worst = std::max(worst, static_cast<double>(rest[0]));
-    worst = std::max(worst, static_cast<double>(std::abs(rest[1] - expected)));
+    worst = std::max({worst, error, static_cast<double>(rest[0]),
+                      static_cast<double>(std::abs(rest[1] - expected))});
   }
   expect_done(factorization.wait(), "the factorization");
-  std::array<double, 1> all{worst};
-  node.all_reduce(all, heddle::Reduction::maximum);
-  return all[0];
+  return worst;
 }
 
 // ---- an algorithm of our own -------------------------------------------------------------------
@@ -310,10 +317,7 @@ constexpr heddle::Kernel diffuse_kernel{.name = "diffuse", .host = diffuse};
 double heat_in_a_ring(heddle::Node& node, std::int64_t points, int steps) {
   constexpr double rate = 0.25;
   // A column vector in 12 tiles, dealt out round by round: our own layout this time.
-  heddle::MatrixSpec spec;
-  spec.rows = points;
-  spec.columns = 1;
-  spec.has_layout = true;
+  heddle::MatrixSpec spec(points, 1);
   spec.layout.tile = points / 12;
   spec.distribution = {node.size(), 1, 0};  // grid rows, grid columns, devices
   heddle::Matrix<double> now = node.matrix<double>(spec);
@@ -335,28 +339,19 @@ double heat_in_a_ring(heddle::Node& node, std::int64_t points, int steps) {
   };
   for (int step = 0; step < steps; ++step) {
     for (std::int32_t i = 0; i < tiles; ++i) {
-      stream.insert(diffuse_kernel, options, write(tile(next, i)), read(tile(now, i - 1)),
-                    read(tile(now, i)), read(tile(now, i + 1)));
+      stream.insert(diffuse_kernel,
+                    {write(tile(next, i)), read(tile(now, i - 1)), read(tile(now, i)),
+                     read(tile(now, i + 1))},
+                    options);
     }
     std::swap(now, next);
   }
   expect_done(stream.end().wait(), "the ring");
 
-  // Visits run on the workers, in parallel; then the nodes put together what they have found.
   const double faded = std::pow(1 - 2 * rate * (1 - std::cos(angle)), steps);
-  std::mutex mutex;
-  std::array<double, 1> worst{0};
-  now.for_each_tile([&](heddle::TileRow row, heddle::TileColumn, heddle::TileView values) {
-    double here = 0;
-    for (std::int64_t i = 0; i < values.rows; ++i) {
-      const auto global = static_cast<double>(now.layout().row_begin(row) + i);
-      here = std::max(here, std::abs(values(i, 0) - faded * std::cos(angle * global)));
-    }
-    const std::lock_guard lock(mutex);
-    worst[0] = std::max(worst[0], here);
+  return error_of(node, now, [=](std::int64_t i, std::int64_t) {
+    return faded * std::cos(angle * static_cast<double>(i));
   });
-  node.all_reduce(worst, heddle::Reduction::maximum);
-  return worst[0];
 }
 
 // ---- from the beginning to the end -------------------------------------------------------------
@@ -371,9 +366,8 @@ int run(std::int64_t n_max) {
   heddle::Node node(config, MPI_COMM_WORLD);
   const bool first = node.rank() == 0;
   if (first) {
-    const heddle::NodeFacts& facts = node.facts();
-    std::printf("%d node%s with %d worker%s each; %s\n", node.size(), node.size() == 1 ? "" : "s",
-                facts.cpu_workers, facts.cpu_workers == 1 ? "" : "s", facts.blas.c_str());
+    std::printf("%d node%s with %d worker%s each\n", node.size(), node.size() == 1 ? "" : "s",
+                node.cpu_workers(), node.cpu_workers() == 1 ? "" : "s");
     std::printf("three factorizations at once:\n");
   }
   bool good = three_systems(node, n_max);

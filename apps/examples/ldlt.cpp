@@ -12,6 +12,7 @@
 /// in interior-point methods.
 
 #include <algorithm>
+#include <algorithms/walk/tile_walk.hpp>
 #include <base/standard_streams.hpp>
 #include <cmath>
 #include <cstdint>
@@ -108,13 +109,13 @@ heddle::Program factorize(heddle::TaskStream& tasks, heddle::Matrix<double> a) {
 
     for (const auto task : walk.over(walk.tile(k, c))) {
       options.info_base = layout.column_begin(c);
-      co_await task.insert(factor_kernel, options, read_write(a(k, c)));
+      co_await task.insert(factor_kernel, {read_write(a(k, c))}, options);
       options.info_base = 0;
     }
     walk.broadcast(a(k, c), {panel, trailing});
     for (const auto task : walk.over(panel)) {
       const TileRow i = task.row;
-      co_await task.insert(divide_kernel, options, read_write(a(i, c)), read(a(k, c)));
+      co_await task.insert(divide_kernel, {read_write(a(i, c)), read(a(k, c))}, options);
     }
     walk.broadcast_column(a, c, k + 1, trailing);  // L(i, c) to row i and column i
     for (const auto task : walk.over(trailing)) {
@@ -122,11 +123,13 @@ heddle::Program factorize(heddle::TaskStream& tasks, heddle::Matrix<double> a) {
       const TileRow j = layout.diagonal_row(task.column);
       options.priority = heddle::column_priority(layout.tile_columns(), task.column, 0);
       if (i == j) {
-        co_await task.insert(update_diagonal_kernel, options, read_write(a(i, task.column)),
-                             read(a(i, c)), read(a(k, c)));
+        co_await task.insert(update_diagonal_kernel,
+                             {read_write(a(i, task.column)), read(a(i, c)), read(a(k, c))},
+                             options);
       } else {
-        co_await task.insert(update_kernel, options, read_write(a(i, task.column)), read(a(i, c)),
-                             read(a(j, c)), read(a(k, c)));
+        co_await task.insert(
+            update_kernel,
+            {read_write(a(i, task.column)), read(a(i, c)), read(a(j, c)), read(a(k, c))}, options);
       }
     }
   }
@@ -226,11 +229,7 @@ struct Problem {
 int run(const Problem& problem) {
   heddle::Node node(heddle::Config::from_text("logging: {level: warning}\n", "ldlt"),
                     MPI_COMM_WORLD);
-  heddle::MatrixSpec spec;
-  spec.rows = problem.n;
-  spec.columns = problem.n;
-  spec.storage = heddle::Storage::lower;
-  spec.has_layout = true;
+  heddle::MatrixSpec spec(problem.n, problem.n, heddle::Storage::lower);
   spec.layout.tile = problem.tile;
   spec.distribution = {node.size(), 1, 0};  // grid rows, grid columns, devices
   if (problem.grid_rows > 0) spec.distribution = {problem.grid_rows, problem.grid_columns, 0};

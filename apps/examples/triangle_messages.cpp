@@ -14,6 +14,7 @@
 #include <exception>
 #include <heddle.hpp>
 #include <mpi.h>
+#include <node-runtime/messages.hpp>
 #include <span>
 #include <string>
 #include <vector>

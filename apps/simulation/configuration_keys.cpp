@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "config/config_error.hpp"
+#include "config/effective.hpp"
 #include "config/options.hpp"
+#include "config/words.hpp"
 
 namespace heddle {
 namespace {

@@ -11,6 +11,7 @@
 #include "apps/simulation/machine_description.hpp"
 #include "apps/simulation/subject.hpp"
 #include "config/config.hpp"
+#include "config/config_error.hpp"
 
 /// What the keys of a configuration are to a simulation.
 namespace heddle {

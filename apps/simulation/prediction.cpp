@@ -13,6 +13,9 @@
 
 #include "algorithms/qr/layout.hpp"
 #include "base/error.hpp"
+#include "config/effective.hpp"
+#include "config/problem.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "node-runtime/trace/node_file.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 #include "node-runtime/tuning.hpp"

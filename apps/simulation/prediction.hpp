@@ -10,6 +10,7 @@
 #include "apps/simulation/machine_description.hpp"
 #include "apps/simulation/simulated_program.hpp"
 #include "config/config.hpp"
+#include "config/problem.hpp"
 #include "node-runtime/machine/machine_file.hpp"
 #include "replay/simulation/course.hpp"
 #include "replay/simulation/noise.hpp"

@@ -11,6 +11,9 @@
 #include "apps/simulation/prediction.hpp"
 #include "base/median.hpp"
 #include "base/units.hpp"
+#include "config/effective.hpp"
+#include "config/problem.hpp"
+#include "config/words.hpp"
 
 namespace heddle {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "apps/simulation/subject.hpp"
 #include "config/config.hpp"
+#include "config/config_error.hpp"
 #include "replay/run.hpp"
 
 namespace heddle {

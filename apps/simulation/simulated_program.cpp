@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/cholesky/inverses.hpp"
+#include "node-runtime/matrix_state.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 
@@ -20,11 +23,9 @@ class Handles {
  public:
   explicit Handles(std::vector<Matrix<double>>& made) : made_(made) {}
 
-  Matrix<double> operator()(MatrixSpec spec) const {
+  Matrix<double> operator()(const MatrixSpec& spec) const {
     auto state = std::make_shared<MatrixState>();
     state->id = protocol::MatrixId{static_cast<std::int32_t>(made_.size())};
-    spec.layout.rows = spec.rows;
-    spec.layout.columns = spec.columns;
     check_tile_count(spec.layout);
     state->spec = spec;
     return made_.emplace_back(std::move(state));
@@ -41,13 +42,9 @@ SimulatedFactorization simulated_cholesky(std::int64_t n, const TileLayout& layo
                                           std::int64_t inverse_block, std::uint64_t device_memory) {
   SimulatedFactorization result;
   const Handles make(result.matrices);
-  MatrixSpec lower;
-  lower.rows = lower.columns = n;
-  lower.storage = Storage::lower;
-  lower.layout = layout;
-  lower.distribution = distribution;
-  lower.has_layout = true;
-  const Matrix<double> a = make(lower);
+  TileLayout cut = layout;
+  cut.rows = cut.columns = n;
+  const Matrix<double> a = make(MatrixSpec(cut, distribution, Storage::lower));
   std::optional<Matrix<double>> inverses;
   if (inverse_block > 0) inverses = make(inverses_spec(a, inverse_block));
   result.spec = cholesky(a, inverses, device_memory);
@@ -101,8 +98,8 @@ SimulatedProgram::SimulatedProgram(SimulatedFactorization what, KernelClock& clo
     spec.name = fmt::format("m{}", specs_.size());
     spec.tile_rows = l.tile_rows();
     spec.tile_columns = l.tile_columns();
-    spec.temporary = matrix.state()->spec.temporary;
-    spec.spare_count = matrix.state()->spec.spare_count;
+    spec.temporary = matrix.spec().temporary;
+    spec.spare_count = matrix.spec().spare_count;
     // Tiles of one size are one class, as in the tile store.
     std::map<std::int64_t, std::int32_t> classes;
     std::vector<std::int32_t> of_tile;

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "apps/simulation/kernel_clock.hpp"
 #include "config/config.hpp"
 #include "kernels/case_key.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "config/enums.hpp"
+#include "config/words.hpp"
 
 namespace heddle {
 namespace {

@@ -11,6 +11,7 @@
 #include "apps/chart/line_chart.hpp"
 #include "apps/report.hpp"
 #include "base/units.hpp"
+#include "config/words.hpp"
 
 namespace heddle {
 namespace {

@@ -19,6 +19,7 @@
 #include "base/error.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "node-runtime/device/cuda/cuda.hpp"
+#include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/topology/core_share.hpp"
 #include "node-runtime/tuning.hpp"
 

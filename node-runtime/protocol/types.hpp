@@ -1,13 +1,12 @@
 #pragma once
 
 #include <array>
-#include <compare>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/index.hpp"
+#include "node-runtime/tasks.hpp"
 
 namespace heddle::protocol {
 
@@ -15,35 +14,8 @@ namespace heddle::protocol {
 /// on all nodes.
 using JobId = Index<struct JobTag, std::int32_t>;
 
-/// A matrix of the node. Numbers follow the order of creation, equal on all nodes.
-using MatrixId = Index<struct MatrixTag, std::int32_t>;
-
-/// A tile of a matrix: `index` counts tiles column by column.
-struct TileId {
-  MatrixId matrix;
-  std::int32_t index = 0;
-  friend constexpr auto operator<=>(const TileId&, const TileId&) = default;
-};
-
 /// Places of a node at most: the host and the most devices a configuration may have.
 inline constexpr std::int32_t places_max = 65;
-
-/// Names a version by counting the writes of the current job.
-inline constexpr Version count_here{-1};
-
-enum class AccessMode : std::uint8_t { read, write, read_write };
-
-/// One access of a task to a tile: all that the protocol decides by.
-///
-/// `version` is the version that is read, or for `write` the one that is replaced, counted in
-/// writes since the start of the job. A program that every node walks in full may leave it
-/// `count_here`; a pruned program must state it for tiles of other nodes.
-struct Access {
-  TileId tile;
-  Location home;
-  AccessMode mode = AccessMode::read;
-  Version version = count_here;
-};
 
 /// The computation: opaque to the protocol, passed to the thread that runs the task.
 struct Work {
@@ -75,9 +47,6 @@ struct BlockRef {
   [[nodiscard]] bool valid() const { return pool != none; }
   friend constexpr auto operator<=>(const BlockRef&, const BlockRef&) = default;
 };
-
-/// Accesses per task at most.
-inline constexpr std::size_t accesses_max = 8;
 
 /// The class of each tile of a matrix. Shared between nodes that are simulated together.
 using ClassTable = std::shared_ptr<const std::vector<std::int32_t>>;

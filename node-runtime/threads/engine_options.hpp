@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "node-runtime/device/device.hpp"
@@ -53,14 +52,6 @@ struct EngineOptions {
   std::optional<LendingOptions> lending;
   MessageFaults faults;
   HostExecutor::WorkerSeconds worker_seconds;
-};
-
-/// What a runtime thread did with its time, for the report.
-struct ThreadReport {
-  std::string role;
-  double busy_seconds = 0;
-  double waiting_seconds = 0;
-  std::int64_t tasks = 0;
 };
 
 }  // namespace heddle

@@ -1,26 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "node-runtime/tasks.hpp"
 #include "node-runtime/threads/messenger.hpp"
 
 namespace heddle {
-
-/// How a job ended, the same on all nodes.
-struct JobResult {
-  enum class Status : std::uint8_t { done, cancelled, numerical_failure, failed };  ///< by weight
-  Status status = Status::done;
-  /// LAPACK's info of a numerical failure: the global index, from 1.
-  std::int64_t info = 0;
-  /// What the kernel left at its Kernel::failing_element; 0 where it has none.
-  double pivot = 0;
-  /// The text of the exception that failed the job, and the node that threw it.
-  std::string error;
-  ErrorCode code = ErrorCode::internal;  ///< of that exception
-};
 
 /// Whether `a` is what a job ends with, of two things that happened to it: a failure before a
 /// numerical failure, of these the smallest index first, before a cancellation.

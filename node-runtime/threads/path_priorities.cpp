@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "kernels/case_key.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {

@@ -15,12 +15,10 @@
 
 #include "base/assert.hpp"
 #include "kernels/kernel.hpp"
-#include "node-runtime/protocol/protocol.hpp"
+#include "node-runtime/tasks.hpp"
 #include "node-runtime/threads/tile_part.hpp"
 
 namespace heddle {
-
-struct JobSpec;
 
 /// A sequential program that inserts tasks, as a coroutine: it stands still at `co_await
 /// tasks.insert(...)` while the window is full, so that one task generation thread can walk several
@@ -61,32 +59,6 @@ class Program {
  private:
   explicit Program(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
   std::coroutine_handle<promise_type> handle_;
-};
-
-/// A tile as programs name it: what the protocol calls it and where it lives.
-struct TileRef {
-  protocol::TileId id;
-  Location home;
-};
-
-/// How a task accesses a tile. `version` counts writes to the tile since the job began; a program
-/// that every node walks in full leaves it out, a pruned one states it for tiles that live on other
-/// nodes.
-[[nodiscard]] inline protocol::Access read(TileRef tile, Version version = protocol::count_here) {
-  return {tile.id, tile.home, protocol::AccessMode::read, version};
-}
-[[nodiscard]] inline protocol::Access write(TileRef tile, Version version = protocol::count_here) {
-  return {tile.id, tile.home, protocol::AccessMode::write, version};
-}
-[[nodiscard]] inline protocol::Access read_write(TileRef tile,
-                                                 Version version = protocol::count_here) {
-  return {tile.id, tile.home, protocol::AccessMode::read_write, version};
-}
-
-struct TaskOptions {
-  KernelParameters parameters{};
-  std::int32_t priority = 0;   ///< 0 .. 1023, higher is more urgent
-  std::int64_t info_base = 0;  ///< added to the index that the kernel returns when it fails
 };
 
 /// Hears what a program does, insertion by insertion: the plan, the generation thread's batch, a
@@ -140,20 +112,7 @@ class TaskStream {
   /// Throws Error(usage) that names job and kernel when there is no access, more than
   /// protocol::accesses_max, no main output, a tile twice that the task writes, or a tile of a
   /// matrix that the job does not list.
-  template <class... Accesses>
-  requires(std::is_same_v<Accesses, protocol::Access>&&...) Room
-      insert(const Kernel& kernel, const TaskOptions& options, const Accesses&... accesses) {
-    const std::array<protocol::Access, sizeof...(Accesses)> all{accesses...};
-    return insert_all(kernel, options, all);
-  }
-  template <class... Accesses>
-  requires(std::is_same_v<Accesses, protocol::Access>&&...) Room
-      insert(const Kernel& kernel, const Accesses&... accesses) {
-    return insert(kernel, TaskOptions{}, accesses...);
-  }
-  /// The same for a number of accesses that is not known when compiling.
-  Room insert_all(const Kernel& kernel, const TaskOptions& options,
-                  std::span<const protocol::Access> accesses);
+  Room insert(const Kernel& kernel, const AccessList& accesses, const TaskOptions& options = {});
 
   /// Stands still until there is room for the next item; for programs that walk others.
   Room room() { return {this}; }
@@ -177,27 +136,6 @@ class TaskStream {
   ProgramListener* listener_;
   Bounds bounds_;
   NodeId node_;
-};
-
-/// What `Node::submit` takes: a program and what it is about.
-struct JobSpec {
-  std::string name;                               ///< for progress and errors: "cholesky"
-  std::function<Program(TaskStream&)> program;    ///< called twice and more, see TaskStream
-  std::vector<protocol::MatrixId> matrices;       ///< all that it uses
-  std::vector<protocol::MatrixId> temporaries;    ///< of these, the temporary ones
-  std::vector<std::shared_ptr<void>> keep_alive;  ///< whatever must live as long as the job
-  /// What other nodes need of this version of a tile, all of them together; nothing else travels,
-  /// and the rest of the tile is undefined where it arrives. That holds for a tile's own home too
-  /// when another node writes it (a minor output). Empty: whole tiles. Versions count writes since
-  /// the job began. Must be pure, the same on all nodes, and not throw; any thread may call it.
-  std::function<TilePart(protocol::TileId, Version)> part;
-  /// Out of core, tiles are not fetched for tasks whose priority is lower by more than this than
-  /// that of what is under way: fetching them early would drive out what is needed sooner.
-  std::int32_t priority_span = std::numeric_limits<std::int32_t>::max();
-  /// CPU workers divide tasks into fine ones on parts of at most so many rows and columns, and run
-  /// them together (000 section 3.2); 0: they run tasks whole. The same on all nodes, for equal
-  /// bits.
-  std::int64_t fine = 0;
 };
 
 }  // namespace heddle

@@ -38,8 +38,9 @@ void TaskStream::check(const Kernel& kernel, std::span<const protocol::Access> a
   }
 }
 
-TaskStream::Room TaskStream::insert_all(const Kernel& kernel, const TaskOptions& options,
-                                        std::span<const protocol::Access> accesses) {
+TaskStream::Room TaskStream::insert(const Kernel& kernel, const AccessList& list,
+                                    const TaskOptions& options) {
+  const std::span<const protocol::Access> accesses = list.all();
   check(kernel, accesses);
   listener_->insert(kernel, options, accesses);
   return {this};

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/cholesky/inverses.hpp"
 #include "algorithms/reductions/measures.hpp"
-#include "algorithms/solve/products.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -30,11 +30,8 @@ Results run(const TileLayout& cut, double above) {
   Node node(
       Config::from_text("runtime: {cpu_workers: 2, devices: {backend: none}}\n", "storage test"));
   const std::int64_t n = 45;
-  MatrixSpec spec;
-  spec.rows = spec.columns = n;
-  spec.storage = Storage::lower;
-  spec.has_layout = true;
-  spec.layout = cut;
+  MatrixSpec spec(cut, {}, Storage::lower);
+  spec.layout.rows = spec.layout.columns = n;
   Matrix<double> a = node.matrix<double>(spec);
   a.fill([&](GlobalRow row, GlobalColumn column, TileView block) {
     for (std::int64_t j = 0; j < block.columns; ++j) {

@@ -7,7 +7,9 @@
 
 #include "algorithms/walk/job.hpp"
 #include "base/error.hpp"
+#include "node-runtime/matrix_state.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -48,12 +50,7 @@ class TileWalks : public testing::Test {
   /// A matrix without memory in 3 x 3 tiles of one element on a grid of nodes.
   [[nodiscard]] static Matrix<double> matrix(const Distribution& grid, Storage storage) {
     auto state = std::make_shared<MatrixState>();
-    MatrixSpec& spec = state->spec;
-    spec.rows = spec.columns = 3;
-    spec.storage = storage;
-    spec.has_layout = true;
-    spec.layout = {.rows = 3, .columns = 3};
-    spec.distribution = grid;
+    state->spec = MatrixSpec({.rows = 3, .columns = 3}, grid, storage);
     return Matrix<double>(std::move(state));
   }
   template <class Make>
@@ -74,34 +71,34 @@ Program small_program(TaskStream& tasks, Matrix<double> a) {
   const TileRange panel = walk.column(first, TileRow{1});
   const TileRange next = walk.column(TileColumn{1}, TileRow{1});
   for (const auto task : walk.over(walk.tile(TileRow{0}, first))) {
-    co_await task.insert(any_kernel, {}, read_write(a(task.row, task.column)));
+    co_await task.insert(any_kernel, {read_write(a(task.row, task.column))});
   }
   walk.broadcast(a(TileRow{0}, first), {panel});
   for (const auto task : walk.over(panel)) {
-    co_await task.insert(any_kernel, {}, read_write(a(task.row, task.column)),
-                         read(a(TileRow{0}, first)));
+    co_await task.insert(any_kernel,
+                         {read_write(a(task.row, task.column)), read(a(TileRow{0}, first))});
   }
   for (TileRow i{1}; i.value() < 3; ++i) {
     walk.broadcast(a(i, first), {walk.row_of(next, i)});
   }
   for (const auto task : walk.over(next)) {
-    co_await task.insert(any_kernel, {}, read_write(a(task.row, task.column)),
-                         read(a(task.row, first)));
+    co_await task.insert(any_kernel,
+                         {read_write(a(task.row, task.column)), read(a(task.row, first))});
   }
 }
 
 Program reads_without_broadcast(TaskStream& tasks, Matrix<double> a) {
   TileWalk walk(tasks, a);
   for (const auto task : walk.over(walk.column(TileColumn{0}, TileRow{1}))) {
-    co_await task.insert(any_kernel, {}, read_write(a(task.row, task.column)),
-                         read(a(TileRow{0}, TileColumn{0})));
+    co_await task.insert(
+        any_kernel, {read_write(a(task.row, task.column)), read(a(TileRow{0}, TileColumn{0}))});
   }
 }
 
 Program writes_another_tile(TaskStream& tasks, Matrix<double> a) {
   TileWalk walk(tasks, a);
   for (const auto task : walk.over(walk.column(TileColumn{0}, TileRow{1}))) {
-    co_await task.insert(any_kernel, {}, read_write(a(TileRow{0}, task.column)));
+    co_await task.insert(any_kernel, {read_write(a(TileRow{0}, task.column))});
   }
 }
 

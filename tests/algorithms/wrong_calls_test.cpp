@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/cholesky/inverses.hpp"
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/matrix/generators.hpp"
 #include "algorithms/qr/measures.hpp"
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "algorithms/reductions/measures.hpp"
-#include "algorithms/solve/products.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/reductions/verification.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "base/error.hpp"
 #include "node-runtime/node.hpp"
 
@@ -26,11 +27,7 @@ class WrongCalls : public testing::Test {
  protected:
   [[nodiscard]] Matrix<double> matrix(std::int64_t rows, std::int64_t columns, Storage storage,
                                       std::int64_t tile = 4) {
-    MatrixSpec spec;
-    spec.rows = rows;
-    spec.columns = columns;
-    spec.storage = storage;
-    spec.has_layout = true;
+    MatrixSpec spec(rows, columns, storage);
     spec.layout.tile = tile;
     return node.matrix<double>(spec);
   }

@@ -8,6 +8,10 @@
 #include <string>
 #include <unistd.h>
 
+#include "config/config_error.hpp"
+#include "config/effective.hpp"
+#include "config/problem.hpp"
+
 namespace heddle {
 namespace {
 

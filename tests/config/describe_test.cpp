@@ -8,6 +8,8 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "config/config_error.hpp"
+#include "config/effective.hpp"
 #include "config/options.hpp"
 #include "tests/config/schema_check.hpp"
 

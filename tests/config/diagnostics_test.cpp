@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "config/config_error.hpp"
 #include "config/options.hpp"
 
 namespace heddle {

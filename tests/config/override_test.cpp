@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "config/config_error.hpp"
+#include "config/problem.hpp"
 
 namespace heddle {
 namespace {

@@ -26,14 +26,14 @@ inline heddle::Program lu_program(TaskStream& tasks, Matrix<double> a) {
     const TileRange right = TileWalk::row_of(walk.trailing(k, c + 1), k);
     const TileRange trailing = walk.trailing(k + 1, c + 1);
     for (const auto task : walk.over(TileWalk::tile(k, c))) {
-      co_await task.insert(lu_factor, {}, read_write(a(k, c)));
+      co_await task.insert(lu_factor, {read_write(a(k, c))});
     }
     walk.broadcast(a(k, c), {left, right});
     for (const auto task : walk.over(left)) {
-      co_await task.insert(lu_left, {}, read_write(a(task.row, c)), read(a(k, c)));
+      co_await task.insert(lu_left, {read_write(a(task.row, c)), read(a(k, c))});
     }
     for (const auto task : walk.over(right)) {
-      co_await task.insert(lu_right, {}, read_write(a(k, task.column)), read(a(k, c)));
+      co_await task.insert(lu_right, {read_write(a(k, task.column)), read(a(k, c))});
     }
     for (TileRow i = k + 1; i < layout.end_row(); ++i) {
       walk.broadcast(a(i, c), {TileWalk::row_of(trailing, i)});
@@ -42,8 +42,8 @@ inline heddle::Program lu_program(TaskStream& tasks, Matrix<double> a) {
       walk.broadcast(a(k, d), {walk.column(d, k + 1)});
     }
     for (const auto task : walk.over(trailing)) {
-      co_await task.insert(lu_update, {}, read_write(a(task.row, task.column)),
-                           read(a(task.row, c)), read(a(k, task.column)));
+      co_await task.insert(lu_update, {read_write(a(task.row, task.column)), read(a(task.row, c)),
+                                       read(a(k, task.column))});
     }
   }
 }

@@ -7,9 +7,12 @@
 #include <random>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/solve/products.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/cholesky/inverses.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "base/assert.hpp"
+#include "node-runtime/matrix_state.hpp"
+#include "node-runtime/memory/tile_store.hpp"
+#include "node-runtime/node_internals.hpp"
 #include "tests/programs/lu_program.hpp"
 
 namespace heddle::simulation {
@@ -23,17 +26,6 @@ Matrix<double> without_memory(Node& node, const MatrixSpec& spec, std::int32_t n
   state->id = protocol::MatrixId{number};
   state->spec = spec;
   return Matrix<double>(std::move(state));
-}
-
-MatrixSpec square(const TileLayout& layout, const Distribution& grid, Storage storage) {
-  MatrixSpec spec;
-  spec.rows = layout.rows;
-  spec.columns = layout.columns;
-  spec.storage = storage;
-  spec.layout = layout;
-  spec.distribution = grid;
-  spec.has_layout = true;
-  return spec;
 }
 
 }  // namespace
@@ -100,8 +92,8 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
 }
 
 Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
-  const Matrix<double> a = without_memory(node, square(layout, grid, Storage::lower), -1);
-  const Matrix<double> r = without_memory(node, square(layout, grid, Storage::lower), -2);
+  const Matrix<double> a = without_memory(node, MatrixSpec(layout, grid, Storage::lower), -1);
+  const Matrix<double> r = without_memory(node, MatrixSpec(layout, grid, Storage::lower), -2);
   const Matrix<double> x = right_hand_sides(a, sides);
   const Matrix<double> y = right_hand_sides(a, sides);
   std::int32_t number = -2;
@@ -116,7 +108,7 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const QrOperand explicit_q = qr_operand_of(explicit_q_operand_specs(q), make);
   TileLayout whole_tiles = layout;
   whole_tiles.strip = 0;
-  const Matrix<double> full = make(square(whole_tiles, grid, Storage::full));
+  const Matrix<double> full = make(MatrixSpec(whole_tiles, grid, Storage::full));
   const Matrix<double> solution = right_hand_sides(q.r, sides);
   std::vector<Matrix<double>> all{
       a, r, x, y, q.a, q.t, q.r, z.x, z.top, explicit_q.x, explicit_q.top, solution, full};
@@ -126,7 +118,7 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const FineCut cut{fine_small, [&](protocol::TileId tile) {
                       const auto found = std::ranges::find(all, tile.matrix, &Matrix<double>::id);
                       if (found == all.end()) {  // a temporary one
-                        const TileShape shape = node.store().shape(tile);
+                        const TileShape shape = NodeInternals(node).store().shape(tile);
                         return OperandShape{shape.rows, shape.columns};
                       }
                       const TileLayout& cuts = found->layout();

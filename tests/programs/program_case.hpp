@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "node-runtime/node.hpp"
 #include "tests/programs/recording.hpp"
 #include "tests/support/simulated_cluster.hpp"

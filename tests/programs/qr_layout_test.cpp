@@ -3,6 +3,7 @@
 
 #include "algorithms/qr/layout.hpp"
 #include "base/error.hpp"
+#include "node-runtime/node_facts.hpp"
 
 namespace heddle {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/assert.hpp"
 #include "node-runtime/threads/fine_graphs.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle::simulation {
 

@@ -9,6 +9,7 @@
 #include "algorithms/qr/layout.hpp"
 #include "kernels/kernel_case.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/node_facts.hpp"
 
 /// What `auto` means with and without measurements.
 namespace heddle {

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "config/options.hpp"
+#include "config/problem.hpp"
 
 namespace heddle {
 namespace {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "config/effective.hpp"
+#include "config/problem.hpp"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,8 @@
 #include <fmt/core.h>
 
 #include "algorithms/matrix/generators.hpp"
-#include "config/enums.hpp"
+#include "config/problem.hpp"
+#include "config/words.hpp"
 #include "tests/system/heddle_run.hpp"
 
 /// Sources, sizes, layouts and options through the binary.

@@ -24,10 +24,16 @@
 #include <string>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/cholesky/inverses.hpp"
 #include "algorithms/matrix/generators.hpp"
-#include "algorithms/qr/qr.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
+#include "algorithms/solve/solve.hpp"
+#include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 #include "tests/threads/some_placement.hpp"
 
 namespace heddle {
@@ -121,14 +127,12 @@ struct Result {
 };
 
 Result run(const std::string& yaml, const Size& size, const NodeFaults& faults) {
-  Node node(Config::from_text(yaml, "bits"), MPI_COMM_WORLD, faults);
+  Node node(Config::from_text(yaml, "bits"), MPI_COMM_WORLD, &faults);
   GeneratorOptions generator;
   generator.n = 187;
   generator.condition = 1e3;
   const auto source = make_generator(generator);
-  MatrixSpec spec;
-  spec.rows = spec.columns = generator.n;
-  spec.storage = Storage::lower;
+  MatrixSpec spec(generator.n, generator.n, Storage::lower);
   auto a = node.matrix<double>(spec);
   a.fill([&](std::int64_t i, std::int64_t j) {
     double value = 0;
@@ -146,9 +150,9 @@ Result run(const std::string& yaml, const Size& size, const NodeFaults& faults) 
   Result result;
   result.hash = mix(hash(node, a)) ^ hash(node, x) ^ mix(run_qr(node, size, QrTree::flat)) ^
                 mix(run_qr(node, size, QrTree::binomial) + 1);
-  result.evictions = static_cast<double>(node.store().evictions());
+  result.evictions = static_cast<double>(NodeInternals(node).store().evictions());
   node.all_reduce({&result.evictions, 1}, Reduction::sum);
-  result.lent = static_cast<double>(node.engine().tasks_lent());
+  result.lent = static_cast<double>(NodeInternals(node).engine().tasks_lent());
   node.all_reduce({&result.lent, 1}, Reduction::sum);
   node.stop();
   return result;

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/cholesky/inverses.hpp"
 #include "algorithms/matrix/generators.hpp"
-#include "algorithms/solve/products.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -14,9 +14,7 @@ namespace {
 double run(std::int64_t n, const std::string& yaml) {
   const Config config = Config::from_text(yaml, "test");
   Node node(config);
-  MatrixSpec spec;
-  spec.rows = spec.columns = n;
-  spec.storage = Storage::lower;
+  MatrixSpec spec(n, n, Storage::lower);
   auto a = node.matrix<double>(spec);
   auto r = node.matrix<double>(spec);
   GeneratorOptions g;

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/qr/qr.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/cholesky/inverses.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "base/units.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "tests/device/device_fixture.hpp"
 #include "tests/device/device_kernels.hpp"
 #include "tests/support/dense.hpp"
@@ -327,7 +329,7 @@ template <class Run>
 void fault_alone(Node& node) {
   Matrix<double> a = definite_matrix(node, 64);
   UserStream stream = node.stream("fault", {a});
-  stream.insert(testing::broken, read_write(a(TileRow{0}, TileColumn{0})));
+  stream.insert(testing::broken, {read_write(a(TileRow{0}, TileColumn{0}))});
   stream.end().wait();
 }
 
@@ -337,7 +339,7 @@ void fault_in_mid_run(Node& node) {
   Job factorization = node.submit(cholesky(a));
   while (factorization.progress() < 0.1) std::this_thread::yield();
   UserStream stream = node.stream("fault", {b});
-  stream.insert(testing::broken, read_write(b(TileRow{0}, TileColumn{0})));
+  stream.insert(testing::broken, {read_write(b(TileRow{0}, TileColumn{0}))});
   stream.end().wait();
   factorization.wait();
 }

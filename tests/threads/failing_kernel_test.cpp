@@ -3,6 +3,7 @@
 #include "kernels/fine/fine_tasks.hpp"
 #include "kernels/kernel.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "tests/support/files.hpp"
 #include "tests/threads/small_matrices.hpp"
 
@@ -70,9 +71,7 @@ Config on_a_device() {
 /// One task of `kernel` on one tile, which lives on the device where the node has one.
 JobResult run(const Config& config, const Kernel& kernel) {
   Node node(config);
-  MatrixSpec spec;
-  spec.rows = spec.columns = tile_size;
-  spec.has_layout = true;
+  MatrixSpec spec(tile_size, tile_size);
   spec.layout.tile = tile_size;
   spec.layout.fine = kernel.fine != nullptr ? tile_size / 2 : 0;
   spec.distribution.devices = node.facts().devices;
@@ -82,7 +81,7 @@ JobResult run(const Config& config, const Kernel& kernel) {
   TaskOptions options;
   options.parameters = KernelParameters(rate);
   options.info_base = 100;
-  stream.insert(kernel, options, read_write(m(TileRow{0}, TileColumn{0})));
+  stream.insert(kernel, {read_write(m(TileRow{0}, TileColumn{0}))}, options);
   return stream.end().wait();
 }
 

@@ -15,6 +15,8 @@
 
 #include "algorithms/io/agreement.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -35,10 +37,7 @@ constexpr std::int64_t tile_size = 4;
 
 /// As many tiles as nodes, one on each, all zero.
 Matrix<double> column(Node& node) {
-  MatrixSpec spec;
-  spec.rows = node.size() * tile_size;
-  spec.columns = tile_size;
-  spec.has_layout = true;
+  MatrixSpec spec(node.size() * tile_size, tile_size);
   spec.layout.tile = tile_size;
   spec.distribution = node.facts().distribution;
   Matrix<double> m = node.matrix<double>(spec);
@@ -56,9 +55,9 @@ JobResult count(Node& node, const Matrix<double>& m, int steps, const Kernel& ke
     for (int i = 0; i < node.size(); ++i) {
       const Kernel& own = i == node.size() - 1 ? kernel : add_other;
       if (node.size() == 1) {
-        stream.insert(own, read_write(cell(m, i)));
+        stream.insert(own, {read_write(cell(m, i))});
       } else {
-        stream.insert(own, read_write(cell(m, i)), read(cell(m, (i + 1) % node.size())));
+        stream.insert(own, {read_write(cell(m, i)), read(cell(m, (i + 1) % node.size()))});
       }
     }
   }
@@ -101,7 +100,7 @@ Program count_up(TaskStream& tasks, Matrix<double> m, int walk) {
   for (int i = 0; i < 30; ++i) {
     if (walk == 2 && i == 20) throw std::runtime_error("at twenty");
     for (TileRow r{0}; r.value() < m.layout().tile_rows(); ++r) {
-      co_await tasks.insert(increment, read_write(m(r, TileColumn{0})));
+      co_await tasks.insert(increment, {read_write(m(r, TileColumn{0}))});
     }
   }
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/threads/program.hpp"
 #include "tests/threads/small_matrices.hpp"
 
 namespace heddle {
@@ -30,7 +32,7 @@ Program slow_program(TaskStream& tasks, Matrix<double> matrix) {
   for (std::int64_t t = 0; t < slow_tasks; ++t) {
     inserted.fetch_add(1);
     co_await tasks.insert(
-        slow, read_write(matrix(TileRow{static_cast<int>(t % slow_tiles)}, TileColumn{0})));
+        slow, {read_write(matrix(TileRow{static_cast<int>(t % slow_tiles)}, TileColumn{0}))});
   }
 }
 
@@ -41,9 +43,7 @@ Program slow_program(TaskStream& tasks, Matrix<double> matrix) {
 TEST(Generation, is_not_further_ahead_than_workers_need) {
   Node node(testing::configuration("cpu_workers: 1, window: 100000", "tile: 1"));
   if (node.facts().oversubscribed) GTEST_SKIP() << "it has no core beside the worker's";
-  MatrixSpec matrix;
-  matrix.rows = slow_tiles;
-  matrix.columns = 1;
+  MatrixSpec matrix(slow_tiles, 1);
   Matrix<double> m = node.matrix<double>(matrix);
   m.fill([](std::int64_t, std::int64_t) { return 0.0; });
   std::int64_t least_ahead = slow_tasks;

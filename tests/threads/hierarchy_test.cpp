@@ -10,10 +10,15 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "kernels/fine/fine_tasks.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 #include "node-runtime/trace/node_trace.hpp"
+#include "node-runtime/trace/recorder.hpp"
 #include "node-runtime/trace/visit.hpp"
 #include "tests/threads/small_matrices.hpp"
 #include "tests/threads/some_placement.hpp"
@@ -108,14 +113,15 @@ TEST(Hierarchy, AJobCancelledAmongFineTasksLeavesNoneBehind) {
       Job first = make(node, 500);
       Job second = make(node, 300);
       first.start();
-      while (node.engine().tasks_divided() == 0 && !first.done()) std::this_thread::yield();
-      const bool is_divided = node.engine().tasks_divided() > 0;
+      while (NodeInternals(node).engine().tasks_divided() == 0 && !first.done())
+        std::this_thread::yield();
+      const bool is_divided = NodeInternals(node).engine().tasks_divided() > 0;
       second.start();
       first.cancel();
       if (first.wait().status == JobResult::Status::cancelled && is_divided) ++among;
       EXPECT_EQ(first.progress(), 1);
       EXPECT_EQ(second.wait().status, JobResult::Status::done);
-      EXPECT_EQ(node.engine().tasks_divided(), 0);
+      EXPECT_EQ(NodeInternals(node).engine().tasks_divided(), 0);
     }
     EXPECT_GT(among, 0) << "no job was cancelled while tasks were divided";
   }
@@ -125,13 +131,14 @@ TEST(Hierarchy, MakesNoFineGraphsWhileAJobRuns) {
   for (const auto& make : {cholesky_job, qr_job}) {
     Node node(configuration("cpu_workers: 3", divided(128, 16)));
     Job job = make(node, 500);
-    EXPECT_EQ(node.engine().fine_graphs(), 0U) << "a job that is only prepared need not run";
+    EXPECT_EQ(NodeInternals(node).engine().fine_graphs(), 0U)
+        << "a job that is only prepared need not run";
     job.reserve();
-    const std::size_t made = node.engine().fine_graphs();
+    const std::size_t made = NodeInternals(node).engine().fine_graphs();
     EXPECT_GT(made, 3U);
     job.start();
     EXPECT_EQ(job.wait().status, JobResult::Status::done);
-    EXPECT_EQ(node.engine().fine_graphs(), made);
+    EXPECT_EQ(NodeInternals(node).engine().fine_graphs(), made);
   }
 }
 
@@ -144,7 +151,7 @@ TEST(Hierarchy, MakesNoFineGraphsOfWhatNobodyWillDivide) {
               faults);
     Matrix<double> a = dominant(node, 300);
     EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
-    EXPECT_EQ(node.engine().fine_graphs() > 0, kept == 0);
+    EXPECT_EQ(NodeInternals(node).engine().fine_graphs() > 0, kept == 0);
   }
 }
 
@@ -172,9 +179,7 @@ void add_columns_fine(const KernelCase& what, std::int64_t small, FineTasks& tas
 
 TEST(Hierarchy, OutputsThatAreRenamedGoOnFromTheOldContent) {
   Node node(configuration("cpu_workers: 3", divided(12, 4)));
-  MatrixSpec spec;
-  spec.rows = 48;
-  spec.columns = 12;
+  MatrixSpec spec(48, 12);
   Matrix<double> m = node.matrix<double>(spec);
   m.fill([](std::int64_t i, std::int64_t j) { return static_cast<double>(i + 100 * j); });
   const std::vector<double> start = dense(m);
@@ -183,9 +188,9 @@ TEST(Hierarchy, OutputsThatAreRenamedGoOnFromTheOldContent) {
   UserStream stream = node.stream("renaming", {m});
   for (int round = 0; round < rounds; ++round) {
     // Tile 1 and 2 read tile 0, which is written again meanwhile.
-    stream.insert(adding, read_write(tile(1)), read(tile(0)));
-    stream.insert(adding, read_write(tile(2)), read(tile(0)));
-    stream.insert(adding, read_write(tile(0)), read(tile(3)));
+    stream.insert(adding, {read_write(tile(1)), read(tile(0))});
+    stream.insert(adding, {read_write(tile(2)), read(tile(0))});
+    stream.insert(adding, {read_write(tile(0)), read(tile(3))});
   }
   EXPECT_EQ(stream.end().wait().status, JobResult::Status::done);
   std::vector<double> expected = start;
@@ -212,7 +217,7 @@ TEST(Hierarchy, TheTraceHoldsTheDividedTasksAndTheirFineTasks) {
   Node node(config);
   Matrix<double> a = dominant(node, 192);
   EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
-  const trace::NodeTrace trace = trace::collect(node.recorder(), {});
+  const trace::NodeTrace trace = trace::collect(NodeInternals(node).recorder(), {});
   struct Divided {
     trace::TaskRecord record;
     std::vector<trace::TaskRecord> fine;

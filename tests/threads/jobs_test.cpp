@@ -9,8 +9,12 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/cholesky/inverses.hpp"
+#include "algorithms/solve/solve.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 #include "node-runtime/topology/cpu.hpp"
 #include "tests/threads/small_matrices.hpp"
 
@@ -43,10 +47,7 @@ constexpr Kernel failing{
     .name = "failing", .host = fail_in_the_middle, .emulated = fail_in_the_middle};
 
 Matrix<double> cells(Node& node, std::int64_t count) {
-  MatrixSpec spec;
-  spec.rows = count;
-  spec.columns = 1;
-  spec.has_layout = true;
+  MatrixSpec spec(count, 1);
   spec.layout.tile = 1;
   Matrix<double> m = node.matrix<double>(spec);
   m.fill([](std::int64_t, std::int64_t) { return 0.0; });
@@ -99,9 +100,9 @@ TEST(Jobs, that_share_a_matrix_take_effect_in_order_of_submission) {
   for (int k = 0; k < 20; ++k) {
     UserStream stream = node.stream("step", {m});
     if (k % 2 == 0) {
-      stream.insert(increment, read_write(cell(m, 0)));
+      stream.insert(increment, {read_write(cell(m, 0))});
     } else {
-      stream.insert(accumulate, read_write(cell(m, 1)), read(cell(m, 0)));
+      stream.insert(accumulate, {read_write(cell(m, 1)), read(cell(m, 0))});
     }
     jobs.push_back(stream.end());
   }
@@ -148,8 +149,8 @@ TEST(Jobs, tell_who_waits_that_a_kernel_takes_long_and_go_on) {
   Node node(configuration("cpu_workers: 1, watchdog_seconds: 0.2"));
   Matrix<double> m = cells(node, 2);
   UserStream stream = node.stream("long", {m});
-  stream.insert(lengthy, read_write(cell(m, 0)));
-  stream.insert(increment, read_write(cell(m, 0)));
+  stream.insert(lengthy, {read_write(cell(m, 0))});
+  stream.insert(increment, {read_write(cell(m, 0))});
   std::vector<std::string> told;
   Job job = stream.end();
   node.on_quiet([&](const std::string& what) { told.push_back(what); });
@@ -168,7 +169,7 @@ TEST(Jobs, that_have_reserved_their_memory_give_what_others_give) {
   Matrix<double> b = dominant(node, 150);
   node.submit(cholesky(a)).wait();
   Job job = node.prepare(cholesky(b));
-  ASSERT_GT(job.blocks_minimum().front(), 0);  // it copies tiles to the host
+  ASSERT_GT(JobInternals(job).blocks_minimum().front(), 0);  // it copies tiles to the host
   job.reserve();
   job.start();
   EXPECT_EQ(job.wait().status, JobResult::Status::done);
@@ -181,7 +182,7 @@ TEST(Jobs, that_are_never_started_give_back_what_they_have_reserved) {
   // More pools than there can be at a time.
   for (std::size_t i = 0; i < TileStore::pools_max; ++i) {
     Job job = node.prepare(cholesky(a));
-    ASSERT_GT(job.blocks_minimum().front(), 0);
+    ASSERT_GT(JobInternals(job).blocks_minimum().front(), 0);
     ASSERT_NO_THROW(job.reserve()) << i;
   }
   EXPECT_EQ(node.submit(cholesky(a)).wait().status, JobResult::Status::done);
@@ -213,7 +214,7 @@ TEST(Node, lets_other_threads_of_a_program_keep_to_the_cores_that_workers_leave)
   const Node node(configuration("cpu_workers: 1"));
   std::vector<std::int32_t> binding;
   std::thread other([&] {
-    node.bind_beside_workers();
+    NodeInternals(node).bind_beside_workers();
     binding = current_thread_binding();
   });
   other.join();
@@ -239,7 +240,8 @@ TEST(Jobs, leave_the_engine_valid_at_every_moment) {
   std::atomic<bool> ends{false};
   std::int64_t looks = 0;
   std::thread looker([&] {
-    for (; !ends.load(); ++looks) ASSERT_TRUE(node.engine().is_valid()) << "look " << looks;
+    for (; !ends.load(); ++looks)
+      ASSERT_TRUE(NodeInternals(node).engine().is_valid()) << "look " << looks;
   });
   for (int round = 0; round < 4; ++round) {
     Matrix<double> a = dominant(node, 150);
@@ -249,7 +251,7 @@ TEST(Jobs, leave_the_engine_valid_at_every_moment) {
     Job second = node.submit(cholesky(b));
     if (round % 2 == 1) second.cancel();
     UserStream stream = node.stream("steps", {c});
-    for (std::int64_t t = 0; t < 40; ++t) stream.insert(increment, read_write(cell(c, t % 3)));
+    for (std::int64_t t = 0; t < 40; ++t) stream.insert(increment, {read_write(cell(c, t % 3))});
     stream.end().wait();
     EXPECT_EQ(first.wait().status, JobResult::Status::done);
     second.wait();
@@ -257,7 +259,7 @@ TEST(Jobs, leave_the_engine_valid_at_every_moment) {
   ends = true;
   looker.join();
   EXPECT_GT(looks, 0);
-  EXPECT_TRUE(node.engine().counters().is_valid());
+  EXPECT_TRUE(NodeInternals(node).engine().counters().is_valid());
 }
 
 TEST(Jobs, of_nothing_end) {
@@ -280,7 +282,7 @@ TEST(Streams, of_users_find_dependences_by_themselves) {
   Matrix<double> m = cells(node, 8);
   UserStream stream = node.stream("chains", {m});
   for (int round = 0; round < 500; ++round) {
-    for (int i = 0; i < 8; ++i) stream.insert(increment, read_write(cell(m, i)));
+    for (int i = 0; i < 8; ++i) stream.insert(increment, {read_write(cell(m, i))});
   }
   EXPECT_EQ(stream.end().wait().status, JobResult::Status::done);
   EXPECT_EQ(dense(m), std::vector<double>(8, 500.0));
@@ -291,9 +293,9 @@ TEST(Streams, write_to_fresh_copies_while_old_ones_are_read) {
   Matrix<double> m = cells(node, 12);
   UserStream stream = node.stream("renaming", {m});
   for (int round = 1; round <= 300; ++round) {
-    stream.insert(increment, read_write(cell(m, 0)));
+    stream.insert(increment, {read_write(cell(m, 0))});
     for (int i = 1; i < 12; ++i)
-      stream.insert(accumulate, read_write(cell(m, i)), read(cell(m, 0)));
+      stream.insert(accumulate, {read_write(cell(m, i)), read(cell(m, 0))});
   }
   stream.end().wait();
   const std::vector<double> all = dense(m);
@@ -310,7 +312,7 @@ TEST(Streams, come_after_the_jobs_that_were_submitted_before_them) {
   node.submit(cholesky(b)).wait();
   Job factorization = node.submit(cholesky(a));
   UserStream stream = node.stream("after", {a});
-  stream.insert(increment, read_write(a(TileRow{12}, TileColumn{0})));
+  stream.insert(increment, {read_write(a(TileRow{12}, TileColumn{0}))});
   stream.end().wait();
   EXPECT_EQ(factorization.wait().status, JobResult::Status::done);
   std::vector<double> expected = dense(b);
@@ -322,7 +324,7 @@ TEST(Streams, stop_at_a_kernel_that_fails) {
   Node node(configuration("cpu_workers: 2"));
   Matrix<double> m = cells(node, 1);
   UserStream stream = node.stream("failing", {m});
-  for (int i = 0; i < 100; ++i) stream.insert(failing, read_write(cell(m, 0)));
+  for (int i = 0; i < 100; ++i) stream.insert(failing, {read_write(cell(m, 0))});
   const JobResult result = stream.end().wait();
   EXPECT_EQ(result.status, JobResult::Status::numerical_failure);
   EXPECT_EQ(result.info, 3);
@@ -342,9 +344,7 @@ TEST(Matrices, wrap_memory_of_the_caller) {
                    : 1.0 / static_cast<double>(1 + i - j);
     }
   }
-  MatrixSpec spec;
-  spec.rows = spec.columns = n;
-  spec.storage = Storage::lower;
+  MatrixSpec spec(n, n, Storage::lower);
   Matrix<double> wrapped = node.wrap(memory.data(), leading, spec);
   EXPECT_EQ(node.submit(cholesky(wrapped)).wait().status, JobResult::Status::done);
   Matrix<double> own = dominant(node, n);

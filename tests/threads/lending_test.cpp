@@ -20,7 +20,12 @@
 #include "kernels/kernels.hpp"
 #include "node-runtime/device/devices.hpp"
 #include "node-runtime/machine/quick_times.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 #include "node-runtime/trace/node_trace.hpp"
+#include "node-runtime/trace/recorder.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/threads/small_works.hpp"
 #include "tests/threads/some_placement.hpp"
@@ -93,7 +98,7 @@ TEST(Lending, takes_host_memory_for_all_tiles_of_devices_or_says_that_there_is_t
     Outcome outcome;
     work.run(node, outcome);
     EXPECT_TRUE(same_bits(outcome, expected));
-    peak = node.engine().store().peak_host_bytes();
+    peak = NodeInternals(node).engine().store().peak_host_bytes();
     return node.facts().lends_tasks;
   };
   EXPECT_TRUE(lends(std::make_shared<SomePlacement>(0), std::nullopt));
@@ -140,7 +145,7 @@ TEST(Lending, a_node_whose_workers_are_worth_nothing_beside_its_device_lends_not
     a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 4.0 : 0.0; });
     expect_done(node.submit(cholesky(a)));
     if (!node.facts().lends_tasks) {
-      EXPECT_EQ(node.engine().tasks_lent(), 0);
+      EXPECT_EQ(NodeInternals(node).engine().tasks_lent(), 0);
     }
   }
 }
@@ -188,14 +193,16 @@ TEST(Lending, workers_divide_what_a_device_cannot_run) {
   a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
   expect_done(node.submit(cholesky(a)));
   std::int64_t fine = 0;
-  for (const trace::ThreadRecords& thread : trace::collect(node.recorder(), {}).threads) {
+  for (const trace::ThreadRecords& thread :
+       trace::collect(NodeInternals(node).recorder(), {}).threads) {
     if (!thread.name.starts_with("worker")) continue;
     for (const trace::Record& record : thread.records) {
       if (record.kind() != trace::RecordKind::task) continue;
       if (record.as<trace::TaskRecord>().fine > 0) ++fine;
     }
   }
-  EXPECT_GE(node.engine().tasks_lent(), tiles + tiles * (tiles - 1)) << "potrf; trsm and syrk";
+  EXPECT_GE(NodeInternals(node).engine().tasks_lent(), tiles + tiles * (tiles - 1))
+      << "potrf; trsm and syrk";
   EXPECT_GT(fine, 0);
 }
 
@@ -277,7 +284,8 @@ TEST(Lending, the_trace_says_that_lent_tasks_ran_on_the_host) {
   Matrix<double> a = dominant(node, 200);
   expect_done(node.submit(cholesky(a)));
   std::int64_t on_host = 0;
-  for (const trace::ThreadRecords& thread : trace::collect(node.recorder(), {}).threads) {
+  for (const trace::ThreadRecords& thread :
+       trace::collect(NodeInternals(node).recorder(), {}).threads) {
     for (const trace::Record& record : thread.records) {
       if (record.kind() != trace::RecordKind::task) continue;
       const auto task = record.as<trace::TaskRecord>();
@@ -287,8 +295,8 @@ TEST(Lending, the_trace_says_that_lent_tasks_ran_on_the_host) {
       if (is_workers && task.place == host_place) ++on_host;
     }
   }
-  EXPECT_GT(node.engine().tasks_lent(), 0);
-  EXPECT_EQ(on_host, node.engine().tasks_lent());
+  EXPECT_GT(NodeInternals(node).engine().tasks_lent(), 0);
+  EXPECT_EQ(on_host, NodeInternals(node).engine().tasks_lent());
 }
 
 TEST(Lending, the_trace_tells_which_of_a_device_s_streams_ran_a_task_and_how_many_were_ready) {
@@ -301,7 +309,8 @@ TEST(Lending, the_trace_tells_which_of_a_device_s_streams_ran_a_task_and_how_man
   std::int64_t tasks = 0;
   std::int64_t counts = 0;
   std::int64_t most_ready = 0;
-  for (const trace::ThreadRecords& thread : trace::collect(node.recorder(), {}).threads) {
+  for (const trace::ThreadRecords& thread :
+       trace::collect(NodeInternals(node).recorder(), {}).threads) {
     if (!thread.name.starts_with("device")) continue;
     for (const trace::Record& record : thread.records) {
       if (record.kind() == trace::RecordKind::counter) {

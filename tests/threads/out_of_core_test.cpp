@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/qr/qr.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
+#include "algorithms/solve/solve.hpp"
+#include "node-runtime/memory/tile_store.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/node_internals.hpp"
 #include "node-runtime/trace/node_trace.hpp"
+#include "node-runtime/trace/recorder.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/threads/small_works.hpp"
 
@@ -46,7 +50,8 @@ void expect_same_bits_out_of_core(const Work& work) {
 /// Bytes of the copies that a node of one device has recorded, by reason.
 std::map<trace::CopyReason, std::uint64_t> traced_copies(Node& node) {
   std::map<trace::CopyReason, std::uint64_t> bytes;
-  for (const trace::ThreadRecords& thread : trace::collect(node.recorder(), {}).threads) {
+  for (const trace::ThreadRecords& thread :
+       trace::collect(NodeInternals(node).recorder(), {}).threads) {
     for (const trace::Record& record : thread.records) {
       if (record.kind() != trace::RecordKind::copy) continue;
       const auto copy = record.as<trace::CopyRecord>();
@@ -132,7 +137,7 @@ TEST(OutOfCore, the_trace_says_which_tiles_left_a_device_and_came_back) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   do {
     bytes = traced_copies(node);
-    counted = node.store().cache(PlaceId{1}).statistics();
+    counted = NodeInternals(node).store().cache(PlaceId{1}).statistics();
   } while (bytes[trace::CopyReason::write_back] != counted.written_bytes &&
            std::chrono::steady_clock::now() < limit);
   EXPECT_GT(counted.fetched_bytes, 0U);

@@ -18,6 +18,11 @@
 #include <vector>
 
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/program.hpp"
 #include "node-runtime/threads/tile_messages.hpp"
 
 namespace heddle {
@@ -90,10 +95,7 @@ TileRef tile(const Matrix<double>& matrix, std::int64_t i) {
 /// Tiles of one column, dealt out to the nodes in turn.
 MatrixSpec column_of_tiles(Node& node, std::int64_t count, std::int64_t rows,
                            std::int64_t columns) {
-  MatrixSpec spec;
-  spec.rows = count * rows;
-  spec.columns = columns;
-  spec.has_layout = true;
+  MatrixSpec spec(count * rows, columns);
   spec.layout.tile = rows;
   spec.layout.wide = columns;
   spec.distribution = node.facts().distribution;
@@ -132,15 +134,17 @@ Program walk(TaskStream& tasks, Walk w) {
   const std::int64_t nodes = w.s.node.size();
   for (std::int64_t v = 0; v < versions; ++v) {
     const Kernel& kernel = w.fails && v == 0 ? failing_kernel : filling_kernel;
-    co_await tasks.insert(kernel, w.options(v, 1), read_write(tile(w.s.source, 0)));
-    co_await tasks.insert(filling_kernel, w.options(v, 2), write(tile(w.s.sunk, 0)),
-                          write(tile(w.s.sunk, 1)), read(tile(w.s.source, 0)));
+    co_await tasks.insert(kernel, {read_write(tile(w.s.source, 0))}, w.options(v, 1));
+    co_await tasks.insert(
+        filling_kernel,
+        {write(tile(w.s.sunk, 0)), write(tile(w.s.sunk, 1)), read(tile(w.s.source, 0))},
+        w.options(v, 2));
     for (std::int64_t r = 0; r < nodes; ++r) {
       const std::int64_t kept = v * nodes + r;
-      co_await tasks.insert(keeping_kernel, write(tile(w.s.kept_source, kept)),
-                            read(tile(w.s.source, 0)));
-      co_await tasks.insert(keeping_kernel, write(tile(w.s.kept_sunk, kept)),
-                            read(tile(w.s.sunk, 1)));
+      co_await tasks.insert(keeping_kernel,
+                            {write(tile(w.s.kept_source, kept)), read(tile(w.s.source, 0))});
+      co_await tasks.insert(keeping_kernel,
+                            {write(tile(w.s.kept_sunk, kept)), read(tile(w.s.sunk, 1))});
     }
   }
 }
@@ -200,9 +204,9 @@ void check_kept(const Setting& s, Matrix<double> kept, const char* what, std::in
 /// there are versions to go elsewhere: to each other node, and once more to where the sunk tile
 /// lives.
 void run(const Setting& s, std::int64_t salt, bool fails) {
-  const Counters::Traffic before = s.node.engine().counters().traffic();
+  const Counters::Traffic before = NodeInternals(s.node).engine().counters().traffic();
   const JobResult result = s.node.submit(job_of(s, salt, fails)).wait();
-  const Counters::Traffic after = s.node.engine().counters().traffic();
+  const Counters::Traffic after = NodeInternals(s.node).engine().counters().traffic();
   std::array<double, 2> sent{static_cast<double>(after.messages - before.messages),
                              static_cast<double>(after.bytes_sent - before.bytes_sent)};
   s.node.all_reduce(sent, Reduction::sum);
@@ -354,7 +358,7 @@ void run_all(bool devices, Defects& defects) {
         "runtime: {{watchdog_seconds: 20, wait: {}, cpu_workers: 2, devices: {{backend: {}}}}}\n",
         size, seed == 1 ? "park" : "adaptive",
         devices ? "emulated, per_node: 2, memory: 64MiB" : "none");
-    Node node(Config::from_text(yaml, "parts"), MPI_COMM_WORLD, faults);
+    Node node(Config::from_text(yaml, "parts"), MPI_COMM_WORLD, &faults);
     try_reductions(node, defects);
     try_own_memory(node, defects, 7, 7);
     try_own_memory(node, defects, 11, 4);

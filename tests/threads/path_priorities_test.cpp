@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/qr/qr.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
 #include "base/error.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/threads/program.hpp"
 #include "tests/threads/small_matrices.hpp"
 
 namespace heddle {
@@ -39,12 +41,12 @@ TileRef tile(std::int32_t index, std::int32_t node) {
 /// Tile 0 is written twice, read once on node 1; tile 1 there has a chain of its own.
 Program two_chains(TaskStream& tasks) {
   co_await tasks.insert(
-      work, read_write(tile(0, 0)));  // 4 to the end: the writers of tile 0, then tile 1
-  co_await tasks.insert(work, read_write(tile(2, 0)));                    // 1
-  co_await tasks.insert(work, read_write(tile(0, 0)));                    // 3
-  co_await tasks.insert(work, read_write(tile(1, 1)));                    // 3
-  co_await tasks.insert(work, read_write(tile(1, 1)), read(tile(0, 0)));  // 2
-  co_await tasks.insert(work, read_write(tile(1, 1)));                    // 1
+      work, {read_write(tile(0, 0))});  // 4 to the end: the writers of tile 0, then tile 1
+  co_await tasks.insert(work, {read_write(tile(2, 0))});                    // 1
+  co_await tasks.insert(work, {read_write(tile(0, 0))});                    // 3
+  co_await tasks.insert(work, {read_write(tile(1, 1))});                    // 3
+  co_await tasks.insert(work, {read_write(tile(1, 1)), read(tile(0, 0))});  // 2
+  co_await tasks.insert(work, {read_write(tile(1, 1))});                    // 1
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "algorithms/qr/qr.hpp"
-
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -11,8 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "algorithms/qr/qr_matrix.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
 #include "tests/support/dense.hpp"
 #include "tests/support/lapack.hpp"
 #include "tests/support/seeds.hpp"
@@ -151,9 +151,7 @@ constexpr Kernel overwriting{.name = "overwriting", .host = overwrite};
 TEST(Qr, keeps_v_for_an_update_that_reads_it_while_its_tile_is_overwritten) {
   Node node(Config::from_text("runtime: {cpu_workers: 2}\n", "test"));
   const auto tile = [&] {
-    MatrixSpec spec;
-    spec.rows = spec.columns = 24;
-    spec.has_layout = true;
+    MatrixSpec spec(24, 24);
     spec.layout.tile = 24;
     Matrix<double> matrix = node.matrix<double>(spec);
     matrix.fill(element);
@@ -169,12 +167,12 @@ TEST(Qr, keeps_v_for_an_update_that_reads_it_while_its_tile_is_overwritten) {
   TaskOptions options;
   options.parameters = KernelParameters(kernel::PanelParameters{0, 0, 24});
   UserStream stream = node.stream("renaming", {v, r, t, c, d, expected});
-  stream.insert(kernel::geqrt, options, read_write(of(v)), read_write(of(r)), write(of(t)));
-  stream.insert(kernel::unmqr, options, read_write(of(expected)), read_write(of(d)), read(of(v)),
-                read(of(t)));
-  stream.insert(late_unmqr, options, read_write(of(c)), read_write(of(d)), read(of(v)),
-                read(of(t)));
-  stream.insert(overwriting, options, write(of(v)));
+  stream.insert(kernel::geqrt, {read_write(of(v)), read_write(of(r)), write(of(t))}, options);
+  stream.insert(kernel::unmqr,
+                {read_write(of(expected)), read_write(of(d)), read(of(v)), read(of(t))}, options);
+  stream.insert(late_unmqr, {read_write(of(c)), read_write(of(d)), read(of(v)), read(of(t))},
+                options);
+  stream.insert(overwriting, {write(of(v))}, options);
   ASSERT_EQ(stream.end().wait().status, JobResult::Status::done);
   EXPECT_TRUE(was_overwritten_meanwhile) << "the write waited for the reader";
   EXPECT_EQ(gather(c).elements, gather(expected).elements);

@@ -12,6 +12,9 @@
 #include <string>
 
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/threads/program.hpp"
 
 namespace heddle {
 namespace {
@@ -24,15 +27,12 @@ std::int64_t do_nothing(const KernelArguments& /*arguments*/) {
 constexpr Kernel idle{.name = "idle", .host = do_nothing};
 
 Program tasks_of_node_1(TaskStream& tasks, Matrix<double> a) {
-  co_await tasks.insert(idle, {}, read_write(a(TileRow{1}, TileColumn{0})),
-                        read(a(TileRow{0}, TileColumn{0})));
+  co_await tasks.insert(
+      idle, {read_write(a(TileRow{1}, TileColumn{0})), read(a(TileRow{0}, TileColumn{0}))});
 }
 
 void run(Node& node, bool as_stream) {
-  MatrixSpec spec;
-  spec.rows = 2 * tile;
-  spec.columns = tile;
-  spec.has_layout = true;
+  MatrixSpec spec(2 * tile, tile);
   spec.layout.tile = tile;
   spec.distribution = node.facts().distribution;
   spec.spare_count = 0;
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   if (rank == 1) faults.host_memory_bytes = 2 * 1.5 * sizeof(double) * heddle::tile * heddle::tile;
   const auto config = heddle::Config::from_text(
       "layout: {grid: [2, 1]}\nruntime: {cpu_workers: 1, devices: {backend: none}}\n", "refusal");
-  heddle::Node node(config, MPI_COMM_WORLD, faults);
+  heddle::Node node(config, MPI_COMM_WORLD, &faults);
   try {
     heddle::run(node, argc > 1 && std::string(argv[1]) == "stream");
     fmt::print("node {}: done\n", rank);

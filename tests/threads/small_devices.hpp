@@ -8,7 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_faults.hpp"
+#include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/engine.hpp"
 
 /// Runs of a node whose devices have hardly any memory, to be compared with runs in core.
 namespace heddle::testing {
@@ -71,7 +75,7 @@ struct Outcome {
   /// Looks at the sizes of what a node's jobs use.
   void measure(Node& node, std::initializer_list<Matrix<double>> matrices) {
     for (const Matrix<double>& m : matrices) {
-      largest_tile = std::max(largest_tile, node.store().largest_tile_bytes(m.id()));
+      largest_tile = std::max(largest_tile, NodeInternals(node).store().largest_tile_bytes(m.id()));
     }
   }
 };
@@ -87,9 +91,9 @@ struct Work {
   Node node(config_of(machine, work.layout), machine.faults);
   Outcome outcome;
   work.run(node, outcome);
-  outcome.tasks_lent = node.engine().tasks_lent();
-  outcome.evictions = node.store().evictions();
-  outcome.peak_device_bytes = node.store().peak_device_bytes();
+  outcome.tasks_lent = NodeInternals(node).engine().tasks_lent();
+  outcome.evictions = NodeInternals(node).store().evictions();
+  outcome.peak_device_bytes = NodeInternals(node).store().peak_device_bytes();
   return outcome;
 }
 

@@ -22,9 +22,7 @@ namespace heddle::testing {
 
 /// Symmetric and positive definite, unless `diagonal` says otherwise.
 [[nodiscard]] inline Matrix<double> dominant(Node& node, std::int64_t n, double diagonal = 0) {
-  MatrixSpec spec;
-  spec.rows = spec.columns = n;
-  spec.storage = Storage::lower;
+  MatrixSpec spec(n, n, Storage::lower);
   Matrix<double> a = node.matrix<double>(spec);
   a.fill([=](std::int64_t i, std::int64_t j) {
     return i == j ? (diagonal != 0 ? diagonal : static_cast<double>(n))

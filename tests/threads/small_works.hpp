@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "algorithms/cholesky/cholesky.hpp"
-#include "algorithms/qr/qr.hpp"
-#include "algorithms/solve/triangular.hpp"
+#include "algorithms/cholesky/inverses.hpp"
+#include "algorithms/qr/qr_matrix.hpp"
+#include "algorithms/solve/solve.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
 #include "tests/threads/small_devices.hpp"
 #include "tests/threads/small_matrices.hpp"
 
@@ -129,9 +132,9 @@ inline constexpr Kernel staged_accumulate{.name = "staged accumulate", .host = t
                   const TileRef tile = m(TileRow{i}, TileColumn{c});
                   const TileRef left = m(TileRow{(i + round) % 10}, TileColumn{(c + 14) % 15});
                   const bool is_staged = (i + c + round) % 4 == 0;
-                  stream.insert(is_staged ? staged_accumulate : accumulate, read_write(tile),
-                                read(left));
-                  stream.insert(is_staged ? increment : staged_increment, read_write(left));
+                  stream.insert(is_staged ? staged_accumulate : accumulate,
+                                {read_write(tile), read(left)});
+                  stream.insert(is_staged ? increment : staged_increment, {read_write(left)});
                 }
               }
             }

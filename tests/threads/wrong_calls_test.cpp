@@ -12,6 +12,8 @@
 #include "algorithms/cholesky/cholesky.hpp"
 #include "kernels/kernel_case.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/node_facts.hpp"
+#include "node-runtime/threads/program.hpp"
 #include "tests/threads/small_matrices.hpp"
 
 /// What a program that links heddle can get wrong, each answered by an exception; and what its own
@@ -39,10 +41,7 @@ constexpr std::int64_t tile_size = 4;
 
 /// A column of tiles of zeros.
 Matrix<double> column(Node& node, std::int64_t tiles) {
-  MatrixSpec spec;
-  spec.rows = tiles * tile_size;
-  spec.columns = tile_size;
-  spec.has_layout = true;
+  MatrixSpec spec(tiles * tile_size, tile_size);
   spec.layout.tile = tile_size;
   spec.distribution = node.facts().distribution;
   Matrix<double> m = node.matrix<double>(spec);
@@ -82,11 +81,11 @@ JobSpec job_of(const Matrix<double>& m, std::function<Program(TaskStream&)> prog
 }
 Program insert_all(TaskStream& tasks, Kernel const* kernel,
                    std::vector<protocol::Access> accesses) {
-  co_await tasks.insert_all(*kernel, {}, accesses);
+  co_await tasks.insert(*kernel, {accesses});
 }
 Program increment_all(TaskStream& tasks, Matrix<double> m) {
   for (TileRow i{0}; i.value() < m.layout().tile_rows(); ++i) {
-    co_await tasks.insert(increment, read_write(m(i, TileColumn{0})));
+    co_await tasks.insert(increment, {read_write(m(i, TileColumn{0}))});
   }
 }
 
@@ -126,10 +125,10 @@ TEST(WrongTasks, are_refused_by_programs_when_they_are_planned_and_by_streams_wh
                                           })),
                        told);
     UserStream stream = node.stream("stream", {m});
-    EXPECT_USAGE_ERROR(stream.insert_all(increment, {}, accesses), told);
-    stream.insert(increment, read_write(cell(m, 0)));
+    EXPECT_USAGE_ERROR(stream.insert(increment, {accesses}), told);
+    stream.insert(increment, {read_write(cell(m, 0))});
     EXPECT_EQ(stream.end().wait().status, JobResult::Status::done);
-    EXPECT_USAGE_ERROR(stream.insert(increment, read_write(cell(m, 0))), "has ended");
+    EXPECT_USAGE_ERROR(stream.insert(increment, {read_write(cell(m, 0))}), "has ended");
     EXPECT_USAGE_ERROR(stream.end(), "has ended");
   }
   EXPECT_EQ(dense(m).front(), 5);
@@ -175,9 +174,7 @@ TEST(WrongTiles, are_refused_where_they_are_named) {
 
 TEST(WrongMatrices, are_refused) {
   Node node(configuration("cpu_workers: 1"));
-  MatrixSpec spec;
-  spec.rows = spec.columns = 8;
-  spec.has_layout = true;
+  MatrixSpec spec(8, 8);
   spec.layout.tile = 4;
   spec.layout.strip = 5;
   EXPECT_USAGE_ERROR(node.matrix<double>(spec), "cannot be cut into tiles of 4 with strips of 5");
@@ -185,7 +182,7 @@ TEST(WrongMatrices, are_refused) {
   spec.distribution.grid_rows = 2;
   const Matrix<double> elsewhere = node.matrix<double>(spec);
   UserStream stream = node.stream("elsewhere", {elsewhere});
-  EXPECT_USAGE_ERROR(stream.insert(increment, read_write(elsewhere(TileRow{1}, TileColumn{0}))),
+  EXPECT_USAGE_ERROR(stream.insert(increment, {read_write(elsewhere(TileRow{1}, TileColumn{0}))}),
                      "on a tile of node 1; there are 1 nodes");
   EXPECT_USAGE_ERROR(node.wrap(nullptr, 8, {.rows = 8, .columns = 8}), "no memory");
 }
@@ -213,7 +210,7 @@ TEST(Handles, that_outlive_their_node_are_safe_and_say_so_when_used) {
     EXPECT_TRUE(done->done());
     EXPECT_USAGE_ERROR(prepared->start(), "job 'own' was used after its node had ended");
     EXPECT_USAGE_ERROR(reserved->start(), "had ended");
-    EXPECT_USAGE_ERROR(stream->insert(increment, read_write(cell(*m, 0))), "had ended");
+    EXPECT_USAGE_ERROR(stream->insert(increment, {read_write(cell(*m, 0))}), "had ended");
     EXPECT_USAGE_ERROR(stream->end(), "had ended");
   }
 }
@@ -245,7 +242,7 @@ TEST(Exceptions, of_kernels_fail_their_job_with_their_text_and_the_node_goes_on)
       const Matrix<double> m = column(node, 5);
       for (int run = 0; run < 3; ++run) {
         UserStream stream = node.stream("counting", {m});
-        for (int i = 0; i < 40; ++i) stream.insert(*kernel, read_write(cell(m, i % 5)));
+        for (int i = 0; i < 40; ++i) stream.insert(*kernel, {read_write(cell(m, i % 5))});
         const JobResult result = stream.end().wait();
         EXPECT_EQ(result.status, JobResult::Status::failed);
         EXPECT_EQ(result.code, ErrorCode::internal);
@@ -271,7 +268,7 @@ TEST(Kernels, that_do_not_end_end_the_node_where_they_count_their_operations) {
   Node node(configuration("cpu_workers: 2, watchdog_seconds: 0.2"));
   const Matrix<double> m = column(node, 1);
   UserStream stream = node.stream("endless", {m});
-  stream.insert(endless, read_write(cell(m, 0)));
+  stream.insert(endless, {read_write(cell(m, 0))});
   Job job = stream.end();
   try {
     static_cast<void>(job.wait());

@@ -7,6 +7,7 @@
 
 #include "base/id_table.hpp"
 #include "base/index.hpp"
+#include "base/optional_index.hpp"
 #include "node-runtime/transport/p2p/keyed_queues.hpp"
 
 namespace heddle::p2p {

@@ -20,10 +20,7 @@ double ones(std::int64_t, std::int64_t) {
 }
 
 heddle::Matrix<double> covariance(heddle::Node& node, std::int64_t n) {
-  heddle::MatrixSpec spec;
-  spec.rows = n;
-  spec.columns = n;
-  spec.storage = heddle::Storage::lower;
+  heddle::MatrixSpec spec(n, n, heddle::Storage::lower);
   heddle::Matrix<double> a = node.matrix<double>(spec);
   a.fill(element);
   return a;
@@ -62,10 +59,7 @@ constexpr heddle::Kernel add_twice_kernel{.name = "add twice", .host = add_twice
 
 /// Each tile of a column adds twice the one above it: 1, 3, 7, 15, ...
 bool runs_its_own_kernel(heddle::Node& node) {
-  heddle::MatrixSpec spec;
-  spec.rows = 60;
-  spec.columns = 1;
-  spec.has_layout = true;
+  heddle::MatrixSpec spec(60, 1);
   spec.layout.tile = 10;
   spec.distribution = {node.size(), 1, 0};
   heddle::Matrix<double> column = node.matrix<double>(spec);
@@ -75,7 +69,7 @@ bool runs_its_own_kernel(heddle::Node& node) {
     return column(heddle::TileRow{i}, heddle::TileColumn{0});
   };
   for (std::int32_t i = 1; i < column.layout().tile_rows(); ++i) {
-    stream.insert(add_twice_kernel, read_write(tile(i)), read(tile(i - 1)));
+    stream.insert(add_twice_kernel, {read_write(tile(i)), read(tile(i - 1))});
   }
   if (!ended_well(stream.end())) return false;
   const heddle::Norm sum = heddle::column_norms(column)[0];

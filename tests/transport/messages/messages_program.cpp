@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "node-runtime/messages.hpp"
+
 namespace {
 
 using heddle::Datatype;
@@ -194,9 +196,7 @@ void wildcards(heddle::Node& node) {
 
 void threads(heddle::Node& node) {
   Endpoint messages = node.messages();
-  heddle::MatrixSpec spec;
-  spec.rows = spec.columns = 400;
-  spec.storage = heddle::Storage::lower;
+  heddle::MatrixSpec spec(400, 400, heddle::Storage::lower);
   auto a = node.matrix<double>(spec);
   a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 2.0 : 1e-3; });
   heddle::Job job = node.submit(heddle::cholesky(a));

@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "base/optional_index.hpp"
 #include "tests/support/seeds.hpp"
 
 namespace heddle::p2p {

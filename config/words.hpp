@@ -2,36 +2,15 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 
-/// The choices of the configuration. An enumerator's name is the word in the file; `names_of` lists
-/// them in the same order.
-namespace heddle::config {
+#include "config/config.hpp"
+#include "config/problem.hpp"
 
-enum class Factorization : std::uint8_t { cholesky, qr };
-enum class MatrixKind : std::uint8_t {
-  spd,
-  random,
-  kriging,
-  lehmer,
-  identity,
-  conditioned,
-  graded,
-  dependent,
-  polynomial
-};
-enum class RhsKind : std::uint8_t { random };
-enum class Tree : std::uint8_t { flat, binomial };
-enum class Hierarchy : std::uint8_t { off, on };
-enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
-/// Runs accept `program` and `path`; simulations accept all, for comparison.
-enum class Priorities : std::uint8_t { program, fifo, reverse, random, path };
-enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
-enum class Wait : std::uint8_t { adaptive, spin, park };
-enum class MessagePath : std::uint8_t { message, shared, get, put, ring };
-enum class LogLevel : std::uint8_t { off, error, warning, info, debug, trace };
+/// The words of the configuration's choices. An enumerator's name is the word in the file;
+/// `names_of` lists them in the same order.
+namespace heddle::config {
 
 using NameList = std::span<const std::string_view>;
 
