@@ -11,7 +11,7 @@
 #include "kernels/kernels.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/path_rates.hpp"
-#include "node-runtime/placement/placement_policy.hpp"
+#include "node-runtime/scheduling/placement_policy.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/topology/surroundings.hpp"
 #include "node-runtime/transport/endpoint_sizes.hpp"

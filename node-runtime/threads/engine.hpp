@@ -19,7 +19,7 @@
 #include "node-runtime/fine/fine_scheduler.hpp"
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/protocol/protocol.hpp"
-#include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/scheduling/ready_queue.hpp"
 #include "node-runtime/threads/engine_link.hpp"
 #include "node-runtime/threads/fine_graphs.hpp"
 #include "node-runtime/threads/futex.hpp"

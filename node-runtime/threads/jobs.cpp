@@ -6,6 +6,7 @@
 #include "base/require.hpp"
 #include "base/waking_time.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"
+#include "node-runtime/scheduling/pool_size.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/plan_listener.hpp"
 #include "node-runtime/trace/counter_names.hpp"
@@ -158,7 +159,7 @@ std::int32_t Engine::useful_blocks(PlaceId place, std::int32_t minimum, bool has
   const bool hands_on = has_temporaries && store_.places() == 1;
   return std::min(
       options_.extra_blocks_max,
-      protocol::useful_blocks(place, minimum, options_.cpu_workers, hands_on, block_bytes));
+      heddle::useful_blocks(place, minimum, options_.cpu_workers, hands_on, block_bytes));
 }
 
 std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum, bool has_temporaries,
@@ -170,8 +171,7 @@ std::int32_t Engine::pool_capacity(PlaceId place, std::int32_t minimum, bool has
 std::int32_t Engine::extra_blocks(PlaceId place, std::int32_t minimum, bool has_temporaries,
                                   std::size_t block_bytes) {
   const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
-  return protocol::affordable_blocks(useful_blocks(place, minimum, has_temporaries, block_bytes),
-                                     left);
+  return affordable_blocks(useful_blocks(place, minimum, has_temporaries, block_bytes), left);
 }
 
 /// Of the host's first blocks, what the job is going to write: who receives it would wait for its
