@@ -15,7 +15,7 @@
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/node_facts.hpp"
 #include "node-runtime/path_rates.hpp"
-#include "node-runtime/placement/placement_policy.hpp"
+#include "node-runtime/scheduling/placement_policy.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/topology/surroundings.hpp"
 #include "node-runtime/transport/endpoint_sizes.hpp"

@@ -12,18 +12,6 @@
 
 namespace heddle::protocol {
 
-/// Blocks beyond a job's planned minimum that are useful at a place of a node, since they let data
-/// arrive early. `hands_on`: a larger number, if blocks are small, for a job with temporaries on a
-/// node without devices: QR passes the rows of each column from tall tile to tall tile, and with
-/// too few blocks workers of several nodes wait for each other (decision 011).
-[[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum,
-                                         std::int32_t cpu_workers, bool hands_on,
-                                         std::size_t block_bytes);
-
-/// How many of the `useful` blocks a job takes when memory has room for `left` beyond the minimum:
-/// half, to leave some for the next job.
-[[nodiscard]] std::int32_t affordable_blocks(std::int32_t useful, std::int64_t left);
-
 /// Computes Pool::minimum: the blocks that a job needs at each place of a node so that it can
 /// always advance. Fed with the same walk of the program as the protocol, it tracks which copies
 /// would be alive if the tasks ran one after the other. Much cheaper than appending; runs before

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "node-runtime/protocol/pool_plan.hpp"
+#include "node-runtime/scheduling/pool_size.hpp"
 
 namespace heddle {
 namespace {
@@ -19,7 +19,7 @@ std::int32_t JobMemory::useful_blocks(PlaceId place, std::int32_t minimum, bool 
   const bool hands_on = has_temporaries && store_.places() == 1;
   return std::min(
       options_.extra_blocks_max,
-      protocol::useful_blocks(place, minimum, options_.cpu_workers, hands_on, block_bytes));
+      heddle::useful_blocks(place, minimum, options_.cpu_workers, hands_on, block_bytes));
 }
 
 std::int32_t JobMemory::capacity(PlaceId place, std::int32_t minimum, bool has_temporaries,
@@ -31,7 +31,7 @@ std::int32_t JobMemory::capacity(PlaceId place, std::int32_t minimum, bool has_t
 std::int32_t JobMemory::affordable_capacity(PlaceId place, std::int32_t minimum,
                                             bool has_temporaries, std::size_t block_bytes) {
   const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
-  return minimum + protocol::affordable_blocks(
+  return minimum + affordable_blocks(
                        useful_blocks(place, minimum, has_temporaries, block_bytes), left);
 }
 

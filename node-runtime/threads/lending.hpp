@@ -11,9 +11,9 @@
 #include "kernels/case_key.hpp"
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/memory/tile_store.hpp"
-#include "node-runtime/placement/lending_choice.hpp"
-#include "node-runtime/placement/placement_policy.hpp"
-#include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/scheduling/lending_choice.hpp"
+#include "node-runtime/scheduling/placement_policy.hpp"
+#include "node-runtime/scheduling/ready_queue.hpp"
 #include "node-runtime/threads/fine_graphs.hpp"
 #include "node-runtime/threads/path_priorities.hpp"
 

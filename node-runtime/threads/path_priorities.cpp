@@ -42,7 +42,7 @@ class Kinds {
 
 class GraphListener final : public ProgramListener {
  public:
-  GraphListener(protocol::PlannedGraph& graph, Kinds& kinds) : graph_(graph), kinds_(kinds) {}
+  GraphListener(PlannedGraph& graph, Kinds& kinds) : graph_(graph), kinds_(kinds) {}
 
   void insert(const Kernel& kernel, const TaskOptions& options,
               std::span<const protocol::Access> accesses) override {
@@ -53,7 +53,7 @@ class GraphListener final : public ProgramListener {
   void release(const protocol::Access& /*access*/) override {}
 
  private:
-  protocol::PlannedGraph& graph_;
+  PlannedGraph& graph_;
   Kinds& kinds_;
 };
 
@@ -63,7 +63,7 @@ std::vector<std::int16_t> path_priorities(
     const std::function<Program(TaskStream&)>& program, NodeId node, std::int32_t nodes,
     const std::function<OperandShape(protocol::TileId)>& shape_of, const TaskCosts& costs,
     std::int32_t levels) {
-  protocol::PlannedGraph graph(path_tasks_max);
+  PlannedGraph graph(path_tasks_max);
   Kinds kinds(shape_of, costs);
   GraphListener listener(graph, kinds);
   for (NodeId walker{0}; walker.value() < nodes && graph.is_complete(); ++walker) {
@@ -81,7 +81,7 @@ std::vector<std::int16_t> path_priorities(
                     "{}; this one has more: choose larger tiles, or 'program'",
                     path_tasks_max));
   }
-  protocol::PlannedGraph::Transfer transfer;
+  PlannedGraph::Transfer transfer;
   if (costs.transfer) {
     transfer = [&](Location from, Location to, protocol::TileId tile, Version /*version*/) {
       const OperandShape shape = shape_of(tile);
@@ -89,7 +89,7 @@ std::vector<std::int16_t> path_priorities(
           from, to, static_cast<std::uint64_t>(shape.rows * shape.columns) * sizeof(double));
     };
   }
-  const std::vector<std::int16_t> all = protocol::ranks_of(
+  const std::vector<std::int16_t> all = ranks_of(
       graph.levels([&](std::int32_t kind, PlaceId place) { return kinds.seconds(kind, place); },
                    transfer),
       levels);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/kernel_case.hpp"
-#include "node-runtime/protocol/planned_graph.hpp"
+#include "node-runtime/scheduling/planned_graph.hpp"
 #include "node-runtime/threads/program.hpp"
 
 namespace heddle {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "node-runtime/fine/fine_scheduler.hpp"
-#include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/scheduling/ready_queue.hpp"
 #include "node-runtime/threads/counters.hpp"
 #include "node-runtime/threads/lending.hpp"
 #include "node-runtime/threads/wakes.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/scheduling/ready_queue.hpp"
 #include "replay/simulation/mixed.hpp"
 
 namespace heddle::replay {
@@ -26,7 +26,7 @@ PriorityOf by_path(const TaskGraph& graph, SimulatedJob& job, const SimulatedMac
     return seconds_of(machine.way(from.place, to.place), job.tile_bytes(tile));
   };
   const std::span<const std::int64_t> first = graph.first_of_node();
-  return [ranks = protocol::ranks_of(graph.levels(transfer), ReadyQueue::levels),
+  return [ranks = ranks_of(graph.levels(transfer), ReadyQueue::levels),
           first_of_node = std::vector<std::int64_t>(first.begin(), first.end())](
              NodeId node, std::int64_t order, std::int32_t /*given*/) -> std::int32_t {
     const std::int64_t task = first_of_node[static_cast<std::size_t>(node.value())] + order;

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "node-runtime/placement/lending_choice.hpp"
 #include "node-runtime/protocol/records.hpp"
+#include "node-runtime/scheduling/lending_choice.hpp"
 #include "replay/simulation/simulated_memory.hpp"
 
 namespace heddle::replay {

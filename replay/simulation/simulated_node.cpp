@@ -10,6 +10,7 @@
 #include "base/units.hpp"
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/residency/least_memory.hpp"
+#include "node-runtime/scheduling/pool_size.hpp"
 #include "replay/simulation/mixed.hpp"
 
 namespace heddle::replay {
@@ -115,13 +116,13 @@ std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) cons
   const std::int32_t minimum = needs.blocks[static_cast<std::size_t>(place.value())];
   const SimulatedMachine& machine = world_.machine;
   const bool hands_on = needs.has_temporaries && machine.devices == 0;
-  const std::int32_t useful = protocol::useful_blocks(place, minimum, machine.cpu_workers, hands_on,
-                                                      needs.largest_tile_bytes);
+  const std::int32_t useful =
+      useful_blocks(place, minimum, machine.cpu_workers, hands_on, needs.largest_tile_bytes);
   if (!needs.memory || place == host_place) return useful;
   const std::uint64_t memory = machine.device_memory_bytes;
   const std::uint64_t left = memory - std::min(memory, needs.memory->bytes(place));
   const std::uint64_t block = std::max<std::uint64_t>(1, needs.memory->block_bytes());
-  return protocol::affordable_blocks(useful, static_cast<std::int64_t>(left / block) - minimum);
+  return affordable_blocks(useful, static_cast<std::int64_t>(left / block) - minimum);
 }
 
 /// Checks whether all blocks fit; if not, tasks must still be able to advance, as in a run.

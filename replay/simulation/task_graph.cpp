@@ -8,7 +8,7 @@ namespace {
 /// Records the tasks of one node's walk.
 class Listener final : public WalkSink {
  public:
-  explicit Listener(protocol::PlannedGraph& graph) : graph_(graph) {}
+  explicit Listener(PlannedGraph& graph) : graph_(graph) {}
 
   void append(TaskKindId kind, std::int32_t /*priority*/,
               std::span<const protocol::Access> accesses) override {
@@ -21,7 +21,7 @@ class Listener final : public WalkSink {
   [[nodiscard]] bool has_room() const override { return graph_.is_complete(); }
 
  private:
-  protocol::PlannedGraph& graph_;
+  PlannedGraph& graph_;
 };
 
 /// Receives tasks and drops them.
@@ -49,8 +49,7 @@ TaskGraph::TaskGraph(SimulatedJob& job, std::int32_t nodes, std::int64_t tasks_m
   graph_.end();
 }
 
-std::vector<double> TaskGraph::levels(const protocol::PlannedGraph::Transfer& transfer,
-                                      bool lends) const {
+std::vector<double> TaskGraph::levels(const PlannedGraph::Transfer& transfer, bool lends) const {
   const auto seconds = [&](std::int32_t kind, PlaceId place) {
     const TaskKind& what = job_.kinds()[static_cast<std::size_t>(kind)];
     if (place == host_place) return what.seconds_host;

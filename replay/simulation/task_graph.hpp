@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "node-runtime/protocol/planned_graph.hpp"
+#include "node-runtime/scheduling/planned_graph.hpp"
 #include "replay/simulation/simulated_job.hpp"
 
 namespace heddle::replay {
@@ -22,7 +22,7 @@ class TaskGraph {
     return graph_.first_of_node();
   }
   /// The longest way to the job's end, for each task (PlannedGraph::levels).
-  [[nodiscard]] std::vector<double> levels(const protocol::PlannedGraph::Transfer& transfer,
+  [[nodiscard]] std::vector<double> levels(const PlannedGraph::Transfer& transfer,
                                            bool lends = false) const;
   /// The longest way without transfers: no machine with these kernels runs the job in less.
   /// `lends`: each task of a device where it takes less.
@@ -30,7 +30,7 @@ class TaskGraph {
 
  private:
   SimulatedJob& job_;
-  protocol::PlannedGraph graph_;
+  PlannedGraph graph_;
 };
 
 /// Walks the program on all nodes, so that all kinds are known; a complete TaskGraph has done so.

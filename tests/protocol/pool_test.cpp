@@ -281,23 +281,4 @@ TEST(PoolPlan, of_random_programs_is_rarely_generous_and_one_block_less_never_gi
   }
 }
 
-TEST(PoolSizes, have_room_for_what_comes_ahead_as_far_as_it_is_small) {
-  using protocol::useful_blocks;
-  constexpr PlaceId device{1};
-  constexpr std::size_t small = 100'000;
-  constexpr std::size_t large = std::size_t{16} << 20;
-  EXPECT_EQ(useful_blocks(host_place, 0, 6, true, small), 0);  // it needs none
-  // For what is handed on many small ones, and few large ones.
-  EXPECT_EQ(useful_blocks(host_place, 10, 1, true, small), 40 + 256);
-  EXPECT_EQ(useful_blocks(host_place, 10, 16, true, small), 40 + 512);
-  EXPECT_EQ(useful_blocks(host_place, 10, 6, true, std::size_t{2} << 20), 40 + 128);
-  EXPECT_EQ(useful_blocks(host_place, 10, 6, true, large), 40 + 64);
-  EXPECT_EQ(useful_blocks(host_place, 10, 16, true, large), 40 + 128);
-  EXPECT_EQ(useful_blocks(host_place, 1000, 64, true, small), 1024);
-  EXPECT_EQ(useful_blocks(host_place, 10, 6, true, 0), 40 + 256);
-  EXPECT_EQ(useful_blocks(host_place, 10, 6, false, small), 40 + 64);
-  EXPECT_EQ(useful_blocks(host_place, 10, 16, false, small), 40 + 128);
-  EXPECT_EQ(useful_blocks(device, 10, 16, false, small), 40 + 64);
-}
-
 }  // namespace heddle::simulation

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "node-runtime/placement/placement_policy.hpp"
+#include "node-runtime/scheduling/placement_policy.hpp"
 
 namespace heddle::testing {
 

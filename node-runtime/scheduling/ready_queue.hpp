@@ -10,11 +10,12 @@
 
 namespace heddle {
 
-/// Ready tasks of a place by priority, then first-in-first-out; push and pop take constant time.
-/// Not thread-safe. Bounded by the jobs' windows: it links the tasks themselves and cannot be full.
+/// Ready tasks of a place by priority, first in, first out within a priority; push and pop take
+/// constant time. Not thread-safe. It links the tasks themselves, whose number the jobs' windows
+/// bound, and cannot be full.
 ///
-/// Invariant: bit l of `occupied_` is set <=> level l holds a task; bit w of `summary_` <=> word w
-/// is not 0.
+/// Invariant: bit l of `occupied_` is set <=> level l holds a task; bit w of `summary_` is set
+/// <=> word w of `occupied_` is not 0; count() == tasks of all levels.
 class ReadyQueue {
  public:
   /// Priorities are 0 .. levels - 1, higher first; others are clamped.
@@ -95,7 +96,7 @@ class ReadyQueue {
     }
   }
 
-  /// Takes a task that is in it; as long as its place among those of its priority.
+  /// Removes a queued task; linear in the queued tasks of its priority.
   void remove(protocol::Task& task) {
     const std::size_t level = level_of(task);
     Level& l = levels_[level];
@@ -105,6 +106,21 @@ class ReadyQueue {
     if (l.last == &task) l.last = before;
     if (l.first == nullptr) clear(level);
     --count_;
+  }
+
+  [[nodiscard]] bool is_valid() const {
+    std::size_t tasks = 0;
+    for (std::size_t level = 0; level < levels; ++level) {
+      const Level& l = levels_[level];
+      const protocol::Task* last = nullptr;
+      for (const protocol::Task* t = l.first; t != nullptr; t = t->queue_next, ++tasks) last = t;
+      const bool is_marked = (occupied_[level / 64] >> level % 64 & 1) != 0;
+      if (l.last != last || is_marked != (last != nullptr)) return false;
+    }
+    for (std::size_t word = 0; word < occupied_.size(); ++word) {
+      if ((summary_ >> word & 1) != (occupied_[word] != 0 ? 1U : 0U)) return false;
+    }
+    return tasks == count_;
   }
 
  private:

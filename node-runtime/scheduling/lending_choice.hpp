@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/index.hpp"
-#include "node-runtime/placement/placement_policy.hpp"
-#include "node-runtime/protocol/ready_queue.hpp"
+#include "node-runtime/scheduling/placement_policy.hpp"
+#include "node-runtime/scheduling/ready_queue.hpp"
 
 namespace heddle {
 

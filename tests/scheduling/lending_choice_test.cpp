@@ -1,4 +1,4 @@
-#include "node-runtime/placement/lending_choice.hpp"
+#include "node-runtime/scheduling/lending_choice.hpp"
 
 #include <algorithm>
 #include <deque>

@@ -10,7 +10,7 @@
 #include "base/index.hpp"
 #include "node-runtime/protocol/types.hpp"
 
-namespace heddle::protocol {
+namespace heddle {
 
 /// The tasks of a job before they run, and their dependencies, from all nodes' walks through the
 /// program, one node after the other. A task belongs to its main output's node; tasks of a node are
@@ -26,7 +26,7 @@ class PlannedGraph {
   void begin_node();
   /// Appends the next task of the walk, of this node or another; `kind` identifies its cost for the
   /// caller.
-  void append(std::int32_t kind, std::span<const Access> accesses);
+  void append(std::int32_t kind, std::span<const protocol::Access> accesses);
   /// Ends the last node's walk.
   void end();
 
@@ -42,7 +42,8 @@ class PlannedGraph {
   /// Seconds of a task of `kind` at `place`.
   using Cost = std::function<double(std::int32_t kind, PlaceId place)>;
   /// Seconds to transfer a version from where it was made; may be empty.
-  using Transfer = std::function<double(Location from, Location to, TileId tile, Version version)>;
+  using Transfer =
+      std::function<double(Location from, Location to, protocol::TileId tile, Version version)>;
   /// For each task the longest path from its start to the job's end ("bottom level" or "upward
   /// rank"), transfers included. Requires is_complete().
   [[nodiscard]] std::vector<double> levels(const Cost& cost, const Transfer& transfer) const;
@@ -57,7 +58,7 @@ class PlannedGraph {
     Location home;
   };
   struct Need {
-    TileId tile;
+    protocol::TileId tile;
     Version version;
   };
   /// Of one matrix, by tile.
@@ -85,4 +86,4 @@ class PlannedGraph {
 [[nodiscard]] std::vector<std::int16_t> ranks_of(const std::vector<double>& values,
                                                  std::int32_t levels);
 
-}  // namespace heddle::protocol
+}  // namespace heddle

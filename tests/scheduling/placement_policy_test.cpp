@@ -1,4 +1,4 @@
-#include "node-runtime/placement/placement_policy.hpp"
+#include "node-runtime/scheduling/placement_policy.hpp"
 
 #include <gtest/gtest.h>
 #include <limits>

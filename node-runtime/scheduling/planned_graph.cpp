@@ -1,10 +1,10 @@
-#include "node-runtime/protocol/planned_graph.hpp"
+#include "node-runtime/scheduling/planned_graph.hpp"
 
 #include <algorithm>
 
 #include "base/assert.hpp"
 
-namespace heddle::protocol {
+namespace heddle {
 
 void PlannedGraph::begin_node() {
   ++node_;
@@ -12,13 +12,13 @@ void PlannedGraph::begin_node() {
   for (auto& [matrix, tiles] : matrices_) std::ranges::fill(tiles.writes, 0);
 }
 
-void PlannedGraph::append(std::int32_t kind, std::span<const Access> accesses) {
+void PlannedGraph::append(std::int32_t kind, std::span<const protocol::Access> accesses) {
   if (!is_complete()) return;
   const Location home = accesses.front().home;
   const bool keeps = home.node == node_;
   if (keeps && ++count_ > tasks_max_) return drop();
   if (keeps) tasks_.push_back({std::ssize(needs_), kind, home});
-  for (const Access& access : accesses) {
+  for (const protocol::Access& access : accesses) {
     Tiles& tiles = matrices_[access.tile.matrix.value()];
     const auto tile = static_cast<std::size_t>(access.tile.index);
     if (tiles.writes.size() <= tile) {
@@ -26,9 +26,10 @@ void PlannedGraph::append(std::int32_t kind, std::span<const Access> accesses) {
       tiles.writers.resize(tile + 1);
     }
     const Version version =
-        access.version == count_here ? Version{tiles.writes[tile]} : access.version;
-    if (keeps && access.mode != AccessMode::write) needs_.push_back({access.tile, version});
-    if (access.mode == AccessMode::read) continue;
+        access.version == protocol::count_here ? Version{tiles.writes[tile]} : access.version;
+    if (keeps && access.mode != protocol::AccessMode::write)
+      needs_.push_back({access.tile, version});
+    if (access.mode == protocol::AccessMode::read) continue;
     ++tiles.writes[tile];
     if (!keeps) continue;
     std::vector<std::int32_t>& writers = tiles.writers[tile];
@@ -116,4 +117,4 @@ std::vector<std::int16_t> ranks_of(const std::vector<double>& values, std::int32
   return ranks;
 }
 
-}  // namespace heddle::protocol
+}  // namespace heddle
