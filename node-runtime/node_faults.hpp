@@ -7,7 +7,7 @@
 
 #include "kernels/kernel.hpp"
 #include "node-runtime/device/emulated/options.hpp"
-#include "node-runtime/placement/placement_policy.hpp"
+#include "node-runtime/scheduling/placement_policy.hpp"
 #include "node-runtime/threads/engine_options.hpp"
 
 namespace heddle {

@@ -138,6 +138,19 @@ FineGraph::FineGraph(const FineTasks& tasks) {
   std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
 }
 
+bool FineGraph::is_valid() const {
+  std::vector<std::int32_t> missing(tasks_.size(), 0);
+  for (std::int32_t i = 0; i < size(); ++i) {
+    std::int32_t before = i;
+    for (const std::int32_t next : successors(i)) {
+      if (next <= before || next >= size()) return false;
+      before = next;
+      ++missing[static_cast<std::size_t>(next)];
+    }
+  }
+  return missing == missing_ && longest_way_ <= flops_ + static_cast<double>(tasks_.size());
+}
+
 std::int32_t FineGraph::width() const {
   if (longest_way_ <= 0) return std::max(1, size());  // all tasks only move data
   return std::max(1, static_cast<std::int32_t>(std::lround(flops_ / longest_way_)));

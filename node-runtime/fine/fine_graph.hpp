@@ -14,7 +14,10 @@ namespace heddle {
 /// by all coarse tasks of these shapes (000 section 3.2).
 ///
 /// Tasks are numbered by priority: by decreasing longest path to the end, in operations. So the
-/// ready task with the lowest number is next, and a task's predecessors have lower numbers.
+/// ready task with the lowest number is next.
+///
+/// Invariant (`is_valid()`), over edges (i, j): i < j;  missing(j) = number of edges to j;  no edge
+/// exists twice;  longest_way <= flops + number of tasks.
 class FineGraph {
  public:
   /// Takes 1 to 2 us per task and allocates; not for the hot path.
@@ -37,6 +40,7 @@ class FineGraph {
   /// Average parallelism: flops() / longest_way(). 25 for a product of 5 x 5 parts, 4 for a
   /// factorization of as many.
   [[nodiscard]] std::int32_t width() const;
+  [[nodiscard]] bool is_valid() const;
 
  private:
   std::vector<FineTask> tasks_;

@@ -28,6 +28,7 @@ FineScheduler::FineScheduler(std::int32_t workers, std::vector<std::uint8_t> dis
 }
 
 void FineScheduler::reserve(std::int32_t fine_tasks) {
+  HEDDLE_CHECK(fine_tasks >= 0, "{} fine tasks", fine_tasks);
   const auto count = static_cast<std::size_t>(fine_tasks);
   for (DividedTask* place : free_) {
     place->missing_.reserve(count);
@@ -43,6 +44,9 @@ DividedTask& FineScheduler::begin() {
 }
 
 void FineScheduler::give_back(DividedTask& divided) {
+  HEDDLE_DEBUG(std::ranges::find(free_, &divided) == free_.end() &&
+                   std::ranges::find(open_, &divided) == open_.end(),
+               "a place that nobody has begun");
   free_.push_back(&divided);
 }
 
@@ -68,6 +72,8 @@ void FineScheduler::prepare(DividedTask& divided, protocol::Task& task, std::int
 }
 
 void FineScheduler::open(DividedTask& divided, std::int32_t worker) {
+  HEDDLE_CHECK(worker >= 0 && worker < workers_, "worker {} of {}", worker, workers_);
+  HEDDLE_CHECK(divided.unfinished_ > 0, "a task that is not prepared");
   divided.worker_ = worker;
   divided.opened_ = opened_++;
   ready_count_ += divided.ready_count_;
@@ -98,13 +104,18 @@ std::int32_t FineScheduler::top() const {
 }
 
 FineWork FineScheduler::take(std::int32_t worker) {
+  HEDDLE_DEBUG(worker >= 0 && worker < workers_, "worker {} of {}", worker, workers_);
   DividedTask* best = nullptr;
   for (DividedTask* divided : open_) {
     if (divided->ready_count_ == 0) continue;
     if (best == nullptr || is_better(*divided, *best, worker)) best = divided;
   }
   if (best == nullptr) return {};
-  while (best->ready_[best->first_word_] == 0) ++best->first_word_;
+  while (best->ready_[best->first_word_] == 0) {
+    ++best->first_word_;
+    HEDDLE_DEBUG(best->first_word_ < best->ready_.size(), "no ready task of {}",
+                 best->ready_count_);
+  }
   std::uint64_t& word = best->ready_[best->first_word_];
   const int bit = std::countr_zero(word);
   word &= word - 1;
@@ -114,6 +125,7 @@ FineWork FineScheduler::take(std::int32_t worker) {
 }
 
 void FineScheduler::set_ready(DividedTask& divided, std::int32_t number) {
+  HEDDLE_DEBUG(!is_ready(divided, number), "fine task {} is ready twice", number);
   const auto word = static_cast<std::size_t>(number) / 64;
   divided.ready_[word] |= std::uint64_t{1} << number % 64;
   divided.first_word_ = std::min(divided.first_word_, word);
@@ -123,9 +135,12 @@ void FineScheduler::set_ready(DividedTask& divided, std::int32_t number) {
 
 FineScheduler::Finished FineScheduler::finish(FineWork work) {
   DividedTask& divided = *work.of;
+  HEDDLE_DEBUG(!is_ready(divided, work.number), "fine task {} was not taken", work.number);
+  HEDDLE_CHECK(divided.unfinished_ > 0, "fine task {} finishes twice", work.number);
   Finished result;
   for (const std::int32_t next : divided.graph->successors(work.number)) {
     std::int32_t& missing = divided.missing_[static_cast<std::size_t>(next)];
+    HEDDLE_DEBUG(missing > 0, "fine task {} waits for {}", next, missing);
     if (--missing > 0) continue;
     missing = -1 - work.number;
     set_ready(divided, next);
@@ -142,6 +157,34 @@ void FineScheduler::close(DividedTask& divided) {
   *at = open_.back();
   open_.pop_back();
   free_.push_back(&divided);
+}
+
+bool FineScheduler::is_valid(const DividedTask& divided) {
+  std::int32_t waiting = 0;
+  std::int32_t ready = 0;
+  for (std::int32_t i = 0; i < divided.graph->size(); ++i) {
+    const bool waits = divided.missing_[static_cast<std::size_t>(i)] > 0;
+    if (waits && is_ready(divided, i)) return false;
+    waiting += waits ? 1 : 0;
+    ready += is_ready(divided, i) ? 1 : 0;
+  }
+  const auto skipped = std::span(divided.ready_).first(divided.first_word_);
+  return ready == divided.ready_count_ && waiting + ready <= divided.unfinished_ &&
+         divided.unfinished_ <= divided.graph->size() &&
+         std::ranges::all_of(skipped, [](std::uint64_t word) { return word == 0; });
+}
+
+bool FineScheduler::is_valid() const {
+  std::int64_t ready = 0;
+  for (const DividedTask* const divided : open_) {
+    if (!is_valid(*divided)) return false;
+    ready += divided->ready_count_;
+  }
+  std::vector<const DividedTask*> known(free_.begin(), free_.end());
+  known.insert(known.end(), open_.begin(), open_.end());
+  std::ranges::sort(known);
+  return ready == ready_count_ && known.size() <= places_.size() &&
+         std::ranges::adjacent_find(known) == known.end();
 }
 
 }  // namespace heddle

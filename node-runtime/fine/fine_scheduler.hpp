@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "kernels/kernel.hpp"
 #include "node-runtime/fine/fine_graph.hpp"
 
@@ -26,6 +27,8 @@ struct DividedTask {
 
   /// The predecessor of a taken fine task that finished last; -1 if it has none.
   [[nodiscard]] std::int32_t last_before(std::int32_t number) const {
+    HEDDLE_DEBUG(missing_[static_cast<std::size_t>(number)] <= 0, "fine task {} waits for {}",
+                 number, missing_[static_cast<std::size_t>(number)]);
     return -missing_[static_cast<std::size_t>(number)] - 1;
   }
 
@@ -56,6 +59,13 @@ struct FineWork {
 /// Local to a node: for the protocol a divided task is a running one. Pure: no thread, lock or
 /// clock; the caller serialises changes. Does not allocate for tasks up to the size given to
 /// reserve(), nor after the first few tasks of a shape.
+///
+/// Invariant (`is_valid()`), over open divided tasks d and fine tasks i:
+///   free + open + begun = places, each place once
+///   ready_count = sum of ready_count(d);  ready_count(d) = number of bits in ready(d)
+///   bit i of ready(d) => missing(d, i) <= 0;  words of ready(d) before first_word are 0
+///   waiting(d) + ready_count(d) <= unfinished(d) <= size of d's graph, waiting(d) = number of i
+///     with missing(d, i) > 0; the rest of unfinished(d) runs
 ///
 /// No deadlock: a worker divides a task only if may_begin(), that is, if fewer than `capacity` >
 /// workers are divided. If all places are taken, each divided task has a fine task that is ready or
@@ -103,12 +113,18 @@ class FineScheduler {
   [[nodiscard]] std::int32_t divided_count() const {
     return static_cast<std::int32_t>(places_.size() - free_.size());
   }
+  /// O(fine tasks of open tasks); for tests.
+  [[nodiscard]] bool is_valid() const;
 
  private:
   [[nodiscard]] int distance(std::int32_t a, std::int32_t b) const;
   [[nodiscard]] bool is_better(const DividedTask& a, const DividedTask& b,
                                std::int32_t worker) const;
+  static bool is_ready(const DividedTask& divided, std::int32_t number) {
+    return (divided.ready_[static_cast<std::size_t>(number) / 64] >> number % 64 & 1) != 0;
+  }
   void set_ready(DividedTask& divided, std::int32_t number);
+  [[nodiscard]] static bool is_valid(const DividedTask& divided);
 
   std::int32_t workers_;
   std::vector<std::uint8_t> distances_;

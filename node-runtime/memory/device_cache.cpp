@@ -1,48 +1,18 @@
 #include "node-runtime/memory/device_cache.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <memory>
 
 #include "base/assert.hpp"
-#include "base/error.hpp"
 
 namespace heddle {
 
 using protocol::AccessMode;
 
-namespace {
-
-/// Parts of backings begin at pages, whatever their size here; and each is locked in a few
-/// milliseconds, which the copy thread can spare.
-constexpr std::size_t part_alignment = std::size_t{64} << 10;
-constexpr std::size_t part_bytes = std::size_t{16} << 20;
-
-}  // namespace
-
-Backing::Backing(HostRegion region, Device& device) : region_(std::move(region)), device_(device) {}
-
-Backing::~Backing() {
-  for (const auto& [begin, is_locked] : parts_) {
-    if (is_locked) device_.unregister_host(address() + begin);
-  }
-}
-
-void Backing::lock_part(std::size_t begin, std::size_t bytes) {
-  const auto [part, is_new] = parts_.emplace(begin, false);
-  if (!is_new || bytes == 0) return;
-  try {
-    device_.register_host(address() + begin, bytes);
-    part->second = true;
-  } catch (const Error&) {
-    // Page-locked memory may be limited; copies work without, slower.
-  }
-}
-
 DeviceCache::DeviceCache(Device& device, Provider provider)
-    : device_(device),
-      provider_(std::move(provider)),
-      pool_(device, device.memory_available()),
-      residency_({.bytes = pool_.bytes()}) {}
+    : pool_(device, device.memory_available()),
+      residency_({.bytes = pool_.bytes()}),
+      pools_(std::move(provider)) {}
 
 void DeviceCache::tell(std::function<void(Requester)> ready, std::function<void()> transfers) {
   on_ready_ = std::move(ready);
@@ -58,41 +28,18 @@ void DeviceCache::tell(const News& news) {
 
 // ---- blocks ----------------------------------------------------------------------------------
 
-std::size_t DeviceCache::Pool::append(std::size_t block_bytes) {
-  bytes += Residency::frame_bytes(block_bytes);
-  largest = std::max(largest, block_bytes);
-  if (parts.empty() || parts.back().bytes >= part_bytes) {
-    const std::size_t begin =
-        (backing_bytes() + part_alignment - 1) / part_alignment * part_alignment;
-    parts.push_back({begin, 0});
-  }
-  const std::size_t offset = backing_bytes();
-  parts.back().bytes += block_bytes;
-  return offset;
-}
-
 std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> bytes) {
-  auto pool = std::make_shared<Pool>();
   std::vector<ResidentBlock> added;
   added.reserve(bytes.size());
   const std::scoped_lock lock(mutex_);
-  for (const std::size_t size : bytes) {
-    const ResidentBlock block = residency_.add_block(size);
-    const auto index = static_cast<std::size_t>(block.value());
-    if (blocks_.size() <= index) blocks_.resize(index + 1);
-    const std::size_t offset = pool->append(size);
-    blocks_[index] = {pool, offset, pool->parts.size() - 1, false};
-    added.push_back(block);
-  }
-  if (added.empty()) return added;
-  block_bytes_ += pool->bytes;
-  largest_.insert(pool->largest);
+  for (const std::size_t size : bytes) added.push_back(residency_.add_block(size));
+  if (!added.empty()) pools_.add(added, bytes);
   return added;
 }
 
 void DeviceCache::remove(ResidentBlock block) {
   residency_.remove_block(block);
-  at(block) = {};
+  pools_.drop(block);
 }
 
 void DeviceCache::remove_pool(std::span<const ResidentBlock> blocks) {
@@ -100,19 +47,12 @@ void DeviceCache::remove_pool(std::span<const ResidentBlock> blocks) {
   {
     const std::scoped_lock lock(mutex_);
     for (const ResidentBlock block : blocks) residency_.discard(block, actions_);
-    // Before blocks go, so that no transfer of them is left behind in the actions.
+    // Before blocks go, so that no transfer of them is left in the actions.
     news = collect();
-    if (!blocks.empty()) {
-      const Pool& pool = *at(blocks.front()).pool;
-      block_bytes_ -= pool.bytes;
-      largest_.erase(largest_.find(pool.largest));
-    }
+    pools_.remove(blocks);
     for (const ResidentBlock block : blocks) {
-      if (residency_.is_in_transfer(block)) {
-        at(block).is_removed = true;
-      } else {
-        remove(block);
-      }
+      // The others go when their transfers end.
+      if (!residency_.is_in_transfer(block)) remove(block);
     }
   }
   tell(news);
@@ -120,48 +60,35 @@ void DeviceCache::remove_pool(std::span<const ResidentBlock> blocks) {
 
 std::uint64_t DeviceCache::block_bytes() const {
   const std::scoped_lock lock(mutex_);
-  return block_bytes_;
+  return pools_.block_bytes();
 }
 
 std::size_t DeviceCache::largest_block_bytes() const {
   const std::scoped_lock lock(mutex_);
-  return largest_.empty() ? 0 : *largest_.rbegin();
+  return pools_.largest_block_bytes();
 }
 
-/// Each part but the last of a pool is full, and the next one begins at the alignment.
-std::uint64_t DeviceCache::backing_bytes_max(std::uint64_t frame_bytes) {
-  return frame_bytes + frame_bytes / part_bytes * part_alignment;
+std::uint64_t DeviceCache::backing_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return pools_.backing_bytes();
 }
 
-/// Of a pool that has one.
-std::byte* DeviceCache::backing_of(ResidentBlock block) const {
-  const Block& b = blocks_[static_cast<std::size_t>(block.value())];
-  return b.pool->backing->address() + b.offset;
-}
-
-void DeviceCache::ensure_backing(Pool& pool) {
-  if (pool.backing == nullptr) pool.backing = provider_(pool.backing_bytes());
-}
-
-/// Memory is made without the lock, since page-locking it takes long, and given to the pools when
-/// there is all of it.
+/// Memory is allocated and page-locked without the lock, since that takes long; the pools get it
+/// when all of it could be had.
 void DeviceCache::back_all(Locking locking) {
-  std::vector<std::shared_ptr<Pool>> pools;
+  std::vector<std::shared_ptr<BackedPools::Pool>> pools;
   {
     const std::scoped_lock lock(mutex_);
-    for (const Block& block : blocks_) {
-      if (block.pool == nullptr || block.is_removed || block.pool->backing != nullptr) continue;
-      if (pools.empty() || pools.back() != block.pool) pools.push_back(block.pool);
-    }
-    std::ranges::sort(pools);
-    pools.erase(std::unique(pools.begin(), pools.end()), pools.end());
+    pools = pools_.unbacked();
   }
   std::vector<std::shared_ptr<Backing>> made;
   made.reserve(pools.size());
   for (const auto& pool : pools) {
-    made.push_back(provider_(pool->backing_bytes()));
+    made.push_back(pools_.make_backing(*pool));
     if (locking == Locking::later) continue;
-    for (const Part& part : pool->parts) made.back()->lock_part(part.begin, part.bytes);
+    for (const BackedPools::Part& part : pool->parts) {
+      made.back()->lock_part(part.begin, part.bytes);
+    }
   }
   const std::scoped_lock lock(mutex_);
   for (std::size_t i = 0; i < pools.size(); ++i) {
@@ -176,36 +103,33 @@ bool DeviceCache::is_undefined(const Use& use) const {
          residency_.content(use.block) == Residency::Content::invalid;
 }
 
-/// What is read without ever having been written (by jobs after a cancelled one, whose results are
-/// undefined, and by who visits new tiles) gets a content: whatever is in the memory that it has,
-/// or is given. With the lock.
+/// A block that is read without ever having been written (by jobs after a cancelled one, whose
+/// results are undefined, and by visitors of new tiles) gets a content: whatever is in its frame,
+/// or in the one that it is given, or else in its backing. With the lock.
 void DeviceCache::define(std::span<const Use> uses) {
   for (const Use& use : uses) {
     if (!is_undefined(use)) continue;
     if (residency_.adopt_frame(use.block)) continue;
-    ensure_backing(*at(use.block).pool);
+    pools_.ensure_backing(use.block);
     residency_.adopt_backing(use.block);
   }
 }
 
 bool DeviceCache::try_acquire(std::span<const Use> uses) {
   const std::scoped_lock lock(mutex_);
-  if (std::any_of(uses.begin(), uses.end(), [this](const Use& use) { return is_undefined(use); })) {
+  if (std::ranges::any_of(uses, [this](const Use& use) { return is_undefined(use); })) {
     return false;
   }
   return residency_.try_acquire(uses);
 }
 
 void DeviceCache::request(std::span<const Use> uses, Requester requester, void* cookie) {
-  News news;
-  {
-    const std::scoped_lock lock(mutex_);
+  HEDDLE_CHECK(requester != Requester::host && cookie != nullptr);
+  change([&] {
     define(uses);
     const Residency::TicketId ticket = residency_.request(uses, actions_);
     pending_.emplace(ticket.value(), Pending{requester, cookie});
-    news = collect();
-  }
-  tell(news);
+  });
 }
 
 std::vector<void*> DeviceCache::take_ready(Requester requester) {
@@ -214,69 +138,50 @@ std::vector<void*> DeviceCache::take_ready(Requester requester) {
 }
 
 void DeviceCache::release(std::span<const Use> uses) {
-  News news;
-  {
-    const std::scoped_lock lock(mutex_);
-    residency_.release(uses, actions_);
-    news = collect();
-  }
-  tell(news);
+  change([&] { residency_.release(uses, actions_); });
 }
 
 void DeviceCache::request_host(std::span<const Use> uses, void* cookie) {
-  News news;
-  {
-    const std::scoped_lock lock(mutex_);
+  HEDDLE_CHECK(cookie != nullptr);
+  change([&] {
     define(uses);
-    for (const Use& use : uses) ensure_backing(*at(use.block).pool);
+    for (const Use& use : uses) pools_.ensure_backing(use.block);
     const Residency::TicketId ticket = residency_.request_host(uses, actions_);
     pending_.emplace(ticket.value(), Pending{Requester::host, cookie});
-    news = collect();
-  }
-  tell(news);
+  });
 }
 
 void DeviceCache::release_host(std::span<const Use> uses) {
-  News news;
-  {
-    const std::scoped_lock lock(mutex_);
-    residency_.release_host(uses, actions_);
-    news = collect();
-  }
-  tell(news);
+  change([&] { residency_.release_host(uses, actions_); });
 }
 
 std::byte* DeviceCache::host_address(ResidentBlock block) const {
   const std::scoped_lock lock(mutex_);
-  return backing_of(block);
+  return pools_.address(block);
 }
 
-std::optional<DeviceCache::Reach> DeviceCache::reach(const Use& use) {
+std::optional<DeviceCache::MessageBuffer> DeviceCache::acquire_for_message(const Use& use) {
   const std::scoped_lock lock(mutex_);
   define({&use, 1});
   if (residency_.try_acquire({&use, 1}, Residency::Overtaking::free)) {
-    return Reach{pool_.address() + residency_.offset_of(use.block), false};
+    return MessageBuffer{pool_.address() + residency_.offset_of(use.block), false};
   }
-  // What is being fetched is in the backing too.
+  // A block that is being fetched is in its backing too.
   const bool is_backed =
       use.mode == AccessMode::read && residency_.content(use.block) == Residency::Content::backed;
   const bool may_move = residency_.is_in_transfer(use.block) || residency_.is_resident(use.block);
   if (may_move && !is_backed) return std::nullopt;
-  ensure_backing(*at(use.block).pool);
-  return Reach{backing_of(use.block), true};
+  pools_.ensure_backing(use.block);
+  return MessageBuffer{pools_.address(use.block), true};
 }
 
-void DeviceCache::end_reach(const Use& use, const Reach& reach) {
-  if (!reach.is_backing) return release({&use, 1});
+void DeviceCache::release_for_message(const Use& use, const MessageBuffer& buffer) {
+  if (!buffer.is_backing) return release({&use, 1});
   if (use.mode == AccessMode::read) return;
-  News news;
-  {
-    const std::scoped_lock lock(mutex_);
+  change([&] {
     residency_.discard(use.block, actions_);
     residency_.adopt_backing(use.block);
-    news = collect();
-  }
-  tell(news);
+  });
 }
 
 std::byte* DeviceCache::address(ResidentBlock block) const {
@@ -285,13 +190,7 @@ std::byte* DeviceCache::address(ResidentBlock block) const {
 }
 
 void DeviceCache::discard(ResidentBlock block) {
-  News news;
-  {
-    const std::scoped_lock lock(mutex_);
-    residency_.discard(block, actions_);
-    news = collect();
-  }
-  tell(news);
+  change([&] { residency_.discard(block, actions_); });
 }
 
 std::uint64_t DeviceCache::missing_host_bytes(std::span<const Use> uses) const {
@@ -301,7 +200,7 @@ std::uint64_t DeviceCache::missing_host_bytes(std::span<const Use> uses) const {
 
 // ---- transfers -------------------------------------------------------------------------------
 
-/// Hands the actions of an event on. With the lock.
+/// Carries out the actions of an event. With the lock.
 DeviceCache::News DeviceCache::collect() {
   News news;
   if (actions_.empty()) return news;
@@ -314,9 +213,11 @@ DeviceCache::News DeviceCache::collect() {
     pending_.erase(found);
   }
   const auto add = [&](const Residency::Transfer& transfer, bool is_fetch) {
-    ensure_backing(*at(transfer.block).pool);
+    HEDDLE_DEBUG(transfer.offset + transfer.bytes <= bytes_, "{} bytes at {} of {}", transfer.bytes,
+                 transfer.offset, bytes_);
+    pools_.ensure_backing(transfer.block);
     transfers_.push_back({transfer.block, is_fetch, pool_.address() + transfer.offset,
-                          backing_of(transfer.block), transfer.bytes, transfer.tile});
+                          pools_.address(transfer.block), transfer.bytes, transfer.tile});
     news.transfers = true;
   };
   for (const Residency::Transfer& transfer : actions_.write_backs) add(transfer, false);
@@ -331,6 +232,7 @@ std::vector<DeviceCache::Transfer> DeviceCache::take_transfers() {
 }
 
 std::size_t DeviceCache::most_urgent(std::span<const Transfer> transfers) const {
+  HEDDLE_CHECK(!transfers.empty());
   const std::scoped_lock lock(mutex_);
   const auto first = std::ranges::max_element(
       transfers, {}, [this](const Transfer& t) { return residency_.priority_of(t.block); });
@@ -339,13 +241,13 @@ std::size_t DeviceCache::most_urgent(std::span<const Transfer> transfers) const 
 
 void DeviceCache::prepare(const Transfer& transfer) {
   std::shared_ptr<Backing> backing;
-  Part part;
+  BackedPools::Part part;
   {
     const std::scoped_lock lock(mutex_);
-    const Block& block = at(transfer.block);
-    backing = block.pool->backing;
-    part = block.pool->parts[block.part];
+    backing = pools_.pool(transfer.block).backing;
+    part = pools_.part(transfer.block);
   }
+  HEDDLE_CHECK(backing != nullptr, "block {} has no backing", transfer.block.value());
   backing->lock_part(part.begin, part.bytes);
 }
 
@@ -359,7 +261,7 @@ void DeviceCache::transfer_finished(const Transfer& transfer) {
       residency_.write_back_finished(transfer.block, actions_);
     }
     news = collect();
-    if (at(transfer.block).is_removed) remove(transfer.block);
+    if (pools_.is_removed(transfer.block)) remove(transfer.block);
   }
   tell(news);
 }
@@ -367,6 +269,17 @@ void DeviceCache::transfer_finished(const Transfer& transfer) {
 Residency::Statistics DeviceCache::statistics() const {
   const std::scoped_lock lock(mutex_);
   return residency_.statistics();
+}
+
+bool DeviceCache::is_valid() const {
+  const std::scoped_lock lock(mutex_);
+  const auto is_due = [this](const Transfer& t) {
+    return residency_.is_in_transfer(t.block) && pools_.pool(t.block).backing != nullptr &&
+           t.host == pools_.address(t.block);
+  };
+  return residency_.is_valid() && pools_.is_valid() && actions_.empty() &&
+         pending_.size() == residency_.waiting() + residency_.waiting_on_host() &&
+         std::ranges::all_of(transfers_, is_due);
 }
 
 }  // namespace heddle

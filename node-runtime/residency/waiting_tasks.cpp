@@ -22,9 +22,18 @@ void WaitingTasks::arrive(Task& task) {
 
 void WaitingTasks::follow_front(std::int32_t of_streams, std::int64_t now_ns) {
   const std::int32_t highest = std::max(of_streams, priority_of_first(arrived_));
+  HEDDLE_DEBUG(now_ns >= front_ns_, "the time goes back from {} to {} ns", front_ns_, now_ns);
   if (highest < front_ && now_ns - front_ns_ <= front_pause_ns) return;
   front_ = highest;
   front_ns_ = now_ns;
+}
+
+bool WaitingTasks::is_valid() const {
+  const auto is_sorted = [](const std::vector<Task*>& tasks) {
+    return std::ranges::is_sorted(tasks, std::ranges::greater{}, &Task::priority);
+  };
+  return is_sorted(waiting_) && is_sorted(arrived_) && waiting_.size() <= waiting_max &&
+         ahead_ <= ahead_max;
 }
 
 }  // namespace heddle

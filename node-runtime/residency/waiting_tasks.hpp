@@ -20,6 +20,9 @@ namespace heddle {
 /// as fewer than `ahead_max` are ahead (these arrive, by Residency's progress) and no work in
 /// progress is more urgent by more than a span; that work ends, and counts for at most
 /// `front_pause_ns` longer.
+///
+/// Invariant (`is_valid()`): waiting and arrived are in order of priority;  waiting <= waiting_max,
+/// ahead <= ahead_max.
 class WaitingTasks {
  public:
   using Task = protocol::Task;
@@ -87,6 +90,7 @@ class WaitingTasks {
   [[nodiscard]] bool has_waiting() const { return !waiting_.empty(); }
   /// No task in any state.
   [[nodiscard]] bool empty() const { return count() == 0 && arrived_.empty(); }
+  [[nodiscard]] bool is_valid() const;
 
  private:
   static std::int32_t priority_of_first(const std::vector<Task*>& tasks) {

@@ -28,11 +28,14 @@ LendingChoice::LendingChoice(std::shared_ptr<const PlacementPolicy> policy, Tran
       devices_(devices),
       workers_(std::max(1, workers)),
       at_device_(static_cast<std::size_t>(devices)) {
-  HEDDLE_CHECK(devices >= 1, "{} devices have tasks to lend", devices);
+  HEDDLE_CHECK(devices >= 1 && devices <= 64, "{} devices have tasks to lend", devices);
+  HEDDLE_CHECK(policy_ != nullptr);
 }
 
 std::int32_t LendingChoice::width_of(const Task& task) {
-  return std::min(workers_, tasks_.width(task));
+  const std::int32_t width = tasks_.width(task);
+  HEDDLE_DEBUG(width >= 1, "a task that {} workers run", width);
+  return std::min(workers_, width);
 }
 
 bool LendingChoice::is_valid() const {
@@ -40,7 +43,23 @@ bool LendingChoice::is_valid() const {
          std::ranges::all_of(at_device_, [](std::int64_t count) { return count >= 0; });
 }
 
+bool LendingChoice::is_valid(std::span<const Task* const> live) {
+  std::int64_t host_width = 0;
+  std::int64_t lent = 0;
+  std::vector<std::int64_t> at_device(at_device_.size());
+  for (const Task* const task : live) {
+    lent += task->is_lent ? 1 : 0;
+    if (task->runs_at() == host_place) {
+      host_width += width_of(*task);
+    } else {
+      ++at_device[static_cast<std::size_t>(task->place.value()) - 1];
+    }
+  }
+  return host_width == host_width_ && at_device == at_device_ && lent <= lent_;
+}
+
 bool LendingChoice::became_ready(Task& task, Queues ready) {
+  HEDDLE_DEBUG(!task.is_lent && ready.size() == at_device_.size() + 1, "{} queues", ready.size());
   if (task.place == host_place) {
     host_width_ += width_of(task);
     return false;
@@ -60,10 +79,12 @@ void LendingChoice::finished(const Task& task) {
   } else {
     --at_device(task.place);
   }
-  HEDDLE_DEBUG(is_valid(), "width {}, {} lent", host_width_, lent_);
+  HEDDLE_CHECK(is_valid(), "width {} on the host, {} lent", host_width_, lent_);
 }
 
 void LendingChoice::lend(Task& task, ReadyQueue& from) {
+  HEDDLE_CHECK(!task.is_lent && at_device(task.place) > 0, "a task of place {}, which has {}",
+               task.place.value(), at_device(task.place));
   from.remove(task);
   task.is_lent = true;
   --at_device(task.place);
@@ -87,6 +108,8 @@ bool LendingChoice::may_lend(const Task& task) {
 /// what the host has, are taken to be of the task's kind.
 bool LendingChoice::host_is_sooner(const Task& task, std::uint64_t missing_bytes) {
   const TaskSeconds& seconds = tasks_.kind(task).seconds;
+  HEDDLE_DEBUG(seconds.worker >= 0 && seconds.device >= 0, "{} and {} s", seconds.worker,
+               seconds.device);
   const std::int32_t width = width_of(task);
   const double run = seconds.worker / width;
   const bool begins_at_once = host_width_ + width <= workers_;

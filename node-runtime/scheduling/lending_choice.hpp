@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "base/index.hpp"
 #include "node-runtime/scheduling/placement_policy.hpp"
 #include "node-runtime/scheduling/ready_queue.hpp"
@@ -23,6 +24,7 @@ class LendableTasks {
     bool is_dividable = false;    ///< the kernel has a fine-grain form
     bool may_be_lent = false;     ///< PlacementPolicy::may_lend()
     [[nodiscard]] bool runs_on(PlaceId device) const {
+      HEDDLE_DEBUG(device.value() >= 1 && device.value() <= 64, "place {}", device.value());
       return (devices >> (device.value() - 1) & 1) != 0;
     }
   };
@@ -52,9 +54,10 @@ class LendableTasks {
 /// What is compared are the numbers of tasks and times that are known before the node's first task:
 /// nothing is measured.
 ///
-/// Invariant, of the tasks t that are ready or run:
-///   host_width_    = sum of width(t) over those of the host's place and those that are lent
-///   at_device_[d]  = number of those of place d + 1 that are not lent
+/// Invariant (`is_valid()`), over the tasks t that are ready or run:
+///   host_width_    = sum of width(t) over tasks of the host's place and lent tasks
+///   at_device_[d]  = number of tasks of place d + 1 that are not lent
+///   lent_         >= number of lent tasks
 ///
 /// Pure. Not thread-safe: the caller serialises.
 class LendingChoice {
@@ -86,11 +89,16 @@ class LendingChoice {
 
   /// Tasks lent so far.
   [[nodiscard]] std::int64_t lent() const { return lent_; }
+  /// The sums are possible.
   [[nodiscard]] bool is_valid() const;
+  /// The invariant for `live`, the tasks that became ready and have not finished; for tests.
+  [[nodiscard]] bool is_valid(std::span<const protocol::Task* const> live);
 
  private:
   [[nodiscard]] std::int32_t width_of(const protocol::Task& task);
   [[nodiscard]] std::int64_t& at_device(PlaceId place) {
+    HEDDLE_DEBUG(place.value() >= 1 && place.value() <= devices_, "place {} of {} devices",
+                 place.value(), devices_);
     return at_device_[static_cast<std::size_t>(place.value()) - 1];
   }
   [[nodiscard]] bool host_is_sooner(const protocol::Task& task, std::uint64_t missing_bytes);

@@ -1,5 +1,7 @@
 #include "node-runtime/scheduling/placement_policy.hpp"
 
+#include "base/assert.hpp"
+
 namespace heddle {
 
 bool StaticPlacement::may_lend(double /*devices_seconds*/, double /*workers_seconds*/) const {
@@ -11,6 +13,8 @@ bool StaticPlacement::lends(double /*device_seconds*/, double /*host_seconds*/) 
 }
 
 bool DynamicPlacement::may_lend(double devices_seconds, double workers_seconds) const {
+  HEDDLE_DEBUG(devices_seconds >= 0 && workers_seconds >= 0, "{} and {} s", devices_seconds,
+               workers_seconds);
   return least_worth * workers_seconds <= devices_seconds;
 }
 

@@ -108,21 +108,6 @@ class ReadyQueue {
     --count_;
   }
 
-  [[nodiscard]] bool is_valid() const {
-    std::size_t tasks = 0;
-    for (std::size_t level = 0; level < levels; ++level) {
-      const Level& l = levels_[level];
-      const protocol::Task* last = nullptr;
-      for (const protocol::Task* t = l.first; t != nullptr; t = t->queue_next, ++tasks) last = t;
-      const bool is_marked = (occupied_[level / 64] >> level % 64 & 1) != 0;
-      if (l.last != last || is_marked != (last != nullptr)) return false;
-    }
-    for (std::size_t word = 0; word < occupied_.size(); ++word) {
-      if ((summary_ >> word & 1) != (occupied_[word] != 0 ? 1U : 0U)) return false;
-    }
-    return tasks == count_;
-  }
-
  private:
   [[nodiscard]] static std::size_t level_of(const protocol::Task& task) {
     return static_cast<std::size_t>(std::clamp<std::int32_t>(task.priority, 0, levels - 1));

@@ -1,4 +1,5 @@
-#include <optional>
+#include "node-runtime/threads/generation.hpp"
+
 #include <sched.h>
 
 #include "base/process_limits.hpp"
@@ -15,76 +16,56 @@ constexpr std::int32_t quantum_for_busy = 4;
 /// How long generation waits when there is enough: some of the workers' tasks.
 constexpr std::int64_t pause_us = 50;
 
-/// Walks the programs of the jobs in turn. A program runs without the engine's lock: no other
-/// thread has to do with it, and its job does not end before the engine is told that the program
-/// has.
-class Generation {
- public:
-  Generation(Engine& engine, trace::ThreadTrace& trace) : engine_(engine), trace_(trace) {}
-
-  enum class Walked : std::uint8_t {
-    some,
-    enough,  ///< some, and there are tasks for all workers for a while
-    no_program,
-    window_full,
-  };
-  /// Walks a program for a while, if there is one that may go on, and records how far it is then.
-  Walked walk() {
-    if (turn_.job == nullptr) turn_ = engine_.next_turn();
-    if (turn_.job == nullptr) {
-      return turn_.waits_for_window ? Walked::window_full : Walked::no_program;
-    }
-    JobRecord& job = *turn_.job;
-    const auto workers = static_cast<std::size_t>(engine_.options().cpu_workers);
-    const bool have_work = engine_.ready_hint() >= workers;
-    const std::optional<trace::NameId> name = counter_of(job);
-    std::optional<Error> error;
-    bool goes_on = false;
-    if (job.batch) {
-      job.batch->begin(have_work ? quantum_for_busy : quantum_for_idle, turn_.room);
-      goes_on = resume(job, error);
-    }
-    const Engine::HandedOver done = engine_.hand_over(job, goes_on, error);
-    turn_ = done.next;
-    if (name) {
-      trace_.counter(*name, host_place, trace::now_ns(), static_cast<std::int64_t>(done.generated));
-    }
-    if (done.is_urgent) return Walked::some;
-    if (have_work) return Walked::enough;
-    engine_.let_others_in();
-    return Walked::some;
-  }
-
- private:
-  /// False once the program has ended. What it throws is `error`, and ends it: other nodes end it
-  /// at the same call, if theirs throws there too; if not, they wait for this node's tasks until
-  /// the watchdog ends the run.
-  static bool resume(JobRecord& job, std::optional<Error>& error) {
-    try {
-      return job.program.resume();
-    } catch (const std::exception& thrown) {
-      error = as_error(thrown);
-    } catch (...) {
-      error = Error(ErrorCode::internal, "an exception of unknown type");
-    }
-    return false;
-  }
-
-  /// The trace's counter of how far the job's program is; none without a trace, and for a user's
-  /// thread, which was there before.
-  std::optional<trace::NameId> counter_of(JobRecord& job) {
-    if (!job.external && trace_.enabled() && !job.generated_name) {
-      job.generated_name = engine_.recorder().intern(trace::generated_name(job.id.value()));
-    }
-    return job.generated_name;
-  }
-
-  Engine& engine_;
-  trace::ThreadTrace& trace_;
-  JobTable::Turn turn_;
-};
-
 }  // namespace
+
+Generation::Walked Generation::walk() {
+  if (turn_.job == nullptr) turn_ = engine_.next_turn();
+  if (turn_.job == nullptr) {
+    return turn_.waits_for_window ? Walked::window_full : Walked::no_program;
+  }
+  JobRecord& job = *turn_.job;
+  const auto workers = static_cast<std::size_t>(engine_.options().cpu_workers);
+  const bool have_work = engine_.ready_hint() >= workers;
+  const std::optional<trace::NameId> name = counter_of(job);
+  std::optional<Error> error;
+  bool goes_on = false;
+  if (job.batch) {
+    job.batch->begin(have_work ? quantum_for_busy : quantum_for_idle, turn_.room);
+    goes_on = resume(job, error);
+  }
+  const Engine::HandedOver done = engine_.hand_over(job, goes_on, error);
+  turn_ = done.next;
+  if (name) {
+    trace_.counter(*name, host_place, trace::now_ns(), static_cast<std::int64_t>(done.generated));
+  }
+  if (done.is_urgent) return Walked::some;
+  if (have_work) return Walked::enough;
+  engine_.let_others_in();
+  return Walked::some;
+}
+
+/// False once the program has ended. What it throws is `error`, and ends it: other nodes end it
+/// at the same call, if theirs throws there too; if not, they wait for this node's tasks until
+/// the watchdog ends the run.
+bool Generation::resume(JobRecord& job, std::optional<Error>& error) {
+  try {
+    return job.program.resume();
+  } catch (const std::exception& thrown) {
+    error = as_error(thrown);
+  } catch (...) {
+    error = Error(ErrorCode::internal, "an exception of unknown type");
+  }
+  return false;
+}
+
+/// The trace's counter of how far the job's program is; none without a trace, and for a user's
+/// thread, which was there before.
+std::optional<trace::NameId> Generation::counter_of(JobRecord& job) {
+  if (!job.external && trace_.enabled() && !job.generated_name) {
+    job.generated_name = engine_.recorder().intern(trace::generated_name(job.id.value()));
+  }
+  return job.generated_name;
+}
 
 void generation_loop(Engine& engine, trace::ThreadTrace& trace) {
   using Walked = Generation::Walked;

@@ -31,8 +31,8 @@ std::int32_t JobMemory::capacity(PlaceId place, std::int32_t minimum, bool has_t
 std::int32_t JobMemory::affordable_capacity(PlaceId place, std::int32_t minimum,
                                             bool has_temporaries, std::size_t block_bytes) {
   const std::int64_t left = store_.blocks_available(place, block_bytes) - minimum;
-  return minimum + affordable_blocks(
-                       useful_blocks(place, minimum, has_temporaries, block_bytes), left);
+  return minimum +
+         affordable_blocks(useful_blocks(place, minimum, has_temporaries, block_bytes), left);
 }
 
 /// Of the host's first blocks, what the job is going to write: its receivers would wait for the

@@ -93,14 +93,14 @@ bool TileTransport::hold(protocol::TileId tile, PlaceId place, protocol::BlockRe
   if (resident == no_block) return true;  // of an empty tile
   DeviceCache& cache = store.cache(place);
   const DeviceCache::Use use{resident, mode, tile};
-  const auto reach = cache.reach(use);
-  if (!reach) return false;
-  held = {&cache, use, *reach};
+  const auto buffer = cache.acquire_for_message(use);
+  if (!buffer) return false;
+  held = {&cache, use, *buffer};
   return true;
 }
 
 void TileTransport::let_go(const Hold& held) {
-  if (held.cache != nullptr) held.cache->end_reach(held.use, held.reach);
+  if (held.cache != nullptr) held.cache->release_for_message(held.use, held.buffer);
 }
 
 /// What a grant or a send is about, in the memory that is held for it.
@@ -111,7 +111,8 @@ TileMessage TileTransport::message_of(const Action& action, const Hold& held) {
   if (held.cache == nullptr) return messages_.message(store.view(action.tile, action.block), part);
   const TileShape shape = store.shape(action.tile);
   return messages_.message(
-      {reinterpret_cast<double*>(held.reach.address), shape.rows, shape.columns, shape.rows}, part);
+      {reinterpret_cast<double*>(held.buffer.address), shape.rows, shape.columns, shape.rows},
+      part);
 }
 
 // ---- messages --------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ namespace heddle {
 /// A grant becomes a receive under a tag of its own, which its header tells the sender (010). Into
 /// host memory it is posted at once. A device's block is not held while its version is not yet
 /// written: the receive is posted when the message has been announced, into the device's memory
-/// or, where that has no room, into the block's host backing (DeviceCache::reach).
+/// or, where that has no room, into the block's host backing (DeviceCache::acquire_for_message).
 ///
 /// A message brings the part of a version that its job needs elsewhere (JobSpec::part), to its
 /// place in the tile. Both ends ask the job, so the message says nothing about it.
@@ -100,7 +100,7 @@ class TileTransport {
   struct Hold {
     DeviceCache* cache = nullptr;  ///< null: of the host, which need not be held
     DeviceCache::Use use;
-    DeviceCache::Reach reach;
+    DeviceCache::MessageBuffer buffer;
   };
   struct Landing {
     protocol::GrantAction grant;

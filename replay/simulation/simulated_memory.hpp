@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -50,8 +51,8 @@ class SimulatedMemory {
   /// The content is no longer needed.
   void freed(PlaceId place, protocol::BlockRef block);
 
-  /// Memory of a message, as DeviceCache::reach(); `nowhere` while a transfer of this block is in
-  /// progress.
+  /// Memory of a message, as DeviceCache::acquire_for_message(); `nowhere` while a transfer of this
+  /// block is in progress.
   enum class Reach : std::uint8_t { nowhere, device, backing };
   [[nodiscard]] Reach reach(PlaceId place, const BlockUse& use);
   void end_reach(PlaceId place, const BlockUse& use, Reach reach);
@@ -94,7 +95,7 @@ class SimulatedMemory {
 
   const SimulatedJob& job_;
   std::uint64_t job_block_bytes_ = 0;
-  std::vector<Device> devices_;
+  std::deque<Device> devices_;  ///< a Residency does not move
   Residency::Actions actions_;
   std::vector<Residency::Use> uses_;  ///< scratch
   std::vector<Transfer> transfers_;

@@ -75,6 +75,7 @@ TEST(FineGraph, OrdersAllThatMeet) {
                    static_cast<std::int64_t>(numbered.tasks().size()));
     }
     const FineGraph graph(numbered);
+    EXPECT_TRUE(graph.is_valid());
     const auto n = numbers_of(graph);
     const std::size_t size = n.size();
     // behind[a][b]: a is reached from b. Numbers grow along edges.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include "kernels/kernels.hpp"
 #include "node-runtime/protocol/records.hpp"
 #include "tests/fine/counted_allocations.hpp"
+#include "tests/support/seeds.hpp"
 
 namespace heddle::test {
 namespace {
@@ -19,13 +21,19 @@ FineGraph graph_of(const Kernel& kernel, std::int64_t tile, std::int64_t small) 
       fine_form({&kernel, KernelParameters(kernel::PieceParameters{}), shapes}, small));
 }
 
-/// Divides a task of this priority.
-void divide(FineScheduler& fine, protocol::Task& task, std::int32_t priority,
-            const FineGraph& graph, std::int32_t worker = 0) {
+/// Divides a task of this priority, and allocates nothing of its own.
+void divide_unchecked(FineScheduler& fine, protocol::Task& task, std::int32_t priority,
+                      const FineGraph& graph, std::int32_t worker = 0) {
   task.priority = priority;
   DividedTask& divided = fine.begin();
   FineScheduler::prepare(divided, task, priority, graph, {});
   fine.open(divided, worker);
+}
+
+void divide(FineScheduler& fine, protocol::Task& task, std::int32_t priority,
+            const FineGraph& graph, std::int32_t worker = 0) {
+  divide_unchecked(fine, task, priority, graph, worker);
+  EXPECT_TRUE(fine.is_valid());
 }
 
 /// Runs what is there; how many fine tasks and completed tasks there were.
@@ -133,6 +141,42 @@ TEST(FineScheduler, GivesBackWhatIsRunWhole) {
   EXPECT_EQ(fine.divided_count(), 0);
 }
 
+TEST(FineScheduler, KeepsItsInvariantWhileWorkersTakeAndFinishInAnyOrder) {
+  const std::vector<FineGraph> graphs{graph_of(kernel::potrf, 50, 10),
+                                      graph_of(kernel::gsmm, 20, 10),
+                                      graph_of(kernel::potrf, 96, 8)};
+  for (const FineGraph& graph : graphs) EXPECT_TRUE(graph.is_valid());
+  for (const std::uint64_t seed : simulation::seeds(50)) {
+    std::mt19937_64 random(seed);
+    const auto workers = static_cast<std::int32_t>(1 + random() % 6);
+    FineScheduler fine(workers, {});
+    std::vector<protocol::Task> tasks(12);
+    std::vector<FineWork> running;
+    std::size_t begun = 0;
+    std::size_t ended = 0;
+    for (int turn = 0; ended < tasks.size(); ++turn) {
+      ASSERT_LT(turn, 100'000) << simulation::replay_hint(seed);
+      const auto worker = static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(workers));
+      if (begun < tasks.size() && fine.may_begin() && random() % 10 == 0) {
+        divide(fine, tasks[begun++], static_cast<std::int32_t>(random() % 3),
+               graphs[random() % graphs.size()], worker);
+      } else if (running.empty() || (random() % 2 == 0 && std::ssize(running) < workers)) {
+        if (const FineWork work = fine.take(worker)) running.push_back(work);
+      } else {
+        const std::size_t chosen = random() % running.size();
+        const FineWork work = running[chosen];
+        running.erase(running.begin() + static_cast<std::ptrdiff_t>(chosen));
+        if (fine.finish(work).completes_task) {
+          fine.close(*work.of);
+          ++ended;
+        }
+      }
+      ASSERT_TRUE(fine.is_valid()) << simulation::replay_hint(seed);
+    }
+    EXPECT_EQ(fine.divided_count(), 0);
+  }
+}
+
 TEST(FineScheduler, AllocatesNothingOnceItKnowsAShape) {
   if (!allocations_so_far()) GTEST_SKIP() << "nobody counts them";
   const FineGraph graph = graph_of(kernel::potrf, 96, 8);
@@ -140,7 +184,7 @@ TEST(FineScheduler, AllocatesNothingOnceItKnowsAShape) {
   std::vector<protocol::Task> tasks(20);
   const auto round = [&] {
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-      divide(fine, tasks[i], static_cast<std::int32_t>(i), graph);
+      divide_unchecked(fine, tasks[i], static_cast<std::int32_t>(i), graph);
     }
     return run_all(fine);
   };
@@ -158,7 +202,7 @@ TEST(FineScheduler, AllocatesNothingForWhatItHasReserved) {
   std::vector<protocol::Task> tasks(20);
   fine.reserve(graph.size());
   const auto before = allocations_so_far();
-  for (protocol::Task& task : tasks) divide(fine, task, 1, graph);
+  for (protocol::Task& task : tasks) divide_unchecked(fine, task, 1, graph);
   EXPECT_EQ(allocations_so_far(), before);
   EXPECT_EQ(run_all(fine).first, 20 * graph.size());
 }

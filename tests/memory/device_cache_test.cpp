@@ -360,11 +360,11 @@ TEST_F(DeviceCacheTest, lets_what_was_never_written_be_read_but_not_at_once) {
 
 // ---- messages --------------------------------------------------------------------------------
 
-TEST_F(DeviceCacheTest, pins_what_messages_reach_in_its_memory) {
+TEST_F(DeviceCacheTest, pins_blocks_that_messages_use_in_its_memory) {
   make(2);
   const auto blocks = add_pool(3);
   const DeviceCache::Use arriving{blocks[0], AccessMode::write};
-  const auto landing = cache_->reach(arriving);
+  const auto landing = cache_->acquire_for_message(arriving);
   ASSERT_TRUE(landing && !landing->is_backing);
   EXPECT_EQ(landing->address, cache_->address(blocks[0]));
   user_->write(blocks[0], 3);
@@ -374,7 +374,7 @@ TEST_F(DeviceCacheTest, pins_what_messages_reach_in_its_memory) {
   drain();
   EXPECT_TRUE(is_ready());  // instead of the other one, which is not pinned
   EXPECT_EQ(cache_->address(blocks[0]), landing->address);
-  cache_->end_reach(arriving, *landing);
+  cache_->release_for_message(arriving, *landing);
   cache_->release(other);
   EXPECT_EQ(read(blocks[0]), 3);
   EXPECT_EQ(read(blocks[1]), 1);
@@ -390,17 +390,17 @@ TEST_F(DeviceCacheTest, lets_messages_go_by_what_backs_it_rather_than_wait_for_r
   const Uses all{{blocks[0], AccessMode::read}, {blocks[1], AccessMode::read}};
   acquire(all);  // there is no room any more, for whatever time
   const DeviceCache::Use arriving{blocks[3], AccessMode::write};
-  const auto landing = cache_->reach(arriving);
+  const auto landing = cache_->acquire_for_message(arriving);
   ASSERT_TRUE(landing && landing->is_backing);
   std::vector<double> content(tile / sizeof(double), 9);
   std::memcpy(landing->address, content.data(), tile);
-  cache_->end_reach(arriving, *landing);
+  cache_->release_for_message(arriving, *landing);
   const DeviceCache::Use leaving{blocks[2], AccessMode::read};
-  const auto source = cache_->reach(leaving);
+  const auto source = cache_->acquire_for_message(leaving);
   ASSERT_TRUE(source && source->is_backing);
   std::memcpy(content.data(), source->address, tile);
   EXPECT_EQ(content.front(), 7);
-  cache_->end_reach(leaving, *source);
+  cache_->release_for_message(leaving, *source);
   cache_->release(all);
   EXPECT_EQ(read(blocks[3]), 9);
   EXPECT_EQ(read(blocks[2]), 7);
@@ -414,20 +414,20 @@ TEST_F(DeviceCacheTest, lets_messages_wait_for_a_transfer_of_their_own_block_alo
   request(other);
   carrier_->look();
   ASSERT_EQ(carrier_->waiting(), 1U);  // the first one is on its way out
-  EXPECT_FALSE(cache_->reach({blocks[0], AccessMode::read}));
-  EXPECT_FALSE(cache_->reach({blocks[0], AccessMode::write}));
+  EXPECT_FALSE(cache_->acquire_for_message({blocks[0], AccessMode::read}));
+  EXPECT_FALSE(cache_->acquire_for_message({blocks[0], AccessMode::write}));
   drain();
   ASSERT_TRUE(is_ready());
   const DeviceCache::Use leaving{blocks[0], AccessMode::read};
-  const auto source = cache_->reach(leaving);
+  const auto source = cache_->acquire_for_message(leaving);
   ASSERT_TRUE(source && source->is_backing);
-  cache_->end_reach(leaving, *source);
+  cache_->release_for_message(leaving, *source);
   cache_->release(other);
   // Being fetched, it is in what backs it too.
   const Uses again{{blocks[0], AccessMode::read}};
   request(again);
   while (!carrier_->has_fetch()) ASSERT_TRUE(carrier_->carry_one());
-  EXPECT_TRUE(cache_->reach(leaving));
+  EXPECT_TRUE(cache_->acquire_for_message(leaving));
   drain();
   ASSERT_TRUE(is_ready());
   cache_->release(again);

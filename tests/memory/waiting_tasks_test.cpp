@@ -173,6 +173,7 @@ TEST_F(WaitingTasksTest, what_has_arrived_is_under_way) {
 /// Whoever is asked for arrives, and tiles are there or not as it comes: each task is the next
 /// once.
 TEST_F(WaitingTasksTest, every_task_goes_once) {
+  std::int64_t now_ns = 0;
   for (const std::uint64_t seed : simulation::seeds(200)) {
     SCOPED_TRACE(simulation::replay_hint(seed));
     std::mt19937_64 engine(seed);
@@ -182,7 +183,6 @@ TEST_F(WaitingTasksTest, every_task_goes_once) {
     std::vector<Task*> ahead;
     std::set<Task*> gone;
     std::size_t made = 0;
-    std::int64_t now_ns = 0;
     const auto go = [&](Task* task) {
       if (task == nullptr) return false;
       EXPECT_TRUE(gone.insert(task).second);
@@ -205,6 +205,7 @@ TEST_F(WaitingTasksTest, every_task_goes_once) {
         ahead.push_back(task);
       }
       EXPECT_LE(ahead.size(), WaitingTasks::ahead_max);
+      ASSERT_TRUE(tasks_.is_valid());
       if (ahead.empty() || below(3) == 0) continue;
       tasks_.arrive(*ahead.back());
       ahead.pop_back();

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <memory>
+#include <random>
 #include <vector>
+
+#include "tests/support/seeds.hpp"
 
 namespace heddle {
 namespace {
@@ -59,6 +62,8 @@ class LendingChoiceTest : public testing::Test {
     task.priority = priority;
     ready_[static_cast<std::size_t>(place.value())]->push(task);
     was_lent_ = choice_.became_ready(task, ready_);
+    live_.push_back(&task);
+    EXPECT_TRUE(choice_.is_valid(live_));
     return task;
   }
   /// Each more urgent than the one before.
@@ -69,7 +74,13 @@ class LendingChoiceTest : public testing::Test {
   std::vector<Task*> take_all() {
     std::vector<Task*> taken;
     while (Task* const task = choice_.take_for_host(ready_)) taken.push_back(task);
+    EXPECT_TRUE(choice_.is_valid(live_));
     return taken;
+  }
+  void finish(const Task& task) {
+    choice_.finished(task);
+    std::erase(live_, &task);
+    EXPECT_TRUE(choice_.is_valid(live_));
   }
 
   Tasks known_;
@@ -77,7 +88,8 @@ class LendingChoiceTest : public testing::Test {
   std::deque<Task> tasks_;
   LendingChoice choice_;
   double tile_seconds_;
-  bool was_lent_ = false;  ///< the task that was added last
+  bool was_lent_ = false;          ///< the task that was added last
+  std::vector<const Task*> live_;  ///< that have not finished
 };
 
 }  // namespace
@@ -93,7 +105,7 @@ TEST_F(LendingChoiceTest, takes_the_least_urgent_task_of_the_device_with_most) {
   EXPECT_EQ(task->runs_at(), host_place);
   EXPECT_EQ(ready_[2]->count(), 11U);
   EXPECT_EQ(choice_.lent(), 1);
-  EXPECT_TRUE(choice_.is_valid());
+  EXPECT_TRUE(choice_.is_valid(live_));
 }
 
 TEST_F(LendingChoiceTest, leaves_a_device_what_it_would_come_to_first) {
@@ -113,7 +125,7 @@ TEST_F(LendingChoiceTest, divided_tasks_need_the_time_of_all_workers_one_after_t
   // Each takes 1 ms: the first one at once, the next ones behind it.
   const std::vector<Task*> taken = take_all();
   EXPECT_EQ(taken.size(), 3U) << "for each worker three parts at a time";
-  choice_.finished(*taken.front());
+  finish(*taken.front());
   EXPECT_EQ(take_all().size(), 1U);
 }
 
@@ -121,7 +133,7 @@ TEST_F(LendingChoiceTest, holds_three_tasks_for_each_worker_at_most) {
   add_rising(first, 100);
   const std::vector<Task*> taken = take_all();
   EXPECT_EQ(taken.size(), 3U * workers);
-  for (const Task* task : taken) choice_.finished(*task);
+  for (const Task* task : taken) finish(*task);
   EXPECT_EQ(take_all().size(), 3U * workers);
 }
 
@@ -129,7 +141,7 @@ TEST_F(LendingChoiceTest, takes_fewer_where_the_host_has_tasks_of_its_own) {
   for (int i = 0; i < 3 * workers - 1; ++i) add(host_place, 1);
   add_rising(first, 100);
   EXPECT_EQ(take_all().size(), 1U);
-  choice_.finished(*ready_[0]->pop());
+  finish(*ready_[0]->pop());
   EXPECT_EQ(take_all().size(), 1U);
 }
 
@@ -165,7 +177,7 @@ TEST_F(LendingChoiceTest, takes_nothing_that_workers_may_not_run) {
     EXPECT_TRUE(take_all().empty());
     known_.of_all = before;
     known_.cancelled = false;
-    while (Task* const task = ready_[1]->pop()) choice_.finished(*task);
+    while (Task* const task = ready_[1]->pop()) finish(*task);
   }
 }
 
@@ -195,6 +207,38 @@ TEST_F(LendingChoiceTest, decides_once_for_each_kind_by_what_all_devices_and_all
       choice_.may_lend({.worker = 16.1 * workers * both_devices, .device = device_seconds}));
 }
 
+TEST_F(LendingChoiceTest, keeps_its_invariant_in_random_sequences) {
+  for (const std::uint64_t seed : simulation::seeds(100)) {
+    SCOPED_TRACE(simulation::replay_hint(seed));
+    std::mt19937_64 random(seed);
+    known_.parts = static_cast<std::int32_t>(1 + random() % 6);
+    known_.of_all.devices = random() % 3 == 0 ? 0b10 : 0b11;
+    std::vector<Task*> on_host;
+    for (int step = 0; step < 300; ++step) {
+      const auto place = static_cast<std::int32_t>(random() % 3);
+      const auto index = static_cast<std::size_t>(place);
+      if (random() % 2 == 0) {
+        Task& task = add(PlaceId{place}, static_cast<std::int32_t>(random() % 50));
+        if (was_lent_) on_host.push_back(&task);
+      } else if (random() % 3 == 0 && !on_host.empty()) {
+        finish(*on_host.back());
+        on_host.pop_back();
+      } else if (random() % 3 == 0) {
+        for (Task* const task : take_all()) on_host.push_back(task);
+      } else if (const Task* const task = ready_[index]->pop()) {
+        finish(*task);
+      }
+      ASSERT_FALSE(HasFailure());
+    }
+    for (Task* const task : on_host) finish(*task);
+    for (const auto& queue : ready_) {
+      while (const Task* const task = queue->pop()) finish(*task);
+    }
+    ASSERT_TRUE(live_.empty());
+    tasks_.clear();
+  }
+}
+
 /// Workers that take `times` as long as the device for a task, and pull until nothing is left, in
 /// virtual time.
 TEST_F(LendingChoiceTest, host_and_device_end_at_the_same_time) {
@@ -213,12 +257,12 @@ TEST_F(LendingChoiceTest, host_and_device_end_at_the_same_time) {
       if (host.empty() && ready_[1]->count() == 0) break;
       const bool host_is_next = !host.empty() && (host_ns <= device_ns || ready_[1]->count() == 0);
       if (host_is_next) {
-        choice_.finished(*host.front());
+        finish(*host.front());
         host.pop_front();
         host_ns += host_task;
         ++lent;
       } else {
-        choice_.finished(*ready_[1]->pop());
+        finish(*ready_[1]->pop());
         device_ns += device_seconds;
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -104,7 +105,7 @@ struct SimulatedCluster::Node {
   std::vector<Arrival> arrivals;  ///< at devices
   std::vector<Landing> landings;  ///< by tag
   BlockLedger blocks;
-  std::vector<SimulatedMemory> memories;  ///< of the devices' places
+  std::deque<SimulatedMemory> memories;  ///< of the devices' places
   using Ticket = std::pair<PlaceId, SimulatedMemory::TicketId>;
   std::map<Ticket, ReadyTask> waiting_tasks;
   std::map<Ticket, Copying> waiting_copies;

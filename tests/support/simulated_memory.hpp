@@ -42,7 +42,7 @@ class SimulatedMemory {
   void release(const Uses& uses) { residency_.release(uses, take()); }
   TicketId request_host(const Uses& uses);
   void release_host(const Uses& uses) { residency_.release_host(uses, take()); }
-  /// As DeviceCache::reach and end_reach, for messages.
+  /// As DeviceCache::acquire_for_message and release_for_message.
   [[nodiscard]] std::optional<Copy> reach(const Use& use);
   void end_reach(const Use& use, Copy copy);
   void discard(protocol::BlockRef block);
