@@ -204,9 +204,9 @@ void check_kept(const Setting& s, Matrix<double> kept, const char* what, std::in
 /// there are versions to go elsewhere: to each other node, and once more to where the sunk tile
 /// lives.
 void run(const Setting& s, std::int64_t salt, bool fails) {
-  const Engine::Traffic before = s.NodeInternals(node).engine().traffic();
+  const Engine::Traffic before = NodeInternals(s.node).engine().traffic();
   const JobResult result = s.node.submit(job_of(s, salt, fails)).wait();
-  const Engine::Traffic after = s.NodeInternals(node).engine().traffic();
+  const Engine::Traffic after = NodeInternals(s.node).engine().traffic();
   std::array<double, 2> sent{static_cast<double>(after.messages - before.messages),
                              static_cast<double>(after.bytes_sent - before.bytes_sent)};
   s.node.all_reduce(sent, Reduction::sum);
