@@ -231,17 +231,26 @@ QrLayout qr_layout_of(const MatrixSpec& a, const config::Layout& wanted, const N
           "qr: a matrix of {} x {} in tiles of {} x {}; it must have at least as many rows as "
           "columns, tiles whose rows are a multiple of their columns, and Storage::full",
           cut.rows, cut.columns, cut.tile, width);
-  const QrCut chosen = choose_qr_cut(cut.rows, cut.columns, wanted, facts);
+  require(!wanted.inner || *wanted.inner <= width || width >= cut.rows,
+          "qr: layout.inner {} is more than the tiles' {} columns", wanted.inner.value_or(0),
+          width);
+  config::Layout open = wanted;
+  open.inner.reset();  // of this matrix, not of one that is cut otherwise
+  const QrCut chosen = choose_qr_cut(cut.rows, cut.columns, open, facts);
   const MatrixSpec best = qr_specs(cut.rows, cut.columns, chosen.layout, chosen.distribution).a;
-  if (best.layout == cut && best.distribution == a.distribution) return chosen.layout;
-  const std::int64_t inner = wanted.inner.value_or(automatic_inner(width, std::nullopt, facts));
-  return {.tile = width,
-          .strip = cut.strip,
-          .small = cut.small,
-          .fine = cut.fine,
-          .virtual_tiles = static_cast<std::int32_t>(cut.tile / width),
-          .inner = static_cast<std::int32_t>(std::min(inner, width)),
-          .tree = choose_tree(cut.rows, cut.columns, width, a.distribution, wanted, facts)};
+  QrLayout layout = chosen.layout;
+  if (best.layout != cut || best.distribution != a.distribution) {
+    const std::int64_t inner = std::min(automatic_inner(width, std::nullopt, facts), width);
+    layout = {.tile = width,
+              .strip = cut.strip,
+              .small = cut.small,
+              .fine = cut.fine,
+              .virtual_tiles = static_cast<std::int32_t>(cut.tile / width),
+              .inner = static_cast<std::int32_t>(inner),
+              .tree = choose_tree(cut.rows, cut.columns, width, a.distribution, wanted, facts)};
+  }
+  if (wanted.inner) layout.inner = static_cast<std::int32_t>(std::min(*wanted.inner, width));
+  return layout;
 }
 
 config::Layout layout_keys(const QrLayout& layout) {

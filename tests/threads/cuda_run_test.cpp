@@ -59,7 +59,7 @@ double definite(std::int64_t n, std::int64_t i, std::int64_t j) {
 }
 
 Matrix<double> definite_matrix(Node& node, std::int64_t n) {
-  Matrix<double> a = node.matrix<double>({.rows = n, .columns = n, .storage = Storage::lower});
+  Matrix<double> a = node.matrix<double>(n, n, Storage::lower);
   a.fill([n](std::int64_t i, std::int64_t j) { return definite(n, i, j); });
   return a;
 }
@@ -232,7 +232,7 @@ TEST_F(CudaRun, a_matrix_that_is_not_positive_definite_gives_lapacks_info_and_th
       const auto value = [pivot](std::int64_t i, std::int64_t j) {
         return i == j && i + 1 >= pivot ? -1.0 : definite(n, i, j);
       };
-      Matrix<double> a = node.matrix<double>({.rows = n, .columns = n, .storage = Storage::lower});
+      Matrix<double> a = node.matrix<double>(n, n, Storage::lower);
       a.fill(value);
       Dense dense(n, n);
       for (std::int64_t j = 0; j < n; ++j) {

@@ -366,7 +366,7 @@ TEST(Nodes, of_emulated_devices_pass_their_failures_on) {
   NodeFaults faults;
   faults.devices.fail_kernel = 3;
   Node node(with_a_device(), faults);
-  Matrix<double> a = node.matrix<double>({.rows = 128, .columns = 128, .storage = Storage::lower});
+  Matrix<double> a = node.matrix<double>(128, 128, Storage::lower);
   try {
     a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 200.0 : 1.0; });
     node.submit(cholesky(a)).wait();

@@ -141,7 +141,7 @@ TEST(Lending, a_node_whose_workers_are_worth_nothing_beside_its_device_lends_not
     Node node(config_of(machine, "tile: 16, strip: 0, hierarchy: off"), machine.faults);
     EXPECT_TRUE(node.facts().moves_tasks);
     EXPECT_EQ(node.facts().lends_tasks, worker_seconds < 0.1);
-    Matrix<double> a = node.matrix<double>({.rows = 64, .columns = 64, .storage = Storage::lower});
+    Matrix<double> a = node.matrix<double>(64, 64, Storage::lower);
     a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 4.0 : 0.0; });
     expect_done(node.submit(cholesky(a)));
     if (!node.facts().lends_tasks) {
@@ -188,8 +188,7 @@ TEST(Lending, workers_divide_what_a_device_cannot_run) {
   Config config = config_of(machine, "tile: 32, strip: 0, hierarchy: on, small: 8");
   config.trace.file = "kept in memory";
   Node node(config, machine.faults);
-  Matrix<double> a =
-      node.matrix<double>({.rows = tiles * 32, .columns = tiles * 32, .storage = Storage::lower});
+  Matrix<double> a = node.matrix<double>(tiles * 32, tiles * 32, Storage::lower);
   a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
   expect_done(node.submit(cholesky(a)));
   std::int64_t fine = 0;
@@ -219,7 +218,7 @@ TEST(Lending, workers_that_pretend_take_their_time_and_compute_nothing) {
     return flops_of(kernel, 16, 16) > 0 ? 2e-3 : 0.0;
   };
   Node node(config_of({.workers = 2}, "tile: 16, strip: 0, hierarchy: off"), faults);
-  Matrix<double> a = node.matrix<double>({.rows = 64, .columns = 64, .storage = Storage::lower});
+  Matrix<double> a = node.matrix<double>(64, 64, Storage::lower);
   a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 4.0 : 0.0; });
   const auto begin = std::chrono::steady_clock::now();
   expect_done(node.submit(cholesky(a)));
@@ -239,8 +238,7 @@ TEST(Lending, reports_the_first_pivot_that_is_not_positive) {
       Machine machine = lending(2, 1);
       if (pivot % 2 == 0) machine.faults.device_runs = is_update;
       Node node(config_of(machine, layout), machine.faults);
-      Matrix<double> a =
-          node.matrix<double>({.rows = 250, .columns = 250, .storage = Storage::lower});
+      Matrix<double> a = node.matrix<double>(250, 250, Storage::lower);
       a.fill([&](std::int64_t i, std::int64_t j) {
         if (i == j) return i + 1 >= pivot ? -1.0 : 250.0;
         return 1.0 / static_cast<double>(1 + i - j);

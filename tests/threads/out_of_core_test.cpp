@@ -204,8 +204,7 @@ TEST(OutOfCore, a_matrix_that_is_not_positive_definite_gives_lapacks_info_and_th
   for (const std::int64_t pivot : {1, 17, 100, 249}) {
     for (const int devices : {1, 3}) {
       const Work work{"after a failure", good.layout, [&](Node& node, Outcome& outcome) {
-                        Matrix<double> a = node.matrix<double>(
-                            {.rows = 250, .columns = 250, .storage = Storage::lower});
+                        Matrix<double> a = node.matrix<double>(250, 250, Storage::lower);
                         a.fill([&](std::int64_t i, std::int64_t j) {
                           if (i == j) return i + 1 >= pivot ? -1.0 : 250.0;
                           return 1.0 / static_cast<double>(1 + i - j);

@@ -184,7 +184,7 @@ TEST(WrongMatrices, are_refused) {
   UserStream stream = node.stream("elsewhere", {elsewhere});
   EXPECT_USAGE_ERROR(stream.insert(increment, {read_write(elsewhere(TileRow{1}, TileColumn{0}))}),
                      "on a tile of node 1; there are 1 nodes");
-  EXPECT_USAGE_ERROR(node.wrap(nullptr, 8, {.rows = 8, .columns = 8}), "no memory");
+  EXPECT_USAGE_ERROR(node.wrap(nullptr, 8, {8, 8}), "no memory");
 }
 
 TEST(Handles, that_outlive_their_node_are_safe_and_say_so_when_used) {
