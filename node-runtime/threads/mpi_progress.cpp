@@ -48,9 +48,9 @@ MpiProgress::MpiProgress(Engine& engine, Communicator& communicator, TileTranspo
       size_(communicator.size()),
       received_(header_receives),
       failure_text_(failure_text_max),
-      awake_(now_ns()) {
+      awake_(now_ns()),
+      heard_ns_(size_) {
   tiles_.serve(engine, trace);
-  heard_ns_.assign(static_cast<std::size_t>(size_), 0);
   for (int r = 0; r < size_; ++r) {
     const std::int32_t process = communicator.local_processes()[static_cast<std::size_t>(r)];
     const bool is_watched = process != 0 && r != rank_;
@@ -314,7 +314,7 @@ bool MpiProgress::poll() {
 void MpiProgress::completed(Flight flight, const MPI_Status& status) {
   switch (flight.operation) {
     case Operation::receive_header: {
-      heard_ns_[static_cast<std::size_t>(status.MPI_SOURCE)] = awake_.at(now_ns());
+      heard_ns_[NodeId{status.MPI_SOURCE}] = awake_.at(now_ns());
       packet_arrived(received_[flight.slot], status.MPI_SOURCE);
       post_header_receive(flight.slot);
       return;
@@ -551,9 +551,9 @@ void MpiProgress::record_wait(std::int64_t end_ns) {
 }
 
 void MpiProgress::watch_processes() {
-  for (int r = 0; r < size_; ++r) {
-    const auto& process = peer_processes_[static_cast<std::size_t>(r)];
-    if (process != nullptr && process->has_ended()) lost(r, "its process has ended");
+  for (NodeId node{0}; node < peer_processes_.end_index(); ++node) {
+    const auto& process = peer_processes_[node];
+    if (process != nullptr && process->has_ended()) lost(node, "its process has ended");
   }
 }
 
@@ -563,15 +563,15 @@ void MpiProgress::watch_peers() {
   if (now - watched_ns_ < heartbeat_ns / 5) return;
   watched_ns_ = now;
   watch_processes();
-  const int watched = (rank_ + size_ - 1) % size_;
-  if (now - heard_ns_[static_cast<std::size_t>(rank_)] > heartbeat_ns) {
-    heard_ns_[static_cast<std::size_t>(rank_)] = now;
+  const NodeId watched{(rank_ + size_ - 1) % size_};
+  if (std::int64_t& mine = heard_ns_[NodeId{rank_}]; now - mine > heartbeat_ns) {
+    mine = now;
     send_header(Header{}, (rank_ + 1) % size_);
   }
-  std::int64_t& heard = heard_ns_[static_cast<std::size_t>(watched)];
+  std::int64_t& heard = heard_ns_[watched];
   const double silence_seconds = engine_.options().silence_seconds;
   if (static_cast<double>(now - heard) * 1e-9 <= silence_seconds) return;
-  const auto& process = peer_processes_[static_cast<std::size_t>(watched)];
+  const auto& process = peer_processes_[watched];
   if (process != nullptr && process->is_stopped()) {
     heard = now;  // somebody has stopped it, and may let it go on
     return;
@@ -580,10 +580,10 @@ void MpiProgress::watch_peers() {
        fmt::format("it has been silent for {} s (runtime.silence_seconds)", silence_seconds));
 }
 
-void MpiProgress::lost(int rank, const std::string& how) {
-  throw Error(ErrorCode::communication,
-              fmt::format("node {} on host {} was lost: {}", rank,
-                          communicator_.hosts()[static_cast<std::size_t>(rank)], how));
+void MpiProgress::lost(NodeId node, const std::string& how) {
+  const auto rank = static_cast<std::size_t>(node.value());
+  throw Error(ErrorCode::communication, fmt::format("node {} on host {} was lost: {}", rank,
+                                                    communicator_.hosts()[rank], how));
 }
 
 void MpiProgress::run_down() {

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/indexed_vector.hpp"
 #include "base/process_watch.hpp"
 #include "base/waking_time.hpp"
 #include "node-runtime/threads/engine.hpp"
@@ -155,7 +156,7 @@ class MpiProgress {
   void record_wait(std::int64_t end_ns);
   void watch_peers();
   void watch_processes();
-  [[noreturn]] void lost(int rank, const std::string& how);
+  [[noreturn]] void lost(NodeId node, const std::string& how);
   void close();
   void shut_down();
 
@@ -190,9 +191,9 @@ class MpiProgress {
   Doorbell collective_bell_;
 
   /// The other nodes on this host, null elsewhere.
-  std::vector<std::unique_ptr<const ProcessWatch>> peer_processes_;
-  WakingTime awake_;                    ///< others are judged by the time in which this node ran
-  std::vector<std::int64_t> heard_ns_;  ///< by awake_
+  IndexedVector<NodeId, std::unique_ptr<const ProcessWatch>> peer_processes_;
+  WakingTime awake_;  ///< others are judged by the time in which this node ran
+  IndexedVector<NodeId, std::int64_t> heard_ns_;  ///< by awake_
   std::int64_t watched_ns_ = 0;
   std::int64_t active_ns_ = 0;
   std::int64_t waiting_since_ns_ = 0;  ///< 0: not waiting
