@@ -22,10 +22,12 @@ using MatrixId = Index<struct MatrixTag, std::int32_t>;
 struct TileId {
   MatrixId matrix;
   std::int32_t index = 0;
+  /// In an array with an element for each tile of the matrix.
+  [[nodiscard]] constexpr std::size_t position() const { return static_cast<std::size_t>(index); }
   friend constexpr auto operator<=>(const TileId&, const TileId&) = default;
 };
 
-/// Places of a node at most: the host and the most devices a configuration may have.
+/// Places per node at most: the host and the devices that a configuration may have.
 inline constexpr std::int32_t places_max = 65;
 
 /// Names a version by counting the writes of the current job.
@@ -52,8 +54,9 @@ struct Work {
   std::int64_t info_base = 0;  ///< added to the index of a failure that the kernel reports
 };
 
-/// The eight kinds of task instances (001 section 6.1). Sources are only kinds of Operand, and a
-/// sink is a Sink record: see fire.cpp.
+/// The eight kinds of task instances (001 section 6.1). Owners, inputs and native minor outputs
+/// are entries in the lists of versions; sources are kinds of Operand; sinks are Sink records. See
+/// the table in fire.cpp.
 enum class InstanceKind : std::uint8_t {
   owner,                          ///< main output, at the task's place
   native_input,                   ///< input that is present at the task's place

@@ -525,7 +525,7 @@ std::string Engine::blockage_text() {
 
 std::string Engine::blockage() {
   const std::lock_guard lock(mutex_);
-  return protocol_.blockage().text;
+  return protocol_.blockage();
 }
 
 std::int64_t Engine::renamings() {
