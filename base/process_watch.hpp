@@ -16,6 +16,9 @@ class ProcessWatch {
   [[nodiscard]] pid_t process() const { return process_; }
   /// Never blocks.
   [[nodiscard]] bool has_ended() const;
+  /// No process or only a zombie has that id now: what has_ended() returns where the kernel has no
+  /// file descriptors of processes. It cannot notice that an id is reused.
+  [[nodiscard]] static bool has_ended(pid_t process);
   /// Stopped by a signal (SIGSTOP, Ctrl-Z, a debugger); false where the system does not say.
   [[nodiscard]] bool is_stopped() const;
 

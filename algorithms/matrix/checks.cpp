@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/assert.hpp"
+#include "base/require.hpp"
 
 namespace heddle {
 
@@ -63,11 +63,12 @@ bool comes_before(const NonFinite& a, const NonFinite& b) {
 std::optional<Asymmetry> find_asymmetry(TileView block, TileView mirror, GlobalRow row,
                                         GlobalColumn column, std::span<const double> row_diagonal,
                                         std::span<const double> column_diagonal, double tolerance) {
-  HEDDLE_CHECK(mirror.rows == block.columns && mirror.columns == block.rows,
-               "{} x {} against {} x {}", block.rows, block.columns, mirror.rows, mirror.columns);
-  HEDDLE_CHECK(
-      std::ssize(row_diagonal) == block.rows && std::ssize(column_diagonal) == block.columns,
-      "{}, {}", row_diagonal.size(), column_diagonal.size());
+  require(mirror.rows == block.columns && mirror.columns == block.rows,
+          "find_asymmetry: a block of {} x {} and a mirror of {} x {}; it must be {} x {}",
+          block.rows, block.columns, mirror.rows, mirror.columns, block.columns, block.rows);
+  require(std::ssize(row_diagonal) == block.rows && std::ssize(column_diagonal) == block.columns,
+          "find_asymmetry: {} and {} elements of the diagonal for a block of {} x {}",
+          row_diagonal.size(), column_diagonal.size(), block.rows, block.columns);
   const std::vector<double> row_scale = square_roots(row_diagonal);
   const std::vector<double> column_scale = square_roots(column_diagonal);
   std::optional<Asymmetry> worst;

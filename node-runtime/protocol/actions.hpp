@@ -9,12 +9,9 @@
 namespace heddle::protocol {
 
 struct Task;
-struct Copy;
 struct Job;
 struct Landing;
 struct Send;
-struct SlotHolder;
-struct Sink;
 
 /// Copy a tile between two places of the node; report with Protocol::copy_finished.
 struct CopyAction {
@@ -44,8 +41,7 @@ struct GrantAction {
   Version number;
   PlaceId place;
   BlockRef block;
-  std::uint64_t order = 0;  ///< of the first reader; smaller is more urgent
-  bool asked = false;       ///< an AskAction preceded it
+  bool asked = false;  ///< an AskAction preceded it
   Landing* record = nullptr;
 };
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/assert.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 
@@ -9,7 +7,8 @@ namespace heddle::protocol {
 Task* Protocol::append(Job& job, const Work& work, std::int32_t priority,
                        std::span<const Access> accesses, Actions& actions) {
   HEDDLE_DEBUG(!job.generation_ended && !job.window_is_full(), "job {}", job.id.value());
-  check_contract(accesses);
+  HEDDLE_DEBUG(!accesses.empty() && accesses.front().mode != AccessMode::read,
+               "a task needs a main output");
   const NodeId me = options_.node;
   const Access& main = accesses.front();
   ++job.next_order;  // shared by all items of the statement, which may depend on each other
@@ -34,7 +33,7 @@ Task* Protocol::append(Job& job, const Work& work, std::int32_t priority,
     return nullptr;
   }
 
-  Task& task = *tasks_.create(accesses.size());
+  Task& task = *records_.tasks.create(accesses.size());
   task.work = work;
   task.priority = priority;
   task.place = main.home.place;
@@ -68,17 +67,15 @@ void Protocol::append_alien_reader(Job& job, const Access& access, NodeId reader
 void Protocol::add_alien_reader(Job& job, const Access& access, NodeId reader,
                                 std::int32_t priority, Actions& actions) {
   HEDDLE_DEBUG(access.home.node == options_.node && reader != options_.node);
-  LocalVersion& version = current(access);
-  const TileState& tile = matrices_[static_cast<std::size_t>(access.tile.matrix.value())]
-                              ->tiles[static_cast<std::size_t>(access.tile.index)];
-  const Version number = number_in(tile, job.id);
+  LocalVersion& version = versions_.current(access);
+  const Version number = version.number_in(job.id);
   HEDDLE_DEBUG(access.version == count_here || access.version == number,
                "tile {}: the program reads version {}, the list is at {}", access.tile.index,
                access.version.value(), number.value());
   for (Send* send = version.sends; send != nullptr; send = send->sibling) {
     if (send->to == reader && send->job == &job) return;  // one message per version and node (D2a)
   }
-  Send& send = add_send(job, access, reader, InstanceKind::internode_alien_input, number, priority);
+  Send& send = add_send(job, access, reader, number, priority);
   add_item(job, send, actions);
   send.version = &version;
   send.sibling = version.sends;
@@ -90,47 +87,34 @@ void Protocol::add_alien_reader(Job& job, const Access& access, NodeId reader,
   attach(version, send.instance, actions);
 }
 
-Send& Protocol::add_send(Job& job, const Access& access, NodeId to, InstanceKind kind,
-                         Version number, std::int32_t priority) {
-  Send& send = *send_records_.create();
+Send& Protocol::add_send(Job& job, const Access& access, NodeId to, Version number,
+                         std::int32_t priority) {
+  Send& send = *records_.sends.create();
   send.job = &job;
-  send.kind = kind;
   send.to = to;
   send.tile = access.tile;
   send.number = number;
   send.priority = priority;
-  PendingGrant& pending = sends_[MessageKey{job.id, access.tile, number, to}];
-  HEDDLE_CHECK(pending.send == nullptr, "two sends of tile {} version {} to node {}",
-               access.tile.index, number.value(), to.value());
-  send.asked = pending.asked;
-  if (pending.arrived) {
-    send.granted = true;
-    send.tag = pending.tag;
-  }
-  pending.send = &send;
+  grants_.add({job.id, access.tile, number, to}, send);
   return send;
 }
 
 void Protocol::release(Job& job, const Access& access, Actions& actions) {
   if (access.home.node != options_.node) {
-    const Version number =
-        access.version == count_here ? remote_version(job, access) : access.version;
-    RemoteVersion** const found =
-        remotes_.find(MessageKey{job.id, access.tile, number, access.home.node});
+    const Version number = versions_.remote_version(access, job.id);
+    RemoteVersion** const found = remotes_.find({job.id, access.tile, number, access.home.node});
     if (found != nullptr) close(**found, actions);
     return;
   }
-  Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
-  TileState& tile = matrix.tiles[static_cast<std::size_t>(access.tile.index)];
-  LocalVersion* version = tile.current;
+  LocalVersion* version = versions_.find_current(access.tile);
   if (version == nullptr) return;
   for (Replica* r = version->replicas; r != nullptr;) {
     Replica* next = r->sibling;
     if (r->owner_job == &job) close(*r, actions);
     r = next;
   }
-  if (matrix.options.temporary) {
-    tile.current = nullptr;
+  if (version->temporary) {
+    versions_.forget_current(access.tile);
     close_version(*version, actions);
   }
 }
@@ -150,32 +134,9 @@ void Protocol::end_generation(Job& job, Actions& actions) {
     link = link->next;
     if (send.done) drop_send(send);
   }
-  for (const auto& matrix : matrices_) {
-    if (!matrix->options.temporary) continue;
-    matrix->tiles.for_each_touched([&](TileState& tile) {
-      if (tile.current == nullptr || tile.job != job.id) return;
-      LocalVersion& version = *tile.current;
-      tile.current = nullptr;
-      close_version(version, actions);
-    });
-  }
+  versions_.forget_temporaries(job.id,
+                               [&](LocalVersion& version) { close_version(version, actions); });
   check_drained(job, actions);
-}
-
-void Protocol::check_contract(std::span<const Access> accesses) const {
-  HEDDLE_DEBUG(!accesses.empty() && accesses.size() <= accesses_max, "{} accesses",
-               accesses.size());
-  HEDDLE_DEBUG(accesses.front().mode != AccessMode::read, "a task needs a main output");
-#ifndef NDEBUG
-  for (std::size_t i = 0; i < accesses.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      const bool both_read =
-          accesses[i].mode == AccessMode::read && accesses[j].mode == AccessMode::read;
-      HEDDLE_DEBUG(accesses[i].tile != accesses[j].tile || both_read,
-                   "tile {} is accessed twice by one task", accesses[i].tile.index);
-    }
-  }
-#endif
 }
 
 void Protocol::add_item(Job& job, Item& item, Actions& actions) {
@@ -185,87 +146,35 @@ void Protocol::add_item(Job& job, Item& item, Actions& actions) {
   item.insert_before(job.items);
   ++job.unfinished;
   if (was_empty) {
-    item.slots.take_all(job.orphan_slots);
+    item.extra_blocks.take_all(job.orphan_extra_blocks);
     oldest_changed(job, actions);
   }
 }
 
-LocalVersion& Protocol::current(const Access& access) {
-  Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
-  TileState& tile = matrix.tiles[static_cast<std::size_t>(access.tile.index)];
-  if (tile.current == nullptr) {
-    HEDDLE_CHECK(!matrix.options.temporary, "temporary tile {} is read before it is written",
-                 access.tile.index);
-    LocalVersion& version = *versions_.create();
-    version.tile = access.tile;
-    version.job = JobId{-1};
-    version.place = access.home.place;
-    version.present = true;
-    version.home_pool = matrix.options.pools[static_cast<std::size_t>(access.home.place.value())];
-    version.block = {version.home_pool, access.tile.index};
-    tile.current = &version;
-  }
-  return *tile.current;
-}
-
-Version Protocol::number_in(const TileState& tile, JobId job) const {
-  return Version{tile.job == job ? tile.number : 0};
-}
-
-Version Protocol::remote_version(Job& job, const Access& access) {
-  if (access.version != count_here) return access.version;
-  const Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
-  const RemoteWrites& writes = matrix.remote_writes[static_cast<std::size_t>(access.tile.index)];
-  return Version{writes.job == job.id ? writes.count : 0};
-}
-
+/// Counts a write to another node's tile: the replaced version gets no new readers.
 Version Protocol::count_remote_write(Job& job, const Access& access, Actions& actions) {
-  const Version before = remote_version(job, access);
-  if (access.version == count_here) {
-    Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
-    matrix.remote_writes[static_cast<std::size_t>(access.tile.index)] = {job.id,
-                                                                         before.value() + 1};
-  }
-  // The replaced version gets no new readers.
-  RemoteVersion** const found =
-      remotes_.find(MessageKey{job.id, access.tile, before, access.home.node});
+  const Version before = versions_.count_remote_write(access, job.id);
+  RemoteVersion** const found = remotes_.find({job.id, access.tile, before, access.home.node});
   if (found != nullptr) close(**found, actions);
   return before;
 }
 
 LocalVersion& Protocol::new_version(Job& job, const Access& access, Actions& actions) {
-  Matrix& matrix = *matrices_[static_cast<std::size_t>(access.tile.matrix.value())];
-  TileState& tile = matrix.tiles[static_cast<std::size_t>(access.tile.index)];
-  LocalVersion* previous = matrix.options.temporary ? tile.current : &current(access);
-  LocalVersion& version = *versions_.create();
-  version.tile = access.tile;
-  version.job = job.id;
-  version.place = access.home.place;
-  version.number = number_in(tile, job.id) + 1;
-  version.temporary = matrix.options.temporary;
-  if (!version.temporary) {
-    version.home_pool = matrix.options.pools[static_cast<std::size_t>(access.home.place.value())];
-  }
-  tile.job = job.id;
-  tile.number = version.number.value();
-  tile.current = &version;
-  if (previous != nullptr) {
-    version.previous = previous;
-    previous->next = &version;
-    close_version(*previous, actions);
+  LocalVersion& version = versions_.add_version(access, job.id);
+  if (version.previous != nullptr) {
+    close_version(*version.previous, actions);
   } else {
-    TemporarySlot& slot = *temporaries_.create();
-    slot.version = &version;
-    version.slot = &slot;  // acquire() requests its block when it is about to be written
+    version.pool_block = records_.temporaries.create();  // acquire() requests it before the write
+    version.pool_block->version = &version;
   }
   return version;
 }
 
 RemoteVersion& Protocol::remote(Job& job, const Access& access, Task& reader, Actions& actions) {
-  const Version number = remote_version(job, access);
-  RemoteVersion*& entry = remotes_[MessageKey{job.id, access.tile, number, access.home.node}];
+  const Version number = versions_.remote_version(access, job.id);
+  RemoteVersion*& entry = remotes_[{job.id, access.tile, number, access.home.node}];
   if (entry != nullptr) return *entry;
-  entry = remote_versions_.create();
+  entry = records_.remote_versions.create();
   RemoteVersion& record = *entry;  // the entry may move below
   record.tile = access.tile;
   record.job = job.id;
@@ -274,7 +183,7 @@ RemoteVersion& Protocol::remote(Job& job, const Access& access, Task& reader, Ac
   record.place = reader.place;
   record.open.insert_before(job.open_remotes);
   ++job.counters.receives;
-  request_slot(job, record, record.place, reader, actions);
+  request_block(job, record, record.place, reader, actions);
   return record;
 }
 
@@ -282,7 +191,7 @@ Replica& Protocol::replica(Job& job, BaseCopy& base, PlaceId place, Task& user, 
   for (Replica* r = base.replicas; r != nullptr; r = r->sibling) {
     if (r->place == place && r->owner_job == &job && !r->closed) return *r;
   }
-  Replica& created = *replicas_.create();
+  Replica& created = *records_.replicas.create();
   created.source = &base;
   created.place = place;
   created.owner_job = &job;
@@ -301,13 +210,9 @@ void Protocol::add_input(Task& task, std::uint8_t index, const Access& access, A
   Operand& operand = task.operands[index];
   ++task.missing;  // before any input is present
   BaseCopy& base = access.home.node == options_.node
-                       ? static_cast<BaseCopy&>(current(access))
+                       ? static_cast<BaseCopy&>(versions_.current(access))
                        : static_cast<BaseCopy&>(remote(*task.job, access, task, actions));
-  operand.version = access.home.node == options_.node
-                        ? number_in(matrices_[static_cast<std::size_t>(access.tile.matrix.value())]
-                                        ->tiles[static_cast<std::size_t>(access.tile.index)],
-                                    task.job->id)
-                        : static_cast<RemoteVersion&>(base).number;
+  operand.version = base.number_in(task.job->id);
   HEDDLE_DEBUG(access.version == count_here || access.version == operand.version,
                "tile {}: the program reads version {}, the list is at {}", access.tile.index,
                access.version.value(), operand.version.value());
@@ -330,11 +235,11 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
   if (here && access.home.place == task.place) {
     operand.kind = index == 0 ? InstanceKind::owner : InstanceKind::native_minor_output;
     if (access.mode == AccessMode::read_write) {
-      LocalVersion& before = current(access);
+      LocalVersion& before = versions_.current(access);
       if (!before.present) {  // in the list, but not counted as a visit: its block passes on
         operand.instance.kind = operand.kind;
         ++task.missing;
-        enqueue(before, operand.instance);
+        before.enqueue(operand.instance);
       }
     }
     operand.out = &new_version(job, access, actions);
@@ -345,13 +250,13 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
 
   // A minor output of another place is written to a block at the task's place and sent from there.
   if (access.mode == AccessMode::read_write) add_input(task, index, access, actions);
-  Scratch& scratch = *scratches_.create();
+  Scratch& scratch = *records_.scratches.create();
   scratch.task = &task;
   operand.scratch = &scratch;
   ++task.pending_outputs;  // acquire_outputs() requests its block after the inputs are present
   if (here) {
     operand.kind = InstanceKind::intranode_source_minor_output;
-    Sink& sink = *sink_records_.create();
+    Sink& sink = *records_.sinks.create();
     sink.source = &task;
     sink.operand = index;
     sink.order = task.order;
@@ -363,7 +268,7 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     operand.kind = InstanceKind::internode_source_minor_output;
     const Version before = count_remote_write(job, access, actions);
     operand.version = before;
-    Send& send = add_send(job, access, access.home.node, operand.kind, before + 1, task.priority);
+    Send& send = add_send(job, access, access.home.node, before + 1, task.priority);
     send.task = &task;
     send.operand = index;
     send.order = task.order;
@@ -372,32 +277,23 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
 }
 
 void Protocol::add_sink(Job& job, const Access& access, NodeId writer, Actions& actions) {
-  Sink& sink = *sink_records_.create();
+  Sink& sink = *records_.sinks.create();
   add_item(job, sink, actions);
   sink.from = writer;
   ++job.counters.receives;
   sink.version = &new_version(job, access, actions);
   sink.version->sink = &sink;
-  if (acquire(*sink.version, nullptr, actions)) sink_may_receive(sink, actions);
+  if (acquire(*sink.version, nullptr, actions)) block_is_free(*sink.version, actions);
 }
 
-void Protocol::enqueue(Copy& copy, Instance& instance) {
-  instance.next = nullptr;
-  if (copy.last == nullptr) {
-    copy.first = &instance;
-  } else {
-    copy.last->next = &instance;
-  }
-  copy.last = &instance;
-}
-
+/// Adds a reader of `copy`: it is triggered when the copy is present.
 void Protocol::attach(Copy& copy, Instance& instance, Actions& actions) {
   HEDDLE_DEBUG(!copy.closed, "a reader is added to a version that was released");
   ++copy.expected;
   if (copy.present) {
     trigger(instance, actions);
   } else {
-    enqueue(copy, instance);
+    copy.enqueue(instance);
   }
 }
 

@@ -9,7 +9,7 @@
 ///                                   write can only be last; it is in the list only if it also
 ///                                   reads a version that is not present yet (add_output())
 ///   2 native input: ready           trigger(), Target::task: input_ready()
-///   3 intranode alien input: copy,  trigger(), Target::replica: request_slot(), CopyAction;
+///   3 intranode alien input: copy,  trigger(), Target::replica: request_block(), CopyAction;
 ///     then ready                    copy_finished() fires the replica's list
 ///   4 internode alien input:        trigger(), Target::send: try_send(), SendAction when granted;
 ///     message                       data_arrived() fires the list of the receiving node
@@ -71,7 +71,7 @@ void Protocol::task_finished(Task& task, Actions& actions) {
   }
   if (task.pending_outputs == 0) {
     finish_item(task, actions);
-    tasks_.destroy(&task);
+    records_.tasks.destroy(&task);
     check_drained(job, actions);
     return;
   }
@@ -110,8 +110,8 @@ void Protocol::trigger(Instance& instance, Actions& actions) {
       break;
     case Instance::Target::replica: {
       Replica& replica = *static_cast<Replica*>(instance.target);
-      request_slot(*replica.owner_job, replica, replica.place, *replica.user, actions);
-      at_hand(*replica.user, actions);
+      request_block(*replica.owner_job, replica, replica.place, *replica.user, actions);
+      input_available(*replica.user, actions);
       break;
     }
     case Instance::Target::send: {
@@ -123,10 +123,30 @@ void Protocol::trigger(Instance& instance, Actions& actions) {
   }
 }
 
+namespace {
+
+void make_ready(Task& task, Actions& actions) {
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    Operand& operand = task.operands[i];
+    if (operand.scratch != nullptr) {
+      operand.block = operand.scratch->granted;
+      if (operand.in != nullptr) operand.copy_from = operand.in->block;
+    } else if (operand.out != nullptr) {
+      operand.block = operand.out->block;
+    } else {
+      operand.block = operand.in->block;
+    }
+  }
+  actions.ready.push_back(&task);
+}
+
+}  // namespace
+
+/// One of the task's missing inputs or blocks is there.
 void Protocol::input_ready(Task& task, Actions& actions) {
   HEDDLE_DEBUG(task.missing > 0);
   if (--task.missing > 0) {
-    if (task.missing == task.offered) fetch_inputs(task, actions);
+    if (task.missing == task.offered) prioritize_inputs(task, actions);
     return;
   }
   if (task.outputs_acquired) {
@@ -146,7 +166,7 @@ void Protocol::acquire_outputs(Task& task, Actions& actions) {
     if (writes_in_place && !acquire(*operand.out, &operand, actions)) ++task.missing;
     if (operand.scratch == nullptr) continue;
     ++task.missing;
-    request_slot(*task.job, *operand.scratch, task.place, task, actions);
+    request_block(*task.job, *operand.scratch, task.place, task, actions);
   }
   if (--task.missing == 0) make_ready(task, actions);
 }
@@ -173,131 +193,90 @@ bool Protocol::acquire(LocalVersion& version, Operand* operand, Actions& actions
   LocalVersion* before = version.previous;
   if (before == nullptr && version.temporary) {
     Item& writer = writer_of(version);
-    request_slot(*writer.job, *version.slot, version.place, writer, actions);
+    request_block(*writer.job, *version.pool_block, version.place, writer, actions);
     version.waits_for_block = !version.block.valid();
     return version.block.valid();
   }
   if (before != nullptr && before->visited()) {
-    take_block(version);
+    versions_.take_block_of_previous(version);
     return true;
   }
-  if (before != nullptr && !version.temporary) {
-    auto& spares = matrices_[static_cast<std::size_t>(version.tile.matrix.value())]->spares_for(
-        version.place, version.tile.index);
-    if (!spares.empty()) {
-      version.block = {before->home_pool, spares.back()};
-      spares.pop_back();
-      before->superseded = true;
-      ++renamings_;
-      if (operand != nullptr && operand->mode == AccessMode::read_write) {
-        operand->copy_from = before->block;
-        operand->in = before;
-        ++before->expected;
-      }
-      return true;
+  if (before != nullptr && !version.temporary && versions_.take_spare_block(version)) {
+    if (operand != nullptr && operand->mode == AccessMode::read_write) {
+      operand->copy_from = before->block;
+      operand->in = before;
+      ++before->expected;
     }
+    return true;
   }
   version.waits_for_block = true;
   return false;
 }
 
-void Protocol::take_block(LocalVersion& version) {
-  LocalVersion& before = *version.previous;
-  version.block = before.block;
-
-  version.slot = before.slot;
-  if (version.slot != nullptr) static_cast<TemporarySlot*>(version.slot)->version = &version;
-  before.slot = nullptr;
-  destroy_local(before);
-}
-
+/// The writer of `version`, whose inputs are present, may write to its block.
 void Protocol::block_is_free(LocalVersion& version, Actions& actions) {
   version.waits_for_block = false;
   if (version.writer != nullptr) {
     input_ready(*version.writer, actions);
-  } else {
-    Sink& sink = *version.sink;
-    if (sink.source != nullptr) {
-      sink_may_copy(sink, actions);
-    } else {
-      sink_may_receive(sink, actions);
-    }
+    return;
   }
-}
-
-void Protocol::make_ready(Task& task, Actions& actions) {
-  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
-    Operand& operand = task.operands[i];
-    if (operand.scratch != nullptr) {
-      operand.block = operand.scratch->slot;
-      if (operand.in != nullptr) operand.copy_from = operand.in->block;
-    } else if (operand.out != nullptr) {
-      operand.block = operand.out->block;
-    } else {
-      operand.block = operand.in->block;
-    }
+  Sink& sink = *version.sink;
+  if (sink.source == nullptr) {
+    actions.grants.push_back({sink.from, sink.job->id, version.tile, version.number, version.place,
+                              version.block, false, &sink});
+    return;
   }
-  actions.ready.push_back(&task);
+  const Task& source = *sink.source;
+  ++source.job->counters.copies;
+  actions.copies.push_back({CopyAction::Kind::sink, source.priority, source.job->id, version.tile,
+                            version.number, source.place, version.place,
+                            source.operands[sink.operand].scratch->granted, version.block, &sink});
 }
 
 // ---- messages --------------------------------------------------------------------------------
 
 void Protocol::grant_arrived(JobId job, TileId tile, Version number, NodeId to, std::uint32_t tag,
                              bool asked, Actions& actions) {
-  PendingGrant& pending = sends_[MessageKey{job, tile, number, to}];
-  pending.arrived = true;
-  pending.awaits_ask = asked && !pending.asked;
-  pending.tag = tag;
-  if (pending.send == nullptr) return;  // not generated here yet
-  pending.send->granted = true;
-  pending.send->tag = tag;
-  try_send(*pending.send, actions);
+  Send* const send = grants_.grant({job, tile, number, to}, tag, asked);
+  if (send != nullptr) try_send(*send, actions);
 }
 
 void Protocol::ask_arrived(JobId job, TileId tile, Version number, NodeId to, Actions& actions) {
-  const MessageKey key{job, tile, number, to};
-  PendingGrant& pending = sends_[key];
-  pending.asked = true;
-  pending.awaits_ask = false;
-  if (pending.sent) {
-    sends_.erase(key);
-    return;
-  }
-  if (pending.send == nullptr || pending.arrived) return;
-  pending.send->asked = true;
-  try_send(*pending.send, actions);
+  Send* const send = grants_.ask({job, tile, number, to});
+  if (send != nullptr) try_send(*send, actions);
 }
 
 void Protocol::offer_arrived(JobId job, TileId tile, Version number, NodeId from,
                              Actions& actions) {
-  RemoteVersion** const found = remotes_.find(MessageKey{job, tile, number, from});
+  RemoteVersion** const found = remotes_.find({job, tile, number, from});
   if (found == nullptr) return;  // granted, received and read meanwhile
   RemoteVersion& version = **found;
-  if (version.state != SlotHolder::State::waiting) return;
+  if (version.state != BlockRequest::State::waiting) return;
   version.offered = true;
-  at_hand(static_cast<Task&>(*version.first_user), actions);
+  input_available(static_cast<Task&>(*version.first_user), actions);
 }
 
-void Protocol::at_hand(Task& reader, Actions& actions) {
+/// A missing input of `reader` is available at another place or node.
+void Protocol::input_available(Task& reader, Actions& actions) {
   ++reader.offered;
-  if (reader.missing == reader.offered) fetch_inputs(reader, actions);
+  if (reader.missing == reader.offered) prioritize_inputs(reader, actions);
 }
 
 /// All missing inputs of the task are available elsewhere: requests blocks for all of them, since a
 /// block for only some would be held in vain.
-void Protocol::fetch_inputs(Task& task, Actions& actions) {
-  if (!task.job->pools[static_cast<std::size_t>(task.place.value())].has_early()) return;
+void Protocol::prioritize_inputs(Task& task, Actions& actions) {
+  const Job& job = *task.job;
+  BlockPool& pool = task.job->pools[task.place];
+  if (!pool.has_early()) return;
   for (std::uint8_t i = 0; i < task.operand_count; ++i) {
     Copy* in = task.operands[i].in;
     if (in == nullptr || in->kind == Copy::Kind::local) continue;
-    SlotHolder& holder = in->kind == Copy::Kind::remote
-                             ? static_cast<SlotHolder&>(static_cast<RemoteVersion&>(*in))
-                             : static_cast<Replica&>(*in);
-    if (holder.first_user != &task || holder.state != SlotHolder::State::waiting) continue;
-    if (holder.fetched) continue;
-    withdraw(holder);
-    holder.fetched = true;
-    static_cast<void>(enter(holder, actions));
+    BlockRequest& request = in->kind == Copy::Kind::remote
+                                ? static_cast<BlockRequest&>(static_cast<RemoteVersion&>(*in))
+                                : static_cast<Replica&>(*in);
+    if (request.first_user != &task || request.state != BlockRequest::State::waiting) continue;
+    if (request.prioritized) continue;
+    if (pool.prioritize(request, job.oldest_order())) block_granted(request, actions);
   }
 }
 
@@ -310,17 +289,11 @@ void Protocol::try_send(Send& send, Actions& actions) {
     return;
   }
   send.posted = true;
-  const MessageKey key{send.job->id, send.tile, send.number, send.to};
-  if (PendingGrant& pending = *sends_.find(key); pending.awaits_ask) {
-    pending.sent = true;
-    pending.send = nullptr;
-  } else {
-    sends_.erase(key);
-  }
+  grants_.posted({send.job->id, send.tile, send.number, send.to});
   const bool is_minor_output = send.task != nullptr;
   const PlaceId place = is_minor_output ? send.task->place : send.version->place;
   const BlockRef block =
-      is_minor_output ? send.task->operands[send.operand].scratch->slot : send.version->block;
+      is_minor_output ? send.task->operands[send.operand].scratch->granted : send.version->block;
   ++send.job->counters.sends;
   actions.sends.push_back({send.to, send.tag, send.priority, send.job->id, send.tile, send.number,
                            place, block, send.job->cancelled, &send});
@@ -332,11 +305,8 @@ void Protocol::send_finished(Send& send, Actions& actions) {
   send.done = true;
   if (send.task != nullptr) {
     Task& task = *send.task;
-    Operand& operand = task.operands[send.operand];
-    release_slot(*operand.scratch, actions);
-    scratches_.destroy(operand.scratch);
-    operand.scratch = nullptr;
-    send_records_.destroy(&send);
+    release_scratch(task.operands[send.operand], actions);
+    records_.sends.destroy(&send);
     output_delivered(task, actions);
   } else {
     LocalVersion& version = *send.version;
@@ -370,27 +340,12 @@ void Protocol::data_arrived(Landing& landing, bool empty, Actions& actions) {
 void Protocol::deliver_minor_output(Operand& operand, Actions& actions) {
   if (operand.kind == InstanceKind::intranode_source_minor_output) {
     Sink& sink = *operand.way.sink;
-    if (acquire(*sink.version, nullptr, actions)) sink_may_copy(sink, actions);
+    if (acquire(*sink.version, nullptr, actions)) block_is_free(*sink.version, actions);
     return;
   }
   Send& send = *operand.way.send;
   send.has_data = true;
   try_send(send, actions);
-}
-
-void Protocol::sink_may_receive(Sink& sink, Actions& actions) {
-  const LocalVersion& version = *sink.version;
-  actions.grants.push_back({sink.from, sink.job->id, version.tile, version.number, version.place,
-                            version.block, sink.order, false, &sink});
-}
-
-void Protocol::sink_may_copy(Sink& sink, Actions& actions) {
-  const Task& source = *sink.source;
-  const LocalVersion& version = *sink.version;
-  ++source.job->counters.copies;
-  actions.copies.push_back({CopyAction::Kind::sink, source.priority, source.job->id, version.tile,
-                            version.number, source.place, version.place,
-                            source.operands[sink.operand].scratch->slot, version.block, &sink});
 }
 
 void Protocol::sink_done(Sink& sink, Actions& actions) {
@@ -399,22 +354,25 @@ void Protocol::sink_done(Sink& sink, Actions& actions) {
   fire(version, actions);
   if (sink.source != nullptr) {
     Task& task = *sink.source;
-    Operand& operand = task.operands[sink.operand];
-    release_slot(*operand.scratch, actions);
-    scratches_.destroy(operand.scratch);
-    operand.scratch = nullptr;
-    sink_records_.destroy(&sink);
+    release_scratch(task.operands[sink.operand], actions);
+    records_.sinks.destroy(&sink);
     output_delivered(task, actions);
     return;
   }
   finish_item(sink, actions);
-  sink_records_.destroy(&sink);
+  records_.sinks.destroy(&sink);
+}
+
+void Protocol::release_scratch(Operand& operand, Actions& actions) {
+  release_block(*operand.scratch, actions);
+  records_.scratches.destroy(operand.scratch);
+  operand.scratch = nullptr;
 }
 
 void Protocol::output_delivered(Task& task, Actions& actions) {
   if (--task.pending_outputs > 0) return;
   finish_item(task, actions);
-  tasks_.destroy(&task);
+  records_.tasks.destroy(&task);
 }
 
 void Protocol::copy_finished(const CopyAction& copy, Actions& actions) {
@@ -444,8 +402,9 @@ void Protocol::copy_finished(const CopyAction& copy, Actions& actions) {
 void Protocol::finish_item(Item& item, Actions& actions) {
   Job& job = *item.job;
   const bool was_oldest = job.items.next == &item;
-  Links& heir = item.next == &job.items ? job.orphan_slots : static_cast<Item*>(item.next)->slots;
-  heir.take_all(item.slots);
+  Links& heir = item.next == &job.items ? job.orphan_extra_blocks
+                                        : static_cast<Item*>(item.next)->extra_blocks;
+  heir.take_all(item.extra_blocks);
   item.unlink();
   --job.unfinished;
   if (was_oldest) oldest_changed(job, actions);
@@ -453,8 +412,8 @@ void Protocol::finish_item(Item& item, Actions& actions) {
 
 void Protocol::check_drained(Job& job, Actions& actions) {
   if (!job.generation_ended || job.unfinished > 0 || job.drained) return;
-  for (const Pool& pool : job.pools) {
-    if (std::cmp_less(pool.free.size(), pool.capacity)) return;
+  for (const BlockPool& pool : job.pools) {
+    if (pool.free() < pool.capacity()) return;
   }
   job.drained = true;
   actions.drained.push_back(&job);

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/assert.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 
@@ -53,9 +51,9 @@ void Protocol::collect(Copy& copy, Actions& actions) {
     case Copy::Kind::remote: {
       auto& version = static_cast<RemoteVersion&>(copy);
       for (Replica* r = version.replicas; r != nullptr; r = r->sibling) r->source = nullptr;
-      remotes_.erase(MessageKey{version.job, version.tile, version.number, version.from});
-      release_slot(version, actions);
-      remote_versions_.destroy(&version);
+      remotes_.erase({version.job, version.tile, version.number, version.from});
+      release_block(version, actions);
+      records_.remote_versions.destroy(&version);
       return;
     }
     case Copy::Kind::replica: {
@@ -65,8 +63,8 @@ void Protocol::collect(Copy& copy, Actions& actions) {
         while (*link != &replica) link = &(*link)->sibling;
         *link = replica.sibling;
       }
-      release_slot(replica, actions);
-      replicas_.destroy(&replica);
+      release_block(replica, actions);
+      records_.replicas.destroy(&replica);
       return;
     }
   }
@@ -77,34 +75,23 @@ void Protocol::collect(Copy& copy, Actions& actions) {
 void Protocol::collect_local(LocalVersion& version, Actions& actions) {
   if (!version.visited()) return;
   if (version.superseded) {
-    matrices_[static_cast<std::size_t>(version.tile.matrix.value())]
-        ->spares_for(version.place, version.tile.index)
-        .push_back(version.block.index);
+    versions_.give_back_spare_block(version);
     actions.freed.push_back(version.block);
-    destroy_local(version);
+    versions_.destroy(version);
     return;
   }
   if (LocalVersion* next = version.next; next != nullptr) {
     if (!next->waits_for_block) return;
-    take_block(*next);
+    versions_.take_block_of_previous(*next);
     block_is_free(*next, actions);
     return;
   }
   if (version.temporary) {
-    auto& slot = static_cast<TemporarySlot&>(*version.slot);
-    version.slot = nullptr;
-    release_slot(slot, actions);
-    temporaries_.destroy(&slot);
-    destroy_local(version);
+    TemporaryBlock& block = *std::exchange(version.pool_block, nullptr);
+    release_block(block, actions);
+    records_.temporaries.destroy(&block);
+    versions_.destroy(version);
   }
-}
-
-void Protocol::destroy_local(LocalVersion& version) {
-  HEDDLE_DEBUG(version.first == nullptr && version.slot == nullptr && version.sends == nullptr);
-  for (Replica* r = version.replicas; r != nullptr; r = r->sibling) r->source = nullptr;
-  if (version.next != nullptr) version.next->previous = nullptr;
-  if (version.previous != nullptr) version.previous->next = nullptr;
-  versions_.destroy(&version);
 }
 
 void Protocol::drop_send(Send& send) {
@@ -112,133 +99,79 @@ void Protocol::drop_send(Send& send) {
   while (*link != &send) link = &(*link)->sibling;
   *link = send.sibling;
   send.open.unlink();
-  send_records_.destroy(&send);
+  records_.sends.destroy(&send);
 }
 
 // ---- blocks of a job's pools -----------------------------------------------------------------
 
-void Protocol::request_slot(Job& job, SlotHolder& holder, PlaceId place, Item& first_user,
-                            Actions& actions) {
-  HEDDLE_DEBUG(holder.state == SlotHolder::State::idle);
-  holder.pool = &job.pools[static_cast<std::size_t>(place.value())];
-  holder.pool_job = &job;
-  holder.first_user = &first_user;
-  holder.user_order = first_user.order;
-  holder.request = ++holder.pool->requests;
-  if (enter(holder, actions) || holder.kind != SlotHolder::Kind::landing) return;
-  auto& version = static_cast<RemoteVersion&>(holder);
+void Protocol::request_block(Job& job, BlockRequest& request, PlaceId place, Item& first_user,
+                             Actions& actions) {
+  request.pool_job = &job;
+  request.first_user = &first_user;
+  request.user_order = first_user.order;
+  if (job.pools[place].request(request, job.oldest_order())) {
+    block_granted(request, actions);
+    return;
+  }
+  if (request.kind != BlockRequest::Kind::landing) return;
+  auto& version = static_cast<RemoteVersion&>(request);
   version.asked = true;
   actions.asks.push_back({version.from, version.job, version.tile, version.number});
 }
 
-/// Returns false if the holder waits.
-bool Protocol::enter(SlotHolder& holder, Actions& actions) {
-  const auto use = static_cast<std::size_t>(holder.use());
-  holder.pool->is_used[use] = true;
-  if (try_take_slot(holder)) {
-    slot_granted(holder, actions);
-    return true;
-  }
-  holder.state = SlotHolder::State::waiting;
-  holder.pool->waiting[use].insert(&holder);
-  return false;
-}
-
-void Protocol::withdraw(SlotHolder& holder) {
-  HEDDLE_DEBUG(holder.state == SlotHolder::State::waiting);
-  holder.pool->waiting[static_cast<std::size_t>(holder.use())].erase(&holder);
-  holder.state = SlotHolder::State::idle;
-}
-
-bool Protocol::try_take_slot(SlotHolder& holder) {
-  Pool& pool = *holder.pool;
-  if (pool.free.empty()) return false;
-  const Links& items = holder.pool_job->items;
-  const bool live = static_cast<const Item*>(items.next)->order >= holder.user_order;
-  if (!live) {
-    if (pool.extra >= pool.extra_max(holder.use())) return false;
-    holder.extra = true;
-    ++pool.extra;
-    holder.insert_before(holder.first_user->slots);
-  }
-  holder.state = SlotHolder::State::held;
-  holder.slot = {pool.id, pool.free.back()};
-  pool.free.pop_back();
-  pool.peak = std::max(pool.peak, pool.capacity - static_cast<std::int32_t>(pool.free.size()));
-  return true;
-}
-
-void Protocol::slot_granted(SlotHolder& holder, Actions& actions) {
+void Protocol::block_granted(BlockRequest& holder, Actions& actions) {
   Job& job = *holder.pool_job;
   switch (holder.kind) {
-    case SlotHolder::Kind::replica: {
+    case BlockRequest::Kind::replica: {
       auto& replica = static_cast<Replica&>(holder);
-      replica.block = replica.slot;
+      replica.block = replica.granted;
       ++job.counters.copies;
       const BaseCopy& source = *replica.source;
-      const Version number = source.job == job.id ? source.number : Version{0};
       actions.copies.push_back({CopyAction::Kind::replica, replica.user->priority, job.id,
-                                source.tile, number, source.place, replica.place, source.block,
-                                replica.block, &replica});
+                                source.tile, source.number_in(job.id), source.place, replica.place,
+                                source.block, replica.block, &replica});
       return;
     }
-    case SlotHolder::Kind::landing: {
+    case BlockRequest::Kind::landing: {
       auto& version = static_cast<RemoteVersion&>(holder);
-      version.block = version.slot;
+      version.block = version.granted;
       actions.grants.push_back({version.from, job.id, version.tile, version.number, version.place,
-                                version.block, holder.user_order, version.asked, &version});
+                                version.block, version.asked, &version});
       return;
     }
-    case SlotHolder::Kind::scratch:
+    case BlockRequest::Kind::scratch:
       input_ready(*static_cast<Scratch&>(holder).task, actions);
       return;
-    case SlotHolder::Kind::temporary: {
-      auto& slot = static_cast<TemporarySlot&>(holder);
-      LocalVersion& version = *slot.version;
-      version.block = slot.slot;
+    case BlockRequest::Kind::temporary: {
+      LocalVersion& version = *static_cast<TemporaryBlock&>(holder).version;
+      version.block = holder.granted;
       if (version.waits_for_block) block_is_free(version, actions);
       return;
     }
   }
 }
 
-void Protocol::release_slot(SlotHolder& holder, Actions& actions) {
-  if (holder.state == SlotHolder::State::idle) return;
-  HEDDLE_DEBUG(holder.state == SlotHolder::State::held);
-  Pool& pool = *holder.pool;
-  if (holder.extra) {
-    holder.extra = false;
-    --pool.extra;
-    holder.unlink();
-  }
-  pool.free.push_back(holder.slot.index);
-  actions.freed.push_back(holder.slot);
-  holder.state = SlotHolder::State::idle;
-  HEDDLE_DEBUG(pool.is_valid());
-  retry_waiting(pool, actions);
+void Protocol::release_block(BlockRequest& holder, Actions& actions) {
+  if (holder.state == BlockRequest::State::idle) return;
+  actions.freed.push_back(holder.granted);
+  holder.pool->give_back(holder);
+  grant_waiting(*holder.pool, *holder.pool_job, actions);
 }
 
-void Protocol::retry_waiting(Pool& pool, Actions& actions) {
-  for (Pool::Waiting& waiting : pool.waiting) {
-    while (!waiting.empty()) {  // granting may change the set: restart at its beginning
-      SlotHolder& holder = **waiting.begin();
-      if (!try_take_slot(holder)) break;  // later holders have no better chance
-      waiting.erase(waiting.begin());
-      slot_granted(holder, actions);
-    }
+void Protocol::grant_waiting(BlockPool& pool, const Job& job, Actions& actions) {
+  while (BlockRequest* const next = pool.grant_next(job.oldest_order())) {
+    block_granted(*next, actions);
   }
 }
 
 void Protocol::oldest_changed(Job& job, Actions& actions) {
   if (!job.items.linked()) return;
-  Item& oldest = *static_cast<Item*>(job.items.next);
-  while (oldest.slots.linked()) {
-    auto& holder = *static_cast<SlotHolder*>(oldest.slots.next);
-    holder.extra = false;
-    --holder.pool->extra;
-    holder.unlink();
+  const Links& extra = static_cast<Item*>(job.items.next)->extra_blocks;
+  while (extra.linked()) {
+    auto& holder = *static_cast<BlockRequest*>(extra.next);
+    holder.pool->no_longer_extra(holder);
   }
-  for (Pool& pool : job.pools) retry_waiting(pool, actions);
+  for (BlockPool& pool : job.pools) grant_waiting(pool, job, actions);
 }
 
 }  // namespace heddle::protocol

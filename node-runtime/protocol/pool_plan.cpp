@@ -7,16 +7,13 @@
 namespace heddle::protocol {
 
 PoolPlan::PoolPlan(NodeId node, std::int32_t places)
-    : node_(node),
-      alive_(static_cast<std::size_t>(places)),
-      maximum_alive_(static_cast<std::size_t>(places)) {
+    : node_(node), alive_(places), maximum_alive_(places) {
   HEDDLE_CHECK(places >= 1 && places <= places_max, "{} places", places);
 }
 
 void PoolPlan::set_temporary(MatrixId matrix) {
-  const auto index = static_cast<std::size_t>(matrix.value());
-  if (temporary_.size() <= index) temporary_.resize(index + 1);
-  temporary_[index] = true;
+  if (!temporary_.contains(matrix)) temporary_.resize(matrix.value() + 1);
+  temporary_[matrix] = true;
 }
 
 void PoolPlan::require(std::int32_t blocks) {
@@ -24,27 +21,28 @@ void PoolPlan::require(std::int32_t blocks) {
 }
 
 bool PoolPlan::is_temporary(MatrixId matrix) const {
-  const auto index = static_cast<std::size_t>(matrix.value());
-  return index < temporary_.size() && temporary_[index];
+  return temporary_.contains(matrix) && temporary_[matrix];
 }
 
-void PoolPlan::note_take(PlaceId place, TileId tile) {
+void PoolPlan::record_take(PlaceId place, TileId tile) {
   if (place == host_place && host_takes_.size() < host_takes_max) host_takes_.push_back(tile);
 }
 
 void PoolPlan::take(Alive& alive, PlaceId place, TileId tile) {
-  const auto p = static_cast<std::size_t>(place.value());
-  if (alive.places[p]) return;
-  alive.places[p] = true;
-  note_take(place, tile);
-  maximum_alive_[p] = std::max(maximum_alive_[p], ++alive_[p]);
+  if (alive.holds(place)) return;
+  alive.places[bit(place)] = true;
+  record_take(place, tile);
+  count_alive(place);
+}
+
+void PoolPlan::count_alive(PlaceId place) {
+  maximum_alive_[place] = std::max(maximum_alive_[place], ++alive_[place]);
 }
 
 /// Counts a block that lives only while one task or message is the oldest.
-void PoolPlan::pulse(PlaceId place) {
-  const auto p = static_cast<std::size_t>(place.value());
-  maximum_alive_[p] = std::max(maximum_alive_[p], ++alive_[p]);
-  pulses_.push_back(place);
+void PoolPlan::count_transient(PlaceId place) {
+  count_alive(place);
+  transient_.push_back(place);
 }
 
 /// Counts a read of `access` at `place` of this node.
@@ -59,8 +57,8 @@ void PoolPlan::use(const Access& access, PlaceId place) {
 void PoolPlan::close(const Key& key) {
   const auto found = copies_.find(key);
   if (found == copies_.end()) return;
-  for (std::size_t p = 0; p < alive_.size(); ++p) {
-    if (found->second.places[p]) --alive_[p];
+  for (PlaceId place{0}; place < alive_.end_index(); ++place) {
+    if (found->second.holds(place)) --alive_[place];
   }
   copies_.erase(found);
 }
@@ -97,16 +95,16 @@ void PoolPlan::append(std::span<const Access> accesses) {
     if (access.mode == AccessMode::read) continue;
     const bool here = access.home.node == node_;
     if (mine && access.home != main.home) {
-      note_take(main.home.place, access.tile);
-      pulse(main.home.place);
+      record_take(main.home.place, access.tile);
+      count_transient(main.home.place);
       if (!here) ++sends_;
     } else if (!mine && here) {
       ++receives_;
     }
     write(access, here);
   }
-  for (const PlaceId place : pulses_) --alive_[static_cast<std::size_t>(place.value())];
-  pulses_.clear();
+  for (const PlaceId place : transient_) --alive_[place];
+  transient_.clear();
 }
 
 /// A new version of a tile: copies of the old one close while the task is still the oldest, so they
@@ -114,14 +112,13 @@ void PoolPlan::append(std::span<const Access> accesses) {
 void PoolPlan::write(const Access& access, bool here) {
   const auto found = copies_.find(key(access));
   const bool temporary = here && is_temporary(access.tile.matrix);
-  const auto home = static_cast<std::size_t>(access.home.place.value());
   if (found != copies_.end()) {
     auto& places = found->second.places;
-    for (std::size_t p = 0; p < alive_.size(); ++p) {
-      const bool stays = temporary && p == home;
-      if (!places[p] || stays) continue;
-      pulses_.push_back(PlaceId{static_cast<std::int32_t>(p)});
-      places[p] = false;
+    for (PlaceId place{0}; place < alive_.end_index(); ++place) {
+      const bool stays = temporary && place == access.home.place;
+      if (!found->second.holds(place) || stays) continue;
+      transient_.push_back(place);
+      places[bit(place)] = false;
     }
     found->second.readers.clear();
     if (places.none() && !temporary) copies_.erase(found);

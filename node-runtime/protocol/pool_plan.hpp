@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "base/index.hpp"
+#include "base/indexed_vector.hpp"
 #include "node-runtime/protocol/types.hpp"
 
 namespace heddle::protocol {
 
-/// Computes Pool::minimum: the blocks that a job needs at each place of a node so that it can
-/// always advance. Fed with the same walk of the program as the protocol, it tracks which copies
-/// would be alive if the tasks ran one after the other. Much cheaper than appending; runs before
-/// anything is allocated. Pure.
+/// Computes PoolOptions::minimum: the blocks that a job needs at each place of a node so that it
+/// can always advance. Fed with the same walk of the program as the protocol, it tracks which
+/// copies would be alive if the tasks ran one after the other. Much cheaper than appending; runs
+/// before anything is allocated. Pure.
 class PoolPlan {
  public:
   PoolPlan(NodeId node, std::int32_t places);
@@ -31,7 +32,9 @@ class PoolPlan {
   void release(const Access& access);
 
   /// Blocks needed at each place.
-  [[nodiscard]] const std::vector<std::int32_t>& minimum() const { return maximum_alive_; }
+  [[nodiscard]] const std::vector<std::int32_t>& minimum() const {
+    return maximum_alive_.elements();
+  }
   /// The tiles whose versions take host blocks, in program order; the first host_takes_max.
   [[nodiscard]] const std::vector<TileId>& host_takes() const { return host_takes_; }
   static constexpr std::size_t host_takes_max = 4096;
@@ -63,27 +66,32 @@ class PoolPlan {
   struct Alive {
     std::bitset<places_max> places;
     std::vector<NodeId> readers;
+    [[nodiscard]] bool holds(PlaceId place) const { return places[bit(place)]; }
   };
+  [[nodiscard]] static std::size_t bit(PlaceId place) {
+    return static_cast<std::size_t>(place.value());
+  }
 
   void add_alien_reader(const Access& access, NodeId reader);
   void use(const Access& access, PlaceId place);
   void take(Alive& alive, PlaceId place, TileId tile);
-  void note_take(PlaceId place, TileId tile);
+  void record_take(PlaceId place, TileId tile);
   void write(const Access& access, bool here);
   void close(const Key& key);
   [[nodiscard]] Key key(const Access& access) const {
     return {access.tile, access.home.node == node_ ? count_here : access.version};
   }
-  void pulse(PlaceId place);
+  void count_alive(PlaceId place);
+  void count_transient(PlaceId place);
   [[nodiscard]] bool is_temporary(MatrixId matrix) const;
 
   NodeId node_;
-  std::vector<std::int32_t> alive_;
-  std::vector<std::int32_t> maximum_alive_;
+  IndexedVector<PlaceId, std::int32_t> alive_;
+  IndexedVector<PlaceId, std::int32_t> maximum_alive_;
   std::vector<TileId> host_takes_;
-  std::vector<bool> temporary_;
+  IndexedVector<MatrixId, bool> temporary_;
   std::unordered_map<Key, Alive, KeyHash> copies_;
-  std::vector<PlaceId> pulses_;
+  std::vector<PlaceId> transient_;
   std::int64_t tasks_ = 0;
   std::int64_t walked_ = 0;
   std::int64_t sends_ = 0;

@@ -1,18 +1,15 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <set>
-#include <utility>
-#include <vector>
 
 #include "base/index.hpp"
+#include "node-runtime/protocol/block_pool.hpp"
+#include "node-runtime/protocol/links.hpp"
 #include "node-runtime/protocol/types.hpp"
 
-/// Records of the protocol. Callers see `Task`, to run it, and the addresses of the others as
+/// Records of the protocol. Callers see `Task`, to run it, and get the addresses of the others as
 /// opaque tickets in actions; only the protocol changes them.
 namespace heddle::protocol {
 
@@ -22,142 +19,20 @@ struct Copy;
 struct LocalVersion;
 struct Replica;
 struct Send;
-struct Pool;
-
-/// Intrusive circular doubly linked list; a node linked to itself is in no list.
-struct Links {
-  Links* previous = this;
-  Links* next = this;
-
-  Links() = default;
-  Links(const Links&) = delete;
-  Links& operator=(const Links&) = delete;
-  Links(Links&&) = delete;
-  Links& operator=(Links&&) = delete;
-  ~Links() = default;
-
-  [[nodiscard]] bool linked() const { return next != this; }
-  void unlink() {
-    previous->next = next;
-    next->previous = previous;
-    previous = next = this;
-  }
-  void insert_before(Links& position) {
-    previous = position.previous;
-    next = &position;
-    previous->next = this;
-    position.previous = this;
-  }
-  /// Moves all members of the list headed by `other` to the end of this list.
-  void take_all(Links& other) {
-    if (!other.linked()) return;
-    other.next->previous = previous;
-    previous->next = other.next;
-    other.previous->next = this;
-    previous = other.previous;
-    other.previous = other.next = &other;
-  }
-};
-
-/// Links with a pointer to their record.
-struct OwnedLinks : Links {
-  void* owner;
-  explicit OwnedLinks(void* o) : owner(o) {}
-};
+struct Sink;
+struct TemporaryBlock;
 
 /// A generated, unfinished task, version to send, or minor output to receive of this node. The
 /// items of a job are in program order; the window bounds their number, and the oldest may always
-/// take the memory it needs (see Pool).
+/// take the blocks that it needs (BlockPool).
 struct Item : Links {
   enum class Kind : std::uint8_t { task, send, sink };
   Kind item_kind;
   Job* job = nullptr;
   std::uint64_t order = 0;  ///< position in the sequential program, as walked by this node
-  Links slots;              ///< extra slots whose first user is this item
+  Links extra_blocks;       ///< holders of extra blocks whose first user is this item
 
   explicit Item(Kind k) : item_kind(k) {}
-};
-
-/// A holder of, or request for, a block of a job's pool.
-struct SlotHolder : Links {
-  enum class Kind : std::uint8_t { replica, landing, scratch, temporary };
-  enum class State : std::uint8_t { idle, waiting, held };
-  Kind kind;
-  State state = State::idle;
-  bool extra = false;    ///< granted early, counted in Pool::extra
-  bool fetched = false;  ///< all other inputs of its reader are available
-  Pool* pool = nullptr;
-  Job* pool_job = nullptr;
-  Item* first_user = nullptr;  ///< valid while waiting
-  std::uint64_t user_order = 0;
-  std::uint64_t request = 0;  ///< sequence number in its pool; orders requests of one item
-  BlockRef slot;
-
-  explicit SlotHolder(Kind k) : kind(k) {}
-  /// When a requested block can be used.
-  enum class Use : std::uint8_t {
-    write,  ///< at once: a task whose inputs are present writes to it
-    fetch,  ///< data is available elsewhere, and so are all other inputs of the reader
-    copy,   ///< data is on this node; other inputs of the reader are missing
-    grant,  ///< when the data arrives; its task may not have started
-  };
-  static constexpr std::size_t use_count = 4;
-  [[nodiscard]] Use use() const {
-    if (fetched) return Use::fetch;
-    if (kind == Kind::landing) return Use::grant;
-    return kind == Kind::replica ? Use::copy : Use::write;
-  }
-};
-
-/// A job's blocks at one place for copies of versions (replicas, arrivals, temporaries, scratch).
-///
-/// `minimum` is the largest number of blocks alive at any point of the sequential program
-/// (pool_plan.hpp). A holder is *extra* if its first user is not the oldest unfinished item of its
-/// job; extra <= capacity - minimum. No deadlock: items up to the oldest hold fewer than `minimum`
-/// blocks while one more is requested for the oldest, and extra holders at most capacity - minimum,
-/// so one is free. Hence the globally oldest item always advances, on every node; a full pool only
-/// delays.
-///
-/// Invariant: free + held == capacity, 0 <= extra <= max(0, capacity - minimum).
-struct Pool {
-  PlaceId place;
-  std::int32_t id = BlockRef::none;
-  std::int32_t capacity = 0;
-  std::int32_t minimum = 0;
-  std::int32_t extra = 0;
-  std::int32_t peak = 0;
-  std::vector<std::int32_t> free;
-  std::uint64_t requests = 0;  ///< number of requests so far
-  /// By program order of the first user, then by request.
-  struct IsSooner {
-    bool operator()(const SlotHolder* a, const SlotHolder* b) const {
-      return std::pair(a->user_order, a->request) < std::pair(b->user_order, b->request);
-    }
-  };
-  using Waiting = std::set<SlotHolder*, IsSooner>;
-  std::array<Waiting, SlotHolder::use_count> waiting;
-  std::array<bool, SlotHolder::use_count>
-      is_used{};  ///< the pool has had a holder of that use; never reset
-
-  /// Limit of `extra` for a holder of that use. Each use leaves a quarter to each sooner use that
-  /// occurs: early requests, of tasks far ahead, would otherwise hold the blocks that earlier tasks
-  /// need.
-  [[nodiscard]] std::int32_t extra_max(SlotHolder::Use use) const {
-    const std::int32_t all = capacity - minimum;
-    const auto sooner = std::count(is_used.begin(), is_used.begin() + static_cast<int>(use), true);
-    return all - static_cast<std::int32_t>(sooner) * (all / 4);
-  }
-
-  /// Requests wait for blocks ahead of need.
-  [[nodiscard]] bool has_early() const {
-    return !waiting[static_cast<std::size_t>(SlotHolder::Use::copy)].empty() ||
-           !waiting[static_cast<std::size_t>(SlotHolder::Use::grant)].empty();
-  }
-
-  [[nodiscard]] bool is_valid() const {
-    return extra >= 0 && extra <= (capacity > minimum ? capacity - minimum : 0) &&
-           std::cmp_less_equal(free.size(), capacity);
-  }
 };
 
 /// An entry in the list of a copy: a delegate that waits for it. FIRE visits entries in program
@@ -187,6 +62,12 @@ struct Copy {
   BlockRef block;
 
   explicit Copy(Kind k) : kind(k) {}
+  /// Appends to the list.
+  void enqueue(Instance& instance) {
+    instance.next = nullptr;
+    (last == nullptr ? first : last->next) = &instance;
+    last = &instance;
+  }
   [[nodiscard]] bool visited() const { return present && closed && actual == expected; }
   [[nodiscard]] bool is_valid() const { return actual >= 0 && actual <= expected; }
 };
@@ -198,6 +79,10 @@ struct BaseCopy : Copy {
   Version number;  ///< writes to the tile since the job's start
   Replica* replicas = nullptr;
   using Copy::Copy;
+  /// As `job` counts: what another job wrote is the initial content.
+  [[nodiscard]] Version number_in(JobId reader) const {
+    return job == reader ? number : Version{0};
+  }
 };
 
 /// Version of a tile that lives on this node. The tile's record points to the newest; older ones
@@ -206,13 +91,13 @@ struct LocalVersion : BaseCopy {
   LocalVersion* next = nullptr;      ///< the version that replaced this one
   LocalVersion* previous = nullptr;  ///< the version that this one replaced, until it is freed
   Task* writer = nullptr;            ///< the writing task, while the write needs a block, or
-  struct Sink* sink = nullptr;       ///< the minor output that another place writes
+  Sink* sink = nullptr;              ///< the minor output that another place writes
   bool superseded = false;           ///< the next version went to another block (renaming)
   bool waits_for_block = false;      ///< the writer waits for the readers of `previous`
-  bool temporary = false;            ///< its block is that of `slot`
+  bool temporary = false;            ///< its block is that of `pool_block`
   std::int32_t home_pool = BlockRef::none;  ///< pool of renaming blocks
   Send* sends = nullptr;                    ///< one per node that reads it
-  SlotHolder* slot = nullptr;
+  TemporaryBlock* pool_block = nullptr;
 
   LocalVersion() : BaseCopy(Kind::local) {}
 };
@@ -225,7 +110,7 @@ struct Landing {
 
 /// A version of another node's tile that any number of tasks here read (D2a). It is received at the
 /// place of the first; others read a replica.
-struct RemoteVersion : BaseCopy, Landing, SlotHolder {
+struct RemoteVersion : BaseCopy, Landing, BlockRequest {
   NodeId from;
   bool asked = false;     ///< its node knows that there was no block
   bool offered = false;   ///< its data is present there
@@ -233,12 +118,12 @@ struct RemoteVersion : BaseCopy, Landing, SlotHolder {
   RemoteVersion()
       : BaseCopy(BaseCopy::Kind::remote),
         Landing{Landing::Kind::version},
-        SlotHolder(SlotHolder::Kind::landing) {}
+        BlockRequest(BlockRequest::Kind::landing) {}
 };
 
-/// Copy of a version at another place of the node than its home or place of arrival; one per place
+/// Copy of a version at another place of the node than where it lives or arrives; one per place
 /// and job.
-struct Replica : Copy, SlotHolder {
+struct Replica : Copy, BlockRequest {
   Replica* sibling = nullptr;
   BaseCopy* source = nullptr;  ///< null once the source is freed
   Job* owner_job = nullptr;
@@ -246,26 +131,25 @@ struct Replica : Copy, SlotHolder {
   OwnedLinks open{this};  ///< in Job::open_replicas until closed
   Task* user = nullptr;
 
-  Replica() : Copy(Copy::Kind::replica), SlotHolder(SlotHolder::Kind::replica) {}
+  Replica() : Copy(Copy::Kind::replica), BlockRequest(BlockRequest::Kind::replica) {}
 };
 
 /// Block at the task's place for a minor output of another place.
-struct Scratch : SlotHolder {
+struct Scratch : BlockRequest {
   Task* task = nullptr;
-  Scratch() : SlotHolder(SlotHolder::Kind::scratch) {}
+  Scratch() : BlockRequest(BlockRequest::Kind::scratch) {}
 };
 
 /// Block of a version of a temporary matrix.
-struct TemporarySlot : SlotHolder {
+struct TemporaryBlock : BlockRequest {
   LocalVersion* version = nullptr;
-  TemporarySlot() : SlotHolder(SlotHolder::Kind::temporary) {}
+  TemporaryBlock() : BlockRequest(BlockRequest::Kind::temporary) {}
 };
 
 /// An internode alien input (one per version and reading node) or internode source minor output: a
 /// message, sent when the data is present and the receiver has granted a block.
 struct Send : Item {
   Send* sibling = nullptr;
-  InstanceKind kind = InstanceKind::internode_alien_input;
   bool has_data = false;
   bool asked = false;  ///< the receiver has asked, and the offer is not sent
   bool granted = false;
@@ -283,10 +167,15 @@ struct Send : Item {
   OwnedLinks open{this};  ///< in Job::open_sends until its version is closed or the program ends
 
   Send() : Item(Item::Kind::send) {}
+  [[nodiscard]] InstanceKind kind() const {
+    return task != nullptr ? InstanceKind::internode_source_minor_output
+                           : InstanceKind::internode_alien_input;
+  }
 };
 
 /// A sink minor output: a task elsewhere writes a tile that lives here.
 struct Sink : Item, Landing {
+  static constexpr InstanceKind kind = InstanceKind::sink_minor_output;
   NodeId from;
   LocalVersion* version = nullptr;
   Task* source = nullptr;  ///< the writing task, if on this node
@@ -312,7 +201,7 @@ struct Operand {
   BlockRef copy_from;  ///< if valid: copy it into `block` before the kernel runs (renaming)
 };
 
-/// A task's operands, in storage that comes with its record (task_records.hpp); only those in use
+/// A task's operands, in storage that comes with its record (record_slabs.hpp); only those in use
 /// are initialised.
 class Operands {
  public:

@@ -24,8 +24,9 @@ struct Work {
   std::int64_t info_base = 0;  ///< added to the index of a failure that the kernel reports
 };
 
-/// The eight kinds of task instances (001 section 6.1). Sources are only kinds of Operand, and a
-/// sink is a Sink record: see fire.cpp.
+/// The eight kinds of task instances (001 section 6.1). Owners, inputs and native minor outputs
+/// are entries in the lists of versions; sources are kinds of Operand; sinks are Sink records. See
+/// the table in fire.cpp.
 enum class InstanceKind : std::uint8_t {
   owner,                          ///< main output, at the task's place
   native_input,                   ///< input that is present at the task's place

@@ -20,7 +20,7 @@ void PlannedGraph::append(std::int32_t kind, std::span<const protocol::Access> a
   if (keeps) tasks_.push_back({std::ssize(needs_), kind, home});
   for (const protocol::Access& access : accesses) {
     Tiles& tiles = matrices_[access.tile.matrix.value()];
-    const auto tile = static_cast<std::size_t>(access.tile.index);
+    const auto tile = access.tile.position();
     if (tiles.writes.size() <= tile) {
       tiles.writes.resize(tile + 1, 0);
       tiles.writers.resize(tile + 1);
@@ -58,8 +58,7 @@ std::span<const PlannedGraph::Need> PlannedGraph::needs(std::size_t task) const 
 std::int32_t PlannedGraph::writer(const Need& need) const {
   if (need.version.value() == 0) return -1;
   const Tiles& tiles = matrices_.at(need.tile.matrix.value());
-  const std::vector<std::int32_t>& writers =
-      tiles.writers[static_cast<std::size_t>(need.tile.index)];
+  const std::vector<std::int32_t>& writers = tiles.writers[need.tile.position()];
   const auto replaced = static_cast<std::size_t>(need.version.value()) - 1;
   return replaced < writers.size() ? writers[replaced] : -1;
 }

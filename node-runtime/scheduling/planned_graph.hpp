@@ -61,7 +61,7 @@ class PlannedGraph {
     protocol::TileId tile;
     Version version;
   };
-  /// Of one matrix, by tile.
+  /// The writes to one matrix; each vector has an element per tile.
   struct Tiles {
     /// Tasks by the version that they replace; -1: none.
     std::vector<std::vector<std::int32_t>> writers;

@@ -15,7 +15,7 @@ namespace heddle {
                                          std::int32_t cpu_workers, bool passes_tiles_on,
                                          std::size_t block_bytes);
 
-/// Of the `useful` blocks those that a job takes when memory has room for `left` blocks beyond the
+/// The number of `useful` blocks that a job takes when memory has room for `left` blocks beyond the
 /// minimum: at most half of the room, so that the next job has the other half.
 [[nodiscard]] std::int32_t affordable_blocks(std::int32_t useful, std::int64_t left);
 

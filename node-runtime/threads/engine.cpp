@@ -262,7 +262,7 @@ void Engine::fail_with(int node, const std::string& why, bool elsewhere) {
   std::string here;
   {
     const std::lock_guard lock(mutex_);
-    here = protocol_.blockage().text;
+    here = protocol_.blockage();
   }
   if (!here.empty()) text += fmt::format("\n  node {} then: {}", options_.node.value(), here);
   fail(Error(ErrorCode::communication, text));
@@ -275,7 +275,7 @@ void Engine::stop() {
 
 std::string Engine::blockage_text() {
   const std::lock_guard lock(mutex_);
-  std::string text = protocol_.blockage().text;
+  std::string text = protocol_.blockage();
   return text.empty() ? "no task is left on this node; others have not said that they are done"
                       : text;
 }

@@ -213,7 +213,7 @@ struct SimulatedNode final : WalkSink {
   void arrives(const ProgressRequest& request);
   void progress_looks();
   [[nodiscard]] bool is_over() const { return is_drained_; }
-  [[nodiscard]] std::string blockage() const { return protocol_.blockage().text; }
+  [[nodiscard]] std::string blockage() const { return protocol_.blockage(); }
   void abandon() { protocol_.abandon(); }
   [[nodiscard]] std::int64_t evictions() const { return memory_ ? memory_->evictions() : 0; }
   /// After the last event: ends the waits of generation and progress threads.

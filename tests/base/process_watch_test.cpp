@@ -53,5 +53,21 @@ TEST(ProcessWatch, OfANumberThatNobodyHasSaysSo) {
   EXPECT_TRUE(ProcessWatch(child).has_ended());
 }
 
+TEST(ProcessWatch, CountsAZombieAsEndedWithoutADescriptorOfTheProcess) {
+  const pid_t child = start_child();
+  EXPECT_FALSE(ProcessWatch::has_ended(child));
+  ::kill(child, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  EXPECT_FALSE(ProcessWatch::has_ended(child));
+  ::kill(child, SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(::kill(child, 0), 0);  // the zombie still has the id
+  EXPECT_TRUE(ProcessWatch::has_ended(child));
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(ProcessWatch::has_ended(child));
+}
+
 }  // namespace
 }  // namespace heddle

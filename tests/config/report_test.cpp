@@ -50,7 +50,7 @@ Report full_report() {
   report.tasks_lent = 5;
   report.peak_bytes = {1ULL << 30U, 512ULL << 20U};
   report.device_memory = 1ULL << 30U;
-  report.threads = {{"cpu worker 0", 0, 3.1, 0.1, 4000}, {"progress", 1, 0.1, 3.2, 0}};
+  report.threads = {{"worker 0", 0, 3.1, 0.1, 4000}, {"mpi", 1, 0.1, 3.2, 0}};
   return report;
 }
 
@@ -118,7 +118,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
   EXPECT_EQ(full["grid"], (json{1, 2}));
   EXPECT_EQ(full["seconds"]["factor"], 3.21);
   EXPECT_EQ(full["peak_bytes"]["device"], 512 << 20);
-  EXPECT_EQ(full["threads"][0]["role"], "cpu worker 0");
+  EXPECT_EQ(full["threads"][0]["role"], "worker 0");
 }
 
 TEST(Report, WhatDoesNotApplyOrIsNoNumberIsNull) {
@@ -195,8 +195,8 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   peak device memory  512.00 MiB
 
   thread                    node   busy (s)  waiting (s)      busy       tasks
-  cpu worker 0                 0      3.100        0.100    96.9 %        4000
-  progress                     1      0.100        3.200     3.0 %           0
+  worker 0                     0      3.100        0.100    96.9 %        4000
+  mpi                          1      0.100        3.200     3.0 %           0
 )";
   EXPECT_EQ(final_table(full_report()), expected);
 }
@@ -287,16 +287,16 @@ TEST(FinalTable, SumsUpTheThreadsOfManyNodesAndStaysWithin80Columns) {
   report.threads.clear();
   report.hint = std::string(200, 'x') + " " + std::string(30, 'y');
   for (int node = 0; node < 30; ++node) {
-    report.threads.push_back({"cpu worker 0", node, 1, 1, 10});
-    report.threads.push_back({"cpu worker 1", node, 3, 1, 20});
-    report.threads.push_back({"progress", node, 0, 0, 0});
+    report.threads.push_back({"worker 0", node, 1, 1, 10});
+    report.threads.push_back({"worker 1", node, 3, 1, 20});
+    report.threads.push_back({"mpi", node, 0, 0, 0});
   }
   const std::string table = final_table(report);
-  EXPECT_NE(table.find("  60 x cpu worker            all    120.000       60.000    66.7 %         "
+  EXPECT_NE(table.find("  60 x worker                all    120.000       60.000    66.7 %         "
                        "900\n"),
             std::string::npos)
       << table;
-  EXPECT_NE(table.find("  30 x progress"), std::string::npos);
+  EXPECT_NE(table.find("  30 x mpi"), std::string::npos);
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }

@@ -50,6 +50,22 @@ TEST(FindNonFinite, names_the_first_in_column_major_order) {
   EXPECT_FALSE(comes_before({GlobalRow{9}, GlobalColumn{1}}, {GlobalRow{0}, GlobalColumn{1}}));
 }
 
+TEST(FindAsymmetry, refuses_a_mirror_or_diagonals_of_another_shape) {
+  testing::Block block(20, 11);
+  testing::Block mirror(11, 19);
+  testing::Block right(11, 20);
+  const std::vector<double> rows(20, 1.0);
+  const std::vector<double> columns(11, 1.0);
+  const auto find = [&](TileView mirrored, std::span<const double> row_diagonal) {
+    static_cast<void>(find_asymmetry(block.view(), mirrored, GlobalRow{40}, GlobalColumn{10},
+                                     row_diagonal, columns, symmetry_tolerance));
+  };
+  testing::expect_error(ErrorCode::usage, {"find_asymmetry", "mirror of 11 x 19", "11 x 20"},
+                        [&] { find(mirror.view(), rows); });
+  testing::expect_error(ErrorCode::usage, {"find_asymmetry", "11 and 11 elements", "20 x 11"},
+                        [&] { find(right.view(), columns); });
+}
+
 TEST(FindAsymmetry, names_the_worst_pair_relative_to_its_scale) {
   testing::Block block(20, 11);
   testing::Block mirror(11, 20);

@@ -66,6 +66,18 @@ TEST(WantedByNode, mirrors_go_to_the_node_of_the_tile_they_mirror) {
   EXPECT_EQ(ranges.front(), (RowRange{GlobalRow{0}, GlobalRow{4}}));
 }
 
+TEST(WantedByNode, refuses_an_invalid_layout_and_the_lower_tiles_of_a_rectangle) {
+  const auto wanted = [](const TileLayout& layout, WantedPart part) {
+    static_cast<void>(wanted_by_node(layout, Distribution{}, NodeId{0}, part));
+  };
+  testing::expect_error(ErrorCode::usage, {"wanted_by_node", "18 x 18 in tiles of 0"}, [&] {
+    wanted({.rows = 18, .columns = 18, .tile = 0}, WantedPart::all_tiles);
+  });
+  testing::expect_error(ErrorCode::usage, {"wanted_by_node", "18 x 12", "square"}, [&] {
+    wanted({.rows = 18, .columns = 12, .tile = 4}, WantedPart::lower_tiles_and_mirrors);
+  });
+}
+
 TEST(OpenMatrixFile, refuses_names_that_tell_no_format) {
   for (const char* name : {"k.csv", "k", "npy", "k.npy.gz"}) {
     testing::expect_error(ErrorCode::usage, {name, ".npy", ".mtx"},

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "node-runtime/protocol/task_records.hpp"
+#include "node-runtime/protocol/record_slabs.hpp"
 #include "tests/support/seeds.hpp"
 
 namespace heddle {

@@ -3,12 +3,13 @@
 
 #include "tests/support/script.hpp"
 
-/// Blocks for what comes from elsewhere, where there are fewer than could be used: what is at hand
-/// comes first. See script.hpp for the words.
+/// A pool with fewer blocks than there are requests: versions that are available come first. See
+/// script.hpp for the words.
 namespace heddle::simulation {
 namespace {
 
-/// Node 0 has a block more than it needs, which b's arrival has; x is written all the while.
+/// Node 0 has one block beyond its minimum, which the arrival of b holds; the task that writes x
+/// does not end before "run old".
 class AskTest : public testing::Test {
  protected:
   AskTest() {
@@ -17,7 +18,7 @@ class AskTest : public testing::Test {
     c = s.tile("c", 1, 0);
     d = s.tile("d", 1, 0);
   }
-  /// The oldest item, and the one that takes the block.
+  /// Appends the oldest item, and the reader of b, which takes the block.
   void begin() {
     s.append("old", {s.write(mine_[0])});
     s.append("B", {s.write(mine_[1]), s.read(b)});
@@ -48,7 +49,7 @@ class AskTest : public testing::Test {
 
 }  // namespace
 
-TEST_F(AskTest, what_is_at_hand_comes_before_what_nobody_may_have_begun_to_write) {
+TEST_F(AskTest, available_version_comes_before_one_that_may_not_even_be_begun) {
   begin();
   s.append("C", {y(), s.read(c)});
   s.append("D", {z(), s.read(d)});
@@ -61,25 +62,26 @@ TEST_F(AskTest, what_is_at_hand_comes_before_what_nobody_may_have_begun_to_write
   finish();
 }
 
-TEST_F(AskTest, what_is_at_hand_waits_for_what_its_reader_lacks_besides) {
+TEST_F(AskTest, available_version_waits_until_all_other_inputs_of_its_reader_are_available) {
   begin();
   s.append("C", {z(), s.read(c)});
   s.append("D", {y(), s.read(d)});  // behind B
   for (const char* ask : {"ask c.0 of 1", "ask d.0 of 1"}) s.carry_out(0, ask);
   s.carry_out(1, "offer d.0 to 0");
-  EXPECT_TRUE(s.job(0).pools[0].waiting[1].empty());  // none is to be fetched
+  EXPECT_EQ(s.job(0).pools[host_place].waiting(protocol::BlockRequest::Use::fetch),
+            0U);  // none is to be fetched
   s.carry_out(1, "offer c.0 to 0");
-  EXPECT_EQ(s.job(0).pools[0].waiting[1].size(), 1U);
+  EXPECT_EQ(s.job(0).pools[host_place].waiting(protocol::BlockRequest::Use::fetch), 1U);
   s.carry_out(0, "grant b.0 from 1");
   s.carry_out(1, "send b.0 to 0");
   s.carry_out(0, "run B");
-  EXPECT_EQ(s.job(0).pools[0].waiting[1].size(), 2U);
+  EXPECT_EQ(s.job(0).pools[host_place].waiting(protocol::BlockRequest::Use::fetch), 2U);
   s.release(b);
   EXPECT_EQ(s.pending(0), (Lines{"grant c.0 from 1", "run old"}));  // the first in the program
   finish();
 }
 
-TEST_F(AskTest, what_is_asked_for_is_offered_when_it_is_written) {
+TEST_F(AskTest, version_that_was_asked_for_is_offered_when_it_is_written) {
   begin();
   s.append_at(0, "W", {s.write(c)});
   s.append_at(0, "C", {z(), s.read(c)});

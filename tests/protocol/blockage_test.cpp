@@ -3,7 +3,7 @@
 
 #include "tests/support/script.hpp"
 
-/// What a person is told when nothing advances: which task, and what it waits for. See script.hpp
+/// The text for a run in which nothing advances: which task, and what it waits for. See script.hpp
 /// for the words.
 namespace heddle::simulation {
 namespace {
@@ -55,11 +55,11 @@ TEST(Blockage, tells_that_a_task_waits_for_readers_or_for_the_writer) {
   s.append("C", {s.write(c), s.read(a)});
   s.append("D", {s.write(d), s.read(a)});
   EXPECT_TRUE(tells(s.blockage(1),
-                    "a message: tile 0 of matrix 0 version 0 to node 0 (data at "
-                    "hand, not granted by its receiver)"))
+                    "a message: tile 0 of matrix 0 version 0 to node 0 (data "
+                    "present, not granted by its receiver)"))
       << s.blockage(1);
   s.carry_out(0, "grant a.0 from 1");
-  EXPECT_TRUE(tells(s.blockage(1), "(data at hand, granted)")) << s.blockage(1);
+  EXPECT_TRUE(tells(s.blockage(1), "(data present, granted)")) << s.blockage(1);
   s.carry_out(1, "send a.0 to 0");
   s.carry_out(1, "sent a.0 to 0");
   s.carry_out(1, "run A");

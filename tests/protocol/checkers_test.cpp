@@ -17,7 +17,7 @@ struct Expectation {
   const char* name;
   Fault fault;
   std::set<Check> found_by;
-  std::int32_t share = 4;                      ///< one of so many seeds or more can have the fault
+  std::int32_t share = 4;                      ///< at least one seed in `share` can have the fault
   std::optional<std::int32_t> extra_frames{};  ///< for faults of lent tasks; all seeds lend then
 
   friend std::ostream& operator<<(std::ostream& out, const Expectation& e) { return out << e.name; }
@@ -96,7 +96,7 @@ TEST(Progress, failure_tells_what_the_oldest_item_of_each_node_waits_for) {
   EXPECT_EQ(outcome.check, Check::progress);
   EXPECT_NE(outcome.failure.find("expected from node 1, no block to receive it"), std::string::npos)
       << outcome.failure;
-  EXPECT_NE(outcome.failure.find("to node 0 (data at hand, not granted by its receiver)"),
+  EXPECT_NE(outcome.failure.find("to node 0 (data present, not granted by its receiver)"),
             std::string::npos)
       << outcome.failure;
 }

@@ -33,7 +33,7 @@ ClusterOptions cluster_for(const Distribution& distribution, std::uint64_t seed)
   return options;
 }
 
-/// Layouts with whole tiles, strips of several pieces, strips alone, and edges cut anywhere.
+/// Layouts with whole tiles, strips of several pieces, only strips, and edges cut anywhere.
 TileLayout layout_of(std::int64_t tiles, std::int32_t shape) {
   constexpr std::int64_t strips[] = {0, 2, 4, 8};
   const std::int64_t n = tiles * 8 - std::int64_t{shape / 4 % 3} * 3;

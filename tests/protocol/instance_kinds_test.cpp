@@ -27,7 +27,7 @@ class InstanceKinds : public testing::Test {
 
 // ---- 1: owner --------------------------------------------------------------------------------
 
-TEST_F(InstanceKinds, owner_is_left_at_the_node_of_the_main_output_alone) {
+TEST_F(InstanceKinds, owner_is_left_only_at_the_node_of_the_main_output) {
   const auto a = s_.tile("a", 1, 0);
   s_.append("T", {s_.read_write(a)});
   EXPECT_EQ(s_.instances(0), Lines{});
@@ -114,7 +114,7 @@ TEST_F(InstanceKinds, internode_alien_input_is_left_where_the_input_lives_and_be
   EXPECT_EQ(s_.instances(2), Lines{});
   EXPECT_EQ(s_.pending(0), Lines{"grant b.1 from 1"});
   s_.carry_out(1, "run write");
-  EXPECT_EQ(s_.pending(1), Lines{});  // the data is at hand, the receiver's block is not known yet
+  EXPECT_EQ(s_.pending(1), Lines{});  // the data is present, the receiver's block is not known yet
   s_.carry_out(0, "grant b.1 from 1");
   EXPECT_EQ(s_.pending(1), Lines{"send b.1 to 0"});
   s_.carry_out(1, "send b.1 to 0");

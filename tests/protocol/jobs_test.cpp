@@ -181,7 +181,7 @@ TEST_F(JobTest, grants_wait_for_free_blocks_in_program_order) {
   EXPECT_TRUE(s.drained());
 }
 
-TEST_F(JobTest, grants_wait_for_free_blocks_of_the_place_of_the_first_reader_alone) {
+TEST_F(JobTest, grants_wait_for_free_blocks_only_at_the_place_of_the_first_reader) {
   Script s({.nodes = 2, .places = 2, .blocks = 1, .minimum = 1});
   const auto a = s.tile("a", 0, 0);
   const auto d = s.tile("d", 0, 1);
@@ -197,7 +197,7 @@ TEST_F(JobTest, grants_wait_for_free_blocks_of_the_place_of_the_first_reader_alo
   s.carry_out(1, "send b.0 to 0");
   s.carry_out(0, "run T");
   EXPECT_EQ(s.pending(0), Lines{"grant c.0 at 1 from 1"});  // V's is not the oldest one's
-  EXPECT_EQ(s.job(0).pools[0].free.size(), 1U);
+  EXPECT_EQ(s.job(0).pools[host_place].free(), 1);
   s.carry_out(0, "grant c.0 at 1 from 1");
   s.carry_out(1, "send c.0 at 1 to 0");
   s.carry_out(0, "run U");
@@ -234,17 +234,16 @@ TEST_F(JobTest, block_granted_ahead_becomes_an_ordinary_one_when_older_items_are
   s.carry_out(0, "grant b.0 from 1");
   s.carry_out(1, "send b.0 to 0");
   s.carry_out(0, "run ahead");
-  EXPECT_EQ(s.job(0).pools[0].extra, 1);
+  EXPECT_EQ(s.job(0).pools[host_place].extra(), 1);
   s.carry_out(0, "run old");
-  EXPECT_EQ(s.job(0).pools[0].extra, 1);  // nothing is older or younger
+  EXPECT_EQ(s.job(0).pools[host_place].extra(), 1);  // nothing is older or younger
   s.append("next", {s.write(x)});
-  EXPECT_EQ(s.job(0).pools[0].extra, 0);
+  EXPECT_EQ(s.job(0).pools[host_place].extra(), 0);
   s.append("ahead again", {s.write(z), s.read(c)});
   EXPECT_EQ(s.pending(0), (Lines{"grant c.0 from 1", "run next"}));
-  EXPECT_EQ(s.job(0).pools[0].peak, 2);
+  EXPECT_EQ(s.job(0).pools[host_place].free(), 1);
   s.release(b);
-  EXPECT_EQ(s.job(0).pools[0].peak, 2);
-  EXPECT_EQ(s.job(0).pools[0].free.size(), 2U);
+  EXPECT_EQ(s.job(0).pools[host_place].free(), 2);
 }
 
 TEST_F(JobTest, record_of_a_message_is_dropped_with_its_version) {
@@ -289,7 +288,6 @@ TEST_F(JobTest, counts_come_out_at_the_end) {
   for (const std::int32_t node : {0, 1}) {
     EXPECT_EQ(s.protocol(node).records_in_use(), 0U);
     EXPECT_EQ(s.blockage(node), "");
-    EXPECT_FALSE(s.protocol(node).blockage().any);
   }
 }
 
@@ -304,9 +302,8 @@ TEST_F(JobTest, is_drained_when_its_program_has_ended_and_all_is_finished) {
   EXPECT_FALSE(s.drained());
   s.carry_out_all();
   EXPECT_TRUE(s.drained());
-  EXPECT_EQ(s.protocol(0).find_job(protocol::JobId{0}), &s.job(0));
   s.protocol(0).forget(s.job(0));
-  EXPECT_EQ(s.protocol(0).find_job(protocol::JobId{0}), nullptr);
+  EXPECT_EQ(s.blockage(0), "");
 }
 
 TEST_F(JobTest, cancelled_on_one_node_reaches_the_others_with_the_data_and_drains_everywhere) {
@@ -441,9 +438,8 @@ TEST_F(JobDeathTest, program_that_breaks_its_contract_is_stopped_with_what_is_wr
     s.protocol(0).append(s.job(0), work, 0, accesses, actions);
   };
   EXPECT_DEATH(append({s.read_write(t)}), "temporary tile 0 is read before it is written");
-  EXPECT_DEATH(append({s.write(a), s.read(a)}), "tile 0 is accessed twice by one task");
   EXPECT_DEATH(append({s.read(a)}), "a task needs a main output");
-  EXPECT_DEATH(append({}), "0 accesses");
+  EXPECT_DEATH(append({}), "a task needs a main output");
   s.append("T", {s.write(a)});
   EXPECT_DEATH(append({s.write(a)}), "window_is_full");
   EXPECT_DEATH(s.protocol(0).forget(s.job(0)), "job 0 is not drained");

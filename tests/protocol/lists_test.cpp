@@ -165,7 +165,7 @@ TEST_F(List, does_not_overwrite_in_place_what_is_being_written) {
   EXPECT_EQ(s.pending(0), Lines{"run second"});
 }
 
-TEST_F(List, uses_spare_blocks_of_the_place_of_the_tile_alone) {
+TEST_F(List, uses_spare_blocks_only_of_the_place_of_the_tile) {
   Script s(with_spares(1));
   const auto a = s.tile("a", 0, 0);
   const auto d = s.tile("d", 0, 1);

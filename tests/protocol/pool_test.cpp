@@ -40,7 +40,7 @@ class Pools : public testing::Test {
 
 }  // namespace
 
-TEST_F(Pools, need_nothing_where_all_tiles_are_at_hand) {
+TEST_F(Pools, need_nothing_where_all_tiles_live_at_the_place_of_the_task) {
   const auto a = w_.tile(0, 0);
   const auto b = w_.tile(0, 0);
   w_.task({w_.read_write(a), w_.read(b)});
@@ -139,7 +139,7 @@ TEST_F(Pools, need_another_one_for_the_old_content_of_a_minor_output_that_is_upd
   expect_tight();
 }
 
-TEST_F(Pools, need_a_block_for_a_minor_output_between_devices_where_it_is_written_alone) {
+TEST_F(Pools, need_a_block_for_a_minor_output_between_devices_only_where_it_is_written) {
   const auto here = w_.tile(0, 1);
   const auto there = w_.tile(1, 1);
   w_.task({w_.write(here), w_.write(there)});

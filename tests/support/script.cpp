@@ -316,7 +316,7 @@ void Script::add_instances(const protocol::Task& task, Lines& lines) const {
     }
     lines.push_back(instance(operand.kind, operand.tile));
     if (operand.kind == InstanceKind::intranode_source_minor_output) {
-      lines.push_back(instance(InstanceKind::sink_minor_output, operand.tile));
+      lines.push_back(instance(operand.way.sink->kind, operand.tile));
     }
   }
 }
@@ -332,14 +332,14 @@ Lines Script::instances(std::int32_t node) {
         break;
       case Item::Kind::send: {
         const auto& send = static_cast<const protocol::Send&>(item);
-        lines.push_back(fmt::format("{} for {}", instance(send.kind, send.tile), send.to.value()));
+        lines.push_back(
+            fmt::format("{} for {}", instance(send.kind(), send.tile), send.to.value()));
         break;
       }
       case Item::Kind::sink: {
         const auto& sink = static_cast<const protocol::Sink&>(item);
-        lines.push_back(fmt::format("{} from {}",
-                                    instance(InstanceKind::sink_minor_output, sink.version->tile),
-                                    sink.from.value()));
+        lines.push_back(
+            fmt::format("{} from {}", instance(sink.kind, sink.version->tile), sink.from.value()));
         break;
       }
     }

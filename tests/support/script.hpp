@@ -26,7 +26,7 @@ using Lines = std::vector<std::string>;
 ///   grant a.0 at 2 from 1   the same at another place
 ///   ask a.0 of 1            no block to receive it, and
 ///   offer a.0 to 0          what answers it (Options::asks)
-///   send a.0 to 1           granted and at hand; carrying it out delivers it and leaves:
+///   send a.0 to 1           granted, and data present; carrying it out delivers it and leaves:
 ///   sent a.0 to 1           the sender's completion
 ///   send a.0 at 2 to 1      the same from another place than the host, and
 ///   sent a.0 at 2 to 1
@@ -93,7 +93,7 @@ class Script {
 
   [[nodiscard]] protocol::Protocol& protocol(std::int32_t node);
   [[nodiscard]] protocol::Job& job(std::int32_t node);
-  [[nodiscard]] std::string blockage(std::int32_t node) { return protocol(node).blockage().text; }
+  [[nodiscard]] std::string blockage(std::int32_t node) { return protocol(node).blockage(); }
   /// True once all jobs are drained at every node.
   [[nodiscard]] bool drained();
 

@@ -286,9 +286,9 @@ void SimulatedCluster::observe_items(const protocol::Job& job, const Step& step)
   if (!job.items.linked()) return;
   const auto& last = *static_cast<const protocol::Item*>(job.items.previous);
   if (last.item_kind == protocol::Item::Kind::sink) {
-    outcome_.kinds_seen.insert(protocol::InstanceKind::sink_minor_output);
+    outcome_.kinds_seen.insert(protocol::Sink::kind);
   } else if (last.item_kind == protocol::Item::Kind::send) {
-    outcome_.kinds_seen.insert(protocol::InstanceKind::internode_alien_input);
+    outcome_.kinds_seen.insert(static_cast<const protocol::Send&>(last).kind());
   }
 }
 

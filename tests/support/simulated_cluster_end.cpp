@@ -24,7 +24,7 @@ void SimulatedCluster::check_progress() {
     if (forgotten && node->jobs.size() == jobs_.size()) continue;
     std::string text = fmt::format("node {} does not advance", node->id.value());
     for (const auto& other : nodes_) {
-      text += fmt::format("\n  node {}: {}", other->id.value(), other->protocol->blockage().text);
+      text += fmt::format("\n  node {}: {}", other->id.value(), other->protocol->blockage());
     }
     return fail(Check::progress, std::move(text));
   }

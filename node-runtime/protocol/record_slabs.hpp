@@ -49,4 +49,34 @@ class TaskRecords {
   Slab<Roomy<accesses_max>> many_;
 };
 
+/// All records of a node's jobs but the versions of its own tiles.
+struct RecordSlabs {
+  TaskRecords tasks;
+  Slab<RemoteVersion> remote_versions;
+  Slab<Replica> replicas;
+  Slab<Scratch> scratches;
+  Slab<TemporaryBlock> temporaries;
+  Slab<Send> sends;
+  Slab<Sink> sinks;
+
+  [[nodiscard]] std::size_t in_use() const {
+    return tasks.in_use() + remote_versions.in_use() + replicas.in_use() + scratches.in_use() +
+           temporaries.in_use() + sends.in_use() + sinks.in_use();
+  }
+  [[nodiscard]] std::size_t bytes() const {
+    return tasks.bytes() + remote_versions.bytes() + replicas.bytes() + scratches.bytes() +
+           temporaries.bytes() + sends.bytes() + sinks.bytes();
+  }
+  /// For a shutdown after a failure: the remaining records are dropped with the slabs.
+  void abandon() {
+    tasks.abandon();
+    remote_versions.abandon();
+    replicas.abandon();
+    scratches.abandon();
+    temporaries.abandon();
+    sends.abandon();
+    sinks.abandon();
+  }
+};
+
 }  // namespace heddle::protocol
