@@ -6,15 +6,15 @@
 
 namespace heddle {
 
-/// The plain values that a byte kernel is given, by value: addresses, strides, counts.
+/// The parameters of a byte kernel, by value: addresses, strides, counts.
 using ByteParameters = PlainParameters<256>;
 
-/// What a byte kernel's CUDA definition sees (kernels/cuda/byte_launch.hpp).
+/// The argument of a byte kernel's CUDA definition (kernels/cuda/byte_launch.hpp).
 struct CudaByteLaunch;
 
 /// A kernel on plain memory instead of tiles: packing, reductions in a transport's buffers. Its
 /// parameters say where that memory is. Like Kernel a static constant, deterministic and without
-/// state; it returns nothing and fails by an exception.
+/// state; it returns no value and fails by an exception.
 struct ByteKernel {
   std::string_view name;  ///< as the trace shows it
   /// Called by an emulated device's stream, to which all memory is plain memory.

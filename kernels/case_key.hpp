@@ -28,7 +28,7 @@ struct CaseKey {
     std::ranges::copy(what.operands, key.operands.begin());
     return key;
   }
-  /// `shape_of(operand)` of each one, a range of the caller's.
+  /// The shapes are `shape_of(operand)` over a range of the caller's operands.
   template <class Operands, class ShapeOf>
   [[nodiscard]] static CaseKey of(const Kernel& kernel, const KernelParameters& parameters,
                                   const Operands& operands, const ShapeOf& shape_of) {

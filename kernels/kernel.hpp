@@ -64,13 +64,13 @@ struct TileElement {
   std::int64_t column = 0;
 };
 
-/// What a kernel sees: its tiles in the order of the task's accesses, and its parameters.
+/// The arguments of a kernel: its tiles in the order of the task's accesses, and its parameters.
 struct KernelArguments {
   std::span<const TileView> tiles;
   const KernelParameters& parameters;
 };
 
-/// What a kernel's CUDA definition sees (kernels/cuda/launch.hpp).
+/// The argument of a kernel's CUDA definition (kernels/cuda/launch.hpp).
 struct CudaLaunch;
 
 /// A kernel on tiles of some shapes (kernels/kernel_case.hpp), and what it does there as a sequence
@@ -95,9 +95,9 @@ struct Kernel {
   /// On a GPU's memory: queues its work on a CUDA stream and returns; null: staged on the host. In
   /// a build without CUDA it is never called.
   void (*cuda)(const CudaLaunch&) = nullptr;
-  /// Its fine-grain form with parts of at most so many rows and columns, for several CPU workers;
-  /// null: it runs whole. What it computes may differ from `host` in the last bits, but is the same
-  /// each time.
+  /// Its fine-grain form, with parts of at most that many rows and columns, for several CPU
+  /// workers; null: it runs whole. Its result may differ from that of `host` in the last bits, but
+  /// is reproducible.
   void (*fine)(const KernelCase&, std::int64_t small, FineTasks&) = nullptr;
   /// Floating-point operations by the usual counts; null: none are counted.
   double (*flops)(const KernelCase&) = nullptr;

@@ -6,8 +6,8 @@
 #include "kernels/kernel.hpp"
 
 /// The tile kernels: their parameters, what each one computes, and the one list of them
-/// (HEDDLE_KERNELS), from which come their declarations, those of their CUDA definitions
-/// (kernels/cuda/definitions.hpp), the stubs of a build without CUDA, and the table of those that
+/// (HEDDLE_KERNELS), from which come their declarations, the declarations of their CUDA definitions
+/// (kernels/cuda/definitions.hpp), the stubs of a build without CUDA, and the table of kernels that
 /// machines are measured by. kernels/README.md says how to add one.
 ///
 /// Tiles come in the order of the task's accesses, the main output first. All sizes may be 0;
@@ -80,18 +80,17 @@ struct PanelParameters {
 /// reflectors V stand in the tile itself, R in a tile of its own, so that R may move on while V is
 /// still read. A tile is tall where it is a virtual tile: v square tiles treated as one. In a tile
 /// that the diagonal passes through, rows from `first` on take part, and V is unit lower
-/// trapezoidal there; its upper part keeps R as an echo that nobody reads. In tiles below, V is a
+/// trapezoidal there; its upper part keeps a copy of R that is not read. In tiles below, V is a
 /// full tile under an identity that is not stored.
 ///
 /// Reflectors come in blocks of `inner` columns, the last one perhaps narrower. T (inner x w) holds
 /// the upper triangular factor of each block at its columns, so that a block is I - V T V^T; what
 /// is below these triangles is zero. Q is the product of the blocks from left to right.
 ///
-/// On its way down a panel R, and what Q^T makes of the rows beside it, passes from tile to tile.
-/// Kernels below take it from where it was in a last, additional tile (in), if there is one: rows
-/// [row, row + w) of tile1 are then only an output. In a triangle they read what is on and above
-/// its diagonal: nothing else travels between nodes. Columns of any scale that double holds are
-/// safe. All take PanelParameters.
+/// R, and the rows that Q^T changes beside it, pass down the panel from tile to tile. A kernel with
+/// an additional last tile (in) takes R from there: rows [row, row + w) of tile1 are then only an
+/// output. Of a triangle it reads the elements on and above the diagonal: only these travel between
+/// nodes. Columns of any scale that double holds are safe. All take PanelParameters.
 ///
 /// **geqrt** tile0 (m x w, in/out), rows from `first`: V below the diagonal; tile1 (in/out): R in
 /// rows [row, row + w) of its w columns, zeros below R's diagonal there; tile2 (inner x w, out): T.
@@ -159,7 +158,7 @@ struct PanelParameters {
 /// **copy** No parameters. tile0 (out) := tile1, shapes equal.
 
 // clang-format off
-/// The kernels that machines are measured by: those of factorizations, with operations.
+/// The kernels that machines are measured by: kernels of factorizations that count operations.
 #define HEDDLE_MEASURED_KERNELS(KERNEL) \
   KERNEL(potrf)                        \
   KERNEL(trsm)                         \

@@ -7,7 +7,7 @@
 #include "kernels/kernel.hpp"
 #include "kernels/kernels.hpp"
 
-/// How kernels take their arguments apart. What does not match is a defect and aborts.
+/// Unpacks the arguments of kernels. Arguments that do not match are defects and abort.
 namespace heddle::kernel {
 
 inline void check_tiles(const KernelArguments& arguments, std::size_t count) {
@@ -56,7 +56,7 @@ struct Piece {
   return x.block(begin, 0, count, x.columns);
 }
 
-/// A piece of a lower triangle, and the rows of X that its square and the rows beneath meet.
+/// A piece of a lower triangle, and the rows of X that its square and the rows below it multiply.
 struct LowerSolve {
   Piece l;
   TileView x1;

@@ -50,7 +50,7 @@ std::string upper_case(std::string text) {
   return text;
 }
 
-/// Handle of an OpenBLAS that is in the process already; null when there is none. A statically
+/// Handle of an OpenBLAS that the process has loaded already; null when there is none. A statically
 /// linked one is found by its symbols.
 void* loaded_library() {
   if (void* handle = ::dlopen(library_name, RTLD_NOW | RTLD_NOLOAD)) return handle;
@@ -143,8 +143,9 @@ Blas load(const BlasOptions& options) {
   return result;
 }
 
-/// The loaded table and what it was asked for. Written once under `mutex`; `published` lets
-/// kernels read without it. It is never freed: kernels may still run while statics are destroyed.
+/// The loaded table and the options that it was loaded with. Written once under `mutex`;
+/// `published` lets kernels read without it. It is never freed: kernels may still run while statics
+/// are destroyed.
 struct Loaded {
   BlasOptions options;
   Blas blas;
@@ -174,7 +175,7 @@ void check_agreement(const Loaded& loaded, const BlasOptions& options) {
 
 const Blas& load_blas(const BlasOptions& options) {
   const std::lock_guard lock(mutex);
-  // Relaxed: the mutex orders this load after the store of whichever call loaded.
+  // Relaxed: the mutex orders this load after the store of the call that loaded the library.
   const Loaded* loaded = published.load(std::memory_order_relaxed);
   if (loaded != nullptr) {
     check_agreement(*loaded, options);

@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// What load_blas() is to choose. An empty member has no opinion.
+/// The choices of load_blas(). An empty member leaves the choice open.
 struct BlasOptions {
   /// OpenBLAS kernel set, a name that OPENBLAS_CORETYPE takes ("HASWELL", "SKYLAKEX"). Empty: the
   /// environment's OPENBLAS_CORETYPE if set, otherwise the library's own choice.
@@ -23,8 +23,8 @@ struct BlasOptions {
 /// The routines of OpenBLAS that the host kernels use, found in the library at run time.
 ///
 /// OpenBLAS chooses its kernels (by processor, or by OPENBLAS_CORETYPE) while the dynamic loader
-/// brings it in, once per process. Linking it would make that choice before main() could have a
-/// say; it is therefore loaded by name. The members with BLAS names follow CBLAS; the pointers are
+/// loads it, once per process. Linking it would make that choice before main(); it is therefore
+/// loaded by name. The members with BLAS names follow CBLAS; the pointers are
 /// valid for the rest of the process.
 struct Blas {
   using Dgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k,
@@ -46,7 +46,7 @@ struct Blas {
   Dtrmm dtrmm = nullptr;
   Dtrsm dtrsm = nullptr;
 
-  /// How it takes and gives back a thread's buffer; null where the library does not show it.
+  /// Allocation and release of a thread's buffer; null where the library does not export them.
   void* (*take_buffer)(int) = nullptr;
   void (*give_buffer)(void*) = nullptr;
 
@@ -71,8 +71,8 @@ struct Blas {
 /// This is the one process-wide object of the kernels, and it mirrors a process-wide fact: the
 /// dynamic loader holds one OpenBLAS per process, with one kernel set and one thread count, so two
 /// nodes in one process cannot have different ones. Handing a reference through every task would
-/// only pretend otherwise. What remains is made explicit: the program says its choice once, at
-/// start-up; later calls get the same table and must agree. A later call agrees when each of its
+/// only pretend otherwise. So the choice is explicit: the program makes it once, at start-up; later
+/// calls return the same table and must agree. A later call agrees when each of its
 /// options is empty, equals the first call's, or describes what is in use; otherwise it throws
 /// Error(usage). Kernels that run before any call load with default options.
 ///
@@ -86,17 +86,17 @@ struct Blas {
 /// them, so no other thread may use the environment then. Call it before starting threads.
 const Blas& load_blas(const BlasOptions& options = {});
 
-/// The loaded table; loads with default options if nobody has. Any thread; one atomic load.
+/// The loaded table; loads with default options if it is not loaded. Any thread; one atomic load.
 [[nodiscard]] const Blas& blas();
 
-/// Who brought OpenBLAS into this process.
+/// How OpenBLAS came into this process.
 enum class BlasPresence : std::uint8_t {
-  absent,           ///< nobody yet: the kernel set can still be chosen
+  absent,           ///< not yet: the kernel set can still be chosen
   hosting_program,  ///< linked or loaded outside heddle, load_blas() not called yet
   heddle,           ///< load_blas() has run
 };
 
-/// Looks, loads nothing. Any thread.
+/// Does not load the library. Any thread.
 [[nodiscard]] BlasPresence blas_presence();
 
 }  // namespace heddle

@@ -21,8 +21,8 @@ constexpr Triangle t_factor_transposed{Triangle::Part::upper, false, true};
 constexpr Triangle unit_lower{Triangle::Part::lower, true, false};
 constexpr Triangle unit_lower_transposed{Triangle::Part::lower, true, true};
 
-/// A matrix of this thread's scratch memory, which grows to what was asked for most and is used
-/// again; its content is undefined.
+/// A matrix of this thread's scratch memory, which grows to the largest request and is reused; its
+/// content is undefined.
 TileView scratch(std::int64_t rows, std::int64_t columns) {
   thread_local std::vector<double> memory;
   const auto size = static_cast<std::size_t>(rows * columns);
@@ -71,8 +71,8 @@ double norm(double* x, std::int64_t count) {
   return most * std::sqrt(sum);
 }
 
-/// The reflector I - tau v v^T, v = (1, x), that maps (alpha, x) to (alpha, 0): both are replaced
-/// by what they become, x by v's rest. Returns tau; 0 where there is nothing to reflect.
+/// Makes the reflector I - tau v v^T, v = (1, x'), that maps (alpha, x) to (alpha', 0): alpha :=
+/// alpha', x := x'. Returns tau; 0 where x is zero.
 double reflect(double& alpha, double* x, std::int64_t count) {
   constexpr double safe = 1e-290;  // its inverse is far from overflow
   const double below = norm(x, count);
@@ -90,7 +90,7 @@ double reflect(double& alpha, double* x, std::int64_t count) {
   return tau;
 }
 
-/// Column j of T from tau and what the earlier reflectors have in common with this one.
+/// Column j of T from tau and the products of the earlier reflectors with this one.
 void set_t_column(const TileView& t, std::int64_t j, double tau, const LeafValues& common) {
   for (std::int64_t i = 0; i < j; ++i) {
     double sum = 0;
@@ -218,7 +218,7 @@ void factor_reflectors_below(const TileView& r, const TileView& b, const TileVie
   if (n <= leaf_columns_max) return factor_leaf_below(r, b, t);
   const std::int64_t half = half_of(n);
   const std::int64_t rest = n - half;
-  // Rows in which the left half can have anything: zeros are left alone.
+  // Rows in which the left half can be nonzero: zeros are not touched.
   const std::int64_t rows = triangular ? std::min(b.rows, b.rows - n + half) : b.rows;
   const TileView left = b.block(0, 0, rows, half);
   const TileView t1 = t.block(0, 0, half, half);

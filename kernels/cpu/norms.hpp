@@ -20,8 +20,8 @@ void add_row_sums(const TileView& tile, std::span<double> rows, double unit = 1)
 /// Absolute row sums (which are the column sums) of the symmetric matrix of which `piece` (rows x
 /// w) stores a part: columns [offset, offset + w) of a diagonal tile, on and below the diagonal.
 /// Adds to sums[i], i counted within the tile (`rows` entries), what the stored columns and their
-/// mirror image contribute; over all pieces of the tile this gives the tile's sums. What lies above
-/// the diagonal is not read.
+/// mirror image contribute; over all pieces of the tile this gives the tile's sums. Elements above
+/// the diagonal are not read.
 void add_symmetric_sums(const TileView& piece, std::int64_t offset, std::span<double> sums,
                         double unit = 1);
 
@@ -29,7 +29,7 @@ void add_symmetric_sums(const TileView& piece, std::int64_t offset, std::span<do
 /// the log-determinant of the matrix.
 [[nodiscard]] double sum_of_logs(const TileView& piece, std::int64_t offset);
 
-/// Largest |tile(i, j)|, 0 for an empty tile; not a number if any element is none.
+/// Largest |tile(i, j)|, 0 for an empty tile; NaN if any element is NaN.
 [[nodiscard]] double max_abs(const TileView& tile);
 
 }  // namespace heddle::host

@@ -20,7 +20,7 @@ void factor_panel(const TileView& a, const TileView& t, std::int64_t inner);
 void apply_panel(host::Side side, const TileView& c, const TileView& v, const TileView& t,
                  std::int64_t inner);
 
-/// Rows of the tile above those at which its upper triangle begins; nothing: the tile is full.
+/// Rows of the tile above its upper triangle; nullopt: the tile is full.
 using RowsAboveTriangle = std::optional<std::int64_t>;
 
 /// Factors a tile under R: `a` becomes V, r := R, t := T. In a triangle, rows past a

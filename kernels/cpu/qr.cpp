@@ -100,7 +100,8 @@ std::int64_t run_tsmqr_back(const KernelArguments& arguments) {
   return 0;
 }
 
-/// The reflectors of a pair as a full square; the tile may hold anything below the triangle.
+/// The reflectors of a pair as a full square; elements of the tile below the triangle are
+/// undefined.
 TileView triangle_of(const TileView& tile) {
   thread_local std::vector<double> memory;
   const std::int64_t w = tile.columns;
@@ -111,7 +112,7 @@ TileView triangle_of(const TileView& tile) {
   return v;
 }
 
-/// On the way down C stands in its own tile afterwards, on the way up before.
+/// Forward, C is in its own tile after the kernel; backward, before it.
 void run_on_pair(const KernelArguments& arguments, Side side) {
   check_tiles(arguments, 6);
   const auto p = arguments.parameters.as<PanelParameters>();
@@ -152,8 +153,8 @@ std::int64_t run_copy_triangle(const KernelArguments& arguments) {
 }
 
 // ---- fine-grain forms --------------------------------------------------------------------------
-// A panel is cut into panels of a few blocks of reflectors, each a task from top to bottom, so that
-// it leaves what the kernel leaves; what reflectors are applied to is cut by columns.
+// A panel is cut into panels of a few blocks of reflectors, each a task over all rows, so that the
+// result is the kernel's; the tile that reflectors are applied to is cut by columns.
 
 /// Column of a triangle at which an area's first column lies.
 struct TriangleParameters {

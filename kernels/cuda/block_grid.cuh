@@ -5,11 +5,11 @@
 
 #include "kernels/cuda/mma.cuh"
 
-/// How the CTAs of one kernel hand each other 64 x 64 blocks. Each block of a grid has a place of
+/// Exchange of 64 x 64 blocks between the CTAs of one kernel. Each block of a grid has a place of
 /// its own and a stage, a counter that grows: a block is written first and its stage after that,
-/// with release order; whoever has found the stage, with acquire order, reads the block. Barriers
+/// with release order; a CTA that finds the stage, with acquire order, reads the block. Barriers
 /// carry that order from the thread that publishes, or has looked, to the others of its CTA. Blocks
-/// are read past the first-level cache, which other multiprocessors' writes do not reach.
+/// are read past the first-level cache, which does not see other multiprocessors' writes.
 namespace heddle::kernel::cuda::device {
 
 struct BlockGrid {
@@ -30,7 +30,7 @@ struct BlockGrid {
                  : "memory");
     return stage_now >= least;
   }
-  /// By one thread, behind a barrier of those that have written the block.
+  /// By one thread, after a barrier of the threads that have written the block.
   __device__ void publish(int i, int j, int stage_now) const {
     asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(stage(i, j)), "r"(stage_now)
                  : "memory");

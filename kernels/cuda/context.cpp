@@ -19,7 +19,7 @@ namespace {
 
 void check(cudaError_t status, std::string_view operation) {
   if (status == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // what is not sticky is told once
+  static_cast<void>(cudaGetLastError());  // an error that is not sticky is reported once
   fail(operation, fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
@@ -66,7 +66,7 @@ Context::Context(int device, cudaStream_t stream, ProductChoices choices)
         "cudaDeviceGetAttribute");
 }
 
-/// After a fault of the GPU everything here fails too; there is nothing more to say then.
+/// After a fault of the GPU these calls fail too; their errors are ignored.
 Context::~Context() {
   if (handles_->solver != nullptr) static_cast<void>(cusolver().destroy(handles_->solver));
   if (handles_->blas != nullptr) static_cast<void>(cublas().destroy(handles_->blas));
@@ -81,7 +81,7 @@ void Context::prepare() {
   static_cast<void>(blas());
   static_cast<void>(scratch(prepared_scratch));
   static_cast<void>(counters(prepared_counters));
-  // Who destroys the stream before it has run anything finds it empty.
+  // A stream may be destroyed before it has run a kernel.
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 

@@ -17,7 +17,7 @@ class GemmPlans;
 /// What cuBLAS recommends on Hopper; smaller ones cost it algorithms.
 inline constexpr std::size_t blas_workspace_bytes = std::size_t{32} << 20;
 
-/// Throws Error(internal) that names `operation` and what CUDA says; does nothing on success.
+/// Throws Error(internal) that names `operation` and CUDA's error text, unless the call succeeded.
 void check(cudaError_t status, std::string_view operation);
 void check(cublasStatus_t status, std::string_view operation);
 void check(cusolverStatus_t status, std::string_view operation);

@@ -88,7 +88,7 @@ FactorMemory factor_memory(FactorMethod method, Context& context, const Piece& p
 
 }  // namespace
 
-/// Past this width the time is that of large products, whoever calls them.
+/// Past this width large products take nearly all of the time, in either implementation.
 FactorMethod factor_method(std::int64_t w) {
   return w <= 2 * factor_width_max ? FactorMethod::own : FactorMethod::cusolver;
 }

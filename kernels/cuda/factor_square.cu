@@ -16,18 +16,17 @@
 ///   e(i, j) = -inv(l(i, i)) * sum over j <= k < i of x(i, k) * e(k, j), i > j, of the inverse
 ///             where both are in one inverse block; e(j, j) is inv(l(j, j))
 ///
-/// CTA 0 makes x(i, i - 1) of b(i, i - 1), subtracts x(i, i - 1) * x(i, i - 1)^T from b(i, i),
-/// factors that and inverts it. Thus the others have the time of one of its steps to bring the next
-/// two b up to date.
+/// CTA 0 computes x(i, i - 1) from b(i, i - 1), subtracts x(i, i - 1) * x(i, i - 1)^T from b(i, i),
+/// factors the result and inverts it. Meanwhile the other CTAs update the next two b.
 ///
-/// Finished blocks are handed over in a grid (block_grid.cuh): x(i, j) at (i, j), e(i, j) at
-/// (j, i), inv(l(j, j)) at (j, j). There too is b, until CTA 0, which alone reads it, replaces it.
-/// Rows and columns beyond the square are zero in the grid, or those of the identity.
+/// Finished blocks are exchanged in a grid (block_grid.cuh): x(i, j) at (i, j), e(i, j) at (j, i),
+/// inv(l(j, j)) at (j, j). b is there too, until CTA 0, its only reader, replaces it. Rows and
+/// columns beyond the square are zero in the grid, or rows and columns of the identity.
 ///
-/// Nobody waits in a circle: tasks are handed out in an order in which each needs only earlier ones
-/// and steps of CTA 0 that need only earlier ones, and whoever has got one works on it until it is
-/// done. The launch is cooperative, so that CTA 0 and who has got a task are running. Who does a
-/// task does not change its bits.
+/// No deadlock: tasks are taken in an order in which each needs only earlier tasks, and steps of
+/// CTA 0 that need only earlier tasks; a CTA works on its task until it is done. The launch is
+/// cooperative, so that CTA 0 and every CTA with a task are running. A task has the same bits in
+/// every CTA.
 namespace heddle::kernel::cuda {
 namespace {
 
@@ -46,8 +45,8 @@ struct Square {
   double* inverses;
   std::int64_t ldi;
   device::BlockGrid grid;
-  int* tickets;  ///< how many tasks are handed out, and
-  int* left;     ///< how many CTAs have nothing left to do: both zero at first
+  int* tickets;  ///< number of tasks that were taken, and
+  int* left;     ///< number of CTAs that have finished: both zero at first
   std::int64_t* info;
   std::int64_t first_column;
   int w;
@@ -287,7 +286,7 @@ class Diagonal {
 
  private:
   /// Those of the warps that do not eliminate that load b, a quarter each, and the one that
-  /// publishes: its fence should keep nobody from working.
+  /// publishes: its fence should not delay the others.
   static constexpr int loaders_begin = 2;
   static constexpr int loaders_end = 6;
   static constexpr int publisher = 7;

@@ -49,7 +49,7 @@ class GemmPlans {
   std::map<GemmShape, std::optional<cublasLtMatmulAlgo_t>> chosen_;
 };
 
-/// What cublasLt offers for a product within the workspace, those that it thinks best first; empty
+/// The implementations that cublasLt offers for a product within the workspace, best first; empty
 /// where it refuses the GPU or the shape.
 [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> offered_algorithms(cublasLtHandle_t handle,
                                                                    const GemmShape& shape,

@@ -3,16 +3,16 @@
 #include <cstdint>
 #include <cuda_runtime.h>
 
-/// How the CTAs of a cooperative kernel hand each other doubles without a barrier: a double travels
-/// as two words of 64 bits, each with half of its bits and the number of the epoch in which it was
-/// sent. A word is written and read as a whole (PTX: a 64-bit relaxed access is single-copy
-/// atomic), so whoever finds the epoch he waits for has that epoch's bits: no fence orders
-/// anything, and there is no flag besides the data.
+/// Exchange of doubles between the CTAs of a cooperative kernel without a barrier: a double is two
+/// words of 64 bits, each with half of its bits and the number of the epoch in which it was sent. A
+/// word is written and read as a whole (PTX: a 64-bit relaxed access is single-copy atomic), so a
+/// reader that finds the epoch that it waits for has that epoch's bits: no fence orders anything,
+/// and there is no flag besides the data.
 ///
-/// A slot is written again two epochs later (slots alternate by the epoch's parity). By then
-/// everybody has read it: the writer has received the next epoch from all CTAs, and a CTA sends
-/// that only after __syncthreads behind its last read of this epoch, reads that had returned, since
-/// receive() does not go on before it has seen the epoch.
+/// A slot is written again two epochs later (slots alternate by the epoch's parity). By then all
+/// CTAs have read it: the writer has received the next epoch from all CTAs, and a CTA sends the
+/// next epoch only after a __syncthreads that follows its last read of this epoch; these reads have
+/// returned, since receive() ends only when it has seen the epoch.
 namespace heddle::kernel::cuda {
 
 using GridWords = ulonglong2;

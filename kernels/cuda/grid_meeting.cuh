@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/grid_exchange.cuh"
 
-/// How the CTAs of a panel's kernel combine what their threads have summed up, column by column.
+/// Combines the threads' sums of a panel's kernel over all CTAs, column by column.
 /// A warp's lanes stand in down_count rows by across_count columns; a thread has a value for each
 /// of its `slots` columns, that of position slot * across_count + across.
 namespace heddle::kernel::cuda::meeting {

@@ -14,7 +14,7 @@ namespace heddle::kernel::cuda {
 namespace {
 
 /// Columns within which single panels update what is right of them. Past that whole blocks of at
-/// least so many reflectors do, with which products reach most of their speed.
+/// least this many reflectors do, with which products reach most of their speed.
 constexpr std::int64_t base_columns = joined_columns_max;
 
 void check_t(const TileView& t, std::int64_t columns, std::int64_t inner) {

@@ -6,14 +6,13 @@
 
 #include "kernels/cuda/grid_meeting.cuh"
 
-// CTAs meet once for up to four columns j, j + 1, ..., those that share a slot (below). They sum
-// the products of these columns' parts below the four's own rows with all columns, and learn these
-// rows. From that every CTA eliminates the columns in the same arithmetic: the products of column j
-// with itself give its norm, those with later columns what the reflector v = (1, x / (alpha -
-// beta)) takes from them, those with earlier reflectors the next column of T; and what the other
-// columns' products become when v has been applied follows from the products themselves. Where that
-// cancels, the columns left over wait for another meeting, so that no more than a few bits are ever
-// lost.
+// CTAs meet once for up to four columns j, j + 1, ..., which share a slot (below). In a meeting
+// they sum, below the four columns' own rows, the products of these columns with all columns, and
+// exchange the four rows. From these every CTA eliminates the columns in the same arithmetic. The
+// products of column j give: with itself, its norm; with later columns, their update by the
+// reflector v = (1, x / (alpha - beta)); with earlier reflectors, the next column of T. The
+// products of the other columns after v follow from the products before it. Where that cancels, the
+// remaining columns wait for another meeting, so that at most a few bits are lost.
 //
 // A warp's lanes stand in 8 rows by 4 columns: lane (down, across) keeps the elements (down + 8 q,
 // across + 4 s) of its warp's rows, q < depth, s < slots, in registers. After every fourth column
@@ -29,7 +28,7 @@ static_assert(group == across_count, "a meeting serves the columns of a slot");
 
 /// CTAs that a panel takes if it can: other streams keep the other multiprocessors.
 constexpr int ctas_preferred = 64;
-/// Up to so many CTAs, halving their rows saves more time than hearing twice as many costs.
+/// Up to this many CTAs, halving their rows saves more time than a meeting of twice as many costs.
 constexpr int ctas_quick = 32;
 constexpr int width_max = 32;
 constexpr int width_min = 16;
@@ -45,7 +44,7 @@ constexpr std::int64_t cta_rows{warps * down_count * depth};
 
 /// Below this a sum of squares of a column near 1 has lost bits to underflow.
 constexpr double square_min = 0x1p-800;
-/// From here on alpha's square overflows, and the part below alpha is nothing beside it.
+/// From here on alpha's square overflows, and the part below alpha is negligible.
 constexpr double dominant_min = 1e150;
 
 /// A norm's square that is this much less than the terms it was computed from is not used.

@@ -33,7 +33,7 @@ struct Panel {
   std::int64_t rows_above = 0;
 };
 
-/// Widest panel for so many rows, head and body together: it fits the registers of the
+/// Widest panel for that many rows, head and body together: it fits the registers of the
 /// multiprocessors that a panel may take.
 [[nodiscard]] std::int64_t panel_columns(std::int64_t rows, int multiprocessors);
 

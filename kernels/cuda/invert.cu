@@ -3,7 +3,7 @@
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/own_kernels.hpp"
 
-/// Inverse blocks of a lower triangle that is factored already.
+/// Inverse blocks of a lower triangle that has been factored.
 namespace heddle::kernel::cuda {
 namespace {
 
@@ -25,7 +25,7 @@ struct InverseBlocks {
   std::int64_t tiles;  ///< 64 x 64 blocks along an inverse block's diagonal
 };
 
-/// What one thread block has: column `tile` of 64 x 64 blocks of the inverse block at `begin`.
+/// The share of one thread block: column `tile` of 64 x 64 blocks of the inverse block at `begin`.
 struct TileColumn {
   std::int64_t begin;
   std::int64_t count;

@@ -4,7 +4,7 @@
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 
-/// cuBLAS and cuSOLVER, loaded by whoever first works on a GPU: that takes a third of a second,
+/// cuBLAS and cuSOLVER, loaded with the first work on a GPU: that takes a third of a second,
 /// which the program's every start would pay if they were linked, GPU or not.
 namespace heddle::kernel::cuda {
 

@@ -6,11 +6,11 @@
 
 /// Which of cuBLAS's kernels large products take, and what there is to choose from. Plain values
 /// and no CUDA header, so that measured choices can be handed down to the GPUs from anywhere; a
-/// build without CUDA links without_cuda.cpp, which offers nothing.
+/// build without CUDA links without_cuda.cpp, which offers no choice.
 namespace heddle::kernel::cuda {
 
-/// What products with so many rows and columns, and more, run on. The numbers are cublasLt's
-/// (cublasLtMatmulTile_t, cublasLtMatmulStages_t); tile 0: what cuBLAS chooses itself.
+/// The implementation of products with at least that many rows and columns. The numbers are
+/// cublasLt's (cublasLtMatmulTile_t, cublasLtMatmulStages_t); tile 0: what cuBLAS chooses itself.
 struct ProductChoice {
   std::int32_t size_min = 0;
   std::int32_t tile = 0;
@@ -24,7 +24,7 @@ struct ProductChoice {
 /// Choices by rising `size_min`; smaller products than the first one's are cuBLAS's own choice.
 using ProductChoices = std::vector<ProductChoice>;
 
-/// Measured where nothing else is known. cuBLAS chooses for short runs; in long ones the power
+/// The default, measured. cuBLAS chooses for short runs; in long ones the power
 /// limit rules, and a kernel that moves less data for each operation lets the clock stay higher:
 /// 51.4 instead of 47.5 TFLOP/s for tiles of 4096 on an H200 (bench/dgemm_gpu).
 [[nodiscard]] ProductChoices built_in_product_choices();

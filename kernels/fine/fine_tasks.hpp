@@ -66,11 +66,11 @@ struct FineTask {
 /// run side by side follows from their areas (node-runtime/fine/fine_graph.hpp).
 class FineTasks {
  public:
-  /// `step`: most areas begin at multiples of so many rows and columns; says nothing about what is
-  /// right, only how fast it is found out who waits for whom.
+  /// `step`: most areas begin at multiples of that many rows and columns. Affects only the time
+  /// that finding the dependencies takes.
   explicit FineTasks(std::int64_t step = 64) : step_(step) {}
 
-  /// Appends a task; one whose first area is empty does nothing and is left out.
+  /// Appends a task; one whose first area is empty has no effect and is left out.
   void add(const Kernel& kernel, const KernelParameters& parameters,
            std::span<const FineAccess> accesses, std::int64_t info_base = 0);
   void add(const Kernel& kernel, const KernelParameters& parameters,

@@ -16,8 +16,8 @@ class BlockAllocator {
 
   struct Block {
     std::uint64_t begin = 0;
-    std::uint64_t bytes = 0;  ///< as asked for
-    std::uint64_t id = 0;     ///< unique for ever
+    std::uint64_t bytes = 0;  ///< as requested
+    std::uint64_t id = 0;     ///< never reused
   };
 
   explicit BlockAllocator(std::uint64_t bytes);

@@ -40,7 +40,7 @@ void PooledDevice::set_pool(std::byte* address, std::uint64_t bytes, std::uint64
 }
 
 void PooledDevice::check_unused() const {
-  // Relaxed: whoever destroys the device has synchronised with everything on it.
+  // Relaxed: the destroying thread has synchronised with all streams and events.
   HEDDLE_CHECK(streams_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} streams",
                label(), streams_.load(std::memory_order_relaxed));
   HEDDLE_CHECK(events_.load(std::memory_order_relaxed) == 0, "{} is destroyed before {} events",

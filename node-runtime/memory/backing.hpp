@@ -102,7 +102,7 @@ class BackedPools {
   }
   /// Bytes of all backings.
   [[nodiscard]] std::uint64_t backing_bytes() const;
-  /// Bytes of host memory behind pools whose frames take so many, at most.
+  /// Most bytes of host memory behind pools whose frames take `frame_bytes`.
   [[nodiscard]] static std::uint64_t backing_bytes_max(std::uint64_t frame_bytes);
 
   /// O(blocks log blocks).

@@ -47,7 +47,7 @@ class CountedMemory {
 
  private:
   const std::uint64_t max_;
-  // Relaxed: sums for refusals and the report, which order nothing else.
+  // Relaxed: sums for refusals and the report, which order no other memory.
   std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::uint64_t> peak_{0};
   std::vector<HostRegion> kept_;

@@ -75,7 +75,7 @@ class DeviceCache {
   /// When backings are page-locked: at once, or before the first transfer that needs them
   /// (prepare).
   enum class Locking : std::uint8_t { now, later };
-  /// Bytes of host memory behind pools whose frames take so many, at most.
+  /// Most bytes of host memory behind pools whose frames take `frame_bytes`.
   [[nodiscard]] static std::uint64_t backing_bytes_max(std::uint64_t frame_bytes) {
     return BackedPools::backing_bytes_max(frame_bytes);
   }

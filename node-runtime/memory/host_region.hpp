@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-/// Page-aligned anonymous host memory that costs nothing until it is touched. Throws Error(usage)
+/// Page-aligned anonymous host memory, without pages until it is touched. Throws Error(usage)
 /// that says how much was asked for when the system refuses.
 class HostRegion {
  public:

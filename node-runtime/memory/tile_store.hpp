@@ -125,7 +125,7 @@ class TileStore {
   /// The protocol has freed the block: its content is no longer needed.
   void discard(protocol::BlockRef block);
 
-  /// What a block of so many bytes takes at a place, with what lies between blocks: the plan of a
+  /// Bytes that a block of `bytes` takes at a place, gaps between blocks included: the plan of a
   /// run counts as this store does.
   [[nodiscard]] static std::size_t bytes_of_block(PlaceId place, std::size_t bytes);
   /// Host memory that backs blocks of a device at most, which take `block_bytes` there.

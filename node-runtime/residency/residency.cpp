@@ -166,7 +166,7 @@ std::uint64_t Residency::missing_host_bytes(std::span<const Use> uses) const {
 
 /// Holds further blocks of the request as space permits. True if it holds all.
 bool Residency::place(Request& request, Actions& actions) {
-  // First those that are resident, so that they are not evicted for the rest.
+  // Resident blocks first, so that they are not evicted for the rest.
   for (std::size_t i = 0; i < request.count; ++i) {
     const Block& b = blocks_.at(request.uses[i].block);
     if (request.holds(i) || !has_space(b) || blocks_.is_claimed(b)) continue;

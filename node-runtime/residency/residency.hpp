@@ -31,8 +31,8 @@ namespace heddle {
 /// *Urgency.* Requests get space in the order of their calls. Of the pending transfers the caller
 /// does those with the highest priority_of() first: the maximum over the requests that hold the
 /// block or wait for the space it frees; early write-backs come last. A transfer can be overtaken
-/// only by those of more urgent tasks. These are finitely many, even if later ones wait for this
-/// block (through a message, say), since then no more are requested.
+/// only by transfers of more urgent tasks. These are finitely many, even if later tasks wait for
+/// this block (through a message, for example), since then no more are requested.
 ///
 /// *Contract of users.* From request (or successful try_acquire) to release, a block with a writing
 /// use has no other use, and a block with a reading use is not written, discarded or removed. A

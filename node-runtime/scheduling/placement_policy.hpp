@@ -34,7 +34,7 @@ class StaticPlacement final : public PlacementPolicy {
 };
 
 /// Whoever would finish a task first runs it (000 section 3.6); at the same time, its device, which
-/// has its tiles. Workers that are worth less than `least_worth` of the devices run nothing: that
+/// has its tiles. Workers that are worth less than `least_worth` of the devices run no tasks: that
 /// would not pay for copies and for the cores that the devices' threads need.
 class DynamicPlacement final : public PlacementPolicy {
  public:

@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-/// Deals out parts of a range of bytes, first fit; the range itself is somebody else's memory.
+/// First-fit allocation of parts of a range of bytes. It does not own the memory of the range.
 ///
 /// Invariant (`is_valid()`): free parts are disjoint, not empty and do not touch each other;
 /// |free bytes| + |taken bytes| = bytes; every part begins at a multiple of `alignment`.
@@ -24,7 +24,7 @@ class Arena {
     if (bytes_ > 0) free_.emplace(0, bytes_);
   }
 
-  /// The offset of a part of at least `bytes` > 0; nothing where no free part is as large.
+  /// The offset of a part of at least `bytes` > 0; nullopt where no free part is large enough.
   [[nodiscard]] std::optional<std::size_t> take(std::size_t bytes) {
     if (bytes > bytes_) return std::nullopt;
     const std::size_t wanted = (bytes + alignment - 1) / alignment * alignment;
@@ -37,7 +37,7 @@ class Arena {
     taken_.emplace(offset, wanted);
     return offset;
   }
-  /// A part that take() gave.
+  /// Frees a part of take().
   void give_back(std::size_t offset) {
     const auto part = taken_.find(offset);
     HEDDLE_CHECK(part != taken_.end(), "no part begins at byte {}", offset);

@@ -17,14 +17,14 @@
 namespace heddle {
 namespace {
 
-/// The tag of messages between two nodes; nothing else on the communicator has it.
+/// The tag of messages between two nodes; no other message of the communicator has it.
 constexpr int pair_tag = 7;
 /// How long a waiting thread polls before it rests between polls.
 constexpr std::int64_t alert_ns = 2'000'000;
 constexpr std::chrono::microseconds quiet_interval{100};
 
-/// Between two looks at what began at `begin_ns`. MPI waits without a limit or not at all, so who
-/// has a limit looks again and again; and the other may need this very core.
+/// Pause between two polls of an operation that began at `begin_ns`. MPI has no wait with a time
+/// limit, so such a wait polls; and the other node may need this core.
 void step_aside(std::int64_t begin_ns) {
   if (now_ns() - begin_ns < alert_ns) {
     ::sched_yield();

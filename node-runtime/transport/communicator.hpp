@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-/// Who the nodes are. Made once at start-up by the thread that calls MPI then; afterwards only the
+/// The nodes of a run. Made once at start-up by the thread that calls MPI then; afterwards only the
 /// progress thread uses the communicators.
 class Communicator {
  public:
@@ -42,35 +42,34 @@ class Communicator {
   /// Host names by rank.
   [[nodiscard]] const std::vector<std::string>& hosts() const { return hosts_; }
 
-  /// After a failure: do not try to agree with the others on anything any more.
+  /// After a failure: no collective call any more, not even in the destructor.
   void abandon() { abandoned_ = true; }
 
   // Collective calls for start-up, before the progress thread runs.
-  /// `values` of all nodes, by rank; as many on each.
+  /// `values` of all nodes, by rank; equal counts on all nodes.
   [[nodiscard]] std::vector<std::uint64_t> all_gather(std::span<const std::uint64_t> values) const;
   [[nodiscard]] std::vector<std::uint64_t> all_gather(std::uint64_t value) const {
     return all_gather(std::span(&value, 1));
   }
   /// The text of node 0.
   [[nodiscard]] std::string broadcast(const std::string& text) const;
-  /// Throws on all nodes when any has an error: that of the lowest such node, with its number. One
-  /// that all nodes share in the same words is thrown as it is.
+  /// Throws on all nodes when any node has an error: the lowest such node's, with its number. An
+  /// error that all nodes have in the same words is thrown as it is.
   void throw_together(const std::optional<Error>& mine) const;
-  /// What to add to this node's CLOCK_MONOTONIC to get node 0's, in ns; by the fastest of some
-  /// exchanges.
+  /// node 0's CLOCK_MONOTONIC minus this node's, in ns; measured by the fastest of some exchanges.
   [[nodiscard]] std::int64_t clock_offset_ns() const;
-  /// The texts of all nodes by rank on node 0, nothing on the others.
+  /// The texts of all nodes by rank on node 0; empty on the others.
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
-  /// Returns when all nodes have called it. The core is free for others meanwhile.
+  /// Returns when all nodes have called it. Yields the core while it waits.
   void wait_for_all(double seconds_max) const;
 
   // Between two nodes, before the progress thread runs; the core is given to others while a call
   // lasts long. Each throws Error(communication) when the other node does not do its part within
   // `seconds_max`: the process must end then, for MPI still has the memory.
   void send(int to, std::span<const std::byte> bytes, double seconds_max) const;
-  /// As many bytes as the other sends.
+  /// Receives exactly the bytes that the other node sends.
   void receive(int from, std::span<std::byte> bytes, double seconds_max) const;
-  /// Both give a text and get the other's.
+  /// Exchanges a text with the other node.
   [[nodiscard]] std::string exchange(int other, const std::string& mine, double seconds_max) const;
 
  private:
@@ -90,11 +89,11 @@ class Communicator {
 /// Throws Error(communication) that names the operation when an MPI call failed.
 void check_mpi(int status, const char* operation);
 
-// MPI's own calls that wait do so without giving the core away, for milliseconds each where there
-// are more nodes than cores. These do, and are for start-up; any thread that may call MPI.
-/// Returns when what `request` began has ended, however long that takes.
+// MPI's blocking calls spin: with more nodes than cores each takes milliseconds. The functions
+// below yield the core, and are for start-up. Thread: any that may call MPI.
+/// Returns when `request` has completed.
 void complete(MPI_Request request, const char* operation);
-/// What each of the communicator's nodes gives, by rank; as many bytes from each.
+/// The bytes of each node of the communicator, by rank; equal counts on all nodes.
 void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, MPI_Comm communicator,
                 const char* operation);
 /// A communicator of the same nodes. Collective over them.

@@ -12,10 +12,10 @@
 
 namespace heddle {
 
-/// A program's messages on a node that has no other ones. No thread moves them but those that wait.
+/// A program's messages to itself on a single node. The threads that wait for messages move them.
 ///
-/// Who guards what: mutex_ guards the wire and the endpoint's progress(). No deadlock: under mutex_
-/// only UserMessages' lock is taken, by a request that ends, and never the other way round.
+/// Locks: mutex_ guards the wire and the endpoint's progress(). No deadlock: a request that ends
+/// takes UserMessages' lock under mutex_, and mutex_ is never taken under that lock.
 class LocalMessages {
  public:
   /// `device_bytes` of each device are set aside now; 0: messages stay on the host.
@@ -30,7 +30,7 @@ class LocalMessages {
   }
 
  private:
-  /// Does what can be done now, or lets another thread do it.
+  /// Moves messages, unless another thread is doing so.
   void drive();
 
   std::mutex mutex_;

@@ -10,15 +10,15 @@
 
 namespace heddle {
 
-/// What is told of the messages that came to a node: of each kind (size, path) how the first one
-/// was chosen, and how long all took. Threads: any.
+/// Explains the messages that a node has received: for each kind (size, path), how the path of the
+/// first one was chosen, and how long all of them took. Threads: any.
 class MessageExplanations {
  public:
   /// Kinds that are explained; messages of further kinds are only counted.
   static constexpr std::size_t kinds_max = 32;
 
   void add(const p2p::MessageReport& report);
-  /// One text for each kind, those with the most bytes in all first.
+  /// One text for each kind, by total bytes, largest first.
   [[nodiscard]] std::vector<std::string> texts() const;
 
  private:

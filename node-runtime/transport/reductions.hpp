@@ -7,16 +7,16 @@
 
 namespace heddle {
 
-/// The larger and the smaller of two numbers, whatever their order; not a number if either is none.
+/// The larger and the smaller of two numbers; NaN if either is NaN. Symmetric in the arguments.
 [[nodiscard]] double larger_of(double a, double b);
 [[nodiscard]] double smaller_of(double a, double b);
 
-/// Gives every value that is not a number the same bits.
+/// Gives every NaN the same bits.
 void unify_nans(std::span<double> values);
 
-/// MPI's operations for sums, maxima and minima over nodes. With MPI_MAX and MPI_MIN it depends on
-/// the order of the nodes whether a value that is not a number gets lost, and nodes that see
-/// different results go different ways. Made and ended by threads that may call MPI.
+/// MPI's operations for sums, maxima and minima over nodes. MPI_MAX and MPI_MIN may drop a NaN,
+/// depending on the order of the nodes; nodes with different results would then diverge. Threads:
+/// created and destroyed by threads that may call MPI.
 class ReductionOperations {
  public:
   ReductionOperations();

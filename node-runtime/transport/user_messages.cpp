@@ -204,8 +204,8 @@ void UserMessages::end() {
   meet_at_the_end();
 }
 
-/// Every node sends an empty message to every other one. Notes of a node arrive in order, so when
-/// those of all nodes are here, everything that they sent before is here, too.
+/// Every node sends an empty message to every other one. Notes of a node arrive in order, so once
+/// the empty messages of all nodes have arrived, all earlier messages have arrived too.
 void UserMessages::meet_at_the_end() {
   std::vector<p2p::Request> requests;
   for (std::int32_t i = 0; i < nodes_; ++i) {

@@ -18,13 +18,12 @@
 
 namespace heddle {
 
-/// A program's messages on a node's endpoint: checks what the program asks for, knows which of its
-/// requests are under way, deals out the device memory that is set aside for them, and ends all of
-/// it before the node ends.
+/// A program's messages on a node's endpoint: checks the program's arguments, keeps its requests
+/// that are in progress, allocates from the device memory reserved for messages, and ends all
+/// requests before the node ends.
 ///
-/// Who guards what: mutex_ guards requests_, next_, releases_, has_ended_ and the
-/// arenas. count_ is atomic: the
-/// progress thread reads it between its looks.
+/// Locks: mutex_ guards requests_, next_, releases_, has_ended_ and the arenas. count_ is atomic:
+/// the progress thread reads it without the lock.
 ///
 /// Invariant (`is_valid()`): count = |requests|; each arena is valid.
 ///
@@ -39,7 +38,7 @@ class UserMessages {
   static constexpr p2p::ChannelId ending_channel{2};
 
   struct Options {
-    /// Memory of each device that is set aside now.
+    /// Bytes of each device's memory to reserve now.
     std::size_t device_bytes = 0;
     /// The endpoint has lanes for the devices; otherwise messages in their memory are refused.
     bool takes_device_memory = true;
@@ -114,7 +113,7 @@ class UserMessages {
   const std::int32_t nodes_;
   const Options options_;
   const std::vector<Device*> devices_;
-  std::vector<std::unique_ptr<DevicePart>> parts_;  ///< by device; null: nothing is set aside
+  std::vector<std::unique_ptr<DevicePart>> parts_;  ///< by device; null: no memory is reserved
   mutable std::mutex mutex_;
   std::map<std::int64_t, std::optional<p2p::Request>> requests_;  ///< under way; none: beginning
   std::int64_t next_ = 1;

@@ -6,9 +6,9 @@
 
 namespace heddle {
 
-/// Operations written for tiles, one table per instruction set. Those of level 3 beat a general
-/// BLAS where operands are a few hundred rows: nothing is packed that need not be, and no buffer is
-/// asked for. All matrices are column-major with their leading dimension; sizes may be 0.
+/// Operations written for tiles, one table per instruction set. The level 3 operations beat a
+/// general BLAS where operands are a few hundred rows: only what must be is packed, and no buffer
+/// is asked for. All matrices are column-major with their leading dimension; sizes may be 0.
 ///
 /// All tables give the same bits: every element sees its products in the same order, with fused
 /// multiply and add. Any thread; no state; at most 200 KiB of stack.

@@ -130,7 +130,7 @@ void CudaEvent::check_recordable(const StreamRecord& stream) const {
 void CudaEvent::record(cudaStream_t queue, std::shared_ptr<StreamRecord> stream,
                        std::uint64_t number) {
   const std::scoped_lock lock(mutex_);
-  // Deliver the results of the previous record, for which nobody asked.
+  // Deliver the results of the previous record, which was not queried.
   if (stream_ != nullptr && stream_ != stream) stream_->deliver(number_);
   device_.check(cudaEventRecord(event_, queue), "cudaEventRecord");
   if (shared_ != nullptr) device_.check(cudaEventRecord(shared_, queue), "cudaEventRecord");

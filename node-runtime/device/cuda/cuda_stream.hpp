@@ -52,7 +52,7 @@ class StreamRecord {
   /// Call it when operation `number` is found unfinished; checks at intervals.
   void look_at_exporters(std::uint64_t number);
   void pass_on() const;
-  /// True if there is no failure or somebody has seen it.
+  /// True if there is no failure or it has been reported.
   [[nodiscard]] bool is_passed_on() const;
 
  private:

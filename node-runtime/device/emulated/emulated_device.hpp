@@ -66,7 +66,7 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] KernelGate& gate() { return gate_; }
   /// Serialises kernels with simulated duration; a "byte" is a nanosecond.
   [[nodiscard]] Link& kernel_turns() { return kernel_turns_; }
-  // Relaxed: the counters order nothing.
+  // Relaxed: the counters order no other memory.
   [[nodiscard]] std::uint64_t next_copy() {
     return copies_.fetch_add(1, std::memory_order_relaxed) + 1;
   }

@@ -113,7 +113,7 @@ std::uint32_t SharedArena::acquire_slot() {
   }
   EventSlot& s = slots_[index];
   // A new event starts with a complete record, whose number exceeds that of the slot's last
-  // failure. Relaxed: whoever passes the event to another thread synchronises.
+  // failure. Relaxed: passing the event to another thread synchronises.
   const std::uint64_t number = s.submitted.load(std::memory_order_relaxed) + 1;
   s.submitted.store(number, std::memory_order_relaxed);
   s.completed.store(number, std::memory_order_relaxed);

@@ -51,8 +51,8 @@ void copy_any(typename Direction::Memory memory, typename Direction::Stream stre
   }
 }
 
-/// Asks for a line that is going to be written: alone, so that it need not be taken away from
-/// another core once more when it is.
+/// Prefetches a line that is going to be written, in exclusive state, so that the store needs no
+/// second request to other cores.
 inline void prefetch_to_write(const std::byte* line) {
 #ifdef __x86_64__
   // As the builtin where the compiler may assume it; a processor without it does nothing.
@@ -72,17 +72,17 @@ void prefetch_memory(const std::byte* line) {
   }
 }
 
-/// Copies blocks that are given in the order of the stream. A short while later, once there are
-/// others: a block that begins elsewhere in memory is a stranger to the processor's prefetchers, so
-/// it is asked for ahead; and when much is moved, several blocks are copied at once, past the
-/// caches (streaming.hpp).
+/// Copies blocks that are added in the order of the stream, each some blocks later than it was
+/// added: the processor's prefetchers do not follow a jump to the next block, so blocks are
+/// prefetched first; and large amounts are copied several blocks at a time, past the caches
+/// (streaming.hpp).
 template <class Direction>
 class BlockCopier {
  public:
   using Memory = typename Direction::Memory;
   using Stream = typename Direction::Stream;
 
-  /// Shorter blocks are copied at once: they would gain less than what waiting costs.
+  /// Shorter blocks are copied at once: they would gain less than the delay costs.
   static constexpr std::int64_t block_bytes_min = 256;
 
   /// `bytes` are what is going to be added in all.
@@ -125,7 +125,7 @@ class BlockCopier {
     return place;
   }
 
-  /// What is still waiting.
+  /// Copies the blocks that are still waiting.
   void finish() {
     if (streams_past_caches_) {
       stream_lanes();
@@ -259,8 +259,8 @@ void transpose(typename Direction::Memory memory, typename Direction::Stream str
   }
 }
 
-/// `rows.count` <= rows_together. Packing goes through a small buffer: stores to so many rows at
-/// once would each wait for its line of the stream.
+/// `rows.count` <= rows_together. Packing goes through a small buffer: stores to that many rows at
+/// once would each wait for their line of the stream.
 template <class Direction, std::size_t ElementBytes>
 void copy_rows_of(typename Direction::Memory memory, typename Direction::Stream stream,
                   const Rows& rows) {

@@ -27,7 +27,7 @@ struct Layout;
 ///
 /// Bounds: the lower bound of a type is the least of its elements' lower bounds, the upper bound
 /// the greatest upper one, and the extent what lies between. Where some elements' bounds were set
-/// (`resized`, `subarray`), these alone count. A structure whose bounds are not set is
+/// (`resized`, `subarray`), only these count. A structure whose bounds are not set is
 /// padded to a multiple of its strictest scalar's alignment. The true bounds are those of the bytes
 /// that the type consists of.
 ///

@@ -16,7 +16,7 @@ namespace {
 /// Disjoint stretches of memory, in ascending order.
 using Stretches = std::vector<Block>;
 
-/// Sorts, and joins those that touch. False if two overlap.
+/// Sorts the stretches, and joins adjacent ones. False if two overlap.
 bool order(Stretches& stretches) {
   const auto before = [](const Block& a, const Block& b) { return a.offset < b.offset; };
   if (!std::is_sorted(stretches.begin(), stretches.end(), before)) {

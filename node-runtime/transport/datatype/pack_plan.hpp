@@ -105,7 +105,7 @@ struct LoopShape {
 };
 static_assert(std::is_trivially_copyable_v<LoopShape>);
 
-/// Nothing where the plan has units, or there are no bytes.
+/// nullopt where the plan has units, or there are no bytes.
 [[nodiscard]] std::optional<LoopShape> loop_shape(const PackPlan& plan, std::int64_t count);
 
 /// The plan of one element of `type`. O(description), and O(blocks) where the body is units. Throws

@@ -20,7 +20,7 @@ std::shared_ptr<const PackPlan> PlanCache::commit(const Datatype& type) {
       return entries_.front().plan;
     }
   }
-  // Not under the lock: a long one must not hold up others.
+  // Without the lock: a long plan must not hold up other threads.
   auto made = std::make_shared<const PackPlan>(make_plan(type));
   const std::scoped_lock lock(mutex_);
   std::shared_ptr<const PackPlan> plan = shared(std::move(made));

@@ -18,8 +18,8 @@ namespace heddle {
 /// where that is equal to a plan that is still in use or kept, that one: equal types share a
 /// plan, and with it whatever a device keeps for it, whichever way they were described.
 ///
-/// Bounded by `Options`: what was not committed for longest is forgotten. Plans that somebody
-/// still holds stay; one that is too large to be kept is just handed out.
+/// Bounded by `Options`: the least recently committed type is forgotten. A plan stays as long as a
+/// user holds it; one that is too large for the cache is returned without being kept.
 ///
 /// Invariant (`is_valid()`): entries_ is ordered from the most recently used; by_identity_ has each
 /// entry once; bytes_ is the sum of the entries' plans; entries_.size() <= entries_max and bytes_

@@ -26,7 +26,7 @@ enum class Scalar : std::uint8_t {
 inline constexpr std::size_t scalar_count = 13;
 
 [[nodiscard]] std::int64_t size_of(Scalar scalar);  ///< bytes
-/// What its address is a multiple of in a C structure, in bytes.
+/// Its alignment in a C structure, in bytes.
 [[nodiscard]] std::int64_t alignment_of(Scalar scalar);
 [[nodiscard]] std::string_view name_of(Scalar scalar);
 

@@ -8,9 +8,9 @@ namespace heddle::datatype {
 
 inline constexpr std::int64_t cache_line = 64;
 
-/// From how many bytes of one call on it pays: what is packed then leaves the inner caches anyway,
-/// and not reading the destination before it is written saves a third of the traffic. Fragments of
-/// a pipeline are smaller: they are sent while they are still cached.
+/// Fewest bytes of one call for which it pays: that much packed data leaves the inner caches
+/// anyway, and not reading the destination before it is written saves a third of the traffic.
+/// Fragments of a pipeline are smaller: they are sent while they are still cached.
 inline constexpr std::int64_t streamed_bytes_min = std::int64_t{8} << 20U;
 
 /// One of several blocks that are copied at the same time.

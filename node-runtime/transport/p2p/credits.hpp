@@ -9,15 +9,14 @@
 namespace heddle::p2p {
 
 /// Flow control of eager messages between one node and its peers. Each node has room of `credits`
-/// for each peer, into which that peer's small messages go whole before anybody has asked for
-/// them; each takes as many as it has bytes, in units. A sender without the credits for a message
-/// announces it instead, as it does with large ones, and its bytes follow when a receive takes it;
-/// so nothing waits for a credit, and a message that is received always comes, whatever others were
-/// sent before it and are not.
+/// for each peer, for that peer's small messages that arrive before their receives; a message takes
+/// one credit per unit of its bytes. A sender without the credits for a message announces it, as it
+/// does with large ones, and its bytes follow when a receive takes it. So no message waits for a
+/// credit, and a message with a receive arrives even if earlier ones have none.
 ///
-/// Credits come back with whatever message goes to that peer anyway, or by a message of their own
-/// when half of them are owed. Between two nodes at most two of these are under way at a time: no
-/// other is due before half of the credits were used again, for which the first has to have come.
+/// Credits return with the next message to that peer, or by a message of their own when half of
+/// them are owed. At most two such messages are in flight between two nodes: the next is due only
+/// when half of the credits have been used again, for which the first must have arrived.
 ///
 /// Invariant for each peer, over both nodes: available there + under way to here + held here
 /// + owed here + under way back = credits.

@@ -150,7 +150,7 @@ Request Endpoint::release(const void* memory) {
     release->handle = reference.handle;
     release->begin = address - reference.offset;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::communication) {  // nobody has mapped what cannot be shared
+    if (error.code() == ErrorCode::communication) {  // memory that cannot be shared is not mapped
       lanes_.device(*lane).disown(memory);
       return {*this, Status{wire_.node(), 0, 0, false}};
     }

@@ -42,8 +42,8 @@ class Request {
   /// it fail: Error(usage) where sender and receiver do not fit, Error(communication) where the
   /// other node is lost. A request that send_at_once() or receive_at_once() began must be done().
   Status wait() const { return state_ == nullptr ? status_ : state_->wait(); }
-  /// Asks to take the request back. It is over soon in any case; Status::is_cancelled says whether
-  /// the call was in time.
+  /// Cancels the request. It completes soon in any case; Status::is_cancelled says whether the call
+  /// was in time.
   void cancel() const;
 
  private:
@@ -66,9 +66,9 @@ class Request {
 /// any host memory, or memory of the devices, on either side; neither side knows the other's.
 ///
 /// Small messages of host memory travel at once (eager): packed, with the note, and kept by the
-/// receiver until a receive asks for them. Others, and small ones for which the receiver has no
-/// room, are announced. The receive that takes an announcement knows both sides, chooses the path
-/// (PathDecision) and grants it with the places that it needs:
+/// receiver until a receive asks for them. Large messages, and small ones for which the receiver
+/// has no room, are announced. The receive that takes an announcement knows both sides, chooses the
+/// path (PathDecision) and grants it with the places that it needs:
 ///   message  over the wire. From memory to memory where both sides are contiguous on the host,
 ///            otherwise in pieces: a side packs into, or unpacks from, slots of its own, by a core
 ///            or its device, while other pieces travel (000 sections 4.3.2 and 4.3.3)
@@ -84,9 +84,9 @@ class Request {
 /// tried again; the message takes the next best path.
 ///
 /// This class only wires its parts and hands events to them: Sender, Receiver, Neighbourhood,
-/// Mailbox. What is bounded: `requests_max` requests of a node, and so the announcements that its
-/// peers hold of it; eager bytes by Credits; slots by Sends and Receives, which argue why nothing
-/// waits in a circle. Operations of devices wait only for those before them on their streams.
+/// Mailbox. Bounds: `requests_max` requests of a node, and so the announcements that its peers hold
+/// of it; eager bytes by Credits; slots by Sends and Receives, which argue why there is no
+/// deadlock. Operations of devices wait only for earlier ones on their streams.
 ///
 /// Failures: memory that is gone, or a device's error, ends the message on both sides with Error
 /// after the pieces under way have ended. A lost node: everything that needs it fails with
@@ -96,8 +96,8 @@ class Request {
 /// before it is freed.
 ///
 /// Threads: send(), receive(), release() and handles, any; everything else, one thread, the
-/// progress thread. Who guards what: Mailbox and Sides guard themselves; Requests counts with
-/// atomics; the other members are the progress thread's.
+/// progress thread. Locks: Mailbox and Sides have their own; Requests counts with atomics; the
+/// other members are the progress thread's.
 class Endpoint {
  public:
   using Options = EndpointOptions;
@@ -109,7 +109,7 @@ class Endpoint {
     Mappings::Statistics mappings;
   };
 
-  /// `wake` is called, by any thread, when progress() has something new to do, and throws nothing.
+  /// `wake` is called, by any thread, when progress() has something new to do, and must not throw.
   /// The devices outlive the endpoint, as does `mapper` (null: Mapper). Takes ring slots of each
   /// device and page-locks slots for them.
   Endpoint(Wire& wire, const Options& options, std::function<void()> wake,
@@ -138,7 +138,7 @@ class Endpoint {
   [[nodiscard]] bool are_neighbours_known() const { return neighbours_.unknown().empty(); }
   /// Both, waiting. Throws Error(communication) that names the nodes that have not come.
   void await_neighbours(std::chrono::nanoseconds limit);
-  /// Does what can be done now; false: nothing was.
+  /// Advances all requests as far as possible now; false: none could be.
   bool progress();
   /// As send() and receive(), outside progress(): begun at once, without a lock. A message that
   /// travels with its note is over when this returns.

@@ -29,7 +29,7 @@ struct EndpointOptions {
   Lanes::Options lanes;
   std::function<void(const MessageReport&)> report;  ///< called for received messages; may be null
   std::function<void(const FragmentReport&)> fragment;  ///< may be null
-  /// An unexpected message has come. The function may post a receive. Progress thread.
+  /// Called for an unexpected message; may post a receive. Thread: the progress thread.
   std::function<void(const Envelope&)> unexpected;
 
   /// Bytes that the wire's window should have.

@@ -6,8 +6,8 @@
 
 namespace heddle::p2p {
 
-/// Queues by key; what is in one can leave from anywhere in it. Each call is O(1) on the average,
-/// and allocates nothing once there was room for as many queues and entries.
+/// Queues by key, with removal of any entry. Each call is O(1) on the average, and allocates only
+/// when there are more queues or entries than ever before.
 ///
 /// `Key` can be compared; `Hash` gives 64 bits for it, the low ones as good as any.
 template <class Key, class Hash>

@@ -11,7 +11,7 @@ Lanes::Lanes(std::span<Device* const> devices, const Options& options, Notifier&
     : options_(options) {
   for (Device* device : devices) {
     auto& lane = *lanes_.emplace_back(std::make_unique<Lane>(*device, options));
-    // Messages are small beside computing, and others wait for them.
+    // Messages are short beside kernels, and other nodes wait for them.
     for (Queues* queues : {&lane.out, &lane.out_by_copies, &lane.in}) {
       queues->all.resize(static_cast<std::size_t>(options.streams));
       for (Queue& queue : queues->all) {
@@ -40,7 +40,7 @@ std::optional<LaneId> Lanes::owner_of(const void* address, std::int64_t bytes) c
   }
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     if (!lanes_[i]->device.adopt(address)) continue;
-    // Somebody takes memory beside the devices: what was the host's may be theirs now.
+    // A library has allocated device memory: a page of the host may be a device's now.
     for (auto& known : host_pages_) known.store(0, std::memory_order_relaxed);
     return LaneId{static_cast<std::int32_t>(i)};
   }
@@ -132,7 +132,7 @@ void Lanes::poll(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
   }
 }
 
-/// The stream is of no use any more; what it held has failed.
+/// Replaces a failed stream, whose operations have failed with it.
 void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
   const std::string why = queue.operations.front().event->failure();
   queue.stream->abandon(why);  // completes the records behind it

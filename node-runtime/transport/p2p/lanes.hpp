@@ -26,10 +26,10 @@ struct Spot {
   bool is_near = false;  ///< memory of the very GPU whose lane is to read or write it
 };
 
-/// What devices do for messages: some streams of each for what leaves and some for what comes, and
-/// the packing engine. Operations go to the streams in turns, so that one begins while the last
-/// stores of the one before are on their way: they are in no order. Nothing here waits: what is
-/// queued is told of by poll() when it has ended.
+/// The devices' work for messages: streams of each for outgoing and for incoming data, and the
+/// packing engine. Operations go to the streams in turns, so that one begins while the last stores
+/// of the one before are in flight: they complete in any order. No function blocks: poll() reports
+/// operations that have completed.
 ///
 /// When an operation fails, those behind it on its stream fail with it, and the stream is replaced.
 ///
@@ -66,9 +66,9 @@ class Lanes {
 
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(lanes_.size()); }
   [[nodiscard]] Device& device(LaneId lane) const { return at(lane).device; }
-  /// Whose memory that is, whoever has allocated it; nothing for host memory. What is not a
-  /// device's own is looked up, which takes longer than a short message: of these, only if their
-  /// page was not seen to be the host's before. Threads: any.
+  /// The device that the memory belongs to, whichever library allocated it; nullopt for host
+  /// memory. Memory that is in no device's pool is looked up, which takes longer than a short
+  /// message, unless its page was found to be the host's before. Threads: any.
   [[nodiscard]] std::optional<LaneId> owner_of(const void* address, std::int64_t bytes) const;
   /// The lane of a device that is this very GPU.
   [[nodiscard]] std::optional<LaneId> lane_on(const DeviceUuid& device) const;
@@ -91,7 +91,7 @@ class Lanes {
   /// Adds what has ended.
   void poll(std::vector<Ended>& ended);
   [[nodiscard]] bool is_idle() const { return under_way_ == 0; }
-  /// What is under way is dropped and not told of any more.
+  /// Drops the operations in flight; poll() does not report them any more.
   void abandon();
 
  private:

@@ -27,16 +27,16 @@ struct Mail {
 
 /// Hands requests of all threads to the progress thread, in the order in which they come.
 ///
-/// Who guards what: mutex_ guards mail_. failure_ is written by the progress thread under mutex_;
+/// Locks: mutex_ guards mail_. failure_ is written by the progress thread under mutex_;
 /// other threads read it under mutex_, the progress thread reads it without. taken_ is the progress
 /// thread's. has_mail_ is a hint: it is stored under mutex_ and read without.
 ///
 /// Invariant (`is_valid()`): has_mail <=> |mail| > 0; failure => |mail| = 0.
 ///
-/// No deadlock: nothing is called while mutex_ is held.
+/// No deadlock: no other function is called while mutex_ is held.
 class Mailbox {
  public:
-  /// Any thread. What made the endpoint fail, instead, if anything has; the mail is dropped then.
+  /// Any thread. Returns the endpoint's failure, if it has failed; the mail is dropped then.
   [[nodiscard]] std::optional<Error> post(Mail mail) {
     const std::scoped_lock lock(mutex_);
     if (failure_.has_value()) return failure_;

@@ -89,7 +89,7 @@ void Mappings::ended(Entries::iterator entry) {
   if (entry->is_doomed || entries_.size() > max_) close(entry);
 }
 
-/// The one that was not used for longest goes, of those that are not in use.
+/// Evicts the least recently used mapping that is not in use.
 void Mappings::make_room() {
   for (auto entry = entries_.end(); entry != entries_.begin() && entries_.size() >= max_;) {
     --entry;

@@ -27,8 +27,8 @@ static_assert(std::is_trivially_copyable_v<MemoryReference> && sizeof(MemoryRefe
 /// Throws Error(internal) unless `address` is in an allocation of `device`.
 [[nodiscard]] MemoryReference refer_to(Device& device, const std::byte* address);
 
-/// Handles of this node's allocations that were referred to last: they take longer to make than to
-/// find. Allocations have each an identity of their own, so a handle is never another one's.
+/// Handles of this node's allocations that were used last, since making one takes longer than
+/// finding it. Each allocation has an identity of its own, so a cached handle is never stale.
 class RecentHandles {
  public:
   /// As above.
@@ -44,8 +44,7 @@ struct MappedMemory {
   const Device* device = nullptr;  ///< that it counts as the memory of
 };
 
-/// How other processes' memory comes to be reached. Tests have another one, with nodes in one
-/// process.
+/// Opens other processes' device memory. Tests replace it, with several nodes in one process.
 class Mapper {
  public:
   Mapper() = default;
@@ -59,8 +58,8 @@ class Mapper {
   virtual void close(Device& via, const MappedMemory& memory);
 };
 
-/// Mappings of other nodes' memory: each opened once and kept by the identity of its allocation,
-/// not its address, until it has to make room, its owner wants it back, or the owner is lost.
+/// Mappings of other nodes' memory: each is opened once and kept by the identity of its allocation,
+/// not its address, until it is evicted, its owner takes it back, or the owner is lost.
 ///
 /// At most `mappings_max` are kept; more are open only while all of them are in use.
 ///

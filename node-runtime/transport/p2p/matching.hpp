@@ -48,15 +48,15 @@ struct Pattern {
 /// arrived first. Messages of one source arrive in the order in which they were sent (the wire sees
 /// to that), so they do not overtake each other.
 ///
-/// A message that finds no receive is *unexpected*. What lies here of it is its announcement, and
-/// its bytes where it was eager (Credits). The number of announcements is bounded by the
+/// A message without a matching receive is *unexpected*. Its announcement is kept, and its bytes
+/// where it was eager (Credits). The number of announcements is bounded by the
 /// requests that nodes may have, that of posted receives by this node's.
 ///
 /// Cost: O(1) for each event on the average, whatever is posted or unexpected: both are kept in
 /// queues by source and tag, a receive in the one that its pattern names, a message in the four
 /// that receives may name (with and without its source, with and without its tag). A message looks
-/// only into queues of kinds of patterns that anybody has posted. Nothing is allocated once there
-/// was room for as many.
+/// only into queues of kinds of patterns that have been posted. Allocates only when there are more
+/// entries than ever before.
 ///
 /// Invariant (`is_valid()`): no posted receive matches an unexpected message; each of both is in
 /// its queues and nowhere else, and these are in order.
@@ -64,15 +64,13 @@ struct Pattern {
 /// Not thread-safe: the progress thread's.
 class Matching {
  public:
-  /// Posts a receive. The message that it takes, or nothing: then it waits.
+  /// Posts a receive. The message that it takes; nullopt: it waits for one.
   [[nodiscard]] OptionalIndex<ArrivalId> post(ReceiveId id, const Pattern& pattern);
-  /// A message has arrived. The receive that takes it, or nothing: then it is unexpected.
+  /// A message has arrived. The receive that takes it; nullopt: it is unexpected.
   [[nodiscard]] OptionalIndex<ReceiveId> arrive(ArrivalId id, const Envelope& envelope);
-  /// Takes a receive back that still waits. False: a message has been given to it, or it is
-  /// unknown.
+  /// Cancels a receive that waits. False: it has taken a message, or is unknown.
   bool cancel(ReceiveId id);
-  /// Takes a message back that is unexpected still. False: a receive has taken it, or it is
-  /// unknown.
+  /// Withdraws an unexpected message. False: a receive has taken it, or it is unknown.
   bool withdraw(ArrivalId id);
   /// A source is gone: takes out the receives that only it could have served, and gives back their
   /// ids, in the order in which they were posted. Its unexpected messages stay for receives to
@@ -96,7 +94,7 @@ class Matching {
     std::size_t operator()(const Key& key) const;
   };
   using Queues = KeyedQueues<Key, KeyHash>;
-  /// Patterns by what they leave open: nothing, the source, the tag, both.
+  /// Patterns by their wildcards: none, the source, the tag, both.
   static constexpr std::size_t kinds = 4;
   struct Receive {
     Pattern pattern;

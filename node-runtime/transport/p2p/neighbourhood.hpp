@@ -44,7 +44,7 @@ struct DevicePair {
   friend auto operator<=>(const DevicePair&, const DevicePair&) = default;
 };
 
-/// What a node knows of another one. Reasons are empty where nothing is in the way.
+/// What a node knows of another one. A reason is empty where the access works.
 struct Neighbour {
   bool is_lost = false;
   bool is_introduced_to = false;  ///< this node has said which devices it has
@@ -85,8 +85,9 @@ class Neighbourhood {
   [[nodiscard]] bool is_lost(NodeId node) const { return of(node).is_lost; }
 
   // ---- introductions --------------------------------------------------------------------------
-  /// Says which devices this node has, before any note that mentions them; also that it has none,
-  /// since others wait for that. Only the first call for a node of this host does something.
+  /// Tells a node which devices this one has, before any note that mentions them; also that it has
+  /// none, since the other node waits for that. Only the first call for a node of this host has an
+  /// effect.
   void introduce(NodeId to);
   void introduced(NodeId from, std::span<const std::byte> payload);
   /// Introduces this node to all others and maps their rings as they introduce themselves.
@@ -109,8 +110,8 @@ class Neighbourhood {
   void not_read_here(NodeId node, std::string_view why);
 
   // ---- this node's memory ---------------------------------------------------------------------
-  /// What `for_node` may map the side's memory by; nothing where it cannot. From now on the node
-  /// counts as one that has.
+  /// A reference by which `for_node` may map the side's memory; nullopt where it cannot. From now
+  /// on the node counts as one that has mapped it.
   [[nodiscard]] std::optional<MemoryReference> reference_to(const Side& side, NodeId for_node);
   /// `node` may have mapped the side's device memory. Throws Error(communication) for memory that
   /// cannot be shared.
@@ -157,7 +158,7 @@ class Neighbourhood {
   Mappings mappings_;
   std::vector<Neighbour> neighbours_;  ///< by node
   std::set<std::string, std::less<>> reasons_;
-  std::map<AllocationKey, std::set<NodeId>> told_;  ///< who may have mapped an allocation
+  std::map<AllocationKey, std::set<NodeId>> told_;  ///< nodes that may have mapped an allocation
   RecentHandles handles_;
   std::vector<std::shared_ptr<Release>> releases_;
   bool maps_rings_ = false;

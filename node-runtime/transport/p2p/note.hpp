@@ -12,9 +12,9 @@
 
 namespace heddle::p2p {
 
-/// What every note of endpoints begins with, and all that an eager one has before its message's
-/// bytes: with those of a number it fits a cache line. Nodes are alike (one binary, little-endian),
-/// so it travels as it lies in memory.
+/// The beginning of every note of endpoints, and the whole header of an eager one: with a message
+/// of one number it fits a cache line. Nodes are alike (one binary, little-endian), so it travels
+/// as it lies in memory.
 struct NoteBegin {
   enum class Kind : std::uint8_t {
     introduce,  ///< the sender's devices follow (DeviceIntroduction); before anything else
@@ -27,7 +27,7 @@ struct NoteBegin {
                 ///< where it is not contiguous; `ring`: `device` is where the slots are
     decline,    ///< the grant to `receive` cannot be followed; why follows as text
     filled,    ///< `bytes` from `begin` on have been written for `receive`, into `slot`; `message`:
-               ///< all that was sent is as it should be
+               ///< all pieces that were sent are valid
     slot,      ///< `slot` may be filled with the next piece of `send`
     fetched,   ///< the bytes of `send` have been read
     refuse,    ///< `send` cannot be received; an ErrorCode in `slot`, why follows as text
@@ -36,7 +36,7 @@ struct NoteBegin {
     withdrawn,  ///< it is forgotten
     release,    ///< the allocation named behind it (ReleasedMemory) is to be closed
     released,   ///< it is; the same follows
-    goodbye,    ///< everything of the receiver's is closed
+    goodbye,    ///< all mappings of the receiver's memory are closed
     credits,    ///< only what `credits` says
   };
 

@@ -21,11 +21,11 @@ inline constexpr int path_count = 6;
 
 /// "eager", "message", "shared", "get", "put", "ring".
 [[nodiscard]] std::string_view name_of(Path path);
-/// The other way round; nothing for other words.
+/// The path of that name; nullopt for other words.
 [[nodiscard]] std::optional<Path> path_named(std::string_view name);
 
-/// What paths are made of, measured or assumed. Times in microseconds, rates in 10^9 bytes per
-/// second.
+/// Times and rates from which the cost of a path is predicted, measured or assumed. Microseconds,
+/// 10^9 bytes per second.
 struct PathRates {
   double note_us = 1;     ///< from one endpoint to another
   double message_us = 4;  ///< the wire, beside its rate
@@ -43,12 +43,12 @@ struct PathRates {
   double turn_us = 140;
 };
 
-/// Sizes that paths work with.
+/// Sizes of pieces and slots.
 struct PathSizes {
   std::int64_t piece_bytes = std::int64_t{512} << 10U;      ///< of slots in host memory
   std::int64_t ring_piece_bytes = std::int64_t{16} << 20U;  ///< of slots on devices
-  /// Bytes of another process's memory read in one call: many enough for its cost, few enough for
-  /// other messages to have their turn.
+  /// Bytes of another process's memory read in one call: enough to amortise the call, few enough
+  /// that other messages are not held up.
   std::int64_t read_piece_bytes = std::int64_t{1} << 20U;
   std::int32_t pieces_ahead = 4;  ///< slots of one message
   std::int32_t ring_slots = 8;    ///< of one message, on devices

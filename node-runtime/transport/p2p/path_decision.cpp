@@ -24,8 +24,8 @@ struct Stage {
   [[nodiscard]] double us(double bytes) const { return latency_us + bytes / rate * 1e-3; }
 };
 
-/// Stages that overlap, with `slots` pieces under way at once: the first piece passes all stages;
-/// those behind it come at the rate of the slowest stage, or of slots that become free.
+/// Stages that overlap, with `slots` pieces in flight: the first piece passes all stages; the later
+/// ones follow at the rate of the slowest stage, or of slots that become free.
 double pipeline_us(double bytes, double piece_bytes, int slots, std::span<const Stage> stages) {
   const double piece = std::min(bytes, piece_bytes);
   double round_us = 0;

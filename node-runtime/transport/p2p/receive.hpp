@@ -48,8 +48,8 @@ struct Receive : RequestState {
   LaneId via;                   ///< reads `from`, or has the ring's slots
   Spot from;                    ///< get: the sender's memory
   std::optional<Error> broken;  ///< why it fails in the end
-  bool is_cut = false;          ///< nothing more comes from the sender
-  bool has_word = false;        ///< the sender has said whether what it sent is good
+  bool is_cut = false;          ///< no further piece arrives from the sender
+  bool has_word = false;        ///< the sender has reported whether packing succeeded
   std::int64_t begun_ns = 0;    ///< only where messages are reported
 };
 

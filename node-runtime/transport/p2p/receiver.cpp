@@ -50,7 +50,7 @@ void Receiver::message_arrived(NodeId from, const NoteHeader& header,
   if (shared_.options.unexpected) shared_.options.unexpected(envelope);
 }
 
-/// An announcement that a receive has taken stays: the sender is told of that receive.
+/// An announcement that a receive has taken stays: the receive answers the sender.
 void Receiver::withdraw(NodeId from, const NoteHeader& header) {
   std::optional<std::int64_t> found;
   arrivals_.for_each([&](std::int64_t id, const Arrival& arrival) {
@@ -67,7 +67,7 @@ void Receiver::withdraw(NodeId from, const NoteHeader& header) {
   shared_.notes.send(from, answer);
 }
 
-/// Why the message does not fit the receive; nothing: it does.
+/// Why the message does not fit the receive; nullopt: it fits.
 std::optional<std::string> Receiver::mismatch(const Receive& receive) const {
   const NoteHeader& header = receive.announcement.header;
   const Shape& shape = *receive.side.shape;

@@ -42,7 +42,7 @@ class Receiver {
         receives_(shared) {}
 
   void start(std::shared_ptr<Receive> started);
-  /// Takes a receive back, unless it has a message.
+  /// Cancels a receive, unless it has a message.
   void cancel(std::int64_t id);
 
   // ---- notes ----------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class Receiver {
   [[nodiscard]] const Receives& receives() const { return receives_; }
   /// Messages that wait for a receive.
   [[nodiscard]] std::size_t arrivals() const { return arrivals_.size(); }
-  /// Forgets those of a channel. Their senders send no more.
+  /// Forgets the unexpected messages of a channel, on which no node sends any more.
   void drop_arrivals(ChannelId channel);
   /// Messages that came before their receives, so far.
   [[nodiscard]] std::int64_t unexpected() const { return unexpected_; }

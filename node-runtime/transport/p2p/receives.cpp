@@ -194,9 +194,8 @@ void Receives::give_slot(Receive& receive, Staging::Slot slot) {
   shared_.notes.send(receive.envelope.source, header);
 }
 
-/// Ends the receive when all bytes have come and, where a device of the sender's packed what came
-/// over the wire, also the note that packing went well: pieces may overtake the note that it
-/// failed.
+/// Ends the receive when all bytes have arrived and, for pieces that the sender's device packed for
+/// the wire, also the note that packing succeeded: pieces may overtake the note that it failed.
 void Receives::end_if_all_is_here(Receive& receive) {
   const bool needs_word = receive.path == Path::message && receive.announcement.header.device >= 0;
   if (receive.done < receive.bytes || (needs_word && !receive.has_word)) return;
@@ -273,14 +272,14 @@ void Receives::map_source_for_the_next(const Receive& receive) {
   shared_.neighbours.not_mapped_here(from, devices_of(receive), refusal);
 }
 
-/// Handles may outlive the endpoint; what they refer to in it must not.
+/// Handles may outlive the endpoint, so their references into it are dropped.
 void Receives::forget(Receive& receive) {
   receive.mapping.reset();
   shared_.requests.end(receives_.extract(receive.id));
 }
 
 void Receives::lost(NodeId node, const Error& why) {
-  // The wire completes none of its operations any more; those of devices still end.
+  // Operations of the wire do not complete any more; those of devices do.
   std::map<std::int64_t, std::int32_t> dropped;  // pieces by receive
   std::vector<OperationId> orphans;
   shared_.pieces.for_each([&](OperationId id, const Piece& piece) {

@@ -27,7 +27,7 @@ namespace heddle::p2p {
 /// and for flows:  |free flows| + |receives with a flow| = next_flow.
 ///
 /// No deadlock: a receive takes all slots that it needs before it is granted and keeps them to its
-/// end; they become free again by unpacking, which waits for nothing.
+/// end; they become free again by unpacking, which does not wait.
 ///
 /// Thread: the progress thread only.
 class Receives {
@@ -56,7 +56,8 @@ class Receives {
   void fetch(Receive& receive);
   /// This node's processor has read so much of the message.
   void was_read(Receive& receive, std::int64_t bytes);
-  /// The sender has written a piece into a slot or into the memory, or says that all was good.
+  /// The sender has written a piece into a slot or into the memory, or confirms that packing
+  /// succeeded.
   void filled(NodeId from, const NoteHeader& header);
   void ended(const Piece& piece, const std::optional<std::string>& failure);
   void sender_broke(const NoteHeader& header, std::string_view why);
@@ -64,14 +65,14 @@ class Receives {
   // ---- ends -----------------------------------------------------------------------------------
   /// Tells the sender why its message is not received.
   void refuse(const Receive& receive, const Error& why);
-  /// Fails the receive when no piece is in flight: then nobody writes to its memory.
+  /// Fails the receive once no piece is in flight, so that its memory is not written any more.
   void fail(Receive& receive, Error why);
   void end(Receive& receive);
   void cancelled(Receive& receive);
   void lost(NodeId node, const Error& why);
   void abandon(const Error& why);
 
-  /// What is received into an allocation, as text; empty: nothing.
+  /// Describes the receives into an allocation; empty: there are none.
   [[nodiscard]] std::string user_of(const Release& memory) const;
   [[nodiscard]] std::size_t size() const { return receives_.size(); }
   [[nodiscard]] const Statistics& statistics() const { return statistics_; }

@@ -23,8 +23,8 @@ struct Status {
   Path path = Path::eager;  ///< that it took
 };
 
-/// Called by the progress thread when a request is over, before its handle says so; with null where
-/// nothing went wrong. May start new ones.
+/// Called by the progress thread when a request has completed, before its handle shows it; with
+/// null unless it failed. May start new requests.
 using OnEnd = std::function<void(const Status& status, const Error* failure)>;
 
 /// A send or a receive under way; what the endpoint and its handle share.
@@ -39,7 +39,8 @@ class RequestState {
   [[nodiscard]] bool is_done() const { return is_done_.load(std::memory_order_acquire); }
   /// Blocks until it is done; throws what made it fail.
   Status wait() const {
-    // Acquire: whoever sees it done sees what was received, and how it ended.
+    // Acquire pairs with the release at the end of the request: the content and the status are
+    // seen.
     if (!is_done()) {
       HEDDLE_CHECK(is_waited_for_, "waiting for a message that was begun at once and is under way");
       is_done_.wait(false, std::memory_order_acquire);
@@ -72,7 +73,7 @@ class RequestState {
     if (is_waited_for_) is_done_.notify_all();
   }
 
-  std::atomic<bool> is_done_{false};  ///< nobody changes what follows any more
+  std::atomic<bool> is_done_{false};  ///< the members below do not change any more
   const bool is_waited_for_;
   Status status_;
   std::optional<Error> error_;

@@ -6,17 +6,17 @@
 
 namespace heddle::p2p {
 
-/// Numbers requests, and counts those under way. Requests that the progress thread begins at once
-/// count without a read-modify-write: a short message has none to spare for one.
+/// Numbers requests, and counts those in progress. Requests that the progress thread begins at once
+/// count without a read-modify-write operation, which a short message would notice.
 ///
-/// Relaxed throughout: the counts order nothing. Threads: begin(false) and refuse(), any; all else
-/// but is_zero() the progress thread's.
+/// Relaxed throughout: the counts order no other memory. Threads: begin(false), refuse() and
+/// is_zero(), any; the others, the progress thread only.
 class RequestCount {
  public:
   explicit RequestCount(std::int64_t most) : most_(most) {}
 
-  /// The number of a new one, never used before: even ones of any thread, odd ones of those begun
-  /// at once. Nothing: the most are under way.
+  /// The number of a new request, never used before: odd for requests begun at once, otherwise
+  /// even. nullopt: the limit is reached.
   [[nodiscard]] std::optional<std::int64_t> begin(bool at_once) {
     std::int64_t before = 0;
     if (at_once) {

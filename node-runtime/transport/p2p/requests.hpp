@@ -11,8 +11,8 @@
 
 namespace heddle::p2p {
 
-/// The numbers of an endpoint's requests, and the memory of requests that are over until there is
-/// time to free it.
+/// Numbers an endpoint's requests, and keeps the memory of completed requests until it can be freed
+/// without delaying a message.
 ///
 /// Invariant: is_valid() <=> |over_| <= over_max.
 ///
@@ -21,7 +21,7 @@ class Requests {
  public:
   explicit Requests(std::int32_t requests_max) : max_(requests_max), count_(requests_max) {}
 
-  /// The number of a new request. Throws Error(usage) when the most are under way.
+  /// The number of a new request. Throws Error(usage) when requests_max are in progress.
   [[nodiscard]] std::int64_t begin(bool at_once) {
     if (const auto number = count_.begin(at_once)) return *number;
     refuse_more();
@@ -29,7 +29,7 @@ class Requests {
   /// A request of any thread has a number, but does not begin.
   void refuse() { count_.refuse(); }
   void end() { count_.end(); }
-  /// Frees `request` later: somebody waits for what the progress thread does next.
+  /// Frees `request` later, so that the progress thread's next message is not delayed.
   void end(std::shared_ptr<RequestState> request) {
     if (over_.size() == over_max) over_.clear();
     over_.push_back(std::move(request));

@@ -31,10 +31,10 @@ class Sender {
   explicit Sender(const SharedParts& shared) : shared_(shared), sends_(shared) {}
 
   void start(std::shared_ptr<Send> started);
-  /// Sends a small message of host memory with its note, if the receiver has room. False: nothing
-  /// was sent.
+  /// Sends a small message of host memory with its note. False: the receiver has no room, and the
+  /// message was not sent.
   [[nodiscard]] bool send_eagerly(const Side& side, NodeId to, std::int32_t tag, ChannelId channel);
-  /// Asks the receiver to forget an announcement; does nothing once it is granted.
+  /// Asks the receiver to forget an announcement; no effect once it is granted.
   void cancel(std::int64_t id);
 
   /// The receiver grants a send.

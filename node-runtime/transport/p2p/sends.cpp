@@ -81,8 +81,8 @@ bool Sends::post_piece(Send& send) {
   return true;
 }
 
-/// A piece is packed, and goes to the wire behind those before it. One that could not be packed
-/// goes too: the receiver waits for its bytes, and was told that they are not good.
+/// A packed piece goes to the wire after all earlier ones. A piece that could not be packed goes
+/// too: the receiver waits for its bytes, and was informed that they are invalid.
 void Sends::packed(Send& send, Staging::Slot slot) {
   std::ranges::find(send.packing, slot, &Packing::slot)->is_packed = true;
   while (!send.packing.empty() && send.packing.front().is_packed) {
@@ -210,8 +210,8 @@ void Sends::serve_waiting() {
 
 // ---- ends ------------------------------------------------------------------------------------
 
-/// Tells the receiver that a piece is in its place; with an empty piece: that all that was sent
-/// over the wire is good.
+/// Tells the receiver that a piece is in its place; with an empty piece: that all pieces sent over
+/// the wire are valid.
 void Sends::tell_filled(const Send& send, const Piece& piece) {
   NoteHeader header;
   header.kind = NoteHeader::Kind::filled;
@@ -229,8 +229,8 @@ void Sends::tell_broken(const Send& send) {
   shared_.notes.send(send.to, header, bytes_of(std::string_view(send.broken->what())));
 }
 
-/// A send fails when none of its pieces is in flight: then nobody reads its memory, and nobody
-/// writes to the receiver's. The receiver is told then, unless it knows.
+/// Fails a send once none of its pieces is in flight: its memory is not read any more, and the
+/// receiver's is not written. Informs the receiver, unless the receiver knows.
 void Sends::fail(Send& send, Error why) {
   if (!send.broken) send.broken = std::move(why);
   if (send.in_flight > 0) return;
@@ -259,14 +259,14 @@ void Sends::withdrawn(Send& send) {
   forget(send);
 }
 
-/// Handles may outlive the endpoint; what they refer to in it must not.
+/// Handles may outlive the endpoint, so their references into it are dropped.
 void Sends::forget(Send& send) {
   send.mapping.reset();
   shared_.requests.end(sends_.extract(send.id));
 }
 
 void Sends::lost(NodeId node, const Error& why) {
-  // The wire completes none of its operations any more; those of devices still end.
+  // Operations of the wire do not complete any more; those of devices do.
   std::map<std::int64_t, std::int32_t> dropped;  // pieces by send
   std::vector<OperationId> orphans;
   shared_.pieces.for_each([&](OperationId id, const Piece& piece) {

@@ -13,8 +13,8 @@
 
 namespace heddle::p2p {
 
-/// The sends that were announced, and the pieces of those that were granted, from the sender's
-/// memory to the places that the receiver has named.
+/// The announced sends, and the transfer of granted ones by pieces from the sender's memory to the
+/// places that the receiver has named.
 ///
 /// Invariant (`is_valid()`), for every send s:
 ///   0 <= s.done <= s.posted <= s.side.bytes
@@ -50,7 +50,7 @@ class Sends {
   void lost(NodeId node, const Error& why);
   void abandon(const Error& why);
 
-  /// What is sent from an allocation, as text; empty: nothing.
+  /// Describes the sends from an allocation; empty: there are none.
   [[nodiscard]] std::string user_of(const Release& memory) const;
   [[nodiscard]] std::size_t size() const { return sends_.size(); }
   [[nodiscard]] bool is_valid() const;

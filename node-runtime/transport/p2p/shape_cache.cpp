@@ -18,7 +18,7 @@ std::shared_ptr<const Shape> ShapeCache::shape_of(const Datatype& type, std::int
         place != nullptr && place->count == count && place->type.identity() == type.identity();
     if (is_known) return place;
   }
-  // Not under the lock: a long one must not hold up others.
+  // Without the lock: a long description must not hold up other threads.
   auto shape = make(type, count);
   const std::scoped_lock lock(mutex_);
   place = shape;

@@ -13,7 +13,7 @@
 
 namespace heddle::p2p {
 
-/// All that follows from a type and a count, wherever the elements lie.
+/// Properties of `count` elements of a type that do not depend on their address.
 struct Shape {
   Datatype type;
   std::int64_t count = 0;
@@ -28,8 +28,8 @@ struct Shape {
   std::uint64_t digest = 0;  ///< of all of it
 };
 
-/// Shapes of the last messages, by the identity of their types: programs send the same ones again
-/// and again. As many as there are places, each of which keeps the last shape that fell on it.
+/// A direct-mapped cache of the shapes of recent messages, by the identity of their types: programs
+/// send the same types repeatedly.
 ///
 /// Threads: any.
 class ShapeCache {

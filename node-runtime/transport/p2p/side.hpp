@@ -52,7 +52,7 @@ struct Side {
 /// The side's shape has loops.
 [[nodiscard]] Lanes::Loops loops_of(const Lanes& lanes, const Side& side);
 
-/// Makes sides of what callers describe, and keeps their shapes: programs send the same ones again.
+/// Makes sides of the callers' arguments, and caches their shapes: programs repeat them.
 ///
 /// Threads: of() and to_side(), any; recent(), the progress thread only.
 class Sides {

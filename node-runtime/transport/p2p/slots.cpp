@@ -11,7 +11,7 @@ std::size_t slots_bytes(std::int32_t slots, std::int64_t bytes) {
   return static_cast<std::size_t>(slots) * static_cast<std::size_t>(bytes);
 }
 
-/// The slots for pieces that come lie in the window, if it has room for them.
+/// Slots for incoming pieces are in the window, if it has room for them.
 std::size_t own_bytes(const Wire& wire, const EndpointOptions& options) {
   return wire.window().size() >= options.window_bytes() ? 0 : options.window_bytes();
 }

@@ -15,9 +15,9 @@
 
 namespace heddle::p2p {
 
-/// The slots that pieces of messages pass through: on the host, some for pieces that leave and some
-/// for pieces that come; on each device a ring for pieces that come and slots for pieces that
-/// leave. Devices page-lock the host's.
+/// The slots that pieces of messages pass through: on the host, slots for outgoing and for incoming
+/// pieces; on each device, a ring for incoming pieces and slots for outgoing ones. Devices
+/// page-lock the host's slots.
 ///
 /// Invariant (`is_valid()`): |rings| = |out_rings| = |ring_memory| in {0, lanes}; each window is
 /// page-locked once.

@@ -33,9 +33,9 @@ class Wire {
   };
   /// What has happened since the last poll().
   struct Events {
-    std::vector<Note> notes;  ///< those of one node in the order in which it sent them
+    std::vector<Note> notes;  ///< notes of one node are in the order in which it sent them
     std::vector<OperationId> complete;
-    std::vector<NodeId> lost;  ///< nothing more comes from there, or arrives
+    std::vector<NodeId> lost;  ///< no message from or to these nodes arrives any more
     [[nodiscard]] bool empty() const { return notes.empty() && complete.empty() && lost.empty(); }
     void clear() {
       notes.clear();
@@ -56,15 +56,15 @@ class Wire {
   [[nodiscard]] virtual bool shares_host(NodeId other) const = 0;
   /// Host memory of this node that other nodes of the host map too, whole pages; empty: none.
   [[nodiscard]] virtual std::span<std::byte> window() const = 0;
-  /// The window of another node or of this one, as it lies here; empty where the two do not reach
-  /// each other's.
+  /// The window of another node or of this one, mapped into this process; empty where the two nodes
+  /// do not map each other's memory.
   /// A node that reads a note sees what its sender wrote there before.
   [[nodiscard]] virtual std::span<std::byte> window_of(NodeId node) const = 0;
 
-  /// This node's processor reads memory of that node, or of this one, as it lies there.
+  /// This node's processor can read memory of that node's process, or of its own.
   [[nodiscard]] virtual bool reads(NodeId node) const = 0;
-  /// Reads what is at `address` there. Throws Error(communication) when the system refuses, or
-  /// nothing is there.
+  /// Reads memory at `address` of that node's process. Throws Error(communication) when the system
+  /// refuses or the address is not mapped.
   virtual void read(NodeId from, std::uint64_t address, std::span<std::byte> into) = 0;
 
   /// Room for a note of at most note_bytes_max bytes to a node, this very one too, aligned for

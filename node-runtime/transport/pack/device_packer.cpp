@@ -50,7 +50,7 @@ bool are_for_copy_engine(const CopyShape& shape) {
          (are_multiples_of(8) && shape.column_bytes >= 512 && shape.column_bytes <= 8192);
 }
 
-/// A kernel is told all that it may write, and a copy has one type of address for both directions.
+/// A kernel gets every range that it may write; a copy has one address type for both directions.
 std::byte* writable(const void* address) {
   return static_cast<std::byte*>(const_cast<void*>(address));  // NOLINT(*-const-cast)
 }
@@ -129,7 +129,7 @@ bool DevicePacker::is_for_copy(const Call& call) const {
   return !is_for_kernel;
 }
 
-/// Whole blocks between the device and the host, as columns; nothing where they are none.
+/// Whole blocks between the device and the host, as columns; nullopt where they are not.
 std::optional<CopyShape> DevicePacker::columns_of(const PackPlan& plan, const LoopNest& nest,
                                                   const Call& call) const {
   const bool crosses_link =

@@ -48,7 +48,7 @@ struct Level {
 };
 
 /// Where the things that loops count lie in memory: number -> digits -> bytes. The last digit has
-/// no end. Levels behind `levels` change nothing.
+/// no end. Levels behind `levels` have no effect.
 struct Path {
   static constexpr std::uint32_t levels_max = 4;
   Level level[levels_max];  // NOLINT(*-avoid-c-arrays): std::array has no functions on a GPU
@@ -121,7 +121,7 @@ HEDDLE_ON_DEVICE void store(const Place& place, const Word& word) {
 /// Words that a thread has on their way at a time.
 template <class Word>
 inline constexpr std::uint32_t words_at_once = sizeof(Word) >= 8 ? 4 : 8;
-/// Likewise of a crew that is limited to few blocks: its threads alone have to keep a link busy
+/// Likewise for a launch that is limited to few blocks: its threads have to keep a link busy
 /// whose other end is microseconds away.
 template <class Word>
 inline constexpr std::uint32_t words_at_once_limited = sizeof(Word) > 8 ? 4 : 8;
@@ -163,7 +163,7 @@ HEDDLE_ON_DEVICE void copy_row(const Place& row, std::uint32_t words, std::uint3
   }
 }
 
-/// Who a thread of a grid is.
+/// The position of a thread in its grid.
 struct Crew {
   std::uint32_t block = 0;
   std::uint32_t blocks = 1;

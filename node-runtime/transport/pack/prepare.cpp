@@ -232,7 +232,7 @@ struct ByLines {
   std::uint32_t mask = 0;         ///< words of a line, less 1
 };
 
-/// Nothing where two columns together are so short that the lines that they share would count.
+/// nullopt where two columns are so short that the lines that they share would matter.
 std::optional<ByLines> by_lines(std::int64_t pair_words, std::int64_t word_bytes) {
   constexpr std::int64_t line_bytes = 128;
   constexpr std::int64_t lines_min = 8;
@@ -513,7 +513,7 @@ void prepare_triangles(const BetweenWork& work, Launcher& launcher) {
   }
 }
 
-/// Columns that do not change, as those of a triangle.
+/// Columns of constant length, in the form of a triangle's.
 BetweenWork as_triangle(const BetweenWork& work, const CopyShape& columns) {
   BetweenWork result = work;
   const auto bytes = static_cast<std::int64_t>(columns.column_bytes);

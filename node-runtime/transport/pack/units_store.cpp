@@ -68,7 +68,7 @@ UnitsStore::~UnitsStore() {
   for (const Entry& entry : entries_) {
     while (is_pending(entry.arrived)) std::this_thread::yield();
   }
-  static_cast<void>(copies_->failure());  // those who waited for the copies know
+  static_cast<void>(copies_->failure());  // the streams that waited for the copies report it
 }
 
 // ---- what is kept ----------------------------------------------------------------------------
@@ -87,7 +87,7 @@ bool UnitsStore::is_in_use(const Entry& entry) {
                       [&](const Use& use) { return is_over(use.event); });
 }
 
-/// Drops entries that nobody uses, the least recently used first, until there is a block.
+/// Drops unused entries, the least recently used first, until there is a block.
 bool UnitsStore::make_room(std::uint64_t bytes) {
   if (bytes > options_.cache_bytes) return false;
   for (auto entry = entries_.end(); allocator_.largest_free() < bytes;) {
@@ -203,7 +203,7 @@ void UnitsStore::bring(Stream& stream, Chunk& chunk, const PackPlan& plan, std::
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(WorkUnit);
   std::memcpy(chunk.host, plan.units.data() + first, bytes);
   copies_->copy({to, &device_}, {chunk.host, nullptr}, bytes);
-  // First, so that who has seen a kernel that waited for the chunk finds the units arrived.
+  // First: a caller that sees a kernel complete which waited for the chunk sees the units arrived.
   if (arrived != nullptr) copies_->record(*arrived);
   copies_->record(*chunk.copied);
   stream.wait(*chunk.copied);

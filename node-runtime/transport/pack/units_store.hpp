@@ -89,7 +89,7 @@ class UnitsStore {
   struct Chunk {
     WorkUnit* host = nullptr;
     WorkUnit* device = nullptr;  ///< for units that do not stay
-    bool is_lost = false;        ///< who used it has failed and may use it still
+    bool is_lost = false;        ///< the stream that used it has failed and may still use it
     std::unique_ptr<Event> copied;
     std::unique_ptr<Event> used;
   };

@@ -2,7 +2,7 @@
 
 #include "node-runtime/transport/pack/pack_kernels.hpp"
 
-// Without CUDA nothing calls these.
+// Not called in a build without CUDA.
 namespace heddle::packing {
 
 void blocks_cuda(const CudaByteLaunch&) {

@@ -47,7 +47,7 @@ enum class Way : std::uint8_t {
 [[nodiscard]] std::vector<Way> ways_between(const ProbePlace& first, const ProbePlace& second,
                                             Nearness nearness);
 
-/// What came of a transfer there and back.
+/// The result of a transfer there and back.
 struct Attempt {
   Way way = Way::host;
   bool works = false;

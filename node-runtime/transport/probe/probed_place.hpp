@@ -23,7 +23,7 @@ struct ProbeOptions {
   double message_seconds_max = 30;  ///< more than some of the above: the other node is lost then
 };
 
-/// The first thing that goes wrong in a series of steps; those behind it are left out. Between two
+/// The first failure in a series of steps; the later steps are skipped. Between two
 /// nodes the messages of such steps are sent all the same, so that both stay in step.
 class Trouble {
  public:
@@ -59,12 +59,11 @@ class ProbedPlace {
  public:
   /// The host of a node.
   ProbedPlace(ProbePlace place, const ProbeOptions& options);
-  /// A device, which outlives it. What it lacks (memory, say) is told by the operations that need
-  /// it.
+  /// A device, which outlives it. The operations that need memory that it lacks report that.
   ProbedPlace(ProbePlace place, Device& device, const ProbeOptions& options);
   ProbedPlace(const ProbedPlace&) = delete;
   ProbedPlace& operator=(const ProbedPlace&) = delete;
-  /// Nobody has its memory or event open any more.
+  /// No other process has its memory or event open any more.
   ~ProbedPlace();
 
   [[nodiscard]] const ProbePlace& place() const { return place_; }
@@ -75,12 +74,12 @@ class ProbedPlace {
   void fill(std::uint64_t seed, std::size_t bytes);
   /// On a device: queued only, and ready() recorded behind it; end with finish().
   void begin_fill(std::uint64_t seed, std::size_t bytes);
-  /// Throws Error unless fill(seed, bytes) would change nothing.
+  /// Throws Error unless the bytes are those of fill(seed, bytes).
   void check(std::uint64_t seed, std::size_t bytes);
 
   // ---- by way of host memory ------------------------------------------------------------------
   /// Host memory that transfers by `way` (staged or host) pass through; a host's own memory.
-  /// Ordinary memory where there is no page-locked one: the copies below say so.
+  /// Ordinary memory where page-locked memory is refused: the copies below report that.
   [[nodiscard]] std::byte* buffer(Way way);
   /// The place's memory to the buffer and back. A host's is the buffer.
   void copy_out(Way way, std::size_t bytes);
@@ -88,7 +87,7 @@ class ProbedPlace {
   /// From another place's buffer.
   void copy_in(Way way, const std::byte* from, std::size_t bytes);
 
-  // ---- devices alone --------------------------------------------------------------------------
+  // ---- devices only ---------------------------------------------------------------------------
   [[nodiscard]] const std::byte* memory() const { return memory_.address; }
   /// Throws Error that says what the device lacks.
   void require_device() const;
@@ -99,7 +98,7 @@ class ProbedPlace {
   void pull(const std::byte* from, const Device& owner, const Event& ready, std::size_t bytes);
   /// Waits until all that was queued has ended.
   void finish();
-  /// Forgets all events that pull() has waited for, so that whoever has them can close them.
+  /// Forgets all events that pull() has waited for, so that their owners can close them.
   void start_afresh();
 
  private:

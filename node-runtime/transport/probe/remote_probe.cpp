@@ -40,7 +40,7 @@ class Opened {
     try {
       device_.close_memory(memory_);
     } catch (const Error&) {
-      // A device that was given up gives nothing back; the probe has told why it was.
+      // A device that was given up frees no memory; the probe has reported why.
     }
   }
 

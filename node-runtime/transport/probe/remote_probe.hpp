@@ -13,9 +13,9 @@
 namespace heddle {
 
 /// This node's half of trying all ways between its places and another node's; the other node does
-/// the same at the same time. The two go in step: each message is sent whatever has failed before,
-/// so that a way that does not work keeps nobody waiting. Who maps memory closes it before the
-/// other goes on.
+/// the same at the same time. The two go in step: each message is sent even after a failure, so
+/// that no node waits for a path that does not work. A node closes the memory that it has mapped
+/// before the other one goes on.
 ///
 /// Thread: the one that calls MPI.
 class RemoteProbe {
@@ -30,7 +30,7 @@ class RemoteProbe {
   [[nodiscard]] std::vector<PairReport> run();
 
  private:
-  /// What one node knows of an attempt, as it is told to the other.
+  /// One node's result of an attempt, as it is sent to the other.
   struct Verdict {
     std::string text;  ///< empty: it works, as far as this node can tell
     bool is_consequence = false;

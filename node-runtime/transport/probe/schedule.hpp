@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// Two nodes that try the ways between their places, or one that tries those within it.
+/// Two nodes that probe the paths between their places, or one node that probes its own.
 using NodePair = std::pair<std::int32_t, std::int32_t>;
 
 /// Every node with itself, then every two nodes, in rounds. The pairs of a round work at the same

@@ -12,7 +12,7 @@
 namespace heddle::p2p {
 
 /// Memory of one process that the others of its host map too: an anonymous file (memfd), which has
-/// no name and so leaves nothing behind, and is reached through /proc/PID/fd. It holds a ring of
+/// no name, so that none remains, and is opened through /proc/PID/fd. It holds a ring of
 /// notes from each process of the host, and the window that endpoints use.
 class HostRegion {
  public:
@@ -27,7 +27,7 @@ class HostRegion {
 
   /// This process's own. Throws Error(internal) when the system has none.
   HostRegion(std::size_t writers, std::size_t window_bytes);
-  /// Another process's. Throws Error(communication) that says why it is out of reach.
+  /// Another process's. Throws Error(communication) with the reason when it cannot be mapped.
   explicit HostRegion(const Name& name);
   HostRegion(HostRegion&& other) noexcept
       : name_(other.name_),

@@ -54,8 +54,8 @@ bool MpiWire::note_distant_nodes() {
   return has_distant_;
 }
 
-/// Each process of the host tells the others where its memory is and tries theirs; two share it if
-/// both have reached the other's.
+/// Each process of the host tells the others where its memory is and tries to map theirs; two nodes
+/// share memory if each has mapped the other's.
 void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
   MPI_Comm host = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host),
@@ -199,7 +199,7 @@ void MpiWire::send_note() {
             "sending a note");
 }
 
-/// Writes what has waited; true: nothing waits any more.
+/// Writes the waiting notes; true: none waits any more.
 bool MpiWire::flush(Shared& shared) {
   while (!shared.waiting.empty()) {
     const auto room = shared.out.reserve(shared.waiting.front().size());
@@ -219,7 +219,7 @@ void MpiWire::poll_shared(Events& events) {
   }
 }
 
-/// Nobody is there to send or take them any more.
+/// Frees the requests with a lost node, which will not complete.
 void MpiWire::forget_pieces(NodeId node) {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (with_[i] != node) continue;
@@ -229,7 +229,7 @@ void MpiWire::forget_pieces(NodeId node) {
   drop_ended_pieces();
 }
 
-/// Those whose requests are null.
+/// Removes the operations whose requests are null.
 void MpiWire::drop_ended_pieces() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
@@ -244,7 +244,7 @@ void MpiWire::drop_ended_pieces() {
   with_.resize(kept);
 }
 
-/// A process that has ended says nothing more: what it had written before was read above.
+/// Notes that a process had written before it ended were read above.
 void MpiWire::watch(Events& events) {
   if (++polls_ % polls_between_looks != 0) return;
   const std::int64_t now = now_ns();

@@ -20,24 +20,24 @@ namespace heddle::p2p {
 /// The wire over MPI, and between nodes of one host over memory that they share.
 ///
 /// Over MPI: notes on a communicator of their own, pieces of bytes on another one, where the flow
-/// is the tag. Notes are received from anybody into `note_receives` buffers, and looked at in the
+/// is the tag. Notes are received from any source into `note_receives` buffers, and read in the
 /// order in which these were posted: MPI fills them in the order of arrival, so notes of one node
 /// stay in order. More notes wait in MPI's own queue until progress comes back.
 ///
 /// On one host: notes in a ring for each pair (NoteRingMemory), windows, and reading of each
-/// other's memory by the system's call, where the system lets these processes. What finds its ring
-/// full waits here, and is written before anything that comes later. Nodes that cannot map each
-/// other's memory (another user, another PID namespace) go on over MPI: `why_apart()`.
+/// other's memory by the system's call, where the system permits it. A note that finds its ring
+/// full waits here, and is written before all later ones. Nodes that cannot map each other's memory
+/// (another user, another PID namespace) go on over MPI: `why_apart()`.
 ///
-/// What nodes may send before they are answered is bounded by their endpoints. A node of this host
-/// whose process has ended is reported as lost, within `watch_ns`.
+/// The endpoints bound the notes in flight. A node of this host whose process has ended is reported
+/// as lost within `watch_ns`.
 ///
 /// Thread: the one that calls MPI. Construction and destruction are collective.
 class MpiWire final : public Wire {
  public:
   static constexpr std::size_t note_receives = 32;
   static constexpr std::int64_t watch_ns = 50'000'000;
-  /// The time is looked at this rarely: it takes as long as all else in a poll that finds nothing.
+  /// Polls between two readings of the clock, which takes as long as the rest of an empty poll.
   static constexpr std::uint64_t polls_between_looks = 64;
 
   struct Options {
@@ -48,7 +48,7 @@ class MpiWire final : public Wire {
   MpiWire(MPI_Comm parent, const Options& options);
   MpiWire(const MpiWire&) = delete;
   MpiWire& operator=(const MpiWire&) = delete;
-  /// Nothing is under way on any node, unless `abandon` was called.
+  /// No operation is in progress on any node, unless `abandon` was called.
   ~MpiWire() override;
 
   [[nodiscard]] NodeId node() const override { return NodeId{rank_}; }

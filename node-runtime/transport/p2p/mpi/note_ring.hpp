@@ -23,18 +23,18 @@ struct NoteRingMemory {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free,
               "words shared between processes must not hide a lock");
 
-/// Notes lie in the ring in one piece each, from a cache line's begin on, behind a word that says
-/// how long they are, plus 1: a note that would reach beyond the ring's end begins at its begin,
-/// and what is left out is marked. So a short note is one cache line on its way, the one that the
-/// reader looks at.
+/// A note is contiguous in the ring, and begins at a cache line with a word that holds its length
+/// plus 1. A note that would cross the ring's end is written at the ring's start, and the rest is
+/// marked as skipped. So a short note transfers one cache line, which is the one that the reader
+/// polls.
 ///
 /// Memory orders: the writer makes the next note's word 0 and publishes its note by a release of
 /// that note's word, which the reader acquires; so the word that the reader looks at next is 0
-/// until there is a note behind it. Behind notes of one line, which are those that are waited for,
-/// that word was made 0 already after the note before: stores become visible in their order, and
-/// one to a line that the reader had last would be between the reader and the note. The reader
-/// gives room back by a release of `read`, which the writer acquires before it writes there again;
-/// it keeps a copy of that count, and looks at it only when the copy does not suffice.
+/// until another note follows. For notes of one line, which are the latency-critical ones, that
+/// word was made 0 after the note before: stores become visible in order, and a store to a line
+/// that the reader had last would delay the note. The reader gives room back by a release of
+/// `read`, which the writer acquires before it writes there again; it keeps a copy of that count,
+/// and looks at it only when the copy does not suffice.
 namespace note_ring {
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
@@ -62,7 +62,7 @@ class NoteWriter {
  public:
   explicit NoteWriter(NoteRingMemory* memory) : memory_(memory) {}
 
-  /// Room for a note, published by commit(); nothing while the ring is full.
+  /// Room for a note, published by commit(); empty while the ring is full.
   [[nodiscard]] std::optional<std::span<std::byte>> reserve(std::size_t note_bytes) {
     constexpr std::uint64_t capacity = NoteRingMemory::capacity;
     const std::uint64_t place = note_ring::place_of(note_bytes);
