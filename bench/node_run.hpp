@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/node_internals.hpp"
+#include "node-runtime/protocol/protocol.hpp"
 
 /// What heddle's own drivers share.
 namespace heddle {
