@@ -35,7 +35,7 @@ namespace heddle {
 /// are posted at a time, more wait in MPI's queue of unexpected messages (64 bytes each, 512 with
 /// the text of a failed job). Deadlock:
 /// what is sent was granted, so sends complete; which grant comes first is decided by the pools
-/// (protocol::Pool), not here.
+/// (protocol::BlockPool), not here.
 class MpiProgress {
  public:
   MpiProgress(Engine& engine, Communicator& communicator, TileTransport& tiles,
