@@ -32,7 +32,7 @@ using MatrixId = Index<struct MatrixTag, std::int32_t>;
 struct TileId {
   MatrixId matrix;
   std::int32_t index = 0;
-  /// In an array with an element for each tile of the matrix.
+  /// Position in an array that has an element per tile of the matrix.
   [[nodiscard]] constexpr std::size_t position() const { return static_cast<std::size_t>(index); }
   friend constexpr auto operator<=>(const TileId&, const TileId&) = default;
 };

@@ -90,10 +90,6 @@ struct Actions {
   std::vector<BlockRef> freed;  ///< blocks whose content is not needed any more
   std::vector<Job*> drained;    ///< jobs with nothing left on this node
 
-  [[nodiscard]] bool empty() const {
-    return ready.empty() && copies.empty() && asks.empty() && grants.empty() && offers.empty() &&
-           sends.empty() && drained.empty();
-  }
   void clear() {
     ready.clear();
     copies.clear();

@@ -108,11 +108,7 @@ void Protocol::release(Job& job, const Access& access, Actions& actions) {
   }
   LocalVersion* version = versions_.find_current(access.tile);
   if (version == nullptr) return;
-  for (Replica* r = version->replicas; r != nullptr;) {
-    Replica* next = r->sibling;
-    if (r->owner_job == &job) close(*r, actions);
-    r = next;
-  }
+  close_replicas(*version, &job, actions);
   if (version->temporary) {
     versions_.forget_current(access.tile);
     close_version(*version, actions);

@@ -29,9 +29,9 @@ struct JobCounters {
 
 /// One submitted program on this node. Owned by the protocol until forget().
 ///
-/// Invariant: `items` are in program order and `unfinished` many; the extra blocks of all items and
-/// the orphaned ones are those of all pools; a task's `offered` counts its missing inputs that are
-/// available elsewhere.
+/// Invariant: `items` is in program order and has `unfinished` elements; the pools' extra() adds up
+/// to the lengths of all Item::extra_blocks and of `orphan_extra_blocks`; Task::offered counts the
+/// task's missing inputs that are available elsewhere.
 struct Job {
   JobId id;
   void* context = nullptr;  ///< for the caller

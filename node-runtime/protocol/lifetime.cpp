@@ -16,24 +16,25 @@ void Protocol::close(Copy& copy, Actions& actions) {
   if (copy.kind == Copy::Kind::remote) {
     auto& version = static_cast<RemoteVersion&>(copy);
     version.open.unlink();
-    for (Replica* r = version.replicas; r != nullptr;) {
-      Replica* next = r->sibling;
-      close(*r, actions);
-      r = next;
-    }
+    close_replicas(version, nullptr, actions);
   } else if (copy.kind == Copy::Kind::replica) {
     static_cast<Replica&>(copy).open.unlink();
   }
   collect(copy, actions);
 }
 
-void Protocol::close_version(LocalVersion& version, Actions& actions) {
-  version.closed = true;
-  for (Replica* r = version.replicas; r != nullptr;) {
+/// Closes the replicas that tasks of `job` read, or all if it is null.
+void Protocol::close_replicas(BaseCopy& base, const Job* job, Actions& actions) {
+  for (Replica* r = base.replicas; r != nullptr;) {
     Replica* next = r->sibling;
-    close(*r, actions);
+    if (job == nullptr || r->owner_job == job) close(*r, actions);
     r = next;
   }
+}
+
+void Protocol::close_version(LocalVersion& version, Actions& actions) {
+  version.closed = true;
+  close_replicas(version, nullptr, actions);
   for (Send* send = version.sends; send != nullptr;) {
     Send* next = send->sibling;
     if (send->done) drop_send(*send);

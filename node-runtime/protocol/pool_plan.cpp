@@ -16,10 +16,6 @@ void PoolPlan::set_temporary(MatrixId matrix) {
   temporary_[matrix] = true;
 }
 
-void PoolPlan::require(std::int32_t blocks) {
-  for (std::int32_t& maximum : maximum_alive_) maximum = std::max(maximum, blocks);
-}
-
 bool PoolPlan::is_temporary(MatrixId matrix) const {
   return temporary_.contains(matrix) && temporary_[matrix];
 }

@@ -24,9 +24,6 @@ class PoolPlan {
   /// Marks a matrix whose versions take blocks of the job's pools.
   void set_temporary(MatrixId matrix);
 
-  /// Requires at least `blocks` at each place.
-  void require(std::int32_t blocks);
-
   void append(std::span<const Access> accesses);
   void append_alien_reader(const Access& access, NodeId reader);
   void release(const Access& access);

@@ -142,6 +142,7 @@ class Protocol {
   // lifetime.cpp
   void visit(Copy& copy, Actions& actions);
   void close(Copy& copy, Actions& actions);
+  void close_replicas(BaseCopy& base, const Job* job, Actions& actions);
   void close_version(LocalVersion& version, Actions& actions);
   void collect(Copy& copy, Actions& actions);
   void collect_local(LocalVersion& version, Actions& actions);

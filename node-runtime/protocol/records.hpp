@@ -79,14 +79,14 @@ struct BaseCopy : Copy {
   Version number;  ///< writes to the tile since the job's start
   Replica* replicas = nullptr;
   using Copy::Copy;
-  /// As `job` counts: what another job wrote is the initial content.
+  /// The version's number for `reader`, whose initial content is what other jobs wrote.
   [[nodiscard]] Version number_in(JobId reader) const {
     return job == reader ? number : Version{0};
   }
 };
 
-/// Version of a tile that lives on this node. The tile's record points to the newest; older ones
-/// exist until visited.
+/// Version of a tile that lives on this node. VersionTable points to the newest; older ones exist
+/// until visited.
 struct LocalVersion : BaseCopy {
   LocalVersion* next = nullptr;      ///< the version that replaced this one
   LocalVersion* previous = nullptr;  ///< the version that this one replaced, until it is freed

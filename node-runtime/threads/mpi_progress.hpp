@@ -35,7 +35,7 @@ namespace heddle {
 /// a failed job).
 ///
 /// No deadlock: a tile is sent only once it was granted, so sends complete; which grant comes first
-/// is decided by the pools (protocol::Pool), not here.
+/// is decided by the pools (protocol::BlockPool), not here.
 class MpiProgress {
  public:
   MpiProgress(Engine& engine, Communicator& communicator, TileTransport& tiles,

@@ -123,7 +123,7 @@ class TaskStream {
   /// Must stand where the first of those tasks stands in the sequential program. What is announced
   /// waits for its receiver, and what comes after it in this node's walk may wait for it: announced
   /// too early, two nodes whose pools are at their minimum could each wait for what the other one
-  /// only does later (protocol::Pool).
+  /// only does later (protocol::BlockPool).
   Room announce(const protocol::Access& access, NodeId reader, std::int32_t priority);
 
   /// No later task reads this version of the tile in this job, other than where it lives: copies of
