@@ -67,6 +67,9 @@ namespace heddle {
 ///   q[i], if it has uses, holds all its blocks <=> i < placed;  it holds none if i > placed
 ///   a block that q holds has a frame or a claim
 ///   overtakes <= overtakes_max, 0 if placed = size of the queue
+///
+/// It has more than 30 functions because each event is one, and a third of them only ask
+/// ResidentBlocks.
 class Residency {
  public:
   using Content = BlockContent;

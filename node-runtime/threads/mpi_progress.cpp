@@ -301,6 +301,7 @@ bool MpiProgress::post_collective() {
 
 void MpiProgress::wait(Doorbell::Ticket ticket) {
   const EngineOptions& options = engine_.options();
+  if (options.wait == WaitPolicy::spin) return relax_cpu();
   const std::int64_t from = now_ns();
   const bool in_transfer = tiles_.is_moving() || !delayed_.is_empty() || !collective_.is_empty();
   const ProgressPause pause = pause_for(
@@ -310,16 +311,10 @@ void MpiProgress::wait(Doorbell::Ticket ticket) {
        .is_at_work = in_transfer || tiles_.is_expecting() || engine_.counters().active_jobs() > 0,
        .worker_waits = engine_.counters().idle_workers() > 0,
        .idle_ns = from - active_ns_});
-  switch (pause.kind) {
-    case ProgressPause::Kind::relax:
-      relax_cpu();
-      break;
-    case ProgressPause::Kind::yield:
-      ::sched_yield();
-      break;
-    case ProgressPause::Kind::sleep:
-      engine_.bells.message.wait(ticket, pause.sleep_us);
-      break;
+  if (pause.kind == ProgressPause::Kind::sleep) {
+    engine_.bells.message.wait(ticket, pause.sleep_us);
+  } else {
+    ::sched_yield();
   }
   if (!pause.is_wait) return;
   if (waiting_since_ns_ == 0) waiting_since_ns_ = from;

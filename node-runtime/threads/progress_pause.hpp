@@ -3,24 +3,25 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/assert.hpp"
 #include "node-runtime/threads/engine.hpp"
 
 namespace heddle {
 
 /// What decides how long the progress thread pauses between two looks for messages.
 struct ProgressLoad {
-  WaitPolicy policy = WaitPolicy::adaptive;
-  bool shares_cores = false;   ///< with CPU workers
-  bool has_own_cores = false;  ///< that no other node on the host uses
-  bool is_at_work = false;     ///< messages are in flight or expected, or jobs are active
-  bool worker_waits = false;   ///< a CPU worker has nothing to do
-  std::int64_t idle_ns = 0;    ///< since the last event
+  WaitPolicy policy = WaitPolicy::adaptive;  ///< not spin, which never pauses
+  bool shares_cores = false;                 ///< with CPU workers
+  bool has_own_cores = false;                ///< that no other node on the host uses
+  bool is_at_work = false;    ///< messages are in flight or expected, or jobs are active
+  bool worker_waits = false;  ///< a CPU worker has nothing to do
+  std::int64_t idle_ns = 0;   ///< since the last event
 };
 
 /// What the progress thread does between two looks.
 struct ProgressPause {
-  enum class Kind : std::uint8_t { relax, yield, sleep };
-  Kind kind = Kind::relax;
+  enum class Kind : std::uint8_t { yield, sleep };
+  Kind kind = Kind::yield;
   std::int64_t sleep_us = 0;  ///< at most; a ring ends it
   bool is_wait = false;       ///< counts as waiting in the trace
   friend bool operator==(const ProgressPause&, const ProgressPause&) = default;
@@ -42,7 +43,7 @@ inline constexpr std::int64_t pause_us_quiet = 1000;
 
 [[nodiscard]] inline ProgressPause pause_for(const ProgressLoad& load) {
   using Kind = ProgressPause::Kind;
-  if (load.policy == WaitPolicy::spin) return {Kind::relax, 0, false};
+  HEDDLE_DEBUG(load.policy != WaitPolicy::spin);
   const bool is_adaptive = load.policy == WaitPolicy::adaptive;
   if (is_adaptive && load.idle_ns < alert_ns) return {Kind::yield, 0, false};
   // With a core of its own it looks without a pause: each of the two looks that a message needs

@@ -270,8 +270,6 @@ TEST(ProgressPause, depends_on_cores_and_work) {
   load.policy = WaitPolicy::park;
   load.shares_cores = load.has_own_cores = load.worker_waits = false;
   EXPECT_EQ(pause_for(load), sleep(pause_us_parked)) << "it is not to spin";
-  load.policy = WaitPolicy::spin;
-  EXPECT_EQ(pause_for(load), (ProgressPause{Kind::relax, 0, false}));
 }
 
 }  // namespace heddle
