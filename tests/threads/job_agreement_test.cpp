@@ -1,4 +1,4 @@
-#include "node-runtime/threads/job_agreement.hpp"
+#include "node-runtime/progress/job_agreement.hpp"
 
 #include <algorithm>
 #include <gtest/gtest.h>

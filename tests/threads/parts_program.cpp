@@ -21,9 +21,9 @@
 #include "node-runtime/node_facts.hpp"
 #include "node-runtime/node_faults.hpp"
 #include "node-runtime/node_internals.hpp"
+#include "node-runtime/progress/tile_messages.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/program.hpp"
-#include "node-runtime/threads/tile_messages.hpp"
 
 namespace heddle {
 namespace {

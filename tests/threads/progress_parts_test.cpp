@@ -10,12 +10,12 @@
 
 #include "base/child_process.hpp"
 #include "base/error.hpp"
-#include "node-runtime/threads/collective_slot.hpp"
-#include "node-runtime/threads/delayed_messages.hpp"
-#include "node-runtime/threads/failure_message.hpp"
-#include "node-runtime/threads/peer_watch.hpp"
-#include "node-runtime/threads/progress_message.hpp"
-#include "node-runtime/threads/progress_pause.hpp"
+#include "node-runtime/progress/collective_slot.hpp"
+#include "node-runtime/progress/delayed_messages.hpp"
+#include "node-runtime/progress/failure_message.hpp"
+#include "node-runtime/progress/peer_watch.hpp"
+#include "node-runtime/progress/progress_message.hpp"
+#include "node-runtime/progress/progress_pause.hpp"
 
 /// What the progress thread is made of, each alone and without MPI.
 namespace heddle {

@@ -1,4 +1,4 @@
-#include "node-runtime/threads/tile_transport.hpp"
+#include "node-runtime/progress/tile_transport.hpp"
 
 #include <algorithm>
 #include <array>

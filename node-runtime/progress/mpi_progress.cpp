@@ -1,4 +1,4 @@
-#include "node-runtime/threads/mpi_progress.hpp"
+#include "node-runtime/progress/mpi_progress.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "base/assert.hpp"
 #include "base/clock.hpp"
 #include "base/require.hpp"
-#include "node-runtime/threads/progress_pause.hpp"
+#include "node-runtime/progress/progress_pause.hpp"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "node-runtime/threads/failure_message.hpp"
+#include "node-runtime/progress/failure_message.hpp"
 
 #include <algorithm>
 #include <cstring>

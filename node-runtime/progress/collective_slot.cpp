@@ -1,4 +1,4 @@
-#include "node-runtime/threads/collective_slot.hpp"
+#include "node-runtime/progress/collective_slot.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "node-runtime/threads/tile_messages.hpp"
+#include "node-runtime/progress/tile_messages.hpp"
 
 #include <algorithm>
 

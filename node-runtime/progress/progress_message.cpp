@@ -1,4 +1,4 @@
-#include "node-runtime/threads/progress_message.hpp"
+#include "node-runtime/progress/progress_message.hpp"
 
 #include <algorithm>
 #include <string>

@@ -15,8 +15,8 @@
 
 #include "base/error.hpp"
 #include "node-runtime/memory/device_cache.hpp"
+#include "node-runtime/progress/tile_messages.hpp"
 #include "node-runtime/threads/engine.hpp"
-#include "node-runtime/threads/tile_messages.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"

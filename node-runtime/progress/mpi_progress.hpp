@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "node-runtime/threads/collective_slot.hpp"
-#include "node-runtime/threads/delayed_messages.hpp"
+#include "node-runtime/progress/collective_slot.hpp"
+#include "node-runtime/progress/delayed_messages.hpp"
+#include "node-runtime/progress/failure_message.hpp"
+#include "node-runtime/progress/job_agreement.hpp"
+#include "node-runtime/progress/mpi_flights.hpp"
+#include "node-runtime/progress/peer_watch.hpp"
+#include "node-runtime/progress/progress_message.hpp"
+#include "node-runtime/progress/tile_transport.hpp"
 #include "node-runtime/threads/engine.hpp"
-#include "node-runtime/threads/failure_message.hpp"
-#include "node-runtime/threads/job_agreement.hpp"
-#include "node-runtime/threads/mpi_flights.hpp"
-#include "node-runtime/threads/peer_watch.hpp"
-#include "node-runtime/threads/progress_message.hpp"
-#include "node-runtime/threads/tile_transport.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/transport/reductions.hpp"
 

@@ -1,4 +1,4 @@
-#include "node-runtime/threads/peer_watch.hpp"
+#include "node-runtime/progress/peer_watch.hpp"
 
 #include <algorithm>
 #include <fmt/core.h>
