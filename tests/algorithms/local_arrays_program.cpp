@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <mpi.h>
+#include <mutex>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -166,6 +167,30 @@ void check_refusals(Node& node, const MatrixSpec& spec) {
   expect_refused([&] { static_cast<void>(node.matrix<double>(contradictory)); }, "layout.tile");
 }
 
+/// R's tile rows go round the grid in groups; each element of a stored tile is in the array once.
+void check_triangle(Matrix<double> r) {
+  Array array(r);
+  std::fill(array.values.begin(), array.values.end(), 0.0);
+  r.copy_to(array.values.data(), array.leading());
+  std::vector<double> copied;
+  for (const double value : array.values) {
+    if (value != 0) copied.push_back(value);
+  }
+  std::mutex mutex;
+  std::vector<double> stored;
+  r.for_each_tile([&](heddle::TileRow, heddle::TileColumn, heddle::TileView tile) {
+    const std::lock_guard lock(mutex);
+    for (std::int64_t j = 0; j < tile.columns; ++j) {
+      for (std::int64_t i = 0; i < tile.rows; ++i) {
+        if (tile(i, j) != 0) stored.push_back(tile(i, j));
+      }
+    }
+  });
+  std::sort(copied.begin(), copied.end());
+  std::sort(stored.begin(), stored.end());
+  expect(copied == stored, "a node's part of R");
+}
+
 /// QR with the factors' memory made for it, from an array into an array: x of min |b - A x|.
 void check_least_squares(Node& node, const MatrixSpec& spec) {
   const auto value = [](std::int64_t i, std::int64_t j) {
@@ -200,6 +225,7 @@ void check_least_squares(Node& node, const MatrixSpec& spec) {
   }
   expect(worst < 1e-9, "a least-squares solution is " + std::to_string(worst) + " off");
   expect(!q.first_dependent_column().has_value(), "no column is dependent");
+  check_triangle(q.r());
 }
 
 /// Through files: what was written comes back, and symmetric matrices are checked.
