@@ -140,7 +140,7 @@ class Matrix<double> {
   [[noreturn]] void refuse_tile(TileRow i, TileColumn c) const;
 
   std::shared_ptr<MatrixState> state_;
-  // Of the state; programs name each tile of each task.
+  // Kept here because insertions read them for each tile.
   const MatrixSpec* spec_;
   const protocol::MatrixId* id_;
   // The layout divides for them.

@@ -113,7 +113,7 @@ class Node {
 
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
-  /// Of this node; all nodes have as many devices.
+  /// Devices of this node; all nodes have the same number.
   [[nodiscard]] int cpu_workers() const;
   [[nodiscard]] int devices() const;
   /// All that the node decided (node_facts.hpp).

@@ -120,9 +120,9 @@ struct JobSpec {
   /// Out of core, tiles are not fetched for tasks whose priority is lower by more than this than
   /// that of what is under way: fetching them early would drive out what is needed sooner.
   std::int32_t priority_span = std::numeric_limits<std::int32_t>::max();
-  /// CPU workers divide tasks into fine ones on parts of at most so many rows and columns, and run
-  /// them together (000 section 3.2); 0: they run tasks whole. The same on all nodes, for equal
-  /// bits.
+  /// Rows and columns of the parts into which CPU workers divide a task, at most; they run the fine
+  /// tasks on these parts together (000 section 3.2). 0: tasks run whole. Equal on all nodes, so
+  /// that bits are.
   std::int64_t fine = 0;
 };
 

@@ -46,7 +46,7 @@ struct ProgressMessage {
 
   [[nodiscard]] JobBegin begin() const;
   [[nodiscard]] JobVerdict verdict() const;
-  /// Of an ask, a grant or an offer: tells the protocol.
+  /// Passes an ask, a grant or an offer to the protocol.
   static void deliver(const Header& header, NodeId from, protocol::Protocol& protocol,
                       protocol::Actions& actions);
 };

@@ -30,7 +30,7 @@ struct EngineOptions {
   std::vector<std::uint8_t> worker_distances;
   std::vector<Device*> devices;
   std::int32_t window = 8192;  ///< items of one job
-  /// Of a job's pool beyond the planned minimum; by default as many as are of use.
+  /// Most blocks of a job's pool beyond the planned minimum; no limit by default.
   std::int32_t extra_blocks_max = std::numeric_limits<std::int32_t>::max();
   WaitPolicy wait = WaitPolicy::adaptive;
   /// Fewer usable cores than computing threads on this host: waiting threads go to sleep at once.

@@ -8,8 +8,7 @@
 namespace heddle {
 
 /// Walks the programs of the jobs in turn. A program runs without the engine's lock: no other
-/// thread has to do with it, and its job does not end before the engine is told that the program
-/// has.
+/// thread uses it, and its job cannot end before hand_over() reports the program's end.
 ///
 /// Thread: one.
 class Generation {

@@ -37,6 +37,15 @@ void InsertionBatch::check_room(std::string_view what) const {
           job_.handle->window);
 }
 
+/// The accesses first: where memory is missing, no entry is left without its accesses, and the
+/// batch up to there is handed over before the job fails.
+void InsertionBatch::add(Entry entry, std::span<const protocol::Access> accesses) {
+  entry.first_access = accesses_.size();
+  entry.access_count = accesses.size();
+  accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
+  entries_.push_back(entry);
+}
+
 void InsertionBatch::insert(const Kernel& kernel, const TaskOptions& options,
                             std::span<const protocol::Access> accesses) {
   check_room("inserts");
@@ -48,12 +57,10 @@ void InsertionBatch::insert(const Kernel& kernel, const TaskOptions& options,
             job_.name, job_.priorities.size());
     priority = job_.priorities[job_.tasks_inserted++];
   }
-  entries_.push_back({.kind = Entry::Kind::task,
-                      .priority = priority,
-                      .reader = {},
-                      .access_count = static_cast<std::uint32_t>(accesses.size()),
-                      .work = work_of(kernel, options)});
-  accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
+  Entry entry;
+  entry.priority = priority;
+  entry.work = work_of(kernel, options);
+  add(entry, accesses);
   ++insertions_;
   items_ += items_of(accesses, node_);
 }
@@ -61,27 +68,24 @@ void InsertionBatch::insert(const Kernel& kernel, const TaskOptions& options,
 void InsertionBatch::announce(const protocol::Access& access, NodeId reader,
                               std::int32_t priority) {
   check_room("announces");
-  entries_.push_back({.kind = Entry::Kind::reader,
-                      .priority = priority,
-                      .reader = reader,
-                      .access_count = 1,
-                      .work = {}});
-  accesses_.push_back(access);
+  Entry entry;
+  entry.kind = Entry::Kind::reader;
+  entry.priority = priority;
+  entry.reader = reader;
+  add(entry, {&access, 1});
   ++insertions_;
   ++items_;
 }
 
 void InsertionBatch::release(const protocol::Access& access) {
-  entries_.push_back(
-      {.kind = Entry::Kind::release, .priority = 0, .reader = {}, .access_count = 1, .work = {}});
-  accesses_.push_back(access);
+  Entry entry;
+  entry.kind = Entry::Kind::release;
+  add(entry, {&access, 1});
 }
 
 void InsertionBatch::hand_over(protocol::Protocol& protocol, protocol::Actions& actions) const {
-  std::span<const protocol::Access> left = accesses_;
   for (const Entry& entry : entries_) {
-    const auto accesses = left.first(entry.access_count);
-    left = left.subspan(entry.access_count);
+    const auto accesses = std::span(accesses_).subspan(entry.first_access, entry.access_count);
     switch (entry.kind) {
       case Entry::Kind::task:
         protocol.append(*job_.handle, entry.work, entry.priority, accesses, actions);
@@ -101,10 +105,11 @@ bool InsertionBatch::is_valid() const {
   std::size_t accesses = 0;
   std::int32_t insertions = 0;
   for (const Entry& entry : entries_) {
-    accesses += entry.access_count;
+    if (entry.first_access < accesses || entry.access_count == 0) return false;
+    accesses = entry.first_access + entry.access_count;
     insertions += entry.kind == Entry::Kind::release ? 0 : 1;
   }
-  return quantum_ >= 1 && room_ >= 1 && accesses == accesses_.size() && insertions == insertions_;
+  return quantum_ >= 1 && room_ >= 1 && accesses <= accesses_.size() && insertions == insertions_;
 }
 
 }  // namespace heddle

@@ -43,11 +43,13 @@ class InsertionBatch final : public ProgramListener {
     Kind kind = Kind::task;
     std::int32_t priority = 0;
     NodeId reader;
-    std::uint32_t access_count = 1;
+    std::size_t first_access = 0;  ///< in accesses_
+    std::size_t access_count = 1;
     protocol::Work work;
   };
 
   void check_room(std::string_view what) const;
+  void add(Entry entry, std::span<const protocol::Access> accesses);
 
   JobRecord& job_;
   NodeId node_;

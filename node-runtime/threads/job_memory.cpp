@@ -35,8 +35,8 @@ std::int32_t JobMemory::affordable_capacity(PlaceId place, std::int32_t minimum,
          affordable_blocks(useful_blocks(place, minimum, has_temporaries, block_bytes), left);
 }
 
-/// Of the host's first blocks, what the job is going to write: its receivers would wait for the
-/// pages.
+/// Bytes that the job is going to write in each of the host's first blocks: its receivers would
+/// wait for the pages.
 std::vector<std::size_t> JobMemory::bytes_soon(const JobRecord& job, std::size_t block_bytes,
                                                std::int32_t capacity) const {
   std::vector<std::size_t> bytes;

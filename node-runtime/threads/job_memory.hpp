@@ -18,7 +18,7 @@ class JobMemory {
  public:
   struct Options {
     std::int32_t cpu_workers = 1;
-    /// Of a pool beyond the planned minimum.
+    /// Most blocks of a pool beyond the planned minimum.
     std::int32_t extra_blocks_max = 0;
     /// The workers need all cores.
     bool oversubscribed = false;

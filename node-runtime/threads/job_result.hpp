@@ -13,7 +13,7 @@ namespace heddle {
 /// numerical failure, of these the smallest index first, before a cancellation.
 [[nodiscard]] bool is_worse(const JobResult& a, const JobResult& b);
 
-/// Of a job that an exception on `node` of `nodes` nodes fails.
+/// The result of a job that failed by an exception on `node`, one of `nodes` nodes.
 [[nodiscard]] JobResult failed_result(const Error& error, NodeId node, std::int32_t nodes);
 
 /// What the nodes tell each other of a result; result_of checks what came from another node.

@@ -1,6 +1,8 @@
 #include "node-runtime/threads/user_insertion.hpp"
 
-#include "base/require.hpp"
+#include <fmt/core.h>
+
+#include "base/error.hpp"
 #include "node-runtime/threads/engine.hpp"
 
 namespace heddle {
@@ -15,8 +17,10 @@ void UserInsertion::insert(const Kernel& kernel, const TaskOptions& options,
 
 void UserInsertion::announce(const protocol::Access& /*access*/, NodeId /*reader*/,
                              std::int32_t /*priority*/) {
-  require(false, "'{}' announces a reader; every node inserts all tasks of a user's stream",
-          job_.name);
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("'{}' announces a reader; every node inserts all tasks of a user's stream",
+                  job_.name));
 }
 
 void UserInsertion::release(const protocol::Access& access) {
