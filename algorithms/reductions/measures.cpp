@@ -7,6 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/reductions/verification.hpp"
@@ -20,16 +22,52 @@ static_assert(std::numeric_limits<Norm>::max_exponent >
               "products of norms of doubles do not fit into long double here");
 namespace {
 
-/// Sums that the visits of one node add to.
+/// Sums over the tiles of one node. Whichever thread comes to a tile first, the tiles' parts are
+/// added in the order of the tiles: a norm has the same bits each time.
 template <class Number>
-struct Sums {
-  explicit Sums(std::int64_t count) : values(static_cast<std::size_t>(count), 0) {}
+class Sums {
+ public:
+  explicit Sums(std::int64_t count) : sums_(static_cast<std::size_t>(count), 0) {}
 
-  void add(std::int64_t first, std::span<const Number> part) {
-    const std::lock_guard lock(mutex);
-    for (std::size_t i = 0; i < part.size(); ++i)
-      values[static_cast<std::size_t>(first) + i] += part[i];
+  /// What a tile adds to the sums from `first` on; one tile's parts in the order of the calls. Any
+  /// thread.
+  void add(TileRow i, TileColumn c, std::int64_t first, std::span<const Number> numbers) {
+    const std::lock_guard lock(mutex_);
+    parts_.push_back({i, c, static_cast<std::size_t>(first), numbers_.size(), numbers.size()});
+    numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
   }
+
+  /// The sums of this node, once all tiles were visited.
+  [[nodiscard]] std::vector<Number> total() {
+    std::stable_sort(parts_.begin(), parts_.end(), [](const Part& one, const Part& other) {
+      return std::pair(one.column, one.row) < std::pair(other.column, other.row);
+    });
+    for (const Part& part : parts_) {
+      for (std::size_t k = 0; k < part.count; ++k)
+        sums_[part.first + k] += numbers_[part.begin + k];
+    }
+    return std::move(sums_);
+  }
+
+ private:
+  struct Part {
+    TileRow row;
+    TileColumn column;
+    std::size_t first;  ///< of the sums
+    std::size_t begin;  ///< of the numbers
+    std::size_t count;
+  };
+
+  std::mutex mutex_;
+  std::vector<Part> parts_;
+  std::vector<Number> numbers_;
+  std::vector<Number> sums_;
+};
+
+/// The largest values over the tiles of one node. Any thread.
+template <class Number>
+struct Maxima {
+  explicit Maxima(std::int64_t count) : values(static_cast<std::size_t>(count), 0) {}
 
   /// values[at] := the larger of it and `value`, or the one that is no number.
   void raise(std::int64_t at, Number value) {
@@ -61,6 +99,12 @@ std::vector<Norm> sums_in_range(const SumsOf& sums_of) {
   std::vector<Norm> norms(sums.begin(), sums.end());
   for (Norm& norm : norms) norm /= unit;
   return norms;
+}
+
+std::vector<double> sum_over_nodes(Node& node, Sums<double>& sums) {
+  std::vector<double> all = sums.total();
+  node.all_reduce(all, Reduction::sum);
+  return all;
 }
 
 /// Reduces what may be larger than doubles are, in units of the largest of all nodes.
@@ -95,7 +139,7 @@ void fold_columns(Matrix<double>& b, const Take& take, const Keep& keep) {
       for (std::int64_t k = 0; k < tile.rows; ++k) {
         take(result, row + static_cast<std::size_t>(k), std::abs(tile(k, j)));
       }
-      keep(layout.column_begin(c) + j, result);
+      keep(i, c, layout.column_begin(c) + j, result);
     }
   });
 }
@@ -140,25 +184,23 @@ Norm symmetric_one_norm(Matrix<double> a) {
         std::vector<double> columns = zeros(tile.columns);
         host::add_column_sums(tile, columns, unit);
         host::add_row_sums(tile, rows, unit);
-        sums->add(layout.column_begin(c), columns);
+        sums->add(i, c, layout.column_begin(c), columns);
       }
-      sums->add(layout.row_begin(i), rows);
+      sums->add(i, c, layout.row_begin(i), rows);
     });
-    a.node().all_reduce(sums->values, Reduction::sum);
-    return sums->values;
+    return sum_over_nodes(a.node(), *sums);
   }));
 }
 
 std::vector<Norm> column_norms(Matrix<double> b) {
   return sums_in_range([&b](double unit) {
     const auto sums = std::make_shared<Sums<double>>(b.columns());
-    b.for_each_tile([sums, unit, layout = b.layout()](TileRow, TileColumn c, TileView tile) {
+    b.for_each_tile([sums, unit, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
       std::vector<double> columns = zeros(tile.columns);
       host::add_column_sums(tile, columns, unit);
-      sums->add(layout.column_begin(c), columns);
+      sums->add(i, c, layout.column_begin(c), columns);
     });
-    b.node().all_reduce(sums->values, Reduction::sum);
-    return sums->values;
+    return sum_over_nodes(b.node(), *sums);
   });
 }
 
@@ -173,15 +215,15 @@ Norm largest_of(std::span<const Norm> values) {
 
 std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first) {
   // Each column in units of its largest element, so that no square overflows.
-  const auto most = std::make_shared<Sums<double>>(b.columns());
+  const auto most = std::make_shared<Maxima<double>>(b.columns());
   const auto visit_rows = [&](const auto& visit) {
     b.for_each_tile([&visit, first, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
       const std::int64_t begin =
           std::clamp<std::int64_t>(first.value() - layout.row_begin(i), 0, tile.rows);
-      visit(layout.column_begin(c), tile.block(begin, 0, tile.rows - begin, tile.columns));
+      visit(i, c, layout.column_begin(c), tile.block(begin, 0, tile.rows - begin, tile.columns));
     });
   };
-  visit_rows([most](std::int64_t column, const TileView& rows) {
+  visit_rows([most](TileRow, TileColumn, std::int64_t column, const TileView& rows) {
     for (std::int64_t j = 0; j < rows.columns; ++j) {
       double value = 0;
       for (std::int64_t i = 0; i < rows.rows; ++i) {
@@ -193,20 +235,20 @@ std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first) {
   });
   b.node().all_reduce(most->values, Reduction::maximum);
   const auto squares = std::make_shared<Sums<double>>(b.columns());
-  visit_rows([most, squares](std::int64_t column, const TileView& rows) {
+  visit_rows([most, squares](TileRow i, TileColumn c, std::int64_t column, const TileView& rows) {
     std::vector<double> sums = zeros(rows.columns);
     for (std::int64_t j = 0; j < rows.columns; ++j) {
       const double unit = most->values[static_cast<std::size_t>(column + j)];
       if (unit == 0 || !std::isfinite(unit)) continue;
       double& sum = sums[static_cast<std::size_t>(j)];
-      for (std::int64_t i = 0; i < rows.rows; ++i) sum += rows(i, j) / unit * (rows(i, j) / unit);
+      for (std::int64_t k = 0; k < rows.rows; ++k) sum += rows(k, j) / unit * (rows(k, j) / unit);
     }
-    squares->add(column, sums);
+    squares->add(i, c, column, sums);
   });
-  b.node().all_reduce(squares->values, Reduction::sum);
+  const std::vector<double> square_sums = sum_over_nodes(b.node(), *squares);
   std::vector<Norm> norms(most->values.begin(), most->values.end());
   for (std::size_t j = 0; j < norms.size(); ++j) {
-    if (std::isfinite(norms[j])) norms[j] *= std::sqrt(squares->values[j]);
+    if (std::isfinite(norms[j])) norms[j] *= std::sqrt(square_sums[j]);
   }
   return norms;
 }
@@ -216,21 +258,22 @@ std::vector<Norm> weighted_norms(Matrix<double> b, const std::vector<Norm>& weig
   const auto sums = std::make_shared<Sums<Norm>>(b.columns());
   fold_columns(
       b, [weights](Norm& sum, std::size_t row, double value) { sum += weights[row] * value; },
-      [sums](std::int64_t column, Norm sum) {
-        sums->add(column, {&sum, 1});
+      [sums](TileRow i, TileColumn c, std::int64_t column, Norm sum) {
+        sums->add(i, c, column, {&sum, 1});
       });
-  return over_all_nodes(b.node(), sums->values, Reduction::sum);
+  return over_all_nodes(b.node(), sums->total(), Reduction::sum);
 }
 
 std::vector<Norm> largest_quotients(Matrix<double> b, const std::vector<Norm>& weights) {
   require_weights("largest_quotients", b, weights);
-  const auto most = std::make_shared<Sums<Norm>>(b.columns());
+  const auto most = std::make_shared<Maxima<Norm>>(b.columns());
   const auto take = [weights](Norm& largest, std::size_t row, double value) {
     const Norm quotient = value == 0 ? 0 : value / weights[row];
     if (!(quotient <= largest) && !std::isnan(largest)) largest = quotient;
   };
-  fold_columns(b, take,
-               [most](std::int64_t column, Norm largest) { most->raise(column, largest); });
+  fold_columns(b, take, [most](TileRow, TileColumn, std::int64_t column, Norm largest) {
+    most->raise(column, largest);
+  });
   return over_all_nodes(b.node(), most->values, Reduction::maximum);
 }
 
@@ -279,18 +322,17 @@ Comparison compare(Matrix<double> x, const MatrixSource& source) {
             source.read(GlobalRow{layout.row_begin(i)}, GlobalColumn{layout.column_begin(c)}, a);
             std::vector<double> columns = zeros(tile.columns);
             host::add_column_sums(a, columns, unit);
-            sums->add(layout.column_begin(c), columns);
+            sums->add(i, c, layout.column_begin(c), columns);
             for (std::int64_t j = 0; j < tile.columns; ++j) {
               for (std::int64_t k = 0; k < tile.rows; ++k) a(k, j) -= tile(k, j);
             }
             std::fill(columns.begin(), columns.end(), 0.0);
             host::add_column_sums(a, columns, unit);
-            sums->add(n + layout.column_begin(c), columns);
+            sums->add(i, c, n + layout.column_begin(c), columns);
           });
       source.check_unchanged();
     });
-    x.node().all_reduce(sums->values, Reduction::sum);
-    return sums->values;
+    return sum_over_nodes(x.node(), *sums);
   });
   const std::span<const Norm> all(norms);
   const auto count = static_cast<std::size_t>(n);
@@ -304,11 +346,10 @@ double log_determinant_of_factor(Matrix<double> l) {
   l.for_each_tile([logs, layout = l.layout()](TileRow i, TileColumn c, TileView tile) {
     if (i != layout.diagonal_row(c)) return;
     const double part = host::sum_of_logs(tile, layout.offset_in_wide(c));
-    logs->add(c.value(), {&part, 1});
+    logs->add(i, c, c.value(), {&part, 1});
   });
-  l.node().all_reduce(logs->values, Reduction::sum);
   double sum = 0;
-  for (const double part : logs->values) sum += part;
+  for (const double part : sum_over_nodes(l.node(), *logs)) sum += part;
   return 2 * sum;
 }
 

@@ -7,6 +7,7 @@
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/cholesky/inverses.hpp"
 #include "algorithms/reductions/measures.hpp"
+#include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "node-runtime/node.hpp"
 
@@ -95,6 +96,27 @@ TEST(LowerStorage, above_the_diagonal_is_neither_read_nor_written) {
     EXPECT_EQ(nan.log_determinant, zero.log_determinant);
     EXPECT_EQ(nan.norm, zero.norm);
     EXPECT_TRUE(std::isfinite(zero.log_determinant));
+  }
+}
+
+// Tiles' sums meet in the order of the tiles, not in the order in which workers came to them.
+TEST(Norms, have_the_same_bits_each_time) {
+  Node node(
+      Config::from_text("runtime: {cpu_workers: 3, devices: {backend: none}}\n", "norms test"));
+  Matrix<double> a = node.matrix<double>(MatrixSpec(200, 200, Storage::lower));
+  a.fill([](std::int64_t i, std::int64_t j) {
+    return 1.0 / static_cast<double>(1 + (i * 7919 + j * 104729) % 1009);
+  });
+  const std::vector<Norm> weights(200, 1.0L / 3);
+  const Norm symmetric = symmetric_one_norm(a);
+  const std::vector<Norm> one = column_norms(a);
+  const std::vector<Norm> two = column_two_norms(a, GlobalRow{3});
+  const std::vector<Norm> weighted = weighted_norms(a, weights);
+  for (int k = 0; k < 50; ++k) {
+    ASSERT_EQ(symmetric_one_norm(a), symmetric) << k;
+    ASSERT_EQ(column_norms(a), one) << k;
+    ASSERT_EQ(column_two_norms(a, GlobalRow{3}), two) << k;
+    ASSERT_EQ(weighted_norms(a, weights), weighted) << k;
   }
 }
 
