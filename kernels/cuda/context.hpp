@@ -36,7 +36,7 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// Makes what most kernels ask for: cuBLAS's handle, and scratch memory for tiles of up to 2048.
+  /// Makes what most kernels need: cuBLAS's handle, and scratch memory for tiles of up to 2048.
   /// Waits for the stream.
   void prepare();
 
@@ -44,7 +44,7 @@ class Context {
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
   [[nodiscard]] cublasHandle_t blas();
   [[nodiscard]] cusolverDnHandle_t solver();
-  /// What blas() works with; cublasLt calls on the stream may use it too.
+  /// The workspace of blas(); cublasLt calls on the stream may use it too.
   [[nodiscard]] std::span<std::byte> blas_workspace() const;
   [[nodiscard]] GemmPlans& gemm_plans() const;
 

@@ -60,7 +60,7 @@ void factor_cusolver(Context& context, const TileView& a, double* scratch, std::
   launch_report(context, a, context.status(), info);
 }
 
-/// Where in scratch memory the factorization of a piece has what.
+/// Offsets in scratch memory for the factorization of a piece.
 struct FactorMemory {
   double* factor = nullptr;
   std::int64_t factor_count = 0;

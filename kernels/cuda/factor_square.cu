@@ -253,7 +253,7 @@ __device__ void work_on_tasks(const Square& s, double* memory) {
   }
 }
 
-/// CTA 0's way along the diagonal. In shared memory it has a stacked block (diagonal_block.cuh) and
+/// CTA 0 along the diagonal. Its shared memory has a stacked block (diagonal_block.cuh) and
 /// x(j, j - 1).
 class Diagonal {
  public:

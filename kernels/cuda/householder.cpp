@@ -162,7 +162,7 @@ class TileFactorization {
     return panel;
   }
 
-  /// The rows of a_ in which these reflectors have anything.
+  /// The rows of a_ in which these reflectors are not zero.
   [[nodiscard]] Range rows_of_reflectors(Range columns) const {
     switch (kind_) {
       case Kind::own:
@@ -201,9 +201,9 @@ class TileFactorization {
     add_product(context_, -1, v, change, 1, c);
   }
 
-  /// What T has between two neighbours: -T1 (V1^T V2) T2.
+  /// The block of T between two neighbours: -T1 (V1^T V2) T2.
   void join(Range left, Range right) {
-    // Rows in which both have something.
+    // Rows in which both are not zero.
     const Range rows = rows_of_reflectors(kind_ == Kind::own ? right : left);
     const TileView product = packed(first_product_, left.count, right.count);
     const TileView half = packed(second_product_, left.count, right.count);

@@ -176,7 +176,7 @@ class Factorization {
     }
   }
 
-  /// The state between two columns, back to where it was loaded from.
+  /// Stores the panel as it is between two columns, where it was loaded from.
   __device__ __forceinline__ void store(const Rows& rows, int base) const {
 #pragma unroll
     for (int s = 0; s < slots; ++s) {
@@ -442,7 +442,7 @@ class Factorization {
     }
   }
 
-  /// Everything to where it belongs.
+  /// Stores V, R and T.
   __device__ __forceinline__ void finish() {
     for_chunks(false, [&](const Rows& rows) { deliver(rows); });
     if (keeps_t() && place_.lane < n_) {
@@ -459,7 +459,7 @@ class Factorization {
     }
   }
 
-  /// R to `r`, in its scale; what of V is there instead.
+  /// Stores R in `r`, in its scale, and V's elements in its place.
   __device__ __forceinline__ void deliver(const Rows& rows) {
 #pragma unroll
     for (int s = 0; s < slots; ++s) {

@@ -180,7 +180,7 @@ void DevicePacker::run_units(Stream& stream, const Plan& plan, const LoopNest& n
                              const Call& call) {
   const std::int64_t size = nest.body_bytes;
   const std::int64_t last_byte = call.range.begin + call.range.bytes - 1;
-  // Of several bodies all units: the range is whole ones, but for the ends.
+  // All units of several bodies: the range is whole bodies, but for its ends.
   std::int64_t first = 0;
   auto end = static_cast<std::int64_t>(plan->units.size());
   const std::int64_t bytes_mean = size / end;

@@ -66,7 +66,7 @@ class DevicePacker {
   [[nodiscard]] bool is_valid() const { return units_.is_valid(); }
 
  private:
-  /// One of both directions: `packed` is only read when unpacking, `memory` when packing.
+  /// Packs or unpacks: `packed` is only read when unpacking, `memory` when packing.
   struct Call {
     bool packs = true;
     std::int64_t count = 0;

@@ -25,7 +25,7 @@
 
 namespace heddle::packing {
 
-/// As much as a kernel is given in one launch, in words: numbers then fit, sums of two included.
+/// Words of one launch at most: numbers and sums of two numbers are then below 2^31.
 inline constexpr std::int64_t words_max = std::int64_t{1} << 30U;
 
 /// Divides numbers below 2^31 by a value below 2^31: with s = ceil(log2(value)) and multiplier =
@@ -83,7 +83,7 @@ struct Place {
   }
 };
 
-/// What is no whole word at the ends of a range, or no whole column of a triangle.
+/// Bytes at the ends of a range that are no whole word, or no whole column of a triangle.
 struct Edge {
   Place place;
   std::int64_t bytes = 0;
@@ -121,7 +121,7 @@ HEDDLE_ON_DEVICE void store(const Place& place, const Word& word) {
 /// Words that a thread has on their way at a time.
 template <class Word>
 inline constexpr std::uint32_t words_at_once = sizeof(Word) >= 8 ? 4 : 8;
-/// Likewise for a launch that is limited to few blocks: its threads have to keep a link busy
+/// The same for a launch that is limited to few blocks: its threads have to keep a link busy
 /// whose other end is microseconds away.
 template <class Word>
 inline constexpr std::uint32_t words_at_once_limited = sizeof(Word) > 8 ? 4 : 8;
@@ -278,7 +278,7 @@ struct Transposed {
 
 inline constexpr std::uint32_t tile_order = 32;
 inline constexpr std::uint32_t tile_threads = 256;
-/// Words of a tile that a thread has.
+/// Words of a tile for each thread.
 inline constexpr std::uint32_t tile_words = tile_order * tile_order / tile_threads;
 inline constexpr std::uint32_t tile_lines = tile_threads / tile_order;
 
@@ -328,7 +328,7 @@ HEDDLE_ON_DEVICE void visit_stream_side(const Transposed& work, std::uint32_t ti
   }
 }
 
-/// The first half of a tile's way: to shared memory. All threads of the tile have done it before
+/// Copies a tile to shared memory. All threads of the tile have done it before
 /// one goes on.
 template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void load_tile(const Transposed& work, std::uint32_t number, std::uint32_t thread,
@@ -350,7 +350,7 @@ HEDDLE_ON_DEVICE void load_tile(const Transposed& work, std::uint32_t number, st
   }
 }
 
-/// The second half.
+/// Copies the tile from shared memory.
 template <class Word, bool Packs>
 HEDDLE_ON_DEVICE void store_tile(const Transposed& work, std::uint32_t number, std::uint32_t thread,
                                  const Tile<Word>& tile) {

@@ -54,7 +54,7 @@ void blocks_emulated(const ByteParameters& parameters) {
   }
 }
 
-/// By way of a buffer that the caches hold.
+/// Through a buffer that the caches hold.
 void between_emulated(const ByteParameters& parameters) {
   const auto work = parameters.as<BetweenWork>();
   const auto plan_of = [&](const LoopNest& nest, std::int64_t stride) {

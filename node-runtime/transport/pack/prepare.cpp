@@ -41,7 +41,7 @@ Loops loops_of_words(const LoopNest& nest, std::int64_t word_bytes) {
   return words;
 }
 
-/// Where thing number `first` of some loops lies, and how those behind it are found.
+/// The path to element `first` of some loops and to those after it.
 struct PathFrom {
   Path path;
   std::int64_t offset = 0;
@@ -66,7 +66,7 @@ PathFrom path_from(std::span<const Loop> loops, std::int64_t first, std::int64_t
       result.offset += digit * loop.stride;
       continue;
     }
-    // Up to the end of the loop.
+    // To the end of the loop.
     const std::int64_t left =
         is_outermost ? result.count : (loop.count - digit) * length - first % length;
     if (left >= result.count || loop.count >= words_max) {
@@ -226,7 +226,7 @@ void prepare_transposed(const BlocksWork& work, Launcher& launcher) {
 
 // ---- triangles -------------------------------------------------------------------------------
 
-/// How columns are gone through by whole lines.
+/// Columns in whole lines.
 struct ByLines {
   std::int64_t pair_numbers = 0;  ///< of groups of words
   std::uint32_t mask = 0;         ///< words of a line, less 1
@@ -438,7 +438,7 @@ void prepare(const UnitsWork& work, Launcher& launcher) {
 
 namespace {
 
-/// Of one side: its addresses, and the lengths of what is contiguous in it.
+/// One side's addresses, and the lengths of its contiguous pieces.
 std::uint64_t bits_of(const LoopNest& nest, const std::byte* memory) {
   std::uint64_t bits =
       reinterpret_cast<std::uintptr_t>(memory) + static_cast<std::uintptr_t>(nest.offset);

@@ -146,7 +146,7 @@ void UnitsStore::use_kept(Stream& stream, Entry& entry, std::int64_t first, std:
     }
     while (entry.uploaded < end) upload_next(stream, entry, first, end, launch);
   } catch (...) {
-    // Some kernels may have been queued.
+    // Some kernels may be queued already.
     record_use(stream, entry);
     throw;
   }
