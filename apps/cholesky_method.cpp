@@ -21,12 +21,13 @@ namespace {
 class CholeskyMethod final : public Method {
  public:
   CholeskyMethod(Node& node, Problem& problem)
-      : node_(node), problem_(problem), layout_(node.default_layout(problem.n(), problem.n())) {}
+      : node_(node),
+        problem_(problem),
+        layout_(node.default_layout(problem.n(), problem.n())),
+        distribution_(node.default_distribution(problem.n(), problem.n())) {}
 
   [[nodiscard]] config::Layout layout() const override { return layout_keys(layout_); }
-  [[nodiscard]] const Distribution& distribution() const override {
-    return node_.facts().distribution;
-  }
+  [[nodiscard]] const Distribution& distribution() const override { return distribution_; }
   [[nodiscard]] std::string tiles_text(std::int64_t tiles) const override {
     std::string text = fmt::format("{} of {} x {}", tiles, layout_.tile, layout_.tile);
     if (layout_.strip > 0) {
@@ -156,6 +157,7 @@ class CholeskyMethod final : public Method {
   Node& node_;
   Problem& problem_;
   TileLayout layout_;
+  Distribution distribution_;
   std::optional<Matrix<double>> a_;  ///< the matrix, then its factor
   std::optional<Matrix<double>> x_;  ///< right-hand sides, then the solution
 };

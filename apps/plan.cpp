@@ -307,6 +307,10 @@ std::string Plan::text() const {
                             ? facts_.device_reason
                             : fmt::format("{} {} each; {}", facts_.devices, facts_.device_backend,
                                           facts_.device_reason));
+  if (d.devices < facts_.devices) {
+    out += row("", fmt::format("{} of them work on this matrix: with more it would take longer",
+                               d.devices));
+  }
   if (facts_.moves_tasks) {
     out += row("placement",
                facts_.lends_tasks

@@ -198,13 +198,19 @@ MatrixSpec Node::with_layout(const MatrixSpec& spec) const {
           wanted.rows, wanted.columns);
   MatrixSpec complete = spec;
   complete.layout = default_layout(wanted.rows, wanted.columns);
-  complete.distribution = parts_->facts.distribution;
+  complete.distribution = default_distribution(wanted.rows, wanted.columns);
   return complete;
 }
 
 TileLayout Node::default_layout(std::int64_t rows, std::int64_t columns) const {
   const config::Layout& wanted = parts_->config.layout;
   return choose_layout(rows, columns, wanted, parts_->facts);
+}
+
+Distribution Node::default_distribution(std::int64_t rows, std::int64_t columns) const {
+  Distribution distribution = parts_->facts.distribution;
+  distribution.devices = devices_for(rows, columns, parts_->facts);
+  return distribution;
 }
 
 Matrix<double> Node::wrap(double* local, std::int64_t leading, const MatrixSpec& spec) {

@@ -137,6 +137,8 @@ class Node {
   [[nodiscard]] Matrix<double> wrap(double* local, std::int64_t leading, const MatrixSpec& spec);
   /// The layout that `matrix` uses for an m x n matrix when none is given.
   [[nodiscard]] TileLayout default_layout(std::int64_t rows, std::int64_t columns) const;
+  /// The nodes and devices that such a matrix is dealt out to.
+  [[nodiscard]] Distribution default_distribution(std::int64_t rows, std::int64_t columns) const;
 
   /// Starts a job and returns at once; several may be in flight. Jobs that share a matrix take
   /// effect in the order of submission. Throws Error(usage) when there is too little memory for its

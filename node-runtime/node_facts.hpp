@@ -18,6 +18,7 @@ struct NodeFacts {
   std::int32_t cpu_workers = 1;
   std::int32_t cpu_workers_of_all = 1;  ///< nodes together; the same number on all of them
   std::int32_t devices = 0;             ///< of each node
+  bool are_devices_wanted = false;      ///< the configuration gives their number: all are used
   std::string device_backend;           ///< none, emulated, cuda
   std::string device_reason;
   std::string device_name;  ///< what kind they are: the GPU's name; "emulated"

@@ -138,6 +138,7 @@ void Node::Parts::decide_on_devices(const MachineProfile& profile) {
   wanted.cuda.products = measured_products(profile.tuning.measured);
   devices = make_devices(wanted);
   facts.devices = static_cast<std::int32_t>(devices.devices.size());
+  facts.are_devices_wanted = config.runtime.devices.per_node.has_value();
   facts.device_backend = std::string(name_of(devices.backend));
   facts.device_reason = devices.why;
   if (facts.devices > 0) {

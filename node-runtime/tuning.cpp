@@ -32,29 +32,39 @@ std::int64_t cpu_tile(std::int64_t n, std::int64_t cores) {
   return std::clamp<std::int64_t>(std::lround(wanted / 64) * 64, 64, 384);
 }
 
-/// Square tiles for GPUs: large enough for products at the full rate, small enough that the panels,
-/// which one GPU at a time works on, hide behind the updates of all.
+/// Tiles with which GPUs' products are at their full rate and panels hide behind updates, on one,
+/// two and four H200 from n = 4096 on (bench/results/2026-11-28-sizes-h200.md).
+constexpr std::int64_t gpu_tile_usual = 2048;
+/// Tile columns of that size for each GPU: two GPUs are faster than one from n = 8192 on.
+constexpr std::int64_t gpu_tiles_each = 2;
+
+/// Square tiles for GPUs. A small matrix is one tile, whose factorization is one kernel.
 std::int64_t gpu_tile(std::int64_t n, std::int64_t gpus) {
-  // Fitted to bench/cholesky_gpu on one and four H200 (bench/results).
-  const std::int64_t wanted = gpus > 1 ? n / 16 : n / 4;
-  std::int64_t tile = 256;
-  while (tile < 2048 && tile * 3 / 2 <= wanted) tile *= 2;
-  return tile == 2048 && gpus == 1 && n >= 49152 ? 4096 : tile;
+  if (n <= gpu_tile_usual) return n;
+  if (gpus > 1 && n < gpus * gpu_tiles_each * gpu_tile_usual) {
+    // More nodes than GPUs that help: each should have tiles of its own.
+    std::int64_t tile = 256;
+    while (tile < gpu_tile_usual && tile * 3 / 2 <= n / 16) tile *= 2;
+    return tile;
+  }
+  if (n < 2 * gpu_tile_usual) return ((n + 1) / 2 + 63) / 64 * 64;
+  return gpus == 1 && n >= 49152 ? 2 * gpu_tile_usual : gpu_tile_usual;
 }
 
 /// GPUs run several kernels side by side, and panels of one step beside updates of the one before:
-/// with four tile columns there are enough (bench/cholesky_gpu on H200: 1024 for n = 4096, 2048 for
-/// 8192 and 4096 for 16384 were as good as any).
-constexpr std::int64_t gpu_tiles_min = 4;
+/// two tile columns are enough (n = 4096).
+constexpr std::int64_t gpu_tiles_min = 2;
 
 /// What the measurements say for square tiles; nothing without them.
-std::optional<std::int64_t> measured_tile(std::int64_t n, const NodeFacts& facts) {
+std::optional<std::int64_t> measured_tile(std::int64_t n, const NodeFacts& facts,
+                                          std::int32_t devices) {
   const KernelTimes* times = measured_times(facts);
-  return times == nullptr ? std::nullopt : best_cholesky_tile(*times, n, workforce_of(facts));
+  return times == nullptr ? std::nullopt
+                          : best_cholesky_tile(*times, n, workforce_of(facts, devices));
 }
 
-std::int64_t rule_tile(std::int64_t order, const NodeFacts& facts) {
-  if (facts.has_gpus()) return gpu_tile(order, std::int64_t{facts.devices} * facts.nodes);
+std::int64_t rule_tile(std::int64_t order, const NodeFacts& facts, std::int32_t devices) {
+  if (facts.has_gpus()) return gpu_tile(order, std::int64_t{devices} * facts.nodes);
   if (facts.devices > 0) return std::clamp<std::int64_t>(order / 8 / 64 * 64, 128, 1024);
   return cpu_tile(order, facts.cpu_workers_of_all);
 }
@@ -83,9 +93,6 @@ std::int64_t fine_size(const NodeFacts& facts, std::int64_t tile) {
 std::int64_t divided_tile(std::int64_t n, std::int64_t small) {
   return small * std::clamp<std::int64_t>(n / 8 / small, 2, divided_parts_max);
 }
-
-/// Tiles that GPUs are mostly given.
-constexpr std::int64_t gpu_tile_usual = 1024;
 
 /// 10^9 bytes per second, where nothing was measured.
 constexpr double copy_rate_unmeasured = 20;
@@ -179,15 +186,23 @@ const KernelTimes* measured_times(const NodeFacts& facts) {
   return measured.cpu ? &measured.cpu->all_workers : nullptr;
 }
 
-Workforce workforce_of(const NodeFacts& facts) {
+std::int32_t devices_for(std::int64_t rows, std::int64_t columns, const NodeFacts& facts) {
+  if (!facts.has_gpus() || facts.are_devices_wanted) return facts.devices;
+  const std::int64_t order = std::max(rows, columns);
+  const std::int64_t wanted = order / (gpu_tiles_each * gpu_tile_usual);
+  const std::int64_t of_node = (wanted + facts.nodes - 1) / facts.nodes;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(of_node, 1, facts.devices));
+}
+
+Workforce workforce_of(const NodeFacts& facts, std::int32_t devices) {
   const Measurements& measured = facts.tuning.measured;
   Workforce force;
   force.places = facts.cpu_workers_of_all;
   force.nodes = facts.nodes;
   if (facts.devices > 0) {
-    force.places = std::int64_t{facts.devices} * facts.nodes;
+    force.places = std::int64_t{devices} * facts.nodes;
     if (facts.has_gpus()) force.tiles_min = gpu_tiles_min;
-    if (facts.devices > 1 && !measured.devices.empty()) {
+    if (devices > 1 && !measured.devices.empty()) {
       const CopyRates& copies = measured.devices.front().copies;
       force.exchange_rate =
           copies.to_peer.value_or(1 / (1 / copies.to_host + 1 / copies.to_device));
@@ -235,7 +250,8 @@ TaskCosts task_costs(const NodeFacts& facts) {
 bool moves_tasks(std::optional<config::Placement> wanted, const NodeFacts& facts) {
   if (facts.devices == 0) return false;
   if (wanted) return *wanted == config::Placement::dynamic;
-  return measured_strip(facts, gpu_tile_usual, 1) > 0;
+  constexpr std::int64_t middle_tile = 1024;
+  return measured_strip(facts, middle_tile, 1) > 0;
 }
 
 bool divides_tasks(const config::Layout& wanted, const NodeFacts& facts) {
@@ -260,17 +276,19 @@ TileLayout choose_layout(std::int64_t rows, std::int64_t columns, const config::
   layout.rows = rows;
   layout.columns = columns;
   const std::int64_t order = std::max<std::int64_t>({rows, columns, 1});
+  const std::int32_t devices = devices_for(rows, columns, facts);
   const TunedValues& fixed = facts.tuning.fixed;
   const bool divides = divides_tasks(wanted, facts);
   if (divides && !wanted.tile && wanted.small && *wanted.small > order) {
     throw Error(ErrorCode::usage, fmt::format("layout.small {} is more than the matrix of {} x {}",
                                               *wanted.small, rows, columns));
   }
-  layout.tile = wanted.tile  ? *wanted.tile
-                : fixed.tile ? *fixed.tile
-                : divides && facts.devices == 0
-                    ? divided_tile(order, wanted.small.value_or(fine_size(facts, divided_max)))
-                    : measured_tile(order, facts).value_or(rule_tile(order, facts));
+  layout.tile =
+      wanted.tile  ? *wanted.tile
+      : fixed.tile ? *fixed.tile
+      : divides && facts.devices == 0
+          ? divided_tile(order, wanted.small.value_or(fine_size(facts, divided_max)))
+          : measured_tile(order, facts, devices).value_or(rule_tile(order, facts, devices));
   if (wanted.small.has_value()) {
     layout.small = *wanted.small;
   } else if (wanted.strip.has_value() && *wanted.strip > 0) {
@@ -332,7 +350,7 @@ Config resolved(const Config& given, const config::Layout& layout, const Distrib
   all.runtime.window = facts.window;
   all.runtime.placement = facts.moves_tasks ? config::Placement::dynamic : config::Placement::fixed;
   config::Devices& devices = all.runtime.devices;
-  devices.per_node = facts.devices;
+  devices.per_node = distribution.devices;
   devices.backend = facts.devices == 0 ? config::DeviceBackend::none
                     : facts.has_gpus() ? config::DeviceBackend::cuda
                                        : config::DeviceBackend::emulated;

@@ -31,6 +31,13 @@ inline constexpr std::int64_t fine_parts_max = 64;
 /// that open, if they may take devices' tasks, whose tiles are large.
 [[nodiscard]] bool divides_tasks(const config::Layout& wanted, const NodeFacts& facts);
 
+/// Devices of each node that a matrix is dealt out to. Two tile columns of the usual size for each
+/// GPU: with fewer, several GPUs take longer than one, as panels and copies between them then take
+/// most of the time. All devices where the configuration gives their number or they are emulated.
+/// The same on all nodes.
+[[nodiscard]] std::int32_t devices_for(std::int64_t rows, std::int64_t columns,
+                                       const NodeFacts& facts);
+
 /// Tile, strip and small size for a matrix: what the configuration says; where it says `auto`, what
 /// somebody wrote into the machine file, then what follows from its measurements, then rules that
 /// fit the machines that heddle was built on. The same on all nodes. Throws Error(usage) when a
@@ -57,8 +64,8 @@ inline constexpr std::int64_t fine_parts_max = 64;
 /// the CPU workers'. Null: they were not measured.
 [[nodiscard]] const KernelTimes* measured_times(const NodeFacts& facts);
 
-/// Those whom measured_times() is of, on all nodes.
-[[nodiscard]] Workforce workforce_of(const NodeFacts& facts);
+/// The places whose kernels measured_times() gives, on all nodes; `devices` of each node take part.
+[[nodiscard]] Workforce workforce_of(const NodeFacts& facts, std::int32_t devices);
 
 /// What tasks are weighed by where priorities follow from the longest way: the machine file's
 /// measurements, as far as there are some.

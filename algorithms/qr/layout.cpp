@@ -60,6 +60,16 @@ std::int64_t gpu_tile(std::int64_t columns, std::int64_t gpus) {
 }
 constexpr std::int64_t gpu_inner = 512;
 
+/// Devices of each node. Columns of a square matrix for each GPU: two GPUs are slower than one up
+/// to 8192 and 1.27 times as fast at 16384 (bench/results/2026-11-28-sizes-h200.md). A tall matrix
+/// has rows for all.
+std::int32_t devices_of_node(std::int64_t columns, bool tall, const NodeFacts& facts) {
+  constexpr std::int64_t columns_each = 8192;
+  if (!facts.has_gpus() || facts.are_devices_wanted || tall) return facts.devices;
+  const std::int64_t of_node = quotient_up(columns / columns_each, facts.nodes);
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(of_node, 1, facts.devices));
+}
+
 /// Times of kernels on tall tiles of those widths on CPUs where none were measured; how they
 /// compare is what counts. An operation takes longer in narrow tiles, and where V is large for the
 /// caches; operations of geqrt take twice as long. With tall_tile_top() fitted to 93 cuts of 1000
@@ -100,7 +110,8 @@ std::optional<TimedCut> timed_cut(std::int64_t rows, std::int64_t columns, bool 
   const KernelTimes* const measured = measured_times(facts);
   for (const KernelTimes& times : {measured != nullptr ? *measured : KernelTimes{},
                                    on_cpus ? usual_times(usual_widths) : KernelTimes{}}) {
-    const auto cut = best_panel_cut(times, rows, columns, workforce_of(facts));
+    const auto cut = best_panel_cut(times, rows, columns,
+                                    workforce_of(facts, devices_of_node(columns, tall, facts)));
     if (cut) return TimedCut{*cut, times};
   }
   return std::nullopt;
@@ -120,7 +131,7 @@ std::int64_t cpu_height(std::int64_t rows, std::int64_t columns, const QrLayout&
   if (layout.tree == QrTree::binomial) return cpu_height_binomial;
   const PanelCut own{layout.tile, cpu_inner(layout.tile)};
   const TimedCut used = timed ? *timed : TimedCut{own, usual_times({&own.width, 1})};
-  return best_panel_height(used.times, rows, columns, used.cut, workforce_of(facts))
+  return best_panel_height(used.times, rows, columns, used.cut, workforce_of(facts, facts.devices))
       .value_or(tall_tile_rows_most);
 }
 
@@ -165,6 +176,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   const bool tall = is_tall(rows, columns);
   QrCut cut;
   cut.distribution = facts.distribution;
+  cut.distribution.devices = devices_of_node(columns, tall, facts);
   if (!wanted.grid && tall) {
     cut.distribution.grid_rows = facts.nodes;
     cut.distribution.grid_columns = 1;
@@ -183,7 +195,8 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
   } else if (timed) {
     squares.tile = timed->cut.width;
   } else if (!squares.tile && facts.has_gpus()) {
-    squares.tile = gpu_tile(columns, std::int64_t{facts.devices} * cut.distribution.grid_columns);
+    squares.tile =
+        gpu_tile(columns, std::int64_t{cut.distribution.devices} * cut.distribution.grid_columns);
   }
   const TileLayout tiles = choose_layout(columns, columns, squares, facts);
   QrLayout& layout = cut.layout;
@@ -205,7 +218,7 @@ QrCut choose_qr_cut(std::int64_t rows, std::int64_t columns, const config::Layou
 
   // Tall tiles of each node in a column: enough tasks for all its places beside each other, and no
   // more rows than are good for the caches.
-  const std::int64_t places = of_node + facts.devices;
+  const std::int64_t places = of_node + cut.distribution.devices;
   const std::int64_t share = quotient_up(tile_rows, nodes);
   const std::int64_t leaves = layout.tree == QrTree::binomial ? quotient_up(3 * places, 2) : 1;
   const std::int64_t pieces = std::clamp<std::int64_t>(

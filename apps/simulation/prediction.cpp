@@ -59,6 +59,7 @@ NodeFacts facts_of(const PredictionCase& one) {
   facts.cpu_workers = machine.cpu_workers;
   facts.cpu_workers_of_all = machine.cpu_workers * machine.nodes;
   facts.devices = machine.devices;
+  facts.are_devices_wanted = one.config.runtime.devices.per_node.has_value();
   facts.moves_tasks = one.lends();
   facts.device_streams = machine.device_streams;
   facts.device_memory_bytes = machine.device_memory_bytes;
@@ -106,6 +107,7 @@ CutProblem cut_problem(const PredictionCase& one) {
   if (one.is_cholesky()) {
     const TileLayout layout = choose_layout(matrix.n, matrix.n, one.config.layout, facts);
     result.distribution = facts.distribution;
+    result.distribution.devices = devices_for(matrix.n, matrix.n, facts);
     result.cut = fmt::format("{}", layout.tile);
     if (layout.strip > 0) {
       result.cut += fmt::format(", strips of {} in pieces of {}", layout.strip, layout.small);

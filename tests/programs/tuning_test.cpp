@@ -247,8 +247,59 @@ TEST(Tuning, takes_width_and_blocks_of_qr_from_the_measurements_of_the_gpu) {
   const QrLayout layout = choose_qr_cut(20000, 20000, {}, facts).layout;
   EXPECT_EQ(layout.tile, 384);
   EXPECT_EQ(layout.inner, 128);
-  EXPECT_EQ(workforce_of(facts).places, 2);
-  EXPECT_DOUBLE_EQ(workforce_of(facts).exchange_rate, 25);  // by way of the host
+  EXPECT_EQ(workforce_of(facts, 2).places, 2);
+  EXPECT_DOUBLE_EQ(workforce_of(facts, 2).exchange_rate, 25);  // by way of the host
+  EXPECT_EQ(workforce_of(facts, 1).places, 1);
+  EXPECT_DOUBLE_EQ(workforce_of(facts, 1).exchange_rate, 0);
+}
+
+TEST(Tuning, deals_a_matrix_out_to_as_many_gpus_as_it_has_tiles_for) {
+  const NodeFacts facts = gpus(4);
+  EXPECT_EQ(devices_for(0, 0, facts), 1);
+  EXPECT_EQ(devices_for(6144, 6144, facts), 1);
+  EXPECT_EQ(devices_for(8192, 8192, facts), 2);
+  EXPECT_EQ(devices_for(12288, 12288, facts), 3);
+  EXPECT_EQ(devices_for(65536, 65536, facts), 4);
+  EXPECT_EQ(choose_qr_cut(8192, 8192, {}, facts).distribution.devices, 1);
+  EXPECT_EQ(choose_qr_cut(16384, 16384, {}, facts).distribution.devices, 2);
+  EXPECT_EQ(choose_qr_cut(400000, 2000, {}, facts).distribution.devices, 4) << "rows for all";
+  NodeFacts several = facts;
+  several.nodes = 4;
+  EXPECT_EQ(devices_for(16384, 16384, several), 1);
+  EXPECT_EQ(devices_for(32768, 32768, several), 2);
+
+  // The number in the configuration is a wish; emulated devices are there to be used.
+  NodeFacts wanted = facts;
+  wanted.are_devices_wanted = true;
+  EXPECT_EQ(devices_for(1000, 1000, wanted), 4);
+  NodeFacts emulated = facts;
+  emulated.device_backend = "emulated";
+  EXPECT_EQ(devices_for(1000, 1000, emulated), 4);
+  EXPECT_EQ(devices_for(1000, 1000, workers(2)), 0);
+}
+
+TEST(Tuning, cuts_small_matrices_into_few_tiles_for_a_gpu) {
+  const auto tile_of = [](std::int64_t n, const NodeFacts& facts) {
+    return choose_layout(n, n, {}, facts).tile;
+  };
+  EXPECT_EQ(tile_of(1, gpus(4)), 1);
+  EXPECT_EQ(tile_of(2048, gpus(4)), 2048);
+  EXPECT_EQ(tile_of(2049, gpus(4)), 1088);
+  EXPECT_EQ(tile_of(4096, gpus(4)), 2048);
+  EXPECT_EQ(tile_of(8192, gpus(4)), 2048);
+  EXPECT_EQ(tile_of(49152, gpus(1)), 4096);
+  NodeFacts many = gpus(1);
+  many.nodes = 16;
+  EXPECT_EQ(tile_of(8192, many), 512) << "every node has tiles";
+}
+
+TEST(Tuning, keeps_the_number_of_devices_that_a_run_used) {
+  const NodeFacts facts = gpus(4);
+  Distribution distribution = facts.distribution;
+  distribution.devices = devices_for(4096, 4096, facts);
+  const TileLayout layout = choose_layout(4096, 4096, {}, facts);
+  const Config kept = resolved(Config{}, layout_keys(layout), distribution, facts);
+  EXPECT_EQ(kept.runtime.devices.per_node, 1);
 }
 
 }  // namespace heddle
