@@ -284,8 +284,8 @@ TEST(Tuning, cuts_small_matrices_into_few_tiles_for_a_gpu) {
   };
   EXPECT_EQ(tile_of(1, gpus(4)), 1);
   EXPECT_EQ(tile_of(2048, gpus(4)), 2048);
-  EXPECT_EQ(tile_of(2049, gpus(4)), 1088);
-  EXPECT_EQ(tile_of(4096, gpus(4)), 2048);
+  EXPECT_EQ(tile_of(4096, gpus(4)), 4096);
+  EXPECT_EQ(tile_of(4097, gpus(4)), 2048);
   EXPECT_EQ(tile_of(8192, gpus(4)), 2048);
   EXPECT_EQ(tile_of(49152, gpus(1)), 4096);
   NodeFacts many = gpus(1);
