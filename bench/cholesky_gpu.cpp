@@ -11,7 +11,6 @@
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "bench/device_run.hpp"
-#include "bench/peers/normal.hpp"
 #include "bench/random_check.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/node_facts.hpp"
@@ -23,25 +22,10 @@ struct Options : DeviceOptions {
   std::int64_t n = 16384;
 };
 
-/// Sets a tile of the test matrix; its strictly upper part is zero.
-Matrix<double>::Visitor fill(const TileLayout& layout) {
-  return [layout](TileRow i, TileColumn c, TileView tile) {
-    const std::int64_t first_row = layout.row_begin(i);
-    const std::int64_t first_column = layout.column_begin(c);
-    for (std::int64_t b = 0; b < tile.columns; ++b) {
-      const std::int64_t column = first_column + b;
-      for (std::int64_t a = 0; a < tile.rows; ++a) {
-        const std::int64_t row = first_row + a;
-        tile(a, b) = row < column ? 0.0 : peer::normal_spd(row, column, layout.rows);
-      }
-    }
-  };
-}
-
 int run(const Options& options, Node& node) {
   MatrixSpec spec(options.n, options.n, Storage::lower);
   const Matrix<double> a = node.matrix<double>(spec);
-  Input input(a, options.regenerate, fill(a.layout()));
+  Input input(a, options.regenerate, spd_fill(a.layout()));
   const Columns x = random_columns(options.check ? options.n : 0);
   const Columns expected =
       options.check ? product(input.content(), x, Operand::symmetric) : Columns(0);

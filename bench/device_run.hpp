@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bench/node_run.hpp"
+#include "bench/peers/normal.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/threads/program.hpp"
@@ -63,6 +64,21 @@ inline Config configuration(const DeviceOptions& options) {
                   setting("tree", options.tree), setting("grid", options.grid),
                   options.trace.empty() ? "" : fmt::format("trace: {{file: {}}}\n", options.trace));
   return Config::from_text(text, "the command line");
+}
+
+/// Sets a tile of the test matrix for Cholesky; its strictly upper part is zero.
+inline Matrix<double>::Visitor spd_fill(const TileLayout& layout) {
+  return [layout](TileRow i, TileColumn c, TileView tile) {
+    const std::int64_t first_row = layout.row_begin(i);
+    const std::int64_t first_column = layout.column_begin(c);
+    for (std::int64_t b = 0; b < tile.columns; ++b) {
+      const std::int64_t column = first_column + b;
+      for (std::int64_t a = 0; a < tile.rows; ++a) {
+        const std::int64_t row = first_row + a;
+        tile(a, b) = row < column ? 0.0 : peer::normal_spd(row, column, layout.rows);
+      }
+    }
+  };
 }
 
 inline Program copy_tiles(TaskStream& tasks, Matrix<double> to, Matrix<double> from) {
