@@ -68,6 +68,8 @@ struct TileElement {
 struct KernelArguments {
   std::span<const TileView> tiles;
   const KernelParameters& parameters;
+  /// The column of the tile at which the only view begins (Kernel::is_by_columns).
+  std::int64_t first_column = 0;
 };
 
 /// The argument of a kernel's CUDA definition (kernels/cuda/launch.hpp).
@@ -104,6 +106,9 @@ struct Kernel {
   /// The element of the main output at which a run that returned `info` > 0 failed: the pivot that
   /// a job reports beside `info`. Null: there is none, and the job reports `info` without a pivot.
   TileElement (*failing_element)(const KernelParameters&, std::int64_t info) = nullptr;
+  /// `host` may be called for ranges of columns of the task's only tile, one after the other: such
+  /// a tile passes between a device and the host in pieces.
+  bool is_by_columns = false;
 };
 
 /// What a task hands to its kernel and to the ready queues.

@@ -16,12 +16,27 @@
 namespace heddle {
 namespace {
 
-/// What the tasks of one for_each_tile share.
+/// What the tasks of one for_each_tile or set_columns share.
 struct Visit {
   Matrix<double>::Visitor visit;
+  Matrix<double>::ColumnsVisitor set;
   std::mutex mutex;
   std::exception_ptr error;  ///< the first; guarded by the mutex
 };
+
+/// An exception is kept for the caller, and fails the job, so that visits that have not begun are
+/// skipped on all nodes.
+template <class Call>
+std::int64_t run_guarded(Visit& visit, const Call& call) {
+  try {
+    call();
+  } catch (...) {
+    const std::lock_guard lock(visit.mutex);
+    if (!visit.error) visit.error = std::current_exception();
+    throw;
+  }
+  return 0;
+}
 
 struct VisitParameters {
   Visit* visit;
@@ -29,21 +44,28 @@ struct VisitParameters {
   std::int32_t column;
 };
 
-/// An exception is kept for the caller, and fails the job, so that visits that have not begun are
-/// skipped on all nodes.
 std::int64_t run_visit(const KernelArguments& arguments) {
   const auto p = arguments.parameters.as<VisitParameters>();
-  try {
-    p.visit->visit(TileRow{p.row}, TileColumn{p.column}, arguments.tiles[0]);
-  } catch (...) {
-    const std::lock_guard lock(p.visit->mutex);
-    if (!p.visit->error) p.visit->error = std::current_exception();
-    throw;
-  }
-  return 0;
+  return run_guarded(
+      *p.visit, [&] { p.visit->visit(TileRow{p.row}, TileColumn{p.column}, arguments.tiles[0]); });
+}
+
+struct SetParameters {
+  Visit* visit;
+  std::int64_t row;  ///< of the tile's first element
+  std::int64_t column;
+};
+
+std::int64_t run_set(const KernelArguments& arguments) {
+  const auto p = arguments.parameters.as<SetParameters>();
+  return run_guarded(*p.visit, [&] {
+    p.visit->set(GlobalRow{p.row}, GlobalColumn{p.column + arguments.first_column},
+                 arguments.tiles[0]);
+  });
 }
 
 constexpr Kernel visit_kernel{.name = "visit", .host = run_visit};
+constexpr Kernel set_kernel{.name = "set", .host = run_set, .is_by_columns = true};
 
 Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
   const TileLayout layout = matrix.layout();
@@ -52,8 +74,14 @@ Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
       if (!matrix.stores(i, c) || matrix.home(i, c).node != tasks.node()) continue;
       TaskOptions options;
       options.priority = 1023;  // somebody waits for it
-      options.parameters = KernelParameters(VisitParameters{visit, i.value(), c.value()});
-      co_await tasks.insert(visit_kernel, {read_write(matrix(i, c))}, options);
+      if (visit->set) {
+        options.parameters =
+            KernelParameters(SetParameters{visit, layout.row_begin(i), layout.column_begin(c)});
+        co_await tasks.insert(set_kernel, {write(matrix(i, c))}, options);
+      } else {
+        options.parameters = KernelParameters(VisitParameters{visit, i.value(), c.value()});
+        co_await tasks.insert(visit_kernel, {read_write(matrix(i, c))}, options);
+      }
     }
   }
 }
@@ -105,21 +133,37 @@ Location Matrix<double>::home(TileRow i, TileColumn c) const {
   return spec.distribution.home(spec.layout, i, c);
 }
 
-Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
-  // The job's own: after a failure of the node, workers may go on while the caller has left.
-  const auto visit = std::make_shared<Visit>();
-  visit->visit = visitor;
+namespace {
+
+/// Runs the visits as a job. They are the job's own: after a failure of the node, workers may go on
+/// while the caller has left.
+void run_visits(const Matrix<double>& matrix, const std::shared_ptr<Visit>& visit) {
   JobSpec spec;
   spec.name = "visit";
-  spec.matrices = {id()};
-  spec.keep_alive = {state_, visit};
-  spec.program = [matrix = *this, visit = visit.get()](TaskStream& tasks) {
+  spec.matrices = {matrix.id()};
+  spec.keep_alive = {matrix.state(), visit};
+  spec.program = [matrix, visit = visit.get()](TaskStream& tasks) {
     return visit_program(tasks, matrix, visit);
   };
-  const JobResult result = node().submit(std::move(spec)).wait();
+  const JobResult result = matrix.node().submit(std::move(spec)).wait();
   // The job has ended: nobody else reads or writes `error` any more.
   if (visit->error) std::rethrow_exception(visit->error);
   if (result.status == JobResult::Status::failed) throw Error(result.code, result.error);
+}
+
+}  // namespace
+
+Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
+  const auto visit = std::make_shared<Visit>();
+  visit->visit = visitor;
+  run_visits(*this, visit);
+  return *this;
+}
+
+Matrix<double>& Matrix<double>::set_columns(const ColumnsVisitor& visitor) {
+  const auto visit = std::make_shared<Visit>();
+  visit->set = visitor;
+  run_visits(*this, visit);
   return *this;
 }
 

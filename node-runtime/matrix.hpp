@@ -99,28 +99,35 @@ class Matrix<double> {
   /// the node of another's. Collective in order: every node makes the same calls.
   Matrix& for_each_tile(const Visitor& visit);
 
+  /// What visits columns of a tile: where their first element is in the matrix, and their content.
+  using ColumnsVisitor = std::function<void(GlobalRow, GlobalColumn, TileView)>;
+
+  /// As for_each_tile, for new content: `visit` sets every element that it is given, and what the
+  /// tiles held before is not there. A tile on a device comes in ranges of columns, which take the
+  /// host a few MiB of page-locked memory for each worker, not a tile.
+  Matrix& set_columns(const ColumnsVisitor& visit);
+
   /// Fills element by element, `fill(i, j)` counted from 0, or block by block: `fill(row, column,
   /// block)` with the global position of the block's first element. Of lower storage the part above
   /// the diagonal becomes zero with the former; the latter must leave it so.
   template <class Fill>
   Matrix& fill(const Fill& fill) {
-    return for_each_tile([&, l = layout(), lower = storage() == Storage::lower](
-                             TileRow i, TileColumn c, TileView tile) {
-      const GlobalRow row{l.row_begin(i)};
-      const GlobalColumn column{l.column_begin(c)};
-      if constexpr (std::is_invocable_v<Fill, GlobalRow, GlobalColumn, TileView>) {
-        fill(row, column, tile);
-      } else {
-        for (std::int64_t b = 0; b < tile.columns; ++b) {
-          for (std::int64_t a = 0; a < tile.rows; ++a) {
-            const std::int64_t global_row = row.value() + a;
-            const std::int64_t global_column = column.value() + b;
-            tile(a, b) =
-                lower && global_row < global_column ? 0.0 : fill(global_row, global_column);
+    if constexpr (std::is_invocable_v<Fill, GlobalRow, GlobalColumn, TileView>) {
+      return for_each_tile([&fill, l = layout()](TileRow i, TileColumn c, TileView tile) {
+        fill(GlobalRow{l.row_begin(i)}, GlobalColumn{l.column_begin(c)}, tile);
+      });
+    } else {
+      return set_columns([&fill, lower = storage() == Storage::lower](
+                             GlobalRow row, GlobalColumn column, TileView columns) {
+        for (std::int64_t b = 0; b < columns.columns; ++b) {
+          for (std::int64_t a = 0; a < columns.rows; ++a) {
+            const std::int64_t i = row.value() + a;
+            const std::int64_t j = column.value() + b;
+            columns(a, b) = lower && i < j ? 0.0 : fill(i, j);
           }
         }
-      }
-    });
+      });
+    }
   }
 
   /// Rows and columns of this node's part of the matrix: its tile rows one below the other, its

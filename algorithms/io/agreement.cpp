@@ -63,14 +63,18 @@ struct FirstError {
 
 }  // namespace
 
-void visit_together(Matrix<double> matrix, const Matrix<double>::Visitor& visit,
-                    const std::function<void()>& behind) {
-  together(matrix.node(), [&] {
+namespace {
+
+/// `run(guarded visit)`, then `behind`; visits after the first that throws do nothing.
+template <class Visit, class Run>
+void run_together(Node& node, const Visit& visit, const Run& run,
+                  const std::function<void()>& behind) {
+  together(node, [&] {
     const auto first = std::make_shared<FirstError>();
-    matrix.for_each_tile([first, visit](TileRow i, TileColumn c, TileView tile) {
+    run([first, visit](auto row, auto column, TileView tile) {
       if (first->is_there()) return;
       try {
-        visit(i, c, tile);
+        visit(row, column, tile);
       } catch (const std::exception& error) {
         first->keep(error);
       }
@@ -78,6 +82,20 @@ void visit_together(Matrix<double> matrix, const Matrix<double>::Visitor& visit,
     if (first->error) throw Error(*first->error);
     behind();
   });
+}
+
+}  // namespace
+
+void visit_together(Matrix<double> matrix, const Matrix<double>::Visitor& visit,
+                    const std::function<void()>& behind) {
+  run_together(
+      matrix.node(), visit, [&](const auto& guarded) { matrix.for_each_tile(guarded); }, behind);
+}
+
+void set_together(Matrix<double> matrix, const Matrix<double>::ColumnsVisitor& visit,
+                  const std::function<void()>& behind) {
+  run_together(
+      matrix.node(), visit, [&](const auto& guarded) { matrix.set_columns(guarded); }, behind);
 }
 
 void agree(Node& node, const std::optional<Error>& mine, std::vector<double> order) {

@@ -44,6 +44,11 @@ void visit_together(
     Matrix<double> matrix, const Matrix<double>::Visitor& visit,
     const std::function<void()>& behind = [] {});
 
+/// The same with Matrix::set_columns.
+void set_together(
+    Matrix<double> matrix, const Matrix<double>::ColumnsVisitor& visit,
+    const std::function<void()>& behind = [] {});
+
 /// The text of every node, by rank. Collective; for short texts.
 [[nodiscard]] std::vector<std::string> gather_texts(Node& node, const std::string& mine);
 

@@ -33,10 +33,10 @@ struct Findings {
   }
 };
 
-/// Visits that read `source`, which must still be what it was behind them.
-void visit_together(const MatrixSource& source, Matrix<double>& matrix,
-                    const Matrix<double>::Visitor& visit) {
-  visit_together(matrix, visit, [&] { source.check_unchanged(); });
+/// Sets the matrix from `source`, which must still be what it was behind that.
+void set_from(const MatrixSource& source, const Matrix<double>& matrix,
+              const Matrix<double>::ColumnsVisitor& set) {
+  set_together(matrix, set, [&] { source.check_unchanged(); });
 }
 
 void agree_on_non_finite(Node& node, const Findings& findings, const std::string& name) {
@@ -152,18 +152,15 @@ void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checke
           name, source.rows(), source.columns(), a.rows(), a.columns());
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
-  visit_together(
-      source, a,
-      [&source, findings, check, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
-        const GlobalRow row{layout.row_begin(i)};
-        const GlobalColumn column{layout.column_begin(c)};
-        source.read(row, column, tile);
-        if (check) {
-          findings->add(find_non_finite(tile, row, column));
-          if (!source.is_symmetric()) check_mirror(source, tile, row, column, *findings);
-        }
-        if (i == layout.diagonal_row(c)) clear_above_diagonal(tile, row, column);
-      });
+  set_from(source, a,
+           [&source, findings, check](GlobalRow row, GlobalColumn column, TileView part) {
+             source.read(row, column, part);
+             if (check) {
+               findings->add(find_non_finite(part, row, column));
+               if (!source.is_symmetric()) check_mirror(source, part, row, column, *findings);
+             }
+             clear_above_diagonal(part, row, column);
+           });
   if (!check) return;
   agree_on_non_finite(a.node(), *findings, name);
   agree_on_asymmetry(a.node(), *findings, name);
@@ -176,14 +173,11 @@ void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked check
           source.rows(), source.columns(), matrix.rows(), matrix.columns());
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
-  visit_together(
-      source, matrix,
-      [&source, findings, check, layout = matrix.layout()](TileRow i, TileColumn c, TileView tile) {
-        const GlobalRow row{layout.row_begin(i)};
-        const GlobalColumn column{layout.column_begin(c)};
-        source.read(row, column, tile);
-        if (check) findings->add(find_non_finite(tile, row, column));
-      });
+  set_from(source, matrix,
+           [&source, findings, check](GlobalRow row, GlobalColumn column, TileView part) {
+             source.read(row, column, part);
+             if (check) findings->add(find_non_finite(part, row, column));
+           });
   if (check) agree_on_non_finite(matrix.node(), *findings, name);
 }
 

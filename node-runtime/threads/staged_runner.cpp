@@ -31,6 +31,21 @@ StagedRunner::Side& StagedRunner::side_of(std::size_t device, std::size_t bytes)
   return side;
 }
 
+namespace {
+
+/// Columns of a tile that pass at a time: enough for the link's rate.
+std::int64_t columns_at_a_time(const TileView& tile) {
+  constexpr std::int64_t elements = (std::int64_t{4} << 20) / sizeof(double);
+  return std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, tile.rows));
+}
+
+bool is_by_columns(const protocol::Task& task) {
+  return kernel_of(task).is_by_columns && task.operand_count == 1 &&
+         !task.operands[0].copy_from.valid();
+}
+
+}  // namespace
+
 void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
   const auto& job = job_of(task);
   const std::int64_t start = trace::now_ns();
@@ -40,12 +55,49 @@ void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
       bytes += engine_.store().shape(task.operands[i].tile).bytes();
     }
     const auto device = static_cast<std::size_t>(task.place.value()) - 1;
-    run_kernel(task, *engine_.options().devices[device],
-               side_of(device, std::max<std::size_t>(bytes, 1)));
+    Device& owner = *engine_.options().devices[device];
+    if (is_by_columns(task)) {
+      run_by_columns(task, owner, device);
+    } else {
+      run_kernel(task, owner, side_of(device, std::max<std::size_t>(bytes, 1)));
+    }
   }
   // The manager has acquired its tiles.
   engine_.store().cache(task.place).release(TaskUses(engine_.store(), task).span());
   record_task(trace, task, start, trace::now_ns());
+}
+
+void StagedRunner::run_by_columns(protocol::Task& task, Device& owner, std::size_t device) {
+  const TileView tile = TaskTiles(engine_.store(), task)[0];
+  HEDDLE_DEBUG(tile.leading == std::max<std::int64_t>(1, tile.rows), "a tile with gaps");
+  const std::int64_t at_a_time = columns_at_a_time(tile);
+  const auto bytes_of = [&tile](std::int64_t columns) {
+    return static_cast<std::size_t>(tile.rows * columns) * sizeof(double);
+  };
+  const Side& side =
+      side_of(device, std::max<std::size_t>(1, bytes_of(std::min(at_a_time, tile.columns))));
+  const auto parameters = parameters_of(task);
+  const protocol::AccessMode mode = task.operands[0].mode;
+  for (std::int64_t first = 0; first < tile.columns; first += at_a_time) {
+    const std::int64_t columns = std::min(at_a_time, tile.columns - first);
+    const TileView part{side.memory, tile.rows, columns, tile.leading};
+    double* const there = tile.data + first * tile.leading;
+    const std::size_t bytes = bytes_of(columns);
+    if (mode != protocol::AccessMode::write && bytes > 0) {
+      side.stream->copy({part.data, nullptr}, {there, &owner}, bytes);
+      side.stream->synchronize();
+    }
+    const std::int64_t info = engine_.executor().run_kernel(task, worker_, kernel_of(task),
+                                                            {{&part, 1}, parameters, first});
+    if (info > 0) {
+      engine_.numerical_failure(job_of(task), task.work.info_base + info,
+                                failing_pivot(task, part, info));
+    }
+    if (job_of(task).cancelled.load(std::memory_order_relaxed)) return;
+    if (mode == protocol::AccessMode::read || bytes == 0) continue;
+    side.stream->copy({there, &owner}, {part.data, nullptr}, bytes);
+    side.stream->synchronize();
+  }
 }
 
 void StagedRunner::run_kernel(protocol::Task& task, Device& device, Side& side) {

@@ -33,6 +33,8 @@ class StagedRunner {
 
   Side& side_of(std::size_t device, std::size_t bytes);
   void run_kernel(protocol::Task& task, Device& device, Side& side);
+  /// The kernel on ranges of columns of its only tile, which pass through a few MiB.
+  void run_by_columns(protocol::Task& task, Device& owner, std::size_t device);
 
   Engine& engine_;
   std::int32_t worker_;

@@ -1,0 +1,102 @@
+#include <atomic>
+#include <gtest/gtest.h>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "config/config.hpp"
+#include "node-runtime/matrix.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+namespace {
+
+constexpr std::int64_t order = 1700;
+
+double element(std::int64_t i, std::int64_t j) {
+  return static_cast<double>(i * 3001 + j);
+}
+
+/// Tiles of 1000 have 7.6 MiB, more than passes at a time.
+Config configuration(const char* devices) {
+  return Config::from_text(std::string("runtime: {cpu_workers: 2, devices: {") + devices +
+                               "}}\nlayout: {tile: 1000, strip: 0}\n",
+                           "set_columns test");
+}
+
+class SetColumns : public testing::TestWithParam<const char*> {};
+
+std::int64_t differences(Matrix<double>& a) {
+  std::atomic<std::int64_t> count{0};
+  a.for_each_tile([&, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
+    for (std::int64_t q = 0; q < tile.columns; ++q) {
+      for (std::int64_t p = 0; p < tile.rows; ++p) {
+        const double wanted = element(layout.row_begin(i) + p, layout.column_begin(c) + q);
+        if (tile(p, q) != wanted) count.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
+  });
+  return count.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+TEST_P(SetColumns, give_each_element_once_with_its_place_in_the_matrix) {
+  Node node(configuration(GetParam()));
+  Matrix<double> a = node.matrix<double>(order, order + 3);
+  std::vector<int> visits(static_cast<std::size_t>(order * (order + 3)), 0);
+  std::mutex mutex;
+  a.set_columns([&](GlobalRow row, GlobalColumn column, TileView part) {
+    const std::lock_guard lock(mutex);
+    for (std::int64_t q = 0; q < part.columns; ++q) {
+      for (std::int64_t p = 0; p < part.rows; ++p) {
+        const std::int64_t i = row.value() + p;
+        const std::int64_t j = column.value() + q;
+        part(p, q) = element(i, j);
+        ++visits[static_cast<std::size_t>(i + j * order)];
+      }
+    }
+  });
+  EXPECT_EQ(visits, std::vector<int>(visits.size(), 1));
+  EXPECT_EQ(differences(a), 0);
+
+  a.fill([](std::int64_t i, std::int64_t j) { return -element(i, j); });
+  EXPECT_EQ(differences(a), order * (order + 3) - 1) << "all but (0, 0)";
+  a.fill(element);
+  EXPECT_EQ(differences(a), 0);
+}
+
+TEST_P(SetColumns, pass_what_a_visit_throws_to_the_caller_and_go_on_afterwards) {
+  Node node(configuration(GetParam()));
+  Matrix<double> a = node.matrix<double>(order, order);
+  EXPECT_THROW(a.set_columns([](GlobalRow, GlobalColumn column, TileView) {
+    if (column.value() > 0) throw std::runtime_error("no more");
+  }),
+               std::runtime_error);
+  a.fill(element);
+  EXPECT_EQ(differences(a), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(all, SetColumns,
+                         testing::Values("backend: none",
+                                         "backend: emulated, per_node: 2, memory: 256MiB",
+                                         "backend: emulated, per_node: 1, memory: 256MiB"));
+
+TEST(SetColumnsOnDevices, pass_in_pieces) {
+  Node node(configuration("backend: emulated, per_node: 1, memory: 256MiB"));
+  Matrix<double> a = node.matrix<double>(order, order);
+  std::atomic<std::int64_t> most{0};
+  std::atomic<int> pieces{0};
+  a.set_columns([&](GlobalRow, GlobalColumn, TileView part) {
+    pieces.fetch_add(1, std::memory_order_relaxed);
+    std::int64_t before = most.load(std::memory_order_relaxed);
+    const std::int64_t bytes = part.rows * part.columns * 8;
+    while (before < bytes &&
+           !most.compare_exchange_weak(before, bytes, std::memory_order_relaxed)) {
+    }
+  });
+  EXPECT_LE(most.load(std::memory_order_relaxed), std::int64_t{4} << 20);
+  EXPECT_EQ(pieces.load(std::memory_order_relaxed), 2 + 2 + 2 + 1);
+}
+
+}  // namespace heddle
