@@ -97,6 +97,10 @@ struct Distribution {
   [[nodiscard]] NodeId node(TileRow i, WideColumn j) const {
     return NodeId{i.value() / row_group % grid_rows * grid_columns + j.value() % grid_columns};
   }
+  /// Where the remainders of wide column j live on their nodes.
+  [[nodiscard]] PlaceId place(WideColumn j) const {
+    return devices > 0 ? PlaceId{1 + j.value() / grid_columns % devices} : host_place;
+  }
   [[nodiscard]] Location home(const TileLayout& layout, TileRow i, TileColumn c) const;
 
   friend bool operator==(const Distribution&, const Distribution&) = default;

@@ -92,17 +92,18 @@ void Matrix<double>::refuse_tile(TileRow i, TileColumn c) const {
 }
 
 Location Matrix<double>::home(TileRow i, TileColumn c) const {
-  const MatrixSpec& spec = *spec_;
-  switch (spec.dealing) {
+  const TileLayout& layout = spec_->layout;
+  const Distribution& d = spec_->distribution;
+  const WideColumn mirrored = layout.diagonal_wide(i);
+  switch (spec_->dealing) {
     case Dealing::cyclic:
       break;
     case Dealing::transposed:
-      return {spec.distribution.node(spec.layout.diagonal_row(c), spec.layout.diagonal_wide(i)),
-              host_place};
+      return {d.node(layout.diagonal_row(c), mirrored), d.place(mirrored)};
     case Dealing::diagonal:
-      return {spec.distribution.node(i, spec.layout.diagonal_wide(i)), host_place};
+      return {d.node(i, mirrored), d.place(mirrored)};
   }
-  return spec.distribution.home(spec.layout, i, c);
+  return d.home(layout, i, c);
 }
 
 Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {

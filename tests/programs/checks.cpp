@@ -27,6 +27,15 @@ TaskName name_of(const Call& call, const MatrixTable& table) {
   return name;
 }
 
+/// Hands a temporary over to another place of its node: which of them there are depends on the
+/// number of devices.
+bool is_move(const Call& call, const MatrixTable& table) {
+  return call.kind == Step::Kind::append && call.kernel == "copy" &&
+         std::ranges::all_of(call.accesses, [&](const Access& access) {
+           return table.is_temporary(access.tile.matrix);
+         });
+}
+
 std::string at(std::size_t node, std::size_t index, const Call& call) {
   return fmt::format("node {}, call {}: {}", node, index, describe(call));
 }
@@ -52,6 +61,7 @@ void for_remote_reads(const RecordedJob& job, Each each) {
 SequentialOrder::SequentialOrder(const RecordedJob& job, const MatrixTable& table) {
   for (std::size_t i = 0; i < job.nodes.front().size(); ++i) {
     const Call& call = job.nodes.front()[i];
+    if (is_move(call, table)) continue;
     if (call.kind == Step::Kind::append && !positions_.emplace(name_of(call, table), i).second) {
       defect_ = at(0, i, call) + " has the name of an earlier task";
     }
@@ -69,7 +79,7 @@ std::string SequentialOrder::check_tasks(const RecordedJob& job, const MatrixTab
   for (std::size_t p = 0; p < job.nodes.size(); ++p) {
     for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
       const Call& call = job.nodes[p][i];
-      if (call.kind != Step::Kind::append) continue;
+      if (call.kind != Step::Kind::append || is_move(call, table)) continue;
       const std::size_t where = position(call, table);
       if (where == nowhere) return at(p, i, call) + " is no task of the sequential program";
       if (!seen.insert(where).second) return at(p, i, call) + " is inserted twice";
@@ -95,7 +105,7 @@ std::string SequentialOrder::check_order(const RecordedJob& job, const MatrixTab
     std::size_t before = 0;
     for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
       const Call& call = job.nodes[p][i];
-      if (call.kind == Step::Kind::release) continue;
+      if (call.kind == Step::Kind::release || is_move(call, table)) continue;
       std::size_t where = nowhere;
       if (call.kind == Step::Kind::append) {
         where = position(call, table);
