@@ -19,6 +19,7 @@ namespace {
 /// What the tasks of one for_each_tile share.
 struct Visit {
   Matrix<double>::Visitor visit;
+  Matrix<double>::Choice chosen;  ///< empty: all tiles
   std::mutex mutex;
   std::exception_ptr error;  ///< the first; guarded by the mutex
 };
@@ -50,6 +51,7 @@ Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
   for (TileColumn c{0}; c.value() < layout.tile_columns(); ++c) {
     for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
       if (!matrix.stores(i, c) || matrix.home(i, c).node != tasks.node()) continue;
+      if (visit->chosen && !visit->chosen(i, c)) continue;
       TaskOptions options;
       options.priority = 1023;  // somebody waits for it
       options.parameters = KernelParameters(VisitParameters{visit, i.value(), c.value()});
@@ -107,9 +109,14 @@ Location Matrix<double>::home(TileRow i, TileColumn c) const {
 }
 
 Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
+  return for_each_tile(visitor, Choice());
+}
+
+Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor, const Choice& chosen) {
   // The job's own: after a failure of the node, workers may go on while the caller has left.
   const auto visit = std::make_shared<Visit>();
   visit->visit = visitor;
+  visit->chosen = chosen;
   JobSpec spec;
   spec.name = "visit";
   spec.matrices = {id()};

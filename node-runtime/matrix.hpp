@@ -98,6 +98,9 @@ class Matrix<double> {
   /// throw: this one the first of its own exceptions, one without any an Error with the text and
   /// the node of another's. Collective in order: every node makes the same calls.
   Matrix& for_each_tile(const Visitor& visit);
+  /// The same for the tiles that `chosen` chooses, of those of this node.
+  using Choice = std::function<bool(TileRow, TileColumn)>;
+  Matrix& for_each_tile(const Visitor& visit, const Choice& chosen);
 
   /// Fills element by element, `fill(i, j)` counted from 0, or block by block: `fill(row, column,
   /// block)` with the global position of the block's first element. Of lower storage the part above

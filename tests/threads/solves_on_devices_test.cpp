@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
@@ -120,6 +123,25 @@ TEST(SolvesOnDevices, of_least_squares_give_the_bits_of_the_host) {
               << devices << " devices";
         }
       }
+    }
+  }
+}
+
+TEST(SolvesOnDevices, leave_a_factor_of_which_chosen_tiles_are_visited) {
+  for (const int devices : {0, 2}) {
+    Node node(testing::config_of({.devices = devices}, with_strips));
+    Matrix<double> l = testing::dominant(node, n);
+    std::mutex mutex;
+    std::set<std::pair<std::int32_t, std::int32_t>> visited;
+    l.for_each_tile(
+        [&](TileRow i, TileColumn c, TileView) {
+          const std::lock_guard lock(mutex);
+          EXPECT_TRUE(visited.emplace(i.value(), c.value()).second);
+        },
+        [&](TileRow i, TileColumn c) { return i == l.layout().diagonal_row(c); });
+    EXPECT_EQ(std::ssize(visited), l.layout().tile_columns());
+    for (const auto& [i, c] : visited) {
+      EXPECT_EQ(TileRow{i}, l.layout().diagonal_row(TileColumn{c}));
     }
   }
 }
