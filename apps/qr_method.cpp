@@ -82,6 +82,7 @@ class QrMethod final : public Method {
     const Matrix<double> x = shadow(right_hand_sides_spec(q.r, problem_.sides()));
     if (problem_.has_sides()) {
       for (const Matrix<double>& m : {b.x, b.top, x}) u.held.push_back({m, Use::sides});
+      for (const Matrix<double>& m : b.elsewhere) u.held.push_back({m, Use::sides});
       u.others.push_back(apply_q_transposed(q, b));
       u.others.push_back(solve_upper(q.r, x, b.top));
     }

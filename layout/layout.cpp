@@ -54,9 +54,7 @@ void check_tile_count(const TileLayout& layout) {
 
 Location Distribution::home(const TileLayout& layout, TileRow i, TileColumn c) const {
   const WideColumn wide = layout.wide_of(c);
-  const bool on_device = devices > 0 && layout.is_remainder(c);
-  return {node(i, wide),
-          on_device ? PlaceId{1 + wide.value() / grid_columns % devices} : host_place};
+  return {node(i, wide), layout.is_remainder(c) ? place(wide) : host_place};
 }
 
 }  // namespace heddle

@@ -90,12 +90,18 @@ void check_tile_count(const TileLayout& layout);
 struct Distribution {
   std::int32_t grid_rows = 1;
   std::int32_t grid_columns = 1;
-  std::int32_t devices = 0;    ///< devices per node that hold remainders
-  std::int32_t row_group = 1;  ///< tile rows that stay together: those that lie in one tall tile
+  std::int32_t devices = 0;       ///< devices per node that hold remainders
+  std::int32_t row_group = 1;     ///< tile rows that stay together: those that lie in one tall tile
+  std::int32_t device_shift = 0;  ///< devices that remainders lie further on
 
   [[nodiscard]] std::int32_t node_count() const { return grid_rows * grid_columns; }
   [[nodiscard]] NodeId node(TileRow i, WideColumn j) const {
     return NodeId{i.value() / row_group % grid_rows * grid_columns + j.value() % grid_columns};
+  }
+  /// Where the remainders of wide column j live on their nodes.
+  [[nodiscard]] PlaceId place(WideColumn j) const {
+    return devices > 0 ? PlaceId{1 + (j.value() / grid_columns + device_shift) % devices}
+                       : host_place;
   }
   [[nodiscard]] Location home(const TileLayout& layout, TileRow i, TileColumn c) const;
 

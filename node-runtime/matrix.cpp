@@ -20,6 +20,7 @@ namespace {
 struct Visit {
   Matrix<double>::Visitor visit;
   Matrix<double>::ColumnsVisitor set;
+  Matrix<double>::Choice chosen;  ///< empty: all tiles
   std::mutex mutex;
   std::exception_ptr error;  ///< the first; guarded by the mutex
 };
@@ -72,6 +73,7 @@ Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
   for (TileColumn c{0}; c.value() < layout.tile_columns(); ++c) {
     for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
       if (!matrix.stores(i, c) || matrix.home(i, c).node != tasks.node()) continue;
+      if (visit->chosen && !visit->chosen(i, c)) continue;
       TaskOptions options;
       options.priority = 1023;  // somebody waits for it
       if (visit->set) {
@@ -120,17 +122,18 @@ void Matrix<double>::refuse_tile(TileRow i, TileColumn c) const {
 }
 
 Location Matrix<double>::home(TileRow i, TileColumn c) const {
-  const MatrixSpec& spec = *spec_;
-  switch (spec.dealing) {
+  const TileLayout& layout = spec_->layout;
+  const Distribution& d = spec_->distribution;
+  const WideColumn mirrored = layout.diagonal_wide(i);
+  switch (spec_->dealing) {
     case Dealing::cyclic:
       break;
     case Dealing::transposed:
-      return {spec.distribution.node(spec.layout.diagonal_row(c), spec.layout.diagonal_wide(i)),
-              host_place};
+      return {d.node(layout.diagonal_row(c), mirrored), d.place(mirrored)};
     case Dealing::diagonal:
-      return {spec.distribution.node(i, spec.layout.diagonal_wide(i)), host_place};
+      return {d.node(i, mirrored), d.place(mirrored)};
   }
-  return spec.distribution.home(spec.layout, i, c);
+  return d.home(layout, i, c);
 }
 
 namespace {
@@ -154,8 +157,13 @@ void run_visits(const Matrix<double>& matrix, const std::shared_ptr<Visit>& visi
 }  // namespace
 
 Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
+  return for_each_tile(visitor, Choice());
+}
+
+Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor, const Choice& chosen) {
   const auto visit = std::make_shared<Visit>();
   visit->visit = visitor;
+  visit->chosen = chosen;
   run_visits(*this, visit);
   return *this;
 }

@@ -24,11 +24,11 @@ enum class Storage : std::uint8_t {
   upper,  ///< those on and above the diagonal tiles
 };
 
-/// Which node a tile lives on.
+/// Where a tile lives.
 enum class Dealing : std::uint8_t {
   cyclic,      ///< by its row and wide column: Distribution::home
-  transposed,  ///< as if row and wide column were exchanged, on the host
-  diagonal,    ///< with the diagonal tile of its row, on the host: right-hand sides
+  transposed,  ///< with the remainder of the tile whose row and wide column are exchanged
+  diagonal,    ///< with the remainder of the diagonal tile of its row: right-hand sides
 };
 
 /// What a matrix looks like. Only `layout` has sizes; a tile of 0 leaves tiles and distribution to
@@ -98,6 +98,9 @@ class Matrix<double> {
   /// throw: this one the first of its own exceptions, one without any an Error with the text and
   /// the node of another's. Collective in order: every node makes the same calls.
   Matrix& for_each_tile(const Visitor& visit);
+  /// The same for the tiles that `chosen` chooses, of those of this node.
+  using Choice = std::function<bool(TileRow, TileColumn)>;
+  Matrix& for_each_tile(const Visitor& visit, const Choice& chosen);
 
   /// What visits columns of a tile: where their first element is in the matrix, and their content.
   using ColumnsVisitor = std::function<void(GlobalRow, GlobalColumn, TileView)>;

@@ -31,13 +31,15 @@ QrOperand QrFactors::operand(std::int64_t columns) const {
 
 QrOperand QrFactors::operand(const Matrix<double>& x) const {
   QrOperandSpecs specs = qr_operand_specs(*matrices_, x.columns());
+  Distribution wanted = specs.x.distribution;
+  if (x.distribution().devices == 0) wanted.devices = 0;
   require(
       x.rows() == a().rows() && x.layout().tile == a().layout().tile &&
           x.storage() == Storage::full && x.spec().dealing == Dealing::cyclic &&
-          x.distribution() == specs.x.distribution,
+          x.distribution() == wanted,
       "QrFactors::operand: a matrix of {} x {} in tiles of {} rows; beside a factorization of {} "
       "x {} in tiles of {} rows it must have {} rows in such tiles, Storage::full, and the same "
-      "distribution, on the host",
+      "distribution, or that on the host",
       x.rows(), x.columns(), x.layout().tile, a().rows(), a().columns(), a().layout().tile,
       a().rows());
   specs.top.layout.wide = specs.traveling.layout.wide = x.layout().wide_width();
@@ -45,6 +47,9 @@ QrOperand QrFactors::operand(const Matrix<double>& x) const {
   std::optional<QrOperand> made;
   together(node, [&] {
     made = QrOperand{x, node.matrix<double>(specs.top), node.matrix<double>(specs.traveling)};
+    for (const MatrixSpec& spec : specs_elsewhere(*matrices_, x.spec())) {
+      made->elsewhere.push_back(node.matrix<double>(spec));
+    }
   });
   return *made;
 }

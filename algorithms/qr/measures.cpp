@@ -22,13 +22,15 @@ std::vector<double> diagonal_of(const QrMatrix& q) {
   const auto values =
       std::make_shared<std::vector<double>>(static_cast<std::size_t>(q.r.columns()), 0.0);
   Matrix<double> r = q.r;
-  r.for_each_tile([values, layout = r.layout()](TileRow i, TileColumn c, TileView tile) {
-    if (i != layout.diagonal_row(c)) return;
-    for (std::int64_t j = 0; j < tile.columns; ++j) {
-      (*values)[static_cast<std::size_t>(layout.column_begin(c) + j)] =
-          std::abs(tile(layout.offset_in_wide(c) + j, j));
-    }
-  });
+  const TileLayout layout = r.layout();
+  r.for_each_tile(
+      [values, layout](TileRow, TileColumn c, TileView tile) {
+        for (std::int64_t j = 0; j < tile.columns; ++j) {
+          (*values)[static_cast<std::size_t>(layout.column_begin(c) + j)] =
+              std::abs(tile(layout.offset_in_wide(c) + j, j));
+        }
+      },
+      [layout](TileRow i, TileColumn c) { return i == layout.diagonal_row(c); });
   r.node().all_reduce(*values, Reduction::sum);
   return *values;
 }

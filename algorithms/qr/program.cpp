@@ -125,6 +125,54 @@ protocol::Access written(protocol::Access a) {
   return a;
 }
 
+/// Where the tiles of an operand are: at home, or at the place of the panel that they were last
+/// needed with (QrOperand::elsewhere). The node's own tiles, by one walk.
+class OperandPlaces {
+ public:
+  explicit OperandPlaces(const QrOperand& x) : x_(x) {
+    if (x.elsewhere.empty()) return;
+    const TileLayout& l = x.x.layout();
+    at_.assign(static_cast<std::size_t>(l.tile_rows()) * static_cast<std::size_t>(l.tile_columns()),
+               nullptr);
+  }
+
+  [[nodiscard]] bool moves() const { return !x_.elsewhere.empty(); }
+  [[nodiscard]] TileRef tile(TileRow i, TileColumn d) const { return matrix(i, d)(i, d); }
+
+  /// The tile goes to a place, and what a task copies from and to; nothing if it is there.
+  struct Move {
+    TileRef from;
+    TileRef to;
+  };
+  std::optional<Move> move(TileRow i, TileColumn d, PlaceId place) {
+    const TileRef from = tile(i, d);
+    if (from.home.place == place) return std::nullopt;
+    const Matrix<double>* to = &x_.x;
+    for (const Matrix<double>& m : x_.elsewhere) {
+      if (m.home(i, d).place == place) to = &m;
+    }
+    HEDDLE_CHECK(to->home(i, d).place == place, "an operand has no tile ({}, {}) at place {}",
+                 i.value(), d.value(), place.value());
+    at_[index(i, d)] = to;
+    return Move{from, (*to)(i, d)};
+  }
+  std::optional<Move> move_home(TileRow i, TileColumn d) {
+    return move(i, d, x_.x.home(i, d).place);
+  }
+
+ private:
+  [[nodiscard]] std::size_t index(TileRow i, TileColumn d) const {
+    return x_.x(i, d).id.position();
+  }
+  [[nodiscard]] const Matrix<double>& matrix(TileRow i, TileColumn d) const {
+    if (!moves() || at_[index(i, d)] == nullptr) return x_.x;
+    return *at_[index(i, d)];
+  }
+
+  const QrOperand& x_;
+  std::vector<const Matrix<double>*> at_;  ///< by tile; null: at home
+};
+
 /// The tasks of one panel on column d of a matrix. Each takes the rows beside R from where an
 /// earlier one left them.
 struct Chain {
@@ -132,6 +180,7 @@ struct Chain {
   const Panel& p;
   const QrOperand& to;
   const OwnPart& own;
+  OperandPlaces& places;
   TileColumn d;
   WideColumn wide;
   std::int32_t priority = 0;
@@ -184,11 +233,16 @@ struct Chain {
     if (takes_own(step)) release(step, step.own);
   }
 
+  TaskStream::Room insert(const OperandPlaces::Move& move) const {
+    TaskOptions options;
+    options.priority = priority;
+    return tasks.insert(kernel::copy, {write(move.to), read(move.from)}, options);
+  }
   TaskStream::Room insert(const Step& step) const {
     TaskOptions options;
     options.parameters = p.parameters(step.tile);
     options.priority = priority;
-    const TileRef tile = to.x(step.tile, d);
+    const TileRef tile = places.tile(step.tile, d);
     switch (step.kind) {
       case Step::Kind::leaf:
         return insert_leaf(step, options, tile);
@@ -268,6 +322,7 @@ Program walk(TaskStream& tasks, QrMatrix q, QrOperand x, Work work) {
   const TileLayout layout = x.x.layout();
   const OwnPart own(q.a.distribution(), tasks.node());
   const std::int32_t panels = q.a.layout().tile_columns();
+  OperandPlaces places(x);
   std::vector<Step> steps;
   std::optional<TileRow> steps_top;
 
@@ -289,7 +344,14 @@ Program walk(TaskStream& tasks, QrMatrix q, QrOperand x, Work work) {
       const std::int32_t priority =
           p.factorizes() ? column_priority(layout.tile_columns(), d, is_panel ? 1 : 0)
                          : column_priority(panels, TileColumn{turn}, 0);
-      const Chain chain{tasks, p, x, own, d, j, priority};
+      const Chain chain{tasks, p, x, own, places, d, j, priority};
+      for (TileRow i = own.first_row(p.top); places.moves() && is_own && i < q.a.layout().end_row();
+           i = i + own.grid_rows) {
+        const auto move = places.move(i, d, q.a.home(p.top, p.c).place);
+        if (!move) continue;
+        co_await chain.insert(*move);
+        tasks.release(read(move->from));
+      }
       for (const Step& step : steps) {
         const bool is_mine = own.has_row(step.tile);
         if (sends && is_mine && step.kind != Step::Kind::home) {
@@ -308,6 +370,15 @@ Program walk(TaskStream& tasks, QrMatrix q, QrOperand x, Work work) {
       }
     }
     p.release(tasks, own);
+  }
+  for (TileColumn d{0}; places.moves() && d < layout.end_column(); ++d) {
+    if (!own.has_wide(layout.wide_of(d))) continue;
+    for (TileRow i = own.first_row(TileRow{0}); i < layout.end_row(); i = i + own.grid_rows) {
+      const auto move = places.move_home(i, d);
+      if (!move) continue;
+      co_await tasks.insert(kernel::copy, {write(move->to), read(move->from)});
+      tasks.release(read(move->from));
+    }
   }
 }
 

@@ -20,6 +20,7 @@ using qr_tree::Work;
 
 JobSpec qr_job(std::string name, const QrMatrix& q, const QrOperand& x, Work work) {
   std::vector<Matrix<double>> matrices{q.a, q.t, x.x, x.top, x.traveling};
+  matrices.insert(matrices.end(), x.elsewhere.begin(), x.elsewhere.end());
   if (q.pair_v) matrices.insert(matrices.end(), {*q.pair_v, *q.pair_t});
   JobSpec spec = job_of(std::move(name), matrices, [q, x, work](TaskStream& tasks) {
     return qr_tree::walk(tasks, q, x, work);
@@ -108,13 +109,26 @@ QrOperandSpecs qr_operand_specs(const QrMatrix& q, std::int64_t columns) {
   const auto like = [&](const Matrix<double>& m) {
     MatrixSpec spec = m.spec();
     spec.storage = Storage::full;
-    spec.distribution.devices = 0;
     spec.layout.columns = columns;
     spec.layout.strip = spec.layout.small = spec.layout.fine = 0;
     spec.layout.wide = std::max<std::int64_t>(1, (columns + parts - 1) / parts);
     return spec;
   };
-  return {like(q.a), like(q.r), like(q.traveling_r)};
+  const MatrixSpec x = like(q.a);
+  return {x, like(q.r), like(q.traveling_r), specs_elsewhere(q, x)};
+}
+
+std::vector<MatrixSpec> specs_elsewhere(const QrMatrix& q, const MatrixSpec& x) {
+  const std::int32_t devices = q.a.distribution().devices;
+  const bool is_on_host = x.distribution.devices == 0;
+  std::vector<MatrixSpec> specs;
+  for (std::int32_t shift = is_on_host ? 0 : 1; shift < devices; ++shift) {
+    MatrixSpec& spec = specs.emplace_back(x);
+    spec.distribution.devices = devices;
+    spec.distribution.device_shift = shift;
+  }
+  if (!is_on_host && q.a.layout().strip > 0) specs.emplace_back(x).distribution.devices = 0;
+  return specs;
 }
 
 QrOperand qr_operand(const QrMatrix& q, std::int64_t columns) {

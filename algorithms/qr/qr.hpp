@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "node-runtime/matrix.hpp"
 
@@ -16,6 +17,9 @@ struct QrOperand {
   Matrix<double> x;          ///< m x k
   Matrix<double> top;        ///< n x k
   Matrix<double> traveling;  ///< temporary: rows on their way
+  /// Room for x at the other places where A's tiles live: A stays there, x goes from place to
+  /// place.
+  std::vector<Matrix<double>> elsewhere = {};
 };
 
 /// A column of A that is, to rounding, a combination of the columns before it.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "algorithms/qr/qr.hpp"
 #include "node-runtime/matrix.hpp"
@@ -87,12 +88,19 @@ struct QrOperandSpecs {
   MatrixSpec x;
   MatrixSpec top;
   MatrixSpec traveling;
+  std::vector<MatrixSpec> elsewhere = {};
 };
+/// What QrOperand::elsewhere of an x looks like, which is on the host or dealt out to as many
+/// devices as A.
+[[nodiscard]] std::vector<MatrixSpec> specs_elsewhere(const QrMatrix& q, const MatrixSpec& x);
+
 [[nodiscard]] QrOperandSpecs qr_operand_specs(const QrMatrix& q, std::int64_t columns);
 
 template <class Make>
 [[nodiscard]] QrOperand qr_operand_of(const QrOperandSpecs& specs, const Make& make) {
-  return {make(specs.x), make(specs.top), make(specs.traveling)};
+  QrOperand x{make(specs.x), make(specs.top), make(specs.traveling)};
+  for (const MatrixSpec& spec : specs.elsewhere) x.elsewhere.push_back(make(spec));
+  return x;
 }
 
 /// Makes the matrices; their content is undefined. Same order on all nodes.

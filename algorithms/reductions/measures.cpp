@@ -343,11 +343,13 @@ Comparison compare(Matrix<double> x, const MatrixSource& source) {
 double log_determinant_of_factor(Matrix<double> l) {
   require_square_lower("log_determinant_of_factor", l);
   const auto logs = std::make_shared<Sums<double>>(l.layout().tile_columns());
-  l.for_each_tile([logs, layout = l.layout()](TileRow i, TileColumn c, TileView tile) {
-    if (i != layout.diagonal_row(c)) return;
-    const double part = host::sum_of_logs(tile, layout.offset_in_wide(c));
-    logs->add(i, c, c.value(), {&part, 1});
-  });
+  // Tiles off the diagonal stay where they are.
+  l.for_each_tile(
+      [logs, layout = l.layout()](TileRow i, TileColumn c, TileView tile) {
+        const double part = host::sum_of_logs(tile, layout.offset_in_wide(c));
+        logs->add(i, c, c.value(), {&part, 1});
+      },
+      [layout = l.layout()](TileRow i, TileColumn c) { return i == layout.diagonal_row(c); });
   double sum = 0;
   for (const double part : sum_over_nodes(l.node(), *logs)) sum += part;
   return 2 * sum;

@@ -14,6 +14,7 @@ namespace {
 
 using solve::Products;
 using solve::row_of;
+using solve::TileProduct;
 using solve::Walk;
 using solve::wide_of;
 
@@ -38,24 +39,28 @@ Program multiply_symmetric(TaskStream& tasks, Matrix<double> y, Matrix<double> a
       Broadcast& x_i = rows[static_cast<std::size_t>(i.value())];
       const bool diagonal = i == row_of(j);
       const NodeId at = w.node(i, j);
-      Broadcast down = w.next_down(i, j);
+      TileProduct down = w.next_down(i, j);
       co_await x_j.to(at, 0);
       if (!diagonal) co_await x_i.to(at, 0);
-      std::optional<Broadcast> across;
+      std::optional<TileProduct> across;
       if (!diagonal) across = w.next_across(i, j);
       for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
         const protocol::Access tile = read(a(i, c), Version{0});
         const bool first = c == w.begin(j);
+        co_await w.take_strips(down, c, 0);
         co_await tasks.insert(diagonal ? kernel::product_symmetric : kernel::product,
                               {written(w, down, c), tile, x_j.tile()},
                               product_options(w, c, !first, 0));
         if (!diagonal) {
+          co_await w.take_strips(*across, c, 0);
           co_await tasks.insert(kernel::product_transposed,
                                 {written(w, *across, c), tile, x_i.tile()},
                                 product_options(w, c, false, 0));
         }
         tasks.release(tile);
       }
+      if (at == w.me) w.release_strips(down);
+      if (at == w.me && across) w.release_strips(*across);
       const TileRef y_i = w.sides(y, i);
       const TileRef y_j = w.sides(y, row_of(j));
       co_await down.to(y_i.home.node, 0);
@@ -88,15 +93,17 @@ Program multiply_general(TaskStream& tasks, Matrix<double> to, TileColumn to_sid
       const WideColumn j = wide_of(transposed ? o : k);
       const NodeId at = w.node(i, j);
       const NodeId receiver = to.home(o, to_side).node;
-      Broadcast product = transposed ? w.next_across(i, j) : w.next_down(i, j);
+      TileProduct product = transposed ? w.next_across(i, j) : w.next_down(i, j);
       co_await operand.to(at, 0);
       for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
         const protocol::Access tile = read(a(i, c), Version{0});
         const bool accumulates = !transposed && c != w.begin(j);
+        co_await w.take_strips(product, c, 0);
         co_await tasks.insert(multiply, {written(w, product, c), tile, operand.tile()},
                               product_options(w, c, accumulates, 0));
         tasks.release(tile);
       }
+      if (at == w.me) w.release_strips(product);
       co_await product.to(receiver, 0);
       if (receiver == w.me) {
         co_await tasks.insert(kernel::subtract, {read_write(to(o, to_side)), product.tile()});

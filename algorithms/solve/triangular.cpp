@@ -11,6 +11,7 @@ namespace heddle {
 namespace {
 
 using solve::Products;
+using solve::TileProduct;
 using solve::Walk;
 using solve::wide_of;
 
@@ -78,8 +79,9 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
     for (std::int32_t k = 0; x_row.home.node == w.me && k < w.pieces_of(diagonal); ++k) {
       const TileColumn c = s.is_up() ? w.end(diagonal) - 1 - k : w.begin(diagonal) + k;
       options.parameters = KernelParameters(kernel::PieceParameters{t.layout().offset_in_wide(c)});
-      co_await tasks.insert(step_of(sweep), {read_write(x_row), read(t(row, c), Version{0})},
-                            options);
+      const protocol::Access tile = read(t(row, c), Version{0});
+      co_await tasks.insert(step_of(sweep), {read_write(x_row), tile}, options);
+      tasks.release(tile);
     }
     Broadcast solved(tasks, read(x_row, s.solved(turn)));
     for (std::int32_t distance = 1; distance < s.rows() - turn; ++distance) {
@@ -88,16 +90,18 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
       const WideColumn j = s.tile_wide(row, other);
       const NodeId at = w.node(i, j);
       const TileRef x_other = w.sides(x, other);
-      Broadcast product = s.is_transposed() ? w.next_across(i, j) : w.next_down(i, j);
+      TileProduct product = s.is_transposed() ? w.next_across(i, j) : w.next_down(i, j);
       const std::int32_t priority = s.priority(distance);
       co_await solved.to(at, 1023);
       for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
         const bool accumulates = !s.is_transposed() && c != w.begin(j);
         const protocol::Access tile = read(t(i, c), Version{0});
+        co_await w.take_strips(product, c, priority);
         co_await tasks.insert(multiply, {written(w, product, c), tile, solved.tile()},
                               product_options(w, c, accumulates, priority));
         tasks.release(tile);
       }
+      if (at == w.me) w.release_strips(product);
       co_await product.to(x_other.home.node, priority);
       if (x_other.home.node == w.me) {
         options.priority = priority;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/invert_block.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/own_kernels.hpp"
 
@@ -54,45 +55,6 @@ struct TileColumn {
   }
 };
 
-/// inverse := inv(l) of lower triangles in shared memory, by forward substitution on the identity;
-/// `inverse` is stored by rows. Thread (i, j) of 16 x 16 has the elements congruent to (i, j).
-__device__ void invert_block(const double* l, double* inverse) {
-  const int ti = static_cast<int>(threadIdx.x) % 16;
-  const int tj = static_cast<int>(threadIdx.x) / 16;
-  double value[4][4];
-#pragma unroll
-  for (int a = 0; a < 4; ++a) {
-#pragma unroll
-    for (int b = 0; b < 4; ++b) value[a][b] = ti + 16 * a == tj + 16 * b ? 1 : 0;
-  }
-#pragma unroll
-  for (int a_pivot = 0; a_pivot < 4; ++a_pivot) {
-#pragma unroll 1
-    for (int t = 0; t < 16; ++t) {
-      const int k = 16 * a_pivot + t;
-      if (ti == t) {
-        const double pivot = l[k * block_stride + k];
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-          inverse[k * block_stride + tj + 16 * b] = value[a_pivot][b] / pivot;
-        }
-      }
-      __syncthreads();
-#pragma unroll
-      for (int a = a_pivot; a < 4; ++a) {
-        const int i = ti + 16 * a;
-        if (i <= k) continue;
-        const double factor = l[k * block_stride + i];
-#pragma unroll
-        for (int b = 0; b <= a_pivot; ++b) {
-          value[a][b] -= factor * inverse[k * block_stride + tj + 16 * b];
-        }
-      }
-    }
-  }
-  __syncthreads();
-}
-
 /// The inverses of the 64 x 64 diagonal blocks, one per thread block; all else of d := 0.
 __global__ void __launch_bounds__(block_threads) invert_tiles_kernel(InverseBlocks blocks) {
   extern __shared__ double memory[];
@@ -107,7 +69,7 @@ __global__ void __launch_bounds__(block_threads) invert_tiles_kernel(InverseBloc
     l[j * block_stride + i] = inside ? from[i + j * blocks.ldl] : (i == j ? 1 : 0);
   });
   __syncthreads();
-  invert_block(l, inverse);
+  device::invert_block(l, inverse);
   double* to = at.d(blocks, 0, at.tile);
   const std::int64_t row = at.tile * block_size;
   for (std::int64_t base = 0; base < blocks.inner; base += block_size) {

@@ -1,22 +1,50 @@
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cuda/definitions.hpp"
+#include "kernels/cuda/few_columns.hpp"
 #include "kernels/cuda/launch.hpp"
 #include "kernels/cuda/libraries.hpp"
 #include "kernels/cuda/tile_operations.hpp"
 #include "kernels/kernels.hpp"
 
-/// Right-hand sides are few: these kernels live by the memory's bandwidth, and cuBLAS serves.
+/// Few right-hand sides have kernels of their own, more of them cuBLAS's.
 namespace heddle::kernel::cuda {
 namespace {
 
+bool are_few(const TileView& x) {
+  return x.columns <= few_columns_max;
+}
+
+/// y := alpha * a * x + beta * y.
+void multiply_sides(Context& context, double alpha, const TileView& a, const TileView& x,
+                    double beta, const TileView& y) {
+  if (!are_few(x)) return multiply(context, alpha, a, CUBLAS_OP_N, x, CUBLAS_OP_N, beta, y);
+  HEDDLE_CHECK(y.rows == a.rows && x.rows == a.columns && y.columns == x.columns,
+               "{} x {} += {} x {} * {} x {}", y.rows, y.columns, a.rows, a.columns, x.rows,
+               x.columns);
+  launch_multiply_few(context, alpha, a, x, beta, y);
+}
+
+/// y := alpha * a^T * x + beta * y.
+void multiply_sides_transposed(Context& context, double alpha, const TileView& a, const TileView& x,
+                               double beta, const TileView& y) {
+  if (!are_few(x)) return multiply(context, alpha, a, CUBLAS_OP_T, x, CUBLAS_OP_N, beta, y);
+  HEDDLE_CHECK(y.rows == a.columns && x.rows == a.rows && y.columns == x.columns,
+               "{} x {} += ({} x {})^T * {} x {}", y.rows, y.columns, a.rows, a.columns, x.rows,
+               x.columns);
+  launch_multiply_transposed_few(context, alpha, a, x, beta, y);
+}
+
 /// x := inv(op(a)) * x with a triangle of a.
-void solve_left(Context& context, cublasFillMode_t part, cublasOperation_t operation,
-                const TileView& a, const TileView& x) {
+void solve_left(Context& context, Triangle triangle, const TileView& a, const TileView& x) {
   HEDDLE_CHECK(a.rows == a.columns && x.rows == a.rows, "{} x {} under {} x {}", a.rows, a.columns,
                x.rows, x.columns);
   if (x.rows == 0 || x.columns == 0) return;
+  static_cast<void>(to_int(x.rows));
+  if (are_few(x)) return launch_solve_few(context, triangle, a, x);
   constexpr double one = 1;
+  const auto part = triangle == Triangle::upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+  const auto operation = triangle == Triangle::lower_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   check(cublas().dtrsm(context.blas(), CUBLAS_SIDE_LEFT, part, operation, CUBLAS_DIAG_NON_UNIT,
                        to_int(x.rows), to_int(x.columns), &one, a.data, leading_dimension(a),
                        x.data, leading_dimension(x)),
@@ -40,14 +68,14 @@ void multiply_symmetric(Context& context, const TileView& a, const TileView& b, 
 
 void solve_lower(const CudaLaunch& launch) {
   const LowerSolve at = lower_solve({launch.tiles, launch.parameters});
-  solve_left(launch.context, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, at.l.square, at.x1);
-  multiply(launch.context, -1, at.l.below, CUBLAS_OP_N, at.x1, CUBLAS_OP_N, 1, at.x2);
+  solve_left(launch.context, Triangle::lower, at.l.square, at.x1);
+  multiply_sides(launch.context, -1, at.l.below, at.x1, 1, at.x2);
 }
 
 void solve_lower_transposed(const CudaLaunch& launch) {
   const LowerSolve at = lower_solve({launch.tiles, launch.parameters});
-  multiply(launch.context, -1, at.l.below, CUBLAS_OP_T, at.x2, CUBLAS_OP_N, 1, at.x1);
-  solve_left(launch.context, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, at.l.square, at.x1);
+  multiply_sides_transposed(launch.context, -1, at.l.below, at.x2, 1, at.x1);
+  solve_left(launch.context, Triangle::lower_transposed, at.l.square, at.x1);
 }
 
 void solve_upper(const CudaLaunch& launch) {
@@ -56,28 +84,25 @@ void solve_upper(const CudaLaunch& launch) {
   const TileView& x = launch.tiles[0];
   const TileView& u = launch.tiles[1];
   const TileView x1 = rows_of(x, offset, u.columns);
-  solve_left(launch.context, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, rows_of(u, offset, u.columns),
-             x1);
-  multiply(launch.context, -1, rows_of(u, 0, offset), CUBLAS_OP_N, x1, CUBLAS_OP_N, 1,
-           rows_of(x, 0, offset));
+  solve_left(launch.context, Triangle::upper, rows_of(u, offset, u.columns), x1);
+  multiply_sides(launch.context, -1, rows_of(u, 0, offset), x1, 1, rows_of(x, 0, offset));
 }
 
 void product(const CudaLaunch& launch) {
   check_tiles({launch.tiles, launch.parameters}, 3);
   const auto parameters = launch.parameters.as<ProductParameters>();
   const TileView& a = launch.tiles[1];
-  multiply(launch.context, 1, a, CUBLAS_OP_N,
-           rows_of(launch.tiles[2], parameters.offset, a.columns), CUBLAS_OP_N,
-           parameters.accumulate != 0 ? 1 : 0, launch.tiles[0]);
+  multiply_sides(launch.context, 1, a, rows_of(launch.tiles[2], parameters.offset, a.columns),
+                 parameters.accumulate != 0 ? 1 : 0, launch.tiles[0]);
 }
 
 void product_transposed(const CudaLaunch& launch) {
   check_tiles({launch.tiles, launch.parameters}, 3);
   const auto parameters = launch.parameters.as<ProductParameters>();
   const TileView& a = launch.tiles[1];
-  multiply(launch.context, 1, a, CUBLAS_OP_T, launch.tiles[2], CUBLAS_OP_N,
-           parameters.accumulate != 0 ? 1 : 0,
-           rows_of(launch.tiles[0], parameters.offset, a.columns));
+  multiply_sides_transposed(launch.context, 1, a, launch.tiles[2],
+                            parameters.accumulate != 0 ? 1 : 0,
+                            rows_of(launch.tiles[0], parameters.offset, a.columns));
 }
 
 void product_symmetric(const CudaLaunch& launch) {
@@ -94,10 +119,8 @@ void product_symmetric(const CudaLaunch& launch) {
   const TileView x1 = rows_of(x, parameters.offset, w);
   if (parameters.accumulate == 0) clear_tile(launch.context, p);
   multiply_symmetric(launch.context, a.square, x1, p1);
-  multiply(launch.context, 1, a.below, CUBLAS_OP_T, rows_of(x, below, a.below.rows), CUBLAS_OP_N, 1,
-           p1);
-  multiply(launch.context, 1, a.below, CUBLAS_OP_N, x1, CUBLAS_OP_N, 1,
-           rows_of(p, below, a.below.rows));
+  multiply_sides_transposed(launch.context, 1, a.below, rows_of(x, below, a.below.rows), 1, p1);
+  multiply_sides(launch.context, 1, a.below, x1, 1, rows_of(p, below, a.below.rows));
 }
 
 void subtract(const CudaLaunch& launch) {

@@ -12,9 +12,10 @@
 #include "kernels/kernels.hpp"
 #include "tests/kernels/cuda_fixture.hpp"
 #include "tests/kernels/guarded_tile.hpp"
+#include "tests/kernels/large_pieces.hpp"
 #include "tests/kernels/pieces.hpp"
 
-// The CUDA definitions of the kernels of Cholesky and of the solves, against the host's.
+// The CUDA definitions of the kernels of Cholesky, against the host's.
 
 namespace heddle::test {
 namespace {
@@ -27,31 +28,10 @@ const auto* const load_blas_first = ::testing::AddGlobalTestEnvironment(new Load
 
 using kernel::cuda::FactorMethod;
 
-/// Past one 64 x 64 block, one multiprocessor, one block column of potrf, and the widths at which
-/// kernels change their ways; ends that are no multiples of anything.
-std::vector<Shape> large_shapes() {
-  return {{512, 512, 0, 512},   {777, 777, 0, 100},   {1061, 1024, 37, 513},  {1500, 700, 300, 64},
-          {1700, 1600, 50, 33}, {2048, 2048, 0, 256}, {2300, 2048, 100, 1100}};
-}
-
-void for_large_shapes(const std::function<void(const Shape&, std::mt19937_64&)>& body) {
-  std::uint64_t seed = 100;
-  for (const Shape& shape : large_shapes()) {
-    SCOPED_TRACE(shape_name(shape));
-    std::mt19937_64 random(seed++);
-    body(shape, random);
-    if (::testing::Test::HasFatalFailure()) return;
-  }
-}
-
 /// The lower part of a piece of a positive definite matrix.
 void fill_definite_piece(GuardedTile& tile, std::int64_t offset, std::mt19937_64& random) {
   fill_lower_piece(tile, offset, random);
   for (std::int64_t j = 0; j < tile.columns(); ++j) tile(offset + j, j) += 3;
-}
-
-double tolerance(std::int64_t depth) {
-  return 100 * epsilon * (static_cast<double>(depth) + 1);
 }
 
 class CudaPotrf : public CudaKernels, public ::testing::WithParamInterface<FactorMethod> {
@@ -307,94 +287,6 @@ TEST_F(CudaCholesky, SyrkUpdatesTheLowerPartAsTheHostDoes) {
   if (HasFatalFailure()) return;
   for_large_shapes([&](const Shape& s, std::mt19937_64& random) {
     expect_syrk_like_host(s, {s.n, 1024}, random);
-  });
-}
-
-class CudaSolve : public CudaKernels {
- protected:
-  using ForShapes = std::function<void(const std::function<void(const Shape&, std::mt19937_64&)>&)>;
-
-  /// On small and on large shapes.
-  static void for_all_shapes(const std::function<void(const Shape&, std::mt19937_64&)>& body) {
-    for_shapes(body);
-    if (!HasFatalFailure()) for_large_shapes(body);
-  }
-  static std::int64_t columns(const Shape& s) { return std::min<std::int64_t>(s.n, 20); }
-};
-
-TEST_F(CudaSolve, LowerPiecesSolveAsTheHostDoes) {
-  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
-    GuardedTile l(s.rows, s.w);
-    fill_lower_piece(l, s.offset, random);
-    for (const Kernel* k : {&kernel::solve_lower, &kernel::solve_lower_transposed}) {
-      GuardedTile x(s.rows, columns(s));
-      x.fill_random(random);
-      ASSERT_NO_FATAL_FAILURE(expect_like_host(*k, k->cuda, kernel::PieceParameters{s.offset},
-                                               {&x, &l}, 1, tolerance(s.rows)));
-    }
-  });
-}
-
-TEST_F(CudaSolve, UpperPiecesSolveAsTheHostDoes) {
-  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
-    GuardedTile u(s.rows, s.w);
-    fill_upper_piece(u, s.offset, random);
-    GuardedTile x(s.rows, columns(s));
-    x.fill_random(random);
-    ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::solve_upper, kernel::solve_upper.cuda,
-                                             kernel::PieceParameters{s.offset}, {&x, &u}, 1,
-                                             tolerance(s.rows)));
-  });
-}
-
-TEST_F(CudaSolve, ProductsAddOrOverwriteAsTheHostDoes) {
-  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
-    for (const std::int64_t accumulate : {0, 1}) {
-      const kernel::ProductParameters parameters{s.offset, accumulate};
-      GuardedTile a(s.n, s.w);
-      GuardedTile x(s.rows, columns(s));
-      GuardedTile p(s.n, columns(s));
-      for (GuardedTile* tile : {&a, &x, &p}) tile->fill_random(random);
-      if (accumulate == 0 && s.n > 0) p(s.n - 1, 0) = std::numeric_limits<double>::quiet_NaN();
-      ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::product, kernel::product.cuda, parameters,
-                                               {&p, &a, &x}, 1, tolerance(s.w)));
-      ASSERT_NO_FATAL_FAILURE(expect_like_host(kernel::product_transposed,
-                                               kernel::product_transposed.cuda, parameters,
-                                               {&x, &a, &p}, 1, tolerance(s.n)));
-    }
-  });
-}
-
-TEST_F(CudaSolve, SymmetricProductsReadTheLowerPartAlone) {
-  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
-    for (const std::int64_t accumulate : {0, 1}) {
-      GuardedTile a(s.rows, s.w);
-      a.fill_random(random);
-      for (std::int64_t j = 0; j < s.w; ++j) {
-        for (std::int64_t i = 0; i < s.offset + j; ++i) {
-          a(i, j) = std::numeric_limits<double>::quiet_NaN();
-        }
-      }
-      GuardedTile x(s.rows, columns(s));
-      GuardedTile p(s.rows, columns(s));
-      x.fill_random(random);
-      p.fill_random(random);
-      ASSERT_NO_FATAL_FAILURE(expect_like_host(
-          kernel::product_symmetric, kernel::product_symmetric.cuda,
-          kernel::ProductParameters{s.offset, accumulate}, {&p, &a, &x}, 1, tolerance(s.rows)));
-    }
-  });
-}
-
-TEST_F(CudaSolve, SubtractAndCopyGiveTheHostsBits) {
-  for_all_shapes([&](const Shape& s, std::mt19937_64& random) {
-    GuardedTile from(s.rows, s.w);
-    from.fill_random(random);
-    for (const Kernel* k : {&kernel::subtract, &kernel::copy}) {
-      GuardedTile to(s.rows, s.w);
-      to.fill_random(random);
-      ASSERT_NO_FATAL_FAILURE(expect_like_host(*k, k->cuda, 0, {&to, &from}, 1, 0));
-    }
   });
 }
 

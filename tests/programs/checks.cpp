@@ -21,8 +21,8 @@ using Reading = std::tuple<TileId, Version, NodeId>;
 TaskName name_of(const Call& call, const MatrixTable& table) {
   TaskName name{call.kernel, call.parameters, call.info_base, {}};
   for (std::size_t i = 0; i < call.accesses.size(); ++i) {
-    const TileId tile = call.accesses[i].tile;
-    if (!table.is_temporary(tile.matrix)) name.accesses.emplace_back(tile, call.versions[i]);
+    if (table.is_temporary(call.accesses[i].tile.matrix)) continue;
+    name.accesses.push_back(call.meant[i]);
   }
   return name;
 }
@@ -52,6 +52,7 @@ void for_remote_reads(const RecordedJob& job, Each each) {
 SequentialOrder::SequentialOrder(const RecordedJob& job, const MatrixTable& table) {
   for (std::size_t i = 0; i < job.nodes.front().size(); ++i) {
     const Call& call = job.nodes.front()[i];
+    if (call.is_move) continue;
     if (call.kind == Step::Kind::append && !positions_.emplace(name_of(call, table), i).second) {
       defect_ = at(0, i, call) + " has the name of an earlier task";
     }
@@ -69,7 +70,7 @@ std::string SequentialOrder::check_tasks(const RecordedJob& job, const MatrixTab
   for (std::size_t p = 0; p < job.nodes.size(); ++p) {
     for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
       const Call& call = job.nodes[p][i];
-      if (call.kind != Step::Kind::append) continue;
+      if (call.kind != Step::Kind::append || call.is_move) continue;
       const std::size_t where = position(call, table);
       if (where == nowhere) return at(p, i, call) + " is no task of the sequential program";
       if (!seen.insert(where).second) return at(p, i, call) + " is inserted twice";
@@ -95,7 +96,7 @@ std::string SequentialOrder::check_order(const RecordedJob& job, const MatrixTab
     std::size_t before = 0;
     for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
       const Call& call = job.nodes[p][i];
-      if (call.kind == Step::Kind::release) continue;
+      if (call.kind == Step::Kind::release || call.is_move) continue;
       std::size_t where = nowhere;
       if (call.kind == Step::Kind::append) {
         where = position(call, table);

@@ -113,8 +113,10 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   std::vector<Matrix<double>> all{
       a, r, x, y, q.a, q.t, q.r, z.x, z.top, explicit_q.x, explicit_q.top, solution, full};
   if (q.pair_v) all.insert(all.end(), {*q.pair_v, *q.pair_t});
+  all.insert(all.end(), z.elsewhere.begin(), z.elsewhere.end());
   Recording recording;
   for (const Matrix<double>& m : all) recording.table.add(m, spare_count);
+  for (const Matrix<double>& m : z.elsewhere) recording.table.add_room(m, z.x);
   const FineCut cut{fine_small, [&](protocol::TileId tile) {
                       const auto found = std::ranges::find(all, tile.matrix, &Matrix<double>::id);
                       if (found == all.end()) {  // a temporary one
@@ -217,9 +219,10 @@ std::vector<Content> final_contents(const Recording& recording) {
   }
   std::vector<Content> contents;
   for (std::size_t m = 0; m < matrices.size(); ++m) {
-    for (std::size_t t = 0; t < matrices[m].homes.size() && !matrices[m].temporary; ++t) {
-      contents.push_back(reference.last(
-          {protocol::MatrixId{static_cast<std::int32_t>(m)}, static_cast<std::int32_t>(t)}));
+    const protocol::MatrixId number{static_cast<std::int32_t>(m)};
+    if (matrices[m].temporary || recording.table.is_room(number)) continue;
+    for (std::size_t t = 0; t < matrices[m].homes.size(); ++t) {
+      contents.push_back(reference.last({number, static_cast<std::int32_t>(t)}));
     }
   }
   return contents;

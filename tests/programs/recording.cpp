@@ -35,10 +35,16 @@ class Recorder final : public ProgramListener {
       return complain(call, "has no main output");
     }
     if (call.accesses.front().home.node != node_) complain(call, "runs elsewhere");
+    call.is_move =
+        call.kernel == "copy" && (call.meant.front().first == call.meant.back().first ||
+                                  std::ranges::all_of(call.accesses, [&](const Access& access) {
+                                    return table_.is_temporary(access.tile.matrix);
+                                  }));
     for (const Access& access : call.accesses) {
       if (access.mode == AccessMode::read) continue;
       if (access.home.node != node_) complain(call, "writes a tile that lives elsewhere");
       ++writes_[access.tile];
+      if (!call.is_move) ++changes_[table_.meant(access.tile)];
     }
   }
 
@@ -63,7 +69,12 @@ class Recorder final : public ProgramListener {
       const Access access = table_.renumbered(given, wrong);
       call.accesses.push_back(access);
       call.versions.push_back(access.version);
-      if (access.home.node == node_) call.versions.back() = Version{writes_[access.tile]};
+      const TileId meant = table_.meant(access.tile);
+      call.meant.emplace_back(meant, access.version);
+      if (access.home.node == node_) {
+        call.versions.back() = Version{writes_[access.tile]};
+        call.meant.back().second = Version{changes_[meant]};
+      }
       if (!wrong.empty()) complain(call, wrong);
     }
     for (std::size_t i = 0; i < call.accesses.size(); ++i) {
@@ -100,6 +111,7 @@ class Recorder final : public ProgramListener {
   std::string& defect_;
   std::vector<Call> calls_;
   std::map<TileId, std::int32_t> writes_;
+  std::map<TileId, std::int32_t> changes_;  ///< writes that are no moves, by the tile that is meant
 };
 
 /// Never 0, which says that the work is the statement's alone.
@@ -163,6 +175,10 @@ void MatrixTable::add(const Matrix<double>& matrix, std::int32_t spare_count) {
       simulated.classes.push_back(found->second);
     }
   }
+}
+
+void MatrixTable::add_room(const Matrix<double>& room, const Matrix<double>& matrix) {
+  rooms_[numbers_.at(room.id())] = numbers_.at(matrix.id());
 }
 
 void MatrixTable::add_temporary(protocol::MatrixId matrix) {

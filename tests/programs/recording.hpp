@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/kernel_case.hpp"
@@ -28,6 +29,10 @@ struct Call {
   std::vector<protocol::Access> accesses;  ///< as the program gave them
   std::vector<Version> versions;           ///< of each: as stated, or counted on its home node
   NodeId reader;                           ///< of an announcement
+  /// What each access means wherever the tile is (MatrixTable::add_room): the tile and its version
+  /// in writes that change it.
+  std::vector<std::pair<protocol::TileId, Version>> meant;
+  bool is_move = false;  ///< of an insertion: copies a tile to another place
 };
 
 /// Numbers the matrices of programs as the simulated cluster does, in the order in which they are
@@ -36,6 +41,13 @@ class MatrixTable {
  public:
   void add(const Matrix<double>& matrix, std::int32_t spare_count);
   void add_temporary(protocol::MatrixId matrix);
+  /// `room`, which was added, holds tiles of `matrix` while they are at another place.
+  void add_room(const Matrix<double>& room, const Matrix<double>& matrix);
+  [[nodiscard]] bool is_room(protocol::MatrixId number) const { return rooms_.contains(number); }
+  [[nodiscard]] protocol::TileId meant(protocol::TileId tile) const {
+    const auto found = rooms_.find(tile.matrix);
+    return found == rooms_.end() ? tile : protocol::TileId{found->second, tile.index};
+  }
 
   /// The access with the table's number of the matrix. Says what is wrong in `defect` when its home
   /// is not where the tile lives, or for a temporary one not where another access saw it.
@@ -47,6 +59,7 @@ class MatrixTable {
 
  private:
   std::map<protocol::MatrixId, protocol::MatrixId> numbers_;
+  std::map<protocol::MatrixId, protocol::MatrixId> rooms_;  ///< by number, those of their matrices
   std::vector<SimulatedMatrix> matrices_;
 };
 

@@ -65,7 +65,7 @@ struct Statement {
   std::uint64_t work = 0;
   /// How CPU workers divide it: null, not at all; none, as a kernel of whichever kind.
   std::optional<const FineGraph*> fine = std::nullopt;
-  std::string_view kernel = {};  ///< that divided it, for outcomes
+  std::string_view kernel = {};  ///< its name; "copy" leaves the content that it reads
 };
 
 struct Program {

@@ -112,12 +112,15 @@ std::uint64_t run_qr(Node& node, const Size& size, QrTree tree) {
   });
   QrOperand x = qr_operand(q, 5);
   x.x.fill([](std::int64_t i, std::int64_t j) { return 1.0 / static_cast<double>(1 + i + j); });
-  for (const JobSpec& spec : {qr(q), apply_q_transposed(q, x), apply_q(q, x)}) {
+  auto solution = right_hand_sides(q.r, 5);
+  for (const JobSpec& spec : {qr(q), apply_q_transposed(q, x), solve_upper(q.r, solution, x.top),
+                              apply_q(q, x), subtract_product(x.x, q.a, solution)}) {
     if (node.submit(spec).wait().status != JobResult::Status::done) {
       throw Error(ErrorCode::internal, "the QR job did not end well");
     }
   }
-  return mix(hash(node, q.a)) ^ mix(hash(node, q.r) + 1) ^ hash(node, x.x);
+  return mix(hash(node, q.a)) ^ mix(hash(node, q.r) + 1) ^ hash(node, x.x) ^
+         mix(hash(node, solution) + 2);
 }
 
 struct Result {
@@ -147,8 +150,15 @@ Result run(const std::string& yaml, const Size& size, const NodeFaults& faults) 
       solution.wait().status != JobResult::Status::done) {
     throw Error(ErrorCode::internal, "the job did not end well");
   }
+  auto product = right_hand_sides(a, 5);
+  product.fill([](std::int64_t i, std::int64_t j) { return static_cast<double>(i - j); });
+  if (node.submit(subtract_symmetric_product(product, a, x)).wait().status !=
+      JobResult::Status::done) {
+    throw Error(ErrorCode::internal, "the product did not end well");
+  }
   Result result;
-  result.hash = mix(hash(node, a)) ^ hash(node, x) ^ mix(run_qr(node, size, QrTree::flat)) ^
+  result.hash = mix(hash(node, a)) ^ hash(node, x) ^ mix(hash(node, product) + 3) ^
+                mix(run_qr(node, size, QrTree::flat)) ^
                 mix(run_qr(node, size, QrTree::binomial) + 1);
   result.evictions = static_cast<double>(NodeInternals(node).store().evictions());
   node.all_reduce({&result.evictions, 1}, Reduction::sum);
