@@ -98,7 +98,7 @@ class Matrix<double> {
   /// throw: this one the first of its own exceptions, one without any an Error with the text and
   /// the node of another's. Collective in order: every node makes the same calls.
   Matrix& for_each_tile(const Visitor& visit);
-  /// The same for the tiles that `chosen` chooses, of those of this node.
+  /// The same for tiles of this node that `chosen` chooses.
   using Choice = std::function<bool(TileRow, TileColumn)>;
   Matrix& for_each_tile(const Visitor& visit, const Choice& chosen);
 

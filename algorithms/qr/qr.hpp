@@ -17,9 +17,7 @@ struct QrOperand {
   Matrix<double> x;          ///< m x k
   Matrix<double> top;        ///< n x k
   Matrix<double> traveling;  ///< temporary: rows on their way
-  /// Room for x at the other places where A's tiles live: A stays there, x goes from place to
-  /// place.
-  std::vector<Matrix<double>> elsewhere = {};
+  std::vector<Matrix<double>> elsewhere = {};  ///< room for x at the other places of A's tiles
 };
 
 /// A column of A that is, to rounding, a combination of the columns before it.
