@@ -90,24 +90,19 @@ class Matrix<double> {
     return storage() == Storage::lower ? i >= diagonal : i <= diagonal;
   }
 
-  /// What visits a tile: its place in the matrix and its content, in host memory.
+  /// What visits a tile: its place in the matrix and its content, in host memory. Which tiles it
+  /// visits; empty: all.
   using Visitor = std::function<void(TileRow, TileColumn, TileView)>;
-
+  using Choice = std::function<bool(TileRow, TileColumn)>;
   /// Lets the CPU workers visit all stored tiles of this node, in any order and in parallel; waits.
   /// `visit` may change the content. When a visit throws, the others are skipped, and all nodes
   /// throw: this one the first of its own exceptions, one without any an Error with the text and
   /// the node of another's. Collective in order: every node makes the same calls.
-  Matrix& for_each_tile(const Visitor& visit);
-  /// The same for tiles of this node that `chosen` chooses.
-  using Choice = std::function<bool(TileRow, TileColumn)>;
-  Matrix& for_each_tile(const Visitor& visit, const Choice& chosen);
+  Matrix& for_each_tile(const Visitor& visit, const Choice& chosen = {});
 
-  /// What visits columns of a tile: where their first element is in the matrix, and their content.
+  /// As for_each_tile, for new content: `visit` is given columns of a tile and where their first
+  /// element is in the matrix, and sets every element. The old content is not there.
   using ColumnsVisitor = std::function<void(GlobalRow, GlobalColumn, TileView)>;
-
-  /// As for_each_tile, for new content: `visit` sets every element that it is given, and what the
-  /// tiles held before is not there. A tile on a device comes in ranges of columns, which take the
-  /// host a few MiB of page-locked memory for each worker, not a tile.
   Matrix& set_columns(const ColumnsVisitor& visit);
 
   /// Fills element by element, `fill(i, j)` counted from 0, or block by block: `fill(row, column,
