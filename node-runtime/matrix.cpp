@@ -156,10 +156,6 @@ void run_visits(const Matrix<double>& matrix, const std::shared_ptr<Visit>& visi
 
 }  // namespace
 
-Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor) {
-  return for_each_tile(visitor, Choice());
-}
-
 Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor, const Choice& chosen) {
   const auto visit = std::make_shared<Visit>();
   visit->visit = visitor;
