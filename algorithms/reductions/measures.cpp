@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/io/agreement.hpp"
+#include "algorithms/reductions/sums.hpp"
 #include "algorithms/reductions/verification.hpp"
 #include "base/require.hpp"
 #include "kernels/cpu/norms.hpp"
@@ -21,48 +22,6 @@ static_assert(std::numeric_limits<Norm>::max_exponent >
                   4 * std::numeric_limits<double>::max_exponent,
               "products of norms of doubles do not fit into long double here");
 namespace {
-
-/// Sums over the tiles of one node. Whichever thread comes to a tile first, the tiles' parts are
-/// added in the order of the tiles: a norm has the same bits each time.
-template <class Number>
-class Sums {
- public:
-  explicit Sums(std::int64_t count) : sums_(static_cast<std::size_t>(count), 0) {}
-
-  /// What a tile adds to the sums from `first` on; one tile's parts in the order of the calls. Any
-  /// thread.
-  void add(TileRow i, TileColumn c, std::int64_t first, std::span<const Number> numbers) {
-    const std::lock_guard lock(mutex_);
-    parts_.push_back({i, c, static_cast<std::size_t>(first), numbers_.size(), numbers.size()});
-    numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
-  }
-
-  /// The sums of this node, once all tiles were visited.
-  [[nodiscard]] std::vector<Number> total() {
-    std::stable_sort(parts_.begin(), parts_.end(), [](const Part& one, const Part& other) {
-      return std::pair(one.column, one.row) < std::pair(other.column, other.row);
-    });
-    for (const Part& part : parts_) {
-      for (std::size_t k = 0; k < part.count; ++k)
-        sums_[part.first + k] += numbers_[part.begin + k];
-    }
-    return std::move(sums_);
-  }
-
- private:
-  struct Part {
-    TileRow row;
-    TileColumn column;
-    std::size_t first;  ///< of the sums
-    std::size_t begin;  ///< of the numbers
-    std::size_t count;
-  };
-
-  std::mutex mutex_;
-  std::vector<Part> parts_;
-  std::vector<Number> numbers_;
-  std::vector<Number> sums_;
-};
 
 /// The largest values over the tiles of one node. Any thread.
 template <class Number>
@@ -79,33 +38,6 @@ struct Maxima {
   std::mutex mutex;
   std::vector<Number> values;
 };
-
-std::vector<double> zeros(std::int64_t count) {
-  return std::vector<double>(static_cast<std::size_t>(count), 0.0);
-}
-
-/// What `sums_of(unit)` sums over all nodes, of elements times `unit`. Where a sum leaves the range
-/// of doubles all is summed once more with a small unit: all nodes see the same sums, and do.
-template <class SumsOf>
-std::vector<Norm> sums_in_range(const SumsOf& sums_of) {
-  constexpr double small_unit = 0x1p-64;  // no matrix has more elements than its reciprocal
-  double unit = 1;
-  std::vector<double> sums = sums_of(unit);
-  const auto is_finite = [](double sum) { return std::isfinite(sum); };
-  if (!std::all_of(sums.begin(), sums.end(), is_finite)) {
-    unit = small_unit;
-    sums = sums_of(unit);
-  }
-  std::vector<Norm> norms(sums.begin(), sums.end());
-  for (Norm& norm : norms) norm /= unit;
-  return norms;
-}
-
-std::vector<double> sum_over_nodes(Node& node, Sums<double>& sums) {
-  std::vector<double> all = sums.total();
-  node.all_reduce(all, Reduction::sum);
-  return all;
-}
 
 /// Reduces what may be larger than doubles are, in units of the largest of all nodes.
 std::vector<Norm> over_all_nodes(Node& node, std::vector<Norm> values, Reduction reduction) {
