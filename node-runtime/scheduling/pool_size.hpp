@@ -11,7 +11,7 @@ namespace heddle {
 /// early. `passes_tiles_on`: the job has temporaries and the node has no devices; such a job gets
 /// more blocks if they are small. (QR passes rows from tall tile to tall tile; with too few blocks
 /// workers of several nodes wait for each other: decision 011.) On the host 1 GiB of them, but at
-/// least 16, beside four times the minimum.
+/// least 16, beside four times the minimum; on a device 4 of more than 64 MiB.
 [[nodiscard]] std::int32_t useful_blocks(PlaceId place, std::int32_t minimum,
                                          std::int32_t cpu_workers, bool passes_tiles_on,
                                          std::size_t block_bytes);

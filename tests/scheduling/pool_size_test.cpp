@@ -23,7 +23,8 @@ TEST(PoolSizes, leave_room_for_early_data_while_blocks_are_small) {
   EXPECT_EQ(useful_blocks(host_place, 10, 64, false, 2 * large), 40 + 32);
   EXPECT_EQ(useful_blocks(host_place, 10, 64, false, 64 * large), 40 + 16);
   EXPECT_EQ(useful_blocks(device, 10, 16, false, small), 40 + 64);
-  EXPECT_EQ(useful_blocks(device, 10, 16, false, 2 * large), 40 + 64);
+  EXPECT_EQ(useful_blocks(device, 10, 16, false, 4 * large), 40 + 64);
+  EXPECT_EQ(useful_blocks(device, 10, 16, false, 8 * large), 40 + 4);
 }
 
 TEST(PoolSizes, take_at_most_half_of_the_memory_that_is_left) {
