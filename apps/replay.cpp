@@ -141,6 +141,11 @@ class RecordedRun final : public PredictionSubject {
         machine_changes(config, options_.machine ? Config() : as_it_was_);
     of_machine.insert(of_machine.end(), changes.machine.begin(), changes.machine.end());
     MachineDescription machine = described(of_machine);
+    // Devices that the run left idle are none of its own.
+    const std::optional<std::int64_t> used = config.runtime.devices.per_node;
+    if (used && !options_.machine && !sets(changes.machine, "devices")) {
+      machine.machine.devices = std::min(machine.machine.devices, static_cast<std::int32_t>(*used));
+    }
     check_device_kind(config.runtime.devices, machine, changes);
     const bool is_as_it_was = this->is_as_it_was(changes, config);
     // A repeated run has its own wake-up times.

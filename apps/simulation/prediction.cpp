@@ -59,7 +59,7 @@ NodeFacts facts_of(const PredictionCase& one) {
   facts.cpu_workers = machine.cpu_workers;
   facts.cpu_workers_of_all = machine.cpu_workers * machine.nodes;
   facts.devices = machine.devices;
-  facts.are_devices_wanted = one.config.runtime.devices.per_node.has_value();
+  facts.are_devices_wanted = true;  // by the machine's description, or by the configuration
   facts.moves_tasks = one.lends();
   facts.device_streams = machine.device_streams;
   facts.device_memory_bytes = machine.device_memory_bytes;
