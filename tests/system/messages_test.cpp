@@ -17,13 +17,15 @@ using testing::HeddleRun;
 
 class Messages : public HeddleRun {
  protected:
-  [[nodiscard]] Ended solve_by(const std::string& path) const {
+  static constexpr const char* one_device = "backend: emulated, per_node: 1, memory: 64MiB";
+
+  [[nodiscard]] Ended solve_by(const std::string& path, const char* devices = one_device) const {
     return solve(fmt::format("problem: {{matrix: {{generate: spd, n: 400}}, rhs: {{generate: "
                              "random, columns: 2}}, output: {{solution: x.npy}}}}\n"
                              "layout: {{tile: 50, strip: 0}}\n"
-                             "runtime: {{cpu_workers: 1, devices: {{backend: emulated, per_node: "
-                             "1, memory: 64MiB}}, messages: {{path: {}, explain: true}}}}\n",
-                             path),
+                             "runtime: {{cpu_workers: 1, devices: {{{}}}, messages: {{path: {}, "
+                             "explain: true}}}}\n",
+                             devices, path),
                  2, {"--trace", "t.json"});
   }
   /// Messages received, by their paths.
@@ -48,7 +50,7 @@ TEST_F(Messages, take_the_path_that_is_asked_for_and_say_so) {
     const Ended ended = solve_by(path);
     ASSERT_EQ(ended.status, 0) << ended.error;
     std::map<std::string, int> paths = paths_in_trace();
-    EXPECT_GT(paths["eager"], 0) << "small ones do not take it";
+    EXPECT_EQ(paths["eager"], 0) << "all tiles live on devices";
     paths.erase("eager");
     ASSERT_FALSE(paths.empty());
     if (path != "auto") {
@@ -65,6 +67,14 @@ TEST_F(Messages, take_the_path_that_is_asked_for_and_say_so) {
     if (solution.empty()) solution = bytes;
     EXPECT_TRUE(bytes == solution) << "other bits";
   }
+}
+
+TEST_F(Messages, of_few_bytes_of_host_memory_are_eager) {
+  const Ended ended = solve_by("message", "backend: none");
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  std::map<std::string, int> paths = paths_in_trace();
+  EXPECT_GT(paths["eager"], 0) << "blocks of right-hand sides";
+  EXPECT_GT(paths["message"], 0) << "tiles of the factor";
 }
 
 TEST_F(Messages, refuse_paths_that_there_are_not) {
