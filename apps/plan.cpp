@@ -308,8 +308,8 @@ std::string Plan::text() const {
                             : fmt::format("{} {} each; {}", facts_.devices, facts_.device_backend,
                                           facts_.device_reason));
   if (d.devices < facts_.devices) {
-    out += row("", fmt::format("{} of them work on this matrix: with more it would take longer",
-                               d.devices));
+    out += row("", fmt::format("{} of them {} on this matrix: with more it would take longer",
+                               d.devices, d.devices == 1 ? "works" : "work"));
   }
   if (facts_.moves_tasks) {
     out += row("placement",
