@@ -51,6 +51,17 @@ std::int64_t gpu_tile(std::int64_t n, std::int64_t gpus) {
   return gpus == 1 && n >= 49152 ? 2 * gpu_tile_usual : gpu_tile_usual;
 }
 
+/// The tile, or halves of it until 16 fit into the memory of each device: a matrix that is larger
+/// than that memory is factorized out of core. On one node only: others may have other memory, and
+/// all must choose alike.
+std::int64_t tile_in_memory(std::int64_t tile, const NodeFacts& facts) {
+  constexpr std::uint64_t tiles = 16;
+  if (facts.nodes > 1 || facts.device_memory_bytes == 0) return tile;
+  const auto bytes = [](std::int64_t side) { return static_cast<std::uint64_t>(8 * side * side); };
+  while (tile > 256 && tiles * bytes(tile) > facts.device_memory_bytes) tile = (tile + 1) / 2;
+  return tile;
+}
+
 /// GPUs run several kernels side by side, and panels of one step beside updates of the one before:
 /// two tile columns are enough (n = 4096).
 constexpr std::int64_t gpu_tiles_min = 2;
@@ -64,7 +75,9 @@ std::optional<std::int64_t> measured_tile(std::int64_t n, const NodeFacts& facts
 }
 
 std::int64_t rule_tile(std::int64_t order, const NodeFacts& facts, std::int32_t devices) {
-  if (facts.has_gpus()) return gpu_tile(order, std::int64_t{devices} * facts.nodes);
+  if (facts.has_gpus()) {
+    return tile_in_memory(gpu_tile(order, std::int64_t{devices} * facts.nodes), facts);
+  }
   if (facts.devices > 0) return std::clamp<std::int64_t>(order / 8 / 64 * 64, 128, 1024);
   return cpu_tile(order, facts.cpu_workers_of_all);
 }

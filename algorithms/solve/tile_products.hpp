@@ -101,7 +101,7 @@ class Walk {
   /// Temporaries and the number of writes to each of their tiles so far.
   struct Written {
     explicit Written(const Matrix<double>& matrix);
-    /// The version that so many more writes leave.
+    /// The version after that number of further writes.
     [[nodiscard]] protocol::Access after(TileRow row, TileColumn slot, std::int32_t writes);
 
     Matrix<double> tiles;

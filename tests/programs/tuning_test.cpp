@@ -288,6 +288,9 @@ TEST(Tuning, cuts_small_matrices_into_few_tiles_for_a_gpu) {
   EXPECT_EQ(tile_of(4097, gpus(4)), 2048);
   EXPECT_EQ(tile_of(8192, gpus(4)), 2048);
   EXPECT_EQ(tile_of(49152, gpus(1)), 4096);
+  NodeFacts little = gpus(1);
+  little.device_memory_bytes = std::uint64_t{256} << 20;
+  EXPECT_EQ(tile_of(4096, little), 1024) << "16 of them fit";
   NodeFacts many = gpus(1);
   many.nodes = 16;
   EXPECT_EQ(tile_of(8192, many), 512) << "every node has tiles";

@@ -83,7 +83,7 @@ Work qr_solve(const std::string& layout, std::int64_t sides) {
           }};
 }
 
-/// Of the elements that the second of two equally large results has.
+/// The largest magnitude in the second of two results of equal size.
 double largest_of_second(const Outcome& outcome, std::int64_t size) {
   double most = 0;
   for (std::int64_t k = size; k < 2 * size; ++k) {
