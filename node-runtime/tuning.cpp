@@ -40,14 +40,17 @@ constexpr std::int64_t gpu_tiles_each = 2;
 
 /// Square tiles for GPUs. A matrix of up to two usual tiles is one tile: its factorization is one
 /// task, a fifth faster than in four tiles at n = 4096.
-std::int64_t gpu_tile(std::int64_t n, std::int64_t gpus) {
+std::int64_t gpu_tile(std::int64_t n, std::int64_t gpus, std::int64_t nodes) {
   const bool has_tiles_for_all = n >= gpus * gpu_tiles_each * gpu_tile_usual;
-  if (gpus > 1 && !has_tiles_for_all) {
+  if (nodes == 1 && gpus > 1 && n < gpu_tiles_each * gpu_tile_usual) {
+    return std::max<std::int64_t>(1, (n + 1) / 2);  // more GPUs than help, wanted by number
+  }
+  if (nodes > 1 && !has_tiles_for_all) {
     std::int64_t tile = 256;
     while (tile < gpu_tile_usual && tile * 3 / 2 <= n / 16) tile *= 2;
     return tile;
   }
-  if (n <= 2 * gpu_tile_usual) return n;
+  if (gpus == 1 && n <= 2 * gpu_tile_usual) return n;
   return gpus == 1 && n >= 49152 ? 2 * gpu_tile_usual : gpu_tile_usual;
 }
 
@@ -76,7 +79,7 @@ std::optional<std::int64_t> measured_tile(std::int64_t n, const NodeFacts& facts
 
 std::int64_t rule_tile(std::int64_t order, const NodeFacts& facts, std::int32_t devices) {
   if (facts.has_gpus()) {
-    return tile_in_memory(gpu_tile(order, std::int64_t{devices} * facts.nodes), facts);
+    return tile_in_memory(gpu_tile(order, std::int64_t{devices} * facts.nodes, facts.nodes), facts);
   }
   if (facts.devices > 0) return std::clamp<std::int64_t>(order / 8 / 64 * 64, 128, 1024);
   return cpu_tile(order, facts.cpu_workers_of_all);

@@ -288,6 +288,11 @@ TEST(Tuning, cuts_small_matrices_into_few_tiles_for_a_gpu) {
   EXPECT_EQ(tile_of(4097, gpus(4)), 2048);
   EXPECT_EQ(tile_of(8192, gpus(4)), 2048);
   EXPECT_EQ(tile_of(49152, gpus(1)), 4096);
+  NodeFacts wanted = gpus(2);
+  wanted.are_devices_wanted = true;
+  EXPECT_EQ(tile_of(2048, wanted), 1024);
+  EXPECT_EQ(tile_of(4096, wanted), 2048);
+  EXPECT_EQ(tile_of(8192, wanted), 2048);
   NodeFacts little = gpus(1);
   little.device_memory_bytes = std::uint64_t{256} << 20;
   EXPECT_EQ(tile_of(4096, little), 1024) << "16 of them fit";
