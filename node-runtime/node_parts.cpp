@@ -464,9 +464,7 @@ void Node::Parts::stop_threads() {
   engine->stop();
   for (std::thread& thread : threads) thread.join();
   threads.clear();
-  if (!engine->failed()) return;
-  communicator.abandon();
-  if (tiles != nullptr) tiles->abandon(*engine->failure());
+  if (engine->failed()) communicator.abandon();  // and the progress thread has abandoned the tiles
 }
 
 }  // namespace heddle

@@ -337,6 +337,8 @@ void MpiProgress::run_down() {
   if (!outbox.failure.empty())
     heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
   collective_.wake();
+  // Nobody progresses messages any more: threads of the program that wait for theirs are told.
+  tiles_.abandon(*engine_.failure());
 }
 
 /// No message is in flight any more: nodes close each other's memory, so that it can be freed. The

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -60,12 +62,15 @@ class Mailbox {
     taken_.clear();
     return true;
   }
-  /// From now on post() refuses with `why`; the mail that was not taken.
+  /// From now on post() refuses with `why`; the mail that was not served, some of it perhaps taken
+  /// by a take() that threw.
   [[nodiscard]] std::vector<Mail> close(const Error& why) {
+    std::vector<Mail> left = std::exchange(taken_, {});
     const std::scoped_lock lock(mutex_);
     failure_ = why;
     has_mail_.store(false, std::memory_order_relaxed);
-    return std::exchange(mail_, {});
+    std::ranges::move(std::exchange(mail_, {}), std::back_inserter(left));
+    return left;
   }
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   [[nodiscard]] bool empty() const {

@@ -273,6 +273,22 @@ void lost_node(heddle::Node& node) {
   ::_exit(0);
 }
 
+/// Node 1 goes without Node::stop() while node 0 waits for its message.
+void gone_node(std::optional<heddle::Node>& node) {
+  Endpoint messages = node->messages();
+  std::vector<double> room(10);
+  if (messages.rank() == 0) {
+    try {
+      messages.receive(std::span<double>(room), Scalar::float64, 10, 1, 0).wait();
+    } catch (const Error& error) {
+      const bool is_communication = error.code() == ErrorCode::communication;
+      std::printf("node 0 was told: %s (%s)\n", is_communication ? "communication" : "?",
+                  error.what());
+    }
+  }
+  node.reset();
+}
+
 int run(const std::string& what) {
   std::optional<heddle::Node> node;
   node.emplace(config(), MPI_COMM_WORLD);
@@ -282,6 +298,7 @@ int run(const std::string& what) {
   if (what == "threads") threads(*node);
   if (what == "leftovers") leftovers(node);
   if (what == "lost_node") lost_node(*node);
+  if (what == "gone_node") gone_node(node);
   if (node) node->stop();
   return failures == 0 ? 0 : 1;
 }
