@@ -27,7 +27,8 @@ namespace heddle {
 [[nodiscard]] JobSpec subtract_symmetric_product(const Matrix<double>& y, const Matrix<double>& a,
                                                  const Matrix<double>& x);
 
-/// y -= A x. y is cut into tile rows as `a`, x as a's wide columns; both may lie anywhere.
+/// y -= A x, A a matrix, or a triangle whose diagonal tiles are zero beyond it. y is cut into tile
+/// rows as `a`, x as a's wide columns; both may lie anywhere.
 [[nodiscard]] JobSpec subtract_product(const Matrix<double>& y, const Matrix<double>& a,
                                        const Matrix<double>& x);
 
@@ -38,5 +39,8 @@ namespace heddle {
 /// The same with only tile column `side` of y, for an x of this one tile column; y may be `a`.
 [[nodiscard]] JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double>& a,
                                                   const Matrix<double>& y, TileColumn side);
+
+/// `to` := `from`, tile by tile where they live; both are alike.
+[[nodiscard]] JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from);
 
 }  // namespace heddle

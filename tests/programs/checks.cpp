@@ -21,7 +21,7 @@ using Reading = std::tuple<TileId, Version, NodeId>;
 TaskName name_of(const Call& call, const MatrixTable& table) {
   TaskName name{call.kernel, call.parameters, call.info_base, {}};
   for (std::size_t i = 0; i < call.accesses.size(); ++i) {
-    if (table.is_temporary(call.accesses[i].tile.matrix)) continue;
+    if (!table.has_names(call.accesses[i].tile.matrix)) continue;
     name.accesses.push_back(call.meant[i]);
   }
   return name;

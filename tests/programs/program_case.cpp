@@ -8,6 +8,7 @@
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/cholesky/inverses.hpp"
+#include "algorithms/solve/passing.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "base/assert.hpp"
 #include "node-runtime/matrix_state.hpp"
@@ -42,7 +43,12 @@ std::string_view name(Algorithm algorithm) {
                                                                 "solve_upper",
                                                                 "subtract_general_product",
                                                                 "subtract_transposed_product",
-                                                                "lu"};
+                                                                "lu",
+                                                                "multiply_lower",
+                                                                "multiply_lower_transposed",
+                                                                "multiply_upper",
+                                                                "passing_symmetric_products",
+                                                                "passing_products"};
   return names.at(static_cast<std::size_t>(algorithm));
 }
 
@@ -110,12 +116,21 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   whole_tiles.strip = 0;
   const Matrix<double> full = make(MatrixSpec(whole_tiles, grid, Storage::full));
   const Matrix<double> solution = right_hand_sides(q.r, sides);
+  const Matrix<double> x2 = right_hand_sides(a, sides);
+  const Matrix<double> y2 = right_hand_sides(a, sides);
+  const Matrix<double> solution2 = right_hand_sides(q.r, sides);
+  const QrOperand z2 = qr_operand_of(qr_operand_specs(q, sides), make);
+  const PassingMatrix passing_r{make(passing_spec(r.spec())), nullptr};
+  const PassingMatrix passing_q{make(passing_spec(q.a.spec())), nullptr};
   std::vector<Matrix<double>> all{
-      a, r, x, y, q.a, q.t, q.r, z.x, z.top, explicit_q.x, explicit_q.top, solution, full};
+      a, r, x, y, q.a, q.t, q.r, z.x, z.top, explicit_q.x, explicit_q.top, solution, full, x2, y2,
+      z2.x, z2.top, solution2};
   if (q.pair_v) all.insert(all.end(), {*q.pair_v, *q.pair_t});
   all.insert(all.end(), z.elsewhere.begin(), z.elsewhere.end());
   Recording recording;
   for (const Matrix<double>& m : all) recording.table.add(m, spare_count);
+  recording.table.name_tiles_of(passing_r.tiles);
+  recording.table.name_tiles_of(passing_q.tiles);
   for (const Matrix<double>& m : z.elsewhere) recording.table.add_room(m, z.x);
   const FineCut cut{fine_small, [&](protocol::TileId tile) {
                       const auto found = std::ranges::find(all, tile.matrix, &Matrix<double>::id);
@@ -155,6 +170,17 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
           return subtract_transposed_product(z.top, q.a, z.x);
         case Algorithm::lu:
           return lu(full);
+        case Algorithm::multiply_lower:
+          return subtract_product(y, a, x);
+        case Algorithm::multiply_lower_transposed:
+          return subtract_transposed_product(x, a, y);
+        case Algorithm::multiply_upper:
+          return subtract_product(z2.top, q.r, z.top);
+        case Algorithm::passing_symmetric_products:
+          return subtract_symmetric_products(passing_r, {{y, x}, {y2, x2}});
+        case Algorithm::passing_products:
+          return subtract_products(passing_q, {{z.x, solution}, {z2.x, solution2}},
+                                   {{z.top, z.x}});
       }
       return JobSpec{};
     }();

@@ -26,9 +26,14 @@ enum class Algorithm : std::uint8_t {
   solve_upper,                  ///< with q's r and z's top
   subtract_general_product,     ///< z's x -= q's a times z's top
   subtract_transposed_product,  ///< z's top -= q's a transposed times z's x
-  lu                            ///< of a full matrix in square tiles
+  lu,                           ///< of a full matrix in square tiles
+  multiply_lower,               ///< y -= a x, a counting as a triangle
+  multiply_lower_transposed,    ///< x -= a^T y
+  multiply_upper,               ///< z's top -= q's r times another one
+  passing_symmetric_products,   ///< y -= r x for two x, with an r that passes by
+  passing_products,             ///< two products with q's a, which passes by, and back
 };
-inline constexpr std::int32_t algorithm_count = 12;
+inline constexpr std::int32_t algorithm_count = 17;
 [[nodiscard]] std::string_view name(Algorithm algorithm);
 
 /// Jobs as recorded on some grid.

@@ -182,7 +182,9 @@ void MatrixTable::add_room(const Matrix<double>& room, const Matrix<double>& mat
 }
 
 void MatrixTable::add_temporary(protocol::MatrixId matrix) {
-  numbers_[matrix] = protocol::MatrixId{static_cast<std::int32_t>(matrices_.size())};
+  const protocol::MatrixId number{static_cast<std::int32_t>(matrices_.size())};
+  numbers_[matrix] = number;
+  if (const auto found = named_.find(matrix); found != named_.end()) rooms_[number] = found->second;
   matrices_.emplace_back().temporary = true;
 }
 

@@ -41,6 +41,14 @@ class MatrixTable {
  public:
   void add(const Matrix<double>& matrix, std::int32_t spare_count);
   void add_temporary(protocol::MatrixId matrix);
+  /// Tiles of `matrix`, which is temporary and not added yet, are the same ones on every grid.
+  void name_tiles_of(const Matrix<double>& matrix) {
+    named_.emplace(matrix.id(), protocol::MatrixId{-1 - static_cast<std::int32_t>(named_.size())});
+  }
+  /// False: where tiles of the matrix live, and so which tile serves a task, depends on the grid.
+  [[nodiscard]] bool has_names(protocol::MatrixId number) const {
+    return !is_temporary(number) || rooms_.contains(number);
+  }
   /// `room`, which was added, holds tiles of `matrix` while they are at another place.
   void add_room(const Matrix<double>& room, const Matrix<double>& matrix);
   [[nodiscard]] bool is_room(protocol::MatrixId number) const { return rooms_.contains(number); }
@@ -59,6 +67,8 @@ class MatrixTable {
 
  private:
   std::map<protocol::MatrixId, protocol::MatrixId> numbers_;
+  /// What the tiles of named temporaries mean, by the nodes' numbers.
+  std::map<protocol::MatrixId, protocol::MatrixId> named_;
   std::map<protocol::MatrixId, protocol::MatrixId> rooms_;  ///< by number, those of their matrices
   std::vector<SimulatedMatrix> matrices_;
 };
