@@ -1,16 +1,24 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "algorithms/checks/sampled_cholesky.hpp"
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/cholesky/inverses.hpp"
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/reductions/measures.hpp"
+#include "algorithms/reductions/passing_norms.hpp"
+#include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "apps/method.hpp"
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "config/problem.hpp"
 #include "config/words.hpp"
 #include "node-runtime/node_facts.hpp"
 #include "node-runtime/tuning.hpp"
@@ -24,7 +32,8 @@ class CholeskyMethod final : public Method {
       : node_(node),
         problem_(problem),
         layout_(node.default_layout(problem.n(), problem.n())),
-        distribution_(node.default_distribution(problem.n(), problem.n())) {}
+        distribution_(node.default_distribution(problem.n(), problem.n())),
+        keeps_copy_(problem.wanted().verify == Verify::automatic && distribution_.devices > 0) {}
 
   [[nodiscard]] config::Layout layout() const override { return layout_keys(layout_); }
   [[nodiscard]] const Distribution& distribution() const override { return distribution_; }
@@ -38,13 +47,22 @@ class CholeskyMethod final : public Method {
   }
   [[nodiscard]] double bytes_in_all() const override {
     const auto n = static_cast<double>(problem_.n());
-    const double matrices = problem_.wanted().verify ? 2 : 1;
+    const double matrices = verify() == Verify::full ? 2 : 1;
     return 8 * (matrices * n * n / 2 + 2 * n * static_cast<double>(problem_.sides()));
   }
   [[nodiscard]] std::string bytes_text() const override {
     return fmt::format("the lower triangle of {} x {} doubles{} and {} right-hand sides",
                        problem_.n(), problem_.n(),
-                       problem_.wanted().verify ? " twice (problem.verify)" : "", problem_.sides());
+                       verify() == Verify::full ? " twice (problem.verify=full)" : "",
+                       problem_.sides());
+  }
+  bool forgo_copy() override { return std::exchange(keeps_copy_, false); }
+  [[nodiscard]] std::string verification_text() const override {
+    if (verify() == Verify::none) return "none";
+    if (verify() == Verify::full) return "full: A - L L^T as a matrix, from the input once more";
+    return fmt::format("{} random vectors; {}", sample_count,
+                       keeps_copy_ ? "a copy of the matrix is kept for it"
+                                   : "the input is read once more");
   }
   [[nodiscard]] TileLayout product_layout() const override { return layout_; }
 
@@ -58,16 +76,17 @@ class CholeskyMethod final : public Method {
     const Matrix<double> x = shadow(right_hand_sides_spec(a, problem_.sides()));
     if (problem_.has_sides()) {
       u.held.push_back({x, Use::sides});
-      u.others.push_back(solve_cholesky(a, x));
+      u.solution.push_back(solve_cholesky(a, x));
     }
-    if (!problem_.wanted().verify) return u;
+    if (verify() == Verify::automatic) add_sampled(u, shadow, a, x);
+    if (verify() != Verify::full) return u;
     const Matrix<double> r = shadow(lower());
     u.held.push_back({r, Use::copy});
-    u.others.push_back(subtract_product(r, a));
+    u.verification.push_back(subtract_product(r, a));
     if (problem_.has_sides()) {
       const Matrix<double> y = shadow(right_hand_sides_spec(a, problem_.sides()));
       u.held.push_back({y, Use::sides});
-      u.others.push_back(subtract_symmetric_product(y, r, x));
+      u.verification.push_back(subtract_symmetric_product(y, r, x));
     }
     return u;
   }
@@ -79,7 +98,18 @@ class CholeskyMethod final : public Method {
     });
     MatrixSource& source = problem_.matrix();
     prepare_together(node_, source, wanted_of_symmetric(*a_, source));
-    read_symmetric(problem_.matrix(), *a_, Checked::yes, problem_.matrix_name());
+    PartVisitor seen;
+    if (verify() == Verify::automatic) {
+      norms_ = std::make_shared<PassingNorms>(*a_);
+      seen = [norms = norms_](GlobalRow row, GlobalColumn column, const TileView& part) {
+        norms->add(row, column, part);
+      };
+    }
+    read_symmetric(source, *a_, Checked::yes, problem_.matrix_name(), seen);
+    if (keeps_copy_) {
+      together(node_, [&] { copy_ = node_.matrix<double>(lower()); });
+      run_job(node_, copy_tiles(*copy_, *a_));
+    }
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       x_ = right_hand_sides(*a_, problem_.sides());
@@ -121,8 +151,74 @@ class CholeskyMethod final : public Method {
 
   void solve(Report& /*report*/) override { run_job(node_, solve_cholesky(*a_, *x_)); }
 
-  /// A - L L^T| and |b - A x|, with A and b read again.
   void verify(Prospect /*prospect*/, Report& report) override {
+    if (verify() == Verify::automatic) return verify_sampled(report);
+    verify_fully(report);
+  }
+
+  [[nodiscard]] Matrix<double> solution() override { return *x_; }
+  [[nodiscard]] Matrix<double> factor() override { return *a_; }
+  [[nodiscard]] Matrix<double> explicit_q() override { HEDDLE_CHECK(false, "cholesky has no Q"); }
+
+ private:
+  using Verify = config::Verify;
+
+  [[nodiscard]] Verify verify() const { return problem_.wanted().verify; }
+  [[nodiscard]] MatrixSpec lower() const {
+    return MatrixSpec(layout_, distribution(), Storage::lower);
+  }
+
+  /// What the verification by random vectors adds to the plan.
+  void add_sampled(Undertaking& u, const Shadows& shadow, const Matrix<double>& a,
+                   const Matrix<double>& x) {
+    using Use = Undertaking::Use;
+    const SampledCholesky sample = SampledCholesky::made_by(a, shadow);
+    for (const Matrix<double>& m : {sample.z, sample.w, sample.v}) u.held.push_back({m, Use::sides});
+    std::vector<Product> products{sample.product()};
+    if (problem_.has_sides()) {
+      const Matrix<double> y = shadow(right_hand_sides_spec(a, problem_.sides()));
+      u.held.push_back({y, Use::sides});
+      products.push_back({y, x});
+    }
+    const Matrix<double> tiles = shadow(keeps_copy_ ? lower() : passing_spec(lower()));
+    if (keeps_copy_) u.held.push_back({tiles, Use::copy});
+    const Again again = keeps_copy_ ? Again::of_copy(tiles) : Again::of_source(tiles, nullptr);
+    u.verify_by(sample.factor_jobs(a));
+    u.verify_by(again.symmetric_jobs(products));
+    if (keeps_copy_) u.verification.push_back(copy_tiles(tiles, a));
+  }
+
+  /// max |A z - L L^T z| over random vectors, and |b - A x| with b read again.
+  void verify_sampled(Report& report) {
+    const auto n = static_cast<double>(problem_.n());
+    std::optional<SampledCholesky> sample;
+    std::optional<Matrix<double>> tiles = copy_;
+    std::optional<Matrix<double>> sides;
+    together(node_, [&] {
+      const auto make = [&](const MatrixSpec& spec) { return node_.matrix<double>(spec); };
+      sample = SampledCholesky::made_by(*a_, make);
+      if (!tiles) tiles = make(passing_spec(lower()));
+      if (problem_.has_sides()) sides = right_hand_sides(*a_, problem_.sides());
+    });
+    const Again again =
+        copy_ ? Again::of_copy(*tiles) : Again::of_source(*tiles, &problem_.matrix());
+    const Norm a_norm = largest_of(norms_->one_norms(node_));
+    std::vector<Product> products;
+    std::vector<Norm> b_norms;
+    if (sides) {
+      read_tiles(problem_.right_hand_sides(), *sides, Checked::before, problem_.sides_name());
+      b_norms = column_norms(*sides);
+      products.push_back({*sides, *x_});
+    }
+    report.factorization_residual =
+        sampled_cholesky_residual(*a_, again, a_norm, *sample, products);
+    if (!sides) return;
+    report.solution_residual =
+        scaled_solution_residual(column_norms(*sides), column_norms(*x_), b_norms, a_norm, n);
+  }
+
+  /// |A - L L^T| and |b - A x|, with A and b read again.
+  void verify_fully(Report& report) {
     const auto n = static_cast<double>(problem_.n());
     std::optional<Matrix<double>> made;
     std::optional<Matrix<double>> sides;
@@ -145,21 +241,15 @@ class CholeskyMethod final : public Method {
     report.factorization_residual = scaled_factor_residual(symmetric_one_norm(r), a_norm, n);
   }
 
-  [[nodiscard]] Matrix<double> solution() override { return *x_; }
-  [[nodiscard]] Matrix<double> factor() override { return *a_; }
-  [[nodiscard]] Matrix<double> explicit_q() override { HEDDLE_CHECK(false, "cholesky has no Q"); }
-
- private:
-  [[nodiscard]] MatrixSpec lower() const {
-    return MatrixSpec(layout_, distribution(), Storage::lower);
-  }
-
   Node& node_;
   Problem& problem_;
   TileLayout layout_;
   Distribution distribution_;
   std::optional<Matrix<double>> a_;  ///< the matrix, then its factor
   std::optional<Matrix<double>> x_;  ///< right-hand sides, then the solution
+  bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
+  std::optional<Matrix<double>> copy_;
+  std::shared_ptr<PassingNorms> norms_;  ///< of the matrix, for verify: auto
 };
 
 }  // namespace

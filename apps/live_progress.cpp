@@ -9,9 +9,8 @@
 
 namespace heddle {
 
-LiveProgress::LiveProgress(const Node& node, const Job& job, std::string phase, double flops,
-                           bool wanted)
-    : node_(node), job_(job), phase_(std::move(phase)), flops_(flops), line_(stderr, wanted) {
+LiveProgress::LiveProgress(const Node& node, LivePhase phase, bool wanted)
+    : node_(node), phase_(std::move(phase)), line_(stderr, wanted) {
   if (wanted) thread_ = start_thread("the progress line", [this] { run(); });
 }
 
@@ -37,10 +36,11 @@ void LiveProgress::run() {
   std::unique_lock lock(mutex_);
   while (!end_.wait_for(lock, ProgressLine::interval, [this] { return ended_; })) {
     const auto now = ProgressLine::Clock::now();
-    line_.update({.phase = phase_,
-                  .done = flops_ * job_.progress(),
-                  .total = flops_,
-                  .elapsed_seconds = std::chrono::duration<double>(now - begin).count()},
+    line_.update({.phase = phase_.name,
+                  .done = phase_.amount * phase_.fraction(),
+                  .total = phase_.amount,
+                  .elapsed_seconds = std::chrono::duration<double>(now - begin).count(),
+                  .rate = phase_.rate},
                  now);
   }
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "apps/report.hpp"
@@ -11,13 +12,20 @@
 
 namespace heddle {
 
-/// Shows a job's progress on a terminal about ten times a second, from its own thread, until the
+/// What LiveProgress tells of a phase. This node's part stands for all.
+struct LivePhase {
+  std::string name;       ///< "factorizing"
+  double amount = 0;      ///< of the phase on all nodes: flops or bytes, or any unit without a rate
+  std::string_view rate;  ///< as Progress::rate
+  std::function<double()> fraction;  ///< of the phase that is done; called by another thread
+};
+
+/// Shows a phase's progress on a terminal about ten times a second, from its own thread, until the
 /// end of the scope. Without effect, and without a thread, if not `wanted`.
 class LiveProgress {
  public:
-  /// `flops`: of the job on all nodes; this node's progress stands for all. `wanted`: a user
-  /// watches the terminal. `node` must outlive it.
-  LiveProgress(const Node& node, const Job& job, std::string phase, double flops, bool wanted);
+  /// `wanted`: a user watches the terminal. `node` must outlive it.
+  LiveProgress(const Node& node, LivePhase phase, bool wanted);
   LiveProgress(const LiveProgress&) = delete;
   LiveProgress& operator=(const LiveProgress&) = delete;
   ~LiveProgress();
@@ -29,9 +37,7 @@ class LiveProgress {
   void run();
 
   const Node& node_;
-  Job job_;
-  std::string phase_;
-  double flops_;
+  LivePhase phase_;
   ProgressLine line_;
   std::mutex mutex_;
   std::condition_variable end_;

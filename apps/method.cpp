@@ -19,13 +19,6 @@ std::unique_ptr<Method> make_method(Node& node, Problem& problem) {
   return make_cholesky(node, problem);
 }
 
-void run_job(Node& node, JobSpec spec) {
-  const JobResult result = node.submit(std::move(spec)).wait();
-  if (result.status != JobResult::Status::done) {
-    throw Error(ErrorCode::internal, fmt::format("a job ended without a result: {}", result.error));
-  }
-}
-
 Matrix<double> Shadows::operator()(const MatrixSpec& spec) const {
   if (spec.temporary) return node_.matrix<double>(spec);
   auto state = std::make_shared<MatrixState>();

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <fmt/core.h>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +29,13 @@ struct Undertaking {
   };
   std::vector<Held> held;  ///< the matrix itself first
   std::optional<JobSpec> factorization;
-  std::vector<JobSpec> others;
+  std::vector<JobSpec> solution;
+  std::vector<JobSpec> verification;
+  std::vector<JobSpec> results;  ///< before they are written: thin Q
+
+  void verify_by(std::vector<JobSpec> jobs) {
+    std::ranges::move(jobs, std::back_inserter(verification));
+  }
 };
 
 /// Part of tiles_text() if CPU workers divide tasks; `fine` as in TileLayout.
@@ -60,6 +68,11 @@ class Method {
   [[nodiscard]] virtual double bytes_in_all() const = 0;
   [[nodiscard]] virtual std::string bytes_text() const = 0;
   [[nodiscard]] virtual Undertaking undertaking() = 0;
+  /// The verification would like to keep a copy of the matrix, for which there is no room: it does
+  /// without from now on. False: no copy is kept, or it cannot do without.
+  virtual bool forgo_copy() { return false; }
+  /// How results are verified, for the plan.
+  [[nodiscard]] virtual std::string verification_text() const = 0;
   /// Tile of the reference products.
   [[nodiscard]] virtual TileLayout product_layout() const = 0;
 
@@ -92,9 +105,6 @@ class Method {
 [[nodiscard]] std::unique_ptr<Method> make_cholesky(Node& node, Problem& problem);
 [[nodiscard]] std::unique_ptr<Method> make_qr(Node& node, Problem& problem);
 [[nodiscard]] std::unique_ptr<Method> make_method(Node& node, Problem& problem);
-
-/// Runs a job that cannot fail numerically.
-void run_job(Node& node, JobSpec spec);
 
 /// Creates matrices for planning, without memory and unknown to the node. Temporary ones are the
 /// node's, as they have no memory.

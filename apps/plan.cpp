@@ -60,18 +60,39 @@ Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& con
     bytes_[p].available = static_cast<double>(NodeInternals(node).store().cache(place).bytes());
   }
   check_total(node);
-  std::optional<Undertaking> made;
-  together(node, [&] { made = method.undertaking(); });
-  Undertaking& undertaking = *made;
-  check_tiles(node, undertaking);
+  bool is_final = false;
+  while (!is_final) {
+    std::optional<Undertaking> made;
+    together(node, [&] { made = method_.undertaking(); });
+    const std::optional<Error> too_many = trouble_with_tiles(node, *made);
+    const bool fits = !too_many && count(node, *made);
+    is_final = fits || !method_.forgo_copy();
+    if (is_final && too_many) throw AgreedError(too_many->code(), too_many->what());
+  }
+  check_places(node);
+}
+
+/// Counts what is undertaken. False when some of it does not fit where it should live, with as many
+/// tiles on their way as help. The same on all nodes.
+bool Plan::count(Node& node, Undertaking& undertaking) {
+  for (Bytes& place : bytes_) {
+    const double available = place.available;
+    place = {};
+    place.available = available;
+  }
+  phase_tasks_ = {};
   for (const Undertaking::Held& held : undertaking.held) {
     count_tiles(held, &held == &undertaking.held.front());
   }
   find_idle_nodes(undertaking.held.front().matrix);
   plan_jobs(node, undertaking);
   plan_staging();
+  const auto fits = [this] {
+    return std::ranges::all_of(bytes_, [](const Bytes& place) { return place.fits(); });
+  };
+  const bool fits_without_backings = fits();
   plan_out_of_core();
-  check_places(node);
+  return reduce(node, fits_without_backings && fits() ? 1 : 0, Reduction::minimum) == 1;
 }
 
 /// Compares the totals of all nodes: quick, before tiles are counted one by one.
@@ -87,11 +108,12 @@ void Plan::check_total(Node& node) const {
                   "nodes{}",
                   bytes_text(needed), method_.bytes_text(), bytes_text(all),
                   facts_.devices > 0 ? "host and device memory are" : "memory is", facts_.nodes,
-                  problem_.wanted().verify ? " or set problem.verify=false" : ""));
+                  problem_.wanted().verify == config::Verify::full ? " or set problem.verify=auto"
+                                                                   : ""));
 }
 
 /// A lower bound of the memory for all tiles, before they are counted one by one.
-void Plan::check_tiles(Node& node, const Undertaking& undertaking) const {
+std::optional<Error> Plan::trouble_with_tiles(Node& node, const Undertaking& undertaking) const {
   double needed = 0;
   for (const Undertaking::Held& held : undertaking.held) {
     const TileLayout& l = held.matrix.layout();
@@ -101,19 +123,20 @@ void Plan::check_tiles(Node& node, const Undertaking& undertaking) const {
   double all = 0;
   for (const Bytes& place : bytes_) all += place.available;
   all = reduce(node, all, Reduction::sum);
-  if (needed <= all) return;
-  throw AgreedError(ErrorCode::usage,
-                    fmt::format("not enough memory: tiles of {} x {} take {} at least, but {} are "
-                                "available on {} nodes; choose larger tiles (layout.tile)",
-                                undertaking.held.front().matrix.layout().tile,
-                                undertaking.held.front().matrix.layout().wide_width(),
-                                bytes_text(needed), bytes_text(all), facts_.nodes));
+  if (needed <= all) return std::nullopt;
+  return Error(ErrorCode::usage,
+               fmt::format("not enough memory: tiles of {} x {} take {} at least, but {} are "
+                           "available on {} nodes; choose larger tiles (layout.tile)",
+                           undertaking.held.front().matrix.layout().tile,
+                           undertaking.held.front().matrix.layout().wide_width(),
+                           bytes_text(needed), bytes_text(all), facts_.nodes));
 }
 
 /// Blocks of a matrix in the node's memory: its tiles, and spares of each tile size at each place.
 void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
   const Matrix<double>& m = held.matrix;
   std::vector<std::set<std::size_t>> sizes(bytes_.size());
+  double tiles = 0;
   for (TileColumn c{0}; c.value() < m.layout().tile_columns(); ++c) {
     for (TileRow i{0}; i.value() < m.layout().tile_rows(); ++i) {
       if (!m.stores(i, c)) continue;
@@ -121,6 +144,7 @@ void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
       if (home.node.value() != facts_.rank) continue;
       const auto p = static_cast<std::size_t>(home.place.value());
       const std::size_t bytes = tile_bytes(m.layout(), i, c);
+      ++tiles;
       sizes[p].insert(bytes);
       bytes_[p].of(held.use) += block_bytes(p, bytes);
       if (is_input && problem_.keeps_elements()) {
@@ -131,6 +155,13 @@ void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
       }
     }
   }
+  if (is_input) phase_tasks_.reading += tiles;
+  if (held.use == Undertaking::Use::copy && problem_.wanted().verify == config::Verify::full) {
+    phase_tasks_.verification += 2 * tiles;  // made, and its norm
+  }
+  const config::Output& output = problem_.wanted().output;
+  if (is_input && output.factor) phase_tasks_.writing += tiles;
+  if (held.use == Undertaking::Use::copy && output.q) phase_tasks_.writing += tiles;
   for (std::size_t p = 0; p < bytes_.size(); ++p) {
     for (const std::size_t bytes : sizes[p]) {
       bytes_[p].of(held.use) += m.spec().spare_count * block_bytes(p, bytes);
@@ -140,6 +171,8 @@ void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
 }
 
 void Plan::find_idle_nodes(const Matrix<double>& matrix) {
+  tiles_ = 0;
+  idle_.clear();
   std::vector<bool> works(static_cast<std::size_t>(facts_.nodes), false);
   for (TileColumn c{0}; c.value() < matrix.layout().tile_columns(); ++c) {
     for (TileRow i{0}; i.value() < matrix.layout().tile_rows(); ++i) {
@@ -184,7 +217,14 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
   const double tasks = add(std::move(*undertaking.factorization));
   tasks_min_ = reduce(node, tasks, Reduction::minimum);
   tasks_max_ = reduce(node, tasks, Reduction::maximum);
-  for (JobSpec& spec : undertaking.others) add(std::move(spec));
+  const auto add_all = [&](std::vector<JobSpec>& specs) {
+    double sum = 0;
+    for (JobSpec& spec : specs) sum += add(std::move(spec));
+    return sum;
+  };
+  phase_tasks_.solution += add_all(undertaking.solution);
+  phase_tasks_.verification += add_all(undertaking.verification);
+  phase_tasks_.writing += add_all(undertaking.results);
 }
 
 /// Each CPU worker reads, checks and writes device tiles through a copy of one tile per device.
@@ -197,6 +237,7 @@ void Plan::plan_staging() {
 /// Tiles of a device that cannot hold them all have backings in host memory, as they do if the host
 /// may use any of them. Tiles in transfer beyond the minimum only use spare room.
 void Plan::plan_out_of_core() {
+  is_out_of_core_ = false;
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
     Bytes& b = bytes_[p];
     b.shrink_pools();
@@ -215,8 +256,8 @@ std::optional<Error> Plan::trouble_at(std::size_t p) const {
       "matrix {}, copy for the verification {}, right-hand sides {}, tiles on their "
       "way {}",
       bytes_text(b.matrix), bytes_text(b.copy), bytes_text(b.sides), bytes_text(b.pools));
-  const std::string_view advice = problem_.wanted().verify
-                                      ? "; use more nodes or set problem.verify=false"
+  const std::string_view advice = problem_.wanted().verify == config::Verify::full
+                                      ? "; use more nodes or set problem.verify=auto"
                                       : "; use more nodes";
   if (p == 0) {
     return Error(
@@ -256,9 +297,9 @@ std::string Plan::idle_text() const {
                      facts_.nodes, fmt::join(names, ", "), idle_.size() > shown ? ", ..." : "");
 }
 
-/// The copy serves the verification, or is Q.
+/// The copy is Q, or serves the verification.
 std::string_view Plan::copy_name() const {
-  return problem_.wanted().verify ? "its copy to verify" : "thin Q";
+  return problem_.wanted().output.q ? "thin Q" : "its copy to verify";
 }
 
 std::string Plan::memory_rows() const {
@@ -322,6 +363,7 @@ std::string Plan::text() const {
                           ? fmt::format("{:.0f} on each node", tasks_max_)
                           : fmt::format("{:.0f} to {:.0f} on a node", tasks_min_, tasks_max_));
   out += memory_rows();
+  out += row("verification", method_.verification_text());
   out += row("kernels", facts_.blas);
   out += row("machine file", facts_.machine_file.empty() ? "none" : facts_.machine_file);
   out += row("sizes", origin_of_sizes(config_.layout, facts_));

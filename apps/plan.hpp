@@ -24,6 +24,16 @@ class Plan {
   /// not suffice.
   Plan(Node& node, const Problem& problem, Method& method, const Config& config);
 
+  /// Tasks of this node in the phases beside the factorization: what they read and write by tiles,
+  /// and their jobs.
+  struct Tasks {
+    double reading = 0;
+    double solution = 0;
+    double verification = 0;
+    double writing = 0;
+  };
+  [[nodiscard]] const Tasks& tasks() const { return phase_tasks_; }
+
   /// For a terminal of 80 columns; ends with a line break.
   [[nodiscard]] std::string text() const;
 
@@ -56,7 +66,9 @@ class Plan {
   };
 
   void check_total(Node& node) const;
-  void check_tiles(Node& node, const Undertaking& undertaking) const;
+  [[nodiscard]] std::optional<Error> trouble_with_tiles(Node& node,
+                                                        const Undertaking& undertaking) const;
+  [[nodiscard]] bool count(Node& node, Undertaking& undertaking);
   void count_tiles(const Undertaking::Held& held, bool is_input);
   void find_idle_nodes(const Matrix<double>& matrix);
   void plan_jobs(Node& node, Undertaking& undertaking);
@@ -77,6 +89,7 @@ class Plan {
   std::int64_t tiles_ = 0;         ///< stored tiles of the matrix, on all nodes
   double tasks_min_ = 0;           ///< lower bound of a node's tasks
   double tasks_max_ = 0;
+  Tasks phase_tasks_;
   bool is_out_of_core_ = false;
 };
 

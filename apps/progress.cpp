@@ -31,7 +31,10 @@ std::string progress_text(const Progress& progress) {
       progress.total > 0 ? std::clamp(progress.done / progress.total, 0.0, 1.0) : 1.0;
   std::string text = fmt::format("{}  {:2.0f} %", progress.phase, 100 * fraction);
   if (progress.elapsed_seconds < known_after_seconds || fraction <= 0) return text;
-  text += fmt::format("  {:.1f} GFLOP/s", progress.done / progress.elapsed_seconds / 1e9);
+  if (!progress.rate.empty()) {
+    text += fmt::format("  {:.1f} {}", progress.done / progress.elapsed_seconds / 1e9,
+                        progress.rate);
+  }
   const double remaining = progress.elapsed_seconds * (1 - fraction) / fraction;
   return text + fmt::format("  ETA {}", remaining_text(remaining));
 }

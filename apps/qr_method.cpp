@@ -2,17 +2,23 @@
 #include <cmath>
 #include <fmt/core.h>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
 
+#include "algorithms/checks/sampled_qr.hpp"
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/qr/layout.hpp"
 #include "algorithms/qr/measures.hpp"
 #include "algorithms/qr/qr_matrix.hpp"
 #include "algorithms/reductions/measures.hpp"
+#include "algorithms/reductions/passing_norms.hpp"
 #include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "apps/method.hpp"
 #include "base/error.hpp"
+#include "config/problem.hpp"
 #include "config/words.hpp"
 #include "node-runtime/node_facts.hpp"
 
@@ -57,8 +63,14 @@ class QrMethod final : public Method {
   }
   [[nodiscard]] std::string bytes_text() const override {
     return fmt::format("{} x {} doubles{}, R and {} right-hand sides", problem_.m(), problem_.n(),
-                       needs_copy() ? " twice (problem.verify, problem.output.q)" : "",
+                       needs_copy() ? " twice (problem.verify=full, problem.output.q)" : "",
                        problem_.sides());
+  }
+  [[nodiscard]] std::string verification_text() const override {
+    if (verify() == Verify::none) return "none";
+    if (verify() == Verify::full)
+      return "full: A - Q R and I - Q^T Q as matrices, from the input once more";
+    return fmt::format("{} random vectors; the input is read once more", sample_count);
   }
   [[nodiscard]] TileLayout product_layout() const override {
     TileLayout layout;
@@ -83,23 +95,28 @@ class QrMethod final : public Method {
     if (problem_.has_sides()) {
       for (const Matrix<double>& m : {b.x, b.top, x}) u.held.push_back({m, Use::sides});
       for (const Matrix<double>& m : b.elsewhere) u.held.push_back({m, Use::sides});
-      u.others.push_back(apply_q_transposed(q, b));
-      u.others.push_back(solve_upper(q.r, x, b.top));
+      u.solution.push_back(apply_q_transposed(q, b));
+      u.solution.push_back(solve_upper(q.r, x, b.top));
     }
+    if (verify() == Verify::automatic && problem_.n() > 0) add_sampled(u, shadow, q, b, x);
     if (!needs_copy()) return u;
     const QrOperand copy = qr_operand_of(explicit_q_operand_specs(q), shadow);
     u.held.push_back({copy.x, Use::copy});
     u.held.push_back({copy.top, Use::copy});
-    u.others.push_back(apply_q_to_triangle(q, copy));
-    if (problem_.wanted().verify && problem_.n() > 0) {
+    if (problem_.wanted().output.q) u.results.push_back(apply_q_to_triangle(q, copy));
+    if (verify() == Verify::full) {
+      // Once with R, once with the identity.
+      for (int k = 0; k < 2; ++k) u.verification.push_back(apply_q_to_triangle(q, copy));
+    }
+    if (verify() == Verify::full && problem_.n() > 0) {
       const TileColumn c = widest_column(q.a.layout());
       const Matrix<double> product = shadow(columns_of_product_spec(copy.x, c));
       u.held.push_back({product, Use::copy});
-      u.others.push_back(subtract_transposed_product(product, copy.x, copy.x, c));
+      u.verification.push_back(subtract_transposed_product(product, copy.x, copy.x, c));
     }
-    if (problem_.wanted().verify && problem_.has_sides()) {
-      u.others.push_back(subtract_product(b.x, copy.x, x));
-      if (is_tall()) u.others.push_back(subtract_transposed_product(b.top, copy.x, b.x));
+    if (verify() == Verify::full && problem_.has_sides()) {
+      u.verification.push_back(subtract_product(b.x, copy.x, x));
+      if (is_tall()) u.verification.push_back(subtract_transposed_product(b.top, copy.x, b.x));
     }
     return u;
   }
@@ -108,7 +125,14 @@ class QrMethod final : public Method {
     q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
     together(node_, [&] { static_cast<void>(problem_.matrix()); });
     prepare_together(node_, problem_.matrix(), wanted_of_tiles(q_->a));
-    read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name());
+    PartVisitor seen;
+    if (verify() == Verify::automatic) {
+      norms_ = std::make_shared<PassingNorms>(q_->a);
+      seen = [norms = norms_](GlobalRow row, GlobalColumn column, const TileView& part) {
+        norms->add(row, column, part);
+      };
+    }
+    read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name(), seen);
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       b_ = qr_operand(*q_, problem_.sides());
@@ -155,19 +179,9 @@ class QrMethod final : public Method {
   }
 
   void verify(Prospect prospect, Report& report) override {
-    const auto m = static_cast<double>(problem_.m());
-    // |A - Q R|
-    Matrix<double> copy = make_copy();
-    apply_to(copy, q_->r);
-    const Comparison a = compare(copy, problem_.matrix());
-    report.factorization_residual = scaled_factor_residual(a.difference, a.norm, m);
-    if (problem_.has_sides() && prospect == Prospect::solution)
-      verify_solution(copy, a.column_norms, report);
-    // |I - Q^T Q|
-    make_q(copy);
-    report.orthogonality = problem_.m() == 0 ? 0
-                                             : loss_of_orthogonality(copy) /
-                                                   (m * std::numeric_limits<double>::epsilon());
+    const bool has_solution = problem_.has_sides() && prospect == Prospect::solution;
+    if (verify() == Verify::automatic) return verify_sampled(has_solution, report);
+    verify_fully(has_solution, report);
   }
 
   [[nodiscard]] Matrix<double> solution() override { return *x_; }
@@ -179,10 +193,92 @@ class QrMethod final : public Method {
   }
 
  private:
+  using Verify = config::Verify;
+
+  [[nodiscard]] Verify verify() const { return problem_.wanted().verify; }
   [[nodiscard]] bool needs_copy() const {
-    return problem_.wanted().verify || problem_.wanted().output.q;
+    return verify() == Verify::full || problem_.wanted().output.q;
   }
   [[nodiscard]] bool is_tall() const { return problem_.m() > problem_.n(); }
+
+  /// What the products of the verification with A add to: b - A x and, where that does not vanish,
+  /// A^T (b - A x).
+  struct SideProducts {
+    std::vector<Product> products;
+    std::vector<Product> back;
+  };
+  [[nodiscard]] SideProducts side_products(const QrOperand& b, const Matrix<double>& x) const {
+    SideProducts all{{{b.x, x}}, {}};
+    if (is_tall()) all.back.push_back({b.top, b.x});
+    return all;
+  }
+
+  /// What the verification by random vectors adds to the plan.
+  void add_sampled(Undertaking& u, const Shadows& shadow, const QrMatrix& q, const QrOperand& b,
+                   const Matrix<double>& x) const {
+    const SampledQr sample = SampledQr::made_by(q, shadow);
+    for (const Matrix<double>& m : {sample.z, sample.minus_z, sample.product.x, sample.product.top,
+                                    sample.basis.x, sample.basis.top}) {
+      u.held.push_back({m, Undertaking::Use::sides});
+    }
+    for (const QrOperand& operand : {sample.product, sample.basis}) {
+      for (const Matrix<double>& m : operand.elsewhere)
+        u.held.push_back({m, Undertaking::Use::sides});
+    }
+    SideProducts sides;
+    if (problem_.has_sides()) sides = side_products(b, x);
+    sides.products.push_back(sample.again());
+    u.verify_by(sample.product_jobs(q));
+    u.verify_by(sample.basis_jobs(q));
+    u.verify_by(Again::of_source(shadow(passing_spec(q.a.spec())), nullptr)
+              .jobs(sides.products, sides.back));
+  }
+
+  /// max |A z - Q R z| and max |z - Q^T Q z| over random vectors, and the residual of the solution.
+  void verify_sampled(bool has_solution, Report& report) {
+    report.factorization_residual = 0;
+    report.orthogonality = 0;
+    if (problem_.n() > 0) {
+      std::optional<SampledQr> sample;
+      std::optional<Matrix<double>> tiles;
+      together(node_, [&] {
+        const auto make = [&](const MatrixSpec& spec) { return node_.matrix<double>(spec); };
+        sample = SampledQr::made_by(*q_, make);
+        tiles = make(passing_spec(q_->a.spec()));
+      });
+      SideProducts sides;
+      std::vector<Norm> b_norms;
+      if (has_solution) {
+        b_norms = read_sides_again();
+        sides = side_products(*b_, *x_);
+      }
+      const std::vector<Norm> norms = norms_->one_norms(node_);
+      const QrResiduals residuals =
+          sampled_qr_residuals(*q_, Again::of_source(*tiles, &problem_.matrix()),
+                               largest_of(norms), *sample, sides.products, sides.back);
+      report.factorization_residual = residuals.factorization;
+      report.orthogonality = residuals.orthogonality;
+      if (has_solution) {
+        report.solution_residual =
+            solution_residual(is_tall() ? norms_->two_norms(node_) : norms, b_norms);
+      }
+    }
+  }
+
+  void verify_fully(bool has_solution, Report& report) {
+    const auto m = static_cast<double>(problem_.m());
+    // |A - Q R|
+    Matrix<double> copy = make_copy();
+    apply_to(copy, q_->r);
+    const Comparison a = compare(copy, problem_.matrix());
+    report.factorization_residual = scaled_factor_residual(a.difference, a.norm, m);
+    if (has_solution) verify_solution(copy, a.column_norms, report);
+    // |I - Q^T Q|
+    make_q(copy);
+    report.orthogonality = problem_.m() == 0 ? 0
+                                             : loss_of_orthogonality(copy) /
+                                                   (m * std::numeric_limits<double>::epsilon());
+  }
 
   [[nodiscard]] Matrix<double> make_copy() {
     std::optional<Matrix<double>> made;
@@ -201,27 +297,35 @@ class QrMethod final : public Method {
     apply_to(copy, *identity);
   }
 
-  /// b - A x| of a square system, otherwise |A^T (b - A x)|; both are read again. Each column of A
-  /// is weighted by its own norm, so columns may differ in scale.
+  /// |b - A x| of a square system, otherwise |A^T (b - A x)|; both are read again into `a` and b.
   void verify_solution(Matrix<double>& a, const std::vector<Norm>& a_norms, Report& report) {
     read_tiles(problem_.matrix(), a, Checked::before, problem_.matrix_name());
-    read_tiles(problem_.right_hand_sides(), b_->x, Checked::before, problem_.sides_name());
-    if (!is_tall()) {
-      const std::vector<Norm> b_norms = column_norms(b_->x);
-      run_job(node_, subtract_product(b_->x, a, *x_));
-      report.solution_residual =
-          scaled_solution_residual(column_norms(b_->x), weighted_norms(*x_, a_norms), b_norms, 1,
-                                   static_cast<double>(problem_.n()));
-      return;
-    }
-    const std::vector<Norm> b_norms = column_two_norms(b_->x, GlobalRow{0});
-    run_job(node_, subtract_product(b_->x, a, *x_));
-    b_->top.fill([](std::int64_t, std::int64_t) { return 0.0; });
-    run_job(node_, subtract_transposed_product(b_->top, a, b_->x));
-    const std::vector<Norm> columns = column_two_norms(a, GlobalRow{0});
+    const std::vector<Norm> b_norms = read_sides_again();
+    const SideProducts sides = side_products(*b_, *x_);
+    run_jobs(node_, Again::of_copy(a).jobs(sides.products, sides.back));
     report.solution_residual =
-        scaled_normal_residual(largest_quotients(b_->top, columns), weighted_norms(*x_, columns),
-                               b_norms, 1, static_cast<double>(problem_.m()));
+        solution_residual(is_tall() ? column_two_norms(a, GlobalRow{0}) : a_norms, b_norms);
+  }
+
+  /// b as it was, and the norms of its columns; A^T b is zero.
+  [[nodiscard]] std::vector<Norm> read_sides_again() {
+    read_tiles(problem_.right_hand_sides(), b_->x, Checked::before, problem_.sides_name());
+    if (!is_tall()) return column_norms(b_->x);
+    fill_with_zeros(b_->top);
+    return column_two_norms(b_->x, GlobalRow{0});
+  }
+
+  /// Of what side_products() left. Each column of A is weighted by its own norm in `a_norms`
+  /// (1-norms, 2-norms for a tall matrix), so columns may differ in scale.
+  [[nodiscard]] double solution_residual(const std::vector<Norm>& a_norms,
+                                         const std::vector<Norm>& b_norms) {
+    const std::vector<Norm> x_norms = weighted_norms(*x_, a_norms);
+    if (!is_tall()) {
+      return scaled_solution_residual(column_norms(b_->x), x_norms, b_norms, 1,
+                                      static_cast<double>(problem_.n()));
+    }
+    return scaled_normal_residual(largest_quotients(b_->top, a_norms), x_norms, b_norms, 1,
+                                  static_cast<double>(problem_.m()));
   }
 
   Node& node_;
@@ -230,6 +334,7 @@ class QrMethod final : public Method {
   std::optional<QrMatrix> q_;
   std::optional<QrOperand> b_;       ///< right-hand sides, then Q^T b
   std::optional<Matrix<double>> x_;  ///< the solution
+  std::shared_ptr<PassingNorms> norms_;  ///< of the matrix, for verify: auto
 };
 
 }  // namespace

@@ -101,6 +101,7 @@ void read_problem(const json& from, Report& report) {
   read(from, "small", report.small);
   report.hierarchy = from.value("hierarchy", report.hierarchy);
   report.placement = from.value("placement", report.placement);
+  report.verification = from.value("verification", report.verification);
   read(from, "inner", report.inner);
   read(from, "virtual", report.virtual_tiles);
   read(from, "tree", report.tree);
@@ -119,6 +120,7 @@ void read_problem(const json& from, Report& report) {
 void read_measurements(const json& from, Report& report) {
   const json& seconds = from.at("seconds");
   read(seconds, "total", report.seconds.total);
+  read(seconds, "start", report.seconds.start);
   read(seconds, "read", report.seconds.read);
   read(seconds, "factor", report.seconds.factor);
   read(seconds, "solve", report.seconds.solve);
@@ -181,6 +183,7 @@ json to_json(const Report& report) {
           {"small", nullable(report.small)},
           {"hierarchy", report.hierarchy},
           {"placement", report.placement},
+          {"verification", report.verification},
           {"inner", nullable(report.inner)},
           {"virtual", nullable(report.virtual_tiles)},
           {"tree", nullable(report.tree)},
@@ -196,6 +199,7 @@ json to_json(const Report& report) {
           {"reproducible", report.reproducible},
           {"seconds",
            {{"total", nullable(seconds.total)},
+            {"start", nullable(seconds.start)},
             {"read", nullable(seconds.read)},
             {"factor", nullable(seconds.factor)},
             {"solve", nullable(seconds.solve)},

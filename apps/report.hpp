@@ -33,7 +33,9 @@ inline constexpr double stolen_share_told = 0.01;
 /// as is a non-finite number. Sizes in bytes, times in seconds.
 struct Report {
   struct Seconds {
-    std::optional<double> total, read, factor, solve, verify, write;
+    std::optional<double> start;  ///< from the start of node 0's process to the plan
+    std::optional<double> read, factor, solve, verify, write;
+    std::optional<double> total;  ///< from the start of node 0's process
     friend bool operator==(const Seconds&, const Seconds&) = default;
   };
   struct Peak {
@@ -87,6 +89,7 @@ struct Report {
   std::optional<double> gflops;                  ///< of the factorization
   std::optional<double> gemm_gflops;             ///< of DGEMM on the same cores and devices
   std::optional<double> efficiency;              ///< gflops / gemm_gflops
+  std::string verification = "none";             ///< "auto" or "full": by what residuals are computed
   std::optional<double> residual;                ///< maximum of the two below
   std::optional<double> factorization_residual;  ///< |A - L L'| or |A - Q R|, scaled
   /// b - A x|, scaled, maximum over columns; least squares: |A' (b - A x)|.
@@ -124,9 +127,10 @@ struct Report {
 /// Progress of a phase.
 struct Progress {
   std::string_view phase;  ///< "factorizing"
-  double done = 0;         ///< flops
-  double total = 0;        ///< flops of the phase; 0: nothing to do
+  double done = 0;         ///< flops, bytes or tasks
+  double total = 0;        ///< of the phase; 0: nothing to do
   double elapsed_seconds = 0;
+  std::string_view rate = "GFLOP/s";  ///< 10^9 of `done` in a second; empty: not shown
 };
 
 /// "factorizing  43 %  97.1 GFLOP/s  ETA 12 s"; rate and ETA only once known.

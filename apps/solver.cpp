@@ -45,8 +45,37 @@ void Solver::warn_quiet(const std::string& what) {
   warn();
 }
 
-double Solver::seconds_since(Clock::time_point begin) const {
+double Solver::seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+bool Solver::is_watched() const {
+  return is_first() && options_.verbosity != Verbosity::quiet &&
+         stderr_is_watched(run_.launcher());
+}
+
+double Solver::tasks_so_far() const {
+  double tasks = 0;
+  for (const ThreadReport& thread : NodeInternals(node_).threads()) {
+    tasks += static_cast<double>(thread.tasks);
+  }
+  return tasks;
+}
+
+template <class Work>
+void Solver::with_progress(const char* name, double tasks, const Work& work) {
+  const auto fraction = [this, tasks, before = tasks_so_far()] {
+    return (tasks_so_far() - before) / tasks;
+  };
+  // Without tasks of its own the node has nothing to tell.
+  progress_.emplace(node_, LivePhase{name, tasks, "", fraction}, tasks > 0 && is_watched());
+  try {
+    work();
+  } catch (...) {
+    progress_.reset();
+    throw;
+  }
+  progress_.reset();
 }
 
 void Solver::phase_done(const char* name, std::optional<double>& seconds, Clock::time_point begin) {
@@ -58,7 +87,9 @@ void Solver::phase_done(const char* name, std::optional<double>& seconds, Clock:
 void Solver::solve() {
   together(node_, [&] { method_ = make_method(node_, problem_); });
   const Plan plan(node_, problem_, *method_, config_);
+  tasks_ = plan.tasks();
   describe();
+  report_.seconds.start = seconds_of_process().value_or(seconds_since(begin_));
   if (is_first() && options_.verbosity != Verbosity::quiet) print(plan.text());
   if (options_.dry_run) {
     report_.status = RunStatus::ok;
@@ -75,7 +106,7 @@ void Solver::solve() {
     if (report_.status != RunStatus::failed) verify(prospect);
     if (report_.status != RunStatus::failed) write(prospect);
   }
-  report_.seconds.total = seconds_since(begin_);
+  report_.seconds.total = seconds_of_process().value_or(seconds_since(begin_));
   collect_figures();
   tell_of_logs();
 }
@@ -104,6 +135,7 @@ void Solver::describe() {
   report_.priorities = name_of(config_.runtime.priorities);
   report_.devices = facts.devices;
   report_.device_backend = facts.device_backend;
+  report_.verification = config::name_of(problem_.wanted().verify);
   report_.placement = facts.moves_tasks ? "dynamic" : "static";
   report_.reproducible = !facts.moves_tasks;
   report_.blas_kernels = facts.blas_kernels;
@@ -161,7 +193,7 @@ void Solver::write_output(OutputFile& output, Matrix<double> matrix) {
 
 void Solver::read() {
   const Clock::time_point begin = Clock::now();
-  method_->read();
+  with_progress("reading", tasks_.reading, [&] { method_->read(); });
   phase_done("read", report_.seconds.read, begin);
 }
 
@@ -186,8 +218,8 @@ Method::Prospect Solver::factorize() {
   const Clock::time_point begin = Clock::now();
   JobResult result;
   progress_.emplace(
-      node_, job, "factorizing", flops,
-      is_first() && options_.verbosity != Verbosity::quiet && stderr_is_watched(run_.launcher()));
+      node_, LivePhase{"factorizing", flops, "GFLOP/s", [job] { return job.progress(); }},
+      is_watched());
   try {
     job.start();
     result = job.wait();
@@ -212,7 +244,7 @@ Method::Prospect Solver::factorize() {
 void Solver::solve_sides() {
   if (!problem_.has_sides()) return;
   const Clock::time_point begin = Clock::now();
-  method_->solve(report_);
+  with_progress("solving", tasks_.solution, [&] { method_->solve(report_); });
   phase_done("solve", report_.seconds.solve, begin);
   // Even without verification: infinity is not a solution.
   const auto element = first_non_finite(method_->solution());
@@ -232,9 +264,10 @@ void Solver::agree_on_residuals() {
 }
 
 void Solver::verify(Method::Prospect prospect) {
-  if (!problem_.wanted().verify) return;
+  if (problem_.wanted().verify == config::Verify::none) return;
   const Clock::time_point begin = Clock::now();
-  method_->verify(prospect, report_);
+  with_progress("verifying", tasks_.verification,
+                [&] { method_->verify(prospect, report_); });
   agree_on_residuals();
   report_.residual = report_.factorization_residual;
   if (const auto other = report_.solution_residual; other && !(*other <= *report_.residual)) {
@@ -256,9 +289,11 @@ void Solver::verify(Method::Prospect prospect) {
 void Solver::write(Method::Prospect prospect) {
   const Clock::time_point begin = Clock::now();
   const bool solved = prospect == Method::Prospect::solution;
-  if (solution_.writer && solved) write_output(solution_, method_->solution());
-  if (factor_.writer) write_output(factor_, method_->factor());
-  if (q_.writer) write_output(q_, method_->explicit_q());
+  with_progress("writing", tasks_.writing, [&] {
+    if (solution_.writer && solved) write_output(solution_, method_->solution());
+    if (factor_.writer) write_output(factor_, method_->factor());
+    if (q_.writer) write_output(q_, method_->explicit_q());
+  });
   phase_done("write", report_.seconds.write, begin);
 }
 

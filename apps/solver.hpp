@@ -72,7 +72,12 @@ class Solver {
   [[nodiscard]] std::string about() const;
   void collect_figures();
   void tell_of_logs();
-  [[nodiscard]] double seconds_since(Clock::time_point begin) const;
+  /// Runs `work`, and shows its progress by the tasks of this node, of which there are about `tasks`.
+  template <class Work>
+  void with_progress(const char* name, double tasks, const Work& work);
+  [[nodiscard]] bool is_watched() const;
+  [[nodiscard]] double tasks_so_far() const;
+  [[nodiscard]] static double seconds_since(Clock::time_point begin);
   [[nodiscard]] bool is_first() const { return node_.rank() == 0; }
   void phase_done(const char* name, std::optional<double>& seconds, Clock::time_point begin);
 
@@ -90,7 +95,8 @@ class Solver {
   OutputFile factor_;
   OutputFile q_;
   std::unique_ptr<Method> method_;
-  std::optional<LiveProgress> progress_;  ///< of the factorization
+  Plan::Tasks tasks_;
+  std::optional<LiveProgress> progress_;  ///< of the current phase
   std::unique_ptr<TraceFile> trace_;
 };
 

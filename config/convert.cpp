@@ -57,6 +57,10 @@ std::optional<Value> choice_of(const Option& option, const TreeNode& node, Refus
   if (node.type != TreeNode::Type::scalar) return std::nullopt;
   const auto found = std::find(option.choices.begin(), option.choices.end(), node.text);
   if (found != option.choices.end()) return Value{node.text};
+  if (is_scalar(node, ScalarType::boolean) && !option.if_true.empty()) {
+    const bool is_true = node.text[0] == 't' || node.text[0] == 'T';
+    return Value{std::string(is_true ? option.if_true : option.if_false)};
+  }
   refusal.nearest = nearest(node.text, option.choices);
   return std::nullopt;
 }

@@ -74,6 +74,7 @@ json type_schema(const Option& option) {
     case Kind::choice:
       schema["enum"] = json::array();
       for (const std::string_view choice : option.choices) schema["enum"].push_back(choice);
+      if (!option.if_true.empty()) schema["enum"].insert(schema["enum"].end(), {true, false});
       break;
     case Kind::boolean:
       schema["type"] = "boolean";

@@ -152,6 +152,13 @@ constexpr Option note(Option option, std::string_view default_note) {
   option.default_note = default_note;
   return option;
 }
+/// `true` and `false` are accepted for these choices.
+template <auto if_true, auto if_false>
+constexpr Option or_boolean(Option option) {
+  option.if_true = name_of(if_true);
+  option.if_false = name_of(if_false);
+  return option;
+}
 template <class... Enum>
 constexpr Option only_for(Option option, Enum... kinds) {
   option.kinds = ((1U << static_cast<unsigned>(kinds)) | ...);
@@ -279,9 +286,10 @@ constexpr auto rhs_and_output_options() {
                  "problem.output.q", Kind::path, "where the thin Q of QR goes, m x n",
                  [](auto& c) -> auto& { return c.problem->output.q; })),
              numpy_files),
-      leaf(
-          "problem.verify", Kind::boolean, "compute the residuals afterwards",
-          [](auto& c) -> auto& { return c.problem->verify; }),
+      or_boolean<Verify::automatic, Verify::none>(leaf(
+          "problem.verify", Kind::choice,
+          "residuals afterwards: of the solution, and of the factorization by random vectors or full",
+          [](auto& c) -> auto& { return c.problem->verify; })),
   };
 }
 
@@ -462,7 +470,8 @@ std::string type_text(const Option& option) {
       text = "mapping";
       break;
     case Kind::choice:
-      text = fmt::format("{}", fmt::join(option.choices, " | "));
+      text = fmt::format("{}{}", fmt::join(option.choices, " | "),
+                         option.if_true.empty() ? "" : " | true | false");
       break;
     case Kind::boolean:
       text = "true | false";

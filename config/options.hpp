@@ -33,6 +33,8 @@ struct Option {
   bool required = false;   ///< must be given where it applies
 
   NameList choices{};                ///< choice: the words
+  std::string_view if_true{};        ///< choice: what `true` stands for, if it is accepted
+  std::string_view if_false{};       ///< likewise
   std::int64_t integer_min = 0;      ///< integer, size
   std::int64_t integer_max = 0;      ///< integer, size
   double number_min = 0;             ///< number

@@ -22,6 +22,12 @@ enum class MatrixKind : std::uint8_t {
   polynomial
 };
 enum class RhsKind : std::uint8_t { random };
+/// How results are checked.
+enum class Verify : std::uint8_t {
+  automatic,  ///< the solution by its residual, the factorization by products with random vectors
+  full,       ///< the factorization by its residual as a matrix, which takes a second one
+  none,
+};
 
 /// Source of the matrix. Exactly one of `file` and `generate` is set; the other members apply only
 /// with `generate`, for the kinds that the option table lists.
@@ -65,7 +71,7 @@ struct Problem {
   Matrix matrix;
   std::optional<Rhs> rhs;
   Output output;
-  bool verify = true;
+  Verify verify = Verify::automatic;
 };
 
 }  // namespace heddle::config

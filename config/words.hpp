@@ -26,6 +26,8 @@ inline constexpr std::array<std::string_view, 9> words<MatrixKind>{
 template <>
 inline constexpr std::array<std::string_view, 1> words<RhsKind>{"random"};
 template <>
+inline constexpr std::array<std::string_view, 3> words<Verify>{"auto", "full", "none"};
+template <>
 inline constexpr std::array<std::string_view, 2> words<Tree>{"flat", "binomial"};
 template <>
 inline constexpr std::array<std::string_view, 2> words<Hierarchy>{"off", "on"};

@@ -98,6 +98,22 @@ void set_together(Matrix<double> matrix, const Matrix<double>::ColumnsVisitor& v
       matrix.node(), visit, [&](const auto& guarded) { matrix.set_columns(guarded); }, behind);
 }
 
+void set_together(Node& node, const Matrix<double>::ColumnsVisitor& visit,
+                  const std::function<void(const Matrix<double>::ColumnsVisitor& guarded)>& run,
+                  const std::function<void()>& behind) {
+  run_together(node, visit, run, behind);
+}
+
+void run_job(Node& node, JobSpec spec) {
+  const JobResult result = node.submit(std::move(spec)).wait();
+  if (result.status == JobResult::Status::done) return;
+  throw Error(ErrorCode::internal, fmt::format("a job ended without a result: {}", result.error));
+}
+
+void run_jobs(Node& node, std::vector<JobSpec> specs) {
+  for (JobSpec& spec : specs) run_job(node, std::move(spec));
+}
+
 void agree(Node& node, const std::optional<Error>& mine, std::vector<double> order) {
   order.push_back(node.rank());
   bool leads = mine.has_value();

@@ -49,6 +49,16 @@ void set_together(
     Matrix<double> matrix, const Matrix<double>::ColumnsVisitor& visit,
     const std::function<void()>& behind = [] {});
 
+/// The same where `run` lets the nodes set parts of matrices by the visitor that it is given.
+void set_together(Node& node, const Matrix<double>::ColumnsVisitor& visit,
+                  const std::function<void(const Matrix<double>::ColumnsVisitor& guarded)>& run,
+                  const std::function<void()>& behind);
+
+/// Runs jobs that cannot fail numerically, one after the other; throws Error for one that ends
+/// without a result. Collective.
+void run_job(Node& node, JobSpec spec);
+void run_jobs(Node& node, std::vector<JobSpec> specs);
+
 /// The text of every node, by rank. Collective; for short texts.
 [[nodiscard]] std::vector<std::string> gather_texts(Node& node, const std::string& mine);
 

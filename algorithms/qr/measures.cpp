@@ -9,7 +9,6 @@
 #include "algorithms/reductions/measures.hpp"
 #include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
-#include "base/error.hpp"
 #include "base/require.hpp"
 #include "node-runtime/node.hpp"
 
@@ -74,10 +73,7 @@ double loss_of_orthogonality(const Matrix<double>& q) {
     Matrix<double>& product = *made;
     const std::int64_t first = q.layout().column_begin(c);
     product.fill([first](std::int64_t i, std::int64_t j) { return i == first + j ? 1.0 : 0.0; });
-    const JobResult result = node.submit(subtract_transposed_product(product, q, q, c)).wait();
-    if (result.status != JobResult::Status::done) {
-      throw Error(ErrorCode::internal, "the product Q^T Q ended without a result");
-    }
+    run_job(node, subtract_transposed_product(product, q, q, c));
     const std::vector<Norm> columns = column_norms(product);
     sums.insert(sums.end(), columns.begin(), columns.end());
   }

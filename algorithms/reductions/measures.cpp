@@ -39,27 +39,6 @@ struct Maxima {
   std::vector<Number> values;
 };
 
-/// Reduces what may be larger than doubles are, in units of the largest of all nodes.
-std::vector<Norm> over_all_nodes(Node& node, std::vector<Norm> values, Reduction reduction) {
-  std::vector<double> exponents(values.size());
-  std::transform(values.begin(), values.end(), exponents.begin(),
-                 [](Norm value) { return static_cast<double>(std::ilogb(value)); });
-  node.all_reduce(exponents, Reduction::maximum);
-  std::vector<double> scaled(values.size());
-  const auto scale = [&](std::size_t k) {
-    // Zero, infinity and what is not a number have the least and largest exponents that there are.
-    return static_cast<int>(std::clamp(exponents[k], -16000.0, 16000.0));
-  };
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    scaled[k] = static_cast<double>(std::ldexp(values[k], -scale(k)));
-  }
-  node.all_reduce(scaled, reduction);
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    values[k] = std::ldexp(static_cast<Norm>(scaled[k]), scale(k));
-  }
-  return values;
-}
-
 /// Lets `take` have the elements of each column of each tile, one after the other, with their rows:
 /// it changes the tile's result for the column, which `keep` gets. Any thread.
 template <class Take, class Keep>
@@ -103,6 +82,27 @@ double nearest_double(Norm value) {
 }
 
 }  // namespace
+
+/// In units of the largest of all nodes.
+std::vector<Norm> over_all_nodes(Node& node, std::vector<Norm> values, Reduction reduction) {
+  std::vector<double> exponents(values.size());
+  std::transform(values.begin(), values.end(), exponents.begin(),
+                 [](Norm value) { return static_cast<double>(std::ilogb(value)); });
+  node.all_reduce(exponents, Reduction::maximum);
+  std::vector<double> scaled(values.size());
+  const auto scale = [&](std::size_t k) {
+    // Zero, infinity and what is not a number have the least and largest exponents that there are.
+    return static_cast<int>(std::clamp(exponents[k], -16000.0, 16000.0));
+  };
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    scaled[k] = static_cast<double>(std::ldexp(values[k], -scale(k)));
+  }
+  node.all_reduce(scaled, reduction);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    values[k] = std::ldexp(static_cast<Norm>(scaled[k]), scale(k));
+  }
+  return values;
+}
 
 Norm symmetric_one_norm(Matrix<double> a) {
   require_square_lower("symmetric_one_norm", a);

@@ -9,7 +9,6 @@
 #include "algorithms/solve/passing.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "algorithms/solve/tile_products.hpp"
-#include "algorithms/walk/job.hpp"
 #include "base/require.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
@@ -276,16 +275,6 @@ JobSpec product_job(std::string name, const Matrix<double>& a, const Product& pr
                        std::move(programs));
 }
 
-Program copy_own(TaskStream& tasks, Matrix<double> to, Matrix<double> from) {
-  const TileLayout& layout = to.layout();
-  for (TileColumn c{0}; c < layout.end_column(); ++c) {
-    for (TileRow i{0}; i < layout.end_row(); ++i) {
-      if (!to.stores(i, c) || to.home(i, c).node != tasks.node()) continue;
-      co_await tasks.insert(kernel::copy, {write(to(i, c)), read(from(i, c), Version{0})});
-    }
-  }
-}
-
 void require_symmetric(const char* function, const Matrix<double>& a) {
   require(a.rows() == a.columns() && a.storage() == Storage::lower,
           "{}: A is {} x {}; it must be square with Storage::lower", function, a.rows(),
@@ -420,17 +409,6 @@ JobSpec subtract_products(const PassingMatrix& a, const std::vector<Product>& pr
     require_product("subtract_products", product.x, a.tiles, product.y);
   }
   return passing_job(a, products, back, multiply_general);
-}
-
-JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from) {
-  require(to.layout() == from.layout() && to.distribution() == from.distribution() &&
-              to.storage() == from.storage(),
-          "copy_tiles: the matrices are {} x {} in tiles of {} and {} x {} in tiles of {}; they "
-          "must be alike in layout, distribution and storage",
-          to.rows(), to.columns(), to.layout().tile, from.rows(), from.columns(),
-          from.layout().tile);
-  return heddle::job_of("copy", {to, from},
-                        [to, from](TaskStream& tasks) { return copy_own(tasks, to, from); });
 }
 
 }  // namespace heddle

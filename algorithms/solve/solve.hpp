@@ -40,7 +40,4 @@ namespace heddle {
 [[nodiscard]] JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double>& a,
                                                   const Matrix<double>& y, TileColumn side);
 
-/// `to` := `from`, tile by tile where they live; both are alike.
-[[nodiscard]] JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from);
-
 }  // namespace heddle

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
+#include <ctime>
 #include <fstream>
+#include <iterator>
 #include <sched.h>
 #include <set>
+#include <sstream>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 
 namespace heddle {
@@ -69,6 +74,30 @@ std::optional<double> stolen_seconds(std::istream& stat) {
   const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
   if (!stat || label != "cpu" || ticks_per_second <= 0) return std::nullopt;
   return static_cast<double>(ticks.back()) / ticks_per_second;
+}
+
+std::optional<double> seconds_of_process() {
+  timespec now{};
+  if (::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return std::nullopt;
+  std::ifstream stat("/proc/self/stat");
+  return seconds_of_process(stat, static_cast<double>(now.tv_sec) +
+                                      static_cast<double>(now.tv_nsec) * 1e-9);
+}
+
+std::optional<double> seconds_of_process(std::istream& stat, double uptime_seconds) {
+  // "pid (name) state ...": the name may have any characters; the start is the 20th field behind it,
+  // in ticks since the system came up.
+  const std::string text{std::istreambuf_iterator<char>(stat), {}};
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  for (int k = 0; k < 20; ++k) fields >> field;
+  const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  double ticks = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), ticks);
+  if (!fields || error != std::errc{} || ticks_per_second <= 0) return std::nullopt;
+  return std::max(0.0, uptime_seconds - ticks / ticks_per_second);
 }
 
 }  // namespace heddle

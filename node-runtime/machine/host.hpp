@@ -25,4 +25,10 @@ struct Host {
 /// Likewise, of what /proc/stat says.
 [[nodiscard]] std::optional<double> stolen_seconds(std::istream& stat);
 
+/// Seconds since the start of this process, in hundredths; nothing: the system does not say. Any
+/// thread.
+[[nodiscard]] std::optional<double> seconds_of_process();
+/// Likewise, of what /proc/self/stat says and the seconds since the system came up.
+[[nodiscard]] std::optional<double> seconds_of_process(std::istream& stat, double uptime_seconds);
+
 }  // namespace heddle

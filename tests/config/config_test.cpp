@@ -85,7 +85,7 @@ TEST(Config, ReadsEveryKey) {
   EXPECT_EQ(problem.rhs->seed, 4U);
   EXPECT_EQ(problem.output.solution, "out/x.npy");
   EXPECT_EQ(problem.output.factor, "f.npy");
-  EXPECT_FALSE(problem.verify);
+  EXPECT_EQ(problem.verify, Verify::none);
   EXPECT_EQ(config.layout.grid, (Grid{2, 3}));
   EXPECT_EQ(config.layout.tile, 64);
   EXPECT_EQ(config.layout.strip, 32);
@@ -141,13 +141,25 @@ TEST(Config, ADependentMatrixHasOneDependentColumnUnlessTold) {
   EXPECT_EQ(matrix_of("generate: dependent, n: 0").rank, 0);
 }
 
+TEST(Config, TakesTrueAndFalseForTheWordsOfVerify) {
+  const auto verify_of = [](const std::string& word) {
+    return Config::from_text("problem: {matrix: {file: k.npy}, verify: " + word + "}", "t")
+        .problem->verify;
+  };
+  EXPECT_EQ(verify_of("auto"), Verify::automatic);
+  EXPECT_EQ(verify_of("true"), Verify::automatic);
+  EXPECT_EQ(verify_of("full"), Verify::full);
+  EXPECT_EQ(verify_of("none"), Verify::none);
+  EXPECT_EQ(verify_of("false"), Verify::none);
+}
+
 TEST(Config, LeftOutKeysHaveTheirDefaults) {
   const Config config = Config::from_text("problem: {matrix: {file: k.npy}}", "t");
   EXPECT_EQ(config.problem->factorization, Factorization::cholesky);
   EXPECT_EQ(config.problem->matrix.file, "k.npy");
   EXPECT_FALSE(config.problem->rhs.has_value());
   EXPECT_FALSE(config.problem->output.solution.has_value());
-  EXPECT_TRUE(config.problem->verify);
+  EXPECT_EQ(config.problem->verify, Verify::automatic);
   EXPECT_FALSE(config.layout.grid.has_value());
   EXPECT_FALSE(config.layout.tile.has_value());
   EXPECT_FALSE(config.runtime.devices.backend.has_value());

@@ -31,7 +31,7 @@ Report full_report() {
   report.blas_kernels = "Haswell";
   report.machine_file = "machine.json";
   report.version = "1.2.3";
-  report.seconds = {3.9, 0.12, 3.21, 0.2, 0.3, 0.07};
+  report.seconds = {0.01, 0.12, 3.21, 0.2, 0.3, 0.07, 3.9};
   report.gflops = 53.2;
   report.gemm_gflops = 55.3;
   report.efficiency = 0.962;
@@ -110,6 +110,7 @@ TEST(Report, HasExactlyTheDocumentedFields) {
                                           "threads",
                                           "tile",
                                           "tree",
+                                          "verification",
                                           "version",
                                           "virtual",
                                           "window"};
@@ -175,6 +176,7 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   kernels             OpenBLAS Haswell, machine file machine.json
 
   phase                  seconds
+  start                    0.010
   read                     0.120
   factor                   3.210   53.2 GFLOP/s, 96.2 % of DGEMM's 55.3
   solve                    0.200

@@ -48,7 +48,7 @@ TEST(ConfigurationKeys, configurations_differ_by_what_changes_times) {
   Config other = one;
   other.machine = "m.yaml";
   other.logging.level = config::LogLevel::debug;
-  other.problem->verify = false;
+  other.problem->verify = config::Verify::none;
   EXPECT_FALSE(difference_of(one, other));
   const auto window = difference_of(one, configured("watchdog_seconds: 5"));
   ASSERT_TRUE(window);

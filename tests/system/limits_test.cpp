@@ -37,11 +37,12 @@ TEST_F(Limits, matrices_that_devices_have_no_room_for_are_refused_by_the_plan_of
     for (const std::string& yaml :
          {generated(small_spd, 128, 2, "256KiB"), generated(large_spd, 1024, 2, "48MiB"),
           generated(large_qr, 1024, 2, "64MiB")}) {
-      const Ended ended = solve(yaml, nodes);
+      const Ended ended = solve(yaml, nodes, {"--set", "problem.verify=full"});
       expect_refused(ended, {"not enough memory on device", "to work out of core"});
       EXPECT_EQ(ended.out.find("solution residual"), std::string::npos);
       // Nothing but the plan is needed to find that out.
-      EXPECT_EQ(solve(yaml, nodes, {"--dry-run"}).error, ended.error);
+      EXPECT_EQ(solve(yaml, nodes, {"--set", "problem.verify=full", "--dry-run"}).error,
+                ended.error);
     }
   }
 }
@@ -107,7 +108,9 @@ TEST_F(Limits, products_of_numbers_do_not_wrap_around) {
                    {"not enough memory"});
     // Tiles of one element: whatever they hold, each has a pair of cache lines.
     expect_refused(
-        solve(yaml, nodes, {"--set", "problem.matrix.n=46000", "--set", "layout.tile=1"}),
+        solve(yaml, nodes,
+              {"--set", "problem.matrix.n=46000", "--set", "layout.tile=1", "--set",
+               "problem.verify=full"}),
         {"not enough memory"});
     expect_refused(solve(yaml, nodes, {"--set", "problem.matrix.condition=1e400"}),
                    {"condition", "1e400", "too large for a double"});

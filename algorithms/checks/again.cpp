@@ -1,0 +1,77 @@
+#include "algorithms/checks/again.hpp"
+
+#include "algorithms/io/agreement.hpp"
+#include "algorithms/solve/solve.hpp"
+#include "algorithms/walk/job.hpp"
+#include "base/require.hpp"
+#include "kernels/kernels.hpp"
+#include "node-runtime/threads/program.hpp"
+
+namespace heddle {
+namespace {
+
+Program copy_own(TaskStream& tasks, Matrix<double> to, Matrix<double> from) {
+  const TileLayout& layout = to.layout();
+  for (TileColumn c{0}; c < layout.end_column(); ++c) {
+    for (TileRow i{0}; i < layout.end_row(); ++i) {
+      if (!to.stores(i, c) || to.home(i, c).node != tasks.node()) continue;
+      co_await tasks.insert(kernel::copy, {write(to(i, c)), read(from(i, c), Version{0})});
+    }
+  }
+}
+
+}  // namespace
+
+JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from) {
+  require(to.layout() == from.layout() && to.distribution() == from.distribution() &&
+              to.storage() == from.storage(),
+          "copy_tiles: the matrices are {} x {} in tiles of {} and {} x {} in tiles of {}; they "
+          "must be alike in layout, distribution and storage",
+          to.rows(), to.columns(), to.layout().tile, from.rows(), from.columns(),
+          from.layout().tile);
+  return heddle::job_of("copy", {to, from},
+                        [to, from](TaskStream& tasks) { return copy_own(tasks, to, from); });
+}
+
+std::vector<JobSpec> Again::symmetric_jobs(const std::vector<Product>& products,
+                                           const SetPart& set) const {
+  std::vector<JobSpec> jobs;
+  if (!is_copy_) {
+    jobs.push_back(subtract_symmetric_products({tiles_, set}, products));
+    return jobs;
+  }
+  for (const Product& product : products) {
+    jobs.push_back(subtract_symmetric_product(product.y, tiles_, product.x));
+  }
+  return jobs;
+}
+
+std::vector<JobSpec> Again::jobs(const std::vector<Product>& products,
+                                 const std::vector<Product>& back, const SetPart& set) const {
+  std::vector<JobSpec> jobs;
+  if (!is_copy_) {
+    jobs.push_back(subtract_products({tiles_, set}, products, back));
+    return jobs;
+  }
+  for (const Product& product : products) {
+    jobs.push_back(subtract_product(product.y, tiles_, product.x));
+  }
+  for (const Product& product : back) {
+    jobs.push_back(subtract_transposed_product(product.y, tiles_, product.x));
+  }
+  return jobs;
+}
+
+void Again::run(Node& node,
+                const std::function<std::vector<JobSpec>(const SetPart& set)>& make) const {
+  const auto run_all = [&](const SetPart& set) { run_jobs(node, make(set)); };
+  if (is_copy_) return run_all({});
+  set_together(
+      node,
+      [source = source_](GlobalRow row, GlobalColumn column, TileView part) {
+        source->read(row, column, part);
+      },
+      run_all, [this] { source_->check_unchanged(); });
+}
+
+}  // namespace heddle

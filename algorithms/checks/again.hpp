@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "algorithms/matrix/source.hpp"
+#include "algorithms/solve/passing.hpp"
+#include "node-runtime/matrix.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+
+/// `to` := `from`, tile by tile where they live; both are alike.
+[[nodiscard]] JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from);
+
+/// A matrix that is multiplied once more after its factorization: a copy of it that was kept, or its
+/// source, read again tile by tile and not stored.
+class Again {
+ public:
+  /// `copy` is A.
+  [[nodiscard]] static Again of_copy(const Matrix<double>& copy) { return {copy, true, nullptr}; }
+  /// `tiles` were made from passing_spec() of the matrix that is read. `source` (null: the products
+  /// are only planned) outlives this; `source->prepare` has been called for that matrix.
+  [[nodiscard]] static Again of_source(const Matrix<double>& tiles, const MatrixSource* source) {
+    return {tiles, false, source};
+  }
+
+  /// The jobs of y -= A x for each of `products`, A symmetric; `set` is what run() gives, or empty
+  /// for jobs that are only planned.
+  [[nodiscard]] std::vector<JobSpec> symmetric_jobs(const std::vector<Product>& products,
+                                                    const SetPart& set = {}) const;
+  /// Those with any A; then y -= A^T x for each of `back`, whose x may be one of the former y.
+  [[nodiscard]] std::vector<JobSpec> jobs(const std::vector<Product>& products,
+                                          const std::vector<Product>& back,
+                                          const SetPart& set = {}) const;
+
+  /// Runs the jobs that `make` returns. What any node cannot read is thrown on all (AgreedError).
+  /// Collective.
+  void run(Node& node, const std::function<std::vector<JobSpec>(const SetPart& set)>& make) const;
+
+ private:
+  Again(Matrix<double> tiles, bool is_copy, const MatrixSource* source)
+      : tiles_(std::move(tiles)), is_copy_(is_copy), source_(source) {}
+
+  Matrix<double> tiles_;
+  bool is_copy_;
+  const MatrixSource* source_;
+};
+
+}  // namespace heddle

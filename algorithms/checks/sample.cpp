@@ -1,0 +1,64 @@
+#include "algorithms/checks/sample.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+
+#include "algorithms/io/agreement.hpp"
+#include "algorithms/matrix/philox.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+
+double sample_element(std::int64_t i, std::int64_t s) {
+  constexpr Philox4x32::Key seed{0x68656464, 0x6c65};
+  const auto k = static_cast<std::uint64_t>(i);
+  const Philox4x32::Counter bits =
+      Philox4x32::generate({static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32),
+                            static_cast<std::uint32_t>(s), 0},
+                           seed);
+  return (bits[0] & 1) == 0 ? 1.0 : -1.0;
+}
+
+double sample_unit(Norm norm, std::int64_t columns) {
+  constexpr Norm safe = 0x1p1000;
+  constexpr double small_unit = 0x1p-64;  // no matrix has more columns than its reciprocal
+  return norm * static_cast<Norm>(columns) < safe ? 1 : small_unit;
+}
+
+void fill_with_sample(Matrix<double> z, double unit) {
+  z.fill([unit](std::int64_t i, std::int64_t s) { return unit * sample_element(i, s); });
+}
+
+void fill_with_zeros(Matrix<double> matrix) {
+  matrix.fill([](std::int64_t, std::int64_t) { return 0.0; });
+}
+
+Norm largest_deviation(Matrix<double> v, double unit, GlobalRow first) {
+  struct Largest {
+    std::mutex mutex;
+    double value = 0;
+  };
+  const auto largest = std::make_shared<Largest>();
+  v.for_each_tile([largest, unit, first, layout = v.layout()](TileRow r, TileColumn c,
+                                                               TileView tile) {
+    const std::int64_t row = layout.row_begin(r);
+    const std::int64_t begin = std::clamp<std::int64_t>(first.value() - row, 0, tile.rows);
+    double most = 0;
+    for (std::int64_t j = 0; j < tile.columns && !std::isnan(most); ++j) {
+      for (std::int64_t i = begin; i < tile.rows; ++i) {
+        double expected = 0;
+        if (unit != 0) expected = unit * sample_element(row + i, layout.column_begin(c) + j);
+        const double deviation = std::abs(tile(i, j) - expected);
+        if (!(deviation <= most)) most = deviation;
+        if (std::isnan(most)) break;
+      }
+    }
+    const std::scoped_lock lock(largest->mutex);
+    if (!(most <= largest->value) && !std::isnan(largest->value)) largest->value = most;
+  });
+  return reduce(v.node(), largest->value, Reduction::maximum);
+}
+
+}  // namespace heddle
