@@ -22,7 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double flops_min =
     3.5e8;  ///< shorter factorizations are not measured: Cholesky of order 1000
-constexpr double seconds_wanted = 0.12;  ///< duration of the measured burst
+/// Duration of the measured burst: a share of the factorization's, within these.
+constexpr double share_wanted = 0.05;
+constexpr double seconds_min = 0.01;
+constexpr double seconds_max = 0.12;
 constexpr std::int32_t tiles_each = 3;   ///< tiles per worker or device, used in turn
 /// Repeats until a burst is long enough: the first one on a device includes its setup.
 constexpr int bursts_max = 5;
@@ -169,12 +172,16 @@ std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, do
     for (Job& job : jobs) job.start();
     const std::vector<double> ends = times_of_ends(jobs, begin);
     rate = 0;
+    for (std::size_t b = 0; b < bursts.size(); ++b) {
+      rate += bursts[b].flops() * rounds[b] / std::max(ends[b], 1e-6);
+    }
+    // Equal on all nodes, which must insert the same tasks; so are the slowest times below.
+    const double rate_of_all = reduce(node, rate, Reduction::sum);
+    const double seconds_wanted =
+        std::clamp(share_wanted * flops / rate_of_all, seconds_min, seconds_max);
     is_long_enough = tries > 0;
     for (std::size_t b = 0; b < bursts.size(); ++b) {
-      const double seconds = std::max(ends[b], 1e-6);
-      rate += bursts[b].flops() * rounds[b] / seconds;
-      // Equal on all nodes, which must insert the same tasks.
-      const double slowest = reduce(node, seconds, Reduction::maximum);
+      const double slowest = reduce(node, std::max(ends[b], 1e-6), Reduction::maximum);
       is_long_enough &= slowest > seconds_wanted / 2;
       const double wanted = rounds[b] * seconds_wanted / slowest;
       rounds[b] = static_cast<std::int32_t>(std::clamp(wanted, 1.0, 10000.0));

@@ -187,9 +187,9 @@ void Plan::find_idle_nodes(const Matrix<double>& matrix) {
 }
 
 void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
-  const auto largest_tile = [&](const JobSpec& spec) {
+  const auto largest_tile = [&](const std::vector<protocol::MatrixId>& matrices) {
     std::size_t most = 0;
-    for (const protocol::MatrixId id : spec.matrices) {
+    for (const protocol::MatrixId id : matrices) {
       if (!Shadows::is_shadow(id))
         most = std::max(most, NodeInternals(node).store().largest_tile_bytes(id));
       for (const Undertaking::Held& held : undertaking.held) {
@@ -199,11 +199,11 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
     return most;
   };
   const auto add = [&](JobSpec spec) {
-    const std::size_t tile = largest_tile(spec);
     const bool has_temporaries = !spec.temporaries.empty();
     const Job job = node.prepare(std::move(spec));
     for (std::size_t p = 0; p < bytes_.size(); ++p) {
       Bytes& place = bytes_[p];
+      const std::size_t tile = largest_tile(JobInternals(job).takers()[p]);
       const double block = block_bytes(p, tile);
       const std::int32_t minimum = JobInternals(job).blocks_minimum()[p];
       const std::int32_t blocks = NodeInternals(node).engine().jobs().memory().capacity(

@@ -93,6 +93,9 @@ const protocol::JobCounters& JobInternals::counters() const {
 const std::vector<std::int32_t>& JobInternals::blocks_minimum() const {
   return record_.blocks_minimum;
 }
+const std::vector<std::vector<protocol::MatrixId>>& JobInternals::takers() const {
+  return record_.takers;
+}
 std::int64_t JobInternals::tasks_planned() const {
   return record_.tasks_planned;
 }

@@ -64,6 +64,8 @@ class JobInternals {
   [[nodiscard]] const protocol::JobCounters& counters() const;
   /// Blocks that the job needs at each place of this node at least; its number of tasks here.
   [[nodiscard]] const std::vector<std::int32_t>& blocks_minimum() const;
+  /// By place: the matrices whose tiles take these blocks.
+  [[nodiscard]] const std::vector<std::vector<protocol::MatrixId>>& takers() const;
   [[nodiscard]] std::int64_t tasks_planned() const;
   /// As the trace numbers it; once it is done.
   [[nodiscard]] std::int32_t number() const;

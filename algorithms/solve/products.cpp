@@ -55,6 +55,10 @@ struct Operator {
   }
 };
 
+/// Tiles that pass by are loaded when nothing waits that uses some: few of them are there at a time.
+constexpr std::int32_t use = 1;
+constexpr TaskOptions used{.priority = use};
+
 /// y -= A x, or y -= A^T x, for one wide column of both.
 struct WideProduct {
   Matrix<double> y;
@@ -119,35 +123,35 @@ Program multiply_symmetric(TaskStream& tasks, Operator a, std::vector<WideProduc
       for (Side& side : sides) {
         Walk& w = side.w;
         TileProduct down = w.next_down(i, j);
-        co_await side.x(row_of(j)).to(at, 0);
-        if (!diagonal) co_await side.x(i).to(at, 0);
+        co_await side.x(row_of(j)).to(at, use);
+        if (!diagonal) co_await side.x(i).to(at, use);
         std::optional<TileProduct> across;
         if (!diagonal) across = w.next_across(i, j);
         for (TileColumn c = begin; is_here && c < end; ++c) {
           const protocol::Access tile = a.tile(i, c);
-          co_await w.take_strips(down, c, 0);
+          co_await w.take_strips(down, c, use);
           co_await tasks.insert(diagonal ? kernel::product_symmetric : kernel::product,
                                 {written(w, down, c), tile, side.x(row_of(j)).tile()},
-                                product_options(w, c, c != begin, 0));
+                                product_options(w, c, c != begin, use));
           if (diagonal) continue;
-          co_await w.take_strips(*across, c, 0);
+          co_await w.take_strips(*across, c, use);
           co_await tasks.insert(kernel::product_transposed,
                                 {written(w, *across, c), tile, side.x(i).tile()},
-                                product_options(w, c, false, 0));
+                                product_options(w, c, false, use));
         }
         if (is_here) w.release_strips(down);
         if (is_here && across) w.release_strips(*across);
         const TileRef y_i = w.sides(side.y, i);
         const TileRef y_j = w.sides(side.y, row_of(j));
-        co_await down.to(y_i.home.node, 0);
+        co_await down.to(y_i.home.node, use);
         if (y_i.home.node == w.me) {
-          co_await tasks.insert(kernel::subtract, {read_write(y_i), down.tile()});
+          co_await tasks.insert(kernel::subtract, {read_write(y_i), down.tile()}, used);
         }
         down.release();
         if (diagonal) continue;
-        co_await across->to(y_j.home.node, 0);
+        co_await across->to(y_j.home.node, use);
         if (y_j.home.node == w.me) {
-          co_await tasks.insert(kernel::subtract, {read_write(y_j), across->tile()});
+          co_await tasks.insert(kernel::subtract, {read_write(y_j), across->tile()}, used);
         }
         across->release();
       }
@@ -164,17 +168,17 @@ Program multiply_row_transposed(TaskStream& tasks, Operator a, TileRow i, Matrix
     const NodeId at = w.node(i, j);
     const TileRef x_j = to(row_of(j), to_side);
     TileProduct product = w.next_across(i, j);
-    co_await operand.to(at, 0);
+    co_await operand.to(at, use);
     for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
-      co_await w.take_strips(product, c, 0);
+      co_await w.take_strips(product, c, use);
       co_await tasks.insert(kernel::product_transposed,
                             {written(w, product, c), a.tile(i, c), operand.tile()},
-                            product_options(w, c, false, 0));
+                            product_options(w, c, false, use));
     }
     if (at == w.me) w.release_strips(product);
-    co_await product.to(x_j.home.node, 0);
+    co_await product.to(x_j.home.node, use);
     if (x_j.home.node == w.me) {
-      co_await tasks.insert(kernel::subtract, {read_write(x_j), product.tile()});
+      co_await tasks.insert(kernel::subtract, {read_write(x_j), product.tile()}, used);
     }
     product.release();
   }
@@ -217,17 +221,17 @@ Program multiply_general(TaskStream& tasks, Operator a, std::vector<WideProduct>
         Walk& w = side.w;
         Broadcast& x_j = side.x(row_of(j));
         TileProduct product = w.next_down(i, j);
-        co_await x_j.to(at, 0);
+        co_await x_j.to(at, use);
         for (TileColumn c = begin; is_here && c < end; ++c) {
-          co_await w.take_strips(product, c, 0);
+          co_await w.take_strips(product, c, use);
           co_await tasks.insert(kernel::product, {written(w, product, c), a.tile(i, c), x_j.tile()},
-                                product_options(w, c, c != begin, 0));
+                                product_options(w, c, c != begin, use));
         }
         if (is_here) w.release_strips(product);
         const TileRef y_i = w.sides(side.y, i);
-        co_await product.to(y_i.home.node, 0);
+        co_await product.to(y_i.home.node, use);
         if (y_i.home.node == w.me) {
-          co_await tasks.insert(kernel::subtract, {read_write(y_i), product.tile()});
+          co_await tasks.insert(kernel::subtract, {read_write(y_i), product.tile()}, used);
         }
         product.release();
       }

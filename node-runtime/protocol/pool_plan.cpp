@@ -7,7 +7,7 @@
 namespace heddle::protocol {
 
 PoolPlan::PoolPlan(NodeId node, std::int32_t places)
-    : node_(node), alive_(places), maximum_alive_(places) {
+    : node_(node), alive_(places), maximum_alive_(places), takers_(places) {
   HEDDLE_CHECK(places >= 1 && places <= places_max, "{} places", places);
 }
 
@@ -21,6 +21,11 @@ bool PoolPlan::is_temporary(MatrixId matrix) const {
 }
 
 void PoolPlan::record_take(PlaceId place, TileId tile) {
+  std::vector<MatrixId>& takers = takers_[place];
+  // A job has few matrices, and most takes are of the last one.
+  if (std::find(takers.rbegin(), takers.rend(), tile.matrix) == takers.rend()) {
+    takers.push_back(tile.matrix);
+  }
   if (place == host_place && host_takes_.size() < host_takes_max) host_takes_.push_back(tile);
 }
 

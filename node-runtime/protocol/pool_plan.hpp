@@ -32,6 +32,8 @@ class PoolPlan {
   [[nodiscard]] const std::vector<std::int32_t>& minimum() const {
     return maximum_alive_.elements();
   }
+  /// The matrices whose tiles take these blocks, in the order of the first ones.
+  [[nodiscard]] const std::vector<MatrixId>& takers(PlaceId place) const { return takers_[place]; }
   /// The tiles whose versions take host blocks, in program order; the first host_takes_max.
   [[nodiscard]] const std::vector<TileId>& host_takes() const { return host_takes_; }
   static constexpr std::size_t host_takes_max = 4096;
@@ -85,6 +87,7 @@ class PoolPlan {
   NodeId node_;
   IndexedVector<PlaceId, std::int32_t> alive_;
   IndexedVector<PlaceId, std::int32_t> maximum_alive_;
+  IndexedVector<PlaceId, std::vector<MatrixId>> takers_;
   std::vector<TileId> host_takes_;
   IndexedVector<MatrixId, bool> temporary_;
   std::unordered_map<Key, Alive, KeyHash> copies_;

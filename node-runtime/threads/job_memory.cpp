@@ -50,18 +50,19 @@ std::vector<std::size_t> JobMemory::bytes_soon(const JobRecord& job, std::size_t
 }
 
 void JobMemory::reserve(JobRecord& job, Pages pages) {
-  HEDDLE_CHECK(job.pools.empty() && std::ssize(job.blocks_minimum) == store_.places(),
+  HEDDLE_CHECK(job.pools.empty() && std::ssize(job.blocks_minimum) == store_.places() &&
+                   std::ssize(job.takers) == store_.places(),
                "job '{}' has {} pools, and was planned for {} places of {}", job.name,
                job.pools.size(), job.blocks_minimum.size(), store_.places());
-  std::size_t block_bytes = 0;
-  for (const protocol::MatrixId m : job.spec.matrices) {
-    block_bytes = std::max(block_bytes, store_.largest_tile_bytes(m));
-  }
   job.pools.resize(static_cast<std::size_t>(store_.places()));
   try {
     // The host last: it takes as extra blocks what is left when devices have their backings.
     for (std::int32_t p = store_.places(); p-- > 0;) {
       const std::int32_t minimum = job.blocks_minimum[static_cast<std::size_t>(p)];
+      std::size_t block_bytes = 0;
+      for (const protocol::MatrixId m : job.takers[static_cast<std::size_t>(p)]) {
+        block_bytes = std::max(block_bytes, store_.largest_tile_bytes(m));
+      }
       const std::int32_t capacity =
           affordable_capacity(PlaceId{p}, minimum, !job.spec.temporaries.empty(), block_bytes);
       std::vector<std::size_t> soon;

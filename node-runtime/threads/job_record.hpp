@@ -53,6 +53,8 @@ struct JobRecord {
   std::optional<trace::NameId> generated_name;  ///< of the trace's counter; generation thread
   std::vector<protocol::PoolOptions> pools;     ///< by place
   std::vector<std::int32_t> blocks_minimum;     ///< by place, from the plan
+  /// By place: matrices whose tiles take these blocks.
+  std::vector<std::vector<protocol::MatrixId>> takers;
   /// The first tiles that take the host's blocks, from the plan; a user's stream has none.
   std::vector<protocol::TileId> host_takes;
   std::optional<DividedCases> divided_cases;  ///< likewise; of a job with fine tasks

@@ -69,6 +69,9 @@ std::shared_ptr<JobRecord> Jobs::prepare(JobSpec spec) {
   while (walk.resume()) {
   }
   job->blocks_minimum = plan.minimum();
+  for (PlaceId place{0}; place.value() < store.places(); ++place) {
+    job->takers.push_back(plan.takers(place));
+  }
   job->tasks_planned = plan.tasks();
   job->host_takes = plan.host_takes();
   return job;
@@ -127,7 +130,9 @@ std::shared_ptr<JobRecord> Jobs::open_stream(JobSpec spec, std::int32_t blocks_m
   job->name = spec.name;
   job->spec = std::move(spec);
   job->external = true;
-  job->blocks_minimum.assign(static_cast<std::size_t>(engine_.store().places()), blocks_minimum);
+  const auto places = static_cast<std::size_t>(engine_.store().places());
+  job->blocks_minimum.assign(places, blocks_minimum);
+  job->takers.assign(places, job->spec.matrices);
   reserve_or_fail(*job);
   begin(job);
   return job;

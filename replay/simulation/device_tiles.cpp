@@ -19,7 +19,8 @@ void SimulatedNode::begin_memory(const Needs& needs) {
     memory_ = std::make_unique<SimulatedMemory>(world_.job, devices);
   } else {
     memory_ = std::make_unique<SimulatedMemory>(
-        world_.job, devices, world_.machine.device_memory_bytes, needs.memory->block_bytes());
+        world_.job, devices, world_.machine.device_memory_bytes,
+        *std::max_element(needs.block_bytes.begin() + 1, needs.block_bytes.end()));
     for (PlaceId place{1}; place.value() <= devices; ++place) {
       std::vector<BlockUse> tiles;
       for (const protocol::TileId tile : needs.memory->tiles(place)) {

@@ -10,7 +10,7 @@ void MemoryNeeds::meet(std::span<const protocol::Access> accesses) {
     const auto [at, is_new] = tiles_.try_emplace({matrix, access.tile.index}, PlaceId{-1});
     if (!is_new) continue;
     const std::uint64_t bytes = job_.tile_bytes(access.tile);
-    block_bytes_ = std::max(block_bytes_, bytes);
+    largest_tile_bytes_ = std::max(largest_tile_bytes_, bytes);
     const SimulatedMatrixSpec& spec = job_.matrices()[static_cast<std::size_t>(matrix)];
     if (access.home.node != node_ || spec.temporary) continue;
     at->second = access.home.place;

@@ -27,14 +27,13 @@ class MemoryNeeds {
   }
   /// Tiles at home there, ascending.
   [[nodiscard]] std::vector<protocol::TileId> tiles(PlaceId place) const;
-  /// Block size of the job's pools: the largest tile.
-  [[nodiscard]] std::uint64_t block_bytes() const { return block_bytes_; }
+  [[nodiscard]] std::uint64_t largest_tile_bytes() const { return largest_tile_bytes_; }
 
  private:
   const SimulatedJob& job_;
   NodeId node_;
   std::vector<std::uint64_t> bytes_;  ///< by place
-  std::uint64_t block_bytes_ = 0;
+  std::uint64_t largest_tile_bytes_ = 0;
   /// Homes, by matrix and tile; -1: elsewhere.
   std::map<std::pair<std::int32_t, std::int32_t>, PlaceId> tiles_;
   std::set<std::tuple<std::int32_t, std::int32_t, std::int32_t>>

@@ -95,9 +95,6 @@ SimulatedNode::Needs SimulatedNode::plan() {
     const protocol::MatrixId matrix{number++};
     if (spec.temporary) plan.set_temporary(matrix);
     needs.has_temporaries |= spec.temporary;
-    // A matrix's first tile is its largest.
-    const std::uint64_t bytes = world_.job.tile_bytes({matrix, 0});
-    needs.largest_tile_bytes = std::max(needs.largest_tile_bytes, bytes);
   }
   if (world_.machine.device_memory_bytes > 0 && world_.machine.devices > 0) {
     needs.memory = std::make_unique<MemoryNeeds>(world_.job, id_, world_.machine.devices + 1);
@@ -107,6 +104,13 @@ SimulatedNode::Needs SimulatedNode::plan() {
   while (walk->advance()) {
   }
   needs.blocks = plan.minimum();
+  for (PlaceId place{0}; place.value() <= world_.machine.devices; ++place) {
+    std::uint64_t& bytes = needs.block_bytes.emplace_back(0);
+    // A matrix's first tile is its largest.
+    for (const protocol::MatrixId matrix : plan.takers(place)) {
+      bytes = std::max(bytes, world_.job.tile_bytes({matrix, 0}));
+    }
+  }
   if (needs.memory) compare_with_memory(needs);
   return needs;
 }
@@ -116,25 +120,25 @@ std::int32_t SimulatedNode::extra_blocks(PlaceId place, const Needs& needs) cons
   const std::int32_t minimum = needs.blocks[static_cast<std::size_t>(place.value())];
   const SimulatedMachine& machine = world_.machine;
   const bool hands_on = needs.has_temporaries && machine.devices == 0;
-  const std::int32_t useful =
-      useful_blocks(place, minimum, machine.cpu_workers, hands_on, needs.largest_tile_bytes);
+  const std::uint64_t bytes = needs.block_bytes[static_cast<std::size_t>(place.value())];
+  const std::int32_t useful = useful_blocks(place, minimum, machine.cpu_workers, hands_on, bytes);
   if (!needs.memory || place == host_place) return useful;
   const std::uint64_t memory = machine.device_memory_bytes;
   const std::uint64_t left = memory - std::min(memory, needs.memory->bytes(place));
-  const std::uint64_t block = std::max<std::uint64_t>(1, needs.memory->block_bytes());
+  const std::uint64_t block = std::max<std::uint64_t>(1, bytes);
   return affordable_blocks(useful, static_cast<std::int64_t>(left / block) - minimum);
 }
 
 /// Checks whether all blocks fit; if not, tasks must still be able to advance, as in a run.
 void SimulatedNode::compare_with_memory(Needs& needs) const {
   const std::uint64_t memory = world_.machine.device_memory_bytes;
-  const std::uint64_t block = needs.memory->block_bytes();
   for (PlaceId place{1}; place.value() <= world_.machine.devices; ++place) {
-    const std::int32_t blocks = needs.blocks[static_cast<std::size_t>(place.value())];
-    needs.fit &= needs.memory->bytes(place) + static_cast<std::uint64_t>(blocks) * block <= memory;
+    const auto p = static_cast<std::size_t>(place.value());
+    const auto blocks = static_cast<std::uint64_t>(needs.blocks[p]);
+    needs.fit &= needs.memory->bytes(place) + blocks * needs.block_bytes[p] <= memory;
   }
   const auto devices = static_cast<std::size_t>(world_.machine.devices);
-  const std::uint64_t least = least_device_bytes(block, devices);
+  const std::uint64_t least = least_device_bytes(needs.memory->largest_tile_bytes(), devices);
   if (needs.fit || least <= memory) return;
   throw Error(ErrorCode::usage,
               fmt::format("node {}: each device has {} (machine.device_memory), and the tiles of "

@@ -272,8 +272,8 @@ struct SimulatedNode final : WalkSink {
   void add_matrices();
   /// A job's needs on this node, known before it begins.
   struct Needs {
-    std::vector<std::int32_t> blocks;  ///< minimum of its pools, by place
-    std::uint64_t largest_tile_bytes = 0;
+    std::vector<std::int32_t> blocks;        ///< minimum of its pools, by place
+    std::vector<std::uint64_t> block_bytes;  ///< of each of them
     bool has_temporaries = false;
     std::unique_ptr<MemoryNeeds> memory;  ///< null: unlimited memory
     bool fit = true;                      ///< into the devices' memory

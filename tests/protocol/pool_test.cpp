@@ -237,6 +237,27 @@ TEST(PoolPlan, counts_copies_at_as_many_places_as_a_node_can_have) {
   EXPECT_EQ(plan.minimum(), expected);
 }
 
+TEST(PoolPlan, names_the_matrices_whose_tiles_take_blocks_of_a_place) {
+  const protocol::MatrixId matrix{0};
+  const protocol::MatrixId temporary{1};
+  ProgramWriter w;
+  const auto on_host = w.tile(0, 0);
+  const auto on_device = w.tile(0, 1);
+  w.task({w.write(w.temporary(0, 0)), w.read(on_host)});  // read where it lives
+  protocol::PoolPlan plan(NodeId{0}, 2);
+  plan.set_temporary(temporary);
+  plan.append(w.program().statements.back().accesses);
+  EXPECT_EQ(plan.takers(host_place), std::vector{temporary});
+  EXPECT_EQ(plan.takers(PlaceId{1}), std::vector<protocol::MatrixId>{});
+  w.task({w.write(on_host), w.read(on_device)});
+  plan.append(w.program().statements.back().accesses);
+  EXPECT_EQ(plan.takers(host_place), (std::vector{temporary, matrix}));
+  w.task({w.write(on_device), w.read(on_host)});
+  plan.append(w.program().statements.back().accesses);
+  EXPECT_EQ(plan.takers(host_place), (std::vector{temporary, matrix}));
+  EXPECT_EQ(plan.takers(PlaceId{1}), std::vector{matrix});
+}
+
 TEST(PoolPlan, counts_tasks_and_messages_of_its_node) {
   ProgramWriter w;
   const auto a = w.tile(0, 0);

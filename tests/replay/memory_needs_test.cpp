@@ -68,7 +68,7 @@ TEST(MemoryNeeds, are_a_nodes_own_tiles_by_place) {
   program.walk(NodeId{0}, sink)->advance();
   EXPECT_EQ(needs.bytes(PlaceId{1}), tiles * tile_bytes);
   EXPECT_EQ(needs.bytes(host_place), tiles * tile_bytes);
-  EXPECT_EQ(needs.block_bytes(), tile_bytes);
+  EXPECT_EQ(needs.largest_tile_bytes(), tile_bytes);
   EXPECT_EQ(needs.tiles(PlaceId{1}).size(), std::size_t{tiles});
   MemoryNeeds of_another(program, NodeId{1}, 2);
   NeedsSink other_sink(of_another);

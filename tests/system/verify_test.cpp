@@ -96,7 +96,7 @@ TEST_F(Verify, keeps_a_copy_on_devices_only_where_there_is_room) {
       "runtime: {cpu_workers: 1, devices: {backend: emulated, per_node: 1, memory: ";
   const auto plan_of = [&](const char* memory) { return solve(yaml + memory + "}}\n", 0).out; };
   EXPECT_NE(plan_of("64MiB").find("a copy of the matrix is kept for it"), std::string::npos);
-  const std::string tight = plan_of("3MiB");
+  const std::string tight = plan_of("1500KiB");
   EXPECT_NE(tight.find("the input is read once more"), std::string::npos) << tight;
   EXPECT_NE(tight.find("solved"), std::string::npos) << tight;
 }
