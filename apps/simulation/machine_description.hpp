@@ -32,7 +32,7 @@ struct KernelNoise {
 struct MachineDescription {
   replay::SimulatedMachine machine;
   std::int64_t inverse_block = 0;  ///< columns of inverse blocks in Cholesky on devices; 0: none
-  /// Of one worker while the others of its host work too; empty: this machine's, measured.
+  /// Rates of one worker while all workers of its host are busy; empty: this machine's, measured.
   std::vector<KernelRate> host;
   std::vector<KernelRate> device;
   std::string device_source = "the machine file's";  ///< whose rates these are

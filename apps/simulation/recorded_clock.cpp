@@ -99,7 +99,7 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
   SimulatedProgram program_;
   std::vector<std::int32_t> items_;
   std::vector<std::vector<std::int32_t>> by_kind_;
-  /// Of a kind's accesses: those of all its tasks are of the same matrices. By kind.
+  /// Matrices that a kind's tasks access, the same ones for all tasks of the kind. By kind.
   std::vector<std::vector<protocol::MatrixId>> matrices_;
 };
 

@@ -20,7 +20,7 @@ namespace heddle {
 [[nodiscard]] MachineDescription tuned_machine(const std::filesystem::path& path,
                                                const MachineDescription& defaults);
 
-/// Of messages between its nodes, and copies of its devices.
+/// Sets what messages between nodes take, and what copies of devices take.
 void set_messages(const Measurements& measured, replay::SimulatedMachine& to);
 void set_copies(const CopyRates& copies, replay::SimulatedMachine& to);
 
