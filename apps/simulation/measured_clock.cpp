@@ -23,7 +23,7 @@
 namespace heddle {
 namespace {
 
-/// The best of so many rounds counts: what disturbs one of them is no property of the machine.
+/// The best round counts: what disturbs a round is no property of the machine.
 constexpr int rounds = 6;
 constexpr double seconds_each = 0.0125;
 

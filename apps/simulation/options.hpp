@@ -16,7 +16,7 @@ struct PredictionOptions {
   bool policies = false;            ///< under several rules and windows
   /// Seed of drawn values: noise, random priorities, paces of workers. Nothing: 1.
   std::optional<std::uint64_t> seed;
-  /// With so many seeds from that one on. Nothing: as many as are worth it
+  /// Number of seeds, from that one on. Nothing: as many as are worth it
   /// (PreparedPrediction::usual_repeats()), but one where a seed is given.
   std::optional<std::int32_t> repeat;
   std::optional<std::string> report;

@@ -32,8 +32,8 @@ using Clock = std::chrono::steady_clock;
 /// What begins in the first part of a turn does not count: it finds caches with another
 /// rehearsal's tiles, and a clock as it was with another number of cores at work.
 constexpr double warming_share = 0.4;
-/// A turn takes as long as one of the workers takes for so many tasks, and as long as all tiles can
-/// be used in the part of it that does not count, within these bounds: what a factorization has
+/// A turn takes as long as a worker takes for `tasks_min` tasks, and as long as all tiles can be
+/// used in the part of it that does not count, within these bounds: what a factorization has
 /// used a panel ago is in the caches, and tiles of which turns before have left nothing there are
 /// slower (QR of 4000 on one node of 6 workers needs 60 ms for a panel's updates, and reached 34
 /// GFLOP/s a worker in turns of 90 where its runs had 44).

@@ -63,7 +63,7 @@ struct RehearsalPlan {
   std::vector<std::int32_t> before;
   std::vector<Copy> copies;  ///< in the order in which they are needed
   std::int64_t elements = 0;
-  /// So many tasks from the first one on use each of the node's own tiles once at least.
+  /// Number of first tasks that together use each of the node's own tiles at least once.
   std::int32_t pass = 0;
 };
 

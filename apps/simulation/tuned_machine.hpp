@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// Rates of one worker with so many of them at work (0: however many), or of a device, from
+/// Rates of one worker while `workers` are busy (0: however many), or of a device, from
 /// measured times: of shapes of one width those with the most rows, of these the fastest. Kernels
 /// of QR that were not measured run as those do that compute the same: other panels as geqrt, other
 /// updates as what was measured of tsmqr and unmqr.
