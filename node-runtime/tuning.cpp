@@ -92,10 +92,15 @@ constexpr std::int64_t fine_size_usual = 192;
 
 constexpr std::int64_t divided_max = divided_parts_max * fine_size_usual;
 
-/// Of parts of a tile, near to which they should be. Where there are so many workers that the usual
-/// parts of the largest tiles are too few for them, smaller ones: on 62 workers tiles of 960
-/// reached 700 and 1200 GFLOP/s with parts of 192 (n = 4000, 6000), 1000 and 1540 with 128; tiles
-/// of 480 700 and 1660, 1230 and 1730 (bench/results/2026-11-26-64-cores-4-h200.md).
+/// The order that a tile's parts should have. Parts are smaller than usual where a node has more
+/// workers than the largest tiles have usual parts. GFLOP/s on 62 workers
+/// (bench/results/2026-11-26-64-cores-4-h200.md):
+///
+///     tile  part  n = 4000  n = 6000
+///      960   192       700      1200
+///      960   128      1000      1540
+///      480   192       700      1660
+///      480   128      1230      1730
 std::int64_t fine_size(const NodeFacts& facts, std::int64_t tile) {
   constexpr std::int64_t least = 96;
   const std::int64_t workers = facts.cpu_workers_of_all / std::max<std::int64_t>(1, facts.nodes);
@@ -129,7 +134,8 @@ std::int64_t measured_strip(const NodeFacts& facts, std::int64_t tile, std::int6
 std::int64_t automatic_strip(const TileLayout& layout, const NodeFacts& facts) {
   if (facts.devices == 0 || facts.moves_tasks) return 0;
   if (const auto fixed = facts.tuning.fixed.strip) {
-    // Of another tile, perhaps: as much of it as this one and its small size allow.
+    // The fixed strip may be meant for another tile: the strip is a multiple of this layout's small
+    // size, and at most its tile.
     return std::min(*fixed, layout.tile) / layout.small * layout.small;
   }
   if (!facts.has_gpus()) return layout.tile / 8 / layout.small * layout.small;

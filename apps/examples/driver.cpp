@@ -62,8 +62,8 @@ double right_hand_side(std::int64_t i, std::int64_t column) {
   return std::sin(0.01 * static_cast<double>((i + 1) * (column + 1)));
 }
 
-/// Of a symmetric matrix only the tiles on and below the diagonal exist. How it is cut into tiles
-/// and dealt out to nodes and devices is the node's choice.
+/// A symmetric matrix, which has only the tiles on and below the diagonal. The node chooses how it
+/// is cut into tiles and dealt out to nodes and devices.
 heddle::Matrix<double> symmetric(heddle::Node& node, std::int64_t n) {
   return node.matrix<double>(n, n, heddle::Storage::lower);
 }

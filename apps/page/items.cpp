@@ -26,7 +26,7 @@ void take_in(Item& item, const Task& task, std::int64_t& longest_ns) {
   ++item.count;
 }
 
-/// Of a thread, or of a stream.
+/// The last item of a thread, or of a device's stream.
 struct Last {
   std::size_t item = 0;
   std::int64_t longest_ns = 0;  ///< of its tasks

@@ -20,13 +20,13 @@ namespace heddle::page {
 [[nodiscard]] ByteWriter tasks_section(const replay::RunTrace& run, std::span<const Item> items,
                                        std::int64_t origin_ns);
 
-/// Of each task: job + 1, matrix + 1, tile, order, priority, the last three signed, less those of
-/// the task before it on its thread; of a fine task its number and that of the one that it waited
-/// for last, otherwise 0. For items of one task each.
+/// For each task: job + 1, matrix + 1; tile, order and priority as signed differences from the task
+/// before it on its thread; then a fine task's number and the number of the one that it waited for
+/// last, 0 for other tasks. For items of one task each.
 [[nodiscard]] ByteWriter details_section(const replay::RunTrace& run, std::span<const Item> items);
 
-/// Of each task: how many accesses; fine tasks have those of the divided one, the first ones what
-/// it reads, the last one what it writes. Of each access: what it is (Known), what that leaves
+/// For each task: how many accesses; fine tasks have those of the divided one, the first ones what
+/// it reads, the last one what it writes. For each access: what it is (Known), what that leaves
 /// open of its matrix + 1, row and column, and its version. A row or column is signed, less that
 /// of the same access of the last task of its kernel on its thread; a column less how far the main
 /// output's version has come since, too. The version of the first access counts from that of this

@@ -28,7 +28,7 @@ using replay::Way;
 constexpr const char* version_key = "heddle_simulated_machine";
 constexpr const char* tuned_key = "heddle_machine";  ///< of what heddle tune writes
 
-/// Of nodes, and of what each has.
+/// Most nodes, and most workers, cores or streams of a node.
 constexpr std::int64_t counts_max = 1'000'000;
 
 using Machine = replay::SimulatedMachine;
@@ -51,7 +51,7 @@ constexpr std::array<std::pair<const char*, double Machine::*>, 11> runtime_cost
      {"look_us", &Machine::look_s},
      {"job_us", &Machine::job_s}}};
 
-/// Of keys in a machine's maps.
+/// Paths of the keys in a machine's maps.
 std::vector<std::string> paths_below() {
   std::vector<std::string> paths{"kernels.host", "kernels.device", "kernels.noise"};
   for (const auto& [key, way] : ways_of_machine) {

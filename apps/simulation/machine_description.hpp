@@ -32,7 +32,7 @@ struct KernelNoise {
 struct MachineDescription {
   replay::SimulatedMachine machine;
   std::int64_t inverse_block = 0;  ///< columns of inverse blocks in Cholesky on devices; 0: none
-  /// Of one worker while the others of its host work too; empty: this machine's, measured.
+  /// Rates of one worker while all workers of its host are busy; empty: this machine's, measured.
   std::vector<KernelRate> host;
   std::vector<KernelRate> device;
   std::string device_source = "the machine file's";  ///< whose rates these are
@@ -72,8 +72,8 @@ class MachineClock final : public KernelClock {
 /// of all four of them nothing of the host, or of devices.
 [[nodiscard]] Measurements measurements_of(const MachineDescription& description);
 
-/// Rate of `kernel` at a size, with so many workers of the host at work (1 at least); nothing for a
-/// kernel that is not listed.
+/// Rate of `kernel` at a size while `workers` workers of the host are busy (1 at least); nothing
+/// for a kernel that is not listed.
 [[nodiscard]] std::optional<double> rate_at(const std::vector<KernelRate>& rates,
                                             const Kernel& kernel, double size,
                                             std::int32_t workers);

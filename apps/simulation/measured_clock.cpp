@@ -23,7 +23,7 @@
 namespace heddle {
 namespace {
 
-/// The best of so many rounds counts: what disturbs one of them is no property of the machine.
+/// The best round counts: what disturbs a round is no property of the machine.
 constexpr int rounds = 6;
 constexpr double seconds_each = 0.0125;
 
@@ -198,7 +198,8 @@ class TimedProcess {
     for (const OperandShape& shape : what.operands) most = std::max(most, shape.*extent);
     return most;
   }
-  /// Of a matrix of which workers have so much together, half of it if it is symmetric.
+  /// Rows of the panel for a matrix of which the workers' operands have `bytes` together, which is
+  /// half of a symmetric one.
   [[nodiscard]] static std::int64_t panel_height(std::int64_t bytes) {
     const double elements = static_cast<double>(bytes) / sizeof(double);
     return std::min(tuning::SharedPanel::usual_height,

@@ -14,9 +14,9 @@ struct PredictionOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> sweeps;  ///< key.path=value,value,...
   bool policies = false;            ///< under several rules and windows
-  /// Of what is drawn: noise, random priorities, paces of workers. Nothing: 1.
+  /// Seed of drawn values: noise, random priorities, paces of workers. Nothing: 1.
   std::optional<std::uint64_t> seed;
-  /// With so many seeds from that one on. Nothing: as many as are worth it
+  /// Number of seeds, from that one on. Nothing: as many as are worth it
   /// (PreparedPrediction::usual_repeats()), but one where a seed is given.
   std::optional<std::int32_t> repeat;
   std::optional<std::string> report;

@@ -24,7 +24,7 @@
 namespace heddle {
 namespace {
 
-/// Of memory that this process has had at a time.
+/// The most memory that this process has had at a time.
 std::uint64_t peak_bytes() {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);

@@ -28,9 +28,9 @@ struct PredictionCase {
   Tuning tuning;
   /// What is predicted is a run that has been recorded, nothing changed; null otherwise.
   std::shared_ptr<const replay::Course> course{};
-  /// Of a recorded run's workers. Each worker here is dealt one of them (replay::dealt_paces), or
-  /// of those that the clock has seen: of all the case's, or of as many as the run had. Empty:
-  /// workers are as the machine says.
+  /// Paces of a recorded run's workers. Each simulated worker is dealt one of them
+  /// (replay::dealt_paces), or one of the paces that the clock has seen: of all the case's workers,
+  /// or of as many as the run had. Empty: workers are as the machine says.
   std::vector<double> paces_of_run{};
 
   [[nodiscard]] const config::Problem& problem() const { return config.require_problem(); }
@@ -49,7 +49,7 @@ struct PredictionCase {
   [[nodiscard]] bool is_cholesky() const {
     return problem().factorization == config::Factorization::cholesky;
   }
-  /// Of what is stored of the matrix.
+  /// Bytes of the matrix that are stored: half of a symmetric one.
   [[nodiscard]] double matrix_bytes() const {
     const auto rows = static_cast<double>(problem().matrix.rows());
     const auto columns = static_cast<double>(problem().matrix.n);
@@ -100,7 +100,7 @@ struct Prediction {
   double busy = 0;               ///< of all workers' time
   double busy_devices = 0;       ///< of all devices'
   std::uint64_t seed = 1;
-  /// Of workers that were dealt theirs, by node, and where they come from: "as the run's did".
+  /// Paces that were dealt to workers, by node, and where the paces come from: "as the run's did".
   std::vector<double> paces{};
   std::string paces_source{};
   std::optional<Repeats> repeats{};  ///< this is the one in the middle of them
@@ -149,7 +149,7 @@ class PreparedPrediction {
   std::vector<replay::Spread> spreads_;  ///< by kind; empty: all tasks of a kind take the same
 };
 
-/// Of runs with several seeds the one with the median time, and how the others lie around it.
+/// The run with the median time among runs with several seeds, and how the others lie around it.
 [[nodiscard]] Prediction middle_of(std::vector<Prediction> runs);
 
 /// "Cholesky of 8000 x 8000", "window 8192, priorities program", and "4 as a grid of 2 x 2; 8

@@ -42,7 +42,7 @@ std::string bounds_text(const Prediction& prediction) {
   return text;
 }
 
-/// Of what is drawn; of several seeds another row tells.
+/// The text of a row about drawn values, with their seed; several seeds have a row of their own.
 std::string with_seed(const std::string& text, const Prediction& prediction) {
   return prediction.repeats ? text : fmt::format("{}; seed {}", text, prediction.seed);
 }

@@ -99,7 +99,7 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
   SimulatedProgram program_;
   std::vector<std::int32_t> items_;
   std::vector<std::vector<std::int32_t>> by_kind_;
-  /// Of a kind's accesses: those of all its tasks are of the same matrices. By kind.
+  /// Matrices that a kind's tasks access, the same ones for all tasks of the kind. By kind.
   std::vector<std::vector<protocol::MatrixId>> matrices_;
 };
 
@@ -120,8 +120,8 @@ using OfWorker = RecordedTimes::OfWorker;
 /// to 1.05, whichever kernel (bench/results/2026-11-26-predictions-64-cores.md).
 constexpr std::size_t first_tasks_max = 4;
 
-/// What rows of workers took over what is usual; `row_of` a task, so many of them, and `weight_of`
-/// a task how many usual ones it counts for.
+/// What each of `rows` rows of workers took over what is usual: `row_of` gives a task's row, and
+/// `weight_of` the number of usual tasks that a task counts for.
 template <typename RowOf, typename WeightOf>
 std::vector<double> paces_of(const std::vector<OfWorker>& tasks, const std::vector<double>& seconds,
                              const std::vector<RecordedTimes::Times>& times, std::size_t rows,

@@ -32,8 +32,8 @@ class RecordedTimes {
     CaseKey key;
     Runner runner = Runner::worker;
     std::vector<float> seconds{};  ///< of each task (own_seconds)
-    /// Of a task on a worker of pace 1 that has run some: slow ones may have run most of a
-    /// kernel's tasks, and a job's first ones are slow.
+    /// Seconds of a task on a worker of pace 1 after the worker's first tasks. No plain mean: slow
+    /// workers may have run most of a kernel's tasks, and a job's first tasks are slow.
     double usual = 0;
     double usual_tasks = 0;  ///< of which all together take as long
 
@@ -55,13 +55,13 @@ class RecordedTimes {
     double as_they_were = 0;
     double otherwise = 0;
   };
-  /// Of workers' tasks of that kernel (null: of all), as they were, and if each took what its case
-  /// takes by `seconds`; cases of which that is 0 do not count. Zeros: there are none.
+  /// FLOP/s of workers' tasks of `kernel` (null: of all kernels): as they were, and if each took
+  /// what `seconds` says for its case. Cases with 0 seconds do not count. Zeros: no task counts.
   [[nodiscard]] Rates rates(const Kernel* kernel,
                             const std::function<double(const KernelCase&)>& seconds) const;
   /// Those that workers ran, each once, the one with the largest share first.
   [[nodiscard]] std::vector<const Kernel*> kernels() const;
-  /// Of whole tasks on workers, beside their node's pace, and of messages, one by one.
+  /// Recorded whole tasks on workers, each relative to its node's pace, and recorded messages.
   [[nodiscard]] const std::shared_ptr<const replay::Course>& course() const { return course_; }
   /// A task that a worker ran.
   struct OfWorker {

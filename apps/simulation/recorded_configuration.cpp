@@ -49,8 +49,8 @@ constexpr std::array<Following, 4> followings{{{taken_keys, {}, {}},
               fmt::format("'{}' does not say what was factorized, and how: {}", run.source, why));
 }
 
-/// Of a matrix that is generated, as one from a file cannot be read again; its values change no
-/// time.
+/// The size of the recorded run's matrix, as the size of a generated one: a matrix file cannot be
+/// read again, and values change no time.
 json size_of(const std::string& factorization, const json& about) {
   const auto m = about.at("m").get<std::int64_t>();
   const auto n = about.at("n").get<std::int64_t>();

@@ -32,8 +32,8 @@ using Clock = std::chrono::steady_clock;
 /// What begins in the first part of a turn does not count: it finds caches with another
 /// rehearsal's tiles, and a clock as it was with another number of cores at work.
 constexpr double warming_share = 0.4;
-/// A turn takes as long as one of the workers takes for so many tasks, and as long as all tiles can
-/// be used in the part of it that does not count, within these bounds: what a factorization has
+/// A turn takes as long as a worker takes for `tasks_min` tasks, and as long as all tiles can be
+/// used in the part of it that does not count, within these bounds: what a factorization has
 /// used a panel ago is in the caches, and tiles of which turns before have left nothing there are
 /// slower (QR of 4000 on one node of 6 workers needs 60 ms for a panel's updates, and reached 34
 /// GFLOP/s a worker in turns of 90 where its runs had 44).
@@ -138,9 +138,9 @@ class Stage {
   /// Rounds through the tasks until the time is over. All threads meet between two rounds, and
   /// agree there whether there is another one.
   ///
-  /// Of the tasks that were taken and have not ended, the first one waits for no other, and for no
-  /// copy for long: those that it needs wait for tasks before it. What is idle before it ends by
-  /// the clock. So one ends, and then the next.
+  /// The rounds end: the first of the tasks that were taken and have not ended waits for no other
+  /// task, and its copies wait only for tasks before it. An idle time before it ends by the clock.
+  /// So that task ends, and then the next one.
   void work(std::int32_t worker, const Turn& turn, std::barrier<>& together,
             std::vector<RehearsedTime>& taken) {
     const auto count = static_cast<std::int32_t>(plan_.tasks.size());
@@ -429,8 +429,8 @@ RehearsedTimes::RehearsedTimes(RehearsalCast cast) {
   *this = RehearsedTimes(rehearsal.kinds(), turns);
 }
 
-/// Of a kind that did not run: by its operations, as the kernel's most like it, which has half as
-/// many at least and twice as many at most.
+/// A kind that did not run takes the time of its kernel's nearest kind, in proportion to the
+/// operations; the nearest kind has between half and twice as many.
 double RehearsedTimes::cost(const KernelCase& what) const {
   const CaseKey key = CaseKey::of(what);
   double nearest = 2;

@@ -37,7 +37,7 @@ class Rehearsal {
   /// Runs on for `seconds` at least, where the last turn ended. By worker and kinds(). Throws
   /// Error(internal) when a process dies or is silent.
   [[nodiscard]] RehearsedTurn turn(double seconds);
-  /// Of all processes' tasks.
+  /// Kinds of all processes' tasks.
   [[nodiscard]] const std::vector<CaseKey>& kinds() const;
   /// What each worker does until all tiles of its node have been used, of the node with the most.
   struct Pass {
@@ -45,8 +45,8 @@ class Rehearsal {
     double idle_s = 0;
   };
   [[nodiscard]] Pass pass() const;
-  /// Of the numbers on this process's tiles the one furthest from zero; infinity: some are none.
-  /// Tasks that run again and again shall not lead out of what processors compute with at speed.
+  /// The largest absolute value on this process's tiles; infinity: one of them is NaN. Repeated
+  /// tasks must keep values in the range with which processors compute at full speed.
   [[nodiscard]] double largest_number() const;
 
  private:
@@ -62,7 +62,7 @@ class RehearsedTimes {
   RehearsedTimes() = default;  ///< of nothing
   explicit RehearsedTimes(RehearsalCast cast);
 
-  /// Of a task; 0: there is none like it.
+  /// Seconds of a task; 0: no task like it was rehearsed.
   [[nodiscard]] double seconds(const KernelCase& what) const { return pace_ * cost(what); }
   /// By turn, what each worker took over what all took on average (worker_paces()).
   [[nodiscard]] const std::vector<std::vector<double>>& paces() const { return worker_paces_; }

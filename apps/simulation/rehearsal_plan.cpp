@@ -26,7 +26,7 @@ class NoClock final : public KernelClock {
   [[nodiscard]] std::string source() const override { return {}; }
 };
 
-/// Copies come so many tasks before they are needed, as a panel does.
+/// Tasks that begin between a copy's arrival and its first use, as with a panel.
 constexpr std::int32_t lead = 64;
 /// Operands begin at cache lines.
 constexpr std::int64_t line_elements = 8;

@@ -20,10 +20,10 @@ struct Beginning {
 /// A core sleeps no deeper than after that, and a rehearsal would have nothing else to time.
 inline constexpr double rehearsed_idle_max_s = 0.02;
 
-/// Of the tasks of a node in the order in which they begin.
+/// A node's tasks in the order in which they begin.
 using BeginOrder = std::vector<Beginning>;
 
-/// Of a run's nodes.
+/// The order of a job's tasks on each node of the run.
 [[nodiscard]] std::vector<BeginOrder> begin_orders(const replay::RunTrace& run, std::int32_t job);
 
 /// The tasks that a node's workers run whole in a factorization, in the order in which they begin,
@@ -47,7 +47,7 @@ struct RehearsalPlan {
     std::int64_t step = 0;
     std::int64_t count = 0;
   };
-  /// Of a tile's version that another node wrote.
+  /// A copy of a tile's version that another node wrote.
   struct Copy {
     std::int64_t at = 0;  ///< its first element
     std::int64_t elements = 0;
@@ -63,11 +63,11 @@ struct RehearsalPlan {
   std::vector<std::int32_t> before;
   std::vector<Copy> copies;  ///< in the order in which they are needed
   std::int64_t elements = 0;
-  /// So many tasks from the first one on use each of the node's own tiles once at least.
+  /// Number of first tasks that together use each of the node's own tiles at least once.
   std::int32_t pass = 0;
 };
 
-/// Of more tasks than that the first ones stand for all.
+/// Most tasks of a node that are rehearsed: the first ones, which stand for the others.
 inline constexpr std::int32_t rehearsed_tasks_max = 50'000;
 
 /// The diagonal of the block that a task factors, or by which it divides, of its operand

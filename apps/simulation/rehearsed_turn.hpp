@@ -25,7 +25,7 @@ struct RehearsedTime {
 /// By worker, those of a process one after the other, and by kind.
 using RehearsedTurn = std::vector<std::vector<RehearsedTime>>;
 
-/// Of all workers, by kind; `kinds`: how many there are.
+/// The sums over all workers, by kind; `kinds`: how many kinds there are.
 [[nodiscard]] std::vector<RehearsedTime> sums_of(const RehearsedTurn& turn, std::size_t kinds);
 
 /// By turn, what each worker took over what is usual for its tasks (`fitted`, of which groups are

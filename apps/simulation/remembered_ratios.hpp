@@ -30,7 +30,7 @@ struct LikeCase {
   friend bool operator==(const LikeCase&, const LikeCase&) = default;
 };
 
-/// A case beside so many others.
+/// A case, and what runs beside it.
 template <typename Crowd>
 struct CrowdedCase {
   const KernelCase& what;

@@ -144,7 +144,7 @@ std::uint64_t SimulatedProgram::message_bytes(TileId tile, Version version) cons
 
 namespace {
 
-/// Of the times of fine tasks that wait for each other.
+/// Seconds of the longest path through the graph of fine tasks.
 double longest_way(const replay::FineKind& kind) {
   std::vector<double> before(kind.seconds.size(), 0);
   double longest = 0;

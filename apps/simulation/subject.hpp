@@ -30,9 +30,9 @@ class PredictionSubject {
   PredictionSubject& operator=(const PredictionSubject&) = delete;
   virtual ~PredictionSubject() = default;
 
-  /// With these changes. Throws Error(usage).
+  /// The case with these changes. Throws Error(usage).
   [[nodiscard]] virtual PredictionCase with(const SplitOverrides& changes) = 0;
-  /// Of its kernels.
+  /// What gives the times of the case's kernels.
   [[nodiscard]] virtual std::shared_ptr<KernelClock> clock(const PredictionCase& one) = 0;
   /// More lines for the table of one prediction.
   [[nodiscard]] virtual std::string more(const Prediction& /*prediction*/) const { return {}; }

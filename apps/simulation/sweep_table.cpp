@@ -45,7 +45,7 @@ std::string bar(double share, std::size_t cells, bool utf8) {
   return text;
 }
 
-/// In lines of so many characters at most, broken at spaces where there are any.
+/// In lines of at most `most` characters, broken at spaces where there are any.
 std::vector<std::string> wrapped(std::string_view text, std::size_t most) {
   std::vector<std::string> lines;
   while (text.size() > most) {

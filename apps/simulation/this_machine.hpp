@@ -41,7 +41,7 @@ class ThisMachine {
   void add_devices(const config::Devices& wanted, MachineDescription& to) const;
   /// What copies of devices of that kind take here, where `heddle tune` has measured them.
   void add_copies(std::string_view backend, replay::SimulatedMachine& to) const;
-  /// Of devices that kind alone which the description has.
+  /// This machine's tuning, with devices only of the kind that the description has.
   [[nodiscard]] Tuning tuning(const MachineDescription& described) const;
   [[nodiscard]] const std::string& cpu_model() const { return topology_.model(); }
   /// Whether kernels are timed here with as many workers at a time, in as many processes, for both.

@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// Rates of one worker with so many of them at work (0: however many), or of a device, from
+/// Rates of one worker while `workers` are busy (0: however many), or of a device, from
 /// measured times: of shapes of one width those with the most rows, of these the fastest. Kernels
 /// of QR that were not measured run as those do that compute the same: other panels as geqrt, other
 /// updates as what was measured of tsmqr and unmqr.
@@ -20,7 +20,7 @@ namespace heddle {
 [[nodiscard]] MachineDescription tuned_machine(const std::filesystem::path& path,
                                                const MachineDescription& defaults);
 
-/// Of messages between its nodes, and copies of its devices.
+/// Sets what messages between nodes take, and what copies of devices take.
 void set_messages(const Measurements& measured, replay::SimulatedMachine& to);
 void set_copies(const CopyRates& copies, replay::SimulatedMachine& to);
 

@@ -61,8 +61,8 @@ class SquareTiles {
     run(kernel::potrf, whole_, {factor()});
   }
 
-  /// Of one of the workers that run it. Matrices that kernels change for good are put right before
-  /// each run.
+  /// The runs of a kernel on `worker`, one of `workers` that run it. Matrices that a kernel
+  /// overwrites are restored before each run.
   [[nodiscard]] Work work(const Kernel& kernel, std::int32_t worker, std::int32_t workers) {
     const auto nothing = [](int) {};
     if (&kernel == &kernel::potrf) {

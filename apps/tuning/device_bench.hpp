@@ -75,13 +75,13 @@ class DeviceBench {
   /// Runs the case once and waits. Throws Error(internal) if its info is not zero.
   void run(const DeviceCase& once);
 
-  /// Median seconds of the case alone on the device, of about so many seconds of runs, three at
-  /// least.
+  /// Median seconds of the case, with nothing else on the device: of runs for about `seconds`, at
+  /// least three.
   [[nodiscard]] double seconds_of(const DeviceCase& timed, double seconds);
 
-  /// Seconds of C := C - A B^T with square tiles on so many streams, each until the next one is
-  /// done anywhere, held for `seconds`, of which the second half counts: a long run meets the power
-  /// limit.
+  /// Seconds of C := C - A B^T with square tiles, from one product's end on any of `streams`
+  /// streams to the next one's. Runs for `seconds`, of which the second half counts: a long run
+  /// meets the power limit.
   [[nodiscard]] double product_seconds(std::int64_t tile, std::int32_t streams, double seconds);
 
   /// Bytes of device memory that product_seconds() takes.

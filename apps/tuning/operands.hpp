@@ -48,7 +48,8 @@ class SharedPanel {
  public:
   static constexpr std::int64_t usual_height = 8192;
 
-  /// As tall as a matrix of `height` rows, or one tile; of tiles of up to so many rows and columns.
+  /// As tall as a matrix of `height` rows, or one tile. Its tiles have up to `rows_max` rows and
+  /// `columns_max` columns.
   SharedPanel(std::int64_t height, std::int64_t rows_max, std::int64_t columns_max,
               const NormalValues& normal);
 

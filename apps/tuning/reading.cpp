@@ -54,7 +54,7 @@ struct ReadTimes {
 
 class ReadingNode {
  public:
-  /// One of so many.
+  /// One of `nodes` nodes.
   ReadingNode(const Workers& workers, std::size_t nodes, const NormalValues& normal)
       : workers_(workers),
         block_count_(std::clamp(blocks_of_all / static_cast<std::int64_t>(nodes), blocks_least,

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t sleepers_max = 8;
 constexpr int wakings_of_sleeper = 12;
 
-/// Of each waking.
+/// Seconds that each waking took: ringing on the one side, waking up on the other.
 struct Timed {
   std::vector<double> rings;
   std::vector<double> wakes;

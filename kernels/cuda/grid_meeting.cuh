@@ -21,7 +21,7 @@ static_assert(warps == 2 * group, "half of the warps send values, the other half
 struct Sum {
   __device__ __forceinline__ double operator()(double a, double b) const { return a + b; }
 };
-/// Of absolute values.
+/// Operands are absolute values.
 struct Maximum {
   __device__ __forceinline__ double operator()(double a, double b) const { return fmax(a, b); }
 };

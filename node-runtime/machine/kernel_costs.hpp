@@ -13,7 +13,7 @@ namespace heddle {
 /// about right. Copies by their bytes. To rank tasks, not to predict runs.
 class KernelCosts {
  public:
-  /// Of the CPU workers with all of them busy, and of a device; both may be empty.
+  /// Kernels' times on a CPU worker while all workers are busy, and on a device; both may be empty.
   KernelCosts(KernelTimes worker, KernelTimes device);
 
   /// Seconds on one worker, or on a device. Any thread.

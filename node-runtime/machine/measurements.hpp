@@ -87,7 +87,7 @@ struct Measurements {
   std::optional<MessageMeasurement> messages;
 
   [[nodiscard]] bool empty() const { return !cpu && devices.empty() && !messages; }
-  /// Of that kind; null if it was not measured.
+  /// The measurement of that kind of device; null: the kind was not measured.
   [[nodiscard]] const DeviceMeasurement* device(const std::string& backend,
                                                 const std::string& name) const;
 

@@ -17,7 +17,8 @@ constexpr double equal_time = 1.01;       ///< times that differ by less are the
 constexpr double equal_tall_time = 1.02;  ///< likewise in tall tiles on CPUs
 constexpr double strip_share_min = 0.1;
 
-/// Of a node's generation thread, for a task; what a simulation takes, too (SimulatedMachine).
+/// Seconds that a node's generation thread takes per task; a simulation uses the same value
+/// (SimulatedMachine).
 constexpr double generation_s = 0.5e-6;
 
 double to_double(std::int64_t value) {
@@ -68,15 +69,16 @@ class PanelTimes {
 
   [[nodiscard]] explicit operator bool() const { return !seconds_.empty(); }
 
-  /// Of a column as a whole. A short one takes a share of the shortest that was measured, or a line
-  /// would cut below nothing.
+  /// Seconds for a whole column of tiles. A column shorter than all measured ones takes a share of
+  /// the shortest one's time, since the line through the measured points may be negative there.
   [[nodiscard]] double of_column(double rows) const {
     const auto [least_rows, least] = *seconds_.begin();
     if (rows > least_rows && seconds_.size() > 1) return between(rows);
     return least * std::max(0.25, rows / least_rows);
   }
 
-  /// Of a tall tile on CPUs. A low one takes a share of the lowest that was measured.
+  /// Seconds for a tall tile on CPUs. A tile lower than all measured ones takes a share of the
+  /// lowest one's time.
   [[nodiscard]] double of_tall_tile(double rows) const {
     const auto [least_rows, least] = *seconds_.begin();
     if (rows > least_rows && seconds_.size() > 1) return between(rows);
@@ -119,7 +121,7 @@ void for_each_panel(std::int64_t m, std::int64_t n, const PanelCut& cut, const U
   }
 }
 
-/// Of a panel's rows, from the place that has them to the others.
+/// Seconds to transfer a panel's rows from the place that has them to the others.
 double travel_seconds(double rows, const PanelCut& cut, const Workforce& workforce) {
   const double bytes = 8 * rows * to_double(cut.width);
   return workforce.exchange_rate > 0 ? bytes / (workforce.exchange_rate * 1e9) : 0;

@@ -120,6 +120,30 @@ void Protocol::request_block(Job& job, BlockRequest& request, PlaceId place, Ite
   actions.asks.push_back({version.from, version.job, version.tile, version.number});
 }
 
+/// A missing input of `reader` is available at another place or node.
+void Protocol::input_available(Task& reader, Actions& actions) {
+  ++reader.offered;
+  if (reader.missing == reader.offered) prioritize_inputs(reader, actions);
+}
+
+/// All missing inputs of the task are available elsewhere: requests blocks for all of them, since a
+/// block for only some would be held in vain.
+void Protocol::prioritize_inputs(Task& task, Actions& actions) {
+  const Job& job = *task.job;
+  BlockPool& pool = task.job->pools[task.place];
+  if (!pool.has_early()) return;
+  for (std::uint8_t i = 0; i < task.operand_count; ++i) {
+    Copy* in = task.operands[i].in;
+    if (in == nullptr || in->kind == Copy::Kind::local) continue;
+    BlockRequest& request = in->kind == Copy::Kind::remote
+                                ? static_cast<BlockRequest&>(static_cast<RemoteVersion&>(*in))
+                                : static_cast<Replica&>(*in);
+    if (request.first_user != &task || request.state != BlockRequest::State::waiting) continue;
+    if (request.prioritized) continue;
+    if (pool.prioritize(request, job.oldest_order())) block_granted(request, actions);
+  }
+}
+
 void Protocol::block_granted(BlockRequest& holder, Actions& actions) {
   Job& job = *holder.pool_job;
   switch (holder.kind) {

@@ -26,9 +26,10 @@ namespace heddle::protocol {
 /// The caller has checked the program (TaskStream: no tile is accessed twice by a task that writes
 /// it, all matrices are known).
 ///
-/// More than 30 member functions: half of them are events and queries, the other half call each
-/// other in a circle (a finished write makes tasks ready, frees blocks, and so grants others). What
-/// is outside of that circle are classes of their own: VersionTable, BlockPool, GrantTable, Job.
+/// The class has more than 30 member functions: half of them are events and queries, the other half
+/// call each other in a circle (a finished write makes tasks ready, frees blocks, and so grants
+/// others). A split of the circle would give each part a pointer to all others. State outside of it
+/// has classes of its own: VersionTable, BlockPool, GrantTable, RecordSlabs, Job.
 class Protocol {
  public:
   struct Options {
@@ -126,18 +127,18 @@ class Protocol {
   void fire(Copy& copy, Actions& actions);
   void trigger(Instance& instance, Actions& actions);
   void input_ready(Task& task, Actions& actions);
-  void input_available(Task& reader, Actions& actions);
-  void prioritize_inputs(Task& task, Actions& actions);
   void acquire_outputs(Task& task, Actions& actions);
   bool acquire(LocalVersion& version, Operand* operand, Actions& actions);
   void block_is_free(LocalVersion& version, Actions& actions);
-  void try_send(Send& send, Actions& actions);
   void deliver_minor_output(Operand& operand, Actions& actions);
   void sink_done(Sink& sink, Actions& actions);
   void release_scratch(Operand& operand, Actions& actions);
   void output_delivered(Task& task, Actions& actions);
   void finish_item(Item& item, Actions& actions);
   void check_drained(Job& job, Actions& actions);
+
+  // messages.cpp
+  void try_send(Send& send, Actions& actions);
 
   // lifetime.cpp
   void visit(Copy& copy, Actions& actions);
@@ -149,6 +150,8 @@ class Protocol {
   void drop_send(Send& send);
   void request_block(Job& job, BlockRequest& request, PlaceId place, Item& first_user,
                      Actions& actions);
+  void input_available(Task& reader, Actions& actions);
+  void prioritize_inputs(Task& task, Actions& actions);
   void block_granted(BlockRequest& holder, Actions& actions);
   void release_block(BlockRequest& holder, Actions& actions);
   void grant_waiting(BlockPool& pool, const Job& job, Actions& actions);

@@ -39,9 +39,11 @@ namespace heddle {
 /// carried out when the lock is free; docs/architecture.md lists what is still done under it. Lock
 /// order: a JobRecord's mutex and the engine's lock are never held together.
 ///
-/// It has more functions than a class should: each is an event of one of the threads, a few lines
-/// on the classes named above, and all need the lock. The threads' loops are in cpu_worker.cpp,
-/// generation.cpp, device_manager.cpp, copy_thread.cpp and mpi_progress.cpp.
+/// The class has about 50 member functions: each is an event of one thread, takes the lock once and
+/// passes the event on to Protocol, Scheduler or JobTable in a few lines. Parts of a split engine
+/// would share the lock and what it guards. Events of jobs are in engine_jobs.cpp, all others in
+/// engine.cpp. The threads' loops are in cpu_worker.cpp, generation.cpp, device_manager.cpp,
+/// copy_thread.cpp and mpi_progress.cpp.
 class Engine final : private KernelReports {
  public:
   Engine(const EngineOptions& options, TileStore& store, trace::Recorder& recorder);

@@ -1,5 +1,8 @@
 #include "node-runtime/threads/insertion_batch.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "base/assert.hpp"
 #include "base/require.hpp"
 #include "node-runtime/threads/job_record.hpp"
@@ -37,11 +40,14 @@ void InsertionBatch::check_room(std::string_view what) const {
           job_.handle->window);
 }
 
-/// The accesses first: where memory is missing, no entry is left without its accesses, and the
-/// batch up to there is handed over before the job fails.
+/// Allocates before it adds: a call without memory leaves the batch as it was, so that the job's
+/// last batch can be handed over.
 void InsertionBatch::add(Entry entry, std::span<const protocol::Access> accesses) {
   entry.first_access = accesses_.size();
   entry.access_count = accesses.size();
+  if (entries_.size() == entries_.capacity()) {
+    entries_.reserve(std::max<std::size_t>(16, 2 * entries_.size()));
+  }
   accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
   entries_.push_back(entry);
 }
@@ -50,17 +56,19 @@ void InsertionBatch::insert(const Kernel& kernel, const TaskOptions& options,
                             std::span<const protocol::Access> accesses) {
   check_room("inserts");
   std::int32_t priority = options.priority;
-  if (!job_.priorities.empty() && accesses.front().home.node == node_) {
+  const bool is_planned = !job_.priorities.empty() && accesses.front().home.node == node_;
+  if (is_planned) {
     require(job_.tasks_inserted < job_.priorities.size(),
             "'{}' inserts more than the {} tasks that it inserted when it was planned; a program "
             "must insert the same tasks each time it is called",
             job_.name, job_.priorities.size());
-    priority = job_.priorities[job_.tasks_inserted++];
+    priority = job_.priorities[job_.tasks_inserted];
   }
   Entry entry;
   entry.priority = priority;
   entry.work = work_of(kernel, options);
   add(entry, accesses);
+  if (is_planned) ++job_.tasks_inserted;
   ++insertions_;
   items_ += items_of(accesses, node_);
 }
@@ -105,11 +113,11 @@ bool InsertionBatch::is_valid() const {
   std::size_t accesses = 0;
   std::int32_t insertions = 0;
   for (const Entry& entry : entries_) {
-    if (entry.first_access < accesses || entry.access_count == 0) return false;
+    if (entry.first_access != accesses || entry.access_count == 0) return false;
     accesses = entry.first_access + entry.access_count;
     insertions += entry.kind == Entry::Kind::release ? 0 : 1;
   }
-  return quantum_ >= 1 && room_ >= 1 && accesses <= accesses_.size() && insertions == insertions_;
+  return quantum_ >= 1 && room_ >= 1 && accesses == accesses_.size() && insertions == insertions_;
 }
 
 }  // namespace heddle

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/program.hpp"
 
 namespace heddle {
@@ -16,7 +17,10 @@ struct JobRecord;
 ///
 /// Invariant: insertions <= quantum and items <= room, but for what the program inserts without
 /// awaiting the stream; items bounds from above the items that the protocol makes of the
-/// insertions, so that the job's window is not full before any of them.
+/// insertions, so that the job's window is not full before any of them. The accesses of the entries
+/// follow each other without gaps.
+///
+/// A call that throws Error(usage) or std::bad_alloc changes nothing.
 ///
 /// Thread: the generation thread.
 class InsertionBatch final : public ProgramListener {

@@ -59,8 +59,8 @@ struct JobRecord {
   std::vector<protocol::TileId> host_takes;
   std::optional<DividedCases> divided_cases;  ///< likewise; of a job with fine tasks
   std::int64_t tasks_planned = 0;
-  /// Of this node's tasks in the order of their insertion, instead of the program's; empty: the
-  /// program's count.
+  /// Priorities of this node's tasks in the order of their insertion; they replace the program's.
+  /// Empty: the program's priorities count.
   std::vector<std::int16_t> priorities;
   std::size_t tasks_inserted = 0;  ///< own ones, with `priorities`; the generation thread's
   protocol::JobCounters counters;

@@ -14,7 +14,7 @@ namespace heddle {
 struct TaskCosts {
   /// Seconds of a kernel on a worker, or on a device.
   std::function<double(const KernelCase& what, bool on_device)> kernel;
-  /// Seconds until so many bytes are at another place or node; empty: no time.
+  /// Seconds to transfer `bytes` from one place or node to another; empty: transfers take no time.
   std::function<double(Location from, Location to, std::uint64_t bytes)> transfer;
 };
 

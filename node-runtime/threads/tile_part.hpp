@@ -15,11 +15,11 @@ namespace heddle {
 struct TilePart {
   enum class Shape : std::uint8_t {
     full,
-    /// Of these rows column j has the first min(j + 1, row_count): an upper triangle or trapezoid,
+    /// Column j has the first min(j + 1, row_count) of these rows: an upper triangle or trapezoid,
     /// as R.
     upper,
-    /// Of these rows column j has those from j + 1 on: what lies strictly below the diagonal, as
-    /// Householder vectors. `upper` and `lower` of the same rows are `full`, without overlap.
+    /// Column j has these rows from j + 1 on: the part strictly below the diagonal, as Householder
+    /// vectors. `upper` and `lower` of the same rows are `full`, without overlap.
     lower,
   };
   static constexpr std::int64_t to_the_end = -1;
@@ -39,8 +39,8 @@ struct TilePart {
     return part;
   }
 
-  // Of a part that `of_tile` gave.
-  /// Where the part's rows of column j begin, and how many they are; counted from first_row.
+  // The functions below need a part that `of_tile` returned.
+  /// Where the part's rows of column j begin, counted from first_row, and how many they are.
   [[nodiscard]] std::int64_t begin_of(std::int64_t j) const {
     return shape == Shape::lower ? std::min(j + 1, row_count) : 0;
   }

@@ -76,7 +76,7 @@ std::uint64_t SimulatedLending::missing_on_host(const protocol::Task& task) cons
 void SimulatedNode::ask_for_tiles(protocol::Task& task) {
   ++world_.result.tasks_lent;
   memory_->request(task.place, SimulatedMemory::Side::host, BlockUses(task).span(),
-                   waits_.add({Wait::Kind::lent, &task, {}}));
+                   waits_.add({MemoryWait::Kind::lent, &task, {}}));
 }
 
 /// As serve_memory().

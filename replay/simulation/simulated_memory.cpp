@@ -224,4 +224,16 @@ std::int64_t SimulatedMemory::evictions() const {
   return count;
 }
 
+bool try_reach(SimulatedMemory* memory, PlaceId place, const BlockUse& use,
+               SimulatedMemory::Reach& reach) {
+  if (memory == nullptr || place == host_place) return true;
+  reach = memory->reach(place, use);
+  return reach != SimulatedMemory::Reach::nowhere;
+}
+
+void end_reach(SimulatedMemory* memory, PlaceId place, const BlockUse& use,
+               SimulatedMemory::Reach reach) {
+  if (memory != nullptr && place != host_place) memory->end_reach(place, use, reach);
+}
+
 }  // namespace heddle::replay

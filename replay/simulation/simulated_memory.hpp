@@ -102,4 +102,11 @@ class SimulatedMemory {
   std::vector<std::int32_t> ready_;
 };
 
+/// SimulatedMemory::reach() for any place. On the host, and where `memory` is null, every block can
+/// be reached. False while the block is in transfer.
+[[nodiscard]] bool try_reach(SimulatedMemory* memory, PlaceId place, const BlockUse& use,
+                             SimulatedMemory::Reach& reach);
+void end_reach(SimulatedMemory* memory, PlaceId place, const BlockUse& use,
+               SimulatedMemory::Reach reach);
+
 }  // namespace heddle::replay

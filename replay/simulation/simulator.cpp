@@ -91,7 +91,7 @@ class Simulation {
       case Event::Kind::manager_looks:
         return node.manager_looks(event.number);
       case Event::Kind::lane_is_free:
-        return node.lane_is_free(event.number);
+        return node.copies().lane_is_free(event.number);
       case Event::Kind::copy_ends:
         return node.copy_ends(event.number);
       case Event::Kind::flow_ends: {
@@ -113,7 +113,7 @@ class Simulation {
       case Event::Kind::grant_seen:
         return node.grant_seen(event.number);
       case Event::Kind::message_starts:
-        return node.message_starts(event.number);
+        return node.messages().starts(event.number);
       case Event::Kind::message_arrives: {
         // The progress thread reads a neighbour's memory itself.
         const SimulatedMessage& message = world_.messages.at(event.number);
@@ -130,7 +130,7 @@ class Simulation {
       case Event::Kind::message_seen:
         return node.message_seen(event.number);
       case Event::Kind::progress_looks:
-        return node.progress_looks();
+        return node.progress().looks();
     }
   }
 
@@ -139,7 +139,7 @@ class Simulation {
             std::optional<std::int64_t> known_ns = {}) {
     ProgressRequest request{{next, event.node, event.number}, world_.machine.message_s, seconds};
     request.known_ns = known_ns;
-    world_.at(event.node).arrives(request);
+    world_.at(event.node).progress().arrives(request);
   }
 
   void check_end() const {

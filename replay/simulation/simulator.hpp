@@ -26,7 +26,8 @@ struct SimulatedNodeTotals {
   double generation_s = 0;
   double messages_s = 0;  ///< of the progress thread
   std::int64_t tasks = 0;
-  /// Of lending nodes: whole tasks, each counted as what it takes of its kind's time.
+  /// Whole tasks that a lending node ran, by kind; each counts as the share of its kind's time that
+  /// it takes. Empty: the node does not lend.
   std::vector<double> tasks_by_kind;
 };
 

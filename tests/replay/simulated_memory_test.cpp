@@ -213,9 +213,9 @@ TEST(SimulatedMemory, tiles_of_urgent_tasks_come_before_those_that_were_asked_fo
   std::vector<TileId> tiles;
   for (int i = 0; i < 24; ++i) tiles.push_back(writer.tile(0, 1));
   writer.task({writer.read_write(tiles[23])});  // keeps the urgent one for 4 us
-  for (std::size_t i = 0; i < 4; ++i) writer.task({writer.read(tiles[i])});
-  writer.task({writer.read(tiles[4]), writer.read_write(tiles[23])});
-  for (std::size_t i = 5; i < 23; ++i) writer.task({writer.read(tiles[i])});
+  for (std::size_t i = 0; i < 4; ++i) writer.task({writer.read_write(tiles[i])});
+  writer.task({writer.read_write(tiles[23]), writer.read(tiles[4])});
+  for (std::size_t i = 5; i < 23; ++i) writer.task({writer.read_write(tiles[i])});
   simulation::Program program = writer.program();
   for (std::size_t i = 0; i < 24; ++i) program.statements[i].priority = i < 5 ? 1 : 0;
   program.statements[5].priority = 9;

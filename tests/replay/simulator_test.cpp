@@ -115,8 +115,8 @@ TEST(Simulator, waking_takes_by_how_long_a_worker_has_waited) {
   const TileId c = writer.tile(0, 0);
   for (int i = 0; i < 4; ++i) writer.task({writer.read_write(a)});
   writer.task({writer.read_write(b)});
-  writer.task({writer.read(a), writer.read_write(b)});
-  writer.task({writer.read(a), writer.read_write(c)});
+  writer.task({writer.read_write(b), writer.read(a)});
+  writer.task({writer.read_write(c), writer.read(a)});
   SimulatedMachine machine = free_machine();
   machine.cpu_workers = 2;
   ScriptedJob job = job_of(writer);

@@ -1,10 +1,13 @@
 #include "node-runtime/threads/insertion_batch.hpp"
 
 #include <gtest/gtest.h>
+#include <new>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "tests/threads/engine_parts.hpp"
+#include "tests/threads/failing_allocation.hpp"
 
 namespace heddle {
 namespace {
@@ -134,6 +137,125 @@ TEST(InsertionBatch, gives_tasks_of_the_node_the_priorities_of_the_plan) {
   const auto ready = node.take_ready();
   ASSERT_EQ(ready.size(), 1U) << "the second one waits for the first one's tile";
   EXPECT_EQ(ready.front()->priority, 7);
+}
+
+namespace {
+
+constexpr std::int32_t steps = 60;
+
+/// A step of a program that is long enough to allocate several times: by turns a task with a
+/// planned priority, a reader on another node, and a release.
+void insert_step(InsertionBatch& batch, const testing::LoneProtocol& node, std::int32_t step) {
+  const std::int32_t tile = step % testing::LoneProtocol::tiles;
+  switch (step % 3) {
+    case 0: {
+      const protocol::Access accesses[] = {
+          node.access(tile, AccessMode::read_write),
+          node.access((tile + 1) % testing::LoneProtocol::tiles, AccessMode::read)};
+      return batch.insert(testing::nothing, {}, accesses);
+    }
+    case 1:
+      return batch.announce(node.access(tile, AccessMode::read), NodeId{1}, step);
+    default:
+      return batch.release(node.access(tile, AccessMode::read));
+  }
+}
+
+/// False: an allocation failed.
+bool try_step(InsertionBatch& batch, const testing::LoneProtocol& node, std::int32_t step) {
+  try {
+    insert_step(batch, node, step);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+/// Inserts steps until the allocation after `successes` others fails. The step that failed;
+/// `steps`: none did.
+std::int32_t insert_until_failure(InsertionBatch& batch, const testing::LoneProtocol& node,
+                                  std::int64_t successes) {
+  const testing::FailingAllocation allocation(successes);
+  for (std::int32_t step = 0; step < steps; ++step) {
+    if (!try_step(batch, node, step)) return step;
+  }
+  return steps;
+}
+
+std::shared_ptr<JobRecord> planned_job(testing::LoneProtocol& node) {
+  auto job = node.begin("job");
+  for (std::int32_t t = 0; t < steps / 3; ++t) {
+    job->priorities.push_back(static_cast<std::int16_t>(100 + t));
+  }
+  return job;
+}
+
+/// Hands the batch over. Priorities of the job's unfinished tasks in the order of insertion, and -1
+/// for each version to be sent.
+std::vector<std::int32_t> handed_over(testing::LoneProtocol& node, const InsertionBatch& batch,
+                                      const JobRecord& job) {
+  batch.hand_over(node.protocol, node.actions);
+  EXPECT_TRUE(node.protocol.is_valid());
+  std::vector<std::int32_t> all;
+  for (const protocol::Links* at = job.handle->items.next; at != &job.handle->items;
+       at = at->next) {
+    const auto& item = static_cast<const protocol::Item&>(*at);
+    all.push_back(item.item_kind == protocol::Item::Kind::task
+                      ? static_cast<const protocol::Task&>(item).priority
+                      : -1);
+  }
+  return all;
+}
+
+/// What a batch hands over whose first `count` steps were inserted without a failure.
+std::vector<std::int32_t> expected(std::int32_t count) {
+  testing::LoneProtocol node;
+  const auto job = planned_job(node);
+  InsertionBatch batch(*job, NodeId{0});
+  batch.begin(2 * steps, 2 * steps);
+  for (std::int32_t step = 0; step < count; ++step) insert_step(batch, node, step);
+  return handed_over(node, batch, *job);
+}
+
+}  // namespace
+
+TEST(InsertionBatch, hands_over_all_steps_before_a_failed_allocation) {
+  if (!testing::FailingAllocation::is_available()) GTEST_SKIP() << "sanitizers allocate themselves";
+  std::int64_t failures = 0;
+  for (;; ++failures) {
+    SCOPED_TRACE(failures);
+    testing::LoneProtocol node;
+    const auto job = planned_job(node);
+    InsertionBatch batch(*job, NodeId{0});
+    batch.begin(2 * steps, 2 * steps);
+    const std::int32_t failed = insert_until_failure(batch, node, failures);
+    EXPECT_TRUE(batch.is_valid());
+    EXPECT_EQ(job->tasks_inserted, static_cast<std::size_t>(failed + 2) / 3);
+    EXPECT_EQ(handed_over(node, batch, *job), expected(failed));
+    if (failed == steps) break;
+  }
+  EXPECT_GE(failures, 4) << "both lists of the batch have grown";
+}
+
+TEST(InsertionBatch, goes_on_after_a_failed_allocation) {
+  if (!testing::FailingAllocation::is_available()) GTEST_SKIP() << "sanitizers allocate themselves";
+  const std::vector<std::int32_t> all = expected(steps);
+  for (std::int64_t failures = 0;; ++failures) {
+    SCOPED_TRACE(failures);
+    testing::LoneProtocol node;
+    const auto job = planned_job(node);
+    InsertionBatch batch(*job, NodeId{0});
+    batch.begin(2 * steps, 2 * steps);
+    const std::int32_t failed = insert_until_failure(batch, node, failures);
+    for (std::int32_t step = failed; step < steps; ++step) {
+      ASSERT_TRUE(try_step(batch, node, step));
+      ASSERT_TRUE(batch.is_valid());
+    }
+    EXPECT_EQ(handed_over(node, batch, *job), all);
+    batch.begin(2 * steps, 2 * steps);
+    EXPECT_TRUE(batch.is_valid() && batch.has_room());
+    if (failed == steps) break;
+  }
 }
 
 }  // namespace heddle

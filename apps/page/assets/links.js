@@ -110,7 +110,7 @@ class Links {
     return [...found];
   }
 
-  /// Of those that it waited for the one that ended last; -1: there is none.
+  /// The task that ended last among those that `task` waited for; -1: there is none.
   lastBefore(task) {
     let last = -1;
     for (const one of this.before(task)) if (last < 0 || this.tasks.end[one] > this.tasks.end[last]) last = one;

@@ -14,7 +14,7 @@ void check_receivable(const PackPlan& plan, std::int64_t count);
 
 namespace datatype {
 
-/// Of the plan's body under these loops.
+/// Whether copies of the plan's body overlap when these loops repeat it.
 [[nodiscard]] PackPlan::Overlap overlap_of(const PackPlan& plan, const LoopNest& nest);
 
 }  // namespace datatype

@@ -40,7 +40,7 @@ class HostRegion {
   ~HostRegion();
 
   [[nodiscard]] const Name& name() const { return name_; }
-  /// Of notes from the process with that number among those of the host.
+  /// The ring of notes that process `writer` writes, by its number among the host's processes.
   [[nodiscard]] NoteRingMemory* ring(std::size_t writer) const;
   [[nodiscard]] std::span<std::byte> window() const;
 
