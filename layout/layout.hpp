@@ -22,8 +22,8 @@ struct TileLayout {
   std::int64_t tile = 1;
   std::int64_t strip = 0;
   std::int64_t small = 0;
-  /// CPU workers divide tasks on these tiles into fine ones on parts of at most so many rows and
-  /// columns (000 section 3.2); 0: they run them whole.
+  /// Most rows and columns of the parts into which CPU workers divide these tiles for fine tasks
+  /// (000 section 3.2); 0: they run tasks whole.
   std::int64_t fine = 0;
   /// Columns of a wide column where they are not as many as a tile has rows (right-hand sides); 0:
   /// `tile`.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "algorithms/qr/operand_places.hpp"
 #include "algorithms/qr/steps.hpp"
 #include "algorithms/walk/job.hpp"
 #include "algorithms/walk/own_part.hpp"
@@ -124,54 +125,6 @@ protocol::Access written(protocol::Access a) {
   a.version = protocol::count_here;
   return a;
 }
-
-/// Where the tiles of an operand are: at home, or at the place of the panel that they were last
-/// needed with (QrOperand::elsewhere). The node's own tiles, by one walk.
-class OperandPlaces {
- public:
-  explicit OperandPlaces(const QrOperand& x) : x_(x) {
-    if (x.elsewhere.empty()) return;
-    const TileLayout& l = x.x.layout();
-    at_.assign(static_cast<std::size_t>(l.tile_rows()) * static_cast<std::size_t>(l.tile_columns()),
-               nullptr);
-  }
-
-  [[nodiscard]] bool moves() const { return !x_.elsewhere.empty(); }
-  [[nodiscard]] TileRef tile(TileRow i, TileColumn d) const { return matrix(i, d)(i, d); }
-
-  /// The tile goes to a place, and what a task copies from and to; nothing if it is there.
-  struct Move {
-    TileRef from;
-    TileRef to;
-  };
-  std::optional<Move> move(TileRow i, TileColumn d, PlaceId place) {
-    const TileRef from = tile(i, d);
-    if (from.home.place == place) return std::nullopt;
-    const Matrix<double>* to = &x_.x;
-    for (const Matrix<double>& m : x_.elsewhere) {
-      if (m.home(i, d).place == place) to = &m;
-    }
-    HEDDLE_CHECK(to->home(i, d).place == place, "an operand has no tile ({}, {}) at place {}",
-                 i.value(), d.value(), place.value());
-    at_[index(i, d)] = to;
-    return Move{from, (*to)(i, d)};
-  }
-  std::optional<Move> move_home(TileRow i, TileColumn d) {
-    return move(i, d, x_.x.home(i, d).place);
-  }
-
- private:
-  [[nodiscard]] std::size_t index(TileRow i, TileColumn d) const {
-    return x_.x(i, d).id.position();
-  }
-  [[nodiscard]] const Matrix<double>& matrix(TileRow i, TileColumn d) const {
-    if (!moves() || at_[index(i, d)] == nullptr) return x_.x;
-    return *at_[index(i, d)];
-  }
-
-  const QrOperand& x_;
-  std::vector<const Matrix<double>*> at_;  ///< by tile; null: at home
-};
 
 /// The tasks of one panel on column d of a matrix. Each takes the rows beside R from where an
 /// earlier one left them.

@@ -14,9 +14,9 @@ struct QrMatrix;
 /// Columns that Q or Q^T is applied to: m x k in the tall tiles of A, and its first n rows in the
 /// tiles of R, which is where they are taken from or left.
 struct QrOperand {
-  Matrix<double> x;          ///< m x k
-  Matrix<double> top;        ///< n x k
-  Matrix<double> traveling;  ///< temporary: rows on their way
+  Matrix<double> x;                            ///< m x k
+  Matrix<double> top;                          ///< n x k
+  Matrix<double> traveling;                    ///< temporary: rows on their way
   std::vector<Matrix<double>> elsewhere = {};  ///< room for x at the other places of A's tiles
 };
 

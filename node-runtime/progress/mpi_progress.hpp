@@ -47,8 +47,8 @@ class MpiProgress {
   /// The loop; returns when the engine stops or the node has failed and the others know.
   void run();
 
-  /// After run() has thrown: tells the other nodes what made this one fail, in bounded time, and the
-  /// program's threads that wait for messages.
+  /// After run() has thrown: tells the other nodes what made this one fail, in bounded time, and
+  /// the program's threads that wait for messages.
   void run_down();
 
   /// Reduces `values` over all nodes, in place: the same bits on all of them, NaN where any node's

@@ -46,9 +46,9 @@ TEST(Messages, fail_by_name_when_their_node_is_lost) {
 
 TEST(Messages, fail_by_name_when_their_node_has_gone) {
   const testing::MpiRun result = testing::run_nodes(2, HEDDLE_MESSAGES_PROGRAM, "gone_node");
-  EXPECT_NE(
-      result.output.find("node 0 was told: communication (node 1 has gone while others may need it"),
-      std::string::npos)
+  EXPECT_NE(result.output.find(
+                "node 0 was told: communication (node 1 has gone while others may need it"),
+            std::string::npos)
       << result.output;
 }
 
