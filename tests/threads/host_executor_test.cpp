@@ -129,6 +129,7 @@ TEST_F(HostExecutorTest, finds_the_memory_of_a_job_all_or_none) {
   JobRecord job(nullptr);
   job.spec.matrices = {node_.matrix};
   job.blocks_minimum = {3};
+  job.takers = {{node_.matrix}};
   memory.reserve(job, JobMemory::Pages::soon);
   ASSERT_EQ(job.pools.size(), 1U);
   EXPECT_EQ(job.pools[0].minimum, 3);
