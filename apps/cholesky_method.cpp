@@ -60,9 +60,9 @@ class CholeskyMethod final : public Method {
   [[nodiscard]] std::string verification_text() const override {
     if (verify() == Verify::none) return "none";
     if (verify() == Verify::full) return "full: A - L L^T as a matrix, from the input once more";
-    return fmt::format("{} random vectors; {}", sample_count,
-                       keeps_copy_ ? "a copy of the matrix is kept for it"
-                                   : "the input is read once more");
+    return fmt::format(
+        "{} random vectors; {}", sample_count,
+        keeps_copy_ ? "a copy of the matrix is kept for it" : "the input is read once more");
   }
   [[nodiscard]] TileLayout product_layout() const override { return layout_; }
 
@@ -173,7 +173,8 @@ class CholeskyMethod final : public Method {
                    const Matrix<double>& x) {
     using Use = Undertaking::Use;
     const SampledCholesky sample = SampledCholesky::made_by(a, shadow);
-    for (const Matrix<double>& m : {sample.z, sample.w, sample.v}) u.held.push_back({m, Use::sides});
+    for (const Matrix<double>& m : {sample.z, sample.w, sample.v})
+      u.held.push_back({m, Use::sides});
     std::vector<Product> products{sample.product()};
     if (problem_.has_sides()) {
       const Matrix<double> y = shadow(right_hand_sides_spec(a, problem_.sides()));
@@ -247,7 +248,7 @@ class CholeskyMethod final : public Method {
   Distribution distribution_;
   std::optional<Matrix<double>> a_;  ///< the matrix, then its factor
   std::optional<Matrix<double>> x_;  ///< right-hand sides, then the solution
-  bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
+  bool keeps_copy_;                  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
   std::shared_ptr<PassingNorms> norms_;  ///< of the matrix, for verify: auto
 };

@@ -26,7 +26,7 @@ constexpr double flops_min =
 constexpr double share_wanted = 0.05;
 constexpr double seconds_min = 0.03;
 constexpr double seconds_max = 0.12;
-constexpr std::int32_t tiles_each = 3;   ///< tiles per worker or device, used in turn
+constexpr std::int32_t tiles_each = 3;  ///< tiles per worker or device, used in turn
 /// Repeats until a burst is long enough: the first one on a device includes its setup.
 constexpr int bursts_max = 5;
 /// CPU workers reach their rate with smaller tiles than GPUs, whose tiles would take seconds.

@@ -104,12 +104,12 @@ void Plan::check_total(Node& node) const {
   if (needed <= all) return;
   throw AgreedError(
       ErrorCode::usage,
-      fmt::format("not enough memory: {} for {}, but {} of {} available on {} nodes; use more "
-                  "nodes{}",
-                  bytes_text(needed), method_.bytes_text(), bytes_text(all),
-                  facts_.devices > 0 ? "host and device memory are" : "memory is", facts_.nodes,
-                  problem_.wanted().verify == config::Verify::full ? " or set problem.verify=auto"
-                                                                   : ""));
+      fmt::format(
+          "not enough memory: {} for {}, but {} of {} available on {} nodes; use more "
+          "nodes{}",
+          bytes_text(needed), method_.bytes_text(), bytes_text(all),
+          facts_.devices > 0 ? "host and device memory are" : "memory is", facts_.nodes,
+          problem_.wanted().verify == config::Verify::full ? " or set problem.verify=auto" : ""));
 }
 
 /// A lower bound of the memory for all tiles, before they are counted one by one.

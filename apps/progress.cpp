@@ -32,8 +32,8 @@ std::string progress_text(const Progress& progress) {
   std::string text = fmt::format("{}  {:2.0f} %", progress.phase, 100 * fraction);
   if (progress.elapsed_seconds < known_after_seconds || fraction <= 0) return text;
   if (!progress.rate.empty()) {
-    text += fmt::format("  {:.1f} {}", progress.done / progress.elapsed_seconds / 1e9,
-                        progress.rate);
+    text +=
+        fmt::format("  {:.1f} {}", progress.done / progress.elapsed_seconds / 1e9, progress.rate);
   }
   const double remaining = progress.elapsed_seconds * (1 - fraction) / fraction;
   return text + fmt::format("  ETA {}", remaining_text(remaining));

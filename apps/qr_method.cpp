@@ -231,7 +231,7 @@ class QrMethod final : public Method {
     u.verify_by(sample.product_jobs(q));
     u.verify_by(sample.basis_jobs(q));
     u.verify_by(Again::of_source(shadow(passing_spec(q.a.spec())), nullptr)
-              .jobs(sides.products, sides.back));
+                    .jobs(sides.products, sides.back));
   }
 
   /// max |A z - Q R z| and max |z - Q^T Q z| over random vectors, and the residual of the solution.
@@ -254,8 +254,8 @@ class QrMethod final : public Method {
       }
       const std::vector<Norm> norms = norms_->one_norms(node_);
       const QrResiduals residuals =
-          sampled_qr_residuals(*q_, Again::of_source(*tiles, &problem_.matrix()),
-                               largest_of(norms), *sample, sides.products, sides.back);
+          sampled_qr_residuals(*q_, Again::of_source(*tiles, &problem_.matrix()), largest_of(norms),
+                               *sample, sides.products, sides.back);
       report.factorization_residual = residuals.factorization;
       report.orthogonality = residuals.orthogonality;
       if (has_solution) {
@@ -332,8 +332,8 @@ class QrMethod final : public Method {
   Problem& problem_;
   QrCut cut_;
   std::optional<QrMatrix> q_;
-  std::optional<QrOperand> b_;       ///< right-hand sides, then Q^T b
-  std::optional<Matrix<double>> x_;  ///< the solution
+  std::optional<QrOperand> b_;           ///< right-hand sides, then Q^T b
+  std::optional<Matrix<double>> x_;      ///< the solution
   std::shared_ptr<PassingNorms> norms_;  ///< of the matrix, for verify: auto
 };
 

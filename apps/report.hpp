@@ -86,11 +86,11 @@ struct Report {
   Seconds seconds;
   /// CPU time that hypervisors took from the hosts during the factorization (stolen_seconds()).
   std::optional<double> stolen;
-  std::optional<double> gflops;                  ///< of the factorization
-  std::optional<double> gemm_gflops;             ///< of DGEMM on the same cores and devices
-  std::optional<double> efficiency;              ///< gflops / gemm_gflops
-  std::string verification = "none";             ///< "auto" or "full": by what residuals are computed
-  std::optional<double> residual;                ///< maximum of the two below
+  std::optional<double> gflops;       ///< of the factorization
+  std::optional<double> gemm_gflops;  ///< of DGEMM on the same cores and devices
+  std::optional<double> efficiency;   ///< gflops / gemm_gflops
+  std::string verification = "none";  ///< "auto" or "full": by what residuals are computed
+  std::optional<double> residual;     ///< maximum of the two below
   std::optional<double> factorization_residual;  ///< |A - L L'| or |A - Q R|, scaled
   /// b - A x|, scaled, maximum over columns; least squares: |A' (b - A x)|.
   std::optional<double> solution_residual;

@@ -50,8 +50,7 @@ double Solver::seconds_since(Clock::time_point begin) {
 }
 
 bool Solver::is_watched() const {
-  return is_first() && options_.verbosity != Verbosity::quiet &&
-         stderr_is_watched(run_.launcher());
+  return is_first() && options_.verbosity != Verbosity::quiet && stderr_is_watched(run_.launcher());
 }
 
 double Solver::tasks_so_far() const {
@@ -217,9 +216,9 @@ Method::Prospect Solver::factorize() {
   const std::optional<double> stolen_before = stolen_seconds();
   const Clock::time_point begin = Clock::now();
   JobResult result;
-  progress_.emplace(
-      node_, LivePhase{"factorizing", flops, "GFLOP/s", [job] { return job.progress(); }},
-      is_watched());
+  progress_.emplace(node_,
+                    LivePhase{"factorizing", flops, "GFLOP/s", [job] { return job.progress(); }},
+                    is_watched());
   try {
     job.start();
     result = job.wait();
@@ -266,8 +265,7 @@ void Solver::agree_on_residuals() {
 void Solver::verify(Method::Prospect prospect) {
   if (problem_.wanted().verify == config::Verify::none) return;
   const Clock::time_point begin = Clock::now();
-  with_progress("verifying", tasks_.verification,
-                [&] { method_->verify(prospect, report_); });
+  with_progress("verifying", tasks_.verification, [&] { method_->verify(prospect, report_); });
   agree_on_residuals();
   report_.residual = report_.factorization_residual;
   if (const auto other = report_.solution_residual; other && !(*other <= *report_.residual)) {

@@ -72,7 +72,8 @@ class Solver {
   [[nodiscard]] std::string about() const;
   void collect_figures();
   void tell_of_logs();
-  /// Runs `work`, and shows its progress by the tasks of this node, of which there are about `tasks`.
+  /// Runs `work`, and shows its progress by the tasks of this node, of which there are about
+  /// `tasks`.
   template <class Work>
   void with_progress(const char* name, double tasks, const Work& work);
   [[nodiscard]] bool is_watched() const;

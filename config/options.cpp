@@ -288,7 +288,8 @@ constexpr auto rhs_and_output_options() {
              numpy_files),
       or_boolean<Verify::automatic, Verify::none>(leaf(
           "problem.verify", Kind::choice,
-          "residuals afterwards: of the solution, and of the factorization by random vectors or full",
+          "residuals afterwards: of the solution, and of the factorization by random vectors or "
+          "full",
           [](auto& c) -> auto& { return c.problem->verify; })),
   };
 }

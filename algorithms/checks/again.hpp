@@ -14,8 +14,8 @@ namespace heddle {
 /// `to` := `from`, tile by tile where they live; both are alike.
 [[nodiscard]] JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from);
 
-/// A matrix that is multiplied once more after its factorization: a copy of it that was kept, or its
-/// source, read again tile by tile and not stored.
+/// A matrix that is multiplied once more after its factorization: a copy of it that was kept, or
+/// its source, read again tile by tile and not stored.
 class Again {
  public:
   /// `copy` is A.

@@ -106,7 +106,8 @@ void PassingNorms::fold(WideParts& wide) {
   std::ranges::sort(wide.parts, {},
                     [](const Part& part) { return std::pair(part.column, part.row); });
   const auto add = [](std::vector<Norm>& to, std::int64_t first, const std::vector<Norm>& sums) {
-    for (std::size_t k = 0; k < sums.size(); ++k) to[static_cast<std::size_t>(first) + k] += sums[k];
+    for (std::size_t k = 0; k < sums.size(); ++k)
+      to[static_cast<std::size_t>(first) + k] += sums[k];
   };
   for (const Part& part : wide.parts) {
     add(sums_, part.column, part.columns);

@@ -120,9 +120,9 @@ double cholesky(const peer::NpyInput& matrix, const peer::NpyInput& sides,
   peer::check(cublasDsymm_64(blas.get(), CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, n, columns,
                              &minus, kept.data(), n, x.data(), n, &one, b.data(), n),
               "dsymm");
-  const double residual = peer::scaled_residual(
-      norm(blas.get(), b.data(), b.count()), one_norm(blas.get(), kept, n, n),
-      norm(blas.get(), x.data(), x.count()), b_norm, n);
+  const double residual =
+      peer::scaled_residual(norm(blas.get(), b.data(), b.count()), one_norm(blas.get(), kept, n, n),
+                            norm(blas.get(), x.data(), x.count()), b_norm, n);
   clock.phase("verify");
   return residual;
 }
@@ -144,16 +144,16 @@ double least_squares(const peer::NpyInput& matrix, const peer::NpyInput& sides,
   const peer::DeviceArray<int> info(1);
   std::size_t device_bytes = 0;
   std::size_t host_bytes = 0;
-  peer::check(cusolverDnXgeqrf_bufferSize(solver.get(), parameters.get(), m, n, CUDA_R_64F,
-                                          a.data(), m, CUDA_R_64F, tau.data(), CUDA_R_64F,
-                                          &device_bytes, &host_bytes),
-              "geqrf's workspace");
+  peer::check(
+      cusolverDnXgeqrf_bufferSize(solver.get(), parameters.get(), m, n, CUDA_R_64F, a.data(), m,
+                                  CUDA_R_64F, tau.data(), CUDA_R_64F, &device_bytes, &host_bytes),
+      "geqrf's workspace");
   int apply_count = 0;
   const auto rows = static_cast<int>(m);
   const auto reflectors = static_cast<int>(n);
-  peer::check(cusolverDnDormqr_bufferSize(solver.get(), CUBLAS_SIDE_LEFT, CUBLAS_OP_T, rows, columns,
-                                          reflectors, a.data(), rows, tau.data(), x.data(), rows,
-                                          &apply_count),
+  peer::check(cusolverDnDormqr_bufferSize(solver.get(), CUBLAS_SIDE_LEFT, CUBLAS_OP_T, rows,
+                                          columns, reflectors, a.data(), rows, tau.data(), x.data(),
+                                          rows, &apply_count),
               "ormqr's workspace");
   const peer::DeviceArray<std::byte> work(static_cast<std::int64_t>(device_bytes));
   const Array apply_work(apply_count);

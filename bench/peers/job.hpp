@@ -47,12 +47,14 @@ class NpyInput {
                           text.find("'<f8'") != std::string::npos && shape != std::string::npos;
     long long rows = 0;
     long long columns = 1;
-    if (!is_right || std::sscanf(text.c_str() + shape, "'shape': (%lld, %lld", &rows, &columns) < 1) {
+    if (!is_right ||
+        std::sscanf(text.c_str() + shape, "'shape': (%lld, %lld", &rows, &columns) < 1) {
       throw std::runtime_error(path + " is not a .npy file of doubles in Fortran order\n");
     }
     rows_ = rows;
     columns_ = columns;
-    offset_ = 10 + static_cast<unsigned char>(header[8]) + 256 * static_cast<unsigned char>(header[9]);
+    offset_ =
+        10 + static_cast<unsigned char>(header[8]) + 256 * static_cast<unsigned char>(header[9]);
   }
   ~NpyInput() { ::close(file_); }
   NpyInput(const NpyInput&) = delete;
@@ -77,7 +79,8 @@ class NpyInput {
   }
   /// All elements, by several threads.
   void read(double* to, int threads) const {
-    in_parts(threads, [&](std::int64_t first, std::int64_t part) { read(to + first, first, part); });
+    in_parts(threads,
+             [&](std::int64_t first, std::int64_t part) { read(to + first, first, part); });
   }
 
   /// Calls work(first, count) for the elements' parts of all threads at once.
@@ -86,7 +89,8 @@ class NpyInput {
     std::vector<std::thread> all;
     const std::int64_t each = (count() + threads - 1) / threads;
     for (std::int64_t first = 0; first < count(); first += each) {
-      all.emplace_back([&work, first, part = std::min(each, count() - first)] { work(first, part); });
+      all.emplace_back(
+          [&work, first, part = std::min(each, count() - first)] { work(first, part); });
     }
     for (std::thread& one : all) one.join();
   }

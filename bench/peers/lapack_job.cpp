@@ -83,8 +83,8 @@ double least_squares(const peer::NpyInput& matrix, const peer::NpyInput& sides,
   cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, m, columns, n, -1, a.data(), m, x.data(),
               m, 1, b.data(), m);
   const peer::Buffer normal(std::int64_t{n} * columns);
-  cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, n, columns, m, 1, a.data(), m, b.data(), m, 0,
-              normal.data(), n);
+  cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, n, columns, m, 1, a.data(), m, b.data(), m,
+              0, normal.data(), n);
   const double a_norm = LAPACK_dlange("F", &m, &n, a.data(), &m, nullptr);
   double x_norm = 0;
   for (int j = 0; j < columns; ++j) x_norm += cblas_dasum(n, x.data() + std::int64_t{j} * m, 1);

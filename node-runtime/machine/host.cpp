@@ -80,13 +80,13 @@ std::optional<double> seconds_of_process() {
   timespec now{};
   if (::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return std::nullopt;
   std::ifstream stat("/proc/self/stat");
-  return seconds_of_process(stat, static_cast<double>(now.tv_sec) +
-                                      static_cast<double>(now.tv_nsec) * 1e-9);
+  return seconds_of_process(
+      stat, static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9);
 }
 
 std::optional<double> seconds_of_process(std::istream& stat, double uptime_seconds) {
-  // "pid (name) state ...": the name may have any characters; the start is the 20th field behind it,
-  // in ticks since the system came up.
+  // "pid (name) state ...": the name may have any characters; the start is the 20th field behind
+  // it, in ticks since the system came up.
   const std::string text{std::istreambuf_iterator<char>(stat), {}};
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;

@@ -22,8 +22,8 @@ void SimulatedNode::begin_memory(const NodeNeeds& needs) {
     for (PlaceId place{1}; place.value() <= devices; ++place) {
       block_bytes = std::max(block_bytes, needs.block_bytes(place));
     }
-    memory_ = std::make_unique<SimulatedMemory>(
-        world_.job, devices, world_.machine.device_memory_bytes, block_bytes);
+    memory_ = std::make_unique<SimulatedMemory>(world_.job, devices,
+                                                world_.machine.device_memory_bytes, block_bytes);
     for (PlaceId place{1}; place.value() <= devices; ++place) {
       std::vector<BlockUse> tiles;
       for (const protocol::TileId tile : needs.memory()->tiles(place)) {

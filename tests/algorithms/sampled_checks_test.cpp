@@ -79,9 +79,9 @@ PartVisitor into(const std::shared_ptr<PassingNorms>& norms) {
 class Checks : public testing::Test {
  protected:
   explicit Checks(const char* devices)
-      : node_(Config::from_text(std::string("runtime: {cpu_workers: 2, devices: {backend: ") +
-                                    devices + "}}\n",
-                                "test")) {}
+      : node_(Config::from_text(
+            std::string("runtime: {cpu_workers: 2, devices: {backend: ") + devices + "}}\n",
+            "test")) {}
   [[nodiscard]] Matrix<double> make(const MatrixSpec& spec) { return node_.matrix<double>(spec); }
   [[nodiscard]] auto maker() {
     return [this](const MatrixSpec& spec) { return make(spec); };
@@ -127,14 +127,12 @@ class SampledCholeskyCheck : public Checks, public testing::WithParamInterface<C
     return options;
   }
   [[nodiscard]] MatrixSpec spec() const {
-    const TileLayout layout{
-        .rows = n(), .columns = n(), .tile = 32, .strip = 16, .small = 8};
+    const TileLayout layout{.rows = n(), .columns = n(), .tile = 32, .strip = 16, .small = 8};
     const Distribution d{.devices = node_.facts().devices};
     return MatrixSpec(layout, d, Storage::lower);
   }
   [[nodiscard]] double residual() {
-    const Again again =
-        copy_ ? Again::of_copy(*copy_) : Again::of_source(*passing_, &source_);
+    const Again again = copy_ ? Again::of_copy(*copy_) : Again::of_source(*passing_, &source_);
     return sampled_cholesky_residual(l_, again, norm_, sample_);
   }
 
@@ -179,8 +177,7 @@ TEST_P(SampledCholeskyCheck, FindsAnErrorInOneElementOfTheFactor) {
     const std::int64_t row = below(n());
     const std::int64_t column = below(row + 1);
     const double diagonal = plant(l_, column, column, 0);
-    const double before =
-        plant(l_, row, column, 1e-8 * static_cast<double>(norm_) / diagonal);
+    const double before = plant(l_, row, column, 1e-8 * static_cast<double>(norm_) / diagonal);
     EXPECT_GT(residual(), 10) << row << ", " << column;
     put_back(l_, row, column, before);
   }

@@ -99,7 +99,7 @@ TEST(Diagnostics, WrongTypesTellWhatWasExpectedAndFound) {
       {"logging: {file: \"\"}\n", 1, 17, "logging.file", "found the quoted text \"\"", ""},
       {"logging: {file: \"a\\nb\"}\n", 1, 17, "logging.file", "control characters", ""},
       {file_matrix + "  verify: yes\n", 3, 11, "problem.verify",
-         "expected auto | full | none | true | false", ""},
+       "expected auto | full | none | true | false", ""},
       {"layout: {grid: 4}\n", 1, 16, "layout.grid", "auto | [rows, columns]; found 4", ""},
       {"layout: {grid: 2x3}\n", 1, 16, "layout.grid", "found '2x3'", "[2, 3]"},
       {"layout: {grid: [1, 2, 3]}\n", 1, 16, "layout.grid", "found a list of 3", ""},

@@ -123,8 +123,8 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const PassingMatrix passing_r{make(passing_spec(r.spec())), nullptr};
   const PassingMatrix passing_q{make(passing_spec(q.a.spec())), nullptr};
   std::vector<Matrix<double>> all{
-      a, r, x, y, q.a, q.t, q.r, z.x, z.top, explicit_q.x, explicit_q.top, solution, full, x2, y2,
-      z2.x, z2.top, solution2};
+      a,        r,    x,  y,  q.a,  q.t,    q.r,      z.x, z.top, explicit_q.x, explicit_q.top,
+      solution, full, x2, y2, z2.x, z2.top, solution2};
   if (q.pair_v) all.insert(all.end(), {*q.pair_v, *q.pair_t});
   all.insert(all.end(), z.elsewhere.begin(), z.elsewhere.end());
   Recording recording;
@@ -179,8 +179,7 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
         case Algorithm::passing_symmetric_products:
           return subtract_symmetric_products(passing_r, {{y, x}, {y2, x2}});
         case Algorithm::passing_products:
-          return subtract_products(passing_q, {{z.x, solution}, {z2.x, solution2}},
-                                   {{z.top, z.x}});
+          return subtract_products(passing_q, {{z.x, solution}, {z2.x, solution2}}, {{z.top, z.x}});
       }
       return JobSpec{};
     }();

@@ -17,7 +17,8 @@ constexpr std::uint64_t bytes_of_tile = 8000;
 
 /// A node whose copies take 1000 ns in each direction.
 struct LoneWorld {
-  LoneWorld() : machine(free_machine()), job(writer.program(), writer.matrices(), {}, bytes_of_tile) {
+  LoneWorld()
+      : machine(free_machine()), job(writer.program(), writer.matrices(), {}, bytes_of_tile) {
     machine.devices = 1;
     machine.to_device = machine.to_host = {0, 8e9};
   }

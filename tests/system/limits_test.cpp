@@ -107,11 +107,10 @@ TEST_F(Limits, products_of_numbers_do_not_wrap_around) {
     expect_refused(solve(yaml, nodes, {"--set", "problem.matrix.n=1000000000"}),
                    {"not enough memory"});
     // Tiles of one element: whatever they hold, each has a pair of cache lines.
-    expect_refused(
-        solve(yaml, nodes,
-              {"--set", "problem.matrix.n=46000", "--set", "layout.tile=1", "--set",
-               "problem.verify=full"}),
-        {"not enough memory"});
+    expect_refused(solve(yaml, nodes,
+                         {"--set", "problem.matrix.n=46000", "--set", "layout.tile=1", "--set",
+                          "problem.verify=full"}),
+                   {"not enough memory"});
     expect_refused(solve(yaml, nodes, {"--set", "problem.matrix.condition=1e400"}),
                    {"condition", "1e400", "too large for a double"});
     expect_refused(solve(yaml, nodes, {"--set", "runtime.devices.memory=99999TiB"}),
