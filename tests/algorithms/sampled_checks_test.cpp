@@ -23,6 +23,12 @@
 namespace heddle {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int planted_errors = 5;
+#else
+constexpr int planted_errors = 100;
+#endif
+
 /// A source with an error in one element, or that cannot be read from some element on.
 class Planted final : public MatrixSource {
  public:
@@ -156,7 +162,7 @@ TEST_P(SampledCholeskyCheck, HasTheSameBitsEachTime) {
 
 TEST_P(SampledCholeskyCheck, FindsAnErrorInOneElementOfTheProduct) {
   const double error = 1e-8 * static_cast<double>(norm_);
-  for (int k = 0; k < 100; ++k) {
+  for (int k = 0; k < planted_errors; ++k) {
     const std::int64_t row = below(n());
     const std::int64_t column = below(row + 1);
     if (copy_) {
@@ -173,7 +179,7 @@ TEST_P(SampledCholeskyCheck, FindsAnErrorInOneElementOfTheProduct) {
 }
 
 TEST_P(SampledCholeskyCheck, FindsAnErrorInOneElementOfTheFactor) {
-  for (int k = 0; k < 20; ++k) {
+  for (int k = 0; k < planted_errors / 5; ++k) {
     const std::int64_t row = below(n());
     const std::int64_t column = below(row + 1);
     const double diagonal = plant(l_, column, column, 0);
@@ -276,7 +282,7 @@ TEST_P(SampledQrCheck, HasTheSameBitsEachTime) {
 }
 
 TEST_P(SampledQrCheck, FindsAnErrorInOneElementOfTheProduct) {
-  for (int k = 0; k < 100; ++k) {
+  for (int k = 0; k < planted_errors; ++k) {
     const std::int64_t row = below(m());
     const std::int64_t column = below(n());
     source_.plant(row, column, 1e-8 * static_cast<double>(norm_));
@@ -285,7 +291,7 @@ TEST_P(SampledQrCheck, FindsAnErrorInOneElementOfTheProduct) {
 }
 
 TEST_P(SampledQrCheck, FindsAnErrorInOneElementOfR) {
-  for (int k = 0; k < 20; ++k) {
+  for (int k = 0; k < planted_errors / 5; ++k) {
     const std::int64_t column = below(n());
     const std::int64_t row = below(column + 1);
     const double before = plant(q_.r, row, column, 1e-8 * static_cast<double>(norm_));
@@ -295,7 +301,7 @@ TEST_P(SampledQrCheck, FindsAnErrorInOneElementOfR) {
 }
 
 TEST_P(SampledQrCheck, FindsReflectorsThatAreNotOrthogonal) {
-  for (int k = 0; k < 20; ++k) {
+  for (int k = 0; k < planted_errors / 5; ++k) {
     const std::int64_t column = below(n());
     // Below the diagonal of a panel's first tall tile are reflectors of geqrt.
     const std::int64_t row = std::min(m() - 1, column + 1);
