@@ -76,12 +76,12 @@ class Interrupted : public HeddleRun {
     for (const char* name : names) EXPECT_EQ(is_new(name), are_new) << name << ended.error;
     if (contains(ended.error, "no results were written")) {
       EXPECT_FALSE(are_new) << ended.error;
-      EXPECT_NE(ended.status, 0);
+      EXPECT_NE(ended.status, 0) << ended.error << ended.out;
     }
     if (contains(ended.error, "all results had been written")) {
       EXPECT_TRUE(are_new) << ended.error;
       for (const char* name : names) EXPECT_TRUE(contains(ended.error, name)) << ended.error;
-      EXPECT_NE(ended.status, 0);
+      EXPECT_NE(ended.status, 0) << ended.error << ended.out;
     }
     if (ended.status == 0) {
       EXPECT_TRUE(are_new);
