@@ -81,7 +81,8 @@ class Interrupted : public HeddleRun {
     if (contains(ended.error, "all results had been written")) {
       EXPECT_TRUE(are_new) << ended.error;
       for (const char* name : names) EXPECT_TRUE(contains(ended.error, name)) << ended.error;
-      EXPECT_NE(ended.status, 0) << ended.error << ended.out;
+      // mpiexec gets the signal too, and may then end with 0 behind processes that have ended.
+      EXPECT_TRUE(ended.status != 0 || nodes > 0) << ended.error << ended.out;
     }
     if (ended.status == 0) {
       EXPECT_TRUE(are_new);
