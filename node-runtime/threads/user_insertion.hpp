@@ -24,6 +24,9 @@ class UserInsertion final : public ProgramListener {
   void release(const protocol::Access& access) override;
 
  private:
+  template <class Events>
+  void tell(const Events& events);
+
   Engine& engine_;
   JobRecord& job_;
 };

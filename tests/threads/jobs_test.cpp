@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <new>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "node-runtime/node_internals.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/topology/cpu.hpp"
+#include "tests/threads/failing_allocation.hpp"
 #include "tests/threads/small_matrices.hpp"
 
 namespace heddle {
@@ -286,6 +288,36 @@ TEST(Streams, of_users_find_dependences_by_themselves) {
   }
   EXPECT_EQ(stream.end().wait().status, JobResult::Status::done);
   EXPECT_EQ(dense(m), std::vector<double>(8, 500.0));
+}
+
+TEST(Streams, fail_the_node_by_name_when_memory_lacks_inside_the_protocol) {
+  if (!testing::FailingAllocation::is_available()) GTEST_SKIP() << "under a sanitizer";
+  int failures = 0;
+  for (std::int64_t successes = 0; successes < 40; ++successes) {
+    SCOPED_TRACE(successes);
+    Node node(configuration("cpu_workers: 1"));
+    Matrix<double> m = cells(node, 4);
+    UserStream stream = node.stream("lacking", {m});
+    std::string said;
+    {
+      const testing::FailingAllocation allocation(successes);
+      try {
+        for (int i = 0; i < 40; ++i) stream.insert(increment, {read_write(cell(m, i % 4))});
+      } catch (const Error& error) {
+        said = error.what();
+      } catch (const std::bad_alloc&) {
+        said = "before the protocol";
+      }
+    }
+    if (said.empty()) {  // all allocations succeeded
+      EXPECT_EQ(stream.end().wait().status, JobResult::Status::done);
+    } else if (said != "before the protocol") {
+      ++failures;
+      EXPECT_TRUE(node.failed());
+      EXPECT_THROW(stream.insert(increment, {read_write(cell(m, 0))}), Error);
+    }
+  }
+  EXPECT_GT(failures, 0);
 }
 
 TEST(Streams, write_to_fresh_copies_while_old_ones_are_read) {
