@@ -315,8 +315,8 @@ class QrMethod final : public Method {
     return column_two_norms(b_->x, GlobalRow{0});
   }
 
-  /// Of what side_products() left. Each column of A is weighted by its own norm in `a_norms`
-  /// (1-norms, 2-norms for a tall matrix), so columns may differ in scale.
+  /// The scaled residual from what side_products() left. Each column of A is weighted by its own
+  /// norm in `a_norms` (1-norms, 2-norms for a tall matrix), so columns may differ in scale.
   [[nodiscard]] double solution_residual(const std::vector<Norm>& a_norms,
                                          const std::vector<Norm>& b_norms) {
     const std::vector<Norm> x_norms = weighted_norms(*x_, a_norms);

@@ -12,21 +12,6 @@
 namespace heddle {
 namespace {
 
-/// `sums(unit)` in double, or in small units where one of them leaves the range of doubles.
-template <class SumsOf>
-std::vector<Norm> norms_of(const SumsOf& sums_of) {
-  constexpr double small_unit = 0x1p-64;
-  double unit = 1;
-  std::vector<double> sums = sums_of(unit);
-  if (!std::ranges::all_of(sums, [](double sum) { return std::isfinite(sum); })) {
-    unit = small_unit;
-    sums = sums_of(unit);
-  }
-  std::vector<Norm> norms(sums.begin(), sums.end());
-  for (Norm& norm : norms) norm /= unit;
-  return norms;
-}
-
 /// Squares of doubles fit into long double always, into double where the sum says so.
 Norm square_sum(const double* column, std::int64_t rows) {
   constexpr double safe_min = 0x1p-900;
@@ -63,20 +48,20 @@ PassingNorms::Part PassingNorms::sums_of(std::int64_t row, std::int64_t column,
   Part sums{row, column, {}, {}, {}};
   const bool is_diagonal = is_symmetric_ && row + part.rows > column && column >= row;
   if (is_diagonal) {
-    sums.rows = norms_of([&](double unit) {
+    sums.rows = sums_in_range([&](double unit) {
       std::vector<double> rows = zeros(part.rows);
       host::add_symmetric_sums(part, column - row, rows, unit);
       return rows;
     });
     return sums;
   }
-  sums.columns = norms_of([&](double unit) {
+  sums.columns = sums_in_range([&](double unit) {
     std::vector<double> columns = zeros(part.columns);
     host::add_column_sums(part, columns, unit);
     return columns;
   });
   if (is_symmetric_) {
-    sums.rows = norms_of([&](double unit) {
+    sums.rows = sums_in_range([&](double unit) {
       std::vector<double> rows = zeros(part.rows);
       host::add_row_sums(part, rows, unit);
       return rows;

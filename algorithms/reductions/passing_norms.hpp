@@ -21,8 +21,8 @@ namespace heddle {
 /// Locks: mutex_ guards all members; no other function is called while it is held.
 class PassingNorms {
  public:
-  /// Of a matrix that is cut and dealt out as `matrix`; with Storage::lower a symmetric one, of
-  /// which the part on and below the diagonal passes by.
+  /// `matrix` is cut and dealt out as the matrix that passes by. Storage::lower: that is symmetric,
+  /// and its part on and below the diagonal passes by.
   explicit PassingNorms(const Matrix<double>& matrix);
 
   /// Columns of a tile of this node, with all of its rows. What lies above the diagonal of a

@@ -59,7 +59,7 @@ class Levels {
   [[nodiscard]] const Group& group(const Layer& layer, Rank rank) const {
     return layer.groups[static_cast<std::size_t>(layer.group_of[rank])];
   }
-  /// Who stands for `rank` at a layer: the leader of its group at the one before.
+  /// The member of a layer that stands for `rank`: the leader of its group at the layer before.
   [[nodiscard]] Rank representative(std::size_t layer, Rank rank) const {
     return layer == 0 ? rank : group(layers_[layer - 1], rank).leader;
   }

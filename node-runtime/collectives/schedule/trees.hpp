@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-/// Who forwards to whom within a group of one level, by positions: 0 is the root, and neighbours in
+/// Trees of messages within a group of one level, by positions: 0 is the root, and neighbours in
 /// number are neighbours in place (LevelGroup::position). 000 sections 5.1 and 5.2.2. A rank asks
 /// for its own neighbours only: O(their number + log size).
 namespace heddle::collectives {
@@ -28,7 +28,7 @@ struct TreeNeighbours {
   /// that is shorter, the root; none for the root itself, which has both.
   std::optional<std::int32_t> partner;
 };
-/// Of `position` in a group of `size`.
+/// The neighbours of `position` in a group of `size`.
 [[nodiscard]] TreeNeighbours tree_neighbours(Tree tree, std::int32_t position, std::int32_t size);
 
 /// Split binary: the half that a position other than 0 gets from its parent.
