@@ -60,9 +60,7 @@ class CholeskyMethod final : public Method {
   [[nodiscard]] std::string verification_text() const override {
     if (verify() == Verify::none) return "none";
     if (verify() == Verify::full) return "full: A - L L^T as a matrix, from the input once more";
-    return fmt::format(
-        "{} random vectors; {}", sample_count,
-        keeps_copy_ ? "a copy of the matrix is kept for it" : "the input is read once more");
+    return sampled_text(keeps_copy_);
   }
   [[nodiscard]] TileLayout product_layout() const override { return layout_; }
 

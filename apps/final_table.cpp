@@ -97,10 +97,10 @@ std::string stolen_row(const Report& report) {
 
 std::string phase_rows(const Report& report) {
   const std::pair<const char*, std::optional<double>> phases[] = {
-      {"start", report.seconds.start},   {"read", report.seconds.read},
-      {"factor", report.seconds.factor}, {"solve", report.seconds.solve},
-      {"verify", report.seconds.verify}, {"write", report.seconds.write},
-      {"total", report.seconds.total},
+      {"start", report.seconds.start},     {"read", report.seconds.read},
+      {"prepare", report.seconds.prepare}, {"factor", report.seconds.factor},
+      {"solve", report.seconds.solve},     {"verify", report.seconds.verify},
+      {"write", report.seconds.write},     {"total", report.seconds.total},
   };
   std::string out;
   for (const auto& [name, seconds] : phases) {

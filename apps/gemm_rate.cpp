@@ -26,7 +26,7 @@ constexpr double flops_min =
 constexpr double share_wanted = 0.05;
 constexpr double seconds_min = 0.03;
 constexpr double seconds_max = 0.12;
-constexpr std::int32_t tiles_each = 3;  ///< tiles per worker or device, used in turn
+constexpr std::int32_t tiles_each = 3;  ///< outputs per worker or device, used in turn
 /// Repeats until a burst is long enough: the first one on a device includes its setup.
 constexpr int bursts_max = 5;
 /// CPU workers reach their rate with smaller tiles than GPUs, whose tiles would take seconds.
@@ -55,7 +55,7 @@ std::vector<double> times_of_ends(std::vector<Job>& jobs, Clock::time_point begi
   return ends;
 }
 
-/// `rounds` updates of each local tile of `c` by the tile of `a` at the same place.
+/// `rounds` updates of each local tile of `c` by one of the tiles of `a` in the same column.
 Program updates(TaskStream& tasks, Matrix<double> c, Matrix<double> a, std::int32_t rounds) {
   for (std::int32_t round = 0; round < rounds; ++round) {
     for (TileColumn j{0}; j.value() < c.layout().tile_columns(); ++j) {
@@ -63,7 +63,9 @@ Program updates(TaskStream& tasks, Matrix<double> c, Matrix<double> a, std::int3
         if (c.home(i, j).node != tasks.node()) continue;
         TaskOptions options;
         options.parameters = KernelParameters(kernel::UpdateParameters{0});
-        co_await tasks.insert(kernel::gsmm, {read_write(c(i, j)), read(a(i, j)), read(a(i, j))},
+        const TileRow factor{i.value() % a.layout().tile_rows()};
+        co_await tasks.insert(kernel::gsmm,
+                              {read_write(c(i, j)), read(a(factor, j)), read(a(factor, j))},
                               options);
       }
     }
@@ -75,19 +77,16 @@ class Burst {
  public:
   Burst(Node& node, std::int64_t tile, bool on_devices)
       : flops_each_(2 * std::pow(static_cast<double>(tile), 3)),
-        c_(make(node, tile, on_devices)),
-        a_(make(node, tile, on_devices)) {}
+        c_(make(node, tile, on_devices, tiles_each)),
+        a_(make(node, tile, on_devices, 1)) {}
 
   /// Collective.
   void fill() {
-    const auto fill = [](TileRow, TileColumn, TileView view) {
-      for (std::int64_t j = 0; j < view.columns; ++j) {
-        for (std::int64_t i = 0; i < view.rows; ++i)
-          view(i, j) = 0.5 + 1e-3 * static_cast<double>(i - j);
-      }
+    const auto element = [](std::int64_t i, std::int64_t j) {
+      return 0.5 + 1e-3 * static_cast<double>(i % 1024 - j % 1024);
     };
-    a_.for_each_tile(fill);
-    c_.for_each_tile(fill);
+    a_.fill(element);
+    c_.fill(element);
   }
 
   [[nodiscard]] JobSpec job(std::int32_t rounds) const {
@@ -105,10 +104,10 @@ class Burst {
   [[nodiscard]] double flops() const { return flops_each_ * tiles_; }
 
  private:
-  Matrix<double> make(Node& node, std::int64_t tile, bool on_devices) {
+  Matrix<double> make(Node& node, std::int64_t tile, bool on_devices, std::int64_t each) {
     const NodeFacts& facts = node.facts();
     const std::int64_t places = on_devices ? facts.devices : 1;
-    const std::int64_t rows = std::int64_t{tiles_each} * (on_devices ? 1 : facts.cpu_workers);
+    const std::int64_t rows = each * (on_devices ? 1 : facts.cpu_workers);
     const Distribution& d = facts.distribution;
     MatrixSpec spec({.rows = tile * rows * d.grid_rows,
                      .columns = tile * places * d.grid_columns,
@@ -116,7 +115,7 @@ class Burst {
                     d);
     if (!on_devices) spec.distribution.devices = 0;
     spec.spare_count = 0;  // no renaming
-    tiles_ = static_cast<double>(rows * places);
+    if (each == tiles_each) tiles_ = static_cast<double>(rows * places);
     return node.matrix<double>(spec);
   }
 
@@ -126,8 +125,12 @@ class Burst {
   Matrix<double> a_;
 };
 
-/// Tiles for all places; none if a node lacks memory for them. Collective.
-std::vector<Burst> make_bursts(Node& node, std::int64_t host_tile, std::int64_t device_tile) {
+/// Tiles for all places that compute; none if a node lacks memory for them. Collective.
+std::vector<Burst> make_bursts(Node& node, const TileLayout& layout) {
+  const std::int64_t device_tile = layout.tile;
+  // Without a strip, and unless they are lent tasks, CPU workers leave the products to devices.
+  const bool hosts_compute =
+      node.facts().devices == 0 || layout.strip > 0 || node.facts().moves_tasks;
   std::vector<Burst> bursts;
   bool has_room = true;
   const auto block = static_cast<std::size_t>(device_tile * device_tile) * sizeof(double);
@@ -135,11 +138,13 @@ std::vector<Burst> make_bursts(Node& node, std::int64_t host_tile, std::int64_t 
     // A device with room for all its tiles must not start to evict because of this.
     const bool fits = NodeInternals(node).store().cache(PlaceId{p}).holds_all();
     const bool will_fit =
-        NodeInternals(node).store().blocks_available(PlaceId{p}, block) >= 2 * tiles_each;
+        NodeInternals(node).store().blocks_available(PlaceId{p}, block) >= tiles_each + 1;
     has_room = has_room && (!fits || will_fit);
   }
   try {
-    if (has_room) bursts.emplace_back(node, host_tile, false);
+    if (has_room && hosts_compute) {
+      bursts.emplace_back(node, std::min(layout.tile, host_tile_max), false);
+    }
     if (has_room && node.facts().devices > 0) bursts.emplace_back(node, device_tile, true);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::usage) throw;
@@ -153,10 +158,9 @@ std::vector<Burst> make_bursts(Node& node, std::int64_t host_tile, std::int64_t 
 }  // namespace
 
 std::optional<double> measure_gemm_rate(Node& node, const TileLayout& layout, double flops) {
-  const std::int64_t host_tile = std::min(layout.tile, host_tile_max);
   const double product = 2 * std::pow(static_cast<double>(layout.tile), 3);
   if (flops < flops_min || flops < product) return std::nullopt;
-  const std::vector<Burst> bursts = make_bursts(node, host_tile, layout.tile);
+  const std::vector<Burst> bursts = make_bursts(node, layout);
   if (bursts.empty()) return std::nullopt;
 
   double rate = 0;  // of this node

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <utility>
 
+#include "algorithms/checks/sample.hpp"
 #include "base/error.hpp"
 #include "config/problem.hpp"
 #include "node-runtime/matrix_state.hpp"
@@ -17,6 +18,12 @@ std::unique_ptr<Method> make_method(Node& node, Problem& problem) {
       return make_qr(node, problem);
   }
   return make_cholesky(node, problem);
+}
+
+std::string sampled_text(bool keeps_copy) {
+  return fmt::format(
+      "{} random vectors; {}", sample_count,
+      keeps_copy ? "a copy of the matrix is kept for it" : "the input is read once more");
 }
 
 Matrix<double> Shadows::operator()(const MatrixSpec& spec) const {

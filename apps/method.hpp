@@ -43,6 +43,9 @@ struct Undertaking {
   return fine == 0 ? std::string() : fmt::format("; CPUs divide tasks into parts of {}", fine);
 }
 
+/// Part of verification_text(), for verify: auto.
+[[nodiscard]] std::string sampled_text(bool keeps_copy);
+
 /// Message for results that are not finite; `scaled` is what the user can scale.
 [[nodiscard]] inline std::string beyond_doubles(const char* scaled) {
   return fmt::format(

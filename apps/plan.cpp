@@ -48,8 +48,10 @@ double block_bytes(std::size_t place, std::size_t bytes) {
 
 }  // namespace
 
-Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& config)
-    : problem_(problem),
+Plan::Plan(Node& node, const Problem& problem, Method& method, const Config& config,
+           std::string device_note)
+    : device_note_(std::move(device_note)),
+      problem_(problem),
       config_(config),
       method_(method),
       facts_(node.facts()),
@@ -348,6 +350,7 @@ std::string Plan::text() const {
                             ? facts_.device_reason
                             : fmt::format("{} {} each; {}", facts_.devices, facts_.device_backend,
                                           facts_.device_reason));
+  if (!device_note_.empty() && facts_.devices > 0) out += row("", device_note_);
   if (d.devices < facts_.devices) {
     out += row("", fmt::format("{} of them {} on this matrix: with more it would take longer",
                                d.devices, d.devices == 1 ? "works" : "work"));

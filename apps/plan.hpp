@@ -22,7 +22,9 @@ class Plan {
  public:
   /// Collective. Throws AgreedError(usage) on all nodes, with the numbers, if a node's memory does
   /// not suffice.
-  Plan(Node& node, const Problem& problem, Method& method, const Config& config);
+  /// `device_note`: what is to be said of the devices.
+  Plan(Node& node, const Problem& problem, Method& method, const Config& config,
+       std::string device_note);
 
   /// Tasks of this node in the phases beside the factorization: what they read and write by tiles,
   /// and their jobs.
@@ -80,6 +82,7 @@ class Plan {
   [[nodiscard]] std::string memory_rows() const;
   [[nodiscard]] std::string idle_text() const;
 
+  std::string device_note_;
   const Problem& problem_;
   const Config& config_;
   Method& method_;

@@ -4,8 +4,10 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "algorithms/checks/again.hpp"
 #include "algorithms/checks/sampled_qr.hpp"
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
@@ -27,6 +29,7 @@ namespace {
 
 /// Minimum tile of the reference products: updates of tall tiles are wide products.
 constexpr std::int64_t product_tile_min = 256;
+constexpr std::int64_t device_product_tile_min = 2048;
 
 /// One of the widest tile columns.
 TileColumn widest_column(const TileLayout& layout) {
@@ -43,7 +46,9 @@ class QrMethod final : public Method {
   QrMethod(Node& node, Problem& problem)
       : node_(node),
         problem_(problem),
-        cut_(choose_qr_cut(problem.m(), problem.n(), node.config().layout, node.facts())) {}
+        cut_(choose_qr_cut(problem.m(), problem.n(), node.config().layout, node.facts())),
+        keeps_copy_(problem.wanted().verify == Verify::automatic && cut_.distribution.devices > 0) {
+  }
 
   [[nodiscard]] config::Layout layout() const override { return layout_keys(cut_.layout); }
   [[nodiscard]] const Distribution& distribution() const override { return cut_.distribution; }
@@ -66,15 +71,19 @@ class QrMethod final : public Method {
                        needs_copy() ? " twice (problem.verify=full, problem.output.q)" : "",
                        problem_.sides());
   }
+  bool forgo_copy() override { return std::exchange(keeps_copy_, false); }
   [[nodiscard]] std::string verification_text() const override {
     if (verify() == Verify::none) return "none";
     if (verify() == Verify::full)
       return "full: A - Q R and I - Q^T Q as matrices, from the input once more";
-    return fmt::format("{} random vectors; the input is read once more", sample_count);
+    return sampled_text(keeps_copy_);
   }
   [[nodiscard]] TileLayout product_layout() const override {
     TileLayout layout;
-    layout.tile = std::max(cut_.layout.tile, product_tile_min);
+    layout.strip = cut_.layout.strip;
+    layout.tile =
+        std::max(cut_.layout.tile,
+                 cut_.distribution.devices > 0 ? device_product_tile_min : product_tile_min);
     return layout;
   }
 
@@ -133,6 +142,10 @@ class QrMethod final : public Method {
       };
     }
     read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name(), seen);
+    if (keeps_copy_) {
+      copy_ = make_copy();
+      run_job(node_, copy_tiles(*copy_, q_->a));
+    }
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       b_ = qr_operand(*q_, problem_.sides());
@@ -230,8 +243,12 @@ class QrMethod final : public Method {
     sides.products.push_back(sample.again());
     u.verify_by(sample.product_jobs(q));
     u.verify_by(sample.basis_jobs(q));
-    u.verify_by(Again::of_source(shadow(passing_spec(q.a.spec())), nullptr)
-                    .jobs(sides.products, sides.back));
+    const Matrix<double> tiles =
+        shadow(keeps_copy_ ? q.a.spec() : passing_spec(q.a.spec()));
+    if (keeps_copy_) u.held.push_back({tiles, Undertaking::Use::copy});
+    const Again again = keeps_copy_ ? Again::of_copy(tiles) : Again::of_source(tiles, nullptr);
+    u.verify_by(again.jobs(sides.products, sides.back));
+    if (keeps_copy_) u.verification.push_back(copy_tiles(tiles, q.a));
   }
 
   /// max |A z - Q R z| and max |z - Q^T Q z| over random vectors, and the residual of the solution.
@@ -240,12 +257,14 @@ class QrMethod final : public Method {
     report.orthogonality = 0;
     if (problem_.n() > 0) {
       std::optional<SampledQr> sample;
-      std::optional<Matrix<double>> tiles;
+      std::optional<Matrix<double>> tiles = copy_;
       together(node_, [&] {
         const auto make = [&](const MatrixSpec& spec) { return node_.matrix<double>(spec); };
         sample = SampledQr::made_by(*q_, make);
-        tiles = make(passing_spec(q_->a.spec()));
+        if (!tiles) tiles = make(passing_spec(q_->a.spec()));
       });
+      const Again again =
+          copy_ ? Again::of_copy(*tiles) : Again::of_source(*tiles, &problem_.matrix());
       SideProducts sides;
       std::vector<Norm> b_norms;
       if (has_solution) {
@@ -253,9 +272,8 @@ class QrMethod final : public Method {
         sides = side_products(*b_, *x_);
       }
       const std::vector<Norm> norms = norms_->one_norms(node_);
-      const QrResiduals residuals =
-          sampled_qr_residuals(*q_, Again::of_source(*tiles, &problem_.matrix()), largest_of(norms),
-                               *sample, sides.products, sides.back);
+      const QrResiduals residuals = sampled_qr_residuals(*q_, again, largest_of(norms), *sample,
+                                                         sides.products, sides.back);
       report.factorization_residual = residuals.factorization;
       report.orthogonality = residuals.orthogonality;
       if (has_solution) {
@@ -331,6 +349,8 @@ class QrMethod final : public Method {
   Node& node_;
   Problem& problem_;
   QrCut cut_;
+  bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
+  std::optional<Matrix<double>> copy_;
   std::optional<QrMatrix> q_;
   std::optional<QrOperand> b_;           ///< right-hand sides, then Q^T b
   std::optional<Matrix<double>> x_;      ///< the solution

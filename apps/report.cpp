@@ -122,6 +122,7 @@ void read_measurements(const json& from, Report& report) {
   read(seconds, "total", report.seconds.total);
   read(seconds, "start", report.seconds.start);
   read(seconds, "read", report.seconds.read);
+  if (seconds.contains("prepare")) read(seconds, "prepare", report.seconds.prepare);
   read(seconds, "factor", report.seconds.factor);
   read(seconds, "solve", report.seconds.solve);
   read(seconds, "verify", report.seconds.verify);
@@ -201,6 +202,7 @@ json to_json(const Report& report) {
            {{"total", nullable(seconds.total)},
             {"start", nullable(seconds.start)},
             {"read", nullable(seconds.read)},
+            {"prepare", nullable(seconds.prepare)},
             {"factor", nullable(seconds.factor)},
             {"solve", nullable(seconds.solve)},
             {"verify", nullable(seconds.verify)},

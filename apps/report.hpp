@@ -34,7 +34,10 @@ inline constexpr double stolen_share_told = 0.01;
 struct Report {
   struct Seconds {
     std::optional<double> start;  ///< from the start of node 0's process to the plan
-    std::optional<double> read, factor, solve, verify, write;
+    std::optional<double> read;
+    /// What the factorization needs: its memory, kernels, and the rate of DGEMM to compare it with.
+    std::optional<double> prepare;
+    std::optional<double> factor, solve, verify, write;
     std::optional<double> total;  ///< from the start of node 0's process
     friend bool operator==(const Seconds&, const Seconds&) = default;
   };

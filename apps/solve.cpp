@@ -16,6 +16,7 @@
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/trace_file.hpp"
 #include "apps/file_uses.hpp"
+#include "apps/gpu_need.hpp"
 #include "apps/problem.hpp"
 #include "apps/report.hpp"
 #include "apps/seen_inputs.hpp"
@@ -63,6 +64,7 @@ struct Preparation {
   std::shared_ptr<spdlog::logger> log;
   bool is_configured = false;  ///< the configuration was read
   bool may_report = false;     ///< the report's name was checked
+  std::string device_note;     ///< what the plan adds about devices
 
   void run(const SolveOptions& options, Run& surroundings) {
     const Launcher& launcher = surroundings.launcher();
@@ -76,6 +78,14 @@ struct Preparation {
     may_report = true;
     problem = std::make_unique<Problem>(*config.problem);
     log = make_log(config.logging, options.verbosity, launcher.rank, launcher.size);
+    // Before anything asks CUDA, for which every GPU in sight takes its time.
+    const int gpus = gpus_in_sight();
+    if (!one_gpu_does(config, problem->m(), problem->n(), launcher.size, gpus)) return;
+    leave_one_gpu_in_sight();
+    device_note = fmt::format(
+        "the first of {} GPUs: for a problem of this size the others take longer to start than "
+        "they save; runtime.devices.per_node: {} takes all",
+        gpus, gpus);
   }
 };
 
@@ -164,7 +174,8 @@ int finish(const Report& report, const std::vector<std::string>& explanations,
 }
 
 int solve_on(Node& node, Preparation& preparation, const SolveOptions& options, Run& run) {
-  Solver solver(run, options, preparation.config, *preparation.problem, node, *preparation.log);
+  Solver solver(run, options, preparation.config, *preparation.problem, node, *preparation.log,
+                preparation.device_note);
   try {
     solver.solve();
     int status = 0;

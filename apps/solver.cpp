@@ -30,8 +30,14 @@
 
 namespace heddle {
 Solver::Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem,
-               Node& node, spdlog::logger& log)
-    : run_(run), options_(options), config_(config), problem_(problem), node_(node), log_(log) {
+               Node& node, spdlog::logger& log, std::string device_note)
+    : run_(run),
+      options_(options),
+      config_(config),
+      problem_(problem),
+      node_(node),
+      log_(log),
+      device_note_(std::move(device_note)) {
   node_.on_quiet([this](const std::string& what) { warn_quiet(what); });
 }
 
@@ -85,7 +91,7 @@ void Solver::phase_done(const char* name, std::optional<double>& seconds, Clock:
 
 void Solver::solve() {
   together(node_, [&] { method_ = make_method(node_, problem_); });
-  const Plan plan(node_, problem_, *method_, config_);
+  const Plan plan(node_, problem_, *method_, config_, device_note_);
   tasks_ = plan.tasks();
   describe();
   report_.seconds.start = seconds_of_process().value_or(seconds_since(begin_));
@@ -208,11 +214,12 @@ std::optional<double> Solver::stolen_since(std::optional<double> before) {
 
 Method::Prospect Solver::factorize() {
   const double flops = method_->flops();
+  const Clock::time_point preparation = Clock::now();
   Job job = node_.prepare(method_->factorization());
   together(node_, [&] { job.reserve(); });
   // Immediately before: same clock frequency and temperature of the cores.
   report_.gemm_gflops = measure_gemm_rate(node_, method_->product_layout(), flops);
-  node_.barrier();
+  phase_done("prepare", report_.seconds.prepare, preparation);
   const std::optional<double> stolen_before = stolen_seconds();
   const Clock::time_point begin = Clock::now();
   JobResult result;

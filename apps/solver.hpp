@@ -25,7 +25,7 @@ namespace heddle {
 class Solver {
  public:
   Solver(Run& run, const SolveOptions& options, const Config& config, Problem& problem, Node& node,
-         spdlog::logger& log);
+         spdlog::logger& log, std::string device_note);
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
   ~Solver();
@@ -88,6 +88,7 @@ class Solver {
   Problem& problem_;
   Node& node_;
   spdlog::logger& log_;
+  std::string device_note_;  ///< of the plan
   Clock::time_point begin_ = Clock::now();
   Report report_;
   std::int32_t factor_job_ = -1;  ///< number in the trace

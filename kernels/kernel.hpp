@@ -60,8 +60,7 @@ using KernelParameters = PlainParameters<32>;
 
 /// An element of a tile.
 struct TileElement {
-  std::int64_t row = 0;
-  std::int64_t column = 0;
+  std::int64_t row = 0, column = 0;
 };
 
 /// The arguments of a kernel: its tiles in the order of the task's accesses, and its parameters.
@@ -92,10 +91,8 @@ struct Kernel {
 
   std::string_view name;    ///< as the trace shows it: "potrf", "gsmm"
   Function host = nullptr;  ///< on tiles in host memory, on the calling thread
-  Function emulated =
-      nullptr;  ///< on an emulated device's memory, called by its stream; null: staged on the host
-  /// On a GPU's memory: queues its work on a CUDA stream and returns; null: staged on the host. In
-  /// a build without CUDA it is never called.
+  Function emulated = nullptr;  ///< on an emulated device's memory, by its stream; null: staged
+  /// On a GPU's memory: queues its work on a CUDA stream and returns; null: staged on the host.
   void (*cuda)(const CudaLaunch&) = nullptr;
   /// Its fine-grain form, with parts of at most that many rows and columns, for several CPU
   /// workers; null: it runs whole. Its result may differ from that of `host` in the last bits, but
@@ -106,9 +103,9 @@ struct Kernel {
   /// The element of the main output at which a run that returned `info` > 0 failed: the pivot that
   /// a job reports beside `info`. Null: there is none, and the job reports `info` without a pivot.
   TileElement (*failing_element)(const KernelParameters&, std::int64_t info) = nullptr;
-  /// `host` may be called for ranges of columns of the task's only tile, one after the other: such
-  /// a tile passes between a device and the host in pieces.
-  bool is_by_columns = false;
+  /// `host` may be called for ranges of columns of the task's only tile, in order: the tile passes
+  /// between a device and the host in pieces. It does not go back when it is left as it is.
+  bool is_by_columns = false, leaves_tile = false;
 };
 
 /// What a task hands to its kernel and to the ready queues.

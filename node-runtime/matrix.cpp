@@ -16,10 +16,11 @@
 namespace heddle {
 namespace {
 
-/// What the tasks of one for_each_tile or set_columns share.
+/// What the tasks of one for_each_tile, set_columns or read_columns share; one of the three visits.
 struct Visit {
   Matrix<double>::Visitor visit;
   Matrix<double>::ColumnsVisitor set;
+  Matrix<double>::ColumnsReader look;
   Matrix<double>::Choice chosen;  ///< empty: all tiles
   std::mutex mutex;
   std::exception_ptr error;  ///< the first; guarded by the mutex
@@ -65,8 +66,17 @@ std::int64_t run_set(const KernelArguments& arguments) {
   });
 }
 
+std::int64_t run_look(const KernelArguments& arguments) {
+  const auto p = arguments.parameters.as<VisitParameters>();
+  return run_guarded(*p.visit, [&] {
+    p.visit->look(TileRow{p.row}, TileColumn{p.column}, arguments.first_column,
+                  arguments.tiles[0]);
+  });
+}
+
 constexpr Kernel visit_kernel{.name = "visit", .host = run_visit};
 constexpr Kernel set_kernel{.name = "set", .host = run_set, .is_by_columns = true};
+constexpr Kernel look_kernel{.name = "look", .host = run_look, .is_by_columns = true, .leaves_tile = true};
 
 Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
   const TileLayout layout = matrix.layout();
@@ -80,10 +90,12 @@ Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
         options.parameters =
             KernelParameters(SetParameters{visit, layout.row_begin(i), layout.column_begin(c)});
         co_await tasks.insert(set_kernel, {write(matrix(i, c))}, options);
-      } else {
-        options.parameters = KernelParameters(VisitParameters{visit, i.value(), c.value()});
-        co_await tasks.insert(visit_kernel, {read_write(matrix(i, c))}, options);
+        continue;
       }
+      options.parameters = KernelParameters(VisitParameters{visit, i.value(), c.value()});
+      // A task has an output, if only by name.
+      const Kernel& kernel = visit->look ? look_kernel : visit_kernel;
+      co_await tasks.insert(kernel, {read_write(matrix(i, c))}, options);
     }
   }
 }
@@ -171,6 +183,13 @@ Matrix<double>& Matrix<double>::set_columns(const ColumnsVisitor& visitor) {
   return *this;
 }
 
+void Matrix<double>::read_columns(const ColumnsReader& visitor, const Choice& chosen) const {
+  const auto visit = std::make_shared<Visit>();
+  visit->look = visitor;
+  visit->chosen = chosen;
+  run_visits(*this, visit);
+}
+
 std::int64_t Matrix<double>::local_rows() const {
   return LocalArray(*spec_, NodeId{node().rank()}).rows();
 }
@@ -224,14 +243,15 @@ class LocalCopy {
 
 void Matrix<double>::copy_to(double* local, std::int64_t leading) const {
   const LocalCopy copy(*this, "Matrix::copy_to", local, leading);
-  Matrix(*this).for_each_tile([copy, local, leading](TileRow i, TileColumn c, TileView tile) {
-    double* const to = local + copy.offset(i, c);
-    for (std::int64_t j = 0; j < tile.columns; ++j) {
-      const std::int64_t above = copy.rows_above(i, c, j, tile.rows);
-      std::copy_n(tile.data + above + j * tile.leading, tile.rows - above,
-                  to + above + j * leading);
-    }
-  });
+  read_columns(
+      [copy, local, leading](TileRow i, TileColumn c, std::int64_t first, TileView columns) {
+        double* const to = local + copy.offset(i, c) + first * leading;
+        for (std::int64_t j = 0; j < columns.columns; ++j) {
+          const std::int64_t above = copy.rows_above(i, c, first + j, columns.rows);
+          std::copy_n(columns.data + above + j * columns.leading, columns.rows - above,
+                      to + above + j * leading);
+        }
+      });
 }
 
 Matrix<double>& Matrix<double>::copy_from(const double* local, std::int64_t leading) {

@@ -105,6 +105,10 @@ class Matrix<double> {
   using ColumnsVisitor = std::function<void(GlobalRow, GlobalColumn, TileView)>;
   Matrix& set_columns(const ColumnsVisitor& visit);
 
+  /// As for_each_tile, to look only: at a tile's columns from its column `first` on, in order.
+  using ColumnsReader = std::function<void(TileRow, TileColumn, std::int64_t first, TileView)>;
+  void read_columns(const ColumnsReader& visit, const Choice& chosen = {}) const;
+
   /// Fills element by element, `fill(i, j)` counted from 0, or block by block: `fill(row, column,
   /// block)` with the global position of the block's first element. Of lower storage the part above
   /// the diagonal becomes zero with the former; the latter must leave it so.
@@ -135,8 +139,8 @@ class Matrix<double> {
   [[nodiscard]] std::int64_t local_columns() const;
   /// Copies the stored tiles of this node into that part, column-major from `local` with distance
   /// `leading` >= local_rows() between columns; writes nothing else. Of lower storage the elements
-  /// above the diagonal stay as they are in `local`. All nodes throw Error(usage) when `leading` is
-  /// too small, or `local` null, on a node that has tiles. Collective.
+  /// above the diagonal stay as they are. All nodes throw Error(usage) when `leading` is too small,
+  /// or `local` null, on a node that has tiles. Collective.
   void copy_to(double* local, std::int64_t leading) const;
   /// The other way round. Of lower storage the part above the diagonal becomes zero.
   Matrix& copy_from(const double* local, std::int64_t leading);

@@ -41,23 +41,23 @@ Norm largest_deviation(Matrix<double> v, double unit, GlobalRow first) {
     double value = 0;
   };
   const auto largest = std::make_shared<Largest>();
-  v.for_each_tile(
-      [largest, unit, first, layout = v.layout()](TileRow r, TileColumn c, TileView tile) {
-        const std::int64_t row = layout.row_begin(r);
-        const std::int64_t begin = std::clamp<std::int64_t>(first.value() - row, 0, tile.rows);
-        double most = 0;
-        for (std::int64_t j = 0; j < tile.columns && !std::isnan(most); ++j) {
-          for (std::int64_t i = begin; i < tile.rows; ++i) {
-            double expected = 0;
-            if (unit != 0) expected = unit * sample_element(row + i, layout.column_begin(c) + j);
-            const double deviation = std::abs(tile(i, j) - expected);
-            if (!(deviation <= most)) most = deviation;
-            if (std::isnan(most)) break;
-          }
-        }
-        const std::scoped_lock lock(largest->mutex);
-        if (!(most <= largest->value) && !std::isnan(largest->value)) largest->value = most;
-      });
+  v.read_columns([largest, unit, first, layout = v.layout()](TileRow r, TileColumn c,
+                                                             std::int64_t at, TileView part) {
+    const std::int64_t row = layout.row_begin(r);
+    const std::int64_t column = layout.column_begin(c) + at;
+    const std::int64_t begin = std::clamp<std::int64_t>(first.value() - row, 0, part.rows);
+    double most = 0;
+    for (std::int64_t j = 0; j < part.columns && !std::isnan(most); ++j) {
+      for (std::int64_t i = begin; i < part.rows; ++i) {
+        const double expected = unit == 0 ? 0 : unit * sample_element(row + i, column + j);
+        const double deviation = std::abs(part(i, j) - expected);
+        if (!(deviation <= most)) most = deviation;
+        if (std::isnan(most)) break;
+      }
+    }
+    const std::scoped_lock lock(largest->mutex);
+    if (!(most <= largest->value) && !std::isnan(largest->value)) largest->value = most;
+  });
   return reduce(v.node(), largest->value, Reduction::maximum);
 }
 

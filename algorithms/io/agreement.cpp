@@ -71,10 +71,10 @@ void run_together(Node& node, const Visit& visit, const Run& run,
                   const std::function<void()>& behind) {
   together(node, [&] {
     const auto first = std::make_shared<FirstError>();
-    run([first, visit](auto row, auto column, TileView tile) {
+    run([first, visit](auto... part) {
       if (first->is_there()) return;
       try {
-        visit(row, column, tile);
+        visit(part...);
       } catch (const std::exception& error) {
         first->keep(error);
       }
@@ -86,10 +86,10 @@ void run_together(Node& node, const Visit& visit, const Run& run,
 
 }  // namespace
 
-void visit_together(Matrix<double> matrix, const Matrix<double>::Visitor& visit,
-                    const std::function<void()>& behind) {
+void read_together(const Matrix<double>& matrix, const Matrix<double>::ColumnsReader& visit,
+                   const std::function<void()>& behind) {
   run_together(
-      matrix.node(), visit, [&](const auto& guarded) { matrix.for_each_tile(guarded); }, behind);
+      matrix.node(), visit, [&](const auto& guarded) { matrix.read_columns(guarded); }, behind);
 }
 
 void set_together(Matrix<double> matrix, const Matrix<double>::ColumnsVisitor& visit,

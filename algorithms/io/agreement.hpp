@@ -38,10 +38,10 @@ void together(Node& node, const Work& work) {
   agree(node, trouble);
 }
 
-/// Matrix::for_each_tile, then `behind` on each node, and agrees on what went wrong. Unlike with
-/// for_each_tile, the visits of a node where none throws go on. Collective.
-void visit_together(
-    Matrix<double> matrix, const Matrix<double>::Visitor& visit,
+/// Matrix::read_columns, then `behind` on each node, and agrees on what went wrong. Unlike with
+/// read_columns, the visits of a node where none throws go on. Collective.
+void read_together(
+    const Matrix<double>& matrix, const Matrix<double>::ColumnsReader& visit,
     const std::function<void()>& behind = [] {});
 
 /// The same with Matrix::set_columns.

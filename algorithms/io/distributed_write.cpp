@@ -8,18 +8,19 @@
 namespace heddle {
 
 void write_tiles(Matrix<double> matrix, const NpyWriter& writer) {
-  const auto write = [&writer, layout = matrix.layout()](TileRow i, TileColumn c, TileView tile) {
+  const auto write = [&writer, layout = matrix.layout()](TileRow i, TileColumn c,
+                                                         std::int64_t first, TileView part) {
     const GlobalRow row{layout.row_begin(i)};
-    const GlobalColumn column{layout.column_begin(c)};
-    if (const auto element = find_non_finite(tile, row, column)) {
+    const GlobalColumn column{layout.column_begin(c) + first};
+    if (const auto element = find_non_finite(part, row, column)) {
       throw Error(ErrorCode::internal,
                   fmt::format("a result is not finite: it has {}. No results were written. "
                               "Scale the matrix.",
                               describe(*element)));
     }
-    writer.write(row, column, tile);
+    writer.write(row, column, part);
   };
-  visit_together(matrix, write, [&] { writer.flush(); });
+  read_together(matrix, write, [&] { writer.flush(); });
 }
 
 }  // namespace heddle

@@ -13,43 +13,22 @@
 #include "node-runtime/node.hpp"
 
 namespace heddle {
-namespace {
-
-/// The diagonal of R, by absolute value.
-std::vector<double> diagonal_of(const QrMatrix& q) {
-  // Each element is set by the one node that has it.
-  const auto values =
-      std::make_shared<std::vector<double>>(static_cast<std::size_t>(q.r.columns()), 0.0);
-  Matrix<double> r = q.r;
-  const TileLayout layout = r.layout();
-  r.for_each_tile(
-      [values, layout](TileRow, TileColumn c, TileView tile) {
-        for (std::int64_t j = 0; j < tile.columns; ++j) {
-          (*values)[static_cast<std::size_t>(layout.column_begin(c) + j)] =
-              std::abs(tile(layout.offset_in_wide(c) + j, j));
-        }
-      },
-      [layout](TileRow i, TileColumn c) { return i == layout.diagonal_row(c); });
-  r.node().all_reduce(*values, Reduction::sum);
-  return *values;
-}
-
-}  // namespace
 
 std::optional<DependentColumn> first_dependent_column(const QrMatrix& q) {
-  const std::vector<double> diagonal = diagonal_of(q);
+  std::vector<double> of_r = diagonal(q.r);
+  for (double& element : of_r) element = std::abs(element);
   const std::vector<Norm> norms = column_two_norms(q.r, GlobalRow{0});
   const double limit = static_cast<double>(q.a.rows()) * std::numeric_limits<double>::epsilon();
   constexpr double none = std::numeric_limits<double>::infinity();
   double first = none;
-  for (std::size_t j = 0; j < diagonal.size() && first == none; ++j) {
-    if (diagonal[j] <= limit * norms[j]) first = static_cast<double>(j);
+  for (std::size_t j = 0; j < of_r.size() && first == none; ++j) {
+    if (of_r[j] <= limit * norms[j]) first = static_cast<double>(j);
   }
   // What follows depends on it: the nodes go on together, whatever their processors round.
   first = reduce(q.r.node(), first, Reduction::minimum);
   if (first == none) return std::nullopt;
   const auto j = static_cast<std::size_t>(first);
-  return DependentColumn{static_cast<std::int64_t>(j) + 1, diagonal[j],
+  return DependentColumn{static_cast<std::int64_t>(j) + 1, of_r[j],
                          static_cast<double>(norms[j])};
 }
 

@@ -42,15 +42,16 @@ struct Maxima {
 /// Lets `take` have the elements of each column of each tile, one after the other, with their rows:
 /// it changes the tile's result for the column, which `keep` gets. Any thread.
 template <class Take, class Keep>
-void fold_columns(Matrix<double>& b, const Take& take, const Keep& keep) {
-  b.for_each_tile([take, keep, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
+void fold_columns(const Matrix<double>& b, const Take& take, const Keep& keep) {
+  b.read_columns([take, keep, layout = b.layout()](TileRow i, TileColumn c, std::int64_t first,
+                                                   TileView columns) {
     const auto row = static_cast<std::size_t>(layout.row_begin(i));
-    for (std::int64_t j = 0; j < tile.columns; ++j) {
+    for (std::int64_t j = 0; j < columns.columns; ++j) {
       Norm result = 0;
-      for (std::int64_t k = 0; k < tile.rows; ++k) {
-        take(result, row + static_cast<std::size_t>(k), std::abs(tile(k, j)));
+      for (std::int64_t k = 0; k < columns.rows; ++k) {
+        take(result, row + static_cast<std::size_t>(k), std::abs(columns(k, j)));
       }
-      keep(i, c, layout.column_begin(c) + j, result);
+      keep(i, c, layout.column_begin(c) + first + j, result);
     }
   });
 }
@@ -127,10 +128,11 @@ Norm symmetric_one_norm(Matrix<double> a) {
 std::vector<Norm> column_norms(Matrix<double> b) {
   return sums_in_range([&b](double unit) {
     const auto sums = std::make_shared<Sums<double>>(b.columns());
-    b.for_each_tile([sums, unit, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
-      std::vector<double> columns = zeros(tile.columns);
-      host::add_column_sums(tile, columns, unit);
-      sums->add(i, c, layout.column_begin(c), columns);
+    b.read_columns([sums, unit, layout = b.layout()](TileRow i, TileColumn c, std::int64_t first,
+                                                     TileView part) {
+      std::vector<double> columns = zeros(part.columns);
+      host::add_column_sums(part, columns, unit);
+      sums->add(i, c, layout.column_begin(c) + first, columns);
     });
     return sum_over_nodes(b.node(), *sums);
   });
@@ -149,10 +151,12 @@ std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first) {
   // Each column in units of its largest element, so that no square overflows.
   const auto most = std::make_shared<Maxima<double>>(b.columns());
   const auto visit_rows = [&](const auto& visit) {
-    b.for_each_tile([&visit, first, layout = b.layout()](TileRow i, TileColumn c, TileView tile) {
+    b.read_columns([visit, first, layout = b.layout()](TileRow i, TileColumn c, std::int64_t column,
+                                                       TileView part) {
       const std::int64_t begin =
-          std::clamp<std::int64_t>(first.value() - layout.row_begin(i), 0, tile.rows);
-      visit(i, c, layout.column_begin(c), tile.block(begin, 0, tile.rows - begin, tile.columns));
+          std::clamp<std::int64_t>(first.value() - layout.row_begin(i), 0, part.rows);
+      visit(i, c, layout.column_begin(c) + column,
+            part.block(begin, 0, part.rows - begin, part.columns));
     });
   };
   visit_rows([most](TileRow, TileColumn, std::int64_t column, const TileView& rows) {
@@ -213,10 +217,10 @@ std::optional<NonFinite> first_non_finite(Matrix<double> matrix) {
   constexpr double none = std::numeric_limits<double>::infinity();
   const auto found = std::make_shared<std::optional<NonFinite>>();
   const auto mutex = std::make_shared<std::mutex>();
-  matrix.for_each_tile([found, mutex, layout = matrix.layout()](TileRow i, TileColumn c,
-                                                                TileView tile) {
-    const auto here =
-        find_non_finite(tile, GlobalRow{layout.row_begin(i)}, GlobalColumn{layout.column_begin(c)});
+  matrix.read_columns([found, mutex, layout = matrix.layout()](
+                          TileRow i, TileColumn c, std::int64_t first, TileView columns) {
+    const auto here = find_non_finite(columns, GlobalRow{layout.row_begin(i)},
+                                      GlobalColumn{layout.column_begin(c) + first});
     if (!here) return;
     const std::lock_guard lock(*mutex);
     if (!*found || comes_before(*here, **found)) *found = here;
@@ -246,22 +250,23 @@ Comparison compare(Matrix<double> x, const MatrixSource& source) {
     // The sums of A, then those of the differences.
     const auto sums = std::make_shared<Sums<double>>(2 * n);
     together(x.node(), [&] {
-      x.for_each_tile(
-          [sums, unit, n, &source, layout = x.layout()](TileRow i, TileColumn c, TileView tile) {
-            std::vector<double> memory(static_cast<std::size_t>(tile.rows * tile.columns));
-            const TileView a{memory.data(), tile.rows, tile.columns,
-                             std::max<std::int64_t>(1, tile.rows)};
-            source.read(GlobalRow{layout.row_begin(i)}, GlobalColumn{layout.column_begin(c)}, a);
-            std::vector<double> columns = zeros(tile.columns);
-            host::add_column_sums(a, columns, unit);
-            sums->add(i, c, layout.column_begin(c), columns);
-            for (std::int64_t j = 0; j < tile.columns; ++j) {
-              for (std::int64_t k = 0; k < tile.rows; ++k) a(k, j) -= tile(k, j);
-            }
-            std::fill(columns.begin(), columns.end(), 0.0);
-            host::add_column_sums(a, columns, unit);
-            sums->add(i, c, n + layout.column_begin(c), columns);
-          });
+      x.read_columns([sums, unit, n, &source, layout = x.layout()](
+                         TileRow i, TileColumn c, std::int64_t first, TileView part) {
+        std::vector<double> memory(static_cast<std::size_t>(part.rows * part.columns));
+        const TileView a{memory.data(), part.rows, part.columns,
+                         std::max<std::int64_t>(1, part.rows)};
+        const std::int64_t column = layout.column_begin(c) + first;
+        source.read(GlobalRow{layout.row_begin(i)}, GlobalColumn{column}, a);
+        std::vector<double> columns = zeros(part.columns);
+        host::add_column_sums(a, columns, unit);
+        sums->add(i, c, column, columns);
+        for (std::int64_t j = 0; j < part.columns; ++j) {
+          for (std::int64_t k = 0; k < part.rows; ++k) a(k, j) -= part(k, j);
+        }
+        std::fill(columns.begin(), columns.end(), 0.0);
+        host::add_column_sums(a, columns, unit);
+        sums->add(i, c, n + column, columns);
+      });
       source.check_unchanged();
     });
     return sum_over_nodes(x.node(), *sums);
@@ -272,18 +277,29 @@ Comparison compare(Matrix<double> x, const MatrixSource& source) {
       largest_of(all.first(count)), {all.begin(), all.begin() + n}, largest_of(all.subspan(count))};
 }
 
-double log_determinant_of_factor(Matrix<double> l) {
-  require_square_lower("log_determinant_of_factor", l);
-  const auto logs = std::make_shared<Sums<double>>(l.layout().tile_columns());
-  // Tiles off the diagonal stay where they are.
-  l.for_each_tile(
-      [logs, layout = l.layout()](TileRow i, TileColumn c, TileView tile) {
-        const double part = host::sum_of_logs(tile, layout.offset_in_wide(c));
-        logs->add(i, c, c.value(), {&part, 1});
+std::vector<double> diagonal(const Matrix<double>& a) {
+  // Each element is set by the one node that has it.
+  const auto values = std::make_shared<std::vector<double>>(
+      static_cast<std::size_t>(std::min(a.rows(), a.columns())), 0.0);
+  const TileLayout layout = a.layout();
+  a.read_columns(
+      [values, layout](TileRow i, TileColumn c, std::int64_t first, TileView part) {
+        const std::int64_t column = layout.column_begin(c) + first;
+        const std::int64_t row = column - layout.row_begin(i);
+        for (std::int64_t j = 0; j < std::min(part.columns, part.rows - row); ++j) {
+          (*values)[static_cast<std::size_t>(column + j)] = part(row + j, j);
+        }
       },
-      [layout = l.layout()](TileRow i, TileColumn c) { return i == layout.diagonal_row(c); });
+      // The other tiles stay where they are.
+      [layout](TileRow i, TileColumn c) { return i == layout.diagonal_row(c); });
+  a.node().all_reduce(*values, Reduction::sum);
+  return *values;
+}
+
+double log_determinant_of_factor(const Matrix<double>& l) {
+  require_square_lower("log_determinant_of_factor", l);
   double sum = 0;
-  for (const double part : sum_over_nodes(l.node(), *logs)) sum += part;
+  for (const double element : diagonal(l)) sum += std::log(element);
   return 2 * sum;
 }
 

@@ -22,9 +22,12 @@ using Norm = long double;
 /// leave the range of double. Summed node by node: not the same bits on all grids.
 [[nodiscard]] std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first);
 
+/// The diagonal elements of `a`.
+[[nodiscard]] std::vector<double> diagonal(const Matrix<double>& a);
+
 /// The logarithm of the determinant of A = L L^T, from the factor `l`. Summed in the order of the
 /// columns, so the bits do not depend on the grid.
-[[nodiscard]] double log_determinant_of_factor(Matrix<double> l);
+[[nodiscard]] double log_determinant_of_factor(const Matrix<double>& l);
 
 /// Residuals, scaled so that rounding errors leave them below about 10; 0 for an empty matrix.
 /// |A - L L^T| / (n |A| eps), or |A - Q R| with the number of rows for n.

@@ -56,13 +56,6 @@ void add_symmetric_sums(const TileView& piece, std::int64_t offset, std::span<do
   }
 }
 
-double sum_of_logs(const TileView& piece, std::int64_t offset) {
-  check_piece(piece, offset);
-  double sum = 0;
-  for (std::int64_t j = 0; j < piece.columns; ++j) sum += std::log(piece(offset + j, j));
-  return sum;
-}
-
 double max_abs(const TileView& tile) {
   double largest = 0;
   for (std::int64_t j = 0; j < tile.columns; ++j) {

@@ -25,10 +25,6 @@ void add_row_sums(const TileView& tile, std::span<double> rows, double unit = 1)
 void add_symmetric_sums(const TileView& piece, std::int64_t offset, std::span<double> sums,
                         double unit = 1);
 
-/// Sum of log(piece(offset + j, j)) over the columns: half of a factored piece's contribution to
-/// the log-determinant of the matrix.
-[[nodiscard]] double sum_of_logs(const TileView& piece, std::int64_t offset);
-
 /// Largest |tile(i, j)|, 0 for an empty tile; NaN if any element is NaN.
 [[nodiscard]] double max_abs(const TileView& tile);
 

@@ -1,7 +1,12 @@
 #include "node-runtime/device/devices.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <fmt/core.h>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/units.hpp"
@@ -41,6 +46,31 @@ std::string describe(const GpuShare& share, std::int32_t gpus, const DeviceSet& 
   return text;
 }
 
+/// All at once, since each takes a tenth of a second or more; several devices on one GPU one after
+/// the other, since each takes of what the former left. Throws the first one's error.
+std::vector<std::unique_ptr<Device>> open_gpus(const std::vector<std::int32_t>& gpus,
+                                               const CudaOptions& options) {
+  std::vector<std::unique_ptr<Device>> devices(gpus.size());
+  std::vector<std::exception_ptr> errors(gpus.size());
+  const auto open = [&](std::size_t d) {
+    try {
+      devices[d] = make_cuda_device(static_cast<std::int32_t>(d), gpus[d], options);
+    } catch (...) {
+      errors[d] = std::current_exception();
+    }
+  };
+  const bool are_distinct = std::set(gpus.begin(), gpus.end()).size() == gpus.size();
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t d = 1; d < gpus.size() && are_distinct; ++d) others.emplace_back(open, d);
+    for (std::size_t d = 0; d < (are_distinct ? 1 : gpus.size()); ++d) open(d);
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return devices;
+}
+
 DeviceSet make_cuda(const DeviceOptions& options) {
   const CudaProbe probe = probe_cuda();
   const auto present = static_cast<std::int32_t>(probe.gpus.size());
@@ -76,9 +106,7 @@ DeviceSet make_cuda(const DeviceOptions& options) {
   CudaOptions cuda = options.cuda;
   cuda.sharers = share.sharers;
   set.backend = DeviceBackend::cuda;
-  for (std::size_t d = 0; d < share.gpus.size(); ++d) {
-    set.devices.push_back(make_cuda_device(static_cast<std::int32_t>(d), share.gpus[d], cuda));
-  }
+  set.devices = open_gpus(share.gpus, cuda);
   set.why = describe(share, present, set, probe.why);
   return set;
 }

@@ -77,24 +77,25 @@ void StagedRunner::run_by_columns(protocol::Task& task, Device& owner, std::size
   const Side& side =
       side_of(device, std::max<std::size_t>(1, bytes_of(std::min(at_a_time, tile.columns))));
   const auto parameters = parameters_of(task);
-  const protocol::AccessMode mode = task.operands[0].mode;
+  const Kernel& kernel = kernel_of(task);
+  const bool is_overwritten = task.operands[0].mode == protocol::AccessMode::write;
   for (std::int64_t first = 0; first < tile.columns; first += at_a_time) {
     const std::int64_t columns = std::min(at_a_time, tile.columns - first);
     const TileView part{side.memory, tile.rows, columns, tile.leading};
     double* const there = tile.data + first * tile.leading;
     const std::size_t bytes = bytes_of(columns);
-    if (mode != protocol::AccessMode::write && bytes > 0) {
+    if (!is_overwritten && bytes > 0) {
       side.stream->copy({part.data, nullptr}, {there, &owner}, bytes);
       side.stream->synchronize();
     }
-    const std::int64_t info = engine_.executor().run_kernel(task, worker_, kernel_of(task),
-                                                            {{&part, 1}, parameters, first});
+    const std::int64_t info =
+        engine_.executor().run_kernel(task, worker_, kernel, {{&part, 1}, parameters, first});
     if (info > 0) {
       engine_.numerical_failure(job_of(task), task.work.info_base + info,
                                 failing_pivot(task, part, info));
     }
     if (job_of(task).cancelled.load(std::memory_order_relaxed)) return;
-    if (mode == protocol::AccessMode::read || bytes == 0) continue;
+    if (kernel.leaves_tile || bytes == 0) continue;
     side.stream->copy({there, &owner}, {part.data, nullptr}, bytes);
     side.stream->synchronize();
   }

@@ -1,7 +1,9 @@
 #include <atomic>
 #include <gtest/gtest.h>
+#include <map>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "config/config.hpp"
@@ -64,6 +66,42 @@ TEST_P(SetColumns, give_each_element_once_with_its_place_in_the_matrix) {
   EXPECT_EQ(differences(a), order * (order + 3) - 1) << "all but (0, 0)";
   a.fill(element);
   EXPECT_EQ(differences(a), 0);
+}
+
+TEST_P(SetColumns, are_read_once_and_in_order) {
+  Node node(configuration(GetParam()));
+  Matrix<double> a = node.matrix<double>(order, order + 3);
+  a.fill(element);
+  std::mutex mutex;
+  std::int64_t wrong = 0;
+  std::map<std::pair<TileRow, TileColumn>, std::int64_t> next;
+  const auto look = [&, layout = a.layout()](TileRow i, TileColumn c, std::int64_t first,
+                                             TileView part) {
+    const std::lock_guard lock(mutex);
+    std::int64_t& expected = next[{i, c}];
+    EXPECT_EQ(first, expected);
+    expected = first + part.columns;
+    for (std::int64_t q = 0; q < part.columns; ++q) {
+      for (std::int64_t p = 0; p < part.rows; ++p) {
+        const std::int64_t column = layout.column_begin(c) + first + q;
+        if (part(p, q) != element(layout.row_begin(i) + p, column)) ++wrong;
+      }
+    }
+  };
+  a.read_columns(look);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(next.size(), 4U);
+  for (const auto& [tile, end] : next) {
+    EXPECT_EQ(end, a.layout().column_count(tile.second)) << "all columns";
+  }
+  next.clear();
+  a.read_columns(look, [](TileRow i, TileColumn) { return i == TileRow{1}; });
+  EXPECT_EQ(next.size(), 2U) << "the chosen tiles alone";
+  EXPECT_EQ(wrong, 0);
+  EXPECT_THROW(a.read_columns([](TileRow, TileColumn, std::int64_t first, TileView) {
+    if (first == 0) throw std::runtime_error("no more");
+  }),
+               std::runtime_error);
 }
 
 TEST_P(SetColumns, pass_what_a_visit_throws_to_the_caller_and_go_on_afterwards) {

@@ -51,13 +51,6 @@ TEST(Norms, SumPiecesOfADiagonalTileAsTheSymmetricMatrixTheyStore) {
   for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], expected[i], 1e-14);
 }
 
-TEST(Norms, SumTheLogarithmsOfADiagonal) {
-  GuardedTile piece(5, 2);
-  piece(2, 0) = std::exp(1.0);
-  piece(3, 1) = std::exp(2.5);
-  EXPECT_NEAR(host::sum_of_logs(piece.view(), 2), 3.5, 1e-15);
-}
-
 TEST(Norms, FindTheLargestMagnitudeAndWhatIsNotANumber) {
   GuardedTile tile(3, 2);
   tile(2, 1) = -8;
@@ -75,7 +68,6 @@ TEST(Norms, TakeEmptyTiles) {
   host::add_row_sums(no_columns.view(), sums);
   host::add_symmetric_sums(no_columns.view(), 4, sums);
   EXPECT_EQ(sums, std::vector<double>(4, 1.0));
-  EXPECT_EQ(host::sum_of_logs(no_columns.view(), 0), 0);
   EXPECT_EQ(host::max_abs(no_rows.view()), 0);
 }
 
