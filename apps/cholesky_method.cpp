@@ -16,6 +16,7 @@
 #include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "apps/method.hpp"
+#include "apps/warm_up.hpp"
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "config/problem.hpp"
@@ -103,11 +104,10 @@ class CholeskyMethod final : public Method {
         norms->add(row, column, part);
       };
     }
+    if (keeps_copy_) together(node_, [&] { copy_ = node_.matrix<double>(lower()); });
+    begin_warm_up();
     read_symmetric(source, *a_, Checked::yes, problem_.matrix_name(), seen);
-    if (keeps_copy_) {
-      together(node_, [&] { copy_ = node_.matrix<double>(lower()); });
-      run_job(node_, copy_tiles(*copy_, *a_));
-    }
+    if (keeps_copy_) run_job(node_, copy_tiles(*copy_, *a_));
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       x_ = right_hand_sides(*a_, problem_.sides());
@@ -117,7 +117,10 @@ class CholeskyMethod final : public Method {
     read_tiles(problem_.right_hand_sides(), *x_, Checked::yes, problem_.sides_name());
   }
 
-  [[nodiscard]] JobSpec factorization() override { return cholesky(*a_); }
+  [[nodiscard]] JobSpec factorization() override {
+    warm_up_.end();
+    return cholesky(*a_);
+  }
   [[nodiscard]] double flops() const override {
     return cholesky_flops(static_cast<double>(problem_.n()));
   }
@@ -164,6 +167,19 @@ class CholeskyMethod final : public Method {
   [[nodiscard]] Verify verify() const { return problem_.wanted().verify; }
   [[nodiscard]] MatrixSpec lower() const {
     return MatrixSpec(layout_, distribution(), Storage::lower);
+  }
+
+  void begin_warm_up() {
+    MatrixSpec spec = lower();
+    const std::int64_t n =
+        std::min(problem_.n(), layout_.tile * WarmUp::columns_for(distribution()));
+    spec.layout.rows = spec.layout.columns = n;
+    warm_up_.begin(node_, {spec}, [&] {
+      std::optional<Matrix<double>> made;
+      together(node_, [&] { made = node_.matrix<double>(spec); });
+      made->fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });
+      return cholesky(*made);
+    });
   }
 
   /// What the verification by random vectors adds to the plan.
@@ -249,6 +265,7 @@ class CholeskyMethod final : public Method {
   bool keeps_copy_;                  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
   std::shared_ptr<PassingNorms> norms_;  ///< of the matrix, for verify: auto
+  WarmUp warm_up_;
 };
 
 }  // namespace

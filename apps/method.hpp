@@ -79,9 +79,10 @@ class Method {
   /// Tile of the reference products.
   [[nodiscard]] virtual TileLayout product_layout() const = 0;
 
-  /// Creates and fills the matrices.
+  /// Creates and fills the matrices; devices warm up meanwhile.
   virtual void read() = 0;
 
+  /// The factorization; devices have warmed up.
   [[nodiscard]] virtual JobSpec factorization() = 0;
   [[nodiscard]] virtual double flops() const = 0;
 

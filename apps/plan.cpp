@@ -13,6 +13,7 @@
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/node_facts.hpp"
 #include "node-runtime/node_internals.hpp"
+#include "node-runtime/threads/staged_runner.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/tuning.hpp"
 
@@ -148,6 +149,9 @@ void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
       const std::size_t bytes = tile_bytes(m.layout(), i, c);
       ++tiles;
       sizes[p].insert(bytes);
+      bytes_[p].range = std::max(bytes_[p].range,
+                                 StagedRunner::bytes_by_columns(m.layout().row_count(i),
+                                                                m.layout().column_count(c)));
       bytes_[p].of(held.use) += block_bytes(p, bytes);
       if (is_input && problem_.keeps_elements()) {
         // The mirrored block of a symmetric matrix is read too, to check symmetry.
@@ -229,10 +233,10 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
   phase_tasks_.writing += add_all(undertaking.results);
 }
 
-/// Each CPU worker reads, checks and writes device tiles through a copy of one tile per device.
+/// Each CPU worker reads, checks and writes tiles of each device through memory of its own.
 void Plan::plan_staging() {
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
-    bytes_[0].staging += facts_.cpu_workers * static_cast<double>(bytes_[p].largest);
+    bytes_[0].staging += facts_.cpu_workers * static_cast<double>(bytes_[p].range);
   }
 }
 
@@ -249,6 +253,14 @@ void Plan::plan_out_of_core() {
     bytes_[0].backing += static_cast<double>(TileStore::backing_bytes_max(in_all));
   }
   bytes_[0].shrink_pools();
+}
+
+std::uint64_t Plan::device_budget(PlaceId place) const {
+  constexpr double least_beside = 1U << 30U;
+  constexpr double share_beside = 1.0 / 8;
+  const Bytes& b = bytes_[static_cast<std::size_t>(place.value())];
+  const double beside = std::max(least_beside, share_beside * b.total());
+  return static_cast<std::uint64_t>(std::min(b.available, b.total() + beside));
 }
 
 std::optional<Error> Plan::trouble_at(std::size_t p) const {

@@ -36,6 +36,10 @@ class Plan {
   };
   [[nodiscard]] const Tasks& tasks() const { return phase_tasks_; }
 
+  /// What to take of a device's memory: what was counted, and a bounded share for what was not,
+  /// warming up and the rate of DGEMM.
+  [[nodiscard]] std::uint64_t device_budget(PlaceId place) const;
+
   /// For a terminal of 80 columns; ends with a line break.
   [[nodiscard]] std::string text() const;
 
@@ -52,6 +56,8 @@ class Plan {
     double backing = 0;    ///< host: backings of out-of-core devices' tiles
     double available = 0;
     std::size_t largest = 0;  ///< largest tile with a block here
+    /// Largest range of columns of a tile here that passes through a worker's memory.
+    std::size_t range = 0;
 
     [[nodiscard]] double total() const {
       return matrix + copy + sides + pools + file + staging + backing;

@@ -19,6 +19,7 @@
 #include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "apps/method.hpp"
+#include "apps/warm_up.hpp"
 #include "base/error.hpp"
 #include "config/problem.hpp"
 #include "config/words.hpp"
@@ -30,6 +31,9 @@ namespace {
 /// Minimum tile of the reference products: updates of tall tiles are wide products.
 constexpr std::int64_t product_tile_min = 256;
 constexpr std::int64_t device_product_tile_min = 2048;
+/// Of the matrix that devices warm up on.
+constexpr std::int64_t warm_up_rows_max = 16384;
+constexpr std::int64_t tall_tiles = 4;
 
 /// One of the widest tile columns.
 TileColumn widest_column(const TileLayout& layout) {
@@ -141,11 +145,10 @@ class QrMethod final : public Method {
         norms->add(row, column, part);
       };
     }
+    if (keeps_copy_) copy_ = make_copy();
+    begin_warm_up();
     read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name(), seen);
-    if (keeps_copy_) {
-      copy_ = make_copy();
-      run_job(node_, copy_tiles(*copy_, q_->a));
-    }
+    if (keeps_copy_) run_job(node_, copy_tiles(*copy_, q_->a));
     if (!problem_.has_sides()) return;
     together(node_, [&] {
       b_ = qr_operand(*q_, problem_.sides());
@@ -156,7 +159,10 @@ class QrMethod final : public Method {
     read_tiles(problem_.right_hand_sides(), b_->x, Checked::yes, problem_.sides_name());
   }
 
-  [[nodiscard]] JobSpec factorization() override { return qr(*q_); }
+  [[nodiscard]] JobSpec factorization() override {
+    warm_up_.end();
+    return qr(*q_);
+  }
   [[nodiscard]] double flops() const override {
     return qr_flops(static_cast<double>(problem_.m()), static_cast<double>(problem_.n()));
   }
@@ -213,6 +219,24 @@ class QrMethod final : public Method {
     return verify() == Verify::full || problem_.wanted().output.q;
   }
   [[nodiscard]] bool is_tall() const { return problem_.m() > problem_.n(); }
+
+  void begin_warm_up() {
+    const QrLayout& cut = cut_.layout;
+    const std::int64_t columns =
+        std::min(problem_.n(), cut.tile * WarmUp::columns_for(cut_.distribution));
+    // Several tall tiles, unless they are so tall that one does.
+    const std::int64_t wanted =
+        std::min(warm_up_rows_max, tall_tiles * cut.tile * cut.virtual_tiles);
+    const std::int64_t rows = std::min(problem_.m(), std::max(columns, wanted));
+    const QrSpecs specs = qr_specs(rows, columns, cut, cut_.distribution);
+    warm_up_.begin(node_, {specs.a, specs.t, specs.r}, [&] {
+      const QrMatrix q = qr_matrix(node_, rows, columns, cut, cut_.distribution);
+      Matrix<double>(q.a).fill([](std::int64_t i, std::int64_t j) {
+        return static_cast<double>((i * 7919 + j * j * 31 + j) % 1009) - 504;
+      });
+      return qr(q);
+    });
+  }
 
   /// What the products of the verification with A add to: b - A x and, where that does not vanish,
   /// A^T (b - A x).
@@ -355,6 +379,7 @@ class QrMethod final : public Method {
   std::optional<QrOperand> b_;           ///< right-hand sides, then Q^T b
   std::optional<Matrix<double>> x_;      ///< the solution
   std::shared_ptr<PassingNorms> norms_;  ///< of the matrix, for verify: auto
+  WarmUp warm_up_;
 };
 
 }  // namespace

@@ -100,6 +100,10 @@ void Solver::solve() {
     report_.status = RunStatus::ok;
     return;
   }
+  for (std::int32_t p = 1; p <= node_.facts().devices; ++p) {
+    const PlaceId place{p};
+    NodeInternals(node_).store().cache(place).set_budget(plan.device_budget(place));
+  }
   agree_on_tag();
   open_outputs();
   begin_trace();

@@ -71,13 +71,9 @@ struct KernelArguments {
   std::int64_t first_column = 0;
 };
 
-/// The argument of a kernel's CUDA definition (kernels/cuda/launch.hpp).
-struct CudaLaunch;
-
-/// A kernel on tiles of some shapes (kernels/kernel_case.hpp), and what it does there as a sequence
-/// of kernels on parts of them (kernels/fine/fine_tasks.hpp).
-struct KernelCase;
-class FineTasks;
+struct CudaLaunch;  // kernels/cuda/launch.hpp
+struct KernelCase;  // kernels/kernel_case.hpp
+class FineTasks;    // kernels/fine/fine_tasks.hpp
 
 /// A tile kernel, declared once and defined per backend. Kernels are static constants; a task
 /// refers to its kernel by address. Kernels are deterministic: the same input bits give the same

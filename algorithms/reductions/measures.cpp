@@ -105,19 +105,20 @@ std::vector<Norm> over_all_nodes(Node& node, std::vector<Norm> values, Reduction
   return values;
 }
 
-Norm symmetric_one_norm(Matrix<double> a) {
+Norm symmetric_one_norm(const Matrix<double>& a) {
   require_square_lower("symmetric_one_norm", a);
   return largest_of(sums_in_range([&a](double unit) {
     const auto sums = std::make_shared<Sums<double>>(a.columns());
-    a.for_each_tile([sums, unit, layout = a.layout()](TileRow i, TileColumn c, TileView tile) {
-      std::vector<double> rows = zeros(tile.rows);
+    a.read_columns([sums, unit, layout = a.layout()](TileRow i, TileColumn c, std::int64_t first,
+                                                     TileView part) {
+      std::vector<double> rows = zeros(part.rows);
       if (i == layout.diagonal_row(c)) {
-        host::add_symmetric_sums(tile, layout.offset_in_wide(c), rows, unit);
+        host::add_symmetric_sums(part, layout.offset_in_wide(c) + first, rows, unit);
       } else {
-        std::vector<double> columns = zeros(tile.columns);
-        host::add_column_sums(tile, columns, unit);
-        host::add_row_sums(tile, rows, unit);
-        sums->add(i, c, layout.column_begin(c), columns);
+        std::vector<double> columns = zeros(part.columns);
+        host::add_column_sums(part, columns, unit);
+        host::add_row_sums(part, rows, unit);
+        sums->add(i, c, layout.column_begin(c) + first, columns);
       }
       sums->add(i, c, layout.row_begin(i), rows);
     });
@@ -125,7 +126,7 @@ Norm symmetric_one_norm(Matrix<double> a) {
   }));
 }
 
-std::vector<Norm> column_norms(Matrix<double> b) {
+std::vector<Norm> column_norms(const Matrix<double>& b) {
   return sums_in_range([&b](double unit) {
     const auto sums = std::make_shared<Sums<double>>(b.columns());
     b.read_columns([sums, unit, layout = b.layout()](TileRow i, TileColumn c, std::int64_t first,
@@ -147,7 +148,7 @@ Norm largest_of(std::span<const Norm> values) {
   return most;
 }
 
-std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first) {
+std::vector<Norm> column_two_norms(const Matrix<double>& b, GlobalRow first) {
   // Each column in units of its largest element, so that no square overflows.
   const auto most = std::make_shared<Maxima<double>>(b.columns());
   const auto visit_rows = [&](const auto& visit) {
@@ -189,7 +190,7 @@ std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first) {
   return norms;
 }
 
-std::vector<Norm> weighted_norms(Matrix<double> b, const std::vector<Norm>& weights) {
+std::vector<Norm> weighted_norms(const Matrix<double>& b, const std::vector<Norm>& weights) {
   require_weights("weighted_norms", b, weights);
   const auto sums = std::make_shared<Sums<Norm>>(b.columns());
   fold_columns(
@@ -200,7 +201,7 @@ std::vector<Norm> weighted_norms(Matrix<double> b, const std::vector<Norm>& weig
   return over_all_nodes(b.node(), sums->total(), Reduction::sum);
 }
 
-std::vector<Norm> largest_quotients(Matrix<double> b, const std::vector<Norm>& weights) {
+std::vector<Norm> largest_quotients(const Matrix<double>& b, const std::vector<Norm>& weights) {
   require_weights("largest_quotients", b, weights);
   const auto most = std::make_shared<Maxima<Norm>>(b.columns());
   const auto take = [weights](Norm& largest, std::size_t row, double value) {
@@ -213,7 +214,7 @@ std::vector<Norm> largest_quotients(Matrix<double> b, const std::vector<Norm>& w
   return over_all_nodes(b.node(), most->values, Reduction::maximum);
 }
 
-std::optional<NonFinite> first_non_finite(Matrix<double> matrix) {
+std::optional<NonFinite> first_non_finite(const Matrix<double>& matrix) {
   constexpr double none = std::numeric_limits<double>::infinity();
   const auto found = std::make_shared<std::optional<NonFinite>>();
   const auto mutex = std::make_shared<std::mutex>();
@@ -241,7 +242,7 @@ std::optional<NonFinite> first_non_finite(Matrix<double> matrix) {
                    GlobalColumn{static_cast<std::int64_t>(column)}, value};
 }
 
-Comparison compare(Matrix<double> x, const MatrixSource& source) {
+Comparison compare(const Matrix<double>& x, const MatrixSource& source) {
   require(source.rows() == x.rows() && source.columns() == x.columns(),
           "compare: the source is {} x {}, the matrix is {} x {}; they must be alike",
           source.rows(), source.columns(), x.rows(), x.columns());

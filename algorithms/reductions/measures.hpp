@@ -13,14 +13,14 @@ using Norm = long double;
 
 /// The 1-norm (largest absolute column sum) of the symmetric `a`, of which the lower part is stored
 /// (Storage::lower). What lies above the diagonal is not read. Not a number if an element is none.
-[[nodiscard]] Norm symmetric_one_norm(Matrix<double> a);
+[[nodiscard]] Norm symmetric_one_norm(const Matrix<double>& a);
 
 /// The 1-norm of each column of `b`.
-[[nodiscard]] std::vector<Norm> column_norms(Matrix<double> b);
+[[nodiscard]] std::vector<Norm> column_norms(const Matrix<double>& b);
 
 /// The 2-norm of each column of `b`, rows from `first` on, without overflow or loss where squares
 /// leave the range of double. Summed node by node: not the same bits on all grids.
-[[nodiscard]] std::vector<Norm> column_two_norms(Matrix<double> b, GlobalRow first);
+[[nodiscard]] std::vector<Norm> column_two_norms(const Matrix<double>& b, GlobalRow first);
 
 /// The diagonal elements of `a`.
 [[nodiscard]] std::vector<double> diagonal(const Matrix<double>& a);

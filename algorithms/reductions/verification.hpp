@@ -13,13 +13,13 @@ namespace heddle {
 
 /// For each column k of `b` the sum of weights[i] |b(i, k)| over its rows i: with the norms of A's
 /// columns for weights, what |A| |x| is however differently these columns are scaled.
-[[nodiscard]] std::vector<Norm> weighted_norms(Matrix<double> b, const std::vector<Norm>& weights);
+[[nodiscard]] std::vector<Norm> weighted_norms(const Matrix<double>& b, const std::vector<Norm>& weights);
 /// The largest |b(i, k)| / weights[i] of each column k.
-[[nodiscard]] std::vector<Norm> largest_quotients(Matrix<double> b,
+[[nodiscard]] std::vector<Norm> largest_quotients(const Matrix<double>& b,
                                                   const std::vector<Norm>& weights);
 
 /// The first element of `matrix` in column-major order that is NaN or infinite.
-[[nodiscard]] std::optional<NonFinite> first_non_finite(Matrix<double> matrix);
+[[nodiscard]] std::optional<NonFinite> first_non_finite(const Matrix<double>& matrix);
 
 /// 1-norms of `source`'s matrix A, of its columns, and of A - X.
 struct Comparison {
@@ -29,7 +29,7 @@ struct Comparison {
 };
 /// Reads A tile by tile. `source.prepare` has been called with wanted_of_tiles(x). What any node
 /// cannot read is thrown on all (AgreedError).
-[[nodiscard]] Comparison compare(Matrix<double> x, const MatrixSource& source);
+[[nodiscard]] Comparison compare(const Matrix<double>& x, const MatrixSource& source);
 
 /// The largest of `values`; not a number if any is none.
 [[nodiscard]] Norm largest_of(std::span<const Norm> values);

@@ -32,11 +32,31 @@ std::optional<std::size_t> extent(const CopyShape& shape, std::size_t leading) {
 
 PooledDevice::PooledDevice() : exceptions_at_start_(std::uncaught_exceptions()) {}
 
-void PooledDevice::set_pool(std::byte* address, std::uint64_t bytes, std::uint64_t used_bytes_max) {
-  pool_ = address;
+void PooledDevice::set_memory(std::uint64_t bytes, std::uint64_t used_bytes_max) {
   used_bytes_max_ = used_bytes_max;
-  allocator_ = BlockAllocator(bytes);
   info_.memory_bytes = bytes;
+}
+
+void PooledDevice::add_segment(std::byte* address, std::uint64_t bytes) {
+  const std::size_t count = segment_count_.load(std::memory_order_relaxed);
+  HEDDLE_CHECK(count < segments_max, "{}: {} segments", label(), count);
+  segments_[count] = {address, bytes};
+  allocators_.emplace_back(bytes);
+  // Release: who sees the new count sees the segment.
+  segment_count_.store(count + 1, std::memory_order_release);
+}
+
+std::optional<std::size_t> PooledDevice::segment_of(const void* address) const {
+  const std::span<const Segment> all = segments();
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    if (all[s].contains(address)) return s;
+  }
+  return std::nullopt;
+}
+
+PooledDevice::Segment PooledDevice::take_segment(std::uint64_t /*bytes*/,
+                                                 std::uint64_t /*bytes_max*/) {
+  return {};
 }
 
 void PooledDevice::check_unused() const {
@@ -47,11 +67,11 @@ void PooledDevice::check_unused() const {
                label(), events_.load(std::memory_order_relaxed));
   if (std::uncaught_exceptions() == exceptions_at_start_) {
     const bool is_unused =
-        allocator_.used_count() == 0 && opened_.empty() && host_.empty() && registered_.empty();
+        used_count() == 0 && opened_.empty() && host_.empty() && registered_.empty();
     HEDDLE_CHECK(is_unused,
                  "{} is destroyed with {} allocations ({}), {} opened mappings, {} host "
                  "allocations and {} pieces of registered host memory",
-                 label(), allocator_.used_count(), format_bytes(allocator_.used_bytes()),
+                 label(), used_count(), format_bytes(used_bytes()),
                  opened_.size(), host_.size(), registered_.size());
   }
 }
@@ -67,9 +87,47 @@ std::string PooledDevice::place(std::uint64_t stream) const {
 
 // ---- memory ----------------------------------------------------------------------------------
 
+std::uint64_t PooledDevice::used_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const BlockAllocator& one : allocators_) bytes += one.used_bytes();
+  return bytes;
+}
+
+std::uint64_t PooledDevice::used_count() const {
+  std::uint64_t count = 0;
+  for (const BlockAllocator& one : allocators_) count += one.used_count();
+  return count;
+}
+
+std::uint64_t PooledDevice::bytes_left() const {
+  std::uint64_t left = info_.memory_bytes;
+  for (const Segment& segment : segments()) left -= std::min(left, segment.bytes);
+  return left;
+}
+
 std::uint64_t PooledDevice::available() const {
-  const std::uint64_t used = allocator_.used_bytes();
-  return used >= used_bytes_max_ ? 0 : std::min(allocator_.largest_free(), used_bytes_max_ - used);
+  std::uint64_t largest = bytes_left();
+  for (const BlockAllocator& one : allocators_) largest = std::max(largest, one.largest_free());
+  const std::uint64_t used = used_bytes();
+  return used >= used_bytes_max_ ? 0 : std::min(largest, used_bytes_max_ - used);
+}
+
+std::optional<BlockAllocator::Block> PooledDevice::block_at(const void* address) const {
+  constexpr int segment_shift = 48;
+  const auto segment = segment_of(address);
+  if (!segment) return std::nullopt;
+  auto block = allocators_[*segment].find(segments_[*segment].offset_of(address));
+  if (block) block->id |= static_cast<std::uint64_t>(*segment) << segment_shift;
+  return block;
+}
+
+std::byte* PooledDevice::allocate_from_segments(std::uint64_t bytes) {
+  for (std::size_t s = 0; s < allocators_.size(); ++s) {
+    if (const auto block = allocators_[s].allocate(bytes)) {
+      return segments_[s].address + block->begin;
+    }
+  }
+  return nullptr;
 }
 
 std::uint64_t PooledDevice::memory_available() const {
@@ -81,29 +139,37 @@ DeviceMemory PooledDevice::allocate(std::size_t bytes) {
   HEDDLE_CHECK(bytes > 0);
   const std::scoped_lock lock(mutex_);
   const std::uint64_t bytes_max = available();
-  std::optional<BlockAllocator::Block> block;
-  if (bytes <= bytes_max) block = allocator_.allocate(bytes);
-  if (!block) {
+  std::byte* address = nullptr;
+  if (bytes <= bytes_max) address = allocate_from_segments(bytes);
+  if (bytes <= bytes_max && address == nullptr) {
+    const Segment more = take_segment(bytes, bytes_left());
+    if (more.address != nullptr) {
+      add_segment(more.address, more.bytes);
+      address = allocate_from_segments(bytes);
+    }
+  }
+  if (address == nullptr) {
     throw Error(ErrorCode::internal,
                 fmt::format("{}: out of memory: {} asked for, largest free block {}, {} in all; "
                             "make the pool smaller or the device's memory larger",
                             label(), format_bytes(bytes), format_bytes(bytes_max),
                             format_bytes(info_.memory_bytes)));
   }
-  return {pool_ + block->begin, bytes};
+  return {address, bytes};
 }
 
 void PooledDevice::free(const DeviceMemory& memory) {
-  const std::uint64_t offset = offset_of(memory.address);
   const std::scoped_lock lock(mutex_);
-  const auto block = allocator_.find(offset);
+  const auto segment = segment_of(memory.address);
+  const std::uint64_t offset = segment ? segments_[*segment].offset_of(memory.address) : 0;
+  const auto block = block_at(memory.address);
   if (!block || block->begin != offset || block->bytes != memory.bytes) {
     throw Error(ErrorCode::internal,
                 fmt::format("{}: {} at {} is freed, but was not allocated here, or is free already",
                             label(), format_bytes(memory.bytes), fmt::ptr(memory.address)));
   }
   discard(memory);
-  HEDDLE_CHECK(allocator_.release(offset));
+  HEDDLE_CHECK(allocators_[*segment].release(offset));
 }
 
 void* PooledDevice::allocate_host(std::size_t bytes) {
@@ -148,9 +214,9 @@ void PooledDevice::unregister_host(void* address) {
 
 std::optional<MemoryOrigin> PooledDevice::origin_of(const void* address, std::size_t bytes) const {
   const std::scoped_lock lock(mutex_);
-  if (is_own(address)) {
-    const std::uint64_t offset = offset_of(address);
-    const auto block = allocator_.find(offset);
+  if (const auto segment = segment_of(address)) {
+    const std::uint64_t offset = segments_[*segment].offset_of(address);
+    const auto block = allocators_[*segment].find(offset);
     if (block && bytes <= block->bytes - (offset - block->begin)) return MemoryOrigin::own;
   } else if (const Foreign* foreign = find_adopted(address)) {
     const auto offset =
@@ -350,11 +416,10 @@ MemoryPlace PooledDevice::locate(const void* address) const {
         static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - foreign->base);
     return {foreign->identity | foreign_bit, offset, foreign->bytes - offset};
   }
-  const std::uint64_t offset = offset_of(address);
   std::optional<BlockAllocator::Block> block;
   {
     const std::scoped_lock lock(mutex_);
-    block = allocator_.find(offset);
+    block = block_at(address);
   }
   if (!block) {
     throw Error(ErrorCode::internal,
@@ -362,7 +427,7 @@ MemoryPlace PooledDevice::locate(const void* address) const {
                             "opened from another process must be exported by its owner)",
                             label(), fmt::ptr(address)));
   }
-  const std::uint64_t within = offset - block->begin;
+  const std::uint64_t within = segments_[*segment_of(address)].offset_of(address) - block->begin;
   return {block->id, within, block->bytes - within};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "node-runtime/device/block_allocator.hpp"
 #include "node-runtime/device/device.hpp"
@@ -28,9 +30,10 @@ struct CopyEnds {
   MemoryOrigin from = MemoryOrigin::host;
 };
 
-/// Common base of the Device backends: a device whose memory is one pool, allocated once. Keeps the
-/// books of the pool, opened memory, host memory, streams and events, and checks the arguments of
-/// stream operations. A backend allocates the pool and implements the hooks below.
+/// Common base of the Device backends: a device whose memory is handed out in pieces of segments,
+/// each of which the backend allocates as a whole when it is first needed and keeps. Keeps the books
+/// of the segments, opened memory, host memory, streams and events, and checks the arguments of
+/// stream operations. A backend implements the hooks below.
 class PooledDevice : public Device {
  public:
   PooledDevice(const PooledDevice&) = delete;
@@ -97,25 +100,38 @@ class PooledDevice : public Device {
   PooledDevice();
 
   // ---- for the backend's constructor and destructor -------------------------------------------
-  /// The pool is [address, address + bytes); at most `used_bytes_max` of it are handed out.
-  void set_pool(std::byte* address, std::uint64_t bytes, std::uint64_t used_bytes_max);
+  /// The device has `bytes` of memory, of which at most `used_bytes_max` are handed out.
+  void set_memory(std::uint64_t bytes, std::uint64_t used_bytes_max);
+  /// [address, address + bytes) becomes a segment. Under `mutex_`, or in a constructor.
+  void add_segment(std::byte* address, std::uint64_t bytes);
   /// Checks Device's conditions for destruction; call it first in the backend's destructor.
   void check_unused() const;
   /// Frees or unregisters the remaining host memory.
   void give_back_host();
 
   // ---- for the backend's functions ------------------------------------------------------------
-  [[nodiscard]] std::byte* pool() const { return pool_; }
+  /// A piece of memory that the device allocated as a whole.
+  struct Segment {
+    std::byte* address = nullptr;
+    std::uint64_t bytes = 0;
+    /// As integers: pointers into different mappings cannot be subtracted or ordered.
+    [[nodiscard]] std::uint64_t offset_of(const void* place) const {
+      return reinterpret_cast<std::uintptr_t>(place) - reinterpret_cast<std::uintptr_t>(address);
+    }
+    [[nodiscard]] bool contains(const void* place) const { return offset_of(place) < bytes; }
+  };
+  /// All so far; they stay. Any thread, without the lock.
+  [[nodiscard]] std::span<const Segment> segments() const {
+    // Acquire: pairs with the release of add_segment(), after the segment was written.
+    return {segments_.data(), segment_count_.load(std::memory_order_acquire)};
+  }
+  /// The number of the segment that contains the address, allocated or not.
+  [[nodiscard]] std::optional<std::size_t> segment_of(const void* address) const;
   /// Counts a new stream; returns the number of live ones.
   std::uint32_t stream_created() { return streams_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// Stream numbers start at 1.
   [[nodiscard]] std::uint64_t next_stream() {
     return streams_created_.fetch_add(1, std::memory_order_relaxed) + 1;
-  }
-  /// Offset of `address` in the pool.
-  [[nodiscard]] std::uint64_t offset_of(const void* address) const {
-    // As integers: pointers into different mappings cannot be subtracted or ordered.
-    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(pool_);
   }
   /// A handle without its token. Throws Error(internal) if `address` is not allocated here.
   [[nodiscard]] IpcMemoryHandle handle_of(const void* address) const;
@@ -142,6 +158,9 @@ class PooledDevice : public Device {
   [[nodiscard]] std::optional<Foreign> adopted(const void* address) const;
 
   // ---- hooks ----------------------------------------------------------------------------------
+  /// Another segment of at least `bytes` and at most `bytes_max`; no address where the device has
+  /// none. Throws Error(usage) when memory that should be there is refused. Under `mutex_`.
+  [[nodiscard]] virtual Segment take_segment(std::uint64_t bytes, std::uint64_t bytes_max);
   /// The present allocation of another library on this device that contains the address.
   [[nodiscard]] virtual std::optional<Foreign> find_foreign(const void*) const {
     return std::nullopt;
@@ -158,7 +177,7 @@ class PooledDevice : public Device {
   virtual void pin(void*, std::size_t) {}
   virtual void unpin(void*) {}
 
-  DeviceInfo info_;           ///< filled by the constructor; `memory_bytes` by set_pool()
+  DeviceInfo info_;           ///< filled by the constructor; `memory_bytes` by set_memory()
   mutable std::mutex mutex_;  ///< protects the books below, and the backend's
 
  private:
@@ -174,24 +193,31 @@ class PooledDevice : public Device {
   [[nodiscard]] const Foreign* find_adopted(const void* address) const;
   /// Reason why a kernel cannot access the range; empty if it can.
   [[nodiscard]] std::string refusal_of(const KernelMemory& range) const;
-  /// Whether the address lies in the pool, allocated or not.
-  [[nodiscard]] bool is_own(const void* address) const {
-    return offset_of(address) < info_.memory_bytes;
-  }
-  /// Under `mutex_`.
+  /// Whether the address lies in a segment, allocated or not.
+  [[nodiscard]] bool is_own(const void* address) const { return segment_of(address).has_value(); }
+  /// Bytes that have not become segments yet. Under `mutex_`, as all that follow.
+  [[nodiscard]] std::uint64_t bytes_left() const;
+  [[nodiscard]] std::uint64_t used_bytes() const;
+  [[nodiscard]] std::uint64_t used_count() const;
   [[nodiscard]] std::uint64_t available() const;
+  [[nodiscard]] std::byte* allocate_from_segments(std::uint64_t bytes);
+  /// The used block that contains the address; its id is unique on the device.
+  [[nodiscard]] std::optional<BlockAllocator::Block> block_at(const void* address) const;
   [[noreturn]] void refuse_record(const Event& event, std::uint64_t stream) const;
   [[noreturn]] void refuse_wait(const Event& event, std::uint64_t stream) const;
   [[noreturn]] void refuse_export() const;
 
+  static constexpr std::size_t segments_max = 256;
+
   const int exceptions_at_start_;
-  std::byte* pool_ = nullptr;
   std::uint64_t used_bytes_max_ = 0;
+  std::array<Segment, segments_max> segments_;  ///< the first segment_count_ never change
+  std::atomic<std::size_t> segment_count_{0};
   std::atomic<std::uint64_t> streams_created_{0};
   std::atomic<std::uint32_t> streams_{0};  ///< alive
   std::atomic<std::uint32_t> events_{0};   ///< alive, created or opened
 
-  BlockAllocator allocator_{0};
+  std::vector<BlockAllocator> allocators_;       ///< of each segment
   std::map<const std::byte*, Opened> opened_;    ///< by address
   std::map<const std::byte*, Foreign> adopted_;  ///< by address
   HostBooks host_;                               ///< from allocate_host()

@@ -10,8 +10,9 @@ namespace heddle {
 using protocol::AccessMode;
 
 DeviceCache::DeviceCache(Device& device, Provider provider)
-    : pool_(device, device.memory_available()),
-      residency_({.bytes = pool_.bytes()}),
+    : device_(device),
+      budget_(device.memory_available()),
+      residency_({.bytes = 0}),
       pools_(std::move(provider)) {}
 
 void DeviceCache::tell(std::function<void(Requester)> ready, std::function<void()> transfers) {
@@ -28,12 +29,31 @@ void DeviceCache::tell(const News& news) {
 
 // ---- blocks ----------------------------------------------------------------------------------
 
+void DeviceCache::set_budget(std::uint64_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  budget_ = std::min(budget_, std::max<std::uint64_t>(1, bytes));
+}
+
+std::uint64_t DeviceCache::bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return memory_ ? residency_.bytes() : FrameSpace(budget_, Residency::alignment_usual).bytes();
+}
+
+/// With the lock.
+void DeviceCache::take_memory() {
+  if (memory_) return;
+  memory_.emplace(device_, budget_);
+  residency_.grow(memory_->bytes());
+}
+
 std::vector<ResidentBlock> DeviceCache::add_pool(std::span<const std::size_t> bytes) {
   std::vector<ResidentBlock> added;
   added.reserve(bytes.size());
+  if (bytes.empty()) return added;
   const std::scoped_lock lock(mutex_);
+  take_memory();
   for (const std::size_t size : bytes) added.push_back(residency_.add_block(size));
-  if (!added.empty()) pools_.add(added, bytes);
+  pools_.add(added, bytes);
   return added;
 }
 
@@ -164,7 +184,7 @@ std::optional<DeviceCache::MessageBuffer> DeviceCache::acquire_for_message(const
   const std::scoped_lock lock(mutex_);
   define({&use, 1});
   if (residency_.try_acquire({&use, 1}, Residency::Overtaking::free)) {
-    return MessageBuffer{pool_.address() + residency_.offset_of(use.block), false};
+    return MessageBuffer{frame(residency_.offset_of(use.block)), false};
   }
   // A block that is being fetched is in its backing too.
   const bool is_backed =
@@ -186,7 +206,7 @@ void DeviceCache::release_for_message(const Use& use, const MessageBuffer& buffe
 
 std::byte* DeviceCache::address(ResidentBlock block) const {
   const std::scoped_lock lock(mutex_);
-  return pool_.address() + residency_.offset_of(block);
+  return frame(residency_.offset_of(block));
 }
 
 void DeviceCache::discard(ResidentBlock block) {
@@ -213,10 +233,10 @@ DeviceCache::News DeviceCache::collect() {
     pending_.erase(found);
   }
   const auto add = [&](const Residency::Transfer& transfer, bool is_fetch) {
-    HEDDLE_DEBUG(transfer.offset + transfer.bytes <= bytes_, "{} bytes at {} of {}", transfer.bytes,
-                 transfer.offset, bytes_);
+    HEDDLE_DEBUG(transfer.offset + transfer.bytes <= residency_.bytes(), "{} bytes at {} of {}",
+                 transfer.bytes, transfer.offset, residency_.bytes());
     pools_.ensure_backing(transfer.block);
-    transfers_.push_back({transfer.block, is_fetch, pool_.address() + transfer.offset,
+    transfers_.push_back({transfer.block, is_fetch, frame(transfer.offset),
                           pools_.address(transfer.block), transfer.bytes, transfer.tile});
     news.transfers = true;
   };

@@ -17,8 +17,8 @@
 
 namespace heddle {
 
-/// The memory of one device: allocated once, as a whole, and shared by all blocks of the device's
-/// place (Residency). While they fit, each keeps the frame of its first use, and nothing is
+/// The memory of one device for tiles: allocated as a whole for the first pool, and shared by all
+/// blocks of the device's place (Residency). While they fit, each keeps the frame of its first use, and nothing is
 /// transferred; beyond that, blocks are evicted to host memory (BackedPools) and fetched again.
 ///
 /// A thread acquires the blocks that it uses and releases them afterwards; the copy thread carries
@@ -51,7 +51,7 @@ class DeviceCache {
 
   using Provider = BackedPools::Provider;
 
-  /// Allocates all available memory of the device.
+  /// May take what the device has available now.
   DeviceCache(Device& device, Provider provider);
   DeviceCache(const DeviceCache&) = delete;
   DeviceCache& operator=(const DeviceCache&) = delete;
@@ -61,15 +61,19 @@ class DeviceCache {
   void tell(std::function<void(Requester)> ready, std::function<void()> transfers);
 
   // ---- blocks: by one thread at a time --------------------------------------------------------
-  /// The blocks of a pool; `bytes` of each.
+  /// What is to be taken of the device's memory; all that is available when left out, and at most
+  /// that. Without effect once it is taken.
+  void set_budget(std::uint64_t bytes);
+  /// The blocks of a pool; `bytes` of each. The first one takes the memory: throws Error(usage) when
+  /// somebody else has it.
   [[nodiscard]] std::vector<ResidentBlock> add_pool(std::span<const std::size_t> bytes);
   /// The blocks are not in use, and never will be.
   void remove_pool(std::span<const ResidentBlock> blocks);
   /// Bytes of the frames of all blocks, whether they fit or not.
   [[nodiscard]] std::uint64_t block_bytes() const;
   [[nodiscard]] std::size_t largest_block_bytes() const;
-  /// Bytes that frames can have.
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  /// Bytes that frames have, or can have while the memory is not taken.
+  [[nodiscard]] std::uint64_t bytes() const;
   /// There is room for all blocks at the same time.
   [[nodiscard]] bool holds_all() const { return block_bytes() <= bytes(); }
   /// When backings are page-locked: at once, or before the first transfer that needs them
@@ -162,13 +166,17 @@ class DeviceCache {
     tell(news);
   }
 
-  DeviceBuffer pool_;
+  void take_memory();
+  [[nodiscard]] std::byte* frame(std::uint64_t offset) const { return memory_->address() + offset; }
+
+  Device& device_;
   std::function<void(Requester)> on_ready_ = [](Requester) {};
   std::function<void()> on_transfers_ = [] {};
 
   mutable std::mutex mutex_;  ///< all that follows
+  std::uint64_t budget_;
+  std::optional<DeviceBuffer> memory_;  ///< once there is a pool
   Residency residency_;
-  const std::uint64_t bytes_ = residency_.bytes();
   Residency::Actions actions_;
   BackedPools pools_;
   std::unordered_map<std::int64_t, Pending> pending_;  ///< by ticket

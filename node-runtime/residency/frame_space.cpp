@@ -4,13 +4,20 @@
 
 namespace heddle {
 
-FrameSpace::FrameSpace(std::uint64_t bytes, std::uint64_t alignment)
-    : bytes_(bytes), alignment_(alignment) {
+FrameSpace::FrameSpace(std::uint64_t bytes, std::uint64_t alignment) : alignment_(alignment) {
   HEDDLE_CHECK(alignment > 0);
-  bytes_ -= bytes % alignment;
-  if (bytes_ == 0) return;
-  front_ = create({.bytes = bytes_});
-  list_gap(front_);
+  grow(bytes);
+}
+
+void FrameSpace::grow(std::uint64_t bytes) {
+  bytes -= bytes % alignment_;
+  if (bytes == 0) return;
+  Extent last = front_;
+  while (last != none && node(last).after != none) last = node(last).after;
+  const Extent gap = create({.begin = bytes_, .bytes = bytes, .before = last});
+  (last == none ? front_ : node(last).after) = gap;
+  bytes_ += bytes;
+  free_and_join(gap);
 }
 
 std::uint64_t FrameSpace::rounded(std::uint64_t bytes) const {

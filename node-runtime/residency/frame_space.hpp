@@ -55,6 +55,9 @@ class FrameSpace {
   /// `alignment` > 0; `bytes` is rounded down to a multiple of it.
   FrameSpace(std::uint64_t bytes, std::uint64_t alignment);
 
+  /// `bytes`, rounded down to a multiple of the alignment, more at the end.
+  void grow(std::uint64_t bytes);
+
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t free_bytes() const { return free_bytes_; }
   [[nodiscard]] std::uint64_t rounded(std::uint64_t bytes) const;
@@ -121,7 +124,7 @@ class FrameSpace {
   void absorb(Extent left, Extent right);
   void free_and_join(Extent gap);
 
-  std::uint64_t bytes_;
+  std::uint64_t bytes_ = 0;
   std::uint64_t alignment_;
   std::uint64_t free_bytes_ = 0;
   std::vector<Node> nodes_;

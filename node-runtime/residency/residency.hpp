@@ -115,6 +115,9 @@ class Residency {
   Residency& operator=(const Residency&) = delete;
   ~Residency() = default;
 
+  /// `bytes` more at the pool's end. Before any request: none that waits is served by this.
+  void grow(std::uint64_t bytes) { blocks_.grow(bytes); }
+
   /// A block without content; it gets a frame at its first use. Ids are reused.
   [[nodiscard]] ResidentBlock add_block(std::uint64_t bytes) { return blocks_.add(bytes); }
   /// Removes a block that is not in use or in transfer: discard it, wait for the end of its

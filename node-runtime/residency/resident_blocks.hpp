@@ -106,6 +106,7 @@ class ResidentBlocks {
   [[nodiscard]] const Block& existing(ResidentBlock id) const;
   [[nodiscard]] std::size_t count() const { return blocks_.size(); }
   [[nodiscard]] std::uint64_t largest_bytes() const;
+  void grow(std::uint64_t bytes) { space_.grow(bytes); }
   [[nodiscard]] FrameSpace& space() { return space_; }
   [[nodiscard]] const FrameSpace& space() const { return space_; }
   [[nodiscard]] const EvictionLists& lists() const { return lists_; }

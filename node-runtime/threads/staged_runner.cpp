@@ -34,9 +34,9 @@ StagedRunner::Side& StagedRunner::side_of(std::size_t device, std::size_t bytes)
 namespace {
 
 /// Columns of a tile that pass at a time: enough for the link's rate.
-std::int64_t columns_at_a_time(const TileView& tile) {
+std::int64_t columns_at_a_time(std::int64_t rows) {
   constexpr std::int64_t elements = (std::int64_t{4} << 20) / sizeof(double);
-  return std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, tile.rows));
+  return std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, rows));
 }
 
 bool is_by_columns(const protocol::Task& task) {
@@ -45,6 +45,11 @@ bool is_by_columns(const protocol::Task& task) {
 }
 
 }  // namespace
+
+std::size_t StagedRunner::bytes_by_columns(std::int64_t rows, std::int64_t columns) {
+  return static_cast<std::size_t>(rows * std::min(columns_at_a_time(rows), columns)) *
+         sizeof(double);
+}
 
 void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
   const auto& job = job_of(task);
@@ -70,12 +75,12 @@ void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
 void StagedRunner::run_by_columns(protocol::Task& task, Device& owner, std::size_t device) {
   const TileView tile = TaskTiles(engine_.store(), task)[0];
   HEDDLE_DEBUG(tile.leading == std::max<std::int64_t>(1, tile.rows), "a tile with gaps");
-  const std::int64_t at_a_time = columns_at_a_time(tile);
+  const std::int64_t at_a_time = columns_at_a_time(tile.rows);
   const auto bytes_of = [&tile](std::int64_t columns) {
     return static_cast<std::size_t>(tile.rows * columns) * sizeof(double);
   };
   const Side& side =
-      side_of(device, std::max<std::size_t>(1, bytes_of(std::min(at_a_time, tile.columns))));
+      side_of(device, std::max<std::size_t>(1, bytes_by_columns(tile.rows, tile.columns)));
   const auto parameters = parameters_of(task);
   const Kernel& kernel = kernel_of(task);
   const bool is_overwritten = task.operands[0].mode == protocol::AccessMode::write;

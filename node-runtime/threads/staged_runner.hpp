@@ -20,6 +20,10 @@ class StagedRunner {
   StagedRunner& operator=(const StagedRunner&) = delete;
   ~StagedRunner();
 
+  /// Memory of a worker through which columns of such a tile pass (Kernel::is_by_columns): a few
+  /// MiB, and at least a column.
+  [[nodiscard]] static std::size_t bytes_by_columns(std::int64_t rows, std::int64_t columns);
+
   /// Returns when the task's outputs are on the device.
   void run(protocol::Task& task, trace::ThreadTrace& trace);
 

@@ -180,6 +180,37 @@ TEST_F(DeviceCacheTest, moves_nothing_and_takes_no_host_memory_while_everything_
   EXPECT_EQ(cache_->statistics().evictions, 0);
 }
 
+TEST_F(DeviceCacheTest, takes_memory_for_the_first_pool_and_no_more_than_its_budget) {
+  make(8);
+  const std::uint64_t all = device().memory_available();
+  EXPECT_EQ(cache_->bytes(), all);
+  EXPECT_TRUE(add_pool(0).empty());
+  EXPECT_EQ(device().memory_available(), all) << "nothing is needed yet";
+  cache_->set_budget(all + tile);
+  EXPECT_EQ(cache_->bytes(), all) << "there is no more";
+  cache_->set_budget(4 * tile);
+  EXPECT_EQ(cache_->bytes(), 4 * tile);
+  const auto blocks = add_pool(4);
+  EXPECT_EQ(device().memory_available(), all - 4 * tile) << "the rest is for others";
+  for (std::size_t i = 0; i < blocks.size(); ++i) write(blocks[i], static_cast<double>(i));
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_EQ(read(blocks[i]), static_cast<double>(i));
+  }
+  cache_->set_budget(tile);
+  EXPECT_EQ(cache_->bytes(), 4 * tile) << "it is taken";
+  EXPECT_EQ(cache_->statistics().evictions, 0);
+}
+
+TEST_F(DeviceCacheTest, says_what_is_missing_when_somebody_else_has_taken_the_memory_meanwhile) {
+  make(8);
+  {
+    const DeviceBuffer of_others(device(), 5 * tile);
+    EXPECT_THROW((void)add_pool(4), Error);
+    EXPECT_EQ(cache_->block_bytes(), 0U) << "nothing is half made";
+  }
+  EXPECT_EQ(add_pool(4).size(), 4U);
+}
+
 TEST_F(DeviceCacheTest, gives_contents_back_that_had_to_leave) {
   make(4);
   const auto blocks = add_pool(11);

@@ -61,6 +61,20 @@ TEST(FrameSpace, rounds_up_and_gives_empty_blocks_a_place) {
   EXPECT_EQ(space.rounded(unit + 1), 2 * unit);
 }
 
+TEST(FrameSpace, grows_at_its_end_and_joins_what_was_free_there) {
+  FrameSpace space(0, unit);
+  space.grow(2 * unit + 5);
+  EXPECT_EQ(space.bytes(), 2 * unit);
+  const auto frames = filled(space, {1});
+  space.grow(3 * unit);
+  EXPECT_EQ(space.bytes(), 5 * unit);
+  EXPECT_EQ(space.begin(space.allocate(4 * unit, block(7))), unit) << "over the former end";
+  EXPECT_EQ(space.free_bytes(), 0U);
+  space.grow(unit);
+  EXPECT_EQ(space.begin(space.allocate(unit, block(8))), 5 * unit) << "behind a frame";
+  EXPECT_TRUE(space.is_valid());
+}
+
 TEST(FrameSpace, chooses_the_window_with_the_fewest_bytes_to_write_then_the_oldest) {
   FrameSpace space(6 * unit, unit);
   const auto frames = filled(space, {1, 1, 1, 1, 1, 1});

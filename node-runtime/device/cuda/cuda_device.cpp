@@ -27,10 +27,10 @@ namespace {
 
 /// Contents of this backend's tokens.
 struct MemoryToken {
-  cudaIpcMemHandle_t pool;
+  cudaIpcMemHandle_t allocation;
   std::int64_t pid;
-  std::uint64_t pool_bytes;
-  std::uint64_t offset;  ///< in the pool
+  std::uint64_t bytes;   ///< of the allocation
+  std::uint64_t offset;  ///< in it
 };
 struct EventToken {
   cudaIpcEventHandle_t event;
@@ -45,6 +45,9 @@ constexpr std::int64_t anchor_life_ns = 30'000'000'000;
 std::uint64_t kept_free(std::uint64_t total) {
   return std::max<std::uint64_t>(std::uint64_t{1} << 30, total / 32);
 }
+
+/// Least that is taken at a time: small pieces share it, and mappings of other processes.
+constexpr std::uint64_t segment_bytes_min = std::uint64_t{64} << 20;
 
 /// Whether this process has abandoned a GPU; all numbers from the last one on share a flag.
 std::atomic<bool>& left(int gpu) {
@@ -139,10 +142,11 @@ CudaDevice::CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& 
   check(cudaStreamCreateWithFlags(&clock, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   clock_stream_.reset(clock);
   anchor_ = std::make_shared<const ClockAnchor>(gpu_, clock);
-  take_pool(options);  // last, since only the destructor frees it
+  count_memory(options);
 }
 
-void CudaDevice::take_pool(const CudaOptions& options) {
+/// Memory that this device may take. It takes it when it is asked for.
+void CudaDevice::count_memory(const CudaOptions& options) {
   std::size_t available = 0;
   std::size_t total = 0;
   check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
@@ -173,9 +177,26 @@ void CudaDevice::take_pool(const CudaOptions& options) {
   }
   bytes = std::max<std::uint64_t>(BlockAllocator::alignment,
                                   bytes / BlockAllocator::alignment * BlockAllocator::alignment);
+  set_memory(bytes, bytes);
+}
+
+PooledDevice::Segment CudaDevice::take_segment(std::uint64_t bytes, std::uint64_t bytes_max) {
+  const CurrentGpu current(gpu_);
+  const std::uint64_t wanted = std::min(bytes_max, std::max(bytes, segment_bytes_min));
   void* memory = nullptr;
-  check(cudaMalloc(&memory, bytes), fmt::format("cudaMalloc of {}", format_bytes(bytes)));
-  set_pool(static_cast<std::byte*>(memory), bytes, bytes);
+  const cudaError_t status = cudaMalloc(&memory, wanted);
+  if (status == cudaSuccess) return {static_cast<std::byte*>(memory), wanted};
+  static_cast<void>(cudaGetLastError());
+  std::size_t available = 0;
+  std::size_t total = 0;
+  static_cast<void>(cudaMemGetInfo(&available, &total));
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("{}: {} were refused ({}): {} of {} are free now, and {} were when this node "
+                  "started; another process has taken memory since. End it, or ask for less "
+                  "(runtime.devices.memory)",
+                  label(), format_bytes(wanted), cudaGetErrorName(status), format_bytes(available),
+                  format_bytes(total), format_bytes(info_.memory_bytes)));
 }
 
 // Relaxed: a few more calls to the GPU do no harm.
@@ -195,7 +216,7 @@ CudaDevice::~CudaDevice() {
   if (is_left()) return;
   static_cast<void>(cudaDeviceSynchronize());
   give_back_host();
-  static_cast<void>(cudaFree(pool()));
+  for (const Segment& segment : segments()) static_cast<void>(cudaFree(segment.address));
   static_cast<void>(cudaGetLastError());
 }
 
@@ -311,10 +332,18 @@ bool CudaDevice::can_access_peer(const Device& other) const {
 
 IpcMemoryHandle CudaDevice::export_memory(const void* address) {
   IpcMemoryHandle handle = handle_of(address);
-  const auto foreign = adopted(address);
-  MemoryToken token{foreign ? foreign_handle(*foreign) : pool_handle(), process_,
-                    foreign ? foreign->bytes : info_.memory_bytes,
-                    foreign ? handle.offset : offset_of(address)};
+  MemoryToken token{};
+  token.pid = process_;
+  if (const auto foreign = adopted(address)) {
+    token.allocation = foreign_handle(*foreign);
+    token.bytes = foreign->bytes;
+    token.offset = handle.offset;
+  } else {
+    const std::size_t segment = *segment_of(address);  // handle_of() has found it
+    token.allocation = segment_handle(segment);
+    token.bytes = segments()[segment].bytes;
+    token.offset = segments()[segment].offset_of(address);
+  }
   handle.token = pack(token);
   return handle;
 }
@@ -347,13 +376,18 @@ cudaIpcMemHandle_t CudaDevice::foreign_handle(const Foreign& foreign) {
   return handle;
 }
 
-/// Handle of the whole pool, made once: messages refer to pool memory again and again.
-const cudaIpcMemHandle_t& CudaDevice::pool_handle() {
-  std::call_once(pool_handle_asked_, [this] {
+/// Handle of a whole segment, made once: messages refer to its memory again and again.
+cudaIpcMemHandle_t CudaDevice::segment_handle(std::size_t segment) {
+  const std::scoped_lock lock(mutex_);
+  if (segment_handles_.size() <= segment) segment_handles_.resize(segment + 1);
+  std::optional<cudaIpcMemHandle_t>& handle = segment_handles_[segment];
+  if (!handle) {
     const CurrentGpu current(gpu_);
-    check(cudaIpcGetMemHandle(&pool_handle_, pool()), "cudaIpcGetMemHandle");
-  });
-  return pool_handle_;
+    cudaIpcMemHandle_t made{};
+    check(cudaIpcGetMemHandle(&made, segments()[segment].address), "cudaIpcGetMemHandle");
+    handle = made;
+  }
+  return *handle;
 }
 
 DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {
@@ -363,19 +397,19 @@ DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {
     throw Error(ErrorCode::communication,
                 fmt::format("{}: it belongs to this process, which uses its address", what));
   }
-  if (handle.bytes == 0 || token.offset > token.pool_bytes ||
-      handle.bytes > token.pool_bytes - token.offset) {
+  if (handle.bytes == 0 || token.offset > token.bytes ||
+      handle.bytes > token.bytes - token.offset) {
     throw Error(ErrorCode::communication, fmt::format("{}: the handle is damaged", what));
   }
   const std::uint64_t offset = std::exchange(token.offset, 0);
-  const IpcToken key = pack(token);  // the same key for all pieces of a pool
+  const IpcToken key = pack(token);  // the same key for all pieces of an allocation
   const std::scoped_lock lock(mutex_);
   Mapped& mapped = mapped_[key];
   if (mapped.base == nullptr) {
     const CurrentGpu current(gpu_);
     void* base = nullptr;
     const cudaError_t status =
-        cudaIpcOpenMemHandle(&base, token.pool, cudaIpcMemLazyEnablePeerAccess);
+        cudaIpcOpenMemHandle(&base, token.allocation, cudaIpcMemLazyEnablePeerAccess);
     if (status != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
       mapped_.erase(key);
@@ -384,7 +418,7 @@ DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {
                               cudaGetErrorName(status)));
     }
     mapped.base = static_cast<std::byte*>(base);
-    mapped.bytes = token.pool_bytes;
+    mapped.bytes = token.bytes;
   }
   ++mapped.opened;
   return add_opened(mapped.base + offset, handle.bytes);
@@ -392,9 +426,8 @@ DeviceMemory CudaDevice::open_memory(const IpcMemoryHandle& handle) {
 
 void CudaDevice::unmap(const std::byte* address) {
   const auto holds = [&](const auto& entry) {
-    const Mapped& pool = entry.second;
-    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(pool.base) <
-           pool.bytes;
+    const Mapped& mapped = entry.second;
+    return Segment{mapped.base, mapped.bytes}.contains(address);
   };
   const auto found = std::find_if(mapped_.begin(), mapped_.end(), holds);
   HEDDLE_CHECK(found != mapped_.end());

@@ -5,10 +5,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <unistd.h>
+#include <vector>
 
 #include "node-runtime/device/cuda/options.hpp"
 #include "node-runtime/device/pooled_device.hpp"
@@ -38,8 +40,8 @@ struct ClockAnchor {
   std::int64_t host_ns = 0;
 };
 
-/// A GPU whose memory is one allocation, made once: allocate() and free() only do the bookkeeping,
-/// and other processes map it once for all pieces they open.
+/// A GPU. Its memory is allocated by segments, and kept: most calls of allocate() and free() only do
+/// the bookkeeping, and other processes map a segment once for all pieces they open.
 ///
 /// Asynchronous CUDA errors affect the whole GPU: after one, every operation of this process on it
 /// fails. An error names the operation that detected it; any earlier operation may have caused it.
@@ -83,21 +85,22 @@ class CudaDevice final : public PooledDevice {
   [[nodiscard]] bool is_left() const;
 
  private:
-  /// Another process's pool mapped here, and the number of its open pieces.
+  /// Another process's allocation mapped here, and the number of its open pieces.
   struct Mapped {
     std::byte* base = nullptr;
     std::uint64_t bytes = 0;
     std::int32_t opened = 0;
   };
 
-  void take_pool(const CudaOptions& options);
+  void count_memory(const CudaOptions& options);
+  [[nodiscard]] Segment take_segment(std::uint64_t bytes, std::uint64_t bytes_max) override;
   void unmap(const std::byte* address) override;
   [[nodiscard]] void* take_host(std::size_t bytes) override;
   void return_host(void* address) override;
   void pin(void* address, std::size_t bytes) override;
   void unpin(void* address) override;
   void enable_peer(const CudaDevice& peer) const;
-  [[nodiscard]] const cudaIpcMemHandle_t& pool_handle();
+  [[nodiscard]] cudaIpcMemHandle_t segment_handle(std::size_t segment);
   [[nodiscard]] std::optional<Foreign> find_foreign(const void* address) const override;
   [[nodiscard]] cudaIpcMemHandle_t foreign_handle(const Foreign& foreign);
 
@@ -109,8 +112,7 @@ class CudaDevice final : public PooledDevice {
     void operator()(cudaStream_t stream) const { static_cast<void>(cudaStreamDestroy(stream)); }
   };
   const std::int64_t process_ = ::getpid();
-  std::once_flag pool_handle_asked_;
-  cudaIpcMemHandle_t pool_handle_{};  ///< valid after pool_handle_asked_
+  std::vector<std::optional<cudaIpcMemHandle_t>> segment_handles_;  ///< under `mutex_`
   /// Handles of recently adopted allocations; under `mutex_`.
   std::map<std::uint64_t, cudaIpcMemHandle_t> foreign_handles_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamEnd> clock_stream_;

@@ -69,8 +69,9 @@ EmulatedDevice::EmulatedDevice(std::int32_t index, const EmulatedOptions& option
   info_.index = index;
   info_.uuid = arena_->uuid();
   info_.notifies = true;
-  set_pool(arena_->data(), options.memory_bytes,
-           options.faults.allocation_bytes_max.value_or(options.memory_bytes));
+  set_memory(options.memory_bytes,
+             options.faults.allocation_bytes_max.value_or(options.memory_bytes));
+  add_segment(arena_->data(), options.memory_bytes);
 }
 
 EmulatedDevice::~EmulatedDevice() {
@@ -160,7 +161,7 @@ std::byte* EmulatedDevice::allocate_foreign(std::size_t bytes) {
                 fmt::format("{}: no memory for others: {} asked for, {} in all", label(),
                             format_bytes(bytes), format_bytes(options_.foreign_bytes)));
   }
-  return pool() + info_.memory_bytes + block->begin;
+  return arena_->data() + info_.memory_bytes + block->begin;
 }
 
 void EmulatedDevice::free_foreign(const std::byte* address) {
@@ -174,7 +175,7 @@ std::optional<PooledDevice::Foreign> EmulatedDevice::find_foreign(const void* ad
   const std::scoped_lock lock(mutex_);
   const auto block = foreign_.find(offset);
   if (!block) return std::nullopt;
-  return Foreign{pool() + info_.memory_bytes + block->begin, block->bytes, block->id};
+  return Foreign{arena_->data() + info_.memory_bytes + block->begin, block->bytes, block->id};
 }
 
 IpcMemoryHandle EmulatedDevice::export_memory(const void* address) {

@@ -75,6 +75,10 @@ class EmulatedDevice final : public PooledDevice {
   }
 
  private:
+  /// Offset of an address in the arena: the segment, and behind it memory of others.
+  [[nodiscard]] std::uint64_t offset_of(const void* address) const {
+    return Segment{arena_->data(), 0}.offset_of(address);
+  }
   void discard(const DeviceMemory& memory) override;
   void unmap(const std::byte* address) override { mappings_.erase(address); }
   [[nodiscard]] void* take_host(std::size_t bytes) override;
