@@ -90,7 +90,7 @@ class CholeskyMethod final : public Method {
     return u;
   }
 
-  void read() override {
+  void read(std::uint64_t device_spare) override {
     together(node_, [&] {
       a_ = node_.matrix<double>(lower());
       static_cast<void>(problem_.matrix());
@@ -105,7 +105,7 @@ class CholeskyMethod final : public Method {
       };
     }
     if (keeps_copy_) together(node_, [&] { copy_ = node_.matrix<double>(lower()); });
-    begin_warm_up();
+    begin_warm_up(device_spare);
     read_symmetric(source, *a_, Checked::yes, problem_.matrix_name(), seen);
     if (keeps_copy_) run_job(node_, copy_tiles(*copy_, *a_));
     if (!problem_.has_sides()) return;
@@ -169,12 +169,13 @@ class CholeskyMethod final : public Method {
     return MatrixSpec(layout_, distribution(), Storage::lower);
   }
 
-  void begin_warm_up() {
+  void begin_warm_up(std::uint64_t device_spare) {
     MatrixSpec spec = lower();
     const std::int64_t n =
         std::min(problem_.n(), layout_.tile * WarmUp::columns_for(distribution()));
     spec.layout.rows = spec.layout.columns = n;
-    warm_up_.begin(node_, {spec}, [&] {
+    spec.spare_count = 0;
+    warm_up_.begin(node_, device_spare, {spec}, [&] {
       std::optional<Matrix<double>> made;
       together(node_, [&] { made = node_.matrix<double>(spec); });
       made->fill([](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; });

@@ -79,8 +79,8 @@ class Method {
   /// Tile of the reference products.
   [[nodiscard]] virtual TileLayout product_layout() const = 0;
 
-  /// Creates and fills the matrices; devices warm up meanwhile.
-  virtual void read() = 0;
+  /// Creates and fills the matrices. Devices warm up meanwhile, in `device_spare` bytes of each.
+  virtual void read(std::uint64_t device_spare) = 0;
 
   /// The factorization; devices have warmed up.
   [[nodiscard]] virtual JobSpec factorization() = 0;

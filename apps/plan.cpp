@@ -4,7 +4,9 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
+#include <limits>
 #include <set>
+#include <utility>
 
 #include "algorithms/io/agreement.hpp"
 #include "base/units.hpp"
@@ -13,8 +15,8 @@
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/node_facts.hpp"
 #include "node-runtime/node_internals.hpp"
-#include "node-runtime/threads/staged_runner.hpp"
 #include "node-runtime/threads/engine.hpp"
+#include "node-runtime/threads/staged_runner.hpp"
 #include "node-runtime/tuning.hpp"
 
 namespace heddle {
@@ -261,6 +263,16 @@ std::uint64_t Plan::device_budget(PlaceId place) const {
   const Bytes& b = bytes_[static_cast<std::size_t>(place.value())];
   const double beside = std::max(least_beside, share_beside * b.total());
   return static_cast<std::uint64_t>(std::min(b.available, b.total() + beside));
+}
+
+std::uint64_t Plan::device_spare() const {
+  double spare = bytes_.size() > 1 ? std::numeric_limits<double>::max() : 0;
+  for (std::size_t p = 1; p < bytes_.size(); ++p) {
+    const auto budget =
+        static_cast<double>(device_budget(PlaceId{static_cast<std::int32_t>(p)}));
+    spare = std::min(spare, std::max(0.0, budget - bytes_[p].total()));
+  }
+  return static_cast<std::uint64_t>(spare);
 }
 
 std::optional<Error> Plan::trouble_at(std::size_t p) const {

@@ -39,6 +39,8 @@ class Plan {
   /// What to take of a device's memory: what was counted, and a bounded share for what was not,
   /// warming up and the rate of DGEMM.
   [[nodiscard]] std::uint64_t device_budget(PlaceId place) const;
+  /// That share, of the device that has the least.
+  [[nodiscard]] std::uint64_t device_spare() const;
 
   /// For a terminal of 80 columns; ends with a line break.
   [[nodiscard]] std::string text() const;

@@ -134,7 +134,7 @@ class QrMethod final : public Method {
     return u;
   }
 
-  void read() override {
+  void read(std::uint64_t device_spare) override {
     q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
     together(node_, [&] { static_cast<void>(problem_.matrix()); });
     prepare_together(node_, problem_.matrix(), wanted_of_tiles(q_->a));
@@ -146,7 +146,7 @@ class QrMethod final : public Method {
       };
     }
     if (keeps_copy_) copy_ = make_copy();
-    begin_warm_up();
+    begin_warm_up(device_spare);
     read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name(), seen);
     if (keeps_copy_) run_job(node_, copy_tiles(*copy_, q_->a));
     if (!problem_.has_sides()) return;
@@ -220,7 +220,7 @@ class QrMethod final : public Method {
   }
   [[nodiscard]] bool is_tall() const { return problem_.m() > problem_.n(); }
 
-  void begin_warm_up() {
+  void begin_warm_up(std::uint64_t device_spare) {
     const QrLayout& cut = cut_.layout;
     const std::int64_t columns =
         std::min(problem_.n(), cut.tile * WarmUp::columns_for(cut_.distribution));
@@ -229,7 +229,7 @@ class QrMethod final : public Method {
         std::min(warm_up_rows_max, tall_tiles * cut.tile * cut.virtual_tiles);
     const std::int64_t rows = std::min(problem_.m(), std::max(columns, wanted));
     const QrSpecs specs = qr_specs(rows, columns, cut, cut_.distribution);
-    warm_up_.begin(node_, {specs.a, specs.t, specs.r}, [&] {
+    warm_up_.begin(node_, device_spare, {specs.a, specs.t, specs.r}, [&] {
       const QrMatrix q = qr_matrix(node_, rows, columns, cut, cut_.distribution);
       Matrix<double>(q.a).fill([](std::int64_t i, std::int64_t j) {
         return static_cast<double>((i * 7919 + j * j * 31 + j) % 1009) - 504;

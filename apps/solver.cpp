@@ -108,7 +108,7 @@ void Solver::solve() {
   open_outputs();
   begin_trace();
 
-  read();
+  read(plan.device_spare());
   const Method::Prospect prospect = factorize();
   if (prospect != Method::Prospect::nothing) {
     if (prospect == Method::Prospect::solution) solve_sides();
@@ -200,9 +200,9 @@ void Solver::write_output(OutputFile& output, Matrix<double> matrix) {
   output.writer.reset();
 }
 
-void Solver::read() {
+void Solver::read(std::uint64_t device_spare) {
   const Clock::time_point begin = Clock::now();
-  with_progress("reading", tasks_.reading, [&] { method_->read(); });
+  with_progress("reading", tasks_.reading, [&] { method_->read(device_spare); });
   phase_done("read", report_.seconds.read, begin);
 }
 

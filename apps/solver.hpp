@@ -60,7 +60,7 @@ class Solver {
                    std::int64_t columns, NpyShape shape);
   void open_outputs();
   void write_output(OutputFile& output, Matrix<double> matrix);
-  void read();
+  void read(std::uint64_t device_spare);
   [[nodiscard]] Method::Prospect factorize();
   [[nodiscard]] std::optional<double> stolen_since(std::optional<double> before);
   void solve_sides();

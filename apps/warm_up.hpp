@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -15,8 +16,9 @@ namespace heddle {
 class WarmUp {
  public:
   /// Starts the job that `make` returns, on matrices that it makes from `specs`; does nothing where
-  /// there are no devices, or on some node no room for these matrices beside what is there.
-  void begin(Node& node, const std::vector<MatrixSpec>& specs, const std::function<JobSpec()>& make);
+  /// there are no devices, or on some node `spare` bytes of a device do not suffice.
+  void begin(Node& node, std::uint64_t spare, const std::vector<MatrixSpec>& specs,
+             const std::function<JobSpec()>& make);
   /// Waits for it; how it ends does not matter.
   void end();
 

@@ -22,6 +22,11 @@ class BlockAllocator {
 
   explicit BlockAllocator(std::uint64_t bytes);
 
+  /// What a block of `bytes` takes.
+  [[nodiscard]] static std::uint64_t rounded(std::uint64_t bytes) {
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
+
   /// `bytes` > 0. nullopt if no free block is large enough.
   [[nodiscard]] std::optional<Block> allocate(std::uint64_t bytes);
 
@@ -37,10 +42,6 @@ class BlockAllocator {
   [[nodiscard]] bool is_valid() const;
 
  private:
-  [[nodiscard]] static std::uint64_t rounded(std::uint64_t bytes) {
-    return (bytes + alignment - 1) / alignment * alignment;
-  }
-
   std::uint64_t total_bytes_;
   std::uint64_t used_bytes_ = 0;  ///< after rounding
   std::uint64_t next_id_ = 1;

@@ -142,7 +142,7 @@ DeviceMemory PooledDevice::allocate(std::size_t bytes) {
   std::byte* address = nullptr;
   if (bytes <= bytes_max) address = allocate_from_segments(bytes);
   if (bytes <= bytes_max && address == nullptr) {
-    const Segment more = take_segment(bytes, bytes_left());
+    const Segment more = take_segment(BlockAllocator::rounded(bytes), bytes_left());
     if (more.address != nullptr) {
       add_segment(more.address, more.bytes);
       address = allocate_from_segments(bytes);

@@ -158,8 +158,8 @@ class PooledDevice : public Device {
   [[nodiscard]] std::optional<Foreign> adopted(const void* address) const;
 
   // ---- hooks ----------------------------------------------------------------------------------
-  /// Another segment of at least `bytes` and at most `bytes_max`; no address where the device has
-  /// none. Throws Error(usage) when memory that should be there is refused. Under `mutex_`.
+  /// Another segment of at least `bytes`, a multiple of the alignment, and at most `bytes_max`; no
+  /// address where the device has none. Throws Error(usage) when memory that should be there is refused. Under `mutex_`.
   [[nodiscard]] virtual Segment take_segment(std::uint64_t bytes, std::uint64_t bytes_max);
   /// The present allocation of another library on this device that contains the address.
   [[nodiscard]] virtual std::optional<Foreign> find_foreign(const void*) const {

@@ -31,7 +31,7 @@ Report full_report() {
   report.blas_kernels = "Haswell";
   report.machine_file = "machine.json";
   report.version = "1.2.3";
-  report.seconds = {0.01, 0.12, 3.21, 0.2, 0.3, 0.07, 3.9};
+  report.seconds = {0.01, 0.12, 0.05, 3.21, 0.2, 0.3, 0.07, 3.9};
   report.gflops = 53.2;
   report.gemm_gflops = 55.3;
   report.efficiency = 0.962;
@@ -178,6 +178,7 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   phase                  seconds
   start                    0.010
   read                     0.120
+  prepare                  0.050
   factor                   3.210   53.2 GFLOP/s, 96.2 % of DGEMM's 55.3
   solve                    0.200
   verify                   0.300
