@@ -64,9 +64,8 @@ Program updates(TaskStream& tasks, Matrix<double> c, Matrix<double> a, std::int3
         TaskOptions options;
         options.parameters = KernelParameters(kernel::UpdateParameters{0});
         const TileRow factor{i.value() % a.layout().tile_rows()};
-        co_await tasks.insert(kernel::gsmm,
-                              {read_write(c(i, j)), read(a(factor, j)), read(a(factor, j))},
-                              options);
+        co_await tasks.insert(
+            kernel::gsmm, {read_write(c(i, j)), read(a(factor, j)), read(a(factor, j))}, options);
       }
     }
   }

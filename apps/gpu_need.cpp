@@ -33,8 +33,9 @@ double bytes_of(config::Factorization factorization, double m, double n) {
 bool one_gpu_does(const Config& config, std::int64_t rows, std::int64_t columns, int nodes,
                   int gpus) {
   const config::Devices& wanted = config.runtime.devices;
-  const bool is_open = !wanted.per_node.has_value() &&
-                       (!wanted.backend.has_value() || *wanted.backend == config::DeviceBackend::cuda);
+  const bool is_open =
+      !wanted.per_node.has_value() &&
+      (!wanted.backend.has_value() || *wanted.backend == config::DeviceBackend::cuda);
   if (!is_open || !config.problem || nodes > 1 || gpus < 2) return false;
   const auto m = static_cast<double>(rows);
   const auto n = static_cast<double>(columns);

@@ -151,9 +151,9 @@ void Plan::count_tiles(const Undertaking::Held& held, bool is_input) {
       const std::size_t bytes = tile_bytes(m.layout(), i, c);
       ++tiles;
       sizes[p].insert(bytes);
-      bytes_[p].range = std::max(bytes_[p].range,
-                                 StagedRunner::bytes_by_columns(m.layout().row_count(i),
-                                                                m.layout().column_count(c)));
+      bytes_[p].range = std::max(
+          bytes_[p].range,
+          StagedRunner::bytes_by_columns(m.layout().row_count(i), m.layout().column_count(c)));
       bytes_[p].of(held.use) += block_bytes(p, bytes);
       if (is_input && problem_.keeps_elements()) {
         // The mirrored block of a symmetric matrix is read too, to check symmetry.
@@ -268,8 +268,7 @@ std::uint64_t Plan::device_budget(PlaceId place) const {
 std::uint64_t Plan::device_spare() const {
   double spare = bytes_.size() > 1 ? std::numeric_limits<double>::max() : 0;
   for (std::size_t p = 1; p < bytes_.size(); ++p) {
-    const auto budget =
-        static_cast<double>(device_budget(PlaceId{static_cast<std::int32_t>(p)}));
+    const auto budget = static_cast<double>(device_budget(PlaceId{static_cast<std::int32_t>(p)}));
     spare = std::min(spare, std::max(0.0, budget - bytes_[p].total()));
   }
   return static_cast<std::uint64_t>(spare);

@@ -85,9 +85,8 @@ class QrMethod final : public Method {
   [[nodiscard]] TileLayout product_layout() const override {
     TileLayout layout;
     layout.strip = cut_.layout.strip;
-    layout.tile =
-        std::max(cut_.layout.tile,
-                 cut_.distribution.devices > 0 ? device_product_tile_min : product_tile_min);
+    layout.tile = std::max(cut_.layout.tile, cut_.distribution.devices > 0 ? device_product_tile_min
+                                                                           : product_tile_min);
     return layout;
   }
 
@@ -267,8 +266,7 @@ class QrMethod final : public Method {
     sides.products.push_back(sample.again());
     u.verify_by(sample.product_jobs(q));
     u.verify_by(sample.basis_jobs(q));
-    const Matrix<double> tiles =
-        shadow(keeps_copy_ ? q.a.spec() : passing_spec(q.a.spec()));
+    const Matrix<double> tiles = shadow(keeps_copy_ ? q.a.spec() : passing_spec(q.a.spec()));
     if (keeps_copy_) u.held.push_back({tiles, Undertaking::Use::copy});
     const Again again = keeps_copy_ ? Again::of_copy(tiles) : Again::of_source(tiles, nullptr);
     u.verify_by(again.jobs(sides.products, sides.back));
@@ -296,8 +294,8 @@ class QrMethod final : public Method {
         sides = side_products(*b_, *x_);
       }
       const std::vector<Norm> norms = norms_->one_norms(node_);
-      const QrResiduals residuals = sampled_qr_residuals(*q_, again, largest_of(norms), *sample,
-                                                         sides.products, sides.back);
+      const QrResiduals residuals =
+          sampled_qr_residuals(*q_, again, largest_of(norms), *sample, sides.products, sides.back);
       report.factorization_residual = residuals.factorization;
       report.orthogonality = residuals.orthogonality;
       if (has_solution) {

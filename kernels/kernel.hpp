@@ -85,8 +85,8 @@ class FineTasks;    // kernels/fine/fine_tasks.hpp
 struct Kernel {
   using Function = std::int64_t (*)(const KernelArguments&);
 
-  std::string_view name;    ///< as the trace shows it: "potrf", "gsmm"
-  Function host = nullptr;  ///< on tiles in host memory, on the calling thread
+  std::string_view name;        ///< as the trace shows it: "potrf", "gsmm"
+  Function host = nullptr;      ///< on tiles in host memory, on the calling thread
   Function emulated = nullptr;  ///< on an emulated device's memory, by its stream; null: staged
   /// On a GPU's memory: queues its work on a CUDA stream and returns; null: staged on the host.
   void (*cuda)(const CudaLaunch&) = nullptr;

@@ -69,14 +69,14 @@ std::int64_t run_set(const KernelArguments& arguments) {
 std::int64_t run_look(const KernelArguments& arguments) {
   const auto p = arguments.parameters.as<VisitParameters>();
   return run_guarded(*p.visit, [&] {
-    p.visit->look(TileRow{p.row}, TileColumn{p.column}, arguments.first_column,
-                  arguments.tiles[0]);
+    p.visit->look(TileRow{p.row}, TileColumn{p.column}, arguments.first_column, arguments.tiles[0]);
   });
 }
 
 constexpr Kernel visit_kernel{.name = "visit", .host = run_visit};
 constexpr Kernel set_kernel{.name = "set", .host = run_set, .is_by_columns = true};
-constexpr Kernel look_kernel{.name = "look", .host = run_look, .is_by_columns = true, .leaves_tile = true};
+constexpr Kernel look_kernel{
+    .name = "look", .host = run_look, .is_by_columns = true, .leaves_tile = true};
 
 Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
   const TileLayout layout = matrix.layout();

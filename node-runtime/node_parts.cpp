@@ -211,7 +211,7 @@ void Node::Parts::decide() {
   const MachineProfile profile = prepare_machine(machine_file);
   const Blas& blas = load_blas(profile.blas);
   facts.blas = profile.explanation;
-  facts.blas_kernels = fmt::format("{} (tile kernels: {})", blas.core_name, blas.tile_kernels());
+  facts.blas_kernels = fmt::format("{} (tile kernels: {})", blas.core_name, blas.tile_kernels);
   facts.machine_file = profile.file.string();
   facts.warnings = profile.warnings;
 

@@ -28,8 +28,7 @@ std::optional<DependentColumn> first_dependent_column(const QrMatrix& q) {
   first = reduce(q.r.node(), first, Reduction::minimum);
   if (first == none) return std::nullopt;
   const auto j = static_cast<std::size_t>(first);
-  return DependentColumn{static_cast<std::int64_t>(j) + 1, of_r[j],
-                         static_cast<double>(norms[j])};
+  return DependentColumn{static_cast<std::int64_t>(j) + 1, of_r[j], static_cast<double>(norms[j])};
 }
 
 MatrixSpec columns_of_product_spec(const Matrix<double>& q, TileColumn c) {

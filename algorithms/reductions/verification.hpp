@@ -13,7 +13,8 @@ namespace heddle {
 
 /// For each column k of `b` the sum of weights[i] |b(i, k)| over its rows i: with the norms of A's
 /// columns for weights, what |A| |x| is however differently these columns are scaled.
-[[nodiscard]] std::vector<Norm> weighted_norms(const Matrix<double>& b, const std::vector<Norm>& weights);
+[[nodiscard]] std::vector<Norm> weighted_norms(const Matrix<double>& b,
+                                               const std::vector<Norm>& weights);
 /// The largest |b(i, k)| / weights[i] of each column k.
 [[nodiscard]] std::vector<Norm> largest_quotients(const Matrix<double>& b,
                                                   const std::vector<Norm>& weights);

@@ -7,10 +7,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -97,17 +98,26 @@ std::string version_of(const std::string& configuration) {
   return configuration.substr(begin, configuration.find(' ', begin) - begin);
 }
 
-const MicroKernels* choose_micro_kernels(const std::string& name) {
-  if (name.empty()) return best_micro_kernels();
-  if (name == "openblas") return nullptr;
+void choose_tile_kernels(const std::string& text, Blas& blas) {
+  const MicroKernels* const widest = best_micro_kernels();
+  const std::string automatic(widest != nullptr ? widest->name : "openblas");
+  const auto wanted = TileKernels::parse(text.empty() ? automatic : text);
   std::string known = "openblas";
   for (const MicroKernels* kernels : micro_kernels()) {
-    if (kernels->name == name) return kernels;
+    if (wanted && kernels->name == wanted->set) blas.micro = kernels;
     known += fmt::format(", {}", kernels->name);
   }
-  throw Error(
-      ErrorCode::usage,
-      fmt::format("tile kernels '{}' do not run on this processor; it has: {}", name, known));
+  if (!wanted || (blas.micro == nullptr && wanted->set != "openblas")) {
+    throw Error(ErrorCode::usage,
+                fmt::format("tile kernels '{}' do not run on this processor; it has: {}, the "
+                            "latter less some of {} (\"avx2 but gemm\")",
+                            text, known, fmt::join(TileKernels::operations, ", ")));
+  }
+  blas.tile_kernels = wanted->text();
+  const auto own = [&](std::size_t i) { return wanted->of_library[i] ? nullptr : blas.micro; };
+  blas.micro_gemm = own(0);
+  blas.micro_syrk = own(1);
+  blas.micro_trsm = own(2);
 }
 
 Blas load(const BlasOptions& options) {
@@ -139,7 +149,7 @@ Blas load(const BlasOptions& options) {
   result.take_buffer = reinterpret_cast<void* (*)(int)>(::dlsym(library, "blas_memory_alloc"));
   result.give_buffer = reinterpret_cast<void (*)(void*)>(::dlsym(library, "blas_memory_free"));
   set_thread_count(1);
-  result.micro = choose_micro_kernels(options.tile_kernels);
+  choose_tile_kernels(options.tile_kernels, result);
   return result;
 }
 
@@ -163,15 +173,43 @@ void check_agreement(const Loaded& loaded, const BlasOptions& options) {
                             "process has one kernel set. Choose it with the first load_blas().",
                             loaded.blas.core_name, core_type));
   }
-  if (!options.tile_kernels.empty() && options.tile_kernels != loaded.blas.tile_kernels()) {
+  if (!options.tile_kernels.empty() && options.tile_kernels != loaded.blas.tile_kernels) {
     throw Error(ErrorCode::usage,
                 fmt::format("the tile kernels in use are {} and cannot change to {}: a process has "
                             "one choice. Make it with the first load_blas().",
-                            loaded.blas.tile_kernels(), options.tile_kernels));
+                            loaded.blas.tile_kernels, options.tile_kernels));
   }
 }
 
 }  // namespace
+
+std::optional<TileKernels> TileKernels::parse(const std::string& text) {
+  std::istringstream words(text);
+  TileKernels result;
+  std::string word;
+  if (!(words >> result.set)) return std::nullopt;
+  if (!(words >> word)) return result;
+  bool has_one = false;
+  if (word != "but" || result.set == "openblas") return std::nullopt;
+  while (words >> word) {
+    const auto found = std::ranges::find(operations, word);
+    if (found == operations.end()) return std::nullopt;
+    result.of_library.at(static_cast<std::size_t>(found - operations.begin())) = has_one = true;
+  }
+  if (!has_one) return std::nullopt;
+  return result;
+}
+
+std::string TileKernels::text() const {
+  std::string text = set;
+  const char* between = " but ";
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    if (!of_library[i]) continue;
+    text.append(between).append(operations[i]);
+    between = " ";
+  }
+  return text;
+}
 
 const Blas& load_blas(const BlasOptions& options) {
   const std::lock_guard lock(mutex);

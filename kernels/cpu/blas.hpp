@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,10 +16,22 @@ struct BlasOptions {
   /// OpenBLAS kernel set, a name that OPENBLAS_CORETYPE takes ("HASWELL", "SKYLAKEX"). Empty: the
   /// environment's OPENBLAS_CORETYPE if set, otherwise the library's own choice.
   std::string core_type;
-  /// Which kernels do the tile operations that dominate: "openblas", or heddle's own by
-  /// instruction set, "avx2" or "avx512" (MicroKernels). Empty: the widest own ones that this
-  /// processor runs, otherwise OpenBLAS.
+  /// Which kernels do the tile operations that dominate, as a text of TileKernels. Empty: the
+  /// widest own ones that this processor runs, otherwise OpenBLAS.
   std::string tile_kernels;
+};
+
+/// "openblas", or heddle's own kernels by instruction set, "avx2" or "avx512" (MicroKernels), less
+/// some operations that are OpenBLAS's: "avx2 but gemm syrk".
+struct TileKernels {
+  static constexpr std::array<std::string_view, 3> operations{"gemm", "syrk", "trsm"};
+
+  std::string set;
+  std::array<bool, operations.size()> of_library{};  ///< beside own kernels
+
+  /// Nothing for a text that is none; the set's name is not looked at.
+  [[nodiscard]] static std::optional<TileKernels> parse(const std::string& text);
+  [[nodiscard]] std::string text() const;
 };
 
 /// The routines of OpenBLAS that the host kernels use, found in the library at run time.
@@ -52,6 +66,10 @@ struct Blas {
 
   /// heddle's own tile kernels in use; null when OpenBLAS does all.
   const MicroKernels* micro = nullptr;
+  /// The same for single operations; null where OpenBLAS does one.
+  const MicroKernels* micro_gemm = nullptr;
+  const MicroKernels* micro_syrk = nullptr;
+  const MicroKernels* micro_trsm = nullptr;
 
   std::string version;        ///< "0.3.21"
   std::string core_name;      ///< kernel set in use, upper case: "HASWELL"
@@ -59,10 +77,7 @@ struct Blas {
   /// The hosting program had loaded OpenBLAS before; its kernel set could not be chosen any more.
   bool preloaded = false;
 
-  /// As BlasOptions::tile_kernels has it: "openblas", "avx2", "avx512".
-  [[nodiscard]] std::string_view tile_kernels() const {
-    return micro != nullptr ? micro->name : "openblas";
-  }
+  std::string tile_kernels;  ///< as BlasOptions has it
 };
 
 /// Loads OpenBLAS with the given kernel set and makes it single-threaded: each worker calls it for

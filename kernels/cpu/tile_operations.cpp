@@ -89,9 +89,9 @@ void update(const TileView& c, const TileView& a, const TileView& b) {
                b.columns);
   if (is_empty(c) || a.columns == 0) return;
   const Blas& table = blas();
-  if (table.micro != nullptr) {
-    table.micro->update(c.rows, c.columns, a.columns, a.data, a.leading, b.data, b.leading, c.data,
-                        c.leading);
+  if (table.micro_gemm != nullptr) {
+    table.micro_gemm->update(c.rows, c.columns, a.columns, a.data, a.leading, b.data, b.leading,
+                             c.data, c.leading);
     return;
   }
   table.dgemm(column_major, no_transpose, transpose, to_int(c.rows), to_int(c.columns),
@@ -104,8 +104,9 @@ void update_lower(const TileView& c, const TileView& a) {
                c.rows, c.columns, a.rows, a.columns);
   if (is_empty(c) || a.columns == 0) return;
   const Blas& table = blas();
-  if (table.micro != nullptr) {
-    table.micro->update_lower(c.rows, c.columns, a.columns, a.data, a.leading, c.data, c.leading);
+  if (table.micro_syrk != nullptr) {
+    table.micro_syrk->update_lower(c.rows, c.columns, a.columns, a.data, a.leading, c.data,
+                                   c.leading);
     return;
   }
   const std::int64_t below = c.rows - c.columns;
@@ -120,8 +121,8 @@ void solve_right_transposed(const TileView& l, const TileView& b) {
                b.columns, l.rows, l.columns);
   if (is_empty(b)) return;
   const Blas& table = blas();
-  if (table.micro != nullptr) {
-    table.micro->solve(b.rows, b.columns, l.data, l.leading, b.data, b.leading);
+  if (table.micro_trsm != nullptr) {
+    table.micro_trsm->solve(b.rows, b.columns, l.data, l.leading, b.data, b.leading);
   } else {
     solve_right_transposed_blas(table, l, b);
   }

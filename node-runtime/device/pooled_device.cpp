@@ -71,8 +71,8 @@ void PooledDevice::check_unused() const {
     HEDDLE_CHECK(is_unused,
                  "{} is destroyed with {} allocations ({}), {} opened mappings, {} host "
                  "allocations and {} pieces of registered host memory",
-                 label(), used_count(), format_bytes(used_bytes()),
-                 opened_.size(), host_.size(), registered_.size());
+                 label(), used_count(), format_bytes(used_bytes()), opened_.size(), host_.size(),
+                 registered_.size());
   }
 }
 

@@ -31,9 +31,9 @@ struct CopyEnds {
 };
 
 /// Common base of the Device backends: a device whose memory is handed out in pieces of segments,
-/// each of which the backend allocates as a whole when it is first needed and keeps. Keeps the books
-/// of the segments, opened memory, host memory, streams and events, and checks the arguments of
-/// stream operations. A backend implements the hooks below.
+/// each of which the backend allocates as a whole when it is first needed and keeps. Keeps the
+/// books of the segments, opened memory, host memory, streams and events, and checks the arguments
+/// of stream operations. A backend implements the hooks below.
 class PooledDevice : public Device {
  public:
   PooledDevice(const PooledDevice&) = delete;
@@ -159,7 +159,8 @@ class PooledDevice : public Device {
 
   // ---- hooks ----------------------------------------------------------------------------------
   /// Another segment of at least `bytes`, a multiple of the alignment, and at most `bytes_max`; no
-  /// address where the device has none. Throws Error(usage) when memory that should be there is refused. Under `mutex_`.
+  /// address where the device has none. Throws Error(usage) when memory that should be there is
+  /// refused. Under `mutex_`.
   [[nodiscard]] virtual Segment take_segment(std::uint64_t bytes, std::uint64_t bytes_max);
   /// The present allocation of another library on this device that contains the address.
   [[nodiscard]] virtual std::optional<Foreign> find_foreign(const void*) const {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <fmt/core.h>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -115,6 +116,12 @@ const KernelSet* KernelChoice::find(const std::string& name) const {
   return found == sets.end() ? nullptr : &*found;
 }
 
+const KernelSet* KernelChoice::own() const {
+  const auto kernels = TileKernels::parse(tile_kernels);
+  const KernelSet* set = kernels ? find(kernels->set) : nullptr;
+  return set != nullptr && set->own ? set : nullptr;
+}
+
 bool KernelChoice::is_valid() const {
   const auto positive = [](double x) { return std::isfinite(x) && x > 0; };
   for (const KernelSet& set : sets) {
@@ -125,7 +132,7 @@ bool KernelChoice::is_valid() const {
     return set != nullptr && set->own == own;
   };
   return tile > 0 && is_set(library_default, false) && is_set(core_type, false) &&
-         (tile_kernels == "openblas" || is_set(tile_kernels, true));
+         (tile_kernels == "openblas" || own() != nullptr);
 }
 
 OpenBlasIdentity identify_openblas() {
@@ -185,9 +192,20 @@ void choose_kernels(KernelChoice& choice) {
   }
   if (own_choice >= same_rate * score(fastest[0])) fastest[0] = choice.find(choice.library_default);
   choice.core_type = fastest[0]->name;
-  const bool own =
-      fastest[1] != nullptr && score(fastest[0]) < library_lead_min * score(fastest[1]);
-  choice.tile_kernels = own ? fastest[1]->name : "openblas";
+  choice.tile_kernels = "openblas";
+  if (fastest[1] == nullptr) return;
+  // An operation of a mixture runs inside potrf, too, which is little of the work.
+  TileKernels mixture{fastest[1]->name, {}};
+  KernelRates rates = fastest[1]->rates;
+  for (std::size_t i = 0; i < mixture.of_library.size(); ++i) {
+    HEDDLE_CHECK(TileKernels::operations[i] == compared_kernels[i].key);
+    if (fastest[0]->rates[i] <= library_lead_min * rates[i]) continue;
+    mixture.of_library[i] = true;
+    rates[i] = fastest[0]->rates[i];
+  }
+  const bool is_mixed = !std::ranges::all_of(mixture.of_library, std::identity{});
+  const bool is_slower = score(fastest[0]) >= library_lead_min * cholesky_rate(rates);
+  if (is_mixed && !is_slower) choice.tile_kernels = mixture.text();
 }
 
 }  // namespace heddle

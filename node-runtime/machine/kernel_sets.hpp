@@ -43,10 +43,12 @@ struct KernelChoice {
   std::int64_t tile = 0;        ///< rows and columns of the measured tiles
   std::string library_default;  ///< the set that OpenBLAS takes by itself
   std::string core_type;        ///< the fastest OpenBLAS set
-  std::string tile_kernels;     ///< "openblas", or the own set that is faster
+  std::string tile_kernels;     ///< "openblas", or the own set that is faster, for what it is
   std::vector<KernelSet> sets;
 
   [[nodiscard]] const KernelSet* find(const std::string& name) const;
+  /// The own set that `tile_kernels` names; null where OpenBLAS does all.
+  [[nodiscard]] const KernelSet* own() const;
   /// Every name is that of a measured set of the right kind, and every rate is finite and positive.
   [[nodiscard]] bool is_valid() const;
 
@@ -81,8 +83,9 @@ struct OpenBlasIdentity {
 [[nodiscard]] std::vector<std::string> runnable_core_types();
 
 /// Completes a choice from its `sets` and `library_default`: sets within 3 % of the best OpenBLAS
-/// set yield to the library's own choice, and OpenBLAS yields to own kernels unless it is faster by
-/// a tenth: many workers at once lose more in it than one core shows.
+/// set yield to the library's own choice, and OpenBLAS yields to own kernels, operation by
+/// operation, unless it is faster by a tenth: many workers at once lose more in it than one core
+/// shows.
 void choose_kernels(KernelChoice& choice);
 
 }  // namespace heddle

@@ -46,8 +46,8 @@ std::string explain(const OpenBlasIdentity& openblas, const KernelChoice& kernel
                         largest_gain(chosen->rates, kernels.find(kernels.library_default)->rates),
                         kernels.library_default);
   }
-  if (const KernelSet* own = kernels.find(kernels.tile_kernels); own != nullptr) {
-    text += fmt::format(", tile kernels {} ({} with OpenBLAS)", own->name,
+  if (const KernelSet* own = kernels.own(); own != nullptr) {
+    text += fmt::format(", tile kernels {} ({} with OpenBLAS)", kernels.tile_kernels,
                         largest_gain(own->rates, chosen->rates));
   }
   return text + ", " + origin;
@@ -118,9 +118,10 @@ class Preparation {
     };
     std::vector<std::string> own{"openblas"};
     for (const MicroKernels* table : micro_kernels()) own.emplace_back(table->name);
-    const bool runs =
-        has(own, kernels.tile_kernels) && (kernels.core_type == kernels.library_default ||
-                                           has(runnable_core_types(), kernels.core_type));
+    const auto tile_kernels = TileKernels::parse(kernels.tile_kernels);
+    const bool runs = tile_kernels && has(own, tile_kernels->set) &&
+                      (kernels.core_type == kernels.library_default ||
+                       has(runnable_core_types(), kernels.core_type));
     if (!runs) {
       warn(fmt::format(
           "machine file {} chooses the kernels {} and {}, whose instructions are missing "
@@ -235,7 +236,7 @@ class Preparation {
     const std::string tile_kernels = adopt_independent_values();
     if (!ours) profile_.blas.tile_kernels = tile_kernels;
     const Blas& loaded = load_blas(profile_.blas);
-    profile_.blas = {loaded.core_name, std::string(loaded.tile_kernels())};
+    profile_.blas = {loaded.core_name, loaded.tile_kernels};
     profile_.explanation = fmt::format(
         "OpenBLAS {} kernels {} ({})", loaded.version, loaded.core_name,
         loaded.preloaded ? "loaded by the hosting program" : "loaded earlier in this process");

@@ -18,8 +18,9 @@
 namespace heddle {
 
 /// The memory of one device for tiles: allocated as a whole for the first pool, and shared by all
-/// blocks of the device's place (Residency). While they fit, each keeps the frame of its first use, and nothing is
-/// transferred; beyond that, blocks are evicted to host memory (BackedPools) and fetched again.
+/// blocks of the device's place (Residency). While they fit, each keeps the frame of its first use,
+/// and nothing is transferred; beyond that, blocks are evicted to host memory (BackedPools) and
+/// fetched again.
 ///
 /// A thread acquires the blocks that it uses and releases them afterwards; the copy thread carries
 /// the transfers out. Its lock may be taken with the engine's held, never the other way round;
@@ -64,8 +65,8 @@ class DeviceCache {
   /// What is to be taken of the device's memory; all that is available when left out, and at most
   /// that. Without effect once it is taken.
   void set_budget(std::uint64_t bytes);
-  /// The blocks of a pool; `bytes` of each. The first one takes the memory: throws Error(usage) when
-  /// somebody else has it.
+  /// The blocks of a pool; `bytes` of each. The first one takes the memory: throws Error(usage)
+  /// when somebody else has it.
   [[nodiscard]] std::vector<ResidentBlock> add_pool(std::span<const std::size_t> bytes);
   /// The blocks are not in use, and never will be.
   void remove_pool(std::span<const ResidentBlock> blocks);

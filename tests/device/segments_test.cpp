@@ -76,7 +76,8 @@ TEST(Segments, are_taken_when_no_other_has_room_and_kept) {
     EXPECT_TRUE(device.owns(odd.address() + 10000));
     EXPECT_NE(device.locate(small.address()).allocation, device.locate(odd.address()).allocation)
         << "the first blocks of two segments";
-    EXPECT_NE(device.locate(small.address()).allocation, device.locate(beside.address()).allocation);
+    EXPECT_NE(device.locate(small.address()).allocation,
+              device.locate(beside.address()).allocation);
     EXPECT_EQ(device.locate(odd.address() + 17).offset, 17U);
     EXPECT_EQ(device.memory_available(), (64U << 10) - 4096 - 10240);
   }

@@ -6,8 +6,10 @@
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 #include "base/error.hpp"
+#include "kernels/cpu/tile_operations.hpp"
 
 namespace heddle::test {
 namespace {
@@ -75,7 +77,7 @@ TEST(LoadBlas, GivesTheSameTableToLaterCallsThatAgree) {
     return &first == &load_blas() && &first == &blas() &&
            &first == &load_blas({.core_type = "NEHALEM", .tile_kernels = ""}) &&
            &first == &load_blas({.core_type = "", .tile_kernels = "openblas"}) &&
-           first.micro == nullptr && first.tile_kernels() == "openblas";
+           first.micro == nullptr && first.tile_kernels == "openblas";
   }));
 }
 
@@ -94,6 +96,60 @@ TEST(LoadBlas, RefusesTileKernelsThatTheProcessorLacksAndNamesThoseItHas) {
     const auto message = usage_error([] { load_blas({.core_type = "", .tile_kernels = "vax"}); });
     return message.find("'vax'") != std::string::npos &&
            message.find("openblas") != std::string::npos;
+  }));
+}
+
+TEST(TileKernels, AreASetLessSomeOperations) {
+  for (const char* text : {"openblas", "avx2", "avx512 but gemm", "avx2 but gemm syrk trsm"}) {
+    const auto parsed = TileKernels::parse(text);
+    ASSERT_TRUE(parsed) << text;
+    EXPECT_EQ(parsed->text(), text);
+  }
+  EXPECT_EQ(TileKernels::parse("avx2 but trsm  gemm")->text(), "avx2 but gemm trsm");
+  for (const char* text :
+       {"", " ", "avx2 gemm", "avx2 but", "avx2 but potrf", "openblas but gemm"}) {
+    EXPECT_FALSE(TileKernels::parse(text)) << text;
+  }
+}
+
+TEST(LoadBlas, LeavesOperationsToOpenBlasAsItIsTold) {
+  const MicroKernels* const widest = best_micro_kernels();
+  if (widest == nullptr) GTEST_SKIP() << "this processor runs none of heddle's kernels";
+  const std::string name(widest->name);
+  EXPECT_TRUE(in_own_process([&] {
+    const Blas& loaded = load_blas({.core_type = "", .tile_kernels = name + " but gemm"});
+    return loaded.micro == widest && loaded.micro_gemm == nullptr && loaded.micro_syrk == widest &&
+           loaded.micro_trsm == widest && loaded.tile_kernels == name + " but gemm";
+  }));
+  EXPECT_TRUE(in_own_process([&] {
+    const auto message =
+        usage_error([&] { load_blas({.core_type = "", .tile_kernels = name + " but potrf"}); });
+    return message.find("gemm, syrk, trsm") != std::string::npos;
+  }));
+}
+
+TEST(LoadBlas, MultipliesWithOpenBlasWhereItIsTold) {
+  const MicroKernels* const widest = best_micro_kernels();
+  if (widest == nullptr) GTEST_SKIP() << "this processor runs none of heddle's kernels";
+  const std::string name(widest->name);
+  EXPECT_TRUE(in_own_process([&] {
+    constexpr int n = 96;
+    load_blas({.core_type = "", .tile_kernels = name + " but gemm"});
+    std::vector<double> a(n * n);
+    std::vector<double> b(n * n);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      a[i] = 1.0 / static_cast<double>(i + 1);
+      b[i] = 1.0 / static_cast<double>(3 * i + 7);
+    }
+    std::vector<double> wanted(n * n, 0.5);
+    std::vector<double> found = wanted;
+    constexpr int column_major = 102;
+    constexpr int no_transpose = 111;
+    constexpr int transpose = 112;
+    blas().dgemm(column_major, no_transpose, transpose, n, n, n, -1, a.data(), n, b.data(), n, 1,
+                 wanted.data(), n);
+    host::update({found.data(), n, n, n}, {a.data(), n, n, n}, {b.data(), n, n, n});
+    return found == wanted;
   }));
 }
 

@@ -64,6 +64,26 @@ TEST(KernelChoice, TakesHeddlesOwnKernelsUnlessTheLibraryIsFasterByATenth) {
   EXPECT_EQ(choice.tile_kernels, "openblas");
 }
 
+TEST(KernelChoice, LeavesSingleOperationsToTheLibraryThatIsFasterByATenth) {
+  KernelChoice choice = sample_choice();
+  // As measured on a Zen 3.
+  choice.sets[0].rates = {20, 20, 20, 20};
+  choice.sets[1].rates = {32.7, 29.9, 27.9, 22.4};
+  choice.sets.push_back({"avx2", true, {28.3, 27.8, 29.8, 25.5}});
+  choose_kernels(choice);
+  EXPECT_EQ(choice.tile_kernels, "avx2 but gemm");
+  EXPECT_TRUE(choice.is_valid());
+  EXPECT_EQ(choice.own(), &choice.sets[2]);
+  choice.sets[1].rates = {32.7, 31, 34, 22.4};
+  choose_kernels(choice);
+  EXPECT_EQ(choice.tile_kernels, "openblas") << "nothing but potrf would be left";
+  EXPECT_EQ(choice.own(), nullptr);
+  choice.tile_kernels = "avx2 but lunch";
+  EXPECT_FALSE(choice.is_valid());
+  choice.tile_kernels = "PRESCOTT but gemm";
+  EXPECT_FALSE(choice.is_valid()) << "that is the library's";
+}
+
 TEST(KernelChoice, WeighsKernelsAsAFactorizationOfAboutTwelveTilesDoes) {
   EXPECT_NEAR(cholesky_rate({50, 50, 50, 50}), 50, 1e-12);
   // Gemm has 572 of 732 1/3 units of work.

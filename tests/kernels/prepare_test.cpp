@@ -247,7 +247,7 @@ TEST_F(PrepareMachine, LoadsWhatItChose) {
     const Blas& loaded = load_blas(profile.blas);
     const MachineProfile later = prepare_machine();
     const bool good = loaded.core_name == profile.blas.core_type &&
-                      loaded.tile_kernels() == profile.blas.tile_kernels &&
+                      loaded.tile_kernels == profile.blas.tile_kernels &&
                       later.source == ProfileSource::process &&
                       later.blas.core_type == loaded.core_name;
     ::_exit(good ? 0 : 1);

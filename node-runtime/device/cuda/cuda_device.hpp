@@ -40,8 +40,8 @@ struct ClockAnchor {
   std::int64_t host_ns = 0;
 };
 
-/// A GPU. Its memory is allocated by segments, and kept: most calls of allocate() and free() only do
-/// the bookkeeping, and other processes map a segment once for all pieces they open.
+/// A GPU. Its memory is allocated by segments, and kept: most calls of allocate() and free() only
+/// do the bookkeeping, and other processes map a segment once for all pieces they open.
 ///
 /// Asynchronous CUDA errors affect the whole GPU: after one, every operation of this process on it
 /// fails. An error names the operation that detected it; any earlier operation may have caused it.
