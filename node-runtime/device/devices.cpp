@@ -4,7 +4,7 @@
 #include <exception>
 #include <fmt/core.h>
 #include <memory>
-#include <set>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -46,8 +46,7 @@ std::string describe(const GpuShare& share, std::int32_t gpus, const DeviceSet& 
   return text;
 }
 
-/// All at once, since each takes a tenth of a second or more; several devices on one GPU one after
-/// the other, since each takes of what the former left. Throws the first one's error.
+/// All at once, since each takes a tenth of a second or more. Throws the first one's error.
 std::vector<std::unique_ptr<Device>> open_gpus(const std::vector<std::int32_t>& gpus,
                                                const CudaOptions& options) {
   std::vector<std::unique_ptr<Device>> devices(gpus.size());
@@ -59,11 +58,16 @@ std::vector<std::unique_ptr<Device>> open_gpus(const std::vector<std::int32_t>& 
       errors[d] = std::current_exception();
     }
   };
-  const bool are_distinct = std::set(gpus.begin(), gpus.end()).size() == gpus.size();
   {
     std::vector<std::jthread> others;
-    for (std::size_t d = 1; d < gpus.size() && are_distinct; ++d) others.emplace_back(open, d);
-    for (std::size_t d = 0; d < (are_distinct ? 1 : gpus.size()); ++d) open(d);
+    for (std::size_t d = 1; d < gpus.size(); ++d) {
+      try {
+        others.emplace_back(open, d);
+      } catch (const std::system_error&) {
+        open(d);  // no more threads: one after the other
+      }
+    }
+    if (!gpus.empty()) open(0);
   }
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);

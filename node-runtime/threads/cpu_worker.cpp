@@ -16,7 +16,7 @@ constexpr int yielding_polls = 100;  // then let others have the core, a few ten
 void CpuWorker::run() {
   for (;;) {
     const Doorbell::Ticket ticket = engine_.bells.cpu.ticket();
-    if (turn()) continue;
+    if (turn() || staged_.help(trace_)) continue;
     if (engine_.stopping()) return;
     const std::int64_t from = trace::now_ns();
     wait_for_work(ticket);

@@ -25,6 +25,7 @@
 #include "node-runtime/threads/kernel_watch.hpp"
 #include "node-runtime/threads/messenger.hpp"
 #include "node-runtime/threads/scheduler.hpp"
+#include "node-runtime/threads/staged_ranges.hpp"
 #include "node-runtime/threads/wakes.hpp"
 #include "node-runtime/trace/recorder.hpp"
 
@@ -63,6 +64,7 @@ class Engine final : private KernelReports {
   [[nodiscard]] Jobs& jobs() { return jobs_; }
 
   Bells bells;
+  StagedRanges staged_ranges;
 
   // ---- matrices; one thread at a time -------------------------------------------------------
   protocol::MatrixId add_matrix(TileTable table);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <memory>
 
 #include "node-runtime/threads/tile_operands.hpp"
 #include "node-runtime/threads/trace_events.hpp"
@@ -62,7 +63,7 @@ void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
     const auto device = static_cast<std::size_t>(task.place.value()) - 1;
     Device& owner = *engine_.options().devices[device];
     if (is_by_columns(task)) {
-      run_by_columns(task, owner, device);
+      run_by_columns(task);
     } else {
       run_kernel(task, owner, side_of(device, std::max<std::size_t>(bytes, 1)));
     }
@@ -72,38 +73,65 @@ void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
   record_task(trace, task, start, trace::now_ns());
 }
 
-void StagedRunner::run_by_columns(protocol::Task& task, Device& owner, std::size_t device) {
+void StagedRunner::run_by_columns(protocol::Task& task) {
   const TileView tile = TaskTiles(engine_.store(), task)[0];
   HEDDLE_DEBUG(tile.leading == std::max<std::int64_t>(1, tile.rows), "a tile with gaps");
-  const std::int64_t at_a_time = columns_at_a_time(tile.rows);
-  const auto bytes_of = [&tile](std::int64_t columns) {
-    return static_cast<std::size_t>(tile.rows * columns) * sizeof(double);
+  StagedRanges::Work work{&task, tile.columns, columns_at_a_time(tile.rows)};
+  const bool is_shared =
+      task.operands[0].mode == protocol::AccessMode::write && work.at_a_time < tile.columns;
+  if (is_shared) {
+    engine_.staged_ranges.open(work);
+    engine_.bells.cpu.ring(static_cast<int>((tile.columns - 1) / work.at_a_time));
+  }
+  // Whatever happens here, helpers are waited for: they know the work.
+  const auto close = [&](const StagedRanges::Work*) {
+    if (is_shared) engine_.staged_ranges.close(work);
   };
+  const std::unique_ptr<StagedRanges::Work, decltype(close)> guard(&work, close);
+  for (std::int64_t first = work.take(); first < tile.columns; first = work.take()) {
+    run_range(task, first, work.at_a_time);
+  }
+}
+
+bool StagedRunner::help(trace::ThreadTrace& trace) {
+  StagedRanges::Work* const work = engine_.staged_ranges.join();
+  if (work == nullptr) return false;
+  const auto leave = [this](StagedRanges::Work* joined) { engine_.staged_ranges.leave(*joined); };
+  const std::unique_ptr<StagedRanges::Work, decltype(leave)> guard(work, leave);
+  const std::int64_t start = trace::now_ns();
+  const std::int64_t first = work->take();
+  if (first < work->columns) run_range(*work->task, first, work->at_a_time);
+  trace.add_busy(trace::now_ns() - start);
+  return true;
+}
+
+void StagedRunner::run_range(protocol::Task& task, std::int64_t first, std::int64_t at_a_time) {
+  if (job_of(task).cancelled.load(std::memory_order_relaxed)) return;
+  const TileView tile = TaskTiles(engine_.store(), task)[0];
+  const auto device = static_cast<std::size_t>(task.place.value()) - 1;
+  Device& owner = *engine_.options().devices[device];
   const Side& side =
       side_of(device, std::max<std::size_t>(1, bytes_by_columns(tile.rows, tile.columns)));
-  const auto parameters = parameters_of(task);
-  const Kernel& kernel = kernel_of(task);
-  const bool is_overwritten = task.operands[0].mode == protocol::AccessMode::write;
-  for (std::int64_t first = 0; first < tile.columns; first += at_a_time) {
-    const std::int64_t columns = std::min(at_a_time, tile.columns - first);
-    const TileView part{side.memory, tile.rows, columns, tile.leading};
-    double* const there = tile.data + first * tile.leading;
-    const std::size_t bytes = bytes_of(columns);
-    if (!is_overwritten && bytes > 0) {
-      side.stream->copy({part.data, nullptr}, {there, &owner}, bytes);
-      side.stream->synchronize();
-    }
-    const std::int64_t info =
-        engine_.executor().run_kernel(task, worker_, kernel, {{&part, 1}, parameters, first});
-    if (info > 0) {
-      engine_.numerical_failure(job_of(task), task.work.info_base + info,
-                                failing_pivot(task, part, info));
-    }
-    if (job_of(task).cancelled.load(std::memory_order_relaxed)) return;
-    if (kernel.leaves_tile || bytes == 0) continue;
-    side.stream->copy({there, &owner}, {part.data, nullptr}, bytes);
+  const std::int64_t columns = std::min(at_a_time, tile.columns - first);
+  const TileView part{side.memory, tile.rows, columns, tile.leading};
+  double* const there = tile.data + first * tile.leading;
+  const std::size_t bytes = static_cast<std::size_t>(tile.rows * columns) * sizeof(double);
+  if (task.operands[0].mode != protocol::AccessMode::write && bytes > 0) {
+    side.stream->copy({part.data, nullptr}, {there, &owner}, bytes);
     side.stream->synchronize();
   }
+  const Kernel& kernel = kernel_of(task);
+  const auto parameters = parameters_of(task);
+  const std::int64_t info =
+      engine_.executor().run_kernel(task, worker_, kernel, {{&part, 1}, parameters, first});
+  if (info > 0) {
+    engine_.numerical_failure(job_of(task), task.work.info_base + info,
+                              failing_pivot(task, part, info));
+  }
+  const bool is_over = job_of(task).cancelled.load(std::memory_order_relaxed);
+  if (is_over || kernel.leaves_tile || bytes == 0) return;
+  side.stream->copy({there, &owner}, {part.data, nullptr}, bytes);
+  side.stream->synchronize();
 }
 
 void StagedRunner::run_kernel(protocol::Task& task, Device& device, Side& side) {

@@ -26,6 +26,8 @@ class StagedRunner {
 
   /// Returns when the task's outputs are on the device.
   void run(protocol::Task& task, trace::ThreadTrace& trace);
+  /// Sets a range of columns of a tile that another worker has; false: there was none.
+  bool help(trace::ThreadTrace& trace);
 
  private:
   /// What this worker has on one device; made when it is first needed.
@@ -37,8 +39,11 @@ class StagedRunner {
 
   Side& side_of(std::size_t device, std::size_t bytes);
   void run_kernel(protocol::Task& task, Device& device, Side& side);
-  /// The kernel on ranges of columns of its only tile, which pass through a few MiB.
-  void run_by_columns(protocol::Task& task, Device& owner, std::size_t device);
+  /// The kernel on ranges of columns of its only tile, which pass through a few MiB. What is set
+  /// anew is shared with workers that have no task; what is read comes in order.
+  void run_by_columns(protocol::Task& task);
+  /// One range, from the tile's column `first` on.
+  void run_range(protocol::Task& task, std::int64_t first, std::int64_t at_a_time);
 
   Engine& engine_;
   std::int32_t worker_;

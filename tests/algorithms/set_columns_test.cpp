@@ -1,8 +1,12 @@
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <gtest/gtest.h>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -119,6 +123,37 @@ INSTANTIATE_TEST_SUITE_P(all, SetColumns,
                          testing::Values("backend: none",
                                          "backend: emulated, per_node: 2, memory: 256MiB",
                                          "backend: emulated, per_node: 1, memory: 256MiB"));
+
+TEST(SetColumnsOnDevices, of_one_tile_are_set_by_several_workers) {
+  Node node(
+      Config::from_text("runtime: {cpu_workers: 3, devices: {backend: emulated, per_node: 1, "
+                        "memory: 256MiB}}\nlayout: {tile: 1700, strip: 0}\n",
+                        "set_columns test"));
+  Matrix<double> a = node.matrix<double>(order, order);
+  ASSERT_EQ(a.layout().tile_columns(), 1);
+  std::mutex mutex;
+  std::condition_variable second;
+  std::set<std::thread::id> threads;
+  a.set_columns([&](GlobalRow, GlobalColumn column, TileView part) {
+    for (std::int64_t q = 0; q < part.columns; ++q) {
+      for (std::int64_t p = 0; p < part.rows; ++p) part(p, q) = element(p, column.value() + q);
+    }
+    std::unique_lock lock(mutex);
+    threads.insert(std::this_thread::get_id());
+    second.notify_all();
+    EXPECT_TRUE(second.wait_for(lock, std::chrono::seconds(30), [&] { return threads.size() > 1; }))
+        << "nobody helps";
+  });
+  EXPECT_GT(threads.size(), 1U);
+  EXPECT_EQ(differences(a), 0);
+  // A range that throws, whoever has it, is the caller's error, and nobody is left in the tile.
+  EXPECT_THROW(a.set_columns([](GlobalRow, GlobalColumn column, TileView) {
+    if (column.value() > 1000) throw std::runtime_error("no more");
+  }),
+               std::runtime_error);
+  a.fill(element);
+  EXPECT_EQ(differences(a), 0);
+}
 
 TEST(SetColumnsOnDevices, pass_in_pieces) {
   Node node(configuration("backend: emulated, per_node: 1, memory: 256MiB"));
