@@ -1,6 +1,7 @@
 #include "node-runtime/collectives/schedule/levels.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -102,6 +103,18 @@ std::vector<LevelGroup> Levels::groups_of(Rank rank, Rank root) const {
 
 std::vector<LevelGroup> Levels::groups_of(Rank rank) const {
   return groups_of(rank, Rank{0});  // the lowest rank of all leads wherever it is
+}
+
+std::vector<Rank> Levels::stands_for(Level level, Rank member) const {
+  const auto layer = std::ranges::find(layers_, level, &Layer::level);
+  HEDDLE_CHECK(layer != layers_.end(), "level {} does not count", static_cast<int>(level));
+  if (layer == layers_.begin()) return {member};
+  const IndexedVector<Rank, std::int32_t>& group_of = std::prev(layer)->group_of;
+  std::vector<Rank> ranks;
+  for (Rank rank{0}; rank < Rank{size_}; ++rank) {
+    if (group_of[rank] == group_of[member]) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 bool Levels::is_valid() const {

@@ -39,6 +39,11 @@ class Levels {
   /// The same where there is no root: the lowest ranks lead.
   [[nodiscard]] std::vector<LevelGroup> groups_of(Rank rank) const;
 
+  /// The ranks, ascending, whose part a member of a group of that level has there: those that it
+  /// leads, itself included. O(all ranks).
+  [[nodiscard]] std::vector<Rank> stands_for(Level level, Rank member) const;
+  [[nodiscard]] std::int32_t size() const { return size_; }
+
   /// Each rank is in one group of the first level; each group's leader, and nobody else, in one of
   /// the next; the last level is one group.
   [[nodiscard]] bool is_valid() const;

@@ -14,11 +14,27 @@ std::int32_t binary_depth(std::int32_t position) {
   return static_cast<std::int32_t>(std::bit_width(static_cast<std::uint32_t>(position) + 1)) - 1;
 }
 
-/// The position as far to the right in the other half of the tree, or the root where there is none.
-std::int32_t partner_of(std::int32_t position, std::int32_t size) {
+/// The position as far to the right in the other half of the tree, of which the last row may be
+/// too short for it.
+std::int32_t mirror_of(std::int32_t position) {
   const std::int32_t half = std::int32_t{1} << (binary_depth(position) - 1);
-  if (half_of(position) == Half::second) return position - half;
-  return position + half < size ? position + half : 0;
+  return half_of(position) == Half::second ? position - half : position + half;
+}
+
+/// Who has the other half of a binary tree for whom.
+void pair_halves(std::int32_t position, std::int32_t size, TreeNeighbours& found) {
+  const auto lacks_mirror = [size](std::int32_t p) { return p < size && mirror_of(p) >= size; };
+  const auto add_takers = [&](std::int32_t of) {
+    for (const std::int32_t child : {2 * of + 1, 2 * of + 2}) {
+      if (lacks_mirror(child)) found.takers.push_back(child);
+    }
+  };
+  if (position == 0) return add_takers(0);
+  if (!lacks_mirror(position)) {
+    found.partner = mirror_of(position);
+    return add_takers(mirror_of(position));
+  }
+  found.giver = *found.parent == 0 ? 0 : mirror_of(*found.parent);
 }
 
 TreeNeighbours binary_neighbours(std::int32_t position, std::int32_t size) {
@@ -79,7 +95,7 @@ TreeNeighbours tree_neighbours(Tree tree, std::int32_t position, std::int32_t si
       return binomial_neighbours(position, size);
     case Tree::split_binary:
       found = binary_neighbours(position, size);
-      if (position > 0) found.partner = partner_of(position, size);
+      pair_halves(position, size, found);
       return found;
   }
   HEDDLE_CHECK(false, "a tree of number {}", static_cast<int>(tree));

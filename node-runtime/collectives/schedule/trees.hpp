@@ -24,9 +24,12 @@ inline constexpr Tree all_trees[] = {Tree::flat, Tree::chain, Tree::binary, Tree
 struct TreeNeighbours {
   std::optional<std::int32_t> parent;  ///< none: the root
   std::vector<std::int32_t> children;  ///< in the order of sends: the longest way first
-  /// Split binary: with whom the other half is exchanged, at the other side of the tree or, where
-  /// that is shorter, the root; none for the root itself, which has both.
+  /// Split binary: with whom the other half is exchanged, at the other side of the tree.
   std::optional<std::int32_t> partner;
+  /// Where the other side lacks the partner: who gives the other half, the parent's partner or the
+  /// root, and to whom a position gives it besides. So nobody gives it to more than three.
+  std::optional<std::int32_t> giver;
+  std::vector<std::int32_t> takers;
 };
 /// The neighbours of `position` in a group of `size`.
 [[nodiscard]] TreeNeighbours tree_neighbours(Tree tree, std::int32_t position, std::int32_t size);

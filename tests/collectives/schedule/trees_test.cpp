@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -69,24 +70,36 @@ TEST(Trees, are_as_deep_and_as_wide_as_their_names_say) {
   }
 }
 
-TEST(Trees, give_each_pair_of_a_split_binary_tree_both_halves) {
+TEST(Trees, give_both_halves_to_each_position_of_a_split_binary_tree) {
   for (const std::int32_t size : tree_sizes()) {
     SCOPED_TRACE(size);
-    std::int32_t of_the_root = 0;
-    for (std::int32_t p = 1; p < size; ++p) {
+    std::map<std::int32_t, std::int32_t> givers;
+    for (std::int32_t p = 0; p < size; ++p) {
       const TreeNeighbours own = tree_neighbours(Tree::split_binary, p, size);
-      ASSERT_TRUE(own.partner.has_value());
-      for (const std::int32_t child : own.children) EXPECT_EQ(half_of(child), half_of(p));
-      if (*own.partner == 0) {
-        ++of_the_root;
+      EXPECT_LE(own.takers.size(), 2U);
+      for (const std::int32_t taker : own.takers) {
+        EXPECT_TRUE(givers.emplace(taker, p).second) << taker << " is given it twice";
+        if (p > 0) {
+          EXPECT_NE(half_of(taker), half_of(p));
+        }
+      }
+      if (p == 0) {
+        EXPECT_FALSE(own.partner || own.giver) << "the root has both";
         continue;
       }
+      for (const std::int32_t child : own.children) EXPECT_EQ(half_of(child), half_of(p));
+      EXPECT_NE(own.partner.has_value(), own.giver.has_value());
+      if (!own.partner) continue;
       EXPECT_NE(half_of(*own.partner), half_of(p));
       EXPECT_EQ(tree_neighbours(Tree::split_binary, *own.partner, size).partner, p);
     }
-    // At most those of the last row that is not full.
-    EXPECT_LE(of_the_root, (size + 1) / 2);
-    EXPECT_FALSE(tree_neighbours(Tree::split_binary, 0, size).partner.has_value());
+    for (std::int32_t p = 1; p < size; ++p) {
+      const std::optional<std::int32_t> giver = tree_neighbours(Tree::split_binary, p, size).giver;
+      EXPECT_EQ(giver.has_value(), givers.contains(p));
+      if (giver) {
+        EXPECT_EQ(*giver, givers[p]);
+      }
+    }
   }
 }
 

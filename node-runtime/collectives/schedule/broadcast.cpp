@@ -1,0 +1,104 @@
+#include "node-runtime/collectives/schedule/broadcast.hpp"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+#include "base/assert.hpp"
+
+namespace heddle::collectives {
+namespace {
+
+std::int32_t block_of(Half half) {
+  return half == Half::first ? 0 : 1;
+}
+
+class Broadcast {
+ public:
+  Broadcast(Rank rank, bool is_root, std::int32_t blocks)
+      : has_(static_cast<std::size_t>(blocks), nothing),
+        memory_(is_root ? Spot::in_input() : Spot::in_output()) {
+    schedule_.rank = rank;
+  }
+
+  /// The rank, which is not the group's leader, gets the message there and forwards it.
+  void take_part(const LevelGroup& group, Tree tree) {
+    const auto size = static_cast<std::int32_t>(group.members.size());
+    const std::int32_t position = group.position(schedule_.rank);
+    const TreeNeighbours neighbours = tree_neighbours(tree, position, size);
+    HEDDLE_CHECK(neighbours.parent.has_value(), "rank {} leads", schedule_.rank.value());
+    const Rank parent = group.at(*neighbours.parent);
+    if (tree != Tree::split_binary) {
+      for (std::int32_t block = 0; block < blocks(); ++block) {
+        receive(parent, block);
+        for (const std::int32_t child : neighbours.children) send(group.at(child), block);
+      }
+      return;
+    }
+    const std::int32_t own = block_of(half_of(position));
+    receive(parent, own);
+    for (const std::int32_t child : neighbours.children) send(group.at(child), own);
+    if (neighbours.partner) send(group.at(*neighbours.partner), own);
+    receive(group.at(neighbours.partner ? *neighbours.partner : *neighbours.giver), 1 - own);
+    for (const std::int32_t taker : neighbours.takers) send(group.at(taker), own);
+  }
+
+  /// The rank leads the group and has the message, or gets it at the level before.
+  void lead(const LevelGroup& group, Tree tree) {
+    const auto size = static_cast<std::int32_t>(group.members.size());
+    const TreeNeighbours neighbours = tree_neighbours(tree, 0, size);
+    if (tree != Tree::split_binary) {
+      for (std::int32_t block = 0; block < blocks(); ++block) {
+        for (const std::int32_t child : neighbours.children) send(group.at(child), block);
+      }
+      return;
+    }
+    for (const std::int32_t child : neighbours.children) {
+      send(group.at(child), block_of(half_of(child)));
+    }
+    for (const std::int32_t taker : neighbours.takers) {
+      send(group.at(taker), 1 - block_of(half_of(taker)));
+    }
+  }
+
+  [[nodiscard]] Schedule take() { return std::move(schedule_); }
+
+ private:
+  static constexpr std::int32_t nothing = -1;
+
+  [[nodiscard]] std::int32_t blocks() const { return static_cast<std::int32_t>(has_.size()); }
+
+  void receive(Rank from, std::int32_t block) {
+    has_[static_cast<std::size_t>(block)] = static_cast<std::int32_t>(schedule_.steps.size());
+    schedule_.steps.push_back({Step::Kind::receive, block, from, {}, Spot::in_output(), {}});
+  }
+  void send(Rank to, std::int32_t block) {
+    std::vector<std::int32_t> after;
+    const std::int32_t brought = has_[static_cast<std::size_t>(block)];
+    if (brought != nothing) after.push_back(brought);
+    schedule_.steps.push_back({Step::Kind::send, block, to, {memory_}, {}, std::move(after)});
+  }
+
+  Schedule schedule_;
+  std::vector<std::int32_t> has_;  ///< the step that brings a block
+  Spot memory_;                    ///< that the message is sent from
+};
+
+}  // namespace
+
+std::int32_t broadcast_blocks(const LevelTrees& trees) {
+  return std::ranges::find(trees, Tree::split_binary) == trees.end() ? 1 : 2;
+}
+
+Schedule make_broadcast(Rank rank, Rank root, const Levels& levels, const LevelTrees& trees) {
+  Broadcast broadcast(rank, rank == root, broadcast_blocks(trees));
+  // From the outside in: first what is far away.
+  for (const LevelGroup& group : levels.groups_of(rank, root) | std::views::reverse) {
+    const Tree tree = trees.at(static_cast<std::size_t>(group.level));
+    group.leader == rank ? broadcast.lead(group, tree) : broadcast.take_part(group, tree);
+  }
+  return broadcast.take();
+}
+
+}  // namespace heddle::collectives

@@ -1,0 +1,325 @@
+#include "node-runtime/collectives/schedule/schedule.hpp"
+
+#include <array>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node-runtime/collectives/schedule/broadcast.hpp"
+#include "node-runtime/collectives/schedule/check.hpp"
+#include "node-runtime/collectives/schedule/reduce.hpp"
+#include "tests/collectives/schedule/random_places.hpp"
+
+namespace heddle::collectives {
+namespace {
+
+using Kind = Step::Kind;
+
+Step receive(Rank peer, Spot to, std::vector<std::int32_t> after = {}) {
+  return {Kind::receive, 0, peer, {}, to, std::move(after)};
+}
+Step send(Rank peer, Spot from, std::vector<std::int32_t> after = {}) {
+  return {Kind::send, 0, peer, {from}, {}, std::move(after)};
+}
+
+/// Rank 0's input in all other outputs.
+WantedValue from_root(Rank root) {
+  return [root](Rank rank, std::int32_t block, Values& values) -> std::optional<Value> {
+    if (rank == root) return std::nullopt;
+    return values.input(root, block);
+  };
+}
+
+/// A chain of three ranks, by way of a slot on the one in the middle.
+std::vector<Schedule> three_in_a_chain() {
+  const Spot slot = Spot::in_slot(0);
+  return {{Rank{0}, 0, {send(Rank{1}, Spot::in_input())}},
+          {Rank{1},
+           1,
+           {receive(Rank{0}, slot),
+            send(Rank{2}, slot, {0}),
+            {Kind::copy, 0, Rank{-1}, {slot}, Spot::in_output(), {0}}}},
+          {Rank{2}, 0, {receive(Rank{1}, Spot::in_output())}}};
+}
+
+std::string trouble(const std::vector<Schedule>& schedules, std::int32_t blocks = 1) {
+  return check_schedules(schedules, blocks, from_root(Rank{0}));
+}
+
+TEST(Cut, has_blocks_one_behind_the_other_in_fragments) {
+  const std::array<std::int64_t, 4> counts{10, 0, 3, 4};
+  const Cut cut(counts, 4);
+  EXPECT_EQ(cut.blocks(), 4);
+  EXPECT_EQ(cut.fragments(), 3);
+  EXPECT_EQ(cut.block(2).begin, 10);
+  EXPECT_EQ(cut.block(2).count(), 3);
+  EXPECT_EQ(cut.fragment(0, 2).begin, 8);
+  EXPECT_EQ(cut.fragment(0, 2).count(), 2);
+  EXPECT_EQ(cut.fragment(1, 0).count(), 0);
+  EXPECT_EQ(cut.fragment(2, 0).count(), 3);
+  EXPECT_EQ(cut.fragment(3, 0).begin, 13);
+  EXPECT_EQ(cut.fragment(3, 1).count(), 0) << "it has no more";
+}
+
+TEST(Cut, covers_each_element_once) {
+  std::mt19937 random(46);
+  for (int k = 0; k < 200; ++k) {
+    std::vector<std::int64_t> counts;
+    for (std::size_t left = 1 + random() % 5; left > 0; --left) {
+      counts.push_back(static_cast<std::int64_t>(random() % 40));
+    }
+    const Cut cut(counts, 1 + static_cast<std::int64_t>(random() % 12));
+    for (std::int32_t b = 0; b < cut.blocks(); ++b) {
+      std::int64_t next = cut.block(b).begin;
+      for (std::int64_t f = 0; f < cut.fragments(); ++f) {
+        const Cut::Range range = cut.fragment(b, f);
+        EXPECT_EQ(range.begin, next);
+        next = range.end;
+      }
+      EXPECT_EQ(next, cut.block(b).end);
+    }
+  }
+}
+
+TEST(Cut, refuses_what_cannot_be_cut) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::array<std::int64_t, 2> negative{1, -1};
+  const std::array<std::int64_t, 2> too_many{most, 1};
+  const std::array<std::int64_t, 1> all{most};
+  EXPECT_THROW(Cut(negative, 1), Error);
+  EXPECT_THROW(Cut(too_many, 1), Error);
+  EXPECT_THROW(Cut(all, 0), Error);
+  const Cut cut(all, most / 2);
+  EXPECT_EQ(cut.fragments(), 3);
+  EXPECT_EQ(cut.fragment(0, 2).end, most);
+  EXPECT_EQ(Cut({}, 1).fragments(), 0);
+}
+
+TEST(Schedule, says_what_a_rank_does) {
+  EXPECT_EQ(three_in_a_chain()[1].describe(),
+            "rank 1, 1 slots\n"
+            "  0: receive block 0 from rank 0 to slot 0\n"
+            "  1: send block 0 to rank 2 from slot 0, after 0\n"
+            "  2: copy block 0 from slot 0 to the output, after 0\n");
+}
+
+TEST(CheckSchedules, finds_nothing_where_all_is_right) {
+  EXPECT_EQ(trouble(three_in_a_chain()), "");
+}
+
+/// Each change is one mistake, and the words of what is found.
+TEST(CheckSchedules, finds_what_is_wrong) {
+  const auto expect = [](const char* words, const auto& change) {
+    std::vector<Schedule> schedules = three_in_a_chain();
+    change(schedules);
+    const std::string found = trouble(schedules);
+    EXPECT_NE(found.find(words), std::string::npos) << words << "\nfound: " << found;
+  };
+  expect("rank 1, step 1: it reads what no step before it has written",
+         [](auto& s) { s[1].steps[1].after.clear(); });
+  expect("it comes after step 1", [](auto& s) { s[1].steps[1].after = {1}; });
+  expect("slot 1 of 1", [](auto& s) { s[1].steps[0].to = Spot::in_slot(1); });
+  expect("it writes what another step has written", [](auto& s) {
+    s[1].steps.push_back({Kind::copy, 0, Rank{-1}, {Spot::in_input()}, Spot::in_slot(0), {2}});
+  });
+  expect("it writes into the input", [](auto& s) { s[2].steps[0].to = Spot::in_input(); });
+  expect("its peer is rank 3 of 3", [](auto& s) { s[1].steps[1].peer = Rank{3}; });
+  expect("its peer is rank 1 of 3", [](auto& s) { s[1].steps[1].peer = Rank{1}; });
+  expect("block 1 of 1", [](auto& s) { s[0].steps[0].block = 1; });
+  expect("it reads 2 spots", [](auto& s) { s[0].steps[0].from.push_back(Spot::in_input()); });
+  expect("rank 1 receives 1 messages of rank 0, which sends 2",
+         [](auto& s) { s[0].steps.push_back(s[0].steps[0]); });
+  expect("rank 1 does not send that", [](auto& s) { s[1].steps.erase(s[1].steps.begin() + 1); });
+  expect("rank 2: block 0 of the output has nothing", [](auto& s) {
+    s[2].slots = 1;
+    s[2].steps[0].to = Spot::in_slot(0);
+  });
+  expect("block 0 of the output has 1 of block 0, wanted is 0 of block 0",
+         [](auto& s) { s[1].steps[2].from = {Spot::in_input()}; });
+  expect("it waits for itself", [](auto& s) {
+    // Rank 0 sends what it has of rank 2.
+    s[0].slots = 1;
+    s[0].steps = {receive(Rank{2}, Spot::in_slot(0)), send(Rank{1}, Spot::in_slot(0), {0})};
+    s[2].steps.push_back(send(Rank{0}, Spot::in_output(), {0}));
+  });
+}
+
+TEST(CheckSchedules, finds_blocks_that_are_mistaken_for_others) {
+  std::vector<Schedule> schedules(2);
+  schedules[1].rank = Rank{1};
+  for (const std::int32_t block : {0, 1}) {
+    schedules[0].steps.push_back({Kind::send, block, Rank{1}, {Spot::in_input()}, {}, {}});
+    schedules[1].steps.push_back({Kind::receive, 1 - block, Rank{0}, {}, Spot::in_output(), {}});
+  }
+  EXPECT_NE(trouble(schedules, 2).find("it receives block 1, and rank 0 sends block 0"),
+            std::string::npos);
+  schedules[1].slots = 1;
+  schedules[1].steps = {{Kind::receive, 0, Rank{0}, {}, Spot::in_slot(0), {}},
+                        {Kind::receive, 1, Rank{0}, {}, Spot::in_output(), {}},
+                        {Kind::copy, 1, Rank{-1}, {Spot::in_slot(0)}, Spot::in_output(), {0}}};
+  EXPECT_NE(trouble(schedules, 2).find("it reads a slot that has block 0"), std::string::npos);
+}
+
+TEST(CheckSchedules, tells_brackets_apart) {
+  // Rank 0 reduces what it has of rank 1 and its own, in one order and in the other.
+  const auto schedules = [](std::vector<Spot> from) {
+    return std::vector<Schedule>{
+        {Rank{0},
+         1,
+         {receive(Rank{1}, Spot::in_slot(0)),
+          {Kind::reduce, 0, Rank{-1}, std::move(from), Spot::in_output(), {0}}}},
+        {Rank{1}, 0, {send(Rank{0}, Spot::in_input())}}};
+  };
+  const WantedValue sum = [](Rank rank, std::int32_t block,
+                             Values& values) -> std::optional<Value> {
+    if (rank != Rank{0}) return std::nullopt;
+    return values.reduced(values.input(Rank{0}, block), values.input(Rank{1}, block));
+  };
+  EXPECT_EQ(check_schedules(schedules({Spot::in_input(), Spot::in_slot(0)}), 1, sum), "");
+  const std::string found =
+      check_schedules(schedules({Spot::in_slot(0), Spot::in_input()}), 1, sum);
+  EXPECT_NE(found.find("has (1 0) of block 0, wanted is (0 1) of block 0"), std::string::npos)
+      << found;
+}
+
+/// All ranks' schedules.
+std::vector<Schedule> broadcast(std::int32_t ranks, Rank root, const Levels& levels,
+                                const LevelTrees& trees) {
+  std::vector<Schedule> all;
+  for (Rank rank{0}; rank < Rank{ranks}; ++rank) {
+    all.push_back(make_broadcast(rank, root, levels, trees));
+  }
+  return all;
+}
+
+TEST(Broadcast, brings_the_roots_input_to_all_whatever_trees_and_places) {
+  std::mt19937 random(46);
+  std::vector<std::int32_t> sizes{64, 100, 257, 512};
+  for (std::int32_t size = 1; size <= 33; ++size) sizes.push_back(size);
+  for (const std::int32_t size : sizes) {
+    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
+      const Places places(random_places(random, size));
+      const Levels levels(places,
+                          random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored);
+      const Rank root{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))};
+      LevelTrees trees{};
+      for (Tree& tree : trees) {
+        // Each tree at all levels, then mixtures.
+        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
+      }
+      const std::vector<Schedule> all = broadcast(size, root, levels, trees);
+      const std::int32_t blocks = broadcast_blocks(trees);
+      ASSERT_EQ(check_schedules(all, blocks, from_root(root)), "")
+          << size << " ranks, tree " << t << ", root " << root.value();
+      std::size_t receives = 0;
+      for (const Schedule& one : all) {
+        EXPECT_EQ(one.slots, 0);
+        for (const Step& step : one.steps) receives += step.kind == Kind::receive ? 1 : 0;
+      }
+      EXPECT_EQ(receives, static_cast<std::size_t>(blocks * (size - 1))) << "none comes twice";
+    }
+  }
+}
+
+/// The bracket by its definition, not by another schedule's.
+Value bracket_value(Values& values, std::int32_t begin, std::int32_t end, std::int32_t block) {
+  if (end - begin == 1) return values.input(Rank{begin}, block);
+  std::int32_t left = 1;
+  while (2 * left < end - begin) left *= 2;
+  return values.reduced(bracket_value(values, begin, begin + left, block),
+                        bracket_value(values, begin + left, end, block));
+}
+
+TEST(Reduce, has_the_bracket_of_the_ranks_whatever_trees_and_places) {
+  std::mt19937 random(48);
+  std::vector<std::int32_t> sizes{64, 100, 257};
+  for (std::int32_t size = 1; size <= 33; ++size) sizes.push_back(size);
+  for (const std::int32_t size : sizes) {
+    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
+      const Places places(random_places(random, size));
+      const Levels levels(places,
+                          random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored);
+      const Rank root{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))};
+      LevelTrees trees{};
+      for (Tree& tree : trees) {
+        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
+      }
+      std::vector<Schedule> all;
+      std::size_t reductions = 0;
+      for (Rank rank{0}; rank < Rank{size}; ++rank) {
+        all.push_back(make_reduce(rank, root, levels, trees));
+        for (const Step& step : all.back().steps) reductions += step.kind == Kind::reduce ? 1 : 0;
+      }
+      const WantedValue wanted = [&](Rank rank, std::int32_t block,
+                                     Values& values) -> std::optional<Value> {
+        if (rank != root) return std::nullopt;
+        return bracket_value(values, 0, size, block);
+      };
+      ASSERT_EQ(check_schedules(all, 1, wanted), "")
+          << size << " ranks, tree " << t << ", root " << root.value();
+      EXPECT_EQ(reductions, static_cast<std::size_t>(size - 1)) << "none is done twice";
+    }
+  }
+}
+
+/// Where neighbours in number are neighbours in place, each rank sends one value.
+TEST(Reduce, sends_one_value_of_each_host_where_ranks_are_numbered_by_hosts) {
+  const std::int32_t size = 64;
+  std::vector<RankPlace> hosts;
+  for (std::int32_t r = 0; r < size; ++r) hosts.push_back({.host = r / 8});
+  const Places places(hosts);
+  const Levels levels(places);
+  LevelTrees trees{};
+  trees.fill(Tree::binomial);
+  for (Rank rank{1}; rank < Rank{size}; ++rank) {
+    int sends = 0;
+    for (const Step& step : make_reduce(rank, Rank{0}, levels, trees).steps) {
+      sends += step.kind == Kind::send ? 1 : 0;
+    }
+    EXPECT_EQ(sends, 1) << rank.value();
+  }
+}
+
+/// Between hosts a message travels once for each host, whatever the ranks are numbered like (000
+/// section 5.2.5).
+TEST(Broadcast, enters_each_host_once) {
+  std::mt19937 random(47);
+  for (int k = 0; k < 100; ++k) {
+    const std::int32_t size = 2 + static_cast<std::int32_t>(random() % 60);
+    const Places places(random_places(random, size));
+    const Levels levels(places);
+    const Rank root{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))};
+    LevelTrees trees{};
+    trees.fill(all_trees[random() % 4]);  // those that do not split it
+    std::vector<int> entries(static_cast<std::size_t>(size), 0);
+    for (const Schedule& one : broadcast(size, root, levels, trees)) {
+      for (const Step& step : one.steps) {
+        if (step.kind != Kind::send) continue;
+        const std::int32_t to = places[step.peer].host;
+        if (to != places[one.rank].host) ++entries[static_cast<std::size_t>(to)];
+      }
+    }
+    for (Rank rank{0}; rank < Rank{size}; ++rank) {
+      const std::int32_t host = places[rank].host;
+      EXPECT_EQ(entries[static_cast<std::size_t>(host)], host == places[root].host ? 0 : 1);
+    }
+  }
+}
+
+TEST(Broadcast, has_steps_of_its_own_neighbours_only) {
+  const std::int32_t size = 10000;
+  std::vector<RankPlace> hosts;
+  for (std::int32_t r = 0; r < size; ++r) hosts.push_back({.host = r / 8});
+  const Places places(hosts);
+  const Levels levels(places);
+  const LevelTrees trees{Tree::flat, Tree::flat, Tree::binomial, Tree::binomial};
+  for (Rank rank{0}; rank < Rank{size}; ++rank) {
+    EXPECT_LE(make_broadcast(rank, Rank{0}, levels, trees).steps.size(), 1U + 3 + 11);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::collectives
