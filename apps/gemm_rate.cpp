@@ -24,7 +24,7 @@ constexpr double flops_min =
     3.5e8;  ///< shorter factorizations are not measured: Cholesky of order 1000
 /// Duration of the measured burst: a share of the factorization's, within these.
 constexpr double share_wanted = 0.05;
-constexpr double seconds_min = 0.03;
+constexpr double seconds_min = 0.01;
 constexpr double seconds_max = 0.12;
 constexpr std::int32_t tiles_each = 3;  ///< outputs per worker or device, used in turn
 /// Repeats until a burst is long enough: the first one on a device includes its setup.

@@ -22,7 +22,8 @@ StagedRanges::Work* StagedRanges::join() {
   if (open_count_.load(std::memory_order_relaxed) == 0) return nullptr;
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(open_, [](const Work* work) {
-    return work->next.load(std::memory_order_relaxed) < work->columns;
+    return work->helpers < work->helpers_max &&
+           work->next.load(std::memory_order_relaxed) < work->columns;
   });
   if (found == open_.end()) return nullptr;
   ++(*found)->helpers;

@@ -27,6 +27,7 @@ class StagedRanges {
     protocol::Task* task = nullptr;
     std::int64_t columns = 0;
     std::int64_t at_a_time = 1;
+    std::int32_t helpers_max = 1;  ///< at the same time
 
     /// The first column of a range that is this caller's to set; `columns` or more: there is none
     /// left.

@@ -40,6 +40,9 @@ std::int64_t columns_at_a_time(std::int64_t rows) {
   return std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, rows));
 }
 
+/// Ranges of a tile that pay for one more worker, whose memory is page-locked the first time.
+constexpr std::int64_t each_min = 4;
+
 bool is_by_columns(const protocol::Task& task) {
   return kernel_of(task).is_by_columns && task.operand_count == 1 &&
          !task.operands[0].copy_from.valid();
@@ -76,12 +79,14 @@ void StagedRunner::run(protocol::Task& task, trace::ThreadTrace& trace) {
 void StagedRunner::run_by_columns(protocol::Task& task) {
   const TileView tile = TaskTiles(engine_.store(), task)[0];
   HEDDLE_DEBUG(tile.leading == std::max<std::int64_t>(1, tile.rows), "a tile with gaps");
-  StagedRanges::Work work{&task, tile.columns, columns_at_a_time(tile.rows)};
-  const bool is_shared =
-      task.operands[0].mode == protocol::AccessMode::write && work.at_a_time < tile.columns;
+  const std::int64_t at_a_time = columns_at_a_time(tile.rows);
+  const std::int64_t ranges = (tile.columns + at_a_time - 1) / at_a_time;
+  StagedRanges::Work work{&task, tile.columns, at_a_time,
+                          static_cast<std::int32_t>(std::max<std::int64_t>(1, ranges / each_min))};
+  const bool is_shared = task.operands[0].mode == protocol::AccessMode::write && ranges > 1;
   if (is_shared) {
     engine_.staged_ranges.open(work);
-    engine_.bells.cpu.ring(static_cast<int>((tile.columns - 1) / work.at_a_time));
+    engine_.bells.cpu.ring(work.helpers_max);
   }
   // Whatever happens here, helpers are waited for: they know the work.
   const auto close = [&](const StagedRanges::Work*) {

@@ -38,7 +38,7 @@ TEST(StagedRanges, are_each_taken_once_by_the_owner_or_a_helper_that_is_gone_aft
     });
   }
   for (int w = 0; w < works; ++w) {
-    StagedRanges::Work work{nullptr, columns, at_a_time};
+    StagedRanges::Work work{nullptr, columns, at_a_time, 2};
     ranges.open(work);
     for (std::int64_t first = work.take(); first < columns; first = work.take()) {
       set(first);
@@ -68,6 +68,7 @@ TEST(StagedRanges, that_are_all_taken_need_no_helper) {
   EXPECT_EQ(one.take(), 0);
   StagedRanges::Work* const joined = ranges.join();
   ASSERT_EQ(joined, &other) << "the first has no range left";
+  EXPECT_EQ(ranges.join(), nullptr) << "one helper is enough";
   EXPECT_EQ(joined->take(), 0);
   ranges.leave(*joined);
   ranges.close(one);
