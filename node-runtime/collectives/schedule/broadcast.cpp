@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "node-runtime/collectives/schedule/generator_parts.hpp"
 
 namespace heddle::collectives {
 namespace {
@@ -16,9 +17,7 @@ std::int32_t block_of(Half half) {
 
 class Broadcast {
  public:
-  Broadcast(Rank rank, bool is_root, std::int32_t blocks)
-      : has_(static_cast<std::size_t>(blocks), nothing),
-        memory_(is_root ? Spot::in_input() : Spot::in_output()) {
+  Broadcast(Rank rank, std::int32_t blocks) : held_(static_cast<std::size_t>(blocks)) {
     schedule_.rank = rank;
   }
 
@@ -65,24 +64,22 @@ class Broadcast {
   [[nodiscard]] Schedule take() { return std::move(schedule_); }
 
  private:
-  static constexpr std::int32_t nothing = -1;
-
-  [[nodiscard]] std::int32_t blocks() const { return static_cast<std::int32_t>(has_.size()); }
+  [[nodiscard]] std::int32_t blocks() const { return static_cast<std::int32_t>(held_.size()); }
 
   void receive(Rank from, std::int32_t block) {
-    has_[static_cast<std::size_t>(block)] = static_cast<std::int32_t>(schedule_.steps.size());
+    held_[static_cast<std::size_t>(block)] = {Spot::in_output(),
+                                              static_cast<std::int32_t>(schedule_.steps.size())};
     schedule_.steps.push_back({Step::Kind::receive, block, from, {}, Spot::in_output(), {}});
   }
   void send(Rank to, std::int32_t block) {
+    const Held& held = held_[static_cast<std::size_t>(block)];
     std::vector<std::int32_t> after;
-    const std::int32_t brought = has_[static_cast<std::size_t>(block)];
-    if (brought != nothing) after.push_back(brought);
-    schedule_.steps.push_back({Step::Kind::send, block, to, {memory_}, {}, std::move(after)});
+    held.precede(after);
+    schedule_.steps.push_back({Step::Kind::send, block, to, {held.spot}, {}, std::move(after)});
   }
 
   Schedule schedule_;
-  std::vector<std::int32_t> has_;  ///< the step that brings a block
-  Spot memory_;                    ///< that the message is sent from
+  std::vector<Held> held_;  ///< by block
 };
 
 }  // namespace
@@ -92,7 +89,7 @@ std::int32_t broadcast_blocks(const LevelTrees& trees) {
 }
 
 Schedule make_broadcast(Rank rank, Rank root, const Levels& levels, const LevelTrees& trees) {
-  Broadcast broadcast(rank, rank == root, broadcast_blocks(trees));
+  Broadcast broadcast(rank, broadcast_blocks(trees));
   // From the outside in: first what is far away.
   for (const LevelGroup& group : levels.groups_of(rank, root) | std::views::reverse) {
     const Tree tree = trees.at(static_cast<std::size_t>(group.level));

@@ -1,29 +1,20 @@
 #include "node-runtime/collectives/schedule/reduce.hpp"
 
-#include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
 #include "node-runtime/collectives/schedule/bracket.hpp"
+#include "node-runtime/collectives/schedule/generator_parts.hpp"
 
 namespace heddle::collectives {
 namespace {
 
-constexpr std::int32_t nothing = -1;
-
-/// A value that a rank has: where, and the step that brings it; `nothing`: it is the input.
-struct Held {
-  Spot spot;
-  std::int32_t step = nothing;
-};
-
 std::vector<std::int32_t> after(std::initializer_list<Held> all) {
   std::vector<std::int32_t> steps;
-  for (const Held& one : all) {
-    if (one.step != nothing) steps.push_back(one.step);
-  }
+  for (const Held& one : all) one.precede(steps);
   return steps;
 }
 
@@ -31,7 +22,7 @@ class Reduce {
  public:
   Reduce(Rank rank, std::int32_t ranks, const Levels& levels) : bracket_(ranks), levels_(levels) {
     schedule_.rank = rank;
-    held_.emplace(RankRange{rank, rank + 1}, Held{Spot::in_input()});
+    held_.emplace(RankRange{rank, rank + 1}, Held{});
   }
 
   /// Takes what comes from below in the group; the leader keeps it, others send it on.
@@ -66,19 +57,7 @@ class Reduce {
   /// reduced there.
   [[nodiscard]] std::vector<RankRange> parts_below(const LevelGroup& group, Tree tree,
                                                    std::int32_t position) const {
-    const auto size = static_cast<std::int32_t>(group.members.size());
-    std::vector<Rank> ranks;
-    std::vector<std::int32_t> open{position};
-    while (!open.empty()) {
-      const std::int32_t next = open.back();
-      open.pop_back();
-      const std::vector<Rank> below = levels_.stands_for(group.level, group.at(next));
-      ranks.insert(ranks.end(), below.begin(), below.end());
-      const TreeNeighbours neighbours = tree_neighbours(tree, next, size);
-      open.insert(open.end(), neighbours.children.begin(), neighbours.children.end());
-    }
-    std::ranges::sort(ranks);
-    return bracket_.whole_parts(ranks);
+    return bracket_.whole_parts(ranks_below(levels_, group, tree, position));
   }
 
   void receive(Rank from, const RankRange& part) {
@@ -115,8 +94,7 @@ class Reduce {
 Schedule make_reduce(Rank rank, Rank root, const Levels& levels, const LevelTrees& trees) {
   Reduce reduce(rank, levels.size(), levels);
   for (const LevelGroup& group : levels.groups_of(rank, root)) {
-    const Tree tree = trees.at(static_cast<std::size_t>(group.level));
-    reduce.take_part(group, tree == Tree::split_binary ? Tree::binary : tree);
+    reduce.take_part(group, unsplit(trees.at(static_cast<std::size_t>(group.level))));
   }
   return reduce.take();
 }

@@ -11,6 +11,7 @@
 #include "node-runtime/collectives/schedule/broadcast.hpp"
 #include "node-runtime/collectives/schedule/check.hpp"
 #include "node-runtime/collectives/schedule/reduce.hpp"
+#include "node-runtime/collectives/schedule/scatter.hpp"
 #include "tests/collectives/schedule/random_places.hpp"
 
 namespace heddle::collectives {
@@ -220,6 +221,44 @@ TEST(Broadcast, brings_the_roots_input_to_all_whatever_trees_and_places) {
         for (const Step& step : one.steps) receives += step.kind == Kind::receive ? 1 : 0;
       }
       EXPECT_EQ(receives, static_cast<std::size_t>(blocks * (size - 1))) << "none comes twice";
+    }
+  }
+}
+
+TEST(ScatterAndGather, bring_each_ranks_block_to_or_from_the_root) {
+  std::mt19937 random(49);
+  std::vector<std::int32_t> sizes{64, 100};
+  for (std::int32_t size = 1; size <= 33; ++size) sizes.push_back(size);
+  for (const std::int32_t size : sizes) {
+    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
+      const Places places(random_places(random, size));
+      const Levels levels(places,
+                          random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored);
+      const Rank root{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))};
+      LevelTrees trees{};
+      for (Tree& tree : trees) {
+        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
+      }
+      std::vector<Schedule> scatter;
+      std::vector<Schedule> gather;
+      for (Rank rank{0}; rank < Rank{size}; ++rank) {
+        scatter.push_back(make_scatter(rank, root, levels, trees));
+        gather.push_back(make_gather(rank, root, levels, trees));
+        EXPECT_LT(scatter.back().slots, size);
+        EXPECT_EQ(scatter.back().slots, rank == root ? 0 : gather.back().slots);
+      }
+      const WantedValue own = [&](Rank rank, std::int32_t block,
+                                  Values& values) -> std::optional<Value> {
+        if (block != rank.value()) return std::nullopt;
+        return values.input(root, block);
+      };
+      const WantedValue all = [&](Rank rank, std::int32_t block,
+                                  Values& values) -> std::optional<Value> {
+        if (rank != root) return std::nullopt;
+        return values.input(Rank{block}, block);
+      };
+      ASSERT_EQ(check_schedules(scatter, size, own), "") << size << " ranks, tree " << t;
+      ASSERT_EQ(check_schedules(gather, size, all), "") << size << " ranks, tree " << t;
     }
   }
 }
