@@ -17,9 +17,8 @@ std::int32_t block_of(Half half) {
 
 class Broadcast {
  public:
-  Broadcast(Rank rank, std::int32_t blocks) : held_(static_cast<std::size_t>(blocks)) {
-    schedule_.rank = rank;
-  }
+  Broadcast(Schedule so_far, std::vector<Held> held)
+      : schedule_(std::move(so_far)), held_(std::move(held)) {}
 
   /// The rank, which is not the group's leader, gets the message there and forwards it.
   void take_part(const LevelGroup& group, Tree tree) {
@@ -89,7 +88,16 @@ std::int32_t broadcast_blocks(const LevelTrees& trees) {
 }
 
 Schedule make_broadcast(Rank rank, Rank root, const Levels& levels, const LevelTrees& trees) {
-  Broadcast broadcast(rank, broadcast_blocks(trees));
+  Schedule schedule;
+  schedule.rank = rank;
+  std::vector<Held> held(static_cast<std::size_t>(broadcast_blocks(trees)));
+  return add_broadcast(std::move(schedule), root, levels, trees, std::move(held));
+}
+
+Schedule add_broadcast(Schedule so_far, Rank root, const Levels& levels, const LevelTrees& trees,
+                       std::vector<Held> held) {
+  const Rank rank = so_far.rank;
+  Broadcast broadcast(std::move(so_far), std::move(held));
   // From the outside in: first what is far away.
   for (const LevelGroup& group : levels.groups_of(rank, root) | std::views::reverse) {
     const Tree tree = trees.at(static_cast<std::size_t>(group.level));

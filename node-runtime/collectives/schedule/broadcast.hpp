@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "node-runtime/collectives/schedule/generator_parts.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
 #include "node-runtime/collectives/schedule/schedule.hpp"
 #include "node-runtime/collectives/schedule/trees.hpp"
@@ -20,5 +22,9 @@ using LevelTrees = std::array<Tree, 4>;
 /// when it has come, beside what it forwards between hosts. Needs no slot. O(own steps).
 [[nodiscard]] Schedule make_broadcast(Rank rank, Rank root, const Levels& levels,
                                       const LevelTrees& trees);
+
+/// The same behind other steps of the rank; `held`: where the root has each block.
+[[nodiscard]] Schedule add_broadcast(Schedule so_far, Rank root, const Levels& levels,
+                                     const LevelTrees& trees, std::vector<Held> held);
 
 }  // namespace heddle::collectives

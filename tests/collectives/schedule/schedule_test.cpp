@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "node-runtime/collectives/schedule/all_gather.hpp"
 #include "node-runtime/collectives/schedule/broadcast.hpp"
 #include "node-runtime/collectives/schedule/check.hpp"
 #include "node-runtime/collectives/schedule/reduce.hpp"
@@ -300,6 +301,48 @@ TEST(Reduce, has_the_bracket_of_the_ranks_whatever_trees_and_places) {
       ASSERT_EQ(check_schedules(all, 1, wanted), "")
           << size << " ranks, tree " << t << ", root " << root.value();
       EXPECT_EQ(reductions, static_cast<std::size_t>(size - 1)) << "none is done twice";
+    }
+  }
+}
+
+TEST(AllGather, and_all_reductions_give_all_ranks_the_same_whatever_trees_and_places) {
+  std::mt19937 random(50);
+  for (std::int32_t size = 1; size <= 24; ++size) {
+    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
+      const Places places(random_places(random, size));
+      const Levels levels(places,
+                          random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored);
+      LevelTrees trees{};
+      for (Tree& tree : trees) {
+        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
+      }
+      const auto check = [&](const char* what, std::int32_t blocks, const auto& make,
+                             const WantedValue& wanted) {
+        std::vector<Schedule> all;
+        for (Rank rank{0}; rank < Rank{size}; ++rank) all.push_back(make(rank));
+        EXPECT_EQ(check_schedules(all, blocks, wanted), "")
+            << what << " of " << size << " ranks, tree " << t;
+      };
+      const auto reduced = [size](Rank, std::int32_t block, Values& values) {
+        return std::optional(bracket_value(values, 0, size, block));
+      };
+      check(
+          "all_gather", size, [&](Rank rank) { return make_all_gather(rank, levels, trees); },
+          [](Rank, std::int32_t block, Values& values) -> std::optional<Value> {
+            return values.input(Rank{block}, block);
+          });
+      check(
+          "reduce_scatter", size,
+          [&](Rank rank) { return make_reduce_scatter(rank, levels, trees); },
+          [&](Rank rank, std::int32_t block, Values& values) -> std::optional<Value> {
+            if (block != rank.value()) return std::nullopt;
+            return reduced(rank, block, values);
+          });
+      for (const AllReduce way : {AllReduce::reduce_broadcast, AllReduce::scatter_gather}) {
+        check(
+            "all_reduce", all_reduce_blocks(way, size, trees),
+            [&](Rank rank) { return make_all_reduce(rank, levels, trees, way); }, reduced);
+      }
     }
   }
 }
