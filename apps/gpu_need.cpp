@@ -6,21 +6,24 @@
 #include <string_view>
 #include <system_error>
 
+#include "algorithms/cholesky/cholesky.hpp"
+#include "algorithms/qr/qr.hpp"
+
 namespace heddle {
 namespace {
 
 constexpr const char* variable = "CUDA_VISIBLE_DEVICES";
 
-/// Of the factorization on one GPU: a recent one reaches more, an older one less.
+/// Rate of a factorization on one GPU. Recent ones reach more, older ones less.
 constexpr double flops_per_second = 25e12;
-/// For a GPU beside the first; measured on hosts with four (bench/results, 2026-11-28).
+/// What each GPU beside the first takes to start; measured on hosts with four
+/// (bench/results/2026-11-28-whole-job-2-h200.md).
 constexpr double start_seconds = 0.15;
 /// What one GPU holds in any case: the matrix, and a copy of it for the verification.
 constexpr double bytes_max = 16.0 * (std::uint64_t{1} << 30U);
 
 double flops_of(config::Factorization factorization, double m, double n) {
-  if (factorization == config::Factorization::cholesky) return n * n * n / 3;
-  return 2 * m * n * n - 2 * n * n * n / 3;
+  return factorization == config::Factorization::cholesky ? cholesky_flops(n) : qr_flops(m, n);
 }
 
 double bytes_of(config::Factorization factorization, double m, double n) {

@@ -31,7 +31,7 @@ namespace {
 /// Minimum tile of the reference products: updates of tall tiles are wide products.
 constexpr std::int64_t product_tile_min = 256;
 constexpr std::int64_t device_product_tile_min = 2048;
-/// Of the matrix that devices warm up on.
+/// Most rows of the matrix that devices warm up on, and its tall tiles, if these have fewer.
 constexpr std::int64_t warm_up_rows_max = 16384;
 constexpr std::int64_t tall_tiles = 4;
 

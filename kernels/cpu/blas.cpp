@@ -109,8 +109,8 @@ void choose_tile_kernels(const std::string& text, Blas& blas) {
   }
   if (!wanted || (blas.micro == nullptr && wanted->set != "openblas")) {
     throw Error(ErrorCode::usage,
-                fmt::format("tile kernels '{}' do not run on this processor; it has: {}, the "
-                            "latter less some of {} (\"avx2 but gemm\")",
+                fmt::format("tile kernels '{}' do not run on this processor; it has: {}; heddle's "
+                            "own may leave some of {} to OpenBLAS (\"avx2 but gemm\")",
                             text, known, fmt::join(TileKernels::operations, ", ")));
   }
   blas.tile_kernels = wanted->text();

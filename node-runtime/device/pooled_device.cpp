@@ -30,7 +30,9 @@ std::optional<std::size_t> extent(const CopyShape& shape, std::size_t leading) {
 
 // ---- life ------------------------------------------------------------------------------------
 
-PooledDevice::PooledDevice() : exceptions_at_start_(std::uncaught_exceptions()) {}
+PooledDevice::PooledDevice() : exceptions_at_start_(std::uncaught_exceptions()) {
+  allocators_.reserve(segments_max);  // so that a segment that was taken is kept
+}
 
 void PooledDevice::set_memory(std::uint64_t bytes, std::uint64_t used_bytes_max) {
   used_bytes_max_ = used_bytes_max;
@@ -100,6 +102,7 @@ std::uint64_t PooledDevice::used_count() const {
 }
 
 std::uint64_t PooledDevice::bytes_left() const {
+  if (segments().size() == segments_max) return 0;
   std::uint64_t left = info_.memory_bytes;
   for (const Segment& segment : segments()) left -= std::min(left, segment.bytes);
   return left;

@@ -196,7 +196,7 @@ class PooledDevice : public Device {
   [[nodiscard]] std::string refusal_of(const KernelMemory& range) const;
   /// Whether the address lies in a segment, allocated or not.
   [[nodiscard]] bool is_own(const void* address) const { return segment_of(address).has_value(); }
-  /// Bytes that have not become segments yet. Under `mutex_`, as all that follow.
+  /// Bytes that can still become segments. Under `mutex_`, as all that follow.
   [[nodiscard]] std::uint64_t bytes_left() const;
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::uint64_t used_count() const;

@@ -62,7 +62,8 @@ KernelChoice read_kernels(const YamlReader& reader, const YAML::Node& node) {
   for (const auto& set : sets) kernels.sets.push_back(read_set(reader, set));
   if (!kernels.is_valid()) {
     reader.fail(node.Mark(),
-                "'tile' is not positive, or a chosen set is not in the list of 'sets'");
+                "'tile' is not positive, or 'core_type' or 'tile_kernels' (\"avx2 but gemm\") "
+                "names a set that is not in the list of 'sets'");
   }
   return kernels;
 }

@@ -31,12 +31,13 @@ void DeviceCache::tell(const News& news) {
 
 void DeviceCache::set_budget(std::uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
-  budget_ = std::min(budget_, std::max<std::uint64_t>(1, bytes));
+  budget_ = std::min(budget_, std::max<std::uint64_t>(Residency::alignment_usual, bytes));
 }
 
 std::uint64_t DeviceCache::bytes() const {
   const std::scoped_lock lock(mutex_);
-  return memory_ ? residency_.bytes() : FrameSpace(budget_, Residency::alignment_usual).bytes();
+  return memory_ ? residency_.bytes()
+                 : budget_ / Residency::alignment_usual * Residency::alignment_usual;
 }
 
 /// With the lock.

@@ -95,6 +95,15 @@ TEST(Segments, end_where_the_devices_memory_ends) {
   EXPECT_NE(error.find("out of memory"), std::string::npos) << error;
 }
 
+TEST(Segments, that_are_as_many_as_there_can_be_leave_no_memory_for_more) {
+  MemoryDevice device(std::uint64_t{1} << 30);
+  std::vector<DeviceBuffer> buffers;
+  while (device.memory_available() > 0) buffers.emplace_back(device, MemoryDevice::segment_min);
+  EXPECT_EQ(device.taken.size(), 256U);
+  const std::string error = error_of([&] { (void)device.allocate(1); });
+  EXPECT_NE(error.find("out of memory"), std::string::npos) << error;
+}
+
 TEST(Segments, that_are_refused_leave_the_device_as_it_was) {
   MemoryDevice device(20 << 10);
   device.refuses = true;

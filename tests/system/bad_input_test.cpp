@@ -94,6 +94,20 @@ TEST_F(BadInput, nan_and_infinity_with_the_position_of_the_first) {
   refused({"k.npy", "inf", "row 46, column 4"});
 }
 
+/// What devices warm up on ends before the nodes part.
+TEST_F(BadInput, nan_while_devices_warm_up) {
+  constexpr std::int64_t n = 1200;
+  Dense a(n, n);
+  for (std::int64_t i = 0; i < n; ++i) a(i, i) = 1;
+  a(n - 1, n - 1) = std::numeric_limits<double>::quiet_NaN();
+  folder_.write("k.npy", testing::npy(a));
+  for (int k = 0; k < 3; ++k) {
+    refused({"k.npy", "nan", "row 1200, column 1200"},
+            "problem: {matrix: {file: k.npy}}\nlayout: {tile: 128}\n"
+            "runtime: {devices: {backend: emulated, per_node: 2, memory: 1GiB}}\n");
+  }
+}
+
 TEST_F(BadInput, nan_above_the_diagonal) {
   Dense a = testing::spd(50);
   a(2, 47) = std::numeric_limits<double>::quiet_NaN();

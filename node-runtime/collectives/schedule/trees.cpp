@@ -21,7 +21,8 @@ std::int32_t mirror_of(std::int32_t position) {
   return half_of(position) == Half::second ? position - half : position + half;
 }
 
-/// Who has the other half of a binary tree for whom.
+/// From whom a position gets the half of the message that its own side of the tree lacks, and to
+/// whom it gives its own.
 void pair_halves(std::int32_t position, std::int32_t size, TreeNeighbours& found) {
   const auto lacks_mirror = [size](std::int32_t p) { return p < size && mirror_of(p) >= size; };
   const auto add_takers = [&](std::int32_t of) {

@@ -187,81 +187,89 @@ TEST(CheckSchedules, tells_brackets_apart) {
       << found;
 }
 
-/// All ranks' schedules.
-std::vector<Schedule> broadcast(std::int32_t ranks, Rank root, const Levels& levels,
-                                const LevelTrees& trees) {
-  std::vector<Schedule> all;
-  for (Rank rank{0}; rank < Rank{ranks}; ++rank) {
-    all.push_back(make_broadcast(rank, root, levels, trees));
+/// Ranks at random places with a root, and a tree for each level.
+struct Case {
+  std::int32_t size;
+  Places places;
+  Levels levels;
+  Rank root;
+  LevelTrees trees{};
+  std::string name;
+
+  /// All ranks' schedules.
+  template <class Make>
+  [[nodiscard]] std::vector<Schedule> all(const Make& make) const {
+    std::vector<Schedule> schedules;
+    for (Rank rank{0}; rank < Rank{size}; ++rank) schedules.push_back(make(rank));
+    return schedules;
   }
-  return all;
+};
+
+/// Calls `check(case)` for 1 to `most` and some other numbers of ranks, for each of them with each
+/// tree at all levels, then as often with mixtures.
+template <class Check>
+void for_cases(std::uint32_t seed, std::int32_t most, std::vector<std::int32_t> others,
+               const Check& check) {
+  std::mt19937 random(seed);
+  for (std::int32_t size = 1; size <= most; ++size) others.push_back(size);
+  for (const std::int32_t size : others) {
+    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
+      const Places places(random_places(random, size));
+      const auto sockets = random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored;
+      Case one{size,
+               places,
+               Levels(places, sockets),
+               Rank{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))},
+               {},
+               {}};
+      one.name = std::to_string(size) + " ranks, root " + std::to_string(one.root.value());
+      for (Tree& tree : one.trees) {
+        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
+        one.name.append(" ").append(name_of(tree));
+      }
+      check(one);
+    }
+  }
 }
 
 TEST(Broadcast, brings_the_roots_input_to_all_whatever_trees_and_places) {
-  std::mt19937 random(46);
-  std::vector<std::int32_t> sizes{64, 100, 257, 512};
-  for (std::int32_t size = 1; size <= 33; ++size) sizes.push_back(size);
-  for (const std::int32_t size : sizes) {
-    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
-      const Places places(random_places(random, size));
-      const Levels levels(places,
-                          random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored);
-      const Rank root{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))};
-      LevelTrees trees{};
-      for (Tree& tree : trees) {
-        // Each tree at all levels, then mixtures.
-        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
-      }
-      const std::vector<Schedule> all = broadcast(size, root, levels, trees);
-      const std::int32_t blocks = broadcast_blocks(trees);
-      ASSERT_EQ(check_schedules(all, blocks, from_root(root)), "")
-          << size << " ranks, tree " << t << ", root " << root.value();
-      std::size_t receives = 0;
-      for (const Schedule& one : all) {
-        EXPECT_EQ(one.slots, 0);
-        for (const Step& step : one.steps) receives += step.kind == Kind::receive ? 1 : 0;
-      }
-      EXPECT_EQ(receives, static_cast<std::size_t>(blocks * (size - 1))) << "none comes twice";
+  for_cases(46, 33, {64, 100, 257, 512}, [](const Case& one) {
+    const auto all =
+        one.all([&](Rank rank) { return make_broadcast(rank, one.root, one.levels, one.trees); });
+    const std::int32_t blocks = broadcast_blocks(one.trees);
+    ASSERT_EQ(check_schedules(all, blocks, from_root(one.root)), "") << one.name;
+    std::size_t receives = 0;
+    for (const Schedule& schedule : all) {
+      EXPECT_EQ(schedule.slots, 0);
+      for (const Step& step : schedule.steps) receives += step.kind == Kind::receive ? 1 : 0;
     }
-  }
+    EXPECT_EQ(receives, static_cast<std::size_t>(blocks * (one.size - 1))) << "none comes twice";
+  });
 }
 
 TEST(ScatterAndGather, bring_each_ranks_block_to_or_from_the_root) {
-  std::mt19937 random(49);
-  std::vector<std::int32_t> sizes{64, 100};
-  for (std::int32_t size = 1; size <= 33; ++size) sizes.push_back(size);
-  for (const std::int32_t size : sizes) {
-    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
-      const Places places(random_places(random, size));
-      const Levels levels(places,
-                          random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored);
-      const Rank root{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))};
-      LevelTrees trees{};
-      for (Tree& tree : trees) {
-        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
-      }
-      std::vector<Schedule> scatter;
-      std::vector<Schedule> gather;
-      for (Rank rank{0}; rank < Rank{size}; ++rank) {
-        scatter.push_back(make_scatter(rank, root, levels, trees));
-        gather.push_back(make_gather(rank, root, levels, trees));
-        EXPECT_LT(scatter.back().slots, size);
-        EXPECT_EQ(scatter.back().slots, rank == root ? 0 : gather.back().slots);
-      }
-      const WantedValue own = [&](Rank rank, std::int32_t block,
-                                  Values& values) -> std::optional<Value> {
-        if (block != rank.value()) return std::nullopt;
-        return values.input(root, block);
-      };
-      const WantedValue all = [&](Rank rank, std::int32_t block,
-                                  Values& values) -> std::optional<Value> {
-        if (rank != root) return std::nullopt;
-        return values.input(Rank{block}, block);
-      };
-      ASSERT_EQ(check_schedules(scatter, size, own), "") << size << " ranks, tree " << t;
-      ASSERT_EQ(check_schedules(gather, size, all), "") << size << " ranks, tree " << t;
+  for_cases(49, 33, {64, 100}, [](const Case& one) {
+    const auto scatter =
+        one.all([&](Rank rank) { return make_scatter(rank, one.root, one.levels, one.trees); });
+    const auto gather =
+        one.all([&](Rank rank) { return make_gather(rank, one.root, one.levels, one.trees); });
+    for (std::size_t r = 0; r < scatter.size(); ++r) {
+      EXPECT_LT(scatter[r].slots, one.size);
+      EXPECT_EQ(scatter[r].slots, scatter[r].rank == one.root ? 0 : gather[r].slots);
     }
-  }
+    const WantedValue own = [&](Rank rank, std::int32_t block,
+                                Values& values) -> std::optional<Value> {
+      if (block != rank.value()) return std::nullopt;
+      return values.input(one.root, block);
+    };
+    const WantedValue of_all = [&](Rank rank, std::int32_t block,
+                                   Values& values) -> std::optional<Value> {
+      if (rank != one.root) return std::nullopt;
+      return values.input(Rank{block}, block);
+    };
+    ASSERT_EQ(check_schedules(scatter, one.size, own), "") << one.name;
+    ASSERT_EQ(check_schedules(gather, one.size, of_all), "") << one.name;
+  });
 }
 
 /// The bracket by its definition, not by another schedule's.
@@ -274,77 +282,50 @@ Value bracket_value(Values& values, std::int32_t begin, std::int32_t end, std::i
 }
 
 TEST(Reduce, has_the_bracket_of_the_ranks_whatever_trees_and_places) {
-  std::mt19937 random(48);
-  std::vector<std::int32_t> sizes{64, 100, 257};
-  for (std::int32_t size = 1; size <= 33; ++size) sizes.push_back(size);
-  for (const std::int32_t size : sizes) {
-    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
-      const Places places(random_places(random, size));
-      const Levels levels(places,
-                          random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored);
-      const Rank root{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))};
-      LevelTrees trees{};
-      for (Tree& tree : trees) {
-        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
-      }
-      std::vector<Schedule> all;
-      std::size_t reductions = 0;
-      for (Rank rank{0}; rank < Rank{size}; ++rank) {
-        all.push_back(make_reduce(rank, root, levels, trees));
-        for (const Step& step : all.back().steps) reductions += step.kind == Kind::reduce ? 1 : 0;
-      }
-      const WantedValue wanted = [&](Rank rank, std::int32_t block,
-                                     Values& values) -> std::optional<Value> {
-        if (rank != root) return std::nullopt;
-        return bracket_value(values, 0, size, block);
-      };
-      ASSERT_EQ(check_schedules(all, 1, wanted), "")
-          << size << " ranks, tree " << t << ", root " << root.value();
-      EXPECT_EQ(reductions, static_cast<std::size_t>(size - 1)) << "none is done twice";
+  for_cases(48, 33, {64, 100, 257}, [](const Case& one) {
+    const auto all =
+        one.all([&](Rank rank) { return make_reduce(rank, one.root, one.levels, one.trees); });
+    std::size_t reductions = 0;
+    for (const Schedule& schedule : all) {
+      for (const Step& step : schedule.steps) reductions += step.kind == Kind::reduce ? 1 : 0;
     }
-  }
+    const WantedValue wanted = [&](Rank rank, std::int32_t block,
+                                   Values& values) -> std::optional<Value> {
+      if (rank != one.root) return std::nullopt;
+      return bracket_value(values, 0, one.size, block);
+    };
+    ASSERT_EQ(check_schedules(all, 1, wanted), "") << one.name;
+    EXPECT_EQ(reductions, static_cast<std::size_t>(one.size - 1)) << "none is done twice";
+  });
 }
 
 TEST(AllGather, and_all_reductions_give_all_ranks_the_same_whatever_trees_and_places) {
-  std::mt19937 random(50);
-  for (std::int32_t size = 1; size <= 24; ++size) {
-    for (std::size_t t = 0; t < 2 * std::size(all_trees); ++t) {
-      const Places places(random_places(random, size));
-      const Levels levels(places,
-                          random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored);
-      LevelTrees trees{};
-      for (Tree& tree : trees) {
-        tree = all_trees[t < std::size(all_trees) ? t : random() % std::size(all_trees)];
-      }
-      const auto check = [&](const char* what, std::int32_t blocks, const auto& make,
-                             const WantedValue& wanted) {
-        std::vector<Schedule> all;
-        for (Rank rank{0}; rank < Rank{size}; ++rank) all.push_back(make(rank));
-        EXPECT_EQ(check_schedules(all, blocks, wanted), "")
-            << what << " of " << size << " ranks, tree " << t;
-      };
-      const auto reduced = [size](Rank, std::int32_t block, Values& values) {
-        return std::optional(bracket_value(values, 0, size, block));
-      };
+  for_cases(50, 24, {}, [](const Case& one) {
+    const auto check = [&](const char* what, std::int32_t blocks, const auto& make,
+                           const WantedValue& wanted) {
+      EXPECT_EQ(check_schedules(one.all(make), blocks, wanted), "") << what << " of " << one.name;
+    };
+    const WantedValue reduced = [&](Rank, std::int32_t block, Values& values) {
+      return std::optional(bracket_value(values, 0, one.size, block));
+    };
+    check(
+        "all_gather", one.size,
+        [&](Rank rank) { return make_all_gather(rank, one.levels, one.trees); },
+        [](Rank, std::int32_t block, Values& values) {
+          return std::optional(values.input(Rank{block}, block));
+        });
+    check(
+        "reduce_scatter", one.size,
+        [&](Rank rank) { return make_reduce_scatter(rank, one.levels, one.trees); },
+        [&](Rank rank, std::int32_t block, Values& values) {
+          return block == rank.value() ? reduced(rank, block, values) : std::nullopt;
+        });
+    for (const AllReduce way : {AllReduce::reduce_broadcast, AllReduce::scatter_gather}) {
       check(
-          "all_gather", size, [&](Rank rank) { return make_all_gather(rank, levels, trees); },
-          [](Rank, std::int32_t block, Values& values) -> std::optional<Value> {
-            return values.input(Rank{block}, block);
-          });
-      check(
-          "reduce_scatter", size,
-          [&](Rank rank) { return make_reduce_scatter(rank, levels, trees); },
-          [&](Rank rank, std::int32_t block, Values& values) -> std::optional<Value> {
-            if (block != rank.value()) return std::nullopt;
-            return reduced(rank, block, values);
-          });
-      for (const AllReduce way : {AllReduce::reduce_broadcast, AllReduce::scatter_gather}) {
-        check(
-            "all_reduce", all_reduce_blocks(way, size, trees),
-            [&](Rank rank) { return make_all_reduce(rank, levels, trees, way); }, reduced);
-      }
+          "all_reduce", all_reduce_blocks(way, one.size, one.trees),
+          [&](Rank rank) { return make_all_reduce(rank, one.levels, one.trees, way); }, reduced);
     }
-  }
+  });
 }
 
 /// Where neighbours in number are neighbours in place, each rank sends one value.
@@ -377,11 +358,11 @@ TEST(Broadcast, enters_each_host_once) {
     LevelTrees trees{};
     trees.fill(all_trees[random() % 4]);  // those that do not split it
     std::vector<int> entries(static_cast<std::size_t>(size), 0);
-    for (const Schedule& one : broadcast(size, root, levels, trees)) {
-      for (const Step& step : one.steps) {
+    for (Rank rank{0}; rank < Rank{size}; ++rank) {
+      for (const Step& step : make_broadcast(rank, root, levels, trees).steps) {
         if (step.kind != Kind::send) continue;
         const std::int32_t to = places[step.peer].host;
-        if (to != places[one.rank].host) ++entries[static_cast<std::size_t>(to)];
+        if (to != places[rank].host) ++entries[static_cast<std::size_t>(to)];
       }
     }
     for (Rank rank{0}; rank < Rank{size}; ++rank) {
