@@ -163,9 +163,10 @@ class Node {
   void all_reduce(std::span<double> values, Reduction reduction);
   void barrier();
 
-  /// Ends all threads when all nodes have called it; nothing may be submitted afterwards. Does
-  /// nothing the second time. Where this node or another one has failed it waits for nobody.
-  /// Collective.
+  /// Waits for the jobs in flight, those whose handles are gone too, and ends all threads when all
+  /// nodes have called it; nothing may be submitted afterwards. Does nothing the second time. Where
+  /// this node or another one has failed it waits for nobody. Throws Error(usage) when a UserStream
+  /// has not ended; the node goes on. Collective.
   void stop();
   /// This node has failed, or heard that another one has: every call that waits throws the reason.
   [[nodiscard]] bool failed() const;

@@ -448,6 +448,13 @@ Node::Parts::~Parts() {
 
 void Node::Parts::stop_together() {
   if (threads.empty()) return;
+  if (!engine->failed()) {
+    try {
+      engine->jobs().wait_for_all();
+    } catch (const Error&) {
+      if (!engine->failed()) throw;  // a stream is open, and the node goes on
+    }
+  }
   if (progress != nullptr && !engine->failed()) {
     try {
       tiles->user_messages()->end();

@@ -95,6 +95,10 @@ class Engine final : private KernelReports {
   void wait_for_turn(JobRecord& job);
   /// A user's thread has inserted all.
   void end_stream(JobRecord& job);
+  /// Whether a user's thread may still insert.
+  [[nodiscard]] bool is_stream_open(const JobRecord& job);
+  /// Jobs that have begun and not ended on all nodes, in the order of submission.
+  [[nodiscard]] std::vector<std::shared_ptr<JobRecord>> jobs_in_flight();
   void cancel(JobRecord& job);
   /// All nodes have drained the job and agree on `verdict`.
   void job_ended(const JobVerdict& verdict);

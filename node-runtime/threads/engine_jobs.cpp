@@ -122,6 +122,16 @@ void Engine::end_stream(JobRecord& job) {
   bells.generation.ring();
 }
 
+bool Engine::is_stream_open(const JobRecord& job) {
+  const std::lock_guard lock(mutex_);
+  return job.external && !job.stream_ended;
+}
+
+std::vector<std::shared_ptr<JobRecord>> Engine::jobs_in_flight() {
+  const std::lock_guard lock(mutex_);
+  return table_.all();
+}
+
 // ---- cancellation ----------------------------------------------------------------------------
 
 /// Its kernels are skipped from now on, on all nodes; the job is not complete.

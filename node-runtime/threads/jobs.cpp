@@ -221,4 +221,13 @@ void Jobs::wait(JobRecord& job) {
   throw *engine_.failure();
 }
 
+void Jobs::wait_for_all() {
+  const std::vector<std::shared_ptr<JobRecord>> jobs = engine_.jobs_in_flight();
+  for (const auto& job : jobs) {
+    require(!engine_.is_stream_open(*job),
+            "Node::stop: the task stream '{}' has not ended; call its end() before", job->name);
+  }
+  for (const auto& job : jobs) wait(*job);
+}
+
 }  // namespace heddle

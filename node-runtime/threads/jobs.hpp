@@ -37,6 +37,9 @@ class Jobs {
   /// Blocks until the job has ended on all nodes; throws what made the node fail. The job was
   /// started. This thread is the node's watchdog meanwhile.
   void wait(JobRecord& job);
+  /// Blocks until all jobs that have begun have ended, those that nobody waits for too. Throws as
+  /// wait() does, and Error(usage) when a stream may still insert tasks.
+  void wait_for_all();
   /// What wait() is to call when tasks run and none has ended for `watchdog_seconds`. Nobody waits.
   void on_quiet(std::function<void(const std::string&)> tell) { tell_quiet_ = std::move(tell); }
 

@@ -4,6 +4,8 @@
 ///
 /// Each node prints one line: how it went.
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
@@ -12,6 +14,7 @@
 #include <mpi.h>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "algorithms/io/agreement.hpp"
 #include "node-runtime/node.hpp"
@@ -48,8 +51,9 @@ TileRef cell(const Matrix<double>& m, int i) {
   return m(TileRow{i}, TileColumn{0});
 }
 
-/// Every node's tile is counted up, and reads its neighbour's each time.
-JobResult count(Node& node, const Matrix<double>& m, int steps, const Kernel& kernel) {
+/// Every node's tile is counted up, and reads its neighbour's each time; `kernel` is of the last
+/// node.
+Job begin_count(Node& node, const Matrix<double>& m, int steps, const Kernel& kernel) {
   UserStream stream = node.stream("count", {m});
   for (int step = 0; step < steps; ++step) {
     for (int i = 0; i < node.size(); ++i) {
@@ -61,7 +65,10 @@ JobResult count(Node& node, const Matrix<double>& m, int steps, const Kernel& ke
       }
     }
   }
-  return stream.end().wait();
+  return stream.end();
+}
+JobResult count(Node& node, const Matrix<double>& m, int steps, const Kernel& kernel) {
+  return begin_count(node, m, steps, kernel).wait();
 }
 
 std::string told(const JobResult& result) {
@@ -169,10 +176,30 @@ std::string forgotten(Node& node) {
   return told(count(node, m, 5, increment));
 }
 
+std::atomic<int> slow_calls{0};
+std::int64_t add_slowly(const KernelArguments& arguments) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  slow_calls.fetch_add(1, std::memory_order_relaxed);
+  return add_one(arguments);
+}
+constexpr Kernel slow{.name = "slow", .host = add_slowly, .emulated = add_slowly};
+
+/// All nodes stop while a job is in flight whose handle is gone.
+std::string dropped(Node& node) {
+  constexpr int steps = 40;
+  static_cast<void>(begin_count(node, column(node), steps, slow));
+  const bool is_last = node.rank() == node.size() - 1;
+  const bool in_flight = slow_calls.load(std::memory_order_relaxed) < steps;
+  node.stop();
+  return fmt::format("{}, {} calls", !is_last || in_flight ? "in flight" : "over",
+                     slow_calls.load(std::memory_order_relaxed));
+}
+
 int run(const std::string& name) {
   const std::map<std::string, std::function<std::string(Node&)>> cases{
-      {"kernel", kernel},       {"visit", visit},         {"program", program},    {"order", order},
-      {"agreement", agreement}, {"exception", exception}, {"forgotten", forgotten}};
+      {"kernel", kernel},       {"visit", visit},         {"program", program},
+      {"order", order},         {"agreement", agreement}, {"exception", exception},
+      {"forgotten", forgotten}, {"dropped", dropped}};
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string line;

@@ -102,4 +102,12 @@ TEST(Failures, to_stop_a_node_end_the_others_at_once) {
   }
 }
 
+TEST(Failures, do_not_come_of_a_stop_while_jobs_without_handles_are_in_flight) {
+  for (const int nodes : {1, 2, 4}) {
+    expect_told(nodes, "dropped", [&](int node) {
+      return fmt::format("in flight, {} calls", node == nodes - 1 ? 40 : 0);
+    });
+  }
+}
+
 }  // namespace heddle

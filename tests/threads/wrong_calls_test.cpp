@@ -158,6 +158,11 @@ TEST(WrongJobs, throw_and_leave_the_node_as_it_was) {
   EXPECT_EQ(dense(m).front(), 1);
   Node second(configuration("cpu_workers: 1"));
   EXPECT_USAGE_ERROR(second.stream("stream", {m}), "of another node");
+  {
+    const UserStream open = node.stream("open", {m});
+    EXPECT_USAGE_ERROR(node.stop(), "the task stream 'open' has not ended");
+  }
+  EXPECT_EQ(node.submit(spec()).wait().status, JobResult::Status::done);
   node.stop();
   EXPECT_USAGE_ERROR(node.submit(spec()), "after its node was stopped");
 }
