@@ -117,7 +117,8 @@ TEST(LoadBlas, LeavesOperationsToOpenBlasAsItIsTold) {
   if (widest == nullptr) GTEST_SKIP() << "this processor runs none of heddle's kernels";
   const std::string name(widest->name);
   EXPECT_TRUE(in_own_process([&] {
-    const Blas& loaded = load_blas({.core_type = "", .tile_kernels = name + " but gemm"});
+    const BlasOptions wanted{.core_type = "", .tile_kernels = name + " but gemm"};
+    const Blas& loaded = load_blas(wanted);
     return loaded.micro == widest && loaded.micro_gemm == nullptr && loaded.micro_syrk == widest &&
            loaded.micro_trsm == widest && loaded.tile_kernels == name + " but gemm";
   }));
