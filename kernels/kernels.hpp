@@ -48,6 +48,57 @@ struct PanelParameters {
   std::int64_t inner = 1;  ///< columns of a block of reflectors
 };
 
+/// How elements of a generated matrix come about, from numbers of their rows and columns
+/// (generate).
+enum class ElementKind : std::int16_t {
+  uniform,   ///< random in (-1, 1)
+  scaled,    ///< the same times the column's number
+  combined,  ///< a combination of up to three uniform columns, and some of another one
+  powers,    ///< the row's number to the power of the column's index
+  ratio,     ///< min(i, j) / max(i, j), counted from 1
+  identity,
+  low_rank,     ///< a diagonal minus a matrix of rank 4
+  matern_half,  ///< Matern correlations of points, smoothness 1/2, 3/2, 5/2
+  matern_three_halves,
+  matern_five_halves,
+};
+
+/// How many numbers generate has for each column and each row of a matrix of this kind.
+struct ElementNumbers {
+  std::int64_t of_column = 0;
+  std::int64_t of_row = 0;
+};
+[[nodiscard]] constexpr ElementNumbers numbers_of(ElementKind kind) {
+  switch (kind) {
+    case ElementKind::uniform:
+    case ElementKind::ratio:
+    case ElementKind::identity:
+      break;
+    case ElementKind::scaled:
+      return {1, 0};
+    case ElementKind::combined:
+      return {8, 0};
+    case ElementKind::powers:
+      return {0, 1};
+    case ElementKind::low_rank:
+      return {4, 5};
+    case ElementKind::matern_half:
+    case ElementKind::matern_three_halves:
+    case ElementKind::matern_five_halves:
+      return {4, 2};
+  }
+  return {};
+}
+
+struct GenerateParameters {
+  std::uint64_t seed = 0;
+  std::int64_t row = 0;     ///< of the tile's first element
+  std::int64_t column = 0;  ///< likewise
+  std::int32_t offset = 0;  ///< as in PieceParameters
+  ElementKind kind = ElementKind::uniform;
+  std::int16_t is_lower = 0;  ///< not 0: zeros above the diagonal of the matrix
+};
+
 /// # Cholesky and its verification (001 section 3.1)
 ///
 /// *Inverse blocks* of a factored piece of width w: a tile of `inner` x w, inner at least 1, that
@@ -156,6 +207,19 @@ struct PanelParameters {
 /// **subtract** No parameters. tile0 (in/out) -= tile1, shapes equal.
 ///
 /// **copy** No parameters. tile0 (out) := tile1, shapes equal.
+///
+/// # Generated matrices
+///
+/// **generate** GenerateParameters. tile0 (m x w, out) := a part of a generated matrix. A tile with
+/// the numbers of its columns follows, in rows [offset, offset + w), then one with those of its m
+/// rows, each if the kind has such (numbers_of). The same bits on every processor and GPU.
+/// - scaled: its scale.
+/// - combined: how many columns are combined, or -1 for a uniform column; their indices (3), their
+///   coefficients (3), the factor of the uniform column of this index.
+/// - powers: the row's base.
+/// - low_rank: r0 to r3 of a column; l0 to l3 of a row, and the diagonal element.
+/// - matern: x, y of the column's point, the scale of distances, the diagonal element; x, y of the
+///   row's point.
 
 // clang-format off
 /// The kernels that machines are measured by: kernels of factorizations that count operations.
@@ -185,7 +249,8 @@ struct PanelParameters {
   KERNEL(product_transposed)           \
   KERNEL(product_symmetric)            \
   KERNEL(subtract)                     \
-  KERNEL(copy)
+  KERNEL(copy)                         \
+  KERNEL(generate)
 // clang-format on
 
 #define HEDDLE_DECLARE_KERNEL(name) extern const Kernel name;

@@ -6,18 +6,18 @@
 #include <mutex>
 
 #include "algorithms/io/agreement.hpp"
-#include "algorithms/matrix/philox.hpp"
+#include "kernels/philox.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
 
 double sample_element(std::int64_t i, std::int64_t s) {
-  constexpr Philox4x32::Key seed{0x68656464, 0x6c65};
+  constexpr kernel::Philox4x32::Key seed{0x68656464, 0x6c65};
   const auto k = static_cast<std::uint64_t>(i);
-  const Philox4x32::Counter bits =
-      Philox4x32::generate({static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32),
-                            static_cast<std::uint32_t>(s), 0},
-                           seed);
+  const kernel::Philox4x32::Counter bits = kernel::Philox4x32::generate(
+      {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32),
+       static_cast<std::uint32_t>(s), 0},
+      seed);
   return (bits[0] & 1) == 0 ? 1.0 : -1.0;
 }
 

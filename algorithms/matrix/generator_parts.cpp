@@ -3,8 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "algorithms/matrix/generator_loops.hpp"
-
 namespace heddle {
 
 GeometricSequence::GeometricSequence(std::int64_t count, double condition)
@@ -31,9 +29,15 @@ std::vector<double> shuffled_sequence(std::int64_t count, double condition, std:
   std::vector<double> values;
   for (std::int64_t k = 0; k < count; ++k) values.push_back(sequence(k));
   for (std::size_t k = values.size(); k > 1; --k) {  // Fisher and Yates
-    std::swap(values[k - 1], values[random_bits(seed, RandomStream::order, k) % k]);
+    std::swap(values[k - 1], values[random_bits(seed, kernel::RandomStream::order, k) % k]);
   }
   return values;
+}
+
+std::uint64_t random_bits(std::uint64_t seed, kernel::RandomStream stream, std::uint64_t index) {
+  const auto bits =
+      kernel::Philox4x32::generate(kernel::counter_of(index, 0, stream), kernel::key_of(seed));
+  return (std::uint64_t{bits[1]} << 32) | bits[0];
 }
 
 }  // namespace heddle

@@ -1,31 +1,13 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "base/index.hpp"
-#include "kernels/kernel.hpp"
+#include "kernels/element_formulas.hpp"
 
 /// What several generators are made of. Internal to this folder.
 namespace heddle {
-
-/// Column `j` of a block.
-[[nodiscard]] inline std::span<double> column_of(const TileView& out, std::int64_t j) {
-  return {&out(0, j), static_cast<std::size_t>(out.rows)};
-}
-
-/// Calls set(element (i, i), i) for the diagonal elements of the block that begins at (row,
-/// column).
-template <class Set>
-void for_diagonal(GlobalRow row, GlobalColumn column, const TileView& out, const Set& set) {
-  const std::int64_t begin = std::max(row.value(), column.value());
-  const std::int64_t end = std::min(row.value() + out.rows, column.value() + out.columns);
-  for (std::int64_t i = begin; i < end; ++i) set(out(i - row.value(), i - column.value()), i);
-}
 
 /// `count` numbers in geometric progression from 1 to 1 / condition. Square roots, products and
 /// quotients alone, which round the same way everywhere.
@@ -46,5 +28,9 @@ class GeometricSequence {
 /// The numbers of a GeometricSequence in random order.
 [[nodiscard]] std::vector<double> shuffled_sequence(std::int64_t count, double condition,
                                                     std::uint64_t seed);
+
+/// 64 random bits: number `index` of the stream.
+[[nodiscard]] std::uint64_t random_bits(std::uint64_t seed, kernel::RandomStream stream,
+                                        std::uint64_t index);
 
 }  // namespace heddle

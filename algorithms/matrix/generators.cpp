@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <fmt/core.h>
 #include <numeric>
 #include <span>
@@ -11,10 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/matrix/generator_loops.hpp"
+#include "algorithms/matrix/generated_source.hpp"
 #include "algorithms/matrix/generator_parts.hpp"
 #include "algorithms/matrix/qr_generators.hpp"
 #include "base/error.hpp"
+#include "kernels/cpu/generator_loops.hpp"
 
 namespace heddle {
 
@@ -25,120 +27,139 @@ constexpr std::array<std::string_view, 9> names{"spd",    "random",    "kriging"
                                                 "lehmer", "identity",  "conditioned",
                                                 "graded", "dependent", "polynomial"};
 
-class RandomSource final : public MatrixSource {
+using kernel::ElementKind;
+using kernel::RandomStream;
+
+std::unique_ptr<MatrixSource> make_random(std::int64_t m, const GeneratorOptions& o) {
+  return std::make_unique<GeneratedSource>(
+      m, o.n, GeneratedElements{ElementKind::uniform, o.seed, {}, {}},
+      fmt::format("random, {} x {}, seed {}", m, o.n, o.seed), false);
+}
+
+/// Number k of all rows or columns, `count` of them.
+std::span<double> numbers(std::vector<double>& all, std::size_t count, std::size_t k) {
+  return std::span(all).subspan(k * count, count);
+}
+
+double inner_product(std::span<const double> a, std::span<const double> b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+/// B := H B H with H = I - 2 p p', p random of length 1, for the symmetric matrix B that was built
+/// so far: the diagonal d, less p1 q1' + q1 p1' from the second reflector on. With w = B p this is
+/// B - p q' - q p' where q = 2 w - 2 (p' w) p. `rows`: p1, q1, p2, q2, d.
+void reflect(std::vector<double>& rows, std::uint64_t seed, std::size_t number) {
+  const std::size_t n = rows.size() / 5;
+  const std::span<double> p = numbers(rows, n, 2 * number);
+  const std::span<double> q = numbers(rows, n, 2 * number + 1);
+  const std::span<const double> d = numbers(rows, n, 4);
+  host::generator_loops().uniform(seed, RandomStream::reflectors, 0,
+                                  static_cast<std::int64_t>(number), p);
+  const double length = std::sqrt(inner_product(p, p));
+  for (double& value : p) value /= length;
+  for (std::size_t i = 0; i < n; ++i) q[i] = d[i] * p[i];
+  if (number > 0) {
+    const std::span<const double> p1 = numbers(rows, n, 0);
+    const std::span<const double> q1 = numbers(rows, n, 1);
+    const double q1_p = inner_product(q1, p);
+    const double p1_p = inner_product(p1, p);
+    for (std::size_t i = 0; i < n; ++i) q[i] -= p1[i] * q1_p + q1[i] * p1_p;
+  }
+  const double p_w = inner_product(p, q);
+  for (std::size_t i = 0; i < n; ++i) q[i] = 2.0 * (q[i] - p_w * p[i]);
+}
+
+std::unique_ptr<MatrixSource> make_spd(const GeneratorOptions& o) {
+  const auto n = static_cast<std::size_t>(o.n);
+  GeneratedElements elements{ElementKind::low_rank, o.seed, std::vector<double>(4 * n),
+                             std::vector<double>(5 * n)};
+  std::ranges::copy(shuffled_sequence(o.n, o.condition, o.seed),
+                    numbers(elements.of_rows, n, 4).begin());
+  for (std::size_t number = 0; number < 2; ++number) reflect(elements.of_rows, o.seed, number);
+  // Exchanging row and column exchanges p and q in both pairs of terms: the same bits.
+  for (const std::size_t k : {0U, 1U, 2U, 3U}) {
+    std::ranges::copy(numbers(elements.of_rows, n, k ^ 1U),
+                      numbers(elements.of_columns, n, k).begin());
+  }
+  return std::make_unique<GeneratedSource>(
+      o.n, o.n, std::move(elements),
+      fmt::format("spd, {} x {}, condition {:g}, seed {}", o.n, o.n, o.condition, o.seed), true);
+}
+
+/// The first 32 binary digits of a number in [0, 1], with a 0 before each.
+std::uint64_t spread_bits(double coordinate) {
+  auto bits = static_cast<std::uint64_t>(std::min(coordinate * 0x1p32, 0x1p32 - 1.0));
+  bits = (bits | bits << 16) & 0x0000FFFF0000FFFFU;
+  bits = (bits | bits << 8) & 0x00FF00FF00FF00FFU;
+  bits = (bits | bits << 4) & 0x0F0F0F0F0F0F0F0FU;
+  bits = (bits | bits << 2) & 0x3333333333333333U;
+  return (bits | bits << 1) & 0x5555555555555555U;
+}
+
+/// Random points in the unit square in the order of a Morton curve: all x, then all y.
+std::vector<double> points_of(const GeneratorOptions& o) {
+  const auto n = static_cast<std::size_t>(o.n);
+  std::vector<double> given(2 * n);
+  const std::span<double> x = numbers(given, n, 0);
+  const std::span<double> y = numbers(given, n, 1);
+  host::generator_loops().uniform(o.seed, RandomStream::points, 0, 0, x);
+  host::generator_loops().uniform(o.seed, RandomStream::points, 0, 1, y);
+  std::vector<std::pair<std::uint64_t, std::size_t>> order(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    x[i] = (1.0 + x[i]) / 2.0;
+    y[i] = (1.0 + y[i]) / 2.0;
+    order[i] = {spread_bits(x[i]) | spread_bits(y[i]) << 1, i};
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<double> sorted;
+  sorted.reserve(2 * n);
+  for (const std::span<const double> coordinate : {x, y}) {
+    for (const auto& [key, i] : order) sorted.push_back(coordinate[i]);
+  }
+  return sorted;
+}
+
+/// Distances between points are multiplied by it.
+double distance_scale(const GeneratorOptions& o) {
+  return std::sqrt(2.0 * o.smoothness) / o.range;
+}
+
+std::string describe_kriging(const GeneratorOptions& o) {
+  return fmt::format("kriging, {} x {}, range {:g}, smoothness {:g}, nugget {:g}, seed {}", o.n,
+                     o.n, o.range, o.smoothness, o.nugget, o.seed);
+}
+
+/// Kriging with a smoothness for which the correlation has no closed form.
+class BesselKriging final : public MatrixSource {
  public:
-  RandomSource(std::int64_t rows, std::int64_t columns, std::uint64_t seed)
-      : MatrixSource(rows, columns), seed_(seed) {}
-
-  [[nodiscard]] std::string description() const override {
-    return fmt::format("generated: random, {} x {}, seed {}", rows(), columns(), seed_);
-  }
-
- private:
-  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
-    const GeneratorLoops& loops = generator_loops();
-    for (std::int64_t j = 0; j < out.columns; ++j) {
-      loops.uniform(seed_, RandomStream::entries, row.value(), column.value() + j,
-                    column_of(out, j));
-    }
-  }
-
-  std::uint64_t seed_;
-};
-
-class SpdSource final : public MatrixSource {
- public:
-  SpdSource(std::int64_t n, double condition, std::uint64_t seed)
-      : MatrixSource(n, n),
-        condition_(condition),
-        seed_(seed),
-        diagonal_(shuffled_sequence(n, condition, seed)) {
-    reflect(0, p1_, q1_);
-    reflect(1, p2_, q2_);
-  }
-
-  [[nodiscard]] std::string description() const override {
-    return fmt::format("generated: spd, {} x {}, condition {:g}, seed {}", rows(), columns(),
-                       condition_, seed_);
-  }
-  [[nodiscard]] bool is_symmetric() const override { return true; }
-
- private:
-  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
-    const GeneratorLoops& loops = generator_loops();
-    // Exchanging row and column exchanges p and q in both pairs of terms: the same bits.
-    const LowRankVectors vectors{{p1_, q1_, p2_, q2_}, {q1_, p1_, q2_, p2_}};
-    for (std::int64_t j = 0; j < out.columns; ++j) {
-      loops.low_rank(vectors, row.value(), column.value() + j, column_of(out, j));
-    }
-    for_diagonal(row, column, out, [&](double& element, std::int64_t i) {
-      element += diagonal_[static_cast<std::size_t>(i)];
-    });
-  }
-
-  /// B := H B H with H = I - 2 p p', p random of length 1, for the symmetric matrix B that was
-  /// built so far: diagonal_, less p1 q1' + q1 p1' from the second reflector on. With w = B p this
-  /// is B - p q' - q p' where q = 2 w - 2 (p' w) p.
-  void reflect(std::int64_t number, std::vector<double>& p, std::vector<double>& q) const {
-    const auto n = static_cast<std::size_t>(rows());
-    p.resize(n);
-    q.resize(n);
-    generator_loops().uniform(seed_, RandomStream::reflectors, 0, number, p);
-    const double length = std::sqrt(std::inner_product(p.begin(), p.end(), p.begin(), 0.0));
-    for (double& value : p) value /= length;
-    for (std::size_t i = 0; i < n; ++i) q[i] = diagonal_[i] * p[i];
-    if (number > 0) {
-      const double q1_p = std::inner_product(q1_.begin(), q1_.end(), p.begin(), 0.0);
-      const double p1_p = std::inner_product(p1_.begin(), p1_.end(), p.begin(), 0.0);
-      for (std::size_t i = 0; i < n; ++i) q[i] -= p1_[i] * q1_p + q1_[i] * p1_p;
-    }
-    const double p_w = std::inner_product(p.begin(), p.end(), q.begin(), 0.0);
-    for (std::size_t i = 0; i < n; ++i) q[i] = 2.0 * (q[i] - p_w * p[i]);
-  }
-
-  double condition_;
-  std::uint64_t seed_;
-  std::vector<double> diagonal_;
-  std::vector<double> p1_, q1_, p2_, q2_;
-};
-
-class KrigingSource final : public MatrixSource {
- public:
-  explicit KrigingSource(const GeneratorOptions& options)
+  explicit BesselKriging(const GeneratorOptions& options)
       : MatrixSource(options.n, options.n),
         options_(options),
-        scale_(std::sqrt(2.0 * options.smoothness) / options.range),
-        factor_(std::pow(2.0, 1.0 - options.smoothness) / std::tgamma(options.smoothness)) {
-    place_points();
-    if (options_.smoothness == 0.5) form_ = MaternForm::half;
-    if (options_.smoothness == 1.5) form_ = MaternForm::three_halves;
-    if (options_.smoothness == 2.5) form_ = MaternForm::five_halves;
-  }
+        points_(points_of(options)),
+        scale_(distance_scale(options)),
+        factor_(std::pow(2.0, 1.0 - options.smoothness) / std::tgamma(options.smoothness)) {}
 
   [[nodiscard]] std::string description() const override {
-    return fmt::format(
-        "generated: kriging, {} x {}, range {:g}, smoothness {:g}, nugget {:g}, seed {}", rows(),
-        columns(), options_.range, options_.smoothness, options_.nugget, options_.seed);
+    return "generated: " + describe_kriging(options_);
   }
   [[nodiscard]] bool is_symmetric() const override { return true; }
 
  private:
   void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
-    const GeneratorLoops& loops = generator_loops();
+    const double* const x = points_.data();
+    const double* const y = x + rows();
     for (std::int64_t j = 0; j < out.columns; ++j) {
-      const std::span<double> values = column_of(out, j);
-      loops.distance(x_, y_, scale_, row.value(), column.value() + j, values);
-      if (form_) {
-        loops.matern(*form_, values);
-      } else {
-        for (double& value : values) value = matern(value);
-      }
+      const std::int64_t c = column.value() + j;
+      const std::span<double> values(&out(0, j), static_cast<std::size_t>(out.rows));
+      host::generator_loops().distance(x + row.value(), y + row.value(), x[c], y[c], scale_,
+                                       values);
+      for (double& value : values) value = matern(value);
+      const std::int64_t diagonal = c - row.value();
+      if (diagonal >= 0 && diagonal < out.rows) out(diagonal, j) = 1.0 + options_.nugget;
     }
-    for_diagonal(row, column, out,
-                 [this](double& element, std::int64_t) { element = 1.0 + options_.nugget; });
   }
 
-  /// The correlation at scaled distance s for a smoothness without closed form.
+  /// The correlation at scaled distance s.
   [[nodiscard]] double matern(double s) const {
     constexpr double vanishing = 700.0;  // exp(-700) is 1e-304
     if (s == 0.0) return 1.0;
@@ -149,83 +170,40 @@ class KrigingSource final : public MatrixSource {
     return std::min(1.0, factor_ * std::pow(s, options_.smoothness) * bessel);
   }
 
-  /// Random points in the unit square in the order of a Morton curve.
-  void place_points() {
-    const auto n = static_cast<std::size_t>(rows());
-    std::vector<double> x(n);
-    std::vector<double> y(n);
-    generator_loops().uniform(options_.seed, RandomStream::points, 0, 0, x);
-    generator_loops().uniform(options_.seed, RandomStream::points, 0, 1, y);
-    std::vector<std::pair<std::uint64_t, std::size_t>> order(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      x[i] = (1.0 + x[i]) / 2.0;
-      y[i] = (1.0 + y[i]) / 2.0;
-      order[i] = {spread_bits(x[i]) | spread_bits(y[i]) << 1, i};
-    }
-    std::sort(order.begin(), order.end());
-    for (const auto& [key, i] : order) {
-      x_.push_back(x[i]);
-      y_.push_back(y[i]);
-    }
-  }
-
-  /// The first 32 binary digits of a number in [0, 1], with a 0 before each.
-  static std::uint64_t spread_bits(double coordinate) {
-    auto bits = static_cast<std::uint64_t>(std::min(coordinate * 0x1p32, 0x1p32 - 1.0));
-    bits = (bits | bits << 16) & 0x0000FFFF0000FFFFU;
-    bits = (bits | bits << 8) & 0x00FF00FF00FF00FFU;
-    bits = (bits | bits << 4) & 0x0F0F0F0F0F0F0F0FU;
-    bits = (bits | bits << 2) & 0x3333333333333333U;
-    return (bits | bits << 1) & 0x5555555555555555U;
-  }
-
   GeneratorOptions options_;
-  std::vector<double> x_, y_;
+  std::vector<double> points_;
   double scale_;
-  double factor_;  ///< of the general Matern function
-  std::optional<MaternForm> form_;
+  double factor_;
 };
 
-class LehmerSource final : public MatrixSource {
- public:
-  LehmerSource(std::int64_t rows, std::int64_t columns) : MatrixSource(rows, columns) {}
+/// The closed form of the correlation, if there is one.
+std::optional<ElementKind> matern_kind(double smoothness) {
+  if (smoothness == 0.5) return ElementKind::matern_half;
+  if (smoothness == 1.5) return ElementKind::matern_three_halves;
+  if (smoothness == 2.5) return ElementKind::matern_five_halves;
+  return std::nullopt;
+}
 
-  [[nodiscard]] std::string description() const override {
-    return fmt::format("generated: lehmer, {} x {}", rows(), columns());
-  }
-  [[nodiscard]] bool is_symmetric() const override { return rows() == columns(); }
+std::unique_ptr<MatrixSource> make_kriging(const GeneratorOptions& o) {
+  const std::optional<ElementKind> kind = matern_kind(o.smoothness);
+  if (!kind) return std::make_unique<BesselKriging>(o);
+  const auto n = static_cast<std::size_t>(o.n);
+  const double scale = distance_scale(o);
+  GeneratedElements elements{*kind, o.seed, {}, points_of(o)};
+  elements.of_columns = elements.of_rows;
+  elements.of_columns.insert(elements.of_columns.end(), n, scale);
+  elements.of_columns.insert(elements.of_columns.end(), n, 1.0 + o.nugget);
+  elements.are_finite = scale < 1e100;  // its square is a number
+  return std::make_unique<GeneratedSource>(o.n, o.n, std::move(elements), describe_kriging(o),
+                                           true);
+}
 
- private:
-  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
-    for (std::int64_t j = 0; j < out.columns; ++j) {
-      const auto b = static_cast<double>(column.value() + j + 1);
-      const auto first = static_cast<double>(row.value() + 1);
-      double* target = &out(0, j);
-      for (std::int64_t i = 0; i < out.rows; ++i) {
-        const double a = first + static_cast<double>(i);
-        target[i] = std::min(a, b) / std::max(a, b);
-      }
-    }
-  }
-};
-
-class IdentitySource final : public MatrixSource {
- public:
-  IdentitySource(std::int64_t rows, std::int64_t columns) : MatrixSource(rows, columns) {}
-
-  [[nodiscard]] std::string description() const override {
-    return fmt::format("generated: identity, {} x {}", rows(), columns());
-  }
-  [[nodiscard]] bool is_symmetric() const override { return rows() == columns(); }
-
- private:
-  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
-    for (std::int64_t j = 0; j < out.columns; ++j) {
-      std::fill_n(&out(0, j), out.rows, 0.0);
-    }
-    for_diagonal(row, column, out, [](double& element, std::int64_t) { element = 1.0; });
-  }
-};
+std::unique_ptr<MatrixSource> make_bare(ElementKind kind, std::int64_t m,
+                                        const GeneratorOptions& o) {
+  return std::make_unique<GeneratedSource>(
+      m, o.n, GeneratedElements{kind, 0, {}, {}},
+      fmt::format("{}, {} x {}", generator_name(o.kind), m, o.n), m == o.n);
+}
 
 [[noreturn]] void refuse(GeneratorKind kind, const std::string& reason) {
   throw Error(ErrorCode::usage,
@@ -289,22 +267,26 @@ void check_generator(const GeneratorOptions& options) {
 std::uint64_t generator_bytes(const GeneratorOptions& options) {
   const auto n = static_cast<std::uint64_t>(options.n);
   const auto m = static_cast<std::uint64_t>(options.m.value_or(options.n));
-  switch (options.kind) {
-    case GeneratorKind::spd:
-      return 6 * n * sizeof(double);  // a sequence is shuffled by its keys
-    case GeneratorKind::kriging:
-      return 6 * n * sizeof(double);  // points, sorted by their keys
-    case GeneratorKind::conditioned:
-      return (4 * (m + n) + 2 * std::min(m, n)) * sizeof(double);
-    case GeneratorKind::random:
-    case GeneratorKind::lehmer:
-    case GeneratorKind::identity:
-    case GeneratorKind::graded:
-    case GeneratorKind::dependent:
-    case GeneratorKind::polynomial:
-      break;
-  }
-  return std::max(m, n) * sizeof(double);
+  const auto numbers = [&]() -> std::uint64_t {
+    switch (options.kind) {
+      case GeneratorKind::spd:
+        return 11 * n;  // 9 of rows and columns, and a sequence to be shuffled
+      case GeneratorKind::kriging:
+        return 10 * n;  // 6 of rows and columns, and points to be sorted by their keys
+      case GeneratorKind::conditioned:
+        return 7 * m + 6 * n + 2 * std::min(m, n);
+      case GeneratorKind::dependent:
+        return 8 * n;
+      case GeneratorKind::random:
+      case GeneratorKind::lehmer:
+      case GeneratorKind::identity:
+      case GeneratorKind::graded:
+      case GeneratorKind::polynomial:
+        break;
+    }
+    return std::max(m, n);
+  };
+  return numbers() * sizeof(double);
 }
 
 std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options) {
@@ -312,15 +294,15 @@ std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options) {
   check(options, m);
   switch (options.kind) {
     case GeneratorKind::random:
-      return std::make_unique<RandomSource>(m, options.n, options.seed);
+      return make_random(m, options);
     case GeneratorKind::spd:
-      return std::make_unique<SpdSource>(options.n, options.condition, options.seed);
+      return make_spd(options);
     case GeneratorKind::kriging:
-      return std::make_unique<KrigingSource>(options);
+      return make_kriging(options);
     case GeneratorKind::lehmer:
-      return std::make_unique<LehmerSource>(m, options.n);
+      return make_bare(ElementKind::ratio, m, options);
     case GeneratorKind::identity:
-      return std::make_unique<IdentitySource>(m, options.n);
+      return make_bare(ElementKind::identity, m, options);
     case GeneratorKind::conditioned:
       return make_conditioned(m, options);
     case GeneratorKind::graded:

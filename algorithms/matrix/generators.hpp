@@ -58,13 +58,13 @@ void check_generator(const GeneratorOptions& options);
 /// identity when square, are symmetric to the bit.
 ///
 /// - spd: A = H2 H1 D H1 H2 with two random Householder reflectors and the eigenvalues D, geometric
-///   from 1 to 1 / condition, in random order: a diagonal plus a matrix of rank 4. Keeps 5 n
+///   from 1 to 1 / condition, in random order: a diagonal plus a matrix of rank 4. Keeps 9 n
 ///   numbers.
 /// - kriging: the points are sorted along a Morton curve, so that near rows are near points. The
-///   Matern correlation is that of Rasmussen and Williams (2006), equation 4.14. Keeps 2 n numbers.
+///   Matern correlation is that of Rasmussen and Williams (2006), equation 4.14. Keeps 6 n numbers.
 /// - conditioned: A = H2 H1 D G1 G2 with random Householder reflectors H of size m and G of size n,
 ///   and min(m, n) singular values on the diagonal of D, as spd has its eigenvalues. Keeps
-///   4 (m + n) + min(m, n) numbers.
+///   5 m + 4 n numbers.
 /// - graded: entries uniform in (-1, 1), column j times condition^(-j / (n - 1)).
 /// - dependent: the first `rank` columns are uniform in (-1, 1). Each later one is a combination of
 ///   up to three of these, chosen at random with random coefficients in (-1, 1), plus `distance`

@@ -13,6 +13,8 @@
 
 namespace heddle {
 
+struct GeneratedElements;
+
 /// Rows [begin, end) of some column.
 struct RowRange {
   GlobalRow begin;
@@ -54,6 +56,9 @@ class MatrixSource {
 
   /// True when element (i, j) and element (j, i) have the same bits by construction.
   [[nodiscard]] virtual bool is_symmetric() const { return false; }
+
+  /// What tasks can make its tiles of where they live; null: its elements have to be read.
+  [[nodiscard]] virtual const GeneratedElements* generated() const { return nullptr; }
 
   /// Announces what this process will read. A source that can address its elements ignores it; one
   /// that cannot (text) scans its file here and keeps the wanted part, and the diagonal, in memory.

@@ -73,4 +73,30 @@ struct LowerSolve {
   return {l, rows_of(x, offset, w), rows_of(x, offset + w, l.below.rows)};
 }
 
+/// The tiles of generate: the numbers of the part's columns and rows are empty where the kind has
+/// none.
+struct GenerateTiles {
+  TileView out;
+  TileView columns;
+  TileView rows;
+};
+
+[[nodiscard]] inline GenerateTiles generate_tiles(const KernelArguments& arguments) {
+  const auto parameters = arguments.parameters.as<GenerateParameters>();
+  const ElementNumbers numbers = numbers_of(parameters.kind);
+  const bool has_columns = numbers.of_column > 0;
+  const bool has_rows = numbers.of_row > 0;
+  check_tiles(arguments, std::size_t{1} + (has_columns ? 1 : 0) + (has_rows ? 1 : 0));
+  GenerateTiles tiles{arguments.tiles[0], {}, {}};
+  if (has_columns) {
+    tiles.columns = rows_of(arguments.tiles[1], parameters.offset, tiles.out.columns);
+  }
+  if (has_rows) tiles.rows = arguments.tiles.back();
+  HEDDLE_CHECK(tiles.columns.columns == numbers.of_column && tiles.rows.columns == numbers.of_row &&
+                   (!has_rows || tiles.rows.rows == tiles.out.rows),
+               "a part of {} x {} with {} numbers of columns and {} of {} rows", tiles.out.rows,
+               tiles.out.columns, tiles.columns.columns, tiles.rows.columns, tiles.rows.rows);
+  return tiles;
+}
+
 }  // namespace heddle::kernel

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -8,6 +10,10 @@
 #include "tests/support/files.hpp"
 
 namespace heddle::testing {
+
+[[nodiscard]] inline bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
 
 /// A block with memory of its own, and sentinels below each column that writers must not touch.
 class Block {

@@ -11,7 +11,6 @@
 #include <random>
 #include <vector>
 
-#include "algorithms/matrix/generator_loops.hpp"
 #include "tests/matrix/files.hpp"
 
 namespace heddle {
@@ -57,10 +56,6 @@ std::vector<double> eigenvalues(const MatrixSource& source) {
   return values;
 }
 
-bool same_bits(double a, double b) {
-  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
-}
-
 }  // namespace
 
 TEST(Generators, names_and_kinds_are_two_ways_to_say_the_same) {
@@ -91,7 +86,7 @@ TEST(Generators, any_block_has_the_bits_of_the_whole_matrix) {
         const auto block = testing::read_block(*source, row, column, rows, columns);
         for (std::int64_t j = 0; j < columns; ++j) {
           for (std::int64_t i = 0; i < rows; ++i) {
-            ASSERT_TRUE(same_bits(block(i, j), whole(row + i, column + j)))
+            ASSERT_TRUE(testing::same_bits(block(i, j), whole(row + i, column + j)))
                 << source->description() << ": " << row + i << " " << column + j;
           }
         }
@@ -155,41 +150,9 @@ TEST(Generators, that_say_so_are_symmetric_to_the_bit) {
       if (!source->is_symmetric()) continue;
       const auto a = testing::read_all(*source);
       for (std::int64_t j = 0; j < 67; ++j) {
-        for (std::int64_t i = 0; i < j; ++i) ASSERT_TRUE(same_bits(a(i, j), a(j, i)));
+        for (std::int64_t i = 0; i < j; ++i) ASSERT_TRUE(testing::same_bits(a(i, j), a(j, i)));
       }
     }
-  }
-}
-
-TEST(Generators, all_processors_loops_give_the_same_bits) {
-  std::vector<double> vector(300);
-  generator_loops().uniform(1, RandomStream::points, 0, 0, vector);
-  const auto from = [&](std::size_t begin) { return std::span(vector).subspan(begin); };
-  const LowRankVectors vectors{{from(0), from(10), from(20), from(30)},
-                               {from(10), from(0), from(5), from(15)}};
-  const auto run = [&](const GeneratorLoops& loops) {
-    std::vector<double> all;
-    std::vector<double> out(253);
-    const auto keep = [&] { all.insert(all.end(), out.begin(), out.end()); };
-    for (const std::int64_t row : {0, 5, 16}) {
-      loops.uniform(99, RandomStream::entries, row, 4, out);
-      keep();
-      loops.low_rank(vectors, row, 7, out);
-      keep();
-      for (const MaternForm form :
-           {MaternForm::half, MaternForm::three_halves, MaternForm::five_halves}) {
-        loops.distance(vector, vector, 300.0, row, 7, out);
-        keep();
-        loops.matern(form, out);
-        keep();
-      }
-    }
-    return all;
-  };
-  const auto expected = run(*usable_generator_loops().front());
-  for (const GeneratorLoops* loops : usable_generator_loops()) {
-    const auto found = run(*loops);
-    ASSERT_TRUE(std::equal(found.begin(), found.end(), expected.begin(), same_bits)) << loops->name;
   }
 }
 
@@ -298,23 +261,6 @@ TEST(KrigingMatrix, closed_forms_agree_with_the_bessel_function) {
         ASSERT_NEAR(closed(i, j), general(i, j), 1e-13) << smoothness;
       }
     }
-  }
-}
-
-TEST(KrigingMatrix, exponential_is_as_good_as_the_librarys) {
-  std::vector<double> x;
-  for (double value = 0.0; value < 700.0; value += 0.0173) x.push_back(value);
-  for (const GeneratorLoops* loops : usable_generator_loops()) {
-    std::vector<double> result = x;
-    loops->matern(MaternForm::half, result);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      ASSERT_NEAR(result[i] / std::exp(-x[i]), 1.0, 2 * std::numeric_limits<double>::epsilon())
-          << x[i];
-    }
-    std::vector<double> far{1e4, 1e300};
-    loops->matern(MaternForm::half, far);
-    EXPECT_LT(far[0], 1e-300);
-    EXPECT_LT(far[1], 1e-300);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace heddle {
+namespace heddle::kernel {
 
 /// The counter-based generator Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers:
 /// as easy as 1, 2, 3", SC 2011): ten rounds that turn a counter and a key into 128 random bits.
@@ -29,4 +29,4 @@ struct Philox4x32 {
   }
 };
 
-}  // namespace heddle
+}  // namespace heddle::kernel

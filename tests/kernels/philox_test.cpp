@@ -1,8 +1,8 @@
-#include "algorithms/matrix/philox.hpp"
+#include "kernels/philox.hpp"
 
 #include <gtest/gtest.h>
 
-namespace heddle {
+namespace heddle::kernel {
 
 // Known answers that come with the Random123 library, "philox4x32 10".
 TEST(Philox, gives_the_known_answers) {
@@ -17,4 +17,4 @@ TEST(Philox, gives_the_known_answers) {
             (Counter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-}  // namespace heddle
+}  // namespace heddle::kernel

@@ -1,0 +1,33 @@
+#include "algorithms/matrix/generated_source.hpp"
+
+#include <cstddef>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "kernels/cpu/generate.hpp"
+
+namespace heddle {
+
+GeneratedSource::GeneratedSource(std::int64_t rows, std::int64_t columns,
+                                 GeneratedElements elements, std::string description,
+                                 bool is_symmetric)
+    : MatrixSource(rows, columns),
+      elements_(std::move(elements)),
+      description_(std::move(description)),
+      is_symmetric_(is_symmetric) {
+  const kernel::ElementNumbers numbers = kernel::numbers_of(elements_.kind);
+  HEDDLE_CHECK(
+      elements_.of_columns.size() == static_cast<std::size_t>(numbers.of_column * columns) &&
+          elements_.of_rows.size() == static_cast<std::size_t>(numbers.of_row * rows),
+      "{}: {} numbers of columns and {} of rows", description_, elements_.of_columns.size(),
+      elements_.of_rows.size());
+}
+
+void GeneratedSource::read_block(GlobalRow row, GlobalColumn column, TileView out) const {
+  const kernel::GenerateParameters parameters{
+      .seed = elements_.seed, .row = row.value(), .column = column.value(), .kind = elements_.kind};
+  host::generate(parameters, {elements_.of_columns.data() + column.value(), columns()},
+                 {elements_.of_rows.data() + row.value(), rows()}, out);
+}
+
+}  // namespace heddle
