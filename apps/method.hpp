@@ -27,7 +27,8 @@ struct Undertaking {
     Matrix<double> matrix;
     Use use = Use::matrix;
   };
-  std::vector<Held> held;  ///< the matrix itself first
+  std::vector<Held> held;        ///< the matrix itself first
+  std::vector<JobSpec> reading;  ///< that make the matrix
   std::optional<JobSpec> factorization;
   std::vector<JobSpec> solution;
   std::vector<JobSpec> verification;

@@ -230,6 +230,7 @@ void Plan::plan_jobs(Node& node, Undertaking& undertaking) {
     for (JobSpec& spec : specs) sum += add(std::move(spec));
     return sum;
   };
+  static_cast<void>(add_all(undertaking.reading));  // as many tasks as tiles that are read
   phase_tasks_.solution += add_all(undertaking.solution);
   phase_tasks_.verification += add_all(undertaking.verification);
   phase_tasks_.writing += add_all(undertaking.results);

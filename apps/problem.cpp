@@ -97,6 +97,11 @@ std::string Problem::sides_description() const {
   return fmt::format("generated: random, {} x {}, seed {}", m_, sides_, wanted_.rhs->seed);
 }
 
+std::optional<GeneratedKind> Problem::generated() const {
+  if (!wanted_.matrix.generate) return std::nullopt;
+  return generated_kind(generator_options(wanted_.matrix));
+}
+
 MatrixSource& Problem::matrix() {
   if (matrix_ == nullptr) matrix_ = make_generator(generator_options(wanted_.matrix));
   return *matrix_;

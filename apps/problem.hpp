@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "algorithms/matrix/source.hpp"
+#include "algorithms/matrix/generated_source.hpp"
 #include "config/config.hpp"
 #include "config/problem.hpp"
 
@@ -27,6 +28,9 @@ class Problem {
   /// A text file, whose elements stay in memory.
   [[nodiscard]] bool keeps_elements() const { return keeps_elements_; }
   [[nodiscard]] bool is_symmetric_by_construction() const { return is_symmetric_; }
+
+  /// How tasks make the matrix's tiles where they live; nothing: its elements have to be read.
+  [[nodiscard]] std::optional<GeneratedKind> generated() const;
 
   /// For messages: "problem.matrix: 'k.npy'".
   [[nodiscard]] std::string matrix_name() const;

@@ -10,12 +10,13 @@ namespace heddle {
 
 GeneratedSource::GeneratedSource(std::int64_t rows, std::int64_t columns,
                                  GeneratedElements elements, std::string description,
-                                 bool is_symmetric)
+                                 bool is_symmetric, Finite finite)
     : MatrixSource(rows, columns),
       elements_(std::move(elements)),
       description_(std::move(description)),
-      is_symmetric_(is_symmetric) {
-  const kernel::ElementNumbers numbers = kernel::numbers_of(elements_.kind);
+      is_symmetric_(is_symmetric),
+      finite_(finite) {
+  const kernel::ElementNumbers numbers = kernel::numbers_of(elements_.kind.elements);
   HEDDLE_CHECK(
       elements_.of_columns.size() == static_cast<std::size_t>(numbers.of_column * columns) &&
           elements_.of_rows.size() == static_cast<std::size_t>(numbers.of_row * rows),
@@ -24,8 +25,10 @@ GeneratedSource::GeneratedSource(std::int64_t rows, std::int64_t columns,
 }
 
 void GeneratedSource::read_block(GlobalRow row, GlobalColumn column, TileView out) const {
-  const kernel::GenerateParameters parameters{
-      .seed = elements_.seed, .row = row.value(), .column = column.value(), .kind = elements_.kind};
+  const kernel::GenerateParameters parameters{.seed = elements_.kind.seed,
+                                              .row = row.value(),
+                                              .column = column.value(),
+                                              .kind = elements_.kind.elements};
   host::generate(parameters, {elements_.of_columns.data() + column.value(), columns()},
                  {elements_.of_rows.data() + row.value(), rows()}, out);
 }

@@ -32,7 +32,7 @@ using kernel::RandomStream;
 
 std::unique_ptr<MatrixSource> make_random(std::int64_t m, const GeneratorOptions& o) {
   return std::make_unique<GeneratedSource>(
-      m, o.n, GeneratedElements{ElementKind::uniform, o.seed, {}, {}},
+      m, o.n, GeneratedElements{{ElementKind::uniform, o.seed}, {}, {}},
       fmt::format("random, {} x {}, seed {}", m, o.n, o.seed), false);
 }
 
@@ -71,8 +71,8 @@ void reflect(std::vector<double>& rows, std::uint64_t seed, std::size_t number) 
 
 std::unique_ptr<MatrixSource> make_spd(const GeneratorOptions& o) {
   const auto n = static_cast<std::size_t>(o.n);
-  GeneratedElements elements{ElementKind::low_rank, o.seed, std::vector<double>(4 * n),
-                             std::vector<double>(5 * n)};
+  GeneratedElements elements{
+      {ElementKind::low_rank, o.seed}, std::vector<double>(4 * n), std::vector<double>(5 * n)};
   std::ranges::copy(shuffled_sequence(o.n, o.condition, o.seed),
                     numbers(elements.of_rows, n, 4).begin());
   for (std::size_t number = 0; number < 2; ++number) reflect(elements.of_rows, o.seed, number);
@@ -176,6 +176,11 @@ class BesselKriging final : public MatrixSource {
   double factor_;
 };
 
+/// Squares of scaled distances are numbers, too.
+bool has_finite_distances(const GeneratorOptions& o) {
+  return distance_scale(o) < 1e100;
+}
+
 /// The closed form of the correlation, if there is one.
 std::optional<ElementKind> matern_kind(double smoothness) {
   if (smoothness == 0.5) return ElementKind::matern_half;
@@ -189,19 +194,19 @@ std::unique_ptr<MatrixSource> make_kriging(const GeneratorOptions& o) {
   if (!kind) return std::make_unique<BesselKriging>(o);
   const auto n = static_cast<std::size_t>(o.n);
   const double scale = distance_scale(o);
-  GeneratedElements elements{*kind, o.seed, {}, points_of(o)};
+  GeneratedElements elements{{*kind, o.seed}, {}, points_of(o)};
   elements.of_columns = elements.of_rows;
   elements.of_columns.insert(elements.of_columns.end(), n, scale);
   elements.of_columns.insert(elements.of_columns.end(), n, 1.0 + o.nugget);
-  elements.are_finite = scale < 1e100;  // its square is a number
-  return std::make_unique<GeneratedSource>(o.n, o.n, std::move(elements), describe_kriging(o),
-                                           true);
+  return std::make_unique<GeneratedSource>(
+      o.n, o.n, std::move(elements), describe_kriging(o), true,
+      has_finite_distances(o) ? GeneratedSource::Finite::yes : GeneratedSource::Finite::maybe);
 }
 
 std::unique_ptr<MatrixSource> make_bare(ElementKind kind, std::int64_t m,
                                         const GeneratorOptions& o) {
   return std::make_unique<GeneratedSource>(
-      m, o.n, GeneratedElements{kind, 0, {}, {}},
+      m, o.n, GeneratedElements{{kind, 0}, {}, {}},
       fmt::format("{}, {} x {}", generator_name(o.kind), m, o.n), m == o.n);
 }
 
@@ -287,6 +292,35 @@ std::uint64_t generator_bytes(const GeneratorOptions& options) {
     return std::max(m, n);
   };
   return numbers() * sizeof(double);
+}
+
+std::optional<GeneratedKind> generated_kind(const GeneratorOptions& options) {
+  const auto kind = [&]() -> std::optional<ElementKind> {
+    switch (options.kind) {
+      case GeneratorKind::random:
+        return ElementKind::uniform;
+      case GeneratorKind::spd:
+      case GeneratorKind::conditioned:
+        return ElementKind::low_rank;
+      case GeneratorKind::kriging:
+        if (!has_finite_distances(options)) break;
+        return matern_kind(options.smoothness);
+      case GeneratorKind::lehmer:
+        return ElementKind::ratio;
+      case GeneratorKind::identity:
+        return ElementKind::identity;
+      case GeneratorKind::graded:
+        return ElementKind::scaled;
+      case GeneratorKind::dependent:
+        return ElementKind::combined;
+      case GeneratorKind::polynomial:
+        return ElementKind::powers;
+    }
+    return std::nullopt;
+  };
+  const std::optional<ElementKind> elements = kind();
+  if (!elements) return std::nullopt;
+  return GeneratedKind{*elements, options.seed};
 }
 
 std::unique_ptr<MatrixSource> make_generator(const GeneratorOptions& options) {

@@ -133,8 +133,8 @@ std::unique_ptr<MatrixSource> make_conditioned(std::int64_t rows, const Generato
     a.reflect(number, random_direction(rows, seed, number),
               random_direction(options.n, seed, number + 2));
   }
-  GeneratedElements elements{ElementKind::low_rank, seed, concatenated(a.right),
-                             concatenated(a.left)};
+  GeneratedElements elements{
+      {ElementKind::low_rank, seed}, concatenated(a.right), concatenated(a.left)};
   a.diagonal.resize(static_cast<std::size_t>(rows));  // of rows that have no diagonal element
   elements.of_rows.insert(elements.of_rows.end(), a.diagonal.begin(), a.diagonal.end());
   return made(rows, options, std::move(elements),
@@ -143,7 +143,7 @@ std::unique_ptr<MatrixSource> make_conditioned(std::int64_t rows, const Generato
 
 std::unique_ptr<MatrixSource> make_graded(std::int64_t rows, const GeneratorOptions& options) {
   const GeometricSequence scales(options.n, options.condition);
-  GeneratedElements elements{ElementKind::scaled, options.seed, {}, {}};
+  GeneratedElements elements{{ElementKind::scaled, options.seed}, {}, {}};
   for (std::int64_t j = 0; j < options.n; ++j) elements.of_columns.push_back(scales(j));
   return made(rows, options, std::move(elements),
               fmt::format(", condition {:g}, seed {}", options.condition, options.seed));
@@ -152,7 +152,7 @@ std::unique_ptr<MatrixSource> make_graded(std::int64_t rows, const GeneratorOpti
 std::unique_ptr<MatrixSource> make_dependent(std::int64_t rows, const GeneratorOptions& options) {
   const std::int64_t rank = options.rank.value_or(std::max<std::int64_t>(0, options.n - 1));
   const auto n = static_cast<std::size_t>(options.n);
-  GeneratedElements elements{ElementKind::combined, options.seed, std::vector<double>(8 * n), {}};
+  GeneratedElements elements{{ElementKind::combined, options.seed}, std::vector<double>(8 * n), {}};
   const auto number = [&](std::int64_t j, std::size_t k) -> double& {
     return elements.of_columns[static_cast<std::size_t>(j) + k * n];
   };
@@ -176,7 +176,7 @@ std::unique_ptr<MatrixSource> make_dependent(std::int64_t rows, const GeneratorO
 /// the points are symmetric about 0.
 std::unique_ptr<MatrixSource> make_polynomial(std::int64_t rows, const GeneratorOptions& options) {
   const std::int64_t steps = rows - 1;
-  GeneratedElements elements{ElementKind::powers, 0, {}, {}};
+  GeneratedElements elements{{ElementKind::powers, 0}, {}, {}};
   for (std::int64_t i = 0; i < rows; ++i) {
     elements.of_rows.push_back(
         steps == 0 ? 0.0 : static_cast<double>(2 * i - steps) / static_cast<double>(steps));

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+
+#include "algorithms/generated/generated_tiles.hpp"
+#include "algorithms/io/distributed_read.hpp"
+#include "apps/method.hpp"
+#include "apps/problem.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+
+/// Where tiles get the elements of the problem's matrix from: a generated one is made by tasks
+/// where its tiles live, all others are read on the host. Collective; errors that all nodes know
+/// are thrown as AgreedError.
+class MatrixInput {
+ public:
+  MatrixInput(Node& node, Problem& problem) : node_(node), problem_(problem) {}
+
+  /// What set() adds to the plan of a run; `a` is only planned.
+  void add_to(Undertaking& undertaking, const Matrix<double>& a, const Shadows& shadow) const;
+
+  /// Before matrices like `a` are set: finds out what there is to read.
+  void prepare(const Matrix<double>& a);
+  /// Sets all tiles of `a`; of one with Storage::lower, those of a symmetric matrix, with zeros
+  /// above the diagonal. Throws as read_symmetric() and read_tiles() do.
+  void set(const Matrix<double>& a, Checked checked);
+
+ private:
+  Node& node_;
+  Problem& problem_;
+  std::optional<GeneratedTiles> generated_;
+};
+
+}  // namespace heddle
