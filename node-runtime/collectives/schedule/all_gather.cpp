@@ -16,18 +16,18 @@ class AllGather {
  public:
   /// `own`: where the rank's block is.
   AllGather(Schedule so_far, const Levels& levels, const LevelTrees& trees, const Held& own)
-      : schedule_(std::move(so_far)), levels_(levels), trees_(trees), held_(levels.size(), Held{}) {
-    held_[schedule_.rank] = own;
+      : writer_(std::move(so_far)), levels_(levels), trees_(trees), held_(levels.size(), Held{}) {
+    held_[writer_.rank()] = own;
   }
 
   [[nodiscard]] Schedule run() {
-    const std::vector<LevelGroup> groups = levels_.groups_of(schedule_.rank);
+    const std::vector<LevelGroup> groups = levels_.groups_of(writer_.rank());
     std::size_t inner = groups.size();
-    if (!groups.empty() && is_outermost(groups.back())) --inner;
+    if (!groups.empty() && levels_.is_outermost(groups.back())) --inner;
     for (std::size_t g = 0; g < inner; ++g) collect(groups[g]);
     if (inner < groups.size()) pass_round(groups.back());
     for (std::size_t g = inner; g-- > 0;) hand_down(groups[g]);
-    return std::move(schedule_);
+    return writer_.take();
   }
 
  private:
@@ -37,72 +37,69 @@ class AllGather {
   [[nodiscard]] std::vector<Rank> below(const LevelGroup& group, std::int32_t position) const {
     return ranks_below(levels_, group, tree_of(group), position);
   }
-  [[nodiscard]] bool is_outermost(const LevelGroup& group) const {
-    return static_cast<std::int32_t>(below(group, 0).size()) == levels_.size();
-  }
   [[nodiscard]] TreeNeighbours neighbours(const LevelGroup& group) const {
-    return tree_neighbours(tree_of(group), group.position(schedule_.rank),
+    return tree_neighbours(tree_of(group), group.position(writer_.rank()),
                            static_cast<std::int32_t>(group.members.size()));
   }
 
-  void receive(Rank from, Rank block) {
-    held_[block] = {Spot::in_output(), static_cast<std::int32_t>(schedule_.steps.size())};
-    schedule_.steps.push_back(
-        {Step::Kind::receive, block.value(), from, {}, Spot::in_output(), {}});
+  /// In one message.
+  void receive(Rank from, const std::vector<Rank>& blocks) {
+    Joined joined = Joined::no;
+    for (const Rank block : blocks) {
+      held_[block] = writer_.receive(from, block.value(), Spot::in_output(),
+                                     std::exchange(joined, Joined::yes));
+    }
   }
-  void send(Rank to, Rank block) {
-    std::vector<std::int32_t> after;
-    held_[block].precede(after);
-    schedule_.steps.push_back(
-        {Step::Kind::send, block.value(), to, {held_[block].spot}, {}, std::move(after)});
+  void send(Rank to, const std::vector<Rank>& blocks) {
+    Joined joined = Joined::no;
+    for (const Rank block : blocks) {
+      writer_.send(to, block.value(), held_[block], std::exchange(joined, Joined::yes));
+    }
   }
 
   /// Blocks from below, and on to the parent.
   void collect(const LevelGroup& group) {
     const TreeNeighbours near = neighbours(group);
     for (const std::int32_t child : near.children) {
-      for (const Rank block : below(group, child)) receive(group.at(child), block);
+      receive(group.at(child), below(group, child));
     }
     if (!near.parent) return;
-    for (const Rank block : below(group, group.position(schedule_.rank))) {
-      send(group.at(*near.parent), block);
-    }
+    send(group.at(*near.parent), below(group, group.position(writer_.rank())));
   }
 
   /// Each member gives its neighbour what it has had for the shortest time.
   void pass_round(const LevelGroup& group) {
     const auto size = static_cast<std::int32_t>(group.members.size());
-    const std::int32_t position = group.position(schedule_.rank);
+    const std::int32_t position = group.position(writer_.rank());
     const Rank next = group.at((position + 1) % size);
     const Rank previous = group.at((position + size - 1) % size);
     const auto blocks_of = [&](std::int32_t member) {
       return levels_.stands_for(group.level, group.at((member + size) % size));
     };
     for (std::int32_t round = 0; round + 1 < size; ++round) {
-      for (const Rank block : blocks_of(position - round)) send(next, block);
-      for (const Rank block : blocks_of(position - round - 1)) receive(previous, block);
+      send(next, blocks_of(position - round));
+      receive(previous, blocks_of(position - round - 1));
     }
   }
 
   /// All that is not from below comes from the parent, and goes to the children.
   void hand_down(const LevelGroup& group) {
     const TreeNeighbours near = neighbours(group);
-    const auto for_others = [&](std::int32_t position, const auto& act) {
+    const auto all_but = [&](std::int32_t position) {
       const std::vector<Rank> known = below(group, position);
+      std::vector<Rank> others;
       for (Rank block{0}; block < Rank{levels_.size()}; ++block) {
-        if (!std::ranges::binary_search(known, block)) act(block);
+        if (!std::ranges::binary_search(known, block)) others.push_back(block);
       }
+      return others;
     };
     if (near.parent) {
-      for_others(group.position(schedule_.rank),
-                 [&](Rank block) { receive(group.at(*near.parent), block); });
+      receive(group.at(*near.parent), all_but(group.position(writer_.rank())));
     }
-    for (const std::int32_t child : near.children) {
-      for_others(child, [&](Rank block) { send(group.at(child), block); });
-    }
+    for (const std::int32_t child : near.children) send(group.at(child), all_but(child));
   }
 
-  Schedule schedule_;
+  ScheduleWriter writer_;
   const Levels& levels_;
   const LevelTrees& trees_;
   IndexedVector<Rank, Held> held_;
@@ -137,11 +134,9 @@ Held result_of(const Schedule& schedule, std::int32_t block) {
 }  // namespace
 
 Schedule make_all_gather(Rank rank, const Levels& levels, const LevelTrees& trees) {
-  Schedule schedule;
-  schedule.rank = rank;
-  schedule.steps.push_back(
-      {Step::Kind::copy, rank.value(), Rank{-1}, {Spot::in_input()}, Spot::in_output(), {}});
-  return AllGather(std::move(schedule), levels, trees, Held{}).run();
+  ScheduleWriter writer(rank);
+  writer.copy(rank.value(), Held{}, Spot::in_output());
+  return AllGather(writer.take(), levels, trees, Held{}).run();
 }
 
 Schedule make_reduce_scatter(Rank rank, const Levels& levels, const LevelTrees& trees) {

@@ -18,14 +18,14 @@ std::int32_t block_of(Half half) {
 class Broadcast {
  public:
   Broadcast(Schedule so_far, std::vector<Held> held)
-      : schedule_(std::move(so_far)), held_(std::move(held)) {}
+      : writer_(std::move(so_far)), held_(std::move(held)) {}
 
   /// The rank, which is not the group's leader, gets the message there and forwards it.
   void take_part(const LevelGroup& group, Tree tree) {
     const auto size = static_cast<std::int32_t>(group.members.size());
-    const std::int32_t position = group.position(schedule_.rank);
+    const std::int32_t position = group.position(writer_.rank());
     const TreeNeighbours neighbours = tree_neighbours(tree, position, size);
-    HEDDLE_CHECK(neighbours.parent.has_value(), "rank {} leads", schedule_.rank.value());
+    HEDDLE_CHECK(neighbours.parent.has_value(), "rank {} leads", writer_.rank().value());
     const Rank parent = group.at(*neighbours.parent);
     if (tree != Tree::split_binary) {
       for (std::int32_t block = 0; block < blocks(); ++block) {
@@ -60,24 +60,19 @@ class Broadcast {
     }
   }
 
-  [[nodiscard]] Schedule take() { return std::move(schedule_); }
+  [[nodiscard]] Schedule take() { return writer_.take(); }
 
  private:
   [[nodiscard]] std::int32_t blocks() const { return static_cast<std::int32_t>(held_.size()); }
 
   void receive(Rank from, std::int32_t block) {
-    held_[static_cast<std::size_t>(block)] = {Spot::in_output(),
-                                              static_cast<std::int32_t>(schedule_.steps.size())};
-    schedule_.steps.push_back({Step::Kind::receive, block, from, {}, Spot::in_output(), {}});
+    held_[static_cast<std::size_t>(block)] = writer_.receive(from, block, Spot::in_output());
   }
   void send(Rank to, std::int32_t block) {
-    const Held& held = held_[static_cast<std::size_t>(block)];
-    std::vector<std::int32_t> after;
-    held.precede(after);
-    schedule_.steps.push_back({Step::Kind::send, block, to, {held.spot}, {}, std::move(after)});
+    writer_.send(to, block, held_[static_cast<std::size_t>(block)]);
   }
 
-  Schedule schedule_;
+  ScheduleWriter writer_;
   std::vector<Held> held_;  ///< by block
 };
 

@@ -137,11 +137,38 @@ class Check {
           return fail(id, "it reads a slot that has block {}", step({rank, writer->second}).block);
         }
       }
+      if (step(id).is_joined) check_joined(id);
       if (step(id).kind == Step::Kind::send) continue;
       if (!writers.emplace(cell_of(step(id).to, step(id).block), s).second) {
         return fail(id, "it writes what another step has written");
       }
     }
+  }
+
+  /// A joined step travels with the one before it.
+  void check_joined(StepId id) {
+    const bool is_first = id.step == 0;
+    const Step& before = step({id.rank, is_first ? 0 : id.step - 1});
+    const bool is_message =
+        step(id).kind == Step::Kind::send || step(id).kind == Step::Kind::receive;
+    if (is_first || !is_message || before.kind != step(id).kind || before.peer != step(id).peer) {
+      return fail(id, "it is joined to no message");
+    }
+    if (std::ranges::any_of(step(id).after, [&](std::int32_t earlier) {
+          return earlier >= message_of(id).first.step;
+        })) {
+      fail(id, "it comes after a step of its own message");
+    }
+  }
+
+  /// The first step of the message that a step travels in, and the one behind the last.
+  [[nodiscard]] std::pair<StepId, StepId> message_of(StepId id) const {
+    StepId first = id;
+    while (step(first).is_joined) --first.step;
+    StepId end{id.rank, id.step + 1};
+    const auto count = static_cast<std::int32_t>(schedule(id.rank).steps.size());
+    while (end.step < count && step(end).is_joined) ++end.step;
+    return {first, end};
   }
 
   void pair_messages() {
@@ -165,6 +192,9 @@ class Check {
         if (step(from[k]).block != step(to[k]).block) {
           return fail(to[k], "it receives block {}, and rank {} sends block {}", step(to[k]).block,
                       pair.first, step(from[k]).block);
+        }
+        if (step(from[k]).is_joined != step(to[k]).is_joined) {
+          return fail(to[k], "rank {} sends it in another message", pair.first);
         }
         sender_of_[to[k]] = from[k];
       }
@@ -200,6 +230,21 @@ class Check {
     memory_[{id.rank, cell_of(one.to, one.block)}] = value;
   }
 
+  /// A message leaves when all of it is there.
+  template <class Done>
+  [[nodiscard]] bool has_all_before(StepId id, const Done& done) const {
+    const auto [first, end] = step(id).kind == Step::Kind::send
+                                  ? message_of(id)
+                                  : std::pair(id, StepId{id.rank, id.step + 1});
+    for (StepId part = first; part.step < end.step; ++part.step) {
+      const bool is_ready = std::ranges::all_of(step(part).after, [&](std::int32_t b) {
+        return done({id.rank, b});
+      });
+      if (!is_ready) return false;
+    }
+    return true;
+  }
+
   /// Each rank as far as it comes; a step that never runs is in a circle.
   void run_steps() {
     std::vector<std::vector<bool>> has_run;
@@ -221,10 +266,7 @@ class Check {
           const StepId id{r, s};
           if (done(id)) continue;
           const Step& one = step(id);
-          const bool may_run = std::ranges::all_of(one.after,
-                                                   [&](std::int32_t b) {
-                                                     return done({r, b});
-                                                   }) &&
+          const bool may_run = has_all_before(id, done) &&
                                (one.kind != Step::Kind::receive || done(sender_of_.at(id)));
           if (!may_run) {
             if (!stuck) stuck = id;

@@ -49,7 +49,8 @@ using WantedValue = std::function<std::optional<Value>(Rank rank, std::int32_t b
 ///
 /// - a step comes after steps that are listed before it, so that a rank has no circle; nor do all
 /// ranks together;
-/// - sends and receives of each pair of ranks are as many, of the same blocks in the same order;
+/// - sends and receives of each pair of ranks are as many, of the same blocks in the same order and
+///   in the same messages;
 /// - what a step reads was written by a step that it comes after, and nothing is written twice: so
 ///   no slot and no output is overwritten before it is read; slots are within bounds;
 /// - in the end each output has its value.

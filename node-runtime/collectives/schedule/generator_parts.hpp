@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "node-runtime/collectives/schedule/levels.hpp"
@@ -21,6 +22,31 @@ struct Held {
   void precede(std::vector<std::int32_t>& after) const {
     if (step != no_step) after.push_back(step);
   }
+};
+
+/// Whether a send or receive travels in the message of the one before.
+enum class Joined : std::uint8_t { no, yes };
+
+/// Writes down the steps of a rank.
+class ScheduleWriter {
+ public:
+  explicit ScheduleWriter(Rank rank) { schedule_.rank = rank; }
+  /// Behind other steps of the rank.
+  explicit ScheduleWriter(Schedule so_far) : schedule_(std::move(so_far)) {}
+
+  [[nodiscard]] Rank rank() const { return schedule_.rank; }
+  [[nodiscard]] Schedule take() { return std::move(schedule_); }
+  [[nodiscard]] Spot new_slot() { return Spot::in_slot(schedule_.slots++); }
+
+  Held receive(Rank from, std::int32_t block, const Spot& to, Joined joined = Joined::no);
+  void send(Rank to, std::int32_t block, const Held& what, Joined joined = Joined::no);
+  Held copy(std::int32_t block, const Held& from, const Spot& to);
+  Held reduce(std::int32_t block, const Held& left, const Held& right, const Spot& to);
+
+ private:
+  Held add(Step step);
+
+  Schedule schedule_;
 };
 
 /// The ranks, ascending, that are below a position of a group in a tree that does not split

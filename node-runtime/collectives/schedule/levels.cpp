@@ -117,6 +117,12 @@ std::vector<Rank> Levels::stands_for(Level level, Rank member) const {
   return ranks;
 }
 
+bool Levels::is_outermost(const LevelGroup& group) const {
+  const auto layer = std::ranges::find(layers_, group.level, &Layer::level);
+  HEDDLE_CHECK(layer != layers_.end(), "level {} does not count", static_cast<int>(group.level));
+  return layer->groups.size() == 1;
+}
+
 bool Levels::is_valid() const {
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];

@@ -43,6 +43,8 @@ class Levels {
   /// leads, itself included. O(all ranks).
   [[nodiscard]] std::vector<Rank> stands_for(Level level, Rank member) const;
   [[nodiscard]] std::int32_t size() const { return size_; }
+  /// Whether the members of a group stand for all ranks.
+  [[nodiscard]] bool is_outermost(const LevelGroup& group) const;
 
   /// Each rank is in one group of the first level; each group's leader, and nobody else, in one of
   /// the next; the last level is one group.

@@ -1,6 +1,5 @@
 #include "node-runtime/collectives/schedule/reduce.hpp"
 
-#include <initializer_list>
 #include <map>
 #include <utility>
 #include <vector>
@@ -12,47 +11,42 @@
 namespace heddle::collectives {
 namespace {
 
-std::vector<std::int32_t> after(std::initializer_list<Held> all) {
-  std::vector<std::int32_t> steps;
-  for (const Held& one : all) one.precede(steps);
-  return steps;
-}
-
 class Reduce {
  public:
-  Reduce(Rank rank, std::int32_t ranks, const Levels& levels) : bracket_(ranks), levels_(levels) {
-    schedule_.rank = rank;
+  Reduce(Rank rank, std::int32_t ranks, const Levels& levels)
+      : bracket_(ranks), levels_(levels), writer_(rank) {
     held_.emplace(RankRange{rank, rank + 1}, Held{});
   }
 
   /// Takes what comes from below in the group; the leader keeps it, others send it on.
   void take_part(const LevelGroup& group, Tree tree) {
     const auto size = static_cast<std::int32_t>(group.members.size());
-    const std::int32_t position = group.position(schedule_.rank);
+    const std::int32_t position = group.position(writer_.rank());
     const TreeNeighbours neighbours = tree_neighbours(tree, position, size);
     for (const std::int32_t child : neighbours.children) {
-      for (const RankRange& part : parts_below(group, tree, child)) receive(group.at(child), part);
+      Joined joined = Joined::no;
+      for (const RankRange& part : parts_below(group, tree, child)) {
+        held_[part] = writer_.receive(group.at(child), 0, writer_.new_slot(),
+                                      std::exchange(joined, Joined::yes));
+      }
     }
     const std::vector<RankRange> own = parts_below(group, tree, position);
     for (const RankRange& part : own) static_cast<void>(value_of(part));
     if (!neighbours.parent) return;
-    for (const RankRange& part : own) send(group.at(*neighbours.parent), part);
+    Joined joined = Joined::no;
+    for (const RankRange& part : own) {
+      writer_.send(group.at(*neighbours.parent), 0, value_of(part),
+                   std::exchange(joined, Joined::yes));
+    }
   }
 
   /// At the root, when all have come.
   [[nodiscard]] Schedule take() {
-    if (bracket_.all().size() == 1) {
-      add({Step::Kind::copy, 0, Rank{-1}, {Spot::in_input()}, Spot::in_output(), {}});
-    }
-    return std::move(schedule_);
+    if (bracket_.all().size() == 1) writer_.copy(0, Held{}, Spot::in_output());
+    return writer_.take();
   }
 
  private:
-  std::int32_t add(Step step) {
-    schedule_.steps.push_back(std::move(step));
-    return static_cast<std::int32_t>(schedule_.steps.size()) - 1;
-  }
-
   /// The values into which all that is below a position of a group, itself included, can be
   /// reduced there.
   [[nodiscard]] std::vector<RankRange> parts_below(const LevelGroup& group, Tree tree,
@@ -60,32 +54,21 @@ class Reduce {
     return bracket_.whole_parts(ranks_below(levels_, group, tree, position));
   }
 
-  void receive(Rank from, const RankRange& part) {
-    const Spot slot = Spot::in_slot(schedule_.slots++);
-    held_[part] = {slot, add({Step::Kind::receive, 0, from, {}, slot, {}})};
-  }
-  void send(Rank to, const RankRange& part) {
-    const Held value = value_of(part);
-    add({Step::Kind::send, 0, to, {value.spot}, {}, after({value})});
-  }
-
   /// Reduces what is there to the value of a range, if it is not there yet. As deep as the bracket.
   Held value_of(const RankRange& range) {
     if (const auto found = held_.find(range); found != held_.end()) return found->second;
-    HEDDLE_CHECK(range.size() > 1, "rank {} lacks the value of rank {}", schedule_.rank.value(),
+    HEDDLE_CHECK(range.size() > 1, "rank {} lacks the value of rank {}", writer_.rank().value(),
                  range.begin.value());
     const Held left = value_of(Bracket::left(range));
     const Held right = value_of(Bracket::right(range));
     const bool is_result = range == bracket_.all();
-    const Spot to = is_result ? Spot::in_output() : Spot::in_slot(schedule_.slots++);
-    const std::int32_t step =
-        add({Step::Kind::reduce, 0, Rank{-1}, {left.spot, right.spot}, to, after({left, right})});
-    return held_[range] = {to, step};
+    const Spot to = is_result ? Spot::in_output() : writer_.new_slot();
+    return held_[range] = writer_.reduce(0, left, right, to);
   }
 
   Bracket bracket_;
   const Levels& levels_;
-  Schedule schedule_;
+  ScheduleWriter writer_;
   std::map<RankRange, Held> held_;
 };
 

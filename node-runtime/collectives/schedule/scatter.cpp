@@ -13,31 +13,31 @@ namespace {
 /// A rank's blocks on their way.
 class Blocks {
  public:
-  Blocks(Rank rank, std::int32_t ranks) : held_(ranks, Held{}) { schedule_.rank = rank; }
+  Blocks(Rank rank, std::int32_t ranks) : writer_(rank), held_(ranks, Held{}) {}
 
-  [[nodiscard]] Rank rank() const { return schedule_.rank; }
-  [[nodiscard]] Schedule take() { return std::move(schedule_); }
+  [[nodiscard]] Rank rank() const { return writer_.rank(); }
+  [[nodiscard]] Schedule take() { return writer_.take(); }
 
-  void receive(Rank from, Rank block, bool is_for_output) {
-    const Spot to = is_for_output ? Spot::in_output() : Spot::in_slot(schedule_.slots++);
-    schedule_.steps.push_back({Step::Kind::receive, block.value(), from, {}, to, {}});
-    held_[block] = {to, static_cast<std::int32_t>(schedule_.steps.size()) - 1};
+  /// In one message; `is_for_output` says which of them are the rank's results.
+  template <class IsForOutput>
+  void receive(Rank from, const std::vector<Rank>& blocks, const IsForOutput& is_for_output) {
+    Joined joined = Joined::no;
+    for (const Rank block : blocks) {
+      const Spot to = is_for_output(block) ? Spot::in_output() : writer_.new_slot();
+      held_[block] = writer_.receive(from, block.value(), to, std::exchange(joined, Joined::yes));
+    }
   }
-  void send(Rank to, Rank block) {
-    const Held& held = held_[block];
-    std::vector<std::int32_t> after;
-    held.precede(after);
-    schedule_.steps.push_back(
-        {Step::Kind::send, block.value(), to, {held.spot}, {}, std::move(after)});
+  void send(Rank to, const std::vector<Rank>& blocks) {
+    Joined joined = Joined::no;
+    for (const Rank block : blocks) {
+      writer_.send(to, block.value(), held_[block], std::exchange(joined, Joined::yes));
+    }
   }
   /// The rank's own block, from its input.
-  void keep_own() {
-    schedule_.steps.push_back(
-        {Step::Kind::copy, rank().value(), Rank{-1}, {Spot::in_input()}, Spot::in_output(), {}});
-  }
+  void keep_own() { writer_.copy(rank().value(), Held{}, Spot::in_output()); }
 
  private:
-  Schedule schedule_;
+  ScheduleWriter writer_;
   IndexedVector<Rank, Held> held_;
 };
 
@@ -62,14 +62,12 @@ Schedule make_scatter(Rank rank, Rank root, const Levels& levels, const LevelTre
   for (const LevelGroup& group : levels.groups_of(rank, root) | std::views::reverse) {
     const Part part(group, rank, trees);
     if (part.neighbours.parent) {
-      for (const Rank block : ranks_below(levels, group, part.tree, part.position)) {
-        blocks.receive(group.at(*part.neighbours.parent), block, block == rank);
-      }
+      blocks.receive(group.at(*part.neighbours.parent),
+                     ranks_below(levels, group, part.tree, part.position),
+                     [rank](Rank block) { return block == rank; });
     }
     for (const std::int32_t child : part.neighbours.children) {
-      for (const Rank block : ranks_below(levels, group, part.tree, child)) {
-        blocks.send(group.at(child), block);
-      }
+      blocks.send(group.at(child), ranks_below(levels, group, part.tree, child));
     }
   }
   if (rank == root) blocks.keep_own();
@@ -82,14 +80,12 @@ Schedule make_gather(Rank rank, Rank root, const Levels& levels, const LevelTree
   for (const LevelGroup& group : levels.groups_of(rank, root)) {
     const Part part(group, rank, trees);
     for (const std::int32_t child : part.neighbours.children) {
-      for (const Rank block : ranks_below(levels, group, part.tree, child)) {
-        blocks.receive(group.at(child), block, rank == root);
-      }
+      blocks.receive(group.at(child), ranks_below(levels, group, part.tree, child),
+                     [&](Rank) { return rank == root; });
     }
     if (!part.neighbours.parent) continue;
-    for (const Rank block : ranks_below(levels, group, part.tree, part.position)) {
-      blocks.send(group.at(*part.neighbours.parent), block);
-    }
+    blocks.send(group.at(*part.neighbours.parent),
+                ranks_below(levels, group, part.tree, part.position));
   }
   return blocks.take();
 }

@@ -82,7 +82,7 @@ std::string Schedule::describe() const {
   for (std::size_t s = 0; s < steps.size(); ++s) {
     text += fmt::format("  {}: {}", s, text_of(steps[s]));
     if (!steps[s].after.empty()) text += fmt::format(", after {}", fmt::join(steps[s].after, ", "));
-    text += "\n";
+    text += steps[s].is_joined ? ", in the message before\n" : "\n";
   }
   return text;
 }

@@ -69,6 +69,9 @@ struct Step {
   std::vector<Spot> from;           ///< one; of a reduce two or more; of a receive none
   Spot to{};                        ///< of all but a send
   std::vector<std::int32_t> after;  ///< steps of the same fragment that have ended before
+  /// A send or receive that travels in one message with the step before it, which is of the same
+  /// kind and peer: the message leaves when all of it is there.
+  bool is_joined = false;
 };
 
 /// The steps of one rank. They are the same for each fragment: what arrives of one sets off its

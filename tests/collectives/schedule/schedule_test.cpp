@@ -3,15 +3,20 @@
 #include <array>
 #include <gtest/gtest.h>
 #include <limits>
+#include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "node-runtime/collectives/schedule/all_gather.hpp"
+#include "node-runtime/collectives/schedule/all_to_all.hpp"
+#include "node-runtime/collectives/schedule/barrier.hpp"
 #include "node-runtime/collectives/schedule/broadcast.hpp"
 #include "node-runtime/collectives/schedule/check.hpp"
 #include "node-runtime/collectives/schedule/reduce.hpp"
+#include "node-runtime/collectives/schedule/scan.hpp"
 #include "node-runtime/collectives/schedule/scatter.hpp"
 #include "tests/collectives/schedule/random_places.hpp"
 
@@ -141,6 +146,7 @@ TEST(CheckSchedules, finds_what_is_wrong) {
   });
   expect("block 0 of the output has 1 of block 0, wanted is 0 of block 0",
          [](auto& s) { s[1].steps[2].from = {Spot::in_input()}; });
+  expect("it is joined to no message", [](auto& s) { s[1].steps[1].is_joined = true; });
   expect("it waits for itself", [](auto& s) {
     // Rank 0 sends what it has of rank 2.
     s[0].slots = 1;
@@ -163,6 +169,31 @@ TEST(CheckSchedules, finds_blocks_that_are_mistaken_for_others) {
                         {Kind::receive, 1, Rank{0}, {}, Spot::in_output(), {}},
                         {Kind::copy, 1, Rank{-1}, {Spot::in_slot(0)}, Spot::in_output(), {0}}};
   EXPECT_NE(trouble(schedules, 2).find("it reads a slot that has block 0"), std::string::npos);
+}
+
+TEST(CheckSchedules, finds_messages_that_are_not_the_same_on_both_sides_or_wait_for_themselves) {
+  // Rank 0 sends its block, and what it gets back of rank 1, which forwards the first.
+  std::vector<Schedule> schedules(2);
+  schedules[1].rank = Rank{1};
+  schedules[0].slots = 1;
+  schedules[0].steps = {{Kind::receive, 1, Rank{1}, {}, Spot::in_slot(0), {}},
+                        {Kind::send, 0, Rank{1}, {Spot::in_input()}, {}, {}},
+                        {Kind::send, 1, Rank{1}, {Spot::in_slot(0)}, {}, {0}}};
+  schedules[1].slots = 1;
+  schedules[1].steps = {{Kind::receive, 0, Rank{0}, {}, Spot::in_output(), {}},
+                        {Kind::receive, 1, Rank{0}, {}, Spot::in_slot(0), {}},
+                        {Kind::send, 1, Rank{0}, {Spot::in_input()}, {}, {0}}};
+  const auto found = [&] {
+    return check_schedules(schedules, 2,
+                           [](Rank, std::int32_t, Values&) { return std::optional<Value>(); });
+  };
+  EXPECT_EQ(found(), "");
+  schedules[0].steps[2].is_joined = true;
+  EXPECT_NE(found().find("rank 0 sends it in another message"), std::string::npos) << found();
+  schedules[1].steps[1].is_joined = true;
+  EXPECT_NE(found().find("it waits for itself"), std::string::npos) << found();
+  schedules[0].steps[2].after = {0, 1};
+  EXPECT_NE(found().find("it comes after a step of its own message"), std::string::npos) << found();
 }
 
 TEST(CheckSchedules, tells_brackets_apart) {
@@ -324,6 +355,96 @@ TEST(AllGather, and_all_reductions_give_all_ranks_the_same_whatever_trees_and_pl
       check(
           "all_reduce", all_reduce_blocks(way, one.size, one.trees),
           [&](Rank rank) { return make_all_reduce(rank, one.levels, one.trees, way); }, reduced);
+    }
+  });
+}
+
+TEST(AllToAll, brings_each_block_to_its_rank_in_all_ways) {
+  for_cases(51, 20, {}, [](const Case& one) {
+    for (const AllToAll way : {AllToAll::pairwise, AllToAll::leaders, AllToAll::bruck}) {
+      const auto all =
+          one.all([&](Rank rank) { return make_all_to_all(rank, one.places, one.levels, way); });
+      const WantedValue wanted = [&](Rank rank, std::int32_t block,
+                                     Values& values) -> std::optional<Value> {
+        if (block % one.size != rank.value()) return std::nullopt;
+        return values.input(Rank{block / one.size}, block);
+      };
+      ASSERT_EQ(check_schedules(all, one.size * one.size, wanted), "")
+          << static_cast<int>(way) << " of " << one.name;
+    }
+  });
+}
+
+TEST(AllToAll, by_bruck_has_as_many_messages_as_the_logarithm_of_the_hosts) {
+  std::vector<RankPlace> hosts;
+  for (std::int32_t r = 0; r < 64; ++r) hosts.push_back({.host = r});
+  const Places places(hosts);
+  const Levels levels(places);
+  int messages = 0;
+  for (const Step& step : make_all_to_all(Rank{17}, places, levels, AllToAll::bruck).steps) {
+    messages += step.kind == Kind::send && !step.is_joined ? 1 : 0;
+  }
+  EXPECT_EQ(messages, 6);
+  EXPECT_THROW(static_cast<void>(all_to_all_block(Rank{1}, Rank{2}, 46341)), Error);
+}
+
+TEST(Scan, has_the_bracket_of_the_ranks_up_to_each) {
+  for (std::int32_t size = 1; size <= 130; ++size) {
+    for (const Scan kind : {Scan::inclusive, Scan::exclusive}) {
+      std::vector<Schedule> all;
+      for (Rank rank{0}; rank < Rank{size}; ++rank) all.push_back(make_scan(rank, size, kind));
+      const WantedValue wanted = [&](Rank rank, std::int32_t block,
+                                     Values& values) -> std::optional<Value> {
+        const std::int32_t end = rank.value() + (kind == Scan::inclusive ? 1 : 0);
+        if (end == 0) return std::nullopt;
+        return bracket_value(values, 0, end, block);
+      };
+      ASSERT_EQ(check_schedules(all, 1, wanted), "") << size << " ranks";
+      for (const Step& step : all[0].steps) {
+        EXPECT_TRUE(kind == Scan::inclusive || step.to != Spot::in_output());
+      }
+    }
+  }
+}
+
+/// Runs the messages of all ranks, and collects whose arrival each rank has heard of in the end.
+std::vector<std::set<std::int32_t>> heard(const std::vector<Schedule>& schedules) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::set<std::int32_t>>> sent;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> taken;
+  std::vector<std::set<std::int32_t>> known(schedules.size());
+  std::vector<std::size_t> next(schedules.size(), 0);
+  for (std::size_t r = 0; r < schedules.size(); ++r) known[r].insert(static_cast<std::int32_t>(r));
+  // In the order of the list: a send comes after all that is listed before it and has come.
+  for (bool advances = true; advances;) {
+    advances = false;
+    for (std::size_t r = 0; r < schedules.size(); ++r) {
+      const auto own = static_cast<std::int32_t>(r);
+      while (next[r] < schedules[r].steps.size()) {
+        const Step& step = schedules[r].steps[next[r]];
+        if (step.kind == Kind::send) {
+          sent[{own, step.peer.value()}].push_back(known[r]);
+        } else {
+          const auto& from = sent[{step.peer.value(), own}];
+          std::size_t& used = taken[{step.peer.value(), own}];
+          if (used == from.size()) break;
+          known[r].insert(from[used].begin(), from[used].end());
+          ++used;
+        }
+        ++next[r];
+        advances = true;
+      }
+    }
+  }
+  return known;
+}
+
+TEST(Barrier, ends_nowhere_before_all_have_come) {
+  for_cases(52, 33, {64, 100}, [](const Case& one) {
+    const auto all = one.all([&](Rank rank) { return make_barrier(rank, one.levels, one.trees); });
+    const WantedValue anything = [](Rank, std::int32_t, Values&) { return std::optional<Value>(); };
+    ASSERT_EQ(check_schedules(all, 1, anything), "") << one.name;
+    for (const auto& ranks : heard(all)) {
+      ASSERT_EQ(ranks.size(), static_cast<std::size_t>(one.size)) << one.name;
     }
   });
 }
