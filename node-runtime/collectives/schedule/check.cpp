@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "node-runtime/collectives/schedule/bracket.hpp"
 
 namespace heddle::collectives {
 
@@ -223,11 +224,17 @@ class Check {
       case Step::Kind::reduce:
         break;
     }
-    Value value = read(id, one.from.front());
-    for (std::size_t k = 1; k < one.from.size(); ++k) {
-      value = values_.reduced(value, read(id, one.from[k]));
+    const Bracket bracket(static_cast<std::int32_t>(one.from.size()));
+    memory_[{id.rank, cell_of(one.to, one.block)}] = value_of(id, bracket.all());
+  }
+
+  /// The value of a range of what a step reads.
+  [[nodiscard]] Value value_of(StepId id, const RankRange& range) {
+    if (range.size() == 1) {
+      return read(id, step(id).from[static_cast<std::size_t>(range.begin.value())]);
     }
-    memory_[{id.rank, cell_of(one.to, one.block)}] = value;
+    const Value left = value_of(id, Bracket::left(range));
+    return values_.reduced(left, value_of(id, Bracket::right(range)));
   }
 
   /// A message leaves when all of it is there.

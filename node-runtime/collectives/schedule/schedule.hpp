@@ -61,7 +61,7 @@ struct Step {
     copy,     ///< `to` := `from`
     send,     ///< `from` to the peer
     receive,  ///< `to` := what the peer sends
-    reduce,   ///< `to` := `from[0]` op `from[1]` op ..., from the left
+    reduce,   ///< `to` := the values of `from` in the Bracket over their number
   };
   Kind kind = Kind::copy;
   std::int32_t block = 0;
