@@ -18,10 +18,10 @@
 #include "apps/tuning/timing.hpp"
 #include "base/assert.hpp"
 #include "base/companions.hpp"
+#include "base/futex.hpp"
 #include "base/median.hpp"
 #include "base/memory_block.hpp"
 #include "kernels/kernels.hpp"
-#include "node-runtime/threads/futex.hpp"
 #include "node-runtime/topology/cpu.hpp"
 
 namespace heddle {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/futex.hpp"
 #include "base/median.hpp"
-#include "node-runtime/threads/futex.hpp"
 
 namespace heddle::tuning {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "node-runtime/threads/futex.hpp"
+#include "base/futex.hpp"
 #include "node-runtime/transport/reduction.hpp"
 
 namespace heddle {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/futex.hpp"
 #include "node-runtime/device/device.hpp"
-#include "node-runtime/threads/futex.hpp"
 
 namespace heddle {
 

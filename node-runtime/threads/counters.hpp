@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "node-runtime/threads/futex.hpp"
+#include "base/futex.hpp"
 
 namespace heddle {
 

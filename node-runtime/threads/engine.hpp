@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/futex.hpp"
 #include "node-runtime/memory/tile_store.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "node-runtime/threads/counters.hpp"
@@ -18,7 +19,6 @@
 #include "node-runtime/threads/engine_options.hpp"
 #include "node-runtime/threads/failure.hpp"
 #include "node-runtime/threads/fine_graphs.hpp"
-#include "node-runtime/threads/futex.hpp"
 #include "node-runtime/threads/host_executor.hpp"
 #include "node-runtime/threads/job_table.hpp"
 #include "node-runtime/threads/jobs.hpp"

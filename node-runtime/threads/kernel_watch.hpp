@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/futex.hpp"
 #include "kernels/kernel_case.hpp"
-#include "node-runtime/threads/futex.hpp"
 
 namespace heddle {
 

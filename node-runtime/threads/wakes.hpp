@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "node-runtime/threads/futex.hpp"
+#include "base/futex.hpp"
 
 namespace heddle {
 

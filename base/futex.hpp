@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The two primitives on which the runtime's threads meet. Both are one 32-bit word that the kernel
-/// is only asked about when somebody has to sleep.
+/// The two primitives on which threads meet. Both are one 32-bit word that the kernel is only asked
+/// about when somebody has to sleep.
 namespace heddle {
 
 /// Bytes that processors hand to each other as one; two lines, as they fetch pairs.
@@ -65,9 +65,13 @@ class SpinMutex {
   std::atomic<std::uint32_t> served_{0};                       ///< and that have had their turn
 };
 
+/// Whose threads meet at a doorbell: those of a process, or of several that share its memory.
+enum class BellScope : std::uint8_t { process, host };
+
 /// Threads wait here until somebody rings. A waiter takes a ticket, then looks whether there is
 /// work, then waits with the ticket: rings after the ticket was taken are not missed.
-class alignas(cache_line) Doorbell {
+template <BellScope scope>
+class alignas(cache_line) BasicDoorbell {
  public:
   using Ticket = std::uint32_t;
 
@@ -87,6 +91,11 @@ class alignas(cache_line) Doorbell {
   std::atomic<Ticket> epoch_{0};
   std::atomic<std::uint32_t> sleepers_{0};
 };
+extern template class BasicDoorbell<BellScope::process>;
+extern template class BasicDoorbell<BellScope::host>;
+using Doorbell = BasicDoorbell<BellScope::process>;
+/// In memory that processes share, which begins as zeros.
+using SharedDoorbell = BasicDoorbell<BellScope::host>;
 
 /// Tells the processor that this is a spin loop.
 inline void relax_cpu() {

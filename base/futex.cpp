@@ -1,4 +1,4 @@
-#include "node-runtime/threads/futex.hpp"
+#include "base/futex.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -15,14 +15,20 @@ constexpr int step_max = 16;
 /// Times that who lets others in relaxes at most.
 constexpr int courtesy = 200;
 
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout) {
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected,
-            timeout, nullptr, 0);
+/// `operation`: FUTEX_WAIT or FUTEX_WAKE, quicker where only this process has the word.
+constexpr int futex_operation(int operation, BellScope scope) {
+  return scope == BellScope::process ? operation | FUTEX_PRIVATE_FLAG : operation;
 }
 
-void futex_wake(std::atomic<std::uint32_t>& word, int count) {
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr,
-            nullptr, 0);
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout,
+                BellScope scope = BellScope::process) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), futex_operation(FUTEX_WAIT, scope),
+            expected, timeout, nullptr, 0);
+}
+
+void futex_wake(std::atomic<std::uint32_t>& word, int count, BellScope scope = BellScope::process) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), futex_operation(FUTEX_WAKE, scope),
+            count, nullptr, nullptr, 0);
 }
 
 }  // namespace
@@ -64,7 +70,8 @@ void SpinMutex::wake_one() {
   futex_wake(state_, 1);
 }
 
-void Doorbell::wait(Ticket ticket, std::int64_t timeout_us) {
+template <BellScope scope>
+void BasicDoorbell<scope>::wait(Ticket ticket, std::int64_t timeout_us) {
   // Sequential consistency makes "count me as a sleeper, then compare the epoch" (here, the
   // comparison by the kernel) and "raise the epoch, then look for sleepers" (ring) a pair of which
   // at least one sees the other.
@@ -73,18 +80,23 @@ void Doorbell::wait(Ticket ticket, std::int64_t timeout_us) {
     timespec timeout{};
     timeout.tv_sec = timeout_us / 1000000;
     timeout.tv_nsec = timeout_us % 1000000 * 1000;
-    futex_wait(epoch_, ticket, timeout_us > 0 ? &timeout : nullptr);
+    futex_wait(epoch_, ticket, timeout_us > 0 ? &timeout : nullptr, scope);
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Doorbell::ring(int count) {
+template <BellScope scope>
+void BasicDoorbell<scope>::ring(int count) {
   epoch_.fetch_add(1, std::memory_order_seq_cst);
-  if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(epoch_, count);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(epoch_, count, scope);
 }
 
-void Doorbell::ring_all() {
+template <BellScope scope>
+void BasicDoorbell<scope>::ring_all() {
   ring(INT_MAX);
 }
+
+template class BasicDoorbell<BellScope::process>;
+template class BasicDoorbell<BellScope::host>;
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-#include "node-runtime/threads/futex.hpp"
+#include "base/futex.hpp"
 
 #include <algorithm>
 #include <atomic>
