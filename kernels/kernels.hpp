@@ -35,10 +35,18 @@ struct UpdateParameters {
   std::int64_t row = 0;
 };
 
+/// What a product adds up: for an element a of the matrix and the element x that it meets.
+enum class Term : std::int64_t {
+  product,    ///< a x
+  magnitude,  ///< |a| x, for 1-norms
+  square,     ///< (a x)^2, for 2-norms; product_transposed only
+};
+
 /// `offset` as in PieceParameters; `accumulate` 0 overwrites the output, otherwise adds to it.
 struct ProductParameters {
   std::int64_t offset = 0;
   std::int64_t accumulate = 1;
+  Term term = Term::product;
 };
 
 /// How a panel of QR lies in the tiles that its kernels see.
@@ -203,6 +211,8 @@ struct GenerateParameters {
 /// tile whose lower part is stored: tile0 (rows x nrhs) (+)= (stored columns and their mirror
 /// image) * tile2 (rows x nrhs). Over all pieces of the tile this makes the full symmetric product.
 /// Rows above `offset` and the upper part of tile1 are not read.
+///
+/// All three add up the `term` of their parameters in place of each product of two elements.
 ///
 /// **subtract** No parameters. tile0 (in/out) -= tile1, shapes equal.
 ///

@@ -5,13 +5,22 @@
 
 #include "kernels/kernel.hpp"
 
-/// Sums and maxima over tiles for norms and determinants: plain helpers, not kernels. Sums run in
-/// a fixed order (columns left to right, rows top to bottom), so the same tiles give the same bits.
-/// Elements are multiplied by `unit`, a power of two: sums that would leave the range of doubles
-/// stay inside with a small one. No memory is allocated; any thread.
+/// Sums over tiles for norms: plain helpers, not kernels. Their order follows from the sizes, so
+/// the same tiles give the same bits. No memory is allocated; any thread.
 namespace heddle::host {
 
-/// columns[j] += sum over i of |tile(i, j)| unit; at least tile.columns entries.
+/// y += |a| x, or |a|^T x, with as many columns of x as of y.
+void add_magnitudes(const TileView& a, const TileView& x, const TileView& y);
+void add_magnitudes_transposed(const TileView& a, const TileView& x, const TileView& y);
+
+/// y += |a| x with a symmetric, lower part stored.
+void add_magnitudes_symmetric(const TileView& a, const TileView& x, const TileView& y);
+
+/// y(k, r) += sum over i of (a(i, k) x(i, r))^2.
+void add_squares_transposed(const TileView& a, const TileView& x, const TileView& y);
+
+/// columns[j] += sum over i of |tile(i, j)| unit; at least tile.columns entries. `unit` is a power
+/// of two: sums that would leave the range of doubles stay inside with a small one.
 void add_column_sums(const TileView& tile, std::span<double> columns, double unit = 1);
 
 /// rows[i] += sum over j of |tile(i, j)| unit; at least tile.rows entries.

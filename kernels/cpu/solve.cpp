@@ -1,6 +1,7 @@
 #include "base/assert.hpp"
 #include "kernels/cpu/arguments.hpp"
 #include "kernels/cpu/defined.hpp"
+#include "kernels/cpu/norms.hpp"
 #include "kernels/cpu/tile_operations.hpp"
 #include "kernels/kernels.hpp"
 
@@ -37,8 +38,15 @@ std::int64_t run_product(const KernelArguments& arguments) {
   check_tiles(arguments, 3);
   const auto parameters = arguments.parameters.as<ProductParameters>();
   const TileView& a = arguments.tiles[1];
-  host::multiply(1.0, a, rows_of(arguments.tiles[2], parameters.offset, a.columns),
-                 parameters.accumulate != 0 ? 1.0 : 0.0, arguments.tiles[0]);
+  const TileView& y = arguments.tiles[0];
+  const TileView x = rows_of(arguments.tiles[2], parameters.offset, a.columns);
+  if (parameters.term == Term::product) {
+    host::multiply(1.0, a, x, parameters.accumulate != 0 ? 1.0 : 0.0, y);
+    return 0;
+  }
+  HEDDLE_CHECK(parameters.term == Term::magnitude, "squares in a product");
+  if (parameters.accumulate == 0) host::clear(y);
+  host::add_magnitudes(a, x, y);
   return 0;
 }
 
@@ -46,8 +54,15 @@ std::int64_t run_product_transposed(const KernelArguments& arguments) {
   check_tiles(arguments, 3);
   const auto parameters = arguments.parameters.as<ProductParameters>();
   const TileView& a = arguments.tiles[1];
-  host::multiply_transposed(1.0, a, arguments.tiles[2], parameters.accumulate != 0 ? 1.0 : 0.0,
-                            rows_of(arguments.tiles[0], parameters.offset, a.columns));
+  const TileView& x = arguments.tiles[2];
+  const TileView y = rows_of(arguments.tiles[0], parameters.offset, a.columns);
+  if (parameters.term == Term::product) {
+    host::multiply_transposed(1.0, a, x, parameters.accumulate != 0 ? 1.0 : 0.0, y);
+    return 0;
+  }
+  if (parameters.accumulate == 0) host::clear(y);
+  if (parameters.term == Term::magnitude) host::add_magnitudes_transposed(a, x, y);
+  if (parameters.term == Term::square) host::add_squares_transposed(a, x, y);
   return 0;
 }
 
@@ -63,10 +78,19 @@ std::int64_t run_product_symmetric(const KernelArguments& arguments) {
   const std::int64_t below = parameters.offset + w;
   const TileView p1 = rows_of(p, parameters.offset, w);
   const TileView x1 = rows_of(x, parameters.offset, w);
+  const TileView x2 = rows_of(x, below, a.below.rows);
+  const TileView p2 = rows_of(p, below, a.below.rows);
   if (parameters.accumulate == 0) host::clear(p);
-  host::multiply_symmetric(a.square, x1, p1);
-  host::multiply_transposed(1.0, a.below, rows_of(x, below, a.below.rows), 1.0, p1);
-  host::multiply(1.0, a.below, x1, 1.0, rows_of(p, below, a.below.rows));
+  if (parameters.term == Term::product) {
+    host::multiply_symmetric(a.square, x1, p1);
+    host::multiply_transposed(1.0, a.below, x2, 1.0, p1);
+    host::multiply(1.0, a.below, x1, 1.0, p2);
+    return 0;
+  }
+  HEDDLE_CHECK(parameters.term == Term::magnitude, "squares in a symmetric product");
+  host::add_magnitudes_symmetric(a.square, x1, p1);
+  host::add_magnitudes_transposed(a.below, x2, p1);
+  host::add_magnitudes(a.below, x1, p2);
   return 0;
 }
 

@@ -35,12 +35,22 @@ __device__ void store(double& y, double alpha, double sum, double beta) {
   y = beta == 0 ? alpha * sum : alpha * sum + beta * y;
 }
 
+/// Which elements of a take part.
+enum class Part : std::uint8_t { all, lower, strictly_lower };
+
+template <Term term>
+__device__ double value_of(double a, double x) {
+  if (term == Term::magnitude) return fabs(a) * x;
+  const double product = a * x;
+  return term == Term::square ? product * product : product;
+}
+
 // ---- a * x -------------------------------------------------------------------------------------
 
 /// A thread block has 32 rows; warp w takes columns w, w + 16, ... of them.
 constexpr int row_warps = 16;
 
-template <int sides>
+template <Term term, Part part, int sides>
 __global__ void __launch_bounds__(row_warps* warp_size)
     multiply_kernel(double alpha, TileView a, TileView x, double beta, TileView y) {
   __shared__ double sums[row_warps][sides][warp_size];
@@ -49,16 +59,17 @@ __global__ void __launch_bounds__(row_warps* warp_size)
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * warp_size + lane;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * sides;
   const auto count = static_cast<int>(min(static_cast<std::int64_t>(sides), x.columns - first));
+  const std::int64_t end = part == Part::all ? a.columns : min(a.columns, i + 1);
   double sum[sides] = {};
   if (i < a.rows) {
     const double* const row = a.data + i;
     const double* const side = x.data + first * x.leading;
 #pragma unroll 4
-    for (std::int64_t k = warp; k < a.columns; k += row_warps) {
+    for (std::int64_t k = warp; k < end; k += row_warps) {
       const double element = row[k * a.leading];
 #pragma unroll
       for (int c = 0; c < sides; ++c) {
-        if (c < count) sum[c] += element * side[k + c * x.leading];
+        if (c < count) sum[c] += value_of<term>(element, side[k + c * x.leading]);
       }
     }
   }
@@ -82,7 +93,7 @@ constexpr std::int64_t dot_rows = 4096;
 
 /// Columns [first, first + sides) of a^T * x over a part of the rows: added to y, or left in
 /// `parts`, a.columns x x.columns for each part, where there are several.
-template <int sides>
+template <Term term, Part part, int sides>
 __global__ void __launch_bounds__(dot_warps* warp_size)
     multiply_transposed_kernel(double alpha, TileView a, TileView x, double beta, TileView y,
                                double* parts) {
@@ -101,14 +112,15 @@ __global__ void __launch_bounds__(dot_warps* warp_size)
   double sum[2][sides] = {};
 #pragma unroll 4
   for (std::int64_t i = begin + lane; i < end; i += warp_size) {
+    if (part == Part::strictly_lower && i <= k) continue;
     const double l = left[i];
-    const double r = right[i];
+    const double r = part == Part::strictly_lower && i == k + 1 ? 0 : right[i];
 #pragma unroll
     for (int c = 0; c < sides; ++c) {
       if (c >= count) continue;
       const double value = side[i + c * x.leading];
-      sum[0][c] += l * value;
-      sum[1][c] += r * value;
+      sum[0][c] += value_of<term>(l, value);
+      sum[1][c] += value_of<term>(r, value);
     }
   }
 #pragma unroll
@@ -142,6 +154,33 @@ __global__ void __launch_bounds__(sum_threads)
   double total = 0;
   for (unsigned p = 0; p < count; ++p) total += parts[i + (j + p * y.columns) * y.rows];
   store(y.data[i + j * y.leading], alpha, total, beta);
+}
+
+template <Term term, Part part, int sides>
+void launch_multiply(Context& context, double alpha, const TileView& a, const TileView& x,
+                     double beta, const TileView& y) {
+  if (y.rows == 0 || y.columns == 0) return;
+  const dim3 grid(quotient_up(y.rows, warp_size), quotient_up(y.columns, sides));
+  multiply_kernel<term, part, sides>
+      <<<grid, row_warps * warp_size, 0, context.stream()>>>(alpha, a, x, beta, y);
+  check(cudaGetLastError(), "launch of a product with a few columns");
+}
+
+template <Term term, Part part, int sides>
+void launch_transposed(Context& context, double alpha, const TileView& a, const TileView& x,
+                       double beta, const TileView& y) {
+  if (y.rows == 0 || y.columns == 0) return;
+  const unsigned parts = std::max(1U, quotient_up(a.rows, dot_rows));
+  double* memory = nullptr;
+  if (parts > 1) memory = context.scratch(std::size_t{parts} * y.rows * y.columns);
+  const dim3 grid(quotient_up(y.rows, dot_columns), quotient_up(y.columns, sides), parts);
+  multiply_transposed_kernel<term, part, sides>
+      <<<grid, dot_warps * warp_size, 0, context.stream()>>>(alpha, a, x, beta, y, memory);
+  check(cudaGetLastError(), "launch of a transposed product with a few columns");
+  if (parts == 1) return;
+  const dim3 all(quotient_up(y.rows, sum_threads), static_cast<unsigned>(y.columns));
+  add_parts_kernel<<<all, sum_threads, 0, context.stream()>>>(alpha, memory, parts, beta, y);
+  check(cudaGetLastError(), "launch of a sum of parts");
 }
 
 // ---- inv(op(t)) * x ----------------------------------------------------------------------------
@@ -335,32 +374,34 @@ void launch_solve(Context& context, const TileView& t, const TileView& x) {
 }  // namespace
 
 void launch_multiply_few(Context& context, double alpha, const TileView& a, const TileView& x,
-                         double beta, const TileView& y) {
-  if (y.rows == 0 || y.columns == 0) return;
+                         double beta, const TileView& y, Term term) {
+  if (term == Term::magnitude) {
+    return launch_multiply<Term::magnitude, Part::all, 1>(context, alpha, a, x, beta, y);
+  }
   for_sides(y.columns, [&](auto sides) {
-    const dim3 grid(quotient_up(y.rows, warp_size), quotient_up(y.columns, sides));
-    multiply_kernel<sides>
-        <<<grid, row_warps * warp_size, 0, context.stream()>>>(alpha, a, x, beta, y);
+    launch_multiply<Term::product, Part::all, sides>(context, alpha, a, x, beta, y);
   });
-  check(cudaGetLastError(), "launch of a product with a few columns");
 }
 
 void launch_multiply_transposed_few(Context& context, double alpha, const TileView& a,
-                                    const TileView& x, double beta, const TileView& y) {
-  if (y.rows == 0 || y.columns == 0) return;
-  const unsigned parts = std::max(1U, quotient_up(a.rows, dot_rows));
-  double* memory = nullptr;
-  if (parts > 1) memory = context.scratch(std::size_t{parts} * y.rows * y.columns);
+                                    const TileView& x, double beta, const TileView& y, Term term) {
+  if (term == Term::magnitude) {
+    return launch_transposed<Term::magnitude, Part::all, 1>(context, alpha, a, x, beta, y);
+  }
+  if (term == Term::square) {
+    return launch_transposed<Term::square, Part::all, 1>(context, alpha, a, x, beta, y);
+  }
   for_sides(y.columns, [&](auto sides) {
-    const dim3 grid(quotient_up(y.rows, dot_columns), quotient_up(y.columns, sides), parts);
-    multiply_transposed_kernel<sides>
-        <<<grid, dot_warps * warp_size, 0, context.stream()>>>(alpha, a, x, beta, y, memory);
+    launch_transposed<Term::product, Part::all, sides>(context, alpha, a, x, beta, y);
   });
-  check(cudaGetLastError(), "launch of a transposed product with a few columns");
-  if (parts == 1) return;
-  const dim3 grid(quotient_up(y.rows, sum_threads), static_cast<unsigned>(y.columns));
-  add_parts_kernel<<<grid, sum_threads, 0, context.stream()>>>(alpha, memory, parts, beta, y);
-  check(cudaGetLastError(), "launch of a sum of parts");
+}
+
+void launch_magnitudes_symmetric(Context& context, const TileView& a, const TileView& x,
+                                 const TileView& y) {
+  const TileView first = x.block(0, 0, a.columns, x.columns);
+  launch_multiply<Term::magnitude, Part::lower, 1>(context, 1, a, first, 1, y);
+  launch_transposed<Term::magnitude, Part::strictly_lower, 1>(context, 1, a, x, 1,
+                                                              y.block(0, 0, a.columns, y.columns));
 }
 
 void launch_solve_few(Context& context, Triangle triangle, const TileView& t, const TileView& x) {

@@ -15,24 +15,29 @@ bool are_few(const TileView& x) {
   return x.columns <= few_columns_max;
 }
 
+bool uses_blas(Term term, const TileView& x) {
+  return term == Term::product && !are_few(x);
+}
+
 /// y := alpha * a * x + beta * y.
 void multiply_sides(Context& context, double alpha, const TileView& a, const TileView& x,
-                    double beta, const TileView& y) {
-  if (!are_few(x)) return multiply(context, alpha, a, CUBLAS_OP_N, x, CUBLAS_OP_N, beta, y);
+                    double beta, const TileView& y, Term term = Term::product) {
+  HEDDLE_CHECK(term != Term::square, "squares in a product");
+  if (uses_blas(term, x)) return multiply(context, alpha, a, CUBLAS_OP_N, x, CUBLAS_OP_N, beta, y);
   HEDDLE_CHECK(y.rows == a.rows && x.rows == a.columns && y.columns == x.columns,
                "{} x {} += {} x {} * {} x {}", y.rows, y.columns, a.rows, a.columns, x.rows,
                x.columns);
-  launch_multiply_few(context, alpha, a, x, beta, y);
+  launch_multiply_few(context, alpha, a, x, beta, y, term);
 }
 
 /// y := alpha * a^T * x + beta * y.
 void multiply_sides_transposed(Context& context, double alpha, const TileView& a, const TileView& x,
-                               double beta, const TileView& y) {
-  if (!are_few(x)) return multiply(context, alpha, a, CUBLAS_OP_T, x, CUBLAS_OP_N, beta, y);
+                               double beta, const TileView& y, Term term = Term::product) {
+  if (uses_blas(term, x)) return multiply(context, alpha, a, CUBLAS_OP_T, x, CUBLAS_OP_N, beta, y);
   HEDDLE_CHECK(y.rows == a.columns && x.rows == a.rows && y.columns == x.columns,
                "{} x {} += ({} x {})^T * {} x {}", y.rows, y.columns, a.rows, a.columns, x.rows,
                x.columns);
-  launch_multiply_transposed_few(context, alpha, a, x, beta, y);
+  launch_multiply_transposed_few(context, alpha, a, x, beta, y, term);
 }
 
 /// x := inv(op(a)) * x with a triangle of a.
@@ -93,16 +98,16 @@ void product(const CudaLaunch& launch) {
   const auto parameters = launch.parameters.as<ProductParameters>();
   const TileView& a = launch.tiles[1];
   multiply_sides(launch.context, 1, a, rows_of(launch.tiles[2], parameters.offset, a.columns),
-                 parameters.accumulate != 0 ? 1 : 0, launch.tiles[0]);
+                 parameters.accumulate != 0 ? 1 : 0, launch.tiles[0], parameters.term);
 }
 
 void product_transposed(const CudaLaunch& launch) {
   check_tiles({launch.tiles, launch.parameters}, 3);
   const auto parameters = launch.parameters.as<ProductParameters>();
   const TileView& a = launch.tiles[1];
-  multiply_sides_transposed(launch.context, 1, a, launch.tiles[2],
-                            parameters.accumulate != 0 ? 1 : 0,
-                            rows_of(launch.tiles[0], parameters.offset, a.columns));
+  multiply_sides_transposed(
+      launch.context, 1, a, launch.tiles[2], parameters.accumulate != 0 ? 1 : 0,
+      rows_of(launch.tiles[0], parameters.offset, a.columns), parameters.term);
 }
 
 void product_symmetric(const CudaLaunch& launch) {
@@ -118,6 +123,13 @@ void product_symmetric(const CudaLaunch& launch) {
   const TileView p1 = rows_of(p, parameters.offset, w);
   const TileView x1 = rows_of(x, parameters.offset, w);
   if (parameters.accumulate == 0) clear_tile(launch.context, p);
+  if (parameters.term != Term::product) {
+    HEDDLE_CHECK(parameters.term == Term::magnitude, "squares in a symmetric product");
+    const std::int64_t rows = p.rows - parameters.offset;
+    return launch_magnitudes_symmetric(
+        launch.context, rows_of(launch.tiles[1], parameters.offset, rows),
+        rows_of(x, parameters.offset, rows), rows_of(p, parameters.offset, rows));
+  }
   multiply_symmetric(launch.context, a.square, x1, p1);
   multiply_sides_transposed(launch.context, 1, a.below, rows_of(x, below, a.below.rows), 1, p1);
   multiply_sides(launch.context, 1, a.below, x1, 1, rows_of(p, below, a.below.rows));

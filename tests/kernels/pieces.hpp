@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/kernels.hpp"
 #include "tests/kernels/guarded_tile.hpp"
 
 /// Shapes of pieces of diagonal tiles (kernels/kernels.hpp), and what tests on them share.
@@ -125,6 +126,29 @@ inline void expect_inverse_blocks(const GuardedTile& l, std::int64_t offset,
     }
   }
 }
+
+/// What products add up (kernels/kernels.hpp).
+inline double value_of(kernel::Term term, double a, double x) {
+  if (term == kernel::Term::magnitude) return std::abs(a) * x;
+  return term == kernel::Term::square ? a * x * (a * x) : a * x;
+}
+
+/// Calls `body` for adding and overwriting, with each of `terms`.
+inline void for_products(std::int64_t offset, const std::vector<kernel::Term>& terms,
+                         const std::function<void(const kernel::ProductParameters&)>& body) {
+  for (const kernel::Term term : terms) {
+    for (const std::int64_t accumulate : {0, 1}) {
+      SCOPED_TRACE("term " + std::to_string(static_cast<int>(term)) + " accumulate " +
+                   std::to_string(accumulate));
+      body({offset, accumulate, term});
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+inline const std::vector<kernel::Term> terms{kernel::Term::product, kernel::Term::magnitude};
+inline const std::vector<kernel::Term> all_terms{kernel::Term::product, kernel::Term::magnitude,
+                                                 kernel::Term::square};
 
 /// Runs twice on equal inputs (and different leading dimensions); the results must agree in bits.
 /// Returns the result in `output`.

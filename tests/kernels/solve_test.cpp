@@ -95,22 +95,23 @@ TEST(SolveUpper, UndoesTheProductWithThePiece) {
 TEST(Product, MultipliesWithTheRowsOfThePiece) {
   for_shapes([](const Shape& s, std::mt19937_64& random) {
     const std::int64_t nrhs = std::min<std::int64_t>(s.n, 20);
-    for (const std::int64_t accumulate : {0, 1}) {
+    for_products(s.offset, terms, [&](const kernel::ProductParameters& parameters) {
       GuardedTile a(s.n, s.w);
       GuardedTile x(s.rows, nrhs);
       GuardedTile p(s.n, nrhs);
       for (GuardedTile* tile : {&a, &x, &p}) tile->fill_random(random);
       GuardedTile expected(s.n, nrhs);
-      if (accumulate != 0) expected.copy_from(p);
+      if (parameters.accumulate != 0) expected.copy_from(p);
       for (std::int64_t r = 0; r < nrhs; ++r) {
         for (std::int64_t k = 0; k < s.w; ++k) {
-          for (std::int64_t i = 0; i < s.n; ++i) expected(i, r) += a(i, k) * x(s.offset + k, r);
+          for (std::int64_t i = 0; i < s.n; ++i) {
+            expected(i, r) += value_of(parameters.term, a(i, k), x(s.offset + k, r));
+          }
         }
       }
-      run_twice(kernel::product, kernel::ProductParameters{s.offset, accumulate}, p,
-                {a.view(), x.view()});
+      run_twice(kernel::product, parameters, p, {a.view(), x.view()});
       expect_close(p, expected, 10 * epsilon * (static_cast<double>(s.w) + 1));
-    }
+    });
   });
 }
 
@@ -129,7 +130,7 @@ TEST(Product, OverwritesWhatIsNotANumber) {
 TEST(ProductTransposed, AddsToTheRowsOfThePieceOnly) {
   for_shapes([](const Shape& s, std::mt19937_64& random) {
     const std::int64_t nrhs = std::min<std::int64_t>(s.n, 20);
-    for (const std::int64_t accumulate : {0, 1}) {
+    for_products(s.offset, all_terms, [&](const kernel::ProductParameters& parameters) {
       GuardedTile a(s.n, s.w);
       GuardedTile x(s.n, nrhs);
       GuardedTile p(s.rows, nrhs);
@@ -138,19 +139,21 @@ TEST(ProductTransposed, AddsToTheRowsOfThePieceOnly) {
       expected.copy_from(p);
       for (std::int64_t r = 0; r < nrhs; ++r) {
         for (std::int64_t k = 0; k < s.w; ++k) {
-          double sum = accumulate != 0 ? p(s.offset + k, r) : 0;
-          for (std::int64_t i = 0; i < s.n; ++i) sum += a(i, k) * x(i, r);
+          double sum = parameters.accumulate != 0 ? p(s.offset + k, r) : 0;
+          for (std::int64_t i = 0; i < s.n; ++i) sum += value_of(parameters.term, a(i, k), x(i, r));
           expected(s.offset + k, r) = sum;
         }
       }
-      run_twice(kernel::product_transposed, kernel::ProductParameters{s.offset, accumulate}, p,
-                {a.view(), x.view()});
+      run_twice(kernel::product_transposed, parameters, p, {a.view(), x.view()});
       expect_close(p, expected, 10 * epsilon * (static_cast<double>(s.n) + 1));
-    }
+    });
   });
 }
 
-TEST(ProductSymmetric, GivesTheFullProductOverThePiecesOfATile) {
+class ProductSymmetric : public ::testing::TestWithParam<kernel::Term> {};
+INSTANTIATE_TEST_SUITE_P(Terms, ProductSymmetric, ::testing::ValuesIn(terms));
+
+TEST_P(ProductSymmetric, GivesTheFullProductOverThePiecesOfATile) {
   std::mt19937_64 random(8);
   for (const auto& [rows, widths] :
        std::vector<std::tuple<std::int64_t, std::vector<std::int64_t>>>{
@@ -173,22 +176,41 @@ TEST(ProductSymmetric, GivesTheFullProductOverThePiecesOfATile) {
       for (std::int64_t j = 0; j < w; ++j) {
         for (std::int64_t i = offset + j; i < rows; ++i) {
           for (std::int64_t r = 0; r < 3; ++r) {
-            expected(i, r) += piece(i, j) * x(offset + j, r);
-            if (i != offset + j) expected(offset + j, r) += piece(i, j) * x(i, r);
+            expected(i, r) += value_of(GetParam(), piece(i, j), x(offset + j, r));
+            if (i != offset + j) {
+              expected(offset + j, r) += value_of(GetParam(), piece(i, j), x(i, r));
+            }
           }
         }
       }
-      const kernel::ProductParameters parameters{offset, offset == 0 && w > 0 ? 0 : 1};
-      if (offset == 0 && w == 0) {
-        run_twice(kernel::product_symmetric, kernel::ProductParameters{0, 0}, p,
-                  {piece.view(), x.view()});
-      } else {
-        run_twice(kernel::product_symmetric, parameters, p, {piece.view(), x.view()});
-      }
+      const kernel::ProductParameters parameters{offset, offset == 0 ? 0 : 1, GetParam()};
+      run_twice(kernel::product_symmetric, parameters, p, {piece.view(), x.view()});
       offset += w;
     }
     expect_close(p, expected, 10 * epsilon * (static_cast<double>(rows) + 1));
   }
+}
+
+TEST(ProductsOfMagnitudesAndSquares, AreNotANumberWhereAnElementIsNone) {
+  constexpr std::int64_t n = 20;
+  GuardedTile a(n, n);
+  GuardedTile ones(n, 1);
+  for (std::int64_t i = 0; i < n; ++i) ones(i, 0) = 1;
+  a(11, 5) = std::numeric_limits<double>::quiet_NaN();
+  const auto rows_without_number = [&](const Kernel& k, kernel::Term term) {
+    GuardedTile p(n, 1);
+    run(k, kernel::ProductParameters{0, 0, term}, {p.view(), a.view(), ones.view()});
+    std::vector<std::int64_t> rows;
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (std::isnan(p(i, 0))) rows.push_back(i);
+    }
+    return rows;
+  };
+  using Rows = std::vector<std::int64_t>;
+  EXPECT_EQ(rows_without_number(kernel::product, kernel::Term::magnitude), Rows{11});
+  EXPECT_EQ(rows_without_number(kernel::product_transposed, kernel::Term::magnitude), Rows{5});
+  EXPECT_EQ(rows_without_number(kernel::product_transposed, kernel::Term::square), Rows{5});
+  EXPECT_EQ(rows_without_number(kernel::product_symmetric, kernel::Term::magnitude), (Rows{5, 11}));
 }
 
 TEST(SubtractAndCopy, WorkElementByElement) {
