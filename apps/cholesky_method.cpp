@@ -12,7 +12,6 @@
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/reductions/measures.hpp"
-#include "algorithms/reductions/passing_norms.hpp"
 #include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "apps/method.hpp"
@@ -97,16 +96,9 @@ class CholeskyMethod final : public Method {
     });
     MatrixSource& source = problem_.matrix();
     prepare_together(node_, source, wanted_of_symmetric(*a_, source));
-    PartVisitor seen;
-    if (verify() == Verify::automatic) {
-      norms_ = std::make_shared<PassingNorms>(*a_);
-      seen = [norms = norms_](GlobalRow row, GlobalColumn column, const TileView& part) {
-        norms->add(row, column, part);
-      };
-    }
     if (keeps_copy_) together(node_, [&] { copy_ = node_.matrix<double>(lower()); });
     begin_warm_up(device_spare);
-    read_symmetric(source, *a_, Checked::yes, problem_.matrix_name(), seen);
+    read_symmetric(source, *a_, Checked::yes, problem_.matrix_name());
     if (keeps_copy_) run_job(node_, copy_tiles(*copy_, *a_));
     if (!problem_.has_sides()) return;
     together(node_, [&] {
@@ -188,19 +180,20 @@ class CholeskyMethod final : public Method {
                    const Matrix<double>& x) {
     using Use = Undertaking::Use;
     const SampledCholesky sample = SampledCholesky::made_by(a, shadow);
-    for (const Matrix<double>& m : {sample.z, sample.w, sample.v})
+    for (const Matrix<double>& m : {sample.z, sample.w, sample.v, sample.ones, sample.sums}) {
       u.held.push_back({m, Use::sides});
-    std::vector<Product> products{sample.product()};
+    }
+    std::vector<Product> others;
     if (problem_.has_sides()) {
       const Matrix<double> y = shadow(right_hand_sides_spec(a, problem_.sides()));
       u.held.push_back({y, Use::sides});
-      products.push_back({y, x});
+      others.push_back({y, x});
     }
     const Matrix<double> tiles = shadow(keeps_copy_ ? lower() : passing_spec(lower()));
     if (keeps_copy_) u.held.push_back({tiles, Use::copy});
     const Again again = keeps_copy_ ? Again::of_copy(tiles) : Again::of_source(tiles, nullptr);
     u.verify_by(sample.factor_jobs(a));
-    u.verify_by(again.symmetric_jobs(products));
+    u.verification.push_back(again.symmetric_job(sample.products(others)));
     if (keeps_copy_) u.verification.push_back(copy_tiles(tiles, a));
   }
 
@@ -218,19 +211,18 @@ class CholeskyMethod final : public Method {
     });
     const Again again =
         copy_ ? Again::of_copy(*tiles) : Again::of_source(*tiles, &problem_.matrix());
-    const Norm a_norm = largest_of(norms_->one_norms(node_));
-    std::vector<Product> products;
+    std::vector<Product> others;
     std::vector<Norm> b_norms;
     if (sides) {
       read_tiles(problem_.right_hand_sides(), *sides, Checked::before, problem_.sides_name());
       b_norms = column_norms(*sides);
-      products.push_back({*sides, *x_});
+      others.push_back({*sides, *x_});
     }
-    report.factorization_residual =
-        sampled_cholesky_residual(*a_, again, a_norm, *sample, products);
+    const CholeskyResidual residual = sampled_cholesky_residual(*a_, again, *sample, others);
+    report.factorization_residual = residual.scaled;
     if (!sides) return;
-    report.solution_residual =
-        scaled_solution_residual(column_norms(*sides), column_norms(*x_), b_norms, a_norm, n);
+    report.solution_residual = scaled_solution_residual(column_norms(*sides), column_norms(*x_),
+                                                        b_norms, residual.norm, n);
   }
 
   /// |A - L L^T| and |b - A x|, with A and b read again.
@@ -265,7 +257,6 @@ class CholeskyMethod final : public Method {
   std::optional<Matrix<double>> x_;  ///< right-hand sides, then the solution
   bool keeps_copy_;                  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
-  std::shared_ptr<PassingNorms> norms_;  ///< of the matrix, for verify: auto
   WarmUp warm_up_;
 };
 

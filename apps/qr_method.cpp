@@ -15,7 +15,6 @@
 #include "algorithms/qr/measures.hpp"
 #include "algorithms/qr/qr_matrix.hpp"
 #include "algorithms/reductions/measures.hpp"
-#include "algorithms/reductions/passing_norms.hpp"
 #include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
 #include "apps/method.hpp"
@@ -127,8 +126,8 @@ class QrMethod final : public Method {
       u.verification.push_back(subtract_transposed_product(product, copy.x, copy.x, c));
     }
     if (verify() == Verify::full && problem_.has_sides()) {
-      u.verification.push_back(subtract_product(b.x, copy.x, x));
-      if (is_tall()) u.verification.push_back(subtract_transposed_product(b.top, copy.x, b.x));
+      const QrSideProducts sides = side_products(b, x);
+      u.verification.push_back(Again::of_copy(copy.x).job(sides.products, sides.back));
     }
     return u;
   }
@@ -137,16 +136,9 @@ class QrMethod final : public Method {
     q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
     together(node_, [&] { static_cast<void>(problem_.matrix()); });
     prepare_together(node_, problem_.matrix(), wanted_of_tiles(q_->a));
-    PartVisitor seen;
-    if (verify() == Verify::automatic) {
-      norms_ = std::make_shared<PassingNorms>(q_->a);
-      seen = [norms = norms_](GlobalRow row, GlobalColumn column, const TileView& part) {
-        norms->add(row, column, part);
-      };
-    }
     if (keeps_copy_) copy_ = make_copy();
     begin_warm_up(device_spare);
-    read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name(), seen);
+    read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name());
     if (keeps_copy_) run_job(node_, copy_tiles(*copy_, q_->a));
     if (!problem_.has_sides()) return;
     together(node_, [&] {
@@ -239,12 +231,8 @@ class QrMethod final : public Method {
 
   /// What the products of the verification with A add to: b - A x and, where that does not vanish,
   /// A^T (b - A x).
-  struct SideProducts {
-    std::vector<Product> products;
-    std::vector<Product> back;
-  };
-  [[nodiscard]] SideProducts side_products(const QrOperand& b, const Matrix<double>& x) const {
-    SideProducts all{{{b.x, x}}, {}};
+  [[nodiscard]] QrSideProducts side_products(const QrOperand& b, const Matrix<double>& x) const {
+    QrSideProducts all{{{b.x, x}}, {}};
     if (is_tall()) all.back.push_back({b.top, b.x});
     return all;
   }
@@ -252,24 +240,24 @@ class QrMethod final : public Method {
   /// What the verification by random vectors adds to the plan.
   void add_sampled(Undertaking& u, const Shadows& shadow, const QrMatrix& q, const QrOperand& b,
                    const Matrix<double>& x) const {
-    const SampledQr sample = SampledQr::made_by(q, shadow);
+    const SampledQr sample = SampledQr::made_by(q, problem_.has_sides() && is_tall(), shadow);
     for (const Matrix<double>& m : {sample.z, sample.minus_z, sample.product.x, sample.product.top,
-                                    sample.basis.x, sample.basis.top}) {
+                                    sample.basis.x, sample.basis.top, sample.ones, sample.sums}) {
       u.held.push_back({m, Undertaking::Use::sides});
     }
+    if (sample.squares) u.held.push_back({*sample.squares, Undertaking::Use::sides});
     for (const QrOperand& operand : {sample.product, sample.basis}) {
       for (const Matrix<double>& m : operand.elsewhere)
         u.held.push_back({m, Undertaking::Use::sides});
     }
-    SideProducts sides;
+    QrSideProducts sides;
     if (problem_.has_sides()) sides = side_products(b, x);
-    sides.products.push_back(sample.again());
     u.verify_by(sample.product_jobs(q));
     u.verify_by(sample.basis_jobs(q));
     const Matrix<double> tiles = shadow(keeps_copy_ ? q.a.spec() : passing_spec(q.a.spec()));
     if (keeps_copy_) u.held.push_back({tiles, Undertaking::Use::copy});
     const Again again = keeps_copy_ ? Again::of_copy(tiles) : Again::of_source(tiles, nullptr);
-    u.verify_by(again.jobs(sides.products, sides.back));
+    u.verification.push_back(sample.job(again, sides));
     if (keeps_copy_) u.verification.push_back(copy_tiles(tiles, q.a));
   }
 
@@ -282,25 +270,23 @@ class QrMethod final : public Method {
       std::optional<Matrix<double>> tiles = copy_;
       together(node_, [&] {
         const auto make = [&](const MatrixSpec& spec) { return node_.matrix<double>(spec); };
-        sample = SampledQr::made_by(*q_, make);
+        sample = SampledQr::made_by(*q_, has_solution && is_tall(), make);
         if (!tiles) tiles = make(passing_spec(q_->a.spec()));
       });
       const Again again =
           copy_ ? Again::of_copy(*tiles) : Again::of_source(*tiles, &problem_.matrix());
-      SideProducts sides;
+      QrSideProducts sides;
       std::vector<Norm> b_norms;
       if (has_solution) {
         b_norms = read_sides_again();
         sides = side_products(*b_, *x_);
       }
-      const std::vector<Norm> norms = norms_->one_norms(node_);
-      const QrResiduals residuals =
-          sampled_qr_residuals(*q_, again, largest_of(norms), *sample, sides.products, sides.back);
+      const QrResiduals residuals = sampled_qr_residuals(*q_, again, *sample, sides);
       report.factorization_residual = residuals.factorization;
       report.orthogonality = residuals.orthogonality;
       if (has_solution) {
         report.solution_residual =
-            solution_residual(is_tall() ? norms_->two_norms(node_) : norms, b_norms);
+            solution_residual(is_tall() ? residuals.two_norms : residuals.one_norms, b_norms);
       }
     }
   }
@@ -341,8 +327,8 @@ class QrMethod final : public Method {
   void verify_solution(Matrix<double>& a, const std::vector<Norm>& a_norms, Report& report) {
     read_tiles(problem_.matrix(), a, Checked::before, problem_.matrix_name());
     const std::vector<Norm> b_norms = read_sides_again();
-    const SideProducts sides = side_products(*b_, *x_);
-    run_jobs(node_, Again::of_copy(a).jobs(sides.products, sides.back));
+    const QrSideProducts sides = side_products(*b_, *x_);
+    run_job(node_, Again::of_copy(a).job(sides.products, sides.back));
     report.solution_residual =
         solution_residual(is_tall() ? column_two_norms(a, GlobalRow{0}) : a_norms, b_norms);
   }
@@ -351,7 +337,7 @@ class QrMethod final : public Method {
   [[nodiscard]] std::vector<Norm> read_sides_again() {
     read_tiles(problem_.right_hand_sides(), b_->x, Checked::before, problem_.sides_name());
     if (!is_tall()) return column_norms(b_->x);
-    fill_with_zeros(b_->top);
+    fill_with(b_->top, 0);
     return column_two_norms(b_->x, GlobalRow{0});
   }
 
@@ -374,9 +360,8 @@ class QrMethod final : public Method {
   bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
   std::optional<QrMatrix> q_;
-  std::optional<QrOperand> b_;           ///< right-hand sides, then Q^T b
-  std::optional<Matrix<double>> x_;      ///< the solution
-  std::shared_ptr<PassingNorms> norms_;  ///< of the matrix, for verify: auto
+  std::optional<QrOperand> b_;       ///< right-hand sides, then Q^T b
+  std::optional<Matrix<double>> x_;  ///< the solution
   WarmUp warm_up_;
 };
 

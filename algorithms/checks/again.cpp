@@ -1,7 +1,6 @@
 #include "algorithms/checks/again.hpp"
 
 #include "algorithms/io/agreement.hpp"
-#include "algorithms/solve/solve.hpp"
 #include "algorithms/walk/job.hpp"
 #include "base/require.hpp"
 #include "kernels/kernels.hpp"
@@ -33,45 +32,24 @@ JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from) {
                         [to, from](TaskStream& tasks) { return copy_own(tasks, to, from); });
 }
 
-std::vector<JobSpec> Again::symmetric_jobs(const std::vector<Product>& products,
-                                           const SetPart& set) const {
-  std::vector<JobSpec> jobs;
-  if (!is_copy_) {
-    jobs.push_back(subtract_symmetric_products({tiles_, set}, products));
-    return jobs;
-  }
-  for (const Product& product : products) {
-    jobs.push_back(subtract_symmetric_product(product.y, tiles_, product.x));
-  }
-  return jobs;
+JobSpec Again::symmetric_job(const std::vector<Product>& products, const SetPart& set) const {
+  return subtract_symmetric_products({tiles_, set}, products);
 }
 
-std::vector<JobSpec> Again::jobs(const std::vector<Product>& products,
-                                 const std::vector<Product>& back, const SetPart& set) const {
-  std::vector<JobSpec> jobs;
-  if (!is_copy_) {
-    jobs.push_back(subtract_products({tiles_, set}, products, back));
-    return jobs;
-  }
-  for (const Product& product : products) {
-    jobs.push_back(subtract_product(product.y, tiles_, product.x));
-  }
-  for (const Product& product : back) {
-    jobs.push_back(subtract_transposed_product(product.y, tiles_, product.x));
-  }
-  return jobs;
+JobSpec Again::job(const std::vector<Product>& products, const std::vector<Product>& back,
+                   const SetPart& set) const {
+  return subtract_products({tiles_, set}, products, back);
 }
 
-void Again::run(Node& node,
-                const std::function<std::vector<JobSpec>(const SetPart& set)>& make) const {
-  const auto run_all = [&](const SetPart& set) { run_jobs(node, make(set)); };
-  if (is_copy_) return run_all({});
+void Again::run(Node& node, const std::function<JobSpec(const SetPart& set)>& make) const {
+  const auto run = [&](const SetPart& set) { run_job(node, make(set)); };
+  if (!tiles_.spec().temporary) return run({});
   set_together(
       node,
       [source = source_](GlobalRow row, GlobalColumn column, TileView part) {
         source->read(row, column, part);
       },
-      run_all, [this] { source_->check_unchanged(); });
+      run, [this] { source_->check_unchanged(); });
 }
 
 }  // namespace heddle

@@ -19,32 +19,30 @@ namespace heddle {
 class Again {
  public:
   /// `copy` is A.
-  [[nodiscard]] static Again of_copy(const Matrix<double>& copy) { return {copy, true, nullptr}; }
+  [[nodiscard]] static Again of_copy(const Matrix<double>& copy) { return {copy, nullptr}; }
   /// `tiles` were made from passing_spec() of the matrix that is read. `source` (null: the products
   /// are only planned) outlives this; `source->prepare` has been called for that matrix.
   [[nodiscard]] static Again of_source(const Matrix<double>& tiles, const MatrixSource* source) {
-    return {tiles, false, source};
+    return {tiles, source};
   }
 
-  /// The jobs of y -= A x for each of `products`, A symmetric; `set` is what run() gives, or empty
-  /// for jobs that are only planned.
-  [[nodiscard]] std::vector<JobSpec> symmetric_jobs(const std::vector<Product>& products,
-                                                    const SetPart& set = {}) const;
-  /// Those with any A; then y -= A^T x for each of `back`, whose x may be one of the former y.
-  [[nodiscard]] std::vector<JobSpec> jobs(const std::vector<Product>& products,
-                                          const std::vector<Product>& back,
-                                          const SetPart& set = {}) const;
+  /// The job of y -= A x for each of `products`, A symmetric; `set` is what run() gives, or empty
+  /// for a job that is only planned.
+  [[nodiscard]] JobSpec symmetric_job(const std::vector<Product>& products,
+                                      const SetPart& set = {}) const;
+  /// That with any A; then y -= A^T x for each of `back`, whose x may be one of the former y.
+  [[nodiscard]] JobSpec job(const std::vector<Product>& products, const std::vector<Product>& back,
+                            const SetPart& set = {}) const;
 
-  /// Runs the jobs that `make` returns. What any node cannot read is thrown on all (AgreedError).
+  /// Runs the job that `make` returns. What any node cannot read is thrown on all (AgreedError).
   /// Collective.
-  void run(Node& node, const std::function<std::vector<JobSpec>(const SetPart& set)>& make) const;
+  void run(Node& node, const std::function<JobSpec(const SetPart& set)>& make) const;
 
  private:
-  Again(Matrix<double> tiles, bool is_copy, const MatrixSource* source)
-      : tiles_(std::move(tiles)), is_copy_(is_copy), source_(source) {}
+  Again(Matrix<double> tiles, const MatrixSource* source)
+      : tiles_(std::move(tiles)), source_(source) {}
 
   Matrix<double> tiles_;
-  bool is_copy_;
   const MatrixSource* source_;
 };
 

@@ -21,21 +21,15 @@ double sample_element(std::int64_t i, std::int64_t s) {
   return (bits[0] & 1) == 0 ? 1.0 : -1.0;
 }
 
-double sample_unit(Norm norm, std::int64_t columns) {
-  constexpr Norm safe = 0x1p1000;
-  constexpr double small_unit = 0x1p-64;  // no matrix has more columns than its reciprocal
-  return norm * static_cast<Norm>(columns) < safe ? 1 : small_unit;
-}
-
 void fill_with_sample(Matrix<double> z, double unit) {
   z.fill([unit](std::int64_t i, std::int64_t s) { return unit * sample_element(i, s); });
 }
 
-void fill_with_zeros(Matrix<double> matrix) {
-  matrix.fill([](std::int64_t, std::int64_t) { return 0.0; });
+void fill_with(Matrix<double> matrix, double value) {
+  matrix.fill([value](std::int64_t, std::int64_t) { return value; });
 }
 
-Norm largest_deviation(Matrix<double> v, double unit, GlobalRow first) {
+double largest_deviation(Matrix<double> v, double unit, GlobalRow first) {
   struct Largest {
     std::mutex mutex;
     double value = 0;
@@ -59,6 +53,30 @@ Norm largest_deviation(Matrix<double> v, double unit, GlobalRow first) {
     if (!(most <= largest->value) && !std::isnan(largest->value)) largest->value = most;
   });
   return reduce(v.node(), largest->value, Reduction::maximum);
+}
+
+std::vector<double> elements_of(Matrix<double> column) {
+  // Each element is set by the one node that has it.
+  const auto elements =
+      std::make_shared<std::vector<double>>(static_cast<std::size_t>(column.rows()), 0.0);
+  column.read_columns(
+      [elements, layout = column.layout()](TileRow i, TileColumn, std::int64_t, TileView part) {
+        std::copy_n(part.data, part.rows, elements->begin() + layout.row_begin(i));
+      });
+  column.node().all_reduce(*elements, Reduction::sum);
+  return *elements;
+}
+
+bool Settled::take(std::span<const double> results, Norm unit) {
+  sizes_.resize(results.size());
+  is_settled_.resize(results.size(), false);
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (is_settled_[k]) continue;
+    const double size = std::abs(results[k]);
+    sizes_[k] = size / unit;
+    is_settled_[k] = least_ <= size && size <= most_;
+  }
+  return std::ranges::find(is_settled_, false) == is_settled_.end();
 }
 
 }  // namespace heddle

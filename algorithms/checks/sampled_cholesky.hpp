@@ -12,27 +12,35 @@ namespace heddle {
 /// matrices that it needs, each as right_hand_sides().
 struct SampledCholesky {
   Matrix<double> z;
-  Matrix<double> w;  ///< -L^T z
-  Matrix<double> v;  ///< L L^T z - A z
+  Matrix<double> w;     ///< -L^T z
+  Matrix<double> v;     ///< L L^T z - A z
+  Matrix<double> ones;  ///< one column
+  Matrix<double> sums;  ///< -|A| times ones
 
   /// Each matrix is made by `make` from its spec.
   template <class Make>
   [[nodiscard]] static SampledCholesky made_by(const Matrix<double>& l, const Make& make) {
     const MatrixSpec spec = right_hand_sides_spec(l, sample_count);
-    return {make(spec), make(spec), make(spec)};
+    const MatrixSpec one = right_hand_sides_spec(l, 1);
+    return {make(spec), make(spec), make(spec), make(one), make(one)};
   }
 
   /// v := L L^T z, from w and v that are zero.
   [[nodiscard]] std::vector<JobSpec> factor_jobs(const Matrix<double>& l) const;
-  /// v -= A z, for Again.
-  [[nodiscard]] Product product() const { return {v, z}; }
+  /// v -= A z and sums -= |A| ones, for Again, and then `others`.
+  [[nodiscard]] std::vector<Product> products(const std::vector<Product>& others = {}) const;
 };
 
-/// The scaled residual of `l` (Storage::lower), 0 for an empty matrix, not a number if an element
-/// of A or L is none; `norm` is the 1-norm of A. Runs `others` (y -= A x) with the same A. What any
-/// node cannot read is thrown on all (AgreedError). Collective; the same result on all nodes.
-[[nodiscard]] double sampled_cholesky_residual(const Matrix<double>& l, const Again& a, Norm norm,
-                                               const SampledCholesky& sample,
-                                               const std::vector<Product>& others = {});
+struct CholeskyResidual {
+  double scaled = 0;
+  Norm norm = 0;  ///< the 1-norm of A
+};
+
+/// The residual of `l` (Storage::lower), 0 for an empty matrix, not a number if an element of A or
+/// L is none. Runs `others` (y -= A x) with the same A. What any node cannot read is thrown on all
+/// (AgreedError). Collective; the same result on all nodes.
+[[nodiscard]] CholeskyResidual sampled_cholesky_residual(const Matrix<double>& l, const Again& a,
+                                                         const SampledCholesky& sample,
+                                                         const std::vector<Product>& others = {});
 
 }  // namespace heddle

@@ -144,7 +144,7 @@ void prepare_together(Node& node, MatrixSource& source, const WantedRows& wanted
 }
 
 void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,
-                    const std::string& name, const PartVisitor& seen) {
+                    const std::string& name) {
   require(source.rows() == a.rows() && source.columns() == a.columns() && a.rows() == a.columns() &&
               a.storage() == Storage::lower,
           "read_symmetric: {} is {} x {}, the matrix is {} x {}; it must be as large, square, and "
@@ -153,14 +153,13 @@ void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checke
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
   set_from(source, a,
-           [&source, findings, check, seen](GlobalRow row, GlobalColumn column, TileView part) {
+           [&source, findings, check](GlobalRow row, GlobalColumn column, TileView part) {
              source.read(row, column, part);
              if (check) {
                findings->add(find_non_finite(part, row, column));
                if (!source.is_symmetric()) check_mirror(source, part, row, column, *findings);
              }
              clear_above_diagonal(part, row, column);
-             if (seen) seen(row, column, part);
            });
   if (!check) return;
   agree_on_non_finite(a.node(), *findings, name);
@@ -168,17 +167,16 @@ void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checke
 }
 
 void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked checked,
-                const std::string& name, const PartVisitor& seen) {
+                const std::string& name) {
   require(source.rows() == matrix.rows() && source.columns() == matrix.columns(),
           "read_tiles: {} is {} x {}, the matrix is {} x {}; it must be as large", name,
           source.rows(), source.columns(), matrix.rows(), matrix.columns());
   const auto findings = std::make_shared<Findings>();
   const bool check = checked == Checked::yes;
   set_from(source, matrix,
-           [&source, findings, check, seen](GlobalRow row, GlobalColumn column, TileView part) {
+           [&source, findings, check](GlobalRow row, GlobalColumn column, TileView part) {
              source.read(row, column, part);
              if (check) findings->add(find_non_finite(part, row, column));
-             if (seen) seen(row, column, part);
            });
   if (check) agree_on_non_finite(matrix.node(), *findings, name);
 }

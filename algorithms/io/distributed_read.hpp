@@ -1,6 +1,7 @@
 #pragma once
 
-#include <functional>
+#include <cstdint>
+#include <string>
 
 #include "algorithms/matrix/checks.hpp"
 #include "algorithms/matrix/source.hpp"
@@ -24,9 +25,6 @@ enum class Checked : std::uint8_t {
   before,  ///< this source was read once and found good
 };
 
-/// Is given columns of a tile, with all of its rows, and where they begin in the matrix.
-using PartVisitor = std::function<void(GlobalRow row, GlobalColumn column, const TileView& part)>;
-
 /// Reads the lower triangle of the symmetric matrix `source` into `a` (Storage::lower); strictly
 /// upper parts of diagonal tiles become zero. prepare_together() has been called with
 /// wanted_of_symmetric.
@@ -34,13 +32,13 @@ using PartVisitor = std::function<void(GlobalRow row, GlobalColumn column, const
 /// Checks all elements, the mirrored ones too where the source is not symmetric by construction:
 /// throws Error(usage) that names the first element in column-major order that is NaN or infinite,
 /// or else the worst pair that is not symmetric. `name` begins the messages: "problem.matrix:
-/// 'k.npy'". `seen` is given each part of the matrix once, by several threads.
+/// 'k.npy'".
 void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,
-                    const std::string& name, const PartVisitor& seen = {});
+                    const std::string& name);
 
 /// Reads all of `source` into `matrix`; checks for NaN and infinity. prepare_together() has
 /// been called with wanted_of_tiles.
 void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked checked,
-                const std::string& name, const PartVisitor& seen = {});
+                const std::string& name);
 
 }  // namespace heddle

@@ -50,7 +50,7 @@ std::vector<Broadcast> given_rows(const Walk& w, const Matrix<double>& x) {
 struct Side {
   Side(TaskStream& tasks, const Matrix<double>& a, const WideProduct& product)
       : y(product.y),
-        w(tasks, a, product.column, product.temporaries),
+        w(tasks, a, product.column, product.temporaries, product.term),
         rows(given_rows(w, product.x)) {}
 
   /// Row k of x, which wide column k of A is multiplied by.
@@ -175,7 +175,9 @@ Program multiply_general(TaskStream& tasks, Operator a, std::vector<WideProduct>
                          std::vector<WideProduct> back) {
   std::vector<Side> sides = sides_of(tasks, a.tiles, products);
   std::vector<Walk> backs;
-  for (const WideProduct& b : back) backs.emplace_back(tasks, a.tiles, b.column, b.temporaries);
+  for (const WideProduct& b : back) {
+    backs.emplace_back(tasks, a.tiles, b.column, b.temporaries, b.term);
+  }
   const TileLayout& layout = a.tiles.layout();
 
   for (TileRow i{0}; i < layout.end_row(); ++i) {

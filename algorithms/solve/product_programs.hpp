@@ -25,10 +25,8 @@ struct Operator {
   [[nodiscard]] TaskStream::Room load(TaskStream& tasks, TileRow i, TileColumn c) const;
 };
 
-/// y -= A x, or y -= A^T x, for one wide column of both.
-struct WideProduct {
-  Matrix<double> y;
-  Matrix<double> x;
+/// A product for one wide column of both y and x.
+struct WideProduct : Product {
   TileColumn column;
   Products temporaries;
 };

@@ -25,7 +25,7 @@ std::vector<WideProduct> wide_products(const Matrix<double>& a, const Product& p
   const std::vector<Products> temporaries = solve::make_products(a, product.x);
   std::vector<WideProduct> all;
   for (TileColumn c{0}; c < product.x.layout().end_column(); ++c) {
-    all.push_back({product.y, product.x, c, temporaries[static_cast<std::size_t>(c.value())]});
+    all.push_back({product, c, temporaries[static_cast<std::size_t>(c.value())]});
   }
   return all;
 }
@@ -132,11 +132,8 @@ namespace {
 
 /// A job of one program in which each tile of `a` serves all of `products`, then `back`.
 template <class Make>
-JobSpec passing_job(const PassingMatrix& a, const std::vector<Product>& products,
-                    const std::vector<Product>& back, const Make& make) {
-  require(a.tiles.spec().temporary,
-          "a product with a matrix that passes by: its tiles must be "
-          "temporary (passing_spec)");
+JobSpec products_job(const MatrixOperand& a, const std::vector<Product>& products,
+                     const std::vector<Product>& back, const Make& make) {
   std::vector<Matrix<double>> matrices{a.tiles};
   std::vector<WideProduct> forward;
   std::vector<WideProduct> backward;
@@ -160,12 +157,12 @@ JobSpec passing_job(const PassingMatrix& a, const std::vector<Product>& products
 
 }  // namespace
 
-JobSpec subtract_symmetric_products(const PassingMatrix& a, const std::vector<Product>& products) {
+JobSpec subtract_symmetric_products(const MatrixOperand& a, const std::vector<Product>& products) {
   require_symmetric("subtract_symmetric_products", a.tiles);
   for (const Product& product : products) {
     require_product("subtract_symmetric_products", product.y, a.tiles, product.x);
   }
-  return passing_job(
+  return products_job(
       a, products, {},
       [](TaskStream& tasks, const Operator& tiles, const std::vector<WideProduct>& forward,
          const std::vector<WideProduct>& /*backward*/) {
@@ -173,7 +170,7 @@ JobSpec subtract_symmetric_products(const PassingMatrix& a, const std::vector<Pr
       });
 }
 
-JobSpec subtract_products(const PassingMatrix& a, const std::vector<Product>& products,
+JobSpec subtract_products(const MatrixOperand& a, const std::vector<Product>& products,
                           const std::vector<Product>& back) {
   for (const Product& product : products) {
     require_product("subtract_products", product.y, a.tiles, product.x);
@@ -181,7 +178,7 @@ JobSpec subtract_products(const PassingMatrix& a, const std::vector<Product>& pr
   for (const Product& product : back) {
     require_product("subtract_products", product.x, a.tiles, product.y);
   }
-  return passing_job(a, products, back, multiply_general);
+  return products_job(a, products, back, multiply_general);
 }
 
 }  // namespace heddle

@@ -68,10 +68,11 @@ std::optional<Walk::Written> Walk::written_of(const std::optional<Matrix<double>
 }
 
 Walk::Walk(TaskStream& stream, const Matrix<double>& matrix, TileColumn side,
-           const Products& temporaries)
+           const Products& temporaries, kernel::Term what)
     : tasks(stream),
       a(matrix),
       column(side),
+      term(what),
       me(stream.node()),
       down_(temporaries.down),
       across_(temporaries.across),
@@ -125,7 +126,7 @@ protocol::Access written(const Walk& w, const TileProduct& product, TileColumn c
 TaskOptions product_options(const Walk& w, TileColumn c, bool accumulate, std::int32_t priority) {
   TaskOptions options;
   options.parameters = KernelParameters(
-      kernel::ProductParameters{w.a.layout().offset_in_wide(c), accumulate ? 1 : 0});
+      kernel::ProductParameters{w.a.layout().offset_in_wide(c), accumulate ? 1 : 0, w.term});
   options.priority = priority;
   return options;
 }

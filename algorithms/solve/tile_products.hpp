@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/walk/broadcast.hpp"
+#include "kernels/kernels.hpp"
 #include "node-runtime/matrix.hpp"
 #include "node-runtime/threads/program.hpp"
 
@@ -70,11 +71,12 @@ class TileProduct {
 class Walk {
  public:
   Walk(TaskStream& stream, const Matrix<double>& matrix, TileColumn side,
-       const Products& temporaries);
+       const Products& temporaries, kernel::Term what = kernel::Term::product);
 
   TaskStream& tasks;
   const Matrix<double> a;
   const TileColumn column;  ///< of the right-hand sides
+  const kernel::Term term;
   const NodeId me;
 
   [[nodiscard]] NodeId node(TileRow i, WideColumn j) const { return a.distribution().node(i, j); }

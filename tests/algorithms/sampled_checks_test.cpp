@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <gtest/gtest.h>
 #include <limits>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "algorithms/checks/sampled_cholesky.hpp"
 #include "algorithms/checks/sampled_qr.hpp"
@@ -15,7 +17,6 @@
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/matrix/generators.hpp"
-#include "algorithms/reductions/passing_norms.hpp"
 #include "algorithms/reductions/verification.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/node_facts.hpp"
@@ -76,10 +77,29 @@ void put_back(const Matrix<double>& matrix, std::int64_t row, std::int64_t colum
   plant(matrix, row, column, value - plant(matrix, row, column, 0));
 }
 
-PartVisitor into(const std::shared_ptr<PassingNorms>& norms) {
-  return [norms](GlobalRow row, GlobalColumn column, const TileView& part) {
-    norms->add(row, column, part);
-  };
+/// A symmetric source of given elements.
+class Given final : public MatrixSource {
+ public:
+  using Element = std::function<double(std::int64_t i, std::int64_t j)>;
+  Given(std::int64_t rows, std::int64_t columns, Element element)
+      : MatrixSource(rows, columns), element_(std::move(element)) {}
+  [[nodiscard]] std::string description() const override { return "given"; }
+  [[nodiscard]] bool is_symmetric() const override { return true; }
+
+ private:
+  void read_block(GlobalRow row, GlobalColumn column, TileView out) const override {
+    for (std::int64_t j = 0; j < out.columns; ++j) {
+      for (std::int64_t i = 0; i < out.rows; ++i) {
+        out(i, j) = element_(row.value() + i, column.value() + j);
+      }
+    }
+  }
+
+  Element element_;
+};
+
+void expect_near(Norm value, Norm expected) {
+  EXPECT_NEAR(static_cast<double>(value / expected), 1, 1e-13);
 }
 
 class Checks : public testing::Test {
@@ -111,12 +131,9 @@ class SampledCholeskyCheck : public Checks, public testing::WithParamInterface<C
         source_(*good_),
         l_(make(spec())),
         sample_(SampledCholesky::made_by(l_, maker())) {
-    const auto norms = std::make_shared<PassingNorms>(l_);
     source_.prepare(wanted_of_symmetric(l_, source_));
-    read_symmetric(source_, l_, Checked::yes, "the matrix", into(norms));
-    EXPECT_TRUE(norms->is_valid());
-    norm_ = largest_of(norms->one_norms(node_));
-    EXPECT_NEAR(static_cast<double>(norm_ / symmetric_one_norm(l_)), 1, 1e-13);
+    read_symmetric(source_, l_, Checked::yes, "the matrix");
+    norm_ = symmetric_one_norm(l_);
     if (keeps_copy()) {
       copy_ = make(spec());
       run_job(node_, copy_tiles(*copy_, l_));
@@ -137,10 +154,11 @@ class SampledCholeskyCheck : public Checks, public testing::WithParamInterface<C
     const Distribution d{.devices = node_.facts().devices};
     return MatrixSpec(layout, d, Storage::lower);
   }
-  [[nodiscard]] double residual() {
+  [[nodiscard]] CholeskyResidual check() {
     const Again again = copy_ ? Again::of_copy(*copy_) : Again::of_source(*passing_, &source_);
-    return sampled_cholesky_residual(l_, again, norm_, sample_);
+    return sampled_cholesky_residual(l_, again, sample_);
   }
+  [[nodiscard]] double residual() { return check().scaled; }
 
   std::unique_ptr<MatrixSource> good_;
   Planted source_;
@@ -155,9 +173,17 @@ TEST_P(SampledCholeskyCheck, LeavesRoundingOfAGoodFactor) {
   EXPECT_LT(residual(), 1);
 }
 
+TEST_P(SampledCholeskyCheck, HasTheNormOfTheMatrix) {
+  expect_near(check().norm, norm_);
+}
+
 TEST_P(SampledCholeskyCheck, HasTheSameBitsEachTime) {
-  const double first = residual();
-  for (int k = 0; k < 3; ++k) EXPECT_EQ(residual(), first);
+  const CholeskyResidual first = check();
+  for (int k = 0; k < 3; ++k) {
+    const CholeskyResidual again = check();
+    EXPECT_EQ(again.scaled, first.scaled);
+    EXPECT_EQ(again.norm, first.norm);
+  }
 }
 
 TEST_P(SampledCholeskyCheck, FindsAnErrorInOneElementOfTheProduct) {
@@ -210,35 +236,35 @@ INSTANTIATE_TEST_SUITE_P(Sizes, SampledCholeskyCheck,
                          testing::Combine(testing::Values(1, 45, 300), testing::Bool(),
                                           testing::Values("none", "emulated, per_node: 2")));
 
-/// m and n; device backend.
-using QrCase = std::tuple<std::pair<std::int64_t, std::int64_t>, const char*>;
+/// m and n; whether a copy of A is kept; device backend.
+using QrCase = std::tuple<std::pair<std::int64_t, std::int64_t>, bool, const char*>;
+
+QrMatrix make_q(Node& node, std::int64_t m, std::int64_t n) {
+  const QrLayout layout{
+      .tile = 16, .strip = 8, .small = 4, .virtual_tiles = 2, .inner = 8, .tree = QrTree::binomial};
+  return qr_matrix(node, m, n, layout, Distribution{.devices = node.facts().devices});
+}
 
 class SampledQrCheck : public Checks, public testing::WithParamInterface<QrCase> {
  protected:
   SampledQrCheck()
-      : Checks(std::get<1>(GetParam())),
+      : Checks(std::get<2>(GetParam())),
         good_(make_generator(random_matrix())),
         source_(*good_),
-        q_(make_q()),
-        sample_(SampledQr::made_by(q_, maker())),
-        passing_(make(passing_spec(q_.a.spec()))) {
-    const auto norms = std::make_shared<PassingNorms>(q_.a);
+        q_(make_q(node_, m(), n())),
+        sample_(SampledQr::made_by(q_, true, maker())),
+        tiles_(make(keeps_copy() ? q_.a.spec() : passing_spec(q_.a.spec()))) {
     source_.prepare(wanted_of_tiles(q_.a));
-    read_tiles(source_, q_.a, Checked::yes, "the matrix", into(norms));
-    EXPECT_TRUE(norms->is_valid());
-    const std::vector<Norm> ones = norms->one_norms(node_);
-    const std::vector<Norm> twos = norms->two_norms(node_);
-    const std::vector<Norm> one_norms = column_norms(q_.a);
-    const std::vector<Norm> two_norms = column_two_norms(q_.a, GlobalRow{0});
-    for (std::size_t j = 0; j < ones.size(); ++j) {
-      EXPECT_NEAR(static_cast<double>(ones[j] / one_norms[j]), 1, 1e-13);
-      EXPECT_NEAR(static_cast<double>(twos[j] / two_norms[j]), 1, 1e-13);
-    }
-    norm_ = largest_of(ones);
+    read_tiles(source_, q_.a, Checked::yes, "the matrix");
+    one_norms_ = column_norms(q_.a);
+    two_norms_ = column_two_norms(q_.a, GlobalRow{0});
+    norm_ = largest_of(one_norms_);
+    if (keeps_copy()) run_job(node_, copy_tiles(tiles_, q_.a));
     run_job(node_, qr(q_));
   }
   [[nodiscard]] static std::int64_t m() { return std::get<0>(GetParam()).first; }
   [[nodiscard]] static std::int64_t n() { return std::get<0>(GetParam()).second; }
+  [[nodiscard]] static bool keeps_copy() { return std::get<1>(GetParam()); }
   [[nodiscard]] static GeneratorOptions random_matrix() {
     GeneratorOptions options;
     options.kind = GeneratorKind::random;
@@ -246,26 +272,30 @@ class SampledQrCheck : public Checks, public testing::WithParamInterface<QrCase>
     options.n = n();
     return options;
   }
-  [[nodiscard]] QrMatrix make_q() {
-    const QrLayout layout{.tile = 16,
-                          .strip = 8,
-                          .small = 4,
-                          .virtual_tiles = 2,
-                          .inner = 8,
-                          .tree = QrTree::binomial};
-    return qr_matrix(node_, m(), n(), layout, Distribution{.devices = node_.facts().devices});
-  }
   [[nodiscard]] QrResiduals residuals() {
-    return sampled_qr_residuals(q_, Again::of_source(passing_, &source_), norm_, sample_);
+    const Again again = keeps_copy() ? Again::of_copy(tiles_) : Again::of_source(tiles_, &source_);
+    return sampled_qr_residuals(q_, again, sample_);
   }
 
   std::unique_ptr<MatrixSource> good_;
   Planted source_;
   QrMatrix q_;
   SampledQr sample_;
-  Matrix<double> passing_;
+  Matrix<double> tiles_;
+  std::vector<Norm> one_norms_;
+  std::vector<Norm> two_norms_;
   Norm norm_ = 0;
 };
+
+TEST_P(SampledQrCheck, HasTheNormsOfTheColumns) {
+  const QrResiduals found = residuals();
+  ASSERT_EQ(found.one_norms.size(), one_norms_.size());
+  ASSERT_EQ(found.two_norms.size(), two_norms_.size());
+  for (std::size_t j = 0; j < one_norms_.size(); ++j) {
+    expect_near(found.one_norms[j], one_norms_[j]);
+    expect_near(found.two_norms[j], two_norms_[j]);
+  }
+}
 
 TEST_P(SampledQrCheck, LeavesRoundingOfAGoodFactor) {
   EXPECT_LT(residuals().factorization, 1);
@@ -278,6 +308,8 @@ TEST_P(SampledQrCheck, HasTheSameBitsEachTime) {
     const QrResiduals again = residuals();
     EXPECT_EQ(again.factorization, first.factorization);
     EXPECT_EQ(again.orthogonality, first.orthogonality);
+    EXPECT_EQ(again.one_norms, first.one_norms);
+    EXPECT_EQ(again.two_norms, first.two_norms);
   }
 }
 
@@ -285,8 +317,11 @@ TEST_P(SampledQrCheck, FindsAnErrorInOneElementOfTheProduct) {
   for (int k = 0; k < planted_errors; ++k) {
     const std::int64_t row = below(m());
     const std::int64_t column = below(n());
-    source_.plant(row, column, 1e-8 * static_cast<double>(norm_));
+    const double error = 1e-8 * static_cast<double>(norm_);
+    const double before = keeps_copy() ? plant(tiles_, row, column, error) : 0;
+    source_.plant(row, column, error);
     EXPECT_GT(residuals().factorization, 10) << row << ", " << column;
+    if (keeps_copy()) put_back(tiles_, row, column, before);
   }
 }
 
@@ -317,42 +352,80 @@ TEST_P(SampledQrCheck, IsNoNumberIfTheFactorHasNone) {
   EXPECT_TRUE(std::isnan(residuals().factorization));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, SampledQrCheck,
-                         testing::Combine(testing::Values(std::pair(1, 1), std::pair(45, 45),
-                                                          std::pair(300, 40)),
-                                          testing::Values("none", "emulated, per_node: 2")));
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, SampledQrCheck,
+    testing::Combine(testing::Values(std::pair(1, 1), std::pair(45, 45), std::pair(300, 40)),
+                     testing::Bool(), testing::Values("none", "emulated, per_node: 2")));
 
-TEST(SampleUnit, KeepsProductsInTheRangeOfDoubles) {
-  EXPECT_EQ(sample_unit(1, 1000), 1);
-  EXPECT_EQ(sample_unit(Norm{1e308}, 1000), 0x1p-64);
-  EXPECT_TRUE(std::isfinite(1e308 * sample_unit(Norm{1e308}, 1'000'000) * 1e6));
-}
+/// Device backend.
+class ChecksNearTheEndsOfTheRange : public Checks, public testing::WithParamInterface<const char*> {
+ protected:
+  ChecksNearTheEndsOfTheRange() : Checks(GetParam()) {}
+};
 
-TEST(PassingNorms, AreFiniteWhereSumsOfDoublesAreNot) {
-  Node node(Config::from_text("runtime: {cpu_workers: 1, devices: {backend: none}}\n", "test"));
-  const Matrix<double> a =
-      node.matrix<double>(MatrixSpec(TileLayout{.rows = 40, .columns = 3, .tile = 16}, {}));
-  PassingNorms norms(a);
-  EXPECT_TRUE(norms.is_valid());
-  for (const std::int64_t row : {32, 0, 16}) {  // in any order
-    std::vector<double> part(std::size_t{16} * 3);
-    const TileView view{part.data(), std::min<std::int64_t>(16, 40 - row), 3, 16};
-    for (std::int64_t i = 0; i < view.rows; ++i) {
-      view(i, 0) = 1e308;
-      view(i, 1) = 1e-200;
-      view(i, 2) = 0;
-    }
-    norms.add(GlobalRow{row}, GlobalColumn{0}, view);
-    EXPECT_TRUE(norms.is_valid());
+TEST_P(ChecksNearTheEndsOfTheRange, FindTheNormOfASymmetricMatrix) {
+  constexpr std::int64_t n = 40;
+  for (const double scale : {1e308, 1e-290}) {
+    const Given source(
+        n, n, [scale](std::int64_t i, std::int64_t j) { return (i == j ? 1 : 0.03) * scale; });
+    const MatrixSpec spec(TileLayout{.rows = n, .columns = n, .tile = 16},
+                          Distribution{.devices = node_.facts().devices}, Storage::lower);
+    const Matrix<double> l = make(spec);
+    read_symmetric(source, l, Checked::yes, "the matrix");
+    expect_near(symmetric_one_norm(l), (1 + 39 * Norm{0.03}) * scale);
+    run_job(node_, cholesky(l));
+    const SampledCholesky sample = SampledCholesky::made_by(l, maker());
+    const Again again = Again::of_source(make(passing_spec(spec)), &source);
+    const CholeskyResidual good = sampled_cholesky_residual(l, again, sample);
+    expect_near(good.norm, (1 + 39 * Norm{0.03}) * scale);
+    EXPECT_LT(good.scaled, 1);
+    plant(l, 20, 20, 1e-6 * std::sqrt(scale));
+    EXPECT_GT(sampled_cholesky_residual(l, again, sample).scaled, 10);
   }
-  const std::vector<Norm> ones = norms.one_norms(node);
-  const std::vector<Norm> twos = norms.two_norms(node);
-  EXPECT_NEAR(static_cast<double>(ones[0] / 40 / 1e308L), 1, 1e-12);
-  EXPECT_NEAR(static_cast<double>(twos[0] / std::sqrt(Norm{40}) / 1e308L), 1, 1e-12);
-  EXPECT_NEAR(static_cast<double>(twos[1] / std::sqrt(Norm{40}) / 1e-200L), 1, 1e-12);
-  EXPECT_EQ(ones[2], 0);
-  EXPECT_EQ(twos[2], 0);
 }
+
+TEST_P(ChecksNearTheEndsOfTheRange, FindTheNormsOfColumns) {
+  constexpr std::int64_t m = 40;
+  // Squares of the first columns are infinite or 0, and so is the sum of the first one.
+  const Given source(m, 6, [](std::int64_t i, std::int64_t j) -> double {
+    const double sign = (i * j) % 3 == 1 ? -1 : 1;
+    switch (j) {
+      case 0:
+        return i % 4 == 3 ? 2.5e307 : 0;
+      case 1:
+        return sign * 1e-200;
+      case 2:
+        return sign * 1e-310;
+      case 3:
+        return 0;
+      case 4:
+        return sign * 1e160;
+      default:
+        return sign;
+    }
+  });
+  const QrMatrix q = make_q(node_, m, 6);
+  read_tiles(source, q.a, Checked::yes, "the matrix");
+  run_job(node_, qr(q));
+  const SampledQr sample = SampledQr::made_by(q, true, maker());
+  const Again again = Again::of_source(make(passing_spec(q.a.spec())), &source);
+  const QrResiduals found = sampled_qr_residuals(q, again, sample);
+  EXPECT_LT(found.factorization, 1);
+  const Norm root = std::sqrt(Norm{m});
+  expect_near(found.one_norms[0], 10 * Norm{2.5e307});
+  expect_near(found.two_norms[0], std::sqrt(Norm{10}) * 2.5e307);
+  const double sizes[] = {1e-200, 1e-310, 0, 1e160, 1};
+  for (std::size_t j = 1; j < 6; ++j) {
+    if (j == 3) continue;
+    expect_near(found.one_norms[j], Norm{m} * sizes[j - 1]);
+    expect_near(found.two_norms[j], root * sizes[j - 1]);
+  }
+  EXPECT_EQ(found.one_norms[3], 0);
+  EXPECT_EQ(found.two_norms[3], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ChecksNearTheEndsOfTheRange,
+                         testing::Values("none", "emulated, per_node: 2"));
 
 }  // namespace
 }  // namespace heddle

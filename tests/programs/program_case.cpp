@@ -48,7 +48,9 @@ std::string_view name(Algorithm algorithm) {
                                                                 "multiply_lower_transposed",
                                                                 "multiply_upper",
                                                                 "passing_symmetric_products",
-                                                                "passing_products"};
+                                                                "passing_products",
+                                                                "symmetric_products",
+                                                                "products"};
   return names.at(static_cast<std::size_t>(algorithm));
 }
 
@@ -120,8 +122,8 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
   const Matrix<double> y2 = right_hand_sides(a, sides);
   const Matrix<double> solution2 = right_hand_sides(q.r, sides);
   const QrOperand z2 = qr_operand_of(qr_operand_specs(q, sides), make);
-  const PassingMatrix passing_r{make(passing_spec(r.spec())), nullptr};
-  const PassingMatrix passing_q{make(passing_spec(q.a.spec())), nullptr};
+  const MatrixOperand passing_r{make(passing_spec(r.spec())), nullptr};
+  const MatrixOperand passing_q{make(passing_spec(q.a.spec())), nullptr};
   std::vector<Matrix<double>> all{
       a,        r,    x,  y,  q.a,  q.t,    q.r,      z.x, z.top, explicit_q.x, explicit_q.top,
       solution, full, x2, y2, z2.x, z2.top, solution2};
@@ -180,6 +182,10 @@ Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {
           return subtract_symmetric_products(passing_r, {{y, x}, {y2, x2}});
         case Algorithm::passing_products:
           return subtract_products(passing_q, {{z.x, solution}, {z2.x, solution2}}, {{z.top, z.x}});
+        case Algorithm::symmetric_products:
+          return subtract_symmetric_products({r}, {{y, x}, {y2, x2}});
+        case Algorithm::products:
+          return subtract_products({q.a}, {{z.x, solution}, {z2.x, solution2}}, {{z.top, z.x}});
       }
       return JobSpec{};
     }();

@@ -32,8 +32,10 @@ enum class Algorithm : std::uint8_t {
   multiply_upper,               ///< z's top -= q's r times another one
   passing_symmetric_products,   ///< y -= r x for two x, with an r that passes by
   passing_products,             ///< two products with q's a, which passes by, and back
+  symmetric_products,           ///< as those with an r that passes by
+  products,                     ///< as those with an a of q that passes by
 };
-inline constexpr std::int32_t algorithm_count = 17;
+inline constexpr std::int32_t algorithm_count = 19;
 [[nodiscard]] std::string_view name(Algorithm algorithm);
 
 /// Jobs as recorded on some grid.
