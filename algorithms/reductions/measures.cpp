@@ -76,15 +76,27 @@ void require_alike(const char* function, std::size_t differences, std::size_t x_
           function, differences, x_norms, b_norms);
 }
 
+/// A vector as a column.
+TileView column_of(std::vector<double>& vector) {
+  const auto count = static_cast<std::int64_t>(vector.size());
+  return {vector.data(), count, 1, std::max<std::int64_t>(1, count)};
+}
+
+/// The 1-norms of the columns of `part`, times `unit`.
+std::vector<double> column_sums(const TileView& part, double unit) {
+  std::vector<double> units(static_cast<std::size_t>(part.rows), unit);
+  std::vector<double> sums = zeros(part.columns);
+  host::add_magnitudes_transposed(part, column_of(units), column_of(sums));
+  return sums;
+}
+
 double nearest_double(Norm value) {
   constexpr double least = std::numeric_limits<double>::denorm_min();
   // Only what is 0 is 0.
   return value > 0 ? std::max(static_cast<double>(value), least) : static_cast<double>(value);
 }
 
-}  // namespace
-
-/// In units of the largest of all nodes.
+/// Reduces what may be larger than doubles are, in units of the largest of all nodes.
 std::vector<Norm> over_all_nodes(Node& node, std::vector<Norm> values, Reduction reduction) {
   std::vector<double> exponents(values.size());
   std::transform(values.begin(), values.end(), exponents.begin(),
@@ -105,6 +117,8 @@ std::vector<Norm> over_all_nodes(Node& node, std::vector<Norm> values, Reduction
   return values;
 }
 
+}  // namespace
+
 Norm symmetric_one_norm(const Matrix<double>& a) {
   require_square_lower("symmetric_one_norm", a);
   return largest_of(sums_in_range([&a](double unit) {
@@ -113,12 +127,13 @@ Norm symmetric_one_norm(const Matrix<double>& a) {
                                                      TileView part) {
       std::vector<double> rows = zeros(part.rows);
       if (i == layout.diagonal_row(c)) {
-        host::add_symmetric_sums(part, layout.offset_in_wide(c) + first, rows, unit);
+        std::vector<double> units(rows.size(), unit);
+        host::add_magnitudes_symmetric(part, layout.offset_in_wide(c) + first, column_of(units),
+                                       column_of(rows));
       } else {
-        std::vector<double> columns = zeros(part.columns);
-        host::add_column_sums(part, columns, unit);
-        host::add_row_sums(part, rows, unit);
-        sums->add(i, c, layout.column_begin(c) + first, columns);
+        std::vector<double> units(static_cast<std::size_t>(part.columns), unit);
+        host::add_magnitudes(part, column_of(units), column_of(rows));
+        sums->add(i, c, layout.column_begin(c) + first, column_sums(part, unit));
       }
       sums->add(i, c, layout.row_begin(i), rows);
     });
@@ -131,9 +146,7 @@ std::vector<Norm> column_norms(const Matrix<double>& b) {
     const auto sums = std::make_shared<Sums<double>>(b.columns());
     b.read_columns([sums, unit, layout = b.layout()](TileRow i, TileColumn c, std::int64_t first,
                                                      TileView part) {
-      std::vector<double> columns = zeros(part.columns);
-      host::add_column_sums(part, columns, unit);
-      sums->add(i, c, layout.column_begin(c) + first, columns);
+      sums->add(i, c, layout.column_begin(c) + first, column_sums(part, unit));
     });
     return sum_over_nodes(b.node(), *sums);
   });
@@ -258,15 +271,11 @@ Comparison compare(const Matrix<double>& x, const MatrixSource& source) {
                          std::max<std::int64_t>(1, part.rows)};
         const std::int64_t column = layout.column_begin(c) + first;
         source.read(GlobalRow{layout.row_begin(i)}, GlobalColumn{column}, a);
-        std::vector<double> columns = zeros(part.columns);
-        host::add_column_sums(a, columns, unit);
-        sums->add(i, c, column, columns);
+        sums->add(i, c, column, column_sums(a, unit));
         for (std::int64_t j = 0; j < part.columns; ++j) {
           for (std::int64_t k = 0; k < part.rows; ++k) a(k, j) -= part(k, j);
         }
-        std::fill(columns.begin(), columns.end(), 0.0);
-        host::add_column_sums(a, columns, unit);
-        sums->add(i, c, n + column, columns);
+        sums->add(i, c, n + column, column_sums(a, unit));
       });
       source.check_unchanged();
     });

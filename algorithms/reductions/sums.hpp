@@ -80,13 +80,6 @@ std::vector<Norm> sums_in_range(const SumsOf& sums_of) {
   return norms;
 }
 
-/// Reduces what may be larger than doubles are.
-[[nodiscard]] std::vector<Norm> over_all_nodes(Node& node, std::vector<Norm> values,
-                                               Reduction reduction);
-inline std::vector<Norm> sum_over_nodes(Node& node, const std::vector<Norm>& sums) {
-  return over_all_nodes(node, sums, Reduction::sum);
-}
-
 inline std::vector<double> sum_over_nodes(Node& node, Sums<double>& sums) {
   std::vector<double> all = sums.total();
   node.all_reduce(all, Reduction::sum);

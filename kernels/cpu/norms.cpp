@@ -3,23 +3,11 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include "base/assert.hpp"
 
 namespace heddle::host {
 namespace {
-
-void check_room(std::span<const double> sums, std::int64_t count) {
-  HEDDLE_CHECK(static_cast<std::int64_t>(sums.size()) >= count, "{} sums for {} rows or columns",
-               sums.size(), count);
-}
-
-void check_piece(const TileView& piece, std::int64_t offset) {
-  HEDDLE_CHECK(offset >= 0 && offset + piece.columns <= piece.rows,
-               "a piece of {} columns at {} in a tile of {} rows", piece.columns, offset,
-               piece.rows);
-}
 
 /// The sum of term(a[i], x[i]).
 template <class Term>
@@ -72,65 +60,23 @@ void add_magnitudes_transposed(const TileView& a, const TileView& x, const TileV
   add_transposed(a, x, y, magnitude);
 }
 
-void add_magnitudes_symmetric(const TileView& a, const TileView& x, const TileView& y) {
-  HEDDLE_CHECK(a.rows == a.columns, "a symmetric tile of {} x {}", a.rows, a.columns);
-  for (std::int64_t k = 0; k < a.columns; ++k) {
-    const std::int64_t below = a.rows - k - 1;
-    const auto rows = [&](const TileView& of) { return of.block(k + 1, 0, below, of.columns); };
-    const auto row = [&](const TileView& of) { return of.block(k, 0, 1, of.columns); };
-    add_magnitudes(a.block(k, k, below + 1, 1), row(x), y.block(k, 0, below + 1, y.columns));
-    add_magnitudes_transposed(a.block(k + 1, k, below, 1), rows(x), row(y));
+void add_magnitudes_symmetric(const TileView& piece, std::int64_t offset, const TileView& x,
+                              const TileView& y) {
+  for (std::int64_t k = 0; k < piece.columns; ++k) {
+    const std::int64_t diagonal = offset + k;
+    const auto rows = [&](const TileView& of, std::int64_t begin, std::int64_t count) {
+      return of.block(begin, 0, count, of.columns);
+    };
+    const TileView column = piece.block(0, k, piece.rows, 1);
+    const std::int64_t count = piece.rows - diagonal;
+    add_magnitudes(rows(column, diagonal, count), rows(x, diagonal, 1), rows(y, diagonal, count));
+    add_magnitudes_transposed(rows(column, diagonal + 1, count - 1),
+                              rows(x, diagonal + 1, count - 1), rows(y, diagonal, 1));
   }
 }
 
 void add_squares_transposed(const TileView& a, const TileView& x, const TileView& y) {
   add_transposed(a, x, y, square);
-}
-
-void add_column_sums(const TileView& tile, std::span<double> columns, double unit) {
-  check_room(columns, tile.columns);
-  for (std::int64_t j = 0; j < tile.columns; ++j) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < tile.rows; ++i) sum += std::abs(tile(i, j)) * unit;
-    columns[static_cast<std::size_t>(j)] += sum;
-  }
-}
-
-void add_row_sums(const TileView& tile, std::span<double> rows, double unit) {
-  check_room(rows, tile.rows);
-  for (std::int64_t j = 0; j < tile.columns; ++j) {
-    for (std::int64_t i = 0; i < tile.rows; ++i) {
-      rows[static_cast<std::size_t>(i)] += std::abs(tile(i, j)) * unit;
-    }
-  }
-}
-
-void add_symmetric_sums(const TileView& piece, std::int64_t offset, std::span<double> sums,
-                        double unit) {
-  check_piece(piece, offset);
-  check_room(sums, piece.rows);
-  for (std::int64_t j = 0; j < piece.columns; ++j) {
-    const std::int64_t diagonal = offset + j;
-    double mirrored = std::abs(piece(diagonal, j)) * unit;
-    for (std::int64_t i = diagonal + 1; i < piece.rows; ++i) {
-      const double value = std::abs(piece(i, j)) * unit;
-      sums[static_cast<std::size_t>(i)] += value;
-      mirrored += value;
-    }
-    sums[static_cast<std::size_t>(diagonal)] += mirrored;
-  }
-}
-
-double max_abs(const TileView& tile) {
-  double largest = 0;
-  for (std::int64_t j = 0; j < tile.columns; ++j) {
-    for (std::int64_t i = 0; i < tile.rows; ++i) {
-      const double value = std::abs(tile(i, j));
-      if (std::isnan(value)) return std::numeric_limits<double>::quiet_NaN();
-      if (value > largest) largest = value;
-    }
-  }
-  return largest;
 }
 
 }  // namespace heddle::host

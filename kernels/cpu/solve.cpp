@@ -74,23 +74,19 @@ std::int64_t run_product_symmetric(const KernelArguments& arguments) {
   const Piece a = split(arguments.tiles[1], parameters.offset);
   HEDDLE_CHECK(p.rows == arguments.tiles[1].rows && x.rows == p.rows,
                "{} rows += {} rows * {} rows", p.rows, arguments.tiles[1].rows, x.rows);
+  if (parameters.accumulate == 0) host::clear(p);
+  if (parameters.term != Term::product) {
+    HEDDLE_CHECK(parameters.term == Term::magnitude, "squares in a symmetric product");
+    host::add_magnitudes_symmetric(arguments.tiles[1], parameters.offset, x, p);
+    return 0;
+  }
   const std::int64_t w = a.square.rows;
   const std::int64_t below = parameters.offset + w;
   const TileView p1 = rows_of(p, parameters.offset, w);
   const TileView x1 = rows_of(x, parameters.offset, w);
-  const TileView x2 = rows_of(x, below, a.below.rows);
-  const TileView p2 = rows_of(p, below, a.below.rows);
-  if (parameters.accumulate == 0) host::clear(p);
-  if (parameters.term == Term::product) {
-    host::multiply_symmetric(a.square, x1, p1);
-    host::multiply_transposed(1.0, a.below, x2, 1.0, p1);
-    host::multiply(1.0, a.below, x1, 1.0, p2);
-    return 0;
-  }
-  HEDDLE_CHECK(parameters.term == Term::magnitude, "squares in a symmetric product");
-  host::add_magnitudes_symmetric(a.square, x1, p1);
-  host::add_magnitudes_transposed(a.below, x2, p1);
-  host::add_magnitudes(a.below, x1, p2);
+  host::multiply_symmetric(a.square, x1, p1);
+  host::multiply_transposed(1.0, a.below, rows_of(x, below, a.below.rows), 1.0, p1);
+  host::multiply(1.0, a.below, x1, 1.0, rows_of(p, below, a.below.rows));
   return 0;
 }
 
