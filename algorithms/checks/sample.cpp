@@ -55,7 +55,7 @@ double largest_deviation(Matrix<double> v, double unit, GlobalRow first) {
   return reduce(v.node(), largest->value, Reduction::maximum);
 }
 
-std::vector<double> elements_of(Matrix<double> column) {
+std::vector<double> elements_of(const Matrix<double>& column) {
   // Each element is set by the one node that has it.
   const auto elements =
       std::make_shared<std::vector<double>>(static_cast<std::size_t>(column.rows()), 0.0);

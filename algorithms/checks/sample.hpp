@@ -33,7 +33,7 @@ void fill_with(Matrix<double> matrix, double value);
                                        GlobalRow first = GlobalRow{0});
 
 /// The elements of a matrix of one column.
-[[nodiscard]] std::vector<double> elements_of(Matrix<double> column);
+[[nodiscard]] std::vector<double> elements_of(const Matrix<double>& column);
 
 /// Results of passes with several units. Each is taken from the first pass in which its size was in
 /// [least, most], or else from the last one.
