@@ -14,6 +14,7 @@
 #include "algorithms/reductions/measures.hpp"
 #include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
+#include "apps/matrix_input.hpp"
 #include "apps/method.hpp"
 #include "apps/warm_up.hpp"
 #include "base/assert.hpp"
@@ -33,7 +34,9 @@ class CholeskyMethod final : public Method {
         problem_(problem),
         layout_(node.default_layout(problem.n(), problem.n())),
         distribution_(node.default_distribution(problem.n(), problem.n())),
-        keeps_copy_(problem.wanted().verify == Verify::automatic && distribution_.devices > 0) {}
+        input_(node, problem),
+        keeps_copy_(problem.wanted().verify == Verify::automatic && distribution_.devices > 0 &&
+                    !input_.is_generated()) {}
 
   [[nodiscard]] config::Layout layout() const override { return layout_keys(layout_); }
   [[nodiscard]] const Distribution& distribution() const override { return distribution_; }
@@ -60,7 +63,7 @@ class CholeskyMethod final : public Method {
   [[nodiscard]] std::string verification_text() const override {
     if (verify() == Verify::none) return "none";
     if (verify() == Verify::full) return "full: A - L L^T as a matrix, from the input once more";
-    return sampled_text(keeps_copy_);
+    return sampled_text(keeps_copy_, input_.is_generated());
   }
   [[nodiscard]] TileLayout product_layout() const override { return layout_; }
 
@@ -70,6 +73,7 @@ class CholeskyMethod final : public Method {
     const Matrix<double> a = shadow(lower());
     Undertaking u;
     u.held = {{a, Use::matrix}};
+    input_.add_to(u, a, shadow);
     u.factorization = cholesky(a);
     const Matrix<double> x = shadow(right_hand_sides_spec(a, problem_.sides()));
     if (problem_.has_sides()) {
@@ -90,15 +94,11 @@ class CholeskyMethod final : public Method {
   }
 
   void read(std::uint64_t device_spare) override {
-    together(node_, [&] {
-      a_ = node_.matrix<double>(lower());
-      static_cast<void>(problem_.matrix());
-    });
-    MatrixSource& source = problem_.matrix();
-    prepare_together(node_, source, wanted_of_symmetric(*a_, source));
+    together(node_, [&] { a_ = node_.matrix<double>(lower()); });
+    input_.prepare(*a_);
     if (keeps_copy_) together(node_, [&] { copy_ = node_.matrix<double>(lower()); });
     begin_warm_up(device_spare);
-    read_symmetric(source, *a_, Checked::yes, problem_.matrix_name());
+    input_.set(*a_, Checked::yes);
     if (keeps_copy_) run_job(node_, copy_tiles(*copy_, *a_));
     if (!problem_.has_sides()) return;
     together(node_, [&] {
@@ -189,9 +189,9 @@ class CholeskyMethod final : public Method {
       u.held.push_back({y, Use::sides});
       others.push_back({y, x});
     }
-    const Matrix<double> tiles = shadow(keeps_copy_ ? lower() : passing_spec(lower()));
+    const Matrix<double> tiles = shadow(keeps_copy_ ? lower() : input_.passing_spec(lower()));
     if (keeps_copy_) u.held.push_back({tiles, Use::copy});
-    const Again again = keeps_copy_ ? Again::of_copy(tiles) : Again::of_source(tiles, nullptr);
+    const Again again = keeps_copy_ ? Again::of_copy(tiles) : input_.again(tiles);
     u.verify_by(sample.factor_jobs(a));
     u.verification.push_back(again.symmetric_job(sample.products(others)));
     if (keeps_copy_) u.verification.push_back(copy_tiles(tiles, a));
@@ -206,11 +206,10 @@ class CholeskyMethod final : public Method {
     together(node_, [&] {
       const auto make = [&](const MatrixSpec& spec) { return node_.matrix<double>(spec); };
       sample = SampledCholesky::made_by(*a_, make);
-      if (!tiles) tiles = make(passing_spec(lower()));
+      if (!tiles) tiles = make(input_.passing_spec(lower()));
       if (problem_.has_sides()) sides = right_hand_sides(*a_, problem_.sides());
     });
-    const Again again =
-        copy_ ? Again::of_copy(*tiles) : Again::of_source(*tiles, &problem_.matrix());
+    const Again again = copy_ ? Again::of_copy(*tiles) : input_.again(*tiles);
     std::vector<Product> others;
     std::vector<Norm> b_norms;
     if (sides) {
@@ -235,7 +234,7 @@ class CholeskyMethod final : public Method {
       if (problem_.has_sides()) sides = right_hand_sides(*a_, problem_.sides());
     });
     Matrix<double>& r = *made;
-    read_symmetric(problem_.matrix(), r, Checked::before, problem_.matrix_name());
+    input_.set(r, Checked::before);
     const Norm a_norm = symmetric_one_norm(r);
     if (problem_.has_sides()) {
       Matrix<double>& y = *sides;
@@ -255,7 +254,8 @@ class CholeskyMethod final : public Method {
   Distribution distribution_;
   std::optional<Matrix<double>> a_;  ///< the matrix, then its factor
   std::optional<Matrix<double>> x_;  ///< right-hand sides, then the solution
-  bool keeps_copy_;                  ///< on devices, for verify: auto, if there is room
+  MatrixInput input_;
+  bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
   WarmUp warm_up_;
 };

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "algorithms/checks/again.hpp"
 #include "algorithms/generated/generated_tiles.hpp"
 #include "algorithms/io/distributed_read.hpp"
 #include "apps/method.hpp"
@@ -17,19 +18,26 @@ class MatrixInput {
  public:
   MatrixInput(Node& node, Problem& problem) : node_(node), problem_(problem) {}
 
-  /// What set() adds to the plan of a run; `a` is only planned.
-  void add_to(Undertaking& undertaking, const Matrix<double>& a, const Shadows& shadow) const;
+  [[nodiscard]] bool is_generated() const { return problem_.generated().has_value(); }
 
+  /// What set() adds to the plan of a run; `a` is only planned.
+  void add_to(Undertaking& undertaking, const Matrix<double>& a, const Shadows& shadow);
   /// Before matrices like `a` are set: finds out what there is to read.
   void prepare(const Matrix<double>& a);
   /// Sets all tiles of `a`; of one with Storage::lower, those of a symmetric matrix, with zeros
   /// above the diagonal. Throws as read_symmetric() and read_tiles() do.
   void set(const Matrix<double>& a, Checked checked);
 
+  /// For products after the factorization: tiles of a matrix like `a` that pass by, and the matrix
+  /// that they are of. After add_to() it is only planned, after prepare() it may run.
+  [[nodiscard]] MatrixSpec passing_spec(const MatrixSpec& a) const;
+  [[nodiscard]] Again again(const Matrix<double>& tiles) const;
+
  private:
   Node& node_;
   Problem& problem_;
   std::optional<GeneratedTiles> generated_;
+  MatrixSource* source_ = nullptr;  ///< null: nothing is prepared
 };
 
 }  // namespace heddle

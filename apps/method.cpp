@@ -20,10 +20,11 @@ std::unique_ptr<Method> make_method(Node& node, Problem& problem) {
   return make_cholesky(node, problem);
 }
 
-std::string sampled_text(bool keeps_copy) {
-  return fmt::format(
-      "{} random vectors; {}", sample_count,
-      keeps_copy ? "a copy of the matrix is kept for it" : "the input is read once more");
+std::string sampled_text(bool keeps_copy, bool is_generated) {
+  return fmt::format("{} random vectors; {}", sample_count,
+                     keeps_copy     ? "a copy of the matrix is kept for it"
+                     : is_generated ? "the matrix is generated once more"
+                                    : "the input is read once more");
 }
 
 Matrix<double> Shadows::operator()(const MatrixSpec& spec) const {

@@ -45,7 +45,7 @@ struct Undertaking {
 }
 
 /// Part of verification_text(), for verify: auto.
-[[nodiscard]] std::string sampled_text(bool keeps_copy);
+[[nodiscard]] std::string sampled_text(bool keeps_copy, bool is_generated);
 
 /// Message for results that are not finite; `scaled` is what the user can scale.
 [[nodiscard]] inline std::string beyond_doubles(const char* scaled) {

@@ -17,6 +17,7 @@
 #include "algorithms/reductions/measures.hpp"
 #include "algorithms/reductions/verification.hpp"
 #include "algorithms/solve/solve.hpp"
+#include "apps/matrix_input.hpp"
 #include "apps/method.hpp"
 #include "apps/warm_up.hpp"
 #include "base/error.hpp"
@@ -50,8 +51,9 @@ class QrMethod final : public Method {
       : node_(node),
         problem_(problem),
         cut_(choose_qr_cut(problem.m(), problem.n(), node.config().layout, node.facts())),
-        keeps_copy_(problem.wanted().verify == Verify::automatic && cut_.distribution.devices > 0) {
-  }
+        input_(node, problem),
+        keeps_copy_(problem.wanted().verify == Verify::automatic && cut_.distribution.devices > 0 &&
+                    !input_.is_generated()) {}
 
   [[nodiscard]] config::Layout layout() const override { return layout_keys(cut_.layout); }
   [[nodiscard]] const Distribution& distribution() const override { return cut_.distribution; }
@@ -79,7 +81,7 @@ class QrMethod final : public Method {
     if (verify() == Verify::none) return "none";
     if (verify() == Verify::full)
       return "full: A - Q R and I - Q^T Q as matrices, from the input once more";
-    return sampled_text(keeps_copy_);
+    return sampled_text(keeps_copy_, input_.is_generated());
   }
   [[nodiscard]] TileLayout product_layout() const override {
     TileLayout layout;
@@ -96,6 +98,7 @@ class QrMethod final : public Method {
     const QrMatrix q = qr_matrix_of(specs, cut_.layout, shadow);
     Undertaking u;
     u.held = {{q.a, Use::matrix}, {q.t, Use::matrix}, {q.r, Use::matrix}};
+    input_.add_to(u, q.a, shadow);
     if (q.pair_v) {
       u.held.push_back({*q.pair_v, Use::matrix});
       u.held.push_back({*q.pair_t, Use::matrix});
@@ -134,11 +137,10 @@ class QrMethod final : public Method {
 
   void read(std::uint64_t device_spare) override {
     q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
-    together(node_, [&] { static_cast<void>(problem_.matrix()); });
-    prepare_together(node_, problem_.matrix(), wanted_of_tiles(q_->a));
+    input_.prepare(q_->a);
     if (keeps_copy_) copy_ = make_copy();
     begin_warm_up(device_spare);
-    read_tiles(problem_.matrix(), q_->a, Checked::yes, problem_.matrix_name());
+    input_.set(q_->a, Checked::yes);
     if (keeps_copy_) run_job(node_, copy_tiles(*copy_, q_->a));
     if (!problem_.has_sides()) return;
     together(node_, [&] {
@@ -254,9 +256,9 @@ class QrMethod final : public Method {
     if (problem_.has_sides()) sides = side_products(b, x);
     u.verify_by(sample.product_jobs(q));
     u.verify_by(sample.basis_jobs(q));
-    const Matrix<double> tiles = shadow(keeps_copy_ ? q.a.spec() : passing_spec(q.a.spec()));
+    const Matrix<double> tiles = shadow(keeps_copy_ ? q.a.spec() : input_.passing_spec(q.a.spec()));
     if (keeps_copy_) u.held.push_back({tiles, Undertaking::Use::copy});
-    const Again again = keeps_copy_ ? Again::of_copy(tiles) : Again::of_source(tiles, nullptr);
+    const Again again = keeps_copy_ ? Again::of_copy(tiles) : input_.again(tiles);
     u.verification.push_back(sample.job(again, sides));
     if (keeps_copy_) u.verification.push_back(copy_tiles(tiles, q.a));
   }
@@ -271,10 +273,9 @@ class QrMethod final : public Method {
       together(node_, [&] {
         const auto make = [&](const MatrixSpec& spec) { return node_.matrix<double>(spec); };
         sample = SampledQr::made_by(*q_, has_solution && is_tall(), make);
-        if (!tiles) tiles = make(passing_spec(q_->a.spec()));
+        if (!tiles) tiles = make(input_.passing_spec(q_->a.spec()));
       });
-      const Again again =
-          copy_ ? Again::of_copy(*tiles) : Again::of_source(*tiles, &problem_.matrix());
+      const Again again = copy_ ? Again::of_copy(*tiles) : input_.again(*tiles);
       QrSideProducts sides;
       std::vector<Norm> b_norms;
       if (has_solution) {
@@ -325,7 +326,7 @@ class QrMethod final : public Method {
 
   /// |b - A x| of a square system, otherwise |A^T (b - A x)|; both are read again into `a` and b.
   void verify_solution(Matrix<double>& a, const std::vector<Norm>& a_norms, Report& report) {
-    read_tiles(problem_.matrix(), a, Checked::before, problem_.matrix_name());
+    input_.set(a, Checked::before);
     const std::vector<Norm> b_norms = read_sides_again();
     const QrSideProducts sides = side_products(*b_, *x_);
     run_job(node_, Again::of_copy(a).job(sides.products, sides.back));
@@ -357,6 +358,7 @@ class QrMethod final : public Method {
   Node& node_;
   Problem& problem_;
   QrCut cut_;
+  MatrixInput input_;
   bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
   std::optional<QrMatrix> q_;

@@ -33,17 +33,17 @@ JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from) {
 }
 
 JobSpec Again::symmetric_job(const std::vector<Product>& products, const SetPart& set) const {
-  return subtract_symmetric_products({tiles_, set}, products);
+  return subtract_symmetric_products(operand(set), products);
 }
 
 JobSpec Again::job(const std::vector<Product>& products, const std::vector<Product>& back,
                    const SetPart& set) const {
-  return subtract_products({tiles_, set}, products, back);
+  return subtract_products(operand(set), products, back);
 }
 
 void Again::run(Node& node, const std::function<JobSpec(const SetPart& set)>& make) const {
   const auto run = [&](const SetPart& set) { run_job(node, make(set)); };
-  if (!tiles_.spec().temporary) return run({});
+  if (!a_.tiles.spec().temporary || a_.generated) return run({});
   set_together(
       node,
       [source = source_](GlobalRow row, GlobalColumn column, TileView part) {

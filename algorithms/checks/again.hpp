@@ -15,15 +15,20 @@ namespace heddle {
 [[nodiscard]] JobSpec copy_tiles(const Matrix<double>& to, const Matrix<double>& from);
 
 /// A matrix that is multiplied once more after its factorization: a copy of it that was kept, or
-/// its source, read again tile by tile and not stored.
+/// its source, read or generated again tile by tile and not stored.
 class Again {
  public:
   /// `copy` is A.
-  [[nodiscard]] static Again of_copy(const Matrix<double>& copy) { return {copy, nullptr}; }
+  [[nodiscard]] static Again of_copy(const Matrix<double>& copy) { return {{copy}, nullptr}; }
   /// `tiles` were made from passing_spec() of the matrix that is read. `source` (null: the products
   /// are only planned) outlives this; `source->prepare` has been called for that matrix.
   [[nodiscard]] static Again of_source(const Matrix<double>& tiles, const MatrixSource* source) {
-    return {tiles, source};
+    return {{tiles}, source};
+  }
+  /// `tiles` were made from passing_spec() with PassingFrom::generated; `generated` is filled.
+  [[nodiscard]] static Again of_generated(const Matrix<double>& tiles,
+                                          const GeneratedTiles& generated) {
+    return {{tiles, {}, generated}, nullptr};
   }
 
   /// The job of y -= A x for each of `products`, A symmetric; `set` is what run() gives, or empty
@@ -39,10 +44,12 @@ class Again {
   void run(Node& node, const std::function<JobSpec(const SetPart& set)>& make) const;
 
  private:
-  Again(Matrix<double> tiles, const MatrixSource* source)
-      : tiles_(std::move(tiles)), source_(source) {}
+  Again(MatrixOperand a, const MatrixSource* source) : a_(std::move(a)), source_(source) {}
+  [[nodiscard]] MatrixOperand operand(const SetPart& set) const {
+    return {a_.tiles, set, a_.generated};
+  }
 
-  Matrix<double> tiles_;
+  MatrixOperand a_;
   const MatrixSource* source_;
 };
 

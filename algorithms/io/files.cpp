@@ -5,6 +5,7 @@
 #include <optional>
 #include <unistd.h>
 
+#include "algorithms/generated/generated_tiles.hpp"
 #include "algorithms/io/agreement.hpp"
 #include "algorithms/io/distributed_read.hpp"
 #include "algorithms/io/distributed_write.hpp"
@@ -82,7 +83,18 @@ void generate(const GeneratorOptions& options, const Matrix<double>& into) {
   sized.n = into.columns();
   sized.m = into.rows();
   std::unique_ptr<MatrixSource> source;
-  together(into.node(), [&] { source = make_generator(sized); });
+  std::optional<GeneratedTiles> tiles;
+  together(into.node(), [&] {
+    source = make_generator(sized);
+    if (source->generated() == nullptr || into.storage() == Storage::upper) return;
+    tiles = GeneratedTiles::made_by(
+        into.spec(), source->generated()->kind,
+        [&](const MatrixSpec& spec) { return into.node().matrix<double>(spec); });
+  });
+  if (tiles) {
+    tiles->fill(*source->generated());
+    return run_job(into.node(), tiles->job(into));
+  }
   read_source(*source, into, Checked::before, "the generated matrix");
 }
 

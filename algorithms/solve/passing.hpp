@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "algorithms/generated/generated_tiles.hpp"
 #include "base/index.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/matrix.hpp"
@@ -20,10 +23,16 @@ using SetPart = std::function<void(GlobalRow row, GlobalColumn column, TileView 
 struct MatrixOperand {
   Matrix<double> tiles;  ///< a stored matrix, or made from passing_spec()
   SetPart set = {};      ///< for tiles that pass by; not called while a job is only planned
+  std::optional<GeneratedTiles> generated = std::nullopt;  ///< or how tasks make them
 };
 
-/// Tiles of a matrix like `a` that pass by: temporaries in host memory, on the nodes of `a`.
-[[nodiscard]] MatrixSpec passing_spec(const MatrixSpec& a);
+/// Who makes tiles that pass by.
+enum class PassingFrom : std::uint8_t {
+  host,       ///< a function, in host memory
+  generated,  ///< tasks, where the tiles of the matrix live
+};
+/// Tiles of a matrix like `a` that pass by: temporaries, on the nodes of `a`.
+[[nodiscard]] MatrixSpec passing_spec(const MatrixSpec& a, PassingFrom from = PassingFrom::host);
 
 /// y and x of a product, shapes as for subtract_product(), and what it adds up. Below, A x and A^T
 /// x stand for products with |A| too, and A^T x for sums of squares.

@@ -26,6 +26,7 @@ constexpr Kernel load_kernel{.name = "load", .host = run_load};
 
 /// Tiles that pass by are loaded when nothing waits that uses some: few of them are there at a
 /// time.
+constexpr std::int32_t load_priority = 0;
 constexpr std::int32_t use = 1;
 constexpr TaskOptions used{.priority = use};
 
@@ -68,18 +69,42 @@ std::vector<Side> sides_of(TaskStream& tasks, const Matrix<double>& a,
   return sides;
 }
 
-}  // namespace
+/// Makes the tiles that pass by.
+class Loader {
+ public:
+  Loader(TaskStream& tasks, const Operator& a) : tasks_(tasks), a_(a) {
+    if (a.passes() && a.generated) walk_.emplace(tasks, *a.generated);
+  }
 
-TaskStream::Room Operator::load(TaskStream& tasks, TileRow i, TileColumn c) const {
-  if (!passes()) return tasks.room();
-  TaskOptions options;
-  options.parameters = KernelParameters(
-      LoadParameters{set.get(), tiles.layout().row_begin(i), tiles.layout().column_begin(c)});
-  return tasks.insert(load_kernel, {write(tiles(i, c))}, options);
-}
+  /// Pieces of tile (i, j) are loaded on `at` next.
+  [[nodiscard]] TaskStream::Room columns_to(WideColumn j, NodeId at) {
+    return walk_ ? walk_->columns_to(j, at, load_priority) : tasks_.room();
+  }
+  [[nodiscard]] TaskStream::Room rows_to(TileRow i, NodeId at) {
+    return walk_ ? walk_->rows_to(i, at, load_priority) : tasks_.room();
+  }
+  /// The task that makes a tile of this node, if it passes by.
+  [[nodiscard]] TaskStream::Room load(TileRow i, TileColumn c) {
+    if (!a_.passes()) return tasks_.room();
+    if (walk_) return walk_->make(a_.tiles, i, c, load_priority);
+    TaskOptions options;
+    options.parameters = KernelParameters(LoadParameters{
+        a_.set.get(), a_.tiles.layout().row_begin(i), a_.tiles.layout().column_begin(c)});
+    options.priority = load_priority;
+    return tasks_.insert(load_kernel, {write(a_.tiles(i, c))}, options);
+  }
+
+ private:
+  TaskStream& tasks_;
+  const Operator& a_;
+  std::optional<GeneratedWalk> walk_;
+};
+
+}  // namespace
 
 Program multiply_symmetric(TaskStream& tasks, Operator a, std::vector<WideProduct> products) {
   std::vector<Side> sides = sides_of(tasks, a.tiles, products);
+  Loader loader(tasks, a);
   const TileLayout& layout = a.tiles.layout();
 
   for (WideColumn j{0}; j < layout.end_wide(); ++j) {
@@ -89,7 +114,9 @@ Program multiply_symmetric(TaskStream& tasks, Operator a, std::vector<WideProduc
       const bool is_here = at == tasks.node();
       const TileColumn begin = layout.wide_begin(j);
       const TileColumn end = layout.wide_begin(j + 1);
-      for (TileColumn c = begin; is_here && c < end; ++c) co_await a.load(tasks, i, c);
+      co_await loader.columns_to(j, at);
+      co_await loader.rows_to(i, at);
+      for (TileColumn c = begin; is_here && c < end; ++c) co_await loader.load(i, c);
       for (Side& side : sides) {
         Walk& w = side.w;
         TileProduct down = w.next_down(i, j);
@@ -178,6 +205,7 @@ Program multiply_general(TaskStream& tasks, Operator a, std::vector<WideProduct>
   for (const WideProduct& b : back) {
     backs.emplace_back(tasks, a.tiles, b.column, b.temporaries, b.term);
   }
+  Loader loader(tasks, a);
   const TileLayout& layout = a.tiles.layout();
 
   for (TileRow i{0}; i < layout.end_row(); ++i) {
@@ -189,7 +217,9 @@ Program multiply_general(TaskStream& tasks, Operator a, std::vector<WideProduct>
       ++writes;
       const NodeId at = a.tiles.distribution().node(i, j);
       const bool is_here = at == tasks.node();
-      for (TileColumn c = begin; is_here && c < end; ++c) co_await a.load(tasks, i, c);
+      co_await loader.columns_to(j, at);
+      co_await loader.rows_to(i, at);
+      for (TileColumn c = begin; is_here && c < end; ++c) co_await loader.load(i, c);
       for (Side& side : sides) {
         Walk& w = side.w;
         Broadcast& x_j = side.x(row_of(j));

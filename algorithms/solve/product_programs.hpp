@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "algorithms/solve/passing.hpp"
@@ -15,14 +16,13 @@ namespace heddle::solve {
 struct Operator {
   Matrix<double> tiles;
   std::shared_ptr<const SetPart> set = nullptr;  ///< null: nothing passes by, or is only planned
+  std::optional<GeneratedTiles> generated = std::nullopt;  ///< how tasks make what passes by
 
   [[nodiscard]] bool passes() const { return tiles.spec().temporary; }
   /// What products read.
   [[nodiscard]] protocol::Access tile(TileRow i, TileColumn c) const {
     return read(tiles(i, c), Version{passes() ? 1 : 0});
   }
-  /// The task that makes a tile of this node, if it passes by.
-  [[nodiscard]] TaskStream::Room load(TaskStream& tasks, TileRow i, TileColumn c) const;
 };
 
 /// A product for one wide column of both y and x.

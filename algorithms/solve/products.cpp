@@ -121,10 +121,10 @@ JobSpec subtract_transposed_product(const Matrix<double>& x, const Matrix<double
                        }});
 }
 
-MatrixSpec passing_spec(const MatrixSpec& a) {
+MatrixSpec passing_spec(const MatrixSpec& a, PassingFrom from) {
   MatrixSpec spec = a;
   spec.temporary = true;
-  spec.distribution.devices = 0;
+  if (from == PassingFrom::host) spec.distribution.devices = 0;
   return spec;
 }
 
@@ -135,6 +135,9 @@ template <class Make>
 JobSpec products_job(const MatrixOperand& a, const std::vector<Product>& products,
                      const std::vector<Product>& back, const Make& make) {
   std::vector<Matrix<double>> matrices{a.tiles};
+  if (a.generated) {
+    for (const Matrix<double>& numbers : a.generated->numbers()) matrices.push_back(numbers);
+  }
   std::vector<WideProduct> forward;
   std::vector<WideProduct> backward;
   const auto add = [&](const std::vector<Product>& from, std::vector<WideProduct>& to) {
@@ -151,7 +154,7 @@ JobSpec products_job(const MatrixOperand& a, const std::vector<Product>& product
   temporaries.insert(temporaries.end(), others.begin(), others.end());
   const auto set = a.set ? std::make_shared<const SetPart>(a.set) : nullptr;
   return solve::job_of("products", std::move(matrices), temporaries, {[=](TaskStream& tasks) {
-                         return make(tasks, Operator{a.tiles, set}, forward, backward);
+                         return make(tasks, Operator{a.tiles, set, a.generated}, forward, backward);
                        }});
 }
 

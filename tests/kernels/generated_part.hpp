@@ -13,26 +13,26 @@
 
 namespace heddle::test {
 
-constexpr std::array matern_kinds{kernel::ElementKind::matern_half,
-                                  kernel::ElementKind::matern_three_halves,
-                                  kernel::ElementKind::matern_five_halves};
-constexpr std::array all_element_kinds{kernel::ElementKind::uniform,
-                                       kernel::ElementKind::scaled,
-                                       kernel::ElementKind::combined,
-                                       kernel::ElementKind::powers,
-                                       kernel::ElementKind::ratio,
-                                       kernel::ElementKind::identity,
-                                       kernel::ElementKind::low_rank,
-                                       kernel::ElementKind::matern_half,
-                                       kernel::ElementKind::matern_three_halves,
-                                       kernel::ElementKind::matern_five_halves};
+inline constexpr std::array matern_kinds{kernel::ElementKind::matern_half,
+                                         kernel::ElementKind::matern_three_halves,
+                                         kernel::ElementKind::matern_five_halves};
+inline constexpr std::array all_element_kinds{kernel::ElementKind::uniform,
+                                              kernel::ElementKind::scaled,
+                                              kernel::ElementKind::combined,
+                                              kernel::ElementKind::powers,
+                                              kernel::ElementKind::ratio,
+                                              kernel::ElementKind::identity,
+                                              kernel::ElementKind::low_rank,
+                                              kernel::ElementKind::matern_half,
+                                              kernel::ElementKind::matern_three_halves,
+                                              kernel::ElementKind::matern_five_halves};
 
 /// Where a part begins in its matrix, and its shape.
 struct PartPlace {
   std::int64_t row, column, rows, columns, offset;
   bool is_lower;
 };
-constexpr std::array part_places{
+inline constexpr std::array part_places{
     PartPlace{0, 0, 40, 40, 0, false},      PartPlace{0, 0, 40, 40, 0, true},
     PartPlace{3, 5, 1, 1, 2, false},        PartPlace{1021, 1003, 35, 67, 9, true},
     PartPlace{1003, 1021, 35, 67, 0, true}, PartPlace{70000, 11, 1300, 3, 4, false},

@@ -91,14 +91,23 @@ TEST_F(Verify, false_computes_no_residual_and_true_those_of_auto) {
 }
 
 TEST_F(Verify, keeps_a_copy_on_devices_only_where_there_is_room) {
-  const std::string yaml =
-      "problem: {matrix: {generate: spd, n: 400}, rhs: {generate: random}}\nlayout: {tile: 64}\n"
-      "runtime: {cpu_workers: 1, devices: {backend: emulated, per_node: 1, memory: ";
-  const auto plan_of = [&](const char* memory) { return solve(yaml + memory + "}}\n", 0).out; };
-  EXPECT_NE(plan_of("64MiB").find("a copy of the matrix is kept for it"), std::string::npos);
-  const std::string tight = plan_of("1500KiB");
-  EXPECT_NE(tight.find("the input is read once more"), std::string::npos) << tight;
-  EXPECT_NE(tight.find("solved"), std::string::npos) << tight;
+  folder_.write("a.npy", testing::npy(testing::spd(400)));
+  const auto plan_of = [&](const char* matrix, const char* memory) {
+    const std::string yaml = fmt::format(
+        "problem: {{matrix: {{{}}}, rhs: {{generate: random}}}}\nlayout: {{tile: 64}}\n"
+        "runtime: {{cpu_workers: 1, devices: {{backend: emulated, per_node: 1, memory: {}}}}}\n",
+        matrix, memory);
+    const std::string out = solve(yaml, 0).out;
+    EXPECT_NE(out.find("solved"), std::string::npos) << out;
+    return out;
+  };
+  const auto expect = [](const std::string& plan, const char* words) {
+    EXPECT_NE(plan.find(words), std::string::npos) << plan;
+  };
+  expect(plan_of("file: a.npy", "64MiB"), "a copy of the matrix is kept for it");
+  expect(plan_of("file: a.npy", "1500KiB"), "the input is read once more");
+  expect(plan_of("generate: spd, n: 400", "64MiB"), "the matrix is generated once more");
+  expect(plan_of("generate: spd, n: 400", "1500KiB"), "the matrix is generated once more");
 }
 
 }  // namespace heddle
