@@ -80,12 +80,13 @@ struct Preparation {
     log = make_log(config.logging, options.verbosity, launcher.rank, launcher.size);
     // Before anything asks CUDA, for which every GPU in sight takes its time.
     const int gpus = gpus_in_sight();
-    if (!one_gpu_does(config, problem->m(), problem->n(), launcher.size, gpus)) return;
-    leave_one_gpu_in_sight();
+    const int worth = gpus_worth_starting(config, problem->m(), problem->n(), launcher.size, gpus);
+    if (worth == gpus) return;
+    leave_gpus_in_sight(worth);
     device_note = fmt::format(
-        "the first of {} GPUs: for a problem of this size the others take longer to start than "
+        "the first{} of {} GPUs: for a problem of this size the others take longer to start than "
         "they save; runtime.devices.per_node: {} takes all",
-        gpus, gpus);
+        worth == 1 ? "" : fmt::format(" {}", worth), gpus, gpus);
   }
 };
 
