@@ -27,7 +27,9 @@ std::string text_of(const std::vector<Spot>& spots) {
   return text;
 }
 
-std::string text_of(const Step& step) {
+}  // namespace
+
+std::string describe(const Step& step) {
   switch (step.kind) {
     case Step::Kind::copy:
       return fmt::format("copy block {} from {} to {}", step.block, text_of(step.from),
@@ -44,8 +46,6 @@ std::string text_of(const Step& step) {
   return fmt::format("reduce block {} of {} to {}", step.block, text_of(step.from),
                      text_of(step.to));
 }
-
-}  // namespace
 
 Cut::Cut(std::span<const std::int64_t> counts, std::int64_t fragment_elements)
     : fragment_elements_(fragment_elements) {
@@ -80,7 +80,7 @@ Cut::Range Cut::fragment(std::int32_t block, std::int64_t fragment) const {
 std::string Schedule::describe() const {
   std::string text = fmt::format("rank {}, {} slots\n", rank.value(), slots);
   for (std::size_t s = 0; s < steps.size(); ++s) {
-    text += fmt::format("  {}: {}", s, text_of(steps[s]));
+    text += fmt::format("  {}: {}", s, heddle::collectives::describe(steps[s]));
     if (!steps[s].after.empty()) text += fmt::format(", after {}", fmt::join(steps[s].after, ", "));
     text += steps[s].is_joined ? ", in the message before\n" : "\n";
   }

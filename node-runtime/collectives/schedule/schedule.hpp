@@ -74,6 +74,9 @@ struct Step {
   bool is_joined = false;
 };
 
+/// "send block 0 to rank 5 from the output".
+[[nodiscard]] std::string describe(const Step& step);
+
 /// The steps of one rank. They are the same for each fragment: what arrives of one sets off its
 /// sends at once, whatever has become of the others (the pipeline of 000 section 5.2.3). Between a
 /// pair of ranks the first send is for the first receive, and so on, and so are fragments.

@@ -1,0 +1,198 @@
+#include "node-runtime/collectives/execution/execution.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace heddle::collectives {
+
+Execution::Execution(Task task, Courier& courier) : task_(std::move(task)), courier_(courier) {
+  HEDDLE_CHECK(task_.fragment_elements >= 1 && task_.in_flight >= 1 && task_.element_bytes >= 0,
+               "fragments of {} elements of {} bytes, {} under way", task_.fragment_elements,
+               task_.element_bytes, task_.in_flight);
+  std::int64_t longest = 0;
+  for (const Step& step : task_.schedule->schedule().steps) {
+    longest = std::max(longest, task_.place(step.block).count);
+  }
+  fragment_count_ = (longest + task_.fragment_elements - 1) / task_.fragment_elements;
+  const auto open =
+      static_cast<std::size_t>(std::min<std::int64_t>(task_.in_flight, fragment_count_));
+  task_.in_flight = std::max<std::int32_t>(1, static_cast<std::int32_t>(open));
+  fragments_.resize(open);
+}
+
+bool Execution::is_over() const {
+  return messages_ == 0 && (failure_.has_value() || first_ == fragment_count_);
+}
+
+void Execution::begin() {
+  open_fragments();
+  run_ready();
+}
+
+void Execution::open_fragments() {
+  const std::span<const CompiledSchedule::Deed> deeds = task_.schedule->deeds();
+  while (next_ < fragment_count_ && next_ < first_ + task_.in_flight) {
+    Fragment& opened = fragment(next_);
+    opened.number = next_;
+    opened.left = static_cast<std::int32_t>(deeds.size());
+    opened.befores.resize(deeds.size());
+    for (std::size_t d = 0; d < deeds.size(); ++d) {
+      opened.befores[d] = deeds[d].befores;
+      if (deeds[d].befores == 0) ready_.push_back({next_, static_cast<std::int32_t>(d)});
+    }
+    ++next_;
+    // Without a deed a rank has nothing to do.
+    if (deeds.empty()) ++first_;
+  }
+}
+
+/// Deeds may end while they begin, by this thread, and make others ready.
+void Execution::run_ready() {
+  if (std::exchange(is_running_, true)) return;
+  for (std::size_t k = 0; k < ready_.size() && !failure_; ++k) {
+    const Ready next = ready_[k];
+    start(next.fragment, next.deed);
+  }
+  ready_.clear();
+  is_running_ = false;
+  HEDDLE_EXPENSIVE(is_valid());
+}
+
+void Execution::start(std::int64_t fragment, std::int32_t deed) {
+  const Step& first =
+      task_.schedule->step(task_.schedule->deeds()[static_cast<std::size_t>(deed)].first);
+  const bool is_message = first.kind == Step::Kind::send || first.kind == Step::Kind::receive;
+  if (is_message && start_message(fragment, deed)) return;
+  if (!is_message) run_step(first, fragment);
+  finish(fragment, deed);
+}
+
+/// False: none of its blocks has elements in this fragment, on either side.
+bool Execution::start_message(std::int64_t fragment, std::int32_t deed) {
+  const CompiledSchedule& schedule = *task_.schedule;
+  const CompiledSchedule::Deed& message = schedule.deeds()[static_cast<std::size_t>(deed)];
+  const Step& first = schedule.step(message.first);
+  const bool is_send = first.kind == Step::Kind::send;
+  std::vector<std::span<std::byte>> pieces;
+  for (std::int32_t s = message.first; s < message.end; ++s) {
+    const Step& step = schedule.step(s);
+    if (elements(step.block, fragment) == 0) continue;
+    pieces.push_back(bytes(is_send ? step.from.front() : step.to, step.block, fragment));
+  }
+  if (pieces.empty()) return false;
+  ++messages_;
+  const Courier::Name name{fragment, message.number};
+  const std::int64_t ticket = ticket_of(fragment, deed);
+  if (!is_send) {
+    courier_.receive(first.peer, name, pieces, ticket);
+    return true;
+  }
+  const std::vector<std::span<const std::byte>> sent(pieces.begin(), pieces.end());
+  courier_.send(first.peer, name, sent, ticket);
+  return true;
+}
+
+void Execution::run_step(const Step& step, std::int64_t fragment) const {
+  const std::int64_t count = elements(step.block, fragment);
+  if (count == 0) return;
+  std::byte* const to = memory(step.to, step.block, fragment);
+  if (step.kind == Step::Kind::copy) {
+    const std::byte* const from = memory(step.from.front(), step.block, fragment);
+    if (from == to) return;
+    std::memmove(to, from, static_cast<std::size_t>(count * task_.element_bytes));
+    return;
+  }
+  std::array<const void*, ReduceOperation::inputs_max> inputs{};
+  HEDDLE_CHECK(step.from.size() <= inputs.size(), "a reduction of {} inputs", step.from.size());
+  for (std::size_t k = 0; k < step.from.size(); ++k) {
+    inputs.at(k) = memory(step.from[k], step.block, fragment);
+  }
+  task_.operation.reduce(task_.scalar, to, std::span(inputs).first(step.from.size()),
+                         count * task_.element_bytes / size_of(task_.scalar));
+}
+
+void Execution::finish(std::int64_t number, std::int32_t deed) {
+  Fragment& ending = fragment(number);
+  ending.befores[static_cast<std::size_t>(deed)] = -1;
+  --ending.left;
+  for (const std::int32_t follower : task_.schedule->followers(deed)) {
+    if (--ending.befores[static_cast<std::size_t>(follower)] > 0) continue;
+    ready_.push_back({number, follower});
+  }
+  if (ending.left > 0) return;
+  while (first_ < next_ && fragment(first_).left == 0) ++first_;
+  open_fragments();
+}
+
+void Execution::ended(std::int64_t ticket, const Error* failure) {
+  HEDDLE_CHECK(messages_ > 0, "message {} has ended, and none is under way", ticket);
+  --messages_;
+  if (failure != nullptr) fail(*failure);
+  if (failure_) return;
+  const auto deeds = static_cast<std::int64_t>(task_.schedule->deeds().size());
+  finish(ticket / deeds, static_cast<std::int32_t>(ticket % deeds));
+  run_ready();
+}
+
+void Execution::fail(const Error& why) {
+  if (!failure_) failure_ = why;
+}
+
+std::int64_t Execution::ticket_of(std::int64_t fragment, std::int32_t deed) const {
+  return fragment * static_cast<std::int64_t>(task_.schedule->deeds().size()) + deed;
+}
+
+std::int64_t Execution::elements(std::int32_t block, std::int64_t fragment) const {
+  const std::int64_t left = task_.place(block).count - fragment * task_.fragment_elements;
+  return std::clamp<std::int64_t>(left, 0, task_.fragment_elements);
+}
+
+std::byte* Execution::memory(const Spot& spot, std::int32_t block, std::int64_t fragment) const {
+  const BlockPlace place = task_.place(block);
+  const std::int64_t inside = fragment * task_.fragment_elements;
+  switch (spot.memory) {
+    case Spot::Memory::input:
+      // Steps only read there.
+      return const_cast<std::byte*>(task_.input) +  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+             (place.input + inside) * task_.element_bytes;
+    case Spot::Memory::output:
+      return task_.output + (place.output + inside) * task_.element_bytes;
+    case Spot::Memory::slot:
+      break;
+  }
+  const std::int64_t slots = task_.schedule->schedule().slots;
+  const std::int64_t slot = fragment % task_.in_flight * slots + spot.slot;
+  return task_.slots + slot * task_.fragment_elements * task_.element_bytes;
+}
+
+std::span<std::byte> Execution::bytes(const Spot& spot, std::int32_t block,
+                                      std::int64_t fragment) const {
+  return {memory(spot, block, fragment),
+          static_cast<std::size_t>(elements(block, fragment) * task_.element_bytes)};
+}
+
+std::string Execution::waits_for() const {
+  if (is_over() || fragments_.empty()) return "";
+  const Fragment& oldest = fragments_[static_cast<std::size_t>(first_ % task_.in_flight)];
+  const auto waiting = std::ranges::find(oldest.befores, 0);
+  if (waiting == oldest.befores.end()) return "";
+  const auto deed = static_cast<std::size_t>(waiting - oldest.befores.begin());
+  return describe(task_.schedule->step(task_.schedule->deeds()[deed].first));
+}
+
+bool Execution::is_valid() const {
+  if (first_ > next_ || next_ > fragment_count_ || next_ > first_ + task_.in_flight) return false;
+  for (std::int64_t f = first_; f < next_; ++f) {
+    const Fragment& open = fragments_[static_cast<std::size_t>(f % task_.in_flight)];
+    if (open.number != f) return false;
+    const auto left = std::ranges::count_if(open.befores, [](std::int32_t b) { return b >= 0; });
+    if (open.left != left) return false;
+  }
+  return messages_ >= 0;
+}
+
+}  // namespace heddle::collectives
