@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "algorithms/matrix/generators.hpp"
+#include "algorithms/matrix/generated_kind.hpp"
 #include "algorithms/matrix/matrix_file.hpp"
 #include "algorithms/matrix/mtx_file.hpp"
 #include "base/error.hpp"

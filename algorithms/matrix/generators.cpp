@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/matrix/generated_kind.hpp"
 #include "algorithms/matrix/generated_source.hpp"
 #include "algorithms/matrix/generator_parts.hpp"
 #include "algorithms/matrix/qr_generators.hpp"

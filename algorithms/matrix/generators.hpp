@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "algorithms/matrix/generated_source.hpp"
+#include "algorithms/matrix/source.hpp"
 
 namespace heddle {
 
@@ -48,10 +48,6 @@ struct GeneratorOptions {
 void check_generator(const GeneratorOptions& options);
 /// What the source keeps in memory, and needs to make it, at most.
 [[nodiscard]] std::uint64_t generator_bytes(const GeneratorOptions& options);
-
-/// How tasks can make the tiles of such a matrix where they live, as MatrixSource::generated() has
-/// it; nothing: its elements have to be read. Allocates nothing.
-[[nodiscard]] std::optional<GeneratedKind> generated_kind(const GeneratorOptions& options);
 
 /// A source that computes its elements.
 ///

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "algorithms/io/agreement.hpp"
-#include "algorithms/matrix/generators.hpp"
+#include "algorithms/matrix/generated_kind.hpp"
 #include "config/config.hpp"
 #include "node-runtime/node.hpp"
 
