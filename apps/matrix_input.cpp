@@ -26,7 +26,7 @@ void MatrixInput::prepare(const Matrix<double>& a) {
     generated_ = GeneratedTiles::made_by(
         a.spec(), *kind, [&](const MatrixSpec& spec) { return node_.matrix<double>(spec); });
   });
-  generated_->fill(*source_->generated());
+  generated_->fill(source_->generated());
 }
 
 void MatrixInput::set(const Matrix<double>& a, Checked checked) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "algorithms/walk/job.hpp"
@@ -21,13 +22,15 @@ std::optional<MatrixSpec> numbers_spec(const MatrixSpec& a, std::int64_t rows, s
   return spec;
 }
 
-void fill_numbers(std::optional<Matrix<double>>& numbers, const std::vector<double>& values) {
+/// The values stay with the visits.
+void fill_numbers(std::optional<Matrix<double>>& numbers,
+                  const std::shared_ptr<const std::vector<double>>& values) {
   if (!numbers) return;
   const std::int64_t rows = numbers->rows();
-  HEDDLE_CHECK(values.size() == static_cast<std::size_t>(rows * numbers->columns()),
-               "{} numbers for {} x {}", values.size(), rows, numbers->columns());
-  numbers->fill([&values, rows](std::int64_t i, std::int64_t k) {
-    return values[static_cast<std::size_t>(i + k * rows)];
+  HEDDLE_CHECK(values->size() == static_cast<std::size_t>(rows * numbers->columns()),
+               "{} numbers for {} x {}", values->size(), rows, numbers->columns());
+  numbers->fill([values, rows](std::int64_t i, std::int64_t k) {
+    return (*values)[static_cast<std::size_t>(i + k * rows)];
   });
 }
 
@@ -68,9 +71,10 @@ GeneratedTiles::Specs GeneratedTiles::specs_of(const MatrixSpec& a, const Genera
           numbers_spec(a, layout.rows, layout.tile, count.of_row)};
 }
 
-void GeneratedTiles::fill(const GeneratedElements& elements) {
-  fill_numbers(columns_, elements.of_columns);
-  fill_numbers(rows_, elements.of_rows);
+void GeneratedTiles::fill(const std::shared_ptr<const GeneratedElements>& elements) {
+  using Values = std::shared_ptr<const std::vector<double>>;
+  fill_numbers(columns_, Values(elements, &elements->of_columns));
+  fill_numbers(rows_, Values(elements, &elements->of_rows));
 }
 
 std::vector<Matrix<double>> GeneratedTiles::numbers() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,7 @@ class GeneratedTiles {
   }
 
   /// The numbers of a matrix of this kind. Collective; what a node throws is thrown on all.
-  void fill(const GeneratedElements& elements);
+  void fill(const std::shared_ptr<const GeneratedElements>& elements);
 
   /// Those that there are.
   [[nodiscard]] std::vector<Matrix<double>> numbers() const;

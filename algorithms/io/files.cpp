@@ -92,7 +92,7 @@ void generate(const GeneratorOptions& options, const Matrix<double>& into) {
         [&](const MatrixSpec& spec) { return into.node().matrix<double>(spec); });
   });
   if (tiles) {
-    tiles->fill(*source->generated());
+    tiles->fill(source->generated());
     return run_job(into.node(), tiles->job(into));
   }
   read_source(*source, into, Checked::before, "the generated matrix");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,14 +38,15 @@ class GeneratedSource final : public MatrixSource {
 
   [[nodiscard]] std::string description() const override { return "generated: " + description_; }
   [[nodiscard]] bool is_symmetric() const override { return is_symmetric_; }
-  [[nodiscard]] const GeneratedElements* generated() const override {
-    return finite_ == Finite::yes ? &elements_ : nullptr;
+  [[nodiscard]] std::shared_ptr<const GeneratedElements> generated() const override {
+    return finite_ == Finite::yes ? elements_ : nullptr;
   }
 
  private:
   void read_block(GlobalRow row, GlobalColumn column, TileView out) const override;
 
-  GeneratedElements elements_;
+  /// Shared with workers, which may go on for a moment when a failed node's caller has left.
+  std::shared_ptr<const GeneratedElements> elements_;
   std::string description_;
   bool is_symmetric_;
   Finite finite_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,7 +59,9 @@ class MatrixSource {
   [[nodiscard]] virtual bool is_symmetric() const { return false; }
 
   /// What tasks can make its tiles of where they live; null: its elements have to be read.
-  [[nodiscard]] virtual const GeneratedElements* generated() const { return nullptr; }
+  [[nodiscard]] virtual std::shared_ptr<const GeneratedElements> generated() const {
+    return nullptr;
+  }
 
   /// Announces what this process will read. A source that can address its elements ignores it; one
   /// that cannot (text) scans its file here and keeps the wanted part, and the diagonal, in memory.

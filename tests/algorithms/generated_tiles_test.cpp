@@ -78,7 +78,7 @@ TEST_P(GeneratedTilesOf, all_kinds_have_the_bits_of_their_source) {
         const Matrix<double> a = node.matrix<double>(m, n, storage);
         GeneratedTiles tiles =
             GeneratedTiles::made_by(a.spec(), generated_kind(options).value(), make);
-        tiles.fill(*source->generated());
+        tiles.fill(source->generated());
         run_job(node, tiles.job(a));
         EXPECT_EQ(differences(a, *source), 0);
       }
