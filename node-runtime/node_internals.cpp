@@ -75,6 +75,10 @@ trace::ClockOffset NodeInternals::compare_clocks() const {
   return {mine.left_ns, is_same ? 0 : bounds.offset_ns()};
 }
 
+std::shared_ptr<UserMessages> NodeInternals::user_messages() const {
+  return parts_.user_messages();
+}
+
 std::vector<ThreadReport> NodeInternals::threads() const {
   std::vector<ThreadReport> reports;
   for (const trace::ThreadTrace* thread : parts_.recorder.threads()) {

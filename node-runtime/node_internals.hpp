@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace heddle {
 
 class Engine;
 class TileStore;
+class UserMessages;
 
 namespace protocol {
 struct JobCounters;
@@ -47,6 +49,8 @@ class NodeInternals {
   [[nodiscard]] trace::ClockOffset clock_offset() const;
   /// How it compares now, so that clocks that drift apart can be followed. Collective.
   [[nodiscard]] trace::ClockOffset compare_clocks() const;
+  /// What moves messages beside those of tiles.
+  [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const;
   /// With runtime.messages.explain: how the messages came that this node has received, a text for
   /// each kind.
   [[nodiscard]] std::vector<std::string> explained_messages() const;

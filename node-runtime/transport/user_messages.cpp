@@ -69,9 +69,10 @@ void UserMessages::check_place(const void* address) const {
   }
 }
 
-/// Calls `begin_request(on_end)`, and counts the request until it is over.
+/// Calls `begin_request(on_end)`, and counts the request until it is over; `also` is called at its
+/// end, without the lock.
 template <class Begin>
-p2p::Request UserMessages::begin(const Begin& begin_request) {
+p2p::Request UserMessages::begin(const Begin& begin_request, p2p::OnEnd also) {
   const std::scoped_lock lock(mutex_);
   if (has_ended_) throw Error(ErrorCode::usage, "a message is begun, but the node has ended");
   const std::int64_t key = next_++;
@@ -79,8 +80,11 @@ p2p::Request UserMessages::begin(const Begin& begin_request) {
   count_.fetch_add(1, std::memory_order_relaxed);
   try {
     // ended() waits for the lock, so the place is there until it is filled.
-    place->second.emplace(
-        begin_request([this, key](const p2p::Status&, const Error*) { ended(key); }));
+    place->second.emplace(begin_request(
+        [this, key, also = std::move(also)](const p2p::Status& status, const Error* failure) {
+          if (also) also(status, failure);
+          ended(key);
+        }));
     return *place->second;
   } catch (const Error&) {
     requests_.erase(place);
@@ -112,6 +116,21 @@ p2p::Request UserMessages::receive(const p2p::Incoming& room, std::size_t bytes,
   return begin([&](p2p::OnEnd on_end) {
     return endpoint_.receive(room, {NodeId{from}, tag, channel}, std::move(on_end));
   });
+}
+
+p2p::Request UserMessages::send(const p2p::Outgoing& message, NodeId to, std::int32_t tag,
+                                p2p::ChannelId on, p2p::OnEnd on_end) {
+  return begin([&](p2p::OnEnd end) { return endpoint_.send(message, to, tag, on, std::move(end)); },
+               std::move(on_end));
+}
+
+p2p::Request UserMessages::receive(const p2p::Incoming& room, NodeId from, std::int32_t tag,
+                                   p2p::ChannelId on, p2p::OnEnd on_end) {
+  return begin(
+      [&](p2p::OnEnd end) {
+        return endpoint_.receive(room, {from, tag, on}, std::move(end));
+      },
+      std::move(on_end));
 }
 
 p2p::Request UserMessages::release(const void* address) {

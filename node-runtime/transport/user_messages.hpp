@@ -36,6 +36,7 @@ class UserMessages {
   /// The channel of the program's messages, and that of end().
   static constexpr p2p::ChannelId channel{1};
   static constexpr p2p::ChannelId ending_channel{2};
+  static constexpr p2p::ChannelId first_group_channel{3};
 
   struct Options {
     /// Bytes of each device's memory to reserve now.
@@ -63,6 +64,12 @@ class UserMessages {
                                   std::int32_t tag);
   [[nodiscard]] p2p::Request receive(const p2p::Incoming& room, std::size_t bytes,
                                      std::int32_t from, std::int32_t tag);
+  /// The same for heddle's own operations, on a channel of theirs (from `first_group_channel` on).
+  /// `on_end` is called by the progress thread, and may begin others.
+  [[nodiscard]] p2p::Request send(const p2p::Outgoing& message, NodeId to, std::int32_t tag,
+                                  p2p::ChannelId on, p2p::OnEnd on_end);
+  [[nodiscard]] p2p::Request receive(const p2p::Incoming& room, NodeId from, std::int32_t tag,
+                                     p2p::ChannelId on, p2p::OnEnd on_end);
   [[nodiscard]] p2p::Request release(const void* address);
   /// Blocks until a request is over; throws what made it fail.
   p2p::Status wait(const p2p::Request& request);
@@ -104,7 +111,7 @@ class UserMessages {
   void check_place(const void* address) const;
   [[nodiscard]] DevicePart& part(std::int32_t device);
   template <class Begin>
-  [[nodiscard]] p2p::Request begin(const Begin& begin_request);
+  [[nodiscard]] p2p::Request begin(const Begin& begin_request, p2p::OnEnd also = {});
   void ended(std::int64_t key);
   void meet_at_the_end();
 

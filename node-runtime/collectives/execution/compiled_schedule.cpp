@@ -19,10 +19,13 @@ CompiledSchedule::CompiledSchedule(Schedule schedule) : schedule_(std::move(sche
       const Step::Kind kind = step(s).kind;
       if (kind == Step::Kind::send || kind == Step::Kind::receive) {
         deed.number = messages[{kind, step(s).peer}]++;
-        messages_max_ = std::max(messages_max_, deed.number + 1);
       }
     }
     deed_of[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(deeds_.size()) - 1;
+  }
+  for (Deed& deed : deeds_) {
+    const auto pair = messages.find({step(deed.first).kind, step(deed.first).peer});
+    if (pair != messages.end()) deed.messages = pair->second;
   }
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;  // before, after
   for (std::int32_t s = 0; s < steps(); ++s) {

@@ -27,21 +27,20 @@ class CompiledSchedule {
     std::int32_t first = 0;  ///< steps [first, end)
     std::int32_t end = 0;
     std::int32_t befores = 0;  ///< deeds that it comes after, each once
-    /// Of a message: how many the schedule has to or from the same peer before it.
+    /// Of a message: how many the schedule has to, or from, the same peer before it, and in all;
+    /// the same on both sides.
     std::int32_t number = 0;
+    std::int32_t messages = 0;
   };
   [[nodiscard]] std::span<const Deed> deeds() const { return deeds_; }
   /// Deeds that come after one.
   [[nodiscard]] std::span<const std::int32_t> followers(std::int32_t deed) const;
-  /// Messages to any one peer, or from one, at most.
-  [[nodiscard]] std::int32_t messages_max() const { return messages_max_; }
 
  private:
   Schedule schedule_;
   std::vector<Deed> deeds_;
   std::vector<std::int32_t> followers_;  ///< of all deeds, one behind the other
   std::vector<std::int32_t> begins_;     ///< of a deed's followers; then the end
-  std::int32_t messages_max_ = 0;
 };
 
 }  // namespace heddle::collectives

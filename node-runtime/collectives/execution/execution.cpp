@@ -85,7 +85,7 @@ bool Execution::start_message(std::int64_t fragment, std::int32_t deed) {
   }
   if (pieces.empty()) return false;
   ++messages_;
-  const Courier::Name name{fragment, message.number};
+  const Courier::Name name{fragment, message.number, message.messages};
   const std::int64_t ticket = ticket_of(fragment, deed);
   if (!is_send) {
     courier_.receive(first.peer, name, pieces, ticket);

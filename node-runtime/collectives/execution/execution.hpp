@@ -24,7 +24,8 @@ class Courier {
  public:
   struct Name {
     std::int64_t fragment = 0;
-    std::int32_t number = 0;  ///< CompiledSchedule::Deed::number
+    std::int32_t number = 0;    ///< CompiledSchedule::Deed::number
+    std::int32_t messages = 0;  ///< Deed::messages
   };
   Courier() = default;
   Courier(const Courier&) = delete;

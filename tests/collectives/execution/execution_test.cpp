@@ -103,7 +103,8 @@ class World {
     return "";
   }
 
-  using Key = std::tuple<std::int32_t, std::int32_t, std::int64_t, std::int32_t>;
+  /// From, to, and the name as one number.
+  using Key = std::tuple<std::int32_t, std::int32_t, std::int64_t>;
   void post_send(const Key& key, std::vector<std::byte> bytes, std::int64_t ticket) {
     Queue& queue = queues_[key];
     queue.sends.push_back({std::move(bytes), ticket});
@@ -147,7 +148,7 @@ class World {
   void deliver(std::size_t index) {
     Met& message = met_[index];
     const bool to_sender = !message.is_sent && (message.is_received || random_() % 2 == 0);
-    const auto [from, to, fragment, number] = message.key;
+    const auto [from, to, place] = message.key;
     std::int64_t ticket = message.sent.ticket;
     std::int32_t rank = from;
     if (to_sender) {
@@ -178,17 +179,20 @@ class World {
   std::vector<Met> met_;
 };
 
+std::int64_t place_of(Courier::Name name) {
+  return name.fragment * name.messages + name.number;
+}
+
 void SimulatedCourier::send(Rank to, Name name, std::span<const std::span<const std::byte>> pieces,
                             std::int64_t ticket) {
   std::vector<std::byte> bytes;
   for (const auto& piece : pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
-  world_.post_send({rank_.value(), to.value(), name.fragment, name.number}, std::move(bytes),
-                   ticket);
+  world_.post_send({rank_.value(), to.value(), place_of(name)}, std::move(bytes), ticket);
 }
 void SimulatedCourier::receive(Rank from, Name name, std::span<const std::span<std::byte>> pieces,
                                std::int64_t ticket) {
-  world_.post_receive({from.value(), rank_.value(), name.fragment, name.number},
-                      {pieces.begin(), pieces.end()}, ticket);
+  world_.post_receive({from.value(), rank_.value(), place_of(name)}, {pieces.begin(), pieces.end()},
+                      ticket);
 }
 
 /// One case: ranks at random places, and lengths of blocks.
