@@ -1,6 +1,7 @@
 #include "node-runtime/collectives/schedule/all_gather.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,14 +44,14 @@ class AllGather {
   }
 
   /// In one message.
-  void receive(Rank from, const std::vector<Rank>& blocks) {
+  void receive(Rank from, std::span<const Rank> blocks) {
     Joined joined = Joined::no;
     for (const Rank block : blocks) {
       held_[block] = writer_.receive(from, block.value(), Spot::in_output(),
                                      std::exchange(joined, Joined::yes));
     }
   }
-  void send(Rank to, const std::vector<Rank>& blocks) {
+  void send(Rank to, std::span<const Rank> blocks) {
     Joined joined = Joined::no;
     for (const Rank block : blocks) {
       writer_.send(to, block.value(), held_[block], std::exchange(joined, Joined::yes));

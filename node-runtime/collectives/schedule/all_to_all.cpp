@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <ranges>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -94,7 +95,8 @@ class Exchange {
     return all_to_all_block(from, to, levels_.size());
   }
   [[nodiscard]] std::vector<Rank> below(const LevelGroup& group, std::int32_t position) const {
-    return levels_.stands_for(group.level, group.at(position));
+    const std::span<const Rank> ranks = levels_.stands_for(group.level, group.at(position));
+    return {ranks.begin(), ranks.end()};
   }
   /// Ranks that no member stands for.
   [[nodiscard]] std::vector<Rank> others_than(const LevelGroup& group) const {

@@ -1,6 +1,7 @@
 #include "node-runtime/collectives/schedule/generator_parts.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace heddle::collectives {
 
@@ -42,7 +43,7 @@ std::vector<Rank> ranks_below(const Levels& levels, const LevelGroup& group, Tre
   while (!open.empty()) {
     const std::int32_t next = open.back();
     open.pop_back();
-    const std::vector<Rank> below = levels.stands_for(group.level, group.at(next));
+    const std::span<const Rank> below = levels.stands_for(group.level, group.at(next));
     ranks.insert(ranks.end(), below.begin(), below.end());
     const TreeNeighbours neighbours = tree_neighbours(tree, next, size);
     open.insert(open.end(), neighbours.children.begin(), neighbours.children.end());

@@ -50,7 +50,7 @@ class ScheduleWriter {
 };
 
 /// The ranks, ascending, that are below a position of a group in a tree that does not split
-/// messages, itself and all that its ranks stand for included. O(all ranks + subtree).
+/// messages, itself and all that its ranks stand for included. O(result).
 [[nodiscard]] std::vector<Rank> ranks_below(const Levels& levels, const LevelGroup& group,
                                             Tree tree, std::int32_t position);
 

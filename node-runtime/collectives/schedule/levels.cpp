@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -53,6 +54,7 @@ Rank LevelGroup::at(std::int32_t position) const {
 }
 
 Levels::Levels(const Places& places, Sockets sockets) : size_(places.size()) {
+  for (Rank rank{0}; rank < Rank{size_}; ++rank) all_.push_back(rank);
   add(places, Level::gpu);
   if (sockets == Sockets::counted) add(places, Level::socket);
   add(places, Level::host);
@@ -69,14 +71,15 @@ void Levels::add(const Places& places, Level level) {
     if (member != rank) continue;
     const auto [entry, is_new] = numbers.try_emplace(
         key_of(places, rank, level), static_cast<std::int32_t>(layer.groups.size()));
-    if (is_new) layer.groups.push_back({{}, rank});
+    if (is_new) layer.groups.push_back({{}, rank, {}});
     Group& group = layer.groups[static_cast<std::size_t>(entry->second)];
     group.members.push_back(rank);
     group.leader = std::min(group.leader, rank);
     layer.group_of[rank] = entry->second;
   }
-  for (const Rank rank : places.order()) {
+  for (const Rank rank : all_) {
     layer.group_of[rank] = layer.group_of[representative(index, rank)];
+    layer.groups[static_cast<std::size_t>(layer.group_of[rank])].below.push_back(rank);
   }
   layers_.push_back(std::move(layer));
 }
@@ -105,16 +108,13 @@ std::vector<LevelGroup> Levels::groups_of(Rank rank) const {
   return groups_of(rank, Rank{0});  // the lowest rank of all leads wherever it is
 }
 
-std::vector<Rank> Levels::stands_for(Level level, Rank member) const {
+std::span<const Rank> Levels::stands_for(Level level, Rank member) const {
   const auto layer = std::ranges::find(layers_, level, &Layer::level);
   HEDDLE_CHECK(layer != layers_.end(), "level {} does not count", static_cast<int>(level));
-  if (layer == layers_.begin()) return {member};
-  const IndexedVector<Rank, std::int32_t>& group_of = std::prev(layer)->group_of;
-  std::vector<Rank> ranks;
-  for (Rank rank{0}; rank < Rank{size_}; ++rank) {
-    if (group_of[rank] == group_of[member]) ranks.push_back(rank);
+  if (layer == layers_.begin()) {
+    return std::span(all_).subspan(static_cast<std::size_t>(member.value()), 1);
   }
-  return ranks;
+  return group(*std::prev(layer), member).below;
 }
 
 bool Levels::is_outermost(const LevelGroup& group) const {

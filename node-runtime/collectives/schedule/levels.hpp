@@ -40,8 +40,8 @@ class Levels {
   [[nodiscard]] std::vector<LevelGroup> groups_of(Rank rank) const;
 
   /// The ranks, ascending, whose part a member of a group of that level has there: those that it
-  /// leads, itself included. O(all ranks).
-  [[nodiscard]] std::vector<Rank> stands_for(Level level, Rank member) const;
+  /// leads, itself included.
+  [[nodiscard]] std::span<const Rank> stands_for(Level level, Rank member) const;
   [[nodiscard]] std::int32_t size() const { return size_; }
   /// Whether the members of a group stand for all ranks.
   [[nodiscard]] bool is_outermost(const LevelGroup& group) const;
@@ -54,6 +54,7 @@ class Levels {
   struct Group {
     std::vector<Rank> members;  ///< in the order of places
     Rank leader;                ///< the lowest
+    std::vector<Rank> below;    ///< all that the members stand for, ascending
   };
   /// One level: its groups, and for each rank the one that has it, or has who leads it there.
   struct Layer {
@@ -72,6 +73,7 @@ class Levels {
   }
 
   std::int32_t size_;
+  std::vector<Rank> all_;  ///< ascending
   std::vector<Layer> layers_;
 };
 
