@@ -115,7 +115,7 @@ HEDDLE_FORMULA double matern_five_halves(double s) {
   return (1.0 + s + s * s * (1.0 / 3.0)) * exp_negative(s);
 }
 
-/// Of positive a and b.
+/// The smaller over the larger one; both are positive.
 HEDDLE_FORMULA double ratio_element(double a, double b) {
   return a < b ? a / b : b / a;
 }

@@ -50,7 +50,7 @@ class Board {
 
   [[nodiscard]] std::int32_t members() const { return members_; }
   [[nodiscard]] std::int32_t own() const { return own_; }
-  /// Of the last operation that this member has posted.
+  /// The number of the last operation that this member has posted.
   [[nodiscard]] Number last() const { return last_; }
 
   /// Room for what the next post gives, at most slot_bytes: when it returns nobody reads it any

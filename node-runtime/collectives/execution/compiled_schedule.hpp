@@ -27,7 +27,7 @@ class CompiledSchedule {
     std::int32_t first = 0;  ///< steps [first, end)
     std::int32_t end = 0;
     std::int32_t befores = 0;  ///< deeds that it comes after, each once
-    /// Of a message: how many the schedule has to, or from, the same peer before it, and in all;
+    /// How many messages the schedule has to, or from, the same peer before this one, and in all:
     /// the same on both sides.
     std::int32_t number = 0;
     std::int32_t messages = 0;

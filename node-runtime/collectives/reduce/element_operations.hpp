@@ -56,7 +56,7 @@ struct Product {
   }
 };
 
-/// The larger by `is_below`; NaN wins, and -0 is below +0.
+/// NaN wins, and -0 is below +0.
 struct Maximum {
   template <class T>
   HEDDLE_REDUCTION T operator()(T a, T b) const {
