@@ -17,9 +17,9 @@
 namespace heddle::collectives {
 
 /// Who brings messages to other ranks. `name` is the same on both sides, and on each side all
-/// messages of one name to or from a rank begin in the same order. When it has
-/// ended, Execution::ended() is called, before or behind the call's return, by the thread that has
-/// the execution for itself.
+/// messages of one name to or from a rank begin in the same order. When a message has ended,
+/// Execution::ended() is called, before or behind this call's return, by the thread that has the
+/// execution for itself.
 class Courier {
  public:
   struct Name {
