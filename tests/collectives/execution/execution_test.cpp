@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
 #include <map>
@@ -160,7 +159,8 @@ class World {
       std::size_t at = 0;
       for (const std::span<std::byte> piece : message.received.pieces) {
         ASSERT_LE(at + piece.size(), message.sent.bytes.size());
-        std::memcpy(piece.data(), message.sent.bytes.data() + at, piece.size());
+        std::copy_n(message.sent.bytes.begin() + static_cast<std::ptrdiff_t>(at), piece.size(),
+                    piece.begin());
         at += piece.size();
       }
       ASSERT_EQ(at, message.sent.bytes.size()) << from << " to " << to;
