@@ -29,8 +29,12 @@ void GeneratedSource::read_block(GlobalRow row, GlobalColumn column, TileView ou
                                               .row = row.value(),
                                               .column = column.value(),
                                               .kind = elements_->kind.elements};
-  host::generate(parameters, {elements_->of_columns.data() + column.value(), columns()},
-                 {elements_->of_rows.data() + row.value(), rows()}, out);
+  // A kind without numbers has no memory for them.
+  const auto from = [](const std::vector<double>& numbers, std::int64_t first) {
+    return numbers.empty() ? nullptr : numbers.data() + first;
+  };
+  host::generate(parameters, {from(elements_->of_columns, column.value()), columns()},
+                 {from(elements_->of_rows, row.value()), rows()}, out);
 }
 
 }  // namespace heddle
