@@ -26,7 +26,7 @@ struct MatrixOperand {
   std::optional<GeneratedTiles> generated = std::nullopt;  ///< or how tasks make them
 };
 
-/// Who makes tiles that pass by.
+/// What makes tiles that pass by, and where.
 enum class PassingFrom : std::uint8_t {
   host,       ///< a function, in host memory
   generated,  ///< tasks, where the tiles of the matrix live

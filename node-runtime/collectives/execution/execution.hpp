@@ -16,10 +16,10 @@
 
 namespace heddle::collectives {
 
-/// Who brings messages to other ranks. `name` is the same on both sides, and on each side all
-/// messages of one name to or from a rank begin in the same order. When a message has ended,
-/// Execution::ended() is called, before or behind this call's return, by the thread that has the
-/// execution for itself.
+/// Sends and receives the messages of an execution. A message has the same name on both sides. Of
+/// the messages between two ranks that have equal names, the first send is for the first receive,
+/// and so on. When a message has ended, the thread that has the execution for itself calls
+/// Execution::ended(), perhaps before send() or receive() returns.
 class Courier {
  public:
   struct Name {

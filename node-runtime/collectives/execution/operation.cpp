@@ -10,15 +10,18 @@
 namespace heddle::collectives {
 namespace {
 
-/// Pieces of memory as one element of a type, counted from the first one.
-template <class Byte>
-Datatype type_of(std::span<const std::span<Byte>> pieces) {
+/// Pieces of memory as a message: bytes, or one element of a type, counted from the first one.
+template <class Message, class Byte>
+Message message_of(std::span<const std::span<Byte>> pieces) {
+  const std::span<Byte> first = pieces.front();
+  if (pieces.size() == 1) {
+    return {first.data(), static_cast<std::int64_t>(first.size()), Scalar::byte};
+  }
   std::vector<Datatype::IndexedBlock> blocks;
   for (const std::span<Byte> piece : pieces) {
-    blocks.push_back(
-        {piece.data() - pieces.front().data(), static_cast<std::int64_t>(piece.size())});
+    blocks.push_back({piece.data() - first.data(), static_cast<std::int64_t>(piece.size())});
   }
-  return Datatype::hindexed(blocks, Scalar::byte);
+  return {first.data(), 1, Datatype::hindexed(blocks, Scalar::byte)};
 }
 
 }  // namespace
@@ -156,25 +159,17 @@ std::int32_t Operation::tag_of(Name name) const {
 
 void Operation::send(Rank to, Name name, std::span<const std::span<const std::byte>> pieces,
                      std::int64_t ticket) {
-  const NodeId node = messages_->nodes[static_cast<std::size_t>(to.value())];
-  const auto bytes = static_cast<std::int64_t>(pieces.front().size());
-  const p2p::Outgoing message = pieces.size() == 1
-                                    ? p2p::Outgoing{pieces.front().data(), bytes, Scalar::byte}
-                                    : p2p::Outgoing{pieces.front().data(), 1, type_of(pieces)};
   begin_message(ticket, [&](p2p::OnEnd on_end) {
-    return messages_->send(message, node, tag_of(name), std::move(on_end));
+    return messages_->send(message_of<p2p::Outgoing>(pieces), node_of(to), tag_of(name),
+                           std::move(on_end));
   });
 }
 
 void Operation::receive(Rank from, Name name, std::span<const std::span<std::byte>> pieces,
                         std::int64_t ticket) {
-  const NodeId node = messages_->nodes[static_cast<std::size_t>(from.value())];
-  const auto bytes = static_cast<std::int64_t>(pieces.front().size());
-  const p2p::Incoming room = pieces.size() == 1
-                                 ? p2p::Incoming{pieces.front().data(), bytes, Scalar::byte}
-                                 : p2p::Incoming{pieces.front().data(), 1, type_of(pieces)};
   begin_message(ticket, [&](p2p::OnEnd on_end) {
-    return messages_->receive(room, node, tag_of(name), std::move(on_end));
+    return messages_->receive(message_of<p2p::Incoming>(pieces), node_of(from), tag_of(name),
+                              std::move(on_end));
   });
 }
 

@@ -62,6 +62,9 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
                std::int64_t ticket) override;
   template <class Begin>
   void begin_message(std::int64_t ticket, const Begin& begin_request);
+  [[nodiscard]] NodeId node_of(Rank rank) const {
+    return messages_->nodes[static_cast<std::size_t>(rank.value())];
+  }
   [[nodiscard]] std::int32_t tag_of(Name name) const;
   void message_ended(std::int64_t ticket, std::optional<Error> failure);
   /// Takes the claim if it is free.

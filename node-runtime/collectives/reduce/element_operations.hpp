@@ -4,15 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-/// What the reductions of collectives do with two elements. The same on the host and on GPUs, where
-/// the file is compiled without fused multiply-add, so that the bits are the same.
+/// What the reductions of collectives do with two elements. Files that include this are compiled
+/// without fused multiply-add, so that the bits are the same on every processor.
 namespace heddle::reduction {
-
-#ifdef __CUDACC__
-#define HEDDLE_REDUCTION __host__ __device__ inline
-#else
-#define HEDDLE_REDUCTION [[gnu::always_inline]] inline
-#endif
 
 template <class Real>
 struct Complex {
@@ -27,7 +21,7 @@ using Wrapping =
 
 struct Sum {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
     } else {
@@ -35,14 +29,14 @@ struct Sum {
     }
   }
   template <class Real>
-  HEDDLE_REDUCTION Complex<Real> operator()(Complex<Real> a, Complex<Real> b) const {
+  Complex<Real> operator()(Complex<Real> a, Complex<Real> b) const {
     return {a.real + b.real, a.imaginary + b.imaginary};
   }
 };
 
 struct Product {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
     } else {
@@ -50,7 +44,7 @@ struct Product {
     }
   }
   template <class Real>
-  HEDDLE_REDUCTION Complex<Real> operator()(Complex<Real> a, Complex<Real> b) const {
+  Complex<Real> operator()(Complex<Real> a, Complex<Real> b) const {
     return {a.real * b.real - a.imaginary * b.imaginary,
             a.real * b.imaginary + a.imaginary * b.real};
   }
@@ -59,7 +53,7 @@ struct Product {
 /// NaN wins, and -0 is below +0.
 struct Maximum {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       return a < b ? b : a;
     } else {
@@ -73,7 +67,7 @@ struct Maximum {
 
 struct Minimum {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       return b < a ? b : a;
     } else {
@@ -87,42 +81,40 @@ struct Minimum {
 
 struct BitAnd {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     return static_cast<T>(a & b);
   }
 };
 struct BitOr {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     return static_cast<T>(a | b);
   }
 };
 struct BitXor {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     return static_cast<T>(a ^ b);
   }
 };
 
 struct LogicalAnd {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     return static_cast<T>(a != 0 && b != 0);
   }
 };
 struct LogicalOr {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     return static_cast<T>(a != 0 || b != 0);
   }
 };
 struct LogicalXor {
   template <class T>
-  HEDDLE_REDUCTION T operator()(T a, T b) const {
+  T operator()(T a, T b) const {
     return static_cast<T>((a != 0) != (b != 0));
   }
 };
-
-#undef HEDDLE_REDUCTION
 
 }  // namespace heddle::reduction

@@ -452,4 +452,43 @@ TEST(Execution, of_barriers_sends_messages_of_nothing) {
   });
 }
 
+/// Remembers what has begun.
+class QuietCourier final : public Courier {
+ public:
+  void send(Rank, Name, std::span<const std::span<const std::byte>>, std::int64_t ticket) override {
+    begun.push_back(ticket);
+  }
+  void receive(Rank, Name, std::span<const std::span<std::byte>>, std::int64_t ticket) override {
+    begun.push_back(ticket);
+  }
+  std::vector<std::int64_t> begun;
+};
+
+TEST(Execution, that_has_failed_begins_nothing_more_and_is_over_with_its_last_message) {
+  Schedule schedule;
+  schedule.slots = 2;
+  schedule.steps = {{Step::Kind::receive, 0, Rank{1}, {}, Spot::in_slot(0), {}},
+                    {Step::Kind::receive, 0, Rank{2}, {}, Spot::in_slot(1), {}},
+                    {Step::Kind::send, 0, Rank{3}, {Spot::in_slot(0)}, {}, {0}}};
+  std::vector<std::byte> slots(16);
+  Task task;
+  task.schedule = std::make_shared<const CompiledSchedule>(schedule);
+  task.place = [](std::int32_t) { return BlockPlace{8, 0, 0}; };
+  task.element_bytes = 1;
+  task.fragment_elements = 8;
+  task.slots = slots.data();
+  QuietCourier courier;
+  Execution execution(std::move(task), courier);
+  execution.begin();
+  ASSERT_EQ(courier.begun.size(), 2U) << execution.waits_for();
+  const Error lost(ErrorCode::communication, "node 2 is lost");
+  execution.ended(courier.begun[1], &lost);
+  EXPECT_FALSE(execution.is_over()) << "the other message is under way";
+  execution.ended(courier.begun[0]);
+  EXPECT_EQ(courier.begun.size(), 2U) << "nothing is sent on";
+  EXPECT_TRUE(execution.is_over());
+  ASSERT_TRUE(execution.failure().has_value());
+  EXPECT_STREQ(execution.failure()->what(), "node 2 is lost");
+}
+
 }  // namespace heddle::collectives
