@@ -93,20 +93,20 @@ class CholeskyMethod final : public Method {
     return u;
   }
 
-  void read(std::uint64_t device_spare) override {
+  void begin_reading(std::uint64_t device_spare) override {
     together(node_, [&] { a_ = node_.matrix<double>(lower()); });
     input_.prepare(*a_);
     if (keeps_copy_) together(node_, [&] { copy_ = node_.matrix<double>(lower()); });
     begin_warm_up(device_spare);
-    input_.set(*a_, Checked::yes);
-    if (keeps_copy_) run_job(node_, copy_tiles(*copy_, *a_));
-    if (!problem_.has_sides()) return;
-    together(node_, [&] {
-      x_ = right_hand_sides(*a_, problem_.sides());
-      static_cast<void>(problem_.right_hand_sides());
-    });
-    prepare_together(node_, problem_.right_hand_sides(), wanted_of_tiles(*x_));
-    read_tiles(problem_.right_hand_sides(), *x_, Checked::yes, problem_.sides_name());
+    input_.begin(*a_, Checked::yes);
+    if (keeps_copy_) copying_ = node_.submit(copy_tiles(*copy_, *a_));
+    if (problem_.has_sides()) begin_reading_sides();
+  }
+  void finish_reading() override {
+    input_.finish();
+    if (copying_) wait_for(*copying_);
+    if (reading_sides_) reading_sides_->finish();
+    reading_sides_.reset();
   }
 
   [[nodiscard]] JobSpec factorization() override {
@@ -161,6 +161,16 @@ class CholeskyMethod final : public Method {
     return MatrixSpec(layout_, distribution(), Storage::lower);
   }
 
+  void begin_reading_sides() {
+    MatrixSource* source = nullptr;
+    together(node_, [&] {
+      x_ = right_hand_sides(*a_, problem_.sides());
+      source = &problem_.right_hand_sides();
+    });
+    prepare_reading(*source, *x_);
+    reading_sides_.emplace(*source, *x_, Checked::yes, problem_.sides_name());
+  }
+
   void begin_warm_up(std::uint64_t device_spare) {
     MatrixSpec spec = lower();
     const std::int64_t n =
@@ -213,7 +223,7 @@ class CholeskyMethod final : public Method {
     std::vector<Product> others;
     std::vector<Norm> b_norms;
     if (sides) {
-      read_tiles(problem_.right_hand_sides(), *sides, Checked::before, problem_.sides_name());
+      read_elements(problem_.right_hand_sides(), *sides, Checked::before, problem_.sides_name());
       b_norms = column_norms(*sides);
       others.push_back({*sides, *x_});
     }
@@ -234,11 +244,12 @@ class CholeskyMethod final : public Method {
       if (problem_.has_sides()) sides = right_hand_sides(*a_, problem_.sides());
     });
     Matrix<double>& r = *made;
-    input_.set(r, Checked::before);
+    input_.begin(r, Checked::before);
+    input_.finish();
     const Norm a_norm = symmetric_one_norm(r);
     if (problem_.has_sides()) {
       Matrix<double>& y = *sides;
-      read_tiles(problem_.right_hand_sides(), y, Checked::before, problem_.sides_name());
+      read_elements(problem_.right_hand_sides(), y, Checked::before, problem_.sides_name());
       const std::vector<Norm> b_norms = column_norms(y);
       run_job(node_, subtract_symmetric_product(y, r, *x_));
       report.solution_residual =
@@ -257,6 +268,8 @@ class CholeskyMethod final : public Method {
   MatrixInput input_;
   bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
+  std::optional<Job> copying_;
+  std::optional<MatrixReading> reading_sides_;
   WarmUp warm_up_;
 };
 

@@ -114,6 +114,10 @@ std::string phase_rows(const Report& report) {
       }
     }
     out += row(name, text);
+    if (name == std::string_view("factor") && report.seconds.overlap) {
+      out +=
+          row("", fmt::format("{:.3f} of them while the file was read", *report.seconds.overlap));
+    }
     if (name == std::string_view("factor")) out += stolen_row(report);
   }
   if (out.empty()) return out;

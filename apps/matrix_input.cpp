@@ -17,11 +17,7 @@ void MatrixInput::add_to(Undertaking& undertaking, const Matrix<double>& a, cons
 void MatrixInput::prepare(const Matrix<double>& a) {
   together(node_, [&] { source_ = &problem_.matrix(); });
   const std::optional<GeneratedKind> kind = problem_.generated();
-  if (!kind) {
-    return prepare_together(
-        node_, *source_,
-        a.storage() == Storage::lower ? wanted_of_symmetric(a, *source_) : wanted_of_tiles(a));
-  }
+  if (!kind) return prepare_reading(*source_, a);
   together(node_, [&] {
     generated_ = GeneratedTiles::made_by(
         a.spec(), *kind, [&](const MatrixSpec& spec) { return node_.matrix<double>(spec); });
@@ -29,10 +25,19 @@ void MatrixInput::prepare(const Matrix<double>& a) {
   generated_->fill(source_->generated());
 }
 
-void MatrixInput::set(const Matrix<double>& a, Checked checked) {
-  if (generated_) return run_job(node_, generated_->job(a));
-  const auto read = a.storage() == Storage::lower ? read_symmetric : read_tiles;
-  read(*source_, a, checked, problem_.matrix_name());
+void MatrixInput::begin(const Matrix<double>& a, Checked checked) {
+  if (generated_) {
+    making_ = node_.submit(generated_->job(a));
+  } else {
+    reading_.emplace(*source_, a, checked, problem_.matrix_name());
+  }
+}
+
+void MatrixInput::finish() {
+  if (making_) wait_for(*making_);
+  if (reading_) reading_->finish();
+  making_.reset();
+  reading_.reset();
 }
 
 MatrixSpec MatrixInput::passing_spec(const MatrixSpec& a) const {

@@ -24,9 +24,11 @@ class MatrixInput {
   void add_to(Undertaking& undertaking, const Matrix<double>& a, const Shadows& shadow);
   /// Before matrices like `a` are set: finds out what there is to read.
   void prepare(const Matrix<double>& a);
-  /// Sets all tiles of `a`; of one with Storage::lower, those of a symmetric matrix, with zeros
-  /// above the diagonal. Throws as read_symmetric() and read_tiles() do.
-  void set(const Matrix<double>& a, Checked checked);
+  /// Begins to set all tiles of `a`; of one with Storage::lower, those of a symmetric matrix, with
+  /// zeros above the diagonal. Jobs on `a` may be submitted before finish().
+  void begin(const Matrix<double>& a, Checked checked);
+  /// Waits for them. Throws as MatrixReading::finish() does. Once.
+  void finish();
 
   /// For products after the factorization: tiles of a matrix like `a` that pass by, and the matrix
   /// that they are of. After add_to() it is only planned, after prepare() it may run.
@@ -38,6 +40,8 @@ class MatrixInput {
   Problem& problem_;
   std::optional<GeneratedTiles> generated_;
   MatrixSource* source_ = nullptr;  ///< null: nothing is prepared
+  std::optional<Job> making_;       ///< of a generated matrix
+  std::optional<MatrixReading> reading_;
 };
 
 }  // namespace heddle

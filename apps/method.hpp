@@ -80,10 +80,13 @@ class Method {
   /// Tile of the reference products.
   [[nodiscard]] virtual TileLayout product_layout() const = 0;
 
-  /// Creates and fills the matrices. Devices warm up meanwhile, in `device_spare` bytes of each.
-  virtual void read(std::uint64_t device_spare) = 0;
+  /// Creates the matrices, whose elements begin to come in. Devices warm up meanwhile, in
+  /// `device_spare` bytes of each.
+  virtual void begin_reading(std::uint64_t device_spare) = 0;
+  /// Waits until all elements are in. Throws what is wrong with them.
+  virtual void finish_reading() = 0;
 
-  /// The factorization; devices have warmed up.
+  /// The factorization, which may be submitted before finish_reading(); devices have warmed up.
   [[nodiscard]] virtual JobSpec factorization() = 0;
   [[nodiscard]] virtual double flops() const = 0;
 

@@ -135,21 +135,20 @@ class QrMethod final : public Method {
     return u;
   }
 
-  void read(std::uint64_t device_spare) override {
+  void begin_reading(std::uint64_t device_spare) override {
     q_ = qr_matrix(node_, problem_.m(), problem_.n(), cut_.layout, cut_.distribution);
     input_.prepare(q_->a);
     if (keeps_copy_) copy_ = make_copy();
     begin_warm_up(device_spare);
-    input_.set(q_->a, Checked::yes);
-    if (keeps_copy_) run_job(node_, copy_tiles(*copy_, q_->a));
-    if (!problem_.has_sides()) return;
-    together(node_, [&] {
-      b_ = qr_operand(*q_, problem_.sides());
-      x_ = right_hand_sides(q_->r, problem_.sides());
-      static_cast<void>(problem_.right_hand_sides());
-    });
-    prepare_together(node_, problem_.right_hand_sides(), wanted_of_tiles(b_->x));
-    read_tiles(problem_.right_hand_sides(), b_->x, Checked::yes, problem_.sides_name());
+    input_.begin(q_->a, Checked::yes);
+    if (keeps_copy_) copying_ = node_.submit(copy_tiles(*copy_, q_->a));
+    if (problem_.has_sides()) begin_reading_sides();
+  }
+  void finish_reading() override {
+    input_.finish();
+    if (copying_) wait_for(*copying_);
+    if (reading_sides_) reading_sides_->finish();
+    reading_sides_.reset();
   }
 
   [[nodiscard]] JobSpec factorization() override {
@@ -212,6 +211,17 @@ class QrMethod final : public Method {
     return verify() == Verify::full || problem_.wanted().output.q;
   }
   [[nodiscard]] bool is_tall() const { return problem_.m() > problem_.n(); }
+
+  void begin_reading_sides() {
+    MatrixSource* source = nullptr;
+    together(node_, [&] {
+      b_ = qr_operand(*q_, problem_.sides());
+      x_ = right_hand_sides(q_->r, problem_.sides());
+      source = &problem_.right_hand_sides();
+    });
+    prepare_reading(*source, b_->x);
+    reading_sides_.emplace(*source, b_->x, Checked::yes, problem_.sides_name());
+  }
 
   void begin_warm_up(std::uint64_t device_spare) {
     const QrLayout& cut = cut_.layout;
@@ -326,7 +336,8 @@ class QrMethod final : public Method {
 
   /// |b - A x| of a square system, otherwise |A^T (b - A x)|; both are read again into `a` and b.
   void verify_solution(Matrix<double>& a, const std::vector<Norm>& a_norms, Report& report) {
-    input_.set(a, Checked::before);
+    input_.begin(a, Checked::before);
+    input_.finish();
     const std::vector<Norm> b_norms = read_sides_again();
     const QrSideProducts sides = side_products(*b_, *x_);
     run_job(node_, Again::of_copy(a).job(sides.products, sides.back));
@@ -336,7 +347,7 @@ class QrMethod final : public Method {
 
   /// b as it was, and the norms of its columns; A^T b is zero.
   [[nodiscard]] std::vector<Norm> read_sides_again() {
-    read_tiles(problem_.right_hand_sides(), b_->x, Checked::before, problem_.sides_name());
+    read_elements(problem_.right_hand_sides(), b_->x, Checked::before, problem_.sides_name());
     if (!is_tall()) return column_norms(b_->x);
     fill_with(b_->top, 0);
     return column_two_norms(b_->x, GlobalRow{0});
@@ -361,6 +372,8 @@ class QrMethod final : public Method {
   MatrixInput input_;
   bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
+  std::optional<Job> copying_;
+  std::optional<MatrixReading> reading_sides_;
   std::optional<QrMatrix> q_;
   std::optional<QrOperand> b_;       ///< right-hand sides, then Q^T b
   std::optional<Matrix<double>> x_;  ///< the solution

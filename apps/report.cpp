@@ -124,6 +124,7 @@ void read_measurements(const json& from, Report& report) {
   read(seconds, "read", report.seconds.read);
   if (seconds.contains("prepare")) read(seconds, "prepare", report.seconds.prepare);
   read(seconds, "factor", report.seconds.factor);
+  if (seconds.contains("overlap")) read(seconds, "overlap", report.seconds.overlap);
   read(seconds, "solve", report.seconds.solve);
   read(seconds, "verify", report.seconds.verify);
   read(seconds, "write", report.seconds.write);
@@ -204,6 +205,7 @@ json to_json(const Report& report) {
             {"read", nullable(seconds.read)},
             {"prepare", nullable(seconds.prepare)},
             {"factor", nullable(seconds.factor)},
+            {"overlap", nullable(seconds.overlap)},
             {"solve", nullable(seconds.solve)},
             {"verify", nullable(seconds.verify)},
             {"write", nullable(seconds.write)}}},

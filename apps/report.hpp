@@ -38,6 +38,8 @@ struct Report {
     /// What the factorization needs: its memory, kernels, and the rate of DGEMM to compare it with.
     std::optional<double> prepare;
     std::optional<double> factor, solve, verify, write;
+    /// What `read` and `factor` have in common: the factorization began before all was read.
+    std::optional<double> overlap;
     std::optional<double> total;  ///< from the start of node 0's process
     friend bool operator==(const Seconds&, const Seconds&) = default;
   };

@@ -46,9 +46,12 @@ Solver::~Solver() {
 }
 
 void Solver::warn_quiet(const std::string& what) {
-  const auto warn = [&] { log_.warn("{}", what); };
-  if (progress_) return progress_->between(warn);
-  warn();
+  between_progress([&] { log_.warn("{}", what); });
+}
+
+void Solver::between_progress(const std::function<void()>& write) {
+  if (progress_) return progress_->between(write);
+  write();
 }
 
 double Solver::seconds_since(Clock::time_point begin) {
@@ -86,7 +89,9 @@ void Solver::with_progress(const char* name, double tasks, const Work& work) {
 void Solver::phase_done(const char* name, std::optional<double>& seconds, Clock::time_point begin) {
   // The slowest node's time, without the reduction.
   seconds = reduce(node_, seconds_since(begin), Reduction::maximum);
-  if (is_first()) log_.info("{}: {}", name, format_seconds(*seconds));
+  between_progress([&] {
+    if (is_first()) log_.info("{}: {}", name, format_seconds(*seconds));
+  });
 }
 
 void Solver::solve() {
@@ -200,10 +205,58 @@ void Solver::write_output(OutputFile& output, Matrix<double> matrix) {
   output.writer.reset();
 }
 
+/// Whether the factorization begins while its matrix is still read. CPU workers that read are those
+/// that would factorize, a generated matrix is there at once, and a trace is to show what the
+/// factorization needs.
+bool Solver::overlaps() const {
+  return problem_.wanted().overlap && method_->distribution().devices > 0 &&
+         !problem_.generated() && !trace_;
+}
+
 void Solver::read(std::uint64_t device_spare) {
   const Clock::time_point begin = Clock::now();
-  with_progress("reading", tasks_.reading, [&] { method_->read(device_spare); });
+  with_progress("reading", tasks_.reading, [&] {
+    method_->begin_reading(device_spare);
+    if (overlaps()) return prepare_factorization();
+    method_->finish_reading();
+  });
+  if (factorization_) {
+    start_factorization();
+    try {
+      method_->finish_reading();
+    } catch (...) {
+      cancel_factorization();
+      throw;
+    }
+    report_.seconds.overlap = reduce(node_, seconds_since(factor_begin_), Reduction::maximum);
+  }
   phase_done("read", report_.seconds.read, begin);
+}
+
+void Solver::prepare_factorization() {
+  factorization_ = node_.prepare(method_->factorization());
+  together(node_, [&] { factorization_->reserve(); });
+}
+
+void Solver::start_factorization() {
+  stolen_before_ = stolen_seconds();
+  factor_begin_ = Clock::now();
+  progress_.emplace(node_,
+                    LivePhase{"factorizing", method_->flops(), "GFLOP/s",
+                              [job = *factorization_] { return job.progress(); }},
+                    is_watched());
+  factorization_->start();
+}
+
+/// Its matrix is not what it should be, as all nodes know, or this node has failed.
+void Solver::cancel_factorization() noexcept {
+  progress_.reset();
+  try {
+    factorization_->cancel();
+    static_cast<void>(factorization_->wait());
+  } catch (const std::exception&) {
+    // The node has failed; the reading tells how.
+  }
 }
 
 /// Total of all hosts; nothing if one is unknown.
@@ -218,20 +271,17 @@ std::optional<double> Solver::stolen_since(std::optional<double> before) {
 
 Method::Prospect Solver::factorize() {
   const double flops = method_->flops();
-  const Clock::time_point preparation = Clock::now();
-  Job job = node_.prepare(method_->factorization());
-  together(node_, [&] { job.reserve(); });
-  // Immediately before: same clock frequency and temperature of the cores.
-  report_.gemm_gflops = measure_gemm_rate(node_, method_->product_layout(), flops);
-  phase_done("prepare", report_.seconds.prepare, preparation);
-  const std::optional<double> stolen_before = stolen_seconds();
-  const Clock::time_point begin = Clock::now();
+  if (!factorization_) {
+    const Clock::time_point preparation = Clock::now();
+    prepare_factorization();
+    // Immediately before: same clock frequency and temperature of the cores.
+    report_.gemm_gflops = measure_gemm_rate(node_, method_->product_layout(), flops);
+    phase_done("prepare", report_.seconds.prepare, preparation);
+    start_factorization();
+  }
+  Job job = *std::exchange(factorization_, std::nullopt);
   JobResult result;
-  progress_.emplace(node_,
-                    LivePhase{"factorizing", flops, "GFLOP/s", [job] { return job.progress(); }},
-                    is_watched());
   try {
-    job.start();
     result = job.wait();
   } catch (...) {
     progress_.reset();
@@ -239,13 +289,15 @@ Method::Prospect Solver::factorize() {
   }
   progress_.reset();
   factor_job_ = JobInternals(job).number();
-  phase_done("factor", report_.seconds.factor, begin);
-  report_.stolen = stolen_since(stolen_before);
+  phase_done("factor", report_.seconds.factor, factor_begin_);
+  report_.stolen = stolen_since(stolen_before_);
   if (result.status == JobResult::Status::cancelled || result.status == JobResult::Status::failed) {
     throw Error(ErrorCode::internal, "the factorization ended without a result");
   }
   const Method::Prospect prospect = method_->judge(result, report_);
   if (prospect == Method::Prospect::nothing) return prospect;
+  // Beside the reading it is no rate of the factorization.
+  if (report_.seconds.overlap) return prospect;
   report_.gflops = flops / std::max(*report_.seconds.factor, 1e-9) / 1e9;
   if (report_.gemm_gflops) report_.efficiency = *report_.gflops / *report_.gemm_gflops;
   return prospect;

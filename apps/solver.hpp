@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,10 @@ class Solver {
   void open_outputs();
   void write_output(OutputFile& output, Matrix<double> matrix);
   void read(std::uint64_t device_spare);
+  [[nodiscard]] bool overlaps() const;
+  void prepare_factorization();
+  void start_factorization();
+  void cancel_factorization() noexcept;
   [[nodiscard]] Method::Prospect factorize();
   [[nodiscard]] std::optional<double> stolen_since(std::optional<double> before);
   void solve_sides();
@@ -68,6 +73,8 @@ class Solver {
   void verify(Method::Prospect prospect);
   void write(Method::Prospect prospect);
   void warn_quiet(const std::string& what);
+  /// Writes to the terminal, where a progress line may be.
+  void between_progress(const std::function<void()>& write);
   void begin_trace();
   [[nodiscard]] std::string about() const;
   void collect_figures();
@@ -99,6 +106,9 @@ class Solver {
   std::unique_ptr<Method> method_;
   Plan::Tasks tasks_;
   std::optional<LiveProgress> progress_;  ///< of the current phase
+  std::optional<Job> factorization_;
+  Clock::time_point factor_begin_;
+  std::optional<double> stolen_before_;
   std::unique_ptr<TraceFile> trace_;
 };
 

@@ -291,6 +291,11 @@ constexpr auto rhs_and_output_options() {
           "residuals afterwards: of the solution, and of the factorization by random vectors or "
           "full",
           [](auto& c) -> auto& { return c.problem->verify; })),
+      leaf(
+          "problem.overlap", Kind::boolean,
+          "devices factorize a matrix file's first columns while later ones are read; false: "
+          "to time the factorization alone",
+          [](auto& c) -> auto& { return c.problem->overlap; }),
   };
 }
 

@@ -72,6 +72,7 @@ struct Problem {
   std::optional<Rhs> rhs;
   Output output;
   Verify verify = Verify::automatic;
+  bool overlap = true;  ///< on devices: a file is read while the factorization begins
 };
 
 }  // namespace heddle::config

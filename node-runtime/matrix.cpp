@@ -12,12 +12,12 @@
 #include "node-runtime/node.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/threads/program.hpp"
+#include "node-runtime/visits.hpp"
 
 namespace heddle {
-namespace {
 
 /// What the tasks of one for_each_tile, set_columns or read_columns share; one of the three visits.
-struct Visit {
+struct TileVisit {
   Matrix<double>::Visitor visit;
   Matrix<double>::ColumnsVisitor set;
   Matrix<double>::ColumnsReader look;
@@ -26,10 +26,12 @@ struct Visit {
   std::exception_ptr error;  ///< the first; guarded by the mutex
 };
 
+namespace {
+
 /// An exception is kept for the caller, and fails the job, so that visits that have not begun are
 /// skipped on all nodes.
 template <class Call>
-std::int64_t run_guarded(Visit& visit, const Call& call) {
+std::int64_t run_guarded(TileVisit& visit, const Call& call) {
   try {
     call();
   } catch (...) {
@@ -41,7 +43,7 @@ std::int64_t run_guarded(Visit& visit, const Call& call) {
 }
 
 struct VisitParameters {
-  Visit* visit;
+  TileVisit* visit;
   std::int32_t row;
   std::int32_t column;
 };
@@ -53,7 +55,7 @@ std::int64_t run_visit(const KernelArguments& arguments) {
 }
 
 struct SetParameters {
-  Visit* visit;
+  TileVisit* visit;
   std::int64_t row;  ///< of the tile's first element
   std::int64_t column;
 };
@@ -78,7 +80,7 @@ constexpr Kernel set_kernel{.name = "set", .host = run_set, .is_by_columns = tru
 constexpr Kernel look_kernel{
     .name = "look", .host = run_look, .is_by_columns = true, .leaves_tile = true};
 
-Program visit_program(TaskStream& tasks, Matrix<double> matrix, Visit* visit) {
+Program visit_program(TaskStream& tasks, Matrix<double> matrix, TileVisit* visit) {
   const TileLayout layout = matrix.layout();
   for (TileColumn c{0}; c.value() < layout.tile_columns(); ++c) {
     for (TileRow i{0}; i.value() < layout.tile_rows(); ++i) {
@@ -150,9 +152,9 @@ Location Matrix<double>::home(TileRow i, TileColumn c) const {
 
 namespace {
 
-/// Runs the visits as a job. They are the job's own: after a failure of the node, workers may go on
-/// while the caller has left.
-void run_visits(const Matrix<double>& matrix, const std::shared_ptr<Visit>& visit) {
+/// Submits the visits as a job. They are the job's own: after a failure of the node, workers may go
+/// on while the caller has left.
+Visits begin_visits(const Matrix<double>& matrix, const std::shared_ptr<TileVisit>& visit) {
   JobSpec spec;
   spec.name = "visit";
   spec.matrices = {matrix.id()};
@@ -160,34 +162,45 @@ void run_visits(const Matrix<double>& matrix, const std::shared_ptr<Visit>& visi
   spec.program = [matrix, visit = visit.get()](TaskStream& tasks) {
     return visit_program(tasks, matrix, visit);
   };
-  const JobResult result = matrix.node().submit(std::move(spec)).wait();
-  // The job has ended: nobody else reads or writes `error` any more.
-  if (visit->error) std::rethrow_exception(visit->error);
-  if (result.status == JobResult::Status::failed) throw Error(result.code, result.error);
+  return {visit, matrix.node().submit(std::move(spec))};
 }
 
 }  // namespace
 
+Visits::Visits(std::shared_ptr<TileVisit> visit, Job job)
+    : visit_(std::move(visit)), job_(std::move(job)) {}
+
+void Visits::wait() {
+  const JobResult result = job_.wait();
+  // The job has ended: nobody else reads or writes `error` any more.
+  if (visit_->error) std::rethrow_exception(visit_->error);
+  if (result.status == JobResult::Status::failed) throw Error(result.code, result.error);
+}
+
+Visits begin_set_columns(const Matrix<double>& matrix, Matrix<double>::ColumnsVisitor visit) {
+  const auto shared = std::make_shared<TileVisit>();
+  shared->set = std::move(visit);
+  return begin_visits(matrix, shared);
+}
+
 Matrix<double>& Matrix<double>::for_each_tile(const Visitor& visitor, const Choice& chosen) {
-  const auto visit = std::make_shared<Visit>();
+  const auto visit = std::make_shared<TileVisit>();
   visit->visit = visitor;
   visit->chosen = chosen;
-  run_visits(*this, visit);
+  begin_visits(*this, visit).wait();
   return *this;
 }
 
 Matrix<double>& Matrix<double>::set_columns(const ColumnsVisitor& visitor) {
-  const auto visit = std::make_shared<Visit>();
-  visit->set = visitor;
-  run_visits(*this, visit);
+  begin_set_columns(*this, visitor).wait();
   return *this;
 }
 
 void Matrix<double>::read_columns(const ColumnsReader& visitor, const Choice& chosen) const {
-  const auto visit = std::make_shared<Visit>();
+  const auto visit = std::make_shared<TileVisit>();
   visit->look = visitor;
   visit->chosen = chosen;
-  run_visits(*this, visit);
+  begin_visits(*this, visit).wait();
 }
 
 std::int64_t Matrix<double>::local_rows() const {

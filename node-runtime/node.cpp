@@ -213,17 +213,40 @@ Distribution Node::default_distribution(std::int64_t rows, std::int64_t columns)
   return distribution;
 }
 
-Matrix<double> Node::wrap(double* local, std::int64_t leading, const MatrixSpec& spec) {
-  MatrixSpec on_host = spec;
-  if (spec.layout.tile == 0) on_host = with_layout(spec);
-  on_host.distribution.devices = 0;
-  require(local != nullptr, "Node::wrap: no memory was given");
-  require(spec.dealing == Dealing::cyclic && !spec.temporary,
-          "Node::wrap: a wrapped matrix is dealt out cyclically and is not temporary");
-  return make(on_host, local, leading);
+namespace {
+
+/// `make()`, whose matrix has the same id on all nodes, that of the next call too where it throws
+/// on this one alone.
+template <class Make>
+Matrix<double> numbered(Engine& engine, const Make& make) {
+  const protocol::MatrixId id = engine.next_matrix();
+  try {
+    return make();
+  } catch (...) {
+    if (engine.next_matrix() == id) engine.skip_matrix();
+    throw;
+  }
 }
 
-Matrix<double> Node::make(const MatrixSpec& wanted, double* wrapped, std::int64_t leading) {
+}  // namespace
+
+Matrix<double> Node::wrap(double* local, std::int64_t leading, const MatrixSpec& spec) {
+  return numbered(*parts_->engine, [&] {
+    MatrixSpec on_host = spec;
+    if (spec.layout.tile == 0) on_host = with_layout(spec);
+    on_host.distribution.devices = 0;
+    require(local != nullptr, "Node::wrap: no memory was given");
+    require(spec.dealing == Dealing::cyclic && !spec.temporary,
+            "Node::wrap: a wrapped matrix is dealt out cyclically and is not temporary");
+    return build(on_host, local, leading);
+  });
+}
+
+Matrix<double> Node::make(const MatrixSpec& wanted) {
+  return numbered(*parts_->engine, [&] { return build(wanted, nullptr, 0); });
+}
+
+Matrix<double> Node::build(const MatrixSpec& wanted, double* wrapped, std::int64_t leading) {
   auto state = std::make_shared<MatrixState>();
   MatrixSpec& spec = state->spec;
   spec = wanted.layout.tile == 0 ? with_layout(wanted) : wanted;

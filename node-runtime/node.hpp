@@ -125,7 +125,7 @@ class Node {
   template <class T>
   [[nodiscard]] Matrix<T> matrix(const MatrixSpec& spec) {
     static_assert(std::is_same_v<T, double>, "heddle's matrices have elements of type double");
-    return make(spec, nullptr, 0);
+    return make(spec);
   }
   template <class T>
   [[nodiscard]] Matrix<T> matrix(std::int64_t rows, std::int64_t columns,
@@ -182,8 +182,9 @@ class Node {
   Node(const Config& config, Handle communicator, const NodeFaults* faults);
   /// With what the node's configuration says of tiles and their distribution.
   [[nodiscard]] MatrixSpec with_layout(const MatrixSpec& spec) const;
-  [[nodiscard]] Matrix<double> make(const MatrixSpec& wanted, double* wrapped,
-                                    std::int64_t leading);
+  [[nodiscard]] Matrix<double> make(const MatrixSpec& wanted);
+  [[nodiscard]] Matrix<double> build(const MatrixSpec& wanted, double* wrapped,
+                                     std::int64_t leading);
 
   std::unique_ptr<Parts> parts_;
 };

@@ -43,43 +43,51 @@ std::vector<std::string> gather_texts(Node& node, const std::string& mine) {
   return texts;
 }
 
-namespace {
-
-/// What a node's visits have met. The visits' own: when the node fails, workers may go on while the
-/// caller has left.
-struct FirstError {
-  std::mutex mutex;
-  std::optional<Error> error;  ///< guarded by the mutex
-
-  [[nodiscard]] bool is_there() {
-    const std::lock_guard lock(mutex);
-    return error.has_value();
-  }
-  void keep(const std::exception& other) {
-    const std::lock_guard lock(mutex);
-    if (!error) error = as_error(other);
-  }
-};
-
-}  // namespace
-
-namespace {
-
-/// `run(guarded visit)`, then `behind`; visits after the first that throws do nothing.
-template <class Visit, class Run>
-void run_together(Node& node, const Visit& visit, const Run& run,
-                  const std::function<void()>& behind) {
-  together(node, [&] {
-    const auto first = std::make_shared<FirstError>();
-    run([first, visit](auto... part) {
+/// What a node's visits have met. Shared with them: when the node fails, workers may go on while
+/// the caller has left.
+class FirstError {
+ public:
+  /// `visit` until one throws: after that visits do nothing.
+  template <class Visit>
+  [[nodiscard]] static auto guarded(std::shared_ptr<FirstError> first, Visit visit) {
+    return [first = std::move(first), visit = std::move(visit)](auto... part) {
       if (first->is_there()) return;
       try {
         visit(part...);
       } catch (const std::exception& error) {
         first->keep(error);
       }
-    });
-    if (first->error) throw Error(*first->error);
+    };
+  }
+  void rethrow() {
+    const std::lock_guard lock(mutex_);
+    if (error_) throw Error(*error_);
+  }
+
+ private:
+  [[nodiscard]] bool is_there() {
+    const std::lock_guard lock(mutex_);
+    return error_.has_value();
+  }
+  void keep(const std::exception& other) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = as_error(other);
+  }
+
+  std::mutex mutex_;
+  std::optional<Error> error_;  ///< guarded by the mutex
+};
+
+namespace {
+
+/// `run(guarded visit)`, then `behind`.
+template <class Visit, class Run>
+void run_together(Node& node, const Visit& visit, const Run& run,
+                  const std::function<void()>& behind) {
+  together(node, [&] {
+    const auto first = std::make_shared<FirstError>();
+    run(FirstError::guarded(first, visit));
+    first->rethrow();
     behind();
   });
 }
@@ -92,20 +100,43 @@ void read_together(const Matrix<double>& matrix, const Matrix<double>::ColumnsRe
       matrix.node(), visit, [&](const auto& guarded) { matrix.read_columns(guarded); }, behind);
 }
 
-void set_together(Matrix<double> matrix, const Matrix<double>::ColumnsVisitor& visit,
-                  const std::function<void()>& behind) {
-  run_together(
-      matrix.node(), visit, [&](const auto& guarded) { matrix.set_columns(guarded); }, behind);
-}
-
 void set_together(Node& node, const Matrix<double>::ColumnsVisitor& visit,
                   const std::function<void(const Matrix<double>::ColumnsVisitor& guarded)>& run,
                   const std::function<void()>& behind) {
   run_together(node, visit, run, behind);
 }
 
+SettingTogether::SettingTogether(const Matrix<double>& matrix,
+                                 const Matrix<double>::ColumnsVisitor& visit)
+    : node_(matrix.node()),
+      first_(std::make_shared<FirstError>()),
+      visits_(begin_set_columns(matrix, FirstError::guarded(first_, visit))) {}
+
+SettingTogether::~SettingTogether() {
+  if (is_finished_) return;
+  try {
+    visits_.wait();
+  } catch (const std::exception&) {
+    // Whoever leaves early knows why, or that the node has failed.
+  }
+}
+
+void SettingTogether::finish(const std::function<void()>& behind) {
+  is_finished_ = true;
+  together(node_, [&] {
+    visits_.wait();
+    first_->rethrow();
+    behind();
+  });
+}
+
 void run_job(Node& node, JobSpec spec) {
-  const JobResult result = node.submit(std::move(spec)).wait();
+  Job job = node.submit(std::move(spec));
+  wait_for(job);
+}
+
+void wait_for(Job& job) {
+  const JobResult result = job.wait();
   if (result.status == JobResult::Status::done) return;
   throw Error(ErrorCode::internal, fmt::format("a job ended without a result: {}", result.error));
 }

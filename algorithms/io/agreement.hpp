@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/process_limits.hpp"
 #include "node-runtime/node.hpp"
+#include "node-runtime/visits.hpp"
 
 namespace heddle {
 
@@ -44,20 +46,39 @@ void read_together(
     const Matrix<double>& matrix, const Matrix<double>::ColumnsReader& visit,
     const std::function<void()>& behind = [] {});
 
-/// The same with Matrix::set_columns.
-void set_together(
-    Matrix<double> matrix, const Matrix<double>::ColumnsVisitor& visit,
-    const std::function<void()>& behind = [] {});
-
-/// The same where `run` lets the nodes set parts of matrices by the visitor that it is given.
+/// The same for parts of matrices that `run` lets the nodes set by the visitor that it is given.
 void set_together(Node& node, const Matrix<double>::ColumnsVisitor& visit,
                   const std::function<void(const Matrix<double>::ColumnsVisitor& guarded)>& run,
                   const std::function<void()>& behind);
+
+class FirstError;
+
+/// The same with begin_set_columns(): the visits have begun, and later jobs on the matrix may be
+/// submitted before they are waited for. Collective.
+class SettingTogether {
+ public:
+  SettingTogether(const Matrix<double>& matrix, const Matrix<double>::ColumnsVisitor& visit);
+  SettingTogether(const SettingTogether&) = delete;
+  SettingTogether& operator=(const SettingTogether&) = delete;
+  /// Waits for visits that nobody has waited for: what they refer to may go then.
+  ~SettingTogether();
+
+  /// Waits, then `behind` on each node, and agrees on what went wrong. Once.
+  void finish(const std::function<void()>& behind);
+
+ private:
+  Node& node_;
+  std::shared_ptr<FirstError> first_;
+  Visits visits_;
+  bool is_finished_ = false;
+};
 
 /// Runs jobs that cannot fail numerically, one after the other; throws Error for one that ends
 /// without a result. Collective.
 void run_job(Node& node, JobSpec spec);
 void run_jobs(Node& node, std::vector<JobSpec> specs);
+/// The same for a job that was submitted.
+void wait_for(Job& job);
 
 /// The text of every node, by rank. Collective; for short texts.
 [[nodiscard]] std::vector<std::string> gather_texts(Node& node, const std::string& mine);

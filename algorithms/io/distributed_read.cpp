@@ -12,7 +12,6 @@
 #include "base/require.hpp"
 
 namespace heddle {
-namespace {
 
 /// What the visits of one node have found so far. Shared by them: after a failure of the node some
 /// may go on while the caller has left.
@@ -33,11 +32,7 @@ struct Findings {
   }
 };
 
-/// Sets the matrix from `source`, which must still be what it was behind that.
-void set_from(const MatrixSource& source, const Matrix<double>& matrix,
-              const Matrix<double>::ColumnsVisitor& set) {
-  set_together(matrix, set, [&] { source.check_unchanged(); });
-}
+namespace {
 
 void agree_on_non_finite(Node& node, const Findings& findings, const std::string& name) {
   std::optional<Error> trouble;
@@ -101,15 +96,14 @@ void clear_above_diagonal(const TileView& tile, GlobalRow row, GlobalColumn colu
 
 }  // namespace
 
-WantedRows wanted_of_symmetric(const Matrix<double>& a, const MatrixSource& source) {
-  return wanted_by_node(
-      a.layout(), a.distribution(), NodeId{a.node().rank()},
-      source.is_symmetric() ? WantedPart::lower_tiles : WantedPart::lower_tiles_and_mirrors);
-}
-
-WantedRows wanted_of_tiles(const Matrix<double>& matrix) {
-  return [matrix, me = NodeId{matrix.node().rank()}](GlobalColumn column,
-                                                     std::vector<RowRange>& ranges) {
+WantedRows wanted_of(const Matrix<double>& matrix, const MatrixSource& source) {
+  const NodeId me{matrix.node().rank()};
+  if (matrix.storage() == Storage::lower) {
+    return wanted_by_node(
+        matrix.layout(), matrix.distribution(), me,
+        source.is_symmetric() ? WantedPart::lower_tiles : WantedPart::lower_tiles_and_mirrors);
+  }
+  return [matrix, me](GlobalColumn column, std::vector<RowRange>& ranges) {
     const TileLayout& layout = matrix.layout();
     // All pieces of a wide column are on the same node.
     const WideColumn wide{static_cast<std::int32_t>(column.value() / layout.wide_width())};
@@ -127,58 +121,60 @@ WantedRows wanted_of_tiles(const Matrix<double>& matrix) {
   };
 }
 
-void prepare_together(Node& node, MatrixSource& source, const WantedRows& wanted) {
+void prepare_reading(MatrixSource& source, const Matrix<double>& matrix) {
   std::optional<Error> in_line;
   std::optional<Error> other;
   double line = 0;
   try {
-    source.prepare(wanted);
+    source.prepare(wanted_of(matrix, source));
   } catch (const LineError& error) {
     in_line = error;
     line = static_cast<double>(error.line());
   } catch (const std::exception& error) {
     other = as_error(error);
   }
-  agree(node, other);
-  agree(node, in_line, {line});
+  agree(matrix.node(), other);
+  agree(matrix.node(), in_line, {line});
 }
 
-void read_symmetric(const MatrixSource& source, Matrix<double> a, Checked checked,
-                    const std::string& name) {
-  require(source.rows() == a.rows() && source.columns() == a.columns() && a.rows() == a.columns() &&
-              a.storage() == Storage::lower,
-          "read_symmetric: {} is {} x {}, the matrix is {} x {}; it must be as large, square, and "
-          "have Storage::lower",
-          name, source.rows(), source.columns(), a.rows(), a.columns());
-  const auto findings = std::make_shared<Findings>();
-  const bool check = checked == Checked::yes;
-  set_from(source, a,
-           [&source, findings, check](GlobalRow row, GlobalColumn column, TileView part) {
-             source.read(row, column, part);
-             if (check) {
-               findings->add(find_non_finite(part, row, column));
-               if (!source.is_symmetric()) check_mirror(source, part, row, column, *findings);
-             }
-             clear_above_diagonal(part, row, column);
-           });
-  if (!check) return;
-  agree_on_non_finite(a.node(), *findings, name);
-  agree_on_asymmetry(a.node(), *findings, name);
+MatrixReading::MatrixReading(const MatrixSource& source, const Matrix<double>& matrix,
+                             Checked checked, std::string name)
+    : source_(source),
+      node_(matrix.node()),
+      checks_elements_(checked == Checked::yes),
+      checks_symmetry_(checks_elements_ && matrix.storage() == Storage::lower &&
+                       !source.is_symmetric()),
+      name_(std::move(name)),
+      findings_(std::make_shared<Findings>()) {
+  const bool is_lower = matrix.storage() == Storage::lower;
+  require(source.rows() == matrix.rows() && source.columns() == matrix.columns() &&
+              matrix.storage() != Storage::upper &&
+              (!is_lower || matrix.rows() == matrix.columns()),
+          "MatrixReading: {} is {} x {}, the matrix is {} x {}; it must be as large, without "
+          "Storage::upper, and square with Storage::lower",
+          name_, source.rows(), source.columns(), matrix.rows(), matrix.columns());
+  setting_ = std::make_unique<SettingTogether>(
+      matrix,
+      [&source, findings = findings_, elements = checks_elements_, symmetry = checks_symmetry_,
+       is_lower](GlobalRow row, GlobalColumn column, TileView part) {
+        source.read(row, column, part);
+        if (elements) findings->add(find_non_finite(part, row, column));
+        if (symmetry) check_mirror(source, part, row, column, *findings);
+        if (is_lower) clear_above_diagonal(part, row, column);
+      });
 }
 
-void read_tiles(const MatrixSource& source, Matrix<double> matrix, Checked checked,
-                const std::string& name) {
-  require(source.rows() == matrix.rows() && source.columns() == matrix.columns(),
-          "read_tiles: {} is {} x {}, the matrix is {} x {}; it must be as large", name,
-          source.rows(), source.columns(), matrix.rows(), matrix.columns());
-  const auto findings = std::make_shared<Findings>();
-  const bool check = checked == Checked::yes;
-  set_from(source, matrix,
-           [&source, findings, check](GlobalRow row, GlobalColumn column, TileView part) {
-             source.read(row, column, part);
-             if (check) findings->add(find_non_finite(part, row, column));
-           });
-  if (check) agree_on_non_finite(matrix.node(), *findings, name);
+MatrixReading::~MatrixReading() = default;
+
+void MatrixReading::finish() {
+  setting_->finish([this] { source_.check_unchanged(); });
+  if (checks_elements_) agree_on_non_finite(node_, *findings_, name_);
+  if (checks_symmetry_) agree_on_asymmetry(node_, *findings_, name_);
+}
+
+void read_elements(const MatrixSource& source, const Matrix<double>& matrix, Checked checked,
+                   const std::string& name) {
+  MatrixReading(source, matrix, checked, name).finish();
 }
 
 }  // namespace heddle

@@ -20,15 +20,10 @@ namespace {
 
 void read_source(MatrixSource& source, const Matrix<double>& into, Checked checked,
                  const std::string& name) {
-  Node& node = into.node();
   require(into.storage() != Storage::upper,
           "{}: matrices with Storage::upper cannot be read; Storage::full and lower can", name);
-  if (into.storage() == Storage::full) {
-    prepare_together(node, source, wanted_of_tiles(into));
-    return read_tiles(source, into, checked, name);
-  }
-  prepare_together(node, source, wanted_of_symmetric(into, source));
-  read_symmetric(source, into, checked, name);
+  prepare_reading(source, into);
+  read_elements(source, into, checked, name);
 }
 
 std::unique_ptr<MatrixSource> open_together(Node& node, const std::string& path) {

@@ -28,7 +28,7 @@ struct Comparison {
   std::vector<Norm> column_norms;
   Norm difference = 0;
 };
-/// Reads A tile by tile. `source.prepare` has been called with wanted_of_tiles(x). What any node
+/// Reads A tile by tile. `source.prepare` has been called with wanted_of(x, source). What any node
 /// cannot read is thrown on all (AgreedError).
 [[nodiscard]] Comparison compare(const Matrix<double>& x, const MatrixSource& source);
 

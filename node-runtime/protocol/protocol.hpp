@@ -46,6 +46,8 @@ class Protocol {
   MatrixId add_matrix(MatrixOptions options) { return versions_.add_matrix(std::move(options)); }
   /// The id of the next add_matrix call.
   [[nodiscard]] MatrixId next_matrix() const { return versions_.next_matrix(); }
+  /// Passes over an id: this node could not make the matrix, others may have it.
+  void skip_matrix() { versions_.skip_matrix(); }
   /// Removes a matrix that no job uses.
   void remove_matrix(MatrixId id) { versions_.remove_matrix(id); }
 

@@ -25,6 +25,12 @@ MatrixId VersionTable::add_matrix(MatrixOptions options) {
   return matrices_.push_back(std::move(matrix));
 }
 
+void VersionTable::skip_matrix() {
+  auto none = std::make_unique<Matrix>();
+  none->clear();
+  matrices_.push_back(std::move(none));
+}
+
 void VersionTable::remove_matrix(MatrixId id) {
   Matrix& matrix = *matrices_[id];
   matrix.tiles.for_each_touched([&](Tile& tile) {

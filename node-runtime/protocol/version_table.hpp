@@ -42,6 +42,8 @@ class VersionTable {
   explicit VersionTable(std::int32_t places) : places_(places) {}
 
   MatrixId add_matrix(MatrixOptions options);
+  /// Passes over an id: this node could not make the matrix, others may have it.
+  void skip_matrix();
   /// Removes a matrix that no job uses.
   void remove_matrix(MatrixId id);
   void remove_all_matrices();

@@ -68,16 +68,22 @@ protocol::MatrixId Engine::add_matrix(TileTable table) {
     matrix.classes = std::make_shared<const std::vector<std::int32_t>>(std::move(classes.of_tile));
   }
   matrix.class_count = static_cast<std::int32_t>(classes.bytes.size());
-  protocol::MatrixId id;
-  {
-    const std::lock_guard lock(mutex_);
-    id = protocol_.next_matrix();
-  }
+  const protocol::MatrixId id = next_matrix();
   matrix.pools = store_.add_matrix(id, std::move(table));
   const std::lock_guard lock(mutex_);
   const protocol::MatrixId given = protocol_.add_matrix(std::move(matrix));
   HEDDLE_CHECK(given == id, "matrices are made by one thread at a time");
   return id;
+}
+
+protocol::MatrixId Engine::next_matrix() {
+  const std::lock_guard lock(mutex_);
+  return protocol_.next_matrix();
+}
+
+void Engine::skip_matrix() {
+  const std::lock_guard lock(mutex_);
+  protocol_.skip_matrix();
 }
 
 void Engine::remove_matrix(protocol::MatrixId matrix) {

@@ -68,6 +68,9 @@ class Engine final : private KernelReports {
 
   // ---- matrices; one thread at a time -------------------------------------------------------
   protocol::MatrixId add_matrix(TileTable table);
+  /// The id of the next add_matrix call; passes over it, where this node cannot make the matrix.
+  [[nodiscard]] protocol::MatrixId next_matrix();
+  void skip_matrix();
   void remove_matrix(protocol::MatrixId matrix);
   [[nodiscard]] protocol::BlockRef current_block(protocol::TileId tile);
 

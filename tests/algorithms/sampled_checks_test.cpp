@@ -131,8 +131,8 @@ class SampledCholeskyCheck : public Checks, public testing::WithParamInterface<C
         source_(*good_),
         l_(make(spec())),
         sample_(SampledCholesky::made_by(l_, maker())) {
-    source_.prepare(wanted_of_symmetric(l_, source_));
-    read_symmetric(source_, l_, Checked::yes, "the matrix");
+    source_.prepare(wanted_of(l_, source_));
+    read_elements(source_, l_, Checked::yes, "the matrix");
     norm_ = symmetric_one_norm(l_);
     if (keeps_copy()) {
       copy_ = make(spec());
@@ -254,8 +254,8 @@ class SampledQrCheck : public Checks, public testing::WithParamInterface<QrCase>
         q_(make_q(node_, m(), n())),
         sample_(SampledQr::made_by(q_, true, maker())),
         tiles_(make(keeps_copy() ? q_.a.spec() : passing_spec(q_.a.spec()))) {
-    source_.prepare(wanted_of_tiles(q_.a));
-    read_tiles(source_, q_.a, Checked::yes, "the matrix");
+    source_.prepare(wanted_of(q_.a, source_));
+    read_elements(source_, q_.a, Checked::yes, "the matrix");
     one_norms_ = column_norms(q_.a);
     two_norms_ = column_two_norms(q_.a, GlobalRow{0});
     norm_ = largest_of(one_norms_);
@@ -371,7 +371,7 @@ TEST_P(ChecksNearTheEndsOfTheRange, FindTheNormOfASymmetricMatrix) {
     const MatrixSpec spec(TileLayout{.rows = n, .columns = n, .tile = 16},
                           Distribution{.devices = node_.facts().devices}, Storage::lower);
     const Matrix<double> l = make(spec);
-    read_symmetric(source, l, Checked::yes, "the matrix");
+    read_elements(source, l, Checked::yes, "the matrix");
     expect_near(symmetric_one_norm(l), (1 + 39 * Norm{0.03}) * scale);
     run_job(node_, cholesky(l));
     const SampledCholesky sample = SampledCholesky::made_by(l, maker());
@@ -405,7 +405,7 @@ TEST_P(ChecksNearTheEndsOfTheRange, FindTheNormsOfColumns) {
     }
   });
   const QrMatrix q = make_q(node_, m, 6);
-  read_tiles(source, q.a, Checked::yes, "the matrix");
+  read_elements(source, q.a, Checked::yes, "the matrix");
   run_job(node_, qr(q));
   const SampledQr sample = SampledQr::made_by(q, true, maker());
   const Again again = Again::of_source(make(passing_spec(q.a.spec())), &source);

@@ -180,10 +180,10 @@ TEST_F(WrongCalls, reading_a_source_into_a_matrix_of_another_size) {
   const std::unique_ptr<MatrixSource> made = make_generator(options);
   const MatrixSource& source = *made;
   expect_refused(
-      [&] { read_tiles(source, matrix(8, 8, Storage::full), Checked::before, "the file"); },
-      {"read_tiles: the file is 6 x 6", "8 x 8"});
-  expect_refused([&] { read_symmetric(source, lower(8), Checked::before, "the file"); },
-                 {"read_symmetric: the file is 6 x 6", "8 x 8"});
+      [&] { read_elements(source, matrix(8, 8, Storage::full), Checked::before, "the file"); },
+      {"MatrixReading: the file is 6 x 6", "8 x 8"});
+  expect_refused([&] { read_elements(source, lower(8), Checked::before, "the file"); },
+                 {"MatrixReading: the file is 6 x 6", "8 x 8"});
   expect_refused([&] { static_cast<void>(compare(lower(8), source)); },
                  {"compare: the source is 6 x 6", "8 x 8"});
   std::vector<double> elements(4);

@@ -73,6 +73,7 @@ TEST(Options, AreExactlyTheDocumentedKeys) {
                                                "problem.output.factor",
                                                "problem.output.q",
                                                "problem.verify",
+                                               "problem.overlap",
                                                "layout.grid",
                                                "layout.tile",
                                                "layout.strip",

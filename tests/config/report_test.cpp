@@ -31,7 +31,7 @@ Report full_report() {
   report.blas_kernels = "Haswell";
   report.machine_file = "machine.json";
   report.version = "1.2.3";
-  report.seconds = {0.01, 0.12, 0.05, 3.21, 0.2, 0.3, 0.07, 3.9};
+  report.seconds = {0.01, 0.12, 0.05, 3.21, 0.2, 0.3, 0.07, {}, 3.9};
   report.gflops = 53.2;
   report.gemm_gflops = 55.3;
   report.efficiency = 0.962;
@@ -202,6 +202,18 @@ TEST(FinalTable, ShowsPhasesChecksTrafficAndThreads) {
   mpi                          1      0.100        3.200     3.0 %           0
 )";
   EXPECT_EQ(final_table(full_report()), expected);
+}
+
+TEST(FinalTable, TellsWhatOfTheFactorizationWasBesideTheReading) {
+  Report report = full_report();
+  report.seconds.overlap = 0.08;
+  report.gflops = report.gemm_gflops = report.efficiency = std::nullopt;
+  EXPECT_NE(final_table(report).find("  factor                   3.210\n"
+                                     "                      0.080 of them while the file was read\n"
+                                     "  solve "),
+            std::string::npos)
+      << final_table(report);
+  EXPECT_EQ(report_from_json(to_json(report)), report);
 }
 
 TEST(FinalTable, TellsWhatAVirtualMachinesHostTookWhereItIsEnough) {

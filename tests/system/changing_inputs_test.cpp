@@ -30,15 +30,20 @@ class ChangingInputs : public HeddleRun {
  protected:
   /// Starts a run of some seconds and calls `change` when it has its plan: the matrix is read then,
   /// and once more at the end.
+  /// With `devices` the matrix is read beside its factorization.
   template <class Change>
-  Ended change_during_run(int nodes, const Change& change) {
+  Ended change_during_run(int nodes, const Change& change, bool devices = false) {
     constexpr std::int64_t n = 1200;
     folder_.write("a.npy", testing::npy(testing::spd(n)));
     folder_.write("b.npy", testing::npy(testing::sides(n, 1)));
     make_older("a.npy");
     make_older("b.npy");
-    folder_.write("problem.yaml",
-                  fmt::format("{}layout: {{tile: 16}}\nruntime: {{cpu_workers: 1}}\n", problem));
+    folder_.write(
+        "problem.yaml",
+        fmt::format("{}layout: {{tile: 16, strip: 0}}\nruntime: {{cpu_workers: 1, "
+                    "devices: {{{}}}}}\n",
+                    problem,
+                    devices ? "backend: emulated, per_node: 1, memory: 64MiB" : "backend: none"));
     const std::vector<std::string> words{"solve", "problem.yaml"};
     Process run(nodes == 0 ? alone(words) : on(nodes, words), folder_.path());
     EXPECT_TRUE(run.wait_for_output("host memory")) << run.wait().error;
@@ -102,6 +107,12 @@ TEST_F(ChangingInputs, that_become_shorter_end_the_run_with_their_name) {
       expect_refused(
           change_during_run(nodes, [&] { std::filesystem::resize_file(folder_ / name, 5000); }),
           {name, "it became shorter while it was read", "5000 now"});
+    }
+    for (const int nodes : {0, 2}) {
+      SCOPED_TRACE(fmt::format("{} nodes with devices {}", name, nodes));
+      const auto shorten = [&] { std::filesystem::resize_file(folder_ / name, 5000); };
+      expect_refused(change_during_run(nodes, shorten, true),
+                     {name, "it became shorter while it was read", "5000 now"});
     }
   }
 }

@@ -305,6 +305,25 @@ TEST_F(CudaRun, memory_that_is_too_small_or_not_there_is_refused_with_numbers) {
   EXPECT_NE(large.find("are free"), std::string::npos) << large;
 }
 
+TEST_F(CudaRun,
+       memory_that_others_have_taken_since_the_start_is_refused_and_can_be_had_again_later) {
+  Node node(testing::config_of(gpu_machine(1, std::uint64_t{16} << 30), square_tiles));
+  {
+    // Takes all that is free.
+    Node other(Config::from_text(
+        "layout: {tile: 64}\nruntime: {cpu_workers: 1, devices: {backend: cuda, per_node: 1}}\n",
+        "all that is free"));
+    const Matrix<double> first = definite_matrix(other, 900);
+    const std::string refused =
+        testing::error_of([&] { static_cast<void>(definite_matrix(node, 900)); });
+    for (const char* part : {"16.00 GiB were refused", "another process has taken memory since"}) {
+      EXPECT_NE(refused.find(part), std::string::npos) << refused;
+    }
+  }
+  Matrix<double> a = definite_matrix(node, 900);
+  expect_done(node.submit(cholesky(a)));
+}
+
 // ---- faults ------------------------------------------------------------------------------------
 
 namespace {

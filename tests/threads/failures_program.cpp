@@ -19,6 +19,7 @@
 #include "algorithms/io/agreement.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_faults.hpp"
 #include "node-runtime/threads/program.hpp"
 
 namespace heddle {
@@ -195,11 +196,32 @@ std::string dropped(Node& node) {
                      slow_calls.load(std::memory_order_relaxed));
 }
 
+/// Another process takes the memory of the last node's device before the first matrix needs it.
+std::string taken(Node& node) {
+  std::string heard = "nothing";
+  MatrixSpec spec(node.size() * tile_size, tile_size);
+  spec.layout.tile = tile_size;
+  spec.distribution = node.facts().distribution;
+  try {
+    together(node, [&] { static_cast<void>(node.matrix<double>(spec)); });
+  } catch (const AgreedError& error) {
+    heard = fmt::format("({}) {}", exit_status(error.code()), error.what());
+  }
+  MatrixSpec on_host = spec;
+  on_host.distribution.devices = 0;
+  Matrix<double> m = node.matrix<double>(on_host);
+  // Matrices of later calls are the same ones on all nodes.
+  m.fill([](std::int64_t i, std::int64_t) { return static_cast<double>(i); });
+  double own = 0;
+  m.read_columns([&](TileRow, TileColumn, std::int64_t, TileView tile) { own += tile(0, 0); });
+  return fmt::format("{}; then {}", heard, reduce(node, own, Reduction::sum));
+}
+
 int run(const std::string& name) {
   const std::map<std::string, std::function<std::string(Node&)>> cases{
       {"kernel", kernel},       {"visit", visit},         {"program", program},
       {"order", order},         {"agreement", agreement}, {"exception", exception},
-      {"forgotten", forgotten}, {"dropped", dropped}};
+      {"forgotten", forgotten}, {"dropped", dropped},     {"taken", taken}};
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string line;
@@ -209,9 +231,11 @@ int run(const std::string& name) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const std::string yaml = fmt::format(
         "layout: {{grid: [{}, 1]}}\n"
-        "runtime: {{cpu_workers: 1, watchdog_seconds: 20, devices: {{backend: none}}}}\n",
-        size);
-    Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD);
+        "runtime: {{cpu_workers: 1, watchdog_seconds: 20, devices: {{{}}}}}\n",
+        size, name == "taken" ? "backend: emulated, per_node: 1, memory: 64MiB" : "backend: none");
+    NodeFaults faults;
+    if (name == "taken" && rank == size - 1) faults.devices.taken_beyond = 16 << 20;
+    Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD, &faults);
     line = cases.at(name)(node);
     is_good = line != "left";
     if (is_good) node.stop();

@@ -102,6 +102,18 @@ TEST(Failures, to_stop_a_node_end_the_others_at_once) {
   }
 }
 
+TEST(Failures,
+     of_a_device_whose_memory_another_process_has_taken_are_told_to_all_and_the_host_goes_on) {
+  for (const int nodes : {1, 2, 4}) {
+    expect_told(nodes, "taken", [&](int) {
+      return fmt::format(
+          "(2) {}emulated device 0: * were refused; another process has taken memory since; then "
+          "{}",
+          of_node(nodes - 1, nodes), 2 * nodes * (nodes - 1));
+    });
+  }
+}
+
 TEST(Failures, do_not_come_of_a_stop_while_jobs_without_handles_are_in_flight) {
   for (const int nodes : {1, 2, 4}) {
     expect_told(nodes, "dropped", [&](int node) {

@@ -85,6 +85,11 @@ std::string EmulatedDevice::label() const {
 }
 
 DeviceMemory EmulatedDevice::allocate(std::size_t bytes) {
+  if (bytes > options_.faults.taken_beyond.value_or(bytes)) {
+    throw Error(ErrorCode::usage, fmt::format("{}: {} were refused; another process has taken "
+                                              "memory since",
+                                              label(), format_bytes(bytes)));
+  }
   const DeviceMemory memory = PooledDevice::allocate(bytes);
   if (options_.fill_allocations) std::memset(memory.address, 0xFF, bytes);
   return memory;

@@ -13,6 +13,9 @@ namespace heddle {
 struct FaultPlan {
   /// allocate() fails above this total, as if others used the rest.
   std::optional<std::uint64_t> allocation_bytes_max;
+  /// An allocation of more than this throws Error(usage), though memory_available() promises it: as
+  /// if another process had taken the memory since the device was opened.
+  std::optional<std::uint64_t> taken_beyond;
   std::uint64_t fail_copy = 0;    ///< this copy fails
   std::uint64_t fail_kernel = 0;  ///< this launch fails
   std::uint64_t slow_copy = 0;    ///< this copy starts `slow_copy_us` late
