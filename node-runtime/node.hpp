@@ -18,6 +18,7 @@
 
 namespace heddle {
 
+class Group;
 struct JobRecord;
 struct NodeFacts;
 struct NodeFaults;
@@ -155,6 +156,9 @@ class Node {
   /// has ended for runtime.watchdog_seconds, and again after as long. Set it while no thread waits.
   void on_quiet(std::function<void(const std::string&)> tell);
 
+  /// All nodes, which act together on memory (collectives/group.hpp). The first call is collective
+  /// in order; all calls give the same group.
+  [[nodiscard]] Group group();
   /// The program's own messages between nodes (messages.hpp). Thread: any.
   [[nodiscard]] heddle::messages::Endpoint messages();
 

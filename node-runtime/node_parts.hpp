@@ -29,6 +29,10 @@
 
 namespace heddle {
 
+namespace collectives {
+class GroupCore;
+}
+
 /// What a node is made of, and how it comes about: nodes agree, each decides on its cores and
 /// devices, and its threads start. Node's own.
 struct Node::Parts {
@@ -53,6 +57,7 @@ struct Node::Parts {
   void make_transport(std::span<Device* const> device_pointers);
   [[nodiscard]] std::size_t program_device_bytes() const;
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages();
+  [[nodiscard]] std::shared_ptr<collectives::GroupCore> make_world();
   [[nodiscard]] std::vector<Device*> device_pointers() const;
   void start();
   void make_engine(const std::vector<Device*>& device_pointers, std::span<const CpuCore> cores);
@@ -85,6 +90,7 @@ struct Node::Parts {
   std::unique_ptr<TileTransport> tiles;  ///< before the store, which takes all memory of devices
   std::unique_ptr<LocalMessages> local_messages;  ///< of a single node; likewise
   std::mutex local_messages_mutex;                ///< making it
+  std::shared_ptr<collectives::GroupCore> world;  ///< null: nobody has asked for it
   std::unique_ptr<TileStore> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<MpiProgress> progress;

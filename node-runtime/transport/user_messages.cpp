@@ -72,32 +72,32 @@ void UserMessages::check_place(const void* address) const {
 /// Calls `begin_request(on_end)`, and counts the request until it is over; `also` is called at its
 /// end, without the lock.
 template <class Begin>
-p2p::Request UserMessages::begin(const Begin& begin_request, p2p::OnEnd also) {
+p2p::Request UserMessages::begin(const Begin& begin_request, p2p::OnEnd also, std::int64_t weight) {
   const std::scoped_lock lock(mutex_);
   if (has_ended_) throw Error(ErrorCode::usage, "a message is begun, but the node has ended");
   const std::int64_t key = next_++;
   const auto place = requests_.emplace(key, std::nullopt).first;
-  count_.fetch_add(1, std::memory_order_relaxed);
+  count_.fetch_add(weight, std::memory_order_relaxed);
   try {
     // ended() waits for the lock, so the place is there until it is filled.
-    place->second.emplace(begin_request(
-        [this, key, also = std::move(also)](const p2p::Status& status, const Error* failure) {
-          if (also) also(status, failure);
-          ended(key);
-        }));
+    place->second.emplace(begin_request([this, key, weight, also = std::move(also)](
+                                            const p2p::Status& status, const Error* failure) {
+      if (also) also(status, failure);
+      ended(key, weight);
+    }));
     return *place->second;
   } catch (const Error&) {
     requests_.erase(place);
-    count_.fetch_sub(1, std::memory_order_relaxed);
+    count_.fetch_sub(weight, std::memory_order_relaxed);
     throw;
   }
 }
 
 /// By the progress thread.
-void UserMessages::ended(std::int64_t key) {
+void UserMessages::ended(std::int64_t key, std::int64_t weight) {
   const std::scoped_lock lock(mutex_);
   requests_.erase(key);
-  count_.fetch_sub(1, std::memory_order_relaxed);
+  count_.fetch_sub(weight, std::memory_order_relaxed);
 }
 
 p2p::Request UserMessages::send(const p2p::Outgoing& message, std::size_t bytes, std::int32_t to,
@@ -131,6 +131,15 @@ p2p::Request UserMessages::receive(const p2p::Incoming& room, NodeId from, std::
         return endpoint_.receive(room, {from, tag, on}, std::move(end));
       },
       std::move(on_end));
+}
+
+p2p::Request UserMessages::listen(const p2p::Incoming& room, std::int32_t tag, p2p::ChannelId on,
+                                  p2p::OnEnd on_end) {
+  return begin(
+      [&](p2p::OnEnd end) {
+        return endpoint_.receive(room, {p2p::Pattern::any_source, tag, on}, std::move(end));
+      },
+      std::move(on_end), 0);
 }
 
 p2p::Request UserMessages::release(const void* address) {
@@ -238,7 +247,7 @@ void UserMessages::meet_at_the_end() {
 bool UserMessages::is_valid() const {
   const std::scoped_lock lock(mutex_);
   const auto count = static_cast<std::size_t>(count_.load(std::memory_order_relaxed));
-  return count == requests_.size() &&
+  return count <= requests_.size() &&
          std::ranges::all_of(parts_, [](const auto& one) { return one->arena.is_valid(); });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,7 @@ namespace heddle {
 /// Locks: mutex_ guards requests_, next_, releases_, has_ended_ and the arenas. count_ is atomic:
 /// the progress thread reads it without the lock.
 ///
-/// Invariant (`is_valid()`): count = |requests|; each arena is valid.
+/// Invariant (`is_valid()`): count <= |requests|; each arena is valid.
 ///
 /// No deadlock: under mutex_ the endpoint's mailbox lock is taken (by send and receive), never the
 /// other way round; the progress thread takes mutex_ when a request ends, with no other lock held.
@@ -70,6 +71,18 @@ class UserMessages {
                                   p2p::ChannelId on, p2p::OnEnd on_end);
   [[nodiscard]] p2p::Request receive(const p2p::Incoming& room, NodeId from, std::int32_t tag,
                                      p2p::ChannelId on, p2p::OnEnd on_end);
+  /// The same from any node for a message that may never come: does not count as under way.
+  [[nodiscard]] p2p::Request listen(const p2p::Incoming& room, std::int32_t tag, p2p::ChannelId on,
+                                    p2p::OnEnd on_end);
+  /// Channels of groups: the next one that no group of this node has, and that those before `end`
+  /// are taken.
+  [[nodiscard]] std::int32_t next_channel() const {
+    return next_channel_.load(std::memory_order_relaxed);
+  }
+  void take_channels(std::int32_t end) {
+    // Relaxed: groups are made by one thread at a time.
+    next_channel_.store(std::max(end, next_channel()), std::memory_order_relaxed);
+  }
   [[nodiscard]] p2p::Request release(const void* address);
   /// Blocks until a request is over; throws what made it fail.
   p2p::Status wait(const p2p::Request& request);
@@ -111,8 +124,9 @@ class UserMessages {
   void check_place(const void* address) const;
   [[nodiscard]] DevicePart& part(std::int32_t device);
   template <class Begin>
-  [[nodiscard]] p2p::Request begin(const Begin& begin_request, p2p::OnEnd also = {});
-  void ended(std::int64_t key);
+  [[nodiscard]] p2p::Request begin(const Begin& begin_request, p2p::OnEnd also = {},
+                                   std::int64_t weight = 1);
+  void ended(std::int64_t key, std::int64_t weight);
   void meet_at_the_end();
 
   p2p::Endpoint& endpoint_;
@@ -126,7 +140,8 @@ class UserMessages {
   std::int64_t next_ = 1;
   std::vector<p2p::Request> releases_;  ///< some are over
   bool has_ended_ = false;
-  std::atomic<std::int64_t> count_{0};  ///< |requests_|
+  std::atomic<std::int64_t> count_{0};  ///< |requests_| but those of listen()
+  std::atomic<std::int32_t> next_channel_{first_group_channel.value()};
 };
 
 }  // namespace heddle

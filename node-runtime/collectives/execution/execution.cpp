@@ -8,6 +8,17 @@
 #include "base/assert.hpp"
 
 namespace heddle::collectives {
+namespace {
+
+/// A number that depends on both (of splitmix64).
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t h = a * 0x9e3779b97f4a7c15ULL + b;
+  h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
+  return h ^ (h >> 31U);
+}
+
+}  // namespace
 
 Execution::Execution(Task task, Courier& courier) : task_(std::move(task)), courier_(courier) {
   HEDDLE_CHECK(task_.fragment_elements >= 1 && task_.in_flight >= 1 && task_.element_bytes >= 0,
@@ -78,14 +89,18 @@ bool Execution::start_message(std::int64_t fragment, std::int32_t deed) {
   const Step& first = schedule.step(message.first);
   const bool is_send = first.kind == Step::Kind::send;
   std::vector<std::span<std::byte>> pieces;
+  Courier::Name name{fragment, message.number, message.messages, task_.seal};
   for (std::int32_t s = message.first; s < message.end; ++s) {
     const Step& step = schedule.step(s);
-    if (elements(step.block, fragment) == 0) continue;
+    const std::int64_t count = elements(step.block, fragment);
+    if (count == 0) continue;
+    name.seal = mixed(name.seal, static_cast<std::uint64_t>(step.block));
+    name.seal = mixed(name.seal, static_cast<std::uint64_t>(count));
+    name.seal = mixed(name.seal, task_.place(step.block).signature);
     pieces.push_back(bytes(is_send ? step.from.front() : step.to, step.block, fragment));
   }
   if (pieces.empty()) return false;
   ++messages_;
-  const Courier::Name name{fragment, message.number, message.messages};
   const std::int64_t ticket = ticket_of(fragment, deed);
   if (!is_send) {
     courier_.receive(first.peer, name, pieces, ticket);
@@ -136,6 +151,10 @@ void Execution::ended(std::int64_t ticket, const Error* failure) {
   const auto deeds = static_cast<std::int64_t>(task_.schedule->deeds().size());
   finish(ticket / deeds, static_cast<std::int32_t>(ticket % deeds));
   run_ready();
+}
+
+void Execution::finish_task() {
+  if (!failure_ && task_.finish) task_.finish();
 }
 
 void Execution::fail(const Error& why) {

@@ -26,6 +26,7 @@ class Courier {
     std::int64_t fragment = 0;
     std::int32_t number = 0;    ///< CompiledSchedule::Deed::number
     std::int32_t messages = 0;  ///< Deed::messages
+    std::uint64_t seal = 0;     ///< Task::seal, and what the blocks are
   };
   Courier() = default;
   Courier(const Courier&) = delete;
@@ -42,8 +43,9 @@ class Courier {
 /// Where a rank has a block of a message, in elements.
 struct BlockPlace {
   std::int64_t count = 0;
-  std::int64_t input = 0;   ///< its first element in the input, if it is there
-  std::int64_t output = 0;  ///< and in the output
+  std::int64_t input = 0;       ///< its first element in the input, if it is there
+  std::int64_t output = 0;      ///< and in the output
+  std::uint64_t signature = 0;  ///< of its elements: the same on all ranks that pass it on
 };
 
 /// The memory and meaning of one operation on one rank.
@@ -59,6 +61,9 @@ struct Task {
   std::byte* slots = nullptr;
   ReduceOperation operation = ReduceOperation::sum();
   Scalar scalar = Scalar::byte;
+  std::uint64_t seal = 0;                    ///< the same on all ranks whose calls fit together
+  std::function<void()> finish{};            ///< when all has been done; may be empty
+  std::shared_ptr<std::byte[]> own_slots{};  // NOLINT: keeps the slots; null: the caller does
 };
 
 /// Advances one rank's schedule of an operation on host memory: a deed begins when all that it
@@ -80,6 +85,8 @@ class Execution {
   void begin();
   /// A message of the courier's has ended, well or not: begins what follows.
   void ended(std::int64_t ticket, const Error* failure = nullptr);
+  /// When is_over(): what the task asks for then. Once.
+  void finish_task();
   /// Begins nothing any more; is over when the messages under way have ended.
   void fail(const Error& why);
 

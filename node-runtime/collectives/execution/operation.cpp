@@ -1,5 +1,6 @@
 #include "node-runtime/collectives/execution/operation.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -10,18 +11,20 @@
 namespace heddle::collectives {
 namespace {
 
+constexpr std::chrono::milliseconds misfit_patience{1000};
+
 /// Pieces of memory as a message: bytes, or one element of a type, counted from the first one.
 template <class Message, class Byte>
-Message message_of(std::span<const std::span<Byte>> pieces) {
+Message message_of(std::span<const std::span<Byte>> pieces, std::uint64_t seal) {
   const std::span<Byte> first = pieces.front();
   if (pieces.size() == 1) {
-    return {first.data(), static_cast<std::int64_t>(first.size()), Scalar::byte};
+    return {first.data(), static_cast<std::int64_t>(first.size()), Scalar::byte, seal};
   }
   std::vector<Datatype::IndexedBlock> blocks;
   for (const std::span<Byte> piece : pieces) {
     blocks.push_back({piece.data() - first.data(), static_cast<std::int64_t>(piece.size())});
   }
-  return {first.data(), 1, Datatype::hindexed(blocks, Scalar::byte)};
+  return {first.data(), 1, Datatype::hindexed(blocks, Scalar::byte), seal};
 }
 
 }  // namespace
@@ -33,8 +36,8 @@ void Operation::begin() {
   const bool is_mine = claim();
   HEDDLE_CHECK(is_mine, "operation {} begins twice", number_);
   execution_.begin();
-  do advance();
-  while (!give_back());
+  finish_if_over();
+  advance(Claim::given_back);
 }
 
 bool Operation::is_over() {
@@ -43,54 +46,140 @@ bool Operation::is_over() {
 }
 
 void Operation::wait() {
+  using Clock = std::chrono::steady_clock;
+  // Short enough to notice soon that nothing happens, long enough to cost nothing.
+  constexpr std::int64_t look_us = 100000;
+  Clock::time_point last = Clock::now();
   bool is_mine = false;
   for (;;) {
     const Doorbell::Ticket ticket = bell_.ticket();
     if (is_over()) break;
     if (!is_mine) is_mine = claim();
-    if (is_mine) {
-      advance();
-      if (execution_.is_over() && give_back()) break;
+    if (is_mine) advance(Claim::kept);
+    if (is_over()) break;
+    if (messages_->drive) {
+      messages_->drive();
+      continue;
     }
-    bell_.wait(ticket);
+    bell_.wait(ticket, look_us);
+    if (bell_.ticket() != ticket) {
+      last = Clock::now();
+      continue;
+    }
+    // Who sent what does not fit answers soon, or not at all.
+    const auto patience =
+        has_misfits() ? std::min(messages_->patience, misfit_patience) : messages_->patience;
+    if (messages_->quiet && Clock::now() - last > patience) {
+      messages_->quiet(number_, is_mine ? execution_.waits_for() : "");
+      last = Clock::now();
+    }
   }
+  // Nobody changes it any more.
   if (execution_.failure()) throw *execution_.failure();
+}
+
+void Operation::abort(const Error& why) {
+  bool is_mine = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_over_ || std::exchange(is_aborted_, true)) return;
+    abortion_ = why;
+    is_mine = !std::exchange(is_claimed_, true);
+  }
+  is_mine ? advance(Claim::given_back) : bell_.ring_all();
+}
+
+void Operation::ask_step(std::function<void(const std::string& step)> told) {
+  bool is_mine = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_over_) return;
+    questions_.push_back(std::move(told));
+    is_mine = !std::exchange(is_claimed_, true);
+  }
+  is_mine ? advance(Claim::given_back) : bell_.ring_all();
+}
+
+bool Operation::has_misfits() {
+  const std::scoped_lock lock(mutex_);
+  return !misfits_.empty();
 }
 
 bool Operation::claim() {
   const std::scoped_lock lock(mutex_);
-  return !std::exchange(is_claimed_, true);
+  return !is_over_ && !std::exchange(is_claimed_, true);
 }
 
-void Operation::advance() {
+void Operation::advance(Claim afterwards) {
+  const auto self = shared_from_this();
   for (;;) {
     std::vector<End> ended;
+    std::optional<Error> abortion;
+    std::vector<std::function<void(const std::string&)>> questions;
     {
       const std::scoped_lock lock(mutex_);
       ended.swap(ended_);
-    }
-    if (ended.empty()) return;
-    for (const End& one : ended) {
-      const bool had_failed = execution_.failure().has_value();
-      try {
-        execution_.ended(one.ticket, one.failure ? &*one.failure : nullptr);
-      } catch (const std::exception& error) {
-        execution_.fail(as_error(error));
+      abortion = std::exchange(abortion_, std::nullopt);
+      questions.swap(questions_);
+      if (abortion) {
+        for (const std::int64_t ticket : std::exchange(misfits_, {})) {
+          ended.push_back({ticket, abortion});
+        }
       }
-      if (!had_failed && execution_.failure()) take_back_messages();
+      if (ended.empty() && !abortion && questions.empty()) {
+        if (is_finished_) {
+          is_over_ = true;
+          is_claimed_ = false;
+        } else if (afterwards == Claim::given_back) {
+          is_claimed_ = false;
+        }
+        break;
+      }
     }
+    if (abortion) fail(*abortion);
+    for (const End& one : ended) serve(one);
+    if (!questions.empty()) {
+      const std::string step = execution_.waits_for();
+      for (const auto& told : questions) told(step);
+    }
+    finish_if_over();
+  }
+  if (!is_finished_) {
+    if (afterwards == Claim::given_back) bell_.ring_all();
+    return;
+  }
+  bell_.ring_all();
+  if (!messages_->over) return;
+  messages_->over(number_, execution_.failure() ? &*execution_.failure() : nullptr);
+}
+
+/// With the claim.
+void Operation::finish_if_over() {
+  if (is_finished_ || !execution_.is_over()) return;
+  is_finished_ = true;
+  try {
+    execution_.finish_task();
+  } catch (const std::exception& error) {
+    execution_.fail(as_error(error));
   }
 }
 
-bool Operation::give_back() {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (!ended_.empty()) return false;
-    is_claimed_ = false;
-    is_over_ = execution_.is_over();
+/// With the claim.
+void Operation::serve(const End& end) {
+  const bool had_failed = execution_.failure().has_value();
+  try {
+    execution_.ended(end.ticket, end.failure ? &*end.failure : nullptr);
+  } catch (const std::exception& error) {
+    execution_.fail(as_error(error));
   }
-  bell_.ring_all();
-  return true;
+  if (!had_failed && execution_.failure()) take_back_messages();
+}
+
+/// With the claim.
+void Operation::fail(const Error& why) {
+  const bool had_failed = execution_.failure().has_value();
+  execution_.fail(why);
+  if (!had_failed) take_back_messages();
 }
 
 void Operation::take_back_messages() {
@@ -104,35 +193,41 @@ void Operation::take_back_messages() {
   for (const p2p::Request& request : left) request.cancel();
 }
 
-void Operation::message_ended(std::int64_t ticket, std::optional<Error> failure) {
+void Operation::message_ended(std::int64_t ticket, Rank peer, std::optional<Error> failure) {
   bool is_mine = false;
+  bool is_misfit = false;
   {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(ticket);
-    ended_.push_back({ticket, std::move(failure)});
-    is_mine = !std::exchange(is_claimed_, true);
+    // What fits is found out with the peer; the message has ended when the operation is aborted.
+    is_misfit = failure && failure->code() == ErrorCode::usage && messages_->misfit && !is_aborted_;
+    if (is_misfit) {
+      misfits_.push_back(ticket);
+    } else {
+      ended_.push_back({ticket, std::move(failure)});
+      is_mine = !std::exchange(is_claimed_, true);
+    }
   }
-  if (!is_mine) return bell_.ring_all();
-  do advance();
-  while (!give_back());
+  if (is_misfit) return messages_->misfit(number_, peer);
+  is_mine ? advance(Claim::given_back) : bell_.ring_all();
 }
 
 /// Calls `begin_request(on_end)`. One that cannot begin has ended.
 template <class Begin>
-void Operation::begin_message(std::int64_t ticket, const Begin& begin_request) {
+void Operation::begin_message(std::int64_t ticket, Rank peer, const Begin& begin_request) {
   {
     const std::scoped_lock lock(mutex_);
     under_way_.emplace(ticket, std::nullopt);
   }
-  const auto on_end = [self = shared_from_this(), ticket](const p2p::Status& status,
-                                                          const Error* failure) {
+  const auto on_end = [self = shared_from_this(), ticket, peer](const p2p::Status& status,
+                                                                const Error* failure) {
     std::optional<Error> why;
     if (failure != nullptr) {
       why = *failure;
     } else if (status.is_cancelled) {
       why = Error(ErrorCode::usage, "a collective operation was under way when its node ended");
     }
-    self->message_ended(ticket, std::move(why));
+    self->message_ended(ticket, peer, std::move(why));
   };
   try {
     const p2p::Request request = begin_request(on_end);
@@ -159,17 +254,17 @@ std::int32_t Operation::tag_of(Name name) const {
 
 void Operation::send(Rank to, Name name, std::span<const std::span<const std::byte>> pieces,
                      std::int64_t ticket) {
-  begin_message(ticket, [&](p2p::OnEnd on_end) {
-    return messages_->send(message_of<p2p::Outgoing>(pieces), node_of(to), tag_of(name),
+  begin_message(ticket, to, [&](p2p::OnEnd on_end) {
+    return messages_->send(message_of<p2p::Outgoing>(pieces, name.seal), node_of(to), tag_of(name),
                            std::move(on_end));
   });
 }
 
 void Operation::receive(Rank from, Name name, std::span<const std::span<std::byte>> pieces,
                         std::int64_t ticket) {
-  begin_message(ticket, [&](p2p::OnEnd on_end) {
-    return messages_->receive(message_of<p2p::Incoming>(pieces), node_of(from), tag_of(name),
-                              std::move(on_end));
+  begin_message(ticket, from, [&](p2p::OnEnd on_end) {
+    return messages_->receive(message_of<p2p::Incoming>(pieces, name.seal), node_of(from),
+                              tag_of(name), std::move(on_end));
   });
 }
 

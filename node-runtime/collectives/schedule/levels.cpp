@@ -117,6 +117,17 @@ std::span<const Rank> Levels::stands_for(Level level, Rank member) const {
   return group(*std::prev(layer), member).below;
 }
 
+std::array<std::int32_t, 4> Levels::largest() const {
+  std::array<std::int32_t, 4> sizes{1, 1, 1, 1};
+  for (const Layer& layer : layers_) {
+    std::int32_t& size = sizes.at(static_cast<std::size_t>(layer.level));
+    for (const Group& group : layer.groups) {
+      size = std::max(size, static_cast<std::int32_t>(group.members.size()));
+    }
+  }
+  return sizes;
+}
+
 bool Levels::is_outermost(const LevelGroup& group) const {
   const auto layer = std::ranges::find(layers_, group.level, &Layer::level);
   HEDDLE_CHECK(layer != layers_.end(), "level {} does not count", static_cast<int>(group.level));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -43,6 +44,8 @@ class Levels {
   /// leads, itself included.
   [[nodiscard]] std::span<const Rank> stands_for(Level level, Rank member) const;
   [[nodiscard]] std::int32_t size() const { return size_; }
+  /// Members of the largest group of each level, by Level; 1 where a level does not count.
+  [[nodiscard]] std::array<std::int32_t, 4> largest() const;
   /// Whether the members of a group stand for all ranks.
   [[nodiscard]] bool is_outermost(const LevelGroup& group) const;
 

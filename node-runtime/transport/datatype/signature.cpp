@@ -94,6 +94,18 @@ std::int64_t Signature::bytes() const {
   return node_->bytes;
 }
 
+std::optional<Scalar> Signature::scalar() const {
+  if (bytes() == 0) return std::nullopt;
+  for (std::size_t s = 0; s < scalar_count; ++s) {
+    const auto scalar = static_cast<Scalar>(s);
+    if (bytes() % size_of(scalar) != 0) continue;
+    if (power_of(polynomial_of(scalar), bytes() / size_of(scalar)).value == digest(bytes())) {
+      return scalar;
+    }
+  }
+  return std::nullopt;
+}
+
 bool Signature::ends_scalar_at(std::int64_t bytes) const {
   if (bytes < 0 || bytes > node_->bytes) return false;
   const Node* node = node_.get();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "node-runtime/transport/datatype/scalar.hpp"
@@ -25,6 +26,8 @@ class Signature {
   [[nodiscard]] static Signature sequence(const std::vector<Signature>& parts);
 
   [[nodiscard]] std::int64_t bytes() const;
+  /// The scalar that it consists of alone; nothing where there are several, or none.
+  [[nodiscard]] std::optional<Scalar> scalar() const;
   /// A scalar ends `bytes` bytes behind the begin, or `bytes` is 0.
   [[nodiscard]] bool ends_scalar_at(std::int64_t bytes) const;
 

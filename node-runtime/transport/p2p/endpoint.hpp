@@ -146,8 +146,9 @@ class Endpoint {
   Request receive_at_once(const Incoming& room, const Pattern& pattern);
   /// No request is under way, and no message waits for a receive.
   [[nodiscard]] bool is_idle() const;
-  /// Forgets messages of a channel that no receive has taken, when no node sends there any more.
-  void drop_arrivals(ChannelId channel) { receiver_.drop_arrivals(channel); }
+  /// Forgets messages of the channels from `first` on that no receive has taken, when no node sends
+  /// there any more.
+  void drop_arrivals(ChannelId first) { receiver_.drop_arrivals(first); }
   /// The end, when no node sends any more: closes what is mapped here, and tells the others.
   void close() { neighbours_.close(); }
   /// After close(): all others have closed what they had mapped of this node.

@@ -48,7 +48,7 @@ struct NoteBegin {
   std::int32_t tag = 0;
   std::int32_t channel = 0;
   std::int64_t bytes = 0;    ///< of the message, or of a piece
-  std::uint64_t digest = 0;  ///< of its signature
+  std::uint64_t digest = 0;  ///< of its signature, and its seal
 };
 
 /// A note's header; in some notes bytes follow it.

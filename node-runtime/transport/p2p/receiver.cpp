@@ -71,7 +71,7 @@ void Receiver::withdraw(NodeId from, const NoteHeader& header) {
 std::optional<std::string> Receiver::mismatch(const Receive& receive) const {
   const NoteHeader& header = receive.announcement.header;
   const Shape& shape = *receive.side.shape;
-  if (header.bytes == shape.bytes && header.digest == shape.digest) return std::nullopt;
+  if (header.bytes == shape.bytes && header.digest == receive.side.digest()) return std::nullopt;
   const auto which = [&] {
     return fmt::format("the message of {} bytes with tag {} from node {} to node {}", header.bytes,
                        header.tag, receive.envelope.source.value(), shared_.wire.node().value());
@@ -83,11 +83,11 @@ std::optional<std::string> Receiver::mismatch(const Receive& receive) const {
         which(), shape.bytes);
   }
   if (!shape.signature.ends_scalar_at(header.bytes) ||
-      shape.signature.digest(header.bytes) != header.digest) {
+      (shape.signature.digest(header.bytes) ^ receive.side.seal) != header.digest) {
     return fmt::format(
         "the signatures of {} differ; both sides must describe the same scalars in "
-        "the same order",
-        which());
+        "the same order{}",
+        which(), receive.side.seal == 0 ? "" : ", and mean the same message");
   }
   return std::nullopt;
 }
@@ -323,10 +323,10 @@ bool Receiver::read_piece(Receive& receive) {
 
 // ---- the end ---------------------------------------------------------------------------------
 
-void Receiver::drop_arrivals(ChannelId channel) {
+void Receiver::drop_arrivals(ChannelId first) {
   std::vector<std::int64_t> dropped;
   arrivals_.for_each([&](std::int64_t id, const Arrival& arrival) {
-    if (arrival.envelope.channel == channel) dropped.push_back(id);
+    if (arrival.envelope.channel >= first) dropped.push_back(id);
   });
   for (const std::int64_t id : dropped) {
     matching_.withdraw(ArrivalId{id});

@@ -66,7 +66,7 @@ class Receiver {
   /// Messages that wait for a receive.
   [[nodiscard]] std::size_t arrivals() const { return arrivals_.size(); }
   /// Forgets the unexpected messages of a channel, on which no node sends any more.
-  void drop_arrivals(ChannelId channel);
+  void drop_arrivals(ChannelId first);
   /// Messages that came before their receives, so far.
   [[nodiscard]] std::int64_t unexpected() const { return unexpected_; }
   [[nodiscard]] bool is_valid() const;

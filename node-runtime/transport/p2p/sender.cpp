@@ -44,7 +44,7 @@ void Sender::announce(const Send& send) {
   header.channel = send.channel.value();
   header.send = send.id;
   header.bytes = side.bytes;
-  header.digest = side.shape->digest;
+  header.digest = side.digest();
   header.is_contiguous = side.contiguous != nullptr ? 1 : 0;
   if (side.is_host_run()) header.begin = std::bit_cast<std::int64_t>(side.contiguous);
   if (shared_.lanes.count() > 0) shared_.neighbours.introduce(send.to);
@@ -81,7 +81,7 @@ bool Sender::send_eagerly(const Side& side, NodeId to, std::int32_t tag, Channel
   header->tag = tag;
   header->channel = channel.value();
   header->bytes = side.bytes;
-  header->digest = side.shape->digest;
+  header->digest = side.digest();
   const auto payload = note.subspan(sizeof(NoteBegin));
   if (side.contiguous != nullptr && bytes > 0) {
     std::memcpy(payload.data(), side.contiguous, bytes);

@@ -66,7 +66,7 @@ Lanes::Loops loops_of(const Lanes& lanes, const Side& side) {
 Side Sides::of(const Outgoing& message) {
   check_count(sending, message.count);
   std::shared_ptr<const Shape> shape = sent_.shape_of(message.type, message.count);
-  Side side = make(*shape, sending, memory_of(message));
+  Side side = make(*shape, sending, memory_of(message), message.seal);
   side.kept = std::move(shape);
   return side;
 }
@@ -74,7 +74,7 @@ Side Sides::of(const Outgoing& message) {
 Side Sides::of(const Incoming& room) {
   check_count(receiving, room.count);
   std::shared_ptr<const Shape> shape = received_.shape_of(room.type, room.count);
-  Side side = make(*shape, receiving, room.memory);
+  Side side = make(*shape, receiving, room.memory, room.seal);
   side.kept = std::move(shape);
   return side;
 }
@@ -88,15 +88,17 @@ const std::shared_ptr<const Shape>& Sides::recent(const Incoming& room) {
 }
 
 Side Sides::to_side(const Shape& shape, const Outgoing& message) const {
-  return make(shape, sending, memory_of(message));
+  return make(shape, sending, memory_of(message), message.seal);
 }
 
 Side Sides::to_side(const Shape& shape, const Incoming& room) const {
-  return make(shape, receiving, room.memory);
+  return make(shape, receiving, room.memory, room.seal);
 }
 
-Side Sides::make(const Shape& shape, std::string_view what, void* memory) const {
+Side Sides::make(const Shape& shape, std::string_view what, void* memory,
+                 std::uint64_t seal) const {
   Side side;
+  side.seal = seal;
   side.shape = &shape;
   side.memory = static_cast<std::byte*>(memory);
   side.bytes = shape.bytes;

@@ -18,6 +18,9 @@ struct Outgoing {
   const void* memory = nullptr;
   std::int64_t count = 0;
   Datatype type = Scalar::byte;
+  /// What sender and receiver take the message for, beside its signature: where theirs differ they
+  /// do not fit.
+  std::uint64_t seal = 0;
 };
 
 /// Room for a message: `count` elements of `type` at `memory`, likewise.
@@ -25,6 +28,7 @@ struct Incoming {
   void* memory = nullptr;
   std::int64_t count = 0;
   Datatype type = Scalar::byte;
+  std::uint64_t seal = 0;
 };
 
 /// The memory of one side of a message.
@@ -35,9 +39,12 @@ struct Side {
   std::int64_t bytes = 0;
   std::byte* contiguous = nullptr;  ///< the first byte, where the bytes lie in one piece
   std::optional<LaneId> lane;       ///< of the device that the memory belongs to
+  std::uint64_t seal = 0;
 
   /// Bytes that the wire can take or bring as they lie.
   [[nodiscard]] bool is_host_run() const { return contiguous != nullptr && !lane; }
+  /// What travels of a message's signature and seal.
+  [[nodiscard]] std::uint64_t digest() const { return shape->digest ^ seal; }
   [[nodiscard]] std::byte* first() const { return memory + shape->first; }
   [[nodiscard]] Lanes::Elements elements() const {
     return {shape->plan, shape->count, memory, !lane.has_value()};
@@ -72,7 +79,8 @@ class Sides {
   [[nodiscard]] Side to_side(const Shape& shape, const Incoming& room) const;
 
  private:
-  [[nodiscard]] Side make(const Shape& shape, std::string_view what, void* memory) const;
+  [[nodiscard]] Side make(const Shape& shape, std::string_view what, void* memory,
+                          std::uint64_t seal) const;
 
   const Lanes& lanes_;
   ShapeCache sent_{false};

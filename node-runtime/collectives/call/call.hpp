@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "node-runtime/collectives/options.hpp"
+#include "node-runtime/collectives/reduce/reduce_operation.hpp"
+#include "node-runtime/collectives/schedule/choice.hpp"
+
+namespace heddle::collectives {
+
+/// Elements on one rank. Those of an input are only read.
+struct Elements {
+  std::byte* memory = nullptr;
+  std::int64_t count = 0;
+  Datatype type = Scalar::byte;
+
+  Elements() = default;
+  Elements(const Outgoing& from);  // NOLINT(google-explicit-constructor)
+  Elements(const Incoming& into);  // NOLINT(google-explicit-constructor)
+};
+
+enum class Side : std::uint8_t { input, output };
+
+/// What a rank of a group calls.
+struct Call {
+  CollectiveKind kind = CollectiveKind::barrier;
+  std::int32_t root = 0;
+  std::vector<Elements> inputs;   ///< one; or, with a buffer for each rank, as many as ranks
+  std::vector<Elements> outputs;  ///< likewise
+  /// Buffers for each rank, where the operation has blocks; otherwise one buffer has them all, each
+  /// of its `count`.
+  bool is_listed = false;
+  bool is_in_place = false;            ///< the output is the input as well
+  std::vector<std::int64_t> counts{};  ///< reduce_scatter: of each rank; empty: all have one
+  ReduceOperation operation = ReduceOperation::sum();
+  CollectiveOptions options{};
+
+  [[nodiscard]] bool is_rooted() const;
+  [[nodiscard]] bool reduces() const;
+  /// One buffer of that side has a block for each rank.
+  [[nodiscard]] bool has_blocks(Side side) const;
+  /// "all_reduce of 100 elements, 800 bytes, with sum".
+  [[nodiscard]] std::string describe() const;
+};
+
+/// The scalar that all elements consist of; `byte` where there is none. Throws Error(usage) where
+/// there are several.
+[[nodiscard]] Scalar scalar_of(const Elements& elements, const Call& call);
+
+/// Throws Error(usage) for what makes no sense on rank `own` of `size`, before anything travels: a
+/// root that is not there, negative counts, null memory with elements, scalars that are mixed or
+/// that the operation does not take, lists of another length, and input and output that overlap.
+void check(const Call& call, std::int32_t own, std::int32_t size);
+
+}  // namespace heddle::collectives

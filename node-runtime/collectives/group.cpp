@@ -1,0 +1,419 @@
+#include "node-runtime/collectives/group.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/core.h>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/require.hpp"
+#include "base/units.hpp"
+#include "node-runtime/collectives/group_core.hpp"
+
+namespace heddle {
+
+using collectives::Call;
+using collectives::CollectiveKind;
+using collectives::Elements;
+using collectives::GroupCore;
+using collectives::Rank;
+using Clock = std::chrono::steady_clock;
+
+// ---- operations under way --------------------------------------------------------------------
+
+struct Collective::State {
+  std::shared_ptr<collectives::Operation> operation;
+  collectives::CollectiveChoice choice;
+  Clock::time_point begun = Clock::now();
+  std::mutex mutex;
+  double seconds = 0;  ///< under the mutex; 0: was not found to be over
+
+  void ended() {
+    const std::scoped_lock lock(mutex);
+    if (seconds == 0) seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  }
+};
+
+bool Collective::done() const {
+  if (!state_->operation->is_over()) return false;
+  state_->ended();
+  return true;
+}
+
+void Collective::wait() const {
+  state_->operation->wait();
+  state_->ended();
+}
+
+CollectiveReport Collective::report() const {
+  require(done(), "Collective::report: the operation is not over");
+  CollectiveReport report;
+  report.algorithm = state_->choice.text();
+  report.predicted_s = state_->choice.seconds;
+  report.seconds = state_->seconds;
+  const auto& considered = state_->choice.considered;
+  for (std::size_t i = 1; i < considered.size(); ++i) {
+    report.others.push_back(
+        fmt::format("{}: {:.1f} us", considered[i].text, 1e6 * considered[i].seconds));
+  }
+  return report;
+}
+
+// ---- groups ----------------------------------------------------------------------------------
+
+GroupCore& Group::core() const {
+  require(core_ != nullptr, "a group is used on a node that is no member of it");
+  return *core_;
+}
+
+int Group::rank() const {
+  return core().rank();
+}
+int Group::size() const {
+  return core().size();
+}
+
+namespace {
+
+/// What each member says when groups are made of one.
+struct Wish {
+  std::int64_t color = 0;
+  std::int64_t key = 0;
+  std::int64_t channel = 0;  ///< the first that it has not used
+  std::int64_t digest = 0;   ///< of what must be the same on all
+};
+constexpr std::int64_t wish_numbers = 4;
+constexpr std::int64_t wrong = -2;  ///< digest of a call that makes no sense
+
+std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
+                                       const std::vector<Wish>& wishes) {
+  const auto of = [&](std::int32_t r) -> const Wish& {
+    return wishes[static_cast<std::size_t>(r)];
+  };
+  std::map<std::int64_t, std::int32_t> colors;
+  std::int64_t channel = 0;
+  for (const Wish& wish : wishes) {
+    require(wish.digest != wrong, "Group::subset: the call of a rank makes no sense");
+    require(wish.digest == own.digest, "Group::subset: not all ranks give the same ranks");
+    channel = std::max(channel, wish.channel);
+    if (wish.color >= 0) colors.emplace(wish.color, 0);
+  }
+  std::int32_t number = 0;
+  for (auto& [color, at] : colors) at = number++;
+  parent.user_messages()->take_channels(static_cast<std::int32_t>(channel) + number);
+  if (own.color < 0) return nullptr;
+  std::vector<Rank> members;
+  for (std::int32_t r = 0; r < parent.size(); ++r) {
+    if (of(r).color == own.color) members.emplace_back(r);
+  }
+  std::ranges::stable_sort(members, {}, [&](Rank r) { return of(r.value()).key; });
+  GroupCore::Options options{
+      {},
+      Rank{0},
+      parent.planner().places().subset(members),
+      p2p::ChannelId{static_cast<std::int32_t>(channel) + colors.at(own.color)},
+      parent.planner().rates(),
+      parent.options().patience};
+  for (const Rank r : members) {
+    if (r.value() == parent.rank()) {
+      options.own = Rank{static_cast<std::int32_t>(options.nodes.size())};
+    }
+    options.nodes.push_back(parent.options().nodes[static_cast<std::size_t>(r.value())]);
+  }
+  return GroupCore::make(parent.user_messages(), std::move(options));
+}
+
+Wish wish_for(std::span<const int> ranks, int own_rank, int size) {
+  require(!ranks.empty(), "Group::subset: no rank");
+  Wish own{-1, 0, 0, 0};
+  std::vector<bool> is_named(static_cast<std::size_t>(size), false);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int rank = ranks[i];
+    require(rank >= 0 && rank < size, "Group::subset: rank {}; the group has ranks 0 to {}", rank,
+            size - 1);
+    require(!is_named[static_cast<std::size_t>(rank)], "Group::subset: rank {} twice", rank);
+    is_named[static_cast<std::size_t>(rank)] = true;
+    own.digest = (own.digest * 1000003 + rank + 1) % 1000000007;
+    if (rank == own_rank) {
+      own.color = 0;
+      own.key = static_cast<std::int64_t>(i);
+    }
+  }
+  return own;
+}
+
+std::shared_ptr<GroupCore> make_part(const Group& group, GroupCore& parent, Wish own) {
+  // A call that makes no sense here is thrown when all know.
+  own.channel = parent.user_messages()->next_channel();
+  std::vector<Wish> wishes(static_cast<std::size_t>(parent.size()));
+  group.all_gather({&own, wish_numbers, Scalar::int64},
+                   {wishes.data(), wish_numbers, Scalar::int64}, {.name = "making a group"});
+  return make_member(parent, own, wishes);
+}
+
+}  // namespace
+
+Group Group::split(int color, int key) const {
+  return Group(make_part(*this, core(), {color, key, 0, -1}));
+}
+
+Group Group::subset(std::span<const int> ranks) const {
+  Wish own{-1, 0, 0, 0};
+  std::optional<Error> trouble;
+  try {
+    own = wish_for(ranks, rank(), size());
+  } catch (const Error& error) {
+    trouble = error;
+    own.digest = wrong;  // the others hear that there is something
+  }
+  try {
+    return Group(make_part(*this, core(), own));
+  } catch (const Error&) {
+    if (trouble) throw Error(*trouble);
+    throw;
+  }
+}
+
+Collective Group::begin(const Call& call) const {
+  GroupCore::Begun begun = core().begin(call);
+  auto state = std::make_shared<Collective::State>();
+  state->operation = std::move(begun.operation);
+  state->choice = std::move(begun.choice);
+  return Collective(std::move(state));
+}
+
+namespace {
+
+std::vector<Elements> all_of(const auto& list) {
+  return {list.begin(), list.end()};
+}
+
+/// Moves elements: one buffer of each side.
+Call moving(CollectiveKind kind, std::vector<Elements> inputs, std::vector<Elements> outputs,
+            int root, const CollectiveOptions& options) {
+  Call call;
+  call.kind = kind;
+  call.root = root;
+  call.inputs = std::move(inputs);
+  call.outputs = std::move(outputs);
+  call.options = options;
+  return call;
+}
+
+Call listed(Call call) {
+  call.is_listed = true;
+  return call;
+}
+
+Call in_place(Call call) {
+  call.is_in_place = true;
+  return call;
+}
+
+Call reducing(Call call, ReduceOperation operation) {
+  call.operation = operation;
+  return call;
+}
+
+}  // namespace
+
+// ---- the operations --------------------------------------------------------------------------
+
+Collective Group::begin_barrier(const CollectiveOptions& options) const {
+  return begin(moving(CollectiveKind::barrier, {}, {}, 0, options));
+}
+
+Collective Group::begin_broadcast(const Incoming& elements, int root,
+                                  const CollectiveOptions& options) const {
+  std::vector<Elements> own{elements};
+  const bool is_root = rank() == root;
+  return begin(moving(CollectiveKind::broadcast, is_root ? own : std::vector<Elements>(),
+                      is_root ? std::vector<Elements>() : own, root, options));
+}
+
+Collective Group::begin_scatter(const Outgoing& from, const Incoming& to, int root,
+                                const CollectiveOptions& options) const {
+  std::vector<Elements> inputs;
+  if (rank() == root) inputs.emplace_back(from);
+  return begin(moving(CollectiveKind::scatter, std::move(inputs), {to}, root, options));
+}
+
+Collective Group::begin_scatter(std::span<const Outgoing> from, const Incoming& to, int root,
+                                const CollectiveOptions& options) const {
+  std::vector<Elements> inputs;
+  if (rank() == root) inputs = all_of(from);
+  return begin(listed(moving(CollectiveKind::scatter, std::move(inputs), {to}, root, options)));
+}
+
+Collective Group::begin_gather(const Outgoing& from, const Incoming& to, int root,
+                               const CollectiveOptions& options) const {
+  std::vector<Elements> outputs;
+  if (rank() == root) outputs.emplace_back(to);
+  return begin(moving(CollectiveKind::gather, {from}, std::move(outputs), root, options));
+}
+
+Collective Group::begin_gather(const Outgoing& from, std::span<const Incoming> to, int root,
+                               const CollectiveOptions& options) const {
+  std::vector<Elements> outputs;
+  if (rank() == root) outputs = all_of(to);
+  return begin(listed(moving(CollectiveKind::gather, {from}, std::move(outputs), root, options)));
+}
+
+Collective Group::begin_all_gather(const Outgoing& from, const Incoming& to,
+                                   const CollectiveOptions& options) const {
+  return begin(moving(CollectiveKind::all_gather, {from}, {to}, 0, options));
+}
+
+Collective Group::begin_all_gather(const Incoming& all, const CollectiveOptions& options) const {
+  return begin(in_place(moving(CollectiveKind::all_gather, {}, {all}, 0, options)));
+}
+
+Collective Group::begin_all_gather(const Outgoing& from, std::span<const Incoming> to,
+                                   const CollectiveOptions& options) const {
+  return begin(listed(moving(CollectiveKind::all_gather, {from}, all_of(to), 0, options)));
+}
+
+Collective Group::begin_all_to_all(const Outgoing& from, const Incoming& to,
+                                   const CollectiveOptions& options) const {
+  return begin(moving(CollectiveKind::all_to_all, {from}, {to}, 0, options));
+}
+
+Collective Group::begin_all_to_all(std::span<const Outgoing> from, std::span<const Incoming> to,
+                                   const CollectiveOptions& options) const {
+  return begin(listed(moving(CollectiveKind::all_to_all, all_of(from), all_of(to), 0, options)));
+}
+
+Collective Group::begin_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                               int root, const CollectiveOptions& options) const {
+  std::vector<Elements> outputs;
+  if (rank() == root) outputs.emplace_back(to);
+  return begin(reducing(moving(CollectiveKind::reduce, {from}, std::move(outputs), root, options),
+                        operation));
+}
+
+Collective Group::begin_all_reduce(const Outgoing& from, const Incoming& to,
+                                   ReduceOperation operation,
+                                   const CollectiveOptions& options) const {
+  return begin(reducing(moving(CollectiveKind::all_reduce, {from}, {to}, 0, options), operation));
+}
+
+Collective Group::begin_all_reduce(const Incoming& all, ReduceOperation operation,
+                                   const CollectiveOptions& options) const {
+  return begin(
+      in_place(reducing(moving(CollectiveKind::all_reduce, {}, {all}, 0, options), operation)));
+}
+
+Collective Group::begin_reduce_scatter(const Outgoing& from, const Incoming& to,
+                                       ReduceOperation operation,
+                                       const CollectiveOptions& options) const {
+  return begin(
+      reducing(moving(CollectiveKind::reduce_scatter, {from}, {to}, 0, options), operation));
+}
+
+Collective Group::begin_reduce_scatter(const Outgoing& from, const Incoming& to,
+                                       std::span<const std::int64_t> counts,
+                                       ReduceOperation operation,
+                                       const CollectiveOptions& options) const {
+  Call call = reducing(moving(CollectiveKind::reduce_scatter, {from}, {to}, 0, options), operation);
+  require(!counts.empty(), "reduce_scatter: no counts for {} ranks", size());
+  call.counts.assign(counts.begin(), counts.end());
+  return begin(call);
+}
+
+Collective Group::begin_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                             const CollectiveOptions& options) const {
+  return begin(reducing(moving(CollectiveKind::scan, {from}, {to}, 0, options), operation));
+}
+
+Collective Group::begin_scan(const Incoming& all, ReduceOperation operation,
+                             const CollectiveOptions& options) const {
+  return begin(in_place(reducing(moving(CollectiveKind::scan, {}, {all}, 0, options), operation)));
+}
+
+Collective Group::begin_exclusive_scan(const Outgoing& from, const Incoming& to,
+                                       ReduceOperation operation,
+                                       const CollectiveOptions& options) const {
+  return begin(
+      reducing(moving(CollectiveKind::exclusive_scan, {from}, {to}, 0, options), operation));
+}
+
+// ---- the same, blocking ----------------------------------------------------------------------
+
+void Group::barrier(const CollectiveOptions& options) const {
+  begin_barrier(options).wait();
+}
+void Group::broadcast(const Incoming& elements, int root, const CollectiveOptions& options) const {
+  begin_broadcast(elements, root, options).wait();
+}
+void Group::scatter(const Outgoing& from, const Incoming& to, int root,
+                    const CollectiveOptions& options) const {
+  begin_scatter(from, to, root, options).wait();
+}
+void Group::scatter(std::span<const Outgoing> from, const Incoming& to, int root,
+                    const CollectiveOptions& options) const {
+  begin_scatter(from, to, root, options).wait();
+}
+void Group::gather(const Outgoing& from, const Incoming& to, int root,
+                   const CollectiveOptions& options) const {
+  begin_gather(from, to, root, options).wait();
+}
+void Group::gather(const Outgoing& from, std::span<const Incoming> to, int root,
+                   const CollectiveOptions& options) const {
+  begin_gather(from, to, root, options).wait();
+}
+void Group::all_gather(const Outgoing& from, const Incoming& to,
+                       const CollectiveOptions& options) const {
+  begin_all_gather(from, to, options).wait();
+}
+void Group::all_gather(const Incoming& all, const CollectiveOptions& options) const {
+  begin_all_gather(all, options).wait();
+}
+void Group::all_gather(const Outgoing& from, std::span<const Incoming> to,
+                       const CollectiveOptions& options) const {
+  begin_all_gather(from, to, options).wait();
+}
+void Group::all_to_all(const Outgoing& from, const Incoming& to,
+                       const CollectiveOptions& options) const {
+  begin_all_to_all(from, to, options).wait();
+}
+void Group::all_to_all(std::span<const Outgoing> from, std::span<const Incoming> to,
+                       const CollectiveOptions& options) const {
+  begin_all_to_all(from, to, options).wait();
+}
+void Group::reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation, int root,
+                   const CollectiveOptions& options) const {
+  begin_reduce(from, to, operation, root, options).wait();
+}
+void Group::all_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                       const CollectiveOptions& options) const {
+  begin_all_reduce(from, to, operation, options).wait();
+}
+void Group::all_reduce(const Incoming& all, ReduceOperation operation,
+                       const CollectiveOptions& options) const {
+  begin_all_reduce(all, operation, options).wait();
+}
+void Group::reduce_scatter(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                           const CollectiveOptions& options) const {
+  begin_reduce_scatter(from, to, operation, options).wait();
+}
+void Group::reduce_scatter(const Outgoing& from, const Incoming& to,
+                           std::span<const std::int64_t> counts, ReduceOperation operation,
+                           const CollectiveOptions& options) const {
+  begin_reduce_scatter(from, to, counts, operation, options).wait();
+}
+void Group::scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                 const CollectiveOptions& options) const {
+  begin_scan(from, to, operation, options).wait();
+}
+void Group::scan(const Incoming& all, ReduceOperation operation,
+                 const CollectiveOptions& options) const {
+  begin_scan(all, operation, options).wait();
+}
+void Group::exclusive_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                           const CollectiveOptions& options) const {
+  begin_exclusive_scan(from, to, operation, options).wait();
+}
+
+}  // namespace heddle

@@ -1,0 +1,194 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "node-runtime/collectives/options.hpp"
+#include "node-runtime/collectives/reduce/reduce_operation.hpp"
+
+namespace heddle {
+
+namespace collectives {
+class GroupCore;
+struct Call;
+}  // namespace collectives
+
+/// How an operation was done on this rank.
+struct CollectiveReport {
+  std::string algorithm;            ///< "host binomial, fragments of 128.00 KiB"
+  double predicted_s = 0;           ///< what it was to take
+  double seconds = 0;               ///< from its begin until it was found to be over
+  std::vector<std::string> others;  ///< what else could have been taken, with its time
+};
+
+/// A collective operation under way. Copies mean the same one; it goes on when all are dropped. Its
+/// memory must stay until it is over, and what it sends must not change.
+class Collective {
+ public:
+  struct State;
+
+  explicit Collective(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  /// wait() returns, or throws, at once.
+  [[nodiscard]] bool done() const;
+  /// Blocks until this rank's part is over; throws what made it fail. Any number of times.
+  void wait() const;
+  /// Once it is over.
+  [[nodiscard]] CollectiveReport report() const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// Nodes that act together on memory of their hosts: MPI's collective operations, with the same
+/// bits on all ranks whatever algorithm, number of fragments, path, time or rank-to-node map
+/// (docs/decisions/035-order-of-reductions.md). Node::group() gives the group of all nodes.
+///
+/// All members make the same calls in the same order; different groups are independent. Elements
+/// are of any Datatype; ranks may describe the same scalars in different ways. Counts are those of
+/// one rank's block. Where an operation takes a span, it has a buffer for each rank, each with its
+/// own count and type (MPI's v and w forms); ranks without a part in it give an empty one.
+///
+/// Each operation blocks until this rank's part is over, or has a form begin_... that does not.
+///
+/// Errors: a call that makes no sense throws Error(usage) on all members before anything travels.
+/// Where calls do not fit together, a member does not call for runtime.watchdog_seconds, or its
+/// part fails, the group fails: all its calls throw why. Where a node is lost, all of its groups
+/// do.
+///
+/// Handles: cheap to copy; all copies are the same group. A group lives as long as a handle, or an
+/// operation under way. Nothing is collective in the destructor.
+///
+/// Threads: any; threads that share a group agree on the order of their calls.
+class Group {
+ public:
+  explicit Group(std::shared_ptr<collectives::GroupCore> core) : core_(std::move(core)) {}
+
+  /// False: made by split() or subset() on a node that is in none. Every other call throws then.
+  [[nodiscard]] bool is_member() const { return core_ != nullptr; }
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+
+  /// A group of those that give the same `color`, with ranks in the order of `key`, of equals in
+  /// that of ranks here. A negative color: no member of any. Collective.
+  [[nodiscard]] Group split(int color, int key) const;
+  /// A group of these ranks, in this order. Collective over this group, with the same ranks.
+  [[nodiscard]] Group subset(std::span<const int> ranks) const;
+  [[nodiscard]] Group subset(std::initializer_list<int> ranks) const {
+    return subset(std::span(ranks.begin(), ranks.size()));
+  }
+
+  void barrier(const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_barrier(const CollectiveOptions& options = {}) const;
+
+  /// The root's elements come to all.
+  void broadcast(const Incoming& elements, int root, const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_broadcast(const Incoming& elements, int root,
+                                           const CollectiveOptions& options = {}) const;
+
+  /// Block r of the root's input comes to rank r. Others' `from` does not count.
+  void scatter(const Outgoing& from, const Incoming& to, int root,
+               const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_scatter(const Outgoing& from, const Incoming& to, int root,
+                                         const CollectiveOptions& options = {}) const;
+  void scatter(std::span<const Outgoing> from, const Incoming& to, int root,
+               const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_scatter(std::span<const Outgoing> from, const Incoming& to,
+                                         int root, const CollectiveOptions& options = {}) const;
+
+  /// The elements of rank r become block r of the root's output. Others' `to` does not count.
+  void gather(const Outgoing& from, const Incoming& to, int root,
+              const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_gather(const Outgoing& from, const Incoming& to, int root,
+                                        const CollectiveOptions& options = {}) const;
+  void gather(const Outgoing& from, std::span<const Incoming> to, int root,
+              const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_gather(const Outgoing& from, std::span<const Incoming> to,
+                                        int root, const CollectiveOptions& options = {}) const;
+
+  /// The elements of rank r become block r on all ranks; in place they are there on rank r.
+  void all_gather(const Outgoing& from, const Incoming& to,
+                  const CollectiveOptions& options = {}) const;
+  void all_gather(const Incoming& all, const CollectiveOptions& options = {}) const;
+  void all_gather(const Outgoing& from, std::span<const Incoming> to,
+                  const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_all_gather(const Outgoing& from, const Incoming& to,
+                                            const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_all_gather(const Incoming& all,
+                                            const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_all_gather(const Outgoing& from, std::span<const Incoming> to,
+                                            const CollectiveOptions& options = {}) const;
+
+  /// Block s of rank r becomes block r of rank s.
+  void all_to_all(const Outgoing& from, const Incoming& to,
+                  const CollectiveOptions& options = {}) const;
+  void all_to_all(std::span<const Outgoing> from, std::span<const Incoming> to,
+                  const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_all_to_all(const Outgoing& from, const Incoming& to,
+                                            const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_all_to_all(std::span<const Outgoing> from,
+                                            std::span<const Incoming> to,
+                                            const CollectiveOptions& options = {}) const;
+
+  /// The elements of all ranks, put together one by one, come to the root. Others' `to` does not
+  /// count.
+  void reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation, int root,
+              const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_reduce(const Outgoing& from, const Incoming& to,
+                                        ReduceOperation operation, int root,
+                                        const CollectiveOptions& options = {}) const;
+
+  /// They come to all ranks.
+  void all_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                  const CollectiveOptions& options = {}) const;
+  void all_reduce(const Incoming& all, ReduceOperation operation,
+                  const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_all_reduce(const Outgoing& from, const Incoming& to,
+                                            ReduceOperation operation,
+                                            const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_all_reduce(const Incoming& all, ReduceOperation operation,
+                                            const CollectiveOptions& options = {}) const;
+
+  /// Block r of them comes to rank r. With `counts`, of each rank, `from` has all blocks.
+  void reduce_scatter(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                      const CollectiveOptions& options = {}) const;
+  void reduce_scatter(const Outgoing& from, const Incoming& to,
+                      std::span<const std::int64_t> counts, ReduceOperation operation,
+                      const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_reduce_scatter(const Outgoing& from, const Incoming& to,
+                                                ReduceOperation operation,
+                                                const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_reduce_scatter(const Outgoing& from, const Incoming& to,
+                                                std::span<const std::int64_t> counts,
+                                                ReduceOperation operation,
+                                                const CollectiveOptions& options = {}) const;
+
+  /// Those of ranks 0 to r come to rank r; with exclusive_scan those of ranks before r, and rank
+  /// 0's output stays as it is.
+  void scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+            const CollectiveOptions& options = {}) const;
+  void scan(const Incoming& all, ReduceOperation operation,
+            const CollectiveOptions& options = {}) const;
+  void exclusive_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                      const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_scan(const Outgoing& from, const Incoming& to,
+                                      ReduceOperation operation,
+                                      const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_scan(const Incoming& all, ReduceOperation operation,
+                                      const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_exclusive_scan(const Outgoing& from, const Incoming& to,
+                                                ReduceOperation operation,
+                                                const CollectiveOptions& options = {}) const;
+
+ private:
+  [[nodiscard]] collectives::GroupCore& core() const;
+  [[nodiscard]] Collective begin(const collectives::Call& call) const;
+
+  std::shared_ptr<collectives::GroupCore> core_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "node-runtime/transport/datatype/datatype.hpp"
+
+namespace heddle {
+
+/// Elements that a collective operation takes: `count` of `type`, the first at `memory`.
+struct Outgoing {
+  const void* memory = nullptr;
+  std::int64_t count = 0;
+  Datatype type = Scalar::byte;
+};
+
+/// Room for elements that it gives, likewise. Elements of the type must not overlap.
+struct Incoming {
+  void* memory = nullptr;
+  std::int64_t count = 0;
+  Datatype type = Scalar::byte;
+};
+
+/// How one operation is to be done; the same on all ranks.
+struct CollectiveOptions {
+  /// "auto", a tree at all levels ("flat", "chain", "binary", "binomial", "split_binary"), a way of
+  /// all_reduce ("reduce_broadcast", "scatter_gather") or of all_to_all ("pairwise", "leaders",
+  /// "bruck").
+  std::string algorithm = "auto";
+  /// Pieces in which a message is forwarded; 0: chosen.
+  std::int64_t fragment_bytes = 0;
+  /// In messages; empty: what the operation is.
+  std::string name{};
+};
+
+}  // namespace heddle

@@ -1,0 +1,309 @@
+#include "node-runtime/collectives/schedule/choice.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <fmt/core.h>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace heddle::collectives {
+namespace {
+
+constexpr std::int32_t in_flight_usual = 4;
+constexpr double fragments_considered[] = {32 << 10, 128 << 10, 512 << 10, 2 << 20};
+
+constexpr std::string_view kind_names[] = {
+    "barrier",    "broadcast",      "scatter",    "gather", "all_gather",    "reduce",
+    "all_reduce", "reduce_scatter", "all_to_all", "scan",   "exclusive_scan"};
+constexpr std::string_view all_reduce_names[] = {"reduce_broadcast", "scatter_gather"};
+constexpr std::string_view all_to_all_names[] = {"pairwise", "leaders", "bruck"};
+constexpr std::string_view level_names[] = {"gpu", "socket", "host", "network"};
+
+double rounds_of(std::int32_t size) {
+  return static_cast<double>(std::bit_width(static_cast<std::uint32_t>(std::max(1, size) - 1)));
+}
+
+/// A pipeline's first fragment, and each other one.
+struct Pace {
+  double first = 0;
+  double next = 0;
+
+  [[nodiscard]] double of(double fragments) const { return first + (fragments - 1) * next; }
+  Pace& operator+=(const Pace& other) {
+    first += other.first;
+    next += other.next;
+    return *this;
+  }
+};
+
+/// A tree over `size` members, each message of which takes `each`.
+Pace pace_of(Tree tree, std::int32_t size, double each) {
+  if (size <= 1) return {};
+  if (size == 2) return {each, each};
+  const auto others = static_cast<double>(size - 1);
+  const double depth = std::floor(std::log2(static_cast<double>(size)));
+  switch (tree) {
+    case Tree::flat:
+      return {others * each, others * each};
+    case Tree::chain:
+      return {others * each, each};
+    case Tree::binomial:
+      return {rounds_of(size) * each, rounds_of(size) * each};
+    case Tree::binary:
+      return {2 * depth * each, 2 * each};
+    case Tree::split_binary:
+      // A half down each side, then the other half from the partner.
+      return {(depth + 1) * each, 1.5 * each};
+  }
+  return {};
+}
+
+class Chooser {
+ public:
+  Chooser(const CollectiveQuery& query, const CollectiveRates& rates,
+          const CollectiveOverrides& overrides)
+      : query_(query), rates_(rates), overrides_(overrides) {}
+
+  [[nodiscard]] CollectiveChoice choose() {
+    switch (query_.kind) {
+      case CollectiveKind::barrier:
+        consider_trees(0, 0, 2, "");
+        break;
+      case CollectiveKind::broadcast:
+        consider_fragments(query_.bytes, 0, 1, "");
+        break;
+      case CollectiveKind::scatter:
+      case CollectiveKind::gather:
+        consider_blocks();
+        break;
+      case CollectiveKind::reduce:
+        consider_fragments(query_.bytes, query_.bytes, 1, "");
+        break;
+      case CollectiveKind::all_reduce:
+        consider_all_reduce();
+        break;
+      case CollectiveKind::all_gather:
+      case CollectiveKind::reduce_scatter:
+        consider_rounds(query_.ranks - 1, query_.bytes, "");
+        break;
+      case CollectiveKind::all_to_all:
+        consider_all_to_all();
+        break;
+      case CollectiveKind::scan:
+      case CollectiveKind::exclusive_scan:
+        consider_rounds(rounds_of(query_.ranks), query_.bytes, "");
+        break;
+    }
+    std::ranges::stable_sort(made_, {}, &CollectiveChoice::seconds);
+    CollectiveChoice chosen = made_.front();
+    for (CollectiveChoice& one : made_) {
+      chosen.considered.push_back(std::move(one.considered.front()));
+    }
+    return chosen;
+  }
+
+ private:
+  [[nodiscard]] bool is_there(std::size_t level) const { return query_.sizes.at(level) > 1; }
+  [[nodiscard]] double reduce_seconds(double bytes) const {
+    return bytes / rates_.reduced_bytes_per_s;
+  }
+  void add(CollectiveChoice choice, double seconds, std::string text) {
+    choice.seconds = seconds;
+    choice.considered = {{std::move(text), seconds}};
+    made_.push_back(std::move(choice));
+  }
+
+  /// The best tree of each level for a message in fragments, which passes the trees `passes` times.
+  void consider_trees(double bytes, double fragment, double passes, const std::string& prefix,
+                      double reduced = 0, CollectiveChoice choice = {}) {
+    const double fragments = fragment > 0 ? std::max(1.0, std::ceil(bytes / fragment)) : 1;
+    const double piece = bytes / fragments;
+    Pace all;
+    std::string text = prefix;
+    for (std::size_t level = 0; level < query_.sizes.size(); ++level) {
+      if (!is_there(level)) continue;
+      const double each =
+          rates_.levels.at(level).seconds(piece) + reduce_seconds(reduced / fragments);
+      Tree best = overrides_.tree.value_or(Tree::binomial);
+      Pace pace = pace_of(best, query_.sizes.at(level), each);
+      for (const Tree tree : all_trees) {
+        // For halves there must be something to halve.
+        if (overrides_.tree || (tree == Tree::split_binary && bytes == 0)) continue;
+        const Pace other = pace_of(tree, query_.sizes.at(level), each);
+        if (other.of(fragments) >= pace.of(fragments)) continue;
+        best = tree;
+        pace = other;
+      }
+      choice.trees.at(level) = best;
+      all += pace;
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", level_names[level], name_of(best));
+    }
+    if (text.empty()) text = "alone";
+    choice.fragment_bytes = piece;
+    if (fragments > 1) {
+      choice.in_flight = in_flight_usual;
+      text += fmt::format(", fragments of {}", format_bytes(static_cast<std::uint64_t>(piece)));
+    }
+    add(choice, passes * all.of(fragments), std::move(text));
+  }
+
+  void consider_fragments(double bytes, double reduced, double passes, const std::string& prefix,
+                          const CollectiveChoice& choice = {}) {
+    if (overrides_.fragment_bytes) {
+      const auto wanted = static_cast<double>(*overrides_.fragment_bytes);
+      return consider_trees(bytes, wanted, passes, prefix, reduced, choice);
+    }
+    consider_trees(bytes, 0, passes, prefix, reduced, choice);
+    for (const double fragment : fragments_considered) {
+      if (fragment < bytes) consider_trees(bytes, fragment, passes, prefix, reduced, choice);
+    }
+  }
+
+  /// Down or up the trees, each time with all blocks that are behind.
+  void consider_blocks() {
+    CollectiveChoice choice;
+    // Whoever does not know the blocks of others cannot pass them on.
+    const std::vector<Tree> trees = !query_.is_known  ? std::vector{Tree::flat}
+                                    : overrides_.tree ? std::vector{*overrides_.tree}
+                                                      : std::vector{Tree::binomial, Tree::flat};
+    for (const Tree tree : trees) {
+      double seconds = 0;
+      for (std::size_t level = 0; level < query_.sizes.size(); ++level) {
+        if (!is_there(level)) continue;
+        choice.trees.at(level) = tree;
+        const LevelRates& rates = rates_.levels.at(level);
+        const double others = query_.sizes.at(level) - 1;
+        const double messages = tree == Tree::flat ? others : rounds_of(query_.sizes.at(level));
+        const double bytes = query_.bytes * others;
+        seconds += messages * rates.seconds(bytes / std::max(1.0, messages));
+      }
+      if (!query_.is_known) choice.trees.fill(Tree::flat);
+      choice.fragment_bytes = query_.bytes;
+      add(choice, seconds, std::string(name_of(tree)));
+    }
+  }
+
+  /// As many rounds of messages of `bytes`, on the slowest level.
+  void consider_rounds(double rounds, double bytes, const std::string& prefix) {
+    CollectiveChoice choice;
+    if (overrides_.tree) choice.trees.fill(*overrides_.tree);
+    choice.fragment_bytes = bytes;
+    add(choice, rounds * (slowest(bytes) + reduce_seconds(bytes)),
+        prefix.empty() ? std::string("rounds") : prefix);
+  }
+
+  void consider_all_reduce() {
+    const double bytes = query_.bytes;
+    if (overrides_.all_reduce != AllReduce::scatter_gather) {
+      CollectiveChoice choice;
+      choice.all_reduce = AllReduce::reduce_broadcast;
+      consider_fragments(bytes, bytes / 2, 2, std::string(all_reduce_names[0]), choice);
+    }
+    if (overrides_.all_reduce == AllReduce::reduce_broadcast || overrides_.tree) return;
+    CollectiveChoice choice;
+    choice.all_reduce = AllReduce::scatter_gather;
+    choice.trees.fill(Tree::flat);
+    const double block = bytes / query_.ranks;
+    const auto others = static_cast<double>(query_.ranks - 1);
+    choice.fragment_bytes = block;
+    add(choice, others * (2 * slowest(block) + reduce_seconds(block)),
+        std::string(all_reduce_names[1]));
+  }
+
+  void consider_all_to_all() {
+    const auto others = static_cast<double>(query_.ranks - 1);
+    for (const AllToAll way : {AllToAll::pairwise, AllToAll::leaders, AllToAll::bruck}) {
+      if (overrides_.all_to_all && *overrides_.all_to_all != way) continue;
+      if (!query_.is_known && way != AllToAll::pairwise) continue;
+      CollectiveChoice choice;
+      choice.all_to_all = way;
+      choice.fragment_bytes = query_.bytes;
+      double seconds = others * slowest(query_.bytes);
+      if (way != AllToAll::pairwise) {
+        // All that a group has goes by its leader.
+        double inner = 1;
+        seconds = 0;
+        for (std::size_t level = 0; level + 1 < query_.sizes.size(); ++level) {
+          if (!is_there(level)) continue;
+          const double below = query_.sizes.at(level) - 1;
+          seconds += 2 * below * rates_.levels.at(level).seconds(query_.bytes * others * inner);
+          inner *= query_.sizes.at(level);
+        }
+        const std::int32_t hosts = query_.sizes.back();
+        const LevelRates& network = rates_.levels.back();
+        const double pair = query_.bytes * inner * inner;
+        if (way == AllToAll::leaders) {
+          seconds += (hosts - 1) * network.seconds(pair);
+        } else {
+          seconds += rounds_of(hosts) * network.seconds(pair * hosts / 2);
+        }
+      }
+      add(choice, seconds, std::string(all_to_all_names[static_cast<std::size_t>(way)]));
+    }
+    if (made_.empty()) {
+      throw Error(ErrorCode::usage,
+                  "all_to_all with a buffer for each rank goes pairwise: other ways would need all "
+                  "counts on all ranks");
+    }
+  }
+
+  [[nodiscard]] double slowest(double bytes) const {
+    double seconds = 0;
+    for (std::size_t level = 0; level < query_.sizes.size(); ++level) {
+      if (is_there(level)) seconds = std::max(seconds, rates_.levels.at(level).seconds(bytes));
+    }
+    return seconds;
+  }
+
+  const CollectiveQuery& query_;
+  const CollectiveRates& rates_;
+  const CollectiveOverrides& overrides_;
+  std::vector<CollectiveChoice> made_;
+};
+
+}  // namespace
+
+std::string_view name_of(CollectiveKind kind) {
+  return kind_names[static_cast<std::size_t>(kind)];
+}
+
+double LevelRates::seconds(double bytes) const {
+  return bytes <= static_cast<double>(short_bytes) ? short_s + bytes / short_bytes_per_s
+                                                   : long_s + bytes / long_bytes_per_s;
+}
+
+CollectiveOverrides overrides_of(std::string_view algorithm) {
+  CollectiveOverrides overrides;
+  if (algorithm.empty() || algorithm == "auto") return overrides;
+  std::string known = "auto";
+  for (const Tree tree : all_trees) {
+    if (name_of(tree) == algorithm) overrides.tree = tree;
+    known += fmt::format(", {}", name_of(tree));
+  }
+  for (const AllReduce way : {AllReduce::reduce_broadcast, AllReduce::scatter_gather}) {
+    const std::string_view name = all_reduce_names[static_cast<std::size_t>(way)];
+    if (name == algorithm) overrides.all_reduce = way;
+    known += fmt::format(", {}", name);
+  }
+  for (const AllToAll way : {AllToAll::pairwise, AllToAll::leaders, AllToAll::bruck}) {
+    const std::string_view name = all_to_all_names[static_cast<std::size_t>(way)];
+    if (name == algorithm) overrides.all_to_all = way;
+    known += fmt::format(", {}", name);
+  }
+  if (overrides.tree || overrides.all_reduce || overrides.all_to_all) return overrides;
+  throw Error(ErrorCode::usage,
+              fmt::format("'{}' is no algorithm of collectives; there are {}", algorithm, known));
+}
+
+std::string CollectiveChoice::text() const {
+  return considered.front().text;
+}
+
+CollectiveChoice choose_collective(const CollectiveQuery& query, const CollectiveRates& rates,
+                                   const CollectiveOverrides& overrides) {
+  return Chooser(query, rates, overrides).choose();
+}
+
+}  // namespace heddle::collectives

@@ -1,0 +1,79 @@
+/// The group of all nodes.
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "node-runtime/collectives/group.hpp"
+#include "node-runtime/collectives/group_core.hpp"
+#include "node-runtime/node_parts.hpp"
+#include "node-runtime/path_rates.hpp"
+#include "node-runtime/transport/p2p/endpoint_options.hpp"
+
+namespace heddle {
+namespace {
+
+using collectives::CollectiveRates;
+using collectives::GroupCore;
+using collectives::Level;
+using collectives::LevelRates;
+using collectives::RankPlace;
+
+/// Messages of host memory by their rates: short ones are eager, of longer ones the receiver hears,
+/// asks and is told of the end.
+CollectiveRates collective_rates(const p2p::PathRates& paths) {
+  constexpr double micro = 1e-6;
+  constexpr double giga = 1e9;
+  constexpr double notes = 3;
+  const auto eager = p2p::EndpointOptions{}.eager_bytes_max;
+  CollectiveRates rates;
+  const LevelRates host{paths.note_us * micro, paths.host * giga, eager,
+                        (notes * paths.note_us + paths.read_us) * micro, paths.read * giga};
+  rates.levels.fill(host);
+  rates.levels[static_cast<std::size_t>(Level::network)] = {
+      paths.message_us * micro, paths.message * giga, eager, notes * paths.message_us * micro,
+      paths.message * giga};
+  rates.reduced_bytes_per_s = paths.host * giga;
+  return rates;
+}
+
+/// Ranks of one host have one number. Host memory alone: who shares a GPU does not matter.
+collectives::Places places_of(const std::vector<std::string>& hosts, std::int32_t size) {
+  std::map<std::string, std::int32_t> numbers;
+  std::vector<RankPlace> places(static_cast<std::size_t>(size));
+  for (std::size_t r = 0; r < hosts.size() && r < places.size(); ++r) {
+    places[r].host =
+        numbers.try_emplace(hosts[r], static_cast<std::int32_t>(numbers.size())).first->second;
+  }
+  return collectives::Places(std::move(places));
+}
+
+}  // namespace
+
+std::shared_ptr<GroupCore> Node::Parts::make_world() {
+  const auto messages = user_messages();
+  GroupCore::Options options{{},
+                             collectives::Rank{facts.rank},
+                             places_of(communicator.hosts(), facts.nodes),
+                             p2p::ChannelId{messages->next_channel()},
+                             {},
+                             {}};
+  for (std::int32_t r = 0; r < facts.nodes; ++r) options.nodes.emplace_back(r);
+  options.patience =
+      std::chrono::milliseconds(static_cast<std::int64_t>(1000 * config.runtime.watchdog_seconds));
+  messages->take_channels(options.channel.value() + 1);
+  auto core = GroupCore::make(messages, std::move(options));
+  // Algorithms are chosen by node 0's rates: all nodes must choose alike.
+  CollectiveRates rates = collective_rates(path_rates(facts.tuning.measured));
+  Group(core).broadcast({&rates, sizeof rates}, 0, {.name = "rates of the group of all nodes"});
+  core->set_rates(rates);
+  return core;
+}
+
+Group Node::group() {
+  if (parts_->world == nullptr) parts_->world = parts_->make_world();
+  return Group(parts_->world);
+}
+
+}  // namespace heddle

@@ -1,0 +1,230 @@
+/// What goes wrong in a group, and what all members hear of it.
+///
+///   mpiexec -n N group_failures_program CASE
+///
+/// Each node prints one line: how it went.
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/core.h>
+#include <functional>
+#include <map>
+#include <mpi.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "node-runtime/collectives/group.hpp"
+#include "node-runtime/node.hpp"
+
+namespace heddle {
+namespace {
+
+/// "(2) text" of what a call throws, or "nothing".
+std::string heard(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return fmt::format("({}) {}", exit_status(error.code()), error.what());
+  }
+  return "nothing";
+}
+
+bool is_last(const Group& group) {
+  return group.rank() == group.size() - 1;
+}
+
+std::string sum_of_ones(const Group& group) {
+  double one = 1;
+  const std::string said = heard([&] {
+    group.all_reduce({&one, 1, Scalar::float64}, ReduceOperation::sum());
+  });
+  return said == "nothing" ? fmt::format("sum {}", one) : said;
+}
+
+/// All make the same wrong call; the group goes on.
+std::string wrong(Node& node) {
+  const Group group = node.group();
+  double x = 0;
+  const std::string first = heard([&] { group.broadcast({&x, 8}, group.size()); });
+  return fmt::format("{}; then {}", first, sum_of_ones(group));
+}
+
+/// The last one alone makes a wrong call, while the others are in it, or have yet to come.
+std::string wrong_on_one(Node& node) {
+  const Group group = node.group();
+  std::vector<double> x(1000);
+  const std::int64_t count = is_last(group) ? -1 : 1000;
+  const std::string first = heard([&] {
+    group.all_reduce({x.data(), count, Scalar::float64}, ReduceOperation::sum());
+  });
+  return fmt::format("{}; then {}", first, sum_of_ones(group).substr(0, 3));
+}
+
+/// The last one calls something else.
+std::string other_call(Node& node) {
+  const Group group = node.group();
+  std::vector<double> x(1000);
+  const Incoming all{x.data(), 1000, Scalar::float64};
+  const std::string first = heard([&] {
+    is_last(group) ? group.all_reduce(all, ReduceOperation::maximum())
+                   : group.all_reduce(all, ReduceOperation::sum());
+  });
+  const Group other = node.group();
+  return fmt::format("{}; then {}", first, sum_of_ones(other));
+}
+
+/// The last one gives fewer elements, or of another scalar.
+std::string other_count(Node& node) {
+  const Group group = node.group();
+  std::vector<double> x(1000);
+  const std::string first = heard([&] {
+    group.broadcast({x.data(), is_last(group) ? 900 : 1000, Scalar::float64}, 0);
+  });
+  return first == "nothing" ? sum_of_ones(group) : first;
+}
+std::string other_scalar(Node& node) {
+  const Group group = node.group();
+  std::vector<double> x(1000);
+  const std::string first = heard([&] {
+    group.broadcast({x.data(), is_last(group) ? 2000 : 1000,
+                     is_last(group) ? Scalar::float32 : Scalar::float64},
+                    0);
+  });
+  return first == "nothing" ? sum_of_ones(group) : first;
+}
+
+/// The last one does not call while the others wait.
+std::string absent(Node& node) {
+  const Group group = node.group();
+  group.barrier();
+  if (is_last(group)) {
+    std::this_thread::sleep_for(std::chrono::seconds(6));
+    return sum_of_ones(group);
+  }
+  std::vector<double> x(1000);
+  return heard([&] {
+    group.all_reduce({x.data(), 1000, Scalar::float64}, ReduceOperation::sum());
+  });
+}
+
+/// One group has failed; another one goes on.
+std::string beside(Node& node) {
+  const Group group = node.group();
+  const Group other = group.split(0, group.rank());
+  std::vector<double> x(10);
+  std::string first = heard([&] {
+    group.broadcast({x.data(), is_last(group) ? 9 : 10, Scalar::float64}, 0);
+  });
+  if (first == "nothing") first = sum_of_ones(group);
+  return fmt::format("{}; then {}", first.substr(0, 3), sum_of_ones(other));
+}
+
+/// The last node is lost.
+std::string lost(Node& node) {
+  const Group group = node.group();
+  group.barrier();
+  if (is_last(group)) ::_exit(0);
+  std::vector<double> x(100000);
+  std::string said = heard([&] {
+    for (int k = 0; k < 100; ++k) {
+      group.all_reduce({x.data(), 100000, Scalar::float64}, ReduceOperation::sum());
+    }
+  });
+  // Who hears it later must hear of the lost node, and not of this one.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return said;
+}
+
+/// Wrong calls on all, each with what it says.
+std::string refusals(Node& node) {
+  const Group group = node.group();
+  std::array<double, 100> x{};
+  std::array<double, 100> y{};
+  const auto doubles = [](double* at, std::int64_t count) {
+    return Incoming{at, count, Scalar::float64};
+  };
+  const auto sum = ReduceOperation::sum();
+  const Datatype::Member members[] = {{0, 1, Scalar::float64}, {8, 1, Scalar::int64}};
+  const std::vector<std::function<void()>> calls{
+      [&] {
+        group.reduce({x.data(), 4, Scalar::float64}, doubles(y.data(), 4), sum, -1);
+      },
+      [&] { group.all_reduce(doubles(nullptr, 4), sum); },
+      [&] {
+        group.all_reduce({x.data(), 4, Scalar::float64}, doubles(x.data() + 2, 4), sum);
+      },
+      [&] {
+        group.all_reduce({x.data(), 4, Scalar::float64}, doubles(y.data(), 5), sum);
+      },
+      [&] {
+        group.all_reduce({x.data(), 4, Datatype::structure(members)}, doubles(y.data(), 8), sum);
+      },
+      [&] { group.all_reduce(doubles(x.data(), 4), ReduceOperation::bit_and()); },
+      [&] { group.all_reduce(doubles(x.data(), 4), sum, {.algorithm = "best"}); },
+      [&] {
+        group.all_gather({x.data(), 4, Scalar::float64}, doubles(y.data(), std::int64_t{1} << 60U));
+      },
+      [&] {
+        group.all_gather({x.data(), 4, Scalar::float64}, doubles(y.data(), 5));
+      },
+      [&] { group.all_to_all(std::vector<Outgoing>(1), std::vector<Incoming>(1)); },
+      [&] {
+        group.all_gather(Incoming{x.data(), 2, Datatype::hvector(2, 1, 0, Scalar::float64)});
+      },
+      [&] {
+        static_cast<void>(group.subset({0, 0}));
+      },
+      [&] { static_cast<void>(group.subset({group.size()})); },
+  };
+  std::string all;
+  for (const auto& call : calls) all += heard(call) + "|";
+  return fmt::format("{}{}", all, sum_of_ones(group));
+}
+
+int run(const std::string& name) {
+  const std::map<std::string, std::function<std::string(Node&)>> cases{
+      {"wrong", wrong},
+      {"wrong_on_one", wrong_on_one},
+      {"other_call", other_call},
+      {"other_count", other_count},
+      {"other_scalar", other_scalar},
+      {"absent", absent},
+      {"beside", beside},
+      {"lost", lost},
+      {"refusals", refusals}};
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::string line;
+  bool is_good = false;
+  try {
+    const std::string yaml =
+        "runtime: {cpu_workers: 1, watchdog_seconds: 3, devices: {backend: none}}\n";
+    Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD);
+    line = cases.at(name)(node);
+    is_good = !node.failed() && name != "lost";  // nobody is there to stop with
+    if (is_good) node.stop();
+  } catch (const Error& error) {
+    line = fmt::format("threw ({}): {}", exit_status(error.code()), error.what());
+  } catch (const std::exception& error) {
+    line = fmt::format("threw: {}", error.what());
+  }
+  fmt::print("node {}: {}\n", rank, line);
+  std::fflush(nullptr);
+  return is_good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace heddle
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  const int status = heddle::run(argc > 1 ? argv[1] : "");
+  if (status != 0) std::_Exit(0);  // a node has failed: nobody finalizes MPI
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,111 @@
+#include <fmt/core.h>
+#include <fnmatch.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "tests/threads/mpi_run.hpp"
+
+namespace heddle {
+namespace {
+
+/// Runs a case; `expected` is a pattern (fnmatch) of what each node prints.
+template <class Expected>
+void expect_told(int nodes, const std::string& what, const Expected& expected) {
+  SCOPED_TRACE(fmt::format("{} on {} nodes", what, nodes));
+  const testing::MpiRun run =
+      testing::run_nodes(nodes, "-disable-auto-cleanup " HEDDLE_GROUP_FAILURES_PROGRAM, what);
+  for (int node = 0; node < nodes; ++node) {
+    const std::string told = expected(node);
+    if (told.empty()) continue;
+    const std::string line = fmt::format("*node {}: {}*", node, told);
+    EXPECT_EQ(::fnmatch(line.c_str(), run.output.c_str(), 0), 0) << line << "\nin:\n" << run.output;
+  }
+}
+
+}  // namespace
+
+TEST(GroupFailures, of_wrong_calls_are_told_before_anything_travels_and_the_group_goes_on) {
+  const std::vector<std::string> parts{
+      "(2) reduce of 4 elements of float64 with sum, root -1: the group has ranks 0 to *|",
+      "(2) all_reduce of 4 elements of float64 with sum: the output is null, with 4 elements|",
+      "(2) * with sum: input and output overlap*|",
+      "(2) *own part of the input is 32 bytes, of the output 40*|",
+      "(2) *a type of several scalars*|",
+      "(2) *with bit_and: it has no meaning for float64|",
+      "(2) *'best' is no algorithm of collectives; there are auto, flat, *|",
+      "(2) all_gather *elements of 8 bytes each are too many|",
+      "(2) all_gather *own part of the input is 32 bytes, of the output 40*|",
+      "(2) all_to_all with a buffer for each rank: the input is 1 buffers*|",
+      "(2) all_gather *memory that overlaps*|",
+      "(2) Group::subset: rank 0 twice|",
+      "(2) Group::subset: rank *; the group has ranks 0 to *|"};
+  std::string all;
+  for (const std::string& part : parts) all += part;
+  for (const int nodes : {2, 3}) {
+    expect_told(nodes, "refusals", [&](int) { return all + fmt::format("sum {}", nodes); });
+    expect_told(nodes, "wrong", [&](int) {
+      return fmt::format("(2) broadcast * root {}: the group has ranks 0 to {}; then sum {}", nodes,
+                         nodes - 1, nodes);
+    });
+  }
+}
+
+TEST(GroupFailures, of_a_call_that_is_wrong_on_one_member_are_told_to_all) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "wrong_on_one", [&](int node) {
+      const std::string why =
+          "all_reduce of -1 elements of float64 with sum: the output has -1 elements*";
+      return node == nodes - 1
+                 ? "(2) " + why
+                 : fmt::format("(2) rank {} refuses operation * of the group: {}", nodes - 1, why);
+    });
+  }
+}
+
+TEST(GroupFailures, of_calls_that_do_not_fit_together_tell_all_members_both_calls) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "other_call", [&](int) {
+      return fmt::format(
+          "(2) operation * of the group: rank * calls all_reduce of 1000 elements of float64 with "
+          "sum, but rank {} calls all_reduce of 1000 elements of float64 with maximum;*; then (2)",
+          nodes - 1);
+    });
+    expect_told(nodes, "other_count", [&](int) {
+      return fmt::format(
+          "(2) * calls broadcast of 1000 elements of float64, root 0, but rank {} "
+          "calls broadcast of 900 elements of float64, root 0;",
+          nodes - 1);
+    });
+    expect_told(nodes, "other_scalar", [&](int) {
+      return fmt::format(
+          "(2) * calls broadcast of 1000 elements of float64, root 0, but rank {} "
+          "calls broadcast of 2000 elements of float32, root 0;",
+          nodes - 1);
+    });
+  }
+}
+
+TEST(GroupFailures, leave_other_groups_as_they_are) {
+  for (const int nodes : {2, 3}) {
+    expect_told(nodes, "beside", [&](int) { return fmt::format("(2); then sum {}", nodes); });
+  }
+}
+
+TEST(GroupFailures, of_a_member_that_does_not_call_tell_what_each_one_does) {
+  expect_told(3, "absent", [&](int) {
+    return "(4) nothing has happened for 3 s in operation * all_reduce of 1000 elements of float64 "
+           "with sum;*\n  rank 0 is in it and waits: *\n  rank 1 is in it and waits: *\n  rank 2 "
+           "has not called it; its last one is *, barrier";
+  });
+}
+
+TEST(GroupFailures, of_a_lost_node_end_all_operations) {
+  for (const int nodes : {2, 3}) {
+    expect_told(nodes, "lost", [&](int node) {
+      return node == nodes - 1 ? "" : fmt::format("(4) *node {}*", nodes - 1);
+    });
+  }
+}
+
+}  // namespace heddle

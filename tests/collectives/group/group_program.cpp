@@ -1,0 +1,338 @@
+/// All operations of groups, on all nodes and on parts of them, with elements of many types, ranks
+/// that describe them differently, and every double checked; sentinels lie between them.
+///
+///   mpiexec -n P group_program CASES
+///
+/// Prints "all is well" on node 0.
+
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/core.h>
+#include <functional>
+#include <mpi.h>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "node-runtime/collectives/group.hpp"
+#include "node-runtime/node.hpp"
+#include "tests/collectives/group/elements.hpp"
+
+namespace heddle {
+namespace {
+
+using testing::double_type;
+using testing::TypedMemory;
+
+/// Double i of the input of a rank.
+double value(int rank, std::int64_t i, std::uint32_t seed) {
+  std::uint64_t h = (static_cast<std::uint64_t>(rank) << 40U) ^ static_cast<std::uint64_t>(i) ^
+                    (std::uint64_t{seed} << 20U);
+  h = (h ^ (h >> 33U)) * 0xff51afd7ed558ccdULL;
+  h = (h ^ (h >> 33U)) * 0xc4ceb9fe1a85ec53ULL;
+  return static_cast<double>(h >> 11U) * 0x1p-52 - 1;
+}
+
+/// The sum of ranks [begin, end) in the bracket, by its definition.
+double bracket(int begin, int end, std::int64_t i, std::uint32_t seed) {
+  if (end - begin == 1) return value(begin, i, seed);
+  int left = 1;
+  while (2 * left < end - begin) left *= 2;
+  const double a = bracket(begin, begin + left, i, seed);
+  return a + bracket(begin + left, end, i, seed);
+}
+
+class Cases {
+ public:
+  Cases(Group group, std::uint32_t seed)
+      : group_(std::move(group)),
+        size_(group_.size()),
+        own_(group_.rank()),
+        seed_(seed),
+        common_(seed),
+        own_random_(seed * 977 + static_cast<std::uint32_t>(own_)) {}
+
+  void run() {
+    const std::int64_t longest = below(3) == 0 ? 20000 : 40;
+    n_ = 60 * below(longest);
+    root_ = static_cast<int>(below(size_));
+    moves();
+    reductions();
+    lists();
+    in_flight();
+    group_.barrier();
+  }
+
+ private:
+  /// The same on all ranks, and each its own.
+  [[nodiscard]] std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(common_() % static_cast<std::uint64_t>(n));
+  }
+  [[nodiscard]] TypedMemory memory(std::int64_t doubles) {
+    return {double_type(static_cast<std::uint32_t>(own_random_())), doubles};
+  }
+  [[nodiscard]] TypedMemory filled(std::int64_t doubles) {
+    TypedMemory made = memory(doubles);
+    made.fill([&](std::int64_t i) { return value(own_, i, seed_); });
+    return made;
+  }
+  [[nodiscard]] CollectiveOptions options(std::initializer_list<const char*> algorithms) {
+    CollectiveOptions made;
+    const std::vector<const char*> all(algorithms);
+    made.algorithm = all[static_cast<std::size_t>(below(static_cast<std::int64_t>(all.size())))];
+    if (below(2) == 0) made.fragment_bytes = 8 * (1 + below(1000));
+    return made;
+  }
+  [[nodiscard]] std::string named(const char* what) const {
+    return fmt::format("seed {}, {} ranks, {} doubles, root {}: {}", seed_, size_, n_, root_, what);
+  }
+
+  void moves() {
+    const auto trees = {"auto", "flat", "chain", "binary", "binomial", "split_binary"};
+    TypedMemory sent = own_ == root_ ? filled(n_) : memory(n_);
+    group_.broadcast(sent.in(), root_, options(trees));
+    sent.check(named("broadcast"), [&](std::int64_t i) { return value(root_, i, seed_); });
+
+    TypedMemory all = filled(n_ * size_);
+    TypedMemory part = memory(n_);
+    group_.scatter(all.out_of(size_), part.in(), root_, options({"auto", "flat", "binomial"}));
+    part.check(named("scatter"),
+               [&](std::int64_t i) { return value(root_, own_ * n_ + i, seed_); });
+
+    TypedMemory mine = filled(n_);
+    TypedMemory gathered = memory(n_ * size_);
+    group_.gather(mine.out(), gathered.in_of(size_), root_, options({"auto", "flat", "chain"}));
+    const auto by_rank = [&](std::int64_t i) {
+      return value(static_cast<int>(i / n_), i % n_, seed_);
+    };
+    gathered.check(named("gather"), 0, own_ == root_ ? n_ * size_ : 0, by_rank);
+
+    TypedMemory everywhere = memory(n_ * size_);
+    group_.all_gather(mine.out(), everywhere.in_of(size_), options(trees));
+    everywhere.check(named("all_gather"), by_rank);
+    TypedMemory in_place = memory(n_ * size_);
+    for (std::int64_t i = 0; i < n_; ++i) in_place[own_ * n_ + i] = value(own_, i, seed_);
+    group_.all_gather(in_place.in_of(size_));
+    in_place.check(named("all_gather in place"), by_rank);
+
+    TypedMemory exchanged = memory(n_ * size_);
+    group_.all_to_all(all.out_of(size_), exchanged.in_of(size_),
+                      options({"auto", "pairwise", "leaders", "bruck"}));
+    exchanged.check(named("all_to_all"), [&](std::int64_t i) {
+      return value(static_cast<int>(i / n_), own_ * n_ + i % n_, seed_);
+    });
+  }
+
+  void reductions() {
+    const auto sum = ReduceOperation::sum();
+    const auto whole = [&](std::int64_t i) { return bracket(0, size_, i, seed_); };
+    const TypedMemory from = filled(n_);
+    TypedMemory to = memory(n_);
+    group_.reduce(from.out(), to.in(), sum, root_, options({"auto", "chain", "binary"}));
+    to.check(named("reduce"), 0, own_ == root_ ? n_ : 0, whole);
+
+    TypedMemory everywhere = memory(n_);
+    const auto ways = {"auto", "reduce_broadcast", "scatter_gather", "chain", "split_binary"};
+    group_.all_reduce(from.out(), everywhere.in(), sum, options(ways));
+    everywhere.check(named("all_reduce"), whole);
+    TypedMemory in_place = filled(n_);
+    group_.all_reduce(in_place.in(), sum, options(ways));
+    in_place.check(named("all_reduce in place"), whole);
+
+    const TypedMemory blocks = filled(n_ * size_);
+    TypedMemory block = memory(n_);
+    group_.reduce_scatter(blocks.out_of(size_), block.in(), sum);
+    block.check(named("reduce_scatter"),
+                [&](std::int64_t i) { return bracket(0, size_, own_ * n_ + i, seed_); });
+
+    TypedMemory prefix = memory(n_);
+    group_.scan(from.out(), prefix.in(), sum);
+    prefix.check(named("scan"), [&](std::int64_t i) { return bracket(0, own_ + 1, i, seed_); });
+    TypedMemory scanned = filled(n_);
+    group_.scan(scanned.in(), sum);
+    scanned.check(named("scan in place"),
+                  [&](std::int64_t i) { return bracket(0, own_ + 1, i, seed_); });
+    TypedMemory before = memory(n_);
+    group_.exclusive_scan(from.out(), before.in(), sum);
+    before.check(named("exclusive_scan"), 0, own_ > 0 ? n_ : 0,
+                 [&](std::int64_t i) { return bracket(0, own_, i, seed_); });
+
+    std::vector<std::int32_t> integers(static_cast<std::size_t>(n_));
+    for (std::size_t i = 0; i < integers.size(); ++i) {
+      integers[i] = own_ * 7 - static_cast<std::int32_t>(i % 5) * own_;
+    }
+    group_.all_reduce(Incoming{integers.data(), n_, Scalar::int32}, ReduceOperation::maximum());
+    for (std::size_t i = 0; i < integers.size(); ++i) {
+      std::int32_t most = 0;
+      for (int r = 0; r < size_; ++r) {
+        most = std::max(most, r * 7 - static_cast<std::int32_t>(i % 5) * r);
+      }
+      if (integers[i] != most) {
+        throw Error(ErrorCode::internal, named("all_reduce of integers"));
+      }
+    }
+  }
+
+  /// Elements that rank r has for rank s, in lists.
+  [[nodiscard]] std::int64_t doubles_of(int r, int s) const {
+    return 60 * ((r * 5 + s * 3 + static_cast<int>(seed_)) % 4);
+  }
+
+  void lists() {
+    std::vector<TypedMemory> outs;
+    std::vector<TypedMemory> ins;
+    std::vector<Outgoing> from;
+    std::vector<Incoming> to;
+    for (int r = 0; r < size_; ++r) {
+      outs.push_back(filled(doubles_of(own_, r)));
+      ins.push_back(memory(doubles_of(r, own_)));
+    }
+    for (int r = 0; r < size_; ++r) {
+      from.push_back(outs[static_cast<std::size_t>(r)].out());
+      to.push_back(ins[static_cast<std::size_t>(r)].in());
+    }
+    group_.all_to_all(from, to);
+    for (int r = 0; r < size_; ++r) {
+      ins[static_cast<std::size_t>(r)].check(named("all_to_all with lists"),
+                                             [&](std::int64_t i) { return value(r, i, seed_); });
+    }
+
+    TypedMemory part = memory(doubles_of(root_, own_));
+    group_.scatter(own_ == root_ ? std::span<const Outgoing>(from) : std::span<const Outgoing>(),
+                   part.in(), root_);
+    part.check(named("scatter with lists"), [&](std::int64_t i) { return value(root_, i, seed_); });
+
+    std::vector<TypedMemory> rooms;
+    std::vector<Incoming> gathered;
+    for (int r = 0; r < size_; ++r) rooms.push_back(memory(doubles_of(r, root_)));
+    for (TypedMemory& room : rooms) gathered.push_back(room.in());
+    const TypedMemory mine = filled(doubles_of(own_, root_));
+    group_.gather(mine.out(),
+                  own_ == root_ ? std::span<const Incoming>(gathered) : std::span<const Incoming>(),
+                  root_);
+    for (int r = 0; r < size_ && own_ == root_; ++r) {
+      rooms[static_cast<std::size_t>(r)].check(named("gather with lists"),
+                                               [&](std::int64_t i) { return value(r, i, seed_); });
+    }
+    std::vector<TypedMemory> more;
+    std::vector<Incoming> everywhere;
+    for (int r = 0; r < size_; ++r) more.push_back(memory(doubles_of(r, root_)));
+    for (TypedMemory& room : more) everywhere.push_back(room.in());
+    group_.all_gather(mine.out(), everywhere);
+    for (int r = 0; r < size_; ++r) {
+      more[static_cast<std::size_t>(r)].check(named("all_gather with lists"),
+                                              [&](std::int64_t i) { return value(r, i, seed_); });
+    }
+
+    std::vector<std::int64_t> counts;
+    std::int64_t begin = 0;
+    std::int64_t own_begin = 0;
+    for (int r = 0; r < size_; ++r) {
+      if (r == own_) own_begin = begin;
+      counts.push_back(doubles_of(r, 1));
+      begin += counts.back();
+    }
+    std::vector<double> input;
+    for (std::int64_t i = 0; i < begin; ++i) input.push_back(value(own_, i, seed_));
+    TypedMemory block = memory(doubles_of(own_, 1));
+    group_.reduce_scatter({input.data(), begin, Scalar::float64}, block.in(), counts,
+                          ReduceOperation::sum());
+    block.check(named("reduce_scatter with counts"),
+                [&](std::int64_t i) { return bracket(0, size_, own_begin + i, seed_); });
+  }
+
+  /// Many at a time, waited for in another order on each rank.
+  void in_flight() {
+    constexpr int together = 20;
+    std::vector<TypedMemory> from;
+    std::vector<TypedMemory> to;
+    std::vector<Collective> begun;
+    for (int k = 0; k < together; ++k) {
+      from.push_back(filled(n_));
+      to.push_back(memory(n_));
+    }
+    for (std::size_t k = 0; k < together; ++k) {
+      begun.push_back(group_.begin_all_reduce(from[k].out(), to[k].in(), ReduceOperation::sum()));
+    }
+    for (std::size_t k = 0; k < together; ++k) {
+      const std::size_t next = (k * 7 + static_cast<std::size_t>(own_) * 3) % together;
+      begun[next].wait();
+      const CollectiveReport report = begun[next].report();
+      if (report.algorithm.empty() || report.seconds <= 0) {
+        throw Error(ErrorCode::internal, named("the report"));
+      }
+      to[next].check(named("all_reduce in flight"),
+                     [&](std::int64_t i) { return bracket(0, size_, i, seed_); });
+    }
+  }
+
+  Group group_;
+  int size_;
+  int own_;
+  std::uint32_t seed_;
+  std::mt19937 common_;
+  std::mt19937 own_random_;
+  std::int64_t n_ = 0;
+  int root_ = 0;
+};
+
+void run(Node& node, int cases) {
+  const Group world = node.group();
+  for (int seed = 1; seed <= cases; ++seed) Cases(world, static_cast<std::uint32_t>(seed)).run();
+  // Halves, in reverse order; then all but the first.
+  const Group half = world.split(world.rank() % 2, -world.rank());
+  Cases(half, 1000).run();
+  if (world.size() < 3) return;
+  std::vector<int> others;
+  for (int r = world.size() - 1; r > 0; --r) others.push_back(r);
+  const Group rest = world.subset(others);
+  if (rest.is_member() != (world.rank() != 0)) {
+    throw Error(ErrorCode::internal, "the first node is a member of the others");
+  }
+  // Both at the same time, on nodes that are in both.
+  std::vector<double> a(2000, 1);
+  std::vector<double> b(2000, 1);
+  const Collective first =
+      world.begin_all_reduce({a.data(), 2000, Scalar::float64}, ReduceOperation::sum());
+  if (rest.is_member()) {
+    rest.all_reduce({b.data(), 2000, Scalar::float64}, ReduceOperation::sum());
+    if (b.front() != rest.size() || b.back() != rest.size()) {
+      throw Error(ErrorCode::internal, "a group beside another one");
+    }
+    if (rest.rank() != world.size() - 1 - world.rank()) {
+      throw Error(ErrorCode::internal, "the order of a subset");
+    }
+  }
+  first.wait();
+  if (a.front() != world.size()) throw Error(ErrorCode::internal, "another group beside one");
+  const Group nobody = world.split(world.rank() == 0 ? -1 : 3, 0);
+  if (nobody.is_member() != (world.rank() != 0)) throw Error(ErrorCode::internal, "no color");
+}
+
+}  // namespace
+}  // namespace heddle
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  int status = 0;
+  try {
+    heddle::Node node(
+        heddle::Config::from_text("runtime: {cpu_workers: 1, devices: {backend: none}}", "test"),
+        MPI_COMM_WORLD);
+    heddle::run(node, argc > 1 ? std::atoi(argv[1]) : 10);
+    node.stop();
+    if (node.rank() == 0) fmt::print("all is well\n");
+  } catch (const std::exception& error) {
+    fmt::print("{}\n", error.what());
+    status = 1;
+  }
+  std::fflush(nullptr);
+  if (status != 0) MPI_Abort(MPI_COMM_WORLD, status);
+  MPI_Finalize();
+  return status;
+}
